@@ -11,7 +11,7 @@ import (
 
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/guard"
-	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/inspect"
 )
 
@@ -54,7 +54,7 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	if s := g.guards.SuccessionTo(names); s != nil {
 		return c.followTo(ctx, g, *s, urls)
 	}
-	if err := succession.Step(g.names(), names); err != nil {
+	if err := reconfig.Step(g.names(), names); err != nil {
 		return err
 	}
 	era, err := g.guards.MayChange(func(name string) bool { return slices.Contains(names, name) })
@@ -67,7 +67,7 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	if era.Place.Moves() {
 		return errors.New("the locks are being moved")
 	}
-	decided, err := c.decide(ctx, g, era, succession.Change{Before: len(g.masters), Names: names, Place: era.Place}, urls)
+	decided, err := c.decide(ctx, g, era, reconfig.Change{Before: len(g.masters), Names: names, Place: era.Place}, urls)
 	switch {
 	case errors.Is(err, errFollowed):
 		return nil
@@ -84,10 +84,10 @@ var errFollowed = errors.New("another proxy was first")
 var errOvertaken = errors.New("another proxy decided otherwise at the same time")
 
 // decide has the masters agree on what follows an era, and has it followed here if it is what was wanted.
-func (c *Cluster) decide(ctx context.Context, g *generation, era succession.Era, wanted succession.Change, urls []string) (succession.Change, error) {
+func (c *Cluster) decide(ctx context.Context, g *generation, era reconfig.Era, wanted reconfig.Change, urls []string) (reconfig.Change, error) {
 	transports, err := transportsTo(c.opts, urls)
 	if err != nil {
-		return succession.Change{}, err
+		return reconfig.Change{}, err
 	}
 	u := c.begin(wanted.Names)
 	ctx, cancel := context.WithTimeout(ctx, decisionTime)
@@ -161,7 +161,7 @@ func (c *Cluster) followTo(ctx context.Context, g *generation, s guard.Successio
 func (c *Cluster) urlsOf(g *generation) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if succession.Hash(namesIn(c.latest)) == succession.Hash(g.names()) {
+	if reconfig.Hash(namesIn(c.latest)) == reconfig.Hash(g.names()) {
 		return c.latest
 	}
 	return g.urls

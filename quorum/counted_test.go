@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/redistest"
-	"redlock-proxy/quorum/guard/peer"
+	"redlock-proxy/quorum/guard"
 )
 
 // announced has a proxy announce itself on some masters, now.
@@ -33,7 +33,7 @@ func TestProxiesThatCountHinder(t *testing.T) {
 	t.Parallel()
 	servers, both := movableOn(t)
 	c := both[0]
-	own, id := c.now().guards.Peers(), peer.NewID(peer.Protocol)
+	own, id := c.now().guards.Peers(), guard.NewID()
 	if len(own) != 1 || own[0] != both[1].id {
 		t.Fatalf("other proxies are %v, want %s", own, both[1].id)
 	}
@@ -43,7 +43,7 @@ func TestProxiesThatCountHinder(t *testing.T) {
 		want            string
 	}{
 		{"of a version whose entry cannot be read", "OLD", "3 1 - 0 0", 2, "of an earlier version"},
-		{"of the last version", peer.NewID(peer.Protocol - 1), "3 1 - 0 0 -", 2, "of an earlier version"},
+		{"of the last version", "LAST.2-1", "3 1 - 0 0 -", 2, "of an earlier version"},
 		{"without the guard", id, "3 0 - 0 0 -", 2, "without the guard"},
 		{"with other settings", id, "3 1 - 0 0 others", 2, "other settings"},
 		{"that one master alone lists", "OLD", "3 1 - 0 0", 1, ""},
@@ -51,7 +51,7 @@ func TestProxiesThatCountHinder(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			announced(t, servers[:test.on], test.id, test.entry)
 			var found error
-			for began := time.Now(); found == nil && time.Since(began) < peer.Heard-500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+			for began := time.Now(); found == nil && time.Since(began) < guard.Heard-500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
 				found = c.MayMove()
 			}
 			if _, err := c.now().guards.MayChange(func(string) bool { return true }); (err == nil) != (test.want == "") {
@@ -75,7 +75,7 @@ func TestListOfADeadMasterDoesNotCount(t *testing.T) {
 	c := both[0]
 	announced(t, servers[1:], "OLD", "3 1 - 0 0")
 	for began := time.Now(); c.MayMove() == nil; time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > peer.Heard {
+		if time.Since(began) > guard.Heard {
 			t.Fatal("two masters list a proxy of an earlier version, and it does not hinder")
 		}
 	}
@@ -97,7 +97,7 @@ func (c *Cluster) mustMayMove(t *testing.T) {
 		if err == nil {
 			return
 		}
-		if time.Since(began) > 3*peer.Heard {
+		if time.Since(began) > 3*guard.Heard {
 			t.Fatalf("it still hinders: %v", err)
 		}
 	}

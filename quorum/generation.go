@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard"
-	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/messages"
 	"redlock-proxy/quorum/queue"
@@ -48,7 +48,7 @@ type generation struct {
 }
 
 // newGeneration takes one transport for each of the masters.
-func newGeneration(c *Cluster, opts Options, transports []master.Transport, joins *succession.Era, follows *guard.Set) *generation {
+func newGeneration(c *Cluster, opts Options, transports []master.Transport, joins *reconfig.Era, follows *guard.Set) *generation {
 	g := &generation{
 		of: c, urls: opts.Masters, hushed: new(atomic.Bool), rand: opts.Rand, unguarded: opts.Unguarded,
 		source: c.source, stop: func() {},

@@ -12,7 +12,7 @@ import (
 
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/guard"
-	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/removals"
 )
@@ -39,7 +39,7 @@ func (e *ElsewhereError) Error() string {
 }
 
 // placedIn is where the locks are in an era of the masters.
-func (c *Cluster) placedIn(era succession.Era) Placed {
+func (c *Cluster) placedIn(era reconfig.Era) Placed {
 	return Placed{Place: era.Place.OrBySetting(c.opts.FromUpstream), Era: era.Number}
 }
 
@@ -300,7 +300,7 @@ func (c *Cluster) decidePlace(ctx context.Context, from Placed, to place.Place) 
 		return err
 	}
 	era, _ := g.guards.OwnEra()
-	wanted := succession.Change{Before: len(g.masters), Names: g.names(), Place: to}
+	wanted := reconfig.Change{Before: len(g.masters), Names: g.names(), Place: to}
 	_, err = c.decide(ctx, g, era, wanted, c.urlsOf(g))
 	if errors.Is(err, errFollowed) || errors.Is(err, errOvertaken) {
 		return ErrNotThere

@@ -9,7 +9,7 @@ import (
 
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/guard/reconfig"
 )
 
 // replaced is that another server, which is empty, takes the place of a master, while nothing is wrong with the others: who does not vote keeps the
@@ -104,13 +104,13 @@ func (d *disturber) haveLie(m *master) error {
 	next := mark.Era.Number + 1
 	switch d.below(4) {
 	case 0:
-		mark.Seal = succession.Seal{Ballot: strings.Repeat("9", 36), Change: succession.Change{Before: masterCount, Names: append(all[1:], "127.0.0.1:1")}}
+		mark.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{Before: masterCount, Names: append(all[1:], "127.0.0.1:1")}}
 	case 1:
-		mark.Seal = succession.Seal{Ballot: strings.Repeat("0", 36), Change: succession.Change{Before: 1, Names: []string{"127.0.0.1:1"}}}
+		mark.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: 1, Names: []string{"127.0.0.1:1"}}}
 	case 2:
-		mark.Era = succession.Era{Number: next, Masters: masterCount, Hash: "0123456789abcdef"}
+		mark.Era = reconfig.Era{Number: next, Masters: masterCount, Hash: "0123456789abcdef"}
 	default:
-		mark.Era = succession.Era{Number: next, Masters: masterCount, Hash: succession.Hash(all)}
+		mark.Era = reconfig.Era{Number: next, Masters: masterCount, Hash: reconfig.Hash(all)}
 	}
 	_, err = ask(m.Addr(), "SET", script.MarkerKey, marker.InDatabase(mark.String(), 0))
 	return err

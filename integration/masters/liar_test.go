@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/guard/reconfig"
 )
 
 // liars are what one master may say of the masters of all.
@@ -23,16 +23,16 @@ var liars = []struct {
 	lie  func(r *rig, masters []string, m *marker.Marker)
 }{
 	{"a seal for others", func(_ *rig, masters []string, m *marker.Marker) {
-		m.Seal = succession.Seal{Ballot: strings.Repeat("9", 36), Change: succession.Change{Before: len(masters), Names: append(masters[1:], "127.0.0.1:1")}}
+		m.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{Before: len(masters), Names: append(masters[1:], "127.0.0.1:1")}}
 	}},
 	{"a seal of one master, for another", func(_ *rig, _ []string, m *marker.Marker) {
-		m.Seal = succession.Seal{Ballot: strings.Repeat("0", 36), Change: succession.Change{Before: 1, Names: []string{"127.0.0.1:1"}}}
+		m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: 1, Names: []string{"127.0.0.1:1"}}}
 	}},
 	{"a later set of other masters", func(_ *rig, masters []string, m *marker.Marker) {
-		m.Era = succession.Era{Number: 7, Masters: len(masters), Hash: "0123456789abcdef"}
+		m.Era = reconfig.Era{Number: 7, Masters: len(masters), Hash: "0123456789abcdef"}
 	}},
 	{"a later set of the same masters", func(_ *rig, masters []string, m *marker.Marker) {
-		m.Era = succession.Era{Number: 7, Masters: len(masters), Hash: succession.Hash(masters)}
+		m.Era = reconfig.Era{Number: 7, Masters: len(masters), Hash: reconfig.Hash(masters)}
 	}},
 }
 
@@ -189,7 +189,7 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	kit.Must(t, err)
 	kit.Soon(t, func() error { // once the change begins before a proxy has seen that seal, by which the master has no vote
 		r.lie(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
-			m.Seal = succession.Seal{Ballot: strings.Repeat("0", 36), Change: succession.Change{Before: len(masters), Names: append(masters, "127.0.0.1:1")}}
+			m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: len(masters), Names: append(masters, "127.0.0.1:1")}}
 			kit.Must(t, kit.Tell(r.servers[2], "HSET", script.SequenceKey, marker.InDatabase(m.Nonce, 0), fmt.Sprint(1<<40)))
 		})
 		said := r.tryReload(0)

@@ -10,7 +10,7 @@ import (
 
 // Change is a change of the masters: the first N of a scenario are sealed one by one, and those of
 // New join the set that follows. That it is decided which set follows is taken for granted here;
-// package succession explores the decision.
+// package reconfig explores the decision.
 type Change struct {
 	// New are the masters of the new set, by their numbers from 0.
 	New []int

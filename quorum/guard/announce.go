@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
-	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/guard/script"
 )
 
 // Proxies that share masters but not their settings endanger each other's locks. So each announces
-// itself on each master once a heartbeat; see package peer.
+// itself on each master once a heartbeat; see Proxy.
 
 // servers is a hash of the servers that the set has reached: proxies may know the same ones by
 // different addresses.
@@ -27,7 +26,7 @@ func (s *Set) servers() string {
 		id := g.runID
 		g.mu.Unlock()
 		if id == "" || id == NotReported {
-			return peer.NoServers
+			return noServers
 		}
 		ids = append(ids, id)
 	}
@@ -47,7 +46,7 @@ func (g *Guard) announce(ctx context.Context) error {
 		own.ClockSince, own.At = g.clock.Since, g.fitted.ServerTime
 	}
 	g.mu.Unlock()
-	parts, err := ask(ctx, g.Conn, 2, 2, script.Announce, own.ID, own.Announcement(), marker.Millis(peer.Heard))
+	parts, err := ask(ctx, g.Conn, 2, 2, script.Announce, own.ID, own.Announcement(), marker.Millis(Heard))
 	if err != nil {
 		return err
 	}
@@ -56,10 +55,10 @@ func (g *Guard) announce(ctx context.Context) error {
 }
 
 // noteProxies takes the entries of all proxies. What cannot be read is of an earlier version.
-func (g *Guard) noteProxies(own peer.Proxy, entries []string) {
-	var all, others []peer.Proxy
+func (g *Guard) noteProxies(own Proxy, entries []string) {
+	var all, others []Proxy
 	for ; len(entries) > 0; entries = entries[2:] {
-		p, _ := peer.Parse(entries[0], entries[1])
+		p, _ := parseProxy(entries[0], entries[1])
 		if all = append(all, p); p.ID == own.ID {
 			own.First = p.First
 		} else {
@@ -76,8 +75,8 @@ func (g *Guard) noteProxies(own peer.Proxy, entries []string) {
 }
 
 // others are the other proxies that count.
-func (s *Set) others() []peer.Proxy {
-	var lists [][]peer.Proxy
+func (s *Set) others() []Proxy {
+	var lists [][]Proxy
 	for _, g := range s.guards {
 		if !g.IsDown() {
 			g.mu.Lock()
@@ -89,7 +88,7 @@ func (s *Set) others() []peer.Proxy {
 }
 
 // counted returns the proxies that count by the lists of the masters that are up: those that so many of them list as are believed.
-func counted(lists [][]peer.Proxy) (proxies []peer.Proxy) {
+func counted(lists [][]Proxy) (proxies []Proxy) {
 	listed := map[string]int{}
 	for _, p := range slices.Concat(lists...) {
 		if listed[p.ID]++; listed[p.ID] == believed(len(lists)) {
@@ -120,19 +119,19 @@ func (s *Set) hindrance() error {
 
 // isBesideEarlier reports whether a proxy of an earlier version counts.
 func (s *Set) isBesideEarlier() bool {
-	return slices.ContainsFunc(s.others(), func(p peer.Proxy) bool { return p.Protocol() < peer.Protocol })
+	return slices.ContainsFunc(s.others(), func(p Proxy) bool { return p.Protocol() < proxyProtocol })
 }
 
 // own is what this proxy announces of itself on all masters.
-func (s *Set) own() peer.Proxy {
-	return peer.Proxy{ID: s.id, Masters: len(s.guards), Guards: !s.off, Servers: s.servers(), Settings: s.rules.digest(), Moves: s.moves(), Longest: s.longest.Seen(), Name: s.name()}
+func (s *Set) own() Proxy {
+	return Proxy{ID: s.id, Masters: len(s.guards), Guards: !s.off, Servers: s.servers(), Settings: s.rules.digest(), Moves: s.moves(), Longest: s.longest.Seen(), Name: s.name()}
 }
 
 // disagreeFor is for how long another proxy must differ: while a master restarts, the lists do.
 const disagreeFor = 4 * Heartbeat
 
 // differing notes since when other proxies differ, and returns what lasts long enough.
-func (g *Guard) differing(own peer.Proxy, now time.Time) (lasts []string) {
+func (g *Guard) differing(own Proxy, now time.Time) (lasts []string) {
 	found := map[string]time.Time{}
 	for _, p := range g.proxies {
 		text := own.Disagreement(p)

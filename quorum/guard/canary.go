@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/vote"
@@ -29,7 +28,7 @@ type canary struct {
 
 // renewedAt is a canary that was renewed after sent.
 func renewedAt(value string, sent time.Time) canary {
-	return canary{value: value, until: sent.Add(canaryLife - vote.Allowance(canaryLife) - clock.Noise)}
+	return canary{value: value, until: sent.Add(canaryLife - vote.Allowance(canaryLife) - clockNoise)}
 }
 
 // isMissed reports whether another value, or none, at a moment before now means that time

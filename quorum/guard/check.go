@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 )
@@ -40,7 +39,7 @@ type look struct {
 	sequence int64
 	number   bool
 	canary   string
-	sighting clock.Sighting
+	sighting Sighting
 }
 
 // NeedsEnrolment reports whether Begin would have to ask the master something first.
@@ -70,7 +69,7 @@ func (g *Guard) Begin(ctx context.Context, w *Check, db int, writes bool) {
 		w.asks, w.field = w.asks[:0], marker.InDatabase(under.Nonce, db)
 	}
 	w.guard, w.trust, w.db, w.writes = g, under, db, writes
-	w.number, w.sighting, w.known = false, clock.Sighting{}, canary{}
+	w.number, w.sighting, w.known = false, Sighting{}, canary{}
 	if w.field != "" {
 		w.floor, w.known = g.knows(w.field, db)
 	}
@@ -115,7 +114,7 @@ func (w *Check) Read(r *resp.Reader, sent time.Time) error {
 	}
 	now, err := readTime(r)
 	if err == nil && now != 0 {
-		w.sighting = clock.Sighting{Sent: sent, Got: time.Now(), ServerTime: now}
+		w.sighting = Sighting{Sent: sent, Got: time.Now(), ServerTime: now}
 	}
 	return err
 }

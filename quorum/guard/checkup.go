@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 )
@@ -231,23 +230,23 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 		past.stepped = standing.nonce != "" && standing.nonce == v.Marker.Value.Nonce && g.set.canBlame(g, standing.step)
 		return past
 	}
-	owner := clock.OwnerMaster
+	owner := ownerMaster
 	if unjudged {
 		owner = g.set.clockOwner(ctx, g.index, moved)
 	}
-	if owner == clock.OwnerMaster && !g.set.mayQuarantine(g) {
-		owner = clock.OwnerUnclear
+	if owner == ownerMaster && !g.set.mayQuarantine(g) {
+		owner = ownerUnclear
 	}
-	past.stepped = owner == clock.OwnerMaster
+	past.stepped = owner == ownerMaster
 	if unjudged {
 		g.anchor(v.Sighting)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch owner {
-	case clock.OwnerOurs:
+	case ownerOurs:
 		g.log.Warn("the clock of this process stopped while that of the machine went on", "by", moved.Moved)
-	case clock.OwnerUnclear:
+	case ownerUnclear:
 		g.doubt = doubt{nonce: v.Marker.Value.Nonce, serverTime: v.Sighting.ServerTime, since: time.Now()}
 		if unjudged {
 			g.doubt.step = moved
@@ -265,7 +264,7 @@ func (g *Guard) isOver(v Report) bool {
 }
 
 // anchor forgets what was known of the master's clock: its step is judged.
-func (g *Guard) anchor(s clock.Sighting) {
+func (g *Guard) anchor(s Sighting) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.step.Judged = true

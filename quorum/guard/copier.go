@@ -13,7 +13,6 @@ import (
 	"redlock-proxy/internal/contained"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/quorum/guard/copying"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 )
@@ -190,7 +189,7 @@ func (c *copier) begin(ctx context.Context, db int, names *names, least int) {
 // page makes passes over some keys until nothing is left open. The first only looks, the second writes, the third
 // looks whether what was written is still so.
 func (c *copier) page(ctx context.Context, db int, names []string) error {
-	var k *copying.Copy
+	var k *keysCopy
 	var failed error
 	for n := range longestPasses {
 		if n > 1 && pacing.Sleep(ctx, settlePause) != nil {
@@ -217,7 +216,7 @@ func (c *copier) page(ctx context.Context, db int, names []string) error {
 
 // close has what is open be blocked, and names it in the log. Beside an earlier version it stays open: that takes an undecided copy for one of an
 // incarnation.
-func (c *copier) close(k *copying.Copy) {
+func (c *copier) close(k *keysCopy) {
 	if k == nil || c.set.isBesideEarlier() {
 		return
 	}
@@ -227,7 +226,7 @@ func (c *copier) close(k *copying.Copy) {
 }
 
 // pass is one over some keys. The first also raises the fence counters, which only grow.
-func (c *copier) pass(ctx context.Context, db int, names []string, k *copying.Copy) (next *copying.Copy, settled bool, err error) {
+func (c *copier) pass(ctx context.Context, db int, names []string, k *keysCopy) (next *keysCopy, settled bool, err error) {
 	select {
 	case c.asking <- struct{}{}:
 		defer func() { <-c.asking }()
@@ -239,14 +238,14 @@ func (c *copier) pass(ctx context.Context, db int, names []string, k *copying.Co
 	case err != nil:
 		return k, false, err
 	case k == nil:
-		fences, ahead := copying.Fences(views, c.set.Clock(time.Now()))
+		fences, ahead := copiedFences(views, c.set.Clock(time.Now()))
 		for i, key := range ahead {
 			c.set.FenceAhead(c.from.sources[i].guard.Name, strings.TrimPrefix(key, cell.FencePrefix))
 		}
 		if err := c.fill(ctx, db, fences); err != nil {
 			return nil, false, err
 		}
-		return copying.New(copying.Census{Masters: c.from.masters, Sources: len(views)}, c.stepped, c.from.member(c.Guard), own, views), false, nil
+		return newCopy(census{Masters: c.from.masters, Sources: len(views)}, c.stepped, c.from.member(c.Guard), own, views), false, nil
 	}
 	steps, settled := k.Pass(own, views)
 	if err = c.fill(ctx, db, steps); err != nil {
@@ -265,8 +264,8 @@ func (c *copier) keepClaim(ctx context.Context) {
 }
 
 // views reads some keys of the master itself, and of all sources, at the same time.
-func (c *copier) views(ctx context.Context, db int, names []string) (own copying.View, views []copying.View, err error) {
-	views, errs := make([]copying.View, len(c.from.sources)), make([]error, len(c.from.sources)+1)
+func (c *copier) views(ctx context.Context, db int, names []string) (own view, views []view, err error) {
+	views, errs := make([]view, len(c.from.sources)), make([]error, len(c.from.sources)+1)
 	var wg sync.WaitGroup
 	for i, s := range c.from.sources {
 		wg.Go(func() {
@@ -296,7 +295,7 @@ func (c *copier) sighted(p page) error {
 }
 
 // read reads some keys. With them comes the marker: so it is a master that votes, and forgot nothing meanwhile.
-func (s source) read(ctx context.Context, db int, names []string) (copying.View, error) {
+func (s source) read(ctx context.Context, db int, names []string) (view, error) {
 	floor := s.guard.age(marker.InDatabase(s.trust.Nonce, db))
 	p, err := readValues(ctx, s.guard.Conn, db, marker.InDatabase(s.trust.Nonce, db), names)
 	switch {
@@ -309,12 +308,12 @@ func (s source) read(ctx context.Context, db int, names []string) (copying.View,
 }
 
 // view is what a page holds, with the ends by our clock.
-func (g *Guard) view(p page) copying.View {
+func (g *Guard) view(p page) view {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := make(copying.View, len(p.values))
+	all := make(view, len(p.values))
 	for name, e := range p.values {
-		h := copying.Held{Cell: cell.Parse(e.value)}
+		h := heldCell{Cell: cell.Parse(e.value)}
 		if h.Form == cell.Mark {
 			continue // as if nothing were there
 		}
@@ -338,7 +337,7 @@ func (s source) votedFor(p page, db int, floor int64) bool {
 }
 
 // fill does the steps, with the ends by the master's clock.
-func (c *copier) fill(ctx context.Context, db int, steps []copying.Step) error {
+func (c *copier) fill(ctx context.Context, db int, steps []copyStep) error {
 	for len(steps) > 0 {
 		args, now := []any{c.record, db}, steps[:min(fillSize, len(steps))]
 		for _, s := range now {
@@ -353,7 +352,7 @@ func (c *copier) fill(ctx context.Context, db int, steps []copying.Step) error {
 }
 
 // endOf is when it ends by the master's clock, in whole milliseconds, rounded up; -1: never.
-func (g *Guard) endOf(h copying.Held) string {
+func (g *Guard) endOf(h heldCell) string {
 	if h.Ends.IsZero() {
 		return "-1"
 	}

@@ -9,10 +9,9 @@ import (
 	"time"
 
 	"redlock-proxy/internal/pacing"
-	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -36,25 +35,25 @@ type promise struct {
 //
 // A ballot counts only if it took less than a round may: a master that forgot what it accepted copies
 // from others later than that. They are sealed by then, so it does not vote in that era again.
-func (s *Set) Decide(ctx context.Context, era succession.Era, wanted succession.Change, ballot func(above uint64) string) (succession.Change, error) {
+func (s *Set) Decide(ctx context.Context, era reconfig.Era, wanted reconfig.Change, ballot func(above uint64) string) (reconfig.Change, error) {
 	above := uint64(0)
 	for try := 0; ctx.Err() == nil; try++ {
 		if try > 0 && pacing.Sleep(ctx, time.Duration(20+rand.IntN(50*min(try, 6)))*time.Millisecond) != nil {
 			break
 		}
 		if s.eras.hasBegun(era.Number + 1) {
-			return succession.Change{}, errBegun
+			return reconfig.Change{}, errBegun
 		}
 		began := time.Now()
 		promises := s.prepare(ctx, era, ballot(above))
-		var seals []succession.Seal
+		var seals []reconfig.Seal
 		for _, p := range promises {
 			above = max(above, roundOf(p.above))
 			if p.gave {
 				seals = append(seals, p.under.Seal)
 			}
 		}
-		change := succession.Choose(seals, wanted)
+		change := reconfig.Choose(seals, wanted)
 		if change.IsNone() || len(seals) < vote.Majority(change.Before) {
 			continue
 		}
@@ -63,7 +62,7 @@ func (s *Set) Decide(ctx context.Context, era succession.Era, wanted succession.
 			return change, nil
 		}
 	}
-	return succession.Change{}, errors.Join(errUnsettled, ctx.Err())
+	return reconfig.Change{}, errors.Join(errUnsettled, ctx.Err())
 }
 
 // ballotDigits is how many digits of a ballot are its round.
@@ -79,7 +78,7 @@ func roundOf(ballot string) uint64 {
 
 // prepare asks all masters that are known to be of the era, and to have forgotten nothing. One that is down is not waited for: a ballot counts only for
 // the time of a round.
-func (s *Set) prepare(ctx context.Context, era succession.Era, ballot string) []promise {
+func (s *Set) prepare(ctx context.Context, era reconfig.Era, ballot string) []promise {
 	promises := make([]promise, len(s.guards))
 	countAtOnce(s.guards, func(g *Guard) bool {
 		t := g.trusted()
@@ -94,7 +93,7 @@ func (s *Set) prepare(ctx context.Context, era succession.Era, ballot string) []
 }
 
 // ask asks for a promise. It counts as a vote does: if the master is the one that is trusted.
-func (p *promise) ask(ctx context.Context, era succession.Era, ballot string) error {
+func (p *promise) ask(ctx context.Context, era reconfig.Era, ballot string) error {
 	g := p.guard
 	field := marker.InDatabase(p.under.Nonce, 0)
 	seen := &look{writes: true, field: field, number: true}
@@ -111,7 +110,7 @@ func (p *promise) ask(ctx context.Context, era succession.Era, ballot string) er
 		return fmt.Errorf("unexpected answer %v", parts)
 	}
 	seen.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
-	seen.sighting = clock.Sighting{Sent: sent, Got: time.Now(), ServerTime: timeOf(parts[2:4])}
+	seen.sighting = Sighting{Sent: sent, Got: time.Now(), ServerTime: timeOf(parts[2:4])}
 	seen.canary = parts[4]
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,14 +121,14 @@ func (p *promise) ask(ctx context.Context, era succession.Era, ballot string) er
 }
 
 // accept seals those that promised, and returns how many.
-func (s *Set) accept(ctx context.Context, era succession.Era, promises []promise, change succession.Change) int {
+func (s *Set) accept(ctx context.Context, era reconfig.Era, promises []promise, change reconfig.Change) int {
 	return countAtOnce(promises, func(p promise) bool {
 		if !p.gave {
 			return false
 		}
 		defer p.guard.Wake()
 		m := p.under.Marker
-		m.Nonce, m.Proof, m.Seal = s.nonce(), marker.ProofRemark, succession.Seal{Ballot: p.above, Change: change}
+		m.Nonce, m.Proof, m.Seal = s.nonce(), marker.ProofRemark, reconfig.Seal{Ballot: p.above, Change: change}
 		n, err := amend(ctx, p.guard.Conn, script.Seal, marker.InDatabase(p.under.String(), 0), p.above, m.String(), era.String())
 		return err == nil && n == 1
 	})
@@ -137,20 +136,20 @@ func (s *Set) accept(ctx context.Context, era succession.Era, promises []promise
 
 // MayChange is why the masters cannot be changed now to some of which these stay, or nil, and which
 // set they are.
-func (s *Set) MayChange(stays func(name string) bool) (succession.Era, error) {
+func (s *Set) MayChange(stays func(name string) bool) (reconfig.Era, error) {
 	if s.off {
-		return succession.Era{}, errors.New("the guard is off")
+		return reconfig.Era{}, errors.New("the guard is off")
 	}
 	if s.Succession() != nil {
-		return succession.Era{}, errors.New("they are being changed, or were by another proxy")
+		return reconfig.Era{}, errors.New("they are being changed, or were by another proxy")
 	}
 	for _, g := range s.guards {
 		if t := g.trusted(); stays(g.Name) && (t.Nonce == "" || t.over || g.IsDown()) {
-			return succession.Era{}, fmt.Errorf("%s does not vote", g.Name)
+			return reconfig.Era{}, fmt.Errorf("%s does not vote", g.Name)
 		}
 	}
 	if err := s.hindrance(); err != nil {
-		return succession.Era{}, err
+		return reconfig.Era{}, err
 	}
 	own, _ := s.eras.stated()
 	return own, nil

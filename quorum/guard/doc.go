@@ -11,7 +11,9 @@
 // quarantine.
 //
 // A master is reached through a [Conn]; [Redis] is one to a Redis. What is decided without
-// asking anything is in packages of its own: clock, copying, longest, peer.
+// asking anything is in files of its own: clocks (clock.go, whoseclock.go), what a master that forgot is to hold (copying.go), the longest TTL in
+// use (longest.go), and what proxies announce of themselves (proxy.go). Package marker has what is written on a master, package script how that is
+// changed there, and package reconfig which set of masters follows which.
 //
 // GUARD.md has the invariant, its proof, the numbers, and what this does not close.
 package guard

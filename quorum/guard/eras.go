@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
 )
@@ -15,10 +15,10 @@ import (
 // Succession is a set of masters that is over, and what follows.
 type Succession struct {
 	// Era is the one that is over, or the one that follows if Begun is set: then its masters vote.
-	Era   succession.Era
+	Era   reconfig.Era
 	Begun bool
 	// Change is what follows; none where only others know.
-	Change succession.Change
+	Change reconfig.Change
 }
 
 // eras is what a proxy knows of the sets that its masters are and were. No single master is believed: a marker by which the set is
@@ -29,7 +29,7 @@ type eras struct {
 	mu sync.Mutex
 	// own is the set that they are, if known; since is from when this proxy knows that.
 	known bool
-	own   succession.Era
+	own   reconfig.Era
 	since time.Time
 	// statements are the last ones of the masters, by their number.
 	statements map[int]statement
@@ -40,7 +40,7 @@ type eras struct {
 	// before has which master stated how many masters the set before had. If this proxy had that set itself, former is it, and formers has which of these
 	// masters, by their number, were in it.
 	before  map[teller]bool
-	former  succession.Era
+	former  reconfig.Era
 	formers map[int]bool
 	// over is what follows, if this set is over, or is another one's, as is believed.
 	over *Succession
@@ -59,7 +59,7 @@ type bound struct {
 
 type teller struct{ masters, master int }
 
-func newEras(masters []Master, joins *succession.Era, now time.Time) *eras {
+func newEras(masters []Master, joins *reconfig.Era, now time.Time) *eras {
 	e := &eras{statements: map[int]statement{}, looked: map[int]bool{}, believed: map[string]bool{}, refuted: map[string]bool{}, before: map[teller]bool{}, bound: map[int]bound{}, leases: map[int]lease{}}
 	for _, m := range masters {
 		e.names = append(e.names, m.Name)
@@ -140,8 +140,8 @@ func (e *eras) settle(now time.Time) (settled bool) {
 }
 
 // likely is the set that most masters say these are, or the latest of several.
-func (e *eras) likely() (era succession.Era, masters int) {
-	says := map[succession.Era]int{}
+func (e *eras) likely() (era reconfig.Era, masters int) {
+	says := map[reconfig.Era]int{}
 	for _, s := range e.statements {
 		if s.Seal.IsNone() && s.Era.Is(e.names) {
 			says[s.Era]++
@@ -237,7 +237,7 @@ func (e *eras) isBoundFor(to place.Place) bool {
 }
 
 // stated is the set that the masters are, if known, or that some say; none: nobody says any.
-func (e *eras) stated() (own succession.Era, stated bool) {
+func (e *eras) stated() (own reconfig.Era, stated bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.known {
@@ -248,7 +248,7 @@ func (e *eras) stated() (own succession.Era, stated bool) {
 }
 
 // begin has them be that set from now on, unless another one is known meanwhile, which it returns.
-func (e *eras) begin(own succession.Era) succession.Era {
+func (e *eras) begin(own reconfig.Era) reconfig.Era {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.known {

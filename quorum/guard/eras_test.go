@@ -7,21 +7,21 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/place"
 )
 
 // TestPlace: what a marker means to proxies with these masters, who know of one before it.
 func TestPlace(t *testing.T) {
 	own, other := []string{"a", "b", "c"}, []string{"a", "b", "d"}
-	to := func(names []string) succession.Change { return succession.Change{Before: 3, Names: names} }
-	first, none := succession.Era{}, marker.Marker{Proof: "none"}
+	to := func(names []string) reconfig.Change { return reconfig.Change{Before: 3, Names: names} }
+	first, none := reconfig.Era{}, marker.Marker{Proof: "none"}
 	otherSecond, ownSecond := to(other).After(first), to(own).After(first)
 	ownThird := to(own).After(otherSecond)
-	votes := func(e succession.Era) marker.Marker { return marker.Marker{Era: e} }
-	sealed := func(e succession.Era, names []string) marker.Marker {
-		return marker.Marker{Era: e, Seal: succession.Seal{Ballot: "1", Change: to(names)}}
+	votes := func(e reconfig.Era) marker.Marker { return marker.Marker{Era: e} }
+	sealed := func(e reconfig.Era, names []string) marker.Marker {
+		return marker.Marker{Era: e, Seal: reconfig.Seal{Ballot: "1", Change: to(names)}}
 	}
 	for _, test := range []struct {
 		name       string
@@ -75,9 +75,9 @@ func telling(m marker.Marker, i int) Report {
 
 // TestClaims: what one master says is believed where others bear it out, and refuted once a majority was asked since and does not.
 func TestClaims(t *testing.T) {
-	others := succession.Change{Before: 3, Names: []string{"a", "b", "d"}}
-	seal := marker.Marker{Seal: succession.Seal{Ballot: "05", Change: others}}
-	later := marker.Marker{Era: others.After(succession.Era{})}
+	others := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
+	seal := marker.Marker{Seal: reconfig.Seal{Ballot: "05", Change: others}}
+	later := marker.Marker{Era: others.After(reconfig.Era{})}
 	for _, test := range []struct {
 		name          string
 		claim         marker.Marker
@@ -118,10 +118,10 @@ func TestClaims(t *testing.T) {
 // TestSealOfAnotherSize: a seal that counts other masters than its own era does is nobody's, also where two have it before others are heard.
 func TestSealOfAnotherSize(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
-	own := succession.Change{Before: 5, Names: names}.After(succession.Era{})
+	own := reconfig.Change{Before: 5, Names: names}.After(reconfig.Era{})
 	for before, want := range map[int]bool{1: false, 5: true} {
 		e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}}, nil, time.Now())
-		seal := marker.Marker{Era: own, Seal: succession.Seal{Ballot: "05", Change: succession.Change{Before: before, Names: append([]string{"f"}, names[1:before]...)}}}
+		seal := marker.Marker{Era: own, Seal: reconfig.Seal{Ballot: "05", Change: reconfig.Change{Before: before, Names: append([]string{"f"}, names[1:before]...)}}}
 		for i := range 2 {
 			e.take(i, telling(seal, i), time.Now())
 		}
@@ -134,10 +134,10 @@ func TestSealOfAnotherSize(t *testing.T) {
 // TestSealedByAnotherBallot: a master of the set before was sealed for others, by a ballot that was not the last. It has not voted there since, so
 // what it holds counts as what those hold that were sealed for these; but not if it restarted, or was none of that set, or of another one.
 func TestSealedByAnotherBallot(t *testing.T) {
-	third := succession.Change{Before: 3, Names: []string{"a", "b", "c"}}.After(succession.Era{Number: 2})
+	third := reconfig.Change{Before: 3, Names: []string{"a", "b", "c"}}.After(reconfig.Era{Number: 2})
 	former := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &third, time.Now())
-	own := succession.Change{Before: 3, Names: []string{"a", "b", "c", "d"}}.After(former.own)
-	sealed := marker.Marker{Era: former.own, Seal: succession.Seal{Ballot: "1", Change: succession.Change{Before: 3, Names: []string{"a", "b", "c", "x"}}}}
+	own := reconfig.Change{Before: 3, Names: []string{"a", "b", "c", "d"}}.After(former.own)
+	sealed := marker.Marker{Era: former.own, Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{Before: 3, Names: []string{"a", "b", "c", "x"}}}}
 	long := sealed
 	long.Era.Number--
 	for _, test := range []struct {
@@ -165,11 +165,11 @@ func TestSealedByAnotherBallot(t *testing.T) {
 
 // TestLatestSuccessionStands: what was begun later is what is to be followed.
 func TestLatestSuccessionStands(t *testing.T) {
-	e := newEras([]Master{{Name: "a"}, {Name: "c"}}, &succession.Era{}, time.Now())
-	change := succession.Change{Before: 2, Names: []string{"b", "c"}}
-	next := change.After(succession.Era{})
+	e := newEras([]Master{{Name: "a"}, {Name: "c"}}, &reconfig.Era{}, time.Now())
+	change := reconfig.Change{Before: 2, Names: []string{"b", "c"}}
+	next := change.After(reconfig.Era{})
 	e.take(0, telling(marker.Marker{Era: next}, 0), time.Now())
-	e.take(1, telling(marker.Marker{Seal: succession.Seal{Ballot: "1", Change: change}}, 1), time.Now())
+	e.take(1, telling(marker.Marker{Seal: reconfig.Seal{Ballot: "1", Change: change}}, 1), time.Now())
 	if e.over == nil || !e.over.Begun || e.over.Era != next {
 		t.Errorf("%+v", e.over)
 	}
@@ -177,8 +177,8 @@ func TestLatestSuccessionStands(t *testing.T) {
 
 // TestJudgeSealed: a master that is sealed never votes, and one that restarted since has no claim to have all its data.
 func TestJudgeSealed(t *testing.T) {
-	change := succession.Change{Before: 3, Names: []string{"a", "b", "d"}}
-	m := marker.Marker{RunID: "1", ReplID: "r", Nonce: "n", Durable: true, Proof: marker.ProofCaughtUp, Address: "a", Seal: succession.Seal{Ballot: "1", Change: change}}
+	change := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
+	m := marker.Marker{RunID: "1", ReplID: "r", Nonce: "n", Durable: true, Proof: marker.ProofCaughtUp, Address: "a", Seal: reconfig.Seal{Ballot: "1", Change: change}}
 	v := Report{RunID: "1", ReplID: "r", Appendfsync: "always", Marker: marker.ReadMarker(m.String() + "@0")}
 	if v.Votes() {
 		t.Error("it votes")
@@ -217,7 +217,7 @@ func TestPromiseAndSeal(t *testing.T) {
 	want(answered(t, w, script.Promise, stands, "04", field, "0"), "[0 05]")
 	want(answered(t, w, script.Promise, stands, "06", field, "0"), "[1 1099511627778 …")
 	next := m
-	next.Nonce, next.Seal = "n2", succession.Seal{Ballot: "05", Change: succession.Change{Before: 1, Names: []string{"b:1"}}}
+	next.Nonce, next.Seal = "n2", reconfig.Seal{Ballot: "05", Change: reconfig.Change{Before: 1, Names: []string{"b:1"}}}
 	want(answered(t, w, script.Seal, stands, "05", next.String(), "0"), "0")
 	want(answered(t, w, script.Seal, "other@0", "06", next.String(), "0"), "-1")
 	next.Seal.Ballot = "06"
@@ -241,7 +241,7 @@ func TestSealIsNoFreshStart(t *testing.T) {
 	s.guards[0].give(m, false)
 	past := memory{name: "a:1", nonce: m.Nonce, runID: "1", lives: true, position: positionBefore}
 	for _, ballot := range []string{"000000000001", "000000000002"} {
-		if _, err := s.Decide(t.Context(), succession.Era{}, succession.Change{Before: 1, Names: []string{"a:1", "b:1"}}, func(uint64) string { return ballot }); err != nil {
+		if _, err := s.Decide(t.Context(), reconfig.Era{}, reconfig.Change{Before: 1, Names: []string{"a:1", "b:1"}}, func(uint64) string { return ballot }); err != nil {
 			t.Fatal(err)
 		}
 		text, err := w.Client(0).Get(t.Context(), script.MarkerKey).Result()
@@ -263,7 +263,7 @@ func TestSealIsNoFreshStart(t *testing.T) {
 func TestRejoin(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
 	sealed, next := m, m
-	sealed.Nonce, sealed.Seal = "n2", succession.Seal{Ballot: "06", Change: succession.Change{Before: 1, Names: []string{"a:1"}, Place: place.ToMasters}}
+	sealed.Nonce, sealed.Seal = "n2", reconfig.Seal{Ballot: "06", Change: reconfig.Change{Before: 1, Names: []string{"a:1"}, Place: place.ToMasters}}
 	next.Nonce, next.Proof, next.Era = "n3", marker.ProofJoined, sealed.Seal.After(m.Era)
 	for _, test := range []struct {
 		name   string

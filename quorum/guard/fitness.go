@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/redisinfo"
-	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
-	"redlock-proxy/quorum/guard/peer"
 )
 
 // UnfitError is why a master is not asked at all: a lock there cannot be relied on.
@@ -69,11 +67,11 @@ type Report struct {
 	Promise string
 	// Rules are what all proxies on it must have alike; empty: none were written yet.
 	Rules    string
-	Sighting clock.Sighting
+	Sighting Sighting
 	// Refusal is why it took no trial write, or nil.
 	Refusal error
 	// Proxies are those that announced themselves there and live, Differences what these have differently.
-	Proxies     []peer.Proxy
+	Proxies     []Proxy
 	Differences []string
 }
 
@@ -115,13 +113,13 @@ func (v *Report) hasDatabases(but0 bool) bool {
 
 // readProxies takes the entries of those that are living.
 func (v *Report) readProxies(entries map[string]string) {
-	var living []peer.Proxy
+	var living []Proxy
 	for id, entry := range entries {
-		if p, _ := peer.Parse(id, entry); (v.Sighting.ServerTime - p.Announced).Abs() < peer.Heard {
+		if p, _ := parseProxy(id, entry); (v.Sighting.ServerTime - p.Announced).Abs() < Heard {
 			living = append(living, p)
 		}
 	}
-	v.Proxies, v.Differences = living, peer.Disagreements(living)
+	v.Proxies, v.Differences = living, disagreements(living)
 }
 
 // stoodSince is since when, by the master's clock, it has its marker or its record; zero: not known.

@@ -7,9 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
-	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/guard/script"
 )
 
@@ -29,7 +27,7 @@ type Guard struct {
 	identity string
 
 	mu    sync.Mutex
-	clock clock.Clock
+	clock masterClock
 	// trust is that under which the master's votes count; last is the one before, or the
 	// same. term counts how often it was given or taken.
 	trust, last trust
@@ -56,16 +54,16 @@ type Guard struct {
 	runID string
 	// fitted is the last sighting of its clock that fitted, fittedNo its number, and fittedBoot when
 	// it came by the machine's clock; step is the last that did not fit.
-	fitted     clock.Sighting
+	fitted     Sighting
 	fittedNo   uint64
 	fittedBoot time.Duration
-	step       clock.Step
+	step       clockStep
 	// doubt is why this proxy alone does not count its votes. blamed is set where this
 	// proxy put it into quarantine for its clock, until it votes again.
 	doubt  doubt
 	blamed bool
 	// proxies are the others that were heard of there.
-	proxies []peer.Proxy
+	proxies []Proxy
 	// differs is what they have otherwise, and since when.
 	differs map[string]time.Time
 	// refused is why a master without a guard has no vote all the same, or nil.
@@ -177,7 +175,7 @@ func (g *Guard) counts(under trust, p *look) bool {
 }
 
 // observeClock takes a sighting of the master's clock, and reports whether it fits.
-func (g *Guard) observeClock(s clock.Sighting) bool {
+func (g *Guard) observeClock(s Sighting) bool {
 	moved, fits := g.clock.See(s)
 	boot, no := g.set.boot(), g.set.sightings.Add(1)
 	switch {
@@ -191,7 +189,7 @@ func (g *Guard) observeClock(s clock.Sighting) bool {
 	if boot > 0 && g.fittedBoot > 0 {
 		missed = boot - g.fittedBoot - s.Got.Sub(g.fitted.Got)
 	}
-	g.step = clock.Step{At: s.Got, Moved: moved, Number: no, Missed: missed}
+	g.step = clockStep{At: s.Got, Moved: moved, Number: no, Missed: missed}
 	return false
 }
 

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 )
@@ -14,7 +13,7 @@ import (
 // master forgot, and was admitted again, comes too late.
 func TestVotesThatCount(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	sighting := clock.Sighting{Sent: now, Got: now.Add(time.Millisecond), ServerTime: time.Hour}
+	sighting := Sighting{Sent: now, Got: now.Add(time.Millisecond), ServerTime: time.Hour}
 	on := trust{Marker: marker.Marker{Nonce: "n"}, term: 3}
 	again := trust{Marker: marker.Marker{Nonce: "n"}, term: 4}
 	alive := canary{value: "c", until: now.Add(time.Second)}
@@ -40,7 +39,7 @@ func TestVotesThatCount(t *testing.T) {
 		{"the sequence went back", on, on, with(func(p *look) { p.sequence -= 2; p.writes = false }), false, false},
 		{"the sequence begins anew", on, on, with(func(p *look) { p.sequence = 1 }), false, false},
 		{"no number", on, on, with(func(p *look) { p.number = false }), false, false},
-		{"no answer", on, on, with(func(p *look) { p.number, p.sighting = false, clock.Sighting{} }), false, false},
+		{"no answer", on, on, with(func(p *look) { p.number, p.sighting = false, Sighting{} }), false, false},
 		{"the canary is gone", on, on, with(func(p *look) { p.canary = "" }), false, false},
 		{"another canary", on, on, with(func(p *look) { p.canary = "d" }), false, false},
 		{"the canary is gone, which ended before it was renewed", on, on, with(func(p *look) { p.canary, p.known.until = "", now }), false, false},
@@ -70,7 +69,7 @@ func TestOnlyWhatCountsIsAVote(t *testing.T) {
 		g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0, Master{Wake: func() {}})
 		g.give(marker.Marker{Nonce: "n"}, over)
 		w := &Check{guard: g, trust: g.trusted(), look: look{
-			field: "n@0", floor: script.FirstAge, sequence: script.FirstAge + 1, number: true, sighting: clock.Sighting{Sent: now, Got: now, ServerTime: time.Hour},
+			field: "n@0", floor: script.FirstAge, sequence: script.FirstAge + 1, number: true, sighting: Sighting{Sent: now, Got: now, ServerTime: time.Hour},
 		}}
 		if cause := g.Weigh(w); (cause != nil) != over || g.voted.IsZero() != over || g.trusted().Nonce != "n" {
 			t.Errorf("over %v: cause %v, voted %v", over, cause, g.voted)
@@ -95,7 +94,7 @@ func TestMedianClock(t *testing.T) {
 	} {
 		s := NewSet(Options{}, make([]Master, 5))
 		for i, ahead := range c.ahead {
-			s.guards[i].clock.Anchor(clock.Sighting{Sent: now, Got: now, ServerTime: wall + ahead})
+			s.guards[i].clock.Anchor(Sighting{Sent: now, Got: now, ServerTime: wall + ahead})
 		}
 		if got := s.Clock(now) - wall; got != c.want {
 			t.Errorf("%s: %v ahead, want %v", c.name, got, c.want)

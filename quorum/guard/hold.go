@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/quorum/guard/longest"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/vote"
@@ -116,7 +115,7 @@ func leaseLeft(watched, longest time.Duration) time.Duration {
 }
 
 // quarantineOf is why a master with this record is in quarantine, and for how long at the most, as far as is known, where that was watched for so long.
-func quarantineOf(r marker.Record, ttl *longest.TTL, watched, lease, early time.Duration, catchesUp, claims bool) *QuarantineError {
+func quarantineOf(r marker.Record, ttl *longestTTL, watched, lease, early time.Duration, catchesUp, claims bool) *QuarantineError {
 	ready := lease
 	if catchesUp {
 		ready = min(ready, max(0, early)+catchUpTime)
@@ -133,7 +132,7 @@ func quarantineOf(r marker.Record, ttl *longest.TTL, watched, lease, early time.
 
 // Quarantines returns of each master why it is in quarantine, or nil, and for how long, as a proxy sees it that has watched it for as long as any that runs.
 func Quarantines(visits []Visit, maxTTL time.Duration) []*QuarantineError {
-	ttl, voters, all := longest.New(len(visits), maxTTL), 0, make([]*QuarantineError, len(visits))
+	ttl, voters, all := newLongest(len(visits), maxTTL), 0, make([]*QuarantineError, len(visits))
 	for i, v := range visits {
 		if v.Report != nil {
 			ttl.Saw(i, v.Report.Longest, v.Report.Votes())

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -47,7 +47,7 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	own, _ := g.set.eras.stated()
 	if m := v.Marker.Value; m.Seal.Keeps(m.Era) && m.Seal.After(m.Era) == own { // it holds what it held, and is asked by the same majorities
 		next := m
-		next.Nonce, next.Proof, next.Era, next.Seal = g.set.nonce(), marker.ProofJoined, m.Seal.After(m.Era), succession.Seal{}
+		next.Nonce, next.Proof, next.Era, next.Seal = g.set.nonce(), marker.ProofJoined, m.Seal.After(m.Era), reconfig.Seal{}
 		g.introduce(ctx, next.Nonce)
 		if g.objection(m) != nil {
 			return stirPause, nil

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
 )
@@ -16,7 +15,7 @@ type lease struct {
 }
 
 // heard takes what proxies announced on master i.
-func (e *eras) heard(i int, proxies []peer.Proxy, now time.Time) {
+func (e *eras) heard(i int, proxies []Proxy, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := lease{asked: now, renewed: e.leases[i].renewed}

@@ -10,8 +10,8 @@ import (
 
 	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
 )
@@ -19,14 +19,14 @@ import (
 // The era of the masters shows where the locks are; see package place.
 
 // Era is the one in which the masters vote; known is false as long as too few of them reported it, and once it is known to be over.
-func (s *Set) Era() (era succession.Era, known bool) {
+func (s *Set) Era() (era reconfig.Era, known bool) {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
 	return s.eras.own, s.eras.known && s.eras.over == nil
 }
 
 // OwnEra is Era also once it is over.
-func (s *Set) OwnEra() (era succession.Era, known bool) {
+func (s *Set) OwnEra() (era reconfig.Era, known bool) {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
 	return s.eras.own, s.eras.known
@@ -55,12 +55,12 @@ func (s *Set) Confirm(ctx context.Context) error {
 var errUnconfirmed = errors.New("no majority of the masters confirmed where the locks are")
 
 // Stir has proxies look at the masters again and again, since something is about to be decided. Those that are reached do so within a heartbeat.
-func (s *Set) Stir(ctx context.Context, era succession.Era, ballot string) {
+func (s *Set) Stir(ctx context.Context, era reconfig.Era, ballot string) {
 	s.prepare(ctx, era, ballot)
 }
 
 // Bind is Stir, and has them know where the locks are to be.
-func (s *Set) Bind(ctx context.Context, era succession.Era, ballot string, to place.Place) {
+func (s *Set) Bind(ctx context.Context, era reconfig.Era, ballot string, to place.Place) {
 	s.prepare(ctx, era, ballot+boundFor+to.String())
 }
 

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/quorum/guard/longest"
 	"redlock-proxy/quorum/guard/marker"
 )
 
@@ -48,7 +47,7 @@ func TestBoundOfARecord(t *testing.T) {
 	if got, ok := marker.ParseRecord(bounded.String()); !ok || got != bounded || got.Bound != 2*time.Millisecond {
 		t.Errorf("%q: got %+v, %v", bounded, got, ok)
 	}
-	l := longest.New(5, time.Hour)
+	l := newLongest(5, time.Hour)
 	l.Saw(0, time.Minute, true)
 	for _, c := range []struct {
 		r    marker.Record

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"redlock-proxy/quorum/guard/clock"
-	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -26,7 +24,7 @@ const othersPatience = 250 * time.Millisecond
 func mayQuarantine(n, already int) bool { return already+1 <= n-vote.Majority(n) }
 
 // clockOwner has the other masters looked at, and decides whose clock moved.
-func (s *Set) clockOwner(ctx context.Context, i int, m clock.Step) clock.Owner {
+func (s *Set) clockOwner(ctx context.Context, i int, m clockStep) clockOwner {
 	for j, g := range s.guards {
 		if j != i {
 			g.Wake()
@@ -35,7 +33,7 @@ func (s *Set) clockOwner(ctx context.Context, i int, m clock.Step) clock.Owner {
 	end := time.After(othersPatience)
 	tick := time.Tick(time.Millisecond)
 	for {
-		owner, asked := clock.OwnerOf(m, s.othersDuring(i, m))
+		owner, asked := ownerOf(m, s.othersDuring(i, m))
 		if !asked {
 			return owner
 		}
@@ -44,13 +42,13 @@ func (s *Set) clockOwner(ctx context.Context, i int, m clock.Step) clock.Owner {
 		case <-end:
 			return owner
 		case <-ctx.Done():
-			return clock.OwnerUnclear
+			return ownerUnclear
 		}
 	}
 }
 
 // othersDuring is what the clocks of the other masters that are reached did when one stepped.
-func (s *Set) othersDuring(i int, m clock.Step) (seen []clock.Other) {
+func (s *Set) othersDuring(i int, m clockStep) (seen []otherClock) {
 	for j, g := range s.guards {
 		if j != i && !g.IsDown() {
 			seen = append(seen, g.clockDuring(m))
@@ -59,16 +57,16 @@ func (s *Set) othersDuring(i int, m clock.Step) (seen []clock.Other) {
 	return seen
 }
 
-func (g *Guard) clockDuring(m clock.Step) clock.Other {
+func (g *Guard) clockDuring(m clockStep) otherClock {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case g.step.IsLike(m):
-		return clock.OtherAlike
+		return otherAlike
 	case g.fittedNo > m.Number && !g.fitted.Sent.Before(m.At) && g.clock.WouldShow(m):
-		return clock.OtherFits
+		return otherFits
 	default:
-		return clock.OtherUnknown
+		return otherUnknown
 	}
 }
 
@@ -99,7 +97,7 @@ type doubt struct {
 	// knew better.
 	nonce string
 	// step is what it is about; zero: a canary that was missed.
-	step clock.Step
+	step clockStep
 	// serverTime is that of the master when the doubt began.
 	serverTime time.Duration
 	since      time.Time
@@ -107,9 +105,9 @@ type doubt struct {
 
 // canBlame reports whether it is known by now that the clock that a doubt is about was the master's, since others were looked at,
 // and fewer are blamed.
-func (s *Set) canBlame(g *Guard, m clock.Step) bool {
-	owner, _ := clock.OwnerOf(m, s.othersDuring(g.index, m))
-	return (owner == clock.OwnerMaster || m.At.IsZero()) && s.mayQuarantine(g)
+func (s *Set) canBlame(g *Guard, m clockStep) bool {
+	owner, _ := ownerOf(m, s.othersDuring(g.index, m))
+	return (owner == ownerMaster || m.At.IsZero()) && s.mayQuarantine(g)
 }
 
 // until is when every lease of the time when the doubt began is over.
@@ -118,11 +116,11 @@ func (d doubt) until(longest time.Duration) time.Time {
 }
 
 // isOver reports whether the votes of a master with that marker count again.
-func (d doubt) isOver(nonce string, proxies []peer.Proxy, longest time.Duration, now time.Time) bool {
+func (d doubt) isOver(nonce string, proxies []Proxy, longest time.Duration, now time.Time) bool {
 	if d.nonce == "" || d.nonce != nonce || !now.Before(d.until(longest)) {
 		return true
 	}
-	return slices.ContainsFunc(proxies, func(p peer.Proxy) bool {
-		return p.Guards && p.At > d.serverTime && p.ClockSince > 0 && p.ClockSince < d.serverTime-clock.AlikeTime
+	return slices.ContainsFunc(proxies, func(p Proxy) bool {
+		return p.Guards && p.At > d.serverTime && p.ClockSince > 0 && p.ClockSince < d.serverTime-alikeTime
 	})
 }

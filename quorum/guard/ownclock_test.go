@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/quorum/guard/clock"
-	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -25,27 +23,27 @@ func TestMayCondemn(t *testing.T) {
 func TestDoubtIsOver(t *testing.T) {
 	now := time.Now()
 	d := doubt{nonce: "n", serverTime: time.Hour, since: now}
-	sure := peer.Proxy{Guards: true, ClockSince: time.Minute, At: time.Hour + time.Millisecond}
-	with := func(change func(p *peer.Proxy)) []peer.Proxy {
+	sure := Proxy{Guards: true, ClockSince: time.Minute, At: time.Hour + time.Millisecond}
+	with := func(change func(p *Proxy)) []Proxy {
 		p := sure
 		change(&p)
-		return []peer.Proxy{p}
+		return []Proxy{p}
 	}
 	for _, c := range []struct {
 		name    string
 		nonce   string
-		proxies []peer.Proxy
+		proxies []Proxy
 		after   time.Duration
 		want    bool
 	}{
 		{"still", "n", nil, 0, false},
 		{"after every lease", "n", nil, leaseWait(time.Minute), true},
 		{"admitted anew", "o", nil, 0, true},
-		{"another proxy saw the clock fit all the time", "n", []peer.Proxy{sure}, 0, true},
-		{"it has not looked since", "n", with(func(p *peer.Proxy) { p.At = time.Hour }), 0, false},
-		{"it does not know", "n", with(func(p *peer.Proxy) { p.ClockSince = 0 }), 0, false},
-		{"it has only just begun", "n", with(func(p *peer.Proxy) { p.ClockSince = time.Hour }), 0, false},
-		{"it has no guard", "n", with(func(p *peer.Proxy) { p.Guards = false }), 0, false},
+		{"another proxy saw the clock fit all the time", "n", []Proxy{sure}, 0, true},
+		{"it has not looked since", "n", with(func(p *Proxy) { p.At = time.Hour }), 0, false},
+		{"it does not know", "n", with(func(p *Proxy) { p.ClockSince = 0 }), 0, false},
+		{"it has only just begun", "n", with(func(p *Proxy) { p.ClockSince = time.Hour }), 0, false},
+		{"it has no guard", "n", with(func(p *Proxy) { p.Guards = false }), 0, false},
 	} {
 		if got := d.isOver(c.nonce, c.proxies, time.Minute, now.Add(c.after)); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
@@ -59,8 +57,8 @@ func TestDoubtIsOver(t *testing.T) {
 // TestLateAnswerIsNoStep: an answer that was asked for before a step was judged, and comes after it, is of the clock of then.
 func TestLateAnswerIsNoStep(t *testing.T) {
 	began := time.Now()
-	at := func(sent, got, serverTime time.Duration) clock.Sighting {
-		return clock.Sighting{Sent: began.Add(sent), Got: began.Add(got), ServerTime: time.Hour + serverTime}
+	at := func(sent, got, serverTime time.Duration) Sighting {
+		return Sighting{Sent: began.Add(sent), Got: began.Add(got), ServerTime: time.Hour + serverTime}
 	}
 	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, []Master{{Wake: func() {}, IsDown: func() bool { return false }}})
 	g := s.guards[0]
@@ -77,22 +75,22 @@ func TestLateAnswerIsNoStep(t *testing.T) {
 // TestDoubtIsJudgedAgain: what could not be told at once can be when another master was looked at, whose clock was known before.
 func TestDoubtIsJudgedAgain(t *testing.T) {
 	began := time.Now()
-	step := clock.Step{At: began.Add(time.Second), Moved: 10 * time.Minute, Number: 1}
-	at := func(since time.Duration, serverTime time.Duration) clock.Sighting {
-		return clock.Sighting{Sent: began.Add(since), Got: began.Add(since + time.Millisecond), ServerTime: time.Hour + serverTime}
+	step := clockStep{At: began.Add(time.Second), Moved: 10 * time.Minute, Number: 1}
+	at := func(since time.Duration, serverTime time.Duration) Sighting {
+		return Sighting{Sent: began.Add(since), Got: began.Add(since + time.Millisecond), ServerTime: time.Hour + serverTime}
 	}
 	for _, c := range []struct {
 		name   string
-		others []clock.Sighting // of one other master, in turn
-		blamed bool             // is that one
+		others []Sighting // of one other master, in turn
+		blamed bool       // is that one
 		want   bool
 	}{
-		{"the other was not looked at since", []clock.Sighting{at(0, 0)}, false, false},
-		{"the other fits", []clock.Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, false, true},
-		{"the other fits, but was asked before", []clock.Sighting{at(0, 0), {Sent: step.At.Add(-time.Millisecond), Got: step.At.Add(time.Second), ServerTime: time.Hour + time.Second}}, false, false},
-		{"the other fits, but is known only since", []clock.Sighting{at(2*time.Second, 0), at(3*time.Second, time.Second)}, false, false},
-		{"the other stepped, too", []clock.Sighting{at(0, 0), at(2*time.Second, time.Minute)}, false, false},
-		{"the other is blamed already", []clock.Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, true, false},
+		{"the other was not looked at since", []Sighting{at(0, 0)}, false, false},
+		{"the other fits", []Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, false, true},
+		{"the other fits, but was asked before", []Sighting{at(0, 0), {Sent: step.At.Add(-time.Millisecond), Got: step.At.Add(time.Second), ServerTime: time.Hour + time.Second}}, false, false},
+		{"the other fits, but is known only since", []Sighting{at(2*time.Second, 0), at(3*time.Second, time.Second)}, false, false},
+		{"the other stepped, too", []Sighting{at(0, 0), at(2*time.Second, time.Minute)}, false, false},
+		{"the other is blamed already", []Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			master := Master{Wake: func() {}, IsDown: func() bool { return false }}

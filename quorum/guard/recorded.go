@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
-	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
 )
@@ -60,7 +60,7 @@ func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err e
 // says, which is read only now: what was decided before the master was seen without its data is there.
 //
 // The error is a *QuarantineError.
-func (s *Set) beginning(ctx context.Context, proof string) (succession.Era, error) {
+func (s *Set) beginning(ctx context.Context, proof string) (reconfig.Era, error) {
 	own, stated := s.eras.stated()
 	if s.record == nil || stated && proof != marker.ProofLease && proof != marker.ProofFresh {
 		return s.eras.begin(own), nil
@@ -73,7 +73,7 @@ func (s *Set) beginning(ctx context.Context, proof string) (succession.Era, erro
 	}
 	if at != said.At {
 		s.log.Info("the masters have forgotten where the locks are: the record at the upstream says it", "place", at.Place, "era", at.Era)
-		own = succession.Change{Names: s.eras.names, Place: at.Place}.After(succession.Era{Number: at.Era - 1})
+		own = reconfig.Change{Names: s.eras.names, Place: at.Place}.After(reconfig.Era{Number: at.Era - 1})
 	}
 	return s.eras.begin(own), nil
 }

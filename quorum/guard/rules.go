@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
-	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
@@ -357,7 +356,7 @@ func Differences(settings string, visits []Visit) []string {
 
 // Unlike returns how many proxies are running that have other settings than these, or another number of masters.
 func Unlike(settings string, visits []Visit) (n int) {
-	var lists [][]peer.Proxy
+	var lists [][]Proxy
 	for _, v := range visits {
 		if v.Report != nil {
 			lists = append(lists, v.Report.Proxies)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/guard/succession"
 )
 
 // TestRulesAreRead: what a proxy writes is read back, and anything else is read as something that is not that.
@@ -133,7 +133,7 @@ func TestNoSettings(t *testing.T) {
 
 // TestNumberedSets: where the markers tell which masters there are, the rules do not.
 func TestNumberedSets(t *testing.T) {
-	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofJoined, Address: "a", Era: succession.Era{Number: 1, Masters: 2, Hash: "h"}}
+	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofJoined, Address: "a", Era: reconfig.Era{Number: 1, Masters: 2, Hash: "h"}}
 	report := Report{RunID: "1", Marker: marker.ReadMarker(marker.InDatabase(m.String(), 0)), Rules: rulesIn("s:xyz")}
 	for settings, want := range map[string]int{"s": 0, "t": 2} {
 		differ := 0

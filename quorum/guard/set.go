@@ -8,12 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"redlock-proxy/quorum/guard/clock"
-	"redlock-proxy/quorum/guard/longest"
 	"redlock-proxy/quorum/guard/marker"
-	"redlock-proxy/quorum/guard/peer"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
 )
@@ -42,7 +39,7 @@ type Options struct {
 	Settings string
 	// Joins is the set of masters that these are, where it was decided that they follow others; nil:
 	// their markers show. Follows is that of this proxy's which they follow; nil: none.
-	Joins   *succession.Era
+	Joins   *reconfig.Era
 	Follows *Set
 	// Record is what the upstream keeps of where the locks are; nil: they cannot be moved.
 	Record place.Record
@@ -74,7 +71,7 @@ type Master struct {
 // fresh start, the longest TTL, whose clock it was that stepped.
 type Set struct {
 	guards   []*Guard
-	longest  *longest.TTL
+	longest  *longestTTL
 	fresh    *freshStart
 	override *override
 	eras     *eras
@@ -102,12 +99,12 @@ type Set struct {
 }
 
 // NewID makes an ID by which a proxy makes itself known on its masters.
-func NewID() string { return peer.NewID(peer.Protocol) }
+func NewID() string { return newID(proxyProtocol) }
 
 // NewSet guards these masters.
 func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
-		longest: longest.New(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
+		longest: newLongest(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
 		override: newOverride(len(masters), opts.Vouched, opts.Forced),
 		log:      opts.Logger, off: opts.Off, boot: opts.SinceBoot, moves: opts.Moves, id: cmp.Or(opts.ID, NewID()), name: opts.Name, nonce: marker.NewNonce,
 		eras:   newEras(masters, opts.Joins, time.Now()),
@@ -117,7 +114,7 @@ func NewSet(opts Options, masters []Master) *Set {
 		s.misplaced.Store(&QuarantineError{Why: Unproven}) // until it was compared
 	}
 	if s.boot == nil {
-		s.boot = clock.SinceBoot
+		s.boot = sinceBoot
 	}
 	if s.name == nil {
 		s.name = func() string { return "" }

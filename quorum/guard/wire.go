@@ -12,7 +12,6 @@ import (
 	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/availability"
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 )
@@ -73,7 +72,7 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 	}
 	v.Refusal = availability.Refusal(said.err(askedTrial), true)
 	if clocks, err := texts(said[askedTime]); err == nil && len(clocks) == 2 {
-		v.Sighting = clock.Sighting{Sent: sent, Got: got, ServerTime: timeOf(clocks)}
+		v.Sighting = Sighting{Sent: sent, Got: got, ServerTime: timeOf(clocks)}
 	}
 	v.readInfo(said.text(askedInfo))
 	known := said.pairs(askedProxies)
@@ -196,7 +195,7 @@ type values map[string]entry
 type page struct {
 	marker   string
 	sequence int64
-	sighting clock.Sighting
+	sighting Sighting
 	values   values
 }
 
@@ -231,7 +230,7 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 	if err != nil {
 		return page{}, err
 	}
-	p := page{marker: parts[0], sighting: clock.Sighting{Sent: sent, Got: time.Now(), ServerTime: timeOf(parts[2:4])}, values: make(values, len(names))}
+	p := page{marker: parts[0], sighting: Sighting{Sent: sent, Got: time.Now(), ServerTime: timeOf(parts[2:4])}, values: make(values, len(names))}
 	p.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
 	for i, name := range names {
 		if value, left := parts[4+2*i], parts[5+2*i]; left != "-2" {

@@ -17,7 +17,6 @@ import (
 	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/marker"
-	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/guard/script"
 
 	"github.com/redis/go-redis/v9"
@@ -106,7 +105,7 @@ func TestExamine(t *testing.T) {
 	if apart.Abs() > time.Minute || v.Sighting.Got.Before(v.Sighting.Sent) {
 		t.Errorf("sighting %+v", v.Sighting)
 	}
-	for id, p := range map[string]peer.Proxy{"x": {Masters: 5, Guards: true, Servers: peer.NoServers}, "y": {Masters: 3, Guards: true, Servers: peer.NoServers}} {
+	for id, p := range map[string]Proxy{"x": {Masters: 5, Guards: true, Servers: noServers}, "y": {Masters: 3, Guards: true, Servers: noServers}} {
 		if _, err := tr.Run(t.Context(), script.Announce, id, p.Announcement(), 3000); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/guard"
-	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/master"
 )
 
@@ -46,7 +45,7 @@ func Impose(ctx context.Context, urls []string, timeout time.Duration, secure fu
 		defer t.Close()
 		visits[i].Conn = t
 	}
-	for until := time.Now().Add(peer.Heard + imposePause); ; {
+	for until := time.Now().Add(guard.Heard + imposePause); ; {
 		visit(ctx, visits, done)
 		n := guard.Unlike(settings, visits)
 		if n == 0 || forced {

@@ -3,7 +3,7 @@
 // reports), rules 2 to 6 by package commands/moving, rules 7 and 8 and the order of the places by package quorum (MoveOn, keepRecord) and the eras of quorum/guard.
 //
 // At any time one [Place] decides who holds a lock, or nobody does for a moment. Which place that is is decided among the masters, as which
-// masters follow which (package succession): each place is an era of its own, of the same masters, and what is of another era does not count.
+// masters follow which (package reconfig): each place is an era of its own, of the same masters, and what is of another era does not count.
 //
 //	Upstream → ToMasters → Masters → ToUpstream → Upstream
 //

@@ -12,7 +12,7 @@ import (
 // The move, explored: two clients, each behind a proxy of its own, want one lock over and over, always with the same token; two
 // movers, each of which may stop at any point and go on much later; an upstream that restarts, with its data, with older data, or with
 // none; masters that forget all, once what they held is over. What was sent arrives in any order, late, or never. The masters are one register here, whose eras are decided at once: that is
-// explored elsewhere (internal/model, quorum/guard/succession).
+// explored elsewhere (internal/model, quorum/guard/reconfig).
 
 // state is what a client does.
 type state uint8

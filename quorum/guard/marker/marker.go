@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/guard/reconfig"
 )
 
 // The proofs with which a master is admitted.
@@ -63,8 +63,8 @@ type Marker struct {
 	Address string
 	// Era is the set of masters that it votes in. Seal is set once this set is over, and has what follows:
 	// then it does not vote.
-	Era  succession.Era
-	Seal succession.Seal
+	Era  reconfig.Era
+	Seal reconfig.Seal
 }
 
 // later is added to the digit of Durable in markers that have an era or a seal: proxies that know of
@@ -100,8 +100,8 @@ func Parse(text string) (m Marker, ok bool) {
 			return Marker{}, false
 		}
 		var known, right bool
-		m.Era, known = succession.ParseEra(more[0])
-		m.Seal, right = succession.ParseSeal(more[1])
+		m.Era, known = reconfig.ParseEra(more[0])
+		m.Seal, right = reconfig.ParseSeal(more[1])
 		if m.Address = more[2]; !known || !right {
 			return Marker{}, false
 		}

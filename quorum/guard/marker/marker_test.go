@@ -3,7 +3,7 @@ package marker
 import (
 	"testing"
 
-	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/guard/reconfig"
 )
 
 // FuzzMarker: whatever stands under the keys is read as what was written there, or not
@@ -25,10 +25,10 @@ func FuzzMarker(f *testing.F) {
 }
 
 func sealed() Marker {
-	change := succession.Change{Before: 3, Names: []string{"a:1", "b:2"}}
+	change := reconfig.Change{Before: 3, Names: []string{"a:1", "b:2"}}
 	return Marker{
 		RunID: "1", ReplID: "2", Nonce: "3", Durable: true, Evicted: 4, Proof: ProofJoined, Address: "/a b",
-		Era: change.After(succession.Era{}), Seal: succession.Seal{Ballot: "5", Change: change},
+		Era: change.After(reconfig.Era{}), Seal: reconfig.Seal{Ballot: "5", Change: change},
 	}
 }
 

@@ -1,4 +1,4 @@
-package clock
+package guard
 
 import (
 	"math/rand/v2"
@@ -8,18 +8,18 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// trial looks at a master's clock again and again, each time after a pause, over a way
+// clockTrial looks at a master's clock again and again, each time after a pause, over a way
 // there and back, while the clock moves by a step in between.
-type trial struct {
+type clockTrial struct {
 	start time.Time
 	now   time.Duration // since start
 	skew  time.Duration
-	clock Clock
+	clock masterClock
 }
 
-func newTrial() *trial { return &trial{start: time.Now(), skew: 1e18} }
+func newClockTrial() *clockTrial { return &clockTrial{start: time.Now(), skew: 1e18} }
 
-func (t *trial) look(pause, there, back, step time.Duration) (moved time.Duration, fits bool) {
+func (t *clockTrial) look(pause, there, back, step time.Duration) (moved time.Duration, fits bool) {
 	t.skew += step
 	sent := t.now + pause
 	t.now = sent + there + back
@@ -46,9 +46,9 @@ func TestClock(t *testing.T) {
 		{"a step that a long way cannot hide", 45 * ms, 45 * ms, 60 * ms, false, 7 * ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			trial := newTrial()
-			trial.look(0, ms, ms, 0)
-			moved, fits := trial.look(time.Second, c.there, c.back, c.step)
+			clockTrial := newClockTrial()
+			clockTrial.look(0, ms, ms, 0)
+			moved, fits := clockTrial.look(time.Second, c.there, c.back, c.step)
 			if fits != c.fits || (moved-c.moved).Abs() > 2*ms {
 				t.Errorf("got %v, %v, want %v, %v", moved, fits, c.moved, c.fits)
 			}
@@ -58,21 +58,21 @@ func TestClock(t *testing.T) {
 
 // TestHiddenStepShowsLater: a slow batch hides a step, the next quick one does not.
 func TestHiddenStepShowsLater(t *testing.T) {
-	trial := newTrial()
-	trial.look(0, 0, time.Millisecond, 0)
-	if _, fits := trial.look(time.Millisecond, 45*time.Millisecond, 45*time.Millisecond, 30*time.Millisecond); !fits {
+	clockTrial := newClockTrial()
+	clockTrial.look(0, 0, time.Millisecond, 0)
+	if _, fits := clockTrial.look(time.Millisecond, 45*time.Millisecond, 45*time.Millisecond, 30*time.Millisecond); !fits {
 		t.Error("a step within the way there and back was seen")
 	}
-	if _, fits := trial.look(time.Millisecond, 0, time.Millisecond, 0); fits {
+	if _, fits := clockTrial.look(time.Millisecond, 0, time.Millisecond, 0); fits {
 		t.Error("the step was never seen")
 	}
 }
 
 // TestManySmallStepsAddUp: each is within the noise, and comes soon after the last.
 func TestManySmallStepsAddUp(t *testing.T) {
-	trial := newTrial()
+	clockTrial := newClockTrial()
 	for n := range 100 {
-		if _, fits := trial.look(10*time.Millisecond, 0, time.Millisecond, time.Millisecond); !fits {
+		if _, fits := clockTrial.look(10*time.Millisecond, 0, time.Millisecond, time.Millisecond); !fits {
 			if n < 2 {
 				t.Errorf("the noise of %d ms was taken for a step", n)
 			}
@@ -87,12 +87,12 @@ func TestManySmallStepsAddUp(t *testing.T) {
 func TestHonestClock(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		trial, rate := newTrial(), (rnd.Float64()*2-1)*rate*0.99
+		clockTrial, clockRate := newClockTrial(), (rnd.Float64()*2-1)*clockRate*0.99
 		for range 500 {
 			pause := time.Duration(rnd.Int64N(int64(time.Second)))
 			there, back := time.Duration(rnd.Int64N(int64(20*time.Millisecond))), time.Duration(rnd.Int64N(int64(20*time.Millisecond)))
-			drift := time.Duration(rate * float64(pause+there+back))
-			if moved, fits := trial.look(pause, there, back, drift); !fits {
+			drift := time.Duration(clockRate * float64(pause+there+back))
+			if moved, fits := clockTrial.look(pause, there, back, drift); !fits {
 				t.Fatalf("seed %d: moved by %v", seed, moved)
 			}
 		}
@@ -103,7 +103,7 @@ func TestHonestClock(t *testing.T) {
 // of a millisecond together are within what nobody relies on, for every lease.
 func TestAllowanceCoversWhatIsNotSeen(t *testing.T) {
 	for lease := time.Millisecond; lease < 1000*time.Hour; lease += lease/7 + 1 {
-		if unseen := drifted(lease) + Noise + time.Millisecond; unseen > vote.Allowance(lease) {
+		if unseen := drifted(lease) + clockNoise + time.Millisecond; unseen > vote.Allowance(lease) {
 			t.Fatalf("%v: %v is not seen, %v is allowed", lease, unseen, vote.Allowance(lease))
 		}
 	}
@@ -115,7 +115,7 @@ func TestAllowanceCoversWhatIsNotSeen(t *testing.T) {
 func TestUnseenStepsNeverExceedTheAllowance(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
-		trial := newTrial()
+		clockTrial := newClockTrial()
 		type moment struct{ at, skew time.Duration }
 		var history []moment
 		const way = 200 * time.Microsecond
@@ -124,14 +124,14 @@ func TestUnseenStepsNeverExceedTheAllowance(t *testing.T) {
 			if rnd.IntN(3) > 0 {
 				step = drifted(pause)
 			}
-			if _, fits := trial.look(pause, way, way, step); !fits {
+			if _, fits := clockTrial.look(pause, way, way, step); !fits {
 				break
 			}
-			history = append(history, moment{trial.now, trial.skew})
+			history = append(history, moment{clockTrial.now, clockTrial.skew})
 		}
 		for i, from := range history {
 			for _, to := range history[i:] {
-				if gained := to.skew - from.skew; gained > drifted(to.at-from.at)+2*Noise+2*way {
+				if gained := to.skew - from.skew; gained > drifted(to.at-from.at)+2*clockNoise+2*way {
 					t.Fatalf("seed %d: gained %v in %v", seed, gained, to.at-from.at)
 				}
 			}

@@ -1,4 +1,4 @@
-package clock
+package guard
 
 import (
 	"time"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SinceBoot is how long the machine has been up, with the time that it was suspended,
+// sinceBoot is how long the machine has been up, with the time that it was suspended,
 // which the monotonic clock leaves out.
-func SinceBoot() time.Duration {
+func sinceBoot() time.Duration {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
 		return 0

@@ -1,9 +1,9 @@
-package clock
+package guard
 
 import "time"
 
-// Step is a sighting that did not fit: when it was, and by how much the clock had moved.
-type Step struct {
+// clockStep is a sighting that did not fit: when it was, and by how much the clock had moved.
+type clockStep struct {
 	At time.Time
 	// Moved is negative for a step back.
 	Moved time.Duration
@@ -21,60 +21,60 @@ type Step struct {
 // was sent, since its answer may have come late, also after the step.
 func (s Sighting) SteppedBefore(then, moved time.Duration, fitted Sighting) bool {
 	within := s.Got.Sub(fitted.Sent)
-	within += drifted(within) + 2*Noise
+	within += drifted(within) + 2*clockNoise
 	since := s.ServerTime - then
 	return then > 0 && moved.Abs() > within && 0 <= since && since <= within
 }
 
-// Other is what another master's clock did when one stepped.
-type Other int
+// otherClock is what another master's clock did when one stepped.
+type otherClock int
 
 const (
-	// OtherUnknown: it has not been looked at since, or not closely enough.
-	OtherUnknown Other = iota
-	// OtherAlike: it moved alike.
-	OtherAlike
-	// OtherFits: it fits, and would not if ours had moved so far.
-	OtherFits
+	// otherUnknown: it has not been looked at since, or not closely enough.
+	otherUnknown otherClock = iota
+	// otherAlike: it moved alike.
+	otherAlike
+	// otherFits: it fits, and would not if ours had moved so far.
+	otherFits
 )
 
-// Owner is whose clock moved.
-type Owner int
+// clockOwner is whose clock moved.
+type clockOwner int
 
 const (
 	// OwnerUnclear: it is not known.
-	OwnerUnclear Owner = iota
+	ownerUnclear clockOwner = iota
 	// OwnerMaster: the master's.
-	OwnerMaster
+	ownerMaster
 	// OwnerOurs: ours.
-	OwnerOurs
+	ownerOurs
 )
 
 const (
-	// AlikeTime and alikeMoved are how far apart in time, and in size, two steps may be
+	// alikeTime and alikeMoved are how far apart in time, and in size, two steps may be
 	// to have one cause.
-	AlikeTime  = 2 * time.Second
+	alikeTime  = 2 * time.Second
 	alikeMoved = 100 * time.Millisecond
 )
 
 // IsLike reports whether both may have one cause.
-func (s Step) IsLike(other Step) bool {
-	return !s.At.IsZero() && s.At.Sub(other.At).Abs() < AlikeTime && (s.Moved-other.Moved).Abs() < alikeMoved
+func (s clockStep) IsLike(other clockStep) bool {
+	return !s.At.IsZero() && s.At.Sub(other.At).Abs() < alikeTime && (s.Moved-other.Moved).Abs() < alikeMoved
 }
 
-// OwnerOf is whose clock moved. asked is set while others have not answered yet.
-func OwnerOf(s Step, others []Other) (owner Owner, asked bool) {
+// ownerOf is whose clock moved. asked is set while others have not answered yet.
+func ownerOf(s clockStep, others []otherClock) (owner clockOwner, asked bool) {
 	unknown := false
 	for _, o := range others {
 		switch o {
-		case OtherFits:
-			return OwnerMaster, false
-		case OtherUnknown:
+		case otherFits:
+			return ownerMaster, false
+		case otherUnknown:
 			unknown = true
 		}
 	}
 	if s.Moved > 0 && (s.Missed-s.Moved).Abs() < alikeMoved {
-		return OwnerOurs, unknown
+		return ownerOurs, unknown
 	}
-	return OwnerUnclear, unknown
+	return ownerUnclear, unknown
 }

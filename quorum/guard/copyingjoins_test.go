@@ -1,4 +1,4 @@
-package copying
+package guard
 
 import (
 	"fmt"
@@ -12,16 +12,16 @@ import (
 )
 
 // joining makes a copy for a master that is source number 0 itself, and returns what its second pass does.
-func joining(census Census, views []View) []Step {
-	own := View{}
+func joining(census census, views []view) []copyStep {
+	own := view{}
 	maps.Copy(own, views[0])
-	k := New(census, false, 0, own, views)
+	k := newCopy(census, false, 0, own, views)
 	steps, _ := k.Pass(own, views)
 	again, _ := k.Pass(own, views) // what the first one left until it is sure
 	return append(steps, again...)
 }
 
-func acts(steps []Step) string {
+func acts(steps []copyStep) string {
 	text := ""
 	for _, s := range steps {
 		text += fmt.Sprintf("%s %d;", s.Act, s.Held.Form)
@@ -31,23 +31,23 @@ func acts(steps []Step) string {
 
 // TestJoins: a master that forgot nothing is one of the sources, of three masters.
 func TestJoins(t *testing.T) {
-	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), Held{}
+	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), heldCell{}
 	for _, test := range []struct {
 		name    string
-		sources []Held
+		sources []heldCell
 		want    string
 	}{
-		{"it and another hold it", []Held{a, a, none}, fmt.Sprintf("copy %d;", cell.Plain)},
-		{"the others hold it", []Held{none, a, a}, fmt.Sprintf("put %d;", cell.Plain)},
-		{"the others hold it, and it another one", []Held{b, a, a}, fmt.Sprintf("put %d;", cell.Plain)},
-		{"it alone holds it, all are read", []Held{a, none, none}, fmt.Sprintf("drop %d;", cell.Plain)},
-		{"it alone holds it, one is not read", []Held{a, none}, ""},
-		{"another holds it, one is not read", []Held{none, a}, fmt.Sprintf("put %d;", cell.Blocking)},
-		{"it and another hold one each, one is not read", []Held{a, b}, ""},
-		{"another holds it, and an undecided copy of another set's", []Held{none, a, blocking(incarnation(cell.Undecided), a)}, fmt.Sprintf("put %d;", cell.Blocking)},
+		{"it and another hold it", []heldCell{a, a, none}, fmt.Sprintf("copy %d;", cell.Plain)},
+		{"the others hold it", []heldCell{none, a, a}, fmt.Sprintf("put %d;", cell.Plain)},
+		{"the others hold it, and it another one", []heldCell{b, a, a}, fmt.Sprintf("put %d;", cell.Plain)},
+		{"it alone holds it, all are read", []heldCell{a, none, none}, fmt.Sprintf("drop %d;", cell.Plain)},
+		{"it alone holds it, one is not read", []heldCell{a, none}, ""},
+		{"another holds it, one is not read", []heldCell{none, a}, fmt.Sprintf("put %d;", cell.Blocking)},
+		{"it and another hold one each, one is not read", []heldCell{a, b}, ""},
+		{"another holds it, and an undecided copy of another set's", []heldCell{none, a, blocking(incarnation(cell.Undecided), a)}, fmt.Sprintf("put %d;", cell.Blocking)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			steps := joining(Census{Masters: 3, Sources: len(test.sources)}, viewsWith("k", test.sources...))
+			steps := joining(census{Masters: 3, Sources: len(test.sources)}, viewsWith("k", test.sources...))
 			if got := acts(steps); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
@@ -60,13 +60,13 @@ func TestJoins(t *testing.T) {
 func TestJoinsUndecided(t *testing.T) {
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
 	views := viewsWith("k", a, a, b, b)
-	own := View{"k": a}
-	k := New(closing(5, 4), false, 0, own, views)
+	own := view{"k": a}
+	k := newCopy(closing(5, 4), false, 0, own, views)
 	steps, _ := k.Pass(own, views)
 	if len(steps) != 1 || !steps[0].Held.IsUndecided() {
 		t.Fatalf("it does %v", steps)
 	}
-	own = View{"k": steps[0].Held}
+	own = view{"k": steps[0].Held}
 	views[0] = own
 	for range 2 {
 		if steps, settled := k.Pass(own, views); len(steps) > 0 || !settled {
@@ -78,10 +78,10 @@ func TestJoinsUndecided(t *testing.T) {
 // TestCopiesDoNotCount: what a copy has put there is no proof that the master held it.
 func TestCopiesDoNotCount(t *testing.T) {
 	a := plain(attemptA, time.Minute)
-	views := viewsWith("k", Held{}, a, a)
-	k := New(Census{Masters: 3, Sources: 3}, false, 0, View{}, views)
-	k.Pass(View{}, views)
-	steps, settled := k.Pass(View{"k": a}, viewsWith("k", a, a, Held{})) // one has let it go since
+	views := viewsWith("k", heldCell{}, a, a)
+	k := newCopy(census{Masters: 3, Sources: 3}, false, 0, view{}, views)
+	k.Pass(view{}, views)
+	steps, settled := k.Pass(view{"k": a}, viewsWith("k", a, a, heldCell{})) // one has let it go since
 	if acts(steps) != fmt.Sprintf("drop %d;", cell.Plain) {
 		t.Errorf("it does %q (settled %v)", acts(steps), settled)
 	}
@@ -98,17 +98,17 @@ func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
 				if held < vote.Majority(n) || read < vote.ReadQuorum(n) {
 					continue
 				}
-				var seen []Held
+				var seen []heldCell
 				for m := range n {
 					switch {
 					case sources>>m&1 == 0:
 					case holders>>m&1 == 1:
 						seen = append(seen, a)
 					default:
-						seen = append(seen, Held{})
+						seen = append(seen, heldCell{})
 					}
 				}
-				steps := joining(Census{Masters: n, Sources: read}, viewsWith("k", seen...))
+				steps := joining(census{Masters: n, Sources: read}, viewsWith("k", seen...))
 				has := holders&1 == 1
 				for _, s := range steps {
 					has = s.Act != actDrop

@@ -1,14 +1,14 @@
-package clock
+package guard
 
 import "time"
 
 // A vote counts only if the master's clock went as ours did. GUARD.md shows that what these
 // two constants allow is within vote.Allowance, however many small steps there are.
 const (
-	// rate is how much faster or slower than ours, of 1, a master's clock may run.
-	rate = 0.006
-	// Noise is by how much a master's clock may seem to step beyond that.
-	Noise = time.Millisecond
+	// clockRate is how much faster or slower than ours, of 1, a master's clock may run.
+	clockRate = 0.006
+	// clockNoise is by how much a master's clock may seem to step beyond that.
+	clockNoise = time.Millisecond
 )
 
 // Sighting is a look at a master's clock: it showed this time, as nanoseconds since
@@ -22,11 +22,11 @@ type Sighting struct {
 // IsZero is true where the master did not answer with a time.
 func (s Sighting) IsZero() bool { return s.ServerTime == 0 }
 
-// Clock is what is known of the distance between a master's clock and our monotonic
+// masterClock is what is known of the distance between a master's clock and our monotonic
 // one: it lies between low and high, and was so at a certain time. Every sighting
-// narrows that, and time that passes widens it by rate and no more. So many small
+// narrows that, and time that passes widens it by that rate and no more. So many small
 // steps add up to a large one.
-type Clock struct {
+type masterClock struct {
 	epoch     time.Time
 	anchored  time.Time // when the first sighting came
 	at        time.Time
@@ -37,7 +37,7 @@ type Clock struct {
 
 // See takes a sighting. If it does not fit, fits is false, moved is the least that
 // the master's clock must have stepped (negative: backward), and nothing is learned.
-func (c *Clock) See(s Sighting) (moved time.Duration, fits bool) {
+func (c *masterClock) See(s Sighting) (moved time.Duration, fits bool) {
 	if c.epoch.IsZero() {
 		c.Anchor(s)
 		return 0, true
@@ -47,7 +47,7 @@ func (c *Clock) See(s Sighting) (moved time.Duration, fits bool) {
 	wasLow, wasHigh := c.low-slack, c.high+slack
 	// The way there and back is time, too; but it may be the same time for many lanes, so
 	// nothing widens by it.
-	noise := Noise + drifted(s.Got.Sub(s.Sent))
+	noise := clockNoise + drifted(s.Got.Sub(s.Sent))
 	switch {
 	case low > wasHigh+noise:
 		return low - wasHigh, false
@@ -65,11 +65,11 @@ func (c *Clock) See(s Sighting) (moved time.Duration, fits bool) {
 
 // drifted is how far two clocks may drift apart in a time.
 func drifted(d time.Duration) time.Duration {
-	return time.Duration(rate * float64(max(0, d)))
+	return time.Duration(clockRate * float64(max(0, d)))
 }
 
 // Anchor forgets what was known, and begins with this sighting.
-func (c *Clock) Anchor(s Sighting) {
+func (c *masterClock) Anchor(s Sighting) {
 	c.epoch, c.anchored, c.at = s.Sent, s.Got, s.Got
 	c.low, c.high = s.ServerTime-s.Got.Sub(s.Sent), s.ServerTime
 	c.Since = s.ServerTime
@@ -77,16 +77,16 @@ func (c *Clock) Anchor(s Sighting) {
 
 // MayPrecede reports whether a sighting may be of a moment before the one with which this began. If it does not fit, that says nothing:
 // what came in between is judged already.
-func (c *Clock) MayPrecede(s Sighting) bool { return s.Sent.Before(c.anchored) }
+func (c *masterClock) MayPrecede(s Sighting) bool { return s.Sent.Before(c.anchored) }
 
 // WouldShow reports whether a step would not fit what was known before it: whether a clock that made it would show it.
-func (c *Clock) WouldShow(s Step) bool {
-	return !c.epoch.IsZero() && c.epoch.Before(s.At) && s.Moved.Abs() > c.high-c.low+Noise
+func (c *masterClock) WouldShow(s clockStep) bool {
+	return !c.epoch.IsZero() && c.epoch.Before(s.At) && s.Moved.Abs() > c.high-c.low+clockNoise
 }
 
 // Offset is by how much the master's clock is ahead of the wall clock of this machine, in the
 // middle of what is known of it; known is false where nothing is.
-func (c *Clock) Offset(now time.Time) (offset time.Duration, known bool) {
+func (c *masterClock) Offset(now time.Time) (offset time.Duration, known bool) {
 	if c.epoch.IsZero() {
 		return 0, false
 	}
@@ -95,11 +95,11 @@ func (c *Clock) Offset(now time.Time) (offset time.Duration, known bool) {
 }
 
 // Latest is the latest moment by our clock at which the master's shows such a time.
-func (c *Clock) Latest(then time.Duration) time.Time {
+func (c *masterClock) Latest(then time.Duration) time.Time {
 	return c.epoch.Add(then - c.low + drifted(time.Since(c.at)))
 }
 
 // ServerTime is the most that the master's clock can show at a moment of ours.
-func (c *Clock) ServerTime(t time.Time) time.Duration {
+func (c *masterClock) ServerTime(t time.Time) time.Duration {
 	return t.Sub(c.epoch) + c.high + drifted(time.Since(c.at))
 }

@@ -1,4 +1,4 @@
-package longest
+package guard
 
 import (
 	"maps"
@@ -12,10 +12,10 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// TTL is what is known of the longest TTL in use. It is recorded on a majority
+// longestTTL is what is known of the longest TTL in use. It is recorded on a majority
 // of the masters before it is first used, so that a quarantine by lease need not last
 // longer.
-type TTL struct {
+type longestTTL struct {
 	masters int
 	// limit is what is assumed where no record is known, and for locks without expiry. It is a
 	// time.Duration, and only ever grows.
@@ -32,18 +32,18 @@ type TTL struct {
 	known          bool
 }
 
-// New knows of none, as yet, of so many masters; limit is what is taken for it then.
-func New(masters int, limit time.Duration) *TTL {
-	l := &TTL{masters: masters, records: map[int]time.Duration{}, votes: map[int]time.Duration{}}
+// newLongest knows of none, as yet, of so many masters; limit is what is taken for it then.
+func newLongest(masters int, limit time.Duration) *longestTTL {
+	l := &longestTTL{masters: masters, records: map[int]time.Duration{}, votes: map[int]time.Duration{}}
 	l.limit.Store(int64(limit))
 	return l
 }
 
 // Limit is what is assumed where no record is known, and for locks without expiry.
-func (l *TTL) Limit() time.Duration { return time.Duration(l.limit.Load()) }
+func (l *longestTTL) Limit() time.Duration { return time.Duration(l.limit.Load()) }
 
 // RaiseLimit raises it, unless it is as long already.
-func (l *TTL) RaiseLimit(limit time.Duration) {
+func (l *longestTTL) RaiseLimit(limit time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.limit.Store(max(l.limit.Load(), int64(limit)))
@@ -61,17 +61,19 @@ func coarse(ttl time.Duration) time.Duration {
 }
 
 // IsRecorded reports whether a grant of that TTL needs no record any more.
-func (l *TTL) IsRecorded(ttl time.Duration) bool { return ttl <= time.Duration(l.recorded.Load()) }
+func (l *longestTTL) IsRecorded(ttl time.Duration) bool {
+	return ttl <= time.Duration(l.recorded.Load())
+}
 
 // RoundedUp is the record for a TTL: rounded up, but not beyond the limit for its sake.
-func (l *TTL) RoundedUp(ttl time.Duration) time.Duration {
+func (l *longestTTL) RoundedUp(ttl time.Duration) time.Duration {
 	return max(ttl, min(coarse(ttl), l.Limit()))
 }
 
 // Saw takes the record of master i. One that does not vote may have forgotten later ones, but its record was made: unless it is above
 // the limit, and above that of any other master. Then it counts as one without a record, which is returned once
 // the others are enough to know better.
-func (l *TTL) Saw(i int, record time.Duration, votes bool) (refuted bool) {
+func (l *longestTTL) Saw(i int, record time.Duration, votes bool) (refuted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.records[i] = record
@@ -102,7 +104,7 @@ func (l *TTL) Saw(i int, record time.Duration, votes bool) (refuted bool) {
 }
 
 // credible is up to which TTL records are believed: the limit, or what was seen, or what two masters say.
-func (l *TTL) credible() time.Duration {
+func (l *longestTTL) credible() time.Duration {
 	highest, second := time.Duration(0), time.Duration(0)
 	for _, r := range l.records {
 		highest, second = max(highest, r), max(second, min(highest, r))
@@ -111,21 +113,21 @@ func (l *TTL) credible() time.Duration {
 }
 
 // Made takes a record that is now on a majority.
-func (l *TTL) Made(record time.Duration) {
+func (l *longestTTL) Made(record time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.largest = max(l.largest, record)
 	l.raised(record)
 }
 
-func (l *TTL) raised(record time.Duration) {
+func (l *longestTTL) raised(record time.Duration) {
 	if int64(record) > l.recorded.Load() {
 		l.recorded.Store(int64(record))
 	}
 }
 
 // None notes that nothing was ever recorded: all masters are fresh.
-func (l *TTL) None() {
+func (l *longestTTL) None() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known = true
@@ -133,7 +135,7 @@ func (l *TTL) None() {
 
 // InUse is the longest TTL that can be in use: the largest record known, or the limit
 // where none is.
-func (l *TTL) InUse() time.Duration {
+func (l *longestTTL) InUse() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.known {
@@ -143,7 +145,7 @@ func (l *TTL) InUse() time.Duration {
 }
 
 // Bound is the largest record seen, and whether it is known to be the largest there is.
-func (l *TTL) Bound() (largest time.Duration, known bool) {
+func (l *longestTTL) Bound() (largest time.Duration, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.largest, l.known
@@ -151,7 +153,7 @@ func (l *TTL) Bound() (largest time.Duration, known bool) {
 
 // Forgotten is the longest TTL that anything which a master in quarantine may have forgotten
 // was granted with. What was seen since counts as well: it may have been in use before.
-func (l *TTL) Forgotten(r marker.Record) time.Duration {
+func (l *longestTTL) Forgotten(r marker.Record) time.Duration {
 	if r.IsFinal() {
 		return r.Bound
 	}
@@ -162,7 +164,7 @@ func (l *TTL) Forgotten(r marker.Record) time.Duration {
 }
 
 // Seen is the largest record, whether or not it is known to be the largest there is.
-func (l *TTL) Seen() time.Duration {
+func (l *longestTTL) Seen() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.largest

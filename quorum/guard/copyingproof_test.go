@@ -1,4 +1,4 @@
-package copying
+package guard
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package peer
+package guard
 
 import (
 	"testing"
@@ -9,45 +9,45 @@ import (
 func TestProxies(t *testing.T) {
 	p := Proxy{ID: "x", Announced: time.Second, First: time.Millisecond, Masters: 5, Guards: true, Servers: "abc", ClockSince: time.Microsecond, At: time.Hour, Settings: "s", Longest: time.Minute, Name: "h:1"}
 	for _, p.Moves = range []int{7, 0} {
-		if got, ok := Parse("x", "1000 1 "+p.Announcement()); !ok || got != p {
+		if got, ok := parseProxy("x", "1000 1 "+p.Announcement()); !ok || got != p {
 			t.Errorf("got %+v, %v", got, ok)
 		}
 	}
 	for _, text := range []string{"", "1 2 3", "a 1 5 1 l 0 0"} {
-		if _, ok := Parse("x", text); ok {
+		if _, ok := parseProxy("x", text); ok {
 			t.Errorf("%q was read", text)
 		}
 	}
 	other := p
 	other.ID = "y"
-	if found := Disagreements([]Proxy{p, other}); len(found) != 0 {
+	if found := disagreements([]Proxy{p, other}); len(found) != 0 {
 		t.Errorf("alike: %q", found)
 	}
 	for _, change := range []func(){func() { other.Masters = 3 }, func() { other.Guards = false }, func() { other.Servers = "def" }, func() { other.Settings = "t" }} {
 		other = p
 		change()
 		for _, both := range [][]Proxy{{p, other}, {other, p}} {
-			if found := Disagreements(both); len(found) != 1 {
+			if found := disagreements(both); len(found) != 1 {
 				t.Errorf("%+v differ by one thing, got %q", both, found)
 			}
 		}
 	}
-	other.Servers, other.Guards, other.Masters, other.Settings = NoServers, true, 5, "s"
-	if found := Disagreements([]Proxy{p, other}); len(found) != 0 {
+	other.Servers, other.Guards, other.Masters, other.Settings = noServers, true, 5, "s"
+	if found := disagreements([]Proxy{p, other}); len(found) != 0 {
 		t.Errorf("not all are met: %q", found)
 	}
 }
 
 // TestProtocols: what a proxy knows of masters is told by its ID, and a difference in that once.
 func TestProtocols(t *testing.T) {
-	for id, want := range map[string]int{"": 0, "A": 0, "A-1": 1, NewID(2): 2, NewID(13): 13, "A.x-1": 1} {
+	for id, want := range map[string]int{"": 0, "A": 0, "A-1": 1, newID(2): 2, newID(13): 13, "A.x-1": 1} {
 		if got := (Proxy{ID: id}).Protocol(); got != want {
 			t.Errorf("%q: %d, want %d", id, got, want)
 		}
 	}
-	both := []Proxy{{ID: "A-1"}, {ID: NewID(2)}, {ID: "B-1"}}
+	both := []Proxy{{ID: "A-1"}, {ID: newID(2)}, {ID: "B-1"}}
 	want := "proxies of two versions run (protocols 1 and 2 on the masters): upgrade the others; until then neither the locks can be moved nor the masters changed"
-	if found := Disagreements(both); len(found) != 1 || found[0] != want {
+	if found := disagreements(both); len(found) != 1 || found[0] != want {
 		t.Errorf("%q", found)
 	}
 }

@@ -1,4 +1,4 @@
-package copying
+package guard
 
 import (
 	"fmt"
@@ -9,21 +9,21 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-func fenceAt(text string, left time.Duration) Held {
-	return Held{cell.Parse(text), now.Add(left)}
+func fenceAt(text string, left time.Duration) heldCell {
+	return heldCell{cell.Parse(text), now.Add(left)}
 }
 
 // TestFences: the highest of each counter, for as long as its own source has it; locks and what is no
 // counter stay out, and counters stay out of the locks.
 func TestFences(t *testing.T) {
 	k, l, m := cell.FenceKey("k"), cell.FenceKey("l"), cell.FenceKey("m")
-	views := []View{
+	views := []view{
 		{k: fenceAt("9", time.Hour), l: fenceAt("1700000000000000", time.Minute), "k": plain(attemptA, time.Minute)},
 		{k: fenceAt("10", time.Minute), m: fenceAt("9007199254740990", time.Minute), "12": foreign("12")},
 		{k: fenceAt("none", time.Hour), "k": plain(attemptA, time.Minute)},
 	}
 	var got []string
-	steps, ahead := Fences(views, 1_700_000_000*time.Second)
+	steps, ahead := copiedFences(views, 1_700_000_000*time.Second)
 	if ahead[1] != m || len(ahead) != 1 {
 		t.Errorf("ahead: %v", ahead)
 	}
@@ -34,7 +34,7 @@ func TestFences(t *testing.T) {
 	if want := []string{"raise " + k + " 10 1m0s", "raise " + l + " 1700000000000000 1m0s"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	locks := New(Census{Masters: 5, Sources: 3}, false, -1, View{}, views)
+	locks := newCopy(census{Masters: 5, Sources: 3}, false, -1, view{}, views)
 	for key := range locks.first {
 		if isFence(key) {
 			t.Errorf("%s is copied as a lock", key)

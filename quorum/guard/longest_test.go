@@ -1,4 +1,4 @@
-package longest
+package guard
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func TestCoarse(t *testing.T) {
 }
 
 func TestLongestTTL(t *testing.T) {
-	l := New(5, time.Hour)
+	l := newLongest(5, time.Hour)
 	want := func(what string, inUse, recorded time.Duration) {
 		t.Helper()
 		if got := time.Duration(l.recorded.Load()); l.InUse() != inUse || got != recorded {
@@ -54,14 +54,14 @@ func TestLongestTTL(t *testing.T) {
 	want("one alone is longer than the limit", 3*time.Minute, 3*time.Minute)
 	l.Saw(4, 70*time.Hour, true)
 	want("two are", 70*time.Hour, 3*time.Minute)
-	l = New(5, time.Hour)
+	l = newLongest(5, time.Hour)
 	for i, ttl := range []time.Duration{40 * time.Hour, time.Second, time.Second} {
 		l.Saw(i, ttl, true)
 	}
 	want("it may stand on two others", time.Hour, time.Second)
 	l.Saw(3, time.Second, true)
 	want("three others meet every majority", time.Second, time.Second)
-	l = New(5, time.Hour)
+	l = newLongest(5, time.Hour)
 	l.RaiseLimit(2 * time.Hour)
 	for i, ttl := range []time.Duration{time.Minute, time.Second, 2 * time.Minute, time.Minute, time.Second} {
 		l.Saw(i, ttl, i != 2)

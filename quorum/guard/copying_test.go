@@ -1,4 +1,4 @@
-package copying
+package guard
 
 import (
 	"fmt"
@@ -23,27 +23,27 @@ var (
 	b1, b2, b3 = ids.Ballot(1), ids.Ballot(2), ids.Ballot(3)
 )
 
-func plain(a cell.Attempt, left time.Duration) Held {
-	return Held{cell.Cell{Form: cell.Plain, Attempt: a, Value: cell.Value{Present: true, Text: "t"}}, now.Add(left)}
+func plain(a cell.Attempt, left time.Duration) heldCell {
+	return heldCell{cell.Cell{Form: cell.Plain, Attempt: a, Value: cell.Value{Present: true, Text: "t"}}, now.Add(left)}
 }
 
-func register(a cell.Attempt, promised, accepted cell.Ballot, text string) Held {
+func register(a cell.Attempt, promised, accepted cell.Ballot, text string) heldCell {
 	v := cell.Value{Present: text != "", Text: text}
-	return Held{cell.Cell{Form: cell.Register, Attempt: a, Promised: promised, Accepted: accepted, Value: v}, now.Add(time.Minute)}
+	return heldCell{cell.Cell{Form: cell.Register, Attempt: a, Promised: promised, Accepted: accepted, Value: v}, now.Add(time.Minute)}
 }
 
-func block(a cell.Attempt) Held {
-	return Held{cell.Cell{Form: cell.Blocking, Attempt: a}, now.Add(time.Minute)}
+func block(a cell.Attempt) heldCell {
+	return heldCell{cell.Cell{Form: cell.Blocking, Attempt: a}, now.Add(time.Minute)}
 }
 
-func foreign(text string) Held {
-	return Held{Cell: cell.Cell{Form: cell.Foreign, Value: cell.Value{Present: true, Text: text}}}
+func foreign(text string) heldCell {
+	return heldCell{Cell: cell.Cell{Form: cell.Foreign, Value: cell.Value{Present: true, Text: text}}}
 }
 
-func viewsWith(key string, all ...Held) []View {
-	var views []View
+func viewsWith(key string, all ...heldCell) []view {
+	var views []view
 	for _, h := range all {
-		v := View{}
+		v := view{}
 		if h.Form != cell.Absent {
 			v[key] = h
 		}
@@ -54,47 +54,47 @@ func viewsWith(key string, all ...Held) []View {
 
 // TestChoose: of five masters, four or three are sources.
 func TestChoose(t *testing.T) {
-	none := Held{}
+	none := heldCell{}
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
 	for _, c := range []struct {
 		name  string
-		cells []Held
+		cells []heldCell
 		whole incarnation // in the pass before
 		want  choice
 		text  string // what stands then
 	}{
-		{"nobody holds it", []Held{none, none, none, none}, "", chooseNothing, ""},
-		{"a majority, twice", []Held{a, a, a, none}, a.incarnation(), chooseCopy, a.String()},
-		{"a majority, once", []Held{a, a, a, none}, "", chooseLater, ""},
-		{"a majority, another one before", []Held{a, a, a, none}, b.incarnation(), chooseLater, ""},
-		{"two: granted with the master's own vote, or a leftover", []Held{a, a, none, none}, "", chooseBlock, block(attemptA).String()},
-		{"two that had been three", []Held{a, a, none, none}, a.incarnation(), chooseBlock, block(attemptA).String()},
-		{"one of four is a leftover", []Held{a, none, none, none}, "", chooseNothing, ""},
-		{"one of three may be a lock", []Held{a, none, none}, "", chooseBlock, block(attemptA).String()},
-		{"a holder and a blocking copy", []Held{a, block(attemptA), none, none}, "", chooseBlock, block(attemptA).String()},
-		{"blocking copies are no holders", []Held{a, a, block(attemptA), none}, a.incarnation(), chooseBlock, block(attemptA).String()},
-		{"two against one", []Held{a, a, b, none}, "", chooseBlock, block(attemptA).String()},
-		{"two against two", []Held{a, a, b, b}, "", chooseLater, ""},
-		{"one against one, of three", []Held{a, b, none}, "", chooseLater, ""},
-		{"three against one", []Held{a, a, a, b}, a.incarnation(), chooseCopy, a.String()},
-		{"promises are not copied", []Held{register(attemptA, b1, "", "t"), a, a, none}, a.incarnation(), chooseCopy, a.String()},
-		{"the highest ballot", []Held{register(attemptA, b3, b2, "v"), register(attemptA, b2, b1, "u"), a, none}, a.incarnation(),
+		{"nobody holds it", []heldCell{none, none, none, none}, "", chooseNothing, ""},
+		{"a majority, twice", []heldCell{a, a, a, none}, a.incarnation(), chooseCopy, a.String()},
+		{"a majority, once", []heldCell{a, a, a, none}, "", chooseLater, ""},
+		{"a majority, another one before", []heldCell{a, a, a, none}, b.incarnation(), chooseLater, ""},
+		{"two: granted with the master's own vote, or a leftover", []heldCell{a, a, none, none}, "", chooseBlock, block(attemptA).String()},
+		{"two that had been three", []heldCell{a, a, none, none}, a.incarnation(), chooseBlock, block(attemptA).String()},
+		{"one of four is a leftover", []heldCell{a, none, none, none}, "", chooseNothing, ""},
+		{"one of three may be a lock", []heldCell{a, none, none}, "", chooseBlock, block(attemptA).String()},
+		{"a holder and a blocking copy", []heldCell{a, block(attemptA), none, none}, "", chooseBlock, block(attemptA).String()},
+		{"blocking copies are no holders", []heldCell{a, a, block(attemptA), none}, a.incarnation(), chooseBlock, block(attemptA).String()},
+		{"two against one", []heldCell{a, a, b, none}, "", chooseBlock, block(attemptA).String()},
+		{"two against two", []heldCell{a, a, b, b}, "", chooseLater, ""},
+		{"one against one, of three", []heldCell{a, b, none}, "", chooseLater, ""},
+		{"three against one", []heldCell{a, a, a, b}, a.incarnation(), chooseCopy, a.String()},
+		{"promises are not copied", []heldCell{register(attemptA, b1, "", "t"), a, a, none}, a.incarnation(), chooseCopy, a.String()},
+		{"the highest ballot", []heldCell{register(attemptA, b3, b2, "v"), register(attemptA, b2, b1, "u"), a, none}, a.incarnation(),
 			chooseCopy, register(attemptA, b2, b2, "v").String()},
-		{"a value of others that two hold", []Held{foreign("v"), foreign("v"), none, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
-		{"a value of others, and a blocking copy", []Held{foreign("v"), block(foreign("v").Incarnation()), none, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
-		{"a value of others that a majority holds", []Held{foreign("v"), foreign("v"), foreign("v"), none}, foreign("v").incarnation(), chooseCopy, "v"},
-		{"a value of others that one holds", []Held{foreign("v"), none, none, none}, "", chooseNothing, ""},
-		{"two values of others", []Held{foreign("v"), foreign("v"), foreign("w"), foreign("w")}, "", chooseLater, ""},
-		{"a value of others and an attempt", []Held{foreign("v"), foreign("v"), a, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
+		{"a value of others that two hold", []heldCell{foreign("v"), foreign("v"), none, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
+		{"a value of others, and a blocking copy", []heldCell{foreign("v"), block(foreign("v").Incarnation()), none, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
+		{"a value of others that a majority holds", []heldCell{foreign("v"), foreign("v"), foreign("v"), none}, foreign("v").incarnation(), chooseCopy, "v"},
+		{"a value of others that one holds", []heldCell{foreign("v"), none, none, none}, "", chooseNothing, ""},
+		{"two values of others", []heldCell{foreign("v"), foreign("v"), foreign("w"), foreign("w")}, "", chooseLater, ""},
+		{"a value of others and an attempt", []heldCell{foreign("v"), foreign("v"), a, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.cells...)
 			first := incarnationsOf(views, "k")
-			got, how := Census{Masters: 5, Sources: len(views)}.choose(views, "k", first, c.whole)
+			got, how := census{Masters: 5, Sources: len(views)}.choose(views, "k", first, c.whole)
 			if how != c.want || got.String() != c.text {
 				t.Errorf("got %d, %q, want %d, %q", how, got.String(), c.want, c.text)
 			}
-			if _, how := (Census{Masters: 5, Sources: len(views)}).choose(views, "k", nil, c.whole); how != chooseNothing {
+			if _, how := (census{Masters: 5, Sources: len(views)}).choose(views, "k", nil, c.whole); how != chooseNothing {
 				t.Errorf("what came after the copying began was chosen: %d", how)
 			}
 		})
@@ -108,15 +108,15 @@ func TestChosenIsWhatMayBeGranted(t *testing.T) {
 	for _, n := range []int{3, 4, 5, 6, 7} {
 		for holders := range 1 << n {
 			for sources := range 1 << (n - 1) { // the last one forgot
-				var views []View
+				var views []view
 				k := 0
 				for i := range n - 1 {
 					switch {
 					case sources&(1<<i) == 0:
 					case holders&(1<<i) == 0:
-						views = append(views, View{})
+						views = append(views, view{})
 					default:
-						views = append(views, View{"k": plain(attemptA, time.Minute)})
+						views = append(views, view{"k": plain(attemptA, time.Minute)})
 						k++
 					}
 				}
@@ -127,7 +127,7 @@ func TestChosenIsWhatMayBeGranted(t *testing.T) {
 				for i := range n {
 					granted += holders >> i & 1
 				}
-				_, how := Census{Masters: n, Sources: len(views)}.choose(views, "k", incarnationsOf(views, "k"), plain(attemptA, 0).incarnation())
+				_, how := census{Masters: n, Sources: len(views)}.choose(views, "k", incarnationsOf(views, "k"), plain(attemptA, 0).incarnation())
 				forgot := holders>>(n-1)&1 == 1
 				if forgot && granted >= vote.Majority(n) && how != chooseCopy && how != chooseBlock {
 					t.Fatalf("n %d, holders %b, sources %b: a lock is not kept", n, holders, sources)
@@ -143,15 +143,15 @@ func TestChosenIsWhatMayBeGranted(t *testing.T) {
 // TestPasses: what is done by each pass, in a row of them.
 func TestPasses(t *testing.T) {
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
-	none := Held{}
+	none := heldCell{}
 	longer := plain(attemptA, time.Hour)
-	own := View{
+	own := view{
 		"kept": foreign("v"), "stale": plain(attemptB, time.Hour), "promised": register(attemptA, b3, "", "t"), "k": a,
 	}
 	first := viewsWith("k", a, a, a, none)
 	first[0]["promised"], first[1]["promised"], first[2]["promised"] = a, a, a
-	c := New(Census{Masters: 5, Sources: 4}, false, -1, own, first)
-	later := func(views []View) []View {
+	c := newCopy(census{Masters: 5, Sources: 4}, false, -1, own, first)
+	later := func(views []view) []view {
 		for _, v := range views[:3] {
 			v["promised"] = a
 		}
@@ -159,7 +159,7 @@ func TestPasses(t *testing.T) {
 	}
 	own = maps.Clone(own)
 	for n, pass := range []struct {
-		views   []View
+		views   []view
 		want    string
 		settled bool
 	}{
@@ -182,8 +182,8 @@ func TestPasses(t *testing.T) {
 func TestFailedStepsAreDoneAgain(t *testing.T) {
 	a := plain(attemptA, time.Minute)
 	for _, arrived := range []bool{false, true} {
-		own := View{"stale": plain(attemptB, time.Hour), "promised": register(attemptA, b3, "", "t")}
-		views := func(ended bool) []View {
+		own := view{"stale": plain(attemptB, time.Hour), "promised": register(attemptA, b3, "", "t")}
+		views := func(ended bool) []view {
 			all := viewsWith("k", a, a, a, a)
 			for _, v := range all {
 				v["promised"], v["ends"] = a, a
@@ -193,9 +193,9 @@ func TestFailedStepsAreDoneAgain(t *testing.T) {
 			}
 			return all
 		}
-		c := New(Census{Masters: 5, Sources: 4}, false, -1, own, views(false))
+		c := newCopy(census{Masters: 5, Sources: 4}, false, -1, own, views(false))
 		own = maps.Clone(own)
-		lost := func(steps []Step) {
+		lost := func(steps []copyStep) {
 			c.Failed(steps)
 			if arrived {
 				apply(own, steps)
@@ -232,17 +232,17 @@ func TestFailedStepsAreDoneAgain(t *testing.T) {
 }
 
 // described are steps in a few words, sorted by key.
-func described(steps []Step) string {
+func described(steps []copyStep) string {
 	form := map[cell.Form]string{cell.Plain: "plain", cell.Blocking: "blocking", cell.Register: "register"}
 	var all []string
-	for _, s := range slices.SortedFunc(slices.Values(steps), func(x, y Step) int { return strings.Compare(x.Key, y.Key) }) {
+	for _, s := range slices.SortedFunc(slices.Values(steps), func(x, y copyStep) int { return strings.Compare(x.Key, y.Key) }) {
 		all = append(all, fmt.Sprint(s.Act, " ", s.Key, " ", form[s.Held.Form]))
 	}
 	return strings.Join(all, ", ")
 }
 
 // apply does steps to what the master holds.
-func apply(own View, steps []Step) {
+func apply(own view, steps []copyStep) {
 	for _, s := range steps {
 		if s.Act == actDrop {
 			delete(own, s.Key)
@@ -255,35 +255,35 @@ func apply(own View, steps []Step) {
 // TestChangesOnTheWay: while commands go on, here and elsewhere. What is changed within an incarnation keeps nothing
 // open, and what has come since the copy began stays.
 func TestChangesOnTheWay(t *testing.T) {
-	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), Held{}
-	changed := func(n uint64) Held { return register(attemptA, ids.Ballot(n), ids.Ballot(n), fmt.Sprint("v", n)) }
+	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), heldCell{}
+	changed := func(n uint64) heldCell { return register(attemptA, ids.Ballot(n), ids.Ballot(n), fmt.Sprint("v", n)) }
 	for _, c := range []struct {
 		name      string
-		first     [3]Held // of the master itself, and of both sources
-		pass      [][3]Held
+		first     [3]heldCell // of the master itself, and of both sources
+		pass      [][3]heldCell
 		want      []string
 		unsettled int // passes at the beginning
 	}{
-		{"a value is changed all the time, here too", [3]Held{none, changed(1), changed(1)},
-			[][3]Held{{none, changed(2), changed(2)}, {changed(3), changed(4), changed(3)}}, []string{"put k register", ""}, 1},
-		{"a value was changed, and the master missed it", [3]Held{none, changed(1), changed(1)},
-			[][3]Held{{none, changed(1), changed(1)}, {changed(1), changed(2), changed(2)}}, []string{"put k register", "put k register"}, 1},
-		{"a lock was released, first here", [3]Held{none, a, a},
-			[][3]Held{{none, a, a}, {none, a, a}}, []string{"put k plain", ""}, 1},
-		{"a lock was released", [3]Held{none, a, a},
-			[][3]Held{{none, a, a}, {a, none, none}}, []string{"put k plain", "drop k plain"}, 1},
-		{"another lock was granted since", [3]Held{none, a, a},
-			[][3]Held{{none, none, none}, {b, b, b}}, []string{"", ""}, 0},
-		{"a lock came here first", [3]Held{a, none, none},
-			[][3]Held{{a, a, none}, {a, a, a}}, []string{"", ""}, 1},
-		{"a lock that only the master has", [3]Held{a, none, none},
-			[][3]Held{{a, none, none}, {a, none, none}}, []string{"", "drop k plain"}, 1},
-		{"a promise that only the master has", [3]Held{register(attemptA, b2, b1, "v"), none, none},
-			[][3]Held{{register(attemptA, b2, b1, "v"), changed(1), none}, {register(attemptA, b2, b1, "v"), changed(1), changed(1)}}, []string{"", "drop k register"}, 1},
+		{"a value is changed all the time, here too", [3]heldCell{none, changed(1), changed(1)},
+			[][3]heldCell{{none, changed(2), changed(2)}, {changed(3), changed(4), changed(3)}}, []string{"put k register", ""}, 1},
+		{"a value was changed, and the master missed it", [3]heldCell{none, changed(1), changed(1)},
+			[][3]heldCell{{none, changed(1), changed(1)}, {changed(1), changed(2), changed(2)}}, []string{"put k register", "put k register"}, 1},
+		{"a lock was released, first here", [3]heldCell{none, a, a},
+			[][3]heldCell{{none, a, a}, {none, a, a}}, []string{"put k plain", ""}, 1},
+		{"a lock was released", [3]heldCell{none, a, a},
+			[][3]heldCell{{none, a, a}, {a, none, none}}, []string{"put k plain", "drop k plain"}, 1},
+		{"another lock was granted since", [3]heldCell{none, a, a},
+			[][3]heldCell{{none, none, none}, {b, b, b}}, []string{"", ""}, 0},
+		{"a lock came here first", [3]heldCell{a, none, none},
+			[][3]heldCell{{a, a, none}, {a, a, a}}, []string{"", ""}, 1},
+		{"a lock that only the master has", [3]heldCell{a, none, none},
+			[][3]heldCell{{a, none, none}, {a, none, none}}, []string{"", "drop k plain"}, 1},
+		{"a promise that only the master has", [3]heldCell{register(attemptA, b2, b1, "v"), none, none},
+			[][3]heldCell{{register(attemptA, b2, b1, "v"), changed(1), none}, {register(attemptA, b2, b1, "v"), changed(1), changed(1)}}, []string{"", "drop k register"}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.first[:]...)
-			k := New(Census{Masters: 3, Sources: 2}, false, -1, views[0], views[1:])
+			k := newCopy(census{Masters: 3, Sources: 2}, false, -1, views[0], views[1:])
 			for n, now := range c.pass {
 				views := viewsWith("k", now[:]...)
 				steps, settled := k.Pass(views[0], views[1:])
@@ -298,19 +298,19 @@ func TestChangesOnTheWay(t *testing.T) {
 // TestNothingStaysOpenInTheEnd: where each of two attempts may have been granted, the master gets a copy that stands for both, for as long as the longer
 // one lasts, and so does whoever finds such a copy where one more would do.
 func TestNothingStaysOpenInTheEnd(t *testing.T) {
-	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Hour), Held{}
+	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Hour), heldCell{}
 	undecided := blocking(incarnation(cell.Undecided), b)
 	for _, c := range []struct {
 		name  string
-		cells []Held
-		want  Held
+		cells []heldCell
+		want  heldCell
 	}{
-		{"two against two", []Held{a, a, b, b}, undecided},
-		{"one against one, with two undecided", []Held{a, undecided, undecided, b}, undecided},
-		{"two of four are undecided", []Held{none, undecided, undecided, none}, undecided},
-		{"one of four is undecided", []Held{none, undecided, none, none}, Held{}},
-		{"one holds it, one is undecided", []Held{a, undecided, none, none}, blocking(a.incarnation(), undecided)},
-		{"three hold it, one is undecided", []Held{a, a, a, undecided}, a},
+		{"two against two", []heldCell{a, a, b, b}, undecided},
+		{"one against one, with two undecided", []heldCell{a, undecided, undecided, b}, undecided},
+		{"two of four are undecided", []heldCell{none, undecided, undecided, none}, undecided},
+		{"one of four is undecided", []heldCell{none, undecided, none, none}, heldCell{}},
+		{"one holds it, one is undecided", []heldCell{a, undecided, none, none}, blocking(a.incarnation(), undecided)},
+		{"three hold it, one is undecided", []heldCell{a, a, a, undecided}, a},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.cells...)
@@ -321,8 +321,8 @@ func TestNothingStaysOpenInTheEnd(t *testing.T) {
 	}
 }
 
-func closing(masters, sources int) Census {
-	return Census{Masters: masters, Sources: sources, Closes: true}
+func closing(masters, sources int) census {
+	return census{Masters: masters, Sources: sources, Closes: true}
 }
 
 // TestGrantedIsNeverGivenUp tries all ways in which two attempts may be spread over up to five masters, of which b was granted, and in which one
@@ -331,7 +331,7 @@ func TestGrantedIsNeverGivenUp(t *testing.T) {
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
 	for n := 3; n <= 5; n++ {
 		for spread, all := 0, pow(3, n); spread < all; spread++ {
-			cells, granted := make([]Held, n), 0
+			cells, granted := make([]heldCell, n), 0
 			for m := range n {
 				switch spread / pow(3, m) % 3 {
 				case 1:
@@ -358,14 +358,14 @@ func pow(base, n int) int {
 }
 
 // forget has each master forget what it holds, and catch up from any others that are enough; then another one, as often as is said.
-func forget(t *testing.T, cells []Held, granted int, removed bool, times int) {
+func forget(t *testing.T, cells []heldCell, granted int, removed bool, times int) {
 	n := len(cells)
 	for target := range n {
 		for sources := range 1 << n {
 			if sources>>target&1 == 1 || bits.OnesCount(uint(sources)) < vote.ReadQuorum(n) {
 				continue
 			}
-			var seen []Held
+			var seen []heldCell
 			for m := range n {
 				if sources>>m&1 == 1 {
 					seen = append(seen, cells[m])
@@ -384,7 +384,7 @@ func forget(t *testing.T, cells []Held, granted int, removed bool, times int) {
 			next[target] = got
 			for m, h := range next {
 				if removed && h.Attempt == attemptA {
-					next[m] = Held{}
+					next[m] = heldCell{}
 				}
 			}
 			forget(t, next, granted, removed, times-1)
@@ -395,15 +395,15 @@ func forget(t *testing.T, cells []Held, granted int, removed bool, times int) {
 // TestOpen: two attempts of which each may have been granted keep a copy from its end, and
 // are named, until one of them is gone.
 func TestOpen(t *testing.T) {
-	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), Held{}
+	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), heldCell{}
 	both := viewsWith("k", a, a, b, b)
-	c := New(Census{Masters: 5, Sources: 4}, false, -1, View{}, both)
-	if _, settled := c.Pass(View{}, both); settled || !slices.Equal(c.Open(), []string{"k"}) {
+	c := newCopy(census{Masters: 5, Sources: 4}, false, -1, view{}, both)
+	if _, settled := c.Pass(view{}, both); settled || !slices.Equal(c.Open(), []string{"k"}) {
 		t.Errorf("settled %v, open %q", settled, c.Open())
 	}
 	one := viewsWith("k", a, a, none, none)
-	c.Pass(View{}, one)
-	if _, settled := c.Pass(View{}, one); !settled || len(c.Open()) > 0 {
+	c.Pass(view{}, one)
+	if _, settled := c.Pass(view{}, one); !settled || len(c.Open()) > 0 {
 		t.Errorf("settled %v, open %q", settled, c.Open())
 	}
 }

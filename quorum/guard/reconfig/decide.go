@@ -1,4 +1,4 @@
-package succession
+package reconfig
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package peer
+package guard
 
 import (
 	"cmp"
@@ -13,19 +13,19 @@ import (
 // Heard is how long after its last announcement a proxy counts as living.
 const Heard = 3 * time.Second
 
-// follows is at the end of the ID of a proxy that follows when the masters are changed; before it is the protocol, from 2 on.
-const follows = "-1"
+// followsMark is at the end of the ID of a proxy that follows when the masters are changed; before it is the protocol, from 2 on.
+const followsMark = "-1"
 
-// Protocol is the number of what this version does together with other proxies, beside marker.Protocol for what it leaves on masters. Protocol 3 renews
+// proxyProtocol is the number of what this version does together with other proxies, beside marker.Protocol for what it leaves on masters. Number 3 renews
 // the lease of a move.
-const Protocol = 3
+const proxyProtocol = 3
 
-// NewID is an ID for a proxy of that protocol.
-func NewID(protocol int) string { return rand.Text() + "." + strconv.Itoa(protocol) + follows }
+// newID is an ID for a proxy of that protocol.
+func newID(protocol int) string { return rand.Text() + "." + strconv.Itoa(protocol) + followsMark }
 
 // Protocol is the number of what the proxy does on masters; 0 where it does not know that masters can be changed.
 func (p Proxy) Protocol() int {
-	id, knows := strings.CutSuffix(p.ID, follows)
+	id, knows := strings.CutSuffix(p.ID, followsMark)
 	if !knows {
 		return 0
 	}
@@ -34,7 +34,8 @@ func (p Proxy) Protocol() int {
 	return max(1, n)
 }
 
-// Proxy is what one announced on a master.
+// Proxy is what one announced on a master. Majorities of different numbers of masters need not share one, and a proxy without the guard trusts masters
+// that forgot: so each compares what the others announce with its own.
 type Proxy struct {
 	// ID is that of one process alone.
 	ID string
@@ -67,8 +68,8 @@ func (p Proxy) Announcement() string {
 		p.Moves, p.Longest.Milliseconds(), p.Name)
 }
 
-// Parse reads an entry. ok is false for what no proxy of this version wrote; when it was written is known all the same.
-func Parse(id, entry string) (p Proxy, ok bool) {
+// parseProxy reads an entry. ok is false for what no proxy of this version wrote; when it was written is known all the same.
+func parseProxy(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
 	var more [3]string
 	copy(more[:], parts[min(len(parts), 8):])
@@ -106,7 +107,7 @@ func (p Proxy) Disagreement(with Proxy) string {
 		return "another proxy runs without the guard: it trusts masters that forgot"
 	case p.Settings != with.Settings && p.Guards == with.Guards && p.Settings != "" && with.Settings != "":
 		return "another proxy has other settings of what is a lock (lock-keys, lock-tags, key-prefix): the masters vote for one of both"
-	case p.Servers != with.Servers && p.Servers != NoServers && with.Servers != NoServers:
+	case p.Servers != with.Servers && p.Servers != noServers && with.Servers != noServers:
 		return "another proxy has other masters: their majorities need not overlap"
 	default:
 		return ""
@@ -127,8 +128,8 @@ func (p Proxy) Hinders(with Proxy) string {
 	}
 }
 
-// Disagreements are those among several proxies: each once, and not also as the other sees it.
-func Disagreements(all []Proxy) []string {
+// disagreements are those among several proxies: each once, and not also as the other sees it.
+func disagreements(all []Proxy) []string {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b Proxy) int { return cmp.Compare(a.Masters, b.Masters) })
 	var found []string
@@ -143,5 +144,5 @@ func Disagreements(all []Proxy) []string {
 	return found
 }
 
-// NoServers is the list of a proxy that has not reached all its masters.
-const NoServers = "-"
+// noServers is the list of a proxy that has not reached all its masters.
+const noServers = "-"

@@ -1,4 +1,4 @@
-package clock
+package guard
 
 import (
 	"testing"
@@ -6,25 +6,25 @@ import (
 )
 
 func TestWhoseClock(t *testing.T) {
-	forward := Step{Moved: 90 * time.Second}
-	slept := Step{Moved: 90 * time.Second, Missed: 90*time.Second - 3*time.Millisecond}
-	back := Step{Moved: -90 * time.Second, Missed: -90 * time.Second}
+	forward := clockStep{Moved: 90 * time.Second}
+	slept := clockStep{Moved: 90 * time.Second, Missed: 90*time.Second - 3*time.Millisecond}
+	back := clockStep{Moved: -90 * time.Second, Missed: -90 * time.Second}
 	for _, c := range []struct {
 		name   string
-		m      Step
-		others []Other
-		want   Owner
+		m      clockStep
+		others []otherClock
+		want   clockOwner
 		asked  bool
 	}{
-		{"another one fits", forward, []Other{OtherUnknown, OtherFits, OtherAlike}, OwnerMaster, false},
-		{"all moved alike", forward, []Other{OtherAlike, OtherAlike}, OwnerUnclear, false},
-		{"all moved alike, and the machine was suspended", slept, []Other{OtherAlike, OtherAlike}, OwnerOurs, false},
-		{"suspended, but another one fits", slept, []Other{OtherAlike, OtherFits}, OwnerMaster, false},
-		{"one is hung", forward, []Other{OtherAlike, OtherUnknown}, OwnerUnclear, true},
-		{"there is no other", forward, nil, OwnerUnclear, false},
-		{"back", back, []Other{OtherAlike}, OwnerUnclear, false},
+		{"another one fits", forward, []otherClock{otherUnknown, otherFits, otherAlike}, ownerMaster, false},
+		{"all moved alike", forward, []otherClock{otherAlike, otherAlike}, ownerUnclear, false},
+		{"all moved alike, and the machine was suspended", slept, []otherClock{otherAlike, otherAlike}, ownerOurs, false},
+		{"suspended, but another one fits", slept, []otherClock{otherAlike, otherFits}, ownerMaster, false},
+		{"one is hung", forward, []otherClock{otherAlike, otherUnknown}, ownerUnclear, true},
+		{"there is no other", forward, nil, ownerUnclear, false},
+		{"back", back, []otherClock{otherAlike}, ownerUnclear, false},
 	} {
-		if got, asked := OwnerOf(c.m, c.others); got != c.want || asked != c.asked {
+		if got, asked := ownerOf(c.m, c.others); got != c.want || asked != c.asked {
 			t.Errorf("%s: got %d, %v, want %d, %v", c.name, got, asked, c.want, c.asked)
 		}
 	}

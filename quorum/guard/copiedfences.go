@@ -1,4 +1,4 @@
-package copying
+package guard
 
 import (
 	"strconv"
@@ -10,9 +10,9 @@ import (
 
 func isFence(key string) bool { return strings.HasPrefix(key, cell.FencePrefix) }
 
-// Fences are the steps for the fence counters: each is raised to the highest credible one that a source holds, unless it is
+// copiedFences are the steps for the fence counters: each is raised to the highest credible one that a source holds, unless it is
 // higher; and the counters that are not credible, by source. What is no counter is left out. now is the masters' median time.
-func Fences(sources []View, now time.Duration) (steps []Step, ahead map[int]string) {
+func copiedFences(sources []view, now time.Duration) (steps []copyStep, ahead map[int]string) {
 	ahead = map[int]string{}
 	counters := map[string][]int64{}
 	for _, v := range sources {
@@ -27,17 +27,17 @@ func Fences(sources []View, now time.Duration) (steps []Step, ahead map[int]stri
 		if credible := cell.CredibleFences(all, now); len(credible) > 0 {
 			highest = credible[len(credible)-1]
 		}
-		to := Held{}
+		to := heldCell{}
 		for i, v := range sources {
 			switch fence := cell.ParseFence(v[key].Value.Text); {
 			case fence > highest:
 				ahead[i] = key
 			case fence == highest && fence > 0:
-				to = Held{cell.Parse(strconv.FormatInt(fence, 10)), v[key].Ends}
+				to = heldCell{cell.Parse(strconv.FormatInt(fence, 10)), v[key].Ends}
 			}
 		}
 		if highest > 0 {
-			steps = append(steps, Step{actRaise, key, to})
+			steps = append(steps, copyStep{actRaise, key, to})
 		}
 	}
 	return steps, ahead
