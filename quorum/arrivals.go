@@ -8,12 +8,6 @@ import (
 	"redlock-proxy/quorum/queue"
 )
 
-// arrival is something of a kind under a key.
-type arrival struct {
-	Key
-	kind string
-}
-
 // Attempt is what came of trying to take what was put under a key.
 type Attempt = queue.Attempt
 

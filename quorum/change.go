@@ -9,20 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/inspect"
 )
 
 const (
-	// changePatience is how long a command waits while the masters are changed.
-	changePatience = 5 * time.Second
 	// decisionTime is how long a proxy tries to have the masters agree, at a time.
 	decisionTime = 5 * time.Second
-	// noticeTime is how long it takes at the most until a vote that did not count is known to be
-	// because of a change.
-	noticeTime = 100 * time.Millisecond
 	// followPause is the wait between two looks whether another proxy changed the masters; askPause that
 	// between two questions for a configuration that follows.
 	followPause = 20 * time.Millisecond
@@ -31,14 +25,6 @@ const (
 	// copied from there.
 	keepBefore = 10 * time.Second
 )
-
-// change is one of the masters that is under way.
-type change struct {
-	// to are the names of those that follow; none: it is not known yet.
-	to    []string
-	began time.Time
-	done  chan struct{}
-}
 
 // ChangeMasters has other masters follow those of now, of which one was added, removed, or replaced by
 // another: decided among the masters, so that of several proxies which want different ones all come to the
@@ -285,156 +271,4 @@ func (g *generation) isUnheard(before *generation) bool {
 		}
 	}
 	return false
-}
-
-// halt ends a generation.
-func (c *Cluster) halt(g *generation) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	g.stop()
-}
-
-// isStopped waits, or reports that the cluster has stopped.
-func (c *Cluster) isStopped(pause time.Duration) bool {
-	c.mu.Lock()
-	running := c.running
-	c.mu.Unlock()
-	if running == nil {
-		running = context.Background()
-	}
-	return pacing.Sleep(running, pause) != nil
-}
-
-// followChanges notices what other proxies change, brings it to its end if need be, and asks for a
-// configuration that follows.
-func (c *Cluster) followChanges(ctx context.Context) {
-	asked, of, departs := time.Time{}, (*generation)(nil), false
-	for !c.isStopped(followPause) {
-		g := c.now()
-		if now := c.Departing(); now != departs {
-			departs = now
-			c.turn()
-		}
-		if g != of {
-			asked, of = time.Time{}, g
-		}
-		s := g.guards.Succession()
-		if s == nil {
-			if g.guards.Lapsed() {
-				c.endLapsed(ctx, g)
-			}
-			continue
-		}
-		if c.underway.Load() == nil {
-			c.begin(s.Change.Names)
-		}
-		if time.Since(asked) < askPause {
-			continue
-		}
-		asked = time.Now()
-		if c.follow(ctx, g, *s) {
-			asked = time.Time{}
-		}
-	}
-}
-
-// follow takes the next step after what another proxy did. It reports whether to try again at once: the masters stay, so nobody has to be asked for
-// anything, and more may be known by now.
-func (c *Cluster) follow(ctx context.Context, g *generation, s guard.Succession) (again bool) {
-	ctx, cancel := context.WithTimeout(ctx, askPause)
-	defer cancel()
-	if !c.changing.TryLock() {
-		return false
-	}
-	mine := s.Begun && s.Era.Is(g.names()) || !s.Begun && s.Change.After(s.Era).Is(g.names())
-	var err error
-	if mine {
-		err = c.followTo(ctx, g, s, c.urlsOf(g))
-	} else if !s.Begun {
-		s.Change, err = g.guards.Decide(ctx, s.Era, s.Change, c.ballot)
-	}
-	c.changing.Unlock()
-	switch {
-	case err != nil:
-		c.log.Debug("the masters are being changed by another proxy", "cause", err)
-	case !mine && c.opts.OnMastersChanged != nil:
-		c.opts.OnMastersChanged(s.Change.Names)
-	}
-	return mine && err != nil
-}
-
-// settled is the cluster with the masters that it has, once no change is under way; none is waited for for
-// longer than changePatience in all.
-func (c *Cluster) settled(ctx context.Context, until time.Time) (*generation, error) {
-	u := c.underway.Load()
-	if u == nil {
-		return c.now(), nil
-	}
-	if limit := u.began.Add(changePatience); limit.Before(until) {
-		until = limit
-	}
-	select {
-	case <-u.done:
-		return c.now(), nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-time.After(time.Until(until)):
-		return nil, c.named(c.now().absence())
-	}
-}
-
-// on does something with the masters of now, once no change is under way.
-func on[T any](ctx context.Context, c *Cluster, do func(*generation) (T, error)) (T, error) {
-	g, err := c.settled(ctx, time.Now().Add(changePatience))
-	if err != nil {
-		var none T
-		return none, err
-	}
-	got, err := do(g)
-	return got, c.named(err)
-}
-
-// onWhich is on for what has changed nothing after an error, or finds what it has changed: it is done again where the masters are changed meanwhile.
-func onWhich[T any](ctx context.Context, c *Cluster, do func(*generation) (T, error)) (T, error) {
-	until := time.Now().Add(changePatience)
-	for {
-		g, err := c.settled(ctx, until)
-		if err != nil {
-			var none T
-			return none, err
-		}
-		got, err := do(g)
-		if err == nil || !c.wasChanged(ctx, g, err) || time.Now().After(until) {
-			return got, c.named(err)
-		}
-	}
-}
-
-// wasChanged reports whether a command had no quorum because the masters are being changed.
-func (c *Cluster) wasChanged(ctx context.Context, g *generation, err error) bool {
-	var none *NoQuorumError
-	if !errors.As(err, &none) {
-		return false
-	}
-	for until := time.Now().Add(noticeTime); ; {
-		over := g.guards.Succession() != nil
-		switch {
-		case c.underway.Load() != nil, c.now() != g:
-			return true
-		case !over && !none.isUnproven() || time.Now().After(until) || pacing.Sleep(ctx, time.Millisecond) != nil:
-			return false
-		}
-	}
-}
-
-// named has an error say that the masters are being changed, if so.
-func (c *Cluster) named(err error) error {
-	u := c.underway.Load()
-	if u == nil || err == nil {
-		return err
-	}
-	if none, ok := errors.AsType[*NoQuorumError](err); ok {
-		none.Changed, none.ChangedTo = true, u.to
-	}
-	return err
 }

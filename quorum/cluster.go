@@ -2,27 +2,21 @@ package quorum
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"redlock-proxy/internal/contained"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/master"
+	"redlock-proxy/quorum/messages"
 	"redlock-proxy/quorum/removals"
-	"redlock-proxy/quorum/vote"
+	"redlock-proxy/quorum/wake"
 )
-
-// Majority is the least number of n masters of which any two such sets share one:
-// ⌊n/2⌋+1.
-func Majority(n int) int { return vote.Majority(n) }
-
-// FreshStartTime is how long a fresh start takes, at the least.
-const FreshStartTime = guard.FreshStartTime
 
 // Cluster is N independent Redis masters that vote. It works while Run runs.
 type Cluster struct {
@@ -63,89 +57,8 @@ type Cluster struct {
 	tasks  sync.WaitGroup
 }
 
-// NewCluster makes a cluster. It connects to nothing before Run.
-func NewCluster(opts Options) (*Cluster, error) {
-	if len(opts.Masters) == 0 {
-		return nil, errors.New("quorum: no masters")
-	}
-	opts.setDefaults()
-	transports, err := transportsTo(opts, opts.Masters)
-	if err != nil {
-		return nil, err
-	}
-	return newCluster(opts, transports), nil
-}
-
-func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
-	var transports []master.Transport
-	for _, u := range urls {
-		t, err := master.NewTransport(u, opts.MasterTimeout, opts.TLS)
-		if err != nil {
-			return nil, fmt.Errorf("quorum: master %s: %w", master.NameIn(u), err)
-		}
-		transports = append(transports, t)
-	}
-	return transports, nil
-}
-
-// newCluster takes one transport for each of opts.Masters.
-func newCluster(opts Options, transports []master.Transport) *Cluster {
-	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), freed: func(Key) bool { return false }, taking: func(_ Key, send func(func())) { send(nil) }}
-	c.removals = removals.New(removals.Options[Key]{Pay: c.pay, Ready: c.HasQuorum, Size: func(k Key) int { return len(k.Name) + len(k.Tag) }})
-	c.current.Store(newGeneration(c, opts, transports, nil, nil))
-	return c
-}
-
 // now is the cluster with the masters that it has now.
 func (c *Cluster) now() *generation { return c.current.Load() }
-
-// Run connects to the masters and works until ctx ends; then it pays the removals that are owed, if that can be done soon, sends what is
-// queued, undos included, and returns nil.
-func (c *Cluster) Run(ctx context.Context) error {
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	c.mu.Lock()
-	c.running = running
-	c.mu.Unlock()
-	c.start(c.now())
-	c.tasks.Go(func() { c.removals.Run(running, &c.tasks) })
-	c.tasks.Go(func() { c.followChanges(ctx) })
-	if c.opts.Record != nil {
-		c.tasks.Go(func() { c.keepRecord(ctx) })
-	}
-	<-ctx.Done()
-	if c.HasQuorum() {
-		last, cancel := context.WithTimeout(running, removals.PaymentTime)
-		_ = c.removals.Settle(last)
-		cancel()
-	}
-	stop()
-	c.changing.Lock() // nothing is started any more
-	defer c.changing.Unlock()
-	c.tasks.Wait()
-	return nil
-}
-
-// start has a generation work for as long as the cluster does, or until it is stopped.
-func (c *Cluster) start(g *generation) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running == nil {
-		return // Run will start it
-	}
-	ctx, stop := context.WithCancel(c.running)
-	g.stop = stop
-	c.tasks.Go(func() { defer stop(); g.run(ctx) })
-}
-
-// Ready waits until all masters vote, or ctx ends, so that the first locks are on
-// all of them. It reports whether a majority votes.
-func (c *Cluster) Ready(ctx context.Context) bool {
-	for masters := c.now().masters; voting(masters) < len(masters) && pacing.Sleep(ctx, 5*time.Millisecond) == nil; {
-		masters = c.now().masters
-	}
-	return c.HasQuorum()
-}
 
 // MasterIs returns the name of the master that has a run_id, or an address; empty: none has.
 func (c *Cluster) MasterIs(runID, addr string) string {
@@ -158,136 +71,215 @@ func (c *Cluster) MasterIs(runID, addr string) string {
 	return ""
 }
 
-// StartsFresh reports whether a fresh start is under way: masters wait whether a proxy that
-// knows of locks objects.
-func (c *Cluster) StartsFresh() bool { return c.now().StartsFresh() }
-
 // HasQuorum reports whether a majority of the masters votes.
 func (c *Cluster) HasQuorum() bool { return c.now().HasQuorum() }
 
-// Status returns the state of each master, in the order of Options.Masters.
-func (c *Cluster) Status() []MasterStatus { return c.now().Status() }
-
-// Observe has what f makes of the names of the masters called with how long each batch took that a master
-// answered, from its sending on; masters are numbered as in Status. f is called for the masters of now, and
-// whenever others follow. What it makes must not wait. Observe is called before Run.
-func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Duration)) {
-	c.roundTrips = f
-	c.now().observe(f)
+// generation is a cluster with one set of masters. Another one follows when the masters are changed.
+type generation struct {
+	of      *Cluster
+	masters []*master.Master
+	// rounds are those at the masters.
+	rounds master.Rounds
+	// urls are those of the masters.
+	urls []string
+	// log goes to debug level while hushed is set: during a planned step, and once other masters have followed.
+	log       *slog.Logger
+	hushed    *atomic.Bool
+	rand      func() float64
+	unguarded bool
+	// guards are those of the masters.
+	guards *guard.Set
+	// source makes the attempts and ballots.
+	source     *cell.Source
+	keyspaces  sync.Map // of *keyspace, by database
+	background background
+	// missed is what masters may lack.
+	missed missed
+	// waker notifies those who wait for a key when it may be free.
+	waker *wake.Waker
+	// listener brings messages between proxies; it is made when first asked for.
+	listener func() *messages.Listener
+	// stop ends it, once it runs.
+	stop context.CancelFunc
 }
 
-// Take takes keys that nobody holds and returns with the majority.
-//
-// Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
-// the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held: what may have been taken is removed in the
-// background, unless it Stays.
-func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
-	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
+// background is work that begins later and ends with the cluster.
+type background struct {
+	mu     sync.Mutex
+	closed bool
+	tasks  sync.WaitGroup
 }
 
-// Release removes the key if it holds the token.
-//
-// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrContended, *NoQuorumError
-// when it cannot be known, or the cause of ctx; what was begun goes on all the same.
-func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
-	asked := false
-	_, err := on(ctx, c, func(g *generation) (struct{}, error) {
-		asked = true
-		return struct{}{}, g.Release(ctx, key, token)
+// close lets nothing begin any more, and waits for what has begun.
+func (b *background) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.tasks.Wait()
+}
+
+// after calls f once d is over, unless the cluster has stopped by then.
+func (g *generation) after(d time.Duration, f func()) {
+	time.AfterFunc(d, func() {
+		b := &g.background
+		b.mu.Lock()
+		if b.closed {
+			b.mu.Unlock()
+			return
+		}
+		b.tasks.Add(1)
+		b.mu.Unlock()
+		defer b.tasks.Done()
+		if err := contained.Run(func() error { f(); return nil }); err != nil {
+			g.log.Error("a task in the background failed", "cause", err)
+		}
 	})
-	if !asked { // the masters are being changed
-		if version, left := c.now().keyspace(key.DB).Forget(key.Name, token); version != "" {
-			c.owe(key, version, left, nil)
+}
+
+// change is one of the masters that is under way.
+type change struct {
+	// to are the names of those that follow; none: it is not known yet.
+	to    []string
+	began time.Time
+	done  chan struct{}
+}
+
+// missed are the databases of which masters may lack something.
+type missed struct {
+	mu        sync.Mutex
+	databases map[int]bool
+}
+
+func (m *missed) in(db int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.databases == nil {
+		m.databases = map[int]bool{}
+	}
+	m.databases[db] = true
+}
+
+// take empties it.
+func (m *missed) take() map[int]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	taken := m.databases
+	m.databases = nil
+	return taken
+}
+
+// confirmation is a look at the masters that some wait for.
+type confirmation struct {
+	done chan struct{}
+	at   Placed
+	err  error
+}
+
+// confirmations are those of a cluster: one at a time. Who comes while one is under way waits for the next.
+type confirmations struct {
+	mu      sync.Mutex
+	next    *confirmation // nil: nobody waits for it
+	working bool
+}
+
+func (s *confirmations) join(tasks *sync.WaitGroup, look func() (Placed, error)) *confirmation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil {
+		s.next = &confirmation{done: make(chan struct{})}
+	}
+	if !s.working {
+		s.working = true
+		tasks.Go(func() { s.work(look) })
+	}
+	return s.next
+}
+
+func (s *confirmations) work(look func() (Placed, error)) {
+	for {
+		s.mu.Lock()
+		one := s.next
+		s.next, s.working = nil, one != nil
+		s.mu.Unlock()
+		if one == nil {
+			return
+		}
+		one.at, one.err = look()
+		close(one.done)
+	}
+}
+
+// HasQuorum is Cluster.HasQuorum.
+func (g *generation) HasQuorum() bool {
+	return voting(g.masters) >= Majority(len(g.masters))
+}
+
+// voting is how many of them vote.
+func voting(masters []*master.Master) int {
+	n := 0
+	for _, m := range masters {
+		if m.Votes() {
+			n++
 		}
 	}
-	return err
+	return n
 }
 
-// Extend gives a key that holds the token a lease of ttl (whole milliseconds, or Endless)
-// from now, unless the one that it has is longer.
-//
-// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrTooShort, ErrContended,
-// *NoQuorumError when it cannot be known, or the cause of ctx.
-func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
-	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Extend(ctx, key, token, ttl) }) // twice is as once
-}
+// names are the addresses of the masters.
+func (g *generation) names() []string { return namesIn(g.urls) }
 
-// Read returns the current values of keys of one database.
-//
-// Errors: ErrContended, *NoQuorumError, or the cause of ctx.
-func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
-	return onWhich(ctx, c, func(g *generation) ([]Look, error) { return g.Read(ctx, keys) })
-}
-
-// Update makes a change of one key that depends on its current value; run may be called
-// several times, and Outcome.Decision is the one that holds. If expect is not
-// nil, run changes nothing where the key holds another value.
-//
-// Errors: those of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx; after
-// the last two the change is made once at any later moment, or never.
-func (c *Cluster) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
-	return on(ctx, c, func(g *generation) (Outcome, error) { return g.Update(ctx, key, expect, run) })
-}
-
-// UpdateAll is Update of several keys of one cell, by one vote: run gets them in their order, and decides
-// in the same. If expect is not nil, there is one key.
-//
-// Errors: those of Update, and bag.ErrTooLarge.
-func (c *Cluster) UpdateAll(ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error)) (Outcome, error) {
-	return on(ctx, c, func(g *generation) (Outcome, error) { return g.UpdateAll(ctx, keys, expect, run) })
-}
-
-// Remove takes a lock from whoever holds it, by ballot, and reports whether anybody did.
-//
-// Errors: those of Update.
-func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
-	return on(ctx, c, func(g *generation) (bool, error) { return g.Remove(ctx, key) })
-}
-
-// Fence is not below the fence of any lock of the key that was granted in the last seven days; 0
-// where there was none.
-//
-// Errors: *OwnKeyError, *NoQuorumError, or the cause of ctx.
-func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
-	return on(ctx, c, func(g *generation) (int64, error) { return g.Fence(ctx, key) })
-}
-
-// Holdings returns what the masters hold under keys of one database, and changes nothing.
-//
-// Errors: *NoQuorumError where no master answered, *OwnKeyError, or the cause of ctx.
-func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
-	return on(ctx, c, func(g *generation) ([]Holding, error) { return g.Holdings(ctx, keys) })
-}
-
-// Names passes on names of keys of a database, a page of some hundred at a time, as long as page asks
-// for more. Every lock that a majority holds all the while is among them; others may be, and some
-// more than once.
-//
-// Errors: that of page, *NoQuorumError where no majority can be asked, or the cause of ctx.
-func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
-	_, err := on(ctx, c, func(g *generation) (struct{}, error) { return struct{}{}, g.Names(ctx, db, page) })
-	return err
-}
-
-// Databases returns the numbers of databases, in their order. Every one with a lock that a majority holds all
-// the while is among them, and database 0.
-//
-// Errors: *NoQuorumError where no majority can be asked, or the cause of ctx.
-func (c *Cluster) Databases(ctx context.Context) ([]int, error) {
-	return on(ctx, c, func(g *generation) ([]int, error) { return g.Databases(ctx) })
-}
-
-// Guess is the token under which this proxy has taken the key, or else what it has just put there, if it knows of
-// nothing newer.
-func (c *Cluster) Guess(key Key) (token string, ok bool) { return c.now().Guess(key) }
-
-// Withdraw takes back, in the background, what a Take or an Update granted of these keys: that alone, whatever they hold by now.
-func (c *Cluster) Withdraw(keys []Key, got Grant) {
-	lease := got.Validity
-	if lease >= 0 {
-		lease += lease/50 + time.Second // what was given up for clocks
+// namesIn are the addresses in URLs.
+func namesIn(urls []string) []string {
+	names := make([]string, len(urls))
+	for i, u := range urls {
+		names[i] = master.NameIn(u)
 	}
-	for _, key := range keys {
-		c.owe(key, got.Version, lease, nil)
+	return names
+}
+
+// isWell reports whether all masters vote.
+func (g *generation) isWell() bool {
+	return !slices.ContainsFunc(g.masters, func(m *master.Master) bool { return !m.Votes() })
+}
+
+// isStopped waits, or reports that the cluster has stopped.
+func (c *Cluster) isStopped(pause time.Duration) bool {
+	c.mu.Lock()
+	running := c.running
+	c.mu.Unlock()
+	if running == nil {
+		running = context.Background()
 	}
+	return pacing.Sleep(running, pause) != nil
+}
+
+// awaitQuorum is closed when a majority of the masters votes again; nil: it does now.
+func (c *Cluster) awaitQuorum() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.HasQuorum():
+		return nil
+	case c.quorum == nil:
+		c.quorum = make(chan struct{})
+	}
+	return c.quorum
+}
+
+// voted is called whenever a master was looked at that votes.
+func (c *Cluster) voted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.quorum != nil && c.HasQuorum() {
+		close(c.quorum)
+		c.quorum = nil
+	}
+}
+
+// Messages carries messages between the proxies of some masters, through these. It is safe for concurrent use.
+type Messages struct {
+	cluster *Cluster
+	source  *messages.Source
+	channel string
+	deliver func(Message)
 }

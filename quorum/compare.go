@@ -5,11 +5,9 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"redlock-proxy/internal/pacing"
-	"redlock-proxy/quorum/master"
 )
 
 // What masters missed that were away, and what a proxy that ended has left undone, is found by comparing what all masters hold as soon as
@@ -27,30 +25,6 @@ const (
 // anyDatabase stands for all of them.
 const anyDatabase = -1
 
-// missed are the databases of which masters may lack something.
-type missed struct {
-	mu        sync.Mutex
-	databases map[int]bool
-}
-
-func (m *missed) in(db int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.databases == nil {
-		m.databases = map[int]bool{}
-	}
-	m.databases[db] = true
-}
-
-// take empties it.
-func (m *missed) take() map[int]bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	taken := m.databases
-	m.databases = nil
-	return taken
-}
-
 // compareMissed compares what masters may have missed whenever all are well, until ctx ends.
 func (g *generation) compareMissed(ctx context.Context) {
 	g.missed.in(anyDatabase)
@@ -65,11 +39,6 @@ func (g *generation) compareMissed(ctx context.Context) {
 			g.compareAll(ctx)
 		}
 	}
-}
-
-// isWell reports whether all masters vote.
-func (g *generation) isWell() bool {
-	return !slices.ContainsFunc(g.masters, func(m *master.Master) bool { return !m.Votes() })
 }
 
 // compareAll compares the databases of which something may be missing.

@@ -50,6 +50,13 @@ type Share struct {
 	Says string
 }
 
+// Holdings returns what the masters hold under keys of one database, and changes nothing.
+//
+// Errors: *NoQuorumError where no master answered, *OwnKeyError, or the cause of ctx.
+func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
+	return on(ctx, c, func(g *generation) ([]Holding, error) { return g.Holdings(ctx, keys) })
+}
+
 // Holdings is Cluster.Holdings.
 func (g *generation) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 	if err := g.mayTouch(keys...); err != nil {
@@ -114,6 +121,16 @@ func (h *Holding) within(cell register.Holding, key Key) error {
 	return nil
 }
 
+// Names passes on names of keys of a database, a page of some hundred at a time, as long as page asks
+// for more. Every lock that a majority holds all the while is among them; others may be, and some
+// more than once.
+//
+// Errors: that of page, *NoQuorumError where no majority can be asked, or the cause of ctx.
+func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
+	_, err := on(ctx, c, func(g *generation) (struct{}, error) { return struct{}{}, g.Names(ctx, db, page) })
+	return err
+}
+
 // Names is Cluster.Names.
 func (g *generation) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
 	asked := newNoQuorum(len(g.masters))
@@ -169,6 +186,13 @@ func namesOn(ctx context.Context, m *master.Master, db int, page func([]string) 
 // errLostVote: a master may have forgotten something since its first answer.
 var errLostVote = errors.New("lost its vote meanwhile")
 
+// Remove takes a lock from whoever holds it, by ballot, and reports whether anybody did.
+//
+// Errors: those of Update.
+func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
+	return on(ctx, c, func(g *generation) (bool, error) { return g.Remove(ctx, key) })
+}
+
 // Remove is Cluster.Remove. Where a majority answers and it stays open what the key holds, or what became of the removal, whatever the
 // masters hold in its cell is removed.
 func (g *generation) Remove(ctx context.Context, key Key) (bool, error) {
@@ -188,6 +212,14 @@ func (g *generation) Remove(ctx context.Context, key Key) (bool, error) {
 		return removed || present, g.explain(err) // what was there when it was to be removed is gone
 	}
 	return out.Decision.Do == Remove, err
+}
+
+// Databases returns the numbers of databases, in their order. Every one with a lock that a majority holds all
+// the while is among them, and database 0.
+//
+// Errors: *NoQuorumError where no majority can be asked, or the cause of ctx.
+func (c *Cluster) Databases(ctx context.Context) ([]int, error) {
+	return on(ctx, c, func(g *generation) ([]int, error) { return g.Databases(ctx) })
 }
 
 // Databases is Cluster.Databases.

@@ -124,10 +124,6 @@ func (k *keyspace) Pause(ctx context.Context, failures int) error {
 // Now is of register.Masters.
 func (k *keyspace) Now() time.Time { return time.Now() }
 
-// DefaultMaxTTL is the longest TTL that locks are taken to have where Options does not
-// say.
-const DefaultMaxTTL = 24 * time.Hour
-
 // longestOf is the key in whose order the record of the longest TTL is raised.
 var longestOf = Key{Name: script.LongestKey}
 

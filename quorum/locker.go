@@ -142,3 +142,9 @@ func (l *Locker) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 	}
 	return found, err
 }
+
+// arrival is something of a kind under a key.
+type arrival struct {
+	Key
+	kind string
+}

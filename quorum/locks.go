@@ -43,6 +43,15 @@ type Taking struct {
 	Terms
 }
 
+// Take takes keys that nobody holds and returns with the majority.
+//
+// Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
+// the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held: what may have been taken is removed in the
+// background, unless it Stays.
+func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
+	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
+}
+
 // Take is Cluster.Take.
 func (g *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 	if err := g.mayTouch(t.Keys...); err != nil {
@@ -62,16 +71,22 @@ func (g *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 	return got, g.explain(err)
 }
 
-// owing is what has versions removed that a Taking may have given its keys although it was answered with an error; nil where they stay.
-func (g *generation) owing(t Taking) func(version string, mayArrive func() bool) {
-	if t.Stays {
-		return nil
-	}
-	return func(version string, mayArrive func() bool) {
-		for _, key := range t.Keys {
-			g.of.owe(key, version, t.TTL, mayArrive)
+// Release removes the key if it holds the token.
+//
+// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrContended, *NoQuorumError
+// when it cannot be known, or the cause of ctx; what was begun goes on all the same.
+func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
+	asked := false
+	_, err := on(ctx, c, func(g *generation) (struct{}, error) {
+		asked = true
+		return struct{}{}, g.Release(ctx, key, token)
+	})
+	if !asked { // the masters are being changed
+		if version, left := c.now().keyspace(key.DB).Forget(key.Name, token); version != "" {
+			c.owe(key, version, left, nil)
 		}
 	}
+	return err
 }
 
 // Release is Cluster.Release.
@@ -87,6 +102,15 @@ func (g *generation) Release(ctx context.Context, key Key, token string) error {
 		return g.releaseShared(ctx, key, token)
 	}
 	return g.explain(err)
+}
+
+// Extend gives a key that holds the token a lease of ttl (whole milliseconds, or Endless)
+// from now, unless the one that it has is longer.
+//
+// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrTooShort, ErrContended,
+// *NoQuorumError when it cannot be known, or the cause of ctx.
+func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
+	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Extend(ctx, key, token, ttl) }) // twice is as once
 }
 
 // Extend is Cluster.Extend.
@@ -110,66 +134,36 @@ func (g *generation) Extend(ctx context.Context, key Key, token string, ttl time
 	return got, g.explain(err)
 }
 
-// Read is Cluster.Read.
-func (g *generation) Read(ctx context.Context, keys []Key) ([]Look, error) {
-	if err := g.mayTouch(keys...); err != nil {
-		return nil, err
-	}
-	cells, of := cellsOf(keys)
-	found, err := g.keyspace(keys[0].DB).Read(ctx, cells)
-	if err != nil {
-		return nil, g.explain(err)
-	}
-	return looksIn(keys, cells, of, found)
+// Fence is not below the fence of any lock of the key that was granted in the last seven days; 0
+// where there was none.
+//
+// Errors: *OwnKeyError, *NoQuorumError, or the cause of ctx.
+func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
+	return on(ctx, c, func(g *generation) (int64, error) {
+		if err := g.mayTouch(key); err != nil || key.Tag != "" {
+			return 0, err
+		}
+		fence, err := g.keyspace(key.DB).Fence(ctx, key.Name)
+		return fence, g.explain(err)
+	})
 }
 
-// Update is Cluster.Update.
-func (g *generation) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
-	return g.UpdateAll(ctx, []Key{key}, expect, only(run))
-}
-
-// Fence is Cluster.Fence.
-func (g *generation) Fence(ctx context.Context, key Key) (int64, error) {
-	if err := g.mayTouch(key); err != nil {
-		return 0, err
-	}
-	if key.Tag != "" {
-		return 0, nil
-	}
-	fence, err := g.keyspace(key.DB).Fence(ctx, key.Name)
-	return fence, g.explain(err)
-}
-
-// Guess is Cluster.Guess.
-func (g *generation) Guess(key Key) (token string, ok bool) {
+// Guess is the token under which this proxy has taken the key, or else what it has just put there, if it knows of
+// nothing newer.
+func (c *Cluster) Guess(key Key) (token string, ok bool) {
 	if key.Tag != "" {
 		return "", false
 	}
-	token, ok = g.keyspace(key.DB).Guess(key.Name)
+	token, ok = c.now().keyspace(key.DB).Guess(key.Name)
 	return token, ok && !bag.Is(token)
 }
 
-// explain gives the errors of the register their names.
-func (g *generation) explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	var none *register.NoQuorum
-	if !errors.As(err, &none) {
-		return err
-	}
-	explained := newNoQuorum(len(g.masters))
-	explained.Late, explained.Unclear = none.Late, none.Unclear
-	for i, r := range none.Replies {
-		switch {
-		case r.State == register.Counted, r.State == register.Waiting: // it was not waited for, because of the others
-			explained.Answered++
-		case r.Err != nil:
-			explained.add(&MasterError{Master: g.masters[i].Name(), Err: r.Err})
-		}
-	}
-	if errors.Is(explained, ErrTooLong) && !explained.HasMajority() {
-		return ErrTooLong // the masters are well
-	}
-	return explained
+// Update makes a change of one key that depends on its current value; run may be called
+// several times, and Outcome.Decision is the one that holds. If expect is not
+// nil, run changes nothing where the key holds another value.
+//
+// Errors: those of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx; after
+// the last two the change is made once at any later moment, or never.
+func (c *Cluster) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
+	return on(ctx, c, func(g *generation) (Outcome, error) { return g.Update(ctx, key, expect, run) })
 }

@@ -10,7 +10,6 @@ import (
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/messages"
 	"redlock-proxy/quorum/register"
-	"redlock-proxy/quorum/vote"
 )
 
 // Message is one message of a client; see package messages.
@@ -19,36 +18,11 @@ type Message = messages.Message
 // Membership is one who gets all messages, until it leaves or is notified that it may miss some.
 type Membership = messages.Membership
 
-// minListenWait is how long one who is to get messages waits for the masters, at the least.
-const minListenWait = time.Second
-
-// Messages carries messages between the proxies of some masters, through these. It is safe for concurrent use.
-type Messages struct {
-	cluster *Cluster
-	source  *messages.Source
-	channel string
-	deliver func(Message)
-}
-
 // NewMessages carries messages over a cluster, before that runs, between proxies with the same prefix. deliver takes each message that this
 // process is to get, one after the other. It must not wait.
 func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 	c.messages = &Messages{cluster: c, source: messages.NewSource(), channel: messages.Channel + prefix, deliver: deliver}
 	return c.messages
-}
-
-// listening is what a generation's listener does.
-func (g *generation) listening() messages.Options {
-	opts := messages.Options{
-		Need: vote.ReadQuorum(len(g.masters)), Wait: max(2*g.of.opts.MasterTimeout, minListenWait), Logger: g.log, Rand: g.rand, Own: messages.NewSource(), Deliver: func(Message) {},
-	}
-	for _, m := range g.masters {
-		opts.Servers = append(opts.Servers, m)
-	}
-	if all := g.of.messages; all != nil {
-		opts.Own, opts.Channel, opts.Deliver = all.source, all.channel, all.deliver
-	}
-	return opts
 }
 
 // Publish publishes a message on the masters, and returns when a majority has taken it; last is the number of the one that the same
@@ -115,25 +89,6 @@ func (m *Messages) Listen(ctx context.Context, lost func()) (*Membership, error)
 		return nil, err
 	}
 }
-
-// unheard is which masters cannot be listened to, and why.
-func (g *generation) unheard() *NoQuorumError {
-	none := newNoQuorum(len(g.masters))
-	for i, err := range g.listener().Causes() {
-		switch {
-		case g.listener().Hears(i):
-			none.Answered++
-		case err == nil:
-			none.add(&MasterError{Master: g.masters[i].Name(), Err: errNotYet})
-		default:
-			none.add(&MasterError{Master: g.masters[i].Name(), Err: err})
-		}
-	}
-	return none
-}
-
-// errNotYet is the cause where a master has not said yet that it brings messages.
-var errNotYet = errors.New("it does not bring messages yet")
 
 // publishing is a PUBLISH at one master. It is never run on a cell.Store.
 type publishing struct {

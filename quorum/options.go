@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/vote"
 )
 
 // DefaultMasterTimeout is how long a master may take to answer when Options
@@ -71,3 +72,11 @@ func (o *Options) setDefaults() {
 	}
 	o.MaxTTL = cmp.Or(o.MaxTTL, DefaultMaxTTL)
 }
+
+// Majority is the least number of n masters of which any two such sets share one:
+// ⌊n/2⌋+1.
+func Majority(n int) int { return vote.Majority(n) }
+
+// DefaultMaxTTL is the longest TTL that locks are taken to have where Options does not
+// say.
+const DefaultMaxTTL = 24 * time.Hour

@@ -9,7 +9,6 @@ import (
 	"redlock-proxy/quorum/bag"
 	"redlock-proxy/quorum/register"
 	"redlock-proxy/quorum/vote"
-	"redlock-proxy/quorum/wake"
 )
 
 // What a Cluster does with keys that share a cell; see package bag. The key of the cell's own name is taken, released and
@@ -23,28 +22,12 @@ var (
 	errApart = errors.New("keys with tags can only be taken together where all have the same")
 )
 
-// lookAt is what a key holds in a cell.
-func lookAt(b *bag.Bag, cell Look, key Key) Look {
-	if key.Tag == "" && !b.Shared() {
-		return cell
-	}
-	return b.Look(key.Name)
-}
-
-// looksIn are what keys hold, by the looks at all of their cells.
-func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error) {
-	looks, opened := make([]Look, len(keys)), make([]*bag.Bag, len(cells))
-	for i, key := range keys {
-		at := of[i]
-		if opened[at] == nil {
-			var err error
-			if opened[at], err = bag.Open(cells[at], found[at]); err != nil {
-				return nil, err
-			}
-		}
-		looks[i] = lookAt(opened[at], found[at], key)
-	}
-	return looks, nil
+// UpdateAll is Update of several keys of one cell, by one vote: run gets them in their order, and decides
+// in the same. If expect is not nil, there is one key.
+//
+// Errors: those of Update, and bag.ErrTooLarge.
+func (c *Cluster) UpdateAll(ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error)) (Outcome, error) {
+	return on(ctx, c, func(g *generation) (Outcome, error) { return g.UpdateAll(ctx, keys, expect, run) })
 }
 
 // UpdateAll is Cluster.UpdateAll.
@@ -307,21 +290,7 @@ func (g *generation) members(ctx context.Context, db int, names []string) (all [
 	return all, nil
 }
 
-// retryShared is after what time one who waits for a key tries again that could not be read.
-const retryShared = time.Second
-
-// content is what a key holds of its cell, for one who waits for it.
-func (g *generation) content(ctx context.Context, key Key) wake.Content {
-	looks, err := g.Read(ctx, []Key{key})
-	switch {
-	case err != nil, looks[0].Unknown:
-		return wake.Content{End: time.Now().Add(retryShared)}
-	case key.Tag == "" && !looks[0].Shared:
-		return wake.Content{Alone: true}
-	case !looks[0].Present:
-		return wake.Content{Absent: true}
-	case looks[0].Left < 0:
-		return wake.Content{}
-	}
-	return wake.Content{End: time.Now().Add(looks[0].Left + time.Millisecond)}
+// Update is Cluster.Update.
+func (g *generation) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
+	return g.UpdateAll(ctx, []Key{key}, expect, only(run))
 }

@@ -2,8 +2,10 @@ package quorum
 
 import (
 	"errors"
+	"slices"
 	"time"
 
+	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/master"
 )
 
@@ -79,6 +81,9 @@ type MasterStatus struct {
 	ClockKnown  bool
 }
 
+// Status returns the state of each master, in the order of Options.Masters.
+func (c *Cluster) Status() []MasterStatus { return c.now().Status() }
+
 // Status is Cluster.Status.
 func (g *generation) Status() []MasterStatus {
 	all := make([]MasterStatus, len(g.masters))
@@ -125,4 +130,21 @@ func (s MasterStatus) WhyUnwatched() string {
 		return ""
 	}
 	return master.CauseText(s.Unwatched)
+}
+
+// Observe has what f makes of the names of the masters called with how long each batch took that a master
+// answered, from its sending on; masters are numbered as in Status. f is called for the masters of now, and
+// whenever others follow. What it makes must not wait. Observe is called before Run.
+func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Duration)) {
+	c.roundTrips = f
+	c.now().observe(f)
+}
+
+// StartsFresh reports whether a fresh start is under way: masters wait whether a proxy that
+// knows of locks objects.
+func (c *Cluster) StartsFresh() bool {
+	return slices.ContainsFunc(c.now().masters, func(m *master.Master) bool {
+		why := m.Health().Quarantine
+		return why != nil && why.Why == guard.AwaitsFreshStart
+	})
 }
