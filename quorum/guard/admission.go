@@ -108,19 +108,3 @@ func (g *Guard) Figures() Figures {
 
 // Watches reports whether a guard decides whether the master votes.
 func (g *Guard) Watches() bool { return g != nil && !g.set.off }
-
-// Quarantine is why the master does not vote, or nil.
-func (g *Guard) Quarantine() *QuarantineError {
-	if g == nil {
-		return nil
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case g.set.off:
-		return g.refused
-	case g.trust.Nonce != "" && !g.trust.over:
-		return nil
-	}
-	return g.cause
-}

@@ -87,17 +87,6 @@ func (s *Set) others() []Proxy {
 	return counted(lists)
 }
 
-// counted returns the proxies that count by the lists of the masters that are up: those that so many of them list as are believed.
-func counted(lists [][]Proxy) (proxies []Proxy) {
-	listed := map[string]int{}
-	for _, p := range slices.Concat(lists...) {
-		if listed[p.ID]++; listed[p.ID] == believed(len(lists)) {
-			proxies = append(proxies, p)
-		}
-	}
-	return proxies
-}
-
 // Peers are the IDs of the other proxies that count.
 func (s *Set) Peers() (ids []string) {
 	for _, p := range s.others() {

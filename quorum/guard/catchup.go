@@ -9,71 +9,10 @@ import (
 	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/vote"
-)
-
-var (
-	errClaimed     = errors.New("another proxy is at it")
-	errInterrupted = errors.New("another proxy went on with it, or began another quarantine")
-	errSourceLost  = errors.New("a master that was copied from does not vote any more")
-	errOvertaken   = errors.New("the master is not in that quarantine any more")
-
-	errUnsettledKeys = errors.New("who holds some keys at the other masters changes with every look")
 )
 
 // claimTime is how long a proxy has the catch-up of a master to itself, each time it says so.
 const claimTime = 3 * time.Second
-
-// source is a master that is copied from, and what it votes under when that begins.
-type source struct {
-	guard *Guard
-	trust trust
-}
-
-// voters are the masters that vote, but for number i.
-func (s *Set) voters(i int) []source {
-	var all []source
-	for j, g := range s.guards {
-		if t := g.trusted(); j != i && t.Nonce != "" && !t.over && !g.IsDown() {
-			all = append(all, source{g, t})
-		}
-	}
-	return all
-}
-
-// origin is what a master is copied from: sources, and of how many masters they are some.
-type origin struct {
-	sources []source
-	masters int
-	// before is set where these are masters of the set before.
-	before bool
-}
-
-// enough reports whether one of the sources is in every majority.
-func (o origin) enough() bool {
-	return o.masters > 0 && len(o.sources) >= vote.ReadQuorum(o.masters)
-}
-
-// provedSince reports whether all sources proved that they vote, after a moment.
-func (o origin) provedSince(t time.Time) bool {
-	return !slices.ContainsFunc(o.sources, func(s source) bool {
-		s.guard.mu.Lock()
-		defer s.guard.mu.Unlock()
-		return !s.guard.proved.After(t)
-	})
-}
-
-// wake has all sources looked at.
-func (o origin) wake() {
-	for _, s := range o.sources {
-		s.guard.Wake()
-	}
-}
-
-// member is the source that a guard's master itself is, by its number, or -1.
-func (o origin) member(g *Guard) int {
-	return slices.IndexFunc(o.sources, func(s source) bool { return s.guard == g })
-}
 
 // catchUp copies to the master what it may have forgotten, and admits it.
 func (g *Guard) catchUp(ctx context.Context, v Report, from origin) error {

@@ -23,25 +23,6 @@ type Check struct {
 	asksWrites bool
 }
 
-// look is a look at a master at the end of what was done there.
-type look struct {
-	db     int
-	writes bool
-	// field is that of the sequence; empty: no vote would count, only the clock is looked
-	// at.
-	field string
-	// floor is the highest number of the sequence that was known before that.
-	floor int64
-	// known is the canary that was known before that.
-	known canary
-	// sequence, canary and sighting are what the master answered; number is set where it
-	// gave a number.
-	sequence int64
-	number   bool
-	canary   string
-	sighting Sighting
-}
-
 // NeedsEnrolment reports whether Begin would have to ask the master something first.
 func (g *Guard) NeedsEnrolment(db int) bool {
 	if g == nil || g.set.off || db == 0 {

@@ -103,3 +103,27 @@ func (c *masterClock) Latest(then time.Duration) time.Time {
 func (c *masterClock) ServerTime(t time.Time) time.Duration {
 	return t.Sub(c.epoch) + c.high + drifted(time.Since(c.at))
 }
+
+// clockStep is a sighting that did not fit: when it was, and by how much the clock had moved.
+type clockStep struct {
+	At time.Time
+	// Moved is negative for a step back.
+	Moved time.Duration
+	// Number is its number among the sightings of all masters.
+	Number uint64
+	// Missed is how much longer than our monotonic clock that of the machine (which counts
+	// the time that it was suspended) ran since the last sighting that fitted.
+	Missed time.Duration
+	// Judged is set once it is known whose clock it was.
+	Judged bool
+}
+
+// SteppedBefore reports whether a step by which a sighting does not fit surely came before the master's clock showed a time. fitted is the
+// last sighting that fitted: of a step that is no larger than the time between both, this cannot be known. That time begins when fitted
+// was sent, since its answer may have come late, also after the step.
+func (s Sighting) SteppedBefore(then, moved time.Duration, fitted Sighting) bool {
+	within := s.Got.Sub(fitted.Sent)
+	within += drifted(within) + 2*clockNoise
+	since := s.ServerTime - then
+	return then > 0 && moved.Abs() > within && 0 <= since && since <= within
+}

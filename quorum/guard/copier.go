@@ -360,3 +360,12 @@ func (g *Guard) endOf(h heldCell) string {
 	defer g.mu.Unlock()
 	return strconv.FormatInt((g.clock.ServerTime(h.Ends) + time.Millisecond - 1).Milliseconds(), 10)
 }
+
+var (
+	errClaimed     = errors.New("another proxy is at it")
+	errInterrupted = errors.New("another proxy went on with it, or began another quarantine")
+	errSourceLost  = errors.New("a master that was copied from does not vote any more")
+	errOvertaken   = errors.New("the master is not in that quarantine any more")
+
+	errUnsettledKeys = errors.New("who holds some keys at the other masters changes with every look")
+)

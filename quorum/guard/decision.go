@@ -154,3 +154,29 @@ func (s *Set) MayChange(stays func(name string) bool) (reconfig.Era, error) {
 	own, _ := s.eras.stated()
 	return own, nil
 }
+
+// SuccessionTo is what follows this set of masters, or nil. That these do, one master alone is believed, since an operator named them, too.
+func (s *Set) SuccessionTo(names []string) *Succession {
+	s.eras.mu.Lock()
+	for _, one := range s.eras.statements {
+		next := one.follows()
+		if s.eras.positionOf(one) == positionOver && !s.eras.refuted[one.Nonce] && next.Begun && one.Era.Number > 0 && one.Era.Is(names) {
+			s.eras.mu.Unlock()
+			next.Change.Names = names
+			return &next
+		}
+	}
+	s.eras.mu.Unlock()
+	return s.Succession()
+}
+
+// Succession is what follows this set of masters, or nil while nothing does, as far as is known.
+func (s *Set) Succession() *Succession {
+	s.eras.mu.Lock()
+	defer s.eras.mu.Unlock()
+	if s.eras.over == nil {
+		return nil
+	}
+	over := *s.eras.over
+	return &over
+}

@@ -313,32 +313,6 @@ func (e *eras) isBelieved(nonce string) bool {
 	return e.believed[nonce]
 }
 
-// SuccessionTo is what follows this set of masters, or nil. That these do, one master alone is believed, since an operator named them, too.
-func (s *Set) SuccessionTo(names []string) *Succession {
-	s.eras.mu.Lock()
-	for _, one := range s.eras.statements {
-		next := one.follows()
-		if s.eras.positionOf(one) == positionOver && !s.eras.refuted[one.Nonce] && next.Begun && one.Era.Number > 0 && one.Era.Is(names) {
-			s.eras.mu.Unlock()
-			next.Change.Names = names
-			return &next
-		}
-	}
-	s.eras.mu.Unlock()
-	return s.Succession()
-}
-
-// Succession is what follows this set of masters, or nil while nothing does, as far as is known.
-func (s *Set) Succession() *Succession {
-	s.eras.mu.Lock()
-	defer s.eras.mu.Unlock()
-	if s.eras.over == nil {
-		return nil
-	}
-	over := *s.eras.over
-	return &over
-}
-
 // Except are the guards of masters that are not among those with these names.
 func (s *Set) Except(names []string) []*Guard {
 	var others []*Guard
@@ -348,4 +322,10 @@ func (s *Set) Except(names []string) []*Guard {
 		}
 	}
 	return others
+}
+
+// lease is what a master said of the proxy that moves the locks.
+type lease struct {
+	// asked is when the master was asked last, renewed when it named one last.
+	asked, renewed time.Time
 }

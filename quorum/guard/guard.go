@@ -5,10 +5,13 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/place"
 )
 
 // Guard is that of one master, and lets a vote count only if the master proves, with the
@@ -80,14 +83,6 @@ type trust struct {
 	// over is set where the master does not vote, because its set of masters is over: it is known to hold
 	// still what it held then.
 	over bool
-}
-
-func newGuard(s *Set, index int, m Master) *Guard {
-	return &Guard{
-		set: s, index: index, Master: m, log: s.log, left: agesLeft{},
-		cause:    &QuarantineError{Why: Unproven},
-		enrolled: map[int]bool{}, doubtful: map[int]bool{}, ages: ages{}, canaries: map[int]canary{},
-	}
 }
 
 // trusted is what the master's votes count under; empty: they do not.
@@ -244,4 +239,90 @@ func (g *Guard) give(under marker.Marker, over bool) {
 	g.trust = trust{Marker: under, term: g.term, over: over}
 	g.last = g.trust
 	g.ages.saw(marker.InDatabase(under.Nonce, 0), script.FirstAge)
+}
+
+// Conn is what the guard asks of a master and does there, outside of batches.
+type Conn interface {
+	// Examine asks the master for its report.
+	Examine(ctx context.Context) (Report, error)
+	// Run runs one of the guard's scripts, in database 0, and returns its answer.
+	Run(ctx context.Context, s luascript.Script, args ...any) (any, error)
+}
+
+// Master is one master as a Set sees it.
+type Master struct {
+	// Name is its address, as errors and logs show it.
+	Name string
+	// Conn reaches it.
+	Conn Conn
+	// IsDown reports whether it is known not to answer.
+	IsDown func() bool
+	// Wake has it looked at (Guard.Checkup) at once.
+	Wake func()
+}
+
+// Set guards the masters of a cluster. What concerns more than one of them is here: the
+// fresh start, the longest TTL, whose clock it was that stepped.
+type Set struct {
+	guards   []*Guard
+	longest  *longestTTL
+	fresh    *freshStart
+	override *override
+	eras     *eras
+	rules    *agreement
+	record   place.Record
+	// misplaced is why no master votes because of the record, or nil.
+	misplaced atomic.Pointer[QuarantineError]
+	before    []*Guard
+	log       *slog.Logger
+	off       bool
+	boot      func() time.Duration
+	moves     func() int
+	// id and name are the proxy's. Every nonce is this set's alone.
+	id          string
+	name, nonce func() string
+
+	// sightings counts those of all masters.
+	sightings atomic.Uint64
+	// blame has one clock at a time blamed.
+	blame sync.Mutex
+
+	mu sync.Mutex
+	// warned are the warnings that were given.
+	warned map[string]bool
+}
+
+// look is a look at a master at the end of what was done there.
+type look struct {
+	db     int
+	writes bool
+	// field is that of the sequence; empty: no vote would count, only the clock is looked
+	// at.
+	field string
+	// floor is the highest number of the sequence that was known before that.
+	floor int64
+	// known is the canary that was known before that.
+	known canary
+	// sequence, canary and sighting are what the master answered; number is set where it
+	// gave a number.
+	sequence int64
+	number   bool
+	canary   string
+	sighting Sighting
+}
+
+// Quarantine is why the master does not vote, or nil.
+func (g *Guard) Quarantine() *QuarantineError {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.set.off:
+		return g.refused
+	case g.trust.Nonce != "" && !g.trust.over:
+		return nil
+	}
+	return g.cause
 }

@@ -12,10 +12,6 @@ import (
 )
 
 const (
-	// grace is how long a master is in quarantine before it can catch up: longer than
-	// a round may take that its vote counted in. The rest is for clocks that do not run
-	// alike.
-	grace = vote.RoundLimit + vote.RoundLimit/10
 	// moreSources is how much longer a proxy waits that does not reach all the others: one
 	// that does can distinguish more leftovers from locks.
 	moreSources = Heartbeat
@@ -26,9 +22,6 @@ const (
 	// askedPatience is how long the sources have to show that they vote still, from when a master was seen in quarantine: several may
 	// have forgotten at once. provedPause is the wait between two looks whether they did.
 	askedPatience, provedPause = Heartbeat / 2, 10 * time.Millisecond
-	// allLooked is how long it takes until every proxy that lives and reaches the
-	// master has looked at it again, left there what it knows, or objected.
-	allLooked = 2*Heartbeat + grace
 )
 
 // hold keeps the master in quarantine until it caught up, proved that it forgot nothing, or
@@ -152,15 +145,6 @@ func Quarantines(visits []Visit, maxTTL time.Duration) []*QuarantineError {
 		}
 	}
 	return all
-}
-
-// watched is for how long the proxies that run have watched the master in quarantine.
-func (v Report) watched() (longest time.Duration) {
-	for _, p := range v.Proxies {
-		since := max(p.First, time.Duration(v.Record.Value.Since)*time.Millisecond)
-		longest = max(longest, v.Sighting.ServerTime-since)
-	}
-	return longest
 }
 
 // askLongest asks the sources for the longest TTL in use as it is now. The error is of those that do not answer.

@@ -86,35 +86,3 @@ const (
 	// locks from leftovers.
 	moreOrigins = 300 * time.Millisecond
 )
-
-// originFor is what a master is to be copied from: others that vote, or, as long as no majority of
-// them does, masters that voted in the set before. These hold every lock of that set, by its rules; there
-// is none of this set yet.
-func (s *Set) originFor(g *Guard) origin {
-	voters := s.voters(g.index)
-	ordinary := origin{sources: voters, masters: len(s.guards)}
-	if len(voters) >= vote.Majority(len(s.guards)) {
-		return ordinary
-	}
-	from, waits := origin{masters: s.eras.previous(), before: true}, false
-	for _, one := range append(s.guards[:len(s.guards):len(s.guards)], s.before...) {
-		t := one.trusted()
-		joined := !t.over && one.set == s && t.Proof == marker.ProofJoined
-		if t.Nonce == "" || one.IsDown() || !joined && !(t.over && s.eras.follows(t.Marker)) {
-			continue
-		}
-		waits = waits || t.over
-		from.sources = append(from.sources, source{one, t})
-	}
-	if !waits {
-		return ordinary
-	}
-	return from
-}
-
-// follows reports whether the set follows the one in which a master was sealed with this marker, by whichever ballot.
-func (e *eras) follows(m marker.Marker) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.known && !m.Seal.IsNone() && (m.Seal.After(m.Era) == e.own || e.formers != nil && m.Era == e.former)
-}

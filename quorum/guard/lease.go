@@ -8,12 +8,6 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// lease is what a master said of the proxy that moves the locks.
-type lease struct {
-	// asked is when the master was asked last, renewed when it named one last.
-	asked, renewed time.Time
-}
-
 // heard takes what proxies announced on master i.
 func (e *eras) heard(i int, proxies []Proxy, now time.Time) {
 	e.mu.Lock()
@@ -53,6 +47,3 @@ func (e *eras) latest(n int, of func(lease) time.Time) time.Time {
 	slices.SortFunc(times, func(a, b time.Time) int { return b.Compare(a) })
 	return times[n-1]
 }
-
-// believed returns how many of n masters have to say a thing for it to count: one alone may be wrong.
-func believed(n int) int { return min(2, vote.Majority(n)) }

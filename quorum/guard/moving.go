@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 
-	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
@@ -123,22 +121,4 @@ func (s *Set) Held(ctx context.Context) map[string]string {
 		return true
 	})
 	return held
-}
-
-// countAtOnce asks of all at once whether something is so, and returns of how many it is. One that panics is none of these.
-func countAtOnce[T any](all []T, is func(T) bool) int {
-	var n atomic.Int64
-	var wg sync.WaitGroup
-	for _, one := range all {
-		wg.Go(func() {
-			_ = contained.Run(func() error {
-				if is(one) {
-					n.Add(1)
-				}
-				return nil
-			})
-		})
-	}
-	wg.Wait()
-	return int(n.Load())
 }

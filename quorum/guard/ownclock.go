@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"redlock-proxy/quorum/vote"
@@ -90,37 +89,9 @@ func (s *Set) mayQuarantine(one *Guard) bool {
 	return may
 }
 
-// doubt is this proxy's alone: it does not count the votes of a master whose clock moved,
-// or its own.
-type doubt struct {
-	// nonce is of the marker that the master had: another one was written by a proxy that
-	// knew better.
-	nonce string
-	// step is what it is about; zero: a canary that was missed.
-	step clockStep
-	// serverTime is that of the master when the doubt began.
-	serverTime time.Duration
-	since      time.Time
-}
-
 // canBlame reports whether it is known by now that the clock that a doubt is about was the master's, since others were looked at,
 // and fewer are blamed.
 func (s *Set) canBlame(g *Guard, m clockStep) bool {
 	owner, _ := ownerOf(m, s.othersDuring(g.index, m))
 	return (owner == ownerMaster || m.At.IsZero()) && s.mayQuarantine(g)
-}
-
-// until is when every lease of the time when the doubt began is over.
-func (d doubt) until(longest time.Duration) time.Time {
-	return d.since.Add(max(leaseWait(longest), allLooked))
-}
-
-// isOver reports whether the votes of a master with that marker count again.
-func (d doubt) isOver(nonce string, proxies []Proxy, longest time.Duration, now time.Time) bool {
-	if d.nonce == "" || d.nonce != nonce || !now.Before(d.until(longest)) {
-		return true
-	}
-	return slices.ContainsFunc(proxies, func(p Proxy) bool {
-		return p.Guards && p.At > d.serverTime && p.ClockSince > 0 && p.ClockSince < d.serverTime-alikeTime
-	})
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"log/slog"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
@@ -14,9 +12,6 @@ import (
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
 )
-
-// Heartbeat is how long a master may be idle before it is looked at.
-const Heartbeat = time.Second
 
 // Options say how masters are guarded.
 type Options struct {
@@ -53,49 +48,6 @@ type Options struct {
 	// The default asks the system; zero: not known.
 	SinceBoot func() time.Duration
 	Logger    *slog.Logger
-}
-
-// Master is one master as a Set sees it.
-type Master struct {
-	// Name is its address, as errors and logs show it.
-	Name string
-	// Conn reaches it.
-	Conn Conn
-	// IsDown reports whether it is known not to answer.
-	IsDown func() bool
-	// Wake has it looked at (Guard.Checkup) at once.
-	Wake func()
-}
-
-// Set guards the masters of a cluster. What concerns more than one of them is here: the
-// fresh start, the longest TTL, whose clock it was that stepped.
-type Set struct {
-	guards   []*Guard
-	longest  *longestTTL
-	fresh    *freshStart
-	override *override
-	eras     *eras
-	rules    *agreement
-	record   place.Record
-	// misplaced is why no master votes because of the record, or nil.
-	misplaced atomic.Pointer[QuarantineError]
-	before    []*Guard
-	log       *slog.Logger
-	off       bool
-	boot      func() time.Duration
-	moves     func() int
-	// id and name are the proxy's. Every nonce is this set's alone.
-	id          string
-	name, nonce func() string
-
-	// sightings counts those of all masters.
-	sightings atomic.Uint64
-	// blame has one clock at a time blamed.
-	blame sync.Mutex
-
-	mu sync.Mutex
-	// warned are the warnings that were given.
-	warned map[string]bool
 }
 
 // NewID makes an ID by which a proxy makes itself known on its masters.
@@ -192,3 +144,11 @@ func (s *Set) Recording(ttl time.Duration) (command []any, recorded time.Duratio
 
 // Recorded notes that a TTL is now recorded on a majority.
 func (s *Set) Recorded(ttl time.Duration) { s.longest.Made(ttl) }
+
+func newGuard(s *Set, index int, m Master) *Guard {
+	return &Guard{
+		set: s, index: index, Master: m, log: s.log, left: agesLeft{},
+		cause:    &QuarantineError{Why: Unproven},
+		enrolled: map[int]bool{}, doubtful: map[int]bool{}, ages: ages{}, canaries: map[int]canary{},
+	}
+}

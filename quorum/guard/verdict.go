@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
-	"redlock-proxy/quorum/vote"
 )
 
 // verdictOn is what is to be done about a master after a look at it.
@@ -127,6 +126,33 @@ func claimOf(v Report, past memory) string {
 	return marker.NoClaim
 }
 
-// leaseWait is after how long every lease of up to longest is over: clocks may run by a
-// hundredth faster or slower.
-func leaseWait(longest time.Duration) time.Duration { return longest + vote.Allowance(longest) }
+// State is what proxies have left on the master to prove, or to deny, that it has all its
+// data: "votes", "unmarked", or why it does not vote; and for a quarantine, since when it
+// lasts by the master's clock.
+func (v Report) State() (state string, since time.Duration) {
+	verdict, why := judge(v, memory{})
+	switch {
+	case verdict == onTrust:
+		return "votes", 0
+	case verdict == onUnmarked:
+		return "unmarked", 0
+	case verdict == onWait, verdict == onBlank:
+		return "quarantine: " + why.Sentence(1), v.Sighting.ServerTime - time.Duration(v.Record.Value.Since)*time.Millisecond
+	default:
+		return "not proved: " + why.Sentence(1), 0
+	}
+}
+
+// Votes reports whether the master's marker is of its present life, so that a proxy which
+// starts now would count its votes.
+func (v Report) Votes() bool {
+	verdict, _ := judge(v, memory{})
+	return verdict == onTrust || verdict == onReword
+}
+
+// IsNew reports whether no proxy has used the master since it was empty, as far as it reports:
+// it is new, or without its data.
+func (v Report) IsNew() bool {
+	verdict, _ := judge(v, memory{})
+	return verdict.isNew() && v.Empty && v.Longest == 0
+}

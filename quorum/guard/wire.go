@@ -16,14 +16,6 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Conn is what the guard asks of a master and does there, outside of batches.
-type Conn interface {
-	// Examine asks the master for its report.
-	Examine(ctx context.Context) (Report, error)
-	// Run runs one of the guard's scripts, in database 0, and returns its answer.
-	Run(ctx context.Context, s luascript.Script, args ...any) (any, error)
-}
-
 // Redis is a Conn to a Redis.
 type Redis struct {
 	// Do does commands in database 0, all at once, and returns what each was answered, as RESP2 has it: nil for no value, an error where it was
