@@ -26,7 +26,7 @@ func (g *generation) keyspace(db int) *keyspace {
 	}
 	k := &keyspace{cluster: g, db: db}
 	k.Register = register.New(register.Options{
-		N: len(g.masters), Masters: k, Source: g.source, Patience: patience, Tries: leastTries, Keep: true, Yield: yieldTime, Unlimited: g.unguarded, Shared: bag.Is,
+		N: len(g.masters), Masters: k, Source: g.source, Patience: patience, Tries: LeastTries, Keep: true, Yield: yieldTime, Unlimited: g.unguarded, Shared: bag.Is,
 		FenceAhead: func(m int, key string) { g.guards.FenceAhead(g.masters[m].Name(), key) },
 	})
 	known, _ := g.keyspaces.LoadOrStore(db, k)
@@ -36,8 +36,8 @@ func (g *generation) keyspace(db int) *keyspace {
 // patience is how long a command is tried again because others change the same key.
 const patience = 5 * time.Second
 
-// leastTries is how often it is tried at the least: about as often as in patience where a try takes 200 ms.
-const leastTries = 25
+// LeastTries is how often it is tried at the least: about as often as in patience where a try takes 200 ms.
+const LeastTries = 25
 
 // yieldTime is some round trips.
 const yieldTime = 3 * time.Millisecond

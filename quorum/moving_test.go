@@ -26,19 +26,11 @@ func movableOn(t *testing.T, logs ...*slog.Logger) (servers []*redistest.Server,
 		urls = append(urls, "redis://"+servers[len(servers)-1].Addr())
 	}
 	for i := range both {
-		opts := Options{Masters: urls, MasterTimeout: 5 * time.Second, FreshStart: true, Settings: "s\n" + LocksUpstream, FromUpstream: true}
+		opts := Options{Masters: urls, FreshStart: true, Settings: "s\n" + LocksUpstream, FromUpstream: true}
 		if i < len(logs) {
 			opts.Logger = logs[i]
 		}
-		c, err := NewCluster(opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		go func() { defer close(done); _ = c.Run(ctx) }()
-		t.Cleanup(func() { cancel(); <-done })
-		both[i] = c
+		both[i] = begunCluster(t, opts)
 	}
 	for _, c := range both {
 		ready, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -37,8 +37,8 @@ func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
 	return masters, runCluster(t, Options{Masters: urls, FreshStart: true})
 }
 
-// runCluster runs a cluster on masters that may be slow to answer.
-func runCluster(t testing.TB, opts Options) *Cluster {
+// begunCluster begins to run a cluster on masters that may be slow to answer, until the test ends.
+func begunCluster(t testing.TB, opts Options) *Cluster {
 	t.Helper()
 	opts.MasterTimeout = 5 * time.Second
 	c, err := NewCluster(opts)
@@ -49,7 +49,14 @@ func runCluster(t testing.TB, opts Options) *Cluster {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = c.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	ready, stop := context.WithTimeout(ctx, time.Minute)
+	return c
+}
+
+// runCluster is begunCluster, and waits until it is ready.
+func runCluster(t testing.TB, opts Options) *Cluster {
+	t.Helper()
+	c := begunCluster(t, opts)
+	ready, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	if !c.Ready(ready) {
 		t.Fatalf("the masters do not come up: %+v", c.Status())

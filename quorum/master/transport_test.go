@@ -1,9 +1,7 @@
 package master
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -136,13 +134,7 @@ func running(t *testing.T, url string) *Master {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := New("m", conn, nil, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); m.Run(ctx) }()
-	t.Cleanup(func() { stop(); <-done })
-	redistest.Await(t, "the master is up", func() bool { return !m.IsDown() })
-	return m
+	return working(t, conn)
 }
 
 func mustRead(t *testing.T, m *Master) {

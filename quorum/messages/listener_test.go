@@ -228,23 +228,7 @@ func liar(says string) server {
 	return server{func() (net.Conn, error) {
 		err := errors.New("once")
 		var ours net.Conn
-		once.Do(func() {
-			var theirs net.Conn
-			ours, theirs = net.Pipe()
-			err = nil
-			go func() {
-				defer theirs.Close()
-				sink := make([]byte, 4096)
-				_, _ = theirs.Read(sink) // HELLO, SUBSCRIBE
-				_, _ = theirs.Write([]byte(greeting))
-				_, _ = theirs.Write([]byte(says))
-				for {
-					if _, err := theirs.Read(sink); err != nil {
-						return
-					}
-				}
-			}()
-		})
+		once.Do(func() { ours, err = redistest.Liar(greeting+says), nil }) // after HELLO, SUBSCRIBE
 		return ours, err
 	}}
 }

@@ -23,6 +23,3 @@ func Count(n, yes, open int) Result {
 		return Lost
 	}
 }
-
-// String is its name.
-func (r Result) String() string { return [...]string{"pending", "won", "lost"}[r] }

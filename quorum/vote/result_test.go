@@ -9,6 +9,9 @@ import (
 //go:embed testdata/votes.txt
 var votes string
 
+// name is a result as votes.txt has it.
+func name(r Result) string { return map[Result]string{Pending: "pending", Won: "won", Lost: "lost"}[r] }
+
 func TestCount(t *testing.T) {
 	for line := range strings.Lines(votes) {
 		line, _, _ = strings.Cut(line, "#")
@@ -17,8 +20,8 @@ func TestCount(t *testing.T) {
 			continue
 		}
 		cast, want := words[0], words[1]
-		if got := Count(len(cast), strings.Count(cast, "y"), strings.Count(cast, "_")); got.String() != want {
-			t.Errorf("%s: %v, want %s", cast, got, want)
+		if got := Count(len(cast), strings.Count(cast, "y"), strings.Count(cast, "_")); name(got) != want {
+			t.Errorf("%s: %s, want %s", cast, name(got), want)
 		}
 	}
 }
@@ -33,7 +36,7 @@ func TestCountForesees(t *testing.T) {
 					want = Pending
 				}
 				if got := Count(n, yes, open); got != want {
-					t.Errorf("%d of %d, %d open: %v, want %v", yes, n, open, got, want)
+					t.Errorf("%d of %d, %d open: %s, want %s", yes, n, open, name(got), name(want))
 				}
 			}
 		}

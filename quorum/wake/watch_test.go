@@ -254,23 +254,7 @@ const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"
 
 // liar says greeting to whoever connects, then each of the lines after as many bytes as one look has.
 func liar(says string) *server {
-	return &server{dial: func() (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		go func() {
-			defer theirs.Close()
-			sink := make([]byte, 4096)
-			_, _ = theirs.Read(sink) // HELLO, CLIENT TRACKING
-			_, _ = theirs.Write([]byte(greeting))
-			_, _ = theirs.Read(sink)
-			_, _ = theirs.Write([]byte(says))
-			for {
-				if _, err := theirs.Read(sink); err != nil {
-					return
-				}
-			}
-		}()
-		return ours, nil
-	}}
+	return &server{dial: func() (net.Conn, error) { return redistest.Liar(greeting, says), nil }} // after HELLO, CLIENT TRACKING
 }
 
 // TestLiars: what a master must not say ends the connection, and nothing is known of it.

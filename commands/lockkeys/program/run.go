@@ -32,12 +32,9 @@ type run struct {
 	seed *uint64
 }
 
-// retryTime is how long a program may start over because others change its keys, and leastTries how often at the least, however long that takes: a
-// process that gets no processor for a while comes to few tries in that time.
-const (
-	retryTime  = 5 * time.Second
-	leastTries = 25
-)
+// retryTime is how long a program may start over because others change its keys; quorum.LeastTries is how often at the least, however long that takes:
+// a process that gets no processor for a while comes to few tries in that time.
+const retryTime = 5 * time.Second
 
 // errHalfMoved says that a program removed some of its keys before the locks were moved, and others not.
 var errHalfMoved = errors.New("the locks were moved in the midst of it: some of its keys are removed, others are not")
@@ -54,7 +51,7 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	done, err := r.guess(ctx)
 	until := e.Now().Add(retryTime)
 	for failures := 0; done == nil && err == nil; failures++ {
-		if failures >= leastTries && e.Now().After(until) {
+		if failures >= quorum.LeastTries && e.Now().After(until) {
 			return Outcome{}, &ContendedError{r.Keys[0]}
 		}
 		if failures > 2 {

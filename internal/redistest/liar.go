@@ -1,0 +1,22 @@
+package redistest
+
+import "net"
+
+// Liar returns a connection to a server that says each text after it has read something, then takes what comes until the connection ends.
+func Liar(says ...string) net.Conn {
+	ours, theirs := net.Pipe()
+	go func() {
+		defer theirs.Close()
+		sink := make([]byte, 4096)
+		for _, text := range says {
+			_, _ = theirs.Read(sink)
+			_, _ = theirs.Write([]byte(text))
+		}
+		for {
+			if _, err := theirs.Read(sink); err != nil {
+				return
+			}
+		}
+	}()
+	return ours
+}
