@@ -15,7 +15,8 @@
 // A session (session.go) reads through an input (input.go), which finds the frames with
 // package resp's scanner. As soon as a command's name is known it is looked up: ours is
 // collected whole, at most maxFrame bytes, and run; any other is forwarded as it streams
-// past or, without an upstream, thrown away and answered as unknown.
+// past or, without an upstream, thrown away and answered as unknown. One loop (forward.go) does
+// so for clients with and without an upstream: to it a lock server is a relay that never connects.
 //
 // # What is forwarded
 //

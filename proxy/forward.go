@@ -6,18 +6,18 @@ import (
 	"io"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/track"
 )
 
-// serveRelay serves a client that has an upstream behind it: what is not the
-// proxy's own is forwarded, as the bytes came. A command of the proxy's own is a
-// barrier: it runs when the upstream has answered all that was sent before, and
+// serve serves a client: what is not the proxy's own is forwarded, as the bytes came, or, without an upstream, refused. A command of the
+// proxy's own is a barrier: it runs when the upstream has answered all that was sent before, and
 // what follows is sent when it is done, so that a pipeline means the same as on
-// one server.
-func (s *session) serveRelay(ctx context.Context) error {
+// one server. It returns io.EOF when the client has left.
+func (s *session) serve(ctx context.Context) error {
 	f := newForwarding(s)
 	for !s.client.Closing {
 		err := f.scan(ctx)
@@ -27,6 +27,9 @@ func (s *session) serveRelay(ctx context.Context) error {
 			err = f.command(ctx)
 		default:
 			err = f.read(ctx)
+		}
+		if err == nil && len(f.out.Bytes) > maxPending {
+			err = s.flush()
 		}
 		if err != nil {
 			return err
@@ -65,9 +68,15 @@ func newForwarding(s *session) *forwarding {
 	f.sending = sending{session: s, relay: s.relay, asking: &f.asking, in: s.in, out: &s.out, client: &s.client}
 	f.keys = keySearch{in: s.in, table: s.table, who: &s.who, routes: s.table.LockKeys().Any()}
 	f.login = checking{session: s, relay: s.relay, asking: &f.asking, sending: &f.sending, in: s.in, client: &s.client}
-	f.locks = carrying{relay: s.relay, asking: &f.asking, client: &s.client, table: s.table, places: s.server.opts.Places, unmoved: s.server.opts.Unmoved}
+	f.locks = carrying{relay: s.relay, asking: &f.asking, client: &s.client, table: s.table}
+	if !f.isLockServer() { // there the masters alone say where the locks are
+		f.locks.places, f.locks.unmoved = s.server.opts.Places, s.server.opts.Unmoved
+	}
 	return f
 }
+
+// isLockServer reports whether there is no upstream: what is not carried out here is an error.
+func (f *forwarding) isLockServer() bool { return f.relay.up == nil }
 
 // scan forwards what has been read, up to the next command that is not just forwarded. It never reads.
 func (f *forwarding) scan(ctx context.Context) error {
@@ -92,6 +101,8 @@ func (f *forwarding) scan(ctx context.Context) error {
 			}
 		case ev == resp.FrameName:
 			f.sees()
+		case ev == resp.FrameEmpty && f.isLockServer():
+			f.in.skip()
 		case ev == resp.FrameEnd, ev == resp.FrameEmpty:
 			f.endFrame()
 		case f.sending.passing:
@@ -115,6 +126,9 @@ func (f *forwarding) sees() {
 // isSpecial reports whether the command whose name was just scanned is one of the
 // proxy's own, or one whose answer must be learned from.
 func (f *forwarding) isSpecial() bool {
+	if f.isLockServer() {
+		return true
+	}
 	name, long := f.in.scanner.Name()
 	f.session.who.Gate.Renew(f.session.server.settings().ClientPassword)
 	if f.client.Transaction.Open || f.session.who.Closed() || f.relay.doubtful.Load() {
@@ -154,7 +168,8 @@ func (f *forwarding) broken(ctx context.Context, cause error) error {
 }
 
 // read flushes the replies of the proxy's own, and forwards what comes until
-// something special does.
+// something special does. At a lock server what is brief is carried out as it comes, so that the
+// system need not be asked each time whether there is more: see wire.Conn.Pump.
 func (f *forwarding) read(ctx context.Context) error {
 	if err := f.session.flush(); err != nil {
 		return err
@@ -165,7 +180,12 @@ func (f *forwarding) read(ctx context.Context) error {
 	var failed error
 	err := f.in.wire.Pump(func(n int) bool {
 		f.in.end += n
-		if failed = f.scan(ctx); failed == nil {
+		for done := true; done && failed == nil; {
+			if failed = f.scan(ctx); failed == nil {
+				done, failed = f.briefly(ctx)
+			}
+		}
+		if failed == nil {
 			failed = f.session.flush()
 		}
 		if failed != nil || f.special {
@@ -180,6 +200,31 @@ func (f *forwarding) read(ctx context.Context) error {
 	return f.session.endOfInput(err)
 }
 
+// briefly carries out the command whose name was scanned, at a lock server, if it is brief and was read whole.
+func (f *forwarding) briefly(ctx context.Context) (done bool, err error) {
+	if !f.special || f.bad != nil || !f.isLockServer() || f.session.who.Own != nil || f.client.Transaction.Open || len(f.out.Bytes) > maxPending || ctx.Err() != nil {
+		return false, nil
+	}
+	name, _ := f.in.scanner.Name()
+	cmd := f.table.Lookup(name)
+	if cmd == nil || cmd.Brief == nil {
+		return false, nil
+	}
+	ev, err := f.in.eventWithin(maxFrame)
+	if f.keys.whole = ev == resp.FrameEnd; err != nil || !f.keys.whole {
+		return false, err
+	}
+	words, err := f.in.words()
+	if err != nil || !cmd.Brief(words) {
+		return false, err
+	}
+	f.special = false
+	err = f.runAlone(ctx, cmd, words)
+	f.in.skip()
+	f.forgetFrame()
+	return true, err
+}
+
 // command deals with a command that is special.
 func (f *forwarding) command(ctx context.Context) error {
 	f.special = false
@@ -192,13 +237,17 @@ func (f *forwarding) command(ctx context.Context) error {
 	case f.session.who.Own != nil && f.session.who.Own.Ended():
 		return errOver
 	}
-	name, _ := f.in.scanner.Name()
+	name, long := f.in.scanner.Name()
 	cmd, follow := f.table.Lookup(name), track.Name(name)
 	if err := f.sending.pass(ctx, f.in.frame); err != nil {
 		return err
 	}
 	if f.session.who.Closed() && !login.MayCome(cmd, follow) {
 		return f.turnAway(ctx)
+	}
+	if f.isLockServer() && cmd == nil && (long || f.table.Keyed(name) == nil) {
+		f.client.Transaction.Abort()
+		return f.sending.discard(func(words [][]byte) { f.client.Refuse(syntax.UnknownCommand(words), f.out) })
 	}
 	whole, err := f.keys.whole, error(nil)
 	if !whole {
@@ -220,18 +269,15 @@ func (f *forwarding) command(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	done, err := f.login.check(ctx, cmd, follow, words)
-	if !done && err == nil {
+	left, err := f.login.check(ctx, cmd, follow, words)
+	if left != nil && err == nil {
 		err = f.asking.askMode(ctx)
 	}
-	if !done && err == nil {
-		err = f.route(ctx, cmd, follow, words)
+	if left != nil && err == nil {
+		err = f.route(ctx, cmd, follow, left)
 	}
 	f.in.skip()
 	f.forgetFrame()
-	if err == nil && len(f.out.Bytes) > maxPending {
-		err = f.session.flush()
-	}
 	return err
 }
 
@@ -247,6 +293,7 @@ func (f *forwarding) turnAway(ctx context.Context) error {
 // partFromUpstream waits for what the client, which sends no more, still is to get.
 func (s *session) partFromUpstream(ctx context.Context, err error) {
 	switch {
+	case s.relay.up == nil:
 	case s.ending.Load():
 		_ = s.relay.settle(ctx)
 	case errors.Is(err, io.EOF):

@@ -23,18 +23,21 @@ type checking struct {
 	checked bool // it was found out whether the client has logged in, for the current frame
 }
 
-// check deals with a command that has to do with a login, or that the client may not send. It reports false for one
-// that goes on as if there were none.
-func (c *checking) check(ctx context.Context, own *command.Command, follow string, words [][]byte) (done bool, err error) {
+// check deals with a command that has to do with a login, or that the client may not send. It gives what is left to be done of it: nothing
+// where it is answered.
+func (c *checking) check(ctx context.Context, own *command.Command, follow string, words [][]byte) (left [][]byte, err error) {
 	switch who := &c.session.who; {
 	case who.Own != nil:
 		return c.checkUser(ctx, follow, words)
 	case who.Gate.Guards(follow):
-		return c.checkGate(ctx, own, follow, words)
+		if done, err := c.checkGate(ctx, own, follow, words); done || err != nil {
+			return nil, err
+		}
 	}
-	return false, nil
+	return words, nil
 }
 
+// checkGate is check by the proxy's gate. It reports false for a command that goes on as if there were none.
 func (c *checking) checkGate(ctx context.Context, own *command.Command, follow string, words [][]byte) (done bool, err error) {
 	if err := c.asking.settle(ctx); err != nil {
 		return true, err
@@ -129,6 +132,11 @@ func (c *checking) limitHeld(ctx context.Context) error {
 
 // collect reads the rest of the frame, unless it is too long to be held.
 func (c *checking) collect(ctx context.Context) (whole bool, err error) {
+	if c.relay.up == nil && c.session.who.Closed() { // Redis' limits hold for what comes at once, too
+		if err := c.limitHeld(ctx); err != nil {
+			return false, err
+		}
+	}
 	ev, err := c.in.eventWithin(maxFrame)
 	if err != nil || ev == resp.FrameEnd {
 		return err == nil, err

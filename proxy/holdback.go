@@ -108,12 +108,7 @@ func (s *Server) settled(ctx context.Context) quorum.Held {
 	}
 	connections := make(chan connection, len(sessions))
 	s.unblock(ctx, sessions)
-	waiting := 0
 	for _, session := range sessions {
-		if session.relay == nil {
-			continue
-		}
-		waiting++
 		go func() {
 			var c connection
 			_ = contained.Run(func() error { c.address, c.rests = session.relay.rests(ctx); return nil })
@@ -121,7 +116,7 @@ func (s *Server) settled(ctx context.Context) quorum.Held {
 		}()
 	}
 	again := time.Tick(lookPause)
-	for waiting > 0 {
+	for waiting := len(sessions); waiting > 0; {
 		select {
 		case <-again: // one may have been on its way
 			s.unblock(ctx, sessions)
@@ -152,10 +147,8 @@ func (s *Server) settledNow() quorum.Held {
 	cancel()
 	held := quorum.Held{Resting: s.owned()}
 	for _, session := range s.all() {
-		if session.relay != nil {
-			address, rests := session.relay.rests(over)
-			add(&held, address, rests)
-		}
+		address, rests := session.relay.rests(over)
+		add(&held, address, rests)
 	}
 	return held
 }
@@ -190,9 +183,6 @@ func (s *Server) unblock(ctx context.Context, sessions []*session) {
 // ends are the ends that are not empty, of all these sessions.
 func ends(sessions []*session, end func(*relay) string) (addresses []string) {
 	for _, session := range sessions {
-		if session.relay == nil {
-			continue
-		}
 		if address := end(session.relay); address != "" {
 			addresses = append(addresses, address)
 		}

@@ -32,15 +32,32 @@ func (f *forwarding) respond(ctx context.Context, cmd *command.Command, words []
 		f.endElsewhere(ctx, tx)
 	}
 	f.sending.afterOwn(before)
-	if f.session.left {
-		return errClientLeft
-	}
-	if f.out.IsUrgent() { // which counts from when its reply leaves
-		if err := f.session.flush(); err != nil {
-			return err
-		}
+	if err := f.hasten(); err != nil {
+		return err
 	}
 	f.useCaching(ctx)
+	return nil
+}
+
+// runAlone is respond at a lock server, where a command depends on nothing but the client.
+func (f *forwarding) runAlone(ctx context.Context, cmd *command.Command, words [][]byte) error {
+	if err := f.session.carryOut(cmd, command.Call{Ctx: ctx, Client: f.client, Args: words, Out: f.out}); err != nil {
+		return err
+	}
+	if cmd.Name != "client" && !f.client.Transaction.Open {
+		f.client.Tracking.Used()
+	}
+	return f.hasten()
+}
+
+// hasten sends a reply with a validity: that counts from when it leaves, so that leaves before the next command is begun.
+func (f *forwarding) hasten() error {
+	switch {
+	case f.session.left:
+		return errClientLeft
+	case f.out.IsUrgent():
+		return f.session.flush()
+	}
 	return nil
 }
 
@@ -100,6 +117,9 @@ func (f *forwarding) run(ctx context.Context, cmd *command.Command, words [][]by
 // tooLong deals with a command that is not held whole: one of the proxy's own is
 // refused, unless it belongs upstream; another one is forwarded after all.
 func (f *forwarding) tooLong(ctx context.Context, cmd *command.Command, follow string) error {
+	if f.isLockServer() {
+		return f.refuseLong(ctx, f.session.refuseTooLong)
+	}
 	if text := f.login.tooLongFor(cmd, follow); text != "" {
 		return f.refuseLong(ctx, func([][]byte) { f.client.Refuse(text, f.out) })
 	}

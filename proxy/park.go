@@ -63,7 +63,7 @@ func (s *session) heard() {
 // park leaves the session to the poller, and reports whether that was possible: from
 // then on it belongs to the goroutine that wakes it.
 func (s *session) park(ctx context.Context) bool {
-	if !s.in.wire.CanPark() || s.relay != nil && !s.relay.pause() {
+	if !s.in.wire.CanPark() || !s.relay.pause() {
 		return false
 	}
 	s.shrink()
@@ -98,11 +98,7 @@ func (s *session) shrink() {
 
 // parkConns has the poller wait for the session's connections. It is called with mu held.
 func (s *session) parkConns() error {
-	err := s.in.wire.Park()
-	if s.relay != nil {
-		err = errors.Join(err, s.relay.parkConn())
-	}
-	return err
+	return errors.Join(s.in.wire.Park(), s.relay.parkConn())
 }
 
 // unpark reports whether the session was parked; then its goroutine must be started.
@@ -127,9 +123,7 @@ func (s *session) resume(ctx context.Context) {
 		s.client.Subscribe = func() *subscribers.Subscriber { return s.subscribe(ctx) }
 	}
 	s.in.wire.Wake()
-	if s.relay != nil {
-		s.relay.resume(ctx)
-	}
+	s.relay.resume(ctx)
 }
 
 // streamEnded is told by the poller of the end of what the client sends, or of what
@@ -137,7 +131,7 @@ func (s *session) resume(ctx context.Context) {
 func (s *session) streamEnded(dial uint16) {
 	if dial == 0 {
 		s.in.wire.End()
-	} else if s.relay != nil {
+	} else {
 		s.relay.streamEnded(dial)
 	}
 }

@@ -30,10 +30,12 @@ type relayTimes struct{ stall, farewell time.Duration }
 // commands; a goroutine of its own, the courier, brings the replies to the client.
 type relay struct {
 	// Set once.
-	up      *upstream.Upstream
+	up      *upstream.Upstream // nil: there is none, and nothing is ever forwarded
 	session *session
 	times   *relayTimes
-	traffic *traffic
+	// patience is how long a client may leave the proxy's own replies unread; 0: any time.
+	patience time.Duration
+	traffic  *traffic
 
 	// The session's goroutine.
 	silence track.Silence
@@ -87,7 +89,13 @@ type relay struct {
 var errOver = errors.New("the client's connection to the upstream is lost")
 
 func newRelay(up *upstream.Upstream, s *session, times *relayTimes, traffic *traffic) *relay {
-	return &relay{up: up, session: s, line: &s.line, times: times, traffic: traffic, tracker: track.NewTracker(up.DB(), up.Logins() != nil)}
+	r := &relay{up: up, session: s, line: &s.line, times: times, traffic: traffic, tracker: track.NewTracker(0, false)}
+	if up == nil {
+		r.patience = writeTimeout
+	} else {
+		r.tracker = track.NewTracker(up.DB(), up.Logins() != nil)
+	}
+	return r
 }
 
 // open connects, if that is not done. The error is for the client, too. When ctx
@@ -289,8 +297,8 @@ func (r *relay) settle(ctx context.Context) error {
 
 // reply gives the client replies of the proxy's own, between two of the
 // upstream's, and tells how many bytes its socket took of them. Where the upstream's stream is broken off within a reply, or has no
-// replies, there is no such place.
-func (r *relay) reply(out *command.Reply) (n int, err error) {
+// replies, there is no such place. Without an upstream the client speaks the protocol that is given.
+func (r *relay) reply(out *command.Reply, proto int) (n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.waitWhileBrought(context.Background(), r.between); err != nil {
@@ -299,9 +307,12 @@ func (r *relay) reply(out *command.Reply) (n int, err error) {
 	if r.tracker.Inside() || r.tracker.State.Stream {
 		return 0, errOver
 	}
+	if r.up == nil {
+		r.tracker.State.Proto = proto
+	}
 	r.boundIf(r.tracker.State.Unasked())
 	out.Leaves()
-	return r.writeReplies(0, out.Bytes)
+	return r.writeReplies(r.patience, out.Bytes)
 }
 
 // between reports whether the client is between two replies, or never again. It is called with mu held.

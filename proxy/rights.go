@@ -34,7 +34,7 @@ func (a *asking) Sever() { a.relay.sever() }
 // isKnown reports whether it is known, without asking, that the client has logged in.
 func (a *asking) isKnown(state track.State) bool {
 	who := &a.session.who
-	if who.Closed() || who.Own != nil {
+	if who.Closed() || who.Own != nil || a.relay.up == nil {
 		return !who.Closed()
 	}
 	return who.Rights.Refused == "" && who.Rights.Known(state.Identity, a.relay.up.Probes()) || !state.Renamed && a.relay.up.OpensAll()

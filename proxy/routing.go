@@ -17,6 +17,9 @@ import (
 
 // route carries out what is decided about a command that is special. own and follow say what it is.
 func (f *forwarding) route(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+	if f.isLockServer() {
+		return f.runAlone(ctx, f.table.Route(f.situation(), words).Command, words)
+	}
 	f.locks.came = time.Time{}
 	for f.locks.places != nil {
 		began := time.Now()
@@ -123,7 +126,7 @@ func (f *forwarding) routeBy(ctx context.Context, table *commands.Table, own *co
 
 // situation is what is known of the client before the upstream has answered what was sent.
 func (f *forwarding) situation() commands.Situation {
-	tx := f.client.Transaction
+	tx := &f.client.Transaction
 	return commands.Situation{InMulti: tx.Open, Watching: tx.Watching(), Down: tx.Down}
 }
 

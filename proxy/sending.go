@@ -178,7 +178,7 @@ func (f *sending) afterOwn(before int) {
 // say answers a command with a status, sayError with an error.
 func (f *sending) say(status string) error {
 	before := len(f.out.Bytes)
-	f.out.Status(status)
+	f.client.Answer(f.out, func() { f.out.Status(status) })
 	f.afterOwn(before)
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/auth/acl"
-	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/tracking"
@@ -37,7 +36,7 @@ type session struct {
 	server      *Server
 	table       *commands.Table
 	log         *slog.Logger
-	relay       *relay        // nil without an upstream
+	relay       *relay
 	poller      *wire.Poller  // nil: sessions are not parked
 	parkedCount *atomic.Int64 // counts those of the server that are parked
 
@@ -51,17 +50,14 @@ type session struct {
 	client  command.Client // ID and LocalAddr are set once, and read by others; Addr by origin
 	excerpt []byte         // of a command that is being thrown away
 	left    bool           // the client left while a command waited
-	named   bool           // the name of a command was scanned that is still to be handled
-	ended   bool           // the end of its frame, too
 	who     login.Client
 	txUser  *acl.User // who the client was when a transaction began at the upstream
 
 	// Any goroutine.
 	activity wire.Activity
 
-	// line is the way to the client; its mu is of proto, too, which the client of a lock server speaks.
-	line  line
-	proto int
+	// line is the way to the client.
+	line line
 
 	// subscriber is the client's Subscriptions, for any goroutine.
 	subscriber atomic.Pointer[subscribers.Subscriber]
@@ -92,8 +88,8 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, acceptedWith *Settings
 	session.activity.Happened()
 	session.in = newInput(conn, &session.activity, &s.input, session.kept)
 	session.line.init(conn, session.in.wire, &s.unread, session.cutUnread)
+	session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic)
 	if s.opts.Upstream != nil {
-		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic)
 		session.who.Gate = login.NewGate(acceptedWith.ClientPassword)
 	}
 	return session
@@ -137,12 +133,14 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		s.entered, s.acceptedWith = true, nil
 	}
 	s.resume(ctx)
-	err := s.converse(ctx)
+	own, end := context.WithCancelCause(ctx) // one that no other session waits on: each wait locks its channel
+	defer end(nil)
+	err := s.serve(own)
 	for errors.Is(err, errAtRest) {
 		if s.park(ctx) {
 			return true
 		}
-		err = s.converse(ctx)
+		err = s.serve(own)
 	}
 	if protocol, ok := errors.AsType[*resp.RequestError](err); ok {
 		s.client.Refuse("ERR "+protocol.Error(), &s.out)
@@ -154,27 +152,15 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		_ = s.flush()
 	}
 	s.out.Undelivered()
-	if s.relay != nil {
-		s.partFromUpstream(ctx, err)
-	}
+	s.partFromUpstream(ctx, err)
 	return false
 }
 
 func (s *session) close() {
-	if s.relay != nil {
-		s.relay.close()
-	}
-	_ = s.conn.Close()
+	s.relay.close()
 	s.client.Tracking.Close()
 	s.client.Subscriptions.Close()
 	s.in.close()
-}
-
-func (s *session) converse(ctx context.Context) error {
-	if s.relay != nil {
-		return s.serveRelay(ctx)
-	}
-	return s.serve(ctx)
 }
 
 // end has the session end at the next frame that has not begun to arrive.
@@ -195,39 +181,6 @@ func (s *session) setReadDeadline() {
 	_ = s.conn.SetReadDeadline(deadline)
 }
 
-// serve runs command after command. It returns io.EOF when the client has left.
-func (s *session) serve(ctx context.Context) error {
-	ctx, end := context.WithCancelCause(ctx) // one that no other session waits on: each wait locks its channel
-	defer end(nil)
-	for !s.client.Closing {
-		ev, err := resp.FrameName, error(nil)
-		if !s.named {
-			ev, err = s.in.event()
-		}
-		switch {
-		case err != nil:
-			return err
-		case ev == resp.FrameName:
-			s.named = false
-			err = s.command(ctx)
-		case ev == resp.FrameEmpty:
-			s.in.skip()
-		case ev == resp.FrameMore:
-			err = s.await(ctx)
-		}
-		if err == nil && len(s.out.Bytes) > maxPending {
-			err = s.flush()
-		}
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
 // more flushes the replies, since nothing can be done without more from the client,
 // and reads.
 func (s *session) more() error {
@@ -237,129 +190,8 @@ func (s *session) more() error {
 	return s.endOfInput(s.in.fill())
 }
 
-// await flushes the replies, and waits for the client. What is brief is handled as it comes, so that the
-// system need not be asked each time whether there is more: see wire.Conn.Pump.
-func (s *session) await(ctx context.Context) error {
-	if err := s.flush(); err != nil {
-		return err
-	}
-	if err := s.in.makeRoom(); err != nil {
-		return err
-	}
-	var failed error
-	err := s.in.wire.Pump(func(n int) (more bool) {
-		s.in.end += n
-		if more, failed = s.briefly(ctx); more {
-			failed = s.flush()
-		}
-		if failed != nil || !more {
-			return false
-		}
-		failed = s.in.makeRoom()
-		return failed == nil
-	})
-	if failed != nil {
-		return failed
-	}
-	return s.endOfInput(err)
-}
-
-// briefly handles commands that are brief and were read whole. It reports whether nothing else is left to
-// be done before there is more from the client; else serve goes on.
-func (s *session) briefly(ctx context.Context) (more bool, err error) {
-	for !s.client.Closing && ctx.Err() == nil && len(s.out.Bytes) <= maxPending {
-		ev, err := s.in.event()
-		switch {
-		case err != nil:
-			return false, err
-		case ev == resp.FrameMore:
-			return true, nil
-		case ev == resp.FrameEmpty:
-			s.in.skip()
-		case ev == resp.FrameName:
-			if done, err := s.brief(ctx); !done || err != nil {
-				return false, err
-			}
-		}
-	}
-	return false, nil
-}
-
-// brief handles the command whose name has just been scanned, if it is brief and was read whole.
-func (s *session) brief(ctx context.Context) (done bool, err error) {
-	name, _ := s.in.scanner.Name()
-	cmd := s.table.Lookup(name)
-	if s.named = true; cmd == nil || cmd.Brief == nil || s.who.Own != nil || s.client.Transaction.Open {
-		return false, nil
-	}
-	if ev, err := s.in.eventWithin(maxFrame); err != nil || ev != resp.FrameEnd {
-		return false, err
-	}
-	words, err := s.in.words()
-	if s.ended = true; err != nil || !cmd.Brief(words) {
-		return false, err
-	}
-	s.named, s.ended = false, false
-	return true, s.perform(ctx, words)
-}
-
-// perform has a whole command answered. A validity counts from when its reply leaves, so that leaves before the next command is begun.
-func (s *session) perform(ctx context.Context, words [][]byte) error {
-	tx := &s.client.Transaction
-	d := s.table.Route(commands.Situation{InMulti: tx.Open, Watching: tx.Watching()}, words)
-	if err := s.carryOut(d.Command, command.Call{Ctx: ctx, Client: &s.client, Args: words, Out: &s.out}); err != nil {
-		return err
-	}
-	if d.Command.Name != "client" && !tx.Open {
-		s.client.Tracking.Used()
-	}
-	s.in.skip()
-	switch {
-	case s.left:
-		return errClientLeft
-	case s.out.IsUrgent():
-		return s.flush()
-	}
-	return nil
-}
-
-// command handles the command whose name has just been scanned.
-func (s *session) command(ctx context.Context) error {
-	if turned, err := s.turnAway(); turned || err != nil {
-		return err
-	}
-	if name, long := s.in.scanner.Name(); long || s.table.Lookup(name) == nil && s.table.Keyed(name) == nil {
-		s.client.Transaction.Abort()
-		return s.discard(func(words [][]byte) { s.client.Refuse(syntax.UnknownCommand(words), &s.out) })
-	}
-	whole, err := s.collect()
-	if err != nil {
-		return err
-	}
-	if !whole {
-		s.client.Transaction.Abort()
-		return s.discard(s.refuseTooLong)
-	}
-	words, err := s.in.words()
-	if err != nil {
-		return err
-	}
-	if s.who.Own != nil {
-		s.in.scanner.SetLimits(resp.DefaultRequestLimits())
-		if words, err = s.admitted(ctx, words); err != nil || words == nil {
-			s.in.skip()
-			return err
-		}
-	}
-	return s.perform(ctx, words)
-}
-
 // collect reads the rest of the frame, unless it is too long to be held.
 func (s *session) collect() (whole bool, err error) {
-	if s.ended {
-		s.ended = false
-		return true, nil
-	}
 	for {
 		ev, err := s.in.eventWithin(maxFrame)
 		if err != nil || ev == resp.FrameEnd {
@@ -413,7 +245,7 @@ func (s *session) flush() error {
 		s.out.Delivered()
 		return nil
 	}
-	n, err := s.write(&s.out)
+	n, err := s.relay.reply(&s.out, s.client.Proto)
 	s.out.Handed(n)
 	if err != nil {
 		return errors.Join(errClientLeft, err)
@@ -422,19 +254,6 @@ func (s *session) flush() error {
 		s.out.Bytes = nil
 	}
 	return nil
-}
-
-// write writes the replies, and tells how many bytes the client's socket took of them.
-func (s *session) write(out *command.Reply) (n int, err error) {
-	if s.relay != nil {
-		return s.relay.reply(out)
-	}
-	s.line.mu.Lock()
-	defer s.line.mu.Unlock()
-	s.line.turn()
-	s.proto = s.client.Proto
-	out.Leaves()
-	return s.line.writeReplies(writeTimeout, out.Bytes)
 }
 
 // track is what the client tracks, until the session is closed.
@@ -447,27 +266,9 @@ func (s *session) track() *tracking.Client {
 
 // push tells the client, between two replies, of keys that may have changed, or of all. Any goroutine may call it.
 func (s *session) push(ctx context.Context, keys []string) {
-	message, err := tracking.Invalidation(keys), error(nil)
-	if s.relay != nil {
-		err = s.relay.push(ctx, message)
-	} else {
-		err = s.pushHere(message)
-	}
-	if err != nil {
+	if s.relay.push(ctx, tracking.Invalidation(keys)) != nil {
 		_ = s.conn.Close() // it may have got a part
 	}
-}
-
-// pushHere is push to the client of a lock server.
-func (s *session) pushHere(message []byte) error {
-	s.line.mu.Lock()
-	defer s.line.mu.Unlock()
-	s.line.turn()
-	if s.proto != 3 {
-		return nil
-	}
-	_, err := s.line.writeWithin(writeTimeout, message)
-	return err
 }
 
 // subscribe is what the client of a lock server is subscribed to, until the session is closed.
@@ -494,6 +295,7 @@ func (l messageLine) WriteMessages(take func() []byte) error {
 	if len(messages) == 0 {
 		return nil
 	}
+	l.relay.brought++
 	_, err := l.line.writeWithin(writeTimeout, messages)
 	return err
 }

@@ -15,7 +15,6 @@ import (
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/login"
-	"redlock-proxy/proxy/track"
 )
 
 // Where the users are the proxy's own, each command is looked at before anything else is done with it: whether the
@@ -91,85 +90,48 @@ func (s *session) logOut() {
 	s.client.User = s.who.Own.Name()
 }
 
-// turnAway throws a command of a lock server's client away that has still to log in. What is to be held until it is whole
-// has narrow limits before a login.
-func (s *session) turnAway() (turned bool, err error) {
-	switch {
-	case s.who.Own == nil:
-		return false, nil
-	case s.who.Own.Ended():
-		return true, errOver
-	case s.who.Own.User() != nil:
-		return false, nil
-	}
-	name, _ := s.in.scanner.Name()
-	if !login.MayCome(s.table.Lookup(name), track.Name(name)) {
-		return true, s.discard(func([][]byte) { s.client.Refuse(login.NoAuth, &s.out) })
-	}
-	return false, s.in.scanner.Restrict(resp.UnauthenticatedLimits())
-}
-
-// admitted deals with a command of a lock server's client: it gives what is left to be done of it, which is nothing where it
-// is answered.
-func (s *session) admitted(ctx context.Context, words [][]byte) (left [][]byte, err error) {
-	name := syntax.Lower(words[0])
-	if s.client.Transaction.Open && (name == "auth" || name == "hello") {
-		return words, nil // which has no place there
-	}
-	left, refused, err := s.checkLogin(ctx, name, words)
-	switch {
-	case err != nil:
-		return nil, err
-	case refused != "":
-		s.client.Transaction.Abort()
-		s.client.Refuse(refused, &s.out)
-		return nil, nil
-	case left == nil:
-		s.client.Answer(&s.out, func() { s.out.Status("OK") })
-	case name == "reset" && len(words) == 1:
-		s.logOut()
-	}
-	return left, nil
-}
-
-// checkUser deals with a command of a client with an upstream behind it, by who the client is. It reports false where the
-// command goes on as it is.
-func (c *checking) checkUser(ctx context.Context, follow string, words [][]byte) (done bool, err error) {
+// checkUser is check by who the client is.
+func (c *checking) checkUser(ctx context.Context, follow string, words [][]byte) (left [][]byte, err error) {
 	name := syntax.Lower(words[0])
 	logsIn := follow == "auth" || follow == "hello"
 	if logsIn && c.client.Transaction.Open {
-		return false, nil // it has no place there
+		return words, nil // which has no place there
 	}
 	if _, asked := login.Find(follow, words); asked || c.session.who.Closed() {
 		switch refused, err := c.cannotLogIn(ctx, name, asked); {
 		case err != nil:
-			return true, err
+			return nil, err
 		case refused != "":
-			return true, c.sending.refuseHeld(ctx, refused)
+			return nil, c.sending.refuseHeld(ctx, refused)
 		}
 	}
 	left, refused, err := c.session.checkLogin(ctx, name, words)
 	switch {
 	case err != nil:
-		return true, err
+		return nil, err
 	case refused != "":
-		return true, c.sending.refuseHeld(ctx, refused)
+		return nil, c.sending.refuseHeld(ctx, refused)
 	case left == nil:
-		return true, c.sending.say("OK")
+		return nil, c.sending.say("OK")
+	case c.relay.up == nil:
+		if name == "reset" && len(words) == 1 {
+			c.session.logOut()
+		}
+		return left, nil
 	case len(left) < len(words):
-		return true, c.helloWithoutLogin(ctx, left)
+		return nil, c.helloWithoutLogin(ctx, left)
 	case server.IsOpen(words):
-		return false, nil
+		return words, nil
 	case c.session.who.Closed() && follow == "quit":
 		c.client.Closing = true
-		return true, c.sending.say("OK")
+		return nil, c.sending.say("OK")
 	case c.session.who.Closed(): // a RESET of nothing
-		return true, c.sending.say("RESET")
+		return nil, c.sending.say("RESET")
 	}
 	if refused := c.client.Judge.Refusal(words); refused != "" {
-		return true, c.sending.refuseHeld(ctx, refused)
+		return nil, c.sending.refuseHeld(ctx, refused)
 	}
-	return false, c.holdTransaction(ctx, follow)
+	return words, c.holdTransaction(ctx, follow)
 }
 
 // cannotLogIn says, when the upstream has answered all, what keeps a login from being done at once.
@@ -270,9 +232,6 @@ func (s *Server) followUsers(ctx context.Context) (stop func()) {
 
 // hears reports whether the client gets what it does not ask for one by one.
 func (s *session) hears() bool {
-	if s.relay == nil {
-		return s.subscriber.Load().Any()
-	}
 	state := s.relay.know()
-	return state.Listening() || state.Monitoring || state.Stream
+	return state.Listening() || state.Monitoring || state.Stream || s.subscriber.Load().Any()
 }
