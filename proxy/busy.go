@@ -6,6 +6,7 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/upstream"
 )
 
@@ -32,15 +33,15 @@ func frees(words [][]byte, count int) bool {
 
 // freeUp has a busy upstream carry out such a command in spite of the reason why the client has no connection of its own. It reports false
 // for all others.
-func (f *sending) freeUp(ctx context.Context, frame []byte, reason error) (answer []byte, done bool) {
+func freeUp(ctx context.Context, up *upstream.Upstream, who *login.Client, frame []byte, reason error) (answer []byte, done bool) {
 	var down *upstream.Error
 	if !errors.As(reason, &down) || !down.IsBusy() || len(frame) == 0 || frame[0] != '*' { // who writes lines by hand writes one more
 		return nil, false
 	}
 	words, count := resp.Excerpt(frame)
-	if !frees(words, count) || f.session.who.DeniedReason(words) != "" {
+	if !frees(words, count) || who.DeniedReason(words) != "" {
 		return nil, false
 	}
-	answer, err := f.relay.up.AskBusy(ctx, frame)
+	answer, err := up.AskBusy(ctx, frame)
 	return answer, err == nil
 }

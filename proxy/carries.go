@@ -1,48 +1,29 @@
 package proxy
 
 import (
-	"sync/atomic"
+	"context"
 
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/quorum/place"
 )
 
-// carries is what a relay knows of commands on lock keys that it carries to the upstream. It is of the relay's mu.
-type carries struct {
-	// heard: the upstream has answered something on the connection.
-	heard bool
-	// vouched is the number of the connection over which such commands may go: a majority of the masters told after the upstream had answered on
-	// it that the locks are there.
-	vouched uint16
-	// rested is the number of the connection that was told to be at rest in a move: of a transaction that goes on after that nothing is known.
-	rested uint16
-	// now: one is about to be sent, or was sent in part. runs: one is carried out on the masters.
-	now, runs bool
-	// blocks: one that may block was sent. unsure: one was sent that is not answered.
-	blocks, unsure bool
-	// watches: one was a WATCH.
-	watches bool
-	// stale: what it watched was moved since. It is written with mu held, and read by the session's goroutine without.
-	stale atomic.Bool
-}
-
 // The relay's part. isVouched and the like are of the session's goroutine.
 
 func (r *relay) isVouched() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	return r.carries.vouched == r.dial && !r.gone
 }
 
 func (r *relay) hasHeard() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	return r.carries.heard
 }
 
 func (r *relay) vouch(dial uint16) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	r.carries.vouched = dial
 }
 
@@ -50,15 +31,15 @@ func (r *relay) isStale() bool { return r.carries.stale.Load() }
 
 // watchesLocks reports whether lock keys may be watched at the upstream.
 func (r *relay) watchesLocks() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	return r.carries.watches
 }
 
 // unstale: nothing of lock keys is watched at the upstream any more.
 func (r *relay) unstale() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	r.carries.stale.Store(false)
 	r.carries.watches = false
 }
@@ -69,8 +50,8 @@ func (r *relay) stayed(places Places) {
 	if !r.isStale() {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	if at, known := places.Placed(); known && at.Place == place.Upstream {
 		r.carries.stale.Store(false)
 	}
@@ -78,8 +59,8 @@ func (r *relay) stayed(places Places) {
 
 // carry notes that a command on lock keys is about to be sent, if the locks are at the upstream now.
 func (r *relay) carry(places Places, words [][]byte) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	at, known := places.Placed()
 	if !known || at.Place != place.Upstream || !r.carryNow(words) {
 		return false
@@ -90,15 +71,15 @@ func (r *relay) carry(places Places, words [][]byte) bool {
 
 // carryOn is carry for a command of a transaction that may hold others on lock keys already: it goes to its end, also while the locks are moved.
 func (r *relay) carryOn(words [][]byte) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	return r.isBetween() && r.carries.rested != r.dial && r.carryNow(words)
 }
 
 // isMidway is isBetween for the connection over which such commands went.
 func (r *relay) isMidway() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	return r.carries.vouched == r.dial && r.carries.rested != r.dial && !r.gone && r.isBetween()
 }
 
@@ -119,24 +100,60 @@ func (r *relay) carryNow(words [][]byte) bool {
 
 // run notes that a command is carried out on the masters, unless the locks are about to leave.
 func (r *relay) run(places Places) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	r.carries.runs = !places.Departing()
 	return r.carries.runs
 }
 
 // ran is called when it is done.
 func (r *relay) ran() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	r.carries.runs = false
-	r.signal()
+	r.line.signal()
 }
 
 // carried is called when the answer to a command on lock keys is awaited.
 func (r *relay) carried() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	r.carries.now = false
-	r.changed.Broadcast()
+	r.line.changed.Broadcast()
+}
+
+// blocked is the proxy's end of the connection to the upstream, if a command on lock keys waits there for something.
+func (r *relay) blocked() string {
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
+	if r.wire == nil || r.gone || !r.carries.blocks || !r.carries.now && r.tracker.Settled() {
+		return ""
+	}
+	return r.wire.LocalAddr()
+}
+
+// rests waits until nothing of lock keys is under way on the connection to the upstream, as long as ctx, and tells this end of it, and whether that is
+// so. It is empty where there is none.
+func (r *relay) rests(ctx context.Context) (address string, rests bool) {
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
+	err := r.line.wait(ctx, r.isAtRest)
+	if r.wire == nil || r.gone {
+		return "", false
+	}
+	if err != nil || r.carries.unsure && r.carries.vouched == r.dial {
+		return r.wire.LocalAddr(), false
+	}
+	if r.carries.watches && r.carries.vouched == r.dial && r.tracker.State.Watching {
+		r.carries.stale.Store(true)
+	}
+	r.carries.rested = r.dial
+	return r.wire.LocalAddr(), true
+}
+
+// isAtRest reports whether nothing of lock keys is under way. A connection that was said to be at rest stays so, whatever else its client does there, as
+// nothing of lock keys was carried over it since. It is called with mu held.
+func (r *relay) isAtRest() bool {
+	c := &r.carries
+	return !c.runs && (r.wire == nil || r.gone || c.vouched != r.dial || c.rested == r.dial || !c.now && r.tracker.Settled() && !r.isBetween())
 }

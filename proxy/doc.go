@@ -15,14 +15,25 @@
 // A session (session.go) reads through an input (input.go), which finds the frames with
 // package resp's scanner. As soon as a command's name is known it is looked up: ours is
 // collected whole, at most maxFrame bytes, and run; any other is forwarded as it streams
-// past or, without an upstream, thrown away and answered as unknown. One loop (forward.go) does
+// past or, without an upstream, thrown away and answered as unknown. One loop (serve.go) does
 // so for clients with and without an upstream: to it a lock server is a relay that never connects.
 //
 // # What is forwarded
 //
-// Each type has one role, and calls none that is named after it. relay is the connection to the upstream; asking asks
-// as the client; sending has what was scanned go there, or answers it; checking is the login (gate.go, users.go); carrying is about lock keys at the
-// upstream (carry.go); keySearch finds lock keys. forwarding scans (forward.go), decides (routing.go), and runs what is the proxy's own (own.go, follow.go).
+// Each type has one role. relay is the connection to the upstream: it is connected (connect.go),
+// and brings replies (replies.go). asker asks as the client; sender has what was scanned go there,
+// or answers it; authChecker is the login (authchecker.go, users.go); locationRouter is about lock
+// keys at the upstream (location.go, carries.go); keySearch finds lock keys. dispatcher scans
+// (serve.go), decides (routing.go, toolong.go), and runs what is the proxy's own (own.go,
+// follow.go).
+//
+// # Files
+//
+// A file uses names of files below it, and of no other; docs/files_test.go holds it to that. From
+// the top: listener; drain, polling, holdback; server; serve, the loop of one client; what that
+// calls (routing, own, follow, toolong); dispatcher, which has them at hand; its parts
+// (authchecker, location, sender, asker); session, the client's own connection; connect, replies,
+// relay; shared, what all clients share; line and input.
 //
 // # Packages
 //
@@ -43,7 +54,7 @@
 // In this order, the first one outermost:
 //
 //   - Server.mu: the sessions that there are.
-//   - line.mu, which is also relay.mu: all that the session's goroutine and the courier share, and whose turn it is to write to the client. It
+//   - line.mu: all that the session's goroutine and the courier share, and whose turn it is to write to the client. It
 //     is never held while somebody writes (line.go): the poller and who reads users
 //     again take it, too, and serve more than one client.
 //   - session.mu: the read deadline of the client's connection, and whether the session is

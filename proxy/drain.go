@@ -12,14 +12,14 @@ import (
 
 // drain ends the sessions: when they are idle, or when the time is over. Who waits for what others do is refused at once.
 func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
-	sessions, began, limit := s.close(), time.Now(), s.settings().DrainTimeout
-	s.opts.Logger.Info("draining: closing idle clients, waiting for running commands", "clients", len(sessions), "drain-timeout", limit)
+	sessions, began, limit := s.close(), time.Now(), s.shared.settings().DrainTimeout
+	s.shared.opts.Logger.Info("draining: closing idle clients, waiting for running commands", "clients", len(sessions), "drain-timeout", limit)
 	for _, session := range sessions {
 		session.refuseWaits()
 		session.end()
 		s.wake(ctx, session)
 	}
-	if s.opts.Upstream != nil {
+	if s.shared.opts.Upstream != nil {
 		refusing, stop := context.WithCancel(ctx)
 		var refusals sync.WaitGroup
 		refusals.Go(func() { s.refuseUpstreamWaits(refusing, sessions) })
@@ -29,7 +29,7 @@ func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
 	done := make(chan struct{})
 	go func() { s.running.Wait(); close(done) }()
 	if waited(done, limit) {
-		s.opts.Logger.Info("drained: nothing was cut off", "took", time.Since(began).Round(time.Millisecond))
+		s.shared.opts.Logger.Info("drained: nothing was cut off", "took", time.Since(began).Round(time.Millisecond))
 		return
 	}
 	s.tellOfCut()
@@ -52,7 +52,7 @@ func (s *Server) tellOfCut() {
 	for _, session := range left[:min(shownClients, len(left))] {
 		names = append(names, session.origin().String())
 	}
-	s.opts.Logger.Warn("drain-timeout is over: what still runs is cut off",
+	s.shared.opts.Logger.Warn("drain-timeout is over: what still runs is cut off",
 		"clients", len(left), "addresses", strings.Join(names, " "))
 }
 
@@ -66,21 +66,11 @@ func (s *Server) refuseUpstreamWaits(ctx context.Context, sessions []*session) {
 		if len(waiting) == 0 {
 			continue
 		}
-		if err := s.opts.Upstream.Unblock(ctx, waiting, true); err != nil && ctx.Err() == nil {
-			s.opts.Logger.Warn("cannot unblock clients at the upstream: they wait until drain-timeout", "cause", err)
+		if err := s.shared.opts.Upstream.Unblock(ctx, waiting, true); err != nil && ctx.Err() == nil {
+			s.shared.opts.Logger.Warn("cannot unblock clients at the upstream: they wait until drain-timeout", "cause", err)
 			return
 		}
 	}
-}
-
-// mayBlock is the proxy's end of the connection to the upstream, if a command may wait there for what others do.
-func (r *relay) mayBlock() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.wire == nil || r.gone || !r.blocking.Load() || r.tracker.Settled() {
-		return ""
-	}
-	return r.wire.LocalAddr()
 }
 
 // lastWords is how long commands that were cut off have to answer their clients.

@@ -30,25 +30,25 @@ var errTurnedAway = errors.New("the client is turned away")
 // enter lets a client in: a balancer has said whose connection it is, TLS is spoken, and protected mode has nothing against it. Nothing that the
 // client sends is carried out before. The log is told of those who are turned away, but not of
 // those who leave.
-func (s *Server) enter(ctx context.Context, session *session) error {
-	if err := s.identify(ctx, session); err != nil {
+func (s *session) enter(ctx context.Context) error {
+	if err := s.identify(ctx); err != nil {
 		return err
 	}
-	client := session.client.Addr
-	if conn, ok := session.conn.(*tls.Conn); ok {
+	client := s.client.Addr
+	if conn, ok := s.conn.(*tls.Conn); ok {
 		if err := s.shakeHands(ctx, conn); err != nil {
-			if why := handshakeCause(err); why != "" && ctx.Err() == nil && !session.ending.Load() {
-				s.turned.warn(time.Now(), "a client is turned away: TLS is not agreed", "client", client.String(), "cause", why)
+			if why := handshakeCause(err); why != "" && ctx.Err() == nil && !s.ending.Load() {
+				s.shared.turned.warn(time.Now(), "a client is turned away: TLS is not agreed", "client", client.String(), "cause", why)
 			}
 			return err
 		}
 	}
-	text := s.denial(session.acceptedWith, client)
+	text := s.shared.denial(s.acceptedWith, client)
 	if text == "" {
 		return nil
 	}
-	s.turned.warn(time.Now(), "a client is turned away: protected mode", "client", client.String())
-	turnAway(session.conn, text)
+	s.shared.turned.warn(time.Now(), "a client is turned away: protected mode", "client", client.String())
+	turnAway(s.conn, text)
 	return errTurnedAway
 }
 
@@ -57,15 +57,15 @@ const noOrigin = "-ERR this port expects the PROXY protocol of this address (pro
 
 // identify reads from a balancer for whom it connects. Where it says that it does so for itself, or does not know, the connection's
 // own address stands. Of all others nothing is read.
-func (s *Server) identify(ctx context.Context, session *session) error {
-	if !origin.Among(s.opts.Balancers, session.client.Addr) {
+func (s *session) identify(ctx context.Context) error {
+	if !origin.Among(s.shared.opts.Balancers, s.client.Addr) {
 		return nil
 	}
-	conn := session.conn
+	conn := s.conn
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.entry)
+	ctx, cancel := context.WithTimeout(ctx, s.shared.entry)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -73,17 +73,17 @@ func (s *Server) identify(ctx context.Context, session *session) error {
 	switch {
 	case errors.Is(err, origin.ErrNoHeader):
 		stop()
-		s.turned.warn(time.Now(), "a connection is turned away: its address is in proxy-protocol, and it began with no header of that", "from", session.client.Addr.String())
+		s.shared.turned.warn(time.Now(), "a connection is turned away: its address is in proxy-protocol, and it began with no header of that", "from", s.client.Addr.String())
 		turnAway(conn, noOrigin)
 	case err == nil && addr != nil:
-		session.setAddr(addr)
+		s.setAddr(addr)
 	}
 	return err
 }
 
 // shakeHands bounds the handshake. A client that does not speak TLS is told so, if it can be.
-func (s *Server) shakeHands(ctx context.Context, conn *tls.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, s.entry)
+func (s *session) shakeHands(ctx context.Context, conn *tls.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, s.shared.entry)
 	defer cancel()
 	err := conn.HandshakeContext(ctx)
 	if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
@@ -133,7 +133,7 @@ const denied = "-DENIED Redis is running in protected mode because protected mod
 
 // denial is what a client is told that protected mode turns away, or empty. Whether one has to log
 // in at the upstream is for the upstream to say; as long as it was not reached, it is not known.
-func (s *Server) denial(given *Settings, addr net.Addr) string {
+func (s *shared) denial(given *Settings, addr net.Addr) string {
 	if !s.protects(given) || IsLoopback(addr) {
 		return ""
 	}
@@ -145,7 +145,7 @@ func (s *Server) denial(given *Settings, addr net.Addr) string {
 
 // mustLogIn reports whether a client has to show who it is before it may do anything, here or at
 // the upstream.
-func (s *Server) mustLogIn(given *Settings) (known, must bool) {
+func (s *shared) mustLogIn(given *Settings) (known, must bool) {
 	switch up := s.opts.Upstream; {
 	case s.opts.Users != nil:
 		return true, !s.opts.Users.IsOpen()
@@ -159,11 +159,8 @@ func (s *Server) mustLogIn(given *Settings) (known, must bool) {
 	}
 }
 
-// IsProtected reports whether clients from other machines are turned away now.
-func (s *Server) IsProtected() bool { return s.protects(s.settings()) }
-
 // protects reports whether clients from other machines are turned away that meet these settings.
-func (s *Server) protects(given *Settings) bool {
+func (s *shared) protects(given *Settings) bool {
 	_, must := s.mustLogIn(given)
 	return given.ProtectedMode && !must
 }
@@ -172,18 +169,4 @@ func (s *Server) protects(given *Settings) bool {
 func IsLoopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.AddrPort().Addr().Unmap().IsLoopback()
-}
-
-// cut ends the connection at once. TLS would say farewell, and wait until that is taken.
-func (s *session) cut() {
-	if conn, ok := s.conn.(*tls.Conn); ok {
-		_ = conn.NetConn().Close()
-	}
-	_ = s.conn.Close()
-}
-
-// cutUnread is cut for a client that does not take its replies.
-func (s *session) cutUnread() {
-	s.server.turned.warn(time.Now(), "a client that does not take its replies is disconnected (max-unread-memory)", "client", s.conn.RemoteAddr().String())
-	s.cut()
 }

@@ -10,13 +10,15 @@ import (
 
 // SetPatience shortens how long a subscriber may leave what it gets unread, and how
 // long a client that sends no more is waited for.
-func (s *Server) SetPatience(stall, farewell time.Duration) { s.times = relayTimes{stall, farewell} }
+func (s *Server) SetPatience(stall, farewell time.Duration) {
+	s.shared.times = relayTimes{stall, farewell}
+}
 
 // SetEntry changes how long a client may take until TLS is spoken. It is called before Serve.
-func (s *Server) SetEntry(d time.Duration) { s.entry = d }
+func (s *Server) SetEntry(d time.Duration) { s.shared.entry = d }
 
 // SetNow changes the clock by which a validity is measured from its grant until it leaves. It is called before Serve.
-func (s *Server) SetNow(now func() time.Time) { s.now = now }
+func (s *Server) SetNow(now func() time.Time) { s.shared.now = now }
 
 // SetQuiet changes for how long nothing may happen before a client is parked. It is
 // called before Serve.
@@ -61,7 +63,7 @@ func (s *Server) LeftAlone() (n int) {
 }
 
 // Table is that of the options.
-func (s *Server) Table() *commands.Table { return s.opts.Table }
+func (s *Server) Table() *commands.Table { return s.shared.opts.Table }
 
 // Locks are all that a client's socket could be waited for with.
 func (s *Server) Locks() (all []sync.Locker) {

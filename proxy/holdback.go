@@ -57,7 +57,7 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 			held.Server = server
 			if at.Era != said || !sameHeld(held, last) {
 				if err := places.SayHeld(ctx, at.Era, held); err != nil {
-					s.opts.Logger.Warn("the masters could not be notified of what is held back", "cause", err)
+					s.shared.opts.Logger.Warn("the masters could not be notified of what is held back", "cause", err)
 					_ = pacing.Sleep(ctx, sayPause)
 					continue
 				}
@@ -80,7 +80,7 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 // nobody changes it any more. It gives where the locks were last. What is decided once does not bring them back; of more than that nothing is known.
 func (s *Server) dropCaches(was, at quorum.Placed) quorum.Placed {
 	elsewhere := at.Place != was.Place || at.Era > was.Era+1
-	switch hub := s.opts.Table.Tracking(); {
+	switch hub := s.shared.opts.Table.Tracking(); {
 	case at.Moves() && was.Era == noEra:
 		return quorum.Placed{Place: at.Source(), Era: at.Era}
 	case at.Moves():
@@ -101,7 +101,7 @@ func (s *Server) settled(ctx context.Context) quorum.Held {
 	ctx, cancel := context.WithTimeout(ctx, holdPatience)
 	defer cancel()
 	var held quorum.Held
-	sessions := s.all()
+	sessions := s.relayed()
 	type connection struct {
 		address string
 		rests   bool
@@ -141,12 +141,20 @@ func add(held *quorum.Held, address string, rests bool) {
 	}
 }
 
+// relayed are the sessions that may have a connection to the upstream.
+func (s *Server) relayed() []*session {
+	if s.shared.opts.Upstream == nil {
+		return nil
+	}
+	return s.all()
+}
+
 // settledNow is settled without waiting for anything.
 func (s *Server) settledNow() quorum.Held {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	held := quorum.Held{Resting: s.owned()}
-	for _, session := range s.all() {
+	for _, session := range s.relayed() {
 		address, rests := session.relay.rests(over)
 		add(&held, address, rests)
 	}
@@ -155,18 +163,18 @@ func (s *Server) settledNow() quorum.Held {
 
 // runID is that of the upstream; empty where there is none.
 func (s *Server) runID(ctx context.Context) string {
-	if s.opts.Upstream == nil {
+	if s.shared.opts.Upstream == nil {
 		return ""
 	}
-	return s.opts.Upstream.RunID(ctx)
+	return s.shared.opts.Upstream.RunID(ctx)
 }
 
 // owned are the connections that are no client's own.
 func (s *Server) owned() []string {
-	if s.opts.Upstream == nil { // others move the locks, and need not wait for this proxy
+	if s.shared.opts.Upstream == nil { // others move the locks, and need not wait for this proxy
 		return nil
 	}
-	return s.opts.Upstream.OwnConnections()
+	return s.shared.opts.Upstream.OwnConnections()
 }
 
 // unblock has the upstream answer those who wait there for something in lock keys.
@@ -175,68 +183,12 @@ func (s *Server) unblock(ctx context.Context, sessions []*session) {
 	if len(blocked) == 0 || ctx.Err() != nil {
 		return
 	}
-	if err := s.opts.Upstream.Unblock(ctx, blocked, false); err != nil {
-		s.opts.Logger.Warn("clients that wait for lock keys at the upstream could not be woken there", "cause", err)
+	if err := s.shared.opts.Upstream.Unblock(ctx, blocked, false); err != nil {
+		s.shared.opts.Logger.Warn("clients that wait for lock keys at the upstream could not be woken there", "cause", err)
 	}
-}
-
-// ends are the ends that are not empty, of all these sessions.
-func ends(sessions []*session, end func(*relay) string) (addresses []string) {
-	for _, session := range sessions {
-		if address := end(session.relay); address != "" {
-			addresses = append(addresses, address)
-		}
-	}
-	return addresses
 }
 
 // UpstreamConnections are the proxy's ends of all its connections to the upstream.
 func (s *Server) UpstreamConnections() []string {
-	return append(s.owned(), ends(s.all(), (*relay).address)...)
-}
-
-// address is the proxy's end of the connection to the upstream, if there is one.
-func (r *relay) address() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.wire == nil {
-		return ""
-	}
-	return r.wire.LocalAddr()
-}
-
-// blocked is the proxy's end of the connection to the upstream, if a command on lock keys waits there for something.
-func (r *relay) blocked() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.wire == nil || r.gone || !r.carries.blocks || !r.carries.now && r.tracker.Settled() {
-		return ""
-	}
-	return r.wire.LocalAddr()
-}
-
-// rests waits until nothing of lock keys is under way on the connection to the upstream, as long as ctx, and tells this end of it, and whether that is
-// so. It is empty where there is none.
-func (r *relay) rests(ctx context.Context) (address string, rests bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	err := r.wait(ctx, r.isAtRest)
-	if r.wire == nil || r.gone {
-		return "", false
-	}
-	if err != nil || r.carries.unsure && r.carries.vouched == r.dial {
-		return r.wire.LocalAddr(), false
-	}
-	if r.carries.watches && r.carries.vouched == r.dial && r.tracker.State.Watching {
-		r.carries.stale.Store(true)
-	}
-	r.carries.rested = r.dial
-	return r.wire.LocalAddr(), true
-}
-
-// isAtRest reports whether nothing of lock keys is under way. A connection that was said to be at rest stays so, whatever else its client does there, as
-// nothing of lock keys was carried over it since. It is called with mu held.
-func (r *relay) isAtRest() bool {
-	c := &r.carries
-	return !c.runs && (r.wire == nil || r.gone || c.vouched != r.dial || c.rested == r.dial || !c.now && r.tracker.Settled() && !r.isBetween())
+	return append(s.owned(), ends(s.relayed(), (*relay).address)...)
 }

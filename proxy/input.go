@@ -190,3 +190,41 @@ func (in *input) lookahead() error {
 
 // errFull ends a lookahead: the client has sent much ahead of its replies.
 var errFull = errors.New("the read buffer is full")
+
+// enlarge doubles a buffer that is full of what is held, if all clients together may hold so much. The first buffer is nobody's.
+func (in *input) enlarge(held []byte) error {
+	size := 2 * len(held)
+	if err := in.budget.take(size - in.paid); err != nil {
+		return err
+	}
+	in.paid = size
+	old := in.buf
+	in.buf = append(make([]byte, 0, size), held...)[:size]
+	wire.GiveBack(old)
+	return nil
+}
+
+// account takes what is kept for the client between its commands from the budget.
+func (in *input) account() error {
+	kept := in.keeps()
+	if kept <= in.kept {
+		in.budget.give(in.kept - kept)
+	} else if err := in.budget.take(kept - in.kept); err != nil {
+		return err
+	}
+	in.kept = kept
+	return nil
+}
+
+// letGo gives a buffer up.
+func (in *input) letGo() {
+	in.budget.give(in.paid)
+	in.buf, in.paid = nil, 0
+}
+
+// close gives back all that was taken from the budget.
+func (in *input) close() {
+	in.release()
+	in.budget.give(in.kept)
+	in.kept = 0
+}

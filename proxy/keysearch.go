@@ -17,8 +17,8 @@ type keySearch struct {
 	in     *input
 	table  *commands.Table
 	who    *login.Client
-	routes bool // lock keys are configured
-	search
+	routes bool   // lock keys are configured
+	search search // of the current frame
 }
 
 // search is how much is known of the current frame's keys.
@@ -46,13 +46,13 @@ const (
 // begins reports whether the keys of the command whose name was just scanned must be
 // looked at before it is forwarded.
 func (k *keySearch) begins() bool {
-	k.judge = k.who.IsJudged()
+	k.search.judge = k.who.IsJudged()
 	if !k.routes {
-		return k.judge
+		return k.search.judge
 	}
 	name, _ := k.in.scanner.Name() // one that is longer than what is kept of it is not known
-	k.rule = k.table.Keyed(name)
-	return k.rule != nil || k.judge
+	k.search.rule = k.table.Keyed(name)
+	return k.search.rule != nil || k.search.judge
 }
 
 // seek looks for the keys of such a command, as far as it has been read. Where there
@@ -61,11 +61,11 @@ func (k *keySearch) begins() bool {
 // on a lock key is ever sent.
 func (k *keySearch) seek(ctx context.Context) (found, error) {
 	switch {
-	case k.rule == nil && !k.judge:
+	case k.search.rule == nil && !k.search.judge:
 		return nothing, nil
 	case k.in.scanner.Inline():
 		return k.end(k.isHeld(k.in.scanner.InlineArgs())), nil
-	case !k.judge && k.rule.First():
+	case !k.search.judge && k.search.rule.First():
 		key, size, known := k.in.firstArg()
 		if !known {
 			return undecided, nil
@@ -83,12 +83,12 @@ func (k *keySearch) isHeld(words [][]byte) bool {
 // isRefused reports whether the client may not have a command forwarded, of so many words of which the first ones are
 // given.
 func (k *keySearch) isRefused(words [][]byte, total int) bool {
-	return k.judge && k.who.Refusal(words, total) != ""
+	return k.search.judge && k.who.Refusal(words, total) != ""
 }
 
 // end ends the search.
 func (k *keySearch) end(lock bool) found {
-	k.rule, k.judge, k.lock = nil, false, lock
+	k.search.rule, k.search.judge, k.search.lock = nil, false, lock
 	if lock {
 		return stays
 	}
@@ -103,7 +103,7 @@ func (k *keySearch) seekAll(ctx context.Context) (found, error) {
 	case err != nil:
 		return undecided, err
 	case ev == resp.FrameEnd:
-		k.whole = true
+		k.search.whole = true
 		k.in.args, _, _ = resp.Words(k.in.args[:0], frame, math.MaxInt)
 		return k.end(k.isHeld(k.in.args)), nil
 	case len(frame) >= maxFrame:
@@ -123,8 +123,8 @@ func (k *keySearch) seekAhead(ctx context.Context, begin []byte) (found, error) 
 	if locked || !known || places.Last() < len(words) {
 		return k.end(locked || !known), nil
 	}
-	k.ahead = &keyWalk{index: len(words), places: places, isLock: k.table.LockKeys().Match, mayBeLock: k.table.LockKeys().MayMatch}
-	return k.end(false), k.ahead.over(begin[size:])
+	k.search.ahead = &keyWalk{index: len(words), places: places, isLock: k.table.LockKeys().Match, mayBeLock: k.table.LockKeys().MayMatch}
+	return k.end(false), k.search.ahead.over(begin[size:])
 }
 
 // event scans on, and looks at the keys of a frame that is forwarded before all of
@@ -132,8 +132,8 @@ func (k *keySearch) seekAhead(ctx context.Context, begin []byte) (found, error) 
 func (k *keySearch) event() (resp.FrameEvent, error) {
 	from := k.in.scanned
 	ev, err := k.in.event()
-	if k.ahead != nil && err == nil {
-		err = k.ahead.over(k.in.buf[from:k.in.scanned])
+	if k.search.ahead != nil && err == nil {
+		err = k.search.ahead.over(k.in.buf[from:k.in.scanned])
 	}
 	return ev, err
 }
@@ -225,7 +225,7 @@ const maxSuspect = 8 << 10
 func (k *keySearch) suspects() {
 	name, _ := k.in.scanner.Name()
 	if !k.in.scanner.Inline() {
-		k.suspect = uncovered.Suspect(name, k.in.scanner.Args())
+		k.search.suspect = uncovered.Suspect(name, k.in.scanner.Args())
 		return
 	}
 	if words := k.in.scanner.InlineArgs(); uncovered.Suspect(name, len(words)) { // gone with the end of the frame
@@ -235,25 +235,25 @@ func (k *keySearch) suspects() {
 
 // keepSent keeps the part of a suspect that is about to be sent.
 func (k *keySearch) keepSent() {
-	if !k.suspect {
+	if !k.search.suspect {
 		return
 	}
 	part := k.in.held()
-	if len(k.sent)+len(part) > maxSuspect {
-		k.suspect, k.sent = false, nil
+	if len(k.search.sent)+len(part) > maxSuspect {
+		k.search.suspect, k.search.sent = false, nil
 		return
 	}
-	k.sent = append(k.sent, part...)
+	k.search.sent = append(k.search.sent, part...)
 }
 
 // sawWhole has a look at a suspect that has ended.
 func (k *keySearch) sawWhole() {
-	if !k.suspect {
+	if !k.search.suspect {
 		return
 	}
 	frame := k.in.held()
-	if len(k.sent) > 0 {
-		frame = append(k.sent, frame...)
+	if len(k.search.sent) > 0 {
+		frame = append(k.search.sent, frame...)
 	}
 	var words [uncovered.Words][]byte
 	found, _, _ := resp.Words(words[:0], frame, len(words))

@@ -3,8 +3,6 @@ package proxy
 import (
 	"context"
 	"sync/atomic"
-
-	"redlock-proxy/commands/command"
 )
 
 // maxGone is how many clients that are gone may wait for their turn.
@@ -18,28 +16,15 @@ type leavers struct {
 	waiting atomic.Int64
 }
 
-// carryOut runs a command of the proxy's own, at once, but for a client that sends no more. Where too many of those wait, they are dropped for which
+// queue waits for the turn of a client that sends no more. Where too many of those wait, they are dropped for which
 // nobody waits: their clients have reset the connection, or do so when they get a reply.
-func (s *session) carryOut(cmd *command.Command, call command.Call) error {
-	if s.in.wire.HasEnded() {
-		l := &s.server.leavers
-		if err := s.queue(call.Ctx, l); err != nil {
-			return err
-		}
-		defer func() { <-l.turn }()
-	}
-	s.table.Run(cmd, call)
-	return nil
-}
-
-// queue waits for the turn of a client that sends no more.
-func (s *session) queue(ctx context.Context, l *leavers) error {
+func (l *leavers) queue(ctx context.Context, flush func() error, isReset func() bool) error {
 	defer l.waiting.Add(-1)
 	if l.waiting.Add(1) > maxGone {
-		if err := s.flush(); err != nil {
+		if err := flush(); err != nil {
 			return err
 		}
-		if s.in.wire.IsReset() {
+		if isReset() {
 			return errClientLeft
 		}
 	}
@@ -50,3 +35,6 @@ func (s *session) queue(ctx context.Context, l *leavers) error {
 		return context.Cause(ctx)
 	}
 }
+
+// done ends it.
+func (l *leavers) done() { <-l.turn }

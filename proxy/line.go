@@ -2,12 +2,26 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"time"
 
 	"redlock-proxy/proxy/wire"
 )
+
+const (
+	// writeTimeout is how long a client may leave its replies unread.
+	writeTimeout = time.Minute
+	// maxPending is how much is written together.
+	maxPending = 16 << 10
+)
+
+// longAgo is a deadline that has passed.
+var longAgo = time.Unix(1, 0)
+
+// errClientLeft is the cause of a context whose client closed its connection.
+var errClientLeft = errors.New("the client left")
 
 // line is the way to a client, for all who write to it, one at a time, and mu is of all that says what may be written next. Who writes has the
 // turn, and not mu: a client that does not read keeps nobody waiting but those who write to it. Nothing else in this package writes to a client.

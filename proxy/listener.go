@@ -1,14 +1,17 @@
 package proxy
 
 import (
-	"log/slog"
+	"context"
 	"net"
-	"sync/atomic"
 	"time"
+
+	"github.com/tidwall/redcon"
+
+	"redlock-proxy/proxy/wire"
 )
 
 // greeting is all that redcon's parser ever reads.
-const greeting = "*1\r\n$4\r\nPING\r\n"
+const greeting = ping
 
 // refusal is how Redis turns a client away, byte for byte: libraries know it.
 const refusal = "-ERR max number of clients reached\r\n"
@@ -57,37 +60,49 @@ func (c *guardedConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-const (
-	// acceptPause is how long nothing is accepted after a failure: redcon would try again
-	// at once, and the usual reason, no file descriptor left, does not pass by itself.
-	acceptPause = 50 * time.Millisecond
-	// acceptLogEvery is how often failures are logged, at most.
-	acceptLogEvery = time.Minute
-)
-
-// acceptErrors are the connections that could not be accepted. Only the accept loop adds
-// to them.
-type acceptErrors struct {
-	log    *slog.Logger
-	count  atomic.Int64
-	logged time.Time // when one was logged last
-	known  int64     // how many there were by then
-}
-
-// another counts a failure, logs it unless one was logged just now, and pauses.
-func (a *acceptErrors) another(err error) {
-	a.report(err, time.Now())
-	time.Sleep(acceptPause)
-}
-
-func (a *acceptErrors) report(err error, now time.Time) {
-	n := a.count.Add(1)
-	if !a.logged.IsZero() && now.Sub(a.logged) < acceptLogEvery {
-		return
+// Serve serves the clients of ln until ctx ends, and closes ln. Then it drains:
+// idle clients are closed at once, commands that wait for what others do are answered with an error, and other
+// clients are closed when their commands are done or the DrainTimeout is over. It
+// returns nil, or why ln failed.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	poller, stopPolling := s.startPolling(base)
+	defer stopPolling()
+	defer s.followUsers(base)()
+	if s.shared.opts.Places != nil {
+		defer s.startHolding(base, s.shared.opts.Places)() // also while it drains
 	}
-	a.log.Error("cannot accept a client", "cause", err, "failures", n-a.known)
-	a.logged, a.known = now, n
+	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
+	listener.AcceptError = s.refused.another
+
+	failed := make(chan error, 1)
+	go func() { failed <- listener.Serve(&guardListener{Listener: ln, admit: s.admit}) }()
+	var err error
+	select {
+	case <-ctx.Done():
+		_ = ln.Close()
+		err = <-failed
+	case err = <-failed:
+	}
+	s.drain(base, cut)
+	return err
 }
 
-// AcceptErrors counts the connections that could not be accepted.
-func (s *Server) AcceptErrors() int64 { return s.refused.count.Load() }
+// admit counts a client in, if there is room.
+func (s *Server) admit() bool {
+	if s.clients.Add(1) > int64(s.MaxClients()) {
+		s.clients.Add(-1)
+		s.turnedAway.Add(1)
+		return false
+	}
+	return true
+}
+
+// handler takes each connection out of redcon's hands at its greeting.
+func (s *Server) handler(ctx context.Context, p *wire.Poller) func(redcon.Conn, redcon.Command) {
+	return func(conn redcon.Conn, _ redcon.Command) {
+		guarded := conn.Detach().NetConn().(*guardedConn)
+		s.start(ctx, guarded.Conn, p)
+	}
+}

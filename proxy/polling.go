@@ -27,7 +27,7 @@ const (
 func (s *Server) startPolling(ctx context.Context) (p *wire.Poller, stop func()) {
 	p, err := wire.NewPoller()
 	if err != nil {
-		s.opts.Logger.Warn("idle clients will cost more memory", "cause", err)
+		s.shared.opts.Logger.Warn("idle clients will cost more memory", "cause", err)
 	}
 	if p == nil {
 		return nil, func() {}
@@ -62,7 +62,7 @@ func (p *polling) run(ctx context.Context) {
 		case errors.Is(err, os.ErrClosed):
 			return
 		case err != nil: // never seen; clients that are parked would wait in vain
-			p.server.opts.Logger.Error("idle clients are not heard", "cause", err)
+			p.server.shared.opts.Logger.Error("idle clients are not heard", "cause", err)
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
@@ -116,13 +116,4 @@ func (s *Server) notify(ctx context.Context, t wire.Tag, ended bool) {
 	if session != nil && !s.wake(ctx, session) && ended {
 		session.streamEnded(t.Dial())
 	}
-}
-
-// wake starts a session's goroutine again, if the session is parked.
-func (s *Server) wake(ctx context.Context, session *session) bool {
-	woken := session.unpark()
-	if woken {
-		go s.run(ctx, session)
-	}
-	return woken
 }

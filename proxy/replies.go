@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/proxy/track"
-	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/proxy/wire"
 )
 
@@ -40,15 +38,15 @@ func (r *relay) copyReplies(w *wire.Conn) {
 // deliver learns from what the upstream sent, and writes to the client what is
 // for it.
 func (r *relay) deliver(p []byte) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
 	p, err := r.prepare(p)
 	if len(p) == 0 || err != nil {
 		return err
 	}
 	r.brought++
 	n, err := r.line.write(p)
-	r.traffic.toClients.Add(int64(n))
+	r.shared.traffic.toClients.Add(int64(n))
 	return err
 }
 
@@ -61,21 +59,21 @@ var errBroken = errors.New("internal error")
 func (r *relay) prepare(p []byte) (kept []byte, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			r.session.log.Error("a relay failed", "client", r.session.client.Addr, "panic", problem, "stack", string(debug.Stack()))
+			r.shared.opts.Logger.Error("a relay failed", "client", r.client.origin(), "panic", problem, "stack", string(debug.Stack()))
 			kept, err = nil, errBroken
 		}
 	}()
-	r.turn()
+	r.line.turn()
 	r.stay()
 	r.carries.heard = true
 	p = r.filter(p)
 	if r.carries.vouched != 0 {
-		r.signal()
+		r.line.signal()
 	}
 	if len(p) > 0 {
 		r.boundIf(r.tracker.State.Unasked())
 	} else {
-		r.signal()
+		r.line.signal()
 	}
 	return p, nil
 }
@@ -109,7 +107,7 @@ func (r *relay) filter(p []byte) []byte {
 		at += part.Size
 		if err != nil {
 			r.spoilt = err
-			r.signal()
+			r.line.signal()
 			return kept
 		}
 		if part.Whole {
@@ -138,7 +136,7 @@ func (r *relay) keepAnswer(part []byte) {
 	}
 	r.spoilt = errTooMuch
 	r.asked = nil
-	r.signal()
+	r.line.signal()
 }
 
 // end deals with the client of a connection that has ended: what was asked and
@@ -146,9 +144,9 @@ func (r *relay) keepAnswer(part []byte) {
 // go on, unless its connection has state that is lost, or the state of its own
 // stream is not known.
 func (r *relay) end(cause error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.turn()
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
+	r.line.turn()
 	if r.left && cause != errClientLeft {
 		cause = r.up.WhyLeft()
 	}
@@ -162,9 +160,9 @@ func (r *relay) end(cause error) {
 	r.over = r.over || !honest || owed == 0 && !r.givenUp || r.stateful || r.parting || cause == errClientLeft
 	r.tracker.Lost(r.up.DB())
 	r.gone, r.givenUp = true, false
-	r.changed.Broadcast()
+	r.line.changed.Broadcast()
 	if r.over {
-		r.session.end()
+		r.client.end()
 	}
 	if apologises {
 		r.apologise(owed, cause)
@@ -180,12 +178,12 @@ func (r *relay) apologise(n int, cause error) {
 	for err := error(nil); n > 0 && err == nil; n -= some {
 		r.boundIf(r.over) // else it is one that asked for it
 		var taken int
-		taken, err = r.writeReplies(0, piece[:min(n, some)*len(apology)])
-		r.traffic.toClients.Add(int64(taken))
+		taken, err = r.line.writeReplies(0, piece[:min(n, some)*len(apology)])
+		r.shared.traffic.toClients.Add(int64(taken))
 		r.brought++
-		r.yield()
+		r.line.yield()
 	}
-	r.signal()
+	r.line.signal()
 }
 
 // apology is the answer to a command that the upstream has not answered.
@@ -193,57 +191,79 @@ func (r *relay) apology(cause error) string {
 	return "-" + r.up.Failure(cause).Reply() + " before it answered: the command may or may not have been done\r\n"
 }
 
-// request sends n commands for the proxy itself. Nothing else may be awaited.
-func (r *relay) request(commands []byte, n int) error {
-	if !r.expect(0, &track.Slot{Kind: track.Capture, N: n}) {
-		return r.up.Failure(upstream.ErrGone)
-	}
-	r.send(commands)
-	return nil
-}
-
 var (
 	errNoAnswer = errors.New("no answer in time to a question of the proxy's")
 	errTooMuch  = fmt.Errorf("its answer to a question of the proxy's is longer than %d bytes", maxAnswer)
 )
 
-// response waits for the n whole replies to a request, in bounded time unless the limit is 0. An
-// upstream that does not answer, or without an end, loses its connection: what comes later
-// cannot be told from answers to others. The client may go on, if nothing of it was kept there.
-func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	soon := ctx
-	if limit > 0 {
-		var cancel context.CancelFunc
-		soon, cancel = context.WithTimeoutCause(ctx, limit, errNoAnswer)
-		defer cancel()
-	}
-	err := r.wait(soon, func() bool { return len(r.answers) >= n || r.gone || r.spoilt != nil })
-	switch {
-	case r.spoilt != nil:
-		r.giveUp(ctx)
-		return nil, r.up.Failure(r.spoilt)
-	case err == errNoAnswer:
-		r.giveUp(ctx)
-		return nil, r.up.Failure(err)
-	case err != nil:
-		return nil, err
-	}
-	answers := r.answers
-	r.answers = nil
-	if len(answers) < n {
-		return nil, r.up.Failure(upstream.ErrGone)
-	}
-	return answers, nil
+// bringReplies starts the goroutine that brings the replies.
+func (r *relay) bringReplies(ctx context.Context) {
+	w := r.wire
+	stop := context.AfterFunc(ctx, func() { _ = w.SetWriteDeadline(longAgo) })
+	r.copying.Go(func() {
+		defer stop()
+		r.copyReplies(w)
+	})
 }
 
-// giveUp ends the connection, and waits until that is done. It is called with mu held, which it
-// lets go: the courier may need it before the connection can close.
-func (r *relay) giveUp(ctx context.Context) {
-	r.givenUp = true
-	r.mu.Unlock()
-	_ = r.wire.Close()
-	r.mu.Lock()
-	_ = r.wait(ctx, func() bool { return r.gone })
+// pause has the courier end for the time that the client is parked, and
+// reports whether nothing stands against that. It does not wait for the client to
+// take a reply: what it sends meanwhile must be read.
+func (r *relay) pause() bool {
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
+	switch {
+	case r.line.writing:
+		r.activity.Happened() // try again
+		return false
+	case r.wire == nil || r.gone:
+		return true
+	case !r.wire.CanPark():
+		return false
+	}
+	r.pausing = true
+	_ = r.wire.SetReadDeadline(longAgo)
+	r.line.waiting++
+	for r.pausing && !r.gone {
+		r.line.changed.Wait()
+	}
+	r.line.waiting--
+	r.pausing = false
+	return r.paused
+}
+
+// stay has a pause fail: a reply has come. It is called with mu held.
+func (r *relay) stay() {
+	if r.pausing {
+		r.pausing = false
+		r.activity.Happened() // try again
+		r.line.signal()
+	}
+}
+
+// pauseNow is the courier's part, once it reads no more: it ends, unless the
+// pause has failed.
+func (r *relay) pauseNow() bool {
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
+	_ = r.wire.SetReadDeadline(time.Time{})
+	if !r.pausing {
+		return false
+	}
+	r.loan.Rest()
+	r.wire.Forget()
+	r.pausing, r.paused = false, true
+	r.line.signal()
+	return true
+}
+
+// resume starts it again.
+func (r *relay) resume(ctx context.Context) {
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
+	if r.paused {
+		r.paused = false
+		r.wire.Wake()
+		r.bringReplies(ctx)
+	}
 }

@@ -18,7 +18,7 @@ func TestFilterTakesOutWhatTheProxyAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at := range len(stream) + 1 {
-		r := newRelay(up, &session{}, nil, &traffic{})
+		r := newRelay(&shared{opts: Options{Upstream: up}}, &session{}, &line{}, nil, nil)
 		r.teach(func(s *track.State) { s.Proto = 3 })
 		r.expect(1, &track.Slot{Kind: track.Capture, N: 1})
 		r.expect(1, nil)

@@ -2,20 +2,15 @@ package proxy
 
 import (
 	"context"
-	"time"
 
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/track"
 )
 
-// inquiryTimeout bounds each answer of the upstream to a question of the proxy's
-// own, while a client waits for it.
-const inquiryTimeout = 2 * time.Second
-
 // knowRights gives what is still true of the rights, with who the client is asked for where
 // that is not known. The error says that it cannot be known.
-func (a *asking) knowRights(ctx context.Context, state track.State) (*login.Rights, error) {
+func (a *asker) knowRights(ctx context.Context, state track.State) (*login.Rights, error) {
 	r := &a.session.who.Rights
 	if r.Renew(state.Identity, a.relay.up.Probes()) {
 		return r, nil
@@ -29,10 +24,10 @@ func (a *asking) knowRights(ctx context.Context, state track.State) (*login.Righ
 }
 
 // Sever ends the connection; it is of login.Upstream.
-func (a *asking) Sever() { a.relay.sever() }
+func (a *asker) Sever() { a.relay.sever() }
 
 // isKnown reports whether it is known, without asking, that the client has logged in.
-func (a *asking) isKnown(state track.State) bool {
+func (a *asker) isKnown(state track.State) bool {
 	who := &a.session.who
 	if who.Closed() || who.Own != nil || a.relay.up == nil {
 		return !who.Closed()
@@ -42,7 +37,7 @@ func (a *asking) isKnown(state track.State) bool {
 
 // loggedIn reports whether the client has logged in at the upstream, if that is demanded
 // there. What is not known is no.
-func (a *asking) loggedIn(ctx context.Context, state track.State) bool {
+func (a *asker) loggedIn(ctx context.Context, state track.State) bool {
 	if who := &a.session.who; who.Own != nil {
 		return !who.Closed()
 	}
@@ -52,7 +47,7 @@ func (a *asking) loggedIn(ctx context.Context, state track.State) bool {
 
 // mayUse says why a client may not use what needs a login; empty where it may. A client
 // that may do everything is told to the table.
-func (a *asking) mayUse(ctx context.Context, state track.State) string {
+func (a *asker) mayUse(ctx context.Context, state track.State) string {
 	client := &a.session.client
 	client.Upstream, client.Unrestricted = a, false
 	if who := &a.session.who; who.Own != nil { // it was looked at before
@@ -71,7 +66,7 @@ func (a *asking) mayUse(ctx context.Context, state track.State) string {
 }
 
 // Refusals asks, on the client's own connection, what the client may do there.
-func (a *asking) Refusals(ctx context.Context, questions [][]string) ([]string, error) {
+func (a *asker) Refusals(ctx context.Context, questions [][]string) ([]string, error) {
 	state := a.relay.know()
 	r, err := a.knowRights(ctx, state)
 	if err != nil {

@@ -2,10 +2,11 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"log/slog"
+	"io"
 	"net"
-	"runtime/debug"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,25 +21,16 @@ import (
 	"redlock-proxy/proxy/wire"
 )
 
-const (
-	// writeTimeout is how long a client may leave its replies unread.
-	writeTimeout = time.Minute
-	// maxPending is how much is written together.
-	maxPending = 16 << 10
-)
-
 // session serves one client. One goroutine at a time is the session's: the one that run was
 // started in, or, while a command waits, that one and a watch. A parked
 // session has none.
 type session struct {
 	// Set once.
-	conn        net.Conn
-	server      *Server
-	table       *commands.Table
-	log         *slog.Logger
-	relay       *relay
-	poller      *wire.Poller  // nil: sessions are not parked
-	parkedCount *atomic.Int64 // counts those of the server that are parked
+	conn   net.Conn
+	shared *shared
+	relay  *relay
+	// wake starts the goroutine of a session that is parked.
+	wake func(ctx context.Context, s *session) bool
 
 	// acceptedWith are the settings with which the client was accepted; nil once it has entered.
 	acceptedWith *Settings
@@ -75,25 +67,28 @@ type session struct {
 	ending atomic.Bool
 }
 
-func newSession(s *Server, conn net.Conn, p *wire.Poller, acceptedWith *Settings) *session {
+func newSession(s *shared, conn net.Conn, p *wire.Poller, acceptedWith *Settings, wake func(context.Context, *session) bool) *session {
 	session := &session{
-		conn: conn, server: s, table: s.opts.Table, log: s.opts.Logger, poller: p, parkedCount: &s.parked, acceptedWith: acceptedWith,
+		conn: conn, shared: s, wake: wake, acceptedWith: acceptedWith,
 		client: command.Client{
 			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
 		},
 	}
 	session.out.Now = s.now
-	session.identify()
+	session.beginLogin()
 	session.activity.Happened()
 	session.in = newInput(conn, &session.activity, &s.input, session.kept)
 	session.line.init(conn, session.in.wire, &s.unread, session.cutUnread)
-	session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic)
+	session.relay = newRelay(s, session, &session.line, &session.activity, p)
 	if s.opts.Upstream != nil {
 		session.who.Gate = login.NewGate(acceptedWith.ClientPassword)
 	}
 	return session
 }
+
+// number is of relayClient, as origin and end are.
+func (s *session) number() int64 { return s.client.ID }
 
 // kept returns how many bytes are kept for the client between its commands.
 func (s *session) kept() int { return s.client.Kept() + s.who.Rights.Kept() }
@@ -110,57 +105,6 @@ func (s *session) origin() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.client.Addr
-}
-
-// run serves the client until it leaves, errs, or ctx ends, or until it is parked. A
-// panic costs this client its connection, and no other.
-func (s *session) run(ctx context.Context) (parked bool) {
-	defer func() {
-		if !parked {
-			s.close()
-		}
-	}()
-	defer func() {
-		if p := recover(); p != nil {
-			s.log.Error("a session failed", "client", s.client.Addr, "panic", p, "stack", string(debug.Stack()))
-			s.out.Undelivered()
-		}
-	}()
-	if !s.entered {
-		if s.server.enter(ctx, s) != nil {
-			return false
-		}
-		s.entered, s.acceptedWith = true, nil
-	}
-	s.resume(ctx)
-	own, end := context.WithCancelCause(ctx) // one that no other session waits on: each wait locks its channel
-	defer end(nil)
-	err := s.serve(own)
-	for errors.Is(err, errAtRest) {
-		if s.park(ctx) {
-			return true
-		}
-		err = s.serve(own)
-	}
-	if protocol, ok := errors.AsType[*resp.RequestError](err); ok {
-		s.client.Refuse("ERR "+protocol.Error(), &s.out)
-	}
-	if errors.Is(err, resp.ErrTLS) {
-		s.server.turned.warn(time.Now(), "a client speaks TLS, which this port does not (tls-cert)", "client", s.client.Addr.String())
-	}
-	if !errors.Is(err, errClientLeft) {
-		_ = s.flush()
-	}
-	s.out.Undelivered()
-	s.partFromUpstream(ctx, err)
-	return false
-}
-
-func (s *session) close() {
-	s.relay.close()
-	s.client.Tracking.Close()
-	s.client.Subscriptions.Close()
-	s.in.close()
 }
 
 // end has the session end at the next frame that has not begun to arrive.
@@ -208,7 +152,7 @@ func (s *session) collect() (whole bool, err error) {
 
 // refuseTooLong answers a command that is too long to be held, of which these are the first words.
 func (s *session) refuseTooLong(words [][]byte) {
-	s.client.Refuse(s.table.Route(commands.Situation{TooLong: true}, words).Text, &s.out)
+	s.client.Refuse(s.shared.opts.Table.Route(commands.Situation{TooLong: true}, words).Text, &s.out)
 }
 
 // discard throws the rest of the frame away as it comes, and answers it from an
@@ -259,7 +203,7 @@ func (s *session) flush() error {
 // track is what the client tracks, until the session is closed.
 func (s *session) track() *tracking.Client {
 	if s.client.Tracking == nil {
-		s.client.Tracking = s.table.Tracking().Client(s.push)
+		s.client.Tracking = s.shared.opts.Table.Tracking().Client(s.push)
 	}
 	return s.client.Tracking
 }
@@ -282,26 +226,85 @@ func (s *session) subscribe(ctx context.Context) *subscribers.Subscriber {
 
 // messageLine is the way of messages to the client of a lock server.
 type messageLine struct {
-	*session
+	session *session
 	serving context.Context // that of the server
 }
 
 // WriteMessages is of subscribers.Line.
 func (l messageLine) WriteMessages(take func() []byte) error {
-	l.line.mu.Lock()
-	defer l.line.mu.Unlock()
-	l.line.turn()
+	line := &l.session.line
+	line.mu.Lock()
+	defer line.mu.Unlock()
+	line.turn()
 	messages := take()
 	if len(messages) == 0 {
 		return nil
 	}
-	l.relay.brought++
-	_, err := l.line.writeWithin(writeTimeout, messages)
+	l.session.relay.brought++
+	_, err := line.writeWithin(writeTimeout, messages)
 	return err
 }
 
 // Cut is of subscribers.Line. A session that is parked learns of it only if it is woken.
 func (l messageLine) Cut() {
-	l.cut()
-	l.server.wake(l.serving, l.session)
+	l.session.cut()
+	l.session.wake(l.serving, l.session)
+}
+
+// beginLogin has the client be who it is before it has said anything.
+func (s *session) beginLogin() {
+	if u := s.shared.opts.Users; u != nil {
+		s.who.Own = u.Begin()
+		s.client.Judge = s.who.Own
+		s.client.User = s.who.Own.Name()
+	}
+}
+
+// hears reports whether the client gets what it does not ask for one by one.
+func (s *session) hears() bool {
+	state := s.relay.know()
+	return state.Listening() || state.Monitoring || state.Stream || s.subscriber.Load().Any()
+}
+
+// errAtRest ends a session's goroutine, or would: the session may be parked.
+var errAtRest = errors.New("the client is quiet")
+
+// endOfInput takes the deadline by which a session is told to end for the end of
+// the client's bytes. One by which it is asked to rest is none where it is not
+// between two frames.
+func (s *session) endOfInput(err error) error {
+	switch {
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	case s.ending.Load():
+		return io.EOF
+	}
+	s.heard()
+	if s.in.atRest() && len(s.out.Bytes) == 0 {
+		return errAtRest
+	}
+	return nil
+}
+
+// heard takes the question to rest for answered. That is done before the answer is
+// found, or one that is asked meanwhile would be lost.
+func (s *session) heard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = false
+	s.setReadDeadline()
+}
+
+// cut ends the connection at once. TLS would say farewell, and wait until that is taken.
+func (s *session) cut() {
+	if conn, ok := s.conn.(*tls.Conn); ok {
+		_ = conn.NetConn().Close()
+	}
+	_ = s.conn.Close()
+}
+
+// cutUnread is cut for a client that does not take its replies.
+func (s *session) cutUnread() {
+	s.shared.turned.warn(time.Now(), "a client that does not take its replies is disconnected (max-unread-memory)", "client", s.conn.RemoteAddr().String())
+	s.cut()
 }

@@ -21,7 +21,7 @@ type sideEffects struct {
 }
 
 // Prepare begins it: from then on the upstream has agreed to each of the commands.
-func (a *asking) Prepare(ctx context.Context, all [][]string) (rights.Prepared, error) {
+func (a *asker) Prepare(ctx context.Context, all [][]string) (rights.Prepared, error) {
 	state := a.relay.know()
 	if state.Watching {
 		return nil, errWatches

@@ -202,6 +202,9 @@ func TestUsersOfALockServer(t *testing.T) {
 		r.connect().script([]exchange{{line, noAuth}, {"AUTH app wrong", wrongPass}})
 	}
 	r.connect().script([]exchange{{"HELLO 3", helloFirst}, {"RESET", "+RESET\r\n"}, {"QUIT", ok}})
+	early := r.connect() // also for what comes at once
+	early.send(cmd("AUTH a b c d e f g h i j"))
+	early.expectAll("-ERR Protocol error: unauthenticated multibulk length\r\n")
 	r.connect().script([]exchange{
 		{"AUTH app wonder", ok}, {"ACL WHOAMI", bulk("app")}, {"LOCK lock:a t PX 1000", ":1000\r\n"}, {"LOCK b t PX 1000", noKey}, {"FORCEUNLOCK lock:a", mayNot("forceunlock")}, {"UNLOCK lock:a t", ":1\r\n"},
 		{"MULTI", ok}, {"SET more:a v", noKey}, {"EXEC", execAbort}, {"MULTI", ok}, {"AUTH root root", "-ERR 'AUTH' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"}, {"EXEC", execAbort},

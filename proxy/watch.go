@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"runtime/debug"
-	"time"
 
 	"redlock-proxy/commands"
 )
@@ -29,7 +28,7 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 		defer close(ended)
 		defer func() {
 			if problem := recover(); problem != nil {
-				s.log.Error("a session failed", "client", s.client.Addr, "panic", problem, "stack", string(debug.Stack()))
+				s.shared.opts.Logger.Error("a session failed", "client", s.client.Addr, "panic", problem, "stack", string(debug.Stack()))
 				s.left = true
 				leave(errBroken)
 			}
@@ -68,9 +67,6 @@ func (s *session) refuseWaits() {
 		s.refuse(commands.ErrShuttingDown)
 	}
 }
-
-// longAgo is a deadline that has passed.
-var longAgo = time.Unix(1, 0)
 
 func (s *session) watchReads(on bool) {
 	s.mu.Lock()

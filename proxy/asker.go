@@ -13,16 +13,20 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// asking is how the proxy asks the upstream something on a client's own connection, and so as the client. It belongs to the session's
+// inquiryTimeout bounds each answer of the upstream to a question of the proxy's
+// own, while a client waits for it.
+const inquiryTimeout = 2 * time.Second
+
+// asker asks the upstream something for the proxy on a client's own connection, and so as the client. It belongs to the session's
 // goroutine, and is what package rights asks for a client.
-type asking struct {
+type asker struct {
 	session *session
 	relay   *relay
 }
 
 // inquire asks the upstream something for the proxy itself, on the client's connection,
 // also where that was told to be silent.
-func (a *asking) inquire(ctx context.Context, state track.State, talk func(context.Context) error) error {
+func (a *asker) inquire(ctx context.Context, state track.State, talk func(context.Context) error) error {
 	quieten, err := a.beginToAsk(ctx, state)
 	if err != nil {
 		return err
@@ -32,7 +36,7 @@ func (a *asking) inquire(ctx context.Context, state track.State, talk func(conte
 }
 
 // beginToAsk has the connection answer questions of the proxy's own, until quieten is called.
-func (a *asking) beginToAsk(ctx context.Context, state track.State) (quieten func(), err error) {
+func (a *asker) beginToAsk(ctx context.Context, state track.State) (quieten func(), err error) {
 	if err := state.CanAsk(); err != nil {
 		return nil, err
 	}
@@ -43,7 +47,7 @@ func (a *asking) beginToAsk(ctx context.Context, state track.State) (quieten fun
 }
 
 // speakUp has a silent connection speak. quieten has it be silent again.
-func (a *asking) speakUp(ctx context.Context, limit time.Duration) (quieten func(), err error) {
+func (a *asker) speakUp(ctx context.Context, limit time.Duration) (quieten func(), err error) {
 	again := ""
 	switch a.relay.silence {
 	case track.Speaking:
@@ -59,7 +63,7 @@ func (a *asking) speakUp(ctx context.Context, limit time.Duration) (quieten func
 
 // put sends a command for the proxy itself and gives its whole reply, which is never
 // empty.
-func (a *asking) put(ctx context.Context, words ...string) ([]byte, error) {
+func (a *asker) put(ctx context.Context, words ...string) ([]byte, error) {
 	answers, err := a.PutAll(ctx, [][]string{words})
 	if err != nil {
 		return nil, err
@@ -68,12 +72,12 @@ func (a *asking) put(ctx context.Context, words ...string) ([]byte, error) {
 }
 
 // PutAll is put for several commands, which are sent together; it is of login.Upstream.
-func (a *asking) PutAll(ctx context.Context, commands [][]string) ([][]byte, error) {
+func (a *asker) PutAll(ctx context.Context, commands [][]string) ([][]byte, error) {
 	return a.exchange(ctx, min(inquiryTimeout, a.relay.up.Timeout()), requestOf(commands), len(commands))
 }
 
 // exchange sends so many commands for the proxy itself and gives their replies, in bounded time unless the limit is 0.
-func (a *asking) exchange(ctx context.Context, limit time.Duration, commands []byte, n int) (answers [][]byte, err error) {
+func (a *asker) exchange(ctx context.Context, limit time.Duration, commands []byte, n int) (answers [][]byte, err error) {
 	if err := a.relay.request(commands, n); err != nil {
 		return nil, err
 	}
@@ -94,12 +98,12 @@ func requestOf(commands [][]string) []byte {
 
 // ask sends a command for the proxy itself and gives its whole reply. Nothing else
 // may be awaited.
-func (a *asking) ask(ctx context.Context, command []byte) (answer []byte, err error) {
+func (a *asker) ask(ctx context.Context, command []byte) (answer []byte, err error) {
 	return a.askWithin(ctx, a.relay.up.Timeout(), command)
 }
 
 // askWithin is ask in bounded time, unless the limit is 0.
-func (a *asking) askWithin(ctx context.Context, limit time.Duration, command []byte) (answer []byte, err error) {
+func (a *asker) askWithin(ctx context.Context, limit time.Duration, command []byte) (answer []byte, err error) {
 	if err := a.relay.open(ctx); err != nil {
 		return nil, err
 	}
@@ -112,13 +116,14 @@ func (a *asking) askWithin(ctx context.Context, limit time.Duration, command []b
 
 // Commands of the proxy itself.
 const (
+	ping      = "*1\r\n$4\r\nPING\r\n"
 	replyOn   = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n"
 	replyOff  = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n"
 	replySkip = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
 )
 
 // askAloud is ask on a connection that may be told to be silent.
-func (a *asking) askAloud(ctx context.Context, words ...string) (answer []byte, err error) {
+func (a *asker) askAloud(ctx context.Context, words ...string) (answer []byte, err error) {
 	err = a.inquire(ctx, a.relay.know(), func(ctx context.Context) error {
 		answer, err = a.put(ctx, words...)
 		return err
@@ -127,7 +132,7 @@ func (a *asking) askAloud(ctx context.Context, words ...string) (answer []byte, 
 }
 
 // askProto asks which protocol is spoken.
-func (a *asking) askProto(ctx context.Context) int {
+func (a *asker) askProto(ctx context.Context) int {
 	proto := 2
 	answer, err := a.askAloud(ctx, "HELLO")
 	if err == nil && answer[0] == '%' {
@@ -139,7 +144,7 @@ func (a *asking) askProto(ctx context.Context) int {
 
 // askMode asks as the client whether the upstream is alone, once it has led the client elsewhere: anybody can have a script say that. Before a login it
 // may not have said.
-func (a *asking) askMode(ctx context.Context) error {
+func (a *asker) askMode(ctx context.Context) error {
 	if !a.relay.doubtful.Swap(false) {
 		return nil
 	}
@@ -155,7 +160,7 @@ func (a *asking) askMode(ctx context.Context) error {
 var dbField = regexp.MustCompile(` db=(\d+) `)
 
 // askDB asks which database is selected.
-func (a *asking) askDB(ctx context.Context) (int, error) {
+func (a *asker) askDB(ctx context.Context) (int, error) {
 	info, err := a.askAloud(ctx, "CLIENT", "INFO")
 	if err != nil {
 		return 0, err
@@ -172,7 +177,7 @@ func (a *asking) askDB(ctx context.Context) (int, error) {
 }
 
 // settle waits for the upstream to have answered all that was sent.
-func (a *asking) settle(ctx context.Context) error {
+func (a *asker) settle(ctx context.Context) error {
 	if !a.relay.isQuiet() {
 		if err := a.attend(ctx, a.relay.settle); err != nil {
 			return err
@@ -184,17 +189,17 @@ func (a *asking) settle(ctx context.Context) error {
 
 // catchUp waits, but not for ever, for the upstream to have carried out what it was not to answer, too: it is asked for an answer of which the
 // client learns nothing.
-func (a *asking) catchUp(ctx context.Context) error {
+func (a *asker) catchUp(ctx context.Context) error {
 	state := a.relay.know()
 	if !a.relay.unnoticed || a.relay.wire == nil || state.CanAsk() != nil {
 		return nil
 	}
 	a.relay.unnoticed = false
 	if a.relay.silence == track.Speaking {
-		_, err := a.askWithin(ctx, a.relay.times.stall, []byte(greeting))
+		_, err := a.askWithin(ctx, a.relay.shared.times.stall, []byte(ping))
 		return err
 	}
-	quieten, err := a.speakUp(ctx, a.relay.times.stall)
+	quieten, err := a.speakUp(ctx, a.relay.shared.times.stall)
 	quieten()
 	return err
 }
@@ -202,7 +207,7 @@ func (a *asking) catchUp(ctx context.Context) error {
 // attend waits for the upstream, and no longer when the client leaves. One that
 // only sends no more may still be reading, so it is given what comes soon; but not
 // while it is blocked, for then Redis takes the end of its stream for its end.
-func (a *asking) attend(ctx context.Context, wait func(context.Context) error) error {
+func (a *asker) attend(ctx context.Context, wait func(context.Context) error) error {
 	watched, err := a.watched(ctx, wait)
 	if !a.session.left || context.Cause(watched) != errClientLeft || err != nil && a.relay.blocking.Load() || !errors.Is(a.session.in.lookahead(), io.EOF) {
 		return err
@@ -211,7 +216,7 @@ func (a *asking) attend(ctx context.Context, wait func(context.Context) error) e
 	if err == nil {
 		return nil
 	}
-	soon, cancel := context.WithTimeout(ctx, a.relay.times.farewell)
+	soon, cancel := context.WithTimeout(ctx, a.relay.shared.times.farewell)
 	defer cancel()
 	if err := wait(soon); err != nil {
 		return errors.Join(errClientLeft, err)
@@ -220,7 +225,7 @@ func (a *asking) attend(ctx context.Context, wait func(context.Context) error) e
 }
 
 // watched waits until the client leaves, or sends no more.
-func (a *asking) watched(ctx context.Context, wait func(context.Context) error) (context.Context, error) {
+func (a *asker) watched(ctx context.Context, wait func(context.Context) error) (context.Context, error) {
 	watched, stop := a.session.watch(ctx)
 	defer stop() // also at a panic: the session's memory is given back then
 	return watched, wait(watched)
@@ -234,7 +239,7 @@ const (
 )
 
 // spoil waits until the upstream has answered all. A transaction there is refused with a command that is not sent.
-func (a *asking) spoil(ctx context.Context) error {
+func (a *asker) spoil(ctx context.Context) error {
 	if err := a.settle(ctx); err != nil {
 		return err
 	}
@@ -250,16 +255,66 @@ func (a *asking) spoil(ctx context.Context) error {
 }
 
 // spoilMulti has the upstream refuse the EXEC of a transaction.
-func (a *asking) spoilMulti(ctx context.Context) error {
+func (a *asker) spoilMulti(ctx context.Context) error {
 	_, err := a.askInMulti(ctx, spoiler)
 	return err
 }
 
 // askInMulti is ask within a transaction: with the upstream's connection it is lost.
-func (a *asking) askInMulti(ctx context.Context, command string) ([]byte, error) {
+func (a *asker) askInMulti(ctx context.Context, command string) ([]byte, error) {
 	answer, err := a.ask(ctx, []byte(command))
 	if _, ok := errors.AsType[*upstream.Error](err); ok {
 		return nil, errOver
 	}
 	return answer, err
+}
+
+// request sends n commands for the proxy itself. Nothing else may be awaited.
+func (r *relay) request(commands []byte, n int) error {
+	if !r.expect(0, &track.Slot{Kind: track.Capture, N: n}) {
+		return r.up.Failure(upstream.ErrGone)
+	}
+	r.send(commands)
+	return nil
+}
+
+// response waits for the n whole replies to a request, in bounded time unless the limit is 0. An
+// upstream that does not answer, or without an end, loses its connection: what comes later
+// cannot be told from answers to others. The client may go on, if nothing of it was kept there.
+func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
+	r.line.mu.Lock()
+	defer r.line.mu.Unlock()
+	soon := ctx
+	if limit > 0 {
+		var cancel context.CancelFunc
+		soon, cancel = context.WithTimeoutCause(ctx, limit, errNoAnswer)
+		defer cancel()
+	}
+	err := r.line.wait(soon, func() bool { return len(r.answers) >= n || r.gone || r.spoilt != nil })
+	switch {
+	case r.spoilt != nil:
+		r.giveUp(ctx)
+		return nil, r.up.Failure(r.spoilt)
+	case err == errNoAnswer:
+		r.giveUp(ctx)
+		return nil, r.up.Failure(err)
+	case err != nil:
+		return nil, err
+	}
+	answers := r.answers
+	r.answers = nil
+	if len(answers) < n {
+		return nil, r.up.Failure(upstream.ErrGone)
+	}
+	return answers, nil
+}
+
+// giveUp ends the connection, and waits until that is done. It is called with mu held, which it
+// lets go: the courier may need it before the connection can close.
+func (r *relay) giveUp(ctx context.Context) {
+	r.givenUp = true
+	r.line.mu.Unlock()
+	_ = r.wire.Close()
+	r.line.mu.Lock()
+	_ = r.line.wait(ctx, func() bool { return r.gone })
 }

@@ -16,23 +16,13 @@ import (
 // Commands on lock keys go to where the locks are: package place has the rules, of which the first is kept here. While the locks are moved
 // such commands wait.
 
-// Places tell where the locks are: a *quorum.Cluster, whose methods say the errors.
-type Places interface {
-	Placed() (at quorum.Placed, known bool)
-	Departing() bool
-	Turned() <-chan struct{}
-	Resting(ctx context.Context) (quorum.Placed, error)
-	Confirm(ctx context.Context) (quorum.Placed, error)
-	SayHeld(ctx context.Context, era int, held quorum.Held) error
-}
-
 // errElsewhere is for a command that was not carried out, because the locks are elsewhere by now.
 var errElsewhere = errors.New("the locks are elsewhere")
 
-// carrying is where commands on lock keys are to go, and what it takes to have the upstream carry one out.
-type carrying struct {
+// locationRouter tells where commands on lock keys are to go, and does what it takes to have the upstream carry one out.
+type locationRouter struct {
 	relay  *relay
-	asking *asking
+	asker  *asker
 	client *command.Client
 	table  *commands.Table
 	// places tell where the locks are; nil: they are on the masters. unmoved is the table while they are at the upstream.
@@ -44,7 +34,7 @@ type carrying struct {
 // placeFor is where a command belongs: the upstream or the masters. One that touches lock keys waits until that is known. It is dropped if its client
 // sends no more meanwhile, as Redis drops a client that is blocked: one that has given up, and asks again over another connection, would find the lock
 // taken by what it gave up, or have it removed by that.
-func (c *carrying) placeFor(ctx context.Context, own *command.Command, words [][]byte) (place.Place, error) {
+func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, words [][]byte) (place.Place, error) {
 	at, known := c.places.Placed()
 	switch {
 	case at.Place == place.Masters && !c.places.Departing(): // as far as is known, and it is found out there
@@ -55,25 +45,25 @@ func (c *carrying) placeFor(ctx context.Context, own *command.Command, words [][
 		return at.Source(), nil
 	}
 	if at.Source() == place.Upstream {
-		if err := c.asking.settle(ctx); err != nil {
+		if err := c.asker.settle(ctx); err != nil {
 			return at.Place, err
 		}
 		if c.relay.isMidway() { // it goes to its end, and that is waited for
 			return place.Upstream, nil
 		}
 	}
-	_, err := c.asking.watched(ctx, func(ctx context.Context) (err error) {
+	_, err := c.asker.watched(ctx, func(ctx context.Context) (err error) {
 		at, err = c.places.Resting(ctx)
 		return err
 	})
-	if err == nil && c.asking.session.left {
+	if err == nil && c.asker.session.left {
 		err = errClientLeft
 	}
 	return at.Place, err
 }
 
 // touches reports whether a command is about lock keys, so that it is not carried out while they are moved.
-func (c *carrying) touches(own *command.Command, words [][]byte) bool {
+func (c *locationRouter) touches(own *command.Command, words [][]byte) bool {
 	switch {
 	case c.client.Transaction.Open:
 		return true
@@ -98,7 +88,7 @@ func failureOf(err error) string {
 
 // carry has the next bytes that are sent be of a command on lock keys, until carried is called. The connection is one over which such a command may
 // go; errElsewhere: there is none any more.
-func (c *carrying) carry(ctx context.Context, words [][]byte) error {
+func (c *locationRouter) carry(ctx context.Context, words [][]byte) error {
 	if err := c.relay.open(ctx); err != nil {
 		return err
 	}
@@ -110,7 +100,7 @@ func (c *carrying) carry(ctx context.Context, words [][]byte) error {
 	if c.relay.carry(c.places, words) {
 		return nil
 	}
-	if err := c.asking.settle(ctx); err != nil { // to know whether it is in a transaction
+	if err := c.asker.settle(ctx); err != nil { // to know whether it is in a transaction
 		return err
 	}
 	if !c.relay.carryOn(words) {
@@ -120,18 +110,18 @@ func (c *carrying) carry(ctx context.Context, words [][]byte) error {
 }
 
 // vouch finds out whether commands on lock keys may go over the connection.
-func (c *carrying) vouch(ctx context.Context) error {
-	if err := c.asking.settle(ctx); err != nil {
+func (c *locationRouter) vouch(ctx context.Context) error {
+	if err := c.asker.settle(ctx); err != nil {
 		return err
 	}
 	if !c.relay.hasHeard() {
-		if _, err := c.asking.askAloud(ctx, "PING"); err != nil { // a refusal is an answer, too
+		if _, err := c.asker.askAloud(ctx, "PING"); err != nil { // a refusal is an answer, too
 			return err
 		}
 	}
 	dial := c.relay.dial
 	var at quorum.Placed
-	err := c.asking.attend(ctx, func(ctx context.Context) (err error) {
+	err := c.asker.attend(ctx, func(ctx context.Context) (err error) {
 		at, err = c.places.Confirm(ctx)
 		return err
 	})
@@ -147,8 +137,8 @@ func (c *carrying) vouch(ctx context.Context) error {
 
 // execUpstream has the upstream carry out a transaction that was begun while the locks were on the masters, and gives the reply to EXEC. After an error it
 // says whether anything of it was sent.
-func (c *carrying) execUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
-	err = c.asking.attend(ctx, func(ctx context.Context) error {
+func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
+	err = c.asker.attend(ctx, func(ctx context.Context) error {
 		_, err := c.places.Resting(ctx)
 		return err
 	})
@@ -160,9 +150,9 @@ func (c *carrying) execUpstream(ctx context.Context, queued [][]string) (answer 
 	}
 	defer c.relay.carried()
 	all := append(append([][]string{{"MULTI"}}, queued...), []string{"EXEC"})
-	err = c.asking.inquire(ctx, c.relay.know(), func(ctx context.Context) error {
+	err = c.asker.inquire(ctx, c.relay.know(), func(ctx context.Context) error {
 		sent = true
-		answers, err := c.asking.PutAll(ctx, all)
+		answers, err := c.asker.PutAll(ctx, all)
 		if err == nil {
 			answer = answers[len(answers)-1]
 		}
@@ -173,11 +163,11 @@ func (c *carrying) execUpstream(ctx context.Context, queued [][]string) (answer 
 
 // leaveStale deals with a client that watches lock keys at the upstream which are on the masters now: for it they have changed. Doomed: the
 // command is one of a transaction at the upstream of which nothing will be carried out, and is queued there whatever it is.
-func (c *carrying) leaveStale(ctx context.Context, own *command.Command, follow string) (doomed bool, err error) {
+func (c *locationRouter) leaveStale(ctx context.Context, own *command.Command, follow string) (doomed bool, err error) {
 	if !c.relay.isStale() {
 		return false, nil
 	}
-	if err := c.asking.settle(ctx); err != nil {
+	if err := c.asker.settle(ctx); err != nil {
 		return false, err
 	}
 	switch state := c.relay.know(); {
@@ -186,7 +176,7 @@ func (c *carrying) leaveStale(ctx context.Context, own *command.Command, follow 
 	case state.Multi && state.Watching:
 		return own == nil && follow != "discard" && follow != "reset" && follow != "quit", nil
 	case state.Watching:
-		if _, err := c.asking.askAloud(ctx, "UNWATCH"); err != nil {
+		if _, err := c.asker.askAloud(ctx, "UNWATCH"); err != nil {
 			return false, err
 		}
 		c.relay.teach(func(s *track.State) { s.Watching = false })
@@ -202,8 +192,8 @@ func changed() command.Watched {
 }
 
 // failExec has the EXEC that follows, now or later, fail as one whose watched keys have changed.
-func (c *carrying) failExec(ctx context.Context) error {
-	if _, err := c.asking.askInMulti(ctx, discard); err != nil {
+func (c *locationRouter) failExec(ctx context.Context) error {
+	if _, err := c.asker.askInMulti(ctx, discard); err != nil {
 		return err
 	}
 	c.relay.teach((*track.State).EndMulti)
