@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
-	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/guard/reconfig"
+	"redlock-proxy/quorum/guard/script"
 )
 
 // replaced is that another server, which is empty, takes the place of a master, while nothing is wrong with the others: who does not vote keeps the

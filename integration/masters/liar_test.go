@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/guard/marker"
-	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/guard/reconfig"
+	"redlock-proxy/quorum/guard/script"
 )
 
 // liars are what one master may say of the masters of all.
