@@ -4,8 +4,8 @@
 // [Table] holds the commands that the proxy answers itself. [Table.Route] is the router (router.go): a pure
 // function of the client's situation and the words, to a [Decision] that package proxy carries out.
 //
-// The rest has rooms of its own; each may use those after it, and two use a part of one before: catalog/keys takes numbers as C does (script/lua/clib),
-// and the client of command may be a subscriber (pubsub/subscribers):
+// The rest has rooms of its own; each may use those after it, and one uses a part of one before: the client of command may be
+// a subscriber (pubsub/subscribers):
 //
 //   - transaction: MULTI, WATCH and EXEC on lock keys
 //   - eval: EVAL and similar commands on lock keys
@@ -17,7 +17,7 @@
 //   - command: the call, the client, the reply, and how a command is described
 //   - tracking: notifies clients with CLIENT TRACKING of changes of lock keys
 //   - rights, auth: what a client may do, by the upstream, and by users of the proxy's own
-//   - script: Redis' API for scripts; script/lua is the interpreter, script/names finds a script's keys
+//   - script: Redis' API for scripts; internal/lua is the interpreter, script/names finds a script's keys
 //   - keyspace: Redis' commands on a view of some keys
 //   - catalog: what is known of Redis' commands: words, keys, syntax
 //   - uncovered: locks on keys that no pattern covers

@@ -23,6 +23,9 @@ var below = map[string][]string{
 // kits are for tests alone, and may import what they test.
 var kits = []string{"internal/model", "internal/fakeregister", "internal/redistest", "internal/process", "internal/certtest", "internal/logtest", "internal/randomcommands"}
 
+// libraries import nothing of ours but what is in them.
+var libraries = []string{"internal/lua"}
+
 // TestImports: imports point down, and no kit of the tests is in the program.
 func TestImports(t *testing.T) {
 	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "redlock-proxy/...")
@@ -44,6 +47,8 @@ func TestImports(t *testing.T) {
 			case !strings.HasPrefix(path, "redlock-proxy"):
 			case isKit(other):
 				t.Errorf("%s imports %s, which is for tests", of, other)
+			case isIn(libraries, of) && !isIn(libraries, other):
+				t.Errorf("%s imports %s: it is to be a library of its own", of, other)
 			case part(other) != part(of) && !slices.Contains(allowed, part(other)):
 				t.Errorf("%s imports %s, which is not below it", of, other)
 			}
@@ -62,6 +67,9 @@ func part(of string) string {
 	return first
 }
 
-func isKit(of string) bool {
-	return slices.ContainsFunc(kits, func(kit string) bool { return of == kit || strings.HasPrefix(of, kit+"/") })
+func isKit(of string) bool { return isIn(kits, of) }
+
+// isIn reports whether a package is one of these, or below one.
+func isIn(folders []string, of string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool { return of == folder || strings.HasPrefix(of, folder+"/") })
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/script/lua"
-	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/internal/lua"
+	"redlock-proxy/internal/lua/clib"
 )
 
 // The version that scripts see: the one whose behaviour this is.

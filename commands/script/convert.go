@@ -7,8 +7,8 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/script/lua"
-	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/internal/lua"
+	"redlock-proxy/internal/lua/clib"
 )
 
 // toLua is a reply as scripts see it.

@@ -13,7 +13,7 @@
 // # Where it differs from Redis 7.0
 //
 //   - coroutines, bit, cjson's functions other than encode and decode, and string.dump are there, but are errors that say so: no lock
-//     library's script calls them (package lua has a list of what they call). cmsgpack and __redis__err__handler are no global variables.
+//     library's script calls them (below). cmsgpack and __redis__err__handler are no global variables.
 //   - math.random has another generator, PCG, which begins with the seed 0 in every run, as Redis' did before 7; Redis 7 goes on from
 //     script to script.
 //   - error({}) and other tables without a text in err are "ERR unknown error"; Redis 7.0.15 crashes.
@@ -32,4 +32,21 @@
 //   - A chain of more than 2000 operators, calls or indices has "too many syntax levels".
 //   - Of a command that is refused for two reasons, a script that only reads is told that it may not write.
 //   - An error that the C implementation blames on the line where an expression ends may name another line of a statement of several.
+//
+// # What scripts of libraries call
+//
+// These are all functions that are called by the scripts in integration/clients, by Redisson's in integration/lockkeys, and by those of the
+// client and lock libraries that were looked through: redis-py, python-redis-lock, redlock-rb, sidekiq-unique-jobs, Laravel, Symfony,
+// node-redlock, BullMQ, redislock, redsync, rueidis, valkey-go and Redisson.
+//
+//	assert, error, ipairs, next, pairs (of arrays alone), pcall, select, tonumber, tostring, type, unpack
+//	string: byte, char, find, format, gsub, len, lower, match, rep, sub
+//	table: concat, getn, insert, remove
+//	math: abs, floor, max, min, sqrt, and the constant huge
+//	cjson: decode, encode
+//	struct: pack, unpack
+//	cmsgpack: unpack (BullMQ), which scripts do not have in the proxy
+//	redis: call, error_reply, log, pcall, replicate_commands, status_reply, and the constant LOG_DEBUG
+//
+// What none of them calls needs to be no more than right.
 package script

@@ -3,7 +3,7 @@ package script
 import (
 	"slices"
 
-	"redlock-proxy/commands/script/lua"
+	"redlock-proxy/internal/lua"
 )
 
 // What cjson does where nothing else is said; no lock library's script changes it, so the functions

@@ -5,8 +5,8 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"redlock-proxy/commands/script/lua"
-	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/internal/lua"
+	"redlock-proxy/internal/lua/clib"
 )
 
 // jsonToken is a token of JSON, by the name that cjson's errors give it.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"redlock-proxy/commands/script/lua"
-	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/internal/lua"
+	"redlock-proxy/internal/lua/clib"
 )
 
 // encoder writes a value as JSON, by the rules and with the errors of cjson.

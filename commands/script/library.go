@@ -1,8 +1,8 @@
 package script
 
 import (
-	"redlock-proxy/commands/script/binary"
-	"redlock-proxy/commands/script/lua"
+	"redlock-proxy/internal/lua"
+	"redlock-proxy/internal/lua/structlib"
 )
 
 // shared are the global variables of all runs. They never change.
@@ -25,7 +25,7 @@ func newShared() *lua.Table {
 		lua.Entry{Name: "cjson", Value: b.Table(jsonLibrary...)},
 		lua.Entry{Name: "bit", Value: b.Table(absent("bit", "tobit", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol", "ror", "bswap", "tohex")...)},
 		lua.Entry{Name: "coroutine", Value: b.Table(absent("coroutine", "create", "resume", "running", "status", "wrap", "yield")...)},
-		lua.Entry{Name: "struct", Value: b.Table(binary.Struct...)},
+		lua.Entry{Name: "struct", Value: b.Table(structlib.Struct...)},
 	)
 	meta := b.Table(lua.Entry{Name: "__index", Value: missingGlobal})
 	return b.WithMeta(b.Table(entries...), meta)

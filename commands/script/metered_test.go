@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/script/lua"
-	"redlock-proxy/commands/script/lua/meter"
+	"redlock-proxy/internal/lua"
+	"redlock-proxy/internal/lua/meter"
 	"redlock-proxy/internal/redistest"
 )
 

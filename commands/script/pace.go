@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/commands/script/lua/meter"
+	"redlock-proxy/internal/lua/meter"
 	"redlock-proxy/internal/pacing"
 )
 

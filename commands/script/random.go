@@ -3,7 +3,7 @@ package script
 import (
 	"math"
 
-	"redlock-proxy/commands/script/lua"
+	"redlock-proxy/internal/lua"
 )
 
 // randomLibrary draws from the run's generator, which is PCG (math/rand/v2) and begins with 0 in every run: so a script that is repeated

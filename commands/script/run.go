@@ -9,7 +9,7 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/script/lua"
+	"redlock-proxy/internal/lua"
 )
 
 // Input is what a run works on.

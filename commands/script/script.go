@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/script/lua"
-	"redlock-proxy/commands/script/lua/calls"
-	"redlock-proxy/commands/script/lua/meter"
-	luasyntax "redlock-proxy/commands/script/lua/syntax"
+	"redlock-proxy/commands/script/calls"
+	"redlock-proxy/internal/lua"
+	"redlock-proxy/internal/lua/meter"
+	luasyntax "redlock-proxy/internal/lua/syntax"
 )
 
 // Script is a compiled script, safe for concurrent use.
@@ -65,7 +65,7 @@ func (s *Script) compile(limits meter.Limits) (err error) {
 		if err != nil {
 			return mistake(err.Error())
 		}
-		s.readOnly, s.chunk, s.calls = readOnly, lua.Assemble(&m, main), calls.Find(&m, main)
+		s.readOnly, s.chunk, s.calls = readOnly, lua.Compile(&m, main), calls.Find(&m, main)
 		return nil
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"redlock-proxy/commands/script/lua/meter"
+	"redlock-proxy/internal/lua/meter"
 )
 
 // Share is what a run, or the compilation of a script, has of the machine, and by what it ends.

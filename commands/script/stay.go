@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"redlock-proxy/commands/script/lua/meter"
+	"redlock-proxy/internal/lua/meter"
 )
 
 // stay is one run from its beginning to its end, and what it holds of its Pace: a small slot, or a

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/internal/lua/clib"
 )
 
 // ErrTooComplex says that a pattern asks for too many comparisons. Its text is an error reply.

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"strings"
 
-	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/internal/lua/clib"
 )
 
 // FormatDouble is a score as Redis writes it.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/internal/lua/clib"
 )
 
 // ScoreRange is a range of scores.

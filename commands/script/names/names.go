@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/script"
-	"redlock-proxy/commands/script/lua/calls"
+	"redlock-proxy/commands/script/calls"
 )
 
 // Names are the keys that a script uses besides those which it is given as KEYS: what can be told

@@ -1,0 +1,124 @@
+package calls
+
+import (
+	"slices"
+
+	"redlock-proxy/internal/lua/meter"
+	"redlock-proxy/internal/lua/syntax"
+)
+
+// mutates notes what makes the lists of keys and arguments others than the client's.
+func (f *finder) mutates(s syntax.Statement) {
+	assign, ok := s.(*syntax.AssignStmt)
+	if !ok {
+		return
+	}
+	for _, target := range assign.Targets {
+		if index, ok := target.(*syntax.IndexExpr); ok {
+			f.Hidden = f.Hidden || f.mayBeList(index.Object) || f.isRedis(index.Object)
+		}
+		switch variableName(target) {
+		case "KEYS", "ARGV", "redis", "server":
+			f.Hidden = true
+		}
+	}
+}
+
+// mayBeList reports whether an expression may be KEYS or ARGV.
+func (f *finder) mayBeList(e syntax.Expression) bool {
+	return slices.ContainsFunc(f.lists(e), func(kind PartKind) bool { return kind != Unseen })
+}
+
+func (f *finder) isRedis(e syntax.Expression) bool {
+	return slices.ContainsFunc(f.origins(e), func(o syntax.Expression) bool { return isGlobal(o, "redis", "server") })
+}
+
+func isGlobal(e syntax.Expression, names ...string) bool {
+	g, ok := e.(*syntax.GlobalExpr)
+	return ok && slices.Contains(names, g.Name)
+}
+
+// use looks at an expression where it stands: a call of a command is noted, and so is whatever may lead to calls that cannot be seen.
+func (f *finder) use(e syntax.Expression, p place) {
+	f.meter.Work(meter.Step)
+	if call, ok := e.(*syntax.CallExpr); ok {
+		if f.calls(call.Function) && call.Method == "" {
+			f.note(call.Args)
+		}
+		f.Hidden = f.Hidden || call.Method != "" && (f.isRedis(call.Function) || f.mayBeList(call.Function))
+		return
+	}
+	switch {
+	case isGlobal(e, "_G", "getfenv", "setfenv", "loadstring", "load", "dofile", "loadfile", "require", "debug", "newproxy"):
+		f.Hidden = true
+		f.compiles = true // all of these can lead to it
+	case variableName(e) != "" && p == placeValue:
+		f.Hidden = f.Hidden || f.calls(e) || f.isRedis(e) || f.mayBeList(e)
+	case field(e, "redis", "server") != "" || f.isRedisField(e):
+		f.Hidden = f.Hidden || f.calls(e) && p != placeFunction && p != placeNamed || !hasConstantKey(e)
+	}
+}
+
+// isRedisField reports whether an expression is a field of the table redis.
+func (f *finder) isRedisField(e syntax.Expression) bool {
+	index, ok := e.(*syntax.IndexExpr)
+	return ok && f.isRedis(index.Object)
+}
+
+func hasConstantKey(e syntax.Expression) bool {
+	index, ok := e.(*syntax.IndexExpr)
+	if !ok {
+		return false
+	}
+	_, ok = index.Key.(*syntax.ConstantExpr)
+	return ok
+}
+
+// calls reports whether an expression may be redis.call or redis.pcall.
+func (f *finder) calls(e syntax.Expression) bool {
+	for _, o := range f.origins(e) {
+		if paren, ok := o.(*syntax.ParenExpr); ok {
+			if f.calls(paren.Inner) {
+				return true
+			}
+			continue
+		}
+		if index, ok := o.(*syntax.IndexExpr); ok && f.isRedis(index.Object) {
+			if key, ok := index.Key.(*syntax.ConstantExpr); !ok || key.Value == "call" || key.Value == "pcall" {
+				return true
+			}
+		}
+		if b, ok := o.(*syntax.BinaryExpr); ok && (b.Operator == syntax.Or || b.Operator == syntax.And) && (f.calls(b.Left) || f.calls(b.Right)) {
+			return true
+		}
+	}
+	return false
+}
+
+// note notes a call with its arguments.
+func (f *finder) note(args []syntax.Expression) {
+	var site Site
+	for i, arg := range args {
+		if i == len(args)-1 && syntax.IsMulti(arg) {
+			site.Rest = f.unpacked(arg)
+			break
+		}
+		site.Args = append(site.Args, f.shapes(arg, 0))
+	}
+	f.Sites = append(f.Sites, site)
+}
+
+// unpacked are the shapes of the many values of an expression.
+func (f *finder) unpacked(e syntax.Expression) []Shape {
+	call, ok := e.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 || call.Method != "" {
+		return unseen
+	}
+	switch {
+	case variableName(call.Function) == "unpack", field(call.Function, "table") == "unpack":
+		return f.element(call.Args[0], &unknownExpr{})
+	case variableName(call.Function) == "tostring":
+		return f.shapes(call, 0)
+	}
+	return unseen
+}

@@ -1,0 +1,245 @@
+package lua
+
+import "redlock-proxy/internal/lua/meter"
+
+// Builtin is a function of Go that Lua can call.
+type Builtin struct {
+	run     func(*Call) []Value
+	metered bool // it charges for what it does with its arguments
+	address uint32
+}
+
+// Closure is a function of Lua with the variables that it captured.
+type Closure struct {
+	proto    *proto
+	captured []*cell
+	env      *Table
+	address  uint32
+}
+
+// cell is a local variable that outlives its call.
+type cell struct{ value Value }
+
+// Call is one call of a function, of Lua or of Go.
+type Call struct {
+	thread    *thread
+	caller    *Call
+	closure   *Closure // nil for a Go function
+	site      *site    // how the caller calls the function; nil if Go calls
+	line      int      // that runs now
+	tailCalls int      // that this call has taken the place of
+	slots     []Value  // the local variables, or the arguments of a Go function
+	extra     []Value  // arguments for ...
+	result    []Value  // of a return
+	next      Value    // the function of a tail call
+	nextSite  *site
+}
+
+// site is a place in the source that calls a function, and what it calls it by: for messages.
+type site struct {
+	kind, name string // "global", "print"; empty if it has no name
+	line       int
+}
+
+// thread is a run's chain of calls.
+type thread struct {
+	state   *State
+	call    *Call // the innermost
+	calls   int
+	goCalls int     // calls that Go code waits for
+	stack   []Value // arguments of calls to come
+	paid    int     // of the stack's places
+	results []Value // of the last call, until the next
+	spare   []*Call
+}
+
+// The limits of C Lua, and one of ours: nested expressions take Go's stack.
+const (
+	maxCalls   = 20000
+	maxGoCalls = 200
+	maxDepth   = 300000
+)
+
+// enter begins a call that takes depth levels of Go's stack, and is charged for the call and for
+// this work in it.
+func (t *thread) enter(closure *Closure, at *site, depth, work int) *Call {
+	m := &t.state.meter
+	m.Work(meter.Step + work)
+	if t.calls >= maxCalls || !m.Fits(depth) {
+		t.overflow("stack overflow")
+	}
+	m.Deepens(depth)
+	if grown := cap(t.stack) - t.paid; grown > 0 {
+		t.paid += grown
+		m.Charge(grown * arraySlotSize)
+	}
+	t.calls++
+	m.Nest(depth)
+	c := t.spareCall()
+	c.thread, c.caller, c.closure, c.site = t, t.call, closure, at
+	t.call = c
+	return c
+}
+
+func (t *thread) overflow(text string) { t.raise(t.call.where() + text) }
+
+// leave ends the innermost call.
+func (t *thread) leave(c *Call, depth int) {
+	t.calls--
+	t.state.meter.Nest(-depth)
+	t.call = c.caller
+	t.spare = append(t.spare, c)
+}
+
+// spareCall is a call that has ended, or a new one.
+func (t *thread) spareCall() *Call {
+	n := len(t.spare)
+	if n == 0 {
+		return &Call{}
+	}
+	c := t.spare[n-1]
+	t.spare = t.spare[:n-1]
+	*c = Call{slots: c.slots[:0], extra: c.extra[:0]}
+	return c
+}
+
+// invoke calls any value. What it returns stands until the next call. at is nil if Go calls.
+func (t *thread) invoke(f Value, args []Value, at *site) []Value {
+	switch fn := f.(type) {
+	case *Closure:
+		return t.runClosure(fn, args, at)
+	case *Builtin:
+		return t.runBuiltin(fn, args, at)
+	}
+	handler := t.metamethod(f, "__call")
+	if !isFunction(handler) {
+		t.notCallable(f, at)
+	}
+	return t.invoke(handler, append([]Value{f}, args...), at)
+}
+
+func isFunction(v Value) bool {
+	switch v.(type) {
+	case *Closure, *Builtin:
+		return true
+	}
+	return false
+}
+
+func (t *thread) notCallable(f Value, at *site) {
+	if at == nil || at.name == forGenerator {
+		at = unnamed(at)
+	}
+	t.call.typeError(at, f, "call")
+}
+
+const builtinDepth = 12
+
+func (t *thread) runBuiltin(b *Builtin, args []Value, at *site) []Value {
+	work := 0
+	if !b.metered {
+		work = bytesOf(args)
+	}
+	c := t.enter(nil, at, builtinDepth, work)
+	own := c.slots
+	c.slots = args
+	results := b.run(c)
+	c.slots = own
+	t.leave(c, builtinDepth)
+	return results
+}
+
+// argumentWork is what passing an argument on costs, in bytes gone through.
+const argumentWork = 8
+
+// bytesOf are the bytes of arguments that a function of Go may go through, whether it succeeds or not.
+func bytesOf(args []Value) int {
+	n := len(args) * argumentWork
+	for _, v := range args {
+		if s, ok := v.(string); ok {
+			n += len(s)
+		}
+	}
+	return n
+}
+
+func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
+	depth := f.proto.depth
+	c := t.enter(f, at, depth, f.proto.work+len(args)*argumentWork)
+	f.proto.prepare(c, args)
+	for c.closure.proto.run(c) == tailCalled {
+		next, nextSite, results := c.next, c.nextSite, c.result
+		fn, ok := next.(*Closure)
+		if !ok { // a Go function does not take the place of its caller
+			base := len(t.stack)
+			t.stack = append(t.stack, results...)
+			c.result = t.invoke(next, t.stack[base:], nextSite)
+			t.stack = t.stack[:base]
+			break
+		}
+		t.state.meter.Work(meter.Step + fn.proto.work + len(results)*argumentWork)
+		grown := fn.proto.depth - depth
+		t.state.meter.Nest(grown)
+		depth = fn.proto.depth
+		c.closure, c.tailCalls = fn, c.tailCalls+1
+		fn.proto.prepare(c, results)
+	}
+	results := c.result
+	t.leave(c, depth)
+	return results
+}
+
+// goCall calls a value from Go code, which nests only so deep.
+func (t *thread) goCall(f Value, args ...Value) []Value {
+	t.enterGo()
+	results := t.invoke(f, args, nil)
+	t.goCalls--
+	return results
+}
+
+// enterGo counts a call that Go code waits for.
+func (t *thread) enterGo() {
+	if t.goCalls >= maxGoCalls-2 {
+		t.overflow("C stack overflow")
+	}
+	t.goCalls++
+}
+
+// first is the first of a call's values.
+func first(values []Value) Value {
+	if len(values) == 0 {
+		return nil
+	}
+	return values[0]
+}
+
+// checkpoint is what a protected call goes back to.
+type checkpoint struct {
+	call                         *Call
+	calls, depth, goCalls, stack int
+}
+
+func (t *thread) mark() checkpoint {
+	return checkpoint{t.call, t.calls, t.state.meter.Depth(), t.goCalls, len(t.stack)}
+}
+
+func (t *thread) restore(p checkpoint) {
+	m := &t.state.meter
+	m.Nest(p.depth - m.Depth())
+	t.call, t.calls, t.goCalls, t.stack = p.call, p.calls, p.goCalls, t.stack[:p.stack]
+}
+
+// protected calls a value and catches its error.
+func (t *thread) protected(f Value, args []Value) (results []Value, caught *Error) {
+	back := t.mark()
+	defer func() {
+		if problem := recover(); problem != nil {
+			caught, _ = problem.(*Error)
+			if caught == nil {
+				panic(problem)
+			}
+			t.restore(back)
+		}
+	}()
+	return t.goCall(f, args...), nil
+}

@@ -1,0 +1,299 @@
+package lua
+
+import "redlock-proxy/internal/lua/syntax"
+
+// eval makes the code of an expression of which one value is wanted.
+func (g *coder) eval(e syntax.Expression) eval {
+	defer g.nest()()
+	switch e := e.(type) {
+	case *syntax.ConstantExpr:
+		v := g.constant(e.Value)
+		return func(*Call) Value { return v }
+	case *syntax.LocalExpr:
+		return read(e.Local)
+	case *syntax.CapturedExpr:
+		return func(c *Call) Value { return c.closure.captured[e.Index].value }
+	case *syntax.GlobalExpr:
+		return g.global(e)
+	case *syntax.IndexExpr:
+		return g.index(e)
+	case *syntax.CallExpr:
+		call := g.call(e)
+		return func(c *Call) Value { return first(call(c)) }
+	case *syntax.DotsExpr:
+		return func(c *Call) Value { return first(c.extra) }
+	case *syntax.FunctionExpr:
+		return g.function(e.Function)
+	case *syntax.TableExpr:
+		return g.table(e)
+	case *syntax.UnaryExpr:
+		return g.unary(e)
+	case *syntax.BinaryExpr:
+		return g.binary(e)
+	}
+	return g.eval(e.(*syntax.ParenExpr).Inner)
+}
+
+// constant is a value of the source. 0 and -0 are the same key in C Lua's table of constants.
+func (g *coder) constant(v Value) Value {
+	if n, ok := v.(float64); !ok || n != 0 {
+		return v
+	}
+	if g.zero == nil {
+		g.zero = &v
+	}
+	return *g.zero
+}
+
+// read makes the code of a local variable.
+func read(l *syntax.Local) eval {
+	slot := l.Slot
+	if l.Captured {
+		return func(c *Call) Value { return c.slots[slot].(*cell).value }
+	}
+	return func(c *Call) Value { return c.slots[slot] }
+}
+
+func (g *coder) global(e *syntax.GlobalExpr) eval {
+	hash, at := hashString(e.Name), &site{line: e.Line}
+	var name Value = e.Name
+	return func(c *Call) Value {
+		if v := c.closure.env.getName(name, hash); v != nil {
+			return v
+		}
+		return c.thread.index(c.closure.env, name, at)
+	}
+}
+
+func (g *coder) index(e *syntax.IndexExpr) eval {
+	object, at := g.eval(e.Object), siteOf(e.Object, e.Line)
+	if name, ok := constantString(e.Key); ok {
+		hash := hashString(name)
+		var key Value = name
+		return func(c *Call) Value {
+			o := object(c)
+			if table, ok := o.(*Table); ok {
+				if v := table.getName(key, hash); v != nil {
+					return v
+				}
+			}
+			return c.thread.index(o, key, at)
+		}
+	}
+	key := g.eval(e.Key)
+	return func(c *Call) Value {
+		o := object(c)
+		return c.thread.index(o, key(c), at)
+	}
+}
+
+func constantString(e syntax.Expression) (string, bool) {
+	c, ok := e.(*syntax.ConstantExpr)
+	if !ok {
+		return "", false
+	}
+	s, ok := c.Value.(string)
+	return s, ok
+}
+
+// siteOf is what messages call the value of an expression.
+func siteOf(e syntax.Expression, line int) *site {
+	switch e := e.(type) {
+	case *syntax.LocalExpr:
+		return &site{"local", e.Local.Name, line}
+	case *syntax.CapturedExpr:
+		return &site{"upvalue", e.Name, line}
+	case *syntax.GlobalExpr:
+		return &site{"global", e.Name, line}
+	case *syntax.IndexExpr:
+		if name, ok := constantString(e.Key); ok {
+			return &site{"field", name, line}
+		}
+		return &site{"field", "?", line}
+	case *syntax.ParenExpr:
+		if syntax.IsAssignable(e.Inner) {
+			return siteOf(e.Inner, line)
+		}
+	}
+	return &site{line: line}
+}
+
+// list makes the code of expressions of which the last gives all its values.
+func (g *coder) list(list []syntax.Expression) evalMany {
+	if len(list) == 0 {
+		return func(_ *Call, to []Value) []Value { return to }
+	}
+	last := list[len(list)-1]
+	if !syntax.IsMulti(last) {
+		return g.singles(list)
+	}
+	singles, many := g.singles(list[:len(list)-1]), g.many(last)
+	return func(c *Call, to []Value) []Value { return many(c, singles(c, to)) }
+}
+
+// singles makes the code of expressions that give one value each. The values stay on the thread's stack, which is to, while the next
+// is computed.
+func (g *coder) singles(list []syntax.Expression) evalMany {
+	code := make([]eval, len(list))
+	for i, e := range list {
+		code[i] = g.eval(e)
+	}
+	return func(c *Call, to []Value) []Value {
+		t := c.thread
+		for _, e := range code {
+			t.stack = to
+			v := e(c)
+			to = append(to, v)
+		}
+		return to
+	}
+}
+
+// many makes the code of an expression with any number of values.
+func (g *coder) many(e syntax.Expression) evalMany {
+	call, ok := e.(*syntax.CallExpr)
+	if !ok {
+		return func(c *Call, to []Value) []Value {
+			c.thread.state.meter.Work(len(c.extra) * argumentWork)
+			return append(to, c.extra...)
+		}
+	}
+	code := g.call(call)
+	return func(c *Call, to []Value) []Value {
+		c.thread.stack = to
+		results := code(c)
+		c.thread.state.meter.Work(len(results) * argumentWork)
+		return append(to, results...)
+	}
+}
+
+// adjusted makes the code of expressions of which exactly n values are wanted.
+func (g *coder) adjusted(list []syntax.Expression, n int) evalMany {
+	values := g.list(list)
+	g.size += n
+	return func(c *Call, to []Value) []Value {
+		base := len(to)
+		to = values(c, to)
+		for len(to) < base+n {
+			to = append(to, nil)
+		}
+		return to[:base+n]
+	}
+}
+
+// call makes the code of a call. What it returns stands until the next call.
+func (g *coder) call(e *syntax.CallExpr) func(*Call) []Value {
+	defer g.nest()()
+	push, at := g.pushCall(e)
+	return func(c *Call) []Value {
+		t := c.thread
+		base := len(t.stack)
+		f := push(c)
+		c.line = at.line
+		results := t.invoke(f, t.stack[base:], at)
+		t.stack = t.stack[:base]
+		return results
+	}
+}
+
+// tailCall makes the code of return f(…).
+func (g *coder) tailCall(e *syntax.CallExpr) exec {
+	defer g.nest()()
+	push, at := g.pushCall(e)
+	return func(c *Call) flow {
+		t := c.thread
+		base := len(t.stack)
+		c.next, c.nextSite = push(c), at
+		c.result = c.Return(t.stack[base:]...)
+		t.stack = t.stack[:base]
+		c.line = at.line
+		return tailCalled
+	}
+}
+
+// pushCall makes the code that puts the arguments on the thread's stack and gives the function.
+func (g *coder) pushCall(e *syntax.CallExpr) (push eval, at *site) {
+	args := g.list(e.Args)
+	if e.Method != "" {
+		object, self := g.eval(e.Function), siteOf(e.Function, e.SelfLine)
+		var name Value = e.Method
+		return func(c *Call) Value {
+			o := object(c)
+			f := c.thread.index(o, name, self)
+			c.thread.stack = args(c, append(c.thread.stack, o))
+			return f
+		}, &site{"method", e.Method, e.Line}
+	}
+	function := g.eval(e.Function)
+	return func(c *Call) Value {
+		f := function(c)
+		c.thread.stack = args(c, c.thread.stack)
+		return f
+	}, siteOf(e.Function, e.Line)
+}
+
+// function makes the code that makes a closure.
+func (g *coder) function(f *syntax.Function) eval {
+	p := newProto(g.meter, f)
+	return func(c *Call) Value {
+		m := &c.thread.state.meter
+		m.Charge(closureSize + 8*len(p.captures))
+		closure := &Closure{proto: p, env: c.closure.env, address: m.Address()}
+		if len(p.captures) > 0 {
+			closure.captured = make([]*cell, len(p.captures))
+		}
+		for i, capture := range p.captures {
+			if capture.FromLocal {
+				closure.captured[i] = c.slots[capture.Index].(*cell)
+			} else {
+				closure.captured[i] = c.closure.captured[capture.Index]
+			}
+		}
+		return closure
+	}
+}
+
+const closureSize = 64
+
+func (g *coder) table(e *syntax.TableExpr) eval {
+	var keys, values []eval
+	positional := 0
+	var many evalMany
+	for i, item := range e.Items {
+		if item.Key == nil && i == len(e.Items)-1 && syntax.IsMulti(item.Value) {
+			many = g.many(item.Value)
+			break
+		}
+		if item.Key == nil {
+			keys = append(keys, nil)
+			positional++
+		} else {
+			keys = append(keys, g.eval(item.Key))
+		}
+		values = append(values, g.eval(item.Value))
+	}
+	named, at := len(values)-positional, &site{line: e.Line}
+	return func(c *Call) Value {
+		t := c.thread
+		table := t.state.NewTable()
+		if named > 0 {
+			table.reserve(named)
+		}
+		base := len(t.stack)
+		for i, value := range values {
+			if keys[i] != nil {
+				k := keys[i](c)
+				t.setIndex(table, k, value(c), at)
+				continue
+			}
+			v := value(c)
+			t.stack = append(t.stack, v)
+		}
+		if many != nil {
+			t.stack = many(c, t.stack)
+		}
+		table.fill(t.stack[base:])
+		t.stack = t.stack[:base]
+		return table
+	}
+}

@@ -1,0 +1,316 @@
+package lua
+
+import "redlock-proxy/internal/lua/syntax"
+
+func (g *coder) statement(s syntax.Statement) exec {
+	g.size += nodeWork
+	switch s := s.(type) {
+	case *syntax.LocalStmt:
+		return g.local(s)
+	case *syntax.AssignStmt:
+		return g.assign(s)
+	case *syntax.CallStmt:
+		call := g.call(s.Call)
+		return func(c *Call) flow {
+			call(c)
+			return goesOn
+		}
+	case *syntax.DoStmt:
+		body, size := g.block(s.Body)
+		g.size += size // no other way leads into it
+		return body
+	case *syntax.LoopStmt:
+		if s.Repeat {
+			return g.repeat(s)
+		}
+		return g.while(s)
+	case *syntax.IfStmt:
+		return g.ifElse(s)
+	case *syntax.ForStmt:
+		return g.numericFor(s)
+	case *syntax.ForInStmt:
+		return g.genericFor(s)
+	case *syntax.FunctionStmt:
+		return g.localFunction(s)
+	case *syntax.ReturnStmt:
+		return g.ret(s)
+	}
+	return func(*Call) flow { return broke }
+}
+
+func (g *coder) local(s *syntax.LocalStmt) exec {
+	if len(s.Locals) == 1 && len(s.Values) == 1 {
+		l, value := s.Locals[0], g.eval(s.Values[0])
+		if slot := l.Slot; !l.Captured {
+			return func(c *Call) flow {
+				c.slots[slot] = value(c)
+				return goesOn
+			}
+		}
+		return func(c *Call) flow {
+			c.set(l, value(c))
+			return goesOn
+		}
+	}
+	values := g.adjusted(s.Values, len(s.Locals))
+	return func(c *Call) flow {
+		t := c.thread
+		base := len(t.stack)
+		t.stack = values(c, t.stack)
+		for i, l := range s.Locals {
+			c.set(l, t.stack[base+i])
+		}
+		t.stack = t.stack[:base]
+		return goesOn
+	}
+}
+
+func (g *coder) localFunction(s *syntax.FunctionStmt) exec {
+	l, function := s.Local, g.function(s.Function)
+	return func(c *Call) flow {
+		if !l.Captured {
+			c.slots[l.Slot] = function(c)
+			return goesOn
+		}
+		own := &cell{} // before the function, which captures it
+		c.slots[l.Slot] = own
+		own.value = function(c)
+		return goesOn
+	}
+}
+
+func (g *coder) ret(s *syntax.ReturnStmt) exec {
+	if len(s.Values) == 1 {
+		if call, ok := s.Values[0].(*syntax.CallExpr); ok {
+			return g.tailCall(call)
+		}
+		if !syntax.IsMulti(s.Values[0]) {
+			value := g.eval(s.Values[0])
+			return func(c *Call) flow {
+				c.result = c.Return(value(c))
+				return returned
+			}
+		}
+	}
+	values := g.list(s.Values)
+	return func(c *Call) flow {
+		t := c.thread
+		base := len(t.stack)
+		t.stack = values(c, t.stack)
+		c.result = c.Return(t.stack[base:]...)
+		t.stack = t.stack[:base]
+		return returned
+	}
+}
+
+func (g *coder) while(s *syntax.LoopStmt) exec {
+	var condition func(*Call) bool
+	turn := g.measured(func() { condition = g.condition(s.Condition) })
+	body, size := g.block(s.Body)
+	turn += size
+	return func(c *Call) flow {
+		for condition(c) {
+			c.thread.state.meter.Work(turn)
+			if f := body(c); f == broke {
+				break
+			} else if f != goesOn {
+				return f
+			}
+		}
+		return goesOn
+	}
+}
+
+func (g *coder) repeat(s *syntax.LoopStmt) exec {
+	var condition func(*Call) bool
+	turn := g.measured(func() { condition = g.condition(s.Condition) })
+	body, size := g.block(s.Body)
+	turn += size
+	return func(c *Call) flow {
+		for {
+			c.thread.state.meter.Work(turn)
+			if f := body(c); f == broke {
+				return goesOn
+			} else if f != goesOn {
+				return f
+			}
+			if condition(c) {
+				return goesOn
+			}
+		}
+	}
+}
+
+func (g *coder) ifElse(s *syntax.IfStmt) exec {
+	conditions := make([]func(*Call) bool, len(s.Conditions))
+	bodies, sizes := make([]exec, len(s.Bodies)), make([]int, len(s.Bodies))
+	for i, e := range s.Conditions {
+		conditions[i] = g.condition(e)
+	}
+	for i, b := range s.Bodies {
+		bodies[i], sizes[i] = g.block(b)
+	}
+	return func(c *Call) flow {
+		i := 0
+		for i < len(conditions) && !conditions[i](c) {
+			i++
+		}
+		if i == len(bodies) {
+			return goesOn
+		}
+		c.thread.state.meter.Work(sizes[i])
+		return bodies[i](c)
+	}
+}
+
+func (g *coder) numericFor(s *syntax.ForStmt) exec {
+	first, last, by := g.eval(s.Start), g.eval(s.Limit), g.eval(s.Step)
+	body, size := g.block(s.Body)
+	l, line, turn := s.Local, s.Line, blockWork+size
+	number := func(c *Call, v Value, what string) float64 {
+		n, ok := c.thread.state.Number(v)
+		if !ok {
+			c.fail(line, "'for' %s must be a number", what)
+		}
+		return n
+	}
+	return func(c *Call) flow {
+		a, b, d := first(c), last(c), by(c)
+		i, limit, step := number(c, a, "initial value"), number(c, b, "limit"), number(c, d, "step")
+		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step { // rounded as in C Lua
+			c.thread.state.meter.Work(turn)
+			c.set(l, i)
+			if f := body(c); f == broke {
+				break
+			} else if f != goesOn {
+				return f
+			}
+		}
+		return goesOn
+	}
+}
+
+func (g *coder) genericFor(s *syntax.ForInStmt) exec {
+	values := g.adjusted(s.Values, 3)
+	body, size := g.block(s.Body)
+	at, turn := &site{"local", forGenerator, s.Line}, blockWork+size+len(s.Locals)
+	return func(c *Call) flow {
+		t := c.thread
+		base := len(t.stack)
+		t.stack = values(c, t.stack)
+		copy(c.slots[s.Hidden:], t.stack[base:])
+		t.stack = t.stack[:base]
+		for {
+			t.state.meter.Work(turn)
+			c.line = s.Line
+			if !c.advance(s, at) {
+				return goesOn
+			}
+			if f := body(c); f == broke {
+				return goesOn
+			} else if f != goesOn {
+				return f
+			}
+		}
+	}
+}
+
+// forGenerator is what C Lua calls the iterator of a for loop.
+const forGenerator = "(for generator)"
+
+// advance asks the iterator for the next values of the variables.
+func (c *Call) advance(s *syntax.ForInStmt, at *site) bool {
+	t := c.thread
+	hidden := c.slots[s.Hidden : s.Hidden+3]
+	t.enterGo()
+	results := t.invoke(hidden[0], hidden[1:3:3], at)
+	t.goCalls--
+	control := first(results)
+	if control == nil {
+		return false
+	}
+	hidden[2] = control
+	for i, l := range s.Locals {
+		var v Value
+		if i < len(results) {
+			v = results[i]
+		}
+		c.set(l, v)
+	}
+	return true
+}
+
+func (g *coder) assign(s *syntax.AssignStmt) exec {
+	if len(s.Targets) == 1 && len(s.Values) == 1 {
+		return g.assignOne(s.Targets[0], g.eval(s.Values[0]), s.Line)
+	}
+	// Objects and keys first, then the values; then the assignments from the last to the first.
+	var places []eval
+	stores := make([]func(c *Call, place []Value, v Value), len(s.Targets))
+	offsets := make([]int, len(s.Targets))
+	for i, target := range s.Targets {
+		offsets[i] = len(places)
+		if e, ok := target.(*syntax.IndexExpr); ok {
+			places = append(places, g.eval(e.Object), g.eval(e.Key))
+		}
+		stores[i] = g.store(target, s.Line)
+	}
+	values := g.adjusted(s.Values, len(s.Targets))
+	return func(c *Call) flow {
+		t := c.thread
+		base := len(t.stack)
+		for _, place := range places {
+			v := place(c)
+			t.stack = append(t.stack, v)
+		}
+		t.stack = values(c, t.stack)
+		for i := len(stores) - 1; i >= 0; i-- {
+			stores[i](c, t.stack[base+offsets[i]:], t.stack[base+len(places)+i])
+		}
+		t.stack = t.stack[:base]
+		return goesOn
+	}
+}
+
+// store assigns a value; place begins with the object and the key of an index.
+func (g *coder) store(target syntax.Expression, line int) func(c *Call, place []Value, v Value) {
+	g.size += nodeWork
+	switch e := target.(type) {
+	case *syntax.IndexExpr:
+		at := siteOf(e.Object, line)
+		return func(c *Call, place []Value, v Value) { c.thread.setIndex(place[0], place[1], v, at) }
+	case *syntax.LocalExpr:
+		return func(c *Call, _ []Value, v Value) { c.reset(e.Local, v) }
+	case *syntax.CapturedExpr:
+		return func(c *Call, _ []Value, v Value) { c.closure.captured[e.Index].value = v }
+	}
+	name := target.(*syntax.GlobalExpr).Name
+	at := &site{line: line}
+	return func(c *Call, _ []Value, v Value) { c.thread.setIndex(c.closure.env, name, v, at) }
+}
+
+func (g *coder) assignOne(target syntax.Expression, value eval, line int) exec {
+	if e, ok := target.(*syntax.IndexExpr); ok {
+		object, key, at := g.eval(e.Object), g.eval(e.Key), siteOf(e.Object, line)
+		return func(c *Call) flow {
+			o, k := object(c), key(c)
+			v := value(c)
+			c.thread.setIndex(o, k, v, at)
+			return goesOn
+		}
+	}
+	store := g.store(target, line)
+	return func(c *Call) flow {
+		store(c, nil, value(c))
+		return goesOn
+	}
+}
+
+// reset gives a variable another value.
+func (c *Call) reset(l *syntax.Local, v Value) {
+	if l.Captured {
+		c.slots[l.Slot].(*cell).value = v
+		return
+	}
+	c.slots[l.Slot] = v
+}

@@ -1,0 +1,131 @@
+package lua
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"redlock-proxy/internal/lua/meter"
+)
+
+// example is a chunk and what it returns or fails with in Redis 7.0, as showSource writes it. "=x" stands for "return x".
+type example struct{ source, want string }
+
+// examples are all tables of examples by area. TestExamplesAsInRedis holds them against a real redis-server, and says what stands there
+// for one that is new.
+var examples = map[string][]example{
+	"arguments":  argumentExamples,
+	"calls":      callExamples,
+	"errors":     errorExamples,
+	"format":     formatExamples,
+	"load":       loadExamples,
+	"math":       mathExamples,
+	"metatables": metatableExamples,
+	"mistakes":   mistakeExamples,
+	"numbers":    numberExamples,
+	"operators":  operatorExamples,
+	"patterns":   patternExamples,
+	"statements": statementExamples,
+	"strings":    stringExamples,
+	"syntax":     syntaxExamples,
+	"tables":     tableExamples,
+}
+
+// showSource runs SOURCE and writes what comes of it: its values, or ! and the error.
+const showSource = `
+local function text(v, depth)
+	if type(v) == "string" then return (string.format("%q", v):gsub("\\?\n", "\\n"):gsub("\\000", "\\0")) end
+	if type(v) == "number" then return string.format("%.17g", v) end
+	if type(v) == "function" then return type(v) end
+	if type(v) ~= "table" then return tostring(v) end
+	if depth > 3 then return "{...}" end
+	local parts, seen = {}, {}
+	for i, item in ipairs(v) do parts[i], seen[i] = text(item, depth + 1), true end
+	local named = {}
+	for key, item in next, v do
+		if not seen[key] then named[#named + 1] = "[" .. text(key, depth + 1) .. "]=" .. text(item, depth + 1) end
+	end
+	table.sort(named)
+	for _, item in ipairs(named) do parts[#parts + 1] = item end
+	return "{" .. table.concat(parts, ", ") .. "}"
+end
+local function all(ok, ...)
+	local parts = {}
+	for i = 1, select("#", ...) do parts[i] = text((select(i, ...)), 1) end
+	return (ok and "" or "! ") .. table.concat(parts, ", ")
+end
+local chunk, problem = loadstring(SOURCE, "@example")
+if not chunk then return "! " .. problem end
+return all(pcall(chunk))`
+
+// chunkOf is the source of an example in full.
+func (e example) chunk() string {
+	if expression, ok := strings.CutPrefix(e.source, "="); ok {
+		return "return " + expression
+	}
+	return e.source
+}
+
+// exampleGlobals are global variables as scripts in Redis have them: none can be made, and one that is not there is an error.
+func exampleGlobals(s *State, source string) *Table {
+	b := NewBuilder()
+	entries := append(Standard(), Entry{"pcall", redisPCall})
+	missing := b.Table(Entry{"__index", func(c *Call) []Value {
+		name, ok := ToString(c.Arg(2))
+		if !ok {
+			return c.Fail("Second argument to luaProtectedTableError must be a string or number")
+		}
+		return c.Fail("Script attempted to access nonexistent global variable '%s'", name)
+	}})
+	g := s.NewGlobals(b.WithMeta(b.Table(entries...), missing), 2)
+	s.Set(g, "SOURCE", source)
+	s.Set(g, "_G", g)
+	g.Freeze()
+	return g
+}
+
+// redisPCall is pcall as Redis has it for what examples do with it: of an error that is a table it gives the field err too.
+func redisPCall(c *Call) []Value {
+	if c.NArgs() == 0 {
+		return c.Return(false, "attempt to call a boolean value")
+	}
+	results, failed := c.Protected(c.Arg(1), c.Args()[1:])
+	if failed == nil {
+		return c.Return(append([]Value{true}, results...)...)
+	}
+	if t, ok := failed.Value.(*Table); ok {
+		return c.Return(false, t, t.Get("err"))
+	}
+	return c.Return(false, failed.Value)
+}
+
+func (e example) run(t *testing.T) string {
+	t.Helper()
+	chunk, err := compile(showSource, "@show")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := NewState(meter.Limits{Bytes: 64 << 20})
+	value, err := state.Run(chunk, exampleGlobals(state, e.chunk()))
+	if err != nil {
+		t.Errorf("%s: %v", e.source, err)
+	}
+	text, _ := value.(string)
+	return withoutAddresses(text)
+}
+
+func withoutAddresses(text string) string { return addresses.ReplaceAllString(text, "0x") }
+
+var addresses = regexp.MustCompile(`0x[0-9a-f]{6,}`)
+
+func TestExamples(t *testing.T) {
+	for area, list := range examples {
+		t.Run(area, func(t *testing.T) {
+			for _, e := range list {
+				if got := e.run(t); got != e.want {
+					t.Errorf("%s\n got %s\nwant %s", e.source, got, e.want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package lua
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/lua/meter"
+	"redlock-proxy/internal/lua/syntax"
+)
+
+// addExamples makes the examples seeds.
+func addExamples(f *testing.F) {
+	for _, list := range examples {
+		for _, e := range list {
+			f.Add(e.chunk())
+		}
+	}
+}
+
+// Any text compiles or has a mistake, the same one if it comes byte by byte.
+func FuzzCompile(f *testing.F) {
+	addExamples(f)
+	f.Fuzz(func(t *testing.T, source string) {
+		m := meter.New(meter.Limits{}, 0)
+		_, err := compile(source, "@fuzz")
+		var mistake *syntax.CompileError
+		if err != nil && !errors.As(err, &mistake) {
+			t.Fatalf("%q: %v", source, err)
+		}
+		if _, literalsErr := syntax.Literals(&m, source, "@fuzz"); err == nil && literalsErr != nil {
+			t.Errorf("%q: compiles, but for Literals %v", source, literalsErr)
+		}
+		if len(source) > 4096 {
+			return
+		}
+		_, byPiece := syntax.ParsePieces(&m, inPieces(source), "@fuzz")
+		if (err == nil) != (byPiece == nil) || err != nil && err.Error() != byPiece.Error() {
+			t.Errorf("%q: %v, byte by byte %v", source, err, byPiece)
+		}
+	})
+}
+
+// inPieces gives a source byte by byte.
+func inPieces(source string) func() string {
+	return func() (piece string) {
+		if source == "" {
+			return ""
+		}
+		piece, source = source[:1], source[1:]
+		return piece
+	}
+}
+
+// Any program ends within its limits, and with an error that says what happened.
+func FuzzShortPrograms(f *testing.F) {
+	addExamples(f)
+	f.Fuzz(func(t *testing.T, source string) {
+		chunk, err := compile(source, "@fuzz")
+		if err != nil {
+			return
+		}
+		state := NewState(meter.Limits{Watch: watched(t, 50*time.Millisecond), Bytes: 2 << 20})
+		_, err = state.Run(chunk, exampleGlobals(state, ""))
+		var raised *Error
+		if err != nil && !errors.As(err, &raised) && !errors.Is(err, meter.ErrTime) && !errors.Is(err, meter.ErrMemory) {
+			t.Fatalf("%q: %v", source, err)
+		}
+	})
+}

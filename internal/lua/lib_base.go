@@ -1,0 +1,285 @@
+package lua
+
+import (
+	"strings"
+
+	"redlock-proxy/internal/lua/clib"
+	"redlock-proxy/internal/lua/syntax"
+)
+
+func baseLibrary(b *Builder) []Entry {
+	next := b.Function(baseNext) // another than the global one, as in C Lua
+	step := b.Function(ipairsStep)
+	entries := []Entry{
+		{"next", baseNext},
+		{"pairs", func(c *Call) []Value { return c.Return(next, c.WantTable(1), nil) }},
+		{"ipairs", func(c *Call) []Value { return c.Return(step, c.WantTable(1), 0.0) }},
+		{"assert", baseAssert},
+		{"collectgarbage", baseCollect},
+		{"error", baseError},
+		{"gcinfo", func(c *Call) []Value { return c.Return(float64(c.State().memory() >> 10)) }},
+		{"getmetatable", baseGetMeta},
+		{"load", baseLoad},
+		{"loadstring", baseLoadString},
+		{"rawequal", func(c *Call) []Value { return c.Return(c.WantAny(1) == c.WantAny(2)) }},
+		{"rawget", func(c *Call) []Value { return c.Return(c.WantTable(1).Get(c.WantAny(2))) }},
+		{"rawset", baseRawSet},
+		{"select", Metered(baseSelect)},
+		{"setmetatable", baseSetMeta},
+		{"tonumber", baseToNumber},
+		{"tostring", baseToString},
+		{"type", Metered(func(c *Call) []Value { return c.Return(TypeName(c.WantAny(1))) })},
+		{"unpack", baseUnpack},
+		{"xpcall", baseXPCall},
+	}
+	for i, e := range entries {
+		entries[i].Value = b.value(e.Value)
+	}
+	return entries
+}
+
+func baseNext(c *Call) []Value {
+	key, value, ok := c.WantTable(1).Next(c.Arg(2))
+	if !ok {
+		return c.Raise("invalid key to 'next'")
+	}
+	if key == nil {
+		return c.Return(nil)
+	}
+	return c.Return(key, value)
+}
+
+func ipairsStep(c *Call) []Value {
+	t := c.WantTable(1)
+	i := c.WantInt32(2) + 1
+	v := t.getInt(i)
+	if v == nil {
+		return nil
+	}
+	return c.Return(float64(i), v)
+}
+
+func baseAssert(c *Call) []Value {
+	if !Truth(c.WantAny(1)) {
+		return c.Fail("%s", c.OptString(2, "assertion failed!"))
+	}
+	return c.Return(c.slots...)
+}
+
+func baseCollect(c *Call) []Value {
+	option := c.OptString(1, "collect")
+	switch option {
+	case "count", "step", "collect", "stop", "restart", "setpause", "setstepmul":
+		c.OptInt(2, 0)
+	default:
+		c.BadArg(1, "invalid option '"+option+"'")
+	}
+	switch option {
+	case "count":
+		return c.Return(float64(c.State().memory()) / 1024)
+	case "step":
+		return c.Return(true)
+	}
+	return c.Return(0.0)
+}
+
+// libraryBytes is what Redis' Lua holds before a script makes anything: its libraries, above all.
+const libraryBytes = 33 << 10
+
+// memory is what a script sees of the bytes that Lua holds: never less than before, since what is freed is not known.
+func (s *State) memory() int { return libraryBytes + s.meter.Spent() }
+
+func baseError(c *Call) []Value {
+	level := c.OptInt(2, 1)
+	v := c.Arg(1)
+	if s, ok := ToString(v); ok && level > 0 {
+		v = c.State().Text(c.level(level).where() + s)
+	}
+	return c.Raise(v)
+}
+
+func baseGetMeta(c *Call) []Value {
+	meta := c.thread.metatable(c.WantAny(1))
+	if meta == nil {
+		return c.Return(nil)
+	}
+	if protected := meta.Get("__metatable"); protected != nil {
+		return c.Return(protected)
+	}
+	return c.Return(meta)
+}
+
+func baseSetMeta(c *Call) []Value {
+	t := c.WantTable(1)
+	meta, ok := c.Arg(2).(*Table)
+	if !ok && (c.NArgs() < 2 || c.Arg(2) != nil) {
+		c.BadArg(2, "nil or table expected")
+	}
+	if t.meta != nil && t.meta.Get("__metatable") != nil {
+		return c.Fail("cannot change a protected metatable")
+	}
+	if t.frozen {
+		c.readonly()
+	}
+	t.meta = meta
+	return c.Return(t)
+}
+
+func baseRawSet(c *Call) []Value {
+	t, key, value := c.WantTable(1), c.WantAny(2), c.WantAny(3)
+	c.rawSet(t, key, value)
+	return c.Return(t)
+}
+
+func baseSelect(c *Call) []Value {
+	n := c.NArgs()
+	c.State().Work(n * argumentWork)
+	if s, ok := c.Arg(1).(string); ok && strings.HasPrefix(s, "#") {
+		return c.Return(float64(n - 1))
+	}
+	i := c.WantInt32(1)
+	if i < 0 {
+		i += n
+	}
+	if i < 1 {
+		c.BadArg(1, "index out of range")
+	}
+	return c.Return(c.slots[min(i, n):]...)
+}
+
+func baseToNumber(c *Call) []Value {
+	base := c.optInt32(2, 10)
+	if base == 10 {
+		if n, ok := c.State().Number(c.WantAny(1)); ok {
+			return c.Return(n)
+		}
+		return c.Return(nil)
+	}
+	s := c.WantString(1)
+	if base < 2 || base > 36 {
+		c.BadArg(2, "base out of range")
+	}
+	c.State().Work(len(s) * digitWork)
+	if n, ok := clib.ParseInteger(s, base); ok {
+		return c.Return(n)
+	}
+	return c.Return(nil)
+}
+
+func baseToString(c *Call) []Value {
+	v := c.WantAny(1)
+	if handler := c.thread.metamethod(v, "__tostring"); handler != nil {
+		return c.Return(first(c.thread.goCall(handler, v)))
+	}
+	return c.ReturnText(describe(v))
+}
+
+// maxResults is how many values C Lua's stack takes.
+const maxResults = 8000
+
+func baseUnpack(c *Call) []Value {
+	t := c.WantTable(1)
+	from := c.optInt32(2, 1)
+	var to int
+	if c.Arg(3) == nil {
+		to = t.Len()
+	} else {
+		to = c.WantInt32(3)
+	}
+	if from > to {
+		return nil
+	}
+	n := to - from + 1
+	if n+c.NArgs() > maxResults {
+		return c.Fail("too many results to unpack")
+	}
+	c.State().meter.Work(n << 4)
+	results := c.thread.results[:0]
+	for i := from; i <= to; i++ {
+		results = append(results, t.getInt(i))
+	}
+	c.thread.results = results
+	return results
+}
+
+func baseXPCall(c *Call) []Value {
+	f, handler := c.Arg(1), c.WantAny(2)
+	results, failed := c.thread.protected(f, nil)
+	if failed == nil {
+		return c.Return(append([]Value{true}, results...)...)
+	}
+	// An error in the handler goes to the handler, until the stack is full.
+	for range maxGoCalls {
+		results, again := c.thread.protected(handler, []Value{failed.Value})
+		if again == nil {
+			return c.Return(false, first(results))
+		}
+		failed = again
+	}
+	return c.Return(false, "error in error handling")
+}
+
+// Protected calls a value and catches its error.
+func (c *Call) Protected(f Value, args []Value) ([]Value, *Error) {
+	return c.thread.protected(f, args)
+}
+
+func baseLoadString(c *Call) []Value {
+	source := c.WantString(1)
+	return c.load(source, c.OptString(2, source))
+}
+
+func baseLoad(c *Call) []Value {
+	reader := c.wantFunction(1)
+	name := c.OptString(2, "=(load)")
+	var failed *Error
+	more := func() string {
+		var piece string
+		if piece, failed = c.readPiece(reader); failed != nil {
+			panic(&syntax.CompileError{Text: failed.Error()})
+		}
+		return piece
+	}
+	main, err := syntax.ParsePieces(&c.State().meter, more, name)
+	results := c.compiled(main, err)
+	if failed != nil {
+		return c.Return(nil, failed.Value)
+	}
+	return results
+}
+
+// readPiece asks the reader of load for a piece of the source.
+func (c *Call) readPiece(reader Value) (string, *Error) {
+	results, failed := c.thread.protected(reader, nil)
+	if failed != nil {
+		return "", failed
+	}
+	piece := first(results)
+	text, ok := ToString(piece)
+	if piece != nil && !ok {
+		return "", &Error{Value: c.caller.where() + "reader function must return a string"}
+	}
+	c.State().meter.Charge(len(text))
+	return text, nil
+}
+
+func (c *Call) load(source, name string) []Value {
+	main, err := syntax.Parse(&c.State().meter, source, name)
+	return c.compiled(main, err)
+}
+
+// compiled is what load and loadstring return.
+func (c *Call) compiled(main *syntax.Function, err error) []Value {
+	s := c.State()
+	if err != nil {
+		return c.Return(nil, s.Text(err.Error()))
+	}
+	return c.Return(&Closure{proto: newProto(&s.meter, main), env: s.globals, address: s.meter.Address()})
+}
+
+func (c *Call) optInt32(i, otherwise int) int {
+	if c.Arg(i) == nil {
+		return otherwise
+	}
+	return c.WantInt32(i)
+}

@@ -1,0 +1,153 @@
+package lua
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/lua/meter"
+)
+
+// watched is a run that has so much time.
+func watched(t *testing.T, limit time.Duration) *meter.Watch {
+	w := &meter.Watch{}
+	w.Start(t.Context(), &meter.Watchdog{}, limit, 0)
+	t.Cleanup(func() { w.Stop() })
+	return w
+}
+
+// What allocates ends at the limit, wherever in the language it is spent, and no pcall keeps it.
+func TestLimitOfBytes(t *testing.T) {
+	for _, source := range []string{
+		`local s = "x" while true do s = s .. s end`,
+		`local t = {} for i = 1, 1e9 do t[i] = i end`,
+		`local t = {} for i = 1, 1e9 do t["k" .. i] = i end`,
+		`local t = {} while true do t = {t} end`,
+		`local t = {} for i = 1, 1e9 do t[i] = function() return i end end`,
+		`return ("x"):rep(1e9)`,
+		`return ("x"):rep(1000):rep(1e6)`,
+		`local s = ("x"):rep(1e5) return s:gsub("x", s)`,
+		`local s = ("x"):rep(1e5) return s:gsub("x", function() return s end)`,
+		`local s = ("x"):rep(1e5) return s:gsub("x", "%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0")`,
+		`local s = ("x"):rep(1e5) while true do local u = s:upper() end`,
+		`local s = ("x"):rep(1e5) while true do local u = s:reverse() end`,
+		`local s = ("x"):rep(1e5) while true do local u = s:sub(2) end`,
+		`while true do local s = ("%99s"):format("x") end`,
+		`local s = ("x"):rep(1e5) local t = {} for i = 1, 1000 do t[i] = s end return table.concat(t)`,
+		`while true do loadstring("return 1")() end`,
+		`return load(function() return "x = 1 " end)`,
+		`while true do pcall(function() local s = ("x"):rep(1e6) end) end`,
+		`local function f(...) return {...} end while true do f(1, 2, 3, 4, 5, 6, 7, 8, 9) end`,
+		`local function f(...) return arg end while true do f(1) end`,
+		`while true do tostring({}) end`,
+		`while true do (""):gmatch("x") string.char(65) local s = 1 .. 2 end`,
+	} {
+		if _, err := run(t, source, meter.Limits{Bytes: 4 << 20}, Entry{"pcall", hostPCall}); !errors.Is(err, meter.ErrMemory) || !strings.Contains(err.Error(), "4194304 bytes") {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+}
+
+// What takes time ends at the limit or when its watch ends it, also inside of one function of Go.
+func TestLimitOfTime(t *testing.T) {
+	cause := errors.New("the client left")
+	for _, source := range []string{
+		`while true do end`,
+		`repeat until false`,
+		`for i = 1, 1/0 do end`,
+		`for i = 2, 1, 0 do end`,
+		`for _ in function() return 1 end do end`,
+		`local function f() return f() end f()`,
+		`while true do pcall(error) end`,
+		`return (("a"):rep(30) .. "b"):find(("a*"):rep(30) .. "c")`,
+		`return ("a"):rep(3e5):find(".-.-.-b")`,
+		`return ("("):rep(1e6):gsub("%b()", "")`,
+		`return load(function() return " " end)`,
+		`local t = setmetatable({}, {__index = function(t, k) return k end}) while t.x do end`,
+		`local t = {} for i = 1, 1e5 do t[i] = i end while true do table.insert(t, 1, 0) table.remove(t, 1) end`,
+		`local t = {} for i = 1, 3e5 do t[i] = i % 7 end table.sort(t, function(a, b) return a < b end) while true do table.maxn(t) end`,
+	} {
+		if _, err := run(t, source, meter.Limits{Watch: watched(t, 30*time.Millisecond)}, Entry{"pcall", hostPCall}); !errors.Is(err, meter.ErrTime) {
+			t.Errorf("%s: %v", source, err)
+		}
+		chunk, err := compile(source, "@test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		watch := watched(t, 0)
+		state := NewState(meter.Limits{Watch: watch})
+		globals := exampleGlobals(state, "")
+		watch.End(cause)
+		if _, err := state.Run(chunk, globals); err != cause {
+			t.Errorf("%s: %v, want %v", source, err, cause)
+		}
+	}
+}
+
+// A chain of operators or indices is bounded too, because it nests in Go.
+func TestLimitOfChains(t *testing.T) {
+	for _, link := range []string{" + x", ".x", "[1]", "()", ":m()", " .. x", " and x", " ^ x", "{}"} {
+		_, err := compile("return x"+strings.Repeat(link, 100000), "@test")
+		if err == nil || !strings.HasSuffix(err.Error(), "chunk has too many syntax levels") {
+			t.Errorf("%s: %.100v", link, err)
+		}
+	}
+}
+
+// Patterns that backtrack too deep are errors that pcall catches.
+func TestLimitOfPatterns(t *testing.T) {
+	value, err := run(t, `local ok, e = pcall(string.find, ("a"):rep(50000), ("a?"):rep(30000)) return e`, meter.Limits{}, Entry{"pcall", hostPCall})
+	if text, _ := value.(string); err != nil || !strings.HasSuffix(text, "pattern too complex") {
+		t.Errorf("%v %v", value, err)
+	}
+}
+
+// A run says how much memory it took: never nothing, never less than before.
+func TestMemoryThatScriptsSee(t *testing.T) {
+	value, err := run(t, `local before, exact = gcinfo(), collectgarbage("count") local s = ("x"):rep(100000)
+		return before > 0 and before == math.floor(exact) and gcinfo() - before >= 97 and gcinfo() - before < 110 and collectgarbage("step")
+			and collectgarbage() == 0 and collectgarbage("stop") == 0 and collectgarbage("collect") == 0`, meter.Limits{})
+	if value != true || err != nil {
+		t.Errorf("%v %v", value, err)
+	}
+}
+
+// growing is a Pace that notes whether its run became a large one.
+type growing struct{ grew bool }
+
+func (g *growing) Grow() error {
+	g.grew = true
+	return nil
+}
+
+func (g *growing) Pause() error { return nil }
+
+// A block is charged for all that is in it when it is entered, whichever way leads into it, and only then.
+func TestBlocksAreCharged(t *testing.T) {
+	for source, want := range map[string]bool{
+		`BODY`:                                        true,
+		`do BODY end`:                                 true,
+		`if true then BODY end`:                       true,
+		`if false then else BODY end`:                 true,
+		`while true do BODY break end`:                true,
+		`repeat BODY until true`:                      true,
+		`repeat until #{CONDITION} > 0`:               true,
+		`for i = 1, 1 do BODY end`:                    true,
+		`for i in next, {1} do BODY end`:              true,
+		`local function f() BODY end f()`:             true,
+		`return (function() BODY end)()`:              true,
+		`if false then BODY end`:                      false,
+		`while false do BODY end`:                     false,
+		`for i = 1, 0 do BODY end`:                    false,
+		`for i in next, {} do if i then BODY end end`: false,
+		`local function f() BODY end`:                 false,
+	} {
+		pace := &growing{}
+		code := strings.NewReplacer("BODY", strings.Repeat("x = 1 ", 2000), "CONDITION", strings.Repeat("1, ", 2000)).Replace(source)
+		small := meter.Small{Steps: 500, Bytes: 1 << 20, Depth: maxDepth}
+		if _, err := run(t, code, meter.Limits{Pace: pace, Small: small}); err != nil || pace.grew != want {
+			t.Errorf("%s: large: %v, want %v; %v", source, pace.grew, want, err)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package lua
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/lua/meter"
+)
+
+// officialDir names the directory with the test suite of Lua 5.1 (lua.org/tests, for 5.1), which is not part of this repository.
+const officialDir = "REDLOCK_LUA_TESTS"
+
+// The files of the suite that are not about files, a shell, hooks, or the library for tests in C.
+var officialFiles = []string{"attrib", "big", "calls", "closure", "constructs", "errors", "events", "gc", "literals", "locals", "math",
+	"nextvar", "pm", "sort", "strings", "vararg", "verybig"}
+
+// officialCuts are the parts of a file that ask for what scripts in Redis do not have: from a text to another, both cut. The ends of
+// lines stay, since the files count them.
+var officialCuts = map[string][][2]string{
+	// require, module and files
+	"attrib": {{"do --[", "end  --]"}},
+	// a string of 4 GB, which is too long only where an address has 32 bits
+	"big": {{"local longs", "print('+')"}},
+	// string.dump and what debug finds out about the variables of a closure
+	"calls": {{"x = string.dump(loadstring(", "assert(a() == 1 and _G.x == 1)"}, {"x = loadstring(string.dump(function (x)", "assert(x() == 24)"}},
+	// loops that wait for the collector to empty a weak table; where a function is defined; coroutines
+	"closure": {{"while x[1] do", "end"}, {"assert(debug.getinfo(1).currentline", "debug.getinfo(goo).linedefined)"},
+		{"-- coroutine tests", "a.a)"}},
+	// the stack while an error is handled
+	"errors": {{"-- teste de linhas em erro", "assert(i > 15)"}},
+	// coroutines
+	"literals": {{"-- generate all strings of four", "..s..\"]====]\")())\nend"}},
+	// newproxy and metatables of numbers
+	"events": {{"-- testing proxies", "getmetatable(u))"}, {"-- testing metatables for basic types", "print 'OK'"}},
+	// when memory is freed, weak tables and finalizers
+	"gc": {{"local bytes = gcinfo()", "newproxy(u)) end\nend"}},
+}
+
+// The official tests of Lua 5.1 find nothing to complain about.
+func TestOfficial(t *testing.T) {
+	dir := os.Getenv(officialDir)
+	if dir == "" {
+		t.Skipf("NOT RUN: %s does not name a directory with the official tests of Lua 5.1", officialDir)
+	}
+	for _, name := range officialFiles {
+		t.Run(name, func(t *testing.T) { runOfficial(t, dir, name) })
+	}
+}
+
+func runOfficial(t *testing.T, dir, name string) {
+	text, err := os.ReadFile(filepath.Join(dir, name+".lua"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := string(text)
+	for _, ends := range officialCuts[name] {
+		if source, err = blankOut(source, ends[0], ends[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chunk, err := compile(source, "@"+name+".lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := NewState(meter.Limits{Watch: watched(t, 10*time.Minute)})
+	if _, err := state.Run(chunk, officialGlobals(state, dir)); err != nil {
+		t.Error(err)
+	}
+}
+
+// blankOut takes the first part of a text from one of its texts to another, but for the ends of lines.
+func blankOut(text, from, to string) (string, error) {
+	head, rest, ok := strings.Cut(text, from)
+	if !ok {
+		return "", errors.New("the suite has no " + from)
+	}
+	part, tail, ok := strings.Cut(rest, to)
+	if !ok {
+		return "", errors.New("the suite has no " + to + " after " + from)
+	}
+	return head + notNewlines.ReplaceAllString(from+part+to, "") + tail, nil
+}
+
+var notNewlines = regexp.MustCompile(`[^\n]+`)

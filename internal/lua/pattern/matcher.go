@@ -1,0 +1,387 @@
+package pattern
+
+import (
+	"redlock-proxy/internal/lua/clib"
+	"redlock-proxy/internal/lua/meter"
+)
+
+// Matcher matches a pattern of Lua, by backtracking as C Lua does.
+type Matcher struct {
+	meter  *meter.Meter
+	failer Failer
+	// Text is what is searched.
+	Text    string
+	pattern string
+	depth   int
+	spans   []span
+}
+
+// span is what a capture matched: a length, or one of the two below.
+type span struct{ start, length int }
+
+const (
+	openSpan     = -1
+	positionSpan = -2
+)
+
+// What a pattern may have. C Lua does not bound the depth, but its stack does.
+const (
+	maxSpans        = 32
+	maxPatternDepth = 20000
+)
+
+// Failer ends what runs with an error. It does not return.
+type Failer interface {
+	Fail(format string, args ...any) []any
+}
+
+// New prepares to match a pattern in a text. A pattern that is none fails when that is noticed.
+func New(m *meter.Meter, f Failer, text, pattern string) *Matcher {
+	m.Work(len(pattern))
+	return &Matcher{meter: m, failer: f, Text: text, pattern: clib.UpToZero(pattern)}
+}
+
+// Anchor takes a ^ from the pattern's start.
+func (m *Matcher) Anchor() bool {
+	if m.pattern == "" || m.pattern[0] != '^' {
+		return false
+	}
+	m.pattern = m.pattern[1:]
+	return true
+}
+
+// matchWork is what beginning at a place costs, in bytes gone through.
+const matchWork = 8
+
+// Match matches the whole pattern at a place, and returns the end.
+func (m *Matcher) Match(s int) (end int, ok bool) {
+	m.meter.Work(matchWork) // an empty pattern has no other step
+	m.spans = m.spans[:0]
+	end = m.match(s, 0)
+	return end, end >= 0
+}
+
+// match matches the pattern from p on at s, and returns the end or -1.
+func (m *Matcher) match(s, p int) int {
+	if m.depth++; m.depth > maxPatternDepth {
+		m.failer.Fail("pattern too complex")
+	}
+	defer func() { m.depth-- }()
+	for s >= 0 && p < len(m.pattern) {
+		m.meter.Work(meter.Step)
+		switch c := m.pattern[p]; {
+		case c == '(':
+			if p+1 < len(m.pattern) && m.pattern[p+1] == ')' {
+				return m.open(s, p+2, positionSpan)
+			}
+			return m.open(s, p+1, openSpan)
+		case c == ')':
+			return m.close(s, p+1)
+		case c == '$' && p+1 == len(m.pattern):
+			if s < len(m.Text) {
+				return -1
+			}
+			return s
+		}
+		if after, next, ok := m.special(s, p); ok {
+			s, p = after, next
+			continue
+		}
+		end := m.classEnd(p)
+		if end < len(m.pattern) {
+			switch m.pattern[end] {
+			case '?':
+				if m.single(s, p, end) {
+					if found := m.match(s+1, end+1); found >= 0 {
+						return found
+					}
+				}
+				p = end + 1
+				continue
+			case '*':
+				return m.longest(s, p, end)
+			case '+':
+				if !m.single(s, p, end) {
+					return -1
+				}
+				return m.longest(s+1, p, end)
+			case '-':
+				return m.shortest(s, p, end)
+			}
+		}
+		if !m.single(s, p, end) {
+			return -1
+		}
+		s, p = s+1, end
+	}
+	return s
+}
+
+// special matches %b, %f and %1 to %9, and returns the places in the text, -1 if it does not match, and in the pattern behind it.
+func (m *Matcher) special(s, p int) (after, next int, ok bool) {
+	if m.pattern[p] != '%' || p+1 == len(m.pattern) {
+		return 0, 0, false
+	}
+	switch c := m.pattern[p+1]; {
+	case c == 'b':
+		return m.balanced(s, p+2), p + 4, true
+	case c == 'f':
+		if next = m.frontier(s, p+2); next < 0 {
+			return -1, 0, true
+		}
+		return s, next, true
+	case clib.IsDigit(c):
+		return m.back(s, c), p + 2, true
+	}
+	return 0, 0, false
+}
+
+func (m *Matcher) open(s, p, kind int) int {
+	if len(m.spans) >= maxSpans {
+		m.failer.Fail("too many captures")
+	}
+	n := len(m.spans)
+	m.spans = append(m.spans, span{s, kind})
+	found := m.match(s, p)
+	if found < 0 {
+		m.spans = m.spans[:n]
+	}
+	return found
+}
+
+func (m *Matcher) close(s, p int) int {
+	n := len(m.spans) - 1
+	for n >= 0 && m.spans[n].length != openSpan {
+		n--
+	}
+	if n < 0 {
+		m.failer.Fail("invalid pattern capture")
+	}
+	m.spans[n].length = s - m.spans[n].start
+	found := m.match(s, p)
+	if found < 0 {
+		m.spans[n].length = openSpan
+	}
+	return found
+}
+
+// back matches what a capture matched.
+func (m *Matcher) back(s int, digit byte) int {
+	n := int(digit) - '1'
+	if n < 0 || n >= len(m.spans) || m.spans[n].length == openSpan {
+		m.failer.Fail("invalid capture index")
+	}
+	c := m.spans[n]
+	length := c.length
+	if length < 0 { // of a position; C Lua compares it as a huge length
+		return -1
+	}
+	m.meter.Work(length)
+	if len(m.Text)-s >= length && m.Text[c.start:c.start+length] == m.Text[s:s+length] {
+		return s + length
+	}
+	return -1
+}
+
+// balanced matches from an opening to its closing character.
+func (m *Matcher) balanced(s, p int) int {
+	if p+1 >= len(m.pattern) {
+		m.failer.Fail("unbalanced pattern")
+	}
+	if s >= len(m.Text) || m.Text[s] != m.pattern[p] {
+		return -1
+	}
+	m.meter.Work(len(m.Text) - s)
+	for level, i := 1, s+1; i < len(m.Text); i++ {
+		switch m.Text[i] {
+		case m.pattern[p+1]:
+			if level--; level == 0 {
+				return i + 1
+			}
+		case m.pattern[p]:
+			level++
+		}
+	}
+	return -1
+}
+
+// frontier matches between a character that is not of a set and one that is, and returns where the pattern goes on.
+func (m *Matcher) frontier(s, p int) int {
+	if p >= len(m.pattern) || m.pattern[p] != '[' {
+		m.failer.Fail("missing '[' after '%%f' in pattern")
+	}
+	end := m.classEnd(p)
+	var before, here byte
+	if s > 0 {
+		before = m.Text[s-1]
+	}
+	if s < len(m.Text) {
+		here = m.Text[s]
+	}
+	if m.inSet(before, p, end-1) || !m.inSet(here, p, end-1) {
+		return -1
+	}
+	return end
+}
+
+func (m *Matcher) longest(s, p, end int) int {
+	n := 0
+	for m.single(s+n, p, end) {
+		m.meter.Work(1)
+		n++
+	}
+	for ; n >= 0; n-- {
+		if found := m.match(s+n, end+1); found >= 0 {
+			return found
+		}
+	}
+	return -1
+}
+
+func (m *Matcher) shortest(s, p, end int) int {
+	for {
+		if found := m.match(s, end+1); found >= 0 {
+			return found
+		}
+		if !m.single(s, p, end) {
+			return -1
+		}
+		s++
+	}
+}
+
+// classEnd is where the class at p ends.
+func (m *Matcher) classEnd(p int) int {
+	c := m.pattern[p]
+	begin := p
+	p++
+	switch c {
+	case '%':
+		if p == len(m.pattern) {
+			m.failer.Fail("malformed pattern (ends with '%%')")
+		}
+		return p + 1
+	case '[':
+		if p < len(m.pattern) && m.pattern[p] == '^' {
+			p++
+		}
+		for first := true; first || p >= len(m.pattern) || m.pattern[p] != ']'; first = false {
+			if p >= len(m.pattern) {
+				m.failer.Fail("malformed pattern (missing ']')")
+			}
+			if m.pattern[p] == '%' && p+1 < len(m.pattern) {
+				p++
+			}
+			p++
+		}
+		m.meter.Work(p - begin)
+		return p + 1
+	}
+	return p
+}
+
+// single matches one character with the class from p to end.
+func (m *Matcher) single(s, p, end int) bool {
+	if s >= len(m.Text) {
+		return false
+	}
+	c := m.Text[s]
+	switch m.pattern[p] {
+	case '.':
+		return true
+	case '%':
+		return inClass(c, m.pattern[p+1])
+	case '[':
+		return m.inSet(c, p, end-1)
+	}
+	return m.pattern[p] == c
+}
+
+// inSet reports whether c is in the set from the [ at p to the ] at end.
+func (m *Matcher) inSet(c byte, p, end int) bool {
+	m.meter.Work(end - p)
+	in := true
+	if m.pattern[p+1] == '^' {
+		in = false
+		p++
+	}
+	for p++; p < end; p++ {
+		switch {
+		case m.pattern[p] == '%':
+			p++
+			if inClass(c, m.pattern[p]) {
+				return in
+			}
+		case p+2 < end && m.pattern[p+1] == '-':
+			if m.pattern[p] <= c && c <= m.pattern[p+2] {
+				return in
+			}
+			p += 2
+		case m.pattern[p] == c:
+			return in
+		}
+	}
+	return !in
+}
+
+// inClass reports whether c is in the class of a letter; upper case means all others. Other characters stand for themselves.
+func inClass(c, class byte) bool {
+	var in bool
+	switch clib.ToLower(class) {
+	case 'a':
+		in = clib.IsLetter(c)
+	case 'c':
+		in = c < 32 || c == 127
+	case 'd':
+		in = clib.IsDigit(c)
+	case 'l':
+		in = c >= 'a' && c <= 'z'
+	case 'p':
+		in = c > 32 && c < 127 && !clib.IsAlnum(c)
+	case 's':
+		in = clib.IsBlank(c)
+	case 'u':
+		in = c >= 'A' && c <= 'Z'
+	case 'w':
+		in = clib.IsAlnum(c)
+	case 'x':
+		in = clib.IsHexDigit(c)
+	case 'z':
+		in = c == 0
+	default:
+		return class == c
+	}
+	return in == (class == clib.ToLower(class))
+}
+
+// Capture is what the n-th capture matched, or the whole match if there are none.
+func (m *Matcher) Capture(n, from, to int) any {
+	if n >= len(m.spans) {
+		if n > 0 {
+			m.failer.Fail("invalid capture index")
+		}
+		return m.meter.Text(m.Text[from:to])
+	}
+	switch c := m.spans[n]; c.length {
+	case openSpan:
+		m.failer.Fail("unfinished capture")
+	case positionSpan:
+		return float64(c.start + 1)
+	default:
+		return m.meter.Text(m.Text[c.start : c.start+c.length])
+	}
+	return nil
+}
+
+// Captures are all captures; without any the whole match, if that is wanted.
+func (m *Matcher) Captures(from, to int, whole bool) []any {
+	n := len(m.spans)
+	if n == 0 && whole {
+		n = 1
+	}
+	values := make([]any, n)
+	for i := range values {
+		values[i] = m.Capture(i, from, to)
+	}
+	return values
+}

@@ -1,0 +1,50 @@
+package lua
+
+import (
+	"sort"
+
+	"redlock-proxy/internal/lua/meter"
+)
+
+// tableSort sorts the values of a table. With a comparison that is no order they come in any order.
+func tableSort(c *Call) []Value {
+	t := c.WantTable(1)
+	n := t.Len()
+	s := sorting{call: c}
+	if c.Arg(2) != nil {
+		s.order = c.wantFunction(2)
+	}
+	c.State().Charge(n * arraySlotSize)
+	s.values = make([]Value, n)
+	for i := range s.values {
+		s.values[i] = t.getInt(i + 1)
+	}
+	sort.Sort(s)
+	for i, v := range s.values {
+		c.rawSet(t, float64(i+1), v)
+	}
+	return nil
+}
+
+// sorting are values that are being sorted, for package sort.
+type sorting struct {
+	call   *Call
+	values []Value
+	order  Value
+}
+
+// Len implements sort.Interface.
+func (s sorting) Len() int { return len(s.values) }
+
+// Swap implements sort.Interface.
+func (s sorting) Swap(i, j int) { s.values[i], s.values[j] = s.values[j], s.values[i] }
+
+// Less implements sort.Interface. An error in the comparison leaves the table as it was.
+func (s sorting) Less(i, j int) bool {
+	t := s.call.thread
+	t.state.meter.Work(meter.Step)
+	if s.order != nil {
+		return Truth(first(t.goCall(s.order, s.values[i], s.values[j])))
+	}
+	return t.less(s.values[i], s.values[j], 0)
+}

@@ -1,0 +1,140 @@
+package structlib
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+
+	"redlock-proxy/internal/lua"
+	"redlock-proxy/internal/lua/clib"
+)
+
+// maxStack is how many values C Lua's stack takes.
+const maxStack = 8000
+
+// unpacker reads values from a string.
+type unpacker struct {
+	format
+	data   string
+	at     uint64
+	values []lua.Value
+}
+
+func unpack(c *lua.Call) []lua.Value {
+	u := unpacker{format: formatOf(c), data: c.WantString(2), at: uint64(c.OptInt(3, 1))}
+	if u.at == 0 {
+		c.BadArg(3, "offset must be 1 or greater")
+	}
+	u.at--
+	for {
+		o, ok := u.next()
+		if !ok {
+			return c.Return(append(u.values, float64(int64(u.at+1)))...)
+		}
+		u.at += uint64(u.padding(o, u.at))
+		u.mustReach(uint64(o.size))
+		if c.NArgs()+len(u.values)+2 > maxStack {
+			c.Fail("stack overflow (too many results)")
+		}
+		u.option(o)
+	}
+}
+
+// mustReach fails where the data have less than so many bytes from here.
+func (u *unpacker) mustReach(size uint64) {
+	if all := uint64(len(u.data)); size > all || u.at > all-size {
+		u.call.BadArg(2, "data string too short")
+	}
+}
+
+func (u *unpacker) option(o option) {
+	switch o.letter {
+	case 'b', 'h', 'l', 'i':
+		u.give(signed(u.number(o.size), o.size))
+	case 'B', 'H', 'L', 'T', 'I':
+		u.give(float64(low64(u.number(o.size))))
+	case 'x':
+		u.at++
+	case 'f':
+		u.give(float64(math.Float32frombits(binary.LittleEndian.Uint32(u.number(4)))))
+	case 'd':
+		u.give(math.Float64frombits(binary.LittleEndian.Uint64(u.number(8))))
+	case 'c':
+		u.text(o.size)
+	case 's':
+		u.textToZero()
+	default:
+		u.control(o.letter)
+	}
+}
+
+func (u *unpacker) give(v lua.Value) {
+	u.call.State().Charge(resultSize)
+	u.values = append(u.values, v)
+}
+
+// resultSize is what a value is charged beside its bytes.
+const resultSize = 16
+
+// number takes the bytes of a number, its lowest one first.
+func (u *unpacker) number(size int) []byte {
+	bytes := []byte(u.data[u.at:][:size])
+	u.at += uint64(size)
+	if u.bigEndian {
+		slices.Reverse(bytes)
+	}
+	return bytes
+}
+
+// low64 is what a number has in its lowest 64 bits.
+func low64(number []byte) uint64 {
+	var whole [8]byte
+	copy(whole[:], number)
+	return binary.LittleEndian.Uint64(whole[:])
+}
+
+// signed is the value of a number whose highest bit is its sign. Of one with more than eight bytes it is what x86 makes of a shift by more than
+// the width of a register.
+func signed(number []byte, size int) float64 {
+	n := low64(number)
+	mask := ^uint64(0) << (uint(size*8-1) % 64)
+	if n&mask != 0 {
+		n |= mask
+	}
+	return float64(int64(n))
+}
+
+// text takes so many bytes; 0 is as many as the value before it says, in whose place the text comes.
+func (u *unpacker) text(size int) {
+	n := uint64(size)
+	if size == 0 {
+		n = u.length()
+		u.mustReach(n)
+	}
+	u.give(u.call.State().Text(u.data[u.at:][:n]))
+	u.at += n
+}
+
+func (u *unpacker) length() uint64 {
+	if len(u.values) > 0 {
+		last := len(u.values) - 1
+		if n, ok := u.call.State().Number(u.values[last]); ok {
+			u.values = u.values[:last]
+			return clib.Unsigned(n)
+		}
+	}
+	u.call.Fail("format 'c0' needs a previous size")
+	return 0
+}
+
+func (u *unpacker) textToZero() {
+	rest := u.data[u.at:]
+	u.call.State().Work(len(rest))
+	end := strings.IndexByte(rest, 0)
+	if end < 0 {
+		u.call.Fail("unfinished string in data")
+	}
+	u.give(u.call.State().Text(rest[:end]))
+	u.at += uint64(end) + 1
+}
