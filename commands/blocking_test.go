@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )

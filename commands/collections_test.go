@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/commands/rights"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/program"
+	"redlock-proxy/commands/lockkeys/script"
 	"redlock-proxy/commands/rights"
-	"redlock-proxy/commands/script"
 )
 
 // many are so many names of lock keys.

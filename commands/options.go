@@ -9,12 +9,12 @@ import (
 
 	"redlock-proxy/commands/auth/users"
 	"redlock-proxy/commands/catalog/keys"
-	"redlock-proxy/commands/eval"
 	"redlock-proxy/commands/lockkeys"
 	"redlock-proxy/commands/lockkeys/allkeys"
+	"redlock-proxy/commands/lockkeys/eval"
 	"redlock-proxy/commands/locks"
 	"redlock-proxy/commands/locks/holders"
-	"redlock-proxy/commands/moving"
+	"redlock-proxy/commands/move"
 	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/quorum"
@@ -65,13 +65,13 @@ type Options struct {
 	Server server.Options
 	// Moving is what moves the locks on lock keys between the upstream and the masters, for PROXY MOVE; its LockKeys, Place, Prefix and Logger are those of
 	// the table. It is nil where they cannot be moved.
-	Moving *moving.Options
+	Moving *move.Options
 	// Guarded is set where the masters say where the locks on lock keys are: other proxies may move them also where this one has no upstream.
 	Guarded bool
 	// unmoved is set for a table that is for as long as the locks are at the upstream.
 	unmoved bool
 	// mover is another table's.
-	mover *moving.Mover
+	mover *move.Mover
 	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
 	Random func([]byte)
 	// Now is the wall clock. The default is time.Now.

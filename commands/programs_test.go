@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )

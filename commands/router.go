@@ -10,11 +10,11 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/eval"
 	"redlock-proxy/commands/lockkeys"
+	"redlock-proxy/commands/lockkeys/eval"
+	"redlock-proxy/commands/lockkeys/script"
+	"redlock-proxy/commands/lockkeys/transaction"
 	"redlock-proxy/commands/pubsub/subscribers"
-	"redlock-proxy/commands/script"
-	"redlock-proxy/commands/transaction"
 )
 
 // Verb is what becomes of a command.

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/eval"
-	"redlock-proxy/commands/script"
+	"redlock-proxy/commands/lockkeys/eval"
+	"redlock-proxy/commands/lockkeys/script"
 )
 
 // routeTable is that of a relay whose lock keys are lock:*.

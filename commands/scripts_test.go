@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/script"
+	"redlock-proxy/commands/lockkeys/script"
 	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 

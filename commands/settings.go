@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"redlock-proxy/commands/eval"
 	"redlock-proxy/commands/lockkeys"
+	"redlock-proxy/commands/lockkeys/eval"
 )
 
 // Settings are what may change while commands run.

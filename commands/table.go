@@ -9,19 +9,19 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/eval"
+	"redlock-proxy/commands/lockdetect"
 	"redlock-proxy/commands/lockkeys"
 	"redlock-proxy/commands/lockkeys/allkeys"
+	"redlock-proxy/commands/lockkeys/eval"
+	"redlock-proxy/commands/lockkeys/tracking"
+	"redlock-proxy/commands/lockkeys/transaction"
 	"redlock-proxy/commands/locks"
 	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/commands/locks/holders"
-	"redlock-proxy/commands/moving"
+	"redlock-proxy/commands/move"
 	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/server"
-	"redlock-proxy/commands/tracking"
-	"redlock-proxy/commands/transaction"
-	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/quorum"
 )
 
@@ -30,12 +30,12 @@ type Table struct {
 	opts    Options
 	current *current
 	audit   *audit.Log
-	mover   *moving.Mover // nil: locks are not moved
+	mover   *move.Mover // nil: locks are not moved
 	router  router
 	// lockKeys runs what clients do with lock keys.
 	lockKeys *lockkeys.Runner
 	// uncovered notices what looks like a lock on keys of the upstream; nil without one.
-	uncovered *uncovered.Notices
+	uncovered *lockdetect.Notices
 	holders   *holders.Holders
 	tracking  *tracking.Hub    // nil: lock keys are not tracked
 	messages  *subscribers.Hub // nil: messages are the upstream's
@@ -52,7 +52,7 @@ func NewTable(opts Options) *Table { return newTable(opts.orDefault(), nil) }
 // ours are merged with the upstream's own.
 func NewRelayTable(opts Options) *Table {
 	opts = opts.orDefault()
-	return newTable(opts, uncovered.New(opts.Logger))
+	return newTable(opts, lockdetect.New(opts.Logger))
 }
 
 // NewUnmovedTable makes the table for as long as the locks of another one are at the upstream: there lock keys are keys like others, but LOCK
@@ -64,7 +64,7 @@ func NewUnmovedTable(moved *Table, opts Options) *Table {
 }
 
 // newTable makes the table of a proxy with an upstream if there are notices of it.
-func newTable(opts Options, notices *uncovered.Notices) *Table {
+func newTable(opts Options, notices *lockdetect.Notices) *Table {
 	t := &Table{opts: opts, current: newCurrent(opts), audit: audit.New(opts.Audit), uncovered: notices}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
 	place := lockkeys.Places(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.moving())
@@ -164,13 +164,13 @@ func byName(all []*command.Command) map[string]*command.Command {
 }
 
 // newMover is what moves the lock keys, if there are any.
-func newMover(opts Options, place func(db int, key string) quorum.Key) *moving.Mover {
+func newMover(opts Options, place func(db int, key string) quorum.Key) *move.Mover {
 	if opts.Moving == nil || len(opts.LockKeys) == 0 {
 		return nil
 	}
 	of := *opts.Moving
 	of.LockKeys, of.Place, of.Prefix, of.Logger = opts.LockKeys, place, opts.KeyPrefix, opts.Logger
-	return moving.New(of)
+	return move.New(of)
 }
 
 // newHub is what clients need who track lock keys, if there are any.
@@ -264,10 +264,10 @@ func permitted(c command.Call) bool {
 }
 
 // Observe takes a command that goes to the upstream, for what can be learned from it: a script that is loaded
-// there, or a lock that is taken or released. At least the first uncovered.Words words are given.
+// there, or a lock that is taken or released. At least the first lockdetect.Words words are given.
 func (t *Table) Observe(words [][]byte) {
 	if t.router.lockKeys.Any() && len(words) == 3 && syntax.Folded(words[0]) == "script" && syntax.Folded(words[1]) == "load" {
 		t.router.scripts.Loaded(words[2])
 	}
-	t.uncovered.CountUncovered(words[:min(uncovered.Words, len(words))], t.router.lockKeys.Match)
+	t.uncovered.CountUncovered(words[:min(lockdetect.Words, len(words))], t.router.lockKeys.Match)
 }

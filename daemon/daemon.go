@@ -17,8 +17,8 @@ import (
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/auth/users"
 	"redlock-proxy/commands/lockkeys"
-	"redlock-proxy/commands/moving"
-	"redlock-proxy/commands/moving/strays"
+	"redlock-proxy/commands/move"
+	"redlock-proxy/commands/move/directwrites"
 	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
@@ -108,8 +108,8 @@ type daemon struct {
 	cluster    *quorum.Cluster
 	upstream   *upstream.Upstream
 	table      *commands.Table
-	unmoved    *commands.Table // for as long as the locks are at the upstream; nil: they never are
-	strays     *strays.Strays  // nil: nobody looks for them
+	unmoved    *commands.Table       // for as long as the locks are at the upstream; nil: they never are
+	strays     *directwrites.Watcher // nil: nobody looks for them
 	server     *proxy.Server
 	listener   net.Listener
 	admin      *adminPort
@@ -323,7 +323,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	}
 	served := proxy.Options{Upstream: up, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
 	if CanMove(cfg) {
-		d.strays = strays.New(strays.Options{
+		d.strays = directwrites.New(directwrites.Options{
 			Upstream: up, LockKeys: cfg.LockKeys, Own: func() []string { return d.server.UpstreamConnections() }, Logger: d.log,
 			AtMasters: func() bool {
 				at, known := d.cluster.Placed()
@@ -331,7 +331,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 			},
 		})
 		opts.Server.Strays = d.strays
-		opts.Moving = &moving.Options{Masters: d.cluster, Connect: func(ctx context.Context) (moving.Connection, error) { return up.Single(ctx) }}
+		opts.Moving = &move.Options{Masters: d.cluster, Connect: func(ctx context.Context) (move.Connection, error) { return up.Single(ctx) }}
 	}
 	d.table = newTable(opts)
 	if HasPlaces(cfg) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"redlock-proxy/commands/moving"
+	"redlock-proxy/commands/move"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
@@ -45,7 +45,7 @@ func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *cert
 		return 0, "", false, err
 	}
 	defer conn.Close()
-	return moving.CountAt(ctx, conn, cfg.LockKeys)
+	return move.CountAt(ctx, conn, cfg.LockKeys)
 }
 
 // Record is what the upstream keeps of where the locks are; nil: they cannot be moved. end closes the connections to it.

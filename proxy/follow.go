@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/tracking"
+	"redlock-proxy/commands/lockkeys/tracking"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/detour"
 	"redlock-proxy/proxy/track"

@@ -7,7 +7,7 @@ import (
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/catalog/keys"
-	"redlock-proxy/commands/uncovered"
+	"redlock-proxy/commands/lockdetect"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/login"
 )
@@ -225,10 +225,10 @@ const maxSuspect = 8 << 10
 func (k *keySearch) suspects() {
 	name, _ := k.in.scanner.Name()
 	if !k.in.scanner.Inline() {
-		k.search.suspect = uncovered.Suspect(name, k.in.scanner.Args())
+		k.search.suspect = lockdetect.Suspect(name, k.in.scanner.Args())
 		return
 	}
-	if words := k.in.scanner.InlineArgs(); uncovered.Suspect(name, len(words)) { // gone with the end of the frame
+	if words := k.in.scanner.InlineArgs(); lockdetect.Suspect(name, len(words)) { // gone with the end of the frame
 		k.table.Observe(words)
 	}
 }
@@ -255,7 +255,7 @@ func (k *keySearch) sawWhole() {
 	if len(k.search.sent) > 0 {
 		frame = append(k.search.sent, frame...)
 	}
-	var words [uncovered.Words][]byte
+	var words [lockdetect.Words][]byte
 	found, _, _ := resp.Words(words[:0], frame, len(words))
 	k.table.Observe(found)
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/commands/lockkeys/tracking"
 	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/rights"
-	"redlock-proxy/commands/tracking"
 )
 
 // Client is what a command may know and change of the connection it came from.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
 )

@@ -1,6 +1,6 @@
 package command
 
-import "redlock-proxy/commands/keyspace"
+import "redlock-proxy/commands/lockkeys/keyspace"
 
 // Transaction is a client's transaction on lock keys, which the proxy carries out itself. The zero
 // value is none, with nothing watched.

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/lockkeys/blocking"
+	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/program"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/quorum"
 )

@@ -5,8 +5,8 @@ import (
 
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/script"
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/commands/lockkeys/script"
 )
 
 // Questions are the commands about which the upstream is asked whether the client may

@@ -5,7 +5,7 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/tracking"
+	"redlock-proxy/commands/lockkeys/tracking"
 )
 
 // client is CLIENT with its subcommands.

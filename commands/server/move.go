@@ -3,7 +3,7 @@ package server
 import (
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/moving"
+	"redlock-proxy/commands/move"
 )
 
 // moveSubcommand is PROXY MOVE [BACK | ABORT] [EVENIFOTHERS].
@@ -31,7 +31,7 @@ func (s *Server) proxyMove(c command.Call) {
 }
 
 // moveOrder reads the words after MOVE.
-func moveOrder(words [][]byte) (order moving.Order, ok bool) {
+func moveOrder(words [][]byte) (order move.Order, ok bool) {
 	for _, word := range words {
 		var given *bool
 		switch syntax.Lower(word) {

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/commands/moving/strays"
-	"redlock-proxy/commands/uncovered"
+	"redlock-proxy/commands/lockdetect"
+	"redlock-proxy/commands/move/directwrites"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/availability"
 )
@@ -39,7 +39,7 @@ func TestReference(t *testing.T) {
 // TestReferenceOfReply: what PROXY INFO replies has its rows, too, however the code puts its lines together.
 func TestReferenceOfReply(t *testing.T) {
 	documented := documentedFields(t)
-	notices := uncovered.New(slog.New(slog.DiscardHandler))
+	notices := lockdetect.New(slog.New(slog.DiscardHandler))
 	notices.CountUncovered([][]byte{[]byte("set"), []byte("job:1"), []byte("x"), []byte("nx"), []byte("px"), []byte("9")}, func([]byte) bool { return false })
 	s := New(Options{
 		Masters: func() []quorum.MasterStatus { return []quorum.MasterStatus{{Name: "m", Since: time.Now(), Watched: 1}} },
@@ -47,7 +47,7 @@ func TestReferenceOfReply(t *testing.T) {
 		Upstream: func() (string, error) { return "u", os.ErrDeadlineExceeded },
 		Programs: func() (int64, int64) { return 0, 0 },
 		Look:     func() availability.Look { return availability.Look{Movable: true} },
-		Strays:   strays.New(strays.Options{LockKeys: []string{"lock:*"}}), Uncovered: notices,
+		Strays:   directwrites.New(directwrites.Options{LockKeys: []string{"lock:*"}}), Uncovered: notices,
 	})
 	lines := 0
 	for line := range strings.SplitSeq(s.proxyInfo(), "\r\n") {

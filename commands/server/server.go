@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/moving"
-	"redlock-proxy/commands/moving/strays"
-	"redlock-proxy/commands/uncovered"
+	"redlock-proxy/commands/lockdetect"
+	"redlock-proxy/commands/move"
+	"redlock-proxy/commands/move/directwrites"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/availability"
 )
@@ -48,9 +48,9 @@ type Options struct {
 	// restart; by is who asks. It is nil where there is none to be read. The error says why nothing changed.
 	Reload func(by string) (changed, pending []string, err error)
 	// Mover moves the locks between the upstream and the masters. It is nil where that cannot be.
-	Mover *moving.Mover
+	Mover *move.Mover
 	// Strays are the lock keys at the upstream while the locks are at the masters; nil where nobody looks for them.
-	Strays *strays.Strays
+	Strays *directwrites.Watcher
 	// LockKeys is set where there are lock keys, be they at the upstream for now: then clients are not to learn of other servers.
 	LockKeys bool
 	// Programs counts the locks without a TTL and the side effects that were lost. It is nil where there
@@ -61,7 +61,7 @@ type Options struct {
 	// Cluster has a proxy without an upstream say that it is a cluster of one node.
 	Cluster bool
 	// Uncovered are the locks on keys of the upstream; nil without one.
-	Uncovered *uncovered.Notices
+	Uncovered *lockdetect.Notices
 }
 
 // Server is what the proxy says of itself. It is safe for concurrent use.

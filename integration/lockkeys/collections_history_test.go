@@ -16,7 +16,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/integration/faults"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"redlock-proxy/commands/eval"
+	"redlock-proxy/commands/lockkeys/eval"
 )
 
 // errOddLibraries says that the upstream's answer is none that FUNCTION LIST has.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/catalog/keys"
-	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/quorum"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/quorum"
 )

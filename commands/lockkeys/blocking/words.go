@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/quorum"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/rights"
 )
 

@@ -3,8 +3,8 @@ package program
 import (
 	"time"
 
-	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
 // Guess is what keys might hold.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/quorum"
 )

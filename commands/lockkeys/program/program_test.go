@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )

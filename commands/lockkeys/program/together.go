@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
 // cell names the place in which a key stands, with others of its tag.

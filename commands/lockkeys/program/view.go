@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/quorum"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
 // Action is what became of a lock.

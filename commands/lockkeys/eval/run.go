@@ -1,0 +1,168 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/lockkeys"
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/commands/lockkeys/program"
+	"redlock-proxy/commands/lockkeys/script"
+	"redlock-proxy/commands/rights"
+)
+
+// Options are what scripts work with. All must be set, but Functions.
+type Options struct {
+	Keys     *lockkeys.Runner
+	LockKeys keys.Patterns
+	Store    Store
+	// Functions are those of the upstream. Where it is nil they are not looked at.
+	Functions Functions
+	// Own are the proxy's own commands, which no script may call.
+	Own func(name []byte) *command.Command
+	// Observe is called with scripts that the upstream has learned, too.
+	Observe func(words [][]byte)
+	// Now is the wall clock.
+	Now func() time.Time
+}
+
+// Scripts run the scripts of clients, and know them, and the functions of the upstream. They are safe for concurrent use.
+type Scripts struct {
+	opts      Options
+	cache     *script.Cache
+	pace      *script.Pace
+	functions *functions
+
+	// runs count runs of scripts, stopped those that were ended at a limit.
+	runs, stopped atomic.Int64
+}
+
+// New makes them.
+func New(opts Options) *Scripts {
+	return &Scripts{
+		opts: opts, cache: script.NewCache(DefaultMemory), pace: script.NewPace(), functions: &functions{upstream: opts.Functions, now: opts.Now},
+	}
+}
+
+// Counts are the runs of scripts, and those of them that were ended at a limit.
+func (s *Scripts) Counts() (runs, stopped int64) { return s.runs.Load(), s.stopped.Load() }
+
+// Commands are EVAL and similar commands, and SCRIPT as it is without an upstream.
+func (s *Scripts) Commands() []*command.Command {
+	all := []*command.Command{s.scriptCommand()}
+	for name, docs := range map[string]command.Docs{
+		"eval":       command.DocsOf("scripting", "Runs a script on lock keys.", "2.6.0"),
+		"evalsha":    command.DocsOf("scripting", "Runs a script on lock keys, given by its SHA-1.", "2.6.0"),
+		"eval_ro":    command.DocsOf("scripting", "Runs a script that only reads lock keys.", "7.0.0"),
+		"evalsha_ro": command.DocsOf("scripting", "Runs a script that only reads lock keys, given by its SHA-1.", "7.0.0"),
+	} {
+		c := command.OfRedis(name, s.eval, docs)
+		c.Guarded = true
+		all = append(all, c)
+	}
+	return all
+}
+
+// invocation is an EVAL or EVALSHA with its words read.
+type invocation struct {
+	script     *script.Script
+	keys, argv []string
+	readOnly   bool
+	share      script.Share
+}
+
+// eval is EVAL, EVALSHA and their read-only forms.
+func (s *Scripts) eval(c command.Call) {
+	what, failed, err := s.Program(c.Ctx, c.Client, c.Client.Rights(), syntax.Strings(c.Args), &script.Allowance{})
+	switch {
+	case err != nil:
+		c.Out.Fail(err)
+	case failed != "":
+		c.Out.Error(failed)
+	default:
+		s.opts.Keys.Carry(c, what)
+	}
+}
+
+// Program is an EVAL, or a similar command, as a program. failed is the error reply where its words are wrong, or there is no such script.
+// The allowance is for all its runs, however often it has to be repeated.
+func (s *Scripts) Program(ctx context.Context, c *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (what program.Program, failed string, err error) {
+	inv, failed, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace})
+	if err != nil || failed != "" {
+		return program.Program{}, failed, err
+	}
+	return s.program(c, known, inv), "", nil
+}
+
+// invocation reads the words of an EVAL or EVALSHA. failed is the error reply where
+// they are wrong, or there is no such script.
+func (s *Scripts) invocation(ctx context.Context, words []string, share script.Share) (inv invocation, failed string, err error) {
+	name := syntax.Lower(words[0])
+	if failed := script.Failure(name, words); failed != "" {
+		return inv, failed, nil
+	}
+	n, _ := syntax.Int(words[2])
+	inv = invocation{keys: words[3 : 3+n], argv: words[3+n:], readOnly: strings.HasSuffix(name, "_ro"), share: share}
+	if script.BySHA(name) {
+		inv.script, err = s.find(ctx, syntax.Lower(words[1]), share)
+	} else {
+		inv.script, err = s.cache.Load(ctx, words[1], share)
+	}
+	var over *script.LimitError
+	switch {
+	case errors.As(err, &over):
+		s.stopped.Add(1)
+		return inv, over.Error(), nil
+	case errors.As(err, new(*script.MistakeError)):
+		return inv, err.Error(), nil
+	case err == nil && inv.script == nil:
+		failed = script.NoScript
+	}
+	return inv, failed, err
+}
+
+// program is a script as a program.
+func (s *Scripts) program(c *command.Client, known *rights.Known, inv invocation) program.Program {
+	keys, listed := s.keysOf(inv), map[string]bool{}
+	own := func(key string) (string, bool) { return s.opts.Keys.Guess(c.DB, key) }
+	return program.Program{
+		DB: c.DB, Rights: known, Keys: keys, Guesses: guesses(&inv.script.Memo, keys, inv.argv, own),
+		Run: func(ctx context.Context, view *keyspace.Space) (keyspace.Reply, [][]string, error) {
+			calls := scriptCalls{lockKeys: s.opts.LockKeys, space: view, rights: known, db: c.DB, listed: listed, own: s.opts.Own}
+			s.runs.Add(1)
+			reply, err := inv.script.Run(ctx, script.Input{
+				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, Cost: view.Cost, May: calls.may, Share: inv.share,
+			})
+			if over, ok := errors.AsType[*script.LimitError](err); ok {
+				s.stopped.Add(1)
+				err = &program.Refusal{Text: over.Error()}
+			}
+			if err == nil && calls.denied && reply.Kind == keyspace.Error {
+				err = &program.Refusal{Text: reply.Str} // a script that may not do all of what it does, does nothing
+			}
+			return reply, calls.effects, err
+		},
+		Committed: func(edits []keyspace.Edit) { learn(&inv.script.Memo, edits, inv.argv) },
+	}
+}
+
+// keysOf are the lock keys that a script is going to use: of its KEYS, or, where
+// it is given none, of what is written in its body and its arguments.
+func (s *Scripts) keysOf(inv invocation) (keys []string) {
+	candidates := inv.keys
+	if len(candidates) == 0 {
+		candidates = append(inv.script.Literals(), inv.argv...)
+	}
+	for _, key := range candidates {
+		if s.opts.LockKeys.Match([]byte(key)) {
+			keys = append(keys, key)
+		}
+	}
+	return syntax.Distinct(keys)
+}

@@ -1,0 +1,147 @@
+package eval
+
+import (
+	"bytes"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/lockkeys/script"
+	"redlock-proxy/internal/resp"
+)
+
+// scriptCommand is SCRIPT, where the proxy answers it itself.
+func (s *Scripts) scriptCommand() *command.Command {
+	c := command.OfRedis("script", s.script, command.DocsOf("scripting", "A container for the commands that keep scripts.", "2.6.0"))
+	c.Guarded = true
+	return c
+}
+
+// MergedCommand is SCRIPT beside an upstream. Both must know a script, since it may be run on keys of
+// either; without the upstream, the proxy goes on alone.
+func (s *Scripts) MergedCommand() *command.Command {
+	c := command.OfRedis("script", s.mergedScript, command.Docs{})
+	c.Guarded, c.Asks = true, true
+	return c
+}
+
+func (s *Scripts) script(c command.Call) {
+	command.Subcommands{
+		"load":   command.Sub(3, s.load),
+		"exists": command.Sub(-3, s.exists),
+		"flush":  command.Sub(-2, s.flush),
+		"kill":   command.Sub(2, s.kill),
+		"help": command.Help(
+			"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+			"EXISTS <sha1> [<sha1> ...]", "    Return information about the existence of the scripts.",
+			"FLUSH [ASYNC|SYNC]", "    Forget all scripts.",
+			"KILL", "    Kill the scripts that have run for long.",
+			"LOAD <script>", "    Load a script without executing it.",
+			"HELP", "    Print this help.",
+		),
+	}.Run(c)
+}
+
+// load is SCRIPT LOAD: the script becomes known to this proxy and, through the masters, to all others.
+func (s *Scripts) load(c command.Call) {
+	loaded, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.pace})
+	if err != nil {
+		c.Out.Error(replyOf(err))
+		return
+	}
+	if err := s.opts.Store.Save(c.Ctx, loaded.SHA(), loaded.Body()); err != nil {
+		c.Out.Fail(err)
+		return
+	}
+	c.Out.Bulk(loaded.SHA())
+}
+
+// exists is SCRIPT EXISTS: whether each is known to this proxy or, through the masters, to any.
+func (s *Scripts) exists(c command.Call) {
+	known := make([]any, len(c.Args)-2)
+	for i, sha := range c.Args[2:] {
+		known[i] = 0
+		found, err := s.find(c.Ctx, syntax.Lower(sha), script.Share{Pace: s.pace})
+		if err != nil {
+			c.Out.Fail(err)
+			return
+		}
+		if found != nil {
+			known[i] = 1
+		}
+	}
+	c.Out.Put(known)
+}
+
+// notBusy is the answer to SCRIPT KILL where there is nothing to kill.
+const notBusy = "NOTBUSY No scripts in execution right now."
+
+// kill is SCRIPT KILL: it ends all scripts that are no small ones any more, whoever sent them, and compilations as well. None of them has changed
+// anything.
+func (s *Scripts) kill(c command.Call) {
+	if s.pace.Kill() == 0 {
+		c.Out.Error(notBusy)
+		return
+	}
+	c.Out.Status("OK")
+}
+
+// flush is SCRIPT FLUSH: all are forgotten, here and on the masters.
+func (s *Scripts) flush(c command.Call) {
+	options := c.Args[2:]
+	if len(options) > 1 || len(options) == 1 && syntax.Lower(options[0]) != "sync" && syntax.Lower(options[0]) != "async" {
+		c.Out.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+		return
+	}
+	s.cache.Flush()
+	if err := s.opts.Store.Flush(c.Ctx); err != nil {
+		c.Out.Fail(err)
+		return
+	}
+	c.Out.Status("OK")
+}
+
+func (s *Scripts) mergedScript(c command.Call) {
+	reply, err := c.Client.Ask(c.Ctx)
+	if err != nil {
+		s.script(c)
+		return
+	}
+	kills := syntax.Lower(c.Args[1]) == "kill" && len(c.Args) == 2
+	if len(reply) == 0 || reply[0] == '-' && !(kills && bytes.HasPrefix(reply, []byte("-NOTBUSY"))) {
+		c.Out.Raw(reply)
+		return
+	}
+	mine := command.Reply{Proto: c.Out.Proto}
+	own := c
+	own.Out = &mine
+	switch syntax.Lower(c.Args[1]) {
+	case "load", "flush":
+		s.script(own)
+		s.opts.Observe(c.Args)
+	case "kill": // both have scripts: it is done where one was killed
+		if s.script(own); reply[0] == '-' {
+			reply = mine.Bytes
+		}
+	case "exists":
+		s.script(own)
+		reply = bothKnow(reply, mine.Bytes)
+	}
+	c.Out.Raw(reply)
+}
+
+// bothKnow joins two replies to SCRIPT EXISTS: a script is there if both have it. A
+// client that hears otherwise sends it again, and both learn it.
+func bothKnow(upstream, own []byte) []byte {
+	n, known, ok := resp.Header(upstream)
+	m, ours, ownOK := resp.Header(own)
+	if !ok || !ownOK || n != m || own[0] != '*' || len(own) != len(upstream) {
+		return upstream
+	}
+	joined := bytes.Clone(upstream)
+	for i := range known {
+		if ours[i] == '0' {
+			joined[len(joined)-len(known)+i] = '0'
+		}
+	}
+	return joined
+}

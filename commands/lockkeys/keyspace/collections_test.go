@@ -1,0 +1,154 @@
+package keyspace_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/internal/randomcommands"
+	"redlock-proxy/internal/redistest"
+)
+
+// wire is a reply as a client sees it, for comparisons: in RESP2 or RESP3, and without an order at this depth.
+func wire(r keyspace.Reply, proto, unordered int) string {
+	if proto == 2 {
+		r = r.Plain()
+	}
+	switch r.Kind {
+	case keyspace.Array, keyspace.Map, keyspace.Set, keyspace.Pairs:
+		parts := make([]string, len(r.Elems))
+		for i, e := range r.Elems {
+			parts[i] = wire(e, proto, unordered-1)
+		}
+		if r.Kind == keyspace.Pairs {
+			r.Kind = keyspace.Array
+			parts = paired(parts, "[", "]")
+		}
+		if r.Kind == keyspace.Map {
+			parts = paired(parts, "", "")
+		}
+		if unordered == 0 || r.Kind == keyspace.Set {
+			slices.Sort(parts)
+		}
+		return fmt.Sprintf("%d%v", r.Kind, parts)
+	case keyspace.Double:
+		if r.Str != "" { // as Redis wrote it
+			return "," + r.Str
+		}
+		return "," + r.Digits()
+	case keyspace.NilArray:
+		if proto == 3 {
+			return "nil"
+		}
+		return "nil array"
+	case keyspace.Nil:
+		return "nil"
+	case keyspace.Int:
+		return strconv.FormatInt(r.Int, 10)
+	}
+	return fmt.Sprintf("%d%q", r.Kind, r.Str)
+}
+
+// paired joins each two parts.
+func paired(parts []string, before, after string) (pairs []string) {
+	for pair := range slices.Chunk(parts, 2) {
+		pairs = append(pairs, before+strings.Join(pair, " ")+after)
+	}
+	if before == "[" {
+		for i, p := range pairs {
+			pairs[i] = fmt.Sprintf("%d%s", keyspace.Array, p)
+		}
+	}
+	return pairs
+}
+
+// seeds is how many random conversations there are in each protocol.
+const seeds = 640
+
+// Whatever is done with collections, the replies are those of a real Redis, in both protocols, and so is what is left.
+func TestCollectionsAreLikeRedis(t *testing.T) {
+	server := startRedis(t)
+	for proto := 2; proto <= 3; proto++ {
+		server.do(t, "HELLO", strconv.Itoa(proto))
+		for seed := range uint64(redistest.Sampled(seeds)) {
+			random := randomcommands.Maker{Rand: rand.New(rand.NewPCG(uint64(proto), seed)), Keys: []string{"a", "b", "c"}}
+			themes := randomcommands.Themes()
+			w, theme := world{}, themes[seed%uint64(len(themes))]
+			server.do(t, "FLUSHALL")
+			var done []string
+			for range 60 {
+				words := random.Next(theme)
+				done = append(done, fmt.Sprintf("%q", words))
+				compare(t, w, server, words, proto, done)
+				if t.Failed() {
+					t.Fatalf("seed %d", seed)
+				}
+			}
+			for _, words := range [][]string{{"type"}, {"get"}, {"hgetall"}, {"lrange", "0", "-1"}, {"smembers"}, {"zrange", "0", "-1", "withscores"}} {
+				for _, key := range []string{"a", "b", "c"} {
+					compare(t, w, server, slices.Insert(slices.Clone(words), 1, key), proto, append(done, "in the end"))
+				}
+			}
+		}
+	}
+}
+
+func compare(t *testing.T, w world, server *redis, words []string, proto int, done []string) {
+	t.Helper()
+	ours, theirs := w.do(t, words...), server.now(t, words...)
+	unordered := -1
+	if randomcommands.IsUnordered(words) {
+		unordered = strings.Count(words[0], "scan") // of a scan it is the second part
+	}
+	if a, b := wire(ours, proto, unordered), wire(theirs, proto, unordered); a != b {
+		t.Errorf("RESP%d: %s\n%q\n ours %s\nredis %s", proto, strings.Join(done, "\n"), words, a, b)
+	}
+}
+
+// now is do, of a command that may wait in a transaction, where it does not.
+func (r *redis) now(t *testing.T, words ...string) keyspace.Reply {
+	t.Helper()
+	if !randomcommands.Waits(words) {
+		return r.do(t, words...)
+	}
+	r.do(t, "MULTI")
+	queued := r.do(t, words...)
+	done := r.do(t, "EXEC")
+	if queued.Kind == keyspace.Error {
+		return queued
+	}
+	return done.Elems[0]
+}
+
+// A pattern takes no longer than the fields are long, or is refused.
+func TestScanOfLongFields(t *testing.T) {
+	field := strings.Repeat("a", 900_000)
+	for pattern, want := range map[string]string{
+		"*" + field[:450_000] + "b*":                         "",
+		"*" + strings.Repeat("?", 450_000) + "b*":            "ERR the pattern has too many ? or [] behind a * for so long a name",
+		"*" + field[:450_000] + "*":                          field,
+		"*[a-c]" + strings.Repeat("a", 50) + "*" + field[:9]: field,
+	} {
+		s := keyspace.NewSpace(noon)
+		s.Put("h", keyspace.Entry{})
+		if _, err := s.Do([]string{"hset", "h", field, "v"}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Do([]string{"hscan", "h", "0", "match", pattern})
+		switch {
+		case err != nil:
+			t.Error(err)
+		case got.Kind == keyspace.Error || strings.HasPrefix(want, "ERR"):
+			if got.Str != want {
+				t.Errorf("%.20s: %.100s", pattern, got.Str)
+			}
+		case len(got.Elems[1].Elems) == 0 && want == "":
+		case len(got.Elems[1].Elems) != 2 || got.Elems[1].Elems[0].Str != want:
+			t.Errorf("%.20s: %d elements", pattern, len(got.Elems[1].Elems))
+		}
+	}
+}

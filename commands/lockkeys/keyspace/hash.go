@@ -1,0 +1,165 @@
+package keyspace
+
+import (
+	"strconv"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/lockkeys/keyspace/contents"
+)
+
+// hashCommands are the commands on hashes.
+func hashCommands() []entry {
+	return []entry{
+		{"hset", call.hset, "2.0.0", "Sets fields of a hash in a lock key."},
+		{"hmset", call.hset, "2.0.0", "Sets fields of a hash in a lock key."},
+		{"hsetnx", call.hsetnx, "2.0.0", "Sets a field of a hash in a lock key if it has no such field."},
+		{"hget", call.hget, "2.0.0", "Returns a field of a hash in a lock key."},
+		{"hmget", call.hmget, "2.0.0", "Returns fields of a hash in a lock key."},
+		{"hgetall", call.hgetall, "2.0.0", "Returns all of a hash in a lock key."},
+		{"hkeys", call.hgetall, "2.0.0", "Returns the names of the fields of a hash in a lock key."},
+		{"hvals", call.hgetall, "2.0.0", "Returns the values of a hash in a lock key."},
+		{"hdel", removes[*contents.Hash], "2.0.0", "Removes fields of a hash in a lock key, and the key with the last one."},
+		{"hexists", call.hexists, "2.0.0", "Returns whether a hash in a lock key has a field."},
+		{"hlen", length[*contents.Hash], "2.0.0", "Counts the fields of a hash in a lock key."},
+		{"hstrlen", call.hstrlen, "3.2.0", "Returns the length of a value of a hash in a lock key."},
+		{"hincrby", call.hincrby, "2.0.0", "Adds to the number in a field of a hash in a lock key."},
+		{"hincrbyfloat", call.hincrbyfloat, "2.6.0", "Adds a fraction to the number in a field of a hash in a lock key."},
+		{"hgetdel", call.hgetdel, "8.0.0", "Returns fields of a hash in a lock key and removes them, and the key with the last one."},
+		{"hgetex", call.hgetex, "8.0.0", "Returns fields of a hash in a lock key."},
+		{"hsetex", call.hsetex, "8.0.0", "Sets fields of a hash in a lock key, if it has none or all of them."},
+		{"hscan", call.scan, "2.8.0", "Returns all of a hash in a lock key that matches."},
+	}
+}
+
+// hashToEdit is the hash of a command that puts something into it, made where the key is absent.
+func (c call) hashToEdit() (sl *slot, h *contents.Hash) {
+	sl = c.use(c.words[1])
+	if h = held[*contents.Hash](sl); h == nil {
+		h = contents.NewHash()
+	}
+	return sl, h
+}
+
+// hset is HSET and HMSET key field value ….
+func (c call) hset() Reply {
+	if len(c.words)%2 == 1 {
+		return wrongArity(c.name)
+	}
+	sl, h := c.hashToEdit()
+	made := int64(0)
+	for i := 2; i < len(c.words); i += 2 {
+		if h.Set(c.words[i], c.words[i+1]) {
+			made++
+		}
+	}
+	sl.edited(h)
+	if c.name == "hmset" {
+		return OK()
+	}
+	return Number(made)
+}
+
+func (c call) hsetnx() Reply {
+	sl, h := c.hashToEdit()
+	sl.asked = true
+	if _, ok := h.Get(c.words[2]); ok {
+		return Number(0)
+	}
+	h.Set(c.words[2], c.words[3])
+	sl.edited(h)
+	return Number(1)
+}
+
+func (c call) hget() Reply {
+	_, h := c.hash()
+	return fieldOf(h, c.words[2])
+}
+
+func fieldOf(h *contents.Hash, field string) Reply {
+	value, ok := h.Get(field)
+	if !ok {
+		return Reply{}
+	}
+	return Text(value)
+}
+
+// fieldsOf are the values of some fields.
+func fieldsOf(h *contents.Hash, fields []string) Reply {
+	elems := make([]Reply, len(fields))
+	for i, field := range fields {
+		elems[i] = fieldOf(h, field)
+	}
+	return List(elems...)
+}
+
+func (c call) hmget() Reply {
+	_, h := c.hash()
+	return fieldsOf(h, c.words[2:])
+}
+
+// hgetall is HGETALL, HKEYS and HVALS key.
+func (c call) hgetall() Reply {
+	_, h := c.hash()
+	all := List()
+	if c.name == "hgetall" {
+		all.Kind = Map
+	}
+	h.Each(func(field, value string) {
+		if c.name != "hvals" {
+			all.Elems = append(all.Elems, Text(field))
+		}
+		if c.name != "hkeys" {
+			all.Elems = append(all.Elems, Text(value))
+		}
+	})
+	return all
+}
+
+func (c call) hexists() Reply {
+	_, h := c.hash()
+	_, ok := h.Get(c.words[2])
+	return truth(ok)
+}
+
+func (c call) hstrlen() Reply {
+	_, h := c.hash()
+	value, _ := h.Get(c.words[2])
+	return Number(int64(len(value)))
+}
+
+func (c call) hincrby() Reply {
+	by := integer(c.words[3])
+	sl, h := c.hashToEdit()
+	n := int64(0)
+	if value, present := h.Get(c.words[2]); present {
+		var ok bool
+		n, ok = syntax.Int(value)
+		require(ok, "ERR hash value is not an integer")
+	}
+	n = plus(n, by)
+	h.Set(c.words[2], strconv.FormatInt(n, 10))
+	sl.edited(h)
+	return Number(n)
+}
+
+func (c call) hincrbyfloat() Reply {
+	by, ok := contents.ParseLong(c.words[3])
+	require(ok, errNotFloat)
+	require(!by.IsInf(), "ERR value is NaN or Infinity")
+	sl, h := c.hashToEdit()
+	n := contents.LongOf(0)
+	if value, present := h.Get(c.words[2]); present {
+		n, ok = contents.ParseLong(value)
+		require(ok, "ERR hash value is not a float")
+	}
+	sum, ok := n.Add(by)
+	require(ok, errNotFinite)
+	h.Set(c.words[2], sum.String())
+	sl.edited(h)
+	return Text(sum.String())
+}
+
+const (
+	errNotFloat  = "ERR value is not a valid float"
+	errNotFinite = "ERR increment would produce NaN or Infinity"
+)

@@ -1,0 +1,160 @@
+package keyspace
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/lockkeys/keyspace/contents"
+)
+
+// counted is the count that a command with a key alone may name, or what it is without.
+func (c call) counted(without int64) (count int64) {
+	require(len(c.words) <= 3, syntax.ErrSyntax)
+	if len(c.words) == 3 {
+		return atLeast(c.words[2], 0, "ERR value is out of range, must be positive")
+	}
+	return without
+}
+
+// spop is SPOP key [count].
+func (c call) spop() Reply {
+	count := c.counted(1)
+	sl, s := c.members()
+	switch {
+	case s == nil && len(c.words) == 2:
+		return Reply{}
+	case s == nil:
+		return texts(Set, nil)
+	}
+	var gone []string
+	for _, i := range c.sample(s.Len(), count) {
+		gone = append(gone, s.Members()[i])
+	}
+	for _, member := range gone {
+		s.Delete(member)
+	}
+	sl.edited(s)
+	if len(c.words) == 2 {
+		return Text(gone[0])
+	}
+	return texts(Set, gone)
+}
+
+// sample are up to so many of n places, each once.
+func (c call) sample(n int, count int64) []int {
+	switch {
+	case count >= int64(n):
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	case count == 1:
+		return []int{c.chance().IntN(n)}
+	}
+	return c.chance().Perm(n)[:count]
+}
+
+// scan is HSCAN, SSCAN and ZSCAN key cursor [MATCH glob] [COUNT n]: all of it at once, as Redis does with what is
+// small.
+func (c call) scan() Reply {
+	require(isCursor(c.words[2]), "ERR invalid cursor")
+	if !c.ask(c.words[1]).present {
+		return List(Text("0"), List())
+	}
+	all, perElement := c.scanned()
+	match, only := parseScan(c.name, c.words[3:])
+	if match == nil && !only {
+		return List(Text("0"), List(all...))
+	}
+	glob := "*"
+	if match != nil {
+		glob = *match
+	}
+	found, pattern := List(), keys.Compile(glob)
+	for element := range slices.Chunk(all, perElement) {
+		fits, err := pattern.Match(element[0].Str)
+		if err != nil {
+			return Fail("ERR " + err.Error())
+		}
+		if only {
+			element = element[:1]
+		}
+		if fits {
+			found.Elems = append(found.Elems, element...)
+		}
+	}
+	return List(Text("0"), found)
+}
+
+// scanned is what a present key holds, of so many parts per element.
+func (c call) scanned() (all []Reply, perElement int) {
+	switch c.name {
+	case "hscan":
+		_, h := c.hash()
+		h.Each(func(field, value string) { all = append(all, Text(field), Text(value)) })
+		return all, 2
+	case "sscan":
+		_, s := c.members()
+		return Texts(s.Members()).Elems, 1
+	default:
+		_, z := c.sorted()
+		for _, m := range z.Members() {
+			all = append(all, Text(m.Member), Text(scanScore(z, m.Score)))
+		}
+		return all, 2
+	}
+}
+
+// scanScore is a score as ZSCAN writes it: of what a Redis keeps in its compact form, whole numbers have all their digits.
+func scanScore(z *contents.SortedSet, score float64) string {
+	const most = float64(math.MaxInt64 / 2)
+	if whole := math.Trunc(score); whole == score && math.Abs(score) <= most && z.Encoding() == "listpack" {
+		return strconv.FormatInt(int64(whole), 10)
+	}
+	return contents.FormatDouble(score)
+}
+
+// isCursor is true of what C's strtoul reads as a whole.
+func isCursor(word string) bool {
+	if word == "" {
+		return true
+	}
+	if strings.IndexByte(" \t\n\v\f\r", word[0]) >= 0 {
+		return false
+	}
+	word, _, _ = strings.Cut(word, "\x00")
+	digits := word
+	if word != "" && (word[0] == '-' || word[0] == '+') {
+		digits = word[1:]
+	}
+	_, err := strconv.ParseUint(digits, 10, 64)
+	return word == "" || err == nil
+}
+
+// parseScan reads the options of a scan, as Redis does when it knows that there is something to be scanned.
+func parseScan(name string, options []string) (match *string, onlyFields bool) {
+	for len(options) > 0 {
+		word, taken := syntax.Lower(options[0]), 2
+		switch {
+		case word == "novalues" && name == "hscan":
+			onlyFields, taken = true, 1
+		case word == "novalues":
+			refuse("ERR NOVALUES option can only be used in HSCAN")
+		case len(options) < 2:
+			refuse(syntax.ErrSyntax)
+		case word == "count":
+			require(integer(options[1]) >= 1, syntax.ErrSyntax)
+		case word == "match":
+			match = &options[1]
+		default:
+			refuse(syntax.ErrSyntax)
+		}
+		options = options[taken:]
+	}
+	return match, onlyFields
+}

@@ -1,0 +1,381 @@
+package keyspace_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/internal/redistest"
+)
+
+// redis is a connection to a redis-server of the test's own.
+type redis struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func startRedis(t testing.TB) *redis {
+	t.Helper()
+	conn, err := net.Dial("tcp", redistest.New(t, redistest.Options{}).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &redis{conn, bufio.NewReader(conn)}
+}
+
+func (r *redis) do(t *testing.T, words ...string) keyspace.Reply {
+	t.Helper()
+	if _, err := r.conn.Write(redistest.AppendCommand(nil, words...)); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := r.read()
+	if err != nil {
+		t.Fatalf("%q: %v", words, err)
+	}
+	return reply
+}
+
+func (r *redis) read() (keyspace.Reply, error) {
+	line, err := r.in.ReadString('\n')
+	if err != nil {
+		return keyspace.Reply{}, err
+	}
+	text := strings.TrimSuffix(line[1:], "\r\n")
+	n, _ := strconv.ParseInt(text, 10, 64)
+	kind := keyspace.Array
+	switch line[0] {
+	case '+':
+		return keyspace.Reply{Kind: keyspace.Status, Str: text}, nil
+	case '_':
+		return keyspace.Reply{}, nil
+	case ',':
+		double, err := strconv.ParseFloat(text, 64)
+		return keyspace.Reply{Kind: keyspace.Double, Float: double, Str: text}, err
+	case '-':
+		return keyspace.Fail(text), nil
+	case ':':
+		return keyspace.Number(n), nil
+	case '$':
+		if n < 0 {
+			return keyspace.Reply{}, nil
+		}
+		body := make([]byte, n+2)
+		_, err = io.ReadFull(r.in, body)
+		return keyspace.Text(string(body[:n])), err
+	case '%':
+		kind, n = keyspace.Map, 2*n
+	case '~':
+		kind = keyspace.Set
+	}
+	if n < 0 {
+		return keyspace.Reply{Kind: keyspace.NilArray}, nil
+	}
+	elems := make([]keyspace.Reply, n)
+	for i := range elems {
+		if elems[i], err = r.read(); err != nil {
+			return keyspace.Reply{}, err
+		}
+	}
+	return keyspace.Reply{Kind: kind, Elems: elems}, nil
+}
+
+// world is what the Spaces of a test leave behind: each key's value and the moment
+// when it goes.
+type world map[string]held
+
+type held struct {
+	value   string
+	expires int64 // Unix milliseconds, or -1
+}
+
+// space is the world as it is now.
+func (w world) space(now time.Time, keys ...string) *keyspace.Space {
+	s := keyspace.NewSpace(now)
+	for _, key := range keys {
+		h, ok := w[key]
+		e := keyspace.Entry{Present: ok, Value: h.value, Left: keyspace.Endless}
+		if h.expires >= 0 {
+			e.Left = time.Duration(h.expires-now.UnixMilli()) * time.Millisecond
+		}
+		s.Put(key, e)
+	}
+	return s
+}
+
+// apply makes edits that were found at a moment.
+func (w world) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
+	for _, e := range edits {
+		before, ok := w[e.Key]
+		if ok != e.Was.Present || ok && before.value != e.Was.Value {
+			t.Fatalf("%+v, but there was %+v, %v", e, before, ok)
+		}
+		after := held{e.Now.Value, -1}
+		switch {
+		case !e.Now.Present:
+			delete(w, e.Key)
+			continue
+		case e.KeepLeft:
+			after.expires = before.expires
+		case e.Now.Left >= 0:
+			after.expires = now.Add(e.Now.Left).UnixMilli()
+		}
+		w[e.Key] = after
+	}
+}
+
+// do runs a command on the world.
+func (w world) do(t *testing.T, words ...string) keyspace.Reply {
+	t.Helper()
+	now := time.Now()
+	s := w.space(now, append([]string{"a", "b", "c"}, words...)...) // a number of keys may be too large
+	reply, err := s.Do(words)
+	if err != nil {
+		t.Fatalf("%q: %v", words, err)
+	}
+	w.apply(t, now, s.Edits())
+	return reply
+}
+
+// slack is how far two answers about a remaining time may be apart, in the unit of
+// the command.
+func slack(words []string) int64 {
+	switch strings.ToLower(words[0]) {
+	case "pttl", "pexpiretime":
+		return 10_000
+	case "ttl", "expiretime":
+		return 10
+	}
+	return 0
+}
+
+func alike(a, b keyspace.Reply, slack int64) bool {
+	if a.Kind != b.Kind || a.Str != b.Str || len(a.Elems) != len(b.Elems) {
+		return false
+	}
+	if (a.Int < 0 || b.Int < 0) && a.Int != b.Int || max(a.Int-b.Int, b.Int-a.Int) > slack {
+		return false
+	}
+	for i := range a.Elems {
+		if !alike(a.Elems[i], b.Elems[i], 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// commander makes random commands on the keys a and b.
+type commander struct{ *rand.Rand }
+
+func (c commander) pick(words ...string) string { return words[c.IntN(len(words))] }
+
+func (c commander) key() string { return c.pick("a", "b") }
+
+func (c commander) value() string {
+	return c.pick("x", "x", "y", "", "7", "-3", "07", "9223372036854775807", "long value", "\x00\xff\r\n")
+}
+
+// number is of an offset or an amount.
+func (c commander) number() string {
+	return c.pick("0", "1", "3", "-1", "-2", "-100", "1000", "x", "", "+1", "01", "-0", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "600000000")
+}
+
+// span is a time from now that is not over before the test is, or is over already,
+// or none.
+func (c commander) span(seconds bool) string {
+	n := 1_000_000 + c.Int64N(1_000_000_000)
+	if seconds {
+		n /= 10
+	}
+	return c.instead(strconv.FormatInt(n, 10), "0", "-1", "x", "", "-9223372036854775808", "9223372036854775807")
+}
+
+// moment is the same as a Unix time. One in a million years is for TestLongTimes.
+func (c commander) moment(seconds bool) string {
+	at := time.Now().UnixMilli() + 1_000_000 + c.Int64N(1_000_000_000)
+	if seconds {
+		return c.instead(strconv.FormatInt(at/1000, 10), "1", "-1", "x", "-9223372036854776", "9223372036854776")
+	}
+	return c.instead(strconv.FormatInt(at, 10), "1", "1000", "0", "x", "-9223372036854775808")
+}
+
+// instead is now and then another word.
+func (c commander) instead(usual string, others ...string) string {
+	if c.IntN(4) > 0 {
+		return usual
+	}
+	return c.pick(others...)
+}
+
+func (c commander) options(words ...string) (options []string) {
+	for c.IntN(3) > 0 {
+		switch word := c.pick(words...); strings.ToLower(word) {
+		case "ex", "px":
+			options = append(options, word, c.span(strings.EqualFold(word, "ex")))
+		case "exat", "pxat":
+			options = append(options, word, c.moment(strings.EqualFold(word, "exat")))
+		default:
+			options = append(options, word)
+		}
+	}
+	return options
+}
+
+func (c commander) next() []string {
+	key := c.key()
+	switch name := c.pick(stringCommands()...); name {
+	case "set":
+		return append([]string{c.pick("set", "SET", "sEt"), key, c.value()}, c.options("nx", "NX", "XX", "get", "GET", "keepttl", "EX", "px", "PX", "exat", "PXAT", "persist", "foo", "")...)
+	case "setex", "psetex":
+		return []string{name, key, c.span(name == "setex"), c.value()}
+	case "getex":
+		return append([]string{name, key}, c.options("EX", "px", "EXAT", "pxat", "PERSIST", "keepttl", "foo")...)
+	case "expire", "pexpire":
+		return append([]string{name, key, c.span(name == "expire")}, c.options("NX", "xx", "GT", "lt", "foo")...)
+	case "expireat", "pexpireat":
+		return append([]string{name, key, c.moment(name == "expireat")}, c.options("nx", "XX", "gt", "LT", "foo")...)
+	case "getrange", "substr":
+		return []string{name, key, c.number(), c.number()}
+	case "setrange":
+		return []string{name, key, c.pick("0", "1", "20", "-1", "x", "9223372036854775807"), c.value()}
+	case "incrby", "decrby":
+		return []string{name, key, c.number()}
+	case "setnx", "getset", "append":
+		return []string{name, key, c.value()}
+	case "mset", "msetnx":
+		return c.pairs(name)
+	case "del", "unlink", "exists", "touch", "mget":
+		return append([]string{name, key}, c.keys()...)
+	case "delex", "delifeq", "digest", "msetex", "hgetdel", "hgetex", "hsetex":
+		return []string{"get", key} // unknown to Redis 7.0
+	default:
+		return []string{name, key}
+	}
+}
+
+// stringCommands are those that collectionCommands leaves.
+func stringCommands() []string {
+	return slices.DeleteFunc(keyspace.Names(), func(name string) bool {
+		group, _, _ := keyspace.Docs(name)
+		return group != "string" && group != "generic" || slices.Contains([]string{"object", "rename", "renamenx", "copy"}, name)
+	})
+}
+
+func (c commander) keys() (keys []string) {
+	for c.IntN(2) > 0 {
+		keys = append(keys, c.key())
+	}
+	return keys
+}
+
+func (c commander) pairs(name string) []string {
+	words := []string{name, c.key(), c.value()}
+	for c.IntN(2) > 0 {
+		words = append(words, c.key(), c.value())
+	}
+	if c.IntN(10) == 0 {
+		return words[:len(words)-1]
+	}
+	return words
+}
+
+// Whatever is asked in whatever order, the replies are those of a real Redis, and so
+// is what is left.
+func TestSpaceIsLikeRedis(t *testing.T) {
+	server := startRedis(t)
+	for seed := range uint64(redistest.Sampled(400)) {
+		random := commander{rand.New(rand.NewPCG(7, seed))}
+		w := world{}
+		server.do(t, "FLUSHALL")
+		var done []string
+		for range 50 {
+			words := random.next()
+			done = append(done, fmt.Sprintf("%q", words))
+			ours, theirs := w.do(t, words...), server.do(t, words...)
+			if !alike(ours, theirs, slack(words)) {
+				t.Fatalf("seed %d:\n%s\n ours %+v\nredis %+v", seed, strings.Join(done, "\n"), ours, theirs)
+			}
+		}
+		for _, key := range []string{"a", "b"} {
+			for _, name := range []string{"GET", "PEXPIRETIME"} {
+				ours, theirs := w.do(t, name, key), server.do(t, name, key)
+				if !alike(ours, theirs, slack([]string{name})) {
+					t.Fatalf("seed %d:\n%s\nin the end %s %s\n ours %+v\nredis %+v", seed, strings.Join(done, "\n"), name, key, ours, theirs)
+				}
+			}
+		}
+	}
+}
+
+// isLater is true of commands that came after Redis 7.0.
+func isLater(name string) bool {
+	return slices.Contains([]string{"delex", "delifeq", "digest", "msetex", "hgetdel", "hgetex", "hsetex"}, name)
+}
+
+// Every command finds its keys where Redis does, and tells of itself what Redis does.
+func TestCommandsAreRedisCommands(t *testing.T) {
+	server := startRedis(t)
+	for _, name := range keyspace.Names() {
+		described := server.do(t, "COMMAND", "DOCS", name).Elems
+		if len(described) == 0 {
+			if !isLater(name) {
+				t.Errorf("%s is no command of Redis", name)
+			}
+			continue
+		}
+		docs := map[string]string{}
+		for field := range slices.Chunk(described[1].Elems, 2) {
+			docs[field[0].Str] = field[1].Str
+		}
+		if group, _, since := keyspace.Docs(name); group != docs["group"] || since != docs["since"] {
+			t.Errorf("%s is of group %s since %s, in Redis of %s since %s", name, group, since, docs["group"], docs["since"])
+		}
+		words := []string{name, "k1"}
+		for !keyspace.Fits(name, len(words)) {
+			words = append(words, "v")
+		}
+		if name == "zinterstore" {
+			words[2] = "1"
+		}
+		var want []string
+		for _, key := range server.do(t, append([]string{"COMMAND", "GETKEYS"}, words...)...).Elems {
+			want = append(want, key.Str)
+		}
+		if got := keyspace.Keys(words); !slices.Equal(got, want) {
+			t.Errorf("%q has keys %q, want %q", words, got, want)
+		}
+	}
+}
+
+// FuzzOptions compares the options of SET and GETEX with those of Redis, as text that is
+// cut at blanks.
+func FuzzOptions(f *testing.F) {
+	for _, seed := range []string{"nx px 10000", "PX 10000 NX", "ex 8 nx get", "KEEPTTL", "PXAT 99999999999999", "EXAT 1", "px", "px 0", "px -1", "px x", "ex 9223372036854775",
+		"nx xx", "px 1000000 px 2000000", "px 1000000 ex 2000000", "keepttl px 1000000", "persist", "get get", "PERSIST EX 100000", "  ", "nx nx nx"} {
+		f.Add(seed)
+	}
+	server := startRedis(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		options := strings.Split(text, " ")
+		if strings.Contains(strings.ToLower(text), "if") || strings.Contains(text, "\x00") {
+			return // IFEQ and IFNE came later; to C, a word ends with a zero byte
+		}
+		for _, command := range [][]string{{"SET", "a", "v"}, {"GETEX", "a"}} {
+			w := world{"a": {"x", -1}}
+			server.do(t, "SET", "a", "x")
+			words := append(command, options...)
+			ours, theirs := w.do(t, words...), server.do(t, words...)
+			if !alike(ours, theirs, 0) {
+				t.Errorf("%q: %+v, redis %+v", words, ours, theirs)
+			}
+		}
+	})
+}

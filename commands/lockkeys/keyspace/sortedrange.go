@@ -1,0 +1,160 @@
+package keyspace
+
+import (
+	"slices"
+	"strings"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/lockkeys/keyspace/contents"
+)
+
+const (
+	errScoreRange = "ERR min or max is not a float"
+	errLexRange   = "ERR min or max not valid string range item"
+)
+
+// by is what a range of a sorted set is about.
+type by uint8
+
+const (
+	byRank by = iota
+	byScore
+	byLex
+)
+
+// sortedRange is which members of a sorted set are wanted.
+type sortedRange struct {
+	by              by
+	reverse, scores bool
+	offset, limit   int64
+	from, to        string         // the ends as they were sent
+	ends            contents.Range // of scores or members
+}
+
+// parseRange reads the two ends and the options of a command of the ZRANGE family. auto is set for ZRANGE itself, which
+// chooses by what, and in which direction, by options.
+func parseRange(r sortedRange, words []string, auto bool) sortedRange {
+	r.from, r.to, r.limit = words[0], words[1], -1
+	chosen, turned := !auto, !auto
+	for options := words[2:]; len(options) > 0; options = options[1:] {
+		switch option := syntax.Lower(options[0]); {
+		case option == "withscores":
+			r.scores = true
+		case option == "limit" && len(options) > 2:
+			r.offset, r.limit = integer(options[1]), integer(options[2])
+			options = options[2:]
+		case option == "rev" && !turned:
+			r.reverse, turned = true, true
+		case option == "bylex" && !chosen:
+			r.by, chosen = byLex, true
+		case option == "byscore" && !chosen:
+			r.by, chosen = byScore, true
+		default:
+			refuse(syntax.ErrSyntax)
+		}
+	}
+	require(r.limit == -1 || r.by != byRank, "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+	require(!r.scores || r.by != byLex, "ERR syntax error, WITHSCORES not supported in combination with BYLEX")
+	if r.reverse && r.by != byRank {
+		r.from, r.to = r.to, r.from
+	}
+	r.parseEnds()
+	return r
+}
+
+// parseEnds reads the ends.
+func (r *sortedRange) parseEnds() {
+	switch r.by {
+	case byScore:
+		ends, ok := contents.ParseScoreRange(r.from, r.to)
+		require(ok, errScoreRange)
+		r.ends = ends
+	case byLex:
+		ends, ok := contents.ParseLexRange(r.from, r.to)
+		require(ok, errLexRange)
+		r.ends = ends
+	default:
+		bounds(r.from, r.to, 0)
+	}
+}
+
+// of are the members of a sorted set that are wanted, in the order in which they are.
+func (r sortedRange) of(z *contents.SortedSet) []contents.Scored {
+	all := z.Members()
+	if r.by == byRank {
+		return r.ranked(all)
+	}
+	var found []contents.Scored
+	if r.reverse {
+		from, to := z.InReverse(r.ends)
+		found = slices.Clone(all[from:to])
+		slices.Reverse(found)
+	} else {
+		from, to := z.In(r.ends)
+		found = all[from:to]
+	}
+	switch {
+	case r.offset < 0 || r.offset >= int64(len(found)):
+		return nil
+	case r.limit < 0:
+		return found[r.offset:]
+	}
+	return found[r.offset:][:min(r.limit, int64(len(found))-r.offset)]
+}
+
+func (r sortedRange) ranked(all []contents.Scored) []contents.Scored {
+	if r.reverse {
+		all = slices.Clone(all)
+		slices.Reverse(all)
+	}
+	from, to := bounds(r.from, r.to, len(all))
+	if from > to {
+		return nil
+	}
+	return all[from : to+1]
+}
+
+// zrange is ZRANGE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX and ZREVRANGEBYLEX key min max ….
+func (c call) zrange() Reply {
+	r := parseRange(rangeOf(c.name), c.words[2:], c.name == "zrange")
+	_, z := c.sorted()
+	return scored(r.of(z), r.scores)
+}
+
+// rangeOf is what the name of a command says of its range.
+func rangeOf(name string) (r sortedRange) {
+	r.reverse = strings.HasPrefix(name, "zrev")
+	switch {
+	case strings.HasSuffix(name, "byscore"):
+		r.by = byScore
+	case strings.HasSuffix(name, "bylex"):
+		r.by = byLex
+	}
+	return r
+}
+
+// zcount is ZCOUNT and ZLEXCOUNT key min max, and ZREMRANGEBYSCORE, ZREMRANGEBYLEX and ZREMRANGEBYRANK, which remove
+// what they count.
+func (c call) zcount() Reply {
+	r := rangeOf(c.name)
+	switch c.name {
+	case "zcount":
+		r.by = byScore
+	case "zlexcount":
+		r.by = byLex
+	}
+	r.from, r.to, r.limit = c.words[2], c.words[3], -1
+	r.parseEnds()
+	sl, z := c.sorted()
+	if z == nil {
+		return Number(0)
+	}
+	found := r.of(z)
+	if strings.HasPrefix(c.name, "zrem") {
+		for _, m := range slices.Clone(found) {
+			z.Delete(m.Member)
+		}
+		sl.edited(z)
+	}
+	return Number(int64(len(found)))
+}

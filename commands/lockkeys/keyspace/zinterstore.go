@@ -1,0 +1,145 @@
+package keyspace
+
+import (
+	"math"
+	"slices"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/lockkeys/keyspace/contents"
+)
+
+// intersection is a ZINTERSTORE.
+type intersection struct {
+	inputs    []input
+	aggregate string
+}
+
+// input is one of the sets, with what its scores count.
+type input struct {
+	scores *contents.SortedSet
+	set    *contents.Set // where it is one without scores
+	weight float64
+}
+
+func (in input) len() int { return in.scores.Len() + in.set.Len() }
+
+// score is that of a member, weighted.
+func (in input) score(member string) (score float64, ok bool) {
+	score, ok = in.scores.Score(member)
+	if in.set.Has(member) {
+		score, ok = 1, true
+	}
+	return weighted(score, in.weight), ok
+}
+
+func weighted(score, weight float64) float64 {
+	if score *= weight; math.IsNaN(score) {
+		return 0
+	}
+	return score
+}
+
+// each calls do with all members and their weighted scores.
+func (in input) each(do func(member string, score float64)) {
+	for _, m := range in.scores.Members() {
+		do(m.Member, weighted(m.Score, in.weight))
+	}
+	for _, member := range in.set.Members() {
+		do(member, weighted(1, in.weight))
+	}
+}
+
+// zinterstore is ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX], by which the fair semaphore of
+// Redis in Action forgets the counters of those whose time is over.
+func (c call) zinterstore() Reply {
+	s := intersection{aggregate: "sum"}
+	s.parse(c.inputs(&s))
+	result := s.result()
+	c.use(c.words[1]).store(result)
+	return Number(int64(result.Len()))
+}
+
+// inputs reads numkeys key …, and what the keys hold. What follows are options.
+func (c call) inputs(s *intersection) (options []string) {
+	n := integer(c.words[2])
+	require(n >= 1, "ERR at least 1 input key is needed for '"+c.name+"' command")
+	require(n <= int64(len(c.words)-3), syntax.ErrSyntax)
+	for _, key := range c.words[3 : 3+n] {
+		s.inputs = append(s.inputs, c.input(key))
+	}
+	return c.words[3+n:]
+}
+
+func (c call) input(key string) (in input) {
+	sl := c.ask(key)
+	in.weight = 1
+	if !sl.present {
+		return in
+	}
+	switch content := sl.read().(type) {
+	case *contents.SortedSet:
+		in.scores = content
+	case *contents.Set:
+		in.set = content
+	default:
+		refuse(errWrongType)
+	}
+	return in
+}
+
+// parse reads the options.
+func (s *intersection) parse(options []string) {
+	for len(options) > 0 {
+		taken := 2
+		switch option := syntax.Lower(options[0]); {
+		case option == "weights" && len(options) > len(s.inputs):
+			taken = 1 + len(s.inputs)
+			s.weigh(options[1:taken])
+		case option == "aggregate" && len(options) > 1:
+			s.aggregate = syntax.Lower(options[1])
+			require(slices.Contains([]string{"sum", "min", "max"}, s.aggregate), syntax.ErrSyntax)
+		default:
+			refuse(syntax.ErrSyntax)
+		}
+		options = options[taken:]
+	}
+}
+
+func (s *intersection) weigh(words []string) {
+	for i, word := range words {
+		weight, ok := contents.ParseDouble(word)
+		require(ok, "ERR weight value is not a float")
+		s.inputs[i].weight = weight
+	}
+}
+
+// aggregated is the score of a member of two sets.
+func (s *intersection) aggregated(a, b float64) float64 {
+	switch s.aggregate {
+	case "min":
+		return min(a, b)
+	case "max":
+		return max(a, b)
+	}
+	if sum := a + b; !math.IsNaN(sum) {
+		return sum
+	}
+	return 0 // of inf and -inf
+}
+
+// result are the members that all sets have. The smallest set comes first, as in Redis: sums of three numbers depend on their order.
+func (s *intersection) result() *contents.SortedSet {
+	slices.SortStableFunc(s.inputs, func(a, b input) int { return a.len() - b.len() })
+	result := contents.NewSortedSet()
+	s.inputs[0].each(func(member string, score float64) {
+		for _, in := range s.inputs[1:] {
+			other, ok := in.score(member)
+			if !ok {
+				return
+			}
+			score = s.aggregated(score, other)
+		}
+		result.Set(member, score)
+	})
+	return result
+}

@@ -1,0 +1,181 @@
+package script
+
+import (
+	"fmt"
+	"strings"
+
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/internal/lua"
+	"redlock-proxy/internal/lua/clib"
+)
+
+// The version that scripts see: the one whose behaviour this is.
+const (
+	redisVersion       = "7.0.15"
+	redisVersionNumber = 0x00070000 | 15
+)
+
+var redisLibrary = []lua.Entry{
+	{Name: "call", Value: func(c *lua.Call) []lua.Value { return callCommand(c, true) }},
+	{Name: "pcall", Value: func(c *lua.Call) []lua.Value { return callCommand(c, false) }},
+	{Name: "log", Value: logMessage},
+	{Name: "LOG_DEBUG", Value: 0.0},
+	{Name: "LOG_VERBOSE", Value: 1.0},
+	{Name: "LOG_NOTICE", Value: 2.0},
+	{Name: "LOG_WARNING", Value: 3.0},
+	{Name: "REDIS_VERSION_NUM", Value: float64(redisVersionNumber)},
+	{Name: "REDIS_VERSION", Value: redisVersion},
+	{Name: "setresp", Value: setResp},
+	{Name: "sha1hex", Value: sha1Hex},
+	{Name: "error_reply", Value: errorReply},
+	{Name: "status_reply", Value: statusReply},
+	{Name: "set_repl", Value: setRepl},
+	{Name: "REPL_NONE", Value: 0.0},
+	{Name: "REPL_AOF", Value: 1.0},
+	{Name: "REPL_SLAVE", Value: 2.0},
+	{Name: "REPL_REPLICA", Value: 2.0},
+	{Name: "REPL_ALL", Value: 3.0},
+	{Name: "acl_check_cmd", Value: checkCommand},
+	{Name: "breakpoint", Value: func(c *lua.Call) []lua.Value { return c.Return(false) }},
+	{Name: "debug", Value: func(*lua.Call) []lua.Value { return nil }},
+	{Name: "replicate_commands", Value: func(c *lua.Call) []lua.Value { return c.Return(true) }},
+}
+
+// raise ends the call with an error as Redis' own functions raise it: a table, without a position in its text.
+func raise(c *lua.Call, text string) []lua.Value { return c.Raise(errorTable(c.State(), text)) }
+
+// callCommand is redis.call, which raises an error reply, and redis.pcall, which returns it.
+func callCommand(c *lua.Call, raises bool) []lua.Value {
+	r := runOf(c)
+	args, problem := commandWords(c)
+	if problem == "" && r.ReadOnly && writes(args[0]) {
+		problem = "Write commands are not allowed from read-only scripts."
+	}
+	if problem != "" {
+		if raises {
+			return raise(c, problem)
+		}
+		return c.Return(errorTable(c.State(), problem))
+	}
+	if r.calls++; r.calls > r.Limits.Calls {
+		c.Abort(fmt.Errorf("%w called more than %d commands", errLimit, r.Limits.Calls))
+	}
+	if r.Cost != nil {
+		c.State().Work(r.Cost(args))
+	}
+	reply, err := r.Call(args)
+	if err != nil {
+		c.Abort(err)
+	}
+	v := r.toLua(c.State(), reply)
+	if raises && reply.Kind == keyspace.Error {
+		return c.Raise(v)
+	}
+	return c.Return(v)
+}
+
+// checkCommand is redis.acl_check_cmd.
+func checkCommand(c *lua.Call) []lua.Value {
+	r := runOf(c)
+	words, problem := commandWords(c)
+	if problem != "" {
+		return raise(c, problem)
+	}
+	may, known := false, false
+	if r.May != nil {
+		may, known = r.May(words)
+	}
+	if !known {
+		return raise(c, "Invalid command passed to redis.acl_check_cmd()")
+	}
+	return c.Return(may)
+}
+
+// commandWords are the words of a command. Numbers keep all their digits.
+func commandWords(c *lua.Call) (words []string, problem string) {
+	if c.NArgs() == 0 {
+		return nil, "Please specify at least one argument for this redis lib call"
+	}
+	words = make([]string, c.NArgs())
+	for i, v := range c.Args() {
+		switch v := v.(type) {
+		case string:
+			words[i] = v
+		case float64:
+			words[i] = clib.FormatG(v, 17)
+		default:
+			return nil, "Lua redis lib command arguments must be strings or integers"
+		}
+	}
+	return words, ""
+}
+
+// logMessage checks what Redis checks. There is no log that it would be for.
+func logMessage(c *lua.Call) []lua.Value {
+	if c.NArgs() < 2 {
+		return raise(c, "redis.log() requires two arguments or more.")
+	}
+	n, ok := c.State().Number(c.Arg(1))
+	if !ok {
+		return raise(c, "First argument must be a number (log level).")
+	}
+	level := clib.Truncate(n)
+	if level < 0 || level > 3 {
+		return raise(c, "Invalid debug level.")
+	}
+	return nil
+}
+
+func setResp(c *lua.Call) []lua.Value {
+	if c.NArgs() != 1 {
+		return raise(c, "redis.setresp() requires one argument.")
+	}
+	n, _ := c.State().Number(c.Arg(1))
+	version := clib.Truncate(n)
+	if version != 2 && version != 3 {
+		return raise(c, "RESP version must be 2 or 3.")
+	}
+	runOf(c).resp3 = version == 3
+	return nil
+}
+
+func sha1Hex(c *lua.Call) []lua.Value {
+	if c.NArgs() != 1 {
+		return raise(c, "wrong number of arguments")
+	}
+	text, _ := lua.ToString(c.Arg(1)) // of anything else Redis hashes nothing
+	c.State().Charge(len(text))
+	return c.ReturnText(SHA(text))
+}
+
+func errorReply(c *lua.Call) []lua.Value {
+	text, ok := c.Arg(1).(string)
+	if !ok || c.NArgs() != 1 {
+		return c.Return(errorTable(c.State(), "wrong number or type of arguments"))
+	}
+	if !strings.HasPrefix(text, "-") {
+		text = "-" + text
+	}
+	return c.Return(errorTable(c.State(), text))
+}
+
+func statusReply(c *lua.Call) []lua.Value {
+	text, ok := c.Arg(1).(string)
+	if !ok || c.NArgs() != 1 {
+		return c.Return(errorTable(c.State(), "wrong number or type of arguments"))
+	}
+	t := c.State().NewTable()
+	c.State().Set(t, "ok", text)
+	return c.Return(t)
+}
+
+func setRepl(c *lua.Call) []lua.Value {
+	if c.NArgs() != 1 {
+		return raise(c, "redis.set_repl() requires two arguments.")
+	}
+	n, _ := c.State().Number(c.Arg(1))
+	if int32(clib.Truncate(n))&^3 != 0 {
+		return raise(c, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package script
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/internal/lua"
+	"redlock-proxy/internal/lua/clib"
+)
+
+// toLua is a reply as scripts see it.
+func (r *run) toLua(state *lua.State, reply keyspace.Reply) lua.Value {
+	switch reply.Kind {
+	case keyspace.Int:
+		return float64(reply.Int)
+	case keyspace.Bulk:
+		return state.Text(reply.Str)
+	case keyspace.Status:
+		t := state.NewTable()
+		state.Set(t, "ok", state.Text(reply.Str))
+		return t
+	case keyspace.Error:
+		t := errorTable(state, "-"+reply.Str)
+		state.Set(t, "ignore_error_stats_update", true) // Redis has it there, and pairs shows it
+		return t
+	case keyspace.Nil, keyspace.NilArray:
+		if r.resp3 {
+			return nil
+		}
+		return false
+	}
+	if r.resp3 {
+		return r.toLua3(state, reply)
+	}
+	if reply.Kind == keyspace.Double {
+		return state.Text(reply.Plain().Str)
+	}
+	return r.array(state, reply.Elems)
+}
+
+func (r *run) array(state *lua.State, elems []keyspace.Reply) lua.Value {
+	values := make([]lua.Value, len(elems))
+	for i, e := range elems {
+		values[i] = r.toLua(state, e)
+	}
+	return state.NewArray(values)
+}
+
+// toLua3 is a reply of a kind that only RESP3 has, or an array, for a script that asked for RESP3.
+func (r *run) toLua3(state *lua.State, reply keyspace.Reply) lua.Value {
+	elems := reply.Elems
+	switch reply.Kind {
+	case keyspace.Double:
+		return wrapped(state, "double", reply.Float)
+	case keyspace.Map:
+		entries := state.NewTable()
+		for i := 0; i < len(elems); i += 2 {
+			state.Set(entries, r.toLua(state, elems[i]), r.toLua(state, elems[i+1]))
+		}
+		return wrapped(state, "map", entries)
+	case keyspace.Set:
+		members := state.NewTable()
+		for _, e := range elems {
+			state.Set(members, r.toLua(state, e), true)
+		}
+		return wrapped(state, "set", members)
+	case keyspace.Pairs:
+		var pairs []keyspace.Reply
+		for pair := range slices.Chunk(elems, 2) {
+			pairs = append(pairs, keyspace.List(pair...))
+		}
+		return r.array(state, pairs)
+	}
+	return r.array(state, elems)
+}
+
+// wrapped is a table with one field.
+func wrapped(state *lua.State, field string, value lua.Value) lua.Value {
+	t := state.NewTable()
+	state.Set(t, field, value)
+	return t
+}
+
+// errorTable is an error as a value: its code and text in err. A text that does not begin with '-' and a code gets ERR.
+func errorTable(state *lua.State, text string) *lua.Table {
+	code, text := "ERR", cString(text)
+	if rest, ok := strings.CutPrefix(text, "-"); ok {
+		if text = rest; strings.Contains(rest, " ") {
+			code, text, _ = strings.Cut(rest, " ")
+		}
+	}
+	t := state.NewTable()
+	state.Set(t, "err", state.Text(code+" "+strings.Trim(text, "\r\n")))
+	return t
+}
+
+// replyWriter makes a reply of what a script returns.
+type replyWriter struct {
+	run  *run
+	size int
+}
+
+func (r *run) reply(v lua.Value) (keyspace.Reply, error) {
+	w := replyWriter{run: r}
+	return w.value(v, 0)
+}
+
+// count charges the reply for an element and its bytes.
+func (w *replyWriter) count(bytes, depth int) error {
+	w.size += bytes + 16
+	if most := w.run.Limits.Reply; w.size > most {
+		return fmt.Errorf("%w returned more than %d bytes", errLimit, most)
+	}
+	if depth > maxReplyDepth {
+		return fmt.Errorf("%w returned tables that nest deeper than %d", errLimit, maxReplyDepth)
+	}
+	return nil
+}
+
+func (w *replyWriter) value(v lua.Value, depth int) (keyspace.Reply, error) {
+	reply := keyspace.Reply{Kind: keyspace.Nil}
+	switch v := v.(type) {
+	case string:
+		reply = keyspace.Text(v)
+	case float64:
+		reply = keyspace.Number(clib.Truncate(v))
+	case bool:
+		reply = w.boolean(v)
+	case *lua.Table:
+		if err := w.count(0, depth); err != nil {
+			return reply, err
+		}
+		return w.table(v, depth)
+	}
+	return reply, w.count(len(reply.Str), depth)
+}
+
+// boolean is true as 1 and false as nil, or 0 where the script speaks RESP3.
+func (w *replyWriter) boolean(b bool) keyspace.Reply {
+	switch {
+	case b:
+		return keyspace.Number(1)
+	case w.run.resp3:
+		return keyspace.Number(0)
+	}
+	return keyspace.Reply{Kind: keyspace.Nil}
+}
+
+// table is a reply by the name of a field, or an array.
+func (w *replyWriter) table(t *lua.Table, depth int) (keyspace.Reply, error) {
+	if text, ok := t.Get("err").(string); ok {
+		return keyspace.Fail(syntax.OneLine(strings.TrimRight(cString(text), "\r\n"))), w.count(len(text), depth)
+	}
+	if text, ok := t.Get("ok").(string); ok {
+		return keyspace.Reply{Kind: keyspace.Status, Str: syntax.OneLine(cString(text))}, w.count(len(text), depth)
+	}
+	if n, ok := t.Get("double").(float64); ok {
+		return keyspace.Real(n), nil
+	}
+	if text, ok := t.Get("big_number").(string); ok {
+		return keyspace.Text(syntax.OneLine(text)), w.count(len(text), depth)
+	}
+	if verbatim, ok := t.Get("verbatim_string").(*lua.Table); ok {
+		_, hasFormat := verbatim.Get("format").(string)
+		if text, ok := verbatim.Get("string").(string); ok && hasFormat {
+			return keyspace.Text(text), w.count(len(text), depth)
+		}
+	}
+	if entries, ok := t.Get("map").(*lua.Table); ok {
+		return w.entries(entries, depth, true)
+	}
+	if entries, ok := t.Get("set").(*lua.Table); ok {
+		return w.entries(entries, depth, false)
+	}
+	return w.array(t, depth)
+}
+
+// entries are the keys of a table, with their values if they are wanted.
+func (w *replyWriter) entries(t *lua.Table, depth int, values bool) (keyspace.Reply, error) {
+	reply := keyspace.Reply{Kind: keyspace.Set}
+	if values {
+		reply.Kind = keyspace.Map
+	}
+	for key, value, _ := t.Next(nil); key != nil; key, value, _ = t.Next(key) {
+		parts := []lua.Value{key, value}
+		if !values {
+			parts = parts[:1]
+		}
+		for _, v := range parts {
+			e, err := w.value(v, depth+1)
+			if err != nil {
+				return reply, err
+			}
+			reply.Elems = append(reply.Elems, e)
+		}
+	}
+	return reply, nil
+}
+
+// array is a table's elements up to the first nil.
+func (w *replyWriter) array(t *lua.Table, depth int) (keyspace.Reply, error) {
+	reply := keyspace.List()
+	for i := 1.0; ; i++ {
+		v := t.Get(i)
+		if v == nil {
+			return reply, nil
+		}
+		e, err := w.value(v, depth+1)
+		if err != nil {
+			return reply, err
+		}
+		reply.Elems = append(reply.Elems, e)
+	}
+}

@@ -1,0 +1,136 @@
+package script
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/lockkeys/keyspace"
+)
+
+var (
+	testKeys = []string{"k1", "k2"}
+	testArgv = []string{"a", "10", "3.5", "", "x y"}
+)
+
+// pair is two redis-servers with the same data: one runs scripts, the other carries out the commands of scripts that run here.
+type pair struct{ theirs, ours *redisClient }
+
+func startPair(t testing.TB) pair { return pair{startRedis(t), startRedis(t)} }
+
+func (p pair) reset() {
+	for _, c := range []*redisClient{p.theirs, p.ours} {
+		c.do("FLUSHALL")
+		c.do("SCRIPT", "FLUSH", "SYNC") // settings of cjson as well
+		c.do("SET", "k1", "a")
+	}
+}
+
+// run runs a script both ways.
+func (p pair) run(body string) (ours, theirs keyspace.Reply) {
+	p.reset()
+	return runHere(p.ours.t.(*testing.T), body, p.ours.call).Plain(), p.theirs.eval(body, testKeys, testArgv)
+}
+
+// runHere compiles and runs a script.
+func runHere(t *testing.T, body string, call func([]string) (keyspace.Reply, error)) keyspace.Reply {
+	t.Helper()
+	s, err := compile(body)
+	if err != nil {
+		return keyspace.Fail(err.Error())
+	}
+	reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: call, Share: Share{Time: -1}})
+	if err != nil {
+		t.Fatalf("%q: %v", body, err)
+	}
+	return reply
+}
+
+func TestScriptsAsInRedis(t *testing.T) {
+	p := startPair(t)
+	for _, body := range scriptsOf(t, "testdata/scripts.lua") {
+		if ours, theirs := p.run(body); !same(ours, theirs) {
+			t.Errorf("%s\n ours %+v\nredis %+v", body, ours, theirs)
+		}
+	}
+}
+
+func TestRandomScriptsAsInRedis(t *testing.T) {
+	p := startPair(t)
+	for seed := range uint64(2000) {
+		body := (&author{Rand: rand.New(rand.NewPCG(1, seed))}).script()
+		if ours, theirs := p.run(body); !same(ours, theirs) {
+			t.Errorf("seed %d: %s\n ours %+v\nredis %+v", seed, body, ours, theirs)
+		}
+	}
+}
+
+// What Redis does not compile is not compiled here, with the same words.
+func TestMistakesAsInRedis(t *testing.T) {
+	redis := startRedis(t)
+	bodies := scriptsOf(t, "testdata/scripts.lua")
+	for seed := range uint64(5000) {
+		random := rand.New(rand.NewPCG(2, seed))
+		body := mutant(random, bodies[random.IntN(len(bodies))])
+		ours := keyspace.Text(SHA(body))
+		if _, err := compile(body); err != nil {
+			ours = keyspace.Fail(err.Error())
+		}
+		if theirs := redis.do("SCRIPT", "LOAD", body); !same(ours, theirs) {
+			t.Errorf("seed %d: %q\n ours %+v\nredis %+v", seed, body, ours, theirs)
+		}
+	}
+}
+
+// same compares replies but for addresses, which nothing can have in common.
+func same(a, b keyspace.Reply) bool {
+	a.Str, b.Str = address.ReplaceAllString(a.Str, "0x"), address.ReplaceAllString(b.Str, "0x")
+	return a.Kind == b.Kind && a.Int == b.Int && a.Float == b.Float && a.Str == b.Str && slices.EqualFunc(a.Elems, b.Elems, same)
+}
+
+var address = regexp.MustCompile(`(?i)0x[0-9a-f]{6,}`)
+
+// Nesting and numbers of variables have the same limits.
+func TestLimitsOfTheCompilerAsInRedis(t *testing.T) {
+	redis := startRedis(t)
+	for name, body := range map[string]func(n int) string{
+		"parentheses": func(n int) string { return "return " + strings.Repeat("(", n) + "1" + strings.Repeat(")", n) },
+		"tables":      func(n int) string { return "return " + strings.Repeat("{", n) + strings.Repeat("}", n) },
+		"not":         func(n int) string { return "return " + strings.Repeat("not ", n) + "1" },
+		"concat":      func(n int) string { return "return " + strings.Repeat("KEYS[1]..", n) + "1" },
+		"power":       func(n int) string { return "return " + strings.Repeat("x^", n) + "1" },
+		"blocks":      func(n int) string { return strings.Repeat("do ", n) + strings.Repeat("end ", n) },
+		"functions":   func(n int) string { return strings.Repeat("local function f() ", n) + strings.Repeat("end ", n) },
+		"lambdas": func(n int) string {
+			return "return " + strings.Repeat("function() return ", n) + strings.Repeat("end ", n)
+		},
+		"ifs":        func(n int) string { return strings.Repeat("if x then ", n) + strings.Repeat("end ", n) },
+		"elseifs":    func(n int) string { return "if x then " + strings.Repeat("elseif x then ", n) + "end" },
+		"locals":     func(n int) string { return strings.Repeat("local a ", n) },
+		"names":      func(n int) string { return "local " + strings.Repeat("a,", n) + "a" },
+		"parameters": func(n int) string { return "return function(" + strings.Repeat("a,", n) + "a) end" },
+		"targets":    func(n int) string { return strings.Repeat("x,", n) + "x = 1" },
+		"captures": func(n int) string {
+			var declared, used strings.Builder
+			for i := range n {
+				fmt.Fprintf(&declared, "local v%d ", i)
+				fmt.Fprintf(&used, "v%d=1 ", i)
+			}
+			return declared.String() + "\nreturn function() " + used.String() + " end"
+		},
+		"loop variables": func(n int) string { return "for " + strings.Repeat("a,", n) + "a in x do end" },
+	} {
+		for _, n := range []int{1, 10, 50, 59, 60, 61, 62, 90, 99, 100, 101, 150, 180, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250} {
+			ours := keyspace.Text(SHA(body(n)))
+			if _, err := compile(body(n)); err != nil {
+				ours = keyspace.Fail(err.Error())
+			}
+			if theirs := redis.do("SCRIPT", "LOAD", body(n)); !same(ours, theirs) {
+				t.Errorf("%d %s:\n ours %+v\nredis %+v", n, name, ours, theirs)
+			}
+		}
+	}
+}

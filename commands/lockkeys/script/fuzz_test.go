@@ -1,0 +1,149 @@
+package script
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/lockkeys/keyspace"
+)
+
+// Whatever the source, compiling and running it ends, with a reply of a bounded size.
+func FuzzRun(f *testing.F) {
+	for _, body := range scriptsOf(f, "testdata/scripts.lua") {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		s, err := compile(body)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "ERR ") || strings.ContainsAny(err.Error(), "\r\n") {
+				t.Errorf("%q", err)
+			}
+			return
+		}
+		s.Literals()
+		limits := Limits{Bytes: 4 << 20, Calls: 100, Reply: 1 << 16}
+		reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: answer(keyspace.Text("a")), Share: Share{Time: 50 * time.Millisecond}, Limits: limits})
+		var over *LimitError
+		if err != nil && !errors.As(err, &over) {
+			t.Fatal(err)
+		}
+		if size := sizeOf(reply); size > limits.Reply && reply.Kind != keyspace.Error {
+			t.Errorf("%d bytes", size)
+		}
+	})
+}
+
+// sizeOf counts a reply as Limits.Reply does.
+func sizeOf(r keyspace.Reply) int {
+	size := len(r.Str) + 16
+	for _, e := range r.Elems {
+		size += sizeOf(e)
+	}
+	return size
+}
+
+// A reply that goes through a script comes out as the rules say.
+func FuzzReplyThroughScript(f *testing.F) {
+	f.Add([]byte("i\x07b\x03abcn"))
+	f.Add([]byte("a\x03i\x01na\x01e\x05A b\r\n"))
+	f.Add([]byte("s\x04a\nb\x00N"))
+	s, err := compile(`return redis.pcall("x")`)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		sent := (&replyReader{data}).reply(0)
+		got, err := s.Run(t.Context(), Input{Call: answer(sent), Share: Share{Time: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := through(sent); !same(got, want) {
+			t.Errorf("%+v came out as %+v, want %+v", sent, got, want)
+		}
+	})
+}
+
+// through is what becomes of a reply.
+func through(r keyspace.Reply) keyspace.Reply {
+	switch r.Kind {
+	case keyspace.NilArray:
+		return null
+	case keyspace.Int:
+		f := float64(r.Int)
+		if f >= math.MaxInt64 {
+			return keyspace.Number(math.MinInt64)
+		}
+		return keyspace.Number(int64(f))
+	case keyspace.Status:
+		text, _, _ := strings.Cut(r.Str, "\x00")
+		return keyspace.Reply{Kind: keyspace.Status, Str: spaces(text)}
+	case keyspace.Error:
+		text, _, _ := strings.Cut(r.Str, "\x00")
+		code, text, found := strings.Cut(text, " ")
+		if !found {
+			code, text = "ERR", code
+		}
+		return keyspace.Fail(spaces(strings.TrimRight(code+" "+strings.Trim(text, "\r\n"), "\r\n")))
+	case keyspace.Array:
+		list := keyspace.List()
+		for _, e := range r.Elems {
+			list.Elems = append(list.Elems, through(e))
+		}
+		return list
+	}
+	return r
+}
+
+func spaces(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r", " "), "\n", " ")
+}
+
+// replyReader makes a reply of any bytes.
+type replyReader struct{ data []byte }
+
+func (r *replyReader) byte() byte {
+	if len(r.data) == 0 {
+		return 0
+	}
+	b := r.data[0]
+	r.data = r.data[1:]
+	return b
+}
+
+func (r *replyReader) text() string {
+	n := min(int(r.byte()), len(r.data))
+	text := string(r.data[:n])
+	r.data = r.data[n:]
+	return text
+}
+
+func (r *replyReader) reply(depth int) keyspace.Reply {
+	switch r.byte() {
+	case 'i':
+		n := int64(0)
+		for _, b := range []byte(r.text()) {
+			n = n<<8 | int64(b)
+		}
+		return keyspace.Number(n)
+	case 'b':
+		return keyspace.Text(r.text())
+	case 's':
+		return keyspace.Reply{Kind: keyspace.Status, Str: r.text()}
+	case 'e':
+		return keyspace.Fail(r.text())
+	case 'N':
+		return keyspace.Reply{Kind: keyspace.NilArray}
+	case 'a':
+		list := keyspace.List()
+		if depth < 20 {
+			for range r.byte() % 8 {
+				list.Elems = append(list.Elems, r.reply(depth+1))
+			}
+		}
+		return list
+	}
+	return null
+}

@@ -1,0 +1,293 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/internal/redistest"
+)
+
+// crowd is scripts that run at the same time, under one Pace, until the test has seen enough.
+type crowd struct {
+	*testing.T
+	pace    *Pace
+	ctx     context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
+	// inCall counts the runs that are in a redis.call now, most is its maximum.
+	inCall, most, calls atomic.Int64
+	// grown is told of each first call.
+	grown chan struct{}
+}
+
+// errEnough ends a crowd.
+var errEnough = errors.New("the test has seen enough")
+
+func newCrowd(t *testing.T, small int) *crowd {
+	ctx, end := context.WithCancelCause(t.Context())
+	c := &crowd{T: t, pace: NewPace(), ctx: ctx, end: func() { end(errEnough) }, grown: make(chan struct{}, 1000)}
+	c.pace.small = newSlots(small, -1)
+	t.Cleanup(func() { c.end(); c.running.Wait() })
+	return c
+}
+
+// call is a redis.call that counts who is in one.
+func (c *crowd) call([]string) (keyspace.Reply, error) {
+	now := c.inCall.Add(1)
+	defer c.inCall.Add(-1)
+	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {
+	}
+	c.calls.Add(1)
+	time.Sleep(10 * time.Microsecond) // others may come in
+	return keyspace.Number(1), nil
+}
+
+// start runs a script without a limit of time; what becomes of it goes to done, if there is one.
+func (c *crowd) start(body string, done chan<- error) {
+	s, err := compile(body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.running.Go(func() {
+		_, err := s.Run(c.ctx, Input{Call: c.call, Share: Share{Pace: c.pace, Time: -1}, Limits: Limits{Calls: 1 << 40}})
+		if done != nil {
+			done <- err
+		}
+	})
+}
+
+// standing waits until so many wait for a seat.
+func (c *crowd) standing(n int) {
+	c.Helper()
+	redistest.Await(c, fmt.Sprintf("%d wait for a seat", n), func() bool { return c.pace.seated.waits() == n })
+}
+
+func (s *slots) waits() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting.Len()
+}
+
+// However many scripts there are, only so many run at a time: the small ones, and one of all the large ones.
+func TestSlotsAreBounded(t *testing.T) {
+	const small, clients = 2, 40
+	c := newCrowd(t, small)
+	for range clients {
+		c.start(`while true do redis.call("x") end`, nil)
+	}
+	done := make(chan error, clients)
+	for range clients {
+		c.start(`for i = 1, 5 do redis.call("x") end`, done)
+	}
+	for range clients {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if most := c.most.Load(); most > small+1 {
+		t.Errorf("%d scripts ran at a time, at most %d may", most, small+1)
+	}
+}
+
+// A small script comes to its end while endless ones run that will never give up a seat.
+func TestSmallScriptBesideEndlessOnes(t *testing.T) {
+	c := newCrowd(t, 1)
+	for range maxSeats + maxStanding {
+		c.start(`while true do end`, nil)
+	}
+	c.standing(maxStanding)
+	done := make(chan error, 1)
+	for range 100 {
+		c.start(`return redis.call("x")`, done)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if free := c.pace.seated.free; free != 0 {
+		t.Errorf("%d seats are free: the endless ones have ended", free)
+	}
+}
+
+// Of those that became large only so many may wait; the next one is told at once.
+func TestTooManyLargeScripts(t *testing.T) {
+	c := newCrowd(t, 1)
+	for range maxSeats + maxStanding {
+		c.start(`while true do end`, nil)
+	}
+	c.standing(maxStanding)
+	for _, body := range []string{
+		`while true do end`, `while true do pcall(function() while true do end end) end`, `return ("x"):rep(300000)`,
+		`local function f() return 1 + f() end f()`,
+	} {
+		done := make(chan error, 1)
+		c.start(body, done)
+		var over *LimitError
+		if err := <-done; !errors.As(err, &over) || over.Error() != ErrBusy.Error() || !strings.HasPrefix(err.Error(), "BUSY ") {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+// One that waits for a slot has only its own time for that, and says BUSY in Redis' words.
+func TestWaitForSlotEnds(t *testing.T) {
+	c := newCrowd(t, 1)
+	if !c.pace.small.tryTake() {
+		t.Fatal("no slot")
+	}
+	s, _ := compile(`return 1`)
+	_, err := s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: time.Millisecond}})
+	if err == nil || err.Error() != ErrBusy.Error() {
+		t.Errorf("for a small slot: %v", err)
+	}
+	c.pace.small.giveUp()
+	for range maxSeats {
+		c.pace.seated.tryTake()
+	}
+	s, _ = compile(`while true do end`)
+	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: 300 * time.Millisecond}})
+	if err == nil || err.Error() != ErrBusy.Error() && !strings.Contains(err.Error(), "ran for longer") { // on a machine where 20,000 steps take so long
+		t.Errorf("for a seat: %v", err)
+	}
+	c.pace.seated.giveUp()
+	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: 50 * time.Millisecond}})
+	if err == nil || !strings.HasPrefix(err.Error(), "ERR script ran for longer than 50ms") {
+		t.Errorf("one that had its share: %v", err)
+	}
+	if c.pace.small.free != 1 || c.pace.lane.free != 1 || c.pace.seated.free != 1 {
+		t.Errorf("slots were lost: %+v", c.pace)
+	}
+}
+
+// What scripts hold is bounded by the seats, not by the number of clients: here each would hold 14 MB of strings for ever.
+func TestMemoryOfScriptsIsBounded(t *testing.T) {
+	const bombs, limit = 50, 200 << 20
+	before := memoryInUse()
+	c := newCrowd(t, 1)
+	for range bombs {
+		c.start(`local t = {} for i = 1, 1700 do t[i] = ("x"):rep(8000 + i) end
+			while true do redis.call("x") end`, nil)
+	}
+	c.standing(bombs - maxSeats)
+	redistest.Await(t, "a seated one has all that it makes", func() bool { return c.calls.Load() >= 1000 })
+	if now := memoryInUse(); now > before+limit {
+		t.Errorf("%d MB are in use", (now-before)>>20)
+	}
+}
+
+// memoryInUse is what the heap and the stacks take.
+func memoryInUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
+
+// A client's end is the end of a wait, and its cause is what Run returns.
+func TestCancelledWhileItWaits(t *testing.T) {
+	c := newCrowd(t, 1)
+	c.pace.small.tryTake()
+	done := make(chan error, 1)
+	c.start(`return 1`, done)
+	redistest.Await(t, "it waits", func() bool { return c.pace.small.waits() > 0 })
+	c.end()
+	if err := <-done; err != errEnough {
+		t.Error(err)
+	}
+	if c.pace.small.waits() != 0 {
+		t.Error("it still waits")
+	}
+}
+
+// The lane rests three times as long as it ran, so that large scripts have a quarter of one processor.
+func TestLaneRests(t *testing.T) {
+	c := newCrowd(t, 1)
+	now, rested := time.UnixMilli(0), []time.Duration{}
+	c.pace.now = func() time.Time { return now }
+	c.pace.sleep = func(_ context.Context, d time.Duration) error {
+		rested, now = append(rested, d), now.Add(d)
+		return nil
+	}
+	s, err := Share{Pace: c.pace, Time: -1}.begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Grow(); err != nil || s.small || !s.seated || !s.onLane {
+		t.Fatal(err, s)
+	}
+	for _, slice := range []time.Duration{time.Millisecond, 2 * time.Millisecond, time.Second} {
+		now = now.Add(slice)
+		if err := s.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.end()
+	if got, want := fmt.Sprint(rested), fmt.Sprint([]time.Duration{3 * time.Millisecond, 6 * time.Millisecond, maxRest}); got != want {
+		t.Errorf("rested %s, want %s", got, want)
+	}
+}
+
+// One that is refused a seat at once answers only when its time is over: else its client would be back at once, with the next.
+func TestRefusedSeatIsWaitedOut(t *testing.T) {
+	c := newCrowd(t, 1)
+	c.pace.seated = newSlots(0, 0)
+	waited := time.Duration(0)
+	c.pace.sleep = func(_ context.Context, d time.Duration) error {
+		if c.pace.small.free != 1 {
+			t.Error("it keeps a slot meanwhile")
+		}
+		waited += d
+		return nil
+	}
+	s, _ := compile(`while true do end`)
+	_, err := s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: time.Hour}})
+	if err == nil || err.Error() != ErrBusy.Error() || waited < 50*time.Minute {
+		t.Errorf("%v after %v", err, waited)
+	}
+}
+
+// Under a Pace calls nest less deep: Go's garbage collection goes through a stack in one piece. Without one they nest as in C Lua.
+func TestDepthIsLimited(t *testing.T) {
+	s, _ := compile(`local n = 0 local function f() n = n + 1 return 1 + f() end pcall(f) return n`)
+	alone, err := s.Run(t.Context(), Input{Share: Share{Time: -1}})
+	shared, err2 := s.Run(t.Context(), Input{Share: Share{Pace: NewPace(), Time: -1}})
+	if err != nil || err2 != nil || alone.Int < 10_000 || shared.Int < 500 || shared.Int > 2_000 {
+		t.Errorf("%d calls, %v; %d under a Pace, %v", alone.Int, err, shared.Int, err2)
+	}
+}
+
+// What goes wrong within a run loses no slot.
+func TestSlotsAreGivenBack(t *testing.T) {
+	c := newCrowd(t, 1)
+	for _, body := range []string{`error("x")`, `return redis.call("x")`, `local t = {} while true do t[#t + 1] = ("x"):rep(1e6) end`, `local function f() return 1 + f() end f()`} {
+		done := make(chan error, 1)
+		c.start(body, done)
+		<-done
+		if c.pace.small.free != 1 || c.pace.seated.free != maxSeats || c.pace.lane.free != 1 {
+			t.Fatalf("%s: %d small, %d seats, %d lane", body, c.pace.small.free, c.pace.seated.free, c.pace.lane.free)
+		}
+	}
+}
+
+// The time is for all runs that share an allowance.
+func TestAllowanceIsShared(t *testing.T) {
+	spent := &Allowance{}
+	in := Input{Share: Share{Allowance: spent, Time: time.Hour}}
+	endless, _ := compile(`while true do end`)
+	for range 2 { // the second one finds that nothing is left
+		spent.spent += time.Hour - 30*time.Millisecond
+		if _, err := endless.Run(t.Context(), in); err == nil || !strings.HasPrefix(err.Error(), "ERR script ran for longer than 1h0m0s script: ") {
+			t.Error(err)
+		}
+	}
+	if spent.spent < time.Hour {
+		t.Errorf("spent %v", spent.spent)
+	}
+}

@@ -1,0 +1,142 @@
+//go:build unix
+
+package script
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/lockkeys/keyspace"
+)
+
+// programsVariable says how many programs there are.
+const programsVariable = "REDLOCK_PROGRAMS"
+
+const (
+	// programTime is what a program has, and programExtra how much longer it may take: so one that
+	// has a second takes 1.3.
+	programTime  = 30 * time.Millisecond
+	programExtra = 300 * time.Millisecond
+	// endTime is how long it may take to end when it is told to.
+	endTime = 100 * time.Millisecond
+)
+
+// TestPrograms has programs that do not end be compiled and run. Each ends in its time, and at once
+// when it is killed, and when the process is about to end, all in processor
+// time: the machine may have others to run. REDLOCK_PROGRAMS says how many there are.
+func TestPrograms(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv(programsVariable))
+	if err != nil {
+		n = 200
+	}
+	if err != nil && testing.Short() {
+		n = 40
+	}
+	var longest, latest time.Duration
+	reasons := map[string]int{}
+	for i := range n {
+		p := prober{T: t, random: rand.New(rand.NewPCG(uint64(i), 1)), pace: NewPace()}
+		p.body = (&adversary{Rand: p.random}).program()
+		took, end := p.probe(i)
+		reasons[p.why]++
+		longest, latest = max(longest, took), max(latest, end)
+		if t.Failed() {
+			t.Fatalf("program %d of %d bytes:\n%.1000s", i, len(p.body), p.body)
+		}
+	}
+	t.Logf("%d programs: the longest took %v beside its %v, the latest ended after %v; why they ended: %v", n, longest, programTime, latest, reasons)
+}
+
+// prober runs one program.
+type prober struct {
+	*testing.T
+	random *rand.Rand
+	pace   *Pace
+	body   string
+	why    string // it ended
+}
+
+// errStopping is why a program's process ends it.
+var errStopping = errors.New("the proxy is shutting down")
+
+// probe has the program run until its time is over, or until it is ended by one of two ways, and
+// returns how much processor time it took beside its own, and to end.
+func (p *prober) probe(i int) (took, end time.Duration) {
+	ctx, stop := context.WithCancelCause(p.Context())
+	defer stop(nil)
+	share := Share{Pace: p.pace, Time: programTime, Allowance: &Allowance{}}
+	if i%3 != 0 {
+		share.Time = time.Minute
+	}
+	done := make(chan error, 1)
+	began := processorTime(p.T)
+	go func() { done <- p.run(ctx, share) }()
+	if i%3 == 0 {
+		p.ended(<-done, "ran for longer than")
+		if took = processorTime(p.T) - began - programTime; took > programExtra {
+			p.Errorf("it took %v beside its %v", took, programTime)
+		}
+		return took, 0
+	}
+	if !p.pace.growsBefore(done) { // it ended by itself: by a mistake, or too much memory
+		p.ended(<-done, "Redis is busy")
+		return 0, 0
+	}
+	time.Sleep(time.Duration(p.random.IntN(10)) * time.Millisecond) // into what it does
+	told := processorTime(p.T)
+	switch i % 3 {
+	case 1:
+		for len(done) == 0 && p.pace.Kill() == 0 { // between its compilation and its run it is none
+			time.Sleep(time.Millisecond)
+		}
+	case 2:
+		stop(errStopping)
+	}
+	err := <-done
+	p.ended(err, []string{"", errKilled.Error(), errStopping.Error()}[i%3])
+	if end = processorTime(p.T) - told; end > endTime {
+		p.Errorf("it took %v to end: %v", end, err)
+	}
+	return 0, end
+}
+
+// run compiles and runs the program.
+func (p *prober) run(ctx context.Context, share Share) error {
+	s, err := Compile(ctx, p.body, share)
+	if err != nil {
+		return err
+	}
+	call := func([]string) (keyspace.Reply, error) { return keyspace.Text("v"), nil }
+	_, err = s.Run(ctx, Input{Argv: []string{strings.Repeat("a", 200_000)}, Call: call, Share: share})
+	return err
+}
+
+// ended wants a program to have ended for a reason, or for one that comes before it.
+func (p *prober) ended(err error, want string) {
+	if err == nil { // what it returns, where its loop is left by an error
+		return
+	}
+	for _, reason := range []string{want, "allocated more than", "called more than", "Error compiling script", "returned "} {
+		if strings.Contains(err.Error(), reason) {
+			p.why = reason
+			return
+		}
+	}
+	p.Errorf("it ended with %v, want %s", err, want)
+}
+
+// processorTime is what the process has used.
+func processorTime(t *testing.T) time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

@@ -1,0 +1,24 @@
+package script
+
+import (
+	"testing"
+
+	"redlock-proxy/commands/lockkeys/keyspace"
+)
+
+// math.random gives every number of an interval and none beside it, the same ones again after the same seed, which is 0 at first.
+func TestRandom(t *testing.T) {
+	const body = `local function draw(...) local seen, n = {}, 0 for i = 1, 200 do
+			local x = math.random(...) seen[x] = true if x % 1 ~= 0 or x < -1 or x > 4 then error(x) end end
+			for k in pairs(seen) do n = n + 1 end return n end
+		local first = math.random(2 ^ 31 - 1)
+		local counts = {draw(4), draw(0, 1), draw(-1, 4), draw(3, 3)}
+		for i = 1, 200 do local x = math.random() if x < 0 or x >= 1 then error(x) end end
+		math.randomseed(5) local five = math.random(1e9)
+		math.randomseed(0) local again = math.random(2 ^ 31 - 1) == first
+		math.randomseed(5) return {counts, again, math.random(1e9) == five}`
+	want := keyspace.List(keyspace.List(keyspace.Number(4), keyspace.Number(2), keyspace.Number(6), keyspace.Number(1)), keyspace.Number(1), keyspace.Number(1))
+	if got := runHere(t, body, noCall).Plain(); !same(got, want) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,122 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/internal/lua"
+)
+
+// Input is what a run works on.
+type Input struct {
+	Keys, Argv []string
+	// ReadOnly refuses commands that write, as EVAL_RO does; a script can also ask for it itself.
+	ReadOnly bool
+	// Call carries out redis.call and redis.pcall. An error reply is the script's to handle; an error ends the run, and Run returns it.
+	Call func(args []string) (keyspace.Reply, error)
+	// Cost is about how many bytes a Call is going to go through, beside its words; nil: none.
+	Cost func(args []string) int
+	// May reports whether the client may do a command, for redis.acl_check_cmd; known is false where there is no such
+	// command, or none that could be asked about.
+	May    func(args []string) (may, known bool)
+	Limits Limits
+	Share  Share
+}
+
+// errLimit is the end of a run over a limit of this package.
+var errLimit = errors.New("script")
+
+// run is a run of a script, for the functions that it calls.
+type run struct {
+	Input
+	script *Script
+	random rand.PCG
+	calls  int
+	resp3  bool
+}
+
+// runOf is the run that a function of Lua was called in.
+func runOf(c *lua.Call) *run { return c.State().Host.(*run) }
+
+// Run executes the script. The error is that of Call, the cause of the end of ctx, or a *LimitError; everything else is an error reply.
+func (s *Script) Run(ctx context.Context, in Input) (keyspace.Reply, error) {
+	in.Limits = in.Limits.orDefaults()
+	in.ReadOnly = in.ReadOnly || s.readOnly
+	r := &run{Input: in, script: s}
+	return r.outcome(r.inTime(ctx))
+}
+
+// inTime executes the script in the time that is left of the allowance, waiting included.
+func (r *run) inTime(ctx context.Context) (keyspace.Reply, error) {
+	held, err := r.Share.begin(ctx)
+	if err != nil {
+		return keyspace.Reply{}, err
+	}
+	defer held.end() // after the run's memory is given up
+	return r.execute(lua.NewState(held.limits(r.Limits.Bytes, smallRun)))
+}
+
+func (r *run) execute(state *lua.State) (reply keyspace.Reply, err error) {
+	state.Host = r
+	if failed := state.Protect(func() {
+		var value lua.Value
+		if value, err = state.Run(r.script.chunk, r.globals(state)); err == nil {
+			reply, err = r.reply(value)
+		}
+	}); failed != nil {
+		err = failed
+	}
+	return reply, err
+}
+
+// globals are the run's global variables.
+func (r *run) globals(state *lua.State) *lua.Table {
+	g := state.NewGlobals(shared, 3)
+	state.Set(g, "KEYS", textArray(state, r.Keys))
+	state.Set(g, "ARGV", textArray(state, r.Argv))
+	state.Set(g, "_G", g)
+	g.Freeze()
+	return g
+}
+
+func textArray(state *lua.State, texts []string) *lua.Table {
+	values := make([]lua.Value, len(texts))
+	for i, text := range texts {
+		values[i] = text
+	}
+	return state.NewArray(values)
+}
+
+// outcome is what the client gets for how the run ended.
+func (r *run) outcome(reply keyspace.Reply, err error) (keyspace.Reply, error) {
+	var raised *lua.Error
+	switch {
+	case err == nil:
+		return reply, nil
+	case errors.As(err, &raised):
+		return keyspace.Fail(r.errorText(raised)), nil
+	}
+	return keyspace.Reply{}, limited(err, r.script.sha)
+}
+
+// errorText is the error reply for an error that nothing in the script caught.
+func (r *run) errorText(e *lua.Error) string {
+	text := "ERR " + e.Error()
+	if t, ok := e.Value.(*lua.Table); ok {
+		if text, ok = lua.ToString(t.Get("err")); !ok {
+			text = "ERR unknown error"
+		}
+	}
+	return syntax.OneLine(fmt.Sprintf("%s script: %s, on %s:%d.", cString(text), r.script.sha, cString(e.Source), e.Line))
+}
+
+// cString is a text as C passes it on: up to a zero byte.
+func cString(text string) string {
+	head, _, _ := strings.Cut(text, "\x00")
+	return head
+}

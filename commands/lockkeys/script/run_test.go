@@ -1,0 +1,275 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/internal/redistest"
+)
+
+// answer is a Call that always gives the same reply.
+func answer(reply keyspace.Reply) func([]string) (keyspace.Reply, error) {
+	return func([]string) (keyspace.Reply, error) { return reply, nil }
+}
+
+func noCall([]string) (keyspace.Reply, error) {
+	return keyspace.Reply{}, errors.New("no command was expected")
+}
+
+var null = keyspace.Reply{Kind: keyspace.Nil}
+
+// What a script returns is a reply by these rules.
+func TestReplyOfValue(t *testing.T) {
+	for value, want := range map[string]keyspace.Reply{
+		`3`:                        keyspace.Number(3),
+		`3.99`:                     keyspace.Number(3),
+		`-3.99`:                    keyspace.Number(-3),
+		`2^53`:                     keyspace.Number(1 << 53),
+		`1e300`:                    keyspace.Number(-1 << 63),
+		`0/0`:                      keyspace.Number(-1 << 63),
+		`"text"`:                   keyspace.Text("text"),
+		`"3"`:                      keyspace.Text("3"),
+		`true`:                     keyspace.Number(1),
+		`false`:                    null,
+		`nil`:                      null,
+		`type`:                     null,
+		`{}`:                       keyspace.List(),
+		`{1, "a", {2}}`:            keyspace.List(keyspace.Number(1), keyspace.Text("a"), keyspace.List(keyspace.Number(2))),
+		`{1, nil, 3}`:              keyspace.List(keyspace.Number(1)),
+		`{1, false, 3}`:            keyspace.List(keyspace.Number(1), null, keyspace.Number(3)),
+		`{ok = "FINE"}`:            {Kind: keyspace.Status, Str: "FINE"},
+		`{err = "MY text"}`:        keyspace.Fail("MY text"),
+		`redis.error_reply("x")`:   keyspace.Fail("ERR x"),
+		`redis.error_reply("X y")`: keyspace.Fail("X y"),
+		`redis.status_reply("x")`:  {Kind: keyspace.Status, Str: "x"},
+		`{x = 1}`:                  keyspace.List(),
+		`{double = 0.5}`:           keyspace.Real(0.5),
+		`{map = {a = 1}}`:          {Kind: keyspace.Map, Elems: []keyspace.Reply{keyspace.Text("a"), keyspace.Number(1)}},
+	} {
+		if got := runHere(t, "return "+value, noCall); !same(got, want) {
+			t.Errorf("%s: %+v, want %+v", value, got, want)
+		}
+	}
+}
+
+// What a command replies is a value by these.
+func TestValueOfReply(t *testing.T) {
+	show := `local show
+	show = function(v)
+		if type(v) ~= "table" then return type(v) .. " " .. tostring(v) end
+		if v.ok then return "ok " .. v.ok elseif v.err then return "err " .. v.err end
+		local all = {} for i, e in ipairs(v) do all[i] = show(e) end
+		return "{" .. table.concat(all, ", ") .. "}"
+	end
+	return show(redis.pcall("x"))`
+	for _, test := range []struct {
+		reply keyspace.Reply
+		want  string
+	}{
+		{keyspace.Number(7), "number 7"},
+		{keyspace.Number(1<<62 + 1), "number 4.6116860184274e+18"},
+		{keyspace.Text("a"), "string a"},
+		{null, "boolean false"},
+		{keyspace.Reply{Kind: keyspace.NilArray}, "boolean false"},
+		{keyspace.OK(), "ok OK"},
+		{keyspace.Fail("WRONGTYPE no"), "err WRONGTYPE no"},
+		{keyspace.Fail("ODD"), "err ERR ODD"},
+		{keyspace.List(keyspace.Number(1), null, keyspace.List(keyspace.Text("x"))), "{number 1, boolean false, {string x}}"},
+	} {
+		if got := runHere(t, show, answer(test.reply)); got.Str != test.want {
+			t.Errorf("%+v: %q, want %q", test.reply, got.Str, test.want)
+		}
+	}
+}
+
+// Commands get their words as Redis gives them.
+func TestWordsOfCommand(t *testing.T) {
+	var got []string
+	runHere(t, `redis.call("SET", KEYS[1], 1, 1.5, -0.1, 2^53, 1e17, "a\0b", "")`, func(words []string) (keyspace.Reply, error) {
+		got = words
+		return keyspace.OK(), nil
+	})
+	if want := []string{"SET", "k1", "1", "1.5", "-0.10000000000000001", "9007199254740992", "1e+17", "a\x00b", ""}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// An error of Call ends the run, whatever the script protects, and Run returns it as it is.
+func TestErrorOfCall(t *testing.T) {
+	again := errors.New("the register changed")
+	for _, body := range []string{
+		`return redis.call("get", "k")`,
+		`return redis.pcall("get", "k")`,
+		`while true do pcall(redis.call, "get", "k") end`,
+		`while true do xpcall(function() redis.call("get", "k") end, function() return 1 end) end`,
+		`table.sort({1, 2, 3}, function() redis.call("get", "k") end)`,
+	} {
+		s, err := compile(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		_, err = s.Run(t.Context(), Input{Call: func([]string) (keyspace.Reply, error) { calls++; return keyspace.Reply{}, again }})
+		if err != again || calls != 1 {
+			t.Errorf("%s: %v after %d calls", body, err, calls)
+		}
+	}
+}
+
+// A run that wants too much ends with an error that says of what, and pcall does not help.
+func TestLimits(t *testing.T) {
+	for body, want := range map[string]string{
+		`while true do end`:       "ran for longer than",
+		`repeat until false`:      "ran for longer than",
+		`for i = 1, 1e300 do end`: "ran for longer than",
+		`while true do pcall(function() while true do end end) end`:                                                    "ran for longer than",
+		`local function f() return f() end return f()`:                                                                 "ran for longer than",
+		`for i in function() return 1 end do end`:                                                                      "ran for longer than",
+		`return ("a"):rep(30000):find(("a-"):rep(20) .. "b")`:                                                          "ran for longer than",
+		`local t = setmetatable({}, {__index = function(t, k) return k end}) while t[1] do end`:                        "ran for longer than",
+		`table.insert({}, -2^31, 1)`:                                                                                   "ran for longer than",
+		`return string.rep("x", 1e9)`:                                                                                  "allocated more than",
+		`return string.rep(string.rep("x", 1e6), 1e6)`:                                                                 "allocated more than",
+		`return {pcall(string.rep, "x", 1e9)}`:                                                                         "allocated more than",
+		`local s = "x" while true do s = s .. s end`:                                                                   "allocated more than",
+		`local t = {} for i = 1, 1e9 do t[i] = i end`:                                                                  "allocated more than",
+		`local t = {} for i = 1, 1e9 do t["k" .. i] = i end`:                                                           "allocated more than",
+		`local t = {} for i = 1, 1e9 do t[i] = {} end`:                                                                 "allocated more than",
+		`local t = {} for i = 1, 1e9 do t[i] = function() return t end end`:                                            "allocated more than",
+		`local t = {} for i = 1, 7000 do t[i] = i end local function f(...) return 1 + f(...) end return f(unpack(t))`: "allocated more than",
+		`local s = string.rep("x", 1e6) return (s:gsub("x", s))`:                                                       "allocated more than",
+		`local s = string.rep("x", 1e6) return s:gsub(".", "%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0%0")`:                "allocated more than",
+		`local t = {} for i = 1, 1000 do t[i] = string.rep("x", 1000) end return table.concat({table.concat(t):rep(4), table.concat(t):rep(4), table.concat(t):rep(4)})`: "allocated more than",
+		`return cjson.encode({string.rep("\1", 4e6)})`:                 "allocated more than",
+		`return loadstring(string.rep("x = 1 ", 1e6))`:                 "allocated more than",
+		`while true do redis.call("get", "k") end`:                     "called more than 10000 commands",
+		`while true do pcall(redis.call, "get", "k") end`:              "called more than 10000 commands",
+		`return string.rep("x", 2e6)`:                                  "returned more than 1048576 bytes",
+		`local t = {} for i = 1, 1e5 do t[i] = i end return t`:         "returned more than 1048576 bytes",
+		`local t = {} for i = 1, 1e5 do t[i] = i end return {set = t}`: "returned more than 1048576 bytes",
+		`local t = {} t[1] = t return t`:                               "returned tables that nest deeper than 128",
+		`local t = {} t[1] = {map = {t}} return t`:                     "returned tables that nest deeper than 128",
+	} {
+		s, err := compile(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := time.Minute
+		if strings.HasPrefix(want, "ran") {
+			limit = 20 * time.Millisecond
+		}
+		reply, err := s.Run(t.Context(), Input{Call: answer(keyspace.Number(1)), Share: Share{Time: limit}, Limits: Limits{Bytes: 8 << 20}})
+		var over *LimitError
+		if !errors.As(err, &over) || !strings.HasPrefix(over.Error(), "ERR script "+want) || !strings.HasSuffix(over.Error(), " script: "+s.SHA()+".") {
+			t.Errorf("%s: %+v %v, want %q", body, reply, err, want)
+		}
+	}
+}
+
+// The end of a context ends a run, and its cause is the error.
+func TestContext(t *testing.T) {
+	cause := errors.New("the client left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s, err := compile(`while true do pcall(function() redis.pcall("ping") end) end`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func([]string) (keyspace.Reply, error) { cancel(cause); return keyspace.OK(), nil }
+	if _, err := s.Run(ctx, Input{Call: call, Share: Share{Time: -1}, Limits: Limits{Calls: 1 << 30}}); err != cause {
+		t.Errorf("%v, want %v", err, cause)
+	}
+}
+
+// Nothing that a run does is seen by the next one, of the same script or of another.
+func TestRunsLeaveNothingBehind(t *testing.T) {
+	redistest.SkipShort(t)
+	probe := `local seen = {math.random(1000), tostring({}), cjson.encode(1/3), KEYS[1], #KEYS, ARGV[1], tostring(rawget(_G, "leak")), redis.setresp == nil}
+		for _, library in ipairs({string, table, math, redis, cjson, bit, coroutine, struct, getmetatable("")}) do
+			local names = {} for k, v in pairs(library) do names[#names + 1] = tostring(k) .. tostring(v) end
+			seen[#seen + 1] = table.concat(names, " ")
+		end
+		local names = {} for k, v in pairs(_G) do names[#names + 1] = tostring(k) .. tostring(v) end
+		seen[#seen + 1] = table.concat(names, " ")
+		seen[#seen + 1] = tostring(getmetatable({}) == nil)
+		return seen`
+	want := runHere(t, probe, noCall)
+	for _, body := range append(scriptsOf(t, "testdata/scripts.lua"),
+		`leak = 1`, `rawset(_G, "leak", 1)`, `_G.leak = 1`, `string.leak = 1`, `rawset(string, "leak", 1)`, `rawset(getmetatable(""), "__index", {})`,
+		`getmetatable(_G).__index = function() return 1 end`, `rawset(getmetatable(_G), "__index", {})`, `setmetatable(_G, {})`, `setmetatable(string, {})`,
+		`table.insert(KEYS, 1, "leak")`, `KEYS[1] = "leak" ARGV[1] = "leak"`, `table.insert(string, "leak")`, `table.sort(redis)`, `table.remove(math)`,
+		`math.randomseed(7)`, `redis.setresp(3)`, `for k in pairs(redis) do redis[k] = nil end`,
+		`local f = loadstring("leak = 1") f()`, `debug.sethook()`, `loadstring("string.leak = 1")()`,
+		`setmetatable(getmetatable(_G), {})`,
+	) {
+		runHere(t, body, answer(keyspace.Number(1)))
+		if got := runHere(t, probe, noCall); !same(got, want) {
+			t.Fatalf("after %q:\n%+v\nwant\n%+v", body, got, want)
+		}
+	}
+}
+
+// A script can be run by many at once.
+func TestConcurrentRuns(t *testing.T) {
+	s, err := compile(`local t = {} for i = 1, 100 do t[i] = KEYS[1] .. i end table.sort(t) return {t[1], redis.call("get", KEYS[1]), cjson.encode({KEYS[1]}), ("x"):rep(3)}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			key := fmt.Sprint("k", i)
+			want := keyspace.List(keyspace.Text(key+"1"), keyspace.Text(key), keyspace.Text(`["`+key+`"]`), keyspace.Text("xxx"))
+			for range 200 {
+				got, err := s.Run(t.Context(), Input{Keys: []string{key}, Call: answer(keyspace.Text(key)), Share: Share{Time: -1}})
+				if err != nil || !same(got, want) {
+					t.Fatalf("%+v %v, want %+v", got, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	redis := startRedis(t)
+	known := map[string]bool{}
+	for _, entry := range redis.do("COMMAND").Elems {
+		known[entry.Elems[0].Str] = true
+	}
+	const refused = "ERR Write commands are not allowed from read-only scripts."
+	for _, name := range []string{"set", "DEL", "publish", "PfCount", "delex"} {
+		s, err := compile(`return redis.pcall("` + name + `", KEYS[1], "x")`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Run(t.Context(), Input{Keys: testKeys, ReadOnly: true, Call: noCall})
+		if err != nil || got.Str != refused {
+			t.Errorf("%s: %+v %v", name, got, err)
+		}
+		if known[strings.ToLower(name)] {
+			if theirs := redis.do("EVAL_RO", s.Body(), "1", "k1"); !strings.HasPrefix(theirs.Str, refused) {
+				t.Errorf("%s in Redis: %+v", name, theirs)
+			}
+		}
+	}
+}
+
+// What differs from Redis 7.0, and why it does.
+func TestDifferencesFromRedis(t *testing.T) {
+	for _, test := range []struct{ why, body, want string }{
+		{"Redis 7.0.15 crashes", `error({})`, "ERR unknown error"},
+		{"left out", `return cjson.new()`, "ERR user_script:1: cjson.new is not available to scripts that run in the proxy"},
+		{"left out", `return coroutine.wrap(type)`, "ERR user_script:1: coroutine.wrap is not available to scripts that run in the proxy"},
+		{"left out", `return bit.bor(1, 2)`, "ERR user_script:1: bit.bor is not available to scripts that run in the proxy"},
+	} {
+		want := test.want + " script: " + SHA(test.body) + ", on @user_script:1."
+		if got := runHere(t, test.body, noCall); got.Str != want {
+			t.Errorf("%s (%s): %+v", test.body, test.why, got)
+		}
+	}
+}

@@ -1,0 +1,416 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// masters are what the tests say that the masters hold and tell.
+type masters struct {
+	mu    sync.Mutex
+	holds map[quorum.Key]quorum.Look
+	marks map[*fakeMark]bool
+	// between, if it is not nil, has each mark that is asked whether it is watched tell that first, as one that a master tells of
+	// a change at that moment does.
+	between *quorum.News
+	stuck   bool // that cannot be told
+	blind   bool
+	failing error
+	reads   int
+}
+
+type fakeMark struct {
+	of   *masters
+	key  quorum.Key
+	tell func(quorum.News)
+}
+
+func (m *fakeMark) Settled() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func (m *fakeMark) Watched() bool {
+	m.of.mu.Lock()
+	news, blind := m.of.between, m.of.blind
+	m.of.between = nil
+	m.of.mu.Unlock()
+	if news != nil {
+		told := make(chan struct{})
+		go func() {
+			m.tell(*news)
+			close(told)
+		}()
+		select {
+		case <-told:
+		case <-time.After(5 * time.Second): // it waits for who asks here
+			m.of.mu.Lock()
+			m.of.stuck = true
+			m.of.mu.Unlock()
+		}
+	}
+	return !blind
+}
+
+func (m *fakeMark) Stop() {
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	delete(m.of.marks, m)
+}
+
+func (s *masters) mark(key quorum.Key, tell func(quorum.News)) Mark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &fakeMark{s, key, tell}
+	s.marks[m] = true
+	return m
+}
+
+func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	var all []quorum.Look
+	for _, key := range keys {
+		all = append(all, s.holds[key])
+	}
+	return all, s.failing
+}
+
+// put has the masters hold something, and tell what they do of that.
+func (s *masters) put(key, value string, news ...quorum.News) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds[at(key)] = quorum.Look{Present: value != "", Value: value, Left: time.Hour}
+	for m := range s.marks {
+		for _, n := range news {
+			if m.key == at(key) {
+				m.tell(n)
+			}
+		}
+	}
+}
+
+func at(key string) quorum.Key { return quorum.Key{Name: key} }
+
+// bench is a client of a hub over such masters.
+type bench struct {
+	t *testing.T
+	*masters
+	hub    *Hub
+	client *Client
+	told   chan []string
+}
+
+func newBench(t *testing.T, mode Mode) *bench {
+	s := &masters{holds: map[quorum.Key]quorum.Look{}, marks: map[*fakeMark]bool{}}
+	b := &bench{t: t, masters: s, hub: NewHub(Options{Mark: s.mark, Read: s.read, Logger: slog.New(slog.DiscardHandler)})}
+	t.Cleanup(func() {
+		if len(s.marks) > 0 || b.client.Kept() > 0 {
+			t.Errorf("%d marks, %d bytes are left", len(s.marks), b.client.Kept())
+		}
+	})
+	b.client, b.told = b.join(mode)
+	return b
+}
+
+func (b *bench) join(mode Mode) (*Client, chan []string) {
+	told := make(chan []string, 1000)
+	c := b.hub.Client(func(_ context.Context, keys []string) {
+		slices.Sort(keys)
+		told <- keys
+	})
+	c.Set(mode)
+	b.t.Cleanup(c.Close)
+	return c, told
+}
+
+func entryOf(value string) keyspace.Entry {
+	return keyspace.Entry{Present: value != "", Value: value, Left: time.Hour}
+}
+
+// reads has the client read a key, and be told that value.
+func (b *bench) reads(key, value string) { reads(b.client, key, value) }
+
+func reads(c *Client, key, value string) {
+	turn := c.Begin(0, []string{key}, at)
+	turn.End(map[string]keyspace.Entry{key: entryOf(value)}, nil, time.Now())
+}
+
+// edits has the client change a key, and read it if reads is set.
+func (b *bench) edits(key, was, now string, reads bool) {
+	turn := b.client.Begin(0, []string{key}, at)
+	b.put(key, now, quorum.Stirred, quorum.Changes)
+	read := map[string]keyspace.Entry{}
+	if reads {
+		read[key] = entryOf(now)
+	}
+	turn.End(read, []keyspace.Edit{{Key: key, Was: entryOf(was), Now: entryOf(now)}}, time.Now())
+}
+
+// rests waits until there is nothing to be done.
+func (b *bench) rests() {
+	b.t.Helper()
+	redistest.Await(b.t, "it rests", func() bool {
+		b.client.mu.Lock()
+		defer b.client.mu.Unlock()
+		return !b.client.running
+	})
+}
+
+// hears wants these keys to have been told by now, in any number of messages.
+func (b *bench) hears(want ...string) {
+	b.t.Helper()
+	b.rests()
+	var got []string
+	for len(b.told) > 0 {
+		got = append(got, <-b.told...)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		b.t.Errorf("told %v, want %v", got, want)
+	}
+}
+
+var on = Mode{On: true}
+
+// TestTold: what becomes another than the client was told is told once; what does not is not.
+func TestTold(t *testing.T) {
+	b := newBench(t, on)
+	b.put("k", "1")
+	b.reads("k", "1")
+	b.hears()
+	b.put("k", "1", quorum.Stirred) // a take that was undone
+	b.hears()
+	b.put("k", "1", quorum.Unwatched)
+	b.hears()
+	b.put("k", "2", quorum.Stirred)
+	b.hears("k")
+	b.put("k", "3", quorum.Changes)
+	b.hears()
+
+	b.reads("k", "2") // which it does not hold any more when the mark is set
+	b.hears("k")
+	b.reads("k", "3")
+	b.put("k", "4")
+	b.reads("k", "4") // the first value was never told to have changed
+	b.rests()
+	b.hears("k")
+	b.put("k", "", quorum.Changes)
+	b.hears("k")
+}
+
+// TestToldWhileItIsChecked: a mark that tells something while it is asked whether it is watched. The look was before that, so there
+// is another one.
+func TestToldWhileItIsChecked(t *testing.T) {
+	for name, news := range map[string]quorum.News{"stirred": quorum.Stirred, "changes": quorum.Changes, "unwatched": quorum.Unwatched} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, on)
+			b.put("k", "a")
+			b.mu.Lock()
+			b.between = &news
+			b.mu.Unlock()
+			b.reads("k", "a")
+			b.hears()
+			b.mu.Lock()
+			stuck, looks := b.stuck, b.masters.reads
+			b.mu.Unlock()
+			if stuck || looks != 2 {
+				t.Errorf("stuck %v, %d looks, want 2", stuck, looks)
+			}
+			b.put("k", "b", quorum.Changes)
+			b.hears("k")
+		})
+	}
+}
+
+// TestUnknown: what could not be told to the client may be anything, also what it knew of before. It hears of it once it can be read, and meanwhile now and then.
+func TestUnknown(t *testing.T) {
+	b := newBench(t, on)
+	fail := func() { b.client.Begin(0, []string{"k"}, at).Fail(time.Now()) }
+	fail() // the masters are well again
+	b.hears("k")
+	b.put("k", "a")
+	b.reads("k", "a")
+	b.hears()
+	b.failing = errors.New("no quorum")
+	for range 3 {
+		fail()
+		b.hears("k")
+	}
+	b.client.Set(Mode{On: true, OptIn: true})
+	fail()
+	b.hears()
+}
+
+// TestOwnChanges are told but with NOLOOP, or where the reply tells of them.
+func TestOwnChanges(t *testing.T) {
+	for _, noLoop := range []bool{false, true} {
+		b := newBench(t, Mode{On: true, NoLoop: noLoop})
+		b.put("k", "1")
+		b.reads("k", "1")
+		b.hears()
+		b.edits("k", "1", "2", false)
+		if noLoop {
+			b.hears()
+		} else {
+			b.hears("k")
+		}
+		b.reads("k", "2")
+		b.edits("k", "2", "2", true) // an extension, by a script that reads
+		b.hears()
+		b.edits("k", "of another", "3", true) // who changed it since
+		b.hears("k")
+		b.put("k", "", quorum.Changes)
+		b.hears("k")
+	}
+}
+
+// TestForgottenWhileItWaits: the goroutine that waits for the end of a command of the client's own ends with it, also where that leaves nothing to be
+// told.
+func TestForgottenWhileItWaits(t *testing.T) {
+	b := newBench(t, Mode{On: true, NoLoop: true})
+	b.put("k", "1")
+	b.reads("k", "1")
+	b.rests()
+	turn := b.client.Begin(0, []string{"k"}, at)
+	b.put("k", "2", quorum.Changes)
+	redistest.Await(t, "it has been woken", func() bool { return len(b.client.wake) == 0 })
+	time.Sleep(10 * time.Millisecond) // it has seen that the client is busy with the key
+	turn.End(nil, []keyspace.Edit{{Key: "k", Was: entryOf("1"), Now: entryOf("2")}}, time.Now())
+	b.hears()
+}
+
+// TestNothingWatched: what cannot be watched is told at once, and what cannot be read.
+func TestNothingWatched(t *testing.T) {
+	b := newBench(t, on)
+	b.put("k", "1")
+	b.blind = true
+	b.reads("k", "1")
+	b.hears("k")
+	b.reads("k", "1") // a moment later
+	b.hears("k")
+	b.mu.Lock()
+	b.blind, b.failing = false, errors.New("no quorum")
+	b.mu.Unlock()
+	b.reads("k", "1")
+	b.hears("k")
+}
+
+// TestModes: what is remembered in which mode.
+func TestModes(t *testing.T) {
+	for text, want := range map[string][2]bool{ // without CLIENT CACHING before, and with it
+		"ON": {true, true}, "OFF": {}, "ON OPTIN": {false, true}, "ON OPTOUT NOLOOP": {true, false}, "ON BCAST PREFIX a": {}, "ON REDIRECT 5": {},
+	} {
+		words := append([]string{"CLIENT", "TRACKING"}, fields(text)...)
+		mode, refused := Parse(words)
+		if got := [2]bool{mode.remembers(false), mode.remembers(true)}; refused != "" || got != want {
+			t.Errorf("%s: %v %q", text, got, refused)
+		}
+	}
+	for text, want := range map[string]string{
+		"": "ERR wrong number of arguments for 'client|tracking' command", "maybe": "ERR syntax error",
+		"ON what": "ERR syntax error", "ON PREFIX": "ERR syntax error",
+		"ON PREFIX a": errPrefix, "ON OPTIN OPTOUT": errBothOpts, "ON BCAST OPTIN": errOptsAndBC,
+	} {
+		if _, refused := Parse(append([]string{"CLIENT", "TRACKING"}, fields(text)...)); refused != want {
+			t.Errorf("%q: %q", text, refused)
+		}
+	}
+	var none *Client
+	if none.Used(); none.Said() || none.Mode().On || none.Begin(0, nil, at).Remembers() {
+		t.Error("who never asked tracks")
+	}
+	none.Close()
+}
+
+func fields(text string) (all []string) {
+	for _, one := range []byte(text) {
+		if len(all) == 0 || one == ' ' {
+			all = append(all, "")
+		}
+		if one != ' ' {
+			all[len(all)-1] += string(one)
+		}
+	}
+	return all
+}
+
+// TestOff: what was remembered is forgotten.
+func TestOff(t *testing.T) {
+	b := newBench(t, on)
+	b.put("k", "1")
+	b.reads("k", "1")
+	b.rests()
+	b.client.Set(Mode{})
+	b.put("k", "2", quorum.Changes)
+	b.hears()
+}
+
+// TestPanic: after a mistake the client is told that everything may have changed.
+func TestPanic(t *testing.T) {
+	b := newBench(t, on)
+	b.hub.opts.Read = func(context.Context, []quorum.Key) ([]quorum.Look, error) { panic("a mistake") }
+	b.reads("k", "1")
+	if got := <-b.told; got != nil {
+		t.Errorf("told %v", got)
+	}
+}
+
+// TestInvalidation is what Redis sends.
+func TestInvalidation(t *testing.T) {
+	if got := string(Invalidation([]string{"k"})); got != ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n" {
+		t.Errorf("%q", got)
+	}
+	if got := string(Invalidation(nil)); got != ">2\r\n$10\r\ninvalidate\r\n_\r\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestLoseAll: where the keys are kept elsewhere, each client that tracks for itself is told once that everything may have changed, and what it
+// remembered is forgotten.
+func TestLoseAll(t *testing.T) {
+	b := newBench(t, on)
+	_, broadcast := b.join(Mode{On: true, Broadcast: true})
+	off, none := b.join(on)
+	off.Set(Mode{})
+	closed, late := b.join(on)
+	closed.Close()
+	_, redirected := b.join(Mode{On: true, Redirected: true})
+	b.put("k", "1")
+	b.reads("k", "1")
+	b.rests()
+	b.hub.LoseAll()
+	for _, told := range []chan []string{b.told, broadcast} {
+		select {
+		case got := <-told:
+			if got != nil {
+				t.Errorf("told %v", got)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("a client is not told")
+		}
+	}
+	b.put("k", "2", quorum.Changes)
+	b.hears()
+	if len(none)+len(late)+len(redirected)+len(broadcast) > 0 || b.client.Kept() > 0 {
+		t.Errorf("told to who does not track, or twice; %d bytes are kept", b.client.Kept())
+	}
+	b.reads("k", "2") // it goes on
+	b.put("k", "3", quorum.Changes)
+	b.hears("k")
+}

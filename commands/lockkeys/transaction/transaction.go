@@ -1,0 +1,224 @@
+// Package transaction is MULTI, WATCH and EXEC on lock keys. What a client has begun is in its [command.Transaction].
+package transaction
+
+import (
+	"context"
+	"fmt"
+
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/lockkeys"
+	"redlock-proxy/commands/lockkeys/eval"
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/commands/lockkeys/program"
+	"redlock-proxy/commands/lockkeys/script"
+	"redlock-proxy/commands/pubsub/subscribers"
+	"redlock-proxy/commands/rights"
+)
+
+// Transactions are those on lock keys. They are safe for concurrent use.
+type Transactions struct {
+	Keys    *lockkeys.Runner
+	Scripts *eval.Scripts
+}
+
+// Commands are those of transactions, by name. They count their words themselves, since a wrong number
+// aborts a transaction.
+func (t Transactions) Commands() map[string]*command.Command {
+	all := map[string]*command.Command{}
+	for name, run := range map[string]func(command.Call){
+		"multi": multi, "exec": t.exec, "discard": discard, "watch": t.watch, "unwatch": unwatch,
+	} {
+		all[name] = &command.Command{Name: name, Arity: -1, Guarded: true, Run: run}
+	}
+	return all
+}
+
+// counted checks a number of words; a wrong one aborts the transaction.
+func counted(fits bool, name string, c command.Call) bool {
+	if !fits {
+		c.Client.Transaction.Abort()
+		c.Out.Error(syntax.WrongArity(name))
+	}
+	return fits
+}
+
+func multi(c command.Call) {
+	switch {
+	case !counted(len(c.Args) == 1, "multi", c):
+	case c.Client.Transaction.Open:
+		c.Out.Error("ERR MULTI calls can not be nested")
+	default:
+		c.Client.Transaction.Begin()
+		c.Out.Status("OK")
+	}
+}
+
+func discard(c command.Call) {
+	switch {
+	case !counted(len(c.Args) == 1, "discard", c):
+	case !c.Client.Transaction.Open:
+		c.Out.Error("ERR DISCARD without MULTI")
+	default:
+		c.Client.Transaction.End()
+		c.Out.Status("OK")
+	}
+}
+
+func unwatch(c command.Call) {
+	if counted(len(c.Args) == 1, "unwatch", c) {
+		c.Client.Transaction.Unwatch()
+		c.Out.Status("OK")
+	}
+}
+
+// watch is WATCH of lock keys: their versions are remembered, and an EXEC that does not find them again is
+// not carried out. Unlike on a Redis, a key of which only the time was changed counts as the same, and one
+// that was absent counts as changed half a minute later.
+func (t Transactions) watch(c command.Call) {
+	tx, db := &c.Client.Transaction, c.Client.DB
+	switch {
+	case !counted(len(c.Args) > 1, "watch", c):
+		return
+	case tx.Open:
+		c.Out.Error("ERR WATCH inside MULTI is not allowed")
+		return
+	case tx.Watching() && tx.Watched.DB != db:
+		c.Out.Error("ERR WATCH of lock keys in two databases")
+		return
+	}
+	names := syntax.Distinct(syntax.Strings(c.Args[1:]))
+	if why := program.TooManyKeys(len(names) + len(tx.Watched.Keys)); why != "" {
+		c.Out.Error(why)
+		return
+	}
+	looks, err := t.Keys.Engine.Register.Read(c.Ctx, t.Keys.Engine.Places(db, names))
+	if err != nil {
+		c.Out.Fail(err)
+		return
+	}
+	if !tx.Watching() {
+		tx.Watched = command.Watched{DB: db, Keys: map[string]string{}}
+	}
+	for i, key := range names {
+		tx.Watched.Watch(key, looks[i].Version)
+	}
+	c.Out.Status("OK")
+}
+
+// maxQueued bounds the bytes of a transaction's commands.
+const maxQueued = 1 << 20
+
+// Queue adds a command on lock keys to a transaction and answers QUEUED. After an error, EXEC answers
+// EXECABORT.
+func (t Transactions) Queue(c command.Call) {
+	tx := &c.Client.Transaction
+	if failed := queueFailure(tx, c.Client.DB, c.Args); failed != "" {
+		tx.Abort()
+		c.Out.Error(failed)
+		return
+	}
+	tx.Queued = append(tx.Queued, syntax.Strings(c.Args))
+	for _, w := range c.Args {
+		tx.Size += len(w)
+	}
+	c.Out.Status("QUEUED")
+}
+
+func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
+	name := syntax.Lower(words[0])
+	switch {
+	case tx.Size > maxQueued:
+		return fmt.Sprintf("ERR a transaction on lock keys is limited to %d bytes", maxQueued)
+	case (IsOfConnection(name) || subscribers.IsPublish(name)) && !syntax.Fits(spec.Find(words[0]).Arity, len(words)):
+		return syntax.WrongArity(name)
+	case name == "select":
+		if _, other := eval.Select(db, string(words[1])); other {
+			return fmt.Sprintf("ERR SELECT of database %s in a transaction on lock keys of database %d; send it before or after", syntax.Shown(words[1]), db)
+		}
+		return ""
+	case IsOfConnection(name), subscribers.IsPublish(name):
+		return ""
+	case keyspace.Supported(name) && !keyspace.Fits(name, len(words)), script.IsEval(name) && len(words) < 3:
+		return syntax.WrongArity(name)
+	case !keyspace.Supported(name) && !script.IsEval(name):
+		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys", syntax.Shown(words[0]))
+	}
+	return ""
+}
+
+// IsOfConnection is true of the commands without keys that have a place in a transaction on lock keys.
+func IsOfConnection(name string) bool { return name == "ping" || name == "select" || name == "unwatch" }
+
+// ofConnection is one of them as a program.
+func ofConnection(db int, words []string) program.Program {
+	reply := keyspace.OK() // UNWATCH: what was watched was compared already
+	switch syntax.Lower(words[0]) {
+	case "ping":
+		reply = eval.Pong(words)
+	case "select":
+		reply, _ = eval.Select(db, words[1])
+	}
+	return program.Fixed(db, reply)
+}
+
+// exec is EXEC: all that was queued, made as one edit under the condition that the watched keys hold what
+// they held. Whatever comes of it, nothing is watched any more.
+func (t Transactions) exec(c command.Call) {
+	tx := c.Client.Transaction
+	if len(c.Args) == 1 && !tx.Open {
+		c.Out.Error("ERR EXEC without MULTI")
+		return
+	}
+	c.Client.Transaction.End()
+	switch w := tx.Watched; {
+	case len(c.Args) != 1:
+		c.Out.Error("EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command")
+	case tx.Aborted:
+		c.Out.Error("EXECABORT Transaction discarded because of previous errors.")
+	case len(w.Keys) > 0 && w.DB != c.Client.DB:
+		c.Out.Error("EXECABORT Transaction discarded because of: the watched lock keys are in another database")
+	case w.Changed:
+		c.Out.NullArray()
+	default:
+		t.run(c, tx)
+	}
+}
+
+// run runs what was queued as one program. The scripts of a transaction share an allowance.
+func (t Transactions) run(c command.Call, tx command.Transaction) {
+	known := c.Client.Rights()
+	parts, allowance := make([]program.Program, len(tx.Queued)), &script.Allowance{}
+	for i, words := range tx.Queued {
+		if refused := c.Client.Refusal(c.Ctx, syntax.Bytes(words)); refused != "" {
+			c.Out.Error("EXECABORT Transaction discarded because of: " + refused)
+			return
+		}
+		part, err := t.part(c.Ctx, c.Client, known, words, allowance)
+		if err != nil {
+			c.Out.Fail(err)
+			return
+		}
+		parts[i] = part
+	}
+	t.Keys.Carry(c, program.Sequence(c.Client.DB, known, tx.Watched.Keys, parts))
+}
+
+// part is a queued command as a program.
+func (t Transactions) part(ctx context.Context, client *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (program.Program, error) {
+	if IsOfConnection(syntax.Lower(words[0])) {
+		return ofConnection(client.DB, words), nil
+	}
+	if subscribers.IsPublish(syntax.Lower(words[0])) {
+		return program.Fixed(client.DB, keyspace.Number(1), words), nil // done when the others stand; how many get it is not known yet
+	}
+	if !script.IsEval(syntax.Lower(words[0])) {
+		return t.Keys.Program(client, words), nil
+	}
+	part, failed, err := t.Scripts.Program(ctx, client, known, words, allowance)
+	if failed != "" {
+		return program.Fixed(client.DB, keyspace.Fail(failed)), nil
+	}
+	return part, err
+}

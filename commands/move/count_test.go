@@ -1,0 +1,29 @@
+package move
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestCountAt: lock keys in all databases are found, among so many keys.
+func TestCountAt(t *testing.T) {
+	r := newRig(t)
+	conn, err := r.connect(t.Context())
+	must(t, err)
+	defer conn.Close()
+	for _, c := range []struct {
+		do   []string
+		want string
+	}{
+		{[]string{"SET", "a", "v"}, `0 "" false <nil>`},
+		{[]string{"SELECT", "3"}, `0 "" false <nil>`},
+		{[]string{"SET", "lock:a", "v"}, `1 "lock:a" false <nil>`},
+		{[]string{"EVAL", fmt.Sprintf("for i = 1, %d do redis.call('SET', 'x' .. i, 'v') end redis.call('DEL', 'lock:a')", maxCounted+10*scanned), "0"}, `0 "" true <nil>`},
+	} {
+		r.do(c.do...)
+		n, one, more, err := CountAt(t.Context(), conn, []string{"lock:*"})
+		if got := fmt.Sprintf("%d %q %v %v", n, one, more, err); got != c.want {
+			t.Errorf("after %.3q: got %s, want %s", c.do, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package directwrites
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/move"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/resp"
+
+	"go.uber.org/goleak"
+)
+
+// server is a real upstream.
+type server struct {
+	*redistest.Server
+	login []string // AUTH; nil: none
+}
+
+func (s server) Name() string { return s.Addr() }
+
+func (server) IsDown() bool { return false }
+
+func (s server) Watch(ctx context.Context, _ int) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr())
+	if err != nil || s.login == nil {
+		return conn, err
+	}
+	if _, err = conn.Write(resp.AppendWords(nil, s.login...)); err == nil {
+		_, err = conn.Read(make([]byte, len("+OK\r\n")))
+	}
+	return conn, err
+}
+
+// logged is a log that is written meanwhile.
+type logged struct {
+	mu  sync.Mutex
+	has bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.has.Write(p)
+}
+
+func (l *logged) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.has.String(), text)
+}
+
+// bench is an upstream that is watched.
+type bench struct {
+	*testing.T
+	*Watcher
+	server    server
+	atMasters atomic.Bool
+	direct    *redistest.Client
+	log       *logged
+}
+
+func newBench(t *testing.T, lockKeys []string, prepare func(*bench)) *bench {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	b := &bench{T: t, server: server{Server: redistest.New(t, redistest.Options{})}, log: &logged{}}
+	b.atMasters.Store(true)
+	direct, err := redistest.Dial(b.server.Addr(), 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.direct = direct
+	t.Cleanup(func() { _ = direct.Close() })
+	if prepare != nil {
+		prepare(b)
+	}
+	b.Watcher = New(Options{
+		Upstream: b.server, LockKeys: lockKeys, AtMasters: b.atMasters.Load, Own: func() []string { return nil }, Logger: slog.New(slog.NewTextHandler(b.log, nil)),
+	})
+	ctx, end := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { b.Watcher.Run(ctx) })
+	t.Cleanup(running.Wait)
+	t.Cleanup(end)
+	return b
+}
+
+func (b *bench) do(words ...string) any {
+	b.Helper()
+	reply, err := b.direct.Do(words...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return reply
+}
+
+func (b *bench) soon(what string, met func() bool) {
+	b.Helper()
+	redistest.Await(b, what, met)
+}
+
+func (b *bench) isWatched(how Watch) func() bool {
+	return func() bool { is, _ := b.State(); return is == how }
+}
+
+func (b *bench) wantCount(n int64) {
+	b.Helper()
+	b.soon(fmt.Sprintf("%d strays", n), func() bool { return b.Count() >= n })
+	time.Sleep(3 * roundPause) // in which what must not be counted would be
+	if got := b.Count(); got != n {
+		b.Errorf("%d strays are counted, want %d", got, n)
+	}
+}
+
+// TestTracking: a lock that is taken at the upstream is noticed, with who it was, in any database; one that a move removes is not.
+func TestTracking(t *testing.T) {
+	b := newBench(t, []string{"lock:*", "lock:a*", "job:*:lock"}, func(b *bench) { b.atMasters.Store(false) })
+	b.do("CLIENT", "SETNAME", "culprit")
+	b.do("SET", "lock:left", "v")
+	if watch, _ := b.State(); watch != Off {
+		t.Errorf("it is watched: %v", watch)
+	}
+	b.atMasters.Store(true)
+	b.soon("it is watched", b.isWatched(Tracking))
+	b.do("DEL", "lock:left")
+	b.do("SET", "job:1", "no lock")
+	b.do("SET", "other", "v")
+	time.Sleep(3 * roundPause) // in which what must not be counted would be
+	b.wantCount(0)
+	b.do("SELECT", "3")
+	b.do("SET", "lock:a", "v", "NX", "PX", "60000")
+	b.wantCount(1)
+	watch, last := b.State()
+	if watch != Tracking || last == nil || last.Glob != "lock:*" || len(last.Clients) != 1 || !strings.HasPrefix(last.Clients[0], b.direct.LocalAddr()+" name=culprit") {
+		t.Errorf("got %v, %+v", watch, last)
+	}
+	b.do("HSET", "job:1:lock", "f", "v")
+	b.wantCount(2)
+	if n := b.log.count("lock keys are used at the upstream directly"); n != 1 {
+		t.Errorf("%d complaints", n)
+	}
+	b.atMasters.Store(false)
+	b.soon("it is watched no more", b.isWatched(Off))
+	b.do("SET", "lock:b", "v")
+	b.soon("the connection is gone", func() bool { return !strings.Contains(fmt.Sprint(b.do("CLIENT", "LIST")), move.WatchName) })
+	b.wantCount(2)
+}
+
+// TestMany: of many keys at once some are looked at, and the connection stands.
+func TestMany(t *testing.T) {
+	b := newBench(t, []string{"lock:*"}, nil)
+	b.soon("it is watched", b.isWatched(Tracking))
+	b.do("EVAL", "for i = 1, 20000 do redis.call('SET', 'lock:' .. i, 'v') end", "0")
+	b.soon("they are noticed", func() bool { return b.Count() >= maxRound })
+	b.do("EVAL", "for i = 1, 20000 do redis.call('DEL', 'lock:' .. i) end", "0")
+	time.Sleep(3 * roundPause) // in which what must not be counted would be
+	b.do("FLUSHALL")
+	counted := b.Count()
+	b.do("SET", "lock:more", "v")
+	b.wantCount(counted + 1)
+}
+
+// TestReconnects: an upstream that restarts is watched again.
+func TestReconnects(t *testing.T) {
+	b := newBench(t, []string{"lock:*"}, nil)
+	b.soon("it is watched", b.isWatched(Tracking))
+	if err := b.server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	direct, err := redistest.Dial(b.server.Addr(), 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer direct.Close()
+	b.soon("a lock is noticed", func() bool {
+		_, err := direct.Do("SET", "lock:"+strconv.Itoa(int(time.Now().UnixNano())), "v")
+		return err == nil && b.Count() > 0
+	})
+}
+
+// restricted has the upstream watched by a user with these rights.
+func restricted(rights ...string) func(*bench) {
+	return func(b *bench) {
+		b.do(append([]string{"ACL", "SETUSER", "u", "on", ">p", "~*"}, rights...)...)
+		b.server.login = []string{"AUTH", "u", "p"}
+	}
+}
+
+// TestImpossible: where it cannot be watched, that is told.
+func TestImpossible(t *testing.T) {
+	for _, right := range []string{"-client", "-exists"} {
+		b := newBench(t, []string{"lock:*"}, restricted("+@all", right))
+		b.soon("that is known", b.isWatched(Impossible))
+		b.soon("that is told", func() bool { return b.log.count("it refuses what that needs") == 1 })
+	}
+	wild := newBench(t, []string{"*:lock"}, nil)
+	wild.soon("that is known", wild.isWatched(Impossible))
+	wild.soon("that is told", func() bool { return wild.log.count("begin with a wildcard") == 1 })
+	wild.do("SET", "a:lock", "v")
+	wild.wantCount(0)
+}
+
+func TestPrefixes(t *testing.T) {
+	var log logged
+	s := New(Options{LockKeys: []string{"b:*", "a", "ab?", "*x", "b:c*", "[q]"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if !slices.Equal(s.prefixes, []string{"a", "b:"}) || log.count("glob=*x\n") != 1 || log.count("glob=[q]\n") != 1 || log.count("glob=") != 2 {
+		t.Errorf("got %q, and told %s", s.prefixes, log.has.String())
+	}
+}
+
+// TestSuspects: who has just done what a lock needs, and is no proxy.
+func TestSuspects(t *testing.T) {
+	const proxies = "id=1 addr=10.0.0.1:1 name=redlock-proxy-watch idle=0 cmd=exists\nid=2 addr=10.0.0.1:2 name= idle=0 cmd=set\nid=3 addr=10.0.0.1:3 idle=0 cmd=set\n"
+	for list, want := range map[string]string{
+		"": "", proxies: "10.0.0.1:3 (or of a proxy there)",
+		proxies + "id=4 addr=[::ffff:10.0.0.2]:4 name=w idle=1 cmd=evalsha\nid=5 addr=10.0.0.2:5 idle=0 cmd=hset\n":             "10.0.0.2:5, 10.0.0.2:4 name=w",
+		"id=6 addr=10.0.0.3:6 idle=2 cmd=set\nid=7 addr=10.0.0.3:7 idle=0 cmd=get\nid=8 addr=10.0.0.3:8 idle=0 cmd=client|list": "",
+	} {
+		if got := strings.Join(suspects(list, []string{"10.0.0.1:2"}), ", "); got != want {
+			t.Errorf("%s: got %q, want %q", list, got, want)
+		}
+	}
+}

@@ -1,0 +1,455 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/place"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// held is what a key holds on the masters of a test.
+type held struct {
+	value   string
+	end     time.Time // zero: never
+	foreign bool
+}
+
+// masters are the masters of a test: a map, and eras that anybody may go on to.
+type masters struct {
+	mu      sync.Mutex
+	at      quorum.Placed
+	eras    []place.Place
+	keys    map[quorum.Key]held
+	proxies []string
+	// room is for how many bytes they have room; zero: for any.
+	room    int64
+	holding []quorum.Held
+	// fails is asked before each step, by its name, and says what it ends with.
+	fails func(step string) error
+	// lost has the next decision be made although it fails.
+	lost bool
+	// writes counts changes that were made.
+	writes int
+}
+
+func (m *masters) step(name string) error {
+	m.mu.Lock()
+	fails := m.fails
+	m.mu.Unlock()
+	if fails == nil {
+		return nil
+	}
+	return fails(name)
+}
+
+func (m *masters) Placed() (quorum.Placed, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at, true
+}
+
+func (m *masters) Confirm(context.Context) (quorum.Placed, error) {
+	at, _ := m.Placed()
+	return at, m.step("confirm")
+}
+
+func (m *masters) MayMove() error { return m.step("may move") }
+
+var errNotThere = errors.New("decided anew meanwhile")
+
+func (m *masters) MoveOn(_ context.Context, from quorum.Placed, to place.Place) (quorum.Placed, error) {
+	failed := m.step("to " + to.String())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case failed != nil && !m.lost:
+		return quorum.Placed{}, failed
+	case m.at == quorum.Placed{Place: to, Era: from.Era + 1}: // others had the same decided
+		return m.at, nil
+	case from != m.at:
+		return quorum.Placed{}, errNotThere
+	}
+	m.decide(to)
+	m.lost = false
+	return m.at, failed
+}
+
+// decide is for who holds mu.
+func (m *masters) decide(to place.Place) {
+	m.at = quorum.Placed{Place: to, Era: m.at.Era + 1}
+	m.eras = append(m.eras, to)
+}
+
+func (m *masters) MayHold(_ context.Context, bytes int64) error {
+	if m.room > 0 && m.room < bytes {
+		return errors.New("master m has room for less (maxmemory)")
+	}
+	return nil
+}
+
+func (m *masters) Proxies() []string { return m.proxies }
+
+func (m *masters) Holding(_ context.Context, era int) []quorum.Held {
+	if at, _ := m.Placed(); at.Era != era {
+		return nil
+	}
+	return m.holding
+}
+
+func (m *masters) Databases(context.Context) ([]int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[int]bool{0: true}
+	for key := range m.keys {
+		all[key.DB] = true
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+func (m *masters) Names(_ context.Context, db int, page func([]string) (bool, error)) error {
+	if err := m.step("names"); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	names := []string{"p:lock:ghost"}
+	for key := range m.keys {
+		if key.DB == db {
+			names = append(names, key.Name)
+		}
+	}
+	m.mu.Unlock()
+	for _, names := range [][]string{names, names[len(names)/2:]} { // some more than once
+		if _, err := page(names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look is for who holds mu.
+func (m *masters) look(key quorum.Key) (quorum.Look, error) {
+	if key.Moves || key.Era != m.at.Era {
+		return quorum.Look{}, &quorum.ElsewhereError{Now: m.at}
+	}
+	key.Era = 0
+	h, there := m.keys[key]
+	switch left := time.Until(h.end); {
+	case !there || !h.end.IsZero() && left <= 0:
+		return quorum.Look{}, nil
+	case h.end.IsZero():
+		return quorum.Look{Present: true, Value: h.value, Left: quorum.Endless, Foreign: h.foreign}, nil
+	default:
+		return quorum.Look{Present: true, Value: h.value, Left: left, Foreign: h.foreign}, nil
+	}
+}
+
+func (m *masters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+	if err := m.step("read"); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	looks := make([]quorum.Look, len(keys))
+	for i, key := range keys {
+		var err error
+		if looks[i], err = m.look(key); err != nil {
+			return nil, err
+		}
+	}
+	return looks, nil
+}
+
+func (m *masters) Update(_ context.Context, key quorum.Key, _ *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
+	if err := m.step("update"); err != nil {
+		return quorum.Outcome{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, err := m.look(key)
+	if err != nil {
+		return quorum.Outcome{}, err
+	}
+	d, err := run(l)
+	key.Era = 0
+	switch {
+	case err != nil:
+		return quorum.Outcome{}, err
+	case l.Foreign && d.Do != quorum.Leave:
+		return quorum.Outcome{}, quorum.ErrForeign
+	case d.Do == quorum.Put:
+		h := held{value: d.Value}
+		if d.TTL >= 0 {
+			h.end = time.Now().Add(d.TTL)
+		}
+		m.keys[key] = h
+		m.writes++
+	case d.Do == quorum.Remove:
+		delete(m.keys, key)
+		m.writes++
+	}
+	return quorum.Outcome{Decision: d}, nil
+}
+
+// rig is a real upstream, masters, and what moves the locks between them.
+type rig struct {
+	*testing.T
+	server  *redistest.Server
+	client  *redistest.Client
+	masters *masters
+	mover   *Mover
+	steps   []string
+	took    time.Duration // all moves
+}
+
+func placeOf(db int, key string) quorum.Key {
+	at := quorum.Key{DB: db, Name: "p:" + key, Moves: true} // as of a proxy whose locks can move
+	if tag, has := keys.Tag(key); has {
+		at.Tag = "p:" + tag
+	}
+	return at
+}
+
+// on is the key on the masters of a test.
+func on(db int, key string) quorum.Key {
+	at := placeOf(db, key)
+	at.Moves = false
+	return at
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{T: t, server: redistest.New(t, redistest.Options{InMemory: true})}
+	r.client = r.dial()
+	r.masters = &masters{at: quorum.Placed{Place: place.Upstream, Era: 7}, keys: map[quorum.Key]held{}, proxies: []string{"me"}}
+	r.masters.holding = []quorum.Held{{Proxy: "me", Resting: []string{r.client.LocalAddr()}}}
+	r.mover = r.another()
+	return r
+}
+
+// another is the mover of another proxy.
+func (r *rig) another() *Mover {
+	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, Place: placeOf, Prefix: "p:"})
+	m.settle, m.patience, m.lease = 20*time.Millisecond, 500*time.Millisecond, 2*time.Second
+	return m
+}
+
+func (r *rig) dial() *redistest.Client {
+	r.Helper()
+	client, err := redistest.Dial(r.server.Addr(), time.Minute)
+	must(r, err)
+	r.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// do has the upstream carry out a command, which must be no error.
+func (r *rig) do(words ...string) any {
+	r.Helper()
+	reply, err := r.client.Do(words...)
+	if failed, is := reply.(redistest.RespError); err != nil || is {
+		r.Fatalf("%q: %v %v", words, failed, err)
+	}
+	return reply
+}
+
+// line is do of words with blanks between.
+func (r *rig) line(text string) any { r.Helper(); return r.do(strings.Fields(text)...) }
+
+func (r *rig) move(order Order) (Result, error) {
+	r.Helper()
+	r.steps = nil
+	defer func(began time.Time) { r.took += time.Since(began) }(time.Now())
+	return r.mover.Move(r.Context(), order, func(step string) {
+		r.steps = append(r.steps, step)
+		if strings.HasPrefix(step, "another proxy moves the locks") { // until its lease ends
+			r.masters.mu.Lock()
+			defer r.masters.mu.Unlock()
+			r.masters.decide(r.masters.at.Source())
+		}
+	})
+}
+
+func (r *rig) mustMove(order Order) Result {
+	r.Helper()
+	result, err := r.move(order)
+	if err != nil {
+		r.Fatalf("%+v: %v (%q)", order, err, r.steps)
+	}
+	return result
+}
+
+// altered is a Connection on which some commands are replied otherwise.
+type altered struct {
+	Connection
+	reply func(words []string) any // nil: as it is
+}
+
+func (a *altered) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
+	replies, err := a.Connection.Ask(ctx, commands...)
+	for i := range replies {
+		if other := a.reply(commands[i]); other != nil {
+			replies[i] = other
+		}
+	}
+	return replies, err
+}
+
+// alter has the upstream reply otherwise from now on.
+func (r *rig) alter(reply func(words []string) any) {
+	r.mover.opts.Connect = func(ctx context.Context) (Connection, error) {
+		conn, err := r.connect(ctx)
+		return &altered{conn, reply}, err
+	}
+}
+
+// wire is a Connection of a test.
+type wire struct {
+	net.Conn
+	in *resp.Reader
+}
+
+func (r *rig) connect(ctx context.Context) (Connection, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.server.Addr())
+	if err != nil {
+		return nil, err
+	}
+	return &wire{conn, resp.NewReader(conn, resp.Client())}, nil
+}
+
+func (w *wire) Ask(ctx context.Context, commands ...[]string) (replies []any, err error) {
+	for _, words := range commands {
+		if _, err := w.Write(resp.AppendWords(nil, words...)); err != nil {
+			return nil, err
+		}
+	}
+	for range commands {
+		w.in.Begin()
+		reply, err := w.in.Value()
+		if err != nil {
+			return nil, err
+		}
+		replies = append(replies, reply)
+	}
+	return replies, nil
+}
+
+// seen is what a key holds at the upstream: its type, its contents, and when it ends.
+type seen struct {
+	what string
+	end  time.Time
+}
+
+// upstream is all that is there.
+func (r *rig) upstream() map[string]seen {
+	r.Helper()
+	all := map[string]seen{}
+	for db := range 16 {
+		r.do("SELECT", strconv.Itoa(db))
+		for _, key := range r.do("KEYS", "*").([]any) {
+			if key == place.RecordKey {
+				continue
+			}
+			s := seen{what: r.contents(key.(string))}
+			if end := r.do("PEXPIRETIME", key.(string)).(int64); end >= 0 {
+				s.end = time.UnixMilli(end)
+			}
+			all[fmt.Sprint(db, " ", key)] = s
+		}
+	}
+	r.do("SELECT", "0")
+	return all
+}
+
+func (r *rig) contents(key string) string {
+	kind := r.do("TYPE", key).(string)
+	if kind == "stream" {
+		return kind
+	}
+	value := r.do(valueOf(kind, key)...)
+	elems, is := value.([]any)
+	switch {
+	case !is:
+	case kind == "set":
+		slices.SortFunc(elems, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+	case kind == "hash":
+		var pairs []string
+		for pair := range slices.Chunk(elems, 2) {
+			pairs = append(pairs, fmt.Sprint(pair...))
+		}
+		slices.Sort(pairs)
+		value = pairs
+	}
+	return fmt.Sprintf("%s %q", kind, value)
+}
+
+// keeps reports whether an end is what it was: no earlier, but for rounding, and no later than by the time that the moves took, since a remaining time is
+// read, and put there later.
+func (r *rig) keeps(end, was time.Time) bool {
+	late := end.Sub(was)
+	return end.IsZero() == was.IsZero() && late > -5*time.Millisecond && late < r.took
+}
+
+func (r *rig) same(got, want map[string]seen) {
+	r.Helper()
+	wrong := 0
+	for key, w := range want {
+		g, there := got[key]
+		if wrong++; wrong > 5 {
+			return
+		}
+		switch {
+		case !there:
+			r.Errorf("%s is lost", key)
+		case g.what != w.what:
+			r.Errorf("%s: %.200s, want %.200s", key, g.what, w.what)
+		case !r.keeps(g.end, w.end):
+			r.Errorf("%s ends %v late", key, g.end.Sub(w.end))
+		default:
+			wrong--
+		}
+	}
+	for key := range got {
+		if _, there := want[key]; !there {
+			r.Errorf("%s came from nowhere", key)
+		}
+	}
+}
+
+func only(all map[string]seen, keep func(key string) bool) map[string]seen {
+	some := map[string]seen{}
+	for key, s := range all {
+		if keep(key) {
+			some[key] = s
+		}
+	}
+	return some
+}
+
+func isLock(key string) bool {
+	return strings.Contains(key, " lock:") || strings.Contains(key, " lock-")
+}
+
+func isOther(key string) bool { return !isLock(key) }

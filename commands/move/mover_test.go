@@ -1,0 +1,635 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/commands/lockkeys/keyspace/contents"
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/place"
+)
+
+// fill puts locks of all types there, and what is none.
+func (r *rig) fill() {
+	r.Helper()
+	for _, line := range []string{
+		"SET lock:text token PX 60000", "SET lock:endless token", "SET lock-1 other PX 3600000", "SET lock:brief x PX 30",
+		"HSET lock:hash thread:1 2 thread:2 1", "PEXPIRE lock:hash 30000",
+		"RPUSH lock:list a b a", "SADD lock:set 10 9 x", "PEXPIRE lock:set 45000",
+		"ZADD lock:zset 1.5 a -inf b inf c 3 d 0.1 e", "PEXPIRE lock:zset 99999",
+		"SET lock:{t}:1 one PX 50000", "SET lock:{t}:2 two", "HSET lock:{t}:3 f v",
+		"SET data 1", "SET unlock:x 1 PX 70000", "XADD stream * f v",
+	} {
+		r.line(line)
+	}
+	r.do("SET", "lock:marked", "\x00redlock:hvalue\r\n")
+	r.do("SET", "lock:empty", "")
+	r.do("SET", "lock: with \x00 \xff", "\x00\xff")
+	long := []string{"RPUSH", "lock:long"}
+	for i := range 2500 {
+		long = append(long, strconv.Itoa(i%7))
+	}
+	r.do(long...)
+	r.do("SELECT", "3")
+	r.line("SET lock:text in-3 PX 80000")
+	for i := range 1200 {
+		r.do("SET", fmt.Sprint("lock:many:", i), strconv.Itoa(i), "PX", strconv.Itoa(20_000+i))
+	}
+	r.do("SELECT", "0")
+}
+
+// TestThereAndBack: what is under lock keys of all types, in several databases, is at the masters and not at the upstream any more, then the other way
+// round, with its ends; what was there besides is not, and nothing else is touched.
+func TestThereAndBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.fill()
+	r.masters.keys[on(0, "lock:text")] = held{value: "of before"}
+	r.masters.keys[on(5, "lock:besides")] = held{value: "of before"}
+	r.masters.keys[quorum.Key{Name: "p:other"}] = held{value: "a LOCK of another key"}
+	r.masters.keys[quorum.Key{Name: "lock:unprefixed"}] = held{value: "of another program"}
+	r.masters.keys[on(0, "lock:foreign")] = held{value: "x", foreign: true}
+	before := r.upstream()
+	delete(before, "0 lock:brief")
+	result := r.mustMove(Order{})
+	if got, want := result.copied(), "1 hash, 1 list"; result.At != place.Masters || result.Besides != 1 || !strings.Contains(got, "zset") || strings.HasPrefix(got, want+",") {
+		t.Errorf("%+v", result)
+	}
+	r.same(r.upstream(), only(before, isOther))
+	r.atMasters(only(before, isLock))
+	for key, gone := range map[quorum.Key]bool{on(5, "lock:besides"): true, {Name: "p:other"}: false, {Name: "lock:unprefixed"}: false, on(0, "lock:foreign"): false} {
+		if _, there := r.masters.keys[key]; there == gone {
+			t.Errorf("%v: there %v", key, there)
+		}
+	}
+	if _, err := r.move(Order{Back: true}); !errors.Is(err, quorum.ErrForeign) || !strings.HasPrefix(err.Error(), "the locks stay at the masters: lock key 'lock:foreign'") {
+		t.Errorf("a foreign lock: %v", err)
+	}
+	delete(r.masters.keys, on(0, "lock:foreign"))
+	r.line("SET lock:besides of-before")
+	r.line("SET lock:set a-text")
+	if result := r.mustMove(Order{Back: true}); result.At != place.Upstream || result.Besides != 1 {
+		t.Errorf("%+v", result)
+	}
+	r.same(r.upstream(), before)
+	if len(r.masters.keys) != 2 {
+		t.Errorf("left at the masters: %v", r.masters.keys)
+	}
+	if want := []place.Place{place.ToMasters, place.Masters, place.ToUpstream, place.Upstream}; !slices.Equal(r.masters.eras, want) {
+		t.Errorf("eras: %v", r.masters.eras)
+	}
+}
+
+// atMasters compares what is at the masters.
+func (r *rig) atMasters(want map[string]seen) {
+	r.Helper()
+	r.masters.mu.Lock()
+	defer r.masters.mu.Unlock()
+	for at, w := range want {
+		number, key, _ := strings.Cut(at, " ")
+		db, _ := strconv.Atoi(number)
+		h, there := r.masters.keys[on(db, key)]
+		content, err := contents.Decode(h.value)
+		switch {
+		case !there || err != nil:
+			r.Errorf("%s is lost: %v", at, err)
+		case content.Kind().String() != strings.Fields(w.what)[0]:
+			r.Errorf("%s is a %v, want %.200s", at, content.Kind(), w.what)
+		case !r.keeps(h.end, w.end):
+			r.Errorf("%s ends %v, want %v", at, h.end, w.end)
+		}
+	}
+}
+
+// TestGivesUp: whatever step fails, the locks stay as they were, it is decided that they do, and the next run moves them.
+func TestGivesUp(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{false, true} {
+		for _, c := range []struct {
+			step string
+			lost bool // the decision is made all the same
+		}{
+			{"may move", false}, {"names", false}, {"read", false}, {"update", false},
+			{"to to-masters", false}, {"to to-masters", true}, {"to to-upstream", false}, {"to to-upstream", true},
+			{"to masters", false}, {"to upstream", false},
+		} {
+			if c.step == "update" && back || c.step == "read" && !back {
+				continue // that is after the decision, or is none of its steps
+			}
+			if strings.HasPrefix(c.step, "to ") && strings.HasSuffix(c.step, "upstream") != back {
+				continue
+			}
+			t.Run(fmt.Sprint(c.step, " back=", back, " lost=", c.lost), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t)
+				r.line("SET lock:a token PX 60000")
+				r.line("HSET lock:b f v")
+				order := Order{Back: back}
+				if back {
+					r.mustMove(Order{})
+				}
+				before, source := r.upstream(), r.masters.at.Place
+				var failed atomic.Int64
+				r.masters.lost = c.lost
+				r.masters.fails = func(step string) error {
+					if step == c.step && failed.Add(1) == 1 {
+						return errors.New("it failed")
+					}
+					return nil
+				}
+				_, err := r.move(order)
+				if err == nil || !strings.Contains(err.Error(), "it failed") {
+					t.Fatalf("%v", err)
+				}
+				if at, _ := r.masters.Placed(); at.Place != source {
+					t.Fatalf("the locks are at %v: %v", at, err)
+				}
+				if !back {
+					r.same(r.upstream(), before)
+				} else if len(r.masters.keys) != 2 {
+					t.Errorf("left at the masters: %v", r.masters.keys)
+				}
+				r.mustMove(order)
+				r.mustMove(Order{Back: !back})
+			})
+		}
+	}
+}
+
+// TestDecidedAllTheSame: where the last decision was made although that was not heard, the move is done.
+func TestDecidedAllTheSame(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.line("SET lock:a token")
+	r.masters.fails = func(step string) error {
+		if step != "to masters" {
+			return nil
+		}
+		r.masters.mu.Lock()
+		defer r.masters.mu.Unlock()
+		r.masters.lost = true
+		return errors.New("not heard")
+	}
+	if result := r.mustMove(Order{}); result.At != place.Masters || result.Removed != 1 || len(r.masters.keys) != 1 {
+		t.Errorf("%+v, %v", result, r.masters.keys)
+	}
+}
+
+// TestFailureTellsWhereTheLocksAre: also where the masters answer no more, so that nothing can be decided.
+func TestFailureTellsWhereTheLocksAre(t *testing.T) {
+	t.Parallel()
+	for step, want := range map[string]string{
+		"confirm":    "the locks stay at the upstream: a majority of 3 masters agreed only",
+		"update":     "the locks are at the upstream, and stay there: commands on lock keys go on as soon as a majority of the masters votes: ",
+		"to masters": "the locks are at the upstream still, or at the masters already: a majority of the masters decides that as soon as it votes, and commands on lock keys wait for it: ",
+	} {
+		r := newRig(t)
+		r.mover.lease = 200 * time.Millisecond
+		r.line("SET lock:a token PX 60000")
+		var gone atomic.Bool
+		r.masters.fails = func(at string) error {
+			if gone.Store(gone.Load() || at == step); gone.Load() {
+				return &quorum.NoQuorumError{Masters: 3, Late: time.Second}
+			}
+			return nil
+		}
+		_, err := r.move(Order{})
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasPrefix(command.Failure(err), "NOQUORUM "+want) {
+			t.Errorf("%s: %v, want %s", step, err, want)
+		}
+	}
+}
+
+// TestTwoAtOnce: of two runs at once, at two proxies, one moves the locks, and the other waits for it and finds them moved.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, order := range []Order{{}, {Back: true}} {
+		r := newRig(t)
+		r.fill()
+		if order.Back {
+			r.mustMove(Order{})
+		}
+		r.masters.eras = nil
+		var results [2]Result
+		var errs [2]error
+		var both sync.WaitGroup
+		for i, m := range []*Mover{r.mover, r.another()} {
+			both.Go(func() { results[i], errs[i] = m.Move(t.Context(), order, nil) })
+		}
+		both.Wait()
+		if errs[0] != nil || errs[1] != nil || results[0].Already == results[1].Already || len(r.masters.eras) != 2 || r.masters.at.Place != order.target() {
+			t.Errorf("%+v: %v, %v; eras %v", order, errs[0], errs[1], r.masters.eras)
+		}
+	}
+}
+
+// TestConnectionLost: a run whose connection is ended fails, wherever it is, and does not come back by another one. Before it is known whether it has its era to itself it begins anew.
+func TestConnectionLost(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"may move", "to to-masters", "update", "names"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.line("SET lock:a token PX 60000")
+			r.do("SELECT", "1")
+			r.line("SET lock:b token")
+			r.do("SELECT", "0")
+			before := r.upstream()
+			var lost atomic.Bool
+			r.masters.fails = func(at string) error {
+				if at == step && !lost.Swap(true) {
+					r.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+				}
+				return nil
+			}
+			_, err := r.move(Order{})
+			r.masters.fails = nil
+			if at, _ := r.masters.Placed(); step == "to to-masters" {
+				if err != nil || at.Place != place.Masters || len(r.masters.eras) != 4 {
+					t.Fatalf("%v: %v, eras %v", at, err, r.masters.eras)
+				}
+				return
+			} else if step == "names" { // nothing is asked of the upstream any more before it is decided
+				if err != nil || at.Place != place.Masters {
+					t.Fatalf("%v %v", at, err)
+				}
+				if result := r.mustMove(Order{EvenIfOthers: true}); !result.Already || result.Removed != 2 {
+					t.Errorf("what was left: %+v", result)
+				}
+				return
+			} else if err == nil || at.Place != place.Upstream {
+				t.Fatalf("%v: %v", at, err)
+			}
+			r.same(r.upstream(), before)
+			if result := r.mustMove(Order{}); result.Copied["string"] != 2 {
+				t.Errorf("%+v", result)
+			}
+		})
+	}
+}
+
+// TestStalled: a run that others have ended meanwhile writes nothing in the era that follows, and leaves alone what was decided.
+func TestStalled(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string][]place.Place{
+		"given up": {place.Upstream}, "taken over": {place.ToMasters}, "begun anew": {place.Upstream, place.ToMasters},
+		"moved by another": {place.ToMasters, place.Masters},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			for i := range 50 {
+				r.do("SET", fmt.Sprint("lock:", i), "token")
+			}
+			before := r.upstream()
+			var updates atomic.Int64
+			writes := 0
+			r.masters.fails = func(step string) error {
+				if step == "update" && updates.Add(1) == 20 {
+					r.masters.mu.Lock()
+					defer r.masters.mu.Unlock()
+					for _, to := range then {
+						r.masters.decide(to)
+					}
+					writes = r.masters.writes
+				}
+				return nil
+			}
+			_, err := r.move(Order{})
+			var elsewhere *quorum.ElsewhereError
+			if !errors.As(err, &elsewhere) {
+				t.Fatalf("%v", err)
+			}
+			if at, _ := r.masters.Placed(); at.Place != then[len(then)-1] || r.masters.writes != writes {
+				t.Errorf("%v after %d writes, of which %d were late", at, r.masters.writes, r.masters.writes-writes)
+			}
+			r.same(r.upstream(), before)
+		})
+	}
+}
+
+// TestLeftUndone: while another proxy moves the locks, or has stopped to, a run waits until it is decided that they stay; or it ends that.
+func TestLeftUndone(t *testing.T) {
+	t.Parallel()
+	for _, order := range []Order{{}, {Back: true}, {Abort: true}} {
+		for _, at := range []place.Place{place.ToMasters, place.ToUpstream} {
+			t.Run(fmt.Sprintf("%+v %v", order, at), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t)
+				r.line("SET lock:a token")
+				r.masters.keys[on(0, "lock:b")] = held{value: "token"}
+				r.masters.at.Place = at
+				want := order.target()
+				if order.Abort {
+					want = at.Source()
+				}
+				result, err := r.move(order)
+				if rests, _ := r.masters.Placed(); err != nil || rests.Place != want || result.At != want {
+					t.Fatalf("%v, %+v, %v", rests, result, err)
+				}
+			})
+		}
+	}
+}
+
+// TestAlready: where the locks are there already, what is left elsewhere is removed.
+func TestAlready(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.masters.keys[on(0, "lock:left")] = held{value: "x"}
+	if result := r.mustMove(Order{Back: true}); !result.Already || result.Removed != 1 || len(r.masters.keys) != 0 || len(r.masters.eras) != 0 {
+		t.Errorf("%+v", result)
+	}
+	r.masters.at.Place = place.Masters
+	r.line("SET lock:left x")
+	if result := r.mustMove(Order{}); !result.Already || result.Standing != 1 || len(r.upstream()) != 1 { // it may be of a client that locks there
+		t.Errorf("%+v", result)
+	}
+	if result := r.mustMove(Order{EvenIfOthers: true}); !result.Already || result.Removed != 1 || len(r.upstream()) != 0 || len(r.masters.eras) != 0 {
+		t.Errorf("%+v", result)
+	}
+	if result := r.mustMove(Order{Abort: true}); !result.Already || result.At != place.Masters {
+		t.Errorf("%+v", result)
+	}
+}
+
+// TestOthers: who is connected beside proxies keeps the locks from being moved, unless the operator says otherwise; then it is ended, and proxies that hold back are not.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.line("SET lock:a token")
+	other := r.dial()
+	_, err := other.Do("CLIENT", "SETNAME", "billing")
+	must(t, err)
+	_, err = r.move(Order{})
+	var others *OthersError
+	if !errors.As(err, &others) || len(others.Others) != 1 || !strings.Contains(err.Error(), other.LocalAddr()+" name=billing") {
+		t.Fatalf("%v", err)
+	}
+	if at, _ := r.masters.Placed(); at.Place != place.Upstream {
+		t.Fatalf("%v", at)
+	}
+	if _, err := other.Do("PING"); err != nil {
+		t.Fatal("it was ended: ", err)
+	}
+	r.masters.proxies = append(r.masters.proxies, "other")
+	if _, err := r.move(Order{EvenIfOthers: true}); err == nil || !strings.Contains(err.Error(), "1 proxies are at work and do not hold back: other") || r.masters.at.Place != place.Upstream {
+		t.Errorf("%v", err)
+	}
+	r.masters.proxies = r.masters.proxies[:1] // it is not heard of any more
+	result := r.mustMove(Order{EvenIfOthers: true})
+	if len(result.Others) != 1 || result.Ended != 1 {
+		t.Errorf("%+v", result)
+	}
+	if _, err := other.Do("PING"); err == nil {
+		t.Error("the other one goes on")
+	}
+	r.do("PING")
+}
+
+// TestUnfit: what the masters cannot hold is named, and nothing is decided.
+func TestUnfit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.line("XADD lock:stream * f v")
+	r.do("SET", "lock:text", strings.Repeat("x", keyspace.MaxValue+1))
+	_, err := r.move(Order{})
+	var unfit *UnfitError
+	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "'lock:stream' (database 0): a stream") || len(r.masters.eras) > 0 {
+		t.Errorf("%v", err)
+	}
+	r.line("DEL lock:text lock:stream")
+	r.do("HSET", "lock:hash", "f", strings.Repeat("x", keyspace.MaxValue))
+	if _, err := r.move(Order{}); !errors.As(err, &unfit) || !strings.Contains(err.Error(), "'lock:hash' (database 0): more than 1048576 bytes") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestFieldsThatEnd: so is a hash of which a field has an end of its own, as later servers have it.
+func TestFieldsThatEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.line("HSET lock:hash f v g w")
+	r.line("HSET lock:plain f v g w")
+	for _, count := range []string{"subexpiry", "keys_with_volatile_items"} {
+		r.alter(func(words []string) any {
+			switch {
+			case words[0] == "INFO" && len(words) == 2:
+				return "# Keyspace\r\ndb0:keys=2,expires=0,avg_ttl=0," + count + "=1\r\n"
+			case words[0] == "HPEXPIRETIME" && slices.Equal(words[2:4], []string{"FIELDS", "2"}) && words[1] == "lock:hash":
+				return []any{int64(-1), time.Now().Add(time.Minute).UnixMilli()}
+			case words[0] == "HPEXPIRETIME":
+				return []any{int64(-1), int64(-1)}
+			}
+			return nil
+		})
+		var unfit *UnfitError
+		if _, err := r.move(Order{}); !errors.As(err, &unfit) || len(unfit.Keys) != 1 || !strings.Contains(err.Error(), "'lock:hash'") {
+			t.Errorf("%s: %v", count, err)
+		}
+	}
+}
+
+// TestRefused: a right that is missing at the upstream is found before anything is decided, and a connection that cannot be ended before anything is copied.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.line("SET lock:a token")
+	other := r.dial()
+	_, err := other.Do("PING")
+	must(t, err)
+	for _, c := range []struct {
+		command string
+		eras    int
+		want    string
+	}{
+		{"CLIENT LIST", 0, "the locks stay at the upstream: CLIENT at the upstream: NOPERM"}, {"INFO", 0, "the locks stay at the upstream: INFO at the upstream: NOPERM"},
+		{"CLIENT KILL ID " + nobody, 0, "the locks stay at the upstream: CLIENT at the upstream: NOPERM"},
+		{"SCAN", 0, "the locks stay at the upstream: SCAN at the upstream: NOPERM"}, {"TIME", 0, "the locks stay at the upstream: TIME at the upstream: NOPERM"},
+		{"PTTL", 0, "the locks stay at the upstream: PTTL at the upstream: NOPERM"},
+		{"CLIENT KILL ID " + nobody[:1], 2, "the locks stay at the upstream: connections at the upstream cannot be ended: CLIENT at the upstream: NOPERM"},
+	} {
+		r.masters.eras = nil
+		r.alter(func(words []string) any {
+			line := strings.Join(words, " ")
+			if c.eras > 0 && strings.HasPrefix(line, "CLIENT KILL ID ") && words[3] != nobody || c.eras == 0 && strings.HasPrefix(line, c.command) {
+				return resp.Error("NOPERM no")
+			}
+			return nil
+		})
+		if _, err := r.move(Order{EvenIfOthers: true}); err == nil || !strings.HasPrefix(err.Error(), c.want) || len(r.masters.eras) != c.eras {
+			t.Errorf("%s: %v after %v", c.command, err, r.masters.eras)
+		}
+	}
+}
+
+// TestNoMaster: a replica is refused.
+func TestNoMaster(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.line("REPLICAOF 127.0.0.1 1")
+	if _, err := r.move(Order{}); err == nil || !strings.Contains(err.Error(), `the locks stay at the upstream: the upstream is no master, but "slave"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestOneAtATime: a second run at the same proxy is refused, but it can be ended, which fails the first. One whose caller leaves is given up.
+func TestOneAtATime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.masters.proxies = append(r.masters.proxies, "stopped")
+	for _, end := range []func(cancel func()){
+		func(func()) {
+			if _, err := r.mover.Move(r.Context(), Order{Abort: true}, nil); err != nil {
+				t.Error(err)
+			}
+		},
+		func(cancel func()) { cancel() },
+	} {
+		r.mover.patience = time.Minute
+		ctx, cancel := context.WithCancel(r.Context())
+		holds, done := make(chan bool), make(chan error)
+		go func() {
+			_, err := r.mover.Move(ctx, Order{}, func(step string) {
+				if strings.HasPrefix(step, "decided: to-masters") {
+					close(holds)
+				}
+			})
+			done <- err
+		}()
+		<-holds
+		if _, err := r.mover.Move(r.Context(), Order{}, nil); !errors.Is(err, ErrRunning) {
+			t.Errorf("%v", err)
+		}
+		end(cancel)
+		if err := <-done; err == nil {
+			t.Error("it was not ended")
+		}
+		cancel()
+		if at, _ := r.masters.Placed(); at.Place != place.Upstream {
+			t.Errorf("%v", at)
+		}
+	}
+}
+
+// TestCommonPrefix: SCAN leaves out no key that matches.
+func TestCommonPrefix(t *testing.T) {
+	for _, c := range []struct {
+		globs []string
+		want  string
+	}{
+		{[]string{"lock:*"}, "lock:"}, {[]string{"lock:*", "lo?k-*"}, "lo"}, {[]string{"a*", "b*"}, ""}, {[]string{"*"}, ""},
+		{[]string{`l\*`, "l:*"}, "l"}, {[]string{"exact"}, "exact"}, {nil, ""},
+	} {
+		if got := commonPrefix(c.globs); got != c.want {
+			t.Errorf("%q: %q", c.globs, got)
+		}
+	}
+}
+
+// TestAddresses: an address is the same however it is written.
+func TestAddresses(t *testing.T) {
+	list := readConnections("id=3 addr=[::ffff:127.0.0.1]:5 laddr=127.0.0.1:1 fd=8 name= flags=N lib-name=go\nid=4 addr=/tmp/s:0 name=x flags=S\n")
+	if len(list) != 2 || list[0].addr != "127.0.0.1:5" || list[0].String() != "127.0.0.1:5 lib-name=go" || !list[1].isReplica() || list[1].addr != "/tmp/s:0" {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestClockIsSet: locks end as they did although the upstream's clock is set while they are moved there.
+func TestClockIsSet(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.line("SET lock:a token PX 60000")
+	before := r.upstream()
+	r.mustMove(Order{})
+	ahead := time.Duration(0)
+	r.alter(func(words []string) any {
+		switch words[0] {
+		case "TIME": // it was wrong until the first writing
+			now := time.Now().Add(ahead)
+			return []any{strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond() / 1000)}
+		case "EXEC":
+			ahead = 0
+		}
+		return nil
+	})
+	ahead = time.Hour
+	r.mustMove(Order{Back: true})
+	r.same(r.upstream(), before)
+}
+
+// TestMaySucceed: where it can be seen that the locks cannot be put where they are to be, nothing is decided.
+func TestMaySucceed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		back    bool
+		prepare func(r *rig)
+		want    string
+	}{
+		{false, func(r *rig) { r.masters.room = 500 }, "2 lock keys take about 534 bytes: master m has room for less (maxmemory)"},
+		{true, func(r *rig) { r.line("CONFIG SET maxmemory 1") }, "OOM "},
+		{true, func(r *rig) {
+			r.do("CONFIG", "SET", "maxmemory", strconv.Itoa(1<<23))
+			r.masters.keys[on(0, "lock:large")] = held{value: strings.Repeat("x", keyspace.MaxValue)}
+			for i := range 8 {
+				r.masters.keys[on(0, fmt.Sprint("lock:large:", i))] = r.masters.keys[on(0, "lock:large")]
+			}
+		}, "the upstream has room for "},
+		{true, func(r *rig) { r.masters.keys[on(16, "lock:c")] = held{value: "token"} }, "SELECT at the upstream: ERR DB index is out of range"},
+		{true, func(r *rig) { r.line("CONFIG SET min-replicas-to-write 1") }, "NOREPLICAS"},
+		{false, func(r *rig) { r.line("ACL SETUSER default -del") }, "DEL at the upstream: NOPERM"},
+		{false, func(r *rig) { r.line("ACL SETUSER default resetkeys ~lock:*") }, "HSETNX at the upstream: NOPERM"},
+		{false, func(r *rig) {
+			r.masters.fails = func(step string) error {
+				if step == "read" {
+					return errors.New("ERR DB index is out of range")
+				}
+				return nil
+			}
+		}, "(database 0) at the masters: ERR DB index is out of range"},
+		{false, func(r *rig) { r.mover.copyTime = time.Millisecond }, "2 lock keys would be moved in about "},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			r := newRig(t)
+			r.line("SET lock:a token PX 60000")
+			r.line("SET lock:b token")
+			if c.back {
+				r.mustMove(Order{})
+			}
+			r.masters.eras = nil
+			c.prepare(r)
+			if _, err := r.move(Order{Back: c.back}); err == nil || !strings.Contains(err.Error(), c.want) || len(r.masters.eras) > 0 {
+				t.Errorf("%v after %v, want %s", err, r.masters.eras, c.want)
+			}
+		})
+	}
+}
+
+// TestOtherUpstream: where another proxy has another upstream nothing is moved, there or back, whatever was ordered.
+func TestOtherUpstream(t *testing.T) {
+	t.Parallel()
+	for _, order := range []Order{{}, {EvenIfOthers: true}, {Back: true}} {
+		r := newRig(t)
+		r.line("SET lock:a token PX 60000")
+		if order.Back {
+			r.mustMove(Order{})
+		}
+		at := r.masters.at.Place
+		r.masters.holding = append(r.masters.holding, quorum.Held{Proxy: "other", Server: "another"})
+		r.masters.proxies = append(r.masters.proxies, "other")
+		if _, err := r.move(order); err == nil || !strings.Contains(err.Error(), "proxy other has another upstream (run_id another) than this one (") || r.masters.at.Place != at {
+			t.Errorf("%+v: %v, %v", order, err, r.masters.at)
+		}
+	}
+}
