@@ -6,14 +6,13 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/locks"
-	"redlock-proxy/commands/locks/holders"
 	"redlock-proxy/commands/server"
 )
 
 // Catalog is all commands that the rules of users may name: those of Redis, and the proxy's own.
 func Catalog() *acl.Catalog {
 	var own []acl.Own
-	all := append((&locks.Locking{}).Commands(), holders.New(holders.Options{}).Commands()...)
+	all := append((&locks.Locking{}).Commands(), locks.NewHolders(locks.HoldersOptions{}).Commands()...)
 	for _, c := range append(all, server.New(server.Options{}).Proxy()) {
 		own = append(own, rulesOf(c))
 	}

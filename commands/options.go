@@ -13,9 +13,8 @@ import (
 	"redlock-proxy/commands/lockkeys/allkeys"
 	"redlock-proxy/commands/lockkeys/eval"
 	"redlock-proxy/commands/locks"
-	"redlock-proxy/commands/locks/holders"
 	"redlock-proxy/commands/move"
-	"redlock-proxy/commands/pubsub/subscribers"
+	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/quorum"
 )
@@ -45,9 +44,9 @@ type Options struct {
 	Mark func(key quorum.Key, notify func(quorum.News)) *quorum.Mark
 	// Messages gives what carries messages between proxies, and has it deliver them, for a table without an upstream. Where it is nil there
 	// are none.
-	Messages func(deliver func(quorum.Message)) subscribers.Carrier
+	Messages func(deliver func(quorum.Message)) pubsub.Carrier
 	// Holders tells who holds what.
-	Holders holders.Locks
+	Holders locks.Holdings
 	// AllKeys tells the names of all locks, and removes them.
 	AllKeys allkeys.Locks
 	// Settings are those that hold until others are applied.

@@ -9,6 +9,7 @@ import (
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )
@@ -81,7 +82,7 @@ func TestSameAsWithoutMasters(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := command.Reply{Proto: 2}
-			want.Value(reply)
+			program.Answer(&want, reply)
 			if got := b.run(words...); got != oneLine(t, string(want.Bytes)) {
 				t.Fatalf("seed %d:\n%s\n%s, want %s", seed, strings.Join(done, "\n"), got, oneLine(t, string(want.Bytes)))
 			}

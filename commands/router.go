@@ -12,9 +12,7 @@ import (
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys"
 	"redlock-proxy/commands/lockkeys/eval"
-	"redlock-proxy/commands/lockkeys/script"
 	"redlock-proxy/commands/lockkeys/transaction"
-	"redlock-proxy/commands/pubsub/subscribers"
 )
 
 // Verb is what becomes of a command.
@@ -149,7 +147,7 @@ func (r *router) settled(at Situation, name string, d Decision) Decision {
 	case u.Multi && d.Verb == NoScript:
 		return d
 	case d.Verb == NoScript:
-		return refuse(name, script.NoScript)
+		return refuse(name, syntax.NoScript)
 	case u.Multi && name == "watch":
 		return Decision{} // which the upstream refuses
 	case u.Multi && !u.Queued && !u.Watching:
@@ -213,7 +211,7 @@ func (r *router) inMulti(at Situation, name string, words [][]byte) Decision {
 	switch {
 	case name == "multi", name == "exec", name == "discard", name == "watch":
 		return Decision{Verb: Run, Command: r.multi[name]}
-	case transaction.IsOfConnection(name) && at.Down == "", r.messages && subscribers.IsPublish(name):
+	case transaction.IsOfConnection(name) && at.Down == "", r.messages && syntax.IsPublish(name):
 		return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: r.queue}}
 	}
 	switch d := r.onMasters(name, words); d.Verb {
@@ -258,14 +256,14 @@ func (r *router) onMasters(name string, words [][]byte) Decision {
 	lock, other := r.lockKeys.Split(words, places)
 	cmd := r.locked[name]
 	switch {
-	case lock < 0 && (script.IsEval(name) || eval.IsFunction(name)):
+	case lock < 0 && (syntax.IsEval(name) || eval.IsFunction(name)):
 		at, refusal := r.scripts.Route(name, words)
 		return r.placed(name, at, refusal)
 	case lock < 0:
 		return Decision{}
 	case cmd == nil:
 		return refuse(name, lockkeys.Unfit(name, words[lock]))
-	case other >= 0 && !script.IsEval(name):
+	case other >= 0 && !syntax.IsEval(name):
 		return refuse(name, lockkeys.Mixed(name, words[lock], words[other]))
 	}
 	return Decision{Verb: Run, Command: cmd}
@@ -294,7 +292,7 @@ func (r *router) mustLearn(name string) Decision {
 		case Forward:
 			c.Out.Error(r.noUpstream(name, c.Args))
 		case NoScript:
-			c.Out.Error(script.NoScript)
+			c.Out.Error(syntax.NoScript)
 		default:
 			d.Command.Run(c)
 		}
@@ -335,7 +333,7 @@ func (r *router) ahead(ctx context.Context, words [][]byte, total int) (places k
 		return keys.Places{}, false, true
 	}
 	places, known = rule.Places(words, total)
-	if name := syntax.Lower(words[0]); known && len(words) > 2 && (script.IsEval(name) || eval.IsFunction(name)) {
+	if name := syntax.Lower(words[0]); known && len(words) > 2 && (syntax.IsEval(name) || eval.IsFunction(name)) {
 		var watched bool
 		if locked, watched = r.scripts.Ahead(ctx, name, words, total); watched {
 			places[1] = keys.Span{First: 3, Last: total - 1, Step: 1}
@@ -348,8 +346,8 @@ func (r *router) ahead(ctx context.Context, words [][]byte, total int) (places k
 // tooLong is the error for a command that is too long to be held and would have to be. words may be its
 // first ones only.
 func (r *router) tooLong(name string, words [][]byte) string {
-	if script.BySHA(name) && len(words) > 1 && r.lockKeys.Any() && !r.scripts.Knows(words[1]) {
-		return script.NoScript
+	if syntax.BySHA(name) && len(words) > 1 && r.lockKeys.Any() && !r.scripts.Knows(words[1]) {
+		return syntax.NoScript
 	}
 	return "ERR command too long: the proxy takes 1048576 bytes for a command of its own"
 }

@@ -10,7 +10,6 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/lockkeys/eval"
-	"redlock-proxy/commands/lockkeys/script"
 )
 
 // routeTable is that of a relay whose lock keys are lock:*.
@@ -122,7 +121,7 @@ func TestRoute(t *testing.T) {
 		{"in the upstream's MULTI", "EVALSHA " + sha + " 0", multi, Learn, ""},
 		{"in ours it is queued", "EVALSHA " + sha + " 0", inMulti, Run, ""},
 		{"too long", "SET lock:a x", Situation{TooLong: true}, Refuse, "ERR command too long"},
-		{"too long, and not known", "EVALSHA " + sha, Situation{TooLong: true}, Refuse, script.NoScript},
+		{"too long, and not known", "EVALSHA " + sha, Situation{TooLong: true}, Refuse, syntax.NoScript},
 	} {
 		d := routeTable().Route(c.at, syntax.Bytes(strings.Split(c.line, " ")))
 		if d.Verb != c.want || !strings.Contains(d.Text, c.text) || (d.Text == "") != (c.text == "") {
@@ -138,7 +137,7 @@ func TestRoute(t *testing.T) {
 func TestLearnNothing(t *testing.T) {
 	words := syntax.Bytes([]string{"EVALSHA", strings.Repeat("f", 40), "0"})
 	table := routeTable()
-	if d := table.Learn(t.Context(), settled, words); d.Verb != Refuse || d.Text != script.NoScript {
+	if d := table.Learn(t.Context(), settled, words); d.Verb != Refuse || d.Text != syntax.NoScript {
 		t.Errorf("%d %q", d.Verb, d.Text)
 	}
 	at := settled
@@ -183,7 +182,7 @@ func TestLockCommand(t *testing.T) {
 	mixed := func(name, other string) string {
 		return "-ERR '" + name + "' names lock keys and others: 'lock:a' is on the lock masters, '" + other + "' on the upstream; send two commands"
 	}
-	const noSuch = "-" + script.NoScript
+	const noSuch = "-" + syntax.NoScript
 	table := routeTable()
 	for _, c := range []struct{ command, want string }{
 		{"SET lock:a x", "run"}, {"sEt lock:a x NX PX 5", "run"}, {"SET a x", ""}, {"SET", ""}, {"GET lock:a", "run"}, {"GET lock", ""},

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/lockkeys/script"
 	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 
@@ -409,11 +408,11 @@ func TestEvalErrors(t *testing.T) {
 		"EVAL x y k":    "ERR value is not an integer or out of range",
 		"EVAL x 2 k":    "ERR Number of keys can't be greater than number of args",
 		"EVAL x -1 k":   "ERR Number of keys can't be negative",
-		"EVALSHA x 1 k": script.NoScript,
-		"EVALSHA x y k": script.NoScript,
-		"EVALSHA " + strings.Repeat("f", 40) + " 1 k":    script.NoScript,
+		"EVALSHA x 1 k": syntax.NoScript,
+		"EVALSHA x y k": syntax.NoScript,
+		"EVALSHA " + strings.Repeat("f", 40) + " 1 k":    syntax.NoScript,
 		"EVALSHA " + strings.Repeat("f", 40) + " 2 k":    "ERR Number of keys can't be greater than number of args",
-		"EVALSHA_RO " + strings.Repeat("f", 40) + " 1 k": script.NoScript,
+		"EVALSHA_RO " + strings.Repeat("f", 40) + " 1 k": syntax.NoScript,
 	} {
 		b.does(line, want)
 	}
@@ -456,7 +455,7 @@ func TestScriptLoad(t *testing.T) {
 	two.does("SCRIPT EXISTS "+sha+" "+strings.Repeat("0", 40), "[1 0]")
 	two.does("EVALSHA "+strings.ToUpper(sha)+" 1 k me", "1")
 	two.does("SCRIPT FLUSH", "OK")
-	two.does("EVALSHA "+sha+" 1 k me", script.NoScript)
+	two.does("EVALSHA "+sha+" 1 k me", syntax.NoScript)
 
 	store.err = &quorum.NoQuorumError{Masters: 5, Answered: 2, Causes: &multierror.Error{}}
 	for _, words := range [][]string{{"SCRIPT", "LOAD", "return 7"}, {"EVALSHA", sha, "1", "k", "me"}, {"SCRIPT", "EXISTS", sha}, {"SCRIPT", "FLUSH"}} {
@@ -523,7 +522,7 @@ func TestScriptInTransaction(t *testing.T) {
 	b.queue("EVAL", release, "1", "k", "me")
 	b.queue("EVALSHA", strings.Repeat("0", 40), "1", "k")
 	b.masters.Rounds = nil
-	if got := oneLine(t, b.exec()); got != "[1 "+script.NoScript+"]" {
+	if got := oneLine(t, b.exec()); got != "[1 "+syntax.NoScript+"]" {
 		t.Error(got)
 	}
 	b.asked("read 0/k", "update 0/k")

@@ -16,11 +16,8 @@ import (
 	"redlock-proxy/commands/lockkeys/tracking"
 	"redlock-proxy/commands/lockkeys/transaction"
 	"redlock-proxy/commands/locks"
-	"redlock-proxy/commands/locks/audit"
-	"redlock-proxy/commands/locks/holders"
 	"redlock-proxy/commands/move"
 	"redlock-proxy/commands/pubsub"
-	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/quorum"
 )
@@ -29,20 +26,20 @@ import (
 type Table struct {
 	opts    Options
 	current *current
-	audit   *audit.Log
+	audit   *command.Audit
 	mover   *move.Mover // nil: locks are not moved
 	router  router
 	// lockKeys runs what clients do with lock keys.
 	lockKeys *lockkeys.Runner
 	// uncovered notices what looks like a lock on keys of the upstream; nil without one.
 	uncovered *lockdetect.Notices
-	holders   *holders.Holders
-	tracking  *tracking.Hub    // nil: lock keys are not tracked
-	messages  *subscribers.Hub // nil: messages are the upstream's
+	holders   *locks.Holders
+	tracking  *tracking.Hub // nil: lock keys are not tracked
+	messages  *pubsub.Hub   // nil: messages are the upstream's
 }
 
 // Lock is what is shown of a lock: never its token.
-type Lock = holders.Lock
+type Lock = locks.Lock
 
 // NewTable makes the table of a proxy without an upstream: a lock server that also answers what clients
 // send when they connect.
@@ -65,7 +62,7 @@ func NewUnmovedTable(moved *Table, opts Options) *Table {
 
 // newTable makes the table of a proxy with an upstream if there are notices of it.
 func newTable(opts Options, notices *lockdetect.Notices) *Table {
-	t := &Table{opts: opts, current: newCurrent(opts), audit: audit.New(opts.Audit), uncovered: notices}
+	t := &Table{opts: opts, current: newCurrent(opts), audit: command.NewAudit(opts.Audit), uncovered: notices}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
 	place := lockkeys.Places(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.moving())
 	if t.mover = opts.mover; t.mover == nil {
@@ -86,7 +83,7 @@ func newTable(opts Options, notices *lockdetect.Notices) *Table {
 		Keys: t.lockKeys, LockKeys: lockKeys, Store: opts.Scripts, Functions: opts.Functions, Own: t.Lookup, Observe: t.Observe, Now: opts.Now,
 	})
 	if notices == nil && opts.Messages != nil {
-		t.messages = subscribers.New(opts.Messages)
+		t.messages = pubsub.New(opts.Messages)
 	}
 	tx := transaction.Transactions{Keys: t.lockKeys, Scripts: s}
 	t.router = router{
@@ -94,7 +91,7 @@ func newTable(opts Options, notices *lockdetect.Notices) *Table {
 		locked: byName(append(t.lockKeys.Commands(), s.Commands()...)), multi: tx.Commands(), queue: tx.Queue,
 	}
 	t.tracking = newHub(opts, lockKeys)
-	t.holders = holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
+	t.holders = locks.NewHolders(locks.HoldersOptions{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
 	all := t.lockCommands(place)
 	if lockKeys.Any() {
 		all = append(all, see.Commands()...)
@@ -188,13 +185,13 @@ func newHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 func (t *Table) Tracking() *tracking.Hub { return t.tracking }
 
 // Messages carries messages at a lock server; nil where they are the upstream's.
-func (t *Table) Messages() *subscribers.Hub { return t.messages }
+func (t *Table) Messages() *pubsub.Hub { return t.messages }
 
 // Waiting is how many clients wait for a lock, or for what others put under a lock key.
 func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }
 
 // Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a client that may do everything.
-// The errors are those of package holders.
+// The errors are those of package locks.
 func (t *Table) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
 	return t.holders.Locks(ctx, db, match, count)
 }

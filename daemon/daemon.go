@@ -19,7 +19,7 @@ import (
 	"redlock-proxy/commands/lockkeys"
 	"redlock-proxy/commands/move"
 	"redlock-proxy/commands/move/directwrites"
-	"redlock-proxy/commands/pubsub/subscribers"
+	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
@@ -308,7 +308,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 			Reload:          d.reload,
 		},
 	}
-	opts.Messages = func(deliver func(quorum.Message)) subscribers.Carrier {
+	opts.Messages = func(deliver func(quorum.Message)) pubsub.Carrier {
 		return quorum.NewMessages(d.cluster, cfg.KeyPrefix, deliver)
 	}
 	newTable := commands.NewTable

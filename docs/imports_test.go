@@ -28,20 +28,12 @@ var libraries = []string{"internal/lua"}
 
 // TestImports: imports point down, and no kit of the tests is in the program.
 func TestImports(t *testing.T) {
-	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "redlock-proxy/...")
-	list.Dir = ".."
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(out)) {
-		words := strings.Fields(line)
-		of := within(words[0])
+	for of, imported := range packages(t, "redlock-proxy/...") {
 		allowed, known := below[part(of)]
 		if !known || isKit(of) {
 			continue // of tests
 		}
-		for _, path := range words[1:] {
+		for _, path := range imported {
 			other := within(path)
 			switch {
 			case !strings.HasPrefix(path, "redlock-proxy"):
@@ -54,6 +46,47 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
+}
+
+// rooms are those of package commands: each may use those after it.
+var rooms = []string{"", "server", "move", "lockdetect", "locks", "lockkeys", "pubsub", "auth", "command", "rights", "catalog"}
+
+// TestRooms: no room of commands needs one that needs it.
+func TestRooms(t *testing.T) {
+	for of, imported := range packages(t, "redlock-proxy/commands/...") {
+		from := slices.Index(rooms, room(of))
+		if from < 0 {
+			t.Errorf("%s is in no room", of)
+		}
+		for _, path := range imported {
+			if other := within(path); part(other) == "commands" && slices.Index(rooms, room(other)) < from {
+				t.Errorf("%s imports %s, which is not after it", of, other)
+			}
+		}
+	}
+}
+
+// room is the folder below commands that a package is in.
+func room(of string) string {
+	_, of, _ = strings.Cut(of, "/")
+	return part(of)
+}
+
+// packages are what packages import, by their folders.
+func packages(t *testing.T, pattern string) map[string][]string {
+	t.Helper()
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, pattern)
+	list.Dir = ".."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		all[within(words[0])] = words[1:]
+	}
+	return all
 }
 
 // within is a package's folder, empty for the first.

@@ -47,7 +47,7 @@
 // once that it leaves. A parked session has none of them: the server's one goroutine of polling
 // waits in their place (polling.go). What a client tracks has a goroutine of its own while there is
 // something to be told (package tracking), which writes to parked clients, too. So has a subscriber at a lock server, while there are
-// messages for it (package subscribers).
+// messages for it (package pubsub).
 //
 // # Locks
 //

@@ -39,7 +39,7 @@ func (d *dispatcher) follow(ctx context.Context, name string, words [][]byte) er
 		d.relay.silence = track.Speaking
 	}
 	if s.Kind == track.Reset && len(words) == 1 && d.client.Tracking != nil {
-		d.client.Tracking.Set(tracking.Mode{})
+		d.client.Tracking.Stop()
 	}
 	return d.sender.sendFollowed(s, frame())
 }
@@ -77,19 +77,20 @@ func (d *dispatcher) tracks(ctx context.Context, words [][]byte) (done bool, err
 	switch {
 	case !resp.Begins(answer, "+OK"), refused != "":
 	case what == "caching" && d.client.Tracking != nil:
-		d.client.Tracking.Caching()
+		tracking.Of(d.client).Caching()
 	case mode.On, d.client.Tracking != nil:
-		d.client.Track().Set(mode)
+		d.client.Tracking = d.client.Track()
+		tracking.Of(d.client).Set(mode)
 	}
 	return true, nil
 }
 
 // keepCaching has a CLIENT CACHING hold beyond a command after which the upstream has it hold, too.
 func (d *dispatcher) keepCaching(name string) (after func()) {
-	if (name != "client" && name != "multi") || !d.client.Tracking.Said() {
+	if (name != "client" && name != "multi") || !tracking.Of(d.client).Said() {
 		return func() {}
 	}
-	return d.client.Tracking.Caching
+	return tracking.Of(d.client).Caching
 }
 
 // unanswered forwards a command that is not answered, and that may silence those

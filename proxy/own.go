@@ -6,6 +6,7 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/lockkeys/tracking"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/proxy/track"
 )
@@ -38,7 +39,7 @@ func (d *dispatcher) runAlone(ctx context.Context, cmd *command.Command, words [
 		return err
 	}
 	if cmd.Name != "client" && !d.client.Transaction.Open {
-		d.client.Tracking.Used()
+		tracking.Of(d.client).Used()
 	}
 	return d.hasten()
 }
@@ -141,9 +142,9 @@ func (d *dispatcher) carryOut(cmd *command.Command, call command.Call) error {
 
 // useCaching is told that a command was answered here. A CLIENT CACHING before it was about it, and the upstream has to learn that it is used.
 func (d *dispatcher) useCaching(ctx context.Context) {
-	if !d.client.Tracking.Said() || d.client.Transaction.Open {
+	if !tracking.Of(d.client).Said() || d.client.Transaction.Open {
 		return
 	}
-	d.client.Tracking.Used()
+	tracking.Of(d.client).Used()
 	_, _ = d.asker.askAloud(ctx, "PING") // or the connection is lost, and what is tracked with it
 }

@@ -3,7 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
-	"redlock-proxy/commands/pubsub/subscribers"
+	"redlock-proxy/commands/command"
 	"time"
 )
 
@@ -59,7 +59,8 @@ func (s *session) leave() bool {
 func (s *session) shrink() {
 	s.line.forget()
 	s.out.Bytes, s.excerpt = nil, nil
-	s.client.Watch, s.client.Wait, s.client.Track, s.client.Ask, s.client.Upstream, s.client.Subscribe = nil, nil, nil, nil, nil, nil
+	s.client.Watch, s.client.Wait, s.client.Track, s.client.Ask, s.client.Upstream = nil, nil, nil, nil, nil
+	s.client.Outlet, s.client.Subscribe = nil, nil
 	s.who.Rights.Forget()
 	s.in.shrink()
 }
@@ -87,8 +88,9 @@ func (s *session) resume(ctx context.Context) {
 	if s.shared.opts.Table.Tracking() != nil {
 		s.client.Track = s.track
 	}
-	if s.client.Hub = s.shared.opts.Table.Messages(); s.client.Hub != nil {
-		s.client.Subscribe = func() *subscribers.Subscriber { return s.subscribe(ctx) }
+	if hub := s.shared.opts.Table.Messages(); hub != nil {
+		s.client.Outlet = hub.Outlet(&s.client.Published)
+		s.client.Subscribe = func() command.Subscriptions { return s.subscribe(ctx) }
 	}
 	s.in.wire.Wake()
 	s.relay.resume(ctx)

@@ -6,6 +6,7 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/lockkeys/tracking"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
 )
@@ -32,7 +33,7 @@ type sender struct {
 // count says how many answers are awaited for one more command: none, where the
 // client wants none.
 func (s *sender) count() int {
-	s.client.Tracking.Used()
+	tracking.Of(s.client).Used()
 	s.relay.unnoticed = s.relay.silence != track.Speaking
 	switch s.relay.silence {
 	case track.Speaking:

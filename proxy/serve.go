@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/lockkeys/tracking"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/track"
@@ -98,8 +99,8 @@ func (s *session) partFromUpstream(ctx context.Context, err error) {
 
 func (s *session) close() {
 	s.relay.close()
-	s.client.Tracking.Close()
-	s.client.Subscriptions.Close()
+	tracking.Of(&s.client).Close()
+	s.subscriber.Load().Close()
 	s.in.close()
 }
 

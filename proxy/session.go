@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/commands/auth/acl"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/tracking"
-	"redlock-proxy/commands/pubsub/subscribers"
+	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/wire"
@@ -52,7 +52,7 @@ type session struct {
 	line line
 
 	// subscriber is the client's Subscriptions, for any goroutine.
-	subscriber atomic.Pointer[subscribers.Subscriber]
+	subscriber atomic.Pointer[pubsub.Subscriber]
 
 	// mu is of the connection's read deadline, and decides between park, wake and end.
 	mu       sync.Mutex
@@ -201,7 +201,7 @@ func (s *session) flush() error {
 }
 
 // track is what the client tracks, until the session is closed.
-func (s *session) track() *tracking.Client {
+func (s *session) track() command.Tracking {
 	if s.client.Tracking == nil {
 		s.client.Tracking = s.shared.opts.Table.Tracking().Client(s.push)
 	}
@@ -216,10 +216,11 @@ func (s *session) push(ctx context.Context, keys []string) {
 }
 
 // subscribe is what the client of a lock server is subscribed to, until the session is closed.
-func (s *session) subscribe(ctx context.Context) *subscribers.Subscriber {
+func (s *session) subscribe(ctx context.Context) command.Subscriptions {
 	if s.client.Subscriptions == nil {
-		s.client.Subscriptions = s.client.Hub.Subscriber(messageLine{s, ctx}, s.client.Proto)
-		s.subscriber.Store(s.client.Subscriptions)
+		subscriber := s.shared.opts.Table.Messages().Subscriber(messageLine{s, ctx}, s.client.Proto)
+		s.client.Subscriptions = subscriber
+		s.subscriber.Store(subscriber)
 	}
 	return s.client.Subscriptions
 }
@@ -230,7 +231,7 @@ type messageLine struct {
 	serving context.Context // that of the server
 }
 
-// WriteMessages is of subscribers.Line.
+// WriteMessages is of pubsub.Line.
 func (l messageLine) WriteMessages(take func() []byte) error {
 	line := &l.session.line
 	line.mu.Lock()
@@ -245,7 +246,7 @@ func (l messageLine) WriteMessages(take func() []byte) error {
 	return err
 }
 
-// Cut is of subscribers.Line. A session that is parked learns of it only if it is woken.
+// Cut is of pubsub.Line. A session that is parked learns of it only if it is woken.
 func (l messageLine) Cut() {
 	l.session.cut()
 	l.session.wake(l.serving, l.session)

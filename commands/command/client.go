@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/commands/lockkeys/tracking"
-	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/rights"
 )
 
@@ -49,20 +47,43 @@ type Client struct {
 	Touched Touched
 
 	// Tracking notifies it of changes of lock keys; nil where it never asked for that.
-	Tracking *tracking.Client
+	Tracking Tracking
 	// Track makes it, where lock keys can be tracked; else it is nil.
-	Track func() *tracking.Client
+	Track func() Tracking
 
-	// Hub is what carries messages at a lock server; else it is nil.
-	Hub *subscribers.Hub
-	// Subscriptions are those of the client; nil where it never subscribed. Subscribe makes them, where there is a Hub.
-	Subscriptions *subscribers.Subscriber
-	Subscribe     func() *subscribers.Subscriber
+	// Outlet takes messages at a lock server; else it is nil.
+	Outlet rights.Outlet
+	// Subscriptions are those of the client; nil where it never subscribed. Subscribe makes them, where there is an Outlet.
+	Subscriptions Subscriptions
+	Subscribe     func() Subscriptions
 	// Published is the number of its last message there.
 	Published uint64
 
 	silence  silence
 	identity *Identity
+}
+
+// Tracking is what a client has asked for by CLIENT TRACKING: a *tracking.Client, by tracking.Of.
+type Tracking interface {
+	// Kept returns how many bytes the keys take that the client remembers.
+	Kept() int
+	// Stop switches it off.
+	Stop()
+}
+
+// Subscriptions are what a client listens to at a lock server, and the messages that have come: a *pubsub.Subscriber.
+type Subscriptions interface {
+	// Any reports whether there are some.
+	Any() bool
+	// Kept returns how many bytes they take.
+	Kept() int
+	// Take gives the messages that have come, and holds back others until Release.
+	Take() []byte
+	Release()
+	// Speak has messages written in a protocol, 2 or 3.
+	Speak(proto int)
+	// Clear ends all.
+	Clear()
 }
 
 // Identity is who a client is, as others see it.
@@ -109,20 +130,28 @@ func orNone(ctx context.Context, watch func(context.Context) (context.Context, f
 // Rights are what is known of the client's.
 func (c *Client) Rights() *rights.Known {
 	known := c.Known()
-	if c.Hub != nil {
-		known.Sends(c.Hub.Outlet(&c.Published))
+	if c.Outlet != nil {
+		known.Sends(c.Outlet)
 	}
 	return known
 }
 
 // Kept returns how many bytes are kept for the client between its commands.
 func (c *Client) Kept() int {
-	return len(c.Name) + len(c.LibName) + len(c.LibVer) + c.Transaction.Size + c.Transaction.Watched.Size + c.Touched.bytes + c.Tracking.Kept() +
-		c.Subscriptions.Kept()
+	kept := len(c.Name) + len(c.LibName) + len(c.LibVer) + c.Transaction.Size + c.Transaction.Watched.Size + c.Touched.bytes
+	if c.Tracking != nil {
+		kept += c.Tracking.Kept()
+	}
+	if c.Subscriptions != nil {
+		kept += c.Subscriptions.Kept()
+	}
+	return kept
 }
 
 // OnlyListens reports whether it gets messages, and may send hardly a command: in RESP2 there is no telling a reply from a message.
-func (c *Client) OnlyListens() bool { return c.Proto == 2 && c.Subscriptions.Any() }
+func (c *Client) OnlyListens() bool {
+	return c.Proto == 2 && c.Subscriptions != nil && c.Subscriptions.Any()
+}
 
 // Messages puts the messages that have come before what is replied, whatever CLIENT REPLY says, and has others wait until the
 // reply is written.
@@ -138,17 +167,21 @@ func (c *Client) Messages(out *Reply) {
 func (c *Client) Speak(proto int, out *Reply) {
 	c.Messages(out)
 	c.Proto, out.Proto = proto, proto
-	c.Subscriptions.Speak(proto)
+	if c.Subscriptions != nil {
+		c.Subscriptions.Speak(proto)
+	}
 }
 
 // Reset puts back what RESET does.
 func (c *Client) Reset(out *Reply) {
 	c.Speak(2, out)
-	c.Subscriptions.Clear()
+	if c.Subscriptions != nil {
+		c.Subscriptions.Clear()
+	}
 	c.DB, c.Name = 0, ""
 	c.Transaction = Transaction{}
 	if c.Tracking != nil {
-		c.Tracking.Set(tracking.Mode{})
+		c.Tracking.Stop()
 	}
 	if c.silence != replySkipping { // which is about this very reply
 		c.silence = replyOn

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
 )
@@ -264,60 +263,6 @@ func (r *Reply) Undelivered() {
 	}
 	r.empty()
 	r.delivered = nil
-}
-
-// Value appends a reply of a program.
-func (r *Reply) Value(v keyspace.Reply) {
-	switch v.Kind {
-	case keyspace.Nil:
-		r.Null()
-	case keyspace.NilArray:
-		r.NullArray()
-	case keyspace.Int:
-		r.Int(v.Int)
-	case keyspace.Bulk:
-		r.Bulk(v.Str)
-	case keyspace.Status:
-		r.Status(v.Str)
-	case keyspace.Error:
-		r.Error(v.Str)
-	case keyspace.Double:
-		r.Double(v.Digits())
-	case keyspace.Pairs:
-		r.pairs(v.Elems)
-	default:
-		r.elements(v)
-	}
-}
-
-// elements appends a reply that has parts.
-func (r *Reply) elements(v keyspace.Reply) {
-	switch v.Kind {
-	case keyspace.Map:
-		r.Map(len(v.Elems) / 2)
-	case keyspace.Set:
-		r.Set(len(v.Elems))
-	default:
-		r.Array(len(v.Elems))
-	}
-	for _, e := range v.Elems {
-		r.Value(e)
-	}
-}
-
-// pairs appends an array of pairs: in RESP2 of their parts.
-func (r *Reply) pairs(parts []keyspace.Reply) {
-	if r.Proto != 3 {
-		r.Array(len(parts))
-	} else {
-		r.Array(len(parts) / 2)
-	}
-	for i, e := range parts {
-		if r.Proto == 3 && i%2 == 0 {
-			r.Array(2)
-		}
-		r.Value(e)
-	}
 }
 
 // Double appends the digits of a number that need not be an integer: in RESP2 as a bulk string.

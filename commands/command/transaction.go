@@ -1,7 +1,5 @@
 package command
 
-import "redlock-proxy/commands/lockkeys/keyspace"
-
 // Transaction is a client's transaction on lock keys, which the proxy carries out itself. The zero
 // value is none, with nothing watched.
 type Transaction struct {
@@ -64,11 +62,9 @@ func (t *Transaction) Finds(db int, keys []string) {
 	}
 }
 
-// Changes takes down what a client has changed itself, because it must not change what it watches.
-func (t *Transaction) Changes(db int, edits []keyspace.Edit) {
+// Changes takes down that the client has changed a key itself, because it must not change what it watches.
+func (t *Transaction) Changes(db int, key string) {
 	w := &t.Watched
-	for _, e := range edits {
-		_, watches := w.Keys[e.Key]
-		w.Changed = w.Changed || watches && w.DB == db && e.Changes()
-	}
+	_, watches := w.Keys[key]
+	w.Changed = w.Changed || watches && w.DB == db
 }

@@ -7,7 +7,6 @@ import (
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/program"
-	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/quorum"
 )
 
@@ -26,7 +25,7 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 	case err != nil || s.Touched() && len(edits) == 0: // an expiry that is over already
 		return false
 	case len(edits) == 0:
-		c.Out.Value(reply)
+		program.Answer(c.Out, reply)
 		return true
 	}
 	if why := p.forbids(edits); why != "" {
@@ -65,12 +64,12 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply
 	if ttl < 0 {
 		p.warnEndless(e.Key)
 	}
-	c.Client.Transaction.Changes(c.Client.DB, []keyspace.Edit{e})
-	p.opts.Audit.Note(audit.Granted, c.Client, c.Client.DB, e.Key)
-	c.Out.Value(granted)
+	c.Client.Transaction.Changes(c.Client.DB, e.Key)
+	p.opts.Audit.Note(command.AuditGranted, c.Client, c.Client.DB, e.Key)
+	program.Answer(c.Out, granted)
 	c.Out.IfUndelivered(func() {
 		p.opts.Locks.Withdraw([]quorum.Key{place}, got)
-		p.opts.Audit.Note(audit.Withdrawn, c.Client, place.DB, e.Key)
+		p.opts.Audit.Note(command.AuditWithdrawn, c.Client, place.DB, e.Key)
 	})
 }
 

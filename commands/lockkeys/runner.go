@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/commands/lockkeys/blocking"
 	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/program"
-	"redlock-proxy/commands/locks/audit"
+	"redlock-proxy/commands/lockkeys/tracking"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 )
@@ -57,7 +57,7 @@ type Options struct {
 	Now    func() time.Time
 	Random func([]byte)
 	Logger *slog.Logger
-	Audit  *audit.Log
+	Audit  *command.Audit
 }
 
 // Runner runs what clients do with lock keys. It is safe for concurrent use.
@@ -87,7 +87,7 @@ func (p *Runner) Counts() (endless, lost int64) { return p.endless.Load(), p.eff
 // Carry runs a program of a client and writes its reply.
 func (p *Runner) Carry(c command.Call, what program.Program) {
 	what.Holder = c.Client.Identity()
-	turn := c.Client.Tracking.Begin(what.DB, what.Keys, func(key string) quorum.Key { return p.Engine.Place(what.DB, key) })
+	turn := tracking.Of(c.Client).Begin(what.DB, what.Keys, func(key string) quorum.Key { return p.Engine.Place(what.DB, key) })
 	what.Tracked, what.Watches = turn.Remembers(), c.Client.Transaction.Watching()
 	done, err := p.Engine.Run(c.Ctx, what)
 	if turn != nil {
@@ -109,12 +109,30 @@ func (p *Runner) Carry(c command.Call, what program.Program) {
 
 // answer answers a client with what came of its program.
 func (p *Runner) answer(c command.Call, db int, done program.Outcome) {
-	c.Client.Transaction.Changes(db, done.Edits)
+	for _, e := range done.Edits {
+		if e.Changes() {
+			c.Client.Transaction.Changes(db, e.Key)
+		}
+	}
 	c.Client.Transaction.Finds(db, done.Found)
-	p.opts.Audit.Edits(c.Client, db, done.Edits)
+	p.audit(c.Client, db, done.Edits)
 	p.warn(done)
-	c.Out.Value(done.Reply)
+	program.Answer(c.Out, done.Reply)
 	p.undoing(c.Client, db, done, c.Out)
+}
+
+// audit writes the lines of what a program made of lock keys.
+func (p *Runner) audit(by *command.Client, db int, edits []keyspace.Edit) {
+	for _, e := range edits {
+		switch {
+		case !e.Was.Present && e.Now.Present:
+			p.opts.Audit.Note(command.AuditGranted, by, db, e.Key)
+		case e.Was.Present && !e.Now.Present:
+			p.opts.Audit.Note(command.AuditReleased, by, db, e.Key)
+		case e.Was.Present && e.Was.Value != e.Now.Value:
+			p.opts.Audit.Note(command.AuditReplaced, by, db, e.Key)
+		}
+	}
 }
 
 // forbids says why edits are not to be made, as an error reply; it is empty where
@@ -168,7 +186,7 @@ func (p *Runner) undoing(client *command.Client, db int, a program.Outcome, out 
 	out.IfUndelivered(func() {
 		p.opts.Register.Withdraw(p.Engine.Places(db, keys), a.Granted)
 		for _, key := range keys {
-			p.opts.Audit.Note(audit.Withdrawn, client, db, key)
+			p.opts.Audit.Note(command.AuditWithdrawn, client, db, key)
 		}
 	})
 }

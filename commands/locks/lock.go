@@ -1,5 +1,5 @@
-// Package locks is LOCK, UNLOCK, EXTEND and FENCE: lock.go, with their grammar in grammar.go, and unmoved.go for as long as the locks are at the
-// upstream. Package holders tells who holds them, audit writes down who got them.
+// Package locks is the proxy's own commands on locks. LOCK, UNLOCK, EXTEND and FENCE are in lock.go, with their grammar in grammar.go, and unmoved.go
+// for as long as the locks are at the upstream. LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT (holders.go) say who holds a lock, and end that.
 package locks
 
 import (
@@ -13,7 +13,6 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
-	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/quorum"
 )
 
@@ -35,7 +34,7 @@ type Locking struct {
 	Place func(db int, key string) quorum.Key
 	// Random fills a slice with unpredictable bytes.
 	Random func([]byte)
-	Audit  *audit.Log
+	Audit  *command.Audit
 }
 
 // Commands are the proxy's own.
@@ -122,10 +121,10 @@ func (l *Locking) lock(c command.Call) {
 	}
 	parsed.answer(got, arrived, shown, c.Out) // first: from here on it is counted what passes until it leaves
 	client, name := c.Client, parsed.key      // all of the call that is kept
-	l.Audit.Note(audit.Granted, client, key.DB, name)
+	l.Audit.Note(command.AuditGranted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {
 		l.Locks.Withdraw([]quorum.Key{key}, got)
-		l.Audit.Note(audit.Withdrawn, client, key.DB, name)
+		l.Audit.Note(command.AuditWithdrawn, client, key.DB, name)
 	})
 }
 
@@ -175,7 +174,7 @@ func (l *Locking) unlock(c command.Call) {
 	switch {
 	case err == nil:
 		c.Client.Transaction.Finds(c.Client.DB, []string{key})
-		l.Audit.Note(audit.Released, c.Client, c.Client.DB, key)
+		l.Audit.Note(command.AuditReleased, c.Client, c.Client.DB, key)
 		c.Out.Int(1)
 	case errors.Is(err, quorum.ErrNotHeld):
 		c.Out.Int(0)

@@ -3,21 +3,20 @@ package pubsub
 import (
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/pubsub/subscribers"
 )
 
 // about is PUBSUB: what this proxy's own clients are subscribed to.
-func about(hub *subscribers.Hub) command.Subcommands {
-	names := func(kind subscribers.Kind) command.Subcommand {
+func about(hub *Hub) command.Subcommands {
+	names := func(kind Kind) command.Subcommand {
 		return command.Sub(-2, func(c command.Call) { names(hub, kind, c) })
 	}
-	counts := func(kind subscribers.Kind) command.Subcommand {
+	counts := func(kind Kind) command.Subcommand {
 		return command.Sub(-2, func(c command.Call) { counts(hub, kind, c) })
 	}
 	return command.Subcommands{
-		"channels": names(subscribers.Channels), "shardchannels": names(subscribers.Shards),
-		"numsub": counts(subscribers.Channels), "shardnumsub": counts(subscribers.Shards),
-		"numpat": command.Sub(2, func(c command.Call) { c.Out.Int(int64(hub.Total(subscribers.Patterns))) }),
+		"channels": names(Channels), "shardchannels": names(Shards),
+		"numsub": counts(Channels), "shardnumsub": counts(Shards),
+		"numpat": command.Sub(2, func(c command.Call) { c.Out.Int(int64(hub.Total(Patterns))) }),
 		"help": command.Help(
 			"PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 			"CHANNELS [<pattern>]", "    Return the currently active channels matching a <pattern> (default: '*').",
@@ -30,7 +29,7 @@ func about(hub *subscribers.Hub) command.Subcommands {
 	}
 }
 
-func names(hub *subscribers.Hub, kind subscribers.Kind, c command.Call) {
+func names(hub *Hub, kind Kind, c command.Call) {
 	glob := "*"
 	switch len(c.Args) {
 	case 2:
@@ -48,7 +47,7 @@ func names(hub *subscribers.Hub, kind subscribers.Kind, c command.Call) {
 	c.Out.Strings(found)
 }
 
-func counts(hub *subscribers.Hub, kind subscribers.Kind, c command.Call) {
+func counts(hub *Hub, kind Kind, c command.Call) {
 	c.Out.Array(2 * len(c.Args[2:]))
 	for _, name := range syntax.Strings(c.Args[2:]) {
 		c.Out.Bulk(name)

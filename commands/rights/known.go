@@ -84,12 +84,9 @@ func (k *Known) IsJudged() bool { return k.judge != nil }
 // HasUpstream reports whether there is one.
 func (k *Known) HasUpstream() bool { return k.at != nil }
 
-// Refusal is the refusal of what a script calls. What is not known is taken as granted, and the run does not
-// count.
-func (k *Known) Refusal(words []string) string { return k.RefusalBy(words, CallQuestions(words)) }
-
-// RefusalBy is Refusal by these questions, where the upstream is to be asked.
-func (k *Known) RefusalBy(words []string, questions [][]string) string {
+// Refusal is the refusal of what a script calls, by these questions where the upstream is to be asked. What is not known is taken as granted,
+// and the run does not count.
+func (k *Known) Refusal(words []string, questions [][]string) string {
 	switch {
 	case k.all:
 		return ""

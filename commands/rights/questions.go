@@ -1,12 +1,8 @@
 package rights
 
 import (
-	"strings"
-
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/lockkeys/keyspace"
-	"redlock-proxy/commands/lockkeys/script"
 )
 
 // Questions are the commands about which the upstream is asked whether the client may
@@ -16,9 +12,7 @@ import (
 func Questions(words []string) [][]string {
 	name := syntax.Lower(words[0])
 	switch {
-	case keyspace.Supported(name):
-		return keyQuestions(name, words)
-	case script.IsEval(name):
+	case syntax.IsEval(name):
 		return evalQuestions(name, words)
 	case name == "locklist":
 		return [][]string{{"scan", "0"}}
@@ -54,6 +48,8 @@ func Questions(words []string) [][]string {
 		case "move": // it changes what all proxies do, and ends the connections of others
 			return [][]string{{"config", "set", "redlock-proxy", "move"}, {"client", "kill", "id", "0"}}
 		}
+	default:
+		return KeyQuestions(words)
 	}
 	return nil
 }
@@ -64,8 +60,14 @@ var knownByAll = map[string][]string{
 	"delex": {"del"}, "delifeq": {"del"}, "expiretime": {"ttl"}, "pexpiretime": {"ttl"},
 }
 
-func keyQuestions(name string, words []string) (all [][]string) {
-	keys := keyspace.Keys(words)
+// KeyQuestions are those about an ordinary command of Redis on keys; none where it has too few words, or too many.
+func KeyQuestions(words []string) (all [][]string) {
+	name := syntax.Lower(words[0])
+	what := spec.Find([]byte(name))
+	if what == nil || what.Keys == nil || !syntax.Fits(what.Arity, len(words)) {
+		return nil
+	}
+	keys := what.KeysAmong(words)
 	if known := knownByAll[name]; known != nil {
 		for _, key := range syntax.Distinct(keys) {
 			for _, other := range known {
@@ -127,7 +129,7 @@ func questionOf(name, key string) []string {
 
 // evalQuestions has all keys in one question, as the upstream would see them.
 func evalQuestions(name string, words []string) [][]string {
-	if script.Failure(name, words) != "" {
+	if syntax.EvalFailure(name, words) != "" {
 		return nil
 	}
 	n, _ := syntax.Int(words[2])
@@ -144,39 +146,4 @@ func scriptQuestions(sub string) [][]string {
 		return [][]string{{"script", sub}}
 	}
 	return nil
-}
-
-// CallQuestions are the questions about what a script calls.
-func CallQuestions(words []string) [][]string {
-	switch name := syntax.Lower(words[0]); name {
-	case "time", "ping", "dbsize":
-		return [][]string{{name}}
-	case "echo", "keys", "scan", "select":
-		return [][]string{{name, "0"}}
-	case "publish", "spublish":
-		if len(words) == 3 {
-			return [][]string{{name, words[1], "0"}}
-		}
-	default:
-		if keyspace.Supported(name) {
-			return keyQuestions(name, words)
-		}
-	}
-	return nil
-}
-
-// Denial is the error of a call within a script, for the upstream's refusal of the
-// command itself, in the words of Redis.
-func Denial(refusal string) string {
-	const user = "ERR The user executing the script can't "
-	switch {
-	case strings.Contains(refusal, " to run the "):
-		return user + "run this command or subcommand"
-	case strings.Contains(refusal, "channel"):
-		return user + "publish to the channel mentioned in the command"
-	case strings.Contains(refusal, " key"):
-		return user + "access at least one of the keys mentioned in the command arguments"
-	default:
-		return user + "run this command or subcommand"
-	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/lockkeys/tracking"
 )
 
 // What a lock server answers to those who look for replicas, a log, or other clients: of these it has none.
@@ -44,7 +45,7 @@ var slowlog = command.Subcommands{
 
 // redirection is what CLIENT GETREDIR returns: nobody can redirect what is tracked.
 func redirection(c *command.Client) int {
-	if c.Tracking.Mode().On {
+	if tracking.Of(c).Mode().On {
 		return 0
 	}
 	return -1
@@ -52,7 +53,7 @@ func redirection(c *command.Client) int {
 
 // clientTrackingInfo is CLIENT TRACKINGINFO.
 func clientTrackingInfo(c command.Call) {
-	mode, flags := c.Client.Tracking.Mode(), []string{"off"}
+	mode, flags := tracking.Of(c.Client).Mode(), []string{"off"}
 	if mode.On {
 		flags = []string{"on"}
 		for _, flag := range []struct {

@@ -56,7 +56,7 @@ func clientTracking(c command.Call, sub string) {
 }
 
 func setTracking(c command.Call) (refused string) {
-	before := c.Client.Tracking.Mode()
+	before := tracking.Of(c.Client).Mode()
 	mode, refused := tracking.Parse(syntax.Strings(c.Args))
 	if refused == "" {
 		refused = mode.After(before)
@@ -70,7 +70,7 @@ func setTracking(c command.Call) (refused string) {
 		return "ERR BCAST of lock keys is not supported: what is read can be tracked"
 	case mode.On, before.On:
 		c.Client.Tracking = c.Client.Track()
-		c.Client.Tracking.Set(mode)
+		tracking.Of(c.Client).Set(mode)
 	}
 	return ""
 }
@@ -83,8 +83,8 @@ func setCaching(c command.Call) (refused string) {
 	if answer != "yes" && answer != "no" {
 		return syntax.ErrSyntax
 	}
-	if refused = c.Client.Tracking.Mode().Caching(answer == "yes"); refused == "" {
-		c.Client.Tracking.Caching()
+	if refused = tracking.Of(c.Client).Mode().Caching(answer == "yes"); refused == "" {
+		tracking.Of(c.Client).Caching()
 	}
 	return refused
 }

@@ -51,6 +51,24 @@ func KeysOf(name []byte) *keys.Rule {
 	return nil
 }
 
+// KeysAmong are the keys among as many words as the command may have; none where they do not fit its rule.
+func (c *Command) KeysAmong(words []string) (keys []string) {
+	if at, fixed := c.Keys.Fixed(); fixed {
+		if at = at.Within(len(words)); (len(words)-1)%at.Step != 0 {
+			return nil // the command itself says what is wrong
+		}
+		for i := at.First; i <= at.Last; i += at.Step {
+			keys = append(keys, words[i])
+		}
+		return keys
+	}
+	places, _ := c.Keys.Places(syntax.Bytes(words), len(words))
+	for _, i := range slices.Sorted(places.All()) {
+		keys = append(keys, words[i])
+	}
+	return keys
+}
+
 // Keyless reports whether a command is known to have no keys, by its name in any case. Of one that is not
 // known every word may be a key.
 func Keyless(name []byte) bool {

@@ -6,7 +6,6 @@ import (
 
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/quorum"
 )
 
@@ -35,7 +34,7 @@ type Options struct {
 	Random func([]byte)
 	// Logger logs each FLUSHDB and FLUSHALL.
 	Logger *slog.Logger
-	Audit  *audit.Log
+	Audit  *command.Audit
 }
 
 // AllKeys are the commands. They are safe for concurrent use.

@@ -10,7 +10,6 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/quorum"
 )
 
@@ -32,7 +31,7 @@ func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, 
 		c.Out.Error(failed)
 		return
 	}
-	log := a.opts.Logger.With("command", strings.ToUpper(syntax.Lower(c.Args[0])), "db", c.Client.DB, audit.By(c.Client))
+	log := a.opts.Logger.With("command", strings.ToUpper(syntax.Lower(c.Args[0])), "db", c.Client.DB, c.Client.LogAttr())
 	reply, err := []byte(nil), error(nil)
 	if c.Client.Ask != nil {
 		reply, err = c.Client.Ask(c.Ctx)
@@ -137,7 +136,7 @@ func (a *AllKeys) removeAll(ctx context.Context, client *command.Client, db int,
 				err = fmt.Errorf("'%s': %w", syntax.Shown(key), failed)
 			case was:
 				removed++
-				a.opts.Audit.Note(audit.Released, client, db, key)
+				a.opts.Audit.Note(command.AuditReleased, client, db, key)
 			}
 		})
 	}

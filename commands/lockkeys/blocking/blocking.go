@@ -33,11 +33,11 @@ type Options struct {
 func (o Options) Run(c command.Call) {
 	wanted, failed := parse(syntax.Strings(c.Args), o.Now())
 	if failed != nil {
-		c.Out.Value(*failed)
+		program.Answer(c.Out, *failed)
 		return
 	}
 	if wanted.target != "" && !o.Engine.Together(c.Client.DB, wanted.keys[0], wanted.target) {
-		c.Out.Value(keyspace.Fail(program.SeveralKeys(wanted.keys[0], wanted.target)))
+		program.Answer(c.Out, keyspace.Fail(program.SeveralKeys(wanted.keys[0], wanted.target)))
 		return
 	}
 	watched, stop := c.Client.WaitFor(c.Ctx)

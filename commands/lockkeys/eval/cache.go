@@ -51,7 +51,7 @@ var short = script.Share{Short: true}
 
 // known is a script that is given by its body or its SHA-1, if it compiles, or is known here; sure is false where that must be learned.
 func (s *Scripts) known(name string, given []byte) (found *script.Script, sure bool) {
-	if script.BySHA(name) {
+	if syntax.BySHA(name) {
 		found, sure = s.cache.Get(syntax.Lower(given))
 		return found, sure
 	}

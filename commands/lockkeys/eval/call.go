@@ -35,9 +35,9 @@ const errCallWords = "ERR Wrong number of args calling Redis command from script
 // first, or the script does what is not done on lock keys.
 func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
 	name := syntax.Lower(words[0])
-	if refused := s.rights.Refusal(words); refused != "" {
+	if refused := s.rights.Refusal(words, callQuestions(words)); refused != "" {
 		s.denied = true
-		return keyspace.Fail(rights.Denial(refused)), nil
+		return keyspace.Fail(denial(refused)), nil
 	}
 	switch {
 	case name == "time":

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/lockkeys/script"
-	"redlock-proxy/commands/lockkeys/script/names"
 )
 
 // Functions lists the functions that the upstream has.
@@ -36,12 +34,12 @@ type functions struct {
 	now      func() time.Time
 
 	mu        sync.Mutex
-	libraries map[string][]*names.Names // by function, in lower case; nil: not read yet
+	libraries map[string][]*names // by function, in lower case; nil: not read yet
 	at        time.Time
 }
 
 // known is what was read, if that is still taken to be true.
-func (f *functions) known() (libraries map[string][]*names.Names, ok bool) {
+func (f *functions) known() (libraries map[string][]*names, ok bool) {
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,7 +48,7 @@ func (f *functions) known() (libraries map[string][]*names.Names, ok bool) {
 }
 
 // read reads them, unless another did in the meantime.
-func (f *functions) read(ctx context.Context) (map[string][]*names.Names, error) {
+func (f *functions) read(ctx context.Context) (map[string][]*names, error) {
 	if libraries, ok := f.known(); ok {
 		return libraries, nil
 	}
@@ -59,9 +57,9 @@ func (f *functions) read(ctx context.Context) (map[string][]*names.Names, error)
 	if err != nil {
 		return nil, err
 	}
-	libraries := map[string][]*names.Names{}
+	libraries := map[string][]*names{}
 	for _, library := range all {
-		n := names.OfLibrary(library.Code)
+		n := namesOfLibrary(library.Code)
 		for _, name := range library.Functions {
 			name = syntax.Folded([]byte(name))
 			libraries[name] = append(libraries[name], n)
@@ -80,7 +78,7 @@ func IsFunction(name string) bool { return name == "fcall" || name == "fcall_ro"
 
 // routeFunction is Route of a FCALL.
 func (s *Scripts) routeFunction(words [][]byte) (at Where, refusal string) {
-	if _, ok := script.KeyCount(words, len(words)); !ok || s.functions.upstream == nil {
+	if _, ok := syntax.KeyCount(words, len(words)); !ok || s.functions.upstream == nil {
 		return Upstream, ""
 	}
 	libraries, ok := s.functions.known()
@@ -100,10 +98,10 @@ func (s *Scripts) learnFunction(ctx context.Context, name string, words [][]byte
 }
 
 // placeFunction refuses a function that may use a lock key.
-func (s *Scripts) placeFunction(words [][]byte, libraries map[string][]*names.Names) (at Where, refusal string) {
-	n, _ := script.KeyCount(words, len(words))
-	search := names.Search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
-	if slices.ContainsFunc(libraries[syntax.Folded(words[1])], search.Finds) {
+func (s *Scripts) placeFunction(words [][]byte, libraries map[string][]*names) (at Where, refusal string) {
+	n, _ := syntax.KeyCount(words, len(words))
+	named := search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
+	if slices.ContainsFunc(libraries[syntax.Folded(words[1])], named.finds) {
 		return Nowhere, fmt.Sprintf("ERR '%s' of '%s': its library, or an argument, names a lock key; functions run on the upstream alone, lock keys are on the lock masters; send a script (EVAL)", syntax.Lower(words[0]), syntax.Shown(words[1]))
 	}
 	return Upstream, ""
@@ -118,10 +116,10 @@ func (s *Scripts) functionAhead(ctx context.Context, words, given, argv [][]byte
 	if err != nil {
 		return true, false
 	}
-	search := names.Search{IsLock: s.opts.LockKeys.Match, Keys: given, Argv: argv, More: true}
+	named := search{IsLock: s.opts.LockKeys.Match, Keys: given, Argv: argv, More: true}
 	for _, library := range libraries[syntax.Folded(words[1])] {
-		locked = locked || search.Finds(library)
-		watched = watched || library.UsesArguments()
+		locked = locked || named.finds(library)
+		watched = watched || library.usesArguments()
 	}
 	return locked, watched
 }

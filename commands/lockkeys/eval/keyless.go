@@ -9,7 +9,6 @@ import (
 	"redlock-proxy/commands/lockkeys/allkeys"
 	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/program"
-	"redlock-proxy/commands/rights"
 )
 
 // errUnknownCall and errCallNotAllowed are in the wording of Redis, which adds the script and its line to it.
@@ -125,12 +124,12 @@ func (s *scriptCalls) may(words []string) (may, known bool) {
 	if what == nil {
 		return false, false
 	}
-	questions := rights.CallQuestions(words)
+	questions := callQuestions(words)
 	if len(questions) == 0 && what.Effect == spec.None && syntax.Fits(what.Arity, len(words)) {
 		questions = [][]string{words}
 	}
 	if len(questions) == 0 && !s.rights.IsJudged() {
 		return true, s.rights.All()
 	}
-	return s.rights.RefusalBy(words, questions) == "", true
+	return s.rights.Refusal(words, questions) == "", true
 }

@@ -7,7 +7,6 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/lockkeys/script"
-	"redlock-proxy/commands/lockkeys/script/names"
 )
 
 // Where is where a script or function is carried out.
@@ -26,7 +25,7 @@ func (s *Scripts) Route(name string, words [][]byte) (at Where, refusal string) 
 	if IsFunction(name) {
 		return s.routeFunction(words)
 	}
-	n, ok := script.KeyCount(words, len(words))
+	n, ok := syntax.KeyCount(words, len(words))
 	if !ok {
 		return Upstream, "" // whose error it is, the upstream tells
 	}
@@ -42,8 +41,8 @@ func (s *Scripts) placeScript(found *script.Script, given, argv [][]byte) (at Wh
 	switch {
 	case found == nil, s.namesLockKey(found, given, argv, false):
 		return Here, "" // also where it does not compile, which the proxy tells
-	case names.OfScript(found).Flushes() != "":
-		return Nowhere, FlushRefusal(names.OfScript(found).Flushes())
+	case namesOf(found).flushCommand() != "":
+		return Nowhere, FlushRefusal(namesOf(found).flushCommand())
 	}
 	return Upstream, ""
 }
@@ -53,10 +52,10 @@ func (s *Scripts) Learn(ctx context.Context, name string, words [][]byte) (at Wh
 	if IsFunction(name) {
 		return s.learnFunction(ctx, name, words)
 	}
-	n, _ := script.KeyCount(words, len(words))
+	n, _ := syntax.KeyCount(words, len(words))
 	share := script.Share{Pace: s.pace}
-	if script.BySHA(name) {
-		if len(words[1]) == script.SHALength {
+	if syntax.BySHA(name) {
+		if len(words[1]) == syntax.SHALength {
 			_, _ = s.find(ctx, syntax.Lower(words[1]), share) // without the masters the client sends it again, whole
 		}
 		return s.Route(name, words)
@@ -85,17 +84,17 @@ func FlushRefusal(command string) string {
 // written in it, given in its arguments, or put together from these. A script without KEYS is taken
 // to use whatever it names. More says that there are more arguments.
 func (s *Scripts) namesLockKey(of *script.Script, given, argv [][]byte, more bool) bool {
-	n := names.OfScript(of)
+	n := namesOf(of)
 	if len(given) == 0 {
-		n = n.Free()
+		n = n.free()
 	}
-	return names.Search{IsLock: s.opts.LockKeys.Match, Keys: given, Argv: argv, More: more}.Finds(n)
+	return search{IsLock: s.opts.LockKeys.Match, Keys: given, Argv: argv, More: more}.finds(n)
 }
 
 // Ahead looks at the first words of an EVAL or FCALL of so many: locked is set where it is not
 // for the upstream, watched where the arguments that are still to come may be keys.
 func (s *Scripts) Ahead(ctx context.Context, name string, words [][]byte, total int) (locked, watched bool) {
-	n, ok := script.KeyCount(words, total)
+	n, ok := syntax.KeyCount(words, total)
 	if !ok {
 		return false, false
 	}
@@ -106,7 +105,7 @@ func (s *Scripts) Ahead(ctx context.Context, name string, words [][]byte, total 
 	}
 	share := script.Share{Pace: s.pace}
 	var found *script.Script
-	if script.BySHA(name) {
+	if syntax.BySHA(name) {
 		found, _ = s.find(ctx, syntax.Lower(words[1]), share)
 	} else {
 		found, _ = s.cache.Load(ctx, string(words[1]), share)
@@ -114,6 +113,6 @@ func (s *Scripts) Ahead(ctx context.Context, name string, words [][]byte, total 
 	if found == nil {
 		return true, false
 	}
-	watched = n == 0 || names.OfScript(found).UsesArguments()
+	watched = n == 0 || namesOf(found).usesArguments()
 	return s.namesLockKey(found, given, argv, true), watched
 }

@@ -104,12 +104,12 @@ func (s *Scripts) Program(ctx context.Context, c *command.Client, known *rights.
 // they are wrong, or there is no such script.
 func (s *Scripts) invocation(ctx context.Context, words []string, share script.Share) (inv invocation, failed string, err error) {
 	name := syntax.Lower(words[0])
-	if failed := script.Failure(name, words); failed != "" {
+	if failed := syntax.EvalFailure(name, words); failed != "" {
 		return inv, failed, nil
 	}
 	n, _ := syntax.Int(words[2])
 	inv = invocation{keys: words[3 : 3+n], argv: words[3+n:], readOnly: strings.HasSuffix(name, "_ro"), share: share}
-	if script.BySHA(name) {
+	if syntax.BySHA(name) {
 		inv.script, err = s.find(ctx, syntax.Lower(words[1]), share)
 	} else {
 		inv.script, err = s.cache.Load(ctx, words[1], share)
@@ -122,7 +122,7 @@ func (s *Scripts) invocation(ctx context.Context, words []string, share script.S
 	case errors.As(err, new(*script.MistakeError)):
 		return inv, err.Error(), nil
 	case err == nil && inv.script == nil:
-		failed = script.NoScript
+		failed = syntax.NoScript
 	}
 	return inv, failed, err
 }

@@ -50,7 +50,7 @@ func Keys(words []string) []string {
 	if c == nil || !c.fits(len(words)) {
 		return nil
 	}
-	return c.keys(words)
+	return c.spec.KeysAmong(words)
 }
 
 // Do carries out a command and gives its reply, which is an error reply where
@@ -66,7 +66,7 @@ func (s *Space) Do(words []string) (Reply, error) {
 		return wrongArity(name), nil
 	}
 	reads := !c.spec.Does(spec.Writes)
-	for _, key := range c.keys(words) {
+	for _, key := range c.spec.KeysAmong(words) {
 		if err := s.has(key); err != nil {
 			return Reply{}, err
 		}
@@ -85,7 +85,7 @@ func (s *Space) Cost(words []string) int {
 	}
 	const perByte = 4 // of what is parsed, sorted, and copied
 	sum := 0
-	for _, key := range c.keys(words) {
+	for _, key := range c.spec.KeysAmong(words) {
 		if sl := s.slots[key]; sl != nil {
 			sum += sl.size() * perByte
 		}
@@ -99,7 +99,7 @@ func (s *Space) bounded(c *command, words []string) (Reply, error) {
 	if !c.grows() {
 		return c.do(run)
 	}
-	keys := syntax.Distinct(c.keys(words))
+	keys := syntax.Distinct(c.spec.KeysAmong(words))
 	if !s.mayGrow(run, keys) {
 		return c.do(run)
 	}
@@ -193,24 +193,6 @@ func (c *command) fits(words int) bool { return syntax.Fits(c.spec.Arity, words)
 // grows is true of a command by which a collection may become larger, and which does not look at that itself.
 func (c *command) grows() bool {
 	return c.spec.Does(spec.Writes) && !slices.Contains([]string{"string", "generic"}, c.group)
-}
-
-// keys are those of a command that fits.
-func (c *command) keys(words []string) (keys []string) {
-	if at, fixed := c.spec.Keys.Fixed(); fixed {
-		if at = at.Within(len(words)); (len(words)-1)%at.Step != 0 {
-			return nil // the command itself says what is wrong
-		}
-		for i := at.First; i <= at.Last; i += at.Step {
-			keys = append(keys, words[i])
-		}
-		return keys
-	}
-	places, _ := c.spec.Keys.Places(syntax.Bytes(words), len(words))
-	for _, i := range slices.Sorted(places.All()) {
-		keys = append(keys, words[i])
-	}
-	return keys
 }
 
 func wrongArity(name string) Reply { return Fail(syntax.WrongArity(name)) }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/quorum"
 )
@@ -48,6 +49,12 @@ func (h *Hub) Client(push func(ctx context.Context, keys []string)) *Client {
 	return c
 }
 
+// Of is what a client of the proxy tracks, nil where it never asked for that.
+func Of(client *command.Client) *Client {
+	c, _ := client.Tracking.(*Client)
+	return c
+}
+
 // Mode is what the client has asked for. A nil Client has asked for nothing.
 func (c *Client) Mode() Mode {
 	if c == nil {
@@ -64,6 +71,9 @@ func (c *Client) Set(m Mode) {
 		c.forgetAll()
 	}
 }
+
+// Stop is CLIENT TRACKING off.
+func (c *Client) Stop() { c.Set(Mode{}) }
 
 // Caching is CLIENT CACHING, for the next command.
 func (c *Client) Caching() { c.said = true }

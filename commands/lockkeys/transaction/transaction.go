@@ -13,7 +13,6 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/lockkeys/script"
-	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/rights"
 )
 
@@ -131,18 +130,18 @@ func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 	switch {
 	case tx.Size > maxQueued:
 		return fmt.Sprintf("ERR a transaction on lock keys is limited to %d bytes", maxQueued)
-	case (IsOfConnection(name) || subscribers.IsPublish(name)) && !syntax.Fits(spec.Find(words[0]).Arity, len(words)):
+	case (IsOfConnection(name) || syntax.IsPublish(name)) && !syntax.Fits(spec.Find(words[0]).Arity, len(words)):
 		return syntax.WrongArity(name)
 	case name == "select":
 		if _, other := eval.Select(db, string(words[1])); other {
 			return fmt.Sprintf("ERR SELECT of database %s in a transaction on lock keys of database %d; send it before or after", syntax.Shown(words[1]), db)
 		}
 		return ""
-	case IsOfConnection(name), subscribers.IsPublish(name):
+	case IsOfConnection(name), syntax.IsPublish(name):
 		return ""
-	case keyspace.Supported(name) && !keyspace.Fits(name, len(words)), script.IsEval(name) && len(words) < 3:
+	case keyspace.Supported(name) && !keyspace.Fits(name, len(words)), syntax.IsEval(name) && len(words) < 3:
 		return syntax.WrongArity(name)
-	case !keyspace.Supported(name) && !script.IsEval(name):
+	case !keyspace.Supported(name) && !syntax.IsEval(name):
 		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys", syntax.Shown(words[0]))
 	}
 	return ""
@@ -210,10 +209,10 @@ func (t Transactions) part(ctx context.Context, client *command.Client, known *r
 	if IsOfConnection(syntax.Lower(words[0])) {
 		return ofConnection(client.DB, words), nil
 	}
-	if subscribers.IsPublish(syntax.Lower(words[0])) {
+	if syntax.IsPublish(syntax.Lower(words[0])) {
 		return program.Fixed(client.DB, keyspace.Number(1), words), nil // done when the others stand; how many get it is not known yet
 	}
-	if !script.IsEval(syntax.Lower(words[0])) {
+	if !syntax.IsEval(syntax.Lower(words[0])) {
 		return t.Keys.Program(client, words), nil
 	}
 	part, failed, err := t.Scripts.Program(ctx, client, known, words, allowance)

@@ -1,6 +1,4 @@
-// Package names finds which keys a script uses besides those that it is given as KEYS, as far as its
-// source and its arguments say.
-package names
+package eval
 
 import (
 	"slices"
@@ -12,9 +10,9 @@ import (
 	"redlock-proxy/commands/lockkeys/script/calls"
 )
 
-// Names are the keys that a script uses besides those which it is given as KEYS: what can be told
+// names are the keys that a script uses besides those which it is given as KEYS: what can be told
 // of them from its source. Its call decides the rest.
-type Names struct {
+type names struct {
 	// shapes are what the names are put together from.
 	shapes []calls.Shape
 	// hidden: there may be others. Then every literal and every argument may be one.
@@ -24,12 +22,12 @@ type Names struct {
 	flushes string
 }
 
-// Flushes is the command that removes all keys, if the script is seen to call one; else it is empty.
-func (n *Names) Flushes() string { return n.flushes }
+// flushCommand is the command that removes all keys, if the script is seen to call one; else it is empty.
+func (n *names) flushCommand() string { return n.flushes }
 
-// of finds them in the calls of a script.
-func of(found calls.Calls) *Names {
-	n := &Names{hidden: found.Hidden, literals: found.Literals}
+// namesIn finds them in the calls of a script.
+func namesIn(found calls.Calls) *names {
+	n := &names{hidden: found.Hidden, literals: found.Literals}
 	for _, site := range found.Sites {
 		if name := flushOf(site); name != "" {
 			n.flushes = name
@@ -45,24 +43,24 @@ func of(found calls.Calls) *Names {
 	return n
 }
 
-// OfScript are those of a script.
-func OfScript(s *script.Script) *Names {
-	return s.Derived(func(c calls.Calls) any { return of(c) }).(*Names)
+// namesOf are those of a script.
+func namesOf(s *script.Script) *names {
+	return s.Derived(func(c calls.Calls) any { return namesIn(c) }).(*names)
 }
 
-// OfLibrary are those of the code of a library of functions. What cannot be read is taken to hide
+// namesOfLibrary are those of the code of a library of functions. What cannot be read is taken to hide
 // everything.
-func OfLibrary(code string) *Names {
+func namesOfLibrary(code string) *names {
 	found, err := script.LibraryCalls(code)
 	if err != nil {
-		return &Names{hidden: true}
+		return &names{hidden: true}
 	}
-	return of(found)
+	return namesIn(found)
 }
 
-// Free are those of a script that is called without KEYS: it is taken to use whatever it names.
-func (n *Names) Free() *Names {
-	return &Names{shapes: n.shapes, hidden: true, literals: n.literals, flushes: n.flushes}
+// free are those of a script that is called without KEYS: it is taken to use whatever it names.
+func (n *names) free() *names {
+	return &names{shapes: n.shapes, hidden: true, literals: n.literals, flushes: n.flushes}
 }
 
 // flushOf is the command of a call that removes all keys, if it may be one.
@@ -142,8 +140,8 @@ func shapesOf(r *keys.Rule, site calls.Site) (all []calls.Shape) {
 	return all
 }
 
-// Search looks for lock keys among the names that a script uses when it is called so.
-type Search struct {
+// search looks for lock keys among the names that a script uses when it is called so.
+type search struct {
 	// IsLock reports whether a name is that of a lock key.
 	IsLock func(name []byte) bool
 	// Keys and Argv are what it is given.
@@ -152,8 +150,8 @@ type Search struct {
 	More bool
 }
 
-// Finds reports whether there is one.
-func (s Search) Finds(n *Names) bool {
+// finds reports whether there is one.
+func (s search) finds(n *names) bool {
 	if slices.ContainsFunc(n.shapes, func(shape calls.Shape) bool { return s.fits(nil, shape, "") || s.fits(nil, shape, "0") }) {
 		return true
 	}
@@ -163,7 +161,7 @@ func (s Search) Finds(n *Names) bool {
 
 // fits reports whether the name that begins with a text and goes on as the shape says may be that of
 // a lock key, with a filler for what cannot be seen.
-func (s Search) fits(begin []byte, shape calls.Shape, filler string) bool {
+func (s search) fits(begin []byte, shape calls.Shape, filler string) bool {
 	for i, part := range shape {
 		begin = begin[:len(begin):len(begin)]
 		switch part.Kind {
@@ -188,7 +186,7 @@ func (s Search) fits(begin []byte, shape calls.Shape, filler string) bool {
 
 // any is fits where the next part is one of these words. Of several parts that may be any of many,
 // only the first one is tried with all of them.
-func (s Search) any(begin []byte, part calls.Part, words [][]byte, rest calls.Shape, filler string) bool {
+func (s search) any(begin []byte, part calls.Part, words [][]byte, rest calls.Shape, filler string) bool {
 	if part.Kind == calls.Key || part.Kind == calls.Argument {
 		words = at(words, part.Index)
 	} else {
@@ -211,7 +209,7 @@ func blurred(shape calls.Shape) calls.Shape {
 }
 
 // misses reports whether a part may be an argument that is not given.
-func (s Search) misses(p calls.Part) bool {
+func (s search) misses(p calls.Part) bool {
 	return s.More && (p.Kind == calls.AnyArgument || p.Index > len(s.Argv))
 }
 
@@ -223,8 +221,8 @@ func at(words [][]byte, index int) [][]byte {
 	return words[index-1 : index]
 }
 
-// UsesArguments reports whether an argument may be the name of a key, or a part of it.
-func (n *Names) UsesArguments() bool {
+// usesArguments reports whether an argument may be the name of a key, or a part of it.
+func (n *names) usesArguments() bool {
 	for _, shape := range n.shapes {
 		for _, part := range shape {
 			if part.Kind == calls.Argument || part.Kind == calls.AnyArgument {

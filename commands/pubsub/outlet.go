@@ -1,4 +1,4 @@
-package subscribers
+package pubsub
 
 import (
 	"context"
@@ -25,15 +25,12 @@ const patience = 5 * time.Second
 // Prepare takes a program's messages.
 func (o outlet) Prepare(_ context.Context, commands [][]string) (rights.Prepared, error) {
 	for _, words := range commands {
-		if !IsPublish(syntax.Lower(words[0])) {
+		if !syntax.IsPublish(syntax.Lower(words[0])) {
 			return nil, fmt.Errorf("there is no upstream for '%s'", syntax.Shown(words[0]))
 		}
 	}
 	return prepared{o, commands}, nil
 }
-
-// IsPublish reports whether a command, in lower case, publishes.
-func IsPublish(name string) bool { return name == "publish" || name == "spublish" }
 
 // prepared are messages of a program that were not published yet.
 type prepared struct {

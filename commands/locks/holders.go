@@ -1,59 +1,57 @@
-// Package holders is what operators ask of locks: LOCKINFO and LOCKLIST return who holds them,
-// FORCEUNLOCK takes one from its holder. None of them ever returns a token.
-package holders
+package locks
 
 import (
 	"context"
 	"log/slog"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/quorum"
 )
 
-// Locks are the locks: a *quorum.Locker, whose methods document the errors.
-type Locks interface {
+// Holdings are the locks as LOCKINFO and the like see them: a *quorum.Locker, whose methods document the errors.
+type Holdings interface {
 	Holdings(ctx context.Context, keys []quorum.Key) ([]quorum.Holding, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Remove(ctx context.Context, key quorum.Key) (bool, error)
 }
 
-// Options are what the commands work with. All must be set but Prefix and Audit.
-type Options struct {
-	Locks Locks
+// HoldersOptions are what [Holders] work with. All must be set but Prefix and Audit.
+type HoldersOptions struct {
+	Locks Holdings
 	// Place is where a key stands on the masters: behind Prefix.
 	Place  func(db int, key string) quorum.Key
 	Prefix string
 	// Logger logs each FORCEUNLOCK and LOCKLIST.
 	Logger *slog.Logger
-	Audit  *audit.Log
+	Audit  *command.Audit
 }
 
-// Holders are the commands. They are safe for concurrent use.
+// Holders are what operators ask of locks: LOCKINFO and LOCKLIST return who holds them, FORCEUNLOCK takes one from its holder, and WAIT. None of
+// them ever returns a token. They are safe for concurrent use.
 type Holders struct {
-	opts Options
+	opts HoldersOptions
 	// turn holds one token: there is one LOCKLIST at a time.
 	turn chan struct{}
 }
 
-// New makes them.
-func New(opts Options) *Holders {
+// NewHolders makes them.
+func NewHolders(opts HoldersOptions) *Holders {
 	return &Holders{opts: opts, turn: make(chan struct{}, 1)}
 }
 
 // Commands are the commands.
 func (h *Holders) Commands() []*command.Command {
-	info := docs("Returns whether a lock is held, for how long, by which masters, and by which client as far as this proxy knows.",
+	info := holderDocs("Returns whether a lock is held, for how long, by which masters, and by which client as far as this proxy knows.",
 		"O(N) with N masters, in one round trip")
 	info.Categories = "read slow"
 	info.Keyed, info.Reads, info.Args = true, true, []command.Argument{command.Key()}
-	list := docs("Lists the locks that a majority of the masters holds, with the fields of LOCKINFO.",
+	list := holderDocs("Lists the locks that a majority of the masters holds, with the fields of LOCKINFO.",
 		"O(N*K) with N masters and K keys on each")
 	list.Reads, list.Categories = true, "keyspace read slow dangerous"
 	list.Args = []command.Argument{
 		command.Optional(command.GlobAfter("MATCH", "pattern")), command.Optional(command.After("COUNT", "count")),
 	}
-	force := docs("Takes a lock from whoever holds it. Returns 1, or 0 if nobody does.", "O(N) with N masters, in two round trips")
+	force := holderDocs("Takes a lock from whoever holds it. Returns 1, or 0 if nobody does.", "O(N) with N masters, in two round trips")
 	force.Categories = "keyspace write admin slow dangerous"
 	force.Keyed, force.Args = true, []command.Argument{command.Key()}
 	return []*command.Command{
@@ -63,8 +61,8 @@ func (h *Holders) Commands() []*command.Command {
 	}
 }
 
-// docs are those of one of them. Since is the proxy's version.
-func docs(summary, complexity string) command.Docs {
+// holderDocs are those of one of them. Since is the proxy's version.
+func holderDocs(summary, complexity string) command.Docs {
 	return command.Docs{Group: command.OwnGroup, Summary: summary, Since: "0.1.0", Complexity: complexity}
 }
 
@@ -91,7 +89,7 @@ func (h *Holders) force(c command.Call) {
 		return
 	}
 	removed, err := h.opts.Locks.Remove(c.Ctx, h.opts.Place(c.Client.DB, key))
-	log := h.opts.Logger.With("key", audit.Shown(key), "db", c.Client.DB, audit.By(c.Client))
+	log := h.opts.Logger.With("key", command.ShownKey(key), "db", c.Client.DB, c.Client.LogAttr())
 	if err != nil {
 		log.Warn("FORCEUNLOCK failed", "error", err)
 		c.Out.Fail(err)
@@ -102,6 +100,6 @@ func (h *Holders) force(c command.Call) {
 		c.Out.Int(0)
 		return
 	}
-	h.opts.Audit.Note(audit.Forced, c.Client, c.Client.DB, key)
+	h.opts.Audit.Note(command.AuditForced, c.Client, c.Client.DB, key)
 	c.Out.Int(1)
 }

@@ -5,24 +5,23 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
 )
 
 // Commands are those of messages.
-func Commands(hub *subscribers.Hub) []*command.Command {
+func Commands(hub *Hub) []*command.Command {
 	docs := func(summary, since string, args ...command.Argument) command.Docs {
 		return command.DocsOf("pubsub", summary, since, args...)
 	}
 	channel, glob := command.Text("channel"), command.Text("pattern")
 	all := []*command.Command{
-		command.OfRedis("subscribe", subscribe(subscribers.Channels), docs("Listens for messages published to channels.", "2.0.0", channel)),
-		command.OfRedis("psubscribe", subscribe(subscribers.Patterns), docs("Listens for messages published to channels that match one or more patterns.", "2.0.0", glob)),
-		command.OfRedis("ssubscribe", subscribe(subscribers.Shards), docs("Listens for messages published to shard channels.", "7.0.0", channel)),
-		command.OfRedis("unsubscribe", unsubscribe(subscribers.Channels), docs("Stops listening to messages posted to channels.", "2.0.0", command.Optional(channel))),
-		command.OfRedis("punsubscribe", unsubscribe(subscribers.Patterns), docs("Stops listening to messages published to channels that match one or more patterns.", "2.0.0", command.Optional(glob))),
-		command.OfRedis("sunsubscribe", unsubscribe(subscribers.Shards), docs("Stops listening to messages posted to shard channels.", "7.0.0", command.Optional(channel))),
+		command.OfRedis("subscribe", subscribe(Channels), docs("Listens for messages published to channels.", "2.0.0", channel)),
+		command.OfRedis("psubscribe", subscribe(Patterns), docs("Listens for messages published to channels that match one or more patterns.", "2.0.0", glob)),
+		command.OfRedis("ssubscribe", subscribe(Shards), docs("Listens for messages published to shard channels.", "7.0.0", channel)),
+		command.OfRedis("unsubscribe", unsubscribe(Channels), docs("Stops listening to messages posted to channels.", "2.0.0", command.Optional(channel))),
+		command.OfRedis("punsubscribe", unsubscribe(Patterns), docs("Stops listening to messages published to channels that match one or more patterns.", "2.0.0", command.Optional(glob))),
+		command.OfRedis("sunsubscribe", unsubscribe(Shards), docs("Stops listening to messages posted to shard channels.", "7.0.0", command.Optional(channel))),
 		command.OfRedis("publish", publish(hub, false), docs("Posts a message to a channel.", "2.0.0", channel, command.Text("message"))),
 		command.OfRedis("spublish", publish(hub, true), docs("Post a message to a shard channel", "7.0.0", channel, command.Text("message"))),
 		command.OfRedis("pubsub", about(hub).Run, docs("A container for Pub/Sub commands.", "2.8.0")),
@@ -31,11 +30,11 @@ func Commands(hub *subscribers.Hub) []*command.Command {
 }
 
 // initials begin the names of commands, and of confirmations.
-var initials = [...]string{subscribers.Channels: "", subscribers.Patterns: "p", subscribers.Shards: "s"}
+var initials = [...]string{Channels: "", Patterns: "p", Shards: "s"}
 
-func subscribe(kind subscribers.Kind) func(command.Call) {
+func subscribe(kind Kind) func(command.Call) {
 	return func(c command.Call) {
-		s := c.Client.Subscribe()
+		s := c.Client.Subscribe().(*Subscriber)
 		if err := s.Listen(c.Ctx); err != nil {
 			c.Out.Fail(err)
 			return
@@ -49,10 +48,10 @@ func subscribe(kind subscribers.Kind) func(command.Call) {
 	}
 }
 
-func unsubscribe(kind subscribers.Kind) func(command.Call) {
+func unsubscribe(kind Kind) func(command.Call) {
 	return func(c command.Call) {
 		c.Client.Messages(c.Out)
-		s := c.Client.Subscriptions
+		s, _ := c.Client.Subscriptions.(*Subscriber)
 		names := syntax.Strings(c.Args[1:])
 		if len(names) == 0 {
 			names = s.Names(kind)
@@ -72,7 +71,7 @@ func unsubscribe(kind subscribers.Kind) func(command.Call) {
 
 // confirm confirms a subscription, or the end of one; nil is none.
 func confirm(out *command.Reply, verb string, name *string, count int) {
-	out.Bytes = resp.AppendHeader(out.Bytes, subscribers.Header(out.Proto), 3)
+	out.Bytes = resp.AppendHeader(out.Bytes, Header(out.Proto), 3)
 	out.Bulk(verb)
 	if name != nil {
 		out.Bulk(*name)
@@ -82,7 +81,7 @@ func confirm(out *command.Reply, verb string, name *string, count int) {
 	out.Int(int64(count))
 }
 
-func publish(hub *subscribers.Hub, shard bool) func(command.Call) {
+func publish(hub *Hub, shard bool) func(command.Call) {
 	return func(c command.Call) {
 		m := quorum.Message{Channel: string(c.Args[1]), Payload: string(c.Args[2]), Shard: shard}
 		n, err := hub.Publish(c.Ctx, m, &c.Client.Published)

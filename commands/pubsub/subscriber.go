@@ -1,4 +1,4 @@
-package subscribers
+package pubsub
 
 import (
 	"context"

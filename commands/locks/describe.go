@@ -1,4 +1,4 @@
-package holders
+package locks
 
 import (
 	"time"

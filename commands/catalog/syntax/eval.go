@@ -1,10 +1,8 @@
-package script
+package syntax
 
 import (
 	"strconv"
 	"strings"
-
-	"redlock-proxy/commands/catalog/syntax"
 )
 
 // NoScript is the answer to a SHA-1 that nobody knows. Client libraries decide by it to send the whole
@@ -36,18 +34,18 @@ func KeyCount(words [][]byte, total int) (n int, ok bool) {
 	return int(count), err == nil && count >= 0 && count <= int64(total-3)
 }
 
-// Failure is Redis' error for the words of an EVAL or EVALSHA, or nothing.
-func Failure(name string, words []string) string {
+// EvalFailure is Redis' error for the words of an EVAL or EVALSHA, or nothing.
+func EvalFailure(name string, words []string) string {
 	if len(words) < 3 {
-		return syntax.WrongArity(name)
+		return WrongArity(name)
 	}
 	if BySHA(name) && len(words[1]) != SHALength {
 		return NoScript
 	}
-	n, ok := syntax.Int(words[2])
+	n, ok := Int(words[2])
 	switch {
 	case !ok:
-		return syntax.ErrNotInteger
+		return ErrNotInteger
 	case n > int64(len(words)-3):
 		return "ERR Number of keys can't be greater than number of args"
 	case n < 0:

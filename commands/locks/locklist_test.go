@@ -1,4 +1,4 @@
-package holders
+package locks
 
 import (
 	"bytes"
@@ -84,10 +84,10 @@ func asks(t *testing.T, h *Holders, log *bytes.Buffer, client *command.Client, w
 	return string(out.Bytes), log.String()
 }
 
-func newHolders(locks Locks, prefix string) (*Holders, *bytes.Buffer) {
+func newHolders(locks Holdings, prefix string) (*Holders, *bytes.Buffer) {
 	var log bytes.Buffer
 	place := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: prefix + key} }
-	return New(Options{Locks: locks, Place: place, Prefix: prefix, Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
+	return NewHolders(HoldersOptions{Locks: locks, Place: place, Prefix: prefix, Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
 }
 
 func newClient() *command.Client {

@@ -1,4 +1,4 @@
-package holders
+package locks
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/quorum"
 )
 
@@ -33,8 +32,8 @@ type wanted struct {
 	count int
 }
 
-// parse reads [MATCH glob] [COUNT n]. The errors are in the wording of Redis.
-func parse(options [][]byte) (w wanted, failed string) {
+// parseListing reads [MATCH glob] [COUNT n]. The errors are in the wording of Redis.
+func parseListing(options [][]byte) (w wanted, failed string) {
 	w.count = defaultCount
 	seen := map[string]bool{}
 	for ; len(options) > 0; options = options[2:] {
@@ -67,7 +66,7 @@ func parse(options [][]byte) (w wanted, failed string) {
 
 // list is LOCKLIST [MATCH glob] [COUNT n].
 func (h *Holders) list(c command.Call) {
-	want, failed := parse(c.Args[1:])
+	want, failed := parseListing(c.Args[1:])
 	if failed != "" {
 		c.Misread(failed)
 		return
@@ -76,11 +75,11 @@ func (h *Holders) list(c command.Call) {
 	l.client = c.Client
 	err := l.collect(c.Ctx)
 	if err != nil {
-		h.opts.Logger.Info("LOCKLIST failed", "error", err, audit.By(c.Client))
+		h.opts.Logger.Info("LOCKLIST failed", "error", err, c.Client.LogAttr())
 		c.Out.Fail(err)
 		return
 	}
-	h.opts.Logger.Info("LOCKLIST", "locks", len(l.found), audit.By(c.Client))
+	h.opts.Logger.Info("LOCKLIST", "locks", len(l.found), c.Client.LogAttr())
 	c.Out.Array(len(l.found))
 	for _, one := range l.found {
 		write(c.Out, one)

@@ -1,0 +1,44 @@
+package eval
+
+import (
+	"strings"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/commands/rights"
+)
+
+// callQuestions are the questions about what a script calls.
+func callQuestions(words []string) [][]string {
+	switch name := syntax.Lower(words[0]); name {
+	case "time", "ping", "dbsize":
+		return [][]string{{name}}
+	case "echo", "keys", "scan", "select":
+		return [][]string{{name, "0"}}
+	case "publish", "spublish":
+		if len(words) == 3 {
+			return [][]string{{name, words[1], "0"}}
+		}
+	default:
+		if keyspace.Supported(name) {
+			return rights.KeyQuestions(words)
+		}
+	}
+	return nil
+}
+
+// denial is the error of a call within a script, for the upstream's refusal of the
+// command itself, in the words of Redis.
+func denial(refusal string) string {
+	const user = "ERR The user executing the script can't "
+	switch {
+	case strings.Contains(refusal, " to run the "):
+		return user + "run this command or subcommand"
+	case strings.Contains(refusal, "channel"):
+		return user + "publish to the channel mentioned in the command"
+	case strings.Contains(refusal, " key"):
+		return user + "access at least one of the keys mentioned in the command arguments"
+	default:
+		return user + "run this command or subcommand"
+	}
+}

@@ -1,0 +1,60 @@
+package program
+
+import (
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/lockkeys/keyspace"
+)
+
+// Answer appends a reply of a program.
+func Answer(r *command.Reply, v keyspace.Reply) {
+	switch v.Kind {
+	case keyspace.Nil:
+		r.Null()
+	case keyspace.NilArray:
+		r.NullArray()
+	case keyspace.Int:
+		r.Int(v.Int)
+	case keyspace.Bulk:
+		r.Bulk(v.Str)
+	case keyspace.Status:
+		r.Status(v.Str)
+	case keyspace.Error:
+		r.Error(v.Str)
+	case keyspace.Double:
+		r.Double(v.Digits())
+	case keyspace.Pairs:
+		pairs(r, v.Elems)
+	default:
+		elements(r, v)
+	}
+}
+
+// elements appends a reply that has parts.
+func elements(r *command.Reply, v keyspace.Reply) {
+	switch v.Kind {
+	case keyspace.Map:
+		r.Map(len(v.Elems) / 2)
+	case keyspace.Set:
+		r.Set(len(v.Elems))
+	default:
+		r.Array(len(v.Elems))
+	}
+	for _, e := range v.Elems {
+		Answer(r, e)
+	}
+}
+
+// pairs appends an array of pairs: in RESP2 of their parts.
+func pairs(r *command.Reply, parts []keyspace.Reply) {
+	if r.Proto != 3 {
+		r.Array(len(parts))
+	} else {
+		r.Array(len(parts) / 2)
+	}
+	for i, e := range parts {
+		if r.Proto == 3 && i%2 == 0 {
+			r.Array(2)
+		}
+		Answer(r, e)
+	}
+}
