@@ -25,7 +25,7 @@ const (
 	maxGlob = 512
 )
 
-// Lock is what is shown of a lock; see package holders.
+// Lock is what is shown of a lock; see package locks.
 type Lock struct {
 	Key        string
 	State      string

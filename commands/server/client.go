@@ -18,21 +18,17 @@ func client(c command.Call) {
 }
 
 var clientSubcommands = command.Subcommands{
-	"id":           command.Sub(2, func(c command.Call) { c.Out.Int(c.Client.ID) }),
-	"getname":      command.Sub(2, clientGetName),
-	"setname":      command.Sub(3, clientSetName),
-	"setinfo":      command.Sub(4, ofClient(clientSetInfo)),
-	"info":         command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }),
-	"list":         command.Sub(-2, ofClient(clientList)),
-	"reply":        command.Sub(3, clientReply),
-	"capa":         command.Sub(-3, func(c command.Call) { c.Out.Status("OK") }), // what a client can do: nothing depends on it
-	"getredir":     command.Sub(2, func(c command.Call) { c.Out.Int(int64(redirection(c.Client))) }),
-	"kill":         command.Sub(-3, ofClient(clientKill)),
-	"unblock":      command.Sub(-3, ofClient(clientUnblock)),
-	"trackinginfo": command.Sub(2, clientTrackingInfo),
-	"no-evict":     command.Sub(3, clientOnOff),
-	"no-touch":     command.Sub(3, clientOnOff),
-	"help":         clientHelp,
+	"id":       command.Sub(2, func(c command.Call) { c.Out.Int(c.Client.ID) }),
+	"getname":  command.Sub(2, clientGetName),
+	"setname":  command.Sub(3, clientSetName),
+	"setinfo":  command.Sub(4, ofClient(clientSetInfo)),
+	"info":     command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }),
+	"list":     command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }), // of others it sees none
+	"reply":    command.Sub(3, clientReply),
+	"capa":     command.Sub(-3, func(c command.Call) { c.Out.Status("OK") }), // what a client can do: nothing depends on it
+	"no-evict": command.Sub(3, clientOnOff),
+	"no-touch": command.Sub(3, clientOnOff),
+	"help":     clientHelp,
 }
 
 // ofClient is a subcommand that gets what stands after its name.
@@ -166,10 +162,8 @@ var clientHelp = command.Help(
 	"CAPA <capability> [...]", "    Accepted; has no effect.",
 	"GETNAME", "    Return the name of the current connection.",
 	"ID", "    Return the ID of the current connection.",
-	"GETREDIR", "    Return 0 while the current connection tracks keys, else -1.",
 	"INFO", "    Return information about the current client connection.",
-	"KILL <option> ...", "    Kill the current connection: a client sees only itself here.",
-	"LIST [options ...]", "    The same as INFO: a client sees only itself here.",
+	"LIST", "    The same as INFO: a client sees only itself here.",
 	"NO-EVICT (ON|OFF)", "    Accepted; has no effect.",
 	"NO-TOUCH (ON|OFF)", "    Accepted; has no effect.",
 	"REPLY (ON|OFF|SKIP)", "    Control the replies sent to the current connection.",

@@ -27,6 +27,9 @@ func withoutServers(reply []byte) []byte {
 	return slices.Concat(resp.AppendHeader(nil, resp.Kind(reply[0]), int64(len(text))), text, []byte("\r\n"))
 }
 
+// roleAlone is ROLE of a lock server: a master without replicas.
+func roleAlone(c command.Call) { c.Out.Put([]any{"master", 0, []any{}}) }
+
 // role is ROLE without the addresses of other servers: a master has no replicas, and a replica does not say whose.
 func role(c command.Call) {
 	reply, ok := c.AskUpstream()

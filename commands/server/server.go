@@ -118,11 +118,8 @@ func (s *Server) Commands() []*command.Command {
 		command.OfRedis("command", s.catalog.command, command.DocsOf("server", "Returns detailed information about all commands.", "2.8.13")),
 		command.OfRedis("time", now, command.DocsOf("server", "Returns the server time.", "2.6.0")),
 		command.OfRedis("cluster", s.cluster, command.DocsOf("cluster", "A container for Redis Cluster commands.", "3.0.0")),
-		command.OfRedis("role", alone, command.DocsOf("server", "Returns the replication role.", "2.8.12")),
-		command.OfRedis("waitaof", waitAOF, command.DocsOf("generic", "The same for the disks of masters.", "7.2.0", command.Integer("numlocal"), command.Integer("numreplicas"), command.Integer("timeout"))),
-		command.OfRedis("slowlog", slowlog.Run, command.DocsOf("server", "A container for slow log commands: nothing is in it.", "2.2.12")),
-		command.OfRedis("readwrite", s.onCluster, command.DocsOf("cluster", "Enables read-write queries for a connection to a Redis Cluster replica node.", "3.0.0")),
-		command.OfRedis("readonly", s.onCluster, command.DocsOf("cluster", "Enables read-only queries for a connection to a Redis Cluster replica node.", "3.0.0")),
+		command.OfRedis("role", roleAlone, command.DocsOf("server", "Returns the replication role.", "2.8.12")),
+		command.OfRedis("readonly", s.readOnly, command.DocsOf("cluster", "Enables read-only queries for a connection to a Redis Cluster replica node.", "3.0.0")),
 	}
 }
 

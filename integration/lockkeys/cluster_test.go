@@ -46,11 +46,6 @@ func TestEmulatedCluster(t *testing.T) {
 	client := kit.Connect(t, first)
 	kit.Does(t, client, "CLUSTER SLOTS", fmt.Sprintf("[[0 16383 [%s %s ", host, port))
 	kit.Does(t, client, "CLUSTER INFO", "cluster_state:ok")
-	node := kit.Dial(t, kit.StartReference(t, "--cluster-enabled", "yes", "--cluster-port", kit.FreePort(t)).Addr())
-	for _, key := range []string{"foo", "{user1000}.following", "{}x", ""} {
-		want := kit.Do(t, node, "CLUSTER", "KEYSLOT", key)
-		kit.Want(t, client, want, "CLUSTER", "KEYSLOT", key)
-	}
 	kit.Does(t, client, "READONLY", "OK")
 	if nodes := fmt.Sprint(kit.Do(t, client, "CLUSTER", "NODES")); !strings.Contains(nodes, first.Addr()+"@") || strings.Contains(nodes, second.Addr()) {
 		t.Errorf("the nodes are %s", nodes)
