@@ -2,24 +2,29 @@ module redlock-proxy
 
 go 1.26.0
 
+// What the program is made of. docs/requirements_test.go holds both lists to the code.
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
-	github.com/anishathalye/porcupine v1.3.1
-	github.com/bsm/redislock v0.10.0
 	github.com/coreos/go-systemd/v22 v22.7.0
-	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/goccy/go-yaml v1.19.2
 	github.com/hashicorp/go-multierror v1.1.1
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/redis/go-redis/v9 v9.23.0
-	github.com/redis/rueidis v1.0.79
 	github.com/tidwall/redcon v1.6.2
 	github.com/urfave/cli/v2 v2.27.7
-	github.com/valkey-io/valkey-go v1.0.79
 	github.com/zeebo/xxh3 v1.1.0
-	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.48.0
+)
+
+// What tests and benchmarks alone use.
+require (
+	github.com/anishathalye/porcupine v1.3.1
+	github.com/bsm/redislock v0.10.0
+	github.com/go-redsync/redsync/v4 v4.18.1
+	github.com/redis/rueidis v1.0.79
+	github.com/valkey-io/valkey-go v1.0.79
+	go.uber.org/goleak v1.3.0
 	pgregory.net/rapid v1.3.0
 )
 

@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -75,14 +74,8 @@ func room(of string) string {
 // packages are what packages import, by their folders.
 func packages(t *testing.T, pattern string) map[string][]string {
 	t.Helper()
-	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, pattern)
-	list.Dir = ".."
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string][]string{}
-	for line := range strings.Lines(string(out)) {
+	for _, line := range lines(t, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, pattern) {
 		words := strings.Fields(line)
 		all[within(words[0])] = words[1:]
 	}

@@ -20,7 +20,7 @@ func (h *Holders) Wait() *command.Command {
 
 // wait is WAIT numreplicas timeout. What a client was answered is on a majority; the masters beyond it are counted, as Redis counts replicas.
 func (h *Holders) wait(c command.Call) {
-	if refused := syntax.WaitRefusal(c.Args[1:]); refused != "" {
+	if refused := waitRefusal(c.Args[1:]); refused != "" {
 		c.Out.Error(refused)
 		return
 	}
@@ -90,4 +90,19 @@ func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int
 		}
 	}
 	return max(0, have-quorum.Majority(masters)), nil
+}
+
+// waitRefusal is the error for the numbers of a WAIT, of which the last one is a time in milliseconds; empty if there is none.
+func waitRefusal(numbers [][]byte) string {
+	for i, word := range numbers {
+		switch n, ok := syntax.Int(word); {
+		case i == len(numbers)-1 && !ok:
+			return "ERR timeout is not an integer or out of range"
+		case !ok:
+			return syntax.ErrNotInteger
+		case i == len(numbers)-1 && n < 0:
+			return "ERR timeout is negative"
+		}
+	}
+	return ""
 }

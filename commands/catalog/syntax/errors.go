@@ -54,18 +54,3 @@ func UnknownCommand(words [][]byte) string {
 func UnknownSubcommand(command string, sub []byte) string {
 	return fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", Shown(sub), command)
 }
-
-// WaitRefusal is the error of WAIT and WAITAOF for numbers of which the last one is a time in milliseconds; empty where there is none.
-func WaitRefusal(numbers [][]byte) string {
-	for i, word := range numbers {
-		switch n, ok := Int(word); {
-		case i == len(numbers)-1 && !ok:
-			return "ERR timeout is not an integer or out of range"
-		case !ok:
-			return ErrNotInteger
-		case i == len(numbers)-1 && n < 0:
-			return "ERR timeout is negative"
-		}
-	}
-	return ""
-}
