@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/commands/catalog/syntax"
+	"github.com/tidwall/redcon"
+
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
 )
@@ -62,10 +63,10 @@ func (r *Reply) Keep() { r.mark = len(r.Bytes) }
 func (r *Reply) Raw(b []byte) { r.Bytes = append(r.Bytes, b...) }
 
 // Int appends an integer.
-func (r *Reply) Int(n int64) { r.Bytes = resp.AppendHeader(r.Bytes, resp.Int, n) }
+func (r *Reply) Int(n int64) { r.Bytes = redcon.AppendInt(r.Bytes, n) }
 
 // Bulk appends a bulk string.
-func (r *Reply) Bulk(s string) { r.Bytes = resp.AppendBulk(r.Bytes, s) }
+func (r *Reply) Bulk(s string) { r.Bytes = redcon.AppendBulkString(r.Bytes, s) }
 
 // Text appends a text for people: in RESP3 a verbatim string, else a bulk string.
 func (r *Reply) Text(s string) {
@@ -80,13 +81,13 @@ func (r *Reply) Text(s string) {
 
 // Status appends a simple string. Line ends in it become blanks.
 func (r *Reply) Status(s string) {
-	r.Bytes = resp.AppendLine(r.Bytes, resp.Status, syntax.OneLine(s))
+	r.Bytes = redcon.AppendString(r.Bytes, s)
 }
 
 // Error appends an error; text begins with its upper-case code. Line ends and zero bytes
 // in it become blanks.
 func (r *Reply) Error(text string) {
-	r.Bytes = resp.AppendLine(r.Bytes, resp.Failed, zeroBytes.Replace(syntax.OneLine(text)))
+	r.Bytes = redcon.AppendError(r.Bytes, zeroBytes.Replace(text))
 }
 
 var zeroBytes = strings.NewReplacer("\x00", " ")
@@ -97,7 +98,7 @@ func (r *Reply) Null() {
 		r.Bytes = append(r.Bytes, "_\r\n"...)
 		return
 	}
-	r.Bytes = resp.AppendHeader(r.Bytes, resp.Bulk, -1)
+	r.Bytes = redcon.AppendNull(r.Bytes)
 }
 
 // NullArray appends the null of an array: _ in RESP3, a null array in RESP2.
@@ -106,11 +107,11 @@ func (r *Reply) NullArray() {
 		r.Null()
 		return
 	}
-	r.Bytes = resp.AppendHeader(r.Bytes, resp.Array, -1)
+	r.Bytes = redcon.AppendArray(r.Bytes, -1)
 }
 
 // Array begins an array of n elements.
-func (r *Reply) Array(n int) { r.Bytes = resp.AppendArray(r.Bytes, n) }
+func (r *Reply) Array(n int) { r.Bytes = redcon.AppendArray(r.Bytes, n) }
 
 // Map begins a map of n pairs: in RESP2 an array of 2n elements.
 func (r *Reply) Map(n int) { r.header('%', n, 2*n) }
@@ -200,7 +201,7 @@ func (r *Reply) Leaves() {
 	v := r.validity
 	left := max(0, v.ends.Sub(r.now()))
 	var room [24]byte
-	now := resp.AppendHeader(room[:0], resp.Int, left.Milliseconds())
+	now := redcon.AppendInt(room[:0], left.Milliseconds())
 	shift := len(now) - (v.end - v.at)
 	r.Bytes = slices.Replace(r.Bytes, v.at, v.end, now...)
 	for i, u := range r.undelivered {
@@ -271,7 +272,7 @@ func (r *Reply) Double(text string) {
 		r.Bulk(text)
 		return
 	}
-	r.Bytes = resp.AppendLine(r.Bytes, ',', text)
+	r.Bytes = append(append(append(r.Bytes, ','), text...), '\r', '\n')
 }
 
 // Fail appends the error reply for what went wrong: a code that no client library retries by itself,

@@ -3,6 +3,8 @@ package pubsub
 import (
 	"sync"
 
+	"github.com/tidwall/redcon"
+
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
 )
@@ -89,7 +91,7 @@ func (p *packet) form(proto int) []byte {
 	p.once[i].Do(func() {
 		b := resp.AppendHeader(nil, Header(proto), int64(len(p.words)))
 		for _, w := range p.words {
-			b = resp.AppendBulk(b, w)
+			b = redcon.AppendBulkString(b, w)
 		}
 		p.forms[i] = b
 	})

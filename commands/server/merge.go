@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/tidwall/redcon"
+
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
@@ -98,7 +100,7 @@ func (l *catalog) mergeCount(reply []byte) []byte {
 	if !ok {
 		return reply
 	}
-	return resp.AppendHeader(nil, resp.Int, int64(n+len(l.ours())))
+	return redcon.AppendInt(nil, int64(n+len(l.ours())))
 }
 
 // mergeEntries appends our entries to those of a plain COMMAND.

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/tidwall/redcon"
+
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/internal/resp"
@@ -44,9 +46,9 @@ func role(c command.Call) {
 	}
 	switch kind := resp.Texts(reply); {
 	case count == 3 && kind[0] == "master":
-		parts[2] = resp.AppendArray(nil, 0)
+		parts[2] = redcon.AppendArray(nil, 0)
 	case count == 5 && kind[0] == "slave":
 		parts[1], parts[2] = []byte("$0\r\n\r\n"), []byte(":0\r\n")
 	}
-	c.Out.Raw(slices.Concat(resp.AppendArray(nil, len(parts)), slices.Concat(parts...)))
+	c.Out.Raw(slices.Concat(redcon.AppendArray(nil, len(parts)), slices.Concat(parts...)))
 }

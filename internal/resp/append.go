@@ -3,33 +3,18 @@ package resp
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/tidwall/redcon"
 )
-
-// AppendArray appends the header of an array of n elements, as of a command of n words.
-func AppendArray(b []byte, n int) []byte { return AppendHeader(b, Array, int64(n)) }
-
-// AppendBulk appends a bulk string.
-func AppendBulk(b []byte, s string) []byte {
-	b = AppendHeader(b, Bulk, int64(len(s)))
-	b = append(b, s...)
-	return append(b, '\r', '\n')
-}
-
-// AppendLine appends a reply of one line, in which no line may end.
-func AppendLine(b []byte, kind Kind, text string) []byte {
-	b = append(b, byte(kind))
-	b = append(b, text...)
-	return append(b, '\r', '\n')
-}
 
 // AppendCommand appends a command of strings and whole numbers. It panics on others: they
 // are a mistake in the program.
 func AppendCommand(b []byte, words ...any) []byte {
-	b = AppendArray(b, len(words))
+	b = redcon.AppendArray(b, len(words))
 	for _, word := range words {
 		switch word := word.(type) {
 		case string:
-			b = AppendBulk(b, word)
+			b = redcon.AppendBulkString(b, word)
 		case int:
 			b = AppendNumber(b, int64(word))
 		case int64:
@@ -43,9 +28,9 @@ func AppendCommand(b []byte, words ...any) []byte {
 
 // AppendWords appends a command of strings.
 func AppendWords(b []byte, words ...string) []byte {
-	b = AppendArray(b, len(words))
+	b = redcon.AppendArray(b, len(words))
 	for _, word := range words {
-		b = AppendBulk(b, word)
+		b = redcon.AppendBulkString(b, word)
 	}
 	return b
 }

@@ -21,5 +21,5 @@
 //   - [Bound] puts the same limits in front of a client library that believes the lengths it
 //     is told.
 //
-// The Append functions encode commands and replies into a buffer that is used again.
+// The Append functions encode commands, and the headers of RESP3, into a buffer that is used again; the rest is written with those of redcon.
 package resp

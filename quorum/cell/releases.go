@@ -3,8 +3,9 @@ package cell
 import (
 	"strconv"
 
+	"github.com/tidwall/redcon"
+
 	"redlock-proxy/internal/luascript"
-	"redlock-proxy/internal/resp"
 )
 
 // Releases are several removals of plain cells, as Release has them, of different keys, that go
@@ -41,18 +42,18 @@ return answer`)
 // AppendTo appends the command that does them. With whole set the script is sent as such instead
 // of by its SHA.
 func (rs Releases) AppendTo(b []byte, whole bool) []byte {
-	b = resp.AppendArray(b, 3+2*len(rs))
+	b = redcon.AppendArray(b, 3+2*len(rs))
 	if whole {
-		b = resp.AppendBulk(resp.AppendBulk(b, "EVAL"), releasesScript.Source)
+		b = redcon.AppendBulkString(redcon.AppendBulkString(b, "EVAL"), releasesScript.Source)
 	} else {
-		b = resp.AppendBulk(resp.AppendBulk(b, "EVALSHA"), releasesScript.SHA)
+		b = redcon.AppendBulkString(redcon.AppendBulkString(b, "EVALSHA"), releasesScript.SHA)
 	}
-	b = resp.AppendBulk(b, strconv.Itoa(len(rs)))
+	b = redcon.AppendBulkString(b, strconv.Itoa(len(rs)))
 	for _, r := range rs {
-		b = resp.AppendBulk(b, r.Name)
+		b = redcon.AppendBulkString(b, r.Name)
 	}
 	for _, r := range rs {
-		b = resp.AppendBulk(b, string(r.Attempt))
+		b = redcon.AppendBulkString(b, string(r.Attempt))
 	}
 	return b
 }

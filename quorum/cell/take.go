@@ -3,6 +3,8 @@ package cell
 import (
 	"time"
 
+	"github.com/tidwall/redcon"
+
 	"redlock-proxy/internal/luascript"
 	"redlock-proxy/internal/resp"
 )
@@ -86,12 +88,12 @@ func (t Take) AppendTo(b []byte, whole bool) []byte {
 	if t.TTL >= 0 {
 		words = 7
 	}
-	b = resp.AppendBulk(resp.AppendBulk(resp.AppendArray(b, words), "SET"), t.Names[0])
+	b = redcon.AppendBulkString(redcon.AppendBulkString(redcon.AppendArray(b, words), "SET"), t.Names[0])
 	b = resp.AppendHeader(b, resp.Bulk, int64(len(plainMark)+len(t.Attempt)+len(t.Tokens[0])))
 	b = append(append(append(b, plainMark...), t.Attempt...), t.Tokens[0]...)
 	b = append(b, "\r\n$2\r\nNX\r\n$3\r\nGET\r\n"...)
 	if t.TTL >= 0 {
-		b = resp.AppendNumber(resp.AppendBulk(b, "PX"), t.TTL.Milliseconds())
+		b = resp.AppendNumber(redcon.AppendBulkString(b, "PX"), t.TTL.Milliseconds())
 	}
 	return b
 }

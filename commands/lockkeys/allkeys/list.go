@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/tidwall/redcon"
+
 	"redlock-proxy/commands/command"
 	"redlock-proxy/internal/resp"
 )
@@ -37,7 +39,7 @@ func withElements(reply []byte, more []string) []byte {
 	}
 	out := slices.Concat(resp.AppendHeader(nil, resp.Kind(reply[0]), int64(n+len(more))), elements)
 	for _, key := range more {
-		out = resp.AppendBulk(out, key)
+		out = redcon.AppendBulkString(out, key)
 	}
 	return out
 }

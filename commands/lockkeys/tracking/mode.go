@@ -1,6 +1,8 @@
 package tracking
 
 import (
+	"github.com/tidwall/redcon"
+
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/internal/resp"
 )
@@ -35,13 +37,13 @@ func Subcommand(words [][]byte) string {
 
 // Invalidation is the message that keys may have changed, or, with nil, all.
 func Invalidation(keys []string) []byte {
-	b := resp.AppendBulk(resp.AppendHeader(nil, resp.Push, 2), "invalidate")
+	b := redcon.AppendBulkString(resp.AppendHeader(nil, resp.Push, 2), "invalidate")
 	if keys == nil {
 		return append(b, "_\r\n"...)
 	}
-	b = resp.AppendArray(b, len(keys))
+	b = redcon.AppendArray(b, len(keys))
 	for _, key := range keys {
-		b = resp.AppendBulk(b, key)
+		b = redcon.AppendBulkString(b, key)
 	}
 	return b
 }
