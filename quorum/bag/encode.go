@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// mark begins what is a bag. It is of the marks of commands/keyspace/contents, and no content: a version of the proxy that
+// mark begins what is a bag. It is of the marks of commands/lockkeys/keyspace/contents, and no content: a version of the proxy that
 // knows of no bags reads it as none that it can read, and no client's text begins so.
 const mark = "\x00redlock:b"
 

@@ -1,6 +1,6 @@
 // Package place defines where the locks of a running system are, and by which steps they move from its one Redis, the upstream, to the
 // masters, and back. It does no I/O. Rule 1 is kept by package proxy (location.go at each connection, holdback.go for what a proxy
-// reports), rules 2 to 6 by package commands/moving, rules 7 and 8 and the order of the places by package quorum (MoveOn, keepRecord) and the eras of quorum/guard.
+// reports), rules 2 to 6 by package commands/move, rules 7 and 8 and the order of the places by package quorum (MoveOn, keepRecord) and the eras of quorum/guard.
 //
 // At any time one [Place] decides who holds a lock, or nobody does for a moment. Which place that is is decided among the masters, as which
 // masters follow which (package reconfig): each place is an era of its own, of the same masters, and what is of another era does not count.
