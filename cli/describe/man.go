@@ -19,7 +19,7 @@ type Page struct {
 // Man writes the page of the manual in roff's macros for such pages.
 func Man(w io.Writer, app *cli.App, p Page) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, ".TH %s %d \"\" \"%s %s\" \"\"\n", strings.ToUpper(roff(app.Name)), p.Section, roff(app.Name), roff(app.Version))
+	fmt.Fprintf(&out, ".TH %s %d \"\" \"%s %s\" \"\"\n.nh\n", strings.ToUpper(roff(app.Name)), p.Section, roff(app.Name), roff(app.Version))
 	fmt.Fprintf(&out, ".SH NAME\n%s \\- %s\n", roff(app.Name), roff(app.Usage))
 	fmt.Fprintf(&out, ".SH SYNOPSIS\n.B %s\n.I command\n.RI [ flags ]\n", roff(app.Name))
 	fmt.Fprintf(&out, ".SH DESCRIPTION\n%s\n", line(app.Description))
