@@ -284,7 +284,7 @@ func (i *initialisation) report(masters []quorum.MasterStatus) error {
 		case q.Differs != "":
 			text = "does not vote here: " + q.Error()
 		default:
-			text = fmt.Sprintf("votes %v after a proxy has seen it, and goes on seeing it: %v", q.Left().Round(time.Second), q)
+			text = fmt.Sprintf("will vote once a proxy has been connected for %v: %v", q.Left().Round(time.Second), q)
 			if left := q.Left(); left > 0 && left <= i.wait() && i.wait() > quorum.VouchVotes {
 				onTime++
 			}

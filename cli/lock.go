@@ -188,7 +188,7 @@ func lockExit(key string, state *os.ProcessState, err error, why func() string) 
 	case err == nil:
 		return commandExit(state)
 	case errors.Is(err, lease.ErrHeld):
-		return coded(exitHeld, fmt.Errorf("the lock %q is held by another", key))
+		return coded(exitHeld, fmt.Errorf("the lock %q is held by another client", key))
 	case errors.As(err, &lost):
 		return coded(exitLost, err)
 	case errors.As(err, &interrupted):

@@ -81,7 +81,7 @@ func TestRefusedCommands(t *testing.T) {
 	b.askedFor("del k", "set k 0", "eval 0 1 k", "get k")
 	b.holding("k", "me:500")
 	b.aside.down = &rights.UnknownError{Cause: errors.New("connection refused")}
-	b.does("GET k", "ERR what this client may do is not known: connection refused")
+	b.does("GET k", "ERR cannot check this client's permissions: connection refused")
 }
 
 // A script may do what its user may, and none of it where it fails for want of rights.

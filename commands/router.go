@@ -376,9 +376,9 @@ const mixedWatch = "ERR 'watch' of lock keys and others: some are on the lock ma
 // noUpstream is the answer to a command on other keys than lock keys where there is no upstream.
 func (r *router) noUpstream(name string, words [][]byte) string {
 	if other := r.otherKey(words); other != nil {
-		return fmt.Sprintf("ERR no upstream: key '%s' is not a lock key (--lock-keys)", syntax.Shown(other))
+		return fmt.Sprintf("ERR no upstream: key '%s' is not a lock key; set --upstream, or cover the key by --lock-keys", syntax.Shown(other))
 	}
-	return fmt.Sprintf("ERR no upstream: '%s' names no lock key (--lock-keys)", name)
+	return fmt.Sprintf("ERR no upstream: '%s' names no lock key; set --upstream, or cover its key by --lock-keys", name)
 }
 
 // otherKey is the first key of a command that is no lock key, or nil.

@@ -110,12 +110,11 @@ func (c Config) sameMasters() []problem {
 func (c Config) Warnings() []string {
 	var found []string
 	n := len(c.Masters)
-	majority := n/2 + 1
-	if n == 1 || n == 2 {
-		found = append(found, fmt.Sprintf("masters: %d is fewer than 3: a lock needs %d of %d, so every lock stops when one master does", n, majority, n))
-	}
-	if n > 0 && n%2 == 0 {
-		found = append(found, fmt.Sprintf("masters: %d is an even number: a lock needs %d of them, so no more may fail than of %d, and there is one more that can", n, majority, n-1))
+	switch {
+	case n == 1:
+		found = append(found, "masters: only 1 master: no failure is tolerated; use 3 or 5")
+	case n > 0 && n%2 == 0:
+		found = append(found, fmt.Sprintf("masters: %d masters tolerate no more failures than %d, and one more can fail; use %d or %d", n, n-1, n-1, n+1))
 	}
 	if c.ShareUpstreamLogin && c.LogsIn() {
 		found = append(found, fmt.Sprintf("share-upstream-login: everybody who reaches %s uses the upstream with the login of its URL, without one of their own", c.Listen))

@@ -74,12 +74,10 @@ func TestWarnings(t *testing.T) {
 		want    []string
 	}{
 		{0, nil}, // an error, not a warning
-		{1, []string{"masters: 1 is fewer than 3: a lock needs 1 of 1, so every lock stops when one master does"}},
-		{2, []string{
-			"masters: 2 is fewer than 3: a lock needs 2 of 2, so every lock stops when one master does",
-			"masters: 2 is an even number: a lock needs 2 of them, so no more may fail than of 1, and there is one more that can"}},
+		{1, []string{"masters: only 1 master: no failure is tolerated; use 3 or 5"}},
+		{2, []string{"masters: 2 masters tolerate no more failures than 1, and one more can fail; use 1 or 3"}},
 		{3, nil},
-		{4, []string{"masters: 4 is an even number: a lock needs 3 of them, so no more may fail than of 3, and there is one more that can"}},
+		{4, []string{"masters: 4 masters tolerate no more failures than 3, and one more can fail; use 3 or 5"}},
 		{5, nil},
 	}
 	for _, test := range tests {

@@ -114,7 +114,7 @@ func (d *daemon) checkServing(draining context.Context) admin.Check {
 	c := admin.Check{Name: "clients", State: admin.Failed}
 	switch {
 	case d.delaying.Load():
-		c.Text = "about to stop, none should come any more"
+		c.Text = "shutting down; send no new clients"
 	case draining.Err() != nil:
 		c.Text = "draining, no new ones are served"
 	case !d.admin.serving.Load():

@@ -22,7 +22,7 @@ const (
 )
 
 // plainOnTLS is what a client reads that does not speak TLS where it must.
-const plainOnTLS = "-ERR this port speaks TLS\r\n"
+const plainOnTLS = "-ERR this port requires TLS\r\n"
 
 // errTurnedAway ends a session that has not begun.
 var errTurnedAway = errors.New("the client is turned away")

@@ -31,13 +31,13 @@ func lockServer(t *testing.T) *rig {
 // Without an upstream commands on lock keys are there, and nothing else that has keys.
 func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 	noUpstream := func(key string) string {
-		return "-ERR no upstream: key '" + key + "' is not a lock key (--lock-keys)\r\n"
+		return "-ERR no upstream: key '" + key + "' is not a lock key; set --upstream, or cover the key by --lock-keys\r\n"
 	}
 	unknown := "-ERR unknown command 'FOO', with args beginning with: 'lock:a' \r\n"
 	script := []exchange{
 		{"SET lock:a me NX PX 1000", ok}, {"GET lock:a", bulk("me")}, {"SET a 1", noUpstream("a")}, {"MGET b lock:a", "-ERR 'mget' names lock keys and others: 'lock:a' is on the lock masters, 'b' on the upstream; send two commands\r\n"},
 		{"MGET b a", noUpstream("b")}, {"GET", "-ERR wrong number of arguments for 'get' command\r\n"}, {"FOO lock:a", unknown}, {"KEYS *", "*1\r\n" + bulk("lock:a")}, {"RANDOMKEY", "-ERR unknown command 'RANDOMKEY', with args beginning with: \r\n"},
-		{"EVAL return 0", "-ERR no upstream: 'eval' names no lock key (--lock-keys)\r\n"}, {"XADD lock:a * f x", "-ERR lock key 'lock:a': 'xadd' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"},
+		{"EVAL return 0", "-ERR no upstream: 'eval' names no lock key; set --upstream, or cover its key by --lock-keys\r\n"}, {"XADD lock:a * f x", "-ERR lock key 'lock:a': 'xadd' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"},
 		{"WATCH a", noUpstream("a")}, {"WATCH lock:a a", "-ERR 'watch' names lock keys and others: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"},
 		{"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"DISCARD", "-ERR DISCARD without MULTI\r\n"},
 		{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedIn}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}, {"UNWATCH", ok},

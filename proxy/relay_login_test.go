@@ -128,7 +128,7 @@ func TestUpstreamURLRefused(t *testing.T) {
 		r := startProxy(t, path)
 		p := r.connect()
 		p.say("GET a", "-ERR upstream "+server.Addr()+": "+want+"\r\n")
-		p.say("LOCK k t PX 1000", "-ERR what this client may do is not known: upstream "+server.Addr()+": "+want+"\r\n")
+		p.say("LOCK k t PX 1000", "-ERR cannot check this client's permissions: upstream "+server.Addr()+": "+want+"\r\n")
 	}
 	if _, err := upstream.New("http://x", 0, nil); err == nil || !strings.HasPrefix(err.Error(), "upstream: ") {
 		t.Errorf("http://x: %v", err)

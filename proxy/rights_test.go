@@ -79,7 +79,7 @@ func TestVerdictsAreRemembered(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.connect().ask("GET lock:a"); !strings.HasPrefix(got, "-ERR what this client may do is not known: ") {
+	if got := r.connect().ask("GET lock:a"); !strings.HasPrefix(got, "-ERR cannot check this client's permissions: ") {
 		t.Errorf("a client of which nothing is known: %q", got)
 	}
 	if err := server.Continue(); err != nil {
@@ -120,7 +120,7 @@ func TestTransactionThatCannotBeLeft(t *testing.T) {
 	r, server := locking(t, "--user", "app", "on", ">x", "~*", "+@all", "-discard", "-acl")
 	p := r.connect()
 	p.send(lines("AUTH app x", "SET lock:a v", "SET a v"))
-	if got := p.all(); !strings.HasPrefix(got, ok+"-ERR what this client may do is not known: DISCARD: NOPERM") {
+	if got := p.all(); !strings.HasPrefix(got, ok+"-ERR cannot check this client's permissions: DISCARD: NOPERM") {
 		t.Errorf("%q", got)
 	}
 	dial(t, server.Addr()).script([]exchange{{"EXISTS lock:a a", ":0\r\n"}})

@@ -98,7 +98,7 @@ func TestNoHandshake(t *testing.T) {
 
 	plain := dial(t, r.addr)
 	plain.send(lines("FLUSHALL"))
-	plain.expectAll("-ERR this port speaks TLS\r\n")
+	plain.expectAll("-ERR this port requires TLS\r\n")
 	eventually(t, "a line", func() bool { return strings.Contains(log.String(), `cause="it speaks no TLS"`) })
 	eventually(t, "its end", func() bool { return r.server.Clients() == 1 })
 
@@ -175,7 +175,7 @@ func TestLogOfManyTurnedAway(t *testing.T) {
 	for range clients {
 		plain := dial(t, r.addr)
 		plain.send("PING\r\n")
-		plain.expectAll("-ERR this port speaks TLS\r\n")
+		plain.expectAll("-ERR this port requires TLS\r\n")
 	}
 	eventually(t, "their end", func() bool { return r.server.Clients() == 0 })
 	if got := strings.Count(log.String(), "a client is turned away"); got != 10 {

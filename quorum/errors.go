@@ -105,11 +105,11 @@ func (e *NoQuorumError) Error() string {
 	text := e.quarantines()
 	switch open := e.HasMajority(); {
 	case open && len(e.Causes.Errors) == 0:
-		return fmt.Sprintf("%d of %d masters answered, and it stays open what the key holds", e.Answered, e.Masters)
+		return fmt.Sprintf("%d of %d masters answered, and the state of the key is undetermined; if it does not clear up, FORCEUNLOCK it", e.Answered, e.Masters)
 	case open && text != "":
-		return fmt.Sprintf("%d of %d masters vote, and it stays open what the key holds: %s", e.Answered, e.Masters, text)
+		return fmt.Sprintf("%d of %d masters vote, and the state of the key is undetermined: %s", e.Answered, e.Masters, text)
 	case open:
-		return fmt.Sprintf("%d of %d masters answered, and it stays open what the key holds: %v", e.Answered, e.Masters, e.Causes)
+		return fmt.Sprintf("%d of %d masters answered, and the state of the key is undetermined: %v", e.Answered, e.Masters, e.Causes)
 	case text != "":
 		return fmt.Sprintf("%d of %d masters vote: %s", e.Answered, e.Masters, text)
 	default:

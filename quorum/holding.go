@@ -193,7 +193,7 @@ func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
 	return on(ctx, c, func(g *generation) (bool, error) { return g.Remove(ctx, key) })
 }
 
-// Remove is Cluster.Remove. Where a majority answers and it stays open what the key holds, or what became of the removal, whatever the
+// Remove is Cluster.Remove. Where a majority answers and the state of the key is undetermined, or what became of the removal, whatever the
 // masters hold in its cell is removed.
 func (g *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	present := false // at any time

@@ -128,11 +128,11 @@ func TestUnbelievableAnswers(t *testing.T) {
 		liar := impostors[len(name)%3]
 		liar.say(text, len(text) == 1)
 		key := Key{Name: name}
-		if _, err := c.Take(t.Context(), Taking{Keys: []Key{key}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}}); err != nil {
+		if err := c.takeFree(t, key); err != nil {
 			t.Errorf("%s: LOCK: %v", name, err)
 		}
 		awaitStatus(t, c, name, func(s MasterStatus) bool { return s.Err != nil }, 1)
-		if err := c.Release(t.Context(), key, token); err != nil {
+		if err := c.Release(t.Context(), key, token); err != nil && !isLate(err) {
 			t.Errorf("%s: UNLOCK: %v", name, err)
 		}
 		liar.say("", false)

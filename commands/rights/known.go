@@ -55,7 +55,7 @@ type UnknownError struct{ Cause error }
 
 // Error says why.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("what this client may do is not known: %v", e.Cause)
+	return fmt.Sprintf("cannot check this client's permissions: %v", e.Cause)
 }
 
 // Unwrap is the cause.

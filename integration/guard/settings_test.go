@@ -23,12 +23,12 @@ const (
 
 // otherSettings are ways in which a second proxy may be unlike the first, each with what is different.
 var otherSettings = []struct{ name, here, there, differs string }{
-	{"lock-tags", "--lock-tags=*", "", `lock-tags: ["*"] there, [] here`},
-	{"tags of its own", "", "--lock-tags=*", `lock-tags: [] there, ["*"] here`},
-	{"key-prefix", "", "--key-prefix=p:", `key-prefix: "" there, "p:" here`},
-	{"lock-keys", "", "--lock-keys=*", `lock-keys: ["lock:*"] there, ["*" "lock:*"] here`},
-	{"guard off", "", "--guard=false", `guard: true there, false here`},
-	{"guard on", "--guard=false", "", `guard: false there, true here`},
+	{"lock-tags", "--lock-tags=*", "", `lock-tags: the masters have ["*"], this proxy has []`},
+	{"tags of its own", "", "--lock-tags=*", `lock-tags: the masters have [], this proxy has ["*"]`},
+	{"key-prefix", "", "--key-prefix=p:", `key-prefix: the masters have "", this proxy has "p:"`},
+	{"lock-keys", "", "--lock-keys=*", `lock-keys: the masters have ["lock:*"], this proxy has ["*" "lock:*"]`},
+	{"guard off", "", "--guard=false", `guard: the masters have true, this proxy has false`},
+	{"guard on", "--guard=false", "", `guard: the masters have false, this proxy has true`},
 }
 
 // startUnlike starts a proxy with lock:* for lock keys and one more setting, or none.
@@ -142,7 +142,7 @@ func TestUnlikeMasters(t *testing.T) {
 			first := startUnlike(t, own, upstream, "")
 			kit.Want(t, kit.Connect(t, first), "OK", take("me")...)
 			there, here := addrs(own), addrs(others)
-			differs := fmt.Sprintf("masters: %s there, %s here", there, here)
+			differs := fmt.Sprintf("masters: the masters have %s, this proxy has %s", there, here)
 			wantRefused(t, startUnlike(t, others, upstream, ""), n, differs)
 			wantGoesOn(t, first)
 			kit.Must(t, first.Signal(syscall.SIGSTOP))

@@ -20,7 +20,7 @@ const (
 	noScript   = "ERR The user executing the script can't run this command or subcommand script: "
 	noScriptOn = "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: "
 	noAuth     = "NOAUTH Authentication required."
-	unknown    = "ERR what this client may do is not known: upstream "
+	unknown    = "ERR cannot check this client's permissions: upstream "
 )
 
 func noRightTo(command string) string { return fmt.Sprintf(noRight, command) }
@@ -83,7 +83,7 @@ func TestScriptEscapes(t *testing.T) {
 		} {
 			client := r.as(t, user)
 			got := kit.Text(kit.Do(t, client, "EVAL", script, "1", "lock:esc"))
-			if user == "lim2" && !strings.HasPrefix(got, "ERR rights are") && !strings.HasPrefix(got, "ERR what this client may do is not known") ||
+			if user == "lim2" && !strings.HasPrefix(got, "ERR rights are") && !strings.HasPrefix(got, "ERR cannot check this client's permissions") ||
 				user != "lim2" && !strings.HasPrefix(got, "ERR The user executing the script can't ") {
 				t.Errorf("%s: %s: %s", user, script, got)
 			}
@@ -217,8 +217,8 @@ func TestRights(t *testing.T) {
 		{"scripts", "SET lock:a v XX", "nil"},
 		{"scripts", "DEL lock:s", "NOPERM this user has no permissions to run the 'del' command, or to access"},
 		{"scripts", "LOCK other t PX 60000", "NOPERM this user has no permissions to run the 'set' command, or to access"},
-		{"nothing", "SET lock:a v", "ERR what this client may do is not known: rights are asked for by MULTI and DISCARD, or by EVAL, which this client may not use now: NOPERM"},
-		{"nothing", "LOCK lock:a t PX 60000", "ERR what this client may do is not known: rights are asked for"},
+		{"nothing", "SET lock:a v", "ERR cannot check this client's permissions: rights are asked for by MULTI and DISCARD, or by EVAL, which this client may not use now: NOPERM"},
+		{"nothing", "LOCK lock:a t PX 60000", "ERR cannot check this client's permissions: rights are asked for"},
 		{"writer", "LOCK lock:w t PX 60000", "5"},
 		{"writer", "EXTEND lock:w t PX 60000", "5"},
 		{"writer", "UNLOCK lock:w t", "1"},
@@ -252,7 +252,7 @@ func TestRightsInTransactions(t *testing.T) {
 		{"MULTI", "OK"}, {"GET lock:a", "QUEUED"}, {"SET lock:a v", noRightTo("set")}, {"EXEC", "EXECABORT"},
 		{"MULTI", "OK"}, {"SET lock:a v", noRightTo("set")}, {"GET lock:a", "QUEUED"}, {"EXEC", "EXECABORT"},
 		{"WATCH lock:a", "OK"}, {"MULTI", "OK"}, {"DEL lock:a", noRightTo("del")}, {"EXEC", "EXECABORT"},
-		{"WATCH data", "OK"}, {"SET lock:a v", noRightTo("set")}, {"SET lock:new v", "ERR what this client may do is not known: rights are asked for"}, {"UNWATCH", "OK"},
+		{"WATCH data", "OK"}, {"SET lock:a v", noRightTo("set")}, {"SET lock:new v", "ERR cannot check this client's permissions: rights are asked for"}, {"UNWATCH", "OK"},
 		{"AUTH writer x", "OK"}, {"SET lock:t v PX 60000", "OK"}, {"AUTH reader wrong", "WRONGPASS"}, {"SET lock:t w", "OK"},
 		{"AUTH reader x", "OK"}, {"SET lock:t x", noRightTo("set")}, {"GET lock:t", "w"},
 		{"MULTI", "OK"}, {"AUTH writer x", "QUEUED"}, {"EXEC", "[OK]"}, {"SET lock:t x", "OK"},
@@ -359,7 +359,7 @@ func TestUnknownIsNotLoggedIn(t *testing.T) {
 			}
 		}},
 		{"hung", unknown, []string{"--requirepass", "secret"}, func(t *testing.T, u *redistest.Server) { kit.Must(t, u.Pause()) }},
-		{"NOPERM", "ERR what this client may do is not known: rights are asked for", []string{"--user", "default", "on", "nopass", "-@all"}, func(*testing.T, *redistest.Server) {}},
+		{"NOPERM", "ERR cannot check this client's permissions: rights are asked for", []string{"--user", "default", "on", "nopass", "-@all"}, func(*testing.T, *redistest.Server) {}},
 		{"protected", noAuth, []string{"--requirepass", "secret"}, func(*testing.T, *redistest.Server) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -370,7 +370,7 @@ func TestUnknownIsNotLoggedIn(t *testing.T) {
 			for _, command := range []string{"DEL lock:v", "LOCK k t PX 60000", "UNLOCK lock:v theirs", "SCRIPT FLUSH", "PROXY INFO", "EVAL|return redis.call('del','lock:v')|0"} {
 				want := c.want
 				if c.name == "full" { // which Redis says, and closes
-					want = "ERR what this client may do is not known: "
+					want = "ERR cannot check this client's permissions: "
 				}
 				if got := kit.Text(kit.Do(t, client, wordsOf(command)...)); !strings.HasPrefix(got, want) && !strings.HasPrefix(got, "NOPERM") && !strings.HasPrefix(got, "ERR max number of clients") {
 					t.Errorf("%s: %s, want %s", command, got, want)

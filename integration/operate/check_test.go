@@ -113,7 +113,7 @@ func TestCheckDurable(t *testing.T) {
 	master := kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
 	got := checkMasters(t, []string{master.URL()}, "--fresh-start")
 	got.wantRow(t, master.Addr(), "always", "ok\n")
-	if got.code != 0 || !strings.Contains(got.stdout, "warning: masters: 1 is fewer than 3") {
+	if got.code != 0 || !strings.Contains(got.stdout, "warning: masters: only 1 master: no failure is tolerated") {
 		t.Errorf("got exit code %d and\n%swant 0 and a warning that one master is not enough", got.code, got.stdout)
 	}
 }
@@ -124,7 +124,7 @@ func TestCheckReplica(t *testing.T) {
 	host, port, err := net.SplitHostPort(master.Addr())
 	kit.Must(t, err)
 	replica := kit.StartLike(t, master, "--replicaof", host, port)
-	const why = "it is a replica: a lock there is gone with its next synchronisation"
+	const why = "it is a replica: locks written there are lost at its next sync"
 	got := checkMasters(t, []string{master.URL(), replica.URL()})
 	got.wantRow(t, replica.Addr(), why)
 	got.wantVerdict(t, 2, "unsafe: it would not be safe to serve; "+replica.Addr()+": "+why)
@@ -280,7 +280,7 @@ func TestCheckJSON(t *testing.T) {
 func TestCheckConfig(t *testing.T) {
 	t.Parallel()
 	got := runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1")
-	if got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, "warning: masters: 1 is fewer than 3") || !strings.HasSuffix(got.stdout, "\nthe configuration is valid\n") {
+	if got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, "warning: masters: only 1 master: no failure is tolerated") || !strings.HasSuffix(got.stdout, "\nthe configuration is valid\n") {
 		t.Errorf("got %+v", got)
 	}
 	fails(t, runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1", "--max-ttl", "soon"),

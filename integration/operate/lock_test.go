@@ -59,8 +59,8 @@ func TestLockCommand(t *testing.T) {
 	free()
 
 	kit.WantGrant(t, client, "LOCK", "k", "other", "PX", "60000")
-	holds(t, addr, "--wait 0s", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock \"k\" is held by another\n")
-	holds(t, addr, "--wait 50ms", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock \"k\" is held by another\n")
+	holds(t, addr, "--wait 0s", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock \"k\" is held by another client\n")
+	holds(t, addr, "--wait 50ms", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock \"k\" is held by another client\n")
 	waiting := start(t, nil, "lock", "k", "--addr", addr, "--wait", "1m", "--", "echo", "ran")
 	kit.WantBlocked(t, f.Proxies[0], 1)
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "other")

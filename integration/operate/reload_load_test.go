@@ -94,7 +94,7 @@ func (c *loadClient) comes(addr string) error {
 	defer conn.Close()
 	c.did.connects.Add(1)
 	got, err := conn.Do("PING")
-	if text := kit.Text(got); err == nil && text != "PONG" && !strings.HasPrefix(text, "ERR this port speaks TLS") {
+	if text := kit.Text(got); err == nil && text != "PONG" && !strings.HasPrefix(text, "ERR this port requires TLS") {
 		err = fmt.Errorf("a new client: %s", text)
 	}
 	return err

@@ -216,7 +216,7 @@ var acts = map[string]func(*testing.T, *reloadRig){
 			return err
 		}
 		kit.Must(t, shake())
-		if got := kit.Text(kit.Do(t, kit.Connect(t, r.proxy), "PING")); got != "ERR this port speaks TLS" {
+		if got := kit.Text(kit.Do(t, kit.Connect(t, r.proxy), "PING")); got != "ERR this port requires TLS" {
 			t.Errorf("a new client without TLS: %s", got)
 		}
 		r.set("tls-client-ca", ca.File)

@@ -35,7 +35,7 @@ func TestDrainDelay(t *testing.T) {
 	_, err := proxy.WaitLog("drain-delay=3s", kit.Patience)
 	kit.Must(t, err)
 	code, body, err := askAdmin(addr, "/readyz")
-	if err != nil || code != 503 || !strings.HasPrefix(body, "[-]clients: about to stop, none should come any more\n") {
+	if err != nil || code != 503 || !strings.HasPrefix(body, "[-]clients: shutting down; send no new clients\n") {
 		t.Errorf("/readyz: %d, %v, %s", code, err, body)
 	}
 	late := kit.Connect(t, proxy)

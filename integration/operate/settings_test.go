@@ -24,7 +24,7 @@ func TestNewSettings(t *testing.T) {
 	kit.WantGrant(t, client, "LOCK", "k", "me", "PX", "60000")
 	checkMasters(t, urls).wantVerdict(t, 0, "ok: 3 of 3 masters vote")
 
-	const differs, cure = `key-prefix: "" there, "p:" here`, "redlock-proxy init --new-settings"
+	const differs, cure = `key-prefix: the masters have "", this proxy has "p:"`, "redlock-proxy init --new-settings"
 	got := checkMasters(t, urls, setting)
 	got.wantVerdict(t, 5, "other settings: your settings differ from those of the running proxies: "+differs)
 	got.wantRow(t, masters[0].Addr(), differs)
@@ -55,7 +55,7 @@ func TestNewSettings(t *testing.T) {
 	if text := fmt.Sprint(reply); err != nil || !strings.HasPrefix(text, "NOQUORUM ") {
 		t.Errorf("a proxy with the settings of before is told %s, %v", text, err)
 	}
-	kit.Soon(t, func() error { return wantUnlike(t, before, `key-prefix: "p:" there, "" here`) })
+	kit.Soon(t, func() error { return wantUnlike(t, before, `key-prefix: the masters have "p:", this proxy has ""`) })
 	checkMasters(t, urls).wantVerdict(t, 5, "other settings: your settings differ from those of the running proxies: ")
 	kit.Must(t, before.Close())
 	wantInit(t, initMasters(t, masters, "--new-settings", setting), 0, masters[0].Addr()+": votes for proxies with these settings alone\n")

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrHeld says that another held the lock for as long as it was waited for.
-var ErrHeld = errors.New("the lock is held by another")
+var ErrHeld = errors.New("the lock is held by another client")
 
 // errNoAnswer says that the proxy did not answer while there was time for it.
 var errNoAnswer = errors.New("no answer in time")

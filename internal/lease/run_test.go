@@ -91,7 +91,7 @@ func TestRun(t *testing.T) {
 		{"less time than asked for", &peer{lock: grant(20), extend: say(20), unlock: say(1)}, "exec sleep 60", "the lock was lost: ", 0},
 		{"gone at the end", &peer{lock: grant(1400), extend: say(1400), unlock: say(0)}, "exit 0", "the lock was lost: it is not held any more", 1},
 		{"not given back", &peer{lock: grant(1400), extend: say(1400), unlock: fail}, "exit 4", "exit status 4", 1},
-		{"held", &peer{lock: null, extend: null, unlock: null}, "exit 0", "the lock is held by another", 0},
+		{"held", &peer{lock: null, extend: null, unlock: null}, "exit 0", "the lock is held by another client", 0},
 		{"no validity", &peer{lock: grant(0), extend: null, unlock: null}, "exit 0", "the server grants no validity", 0},
 		{"another answer", &peer{lock: func(c *server.Peer) { c.WriteOK() }, extend: null, unlock: null}, "exit 0", "", 0},
 	} {

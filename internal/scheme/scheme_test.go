@@ -41,7 +41,7 @@ func TestAdvice(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = io.WriteString(conn, "-ERR this port speaks TLS\r\n")
+			_, _ = io.WriteString(conn, "-ERR this port requires TLS\r\n")
 			_ = conn.Close()
 		}
 	}()

@@ -216,7 +216,7 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	unjudged := !moved.At.IsZero() && !moved.Judged
 	if nonce := v.Marker.Value.Nonce; nonce == "" || nonce != past.nonce { // others had it in quarantine since
 		missed = false
-		if unjudged && g.isOver(v) {
+		if unjudged && g.stepIsOver(v) {
 			unjudged = false
 			g.anchor(v.Sighting)
 		}
@@ -250,8 +250,8 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	return past
 }
 
-// isOver reports whether the step that a look at the master shows came before what stands there was written: others have judged it.
-func (g *Guard) isOver(v Report) bool {
+// stepIsOver reports whether the step that a look at the master shows came before what stands there was written: others have judged it.
+func (g *Guard) stepIsOver(v Report) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	moved, fits := g.clock.See(v.Sighting)

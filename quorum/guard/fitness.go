@@ -14,7 +14,7 @@ func (e *UnfitError) IsReplica() bool { return e.Why == whyReplica }
 
 // What makes a master unfit. Twin is followed by the name of the other.
 const (
-	whyReplica = "it is a replica: a lock there is gone with its next synchronisation"
+	whyReplica = "it is a replica: locks written there are lost at its next sync"
 	Twin       = "it is the same server as "
 	whyProxy   = "it is a redlock-proxy: a master is a Redis of its own"
 	whyNewer   = "proxies of a later version use it: upgrade this one"

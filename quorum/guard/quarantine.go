@@ -84,7 +84,7 @@ type QuarantineError struct {
 
 // RulesAdvice says what differs where masters are in use by proxies with other settings, and what an operator can do about it.
 func RulesAdvice(differs string) string {
-	return differs + "; give all proxies on them the same, or say that these here are right: redlock-proxy init --new-settings"
+	return differs + "; use the same on all proxies, or declare those of this proxy the right ones: redlock-proxy init --new-settings"
 }
 
 // Advice says why masters wait for MaxTTL, and what an operator can do about it. atLeast is

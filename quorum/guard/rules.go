@@ -73,7 +73,7 @@ const longestValue = 200
 func (r rules) differences(here rules) string {
 	var texts []string
 	add := func(name, there, here string) {
-		texts = append(texts, fmt.Sprintf("%s: %.*s there, %.*s here", name, longestValue, there, longestValue, here))
+		texts = append(texts, fmt.Sprintf("%s: the masters have %.*s, this proxy has %.*s", name, longestValue, there, longestValue, here))
 	}
 	theirs, ours := r.values(), here.values()
 	for line := range strings.SplitSeq(here.settings+"\n"+r.settings, "\n") {
@@ -86,7 +86,7 @@ func (r rules) differences(here rules) string {
 	case len(texts) > 0:
 		return strings.Join(texts, "; ")
 	case r.settings != here.settings && here.settings != "":
-		return fmt.Sprintf("%.*q there, %.*q here", longestValue, r.settings, longestValue, here.settings)
+		return fmt.Sprintf("the masters have %.*q, this proxy has %.*q", longestValue, r.settings, longestValue, here.settings)
 	}
 	add("masters", r.names(), here.names())
 	return texts[0]

@@ -121,7 +121,7 @@ func TestMemberForgets(t *testing.T) {
 
 // TestNoSettings: who grants no locks heeds which masters there are, and nothing else.
 func TestNoSettings(t *testing.T) {
-	for rules, want := range map[string]string{"t:ab": "", "t:abc": "masters: a, b, c there, a, b here"} {
+	for rules, want := range map[string]string{"t:ab": "", "t:abc": "masters: the masters have a, b, c, this proxy has a, b"} {
 		report := Report{RunID: NotReported, Rules: rulesIn(rules)}
 		for _, text := range Differences("", []Visit{{Name: "a", Report: &report}, {Name: "b", Report: &report}}) {
 			if text != want {

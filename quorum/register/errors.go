@@ -9,7 +9,7 @@ import (
 
 var (
 	// ErrHeld: a majority holds the key for another.
-	ErrHeld = errors.New("held by another")
+	ErrHeld = errors.New("held by another client")
 	// ErrNotHeld: no majority holds the key with that token.
 	ErrNotHeld = errors.New("not held with that token")
 	// ErrForeign: the key is held by a client that locks on the masters directly, and

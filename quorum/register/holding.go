@@ -12,7 +12,7 @@ import (
 type Status int
 
 const (
-	// StatusUnclear: it stays open what the key holds.
+	// StatusUnclear: the state of the key is undetermined.
 	StatusUnclear Status = iota
 	// StatusFree: nobody holds it.
 	StatusFree

@@ -100,7 +100,7 @@ func TestEndlessOnQuorum(t *testing.T) {
 func wantOpen(t *testing.T, client *redistest.Client, words ...string) {
 	t.Helper()
 	reply := kit.Do(t, client, words...)
-	if !strings.Contains(fmt.Sprint(reply), "it stays open what the key holds") {
+	if !strings.Contains(fmt.Sprint(reply), "the state of the key is undetermined") {
 		t.Errorf("%v: %v", words, reply)
 	}
 }
