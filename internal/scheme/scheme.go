@@ -72,7 +72,7 @@ func tryPlain(conn net.Conn) string {
 	var buf [256]byte
 	n, err := conn.Read(buf[:])
 	said := buf[:n]
-	if err != nil || said[0] != '+' && said[0] != '-' || bytes.Contains(said, []byte("speaks TLS")) { // so a redlock-proxy with TLS says
+	if err != nil || said[0] != '+' && said[0] != '-' || bytes.HasSuffix(said, []byte(" TLS\r\n")) { // so a redlock-proxy with TLS says, of 0.3 too ("speaks TLS")
 		return ""
 	}
 	return usePlain
