@@ -48,7 +48,7 @@ quick: ## while working: gofmt, and the short unit tests, without the race detec
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
 	@SHORT=-short scripts/gotest pkgname ./...
 
-test: ## what must pass before a change goes in (10 minutes); installs what it needs where it can, and names what it leaves to make test-all
+test: ## what must pass before a change goes in (8 to 11 minutes); installs what it needs where it can, and names what it leaves to make test-all
 	@SHORT=-short MAKE='$(MAKE)' LEFT='$(filter-out deps unit lint compose integration,$(PARTS))' scripts/test deps unit lint+compose integration
 
 test-all: ## everything, before a release (a day and a night); PARTS='…' only these, each of which is a target of its own
