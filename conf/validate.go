@@ -114,7 +114,7 @@ func (c Config) Warnings() []string {
 	case n == 1:
 		found = append(found, "masters: only 1 master: no failure is tolerated; use 3 or 5")
 	case n > 0 && n%2 == 0:
-		found = append(found, fmt.Sprintf("masters: %d masters tolerate no more failures than %d, and one more can fail; use %d or %d", n, n-1, n-1, n+1))
+		found = append(found, fmt.Sprintf("masters: %d masters tolerate no more failures than %d; use %d or %d", n, n-1, max(3, n-1), max(5, n+1)))
 	}
 	if c.ShareUpstreamLogin && c.LogsIn() {
 		found = append(found, fmt.Sprintf("share-upstream-login: everybody who reaches %s uses the upstream with the login of its URL, without one of their own", c.Listen))

@@ -75,9 +75,9 @@ func TestWarnings(t *testing.T) {
 	}{
 		{0, nil}, // an error, not a warning
 		{1, []string{"masters: only 1 master: no failure is tolerated; use 3 or 5"}},
-		{2, []string{"masters: 2 masters tolerate no more failures than 1, and one more can fail; use 1 or 3"}},
+		{2, []string{"masters: 2 masters tolerate no more failures than 1; use 3 or 5"}},
 		{3, nil},
-		{4, []string{"masters: 4 masters tolerate no more failures than 3, and one more can fail; use 3 or 5"}},
+		{4, []string{"masters: 4 masters tolerate no more failures than 3; use 3 or 5"}},
 		{5, nil},
 	}
 	for _, test := range tests {

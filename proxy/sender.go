@@ -13,7 +13,7 @@ import (
 
 // sender sends to the upstream what was scanned, or answers it where that is not sent. It belongs to the session's goroutine.
 type sender struct {
-	session *session // for what that does without an upstream, too: write, throw away
+	session *session // writes to the client, and throws frames away
 	relay   *relay
 	asker   *asker
 	// The parts of the session that are used here.

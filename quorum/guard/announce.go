@@ -43,7 +43,7 @@ func (g *Guard) announce(ctx context.Context) error {
 	own := g.set.own()
 	g.mu.Lock()
 	if !g.fitted.IsZero() && (g.step.At.IsZero() || g.step.Judged) && g.doubt.nonce == "" {
-		own.ClockSince, own.At = g.clock.Since, g.fitted.ServerTime
+		own.ClockSince, own.At = g.clock.Since(), g.fitted.ServerTime
 	}
 	g.mu.Unlock()
 	parts, err := ask(ctx, g.Conn, 2, 2, script.Announce, own.ID, own.Announcement(), marker.Millis(Heard))

@@ -11,9 +11,9 @@ const (
 	clockNoise = time.Millisecond
 )
 
-// Sighting is a look at a master's clock: it showed this time, as nanoseconds since
-// 1970, at some moment between Sent and Got by our monotonic clock. So what it shows is known to be true
-// after a moment only if it was sent after that.
+// Sighting is a look at a master's clock: it showed this time, as nanoseconds since 1970, at some
+// moment between Sent and Got by our monotonic clock. So it is evidence of what was true after a moment
+// only if it was sent after that moment.
 type Sighting struct {
 	Sent, Got  time.Time
 	ServerTime time.Duration
@@ -27,22 +27,19 @@ func (s Sighting) IsZero() bool { return s.ServerTime == 0 }
 // narrows that, and time that passes widens it by that rate and no more. So many small
 // steps add up to a large one.
 type masterClock struct {
-	epoch     time.Time
-	anchored  time.Time // when the first sighting came
+	first     Sighting
 	at        time.Time
 	low, high time.Duration
-	// Since is the master's time when this began.
-	Since time.Duration
 }
 
 // See takes a sighting. If it does not fit, fits is false, moved is the least that
 // the master's clock must have stepped (negative: backward), and nothing is learned.
 func (c *masterClock) See(s Sighting) (moved time.Duration, fits bool) {
-	if c.epoch.IsZero() {
+	if c.first.IsZero() {
 		c.Anchor(s)
 		return 0, true
 	}
-	low, high := s.ServerTime-s.Got.Sub(c.epoch), s.ServerTime-s.Sent.Sub(c.epoch)
+	low, high := s.ServerTime-s.Got.Sub(c.first.Sent), s.ServerTime-s.Sent.Sub(c.first.Sent)
 	slack := drifted(s.Got.Sub(c.at))
 	wasLow, wasHigh := c.low-slack, c.high+slack
 	// The way there and back is time, too; but it may be the same time for many lanes, so
@@ -70,38 +67,40 @@ func drifted(d time.Duration) time.Duration {
 
 // Anchor forgets what was known, and begins with this sighting.
 func (c *masterClock) Anchor(s Sighting) {
-	c.epoch, c.anchored, c.at = s.Sent, s.Got, s.Got
+	c.first, c.at = s, s.Got
 	c.low, c.high = s.ServerTime-s.Got.Sub(s.Sent), s.ServerTime
-	c.Since = s.ServerTime
 }
 
-// MayPrecede reports whether a sighting may be of a moment before the one with which this began. If it does not fit, that says nothing:
-// what came in between is judged already.
-func (c *masterClock) MayPrecede(s Sighting) bool { return s.Sent.Before(c.anchored) }
+// MayPrecede reports whether a sighting may be older than the first one. If it does not fit, it shows
+// no new step: the step that came before the first sighting is judged already.
+func (c *masterClock) MayPrecede(s Sighting) bool { return s.Sent.Before(c.first.Got) }
+
+// Since returns the master's time at the first sighting.
+func (c *masterClock) Since() time.Duration { return c.first.ServerTime }
 
 // WouldShow reports whether a step would not fit what was known before it: whether a clock that made it would show it.
 func (c *masterClock) WouldShow(s clockStep) bool {
-	return !c.epoch.IsZero() && c.epoch.Before(s.At) && s.Moved.Abs() > c.high-c.low+clockNoise
+	return !c.first.IsZero() && c.first.Sent.Before(s.At) && s.Moved.Abs() > c.high-c.low+clockNoise
 }
 
 // Offset is by how much the master's clock is ahead of the wall clock of this machine, in the
 // middle of what is known of it; known is false where nothing is.
 func (c *masterClock) Offset(now time.Time) (offset time.Duration, known bool) {
-	if c.epoch.IsZero() {
+	if c.first.IsZero() {
 		return 0, false
 	}
-	then := now.Sub(c.epoch) + c.low + (c.high-c.low)/2
+	then := now.Sub(c.first.Sent) + c.low + (c.high-c.low)/2
 	return then - time.Duration(now.UnixNano()), true
 }
 
 // Latest is the latest moment by our clock at which the master's shows such a time.
 func (c *masterClock) Latest(then time.Duration) time.Time {
-	return c.epoch.Add(then - c.low + drifted(time.Since(c.at)))
+	return c.first.Sent.Add(then - c.low + drifted(time.Since(c.at)))
 }
 
 // ServerTime is the most that the master's clock can show at a moment of ours.
 func (c *masterClock) ServerTime(t time.Time) time.Duration {
-	return t.Sub(c.epoch) + c.high + drifted(time.Since(c.at))
+	return t.Sub(c.first.Sent) + c.high + drifted(time.Since(c.at))
 }
 
 // clockStep is a sighting that did not fit: when it was, and by how much the clock had moved.
@@ -118,9 +117,10 @@ type clockStep struct {
 	Judged bool
 }
 
-// SteppedBefore reports whether a step by which a sighting does not fit surely came before the master's clock showed a time. fitted is the
-// last sighting that fitted: of a step that is no larger than the time between both, this cannot be known. That time begins when fitted
-// was sent, since its answer may have come late, also after the step.
+// SteppedBefore reports whether the step that a sighting shows surely came before the master's clock
+// showed the time then. fitted is the last sighting before the step. If the step is no larger than the
+// time between both, this cannot be known. That time begins when fitted was sent: its answer may have
+// come after the step.
 func (s Sighting) SteppedBefore(then, moved time.Duration, fitted Sighting) bool {
 	within := s.Got.Sub(fitted.Sent)
 	within += drifted(within) + 2*clockNoise

@@ -46,9 +46,9 @@ func TestClock(t *testing.T) {
 		{"a step that a long way cannot hide", 45 * ms, 45 * ms, 60 * ms, false, 7 * ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			clockTrial := newClockTrial()
-			clockTrial.look(0, ms, ms, 0)
-			moved, fits := clockTrial.look(time.Second, c.there, c.back, c.step)
+			trial := newClockTrial()
+			trial.look(0, ms, ms, 0)
+			moved, fits := trial.look(time.Second, c.there, c.back, c.step)
 			if fits != c.fits || (moved-c.moved).Abs() > 2*ms {
 				t.Errorf("got %v, %v, want %v, %v", moved, fits, c.moved, c.fits)
 			}
@@ -58,21 +58,21 @@ func TestClock(t *testing.T) {
 
 // TestHiddenStepShowsLater: a slow batch hides a step, the next quick one does not.
 func TestHiddenStepShowsLater(t *testing.T) {
-	clockTrial := newClockTrial()
-	clockTrial.look(0, 0, time.Millisecond, 0)
-	if _, fits := clockTrial.look(time.Millisecond, 45*time.Millisecond, 45*time.Millisecond, 30*time.Millisecond); !fits {
+	trial := newClockTrial()
+	trial.look(0, 0, time.Millisecond, 0)
+	if _, fits := trial.look(time.Millisecond, 45*time.Millisecond, 45*time.Millisecond, 30*time.Millisecond); !fits {
 		t.Error("a step within the way there and back was seen")
 	}
-	if _, fits := clockTrial.look(time.Millisecond, 0, time.Millisecond, 0); fits {
+	if _, fits := trial.look(time.Millisecond, 0, time.Millisecond, 0); fits {
 		t.Error("the step was never seen")
 	}
 }
 
 // TestManySmallStepsAddUp: each is within the noise, and comes soon after the last.
 func TestManySmallStepsAddUp(t *testing.T) {
-	clockTrial := newClockTrial()
+	trial := newClockTrial()
 	for n := range 100 {
-		if _, fits := clockTrial.look(10*time.Millisecond, 0, time.Millisecond, time.Millisecond); !fits {
+		if _, fits := trial.look(10*time.Millisecond, 0, time.Millisecond, time.Millisecond); !fits {
 			if n < 2 {
 				t.Errorf("the noise of %d ms was taken for a step", n)
 			}
@@ -87,12 +87,12 @@ func TestManySmallStepsAddUp(t *testing.T) {
 func TestHonestClock(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		clockTrial, clockRate := newClockTrial(), (rnd.Float64()*2-1)*clockRate*0.99
+		trial, rate := newClockTrial(), (rnd.Float64()*2-1)*clockRate*0.99
 		for range 500 {
 			pause := time.Duration(rnd.Int64N(int64(time.Second)))
 			there, back := time.Duration(rnd.Int64N(int64(20*time.Millisecond))), time.Duration(rnd.Int64N(int64(20*time.Millisecond)))
-			drift := time.Duration(clockRate * float64(pause+there+back))
-			if moved, fits := clockTrial.look(pause, there, back, drift); !fits {
+			drift := time.Duration(rate * float64(pause+there+back))
+			if moved, fits := trial.look(pause, there, back, drift); !fits {
 				t.Fatalf("seed %d: moved by %v", seed, moved)
 			}
 		}
@@ -115,7 +115,7 @@ func TestAllowanceCoversWhatIsNotSeen(t *testing.T) {
 func TestUnseenStepsNeverExceedTheAllowance(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
-		clockTrial := newClockTrial()
+		trial := newClockTrial()
 		type moment struct{ at, skew time.Duration }
 		var history []moment
 		const way = 200 * time.Microsecond
@@ -124,10 +124,10 @@ func TestUnseenStepsNeverExceedTheAllowance(t *testing.T) {
 			if rnd.IntN(3) > 0 {
 				step = drifted(pause)
 			}
-			if _, fits := clockTrial.look(pause, way, way, step); !fits {
+			if _, fits := trial.look(pause, way, way, step); !fits {
 				break
 			}
-			history = append(history, moment{clockTrial.now, clockTrial.skew})
+			history = append(history, moment{trial.now, trial.skew})
 		}
 		for i, from := range history {
 			for _, to := range history[i:] {
