@@ -14,7 +14,8 @@
 //
 //   - A key that is kept keeps its end to the millisecond. Where the cell has to stay for longer, or need not stay for so long,
 //     its end is shifted, by the same time on each master, and the distances of all keys with it (Decision.Shift of package register). However often
-//     that is done, nothing adds up, unless a master missed the change before: it gets an end that is later by what a ballot took.
+//     that is done, nothing adds up, unless a master missed the change before: if its end cannot be told from
+//     the others', it keeps it, and else it gets one that is later by what a ballot took.
 //   - A key that gets a new time is measured from the master of those asked whose cell ends first. So it ends on none of them before its
 //     time, and on the others later by as much as their ends differ.
 //   - A key is over when it is over by the master whose cell ends last. Every majority has a master on which the key lasts for as long as its

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -17,13 +18,14 @@ type Accept struct {
 	Value Value
 	// Next, unless it is empty, is promised at once.
 	Next Ballot
-	// Keep has the value end at Until by the master's clock (Endless: never). A cell whose value the change Base led to ends no earlier
-	// than before, and one whose end is up to Near after Until keeps its own: Until is measured, and no better than that. Without Keep
-	// the value stays for TTL.
+	// Keep has the value keep its end. On the masters where the change Base led to the value before, that is the cell's own, or Until if that is
+	// later. On others it was measured: by the master's clock it is at Until (Endless: never), or up to Near after that. There the cell's own
+	// end counts as far as it is within this time. Without Keep the value stays for TTL.
 	Keep        bool
 	Base        Change
 	Until, Near time.Duration
-	// Shared has a cell of Base keep the remaining time that it has, with Shift added, in whole milliseconds; Until has it already.
+	// Shared has a cell of Base keep the remaining time that it has, with Shift added, in whole milliseconds; Until has it already. Elsewhere the
+	// end was measured to be at Until or up to Near before that, and is Until unless the cell's own is within this time.
 	Shared bool
 	Shift  time.Duration
 	// TTL is in whole milliseconds, or Endless.
@@ -43,18 +45,22 @@ if ARGV[5] == 'keep' and mark(v) == '` + registerMark + `' then
   local ends = ` + lua(registerHead+3) + ` + ` + lua(changeSize) + ` * tonumber(string.sub(v, ` + lua(registerHead+2) + `, ` + lua(registerHead+3) + `))
   base = string.sub(v, math.max(ends - ` + lua(changeSize-1) + `, ` + lua(registerHead+4) + `), ends)
 end
-local ends = now[1] * 1000 + math.floor(now[2] / 1000) + left
-if base and ARGV[9] == '' and left >= 0 and ARGV[6] ~= '-1' and ends >= tonumber(ARGV[6]) and ends <= ARGV[6] + ARGV[10] then base = ARGV[7] end
 local new = '` + registerMark + `' .. attempt(v) .. ARGV[3] .. ARGV[2] .. ARGV[4]
-if base == ARGV[7] then
+local own, ends = math.huge, math.huge
+if left >= 0 then own = now[1] * 1000 + math.floor(now[2] / 1000) + left end
+if ARGV[6] ~= '-1' then ends = tonumber(ARGV[6]) end
+if base and ARGV[9] ~= '' then
+  if own >= ends - ARGV[10] and own < ends then ends = own end
+elseif base then ends = math.max(ends, base == ARGV[7] and own or math.min(own, ends + ARGV[10])) end
+if ARGV[5] ~= 'keep' and ends < math.huge then redis.call('set', KEYS[1], new, 'px', ARGV[6])
+elseif ARGV[9] ~= '' and base == ARGV[7] then
   redis.call('set', KEYS[1], new, 'keepttl')
-  if left < 0 or ARGV[9] == '0' then
-  elseif ARGV[9] ~= '' then redis.call('pexpire', KEYS[1], math.max(left + tonumber(ARGV[9]), 1))
-  elseif ARGV[6] == '-1' then redis.call('persist', KEYS[1])
-  elseif tonumber(ARGV[6]) > ends then redis.call('pexpireat', KEYS[1], ARGV[6]) end
-elseif ARGV[6] == '-1' then redis.call('set', KEYS[1], new)
-elseif ARGV[5] == 'keep' then redis.call('set', KEYS[1], new) redis.call('pexpireat', KEYS[1], ARGV[6])
-else redis.call('set', KEYS[1], new, 'px', ARGV[6]) end
+  if left >= 0 and ARGV[9] ~= '0' then redis.call('pexpire', KEYS[1], math.max(left + tonumber(ARGV[9]), 1)) end
+elseif ends == own then redis.call('set', KEYS[1], new, 'keepttl')
+else
+  redis.call('set', KEYS[1], new)
+  if ends < math.huge then redis.call('pexpireat', KEYS[1], string.format('%.0f', ends)) end
+end
 return {1, v, left, now[1], now[2]}`)
 
 // Keys is of Op.
@@ -65,19 +71,43 @@ func (a Accept) Writes() bool { return true }
 
 // Words is of Op.
 func (a Accept) Words(whole bool) []any {
-	how, time, shift := "px", pttl(a.TTL), ""
+	how, ends, shift := "px", pttl(a.TTL), ""
 	if a.Keep {
-		how, time = "keep", pttl(a.Until)
+		how, ends = "keep", pttl(a.Until)
 	}
 	if a.Shared {
 		shift = millis(a.Shift)
 	}
-	return acceptScript.Call(whole, a.Keys(), a.expected(), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, string(a.Base), millis(a.Deadline), shift, millis(a.Near))
+	near := millis(a.Near + time.Millisecond - 1) // up, as Until is rounded down
+	return acceptScript.Call(whole, a.Keys(), a.expected(), string(a.Ballot), string(a.promise()), a.Value.payload(), how, ends, string(a.Base), millis(a.Deadline), shift, near)
 }
 
-// isNear reports whether the end of a cell with so much left cannot be told from Until.
-func (a Accept) isNear(now, left time.Duration) bool {
-	return !a.Shared && left >= 0 && a.Until != Endless && now+left >= a.Until && now+left <= a.Until+a.Near
+// kept is the time that is left in the place of f to a value whose end is kept.
+func (a Accept) kept(now time.Duration, f Found) time.Duration {
+	const never = math.MaxInt64
+	least, own := a.Until, now+f.Left
+	if least == Endless {
+		least = never
+	}
+	if f.Left == Endless {
+		own = never
+	}
+	ends := least
+	switch {
+	case f.Form != Register:
+	case a.Shared:
+		if own >= least-a.Near && own < least {
+			ends = own
+		}
+	case f.Value.Last() == a.Base:
+		ends = max(least, own)
+	default:
+		ends = max(least, min(own, a.Until+a.Near))
+	}
+	if ends == never {
+		return Endless
+	}
+	return ends - now
 }
 
 // expected is how the cell must begin.
@@ -109,18 +139,18 @@ func (a Accept) Apply(s *Store) Answer {
 		return answer
 	}
 	c := Cell{Form: Register, Attempt: a.Attempt, Promised: a.promise(), Accepted: a.Ballot, Value: a.Value}
-	based := f.Form == Register && (f.Value.Last() == a.Base || a.isNear(s.Now, f.Left))
+	left := a.TTL
+	if a.Keep {
+		left = a.kept(s.Now, f)
+	}
+	shared := a.Keep && a.Shared && f.Form == Register && f.Value.Last() == a.Base
 	switch {
-	case a.Keep && based && a.Shared && a.Shift != 0 && f.Left != Endless:
+	case shared && a.Shift != 0 && f.Left != Endless:
 		s.Put(a.Name, c, max(f.Left+a.Shift, time.Millisecond))
-	case a.Keep && based && (a.Shared || f.Left == Endless || a.Until != Endless && a.Until <= s.Now+f.Left):
+	case shared, a.Keep && left == f.Left:
 		s.keep(a.Name, c)
-	case a.Keep && a.Until == Endless, !a.Keep && a.TTL == Endless:
-		s.Put(a.Name, c, Endless)
-	case a.Keep:
-		s.Put(a.Name, c, a.Until-s.Now)
 	default:
-		s.Put(a.Name, c, a.TTL)
+		s.Put(a.Name, c, left)
 	}
 	answer.Did = true
 	return answer

@@ -25,7 +25,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 			op.Next = next
 		}
 		if p.keep {
-			op.Until, op.Near = p.until(now, passed), 2*passed // both promises may be anywhere in that time
+			op.Until, op.Near = p.until(now, passed), 2*passed // both promises were made at any time since the ballot began
 		}
 		op.Deadline = now + u.timeLeft(passed)
 		return op
