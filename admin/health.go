@@ -29,7 +29,8 @@ func (s State) verdict() string { return [...]string{"ready", "ready, but degrad
 
 // Check is one line of /readyz.
 type Check struct {
-	// Name is a word, by which the check can be left out; so is Formerly, its name in earlier versions.
+	// Name is a word, by which the check can be left out; so is Formerly, its name in earlier
+	// versions.
 	Name, Formerly string
 	State          State
 	// Text says what was found.

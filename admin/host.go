@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// isOwnName reports whether a Host header may be this port's. A site that gives its own name the address of
-// this port (DNS rebinding) must not read anything through its visitors, so names that anybody can
-// register are refused: left are addresses, names without a dot, localhost, and the names that are known, of this machine for instance.
-// Without a name it is no browser that asks.
+// isOwnName reports whether a Host header may be this port's. A site that gives its own name the
+// address of this port (DNS rebinding) must not read anything through its visitors, so names that
+// anybody can register are refused: left are addresses, names without a dot, localhost, and the
+// names that are known, of this machine for instance. Without a name it is no browser that asks.
 func isOwnName(host string, known []string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -26,7 +26,8 @@ func isOwnName(host string, known []string) bool {
 	return slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(host, strings.TrimSuffix(name, ".")) })
 }
 
-// byOwnName refuses what is asked by another site's name. /livez says nothing that such a site may not know, and is asked by load balancers.
+// byOwnName refuses what is asked by another site's name. /livez says nothing that such a site may
+// not know, and is asked by load balancers.
 func byOwnName(names []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/livez" && !isOwnName(r.Host, names) {

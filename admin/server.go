@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// MaxConns is how many connections there may be at a time. For a further one the oldest is closed that is not being answered.
+	// MaxConns is how many connections there may be at a time. For a further one the oldest is
+	// closed that is not being answered.
 	MaxConns = 32
 	// maxHeader bounds the head of a request, in bytes.
 	maxHeader = 8 << 10
@@ -36,7 +37,8 @@ type Options struct {
 	Metrics http.Handler
 	// Page answers / and all under /status/: the page for people.
 	Page http.Handler
-	// Names are those by which the port may be asked, beside addresses, localhost and names without a dot.
+	// Names are those by which the port may be asked, beside addresses, localhost and names without
+	// a dot.
 	Names []string
 	// Profiles has /debug/pprof/ served.
 	Profiles bool
@@ -95,8 +97,9 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// bound has a new connection take the place of the oldest that is not being answered, where there are too many: however slowly others send
-// their requests, a quick one is answered. Where all are being answered, the new one is closed.
+// bound has a new connection take the place of the oldest that is not being answered, where there
+// are too many: however slowly others send their requests, a quick one is answered. Where all are
+// being answered, the new one is closed.
 func (s *Server) bound(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:

@@ -108,7 +108,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestTooMany: connections that send nothing, or their request slowly, keep none from being answered: the oldest of them gives way.
+// TestTooMany: connections that send nothing, or their request slowly, keep none from being
+// answered: the oldest of them gives way.
 func TestTooMany(t *testing.T) {
 	addr := start(t, false)
 	var slow []net.Conn

@@ -185,7 +185,8 @@ func serverOf(f inspect.Finding) server {
 	return s
 }
 
-// marker says what proxies think of the master, for how long it has been in quarantine, and how long that lasts at the most.
+// marker says what proxies think of the master, for how long it has been in quarantine, and how
+// long that lasts at the most.
 func marker(f inspect.Finding) string {
 	text := dash(f.Marker)
 	if f.Since > 0 {

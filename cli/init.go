@@ -31,7 +31,8 @@ const (
 	// initTimeout is how long a master may take for each answer, at the least: unlike a client
 	// that waits for a lock, an operator has the time.
 	initTimeout = 2 * time.Second
-	// startTime is for how long masters that do not listen or answer yet are waited for, and startPause the time between two looks.
+	// startTime is for how long masters that do not listen or answer yet are waited for, and
+	// startPause the time between two looks.
 	startTime  = 5 * time.Second
 	startPause = 100 * time.Millisecond
 )
@@ -79,7 +80,8 @@ func initAction(c *cli.Context) error {
 	return i.run(c.Context)
 }
 
-// imposeAction takes an operator's word on which settings are right, where proxies have different ones.
+// imposeAction takes an operator's word on which settings are right, where proxies have different
+// ones.
 func imposeAction(c *cli.Context, cfg conf.Config) error {
 	certificates, err := certs.Load(cfg.CertificateFiles())
 	if err != nil {
@@ -179,7 +181,8 @@ func (i *initialisation) survey(ctx context.Context, patience time.Duration) []i
 	}
 }
 
-// compare is why it cannot be known where the locks are, or nil. It waits a while for an upstream that was only just started.
+// compare is why it cannot be known where the locks are, or nil. It waits a while for an upstream
+// that was only just started.
 func (i *initialisation) compare(ctx context.Context, findings []inspect.Finding) error {
 	if i.record == nil {
 		return nil
@@ -195,7 +198,8 @@ func (i *initialisation) compare(ctx context.Context, findings []inspect.Finding
 	return nil
 }
 
-// isStarting reports whether a master may only just be starting, perhaps beside others on a machine that is busy with that.
+// isStarting reports whether a master may only just be starting, perhaps beside others on a machine
+// that is busy with that.
 func isStarting(f inspect.Finding) bool {
 	if f.Err == nil {
 		return false
@@ -271,7 +275,8 @@ func knownLongest(findings []inspect.Finding) string {
 	return fmt.Sprintf("The masters know of locks of up to %v: so long it takes at least.", longest)
 }
 
-// report says which masters vote, which will and why not yet. It is an error if too few do for what was said.
+// report says which masters vote, which will and why not yet. It is an error if too few do for what
+// was said.
 func (i *initialisation) report(masters []quorum.MasterStatus) error {
 	votes, onTime := 0, 0
 	for _, m := range masters {

@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// placeOf is where the locks are by the masters' markers, as proxies with this configuration see it, and what of that the upstream's record contradicts.
+// placeOf is where the locks are by the masters' markers, as proxies with this configuration see
+// it, and what of that the upstream's record contradicts.
 func placeOf(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding) (at place.Said, disputed string) {
 	if !daemon.HasPlaces(cfg) {
 		return place.Said{At: place.At{Place: place.Masters}, Known: true}, ""
@@ -23,7 +24,8 @@ func placeOf(ctx context.Context, cfg conf.Config, certificates *certs.Certifica
 	return at, disputed
 }
 
-// contradicted is what the upstream's record, if it can be read, contradicts in what the masters say.
+// contradicted is what the upstream's record, if it can be read, contradicts in what the masters
+// say.
 func contradicted(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, said place.Said) string {
 	record, end, err := daemon.Record(cfg, certificates)
 	if err != nil || record == nil {

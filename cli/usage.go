@@ -45,7 +45,8 @@ func flagHint(c *cli.Context, name string) string {
 	return ""
 }
 
-// switchHint says how a flag that is on or off takes a value, if the first argument is one, or nothing.
+// switchHint says how a flag that is on or off takes a value, if the first argument is one, or
+// nothing.
 func switchHint(c *cli.Context) string {
 	value := c.Args().First()
 	if _, err := strconv.ParseBool(value); err != nil {

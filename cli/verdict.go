@@ -83,8 +83,8 @@ func judge(cfg conf.Config, seen inspection) verdict {
 	}
 }
 
-// look is what decides whether locks are available; absent says of the other masters why a proxy that starts now with this configuration would not count
-// their votes.
+// look is what decides whether locks are available; absent says of the other masters why a proxy
+// that starts now with this configuration would not count their votes.
 func (s *inspection) look(cfg conf.Config) (look availability.Look, absent []string) {
 	votes, absent := votesOf(cfg, s.masters)
 	look = availability.Look{Movable: daemon.CanMove(cfg), Masters: len(s.masters), Voting: votes, Place: s.at.Place, Known: s.at.Known || votes < quorum.Majority(len(s.masters))}

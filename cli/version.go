@@ -16,7 +16,8 @@ type Build struct {
 	Commit string
 }
 
-// commit is the commit, and whether it was changed: as the linker set it, else as Go found it in the checkout.
+// commit is the commit, and whether it was changed: as the linker set it, else as Go found it in
+// the checkout.
 func (b Build) commit() string {
 	found := map[string]string{}
 	if info, known := debug.ReadBuildInfo(); known {

@@ -25,7 +25,8 @@ const (
 	together = "ERR lock keys 'k' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command"
 )
 
-// What is there is taken at once, as a Redis does, and with no more questions to the masters than it takes.
+// What is there is taken at once, as a Redis does, and with no more questions to the masters than
+// it takes.
 func TestBlockingCommands(t *testing.T) {
 	ab := list("a", "b")
 	for _, test := range []struct{ line, k, k2, reply, rounds, left, left2 string }{
@@ -127,7 +128,8 @@ func TestBlockingCommandsInTurn(t *testing.T) {
 	b.does("BLPOP k 1", notList)
 }
 
-// An element of a later key is taken only in the state that it was in when the earlier keys were seen to be empty.
+// An element of a later key is taken only in the state that it was in when the earlier keys were
+// seen to be empty.
 func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	for _, test := range []struct {
 		name          string
@@ -161,7 +163,8 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	}
 }
 
-// What the masters cannot say is waited for, unless something may have been taken: then it is an error, and ends the wait. So does the end of the session.
+// What the masters cannot say is waited for, unless something may have been taken: then it is an
+// error, and ends the wait. So does the end of the session.
 func TestBlockingCommandsFail(t *testing.T) {
 	for _, line := range []string{"BLPOP k 0", "BLPOP k k2 0", "BLMOVE k k LEFT LEFT 0"} {
 		b := newRegisterBench(t)

@@ -1,8 +1,9 @@
 // Package commands gives commands their meaning: it decides what becomes of what a client sent, and
 // answers what is not for the upstream as Redis would.
 //
-// [Table] holds the commands that the proxy answers itself. [Table.Route] is the router (router.go): a pure
-// function of the client's situation and the words, to a [Decision] that package proxy carries out.
+// [Table] holds the commands that the proxy answers itself. [Table.Route] is the router
+// (router.go): a pure function of the client's situation and the words, to a [Decision] that
+// package proxy carries out.
 //
 // The rest has rooms of its own; each may use those after it:
 //

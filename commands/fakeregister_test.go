@@ -29,7 +29,8 @@ func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) er
 
 func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
-// AwaitArrival tries again after each thing that happens meanwhile; then the time is over, or it is open what there is.
+// AwaitArrival tries again after each thing that happens meanwhile; then the time is over, or it is
+// open what there is.
 func (f fakeLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error {
 	f.Rounds = append(f.Rounds, fmt.Sprintf("wait %v for %s", a.Wait, a.Kind))
 	own := slices.Repeat([]bool{!f.Behind}, len(a.Keys))

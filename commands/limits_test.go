@@ -72,7 +72,8 @@ func TestKeysOfProgramAreLimited(t *testing.T) {
 	}
 }
 
-// INFO has what clients and their tests ask a Redis for: how wide it is, and how many scripts it knows.
+// INFO has what clients and their tests ask a Redis for: how wide it is, and how many scripts it
+// knows.
 func TestInfoAsClientsAsk(t *testing.T) {
 	b := newRegisterBench(t)
 	info := func(section string) string {

@@ -40,10 +40,11 @@ type Options struct {
 	Scripts eval.Store
 	// Functions are those of the upstream. Where it is nil they are not looked at.
 	Functions eval.Functions
-	// Mark sets a mark for a lock key that a client has read, for CLIENT TRACKING. Where it is nil lock keys are not tracked.
+	// Mark sets a mark for a lock key that a client has read, for CLIENT TRACKING. Where it is nil
+	// lock keys are not tracked.
 	Mark func(key quorum.Key, notify func(quorum.News)) *quorum.Mark
-	// Messages gives what carries messages between proxies, and has it deliver them, for a table without an upstream. Where it is nil there
-	// are none.
+	// Messages gives what carries messages between proxies, and has it deliver them, for a table
+	// without an upstream. Where it is nil there are none.
 	Messages func(deliver func(quorum.Message)) pubsub.Carrier
 	// Holders tells who holds what.
 	Holders locks.Holdings
@@ -58,14 +59,18 @@ type Options struct {
 	LockKeys []string
 	// LockTags are the glob patterns of the lock keys that stand with all others of their hash tag.
 	LockTags []string
-	// Users are those of the proxy's own, who are then asked about themselves by ACL. It is nil where there are none.
+	// Users are those of the proxy's own, who are then asked about themselves by ACL. It is nil
+	// where there are none.
 	Users *users.Users
-	// Server is what the proxy says of itself. What is counted or moved by the table need not be set.
+	// Server is what the proxy says of itself. What is counted or moved by the table need not be
+	// set.
 	Server server.Options
-	// Moving is what moves the locks on lock keys between the upstream and the masters, for PROXY MOVE; its LockKeys, Place, Prefix and Logger are those of
-	// the table. It is nil where they cannot be moved.
+	// Moving is what moves the locks on lock keys between the upstream and the masters, for PROXY
+	// MOVE; its LockKeys, Place, Prefix and Logger are those of the table. It is nil where they
+	// cannot be moved.
 	Moving *move.Options
-	// Guarded is set where the masters say where the locks on lock keys are: other proxies may move them also where this one has no upstream.
+	// Guarded is set where the masters say where the locks on lock keys are: other proxies may move
+	// them also where this one has no upstream.
 	Guarded bool
 	// unmoved is set for a table that is for as long as the locks are at the upstream.
 	unmoved bool
@@ -78,7 +83,8 @@ type Options struct {
 	// Logger logs locks without a TTL and what got lost. The default is
 	// silence.
 	Logger *slog.Logger
-	// Audit is told of each grant and release, unless Settings say otherwise. It is nil where nobody ever is.
+	// Audit is told of each grant and release, unless Settings say otherwise. It is nil where
+	// nobody ever is.
 	Audit *slog.Logger
 }
 

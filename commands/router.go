@@ -43,19 +43,20 @@ type Decision struct {
 	Text string
 }
 
-// Situation is what a decision depends on besides the words. The zero value is that of a client that
-// has done nothing yet.
+// Situation is what a decision depends on besides the words. The zero value is that of a client
+// that has done nothing yet.
 type Situation struct {
 	// InMulti is set in a transaction of the proxy's own, Watching while lock keys are watched.
 	InMulti, Watching bool
-	// Down is why the upstream cannot be reached, as an error; empty where it can, or that is not known.
+	// Down is why the upstream cannot be reached, as an error; empty where it can, or that is not
+	// known.
 	Down string
 	// Connected is set when it was tried to reach it for this command.
 	Connected bool
 	// Upstream is the client's connection there.
 	Upstream Connection
-	// TooLong is set for a command that is too long to be held and would have to be. Its first words are
-	// given.
+	// TooLong is set for a command that is too long to be held and would have to be. Its first
+	// words are given.
 	TooLong bool
 }
 
@@ -69,19 +70,21 @@ type Connection struct {
 	Multi, Queued bool
 	// Watching is set while keys are watched there.
 	Watching bool
-	// Restricted: it takes messages, and hardly a command, unless it has changed to RESP3 (Unsure). Monitoring: it takes what others do.
+	// Restricted: it takes messages, and hardly a command, unless it has changed to RESP3 (Unsure).
+	// Monitoring: it takes what others do.
 	Restricted, Unsure, Monitoring bool
 	// Silent is set where the client wants no answers.
 	Silent bool
 }
 
-// router decides what becomes of a command. Its decisions depend on nothing but the situation, the words,
-// and which scripts and functions are known. It is safe for concurrent use.
+// router decides what becomes of a command. Its decisions depend on nothing but the situation, the
+// words, and which scripts and functions are known. It is safe for concurrent use.
 type router struct {
 	lockKeys keys.Patterns
 	// relays is set where there is an upstream, messages where the proxies carry messages.
 	relays, messages bool
-	// own are the proxy's own commands, locked those that run on lock keys, multi those of transactions.
+	// own are the proxy's own commands, locked those that run on lock keys, multi those of
+	// transactions.
 	own           *syntax.Names[*command.Command]
 	locked, multi map[string]*command.Command
 	scripts       *eval.Scripts
@@ -160,9 +163,9 @@ func (r *router) settled(at Situation, name string, d Decision) Decision {
 	return d
 }
 
-// relayed is the decision about a command of the proxy's own where there is an upstream: that must see it
-// in a transaction, in a stream that cannot be followed, and where a command that asks the upstream would
-// not be answered.
+// relayed is the decision about a command of the proxy's own where there is an upstream: that must
+// see it in a transaction, in a stream that cannot be followed, and where a command that asks the
+// upstream would not be answered.
 func relayed(own *command.Command, u Connection, words [][]byte) Decision {
 	switch {
 	case !u.Settled:
@@ -179,8 +182,8 @@ func relayed(own *command.Command, u Connection, words [][]byte) Decision {
 	return Decision{Verb: Run, Command: own}
 }
 
-// begins is the decision about MULTI: the transaction is the upstream's, unless that cannot be reached or
-// lock keys are watched. For then a lock must still be released by one.
+// begins is the decision about MULTI: the transaction is the upstream's, unless that cannot be
+// reached or lock keys are watched. For then a lock must still be released by one.
 func (r *router) begins(at Situation) Decision {
 	own := Decision{Verb: Run, Command: r.multi["multi"]}
 	switch {
@@ -192,7 +195,8 @@ func (r *router) begins(at Situation) Decision {
 	return Decision{}
 }
 
-// watches is the decision about WATCH, which a transaction can only be held by for keys of one kind.
+// watches is the decision about WATCH, which a transaction can only be held by for keys of one
+// kind.
 func (r *router) watches(at Situation, words [][]byte) Decision {
 	places, _ := spec.KeysOf(words[0]).Places(words, len(words))
 	switch lock, other := r.lockKeys.Split(words, places); {
@@ -243,7 +247,8 @@ func (r *router) forUpstream(name string, words [][]byte) Decision {
 	return refuse(name, r.noUpstream(name, words))
 }
 
-// onMasters is the decision about a command that may name a lock key, as if nothing had come before it.
+// onMasters is the decision about a command that may name a lock key, as if nothing had come before
+// it.
 func (r *router) onMasters(name string, words [][]byte) Decision {
 	rule := r.rule(words[0])
 	if rule == nil {
@@ -272,8 +277,8 @@ func (r *router) onMasters(name string, words [][]byte) Decision {
 // hasNUL reports whether a name ends earlier for Redis than for us.
 func hasNUL(name []byte) bool { return bytes.IndexByte(name, 0) >= 0 }
 
-// rule gives the rule of a command that has keys, or, for the upstream, may have; nil for any other one, and
-// for all where no lock keys are configured.
+// rule gives the rule of a command that has keys, or, for the upstream, may have; nil for any other
+// one, and for all where no lock keys are configured.
 func (r *router) rule(name []byte) *keys.Rule {
 	if !r.lockKeys.Any() {
 		return nil
@@ -284,8 +289,8 @@ func (r *router) rule(name []byte) *keys.Rule {
 	return keys.AnyWord
 }
 
-// mustLearn is the decision about a command whose meaning must be learned first. Its Command does so, where
-// there is no upstream.
+// mustLearn is the decision about a command whose meaning must be learned first. Its Command does
+// so, where there is no upstream.
 func (r *router) mustLearn(name string) Decision {
 	return Decision{Verb: Learn, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: func(c command.Call) {
 		switch d := r.learned(c.Ctx, c.Args); d.Verb {
@@ -299,8 +304,8 @@ func (r *router) mustLearn(name string) Decision {
 	}}}
 }
 
-// learned finds out, where the masters and the upstream keep it, what a command does of which that could
-// not be told, and decides.
+// learned finds out, where the masters and the upstream keep it, what a command does of which that
+// could not be told, and decides.
 func (r *router) learned(ctx context.Context, words [][]byte) Decision {
 	name := syntax.Lower(words[0])
 	at, refusal := r.scripts.Learn(ctx, name, words)
@@ -324,9 +329,9 @@ func (r *router) placed(name string, at eval.Where, refusal string) Decision {
 	return Decision{}
 }
 
-// ahead is for a command that is too long to be held: of so many words, the first ones are given. locked is
-// set where these name a lock key. Else places are the words that may still be one; known is false where
-// that is not known.
+// ahead is for a command that is too long to be held: of so many words, the first ones are given.
+// locked is set where these name a lock key. Else places are the words that may still be one; known
+// is false where that is not known.
 func (r *router) ahead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
 	rule := r.rule(words[0])
 	if rule == nil {
@@ -343,8 +348,8 @@ func (r *router) ahead(ctx context.Context, words [][]byte, total int) (places k
 	return places, locked || lock >= 0, known && !hasNUL(words[0])
 }
 
-// tooLong is the error for a command that is too long to be held and would have to be. words may be its
-// first ones only.
+// tooLong is the error for a command that is too long to be held and would have to be. words may be
+// its first ones only.
 func (r *router) tooLong(name string, words [][]byte) string {
 	if syntax.BySHA(name) && len(words) > 1 && r.lockKeys.Any() && !r.scripts.Knows(words[1]) {
 		return syntax.NoScript
@@ -369,8 +374,8 @@ func abort(name, text string) Decision {
 	}}
 }
 
-// mixedWatch refuses a WATCH of a client that watches keys of the other kind: a transaction can only be
-// held by one of both.
+// mixedWatch refuses a WATCH of a client that watches keys of the other kind: a transaction can
+// only be held by one of both.
 const mixedWatch = "ERR 'watch' of lock keys and others: some are on the lock masters, the others on the upstream; watch one kind at a time"
 
 // noUpstream is the answer to a command on other keys than lock keys where there is no upstream.
@@ -406,13 +411,14 @@ func (r *router) notQueued(at Situation, words [][]byte) string {
 	return fmt.Sprintf("ERR '%s' in a transaction on lock keys: only commands on lock keys can be part of it", syntax.Shown(words[0]))
 }
 
-// lateInMulti is the error for a command on lock keys after others in a transaction of the upstream's.
+// lateInMulti is the error for a command on lock keys after others in a transaction of the
+// upstream's.
 func lateInMulti(name string) string {
 	return fmt.Sprintf("ERR '%s' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions", name)
 }
 
-// notInMulti is the error for a command of the proxy's own in a transaction, in the wording that Redis has
-// for WATCH.
+// notInMulti is the error for a command of the proxy's own in a transaction, in the wording that
+// Redis has for WATCH.
 func notInMulti(own *command.Command) string {
 	return fmt.Sprintf("ERR %s inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after",
 		strings.ToUpper(own.Name))

@@ -211,7 +211,8 @@ var notTaken = []string{
 	"BITFIELD lock:a GET u8 0", "BITFIELD lock:a SET u8 0 1", "BITFIELD_RO lock:a GET u8 0",
 }
 
-// They are refused by themselves, in a MULTI and in a script, with and without an upstream, and go to the upstream on other keys.
+// They are refused by themselves, in a MULTI and in a script, with and without an upstream, and go
+// to the upstream on other keys.
 func TestCommandsThatLockKeysDoNotTake(t *testing.T) {
 	relay, server := routeTable(), NewTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
 	inMulti := Situation{InMulti: true, Upstream: settled.Upstream}

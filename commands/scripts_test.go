@@ -184,7 +184,8 @@ func TestScriptsOfSeveralKeys(t *testing.T) {
 	b.holding("k2", "you:500")
 }
 
-// TestGuessesOfSeveralKeys: what a script makes of one key is not made on a guess of what another one holds.
+// TestGuessesOfSeveralKeys: what a script makes of one key is not made on a guess of what another
+// one holds.
 func TestGuessesOfSeveralKeys(t *testing.T) {
 	const releaseIfAll = `for _, key in ipairs(KEYS) do
   if redis.call('get', key) ~= ARGV[1] then return 0 end

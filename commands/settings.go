@@ -17,7 +17,8 @@ type Settings struct {
 	RefuseNoTTL bool
 	// MaxClients is the limit on connections, as CONFIG GET shows it.
 	MaxClients int
-	// MessageMemory is how much may wait of messages for all subscribers of a lock server, in bytes; 0: subscribers.DefaultBacklog.
+	// MessageMemory is how much may wait of messages for all subscribers of a lock server, in
+	// bytes; 0: subscribers.DefaultBacklog.
 	MessageMemory int64
 	// ScriptMemory is how much is kept of scripts on lock keys, in bytes; 0: eval.DefaultMemory.
 	ScriptMemory int64
@@ -25,8 +26,8 @@ type Settings struct {
 	Audit bool
 }
 
-// Apply has all of it hold from now on. What looks at a TTL looks at one version of it; a command that is
-// under way may be judged by either. It may be called at any time, by any goroutine.
+// Apply has all of it hold from now on. What looks at a TTL looks at one version of it; a command
+// that is under way may be judged by either. It may be called at any time, by any goroutine.
 func (t *Table) Apply(s Settings) {
 	t.current.Store(&s)
 	t.audit.Switch(s.Audit)

@@ -41,19 +41,19 @@ type Table struct {
 // Lock is what is shown of a lock: never its token.
 type Lock = locks.Lock
 
-// NewTable makes the table of a proxy without an upstream: a lock server that also answers what clients
-// send when they connect.
+// NewTable makes the table of a proxy without an upstream: a lock server that also answers what
+// clients send when they connect.
 func NewTable(opts Options) *Table { return newTable(opts.orDefault(), nil) }
 
-// NewRelayTable makes the table of a proxy with an upstream: the lock commands, and those in whose replies
-// ours are merged with the upstream's own.
+// NewRelayTable makes the table of a proxy with an upstream: the lock commands, and those in whose
+// replies ours are merged with the upstream's own.
 func NewRelayTable(opts Options) *Table {
 	opts = opts.orDefault()
 	return newTable(opts, lockdetect.New(opts.Logger))
 }
 
-// NewUnmovedTable makes the table for as long as the locks of another one are at the upstream: there lock keys are keys like others, but LOCK
-// and the like of them are an error.
+// NewUnmovedTable makes the table for as long as the locks of another one are at the upstream:
+// there lock keys are keys like others, but LOCK and the like of them are an error.
 func NewUnmovedTable(moved *Table, opts Options) *Table {
 	opts = opts.orDefault()
 	opts.unmoved, opts.mover = true, moved.mover
@@ -124,7 +124,8 @@ func (t *Table) about() *server.Server {
 	return server.New(opts)
 }
 
-// own are the proxy's own commands. Where there is no upstream, COMMAND lists those that run on lock keys, too.
+// own are the proxy's own commands. Where there is no upstream, COMMAND lists those that run on
+// lock keys, too.
 func own(r router, about *server.Server, wait *command.Command, locks []*command.Command, s *eval.Scripts, users *users.Users) *syntax.Names[*command.Command] {
 	all := append(locks, about.Proxy())
 	if users != nil {
@@ -190,42 +191,42 @@ func (t *Table) Messages() *pubsub.Hub { return t.messages }
 // Waiting is how many clients wait for a lock, or for what others put under a lock key.
 func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }
 
-// Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a client that may do everything.
-// The errors are those of package locks.
+// Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a
+// client that may do everything. The errors are those of package locks.
 func (t *Table) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
 	return t.holders.Locks(ctx, db, match, count)
 }
 
-// LockKeys are the keys that stand on the lock masters. Commands must be looked at for them only where there
-// are any.
+// LockKeys are the keys that stand on the lock masters. Commands must be looked at for them only
+// where there are any.
 func (t *Table) LockKeys() keys.Patterns { return t.router.lockKeys }
 
 // Lookup finds a command of the proxy's own by its name in any case, or nil.
 func (t *Table) Lookup(name []byte) *command.Command { return t.router.own.Find(name) }
 
-// Keyed gives the rule of a command that has keys, or, for the upstream, may have; nil for any other one, and
-// for all where no lock keys are configured. Without an upstream, a command that is not keyed and not found by
-// Lookup is unknown.
+// Keyed gives the rule of a command that has keys, or, for the upstream, may have; nil for any
+// other one, and for all where no lock keys are configured. Without an upstream, a command that is
+// not keyed and not found by Lookup is unknown.
 func (t *Table) Keyed(name []byte) *keys.Rule { return t.router.rule(name) }
 
 // Route decides what becomes of a command.
 func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.route(at, words) }
 
-// Learn is Route after the decision to learn: it finds out, where the masters and the upstream keep it, what
-// the command does.
+// Learn is Route after the decision to learn: it finds out, where the masters and the upstream keep
+// it, what the command does.
 func (t *Table) Learn(ctx context.Context, at Situation, words [][]byte) Decision {
 	return t.router.settled(at, syntax.Lower(words[0]), t.router.learned(ctx, words))
 }
 
-// Ahead is for a command that is too long to be held: of so many words, the first ones are given. Locked is
-// set where these name a lock key. Else places are the words that may still be one; known is false where
-// that is not known.
+// Ahead is for a command that is too long to be held: of so many words, the first ones are given.
+// Locked is set where these name a lock key. Else places are the words that may still be one; known
+// is false where that is not known.
 func (t *Table) Ahead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
 	return t.router.ahead(ctx, words, total)
 }
 
-// Run answers a command. What the client has no right to at the upstream is refused. Where CLIENT REPLY has
-// silenced the client, nothing is written.
+// Run answers a command. What the client has no right to at the upstream is refused. Where CLIENT
+// REPLY has silenced the client, nothing is written.
 func (t *Table) Run(cmd *command.Command, c command.Call) {
 	c.Command = cmd
 	c.Client.Answer(c.Out, func() {
@@ -260,8 +261,9 @@ func permitted(c command.Call) bool {
 	return false
 }
 
-// Observe takes a command that goes to the upstream, for what can be learned from it: a script that is loaded
-// there, or a lock that is taken or released. At least the first lockdetect.Words words are given.
+// Observe takes a command that goes to the upstream, for what can be learned from it: a script that
+// is loaded there, or a lock that is taken or released. At least the first lockdetect.Words words
+// are given.
 func (t *Table) Observe(words [][]byte) {
 	if t.router.lockKeys.Any() && len(words) == 3 && syntax.Folded(words[0]) == "script" && syntax.Folded(words[1]) == "load" {
 		t.router.scripts.Loaded(words[2])

@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// TestUnmoved: while the locks are at the upstream LOCK and the like of lock keys are an error, and those of other keys ask the masters.
+// TestUnmoved: while the locks are at the upstream LOCK and the like of lock keys are an error, and
+// those of other keys ask the masters.
 func TestUnmoved(t *testing.T) {
 	cluster := startCluster(t, 3)
 	locker := quorum.NewLocker(cluster)
@@ -47,7 +48,8 @@ func replyOf(t *testing.T, table *Table, words []string, came time.Time) string 
 	return string(out.Bytes)
 }
 
-// TestRunAgain: a LOCK that is run again, since the locks were about to leave and stayed, has waited since it came.
+// TestRunAgain: a LOCK that is run again, since the locks were about to leave and stayed, has
+// waited since it came.
 func TestRunAgain(t *testing.T) {
 	table := NewTable(Options{Locks: quorum.NewLocker(startCluster(t, 3)), Settings: Settings{MaxTTL: time.Hour}})
 	words, came := strings.Fields("LOCK k t PX 60000 AT BLOCK 1800000"), time.Now().Add(-time.Hour)
@@ -59,7 +61,8 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// TestUnmovedNamesNoServers: clients are led to no other server while the locks are at the upstream, either.
+// TestUnmovedNamesNoServers: clients are led to no other server while the locks are at the
+// upstream, either.
 func TestUnmovedNamesNoServers(t *testing.T) {
 	opts := Options{Locks: fakeLocker{}, LockKeys: []string{"lock:*"}}
 	moved := NewRelayTable(opts)

@@ -2,7 +2,8 @@ package conf
 
 import "strings"
 
-// advice helps with an unknown name: with the known name that was probably meant, else with all of them.
+// advice helps with an unknown name: with the known name that was probably meant, else with all of
+// them.
 func advice(name string, known []string) string {
 	if best := Nearest(name, known); best != "" {
 		return "did you mean " + best + "?"
@@ -21,7 +22,8 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// distance returns how many letters must be added, taken away or replaced to make b out of a (Levenshtein).
+// distance returns how many letters must be added, taken away or replaced to make b out of a
+// (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

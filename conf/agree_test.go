@@ -48,7 +48,8 @@ func agree(t *testing.T, document string, got map[string]string) {
 	}
 }
 
-// TestSettingsTable holds the table of docs/settings.md to the program: every name, in its order, with its default.
+// TestSettingsTable holds the table of docs/settings.md to the program: every name, in its order,
+// with its default.
 func TestSettingsTable(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| `?([^`|]*?)`? \\| [^|]+ \\|$").FindAllStringSubmatch(fileText(t, "../docs/settings.md"), -1)
 	got := map[string]string{}
@@ -98,7 +99,8 @@ func TestNamedSettings(t *testing.T) {
 	}
 }
 
-// TestComposeFile: the settings of the deployment are right, and its masters are as docs/deploy.md and conf.example.yaml want them.
+// TestComposeFile: the settings of the deployment are right, and its masters are as docs/deploy.md
+// and conf.example.yaml want them.
 func TestComposeFile(t *testing.T) {
 	config, err := Load(Source{File: "../deploy/compose/conf.yaml"})
 	if err != nil {

@@ -16,7 +16,8 @@ func (c Config) CertificateFiles() certs.Files {
 	}
 }
 
-// certificateProblems are files of certificates that are no use without another one. What is in them is not looked at.
+// certificateProblems are files of certificates that are no use without another one. What is in
+// them is not looked at.
 func (c Config) certificateProblems() []problem {
 	var found []problem
 	needs := func(setting, value, other, otherValue string) {

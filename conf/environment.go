@@ -20,7 +20,8 @@ func (env environment) lookup(name string) (string, bool) {
 	return "", false
 }
 
-// layer returns the settings among the variables, and an error for each variable that looks like a setting and is none.
+// layer returns the settings among the variables, and an error for each variable that looks like a
+// setting and is none.
 func (env environment) layer() (layer, []error) {
 	found := layer{}
 	names := []string{FileEnv}
@@ -40,7 +41,8 @@ func (s Setting) fromEnv(value string) entry {
 	return asWritten(s.Env(), strings.Fields(value))
 }
 
-// unknown reports every REDLOCK_ variable that is none of names. Its value is not shown: it may be anything.
+// unknown reports every REDLOCK_ variable that is none of names. Its value is not shown: it may be
+// anything.
 func (env environment) unknown(names []string) []error {
 	strange := map[string]bool{}
 	for _, pair := range env {
@@ -58,8 +60,9 @@ func (env environment) unknown(names []string) []error {
 
 var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
-// isServiceLink reports whether the variable is one of those that Kubernetes puts into every container for each service,
-// such as REDLOCK_PROXY_PORT=tcp://10.0.0.1:6380: a service with our name must not keep the proxy from starting.
+// isServiceLink reports whether the variable is one of those that Kubernetes puts into every
+// container for each service, such as REDLOCK_PROXY_PORT=tcp://10.0.0.1:6380: a service with our
+// name must not keep the proxy from starting.
 func isServiceLink(name, value string) bool {
 	if strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://") {
 		return true

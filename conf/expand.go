@@ -13,7 +13,8 @@ var (
 	dollar = regexp.MustCompile(`\$(\$|\{[A-Za-z_][A-Za-z0-9_]*\})?`)
 )
 
-// expand replaces ${NAME} by the variable NAME and $$ by a dollar sign. What a variable holds is not expanded again.
+// expand replaces ${NAME} by the variable NAME and $$ by a dollar sign. What a variable holds is
+// not expanded again.
 func expand(text string, lookup func(string) (string, bool)) (string, error) {
 	var first error
 	expanded := dollar.ReplaceAllStringFunc(text, func(found string) string {

@@ -13,13 +13,14 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxFile is the size in bytes over which a file is not taken for a configuration. The parser's time grows with the
-// square of the size.
+// maxFile is the size in bytes over which a file is not taken for a configuration. The parser's
+// time grows with the square of the size.
 const maxFile = 64 << 10
 
 var errTooLarge = errors.New("is larger than 64 KiB, so it is no configuration")
 
-// fileLayer reads the file that is named, or that the environment names, and returns the settings in it.
+// fileLayer reads the file that is named, or that the environment names, and returns the settings
+// in it.
 func (r *reading) fileLayer(path string, env environment) (layer, []error) {
 	where := "--" + FileFlag
 	if path == "" {
@@ -64,8 +65,8 @@ func readLimited(path string) ([]byte, error) {
 	return content, err
 }
 
-// parseYAML returns the names and values of the one document in content. Names given twice are let through, to be reported with
-// all the other errors.
+// parseYAML returns the names and values of the one document in content. Names given twice are let
+// through, to be reported with all the other errors.
 func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 	if !utf8.Valid(content) {
 		return nil, fmt.Errorf("%s: is not UTF-8 text", path)
@@ -91,8 +92,8 @@ func syntaxError(path string, err error) error {
 	return fmt.Errorf("%s: is not YAML", path)
 }
 
-// plain takes away what Windows editors add: the parser takes a byte order mark for a part of the first key, and counts
-// an empty line that ends in CR LF twice.
+// plain takes away what Windows editors add: the parser takes a byte order mark for a part of the
+// first key, and counts an empty line that ends in CR LF twice.
 func plain(content []byte) []byte {
 	content = bytes.TrimPrefix(content, []byte("\ufeff"))
 	return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))

@@ -60,7 +60,8 @@ func told(r *reading) string {
 	return strings.Join(changed, " ")
 }
 
-// TestLineNumbers compares the line of an error with that found by counting line ends, in files of random shape.
+// TestLineNumbers compares the line of an error with that found by counting line ends, in files of
+// random shape.
 func TestLineNumbers(t *testing.T) {
 	filler := rapid.SampledFrom([]string{"", "# a comment", "  # indented", "listen:\n\n  'a:1'", "key-prefix: \"a\n\n  b\"",
 		"master:\n  - redis://a\n\n  # one\n  - redis://b", "log-level: info # at the end\n\n\n"})
@@ -77,7 +78,8 @@ func TestLineNumbers(t *testing.T) {
 	})
 }
 
-// FuzzFile: no file makes the loader panic, and one that is accepted says the same when it is written out again.
+// FuzzFile: no file makes the loader panic, and one that is accepted says the same when it is
+// written out again.
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen: a:1\n", "master: [redis://a, redis://:${PASSWORD}@b]\n", "max-ttl: 1h30m\nmax-clients: 5\n",
@@ -107,7 +109,8 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// yamlQuoted writes a setting so that its values are taken as they are. What %q writes is also YAML.
+// yamlQuoted writes a setting so that its values are taken as they are. What %q writes is also
+// YAML.
 func yamlQuoted(s Setting, values []string) string {
 	var quoted []string
 	for _, v := range values {

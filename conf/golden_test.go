@@ -10,7 +10,8 @@ import (
 // secret is the password in the bad files. No error may contain it.
 const secret = "hunter2"
 
-// wantedErrors returns the "# want:" lines at the head of a bad file, with {file} replaced by its path.
+// wantedErrors returns the "# want:" lines at the head of a bad file, with {file} replaced by its
+// path.
 func wantedErrors(t *testing.T, path string) []string {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -26,7 +27,8 @@ func wantedErrors(t *testing.T, path string) []string {
 	return wanted
 }
 
-// TestBadFiles loads every file in testdata, each of which tells in its first lines what is wrong with it.
+// TestBadFiles loads every file in testdata, each of which tells in its first lines what is wrong
+// with it.
 func TestBadFiles(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(paths) == 0 {

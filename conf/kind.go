@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// kind is how values of a type are written. Its errors, and those of the rules below, go on after the quoted value:
-// `"12x" is not a duration`.
+// kind is how values of a type are written. Its errors, and those of the rules below, go on after
+// the quoted value: `"12x" is not a duration`.
 type kind[T any] struct {
 	parse  func(string) (T, error)
 	format func(T) string

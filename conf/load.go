@@ -7,35 +7,39 @@ import (
 
 // Source is everything that a configuration is read from.
 type Source struct {
-	// Flags holds the values of the flags that were given on the command line, by setting name. Flags that were not given
-	// must not be in it, or their defaults would beat the environment and the file.
+	// Flags holds the values of the flags that were given on the command line, by setting name.
+	// Flags that were not given must not be in it, or their defaults would beat the environment and
+	// the file.
 	Flags map[string][]string
 	// Environ is the environment as of os.Environ.
 	Environ []string
-	// File is the path of the YAML file. If it is empty, the variable REDLOCK_CONFIG names the file, and if that is unset
-	// or empty, too, there is none.
+	// File is the path of the YAML file. If it is empty, the variable REDLOCK_CONFIG names the
+	// file, and if that is unset or empty, too, there is none.
 	File string
 }
 
-// Load reads the configuration and checks it. The error joins one line for everything that is wrong, each with the file
-// and line, the variable or the flag that it comes from; then the Config is empty.
+// Load reads the configuration and checks it. The error joins one line for everything that is
+// wrong, each with the file and line, the variable or the flag that it comes from; then the Config
+// is empty.
 func Load(src Source) (Config, error) {
 	r := read(src)
 	r.validate()
 	return r.result()
 }
 
-// Read is [Load] for commands that need a few settings only: what is given must be right, but nothing need be given, and
-// values need not fit together.
+// Read is [Load] for commands that need a few settings only: what is given must be right, but
+// nothing need be given, and values need not fit together.
 func Read(src Source) (Config, error) { return read(src).result() }
 
-// given is one value and the place where somebody wrote it: "conf.yaml:7: max-ttl", "REDLOCK_MAX_TTL", "--max-ttl".
+// given is one value and the place where somebody wrote it: "conf.yaml:7: max-ttl",
+// "REDLOCK_MAX_TTL", "--max-ttl".
 type given struct {
 	where string
 	value string
 }
 
-// entry is all that one source gives for one setting: several values if it is repeated, perhaps none.
+// entry is all that one source gives for one setting: several values if it is repeated, perhaps
+// none.
 type entry struct {
 	where      string
 	values     []given
@@ -110,7 +114,8 @@ func (e entry) check(s Setting) []error {
 	return errs
 }
 
-// validate adds what is wrong between the settings, leaving out what only follows from an error already reported.
+// validate adds what is wrong between the settings, leaving out what only follows from an error
+// already reported.
 func (r *reading) validate() {
 	for _, p := range r.config.crossProblems() {
 		if r.broken || r.failed[p.setting] || p.mirror != nil && r.failed[p.mirror.setting] {
@@ -120,7 +125,8 @@ func (r *reading) validate() {
 	}
 }
 
-// blame reports p with the place of the value at fault, if somebody gave it, or else that of its mirror.
+// blame reports p with the place of the value at fault, if somebody gave it, or else that of its
+// mirror.
 func (r *reading) blame(p problem) error {
 	e, given := r.origin[p.setting]
 	if !given && p.mirror != nil {

@@ -8,7 +8,8 @@ import (
 	"os"
 )
 
-// LogsIn reports whether the upstream's URL names a user or a password, with which the proxy logs in there.
+// LogsIn reports whether the upstream's URL names a user or a password, with which the proxy logs
+// in there.
 func (c Config) LogsIn() bool {
 	text := c.Upstream
 	if s, named, _ := ReadSentinel(text); named {
@@ -18,7 +19,8 @@ func (c Config) LogsIn() bool {
 	return err == nil && c.Upstream != "" && u.User != nil
 }
 
-// loginProblems are those of an upstream whose URL has a login: it would be that of everybody who reaches the proxy.
+// loginProblems are those of an upstream whose URL has a login: it would be that of everybody who
+// reaches the proxy.
 func (c Config) loginProblems() []problem {
 	given := c.ClientPasswordFile != ""
 	switch {
@@ -39,8 +41,8 @@ func (c Config) loginProblems() []problem {
 	return nil
 }
 
-// ClientPassword reads the password that clients must give: what stands in the file, without the line end behind it.
-// It is empty where no file is named.
+// ClientPassword reads the password that clients must give: what stands in the file, without the
+// line end behind it. It is empty where no file is named.
 func (c Config) ClientPassword() (string, error) {
 	if c.ClientPasswordFile == "" {
 		return "", nil

@@ -32,11 +32,12 @@ var (
 // oddPort is a URL of a plain host with a port that is no number.
 var oddPort = regexp.MustCompile(`^rediss?://([\pL\pM\pN._-]+|\[[0-9A-Fa-f:.]+\]):[^@/?#]*[^@/?#0-9][^@/?#]*(/[0-9]*)?$`)
 
-// hostName is any text that a resolver might know, without the characters that have a meaning in addresses.
+// hostName is any text that a resolver might know, without the characters that have a meaning in
+// addresses.
 var hostName = regexp.MustCompile(`^[\pL\pM\pN._-]+$`)
 
-// masterURL says what is wrong with the URL of a master. What url.Parse says is not passed on: it quotes parts of the
-// URL, and a password with an odd character can be such a part.
+// masterURL says what is wrong with the URL of a master. What url.Parse says is not passed on: it
+// quotes parts of the URL, and a password with an odd character can be such a part.
 func masterURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -57,13 +58,14 @@ func masterURL(text string) error {
 	return checkQuery(u)
 }
 
-// isSeveral reports whether a text is several hosts or URLs with commas between them. With a login it may be a password that has the comma.
+// isSeveral reports whether a text is several hosts or URLs with commas between them. With a login
+// it may be a password that has the comma.
 func isSeveral(text string) bool {
 	return strings.Contains(text, ",") && !strings.Contains(text, "@") && !strings.HasPrefix(text, "unix:")
 }
 
-// upstreamURL says what is wrong with the URL of the upstream: it is like that of a master, but may name a database, or
-// Sentinels.
+// upstreamURL says what is wrong with the URL of the upstream: it is like that of a master, but may
+// name a database, or Sentinels.
 func upstreamURL(text string) error {
 	if text == "" {
 		return nil
@@ -145,8 +147,8 @@ func portOf(u *url.URL) string {
 	return defaultPort
 }
 
-// address returns where a valid master URL leads, written in one way only: two masters with one address are one master.
-// Names are not looked up, so localhost and 127.0.0.1 differ here.
+// address returns where a valid master URL leads, written in one way only: two masters with one
+// address are one master. Names are not looked up, so localhost and 127.0.0.1 differ here.
 func address(master string) string {
 	u, err := url.Parse(master)
 	if err != nil {

@@ -103,7 +103,8 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// FuzzMasterURL: a URL that is accepted here is accepted by go-redis, too, and leads to database 0 of a named place.
+// FuzzMasterURL: a URL that is accepted here is accepted by go-redis, too, and leads to database 0
+// of a named place.
 func FuzzMasterURL(f *testing.F) {
 	for _, seed := range []string{"redis://host", "rediss://u:p@[::1]:1/?skip_verify=true", "unix://:p@/run/r.sock", "redis://h:/", "redis://h/%30", "redis://a%2cb", "unix:///%20", "redis://h?", "redis://h?DB=1"} {
 		f.Add(seed)

@@ -18,9 +18,9 @@ var (
 	openSentinels = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})+/[A-Za-z0-9._-]+(/[0-9]*)?$`)
 )
 
-// Redact returns the URL with xxxxx for its password, to be shown in errors and logs. It works on the text, because what
-// is shown in an error is often no URL at all. Where it is unclear which part is the password it hides too much rather
-// than too little.
+// Redact returns the URL with xxxxx for its password, to be shown in errors and logs. It works on
+// the text, because what is shown in an error is often no URL at all. Where it is unclear which
+// part is the password it hides too much rather than too little.
 func Redact(url string) string {
 	scheme := schemePattern.FindString(url)
 	rest := url[len(scheme):]
@@ -37,7 +37,8 @@ func Redact(url string) string {
 	return scheme + redactUser(rest, at)
 }
 
-// redactUser hides the password in user:password@host. A name alone is hidden, too: some clients take it for the password.
+// redactUser hides the password in user:password@host. A name alone is hidden, too: some clients
+// take it for the password.
 func redactUser(text string, at int) string {
 	if at < 0 {
 		return redactPort(text)
@@ -48,8 +49,8 @@ func redactUser(text string, at int) string {
 	return hidden + text[at:]
 }
 
-// redactPort hides what should be a port and is none: perhaps a password whose @host is missing. Behind what can only be
-// a host, not the name of a user, it is shown.
+// redactPort hides what should be a port and is none: perhaps a password whose @host is missing.
+// Behind what can only be a host, not the name of a user, it is shown.
 func redactPort(text string) string {
 	host := 0
 	if strings.HasPrefix(text, "[") {
@@ -75,7 +76,8 @@ func redactQuery(query string) string {
 	return "?" + hidden
 }
 
-// guarded returns a text that should hold no URL, with the password hidden if it holds one all the same.
+// guarded returns a text that should hold no URL, with the password hidden if it holds one all the
+// same.
 func guarded(text string) string {
 	if strings.ContainsRune(text, '@') || strings.Contains(text, "://") {
 		return Redact(text)

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Reload is what becomes of a setting that differs when the configuration is read again while the proxy runs.
+// Reload is what becomes of a setting that differs when the configuration is read again while the
+// proxy runs.
 type Reload int
 
 const (
@@ -16,11 +17,12 @@ const (
 	AtRestart Reload = iota
 	// AtOnce is for settings that hold as soon as the configuration is read again.
 	AtOnce
-	// PasswordAtOnce is for URLs: a password in them that was replaced by another one holds at once, for new
-	// connections. Anything else in them holds from the next start on.
+	// PasswordAtOnce is for URLs: a password in them that was replaced by another one holds at
+	// once, for new connections. Anything else in them holds from the next start on.
 	PasswordAtOnce
-	// OtherAtOnce is for URLs of masters: also a list with other servers holds at once, if the masters can be
-	// changed so. Anything else in the URL of one that stays holds from the next start on.
+	// OtherAtOnce is for URLs of masters: also a list with other servers holds at once, if the
+	// masters can be changed so. Anything else in the URL of one that stays holds from the next
+	// start on.
 	OtherAtOnce
 )
 
@@ -28,7 +30,8 @@ const (
 type Change struct {
 	// Setting is its name.
 	Setting string
-	// From and To are its values, without the passwords. They are equal where only what must not be shown differs.
+	// From and To are its values, without the passwords. They are equal where only what must not be
+	// shown differs.
 	From, To string
 }
 
@@ -40,9 +43,10 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s -> %s", c.Setting, c.From, c.To)
 }
 
-// Reloaded is what a proxy that runs with c has to run with when its configuration, read again, is next: c with those
-// settings of next that can change meanwhile. Changed are these, and pending those that differ and need a restart. The error
-// says that both together make no sense; then nothing is to be changed.
+// Reloaded is what a proxy that runs with c has to run with when its configuration, read again, is
+// next: c with those settings of next that can change meanwhile. Changed are these, and pending
+// those that differ and need a restart. The error says that both together make no sense; then
+// nothing is to be changed.
 func (c Config) Reloaded(next Config) (now Config, changed, pending []Change, err error) {
 	now = c
 	for _, s := range table {
@@ -86,8 +90,9 @@ func (s Setting) list(values []string) string {
 	return strings.Join(shown, " ")
 }
 
-// onlyPasswords reports whether URLs differ in nothing but passwords that were replaced by others. A login that is new, or of
-// another user, is none of these: clients that are connected would come to rights that were not theirs.
+// onlyPasswords reports whether URLs differ in nothing but passwords that were replaced by others.
+// A login that is new, or of another user, is none of these: clients that are connected would come
+// to rights that were not theirs.
 func onlyPasswords(from, to []string) bool {
 	return slices.EqualFunc(from, to, func(a, b string) bool {
 		x, xOK := withoutPassword(a)
@@ -125,7 +130,8 @@ func (c Config) SameMasters(other Config) bool {
 	return slices.Equal(servers(c.Masters), servers(other.Masters))
 }
 
-// withoutPassword is a URL with another password in the place of its own; ok is false where it has none.
+// withoutPassword is a URL with another password in the place of its own; ok is false where it has
+// none.
 func withoutPassword(text string) (same string, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.User == nil {

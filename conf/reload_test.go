@@ -16,8 +16,8 @@ func running() Config {
 	return c
 }
 
-// TestReloaded: what can change at once does, the rest is named and stays, and nothing changes where both do not go together. No
-// password is told.
+// TestReloaded: what can change at once does, the rest is named and stays, and nothing changes
+// where both do not go together. No password is told.
 func TestReloaded(t *testing.T) {
 	for _, test := range []struct {
 		name             string
@@ -77,7 +77,8 @@ func listed(all []Change) string {
 	return strings.Join(texts, "; ")
 }
 
-// notTaken is what is wrong with a configuration after a reload: everything was to change, or what needs a restart stands as before.
+// notTaken is what is wrong with a configuration after a reload: everything was to change, or what
+// needs a restart stands as before.
 func notTaken(now, next Config, all bool) string {
 	for _, s := range table {
 		want := s.get(running())
@@ -91,7 +92,8 @@ func notTaken(now, next Config, all bool) string {
 	return ""
 }
 
-// TestMarkedRestarts: conf.example.yaml and docs/settings.md mark the settings that need a restart, and no others.
+// TestMarkedRestarts: conf.example.yaml and docs/settings.md mark the settings that need a restart,
+// and no others.
 func TestMarkedRestarts(t *testing.T) {
 	example, page := fileText(t, "../conf.example.yaml"), fileText(t, "../docs/settings.md")
 	for _, s := range Settings() {

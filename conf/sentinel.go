@@ -42,15 +42,16 @@ type Sentinel struct {
 	server url.URL // of the Redis, without its address
 }
 
-// At is the URL, redis or rediss, of the Redis when it is at this address. It has the password, if there is one.
+// At is the URL, redis or rediss, of the Redis when it is at this address. It has the password, if
+// there is one.
 func (s Sentinel) At(addr string) string {
 	at := s.server
 	at.Host = addr
 	return at.String()
 }
 
-// ReadSentinel takes a URL apart that names Sentinels, which is said by named. The error, if it is a wrong one, has no
-// part of it.
+// ReadSentinel takes a URL apart that names Sentinels, which is said by named. The error, if it is
+// a wrong one, has no part of it.
 func ReadSentinel(text string) (s Sentinel, named bool, err error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	plain, named := strings.CutSuffix(scheme, sentinelScheme)
@@ -77,7 +78,8 @@ func ReadSentinel(text string) (s Sentinel, named bool, err error) {
 	return s, true, nil
 }
 
-// splitAuthority splits what follows the scheme into the login with its @, the hosts, and what comes then.
+// splitAuthority splits what follows the scheme into the login with its @, the hosts, and what
+// comes then.
 func splitAuthority(rest string) (login, hosts, path string) {
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {

@@ -11,9 +11,11 @@ import (
 const (
 	// EnvPrefix begins the name of every environment variable of the proxy.
 	EnvPrefix = "REDLOCK_"
-	// FileFlag is the name of the flag that names the configuration file. It is no setting: a file cannot hold it.
+	// FileFlag is the name of the flag that names the configuration file. It is no setting: a file
+	// cannot hold it.
 	FileFlag = "config"
-	// FileEnv is the environment variable that names the configuration file where the flag does not.
+	// FileEnv is the environment variable that names the configuration file where the flag does
+	// not.
 	FileEnv = "REDLOCK_CONFIG"
 )
 
@@ -21,11 +23,14 @@ const (
 type Setting struct {
 	// Name is the kebab-case name: the flag without its dashes, and the YAML key.
 	Name string
-	// Usage says what the setting is, with its unit, after what stands for its value: "`DURATION`: …".
+	// Usage says what the setting is, with its unit, after what stands for its value: "`DURATION`:
+	// …".
 	Usage string
-	// Default is the value where none is given, written as a user would write it. Empty for a repeated setting.
+	// Default is the value where none is given, written as a user would write it. Empty for a
+	// repeated setting.
 	Default string
-	// Repeated settings take several values: a repeated flag, a YAML list, or a variable with white space between them.
+	// Repeated settings take several values: a repeated flag, a YAML list, or a variable with white
+	// space between them.
 	Repeated bool
 	// Toggle settings are true or false: a flag without a value says true.
 	Toggle bool
@@ -44,10 +49,12 @@ func (s Setting) Env() string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// Settings returns the table of all settings, in the order in which help should list them. The slice is the caller's.
+// Settings returns the table of all settings, in the order in which help should list them. The
+// slice is the caller's.
 func Settings() []Setting { return slices.Clone(table) }
 
-// table is never changed. A row names the setting, says what it is, and gives its kind, its field and its rules.
+// table is never changed. A row names the setting, says what it is, and gives its kind, its field
+// and its rules.
 var table = []Setting{
 	reloads(OtherAtOnce, private(many("master", "`URL`: one independent Redis master (redis://, rediss:// or unix://); once per master",
 		func(c *Config) *[]string { return &c.Masters }, masterURL))),

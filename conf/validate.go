@@ -14,8 +14,8 @@ type problem struct {
 	mirror  *problem // the same fault as seen from the other setting, to blame if only that one was given
 }
 
-// Validate returns every reason why the proxy could not run with c, joined, or nil. Each names the setting and the value,
-// with passwords hidden. What [Load] returns is valid.
+// Validate returns every reason why the proxy could not run with c, joined, or nil. Each names the
+// setting and the value, with passwords hidden. What [Load] returns is valid.
 func (c Config) Validate() error {
 	problems := append(c.singleProblems(), c.crossProblems()...)
 	errs := make([]error, len(problems))

@@ -137,7 +137,8 @@ func notList(s Setting, where string, n ast.Node) error {
 	return fmt.Errorf("%s: %s", where, quoted(s, written, errors.New(`is one value, but a list is wanted (a line "- value" for each)`)))
 }
 
-// noun says what a node is, for an error about a node of another type than wanted. What it holds is left out.
+// noun says what a node is, for an error about a node of another type than wanted. What it holds is
+// left out.
 func noun(n ast.Node) string {
 	switch n.(type) {
 	case *ast.NullNode:

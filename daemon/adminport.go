@@ -19,8 +19,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// adminPort serves health, metrics and the status page of a daemon. It is nil where the setting admin is empty; then
-// nothing is counted for it, either.
+// adminPort serves health, metrics and the status page of a daemon. It is nil where the setting
+// admin is empty; then nothing is counted for it, either.
 type adminPort struct {
 	listener net.Listener
 	metrics  *metrics.Metrics

@@ -12,11 +12,12 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// HasPlaces reports whether the masters say where the locks of a proxy are; else they are at the masters.
+// HasPlaces reports whether the masters say where the locks of a proxy are; else they are at the
+// masters.
 func HasPlaces(cfg conf.Config) bool { return cfg.Guard && len(cfg.LockKeys) > 0 }
 
-// TrialKey returns a key for trial writes at the upstream that no client uses: a lock key where a glob of lock-keys allows for one, since a user may
-// have no rights to other keys.
+// TrialKey returns a key for trial writes at the upstream that no client uses: a lock key where a
+// glob of lock-keys allows for one, since a user may have no rights to other keys.
 func TrialKey(lockKeys []string) string {
 	name := "redlock-proxy:trial:" + newID()
 	for _, glob := range lockKeys {
@@ -42,10 +43,12 @@ func (d *daemon) look() availability.Look {
 
 var errNoUpstream = errors.New("this proxy has no upstream")
 
-// watchPause is the wait between two looks. Locks count as unavailable after two: a master of which the vote is only looked at again is back before that.
+// watchPause is the wait between two looks. Locks count as unavailable after two: a master of which
+// the vote is only looked at again is back before that.
 const watchPause = 100 * time.Millisecond
 
-// watchAvailability logs when locks are available for the first time, when they are not any more, and why, and when they are again, until ctx ends.
+// watchAvailability logs when locks are available for the first time, when they are not any more,
+// and why, and when they are again, until ctx ends.
 func (d *daemon) watchAvailability(ctx context.Context) {
 	seen, ready := watch{}, false
 	for ; ctx.Err() == nil; _ = pacing.Sleep(ctx, watchPause) {
@@ -68,9 +71,11 @@ func (d *daemon) watchAvailability(ctx context.Context) {
 	}
 }
 
-// watch reports when locks become unavailable and when they are available again, once each. A planned step is neither.
+// watch reports when locks become unavailable and when they are available again, once each. A
+// planned step is neither.
 type watch struct {
-	// since is when they became unavailable; zero: they are not. reported is set once that was reported.
+	// since is when they became unavailable; zero: they are not. reported is set once that was
+	// reported.
 	since    time.Time
 	reported bool
 }

@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// TestWatch: each loss and each return is told once; a vote that is away for a moment, or a planned step, is not told at all.
+// TestWatch: each loss and each return is told once; a vote that is away for a moment, or a planned
+// step, is not told at all.
 func TestWatch(t *testing.T) {
 	const yes, paused, no = availability.Available, availability.Paused, availability.Unavailable
 	now, seen := time.Now(), watch{}

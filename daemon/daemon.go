@@ -73,7 +73,8 @@ const lastWork = 3 * time.Second
 
 var errOverdue = errors.New("drain-timeout is over, and something still runs")
 
-// untilOverdue waits for what runs until ctx ends and its clients are done, but then no longer than the settings allow.
+// untilOverdue waits for what runs until ctx ends and its clients are done, but then no longer than
+// the settings allow.
 func (d *daemon) untilOverdue(ctx context.Context, run func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- run() }()
@@ -167,7 +168,8 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	return d, nil
 }
 
-// name is what operators call the proxy: where it listens, or its machine, if that is not said, and the port.
+// name is what operators call the proxy: where it listens, or its machine, if that is not said, and
+// the port.
 func (d *daemon) name() string {
 	host, port, _ := net.SplitHostPort(d.listener.Addr().String())
 	if ip := net.ParseIP(host); ip.IsUnspecified() || ip.IsLoopback() {
@@ -241,8 +243,8 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	return err
 }
 
-// lameDuck waits until asked ends, and stops clients from being served as much later as drain-delay says. Until then they
-// are, while all who ask whether the proxy is ready hear that it is not.
+// lameDuck waits until asked ends, and stops clients from being served as much later as drain-delay
+// says. Until then they are, while all who ask whether the proxy is ready hear that it is not.
 func (d *daemon) lameDuck(asked, clients context.Context, stop func()) {
 	select {
 	case <-clients.Done():

@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/conf"
 )
 
-// A proxy ends when drain-timeout is over, whatever still runs; before it is asked to stop it runs on.
+// A proxy ends when drain-timeout is over, whatever still runs; before it is asked to stop it runs
+// on.
 func TestEndsWhenDrainTimeoutIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &daemon{}

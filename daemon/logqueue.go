@@ -6,13 +6,15 @@ import (
 	"time"
 )
 
-// maxLogQueue is how many bytes of the log wait for its reader. Further lines are dropped, and counted.
+// maxLogQueue is how many bytes of the log wait for its reader. Further lines are dropped, and
+// counted.
 const maxLogQueue = 1 << 20
 
 // logFarewell is how long the end of the process waits for the log's reader.
 const logFarewell = time.Second
 
-// logQueue writes lines in a goroutine of its own, so that nothing that logs waits for whoever reads the log. It is safe for concurrent use.
+// logQueue writes lines in a goroutine of its own, so that nothing that logs waits for whoever
+// reads the log. It is safe for concurrent use.
 type logQueue struct {
 	out io.Writer
 	// lost makes the line that says how many were dropped.
@@ -77,7 +79,8 @@ func (q *logQueue) run() {
 	}
 }
 
-// next waits for lines. With them it gives how many are missing behind them; without more the goroutine ends.
+// next waits for lines. With them it gives how many are missing behind them; without more the
+// goroutine ends.
 func (q *logQueue) next() (lines [][]byte, missing int64, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

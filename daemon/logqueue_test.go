@@ -32,7 +32,8 @@ func (s *stuck) Write(line []byte) (int, error) {
 	return len(line), s.fails
 }
 
-// Who logs never waits for the log's reader; what it misses is counted, and said where it is missing.
+// Who logs never waits for the log's reader; what it misses is counted, and said where it is
+// missing.
 func TestLogIsNotWaitedFor(t *testing.T) {
 	for _, form := range []string{"text", "json"} {
 		reader := &stuck{letGo: make(chan struct{}), came: make(chan struct{})}
@@ -67,7 +68,8 @@ func TestLogIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A log that cannot be written is counted, too; and the end of the process does not wait for one that is stuck.
+// A log that cannot be written is counted, too; and the end of the process does not wait for one
+// that is stuck.
 func TestLogWithoutReader(t *testing.T) {
 	reader := &stuck{letGo: make(chan struct{}), fails: errors.New("broken pipe")}
 	logs, err := NewLogs(reader, conf.Default())

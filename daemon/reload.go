@@ -32,8 +32,8 @@ type reloading struct {
 	reading sync.Mutex
 }
 
-// readingTime bounds the time in which all files must be read: a reload that waits for a file system must not keep the
-// proxy from stopping.
+// readingTime bounds the time in which all files must be read: a reload that waits for a file
+// system must not keep the proxy from stopping.
 const readingTime = 5 * time.Second
 
 var (
@@ -78,9 +78,9 @@ func (d *daemon) reload(by string) (changed, pending []string, err error) {
 // lastReload is how the last one went; the start of the proxy counts as one.
 func (d *daemon) lastReload() reloaded { return *d.reloads.Load() }
 
-// reloadNow reads the configuration again, and has hold what can change while the proxy runs: all of it or, if anything is
-// wrong, nothing: the error says why. Changed and pending say which settings hold now, and which after a restart only. by
-// is who wants it, for the log.
+// reloadNow reads the configuration again, and has hold what can change while the proxy runs: all
+// of it or, if anything is wrong, nothing: the error says why. Changed and pending say which
+// settings hold now, and which after a restart only. by is who wants it, for the log.
 func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	is := d.applied.Load()
 	next, err := d.prepareInTime(is)
@@ -110,8 +110,8 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 // changingTime is how long a reload may wait until the masters have agreed on others.
 const changingTime = 10 * time.Second
 
-// changeMasters has other masters follow, if the configuration names others. Passwords and what else differs of those
-// that stay comes with them.
+// changeMasters has other masters follow, if the configuration names others. Passwords and what
+// else differs of those that stay comes with them.
 func (d *daemon) changeMasters(is *applied, next prepared) error {
 	if next.cfg.SameMasters(is.cfg) {
 		return nil
@@ -124,8 +124,9 @@ func (d *daemon) changeMasters(is *applied, next prepared) error {
 	return nil
 }
 
-// followMasters reads the configuration again, because other proxies changed the masters. It is called again and again
-// until this proxy has them, too; masters are empty where their addresses are not known.
+// followMasters reads the configuration again, because other proxies changed the masters. It is
+// called again and again until this proxy has them, too; masters are empty where their addresses
+// are not known.
 func (d *daemon) followMasters(masters []string) {
 	given, err := d.readMasters()
 	if err == nil && !given.SameMasters(d.applied.Load().cfg) && (len(masters) == 0 || given.HasMasters(masters)) {
@@ -236,8 +237,8 @@ func lines(changes []conf.Change) []string {
 	return all
 }
 
-// apply has a prepared configuration hold. The masters are first: they must know of a longer max-ttl before clients may
-// ask for it.
+// apply has a prepared configuration hold. The masters are first: they must know of a longer
+// max-ttl before clients may ask for it.
 func (d *daemon) apply(is *applied, next prepared) error {
 	running := next.cfg
 	if running.MaxClients == is.cfg.MaxClients {

@@ -36,7 +36,8 @@ func refuseSelf(ctx context.Context, cfg conf.Config, listen string) error {
 	return errors.Join(all...)
 }
 
-// Loops are the servers of a configuration that are the proxy itself, or lead back to it, or past it. doubt is what of that cannot be known; empty: nothing.
+// Loops are the servers of a configuration that are the proxy itself, or lead back to it, or past
+// it. doubt is what of that cannot be known; empty: nothing.
 func Loops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string, doubt string) {
 	if err := refuseSelf(ctx, cfg, cfg.Listen); err != nil {
 		found = strings.Split(err.Error(), "\n")

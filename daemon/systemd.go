@@ -13,7 +13,8 @@ import (
 const beatsPerWatchdog = 4
 
 // supervised serves a proxy, and notifies systemd, or what else set NOTIFY_SOCKET, of its state.
-// Without that variable nobody is notified. serve calls ready with what wants a sign of life from the proxy.
+// Without that variable nobody is notified. serve calls ready with what wants a sign of life from
+// the proxy.
 func supervised(ctx context.Context, log *slog.Logger, serve func(ready func(alive func() error)) error) error {
 	ended, end := context.WithCancel(context.WithoutCancel(ctx))
 	over := make(chan struct{})
@@ -45,7 +46,8 @@ func (s *supervision) run(drain, ended context.Context) {
 	beats := s.beats()
 	s.each(drain, beats, func() { s.beat(drain) })
 	s.notify(systemd.SdNotifyStopping + "\nSTATUS=draining")
-	// New clients are no longer served, but for drain-delay, and the time for the rest is limited by drain-timeout.
+	// New clients are no longer served, but for drain-delay, and the time for the rest is limited
+	// by drain-timeout.
 	s.each(ended, beats, func() { s.notify(systemd.SdNotifyWatchdog) })
 }
 
@@ -90,7 +92,8 @@ func (s *supervision) beat(drain context.Context) {
 // notify sends systemd a state.
 func (s *supervision) notify(state string) { notify(s.log, state) }
 
-// notifyReload notifies systemd that the configuration is being read again, and done that this is over.
+// notifyReload notifies systemd that the configuration is being read again, and done that this is
+// over.
 func notifyReload(log *slog.Logger) (done func()) {
 	notify(log, systemd.SdNotifyReloading+"\n"+systemd.SdNotifyMonotonicUsec())
 	return func() { notify(log, systemd.SdNotifyReady) }

@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// CanMove reports whether the locks of a proxy can be moved from its upstream to the masters and back.
+// CanMove reports whether the locks of a proxy can be moved from its upstream to the masters and
+// back.
 func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && HasPlaces(cfg) }
 
 // newUpstream is nil for a lock server.
@@ -33,7 +34,8 @@ func newUpstream(cfg conf.Config, id string, certificates *certs.Certificates, l
 	return up, err
 }
 
-// LockKeysAtUpstream returns how many lock keys the upstream holds, and one of them. more is set where it has more keys than are looked at.
+// LockKeysAtUpstream returns how many lock keys the upstream holds, and one of them. more is set
+// where it has more keys than are looked at.
 func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (n int, first string, more bool, err error) {
 	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -48,7 +50,8 @@ func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *cert
 	return move.CountAt(ctx, conn, cfg.LockKeys)
 }
 
-// Record is what the upstream keeps of where the locks are; nil: they cannot be moved. end closes the connections to it.
+// Record is what the upstream keeps of where the locks are; nil: they cannot be moved. end closes
+// the connections to it.
 func Record(cfg conf.Config, certificates *certs.Certificates) (record place.Record, end func(), err error) {
 	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
 	if err != nil || up == nil {
@@ -100,8 +103,9 @@ func serverURL(text string) string {
 	return text
 }
 
-// firstProbe looks for the upstream. The proxy is being served by then, since an upstream
-// that leads back to it says so only when its question is answered here. One that must not be used ends the proxy.
+// firstProbe looks for the upstream. The proxy is being served by then, since an upstream that
+// leads back to it says so only when its question is answered here. One that must not be used ends
+// the proxy.
 func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	up.Probe(ctx)
 	switch name, err := up.Status(); {
@@ -113,8 +117,9 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	return nil
 }
 
-// whyUnused is why the upstream must not be used: it leads back to the proxy over others that are running, and does not answer for a
-// Redis, or it leads clients elsewhere. It is empty where nothing is known against it. doubt says that the latter is not known.
+// whyUnused is why the upstream must not be used: it leads back to the proxy over others that are
+// running, and does not answer for a Redis, or it leads clients elsewhere. It is empty where
+// nothing is known against it. doubt says that the latter is not known.
 func whyUnused(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (why, doubt string) {
 	up, err := newUpstream(cfg, newID(), certificates, slog.New(slog.DiscardHandler))
 	if err != nil || up == nil {

@@ -59,7 +59,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestFigures: each figure that README quotes is in the table of results that benchmarks.md begins with.
+// TestFigures: each figure that README quotes is in the table of results that benchmarks.md begins
+// with.
 func TestFigures(t *testing.T) {
 	section := func(path, heading string) string {
 		_, body, found := strings.Cut(text(t, path), "\n"+heading+"\n")

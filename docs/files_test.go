@@ -15,7 +15,8 @@ import (
 // layered are the packages whose files use one another in one direction.
 var layered = []string{"../proxy"}
 
-// TestFilesPointOneWay: no file of these packages uses names of one that, directly or by others, uses its own.
+// TestFilesPointOneWay: no file of these packages uses names of one that, directly or by others,
+// uses its own.
 func TestFilesPointOneWay(t *testing.T) {
 	for _, folder := range layered {
 		uses := usesOf(t, folder)
@@ -49,7 +50,8 @@ func circleFrom(uses map[string]map[string]bool, done map[string]bool, way []str
 	return nil
 }
 
-// usesOf are the files of a package with those that they use names of: functions, types, methods, fields, constants and variables.
+// usesOf are the files of a package with those that they use names of: functions, types, methods,
+// fields, constants and variables.
 func usesOf(t *testing.T, folder string) map[string]map[string]bool {
 	t.Helper()
 	paths, err := filepath.Glob(folder + "/*.go")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// below are the parts that a part may import, beside itself: those of production, then what tests have beside them.
+// below are the parts that a part may import, beside itself: those of production, then what tests
+// have beside them.
 var below = map[string][]string{
 	"":         {"cli"},
 	"cli":      {"daemon", "conf", "quorum", "internal"},

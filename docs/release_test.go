@@ -16,8 +16,9 @@ func version(t *testing.T) string {
 	return found[1]
 }
 
-// TestRelease: the first section of CHANGELOG is that of the version, with a date, or what comes after the last one; the chart is of the same version,
-// and so are the images that docs/deploy.md has one make for it.
+// TestRelease: the first section of CHANGELOG is that of the version, with a date, or what comes
+// after the last one; the chart is of the same version, and so are the images that docs/deploy.md
+// has one make for it.
 func TestRelease(t *testing.T) {
 	v := version(t)
 	want := `^## ` + regexp.QuoteMeta(v) + ` - \d{4}-\d\d-\d\d$`

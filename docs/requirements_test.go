@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestRequirements: go.mod names what the program is made of first, and then what is for tests alone.
+// TestRequirements: go.mod names what the program is made of first, and then what is for tests
+// alone.
 func TestRequirements(t *testing.T) {
 	linked := lines(t, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
 	var mod struct {

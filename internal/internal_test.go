@@ -1,4 +1,5 @@
-// Package internal has the tests of the packages here that are too small for a test program of their own.
+// Package internal has the tests of the packages here that are too small for a test program of
+// their own.
 package internal
 
 import (

@@ -17,8 +17,8 @@ import (
 // own, while a client waits for it.
 const inquiryTimeout = 2 * time.Second
 
-// asker asks the upstream something for the proxy on a client's own connection, and so as the client. It belongs to the session's
-// goroutine, and is what package rights asks for a client.
+// asker asks the upstream something for the proxy on a client's own connection, and so as the
+// client. It belongs to the session's goroutine, and is what package rights asks for a client.
 type asker struct {
 	session *session
 	relay   *relay
@@ -76,7 +76,8 @@ func (a *asker) PutAll(ctx context.Context, commands [][]string) ([][]byte, erro
 	return a.exchange(ctx, min(inquiryTimeout, a.relay.up.Timeout()), requestOf(commands), len(commands))
 }
 
-// exchange sends so many commands for the proxy itself and gives their replies, in bounded time unless the limit is 0.
+// exchange sends so many commands for the proxy itself and gives their replies, in bounded time
+// unless the limit is 0.
 func (a *asker) exchange(ctx context.Context, limit time.Duration, commands []byte, n int) (answers [][]byte, err error) {
 	if err := a.relay.request(commands, n); err != nil {
 		return nil, err
@@ -142,8 +143,8 @@ func (a *asker) askProto(ctx context.Context) int {
 	return proto
 }
 
-// askMode asks as the client whether the upstream is alone, once it has led the client elsewhere: anybody can have a script say that. Before a login it
-// may not have said.
+// askMode asks as the client whether the upstream is alone, once it has led the client elsewhere:
+// anybody can have a script say that. Before a login it may not have said.
 func (a *asker) askMode(ctx context.Context) error {
 	if !a.relay.doubtful.Swap(false) {
 		return nil
@@ -187,8 +188,8 @@ func (a *asker) settle(ctx context.Context) error {
 	return a.relay.isOver()
 }
 
-// catchUp waits, but not for ever, for the upstream to have carried out what it was not to answer, too: it is asked for an answer of which the
-// client learns nothing.
+// catchUp waits, but not for ever, for the upstream to have carried out what it was not to answer,
+// too: it is asked for an answer of which the client learns nothing.
 func (a *asker) catchUp(ctx context.Context) error {
 	state := a.relay.know()
 	if !a.relay.unnoticed || a.relay.wire == nil || state.CanAsk() != nil {
@@ -238,7 +239,8 @@ const (
 	spoiler = "*1\r\n$3\r\nGET\r\n"
 )
 
-// spoil waits until the upstream has answered all. A transaction there is refused with a command that is not sent.
+// spoil waits until the upstream has answered all. A transaction there is refused with a command
+// that is not sent.
 func (a *asker) spoil(ctx context.Context) error {
 	if err := a.settle(ctx); err != nil {
 		return err

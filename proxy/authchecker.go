@@ -15,7 +15,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// authChecker checks who the client is and what it may send, before a command is carried out: by the proxy's gate, or by its own users.
+// authChecker checks who the client is and what it may send, before a command is carried out: by
+// the proxy's gate, or by its own users.
 type authChecker struct {
 	session *session
 	relay   *relay
@@ -27,8 +28,8 @@ type authChecker struct {
 	checked bool // it was found out whether the client has logged in, for the current frame
 }
 
-// check deals with a command that has to do with a login, or that the client may not send. It gives what is left to be done of it: nothing
-// where it is answered.
+// check deals with a command that has to do with a login, or that the client may not send. It gives
+// what is left to be done of it: nothing where it is answered.
 func (c *authChecker) check(ctx context.Context, own *command.Command, follow string, words [][]byte) (left [][]byte, err error) {
 	switch who := &c.session.who; {
 	case who.Own != nil:
@@ -41,7 +42,8 @@ func (c *authChecker) check(ctx context.Context, own *command.Command, follow st
 	return words, nil
 }
 
-// checkGate is check by the proxy's gate. It reports false for a command that goes on as if there were none.
+// checkGate is check by the proxy's gate. It reports false for a command that goes on as if there
+// were none.
 func (c *authChecker) checkGate(ctx context.Context, own *command.Command, follow string, words [][]byte) (done bool, err error) {
 	if err := c.asker.settle(ctx); err != nil {
 		return true, err
@@ -174,8 +176,8 @@ func (c *authChecker) helloWithoutLogin(ctx context.Context, words [][]byte) err
 	return c.sender.sendHello(words)
 }
 
-// holdTransaction remembers with which rights a transaction at the upstream began, and has it refused there if they are others
-// when it is to be carried out.
+// holdTransaction remembers with which rights a transaction at the upstream began, and has it
+// refused there if they are others when it is to be carried out.
 func (c *authChecker) holdTransaction(ctx context.Context, follow string) error {
 	user := c.session.who.Own.User()
 	switch {
@@ -193,8 +195,8 @@ func (c *authChecker) holdTransaction(ctx context.Context, follow string) error 
 	return nil
 }
 
-// tooLongFor says why a command that is too long to be held is refused whatever it is; empty where it is not. What
-// must not go to the upstream must be looked at as a whole.
+// tooLongFor says why a command that is too long to be held is refused whatever it is; empty where
+// it is not. What must not go to the upstream must be looked at as a whole.
 func (c *authChecker) tooLongFor(own *command.Command, follow string) string {
 	switch {
 	case c.session.who.Own == nil:
@@ -208,7 +210,8 @@ func (c *authChecker) tooLongFor(own *command.Command, follow string) string {
 	return c.session.who.Refusal(words, total)
 }
 
-// afterReset has the client be who it is without a login, and the connection to the upstream that of its URL's user.
+// afterReset has the client be who it is without a login, and the connection to the upstream that
+// of its URL's user.
 func (c *authChecker) afterReset(ctx context.Context) error {
 	if c.session.who.Own == nil {
 		return nil

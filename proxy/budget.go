@@ -10,7 +10,8 @@ import (
 // defaultHeldInput is enough for 128 commands of the longest kind that are on their way at a time.
 const defaultHeldInput = 256 << 20
 
-// budget bounds what all clients together may hold of commands that are not complete, and have kept between commands. It is safe for concurrent use.
+// budget bounds what all clients together may hold of commands that are not complete, and have kept
+// between commands. It is safe for concurrent use.
 type budget struct {
 	limit, held, refused atomic.Int64
 	// shared returns how many bytes of it are taken by what clients share. It is set once.

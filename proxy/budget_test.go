@@ -25,7 +25,8 @@ func (b *bench) heldBecomes(least, most int64) {
 	}
 }
 
-// All clients together may have so much held of commands that are not complete; who goes beyond it is told so, and others are served.
+// All clients together may have so much held of commands that are not complete; who goes beyond it
+// is told so, and others are served.
 func TestHeldInputIsBounded(t *testing.T) {
 	const each, some = 1 << 20, 4
 	b := serveLocks(t, &scriptedLocks{})

@@ -10,10 +10,12 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// An upstream that a script keeps busy still carries out what ends that script, but refuses what gives a connection its database. Where
-// such a connection is to be made first, what ends the script goes over one that begins with the URL's login alone.
+// An upstream that a script keeps busy still carries out what ends that script, but refuses what
+// gives a connection its database. Where such a connection is to be made first, what ends the
+// script goes over one that begins with the URL's login alone.
 
-// frees reports whether a command ends a script or function that keeps a server busy, or tells of it, or ends the server.
+// frees reports whether a command ends a script or function that keeps a server busy, or tells of
+// it, or ends the server.
 func frees(words [][]byte, count int) bool {
 	if count != len(words) || count == 0 {
 		return false
@@ -31,8 +33,8 @@ func frees(words [][]byte, count int) bool {
 	return name == "shutdown"
 }
 
-// freeUp has a busy upstream carry out such a command in spite of the reason why the client has no connection of its own. It reports false
-// for all others.
+// freeUp has a busy upstream carry out such a command in spite of the reason why the client has no
+// connection of its own. It reports false for all others.
 func freeUp(ctx context.Context, up *upstream.Upstream, who *login.Client, frame []byte, reason error) (answer []byte, done bool) {
 	var down *upstream.Error
 	if !errors.As(reason, &down) || !down.IsBusy() || len(frame) == 0 || frame[0] != '*' { // who writes lines by hand writes one more

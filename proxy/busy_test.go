@@ -23,7 +23,8 @@ func busyWith(t *testing.T, server *redistest.Server, endless ...string) (direct
 	return direct
 }
 
-// A client that would be given a new connection with a database, which a busy upstream refuses, can end what keeps it busy.
+// A client that would be given a new connection with a database, which a busy upstream refuses, can
+// end what keeps it busy.
 func TestBusyUpstreamIsFreed(t *testing.T) {
 	for _, endless := range []struct{ words, kill string }{{"EVAL|while true do end|0", "SCRIPT KILL"}, {"FCALL|run|0", "FUNCTION KILL"}} {
 		for _, c := range []struct {
@@ -65,7 +66,8 @@ func TestBusyUpstreamIsNotFreedByAnybody(t *testing.T) {
 	direct.say("SCRIPT KILL", "+OK\r\n")
 }
 
-// Locks are had while the upstream is busy with a script that never ends: what it said last of rights holds.
+// Locks are had while the upstream is busy with a script that never ends: what it said last of
+// rights holds.
 func TestLocksWhileTheUpstreamIsBusy(t *testing.T) {
 	server := startRedis(t, "--lua-time-limit", "50")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"}, neverParked)

@@ -44,8 +44,9 @@ func (r *relay) unstale() {
 	r.carries.watches = false
 }
 
-// stayed is called where the locks seem to be at the upstream after all, or again: it knows itself then what has changed of what is watched there. Whether
-// they are is looked at under the lock under which connections are said to be at rest.
+// stayed is called where the locks seem to be at the upstream after all, or again: it knows itself
+// then what has changed of what is watched there. Whether they are is looked at under the lock
+// under which connections are said to be at rest.
 func (r *relay) stayed(places Places) {
 	if !r.isStale() {
 		return
@@ -57,7 +58,8 @@ func (r *relay) stayed(places Places) {
 	}
 }
 
-// carry notes that a command on lock keys is about to be sent, if the locks are at the upstream now.
+// carry notes that a command on lock keys is about to be sent, if the locks are at the upstream
+// now.
 func (r *relay) carry(places Places, words [][]byte) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -69,7 +71,8 @@ func (r *relay) carry(places Places, words [][]byte) bool {
 	return true
 }
 
-// carryOn is carry for a command of a transaction that may hold others on lock keys already: it goes to its end, also while the locks are moved.
+// carryOn is carry for a command of a transaction that may hold others on lock keys already: it
+// goes to its end, also while the locks are moved.
 func (r *relay) carryOn(words [][]byte) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -83,7 +86,8 @@ func (r *relay) isMidway() bool {
 	return r.carries.vouched == r.dial && r.carries.rested != r.dial && !r.gone && r.isBetween()
 }
 
-// isBetween reports whether a transaction has begun that may hold commands on lock keys. It is called with mu held.
+// isBetween reports whether a transaction has begun that may hold commands on lock keys. It is
+// called with mu held.
 func (r *relay) isBetween() bool { return r.tracker.State.Multi && r.tracker.State.Queued }
 
 func (r *relay) carryNow(words [][]byte) bool {
@@ -122,7 +126,8 @@ func (r *relay) carried() {
 	r.line.changed.Broadcast()
 }
 
-// blocked is the proxy's end of the connection to the upstream, if a command on lock keys waits there for something.
+// blocked is the proxy's end of the connection to the upstream, if a command on lock keys waits
+// there for something.
 func (r *relay) blocked() string {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -132,8 +137,8 @@ func (r *relay) blocked() string {
 	return r.wire.LocalAddr()
 }
 
-// rests waits until nothing of lock keys is under way on the connection to the upstream, as long as ctx, and tells this end of it, and whether that is
-// so. It is empty where there is none.
+// rests waits until nothing of lock keys is under way on the connection to the upstream, as long as
+// ctx, and tells this end of it, and whether that is so. It is empty where there is none.
 func (r *relay) rests(ctx context.Context) (address string, rests bool) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -151,8 +156,9 @@ func (r *relay) rests(ctx context.Context) (address string, rests bool) {
 	return r.wire.LocalAddr(), true
 }
 
-// isAtRest reports whether nothing of lock keys is under way. A connection that was said to be at rest stays so, whatever else its client does there, as
-// nothing of lock keys was carried over it since. It is called with mu held.
+// isAtRest reports whether nothing of lock keys is under way. A connection that was said to be at
+// rest stays so, whatever else its client does there, as nothing of lock keys was carried over it
+// since. It is called with mu held.
 func (r *relay) isAtRest() bool {
 	c := &r.carries
 	return !c.runs && (r.wire == nil || r.gone || c.vouched != r.dial || c.rested == r.dial || !c.now && r.tracker.Settled() && !r.isBetween())

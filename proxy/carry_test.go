@@ -22,7 +22,8 @@ func (u unmoved) Resting(context.Context) (quorum.Placed, error) { at, _ := u.Pl
 func (u unmoved) Confirm(context.Context) (quorum.Placed, error) { at, _ := u.Placed(); return at, nil }
 func (unmoved) SayHeld(context.Context, int, quorum.Held) error  { return nil }
 
-// moving says that the locks are at the upstream, and being moved once began is closed. held gets what is said to be held back.
+// moving says that the locks are at the upstream, and being moved once began is closed. held gets
+// what is said to be held back.
 type moving struct {
 	unmoved
 	began chan struct{}
@@ -48,7 +49,8 @@ func (m moving) SayHeld(_ context.Context, _ int, held quorum.Held) error {
 	return nil
 }
 
-// paused says that the locks are being moved until it is closed, and then that they have stayed at the upstream.
+// paused says that the locks are being moved until it is closed, and then that they have stayed at
+// the upstream.
 type paused struct {
 	unmoved
 	over chan struct{}
@@ -100,7 +102,8 @@ func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 	stays.say("GET lock:a", "$-1\r\n")
 }
 
-// A connection that was said to be at rest is not said to be restless for what else its client does there: else it would be ended.
+// A connection that was said to be at rest is not said to be restless for what else its client does
+// there: else it would be ended.
 func TestConnectionsStayAtRest(t *testing.T) {
 	server := startRedis(t)
 	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()}, Settings: commands.Settings{MaxTTL: time.Hour}})

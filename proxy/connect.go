@@ -46,8 +46,9 @@ func (r *relay) use(conn net.Conn, term uint64) {
 	r.wire.Join(r.poller, wire.TagOf(r.client.number(), r.dial))
 }
 
-// leave ends a connection to what was the upstream before it failed over, as if that had: the old one may be frozen, or cut off
-// from all others, and would never do so. What it has answered is still brought.
+// leave ends a connection to what was the upstream before it failed over, as if that had: the old
+// one may be frozen, or cut off from all others, and would never do so. What it has answered is
+// still brought.
 func (r *relay) leave() {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -57,8 +58,9 @@ func (r *relay) leave() {
 	}
 }
 
-// forward connects, if that is not done, and sends frames, the last one maybe in part. It awaits so many replies that change nothing, and one that
-// may. goesOn: they begin within a frame, whose beginning was sent; the rest of it would be another command on a new connection. It reports false
+// forward connects, if that is not done, and sends frames, the last one maybe in part. It awaits so
+// many replies that change nothing, and one that may. goesOn: they begin within a frame, whose
+// beginning was sent; the rest of it would be another command on a new connection. It reports false
 // where nothing was sent, because the connection has ended.
 func (r *relay) forward(ctx context.Context, frames []byte, plain int, also *track.Slot, goesOn bool) (sent bool, err error) {
 	if goesOn && r.isGone() {

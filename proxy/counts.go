@@ -14,16 +14,18 @@ type Counts struct {
 	// Relayed are the commands of clients sent to the upstream, but for those that are not answered
 	// (CLIENT REPLY OFF).
 	Relayed int64
-	// HeldInput are the bytes that are held of commands that are not complete, beyond the first of each client, and kept between commands; RefusedInput counts the
-	// clients that were sent away because there were too many.
-	HeldInput, RefusedInput int64
-	// Unread are the bytes of replies that wait for clients to read; CutUnread counts the clients that were disconnected because there were
-	// too many.
-	Unread, CutUnread int64
-	// Messages are the bytes of messages that wait for subscribers of a lock server; CutMessages counts the subscribers that were disconnected
+	// HeldInput are the bytes that are held of commands that are not complete, beyond the first of
+	// each client, and kept between commands; RefusedInput counts the clients that were sent away
 	// because there were too many.
+	HeldInput, RefusedInput int64
+	// Unread are the bytes of replies that wait for clients to read; CutUnread counts the clients
+	// that were disconnected because there were too many.
+	Unread, CutUnread int64
+	// Messages are the bytes of messages that wait for subscribers of a lock server; CutMessages
+	// counts the subscribers that were disconnected because there were too many.
 	Messages, CutMessages int64
-	// Detours are replies and messages of the upstream that led clients to other servers, and did not reach them.
+	// Detours are replies and messages of the upstream that led clients to other servers, and did
+	// not reach them.
 	Detours int64
 }
 

@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/proxy/detour"
 )
 
-// What the proxy asks the upstream for its client, since it has something to add, leads the client nowhere else either.
+// What the proxy asks the upstream for its client, since it has something to add, leads the client
+// nowhere else either.
 func TestAnswersForClientsAreTurned(t *testing.T) {
 	elsewhere := startFake(t, func(c *fakeConn) {
 		for {

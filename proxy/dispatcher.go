@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// dispatcher forwards what a session has scanned, and decides what becomes of commands that are not just forwarded. It belongs to
-// the session's goroutine.
+// dispatcher forwards what a session has scanned, and decides what becomes of commands that are not
+// just forwarded. It belongs to the session's goroutine.
 type dispatcher struct {
 	session *session
 	relay   *relay
@@ -66,7 +66,8 @@ func (d *dispatcher) forgetFrame() {
 	d.auth.forget()
 }
 
-// forClient is a whole answer as the client may have it: where there are lock keys it is led nowhere else.
+// forClient is a whole answer as the client may have it: where there are lock keys it is led
+// nowhere else.
 func (d *dispatcher) forClient(answer []byte) []byte {
 	if !d.keys.routes {
 		return answer

@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/internal/pacing"
 )
 
-// drain ends the sessions: when they are idle, or when the time is over. Who waits for what others do is refused at once.
+// drain ends the sessions: when they are idle, or when the time is over. Who waits for what others
+// do is refused at once.
 func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
 	sessions, began, limit := s.close(), time.Now(), s.shared.settings().DrainTimeout
 	s.shared.opts.Logger.Info("draining: closing idle clients, waiting for running commands", "clients", len(sessions), "drain-timeout", limit)
@@ -56,10 +57,12 @@ func (s *Server) tellOfCut() {
 		"clients", len(left), "addresses", strings.Join(names, " "))
 }
 
-// longestUnblockPause bounds the pause between two times that the upstream is asked to refuse what waits there.
+// longestUnblockPause bounds the pause between two times that the upstream is asked to refuse what
+// waits there.
 const longestUnblockPause = time.Second
 
-// refuseUpstreamWaits has the upstream refuse commands that wait there for what others do, also those that it comes to later, until ctx ends.
+// refuseUpstreamWaits has the upstream refuse commands that wait there for what others do, also
+// those that it comes to later, until ctx ends.
 func (s *Server) refuseUpstreamWaits(ctx context.Context, sessions []*session) {
 	for pause := 10 * time.Millisecond; pacing.Sleep(ctx, pause) == nil; pause = min(2*pause, longestUnblockPause) {
 		waiting := ends(sessions, (*relay).mayBlock)

@@ -27,9 +27,9 @@ const plainOnTLS = "-ERR this port requires TLS\r\n"
 // errTurnedAway ends a session that has not begun.
 var errTurnedAway = errors.New("the client is turned away")
 
-// enter lets a client in: a balancer has said whose connection it is, TLS is spoken, and protected mode has nothing against it. Nothing that the
-// client sends is carried out before. The log is told of those who are turned away, but not of
-// those who leave.
+// enter lets a client in: a balancer has said whose connection it is, TLS is spoken, and protected
+// mode has nothing against it. Nothing that the client sends is carried out before. The log is told
+// of those who are turned away, but not of those who leave.
 func (s *session) enter(ctx context.Context) error {
 	if err := s.identify(ctx); err != nil {
 		return err
@@ -55,8 +55,8 @@ func (s *session) enter(ctx context.Context) error {
 // noOrigin is what a balancer reads that does not say for whom it connects.
 const noOrigin = "-ERR this port expects the PROXY protocol of this address (proxy-protocol)\r\n"
 
-// identify reads from a balancer for whom it connects. Where it says that it does so for itself, or does not know, the connection's
-// own address stands. Of all others nothing is read.
+// identify reads from a balancer for whom it connects. Where it says that it does so for itself, or
+// does not know, the connection's own address stands. Of all others nothing is read.
 func (s *session) identify(ctx context.Context) error {
 	if !origin.Among(s.shared.opts.Balancers, s.client.Addr) {
 		return nil

@@ -179,8 +179,8 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 	expectNothing(t, server, "lock:x")
 }
 
-// Nor is it called, or a script that was loaded at the upstream itself, where a transaction may have begun in silence, or where it is not known
-// whether the upstream takes commands.
+// Nor is it called, or a script that was loaded at the upstream itself, where a transaction may
+// have begun in silence, or where it is not known whether the upstream takes commands.
 func TestUnknownCodeOfASilentClient(t *testing.T) {
 	r, server := locking(t)
 	direct := dial(t, server.Addr())

@@ -17,15 +17,16 @@ func (s *Server) SetPatience(stall, farewell time.Duration) {
 // SetEntry changes how long a client may take until TLS is spoken. It is called before Serve.
 func (s *Server) SetEntry(d time.Duration) { s.shared.entry = d }
 
-// SetNow changes the clock by which a validity is measured from its grant until it leaves. It is called before Serve.
+// SetNow changes the clock by which a validity is measured from its grant until it leaves. It is
+// called before Serve.
 func (s *Server) SetNow(now func() time.Time) { s.shared.now = now }
 
 // SetQuiet changes for how long nothing may happen before a client is parked. It is
 // called before Serve.
 func (s *Server) SetQuiet(d time.Duration) { s.quiet = d }
 
-// Silence has all clients count as silenced by CLIENT REPLY OFF. It is called while the proxy waits for their
-// next commands.
+// Silence has all clients count as silenced by CLIENT REPLY OFF. It is called while the proxy waits
+// for their next commands.
 func (s *Server) Silence() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,8 +44,8 @@ func (d *dispatcher) follow(ctx context.Context, name string, words [][]byte) er
 	return d.sender.sendFollowed(s, frame())
 }
 
-// tracks has the upstream carry out a CLIENT TRACKING or CACHING, and does the same for lock keys. Where the upstream's answer
-// cannot be known, it reports false, and lock keys are not tracked.
+// tracks has the upstream carry out a CLIENT TRACKING or CACHING, and does the same for lock keys.
+// Where the upstream's answer cannot be known, it reports false, and lock keys are not tracked.
 func (d *dispatcher) tracks(ctx context.Context, words [][]byte) (done bool, err error) {
 	what := tracking.Subcommand(words)
 	if what == "" || d.client.Track == nil {
@@ -117,8 +117,8 @@ func (d *dispatcher) unanswered(ctx context.Context, mode track.Silence, words [
 	return d.sender.sendWhole(s)
 }
 
-// refusedSilence reports whether a command that is not answered will be all the same, because the client may not send it. Where
-// that cannot be found out, the replies cannot be followed any more.
+// refusedSilence reports whether a command that is not answered will be all the same, because the
+// client may not send it. Where that cannot be found out, the replies cannot be followed any more.
 func (d *dispatcher) refusedSilence(ctx context.Context, words [][]byte) bool {
 	refusals, err := d.asker.Refusals(ctx, [][]string{syntax.Strings(words)})
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// holdPatience is how long what was sent to the upstream is waited for, once the locks are being moved. What takes longer is ended there.
+	// holdPatience is how long what was sent to the upstream is waited for, once the locks are
+	// being moved. What takes longer is ended there.
 	holdPatience = 3 * time.Second
 	// lookPause is that between two looks whether there are other connections to tell of.
 	lookPause = 100 * time.Millisecond
@@ -33,8 +34,9 @@ func (s *Server) startHolding(ctx context.Context, places Places) (stop func()) 
 	}
 }
 
-// holdBack says, whenever the locks are being moved, what this proxy has nothing under way over, until ctx ends: at once, and again when it has come to have
-// other connections, by clients that have come since.
+// holdBack says, whenever the locks are being moved, what this proxy has nothing under way over,
+// until ctx ends: at once, and again when it has come to have other connections, by clients that
+// have come since.
 func (s *Server) holdBack(ctx context.Context, places Places) {
 	said, last, was, server := noEra, quorum.Held{}, quorum.Placed{Era: noEra}, ""
 	look := time.Tick(lookPause)
@@ -76,8 +78,10 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 	}
 }
 
-// dropCaches tells clients that track what they read, once the locks are elsewhere than they were, that everything may have changed: where it was read
-// nobody changes it any more. It gives where the locks were last. What is decided once does not bring them back; of more than that nothing is known.
+// dropCaches tells clients that track what they read, once the locks are elsewhere than they were,
+// that everything may have changed: where it was read nobody changes it any more. It gives where
+// the locks were last. What is decided once does not bring them back; of more than that nothing is
+// known.
 func (s *Server) dropCaches(was, at quorum.Placed) quorum.Placed {
 	elsewhere := at.Place != was.Place || at.Era > was.Era+1
 	switch hub := s.shared.opts.Table.Tracking(); {
@@ -96,7 +100,8 @@ func sameHeld(a, b quorum.Held) bool {
 		slices.Equal(slices.Sorted(slices.Values(a.Restless)), slices.Sorted(slices.Values(b.Restless)))
 }
 
-// settled waits until nothing of lock keys is under way to the upstream, but not for long, and tells over which connections nothing is.
+// settled waits until nothing of lock keys is under way to the upstream, but not for long, and
+// tells over which connections nothing is.
 func (s *Server) settled(ctx context.Context) quorum.Held {
 	ctx, cancel := context.WithTimeout(ctx, holdPatience)
 	defer cancel()

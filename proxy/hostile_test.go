@@ -212,7 +212,8 @@ func TestHostileHalfCommands(t *testing.T) {
 	})
 }
 
-// trickle is a connection from which each read gives one byte, though the kernel is not asked for each.
+// trickle is a connection from which each read gives one byte, though the kernel is not asked for
+// each.
 type trickle struct {
 	net.Conn
 	in *bufio.Reader

@@ -29,9 +29,9 @@ func newInput(conn net.Conn, activity *wire.Activity, held *budget, keeps func()
 	return in
 }
 
-// input reads a client's bytes and finds the frames in them. Its buffer holds what
-// is not dealt with yet, from start on; up to scanned it has been scanned; up to
-// end there are bytes. The frame being read begins at frame: before start, if a part of it is dealt with.
+// input reads a client's bytes and finds the frames in them. Its buffer holds what is not dealt
+// with yet, from start on; up to scanned it has been scanned; up to end there are bytes. The frame
+// being read begins at frame: before start, if a part of it is dealt with.
 type input struct {
 	wire    *wire.Conn
 	scanner resp.FrameScanner
@@ -43,7 +43,8 @@ type input struct {
 	args    [][]byte // memory for the words of a command
 	budget  *budget
 	paid    int // of the budget
-	// keeps reports how many bytes are kept for the client between its commands, of which kept were taken from the budget.
+	// keeps reports how many bytes are kept for the client between its commands, of which kept were
+	// taken from the budget.
 	keeps func() int
 	kept  int
 }
@@ -191,7 +192,8 @@ func (in *input) lookahead() error {
 // errFull ends a lookahead: the client has sent much ahead of its replies.
 var errFull = errors.New("the read buffer is full")
 
-// enlarge doubles a buffer that is full of what is held, if all clients together may hold so much. The first buffer is nobody's.
+// enlarge doubles a buffer that is full of what is held, if all clients together may hold so much.
+// The first buffer is nobody's.
 func (in *input) enlarge(held []byte) error {
 	size := 2 * len(held)
 	if err := in.budget.take(size - in.paid); err != nil {

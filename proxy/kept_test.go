@@ -8,8 +8,9 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestWhatIsKeptIsBounded: what is kept for a client between its commands counts for max-input-memory: names that it watches, and what it queues. The
-// client that would have more is told so, and disconnected; others are served. When it has left, all is given back.
+// TestWhatIsKeptIsBounded: what is kept for a client between its commands counts for
+// max-input-memory: names that it watches, and what it queues. The client that would have more is
+// told so, and disconnected; others are served. When it has left, all is given back.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	const limit, each, most = 600_000, 200_000, 20
 	large := strings.Repeat("x", each)
@@ -50,7 +51,8 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 }
 
-// TestNamesAndScriptsAreBounded: so do the names of many clients, and the scripts that clients share.
+// TestNamesAndScriptsAreBounded: so do the names of many clients, and the scripts that clients
+// share.
 func TestNamesAndScriptsAreBounded(t *testing.T) {
 	const limit, each, most = 600_000, 100_000, 20
 	for name, send := range map[string]func(p *peer, i int){

@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/proxy/login"
 )
 
-// keySearch looks for lock keys in the frames of an input, where such are configured, and for what a user of the proxy's own may not send.
+// keySearch looks for lock keys in the frames of an input, where such are configured, and for what
+// a user of the proxy's own may not send.
 type keySearch struct {
 	in     *input
 	table  *commands.Table
@@ -80,8 +81,8 @@ func (k *keySearch) isHeld(words [][]byte) bool {
 	return k.isRefused(words, len(words)) || k.table.Route(commands.Situation{}, words).Verb != commands.Forward
 }
 
-// isRefused reports whether the client may not have a command forwarded, of so many words of which the first ones are
-// given.
+// isRefused reports whether the client may not have a command forwarded, of so many words of which
+// the first ones are given.
 func (k *keySearch) isRefused(words [][]byte, total int) bool {
 	return k.search.judge && k.who.Refusal(words, total) != ""
 }

@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// countedLocks holds each LOCK until the gate is open, and knows how many were under way at once from then on.
+// countedLocks holds each LOCK until the gate is open, and knows how many were under way at once
+// from then on.
 type countedLocks struct {
 	scriptedLocks
 	gate            chan struct{}
@@ -37,7 +38,8 @@ func newCountedLocks() *countedLocks {
 	return l
 }
 
-// leave has n clients send a pipeline of so many LOCKs, and leave while the first of them is under way.
+// leave has n clients send a pipeline of so many LOCKs, and leave while the first of them is under
+// way.
 func (l *countedLocks) leave(t *testing.T, b *bench, n, commands int, leave func(*net.TCPConn) error) {
 	t.Helper()
 	pipeline := "PING\r\n" + array("LOCK", "k", "first", "PX", "100") + strings.Repeat(array("LOCK", "k", "more", "PX", "100"), commands-1)
@@ -85,7 +87,8 @@ func TestLeaversTakeTurns(t *testing.T) {
 	}
 }
 
-// Of more clients than may wait, those have their commands dropped that are gone, and those not that still listen.
+// Of more clients than may wait, those have their commands dropped that are gone, and those not
+// that still listen.
 func TestTooManyLeavers(t *testing.T) {
 	needPoller(t)
 	const n, commands = 3 * maxGone, 5

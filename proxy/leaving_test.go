@@ -20,7 +20,8 @@ func both(t *testing.T, test func(t *testing.T, newRig func() *rig)) {
 	})
 }
 
-// shortListener hands out connections of which the next writes take so many bytes in all, and then fail.
+// shortListener hands out connections of which the next writes take so many bytes in all, and then
+// fail.
 type shortListener struct {
 	net.Listener
 	left *atomic.Int64
@@ -45,8 +46,8 @@ func (c shortConn) Write(p []byte) (int, error) {
 	return n, errors.New("no more is taken")
 }
 
-// Replies that are written together leave one after the other: those that the socket took as a whole were delivered, and what the others
-// granted is given back.
+// Replies that are written together leave one after the other: those that the socket took as a
+// whole were delivered, and what the others granted is given back.
 func TestRepliesThatLeaveInPart(t *testing.T) {
 	notOverTLS(t) // where more is written than the replies
 	grants := []struct{ line, reply, key string }{
@@ -126,7 +127,8 @@ func TestValidityLeavesFirst(t *testing.T) {
 	}
 }
 
-// A validity is what is left of it when its reply leaves. A reply that has to wait until the client has taken something else leaves later.
+// A validity is what is left of it when its reply leaves. A reply that has to wait until the client
+// has taken something else leaves later.
 func TestValidityThatWaits(t *testing.T) {
 	r := newRig(t, patience, startRedis(t).URL(), proxy.Options{}, nil)
 	granted := time.Now()

@@ -23,8 +23,9 @@ var longAgo = time.Unix(1, 0)
 // errClientLeft is the cause of a context whose client closed its connection.
 var errClientLeft = errors.New("the client left")
 
-// line is the way to a client, for all who write to it, one at a time, and mu is of all that says what may be written next. Who writes has the
-// turn, and not mu: a client that does not read keeps nobody waiting but those who write to it. Nothing else in this package writes to a client.
+// line is the way to a client, for all who write to it, one at a time, and mu is of all that says
+// what may be written next. Who writes has the turn, and not mu: a client that does not read keeps
+// nobody waiting but those who write to it. Nothing else in this package writes to a client.
 type line struct {
 	conn   net.Conn
 	wire   *wire.Conn
@@ -82,8 +83,8 @@ func (l *line) signal() {
 	}
 }
 
-// write writes all of p, and tells how many bytes the client's socket took: nobody may be writing. It is called with mu held, and lets it go
-// while it writes.
+// write writes all of p, and tells how many bytes the client's socket took: nobody may be writing.
+// It is called with mu held, and lets it go while it writes.
 func (l *line) write(p []byte) (int, error) { return l.writeWithin(0, p) }
 
 // writeWithin is write in bounded time, unless the limit is 0. It ends a bound.
@@ -101,7 +102,8 @@ func (l *line) writeWithin(limit time.Duration, p []byte) (n int, err error) {
 	return l.wire.Write(p)
 }
 
-// writeReplies is writeWithin of replies of the proxy's own, which count as unread as long as the client does not take them.
+// writeReplies is writeWithin of replies of the proxy's own, which count as unread as long as the
+// client does not take them.
 func (l *line) writeReplies(limit time.Duration, p []byte) (n int, err error) {
 	n, err = l.wire.WriteSome(p)
 	if err != nil || n == len(p) {
@@ -122,7 +124,8 @@ func (l *line) yield() {
 	l.writing = false
 }
 
-// bound limits the time that the client may take for the next write, 0: it does not. It is called with mu held.
+// bound limits the time that the client may take for the next write, 0: it does not. It is called
+// with mu held.
 func (l *line) bound(limit time.Duration) {
 	if limit > 0 {
 		_ = l.conn.SetWriteDeadline(time.Now().Add(limit))

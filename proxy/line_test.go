@@ -15,7 +15,8 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// probingListener hands out connections of which each write first waits until every lock of the server can be had.
+// probingListener hands out connections of which each write first waits until every lock of the
+// server can be had.
 type probingListener struct {
 	net.Listener
 	t      *testing.T
@@ -50,8 +51,8 @@ func (c probingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// No lock is held while something is written to a client, whoever writes it: replies of the proxy's own and of the upstream, messages, invalidations,
-// and errors when the upstream is gone.
+// No lock is held while something is written to a client, whoever writes it: replies of the proxy's
+// own and of the upstream, messages, invalidations, and errors when the upstream is gone.
 func TestNoLockIsHeldOverAWrite(t *testing.T) {
 	server := startRedis(t)
 	r := newRig(t, patience, server.URL(), proxy.Options{}, []string{"lock:*"})
@@ -84,7 +85,8 @@ func TestNoLockIsHeldOverAWrite(t *testing.T) {
 	c.say("GET lock:k", "$1\r\n1\r\n")
 }
 
-// Nothing but a line writes to a client that has entered, so that there is no other way to do it with a lock held.
+// Nothing but a line writes to a client that has entered, so that there is no other way to do it
+// with a lock held.
 func TestOnlyALineWritesToClients(t *testing.T) {
 	writers := []string{"Write", "WriteString", "WriteWithin", "WriteSome"}
 	allowed := map[string]string{"line.go": "", "relay.go": "send", "entrance.go": "turnAway", "listener.go": "Accept"}

@@ -60,10 +60,10 @@ func (c *guardedConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Serve serves the clients of ln until ctx ends, and closes ln. Then it drains:
-// idle clients are closed at once, commands that wait for what others do are answered with an error, and other
-// clients are closed when their commands are done or the DrainTimeout is over. It
-// returns nil, or why ln failed.
+// Serve serves the clients of ln until ctx ends, and closes ln. Then it drains: idle clients are
+// closed at once, commands that wait for what others do are answered with an error, and other
+// clients are closed when their commands are done or the DrainTimeout is over. It returns nil, or
+// why ln failed.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)

@@ -13,27 +13,30 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// Commands on lock keys go to where the locks are: package place has the rules, of which the first is kept here. While the locks are moved
-// such commands wait.
+// Commands on lock keys go to where the locks are: package place has the rules, of which the first
+// is kept here. While the locks are moved such commands wait.
 
 // errElsewhere is for a command that was not carried out, because the locks are elsewhere by now.
 var errElsewhere = errors.New("the locks are elsewhere")
 
-// locationRouter tells where commands on lock keys are to go, and does what it takes to have the upstream carry one out.
+// locationRouter tells where commands on lock keys are to go, and does what it takes to have the
+// upstream carry one out.
 type locationRouter struct {
 	relay  *relay
 	asker  *asker
 	client *command.Client
 	table  *commands.Table
-	// places tell where the locks are; nil: they are on the masters. unmoved is the table while they are at the upstream.
+	// places tell where the locks are; nil: they are on the masters. unmoved is the table while
+	// they are at the upstream.
 	places  Places
 	unmoved *commands.Table
 	came    time.Time // when the command came that is run again; zero: it is not
 }
 
-// placeFor is where a command belongs: the upstream or the masters. One that touches lock keys waits until that is known. It is dropped if its client
-// sends no more meanwhile, as Redis drops a client that is blocked: one that has given up, and asks again over another connection, would find the lock
-// taken by what it gave up, or have it removed by that.
+// placeFor is where a command belongs: the upstream or the masters. One that touches lock keys
+// waits until that is known. It is dropped if its client sends no more meanwhile, as Redis drops a
+// client that is blocked: one that has given up, and asks again over another connection, would find
+// the lock taken by what it gave up, or have it removed by that.
 func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, words [][]byte) (place.Place, error) {
 	at, known := c.places.Placed()
 	switch {
@@ -62,7 +65,8 @@ func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, wor
 	return at.Place, err
 }
 
-// touches reports whether a command is about lock keys, so that it is not carried out while they are moved.
+// touches reports whether a command is about lock keys, so that it is not carried out while they
+// are moved.
 func (c *locationRouter) touches(own *command.Command, words [][]byte) bool {
 	switch {
 	case c.client.Transaction.Open:
@@ -86,8 +90,8 @@ func failureOf(err error) string {
 	return command.Failure(err)
 }
 
-// carry has the next bytes that are sent be of a command on lock keys, until carried is called. The connection is one over which such a command may
-// go; errElsewhere: there is none any more.
+// carry has the next bytes that are sent be of a command on lock keys, until carried is called. The
+// connection is one over which such a command may go; errElsewhere: there is none any more.
 func (c *locationRouter) carry(ctx context.Context, words [][]byte) error {
 	if err := c.relay.open(ctx); err != nil {
 		return err
@@ -135,8 +139,8 @@ func (c *locationRouter) vouch(ctx context.Context) error {
 	return nil
 }
 
-// execUpstream has the upstream carry out a transaction that was begun while the locks were on the masters, and gives the reply to EXEC. After an error it
-// says whether anything of it was sent.
+// execUpstream has the upstream carry out a transaction that was begun while the locks were on the
+// masters, and gives the reply to EXEC. After an error it says whether anything of it was sent.
 func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
 	err = c.asker.attend(ctx, func(ctx context.Context) error {
 		_, err := c.places.Resting(ctx)
@@ -161,8 +165,9 @@ func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (a
 	return answer, sent, err
 }
 
-// leaveStale deals with a client that watches lock keys at the upstream which are on the masters now: for it they have changed. Doomed: the
-// command is one of a transaction at the upstream of which nothing will be carried out, and is queued there whatever it is.
+// leaveStale deals with a client that watches lock keys at the upstream which are on the masters
+// now: for it they have changed. Doomed: the command is one of a transaction at the upstream of
+// which nothing will be carried out, and is queued there whatever it is.
 func (c *locationRouter) leaveStale(ctx context.Context, own *command.Command, follow string) (doomed bool, err error) {
 	if !c.relay.isStale() {
 		return false, nil

@@ -138,8 +138,8 @@ func TestLockKeysAreOfTheSelectedDatabase(t *testing.T) {
 	})
 }
 
-// What looks at all keys sees those of the upstream and the lock keys, and what removes all removes both; but locks on
-// other keys are none of the client's keys.
+// What looks at all keys sees those of the upstream and the lock keys, and what removes all removes
+// both; but locks on other keys are none of the client's keys.
 func TestCommandsOnAllKeys(t *testing.T) {
 	r, server := locking(t)
 	p := r.connect()
@@ -306,7 +306,8 @@ func TestManyThreadsOnOneConnection(t *testing.T) {
 	}
 }
 
-// The upstream decides who may see all keys, or remove them: its error is the reply, and then the lock keys stay.
+// The upstream decides who may see all keys, or remove them: its error is the reply, and then the
+// lock keys stay.
 func TestCommandsOnAllKeysByTheUpstreamsRights(t *testing.T) {
 	r, server := locking(t, "--user", "app", "on", ">x", "~*", "&*", "+@all", "-flushall", "-flushdb", "-@dangerous", "-scan")
 	for _, login := range []string{"AUTH app x"} {
@@ -325,8 +326,8 @@ func TestCommandsOnAllKeysByTheUpstreamsRights(t *testing.T) {
 	p.say("GET lock:a", bulk("me"))
 }
 
-// With many of each, and both coming and going, a SCAN tells whatever is there all the time, as one Redis does; the lock
-// keys once.
+// With many of each, and both coming and going, a SCAN tells whatever is there all the time, as one
+// Redis does; the lock keys once.
 func TestScanTellsAllKeys(t *testing.T) {
 	r, server := locking(t)
 	p, admin := r.connect(), dial(t, server.Addr())

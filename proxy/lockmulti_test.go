@@ -110,8 +110,9 @@ func TestTransactionsOnLockKeys(t *testing.T) {
 	}
 }
 
-// The error for a lock command after others in a transaction is not for a client that wants no answers. Redis
-// queues a CLIENT REPLY in a transaction, so that the client can only be silenced by the test.
+// The error for a lock command after others in a transaction is not for a client that wants no
+// answers. Redis queues a CLIENT REPLY in a transaction, so that the client can only be silenced by
+// the test.
 func TestLateLockCommandInSilence(t *testing.T) {
 	for _, late := range []string{"DEL lock:a", "LOCK lock:a x PX 1000"} {
 		r, server := locking(t)

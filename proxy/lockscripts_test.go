@@ -53,7 +53,8 @@ func TestScriptsOnLockKeys(t *testing.T) {
 	}
 }
 
-// SCRIPT KILL ends a script on lock keys that runs for long, whoever sent it, and one that is compiled. Its client stays.
+// SCRIPT KILL ends a script on lock keys that runs for long, whoever sent it, and one that is
+// compiled. Its client stays.
 func TestScriptKill(t *testing.T) {
 	r, _ := locking(t)
 	killer := r.connect()

@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// BenchmarkLockServer is LOCK and UNLOCK at a lock server, one command at a time by so many clients, with masters that cost nothing: what is
-// measured is the client loop.
+// BenchmarkLockServer is LOCK and UNLOCK at a lock server, one command at a time by so many
+// clients, with masters that cost nothing: what is measured is the client loop.
 func BenchmarkLockServer(b *testing.B) {
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(clients), func(b *testing.B) { benchmarkLockServer(b, clients) })

@@ -44,7 +44,8 @@ func (d *dispatcher) runAlone(ctx context.Context, cmd *command.Command, words [
 	return d.hasten()
 }
 
-// hasten sends a reply with a validity: that counts from when it leaves, so that leaves before the next command is begun.
+// hasten sends a reply with a validity: that counts from when it leaves, so that leaves before the
+// next command is begun.
 func (d *dispatcher) hasten() error {
 	switch {
 	case d.session.left:
@@ -55,8 +56,8 @@ func (d *dispatcher) hasten() error {
 	return nil
 }
 
-// endElsewhere answers the EXEC of a transaction on lock keys that are elsewhere by now: as if what the client watches had changed, or as the
-// upstream does.
+// endElsewhere answers the EXEC of a transaction on lock keys that are elsewhere by now: as if what
+// the client watches had changed, or as the upstream does.
 func (d *dispatcher) endElsewhere(ctx context.Context, tx command.Transaction) {
 	d.client.Transaction.End()
 	if tx.Watching() {
@@ -108,7 +109,8 @@ func (d *dispatcher) run(ctx context.Context, cmd *command.Command, words [][]by
 	return d.carryOut(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out, Came: d.locks.came})
 }
 
-// askFor has the upstream carry out a command that is run here, for the client to see the answer, also where it wants none.
+// askFor has the upstream carry out a command that is run here, for the client to see the answer,
+// also where it wants none.
 func (d *dispatcher) askFor(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
 	limit := d.relay.up.Timeout()
 	if cmd.Patient {
@@ -140,7 +142,8 @@ func (d *dispatcher) carryOut(cmd *command.Command, call command.Call) error {
 	return nil
 }
 
-// useCaching is told that a command was answered here. A CLIENT CACHING before it was about it, and the upstream has to learn that it is used.
+// useCaching is told that a command was answered here. A CLIENT CACHING before it was about it, and
+// the upstream has to learn that it is used.
 func (d *dispatcher) useCaching(ctx context.Context) {
 	if !tracking.Of(d.client).Said() || d.client.Transaction.Open {
 		return

@@ -38,7 +38,8 @@ func startFrom(t *testing.T, ip, url string, opts proxy.Options) *rig {
 	return r
 }
 
-// TestProtectedMode: clients from elsewhere are turned away as long as nobody has to log in, whoever says so.
+// TestProtectedMode: clients from elsewhere are turned away as long as nobody has to log in,
+// whoever says so.
 func TestProtectedMode(t *testing.T) {
 	open, closed, guarded := startRedis(t), startRedis(t, "--requirepass", "secret"), startRedis(t, "--requirepass", "secret")
 	fewRights := startRedis(t)

@@ -41,7 +41,8 @@ type relay struct {
 	// unnoticed: the last command that was forwarded is not answered.
 	unnoticed bool
 
-	// blocking: a command that may block was forwarded since the upstream was quiet. The session's goroutine sets it.
+	// blocking: a command that may block was forwarded since the upstream was quiet. The session's
+	// goroutine sets it.
 	blocking atomic.Bool
 
 	// doubtful: the upstream led the client elsewhere, and never said whether it is alone.
@@ -217,9 +218,10 @@ func (r *relay) settle(ctx context.Context) error {
 	return r.line.wait(ctx, r.quiet)
 }
 
-// reply gives the client replies of the proxy's own, between two of the
-// upstream's, and tells how many bytes its socket took of them. Where the upstream's stream is broken off within a reply, or has no
-// replies, there is no such place. From then on the client speaks the protocol that is given, where there is no upstream to say so.
+// reply gives the client replies of the proxy's own, between two of the upstream's, and tells how
+// many bytes its socket took of them. Where the upstream's stream is broken off within a reply, or
+// has no replies, there is no such place. From then on the client speaks the protocol that is
+// given, where there is no upstream to say so.
 func (r *relay) reply(out *command.Reply, proto int) (n int, err error) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -235,12 +237,14 @@ func (r *relay) reply(out *command.Reply, proto int) (n int, err error) {
 	return r.line.writeReplies(r.patience, out.Bytes)
 }
 
-// between reports whether the client is between two replies, or never again. It is called with mu held.
+// between reports whether the client is between two replies, or never again. It is called with mu
+// held.
 func (r *relay) between() bool {
 	return !r.line.writing && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream)
 }
 
-// push gives the client what it is told unasked, between two replies, if it speaks a protocol that has that.
+// push gives the client what it is told unasked, between two replies, if it speaks a protocol that
+// has that.
 func (r *relay) push(ctx context.Context, p []byte) error {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -282,7 +286,8 @@ func (r *relay) halfClose(ctx context.Context) {
 	_ = r.waitWhileBrought(ctx, func() bool { return r.gone && !r.line.writing })
 }
 
-// waitWhileBrought is wait as long as something is brought to the client now and then. It is called with mu held.
+// waitWhileBrought is wait as long as something is brought to the client now and then. It is called
+// with mu held.
 func (r *relay) waitWhileBrought(ctx context.Context, until func() bool) error {
 	if until() {
 		return nil
@@ -316,14 +321,16 @@ func (r *relay) close() {
 	r.copying.Wait()
 }
 
-// carries is what a relay knows of commands on lock keys that it carries to the upstream. It is of the relay's mu.
+// carries is what a relay knows of commands on lock keys that it carries to the upstream. It is of
+// the relay's mu.
 type carries struct {
 	// heard: the upstream has answered something on the connection.
 	heard bool
-	// vouched is the number of the connection over which such commands may go: a majority of the masters told after the upstream had answered on
-	// it that the locks are there.
+	// vouched is the number of the connection over which such commands may go: a majority of the
+	// masters told after the upstream had answered on it that the locks are there.
 	vouched uint16
-	// rested is the number of the connection that was told to be at rest in a move: of a transaction that goes on after that nothing is known.
+	// rested is the number of the connection that was told to be at rest in a move: of a
+	// transaction that goes on after that nothing is known.
 	rested uint16
 	// now: one is about to be sent, or was sent in part. runs: one is carried out on the masters.
 	now, runs bool
@@ -331,7 +338,8 @@ type carries struct {
 	blocks, unsure bool
 	// watches: one was a WATCH.
 	watches bool
-	// stale: what it watched was moved since. It is written with mu held, and read by the session's goroutine without.
+	// stale: what it watched was moved since. It is written with mu held, and read by the session's
+	// goroutine without.
 	stale atomic.Bool
 }
 
@@ -345,7 +353,8 @@ func (r *relay) address() string {
 	return r.wire.LocalAddr()
 }
 
-// mayBlock is the proxy's end of the connection to the upstream, if a command may wait there for what others do.
+// mayBlock is the proxy's end of the connection to the upstream, if a command may wait there for
+// what others do.
 func (r *relay) mayBlock() string {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()

@@ -64,8 +64,8 @@ func TestUpstreamDiesDuringCommands(t *testing.T) {
 	}
 }
 
-// Point 23: who does not read these errors holds up nobody but itself; it gets all of them when it reads, and then what it has sent meanwhile, over a new
-// connection, is answered.
+// Point 23: who does not read these errors holds up nobody but itself; it gets all of them when it
+// reads, and then what it has sent meanwhile, over a new connection, is answered.
 func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
 	const owed = 100_000 // their errors are more than sockets hold
 	fake := startFake(t, func(c *fakeConn) { c.read(owed + 1) })
@@ -84,7 +84,8 @@ func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
 	p.expect(strings.Repeat(lost(fake.addr()), owed+1))
 }
 
-// Point 23: what comes behind the rest of such a command, in one piece with it, is answered: nothing but that rest is thrown away.
+// Point 23: what comes behind the rest of such a command, in one piece with it, is answered:
+// nothing but that rest is thrown away.
 func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	fake := startFake(t, func(c *fakeConn) {
 		if begin, err := c.in.Peek(11); err == nil && string(begin) == "*2\r\n$3\r\nSET" {
@@ -105,7 +106,8 @@ func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	p.expect("+one\r\n+two\r\n:1000\r\n")
 }
 
-// Point 23: who reads these errors slowly gets all of them, also when it sends no more, and they are held a few at a time.
+// Point 23: who reads these errors slowly gets all of them, also when it sends no more, and they
+// are held a few at a time.
 func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	const owed = 100_000
 	fake := startFake(t, func(c *fakeConn) { c.read(owed + 1) })

@@ -157,8 +157,8 @@ func TestUpstreamBehindUnixSocket(t *testing.T) {
 	}
 }
 
-// What the proxy holds of a command until it is whole is limited before the login, as in Redis: else each client that never logs in
-// holds a megabyte.
+// What the proxy holds of a command until it is whole is limited before the login, as in Redis:
+// else each client that never logs in holds a megabyte.
 func TestHeldLittleBeforeLogin(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"})
@@ -192,7 +192,8 @@ func TestHeldLittleBeforeLogin(t *testing.T) {
 	}
 }
 
-// Whoever has logged in, in whatever way, may send what Redis takes, also in one piece with the login.
+// Whoever has logged in, in whatever way, may send what Redis takes, also in one piece with the
+// login.
 func TestHeldMuchAfterLogin(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"})

@@ -39,7 +39,8 @@ func TestPushWhileLockWaits(t *testing.T) {
 	p.expect(":1000\r\n" + bulk("1"))
 }
 
-// Point 7: what is not answered is carried out before a lock command that comes after it, as its invalidation shows.
+// Point 7: what is not answered is carried out before a lock command that comes after it, as its
+// invalidation shows.
 func TestLockAfterASilentCommand(t *testing.T) {
 	r, _ := relayed(t)
 	p := r.connect()

@@ -209,8 +209,9 @@ func TestReplyModes(t *testing.T) {
 	}
 }
 
-// Points 7 and 10: who subscribes in silence gets what a server sends; in RESP2 replies look like messages, so that a lock command ends the
-// connection. Nothing is asked of it, and nothing is taken for an answer.
+// Points 7 and 10: who subscribes in silence gets what a server sends; in RESP2 replies look like
+// messages, so that a lock command ends the connection. Nothing is asked of it, and nothing is
+// taken for an answer.
 func TestSubscribingInSilence(t *testing.T) {
 	const list = "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n"
 	for _, c := range []struct{ name, sent, end string }{

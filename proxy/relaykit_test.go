@@ -56,8 +56,8 @@ func startProxy(t *testing.T, url string) *rig {
 	return startProxyWith(t, url, proxy.Options{}, nil)
 }
 
-// startProxyWith serves until the test ends. The upstream is probed once.
-// REDLOCK_TEST_QUIET=1ms has all tests park clients whenever they pause, REDLOCK_TEST_TLS=1 has them speak TLS.
+// startProxyWith serves until the test ends. The upstream is probed once. REDLOCK_TEST_QUIET=1ms
+// has all tests park clients whenever they pause, REDLOCK_TEST_TLS=1 has them speak TLS.
 func startProxyWith(t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
 	t.Helper()
 	return startProxyWithin(t, patience, url, opts, lockKeys, prepare...)
@@ -206,7 +206,8 @@ func secured(t *testing.T) (server, client *tls.Config) {
 	return &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}}, &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
 }
 
-// notOverTLS skips a test whose clients cannot speak TLS, or which is about parking: who speaks TLS is not parked.
+// notOverTLS skips a test whose clients cannot speak TLS, or which is about parking: who speaks TLS
+// is not parked.
 func notOverTLS(t *testing.T) {
 	t.Helper()
 	if os.Getenv("REDLOCK_TEST_TLS") != "" {

@@ -54,8 +54,9 @@ func (r *relay) deliver(p []byte) error {
 // the program.
 var errBroken = errors.New("internal error")
 
-// prepare learns from what the upstream sent, and returns what is to be written to the
-// client, in the courier's turn. A panic costs this client its connection, and no other. It is called with mu held.
+// prepare learns from what the upstream sent, and returns what is to be written to the client, in
+// the courier's turn. A panic costs this client its connection, and no other. It is called with mu
+// held.
 func (r *relay) prepare(p []byte) (kept []byte, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -78,8 +79,8 @@ func (r *relay) prepare(p []byte) (kept []byte, err error) {
 	return p, nil
 }
 
-// filter tracks replies, takes out those that the proxy asked for itself, and turns those that lead elsewhere. It is
-// called with mu held.
+// filter tracks replies, takes out those that the proxy asked for itself, and turns those that lead
+// elsewhere. It is called with mu held.
 func (r *relay) filter(p []byte) []byte {
 	var kept []byte // of p[:at], once something was taken out
 	taken := false
@@ -169,8 +170,9 @@ func (r *relay) end(cause error) {
 	}
 }
 
-// apologise answers n commands that the upstream never will, in pieces: nobody bounds how many these are. All else that is to be known of the lost
-// connection is known by then: mu is let go while the client does not take a piece, and after each. It is called with mu held.
+// apologise answers n commands that the upstream never will, in pieces: nobody bounds how many
+// these are. All else that is to be known of the lost connection is known by then: mu is let go
+// while the client does not take a piece, and after each. It is called with mu held.
 func (r *relay) apologise(n int, cause error) {
 	apology := r.apology(cause)
 	some := max(1, maxPending/len(apology))

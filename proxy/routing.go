@@ -71,7 +71,8 @@ func (d *dispatcher) routeUpstream(ctx context.Context, own *command.Command, fo
 	return d.forward(ctx, at, nil, follow, words)
 }
 
-// onMasters is routeBy while the locks are on the masters. What waits there for others is not waited for when they leave.
+// onMasters is routeBy while the locks are on the masters. What waits there for others is not
+// waited for when they leave.
 func (d *dispatcher) onMasters(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
 	waits := track.MayBlock(words[0]) || own != nil && own.MayWait(words)
 	if waits || own != nil && !own.Keyed() { // PROXY MOVE among them
@@ -84,7 +85,8 @@ func (d *dispatcher) onMasters(ctx context.Context, own *command.Command, follow
 	return d.routeBy(ctx, d.table, own, follow, words)
 }
 
-// orRefuse answers with an error, unless that ends the session, or has the command be tried elsewhere.
+// orRefuse answers with an error, unless that ends the session, or has the command be tried
+// elsewhere.
 func (d *dispatcher) orRefuse(ctx context.Context, err error) error {
 	if errors.Is(err, errElsewhere) || errors.Is(err, errOver) || errors.Is(err, errClientLeft) || d.session.left || ctx.Err() != nil {
 		return err
@@ -187,8 +189,8 @@ func (d *dispatcher) forward(ctx context.Context, at commands.Situation, own *co
 // unknownScript is answered with NOSCRIPT, in a transaction when that is done.
 const unknownScript = "*3\r\n$7\r\nEVALSHA\r\n$40\r\nffffffffffffffffffffffffffffffffffffffff\r\n$1\r\n0\r\n"
 
-// takeOver has the upstream's transaction become one of the proxy's own. Where the upstream does not let
-// it go, it counts as one with other commands in it.
+// takeOver has the upstream's transaction become one of the proxy's own. Where the upstream does
+// not let it go, it counts as one with other commands in it.
 func (d *dispatcher) takeOver(ctx context.Context, at *commands.Situation) error {
 	answer, err := d.asker.askInMulti(ctx, discard)
 	switch {

@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// sender sends to the upstream what was scanned, or answers it where that is not sent. It belongs to the session's goroutine.
+// sender sends to the upstream what was scanned, or answers it where that is not sent. It belongs
+// to the session's goroutine.
 type sender struct {
 	session *session // writes to the client, and throws frames away
 	relay   *relay
@@ -50,8 +51,8 @@ func (s *sender) passOn(answers int) {
 	s.plain += answers
 }
 
-// pass sends the bytes up to a place in the buffer, if they are not sent yet. Where there is no upstream,
-// the commands in them are answered with the reason.
+// pass sends the bytes up to a place in the buffer, if they are not sent yet. Where there is no
+// upstream, the commands in them are answered with the reason.
 func (s *sender) pass(ctx context.Context, upTo int) error {
 	from, plain, slot := s.in.start, s.plain, s.slot
 	upTo = max(from, upTo)
@@ -111,7 +112,8 @@ func (s *sender) forgo() {
 	}
 }
 
-// refuse answers n commands with the reason why they cannot be forwarded, but one that frees a busy upstream with what that answers.
+// refuse answers n commands with the reason why they cannot be forwarded, but one that frees a busy
+// upstream with what that answers.
 func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason error) error {
 	if n == 1 {
 		if answer, done := freeUp(ctx, s.relay.up, &s.session.who, commands, reason); done {
@@ -191,7 +193,8 @@ func (s *sender) sayError(text string) error {
 	return nil
 }
 
-// refuseHeld answers a command with an error. Nothing of it was sent, and a transaction is refused with it.
+// refuseHeld answers a command with an error. Nothing of it was sent, and a transaction is refused
+// with it.
 func (s *sender) refuseHeld(ctx context.Context, text string) error {
 	if err := s.asker.spoil(ctx); err != nil {
 		return err

@@ -58,10 +58,10 @@ func (s *session) run(ctx context.Context) (parked bool) {
 	return false
 }
 
-// serve serves a client: what is not the proxy's own is forwarded, as the bytes came, or, without an upstream, refused. A command of the
-// proxy's own is a barrier: it runs when the upstream has answered all that was sent before, and
-// what follows is sent when it is done, so that a pipeline means the same as on
-// one server. It returns io.EOF when the client has left.
+// serve serves a client: what is not the proxy's own is forwarded, as the bytes came, or, without
+// an upstream, refused. A command of the proxy's own is a barrier: it runs when the upstream has
+// answered all that was sent before, and what follows is sent when it is done, so that a pipeline
+// means the same as on one server. It returns io.EOF when the client has left.
 func (s *session) serve(ctx context.Context) error {
 	d := newDispatcher(s)
 	for !s.client.Closing {
@@ -104,7 +104,8 @@ func (s *session) close() {
 	s.in.close()
 }
 
-// scan forwards what has been read, up to the next command that is not just forwarded. It never reads.
+// scan forwards what has been read, up to the next command that is not just forwarded. It never
+// reads.
 func (d *dispatcher) scan(ctx context.Context) error {
 	for !d.special {
 		ev := resp.FrameMore
@@ -212,7 +213,8 @@ func (d *dispatcher) read(ctx context.Context) error {
 	return d.session.endOfInput(err)
 }
 
-// briefly carries out the command whose name was scanned, at a lock server, if it is brief and was read whole.
+// briefly carries out the command whose name was scanned, at a lock server, if it is brief and was
+// read whole.
 func (d *dispatcher) briefly(ctx context.Context) (done bool, err error) {
 	if !d.special || d.bad != nil || !d.mayHurry() || ctx.Err() != nil {
 		return false, nil

@@ -16,8 +16,9 @@ import (
 	"redlock-proxy/proxy/wire"
 )
 
-// Apply has all of it hold from now on, at once: each client, and each of its commands, meets what was
-// before or what is now, and no mixture of them. It may be called at any time, by any goroutine.
+// Apply has all of it hold from now on, at once: each client, and each of its commands, meets what
+// was before or what is now, and no mixture of them. It may be called at any time, by any
+// goroutine.
 func (s *Server) Apply(settings Settings) {
 	settings.MaxClients = cmp.Or(settings.MaxClients, defaultMaxClients)
 	s.shared.input.limit.Store(cmp.Or(settings.HeldInput, defaultHeldInput))
@@ -105,8 +106,8 @@ func (s *Server) ended(session *session) {
 	s.clients.Add(-1)
 }
 
-// leaveUpstream has the relays end what they have to an upstream that has failed over, or must not be used. One that is busy with a client that
-// does not read keeps no other waiting.
+// leaveUpstream has the relays end what they have to an upstream that has failed over, or must not
+// be used. One that is busy with a client that does not read keeps no other waiting.
 func (s *Server) leaveUpstream() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +155,8 @@ func ends(sessions []*session, end func(*relay) string) (addresses []string) {
 	return addresses
 }
 
-// followUsers ends the connections of clients that are nobody any more, or that may not go on to hear what they hear, until
-// stop is called.
+// followUsers ends the connections of clients that are nobody any more, or that may not go on to
+// hear what they hear, until stop is called.
 func (s *Server) followUsers(ctx context.Context) (stop func()) {
 	own := s.shared.opts.Users
 	if own == nil {

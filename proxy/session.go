@@ -59,7 +59,8 @@ type session struct {
 	watching bool // a watch reads from the connection
 	asked    bool // the session was asked to rest
 	parked   bool // the session has no goroutine
-	// refuse ends the wait of a command for what others do; nil before the first one. refusing: there are none any more.
+	// refuse ends the wait of a command for what others do; nil before the first one. refusing:
+	// there are none any more.
 	refuse   context.CancelCauseFunc
 	refusing bool
 	// ending: the session is to end at the next frame that has not begun to arrive. Written
@@ -182,8 +183,8 @@ func (s *session) discard(answer func(words [][]byte)) error {
 	return nil
 }
 
-// flush writes the replies so far. What the replies tell of that a failed write leaves behind, in part or as a whole, is undone when the
-// session ends.
+// flush writes the replies so far. What the replies tell of that a failed write leaves behind, in
+// part or as a whole, is undone when the session ends.
 func (s *session) flush() error {
 	if len(s.out.Bytes) == 0 {
 		s.out.Delivered()
@@ -208,7 +209,8 @@ func (s *session) track() command.Tracking {
 	return s.client.Tracking
 }
 
-// push tells the client, between two replies, of keys that may have changed, or of all. Any goroutine may call it.
+// push tells the client, between two replies, of keys that may have changed, or of all. Any
+// goroutine may call it.
 func (s *session) push(ctx context.Context, keys []string) {
 	if s.relay.push(ctx, tracking.Invalidation(keys)) != nil {
 		_ = s.conn.Close() // it may have got a part

@@ -18,7 +18,8 @@ const (
 // relayTimes are stallTime and farewellTime, but in tests.
 type relayTimes struct{ stall, farewell time.Duration }
 
-// traffic are the bytes and the commands relayed. Each count has a line of the processors' caches to itself.
+// traffic are the bytes and the commands relayed. Each count has a line of the processors' caches
+// to itself.
 type traffic struct {
 	toUpstream atomic.Int64
 	_          [56]byte
@@ -41,7 +42,8 @@ type shared struct {
 	unread  unread
 	leavers leavers
 
-	// untracked is the state of connections that never are: those of clients without an upstream. It is set once.
+	// untracked is the state of connections that never are: those of clients without an upstream.
+	// It is set once.
 	untracked track.Tracker
 
 	lastID atomic.Int64
@@ -55,7 +57,8 @@ type shared struct {
 // settings are those that hold now. They are not changed.
 func (s *shared) settings() *Settings { return s.current.Load() }
 
-// turn notes that the upstream has sent something that leads to another server, which its client does not get.
+// turn notes that the upstream has sent something that leads to another server, which its client
+// does not get.
 func (s *shared) turn(what string) {
 	s.detours.Add(1)
 	s.detoured.warn(time.Now(), "the upstream led a client to another server, where lock keys are not kept: its client got an error to try again, or no message",

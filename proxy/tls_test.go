@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// The same bytes come back over TLS as from a server, however they are cut. REDLOCK_TEST_TLS=1 has all
-// tests of the relay go over TLS.
+// The same bytes come back over TLS as from a server, however they are cut. REDLOCK_TEST_TLS=1 has
+// all tests of the relay go over TLS.
 func TestDifferentialOverTLS(t *testing.T) {
 	server, client := secured(t)
 	d := newDifferentialWith(t, proxy.Options{TLS: server}, nil)
@@ -32,7 +32,8 @@ func logged(t *testing.T, url string, opts proxy.Options, prepare ...func(*proxy
 	return startTLS(t, url, opts, nil, prepare...), log
 }
 
-// Pushes come at any time, a client that sends no more gets all its replies, and one that is gone is noticed.
+// Pushes come at any time, a client that sends no more gets all its replies, and one that is gone
+// is noticed.
 func TestClientsOverTLS(t *testing.T) {
 	server := startRedis(t)
 	r := startTLS(t, server.URL(), proxy.Options{}, nil)
@@ -89,7 +90,8 @@ func TestQuietOverTLS(t *testing.T) {
 	}
 }
 
-// What is no handshake to its end holds nothing but its own connection, counts as a client, and is logged.
+// What is no handshake to its end holds nothing but its own connection, counts as a client, and is
+// logged.
 func TestNoHandshake(t *testing.T) {
 	server := startRedis(t)
 	r, log := logged(t, server.URL(), proxy.Options{MaxClients: 3}, func(s *proxy.Server) { s.SetEntry(2 * time.Second) })
@@ -183,7 +185,8 @@ func TestLogOfManyTurnedAway(t *testing.T) {
 	}
 }
 
-// A stopping proxy says farewell to clients that are idle, and does not wait for who reads nothing or never spoke TLS.
+// A stopping proxy says farewell to clients that are idle, and does not wait for who reads nothing
+// or never spoke TLS.
 func TestDrainOverTLS(t *testing.T) {
 	server := startRedis(t)
 	r := startTLS(t, server.URL(), proxy.Options{DrainTimeout: 300 * time.Millisecond}, nil)

@@ -75,7 +75,8 @@ func (d *dispatcher) refuseLong(ctx context.Context, answer func(words [][]byte)
 	return err
 }
 
-// carryLong is routeUpstream of a command that is too long to be held; it reports false where the locks are not at the upstream.
+// carryLong is routeUpstream of a command that is too long to be held; it reports false where the
+// locks are not at the upstream.
 func (d *dispatcher) carryLong(ctx context.Context, follow string) (bool, error) {
 	if d.locks.places == nil || d.client.Transaction.Open {
 		return false, nil

@@ -8,8 +8,9 @@ import (
 // defaultUnread is what all clients together may leave unread, in bytes.
 const defaultUnread = 256 << 20
 
-// unread is what clients have not taken of their replies, all together. Where that is too much, the client is cut off that has waited longest. It
-// is safe for concurrent use, and takes no other lock.
+// unread is what clients have not taken of their replies, all together. Where that is too much, the
+// client is cut off that has waited longest. It is safe for concurrent use, and takes no other
+// lock.
 type unread struct {
 	mu         sync.Mutex
 	limit      int64

@@ -2,7 +2,8 @@ package proxy
 
 import "testing"
 
-// Where too much is unread, who has left some for longest is cut off, and what it left counts no more.
+// Where too much is unread, who has left some for longest is cut off, and what it left counts no
+// more.
 func TestOldestUnreadIsCutOff(t *testing.T) {
 	u := &unread{}
 	u.setLimit(100)

@@ -12,12 +12,13 @@ import (
 	"redlock-proxy/proxy/login"
 )
 
-// Where the users are the proxy's own, each command is looked at before anything else is done with it: whether the
-// client has logged in, here and not at the upstream, and whether it may send it. To the upstream the client is the
-// user of its URL, so AUTH never goes there.
+// Where the users are the proxy's own, each command is looked at before anything else is done with
+// it: whether the client has logged in, here and not at the upstream, and whether it may send it.
+// To the upstream the client is the user of its URL, so AUTH never goes there.
 
-// checkLogin does the login that stands in a command, and gives what is left of it: nothing of an AUTH. Or it says why the
-// client is refused: by its login, or because it has none. The error ends the session.
+// checkLogin does the login that stands in a command, and gives what is left of it: nothing of an
+// AUTH. Or it says why the client is refused: by its login, or because it has none. The error ends
+// the session.
 func (s *session) checkLogin(ctx context.Context, name string, words [][]byte) (left [][]byte, refused string, err error) {
 	if s.who.Own.Ended() {
 		return nil, "", errOver

@@ -96,8 +96,8 @@ func TestNothingWithoutAUser(t *testing.T) {
 	direct.script([]exchange{{"AUTH secret", ok}, {"SELECT 5", ok}, {"DBSIZE", ":0\r\n"}})
 }
 
-// A client is the user that it logged in as, with that one's rights to every kind of command; what it has no right to is not
-// done.
+// A client is the user that it logged in as, with that one's rights to every kind of command; what
+// it has no right to is not done.
 func TestRightsOfUsers(t *testing.T) {
 	r, server, _, _ := withUsers(t, someUsers)
 	app := []exchange{{"AUTH app wonder", ok}, {"ACL WHOAMI", bulk("app")}}
@@ -144,8 +144,8 @@ func TestRightsOfUsers(t *testing.T) {
 	p.script([]exchange{{"CLIENT GETNAME", bulk("me")}, {"ACL WHOAMI", bulk("app")}, {"GET app:none", "_\r\n"}, {"GET b", noKey}})
 }
 
-// An open default user needs no login, and is what RESET leads back to; the connection to the upstream is then again that
-// of its URL.
+// An open default user needs no login, and is what RESET leads back to; the connection to the
+// upstream is then again that of its URL.
 func TestOpenDefaultUser(t *testing.T) {
 	r, _, _, _ := withUsers(t, "user default on nopass ~pub:* +get +@connection\nuser root on >root ~* &* +@all\n")
 	r.connect().script([]exchange{
@@ -155,8 +155,9 @@ func TestOpenDefaultUser(t *testing.T) {
 	})
 }
 
-// A file that is read again holds at once, for clients that are connected, too: rights follow, and who could not log in as it
-// did is disconnected, however quiet it is. A file with a mistake changes nothing.
+// A file that is read again holds at once, for clients that are connected, too: rights follow, and
+// who could not log in as it did is disconnected, however quiet it is. A file with a mistake
+// changes nothing.
 func TestUsersAreReadAgain(t *testing.T) {
 	r, _, own, write := withUsers(t, someUsers)
 	root, app, gone, kept, ears := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
@@ -228,7 +229,8 @@ func TestUsersOfALockServer(t *testing.T) {
 	p.expectAll("")
 }
 
-// Who guesses passwords is slowed down, and others are not; the log tells of it, and never a password.
+// Who guesses passwords is slowed down, and others are not; the log tells of it, and never a
+// password.
 func TestGuessingIsSlow(t *testing.T) {
 	r, _, _, _ := withUsers(t, someUsers)
 	p := r.connect()

@@ -44,7 +44,8 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	return watched, stop
 }
 
-// awaitOthers is watch for a command that waits for what others do: its wait is over, too, when the proxy stops.
+// awaitOthers is watch for a command that waits for what others do: its wait is over, too, when the
+// proxy stops.
 func (s *session) awaitOthers(ctx context.Context) (context.Context, func()) {
 	watched, stop := s.watch(ctx)
 	waits, refuse := context.WithCancelCause(watched)
@@ -59,7 +60,8 @@ func (s *session) awaitOthers(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// refuseWaits has a command that waits for what others do be answered with an error, now or when one begins: the proxy stops.
+// refuseWaits has a command that waits for what others do be answered with an error, now or when
+// one begins: the proxy stops.
 func (s *session) refuseWaits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

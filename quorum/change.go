@@ -17,19 +17,19 @@ import (
 const (
 	// decisionTime is how long a proxy tries to have the masters agree, at a time.
 	decisionTime = 5 * time.Second
-	// followPause is the wait between two looks whether another proxy changed the masters; askPause that
-	// between two questions for a configuration that follows.
+	// followPause is the wait between two looks whether another proxy changed the masters; askPause
+	// that between two questions for a configuration that follows.
 	followPause = 20 * time.Millisecond
 	askPause    = time.Second
-	// keepBefore is for how long the masters of before are still reached, for what is undone there, and
-	// copied from there.
+	// keepBefore is for how long the masters of before are still reached, for what is undone there,
+	// and copied from there.
 	keepBefore = 10 * time.Second
 )
 
-// ChangeMasters has other masters follow those of now, of which one was added, removed, or replaced by
-// another: decided among the masters, so that of several proxies which want different ones all come to the
-// same. It returns when it is decided; commands wait until a majority of the new masters votes. Where
-// another proxy has changed the masters to these, it follows.
+// ChangeMasters has other masters follow those of now, of which one was added, removed, or replaced
+// by another: decided among the masters, so that of several proxies which want different ones all
+// come to the same. It returns when it is decided; commands wait until a majority of the new
+// masters votes. Where another proxy has changed the masters to these, it follows.
 //
 // After an error the masters are as they were, unless the error is that this is not known.
 func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
@@ -69,7 +69,8 @@ var errFollowed = errors.New("another proxy was first")
 // errOvertaken is returned where something else was decided than was wanted.
 var errOvertaken = errors.New("another proxy decided otherwise at the same time")
 
-// decide has the masters agree on what follows an era, and has it followed here if it is what was wanted.
+// decide has the masters agree on what follows an era, and has it followed here if it is what was
+// wanted.
 func (c *Cluster) decide(ctx context.Context, g *generation, era reconfig.Era, wanted reconfig.Change, urls []string) (reconfig.Change, error) {
 	transports, err := transportsTo(c.opts, urls)
 	if err != nil {
@@ -204,7 +205,8 @@ func (c *Cluster) swap(old, next *generation, u *change) {
 	c.tasks.Go(func() { c.untilOpen(old, next, u, s) })
 }
 
-// step is a planned one in words: what is logged at its beginning and at its end, unless that is empty, and what of it.
+// step is a planned one in words: what is logged at its beginning and at its end, unless that is
+// empty, and what of it.
 type step struct {
 	begin, end string
 	about      []any
@@ -225,7 +227,8 @@ func stepOf(old, next *generation) step {
 	}
 }
 
-// untilOpen waits until a majority of new masters votes, and those are heard that were up before; a while later it lets go of the old ones.
+// untilOpen waits until a majority of new masters votes, and those are heard that were up before; a
+// while later it lets go of the old ones.
 func (c *Cluster) untilOpen(old, next *generation, u *change, s step) {
 	defer c.halt(old)
 	began := time.Now()
@@ -261,8 +264,8 @@ func (g *generation) unhush(before *generation) {
 	}
 }
 
-// isUnheard reports whether nothing is known yet of one of the masters that was up in the generation before. What a bare majority wrote there, a
-// majority without that one may hold open.
+// isUnheard reports whether nothing is known yet of one of the masters that was up in the
+// generation before. What a bare majority wrote there, a majority without that one may hold open.
 func (g *generation) isUnheard(before *generation) bool {
 	names := before.names()
 	for i, name := range g.names() {

@@ -25,7 +25,8 @@ type Cluster struct {
 	source *cell.Source
 	// freed is called with keys that may have been freed.
 	freed func(Key) (tries bool)
-	// taking is called with keys that are about to be taken, by send, which calls what it gets, unless that is nil, for what is to leave with that.
+	// taking is called with keys that are about to be taken, by send, which calls what it gets,
+	// unless that is nil, for what is to leave with that.
 	taking func(key Key, send func(and func()))
 	// messages are those between proxies, or nil.
 	messages *Messages
@@ -37,7 +38,8 @@ type Cluster struct {
 	underway      atomic.Pointer[change]
 	confirmations confirmations
 	removals      *removals.Removals[Key]
-	// holding is the era for which this proxy holds back, plus 1: no removal is paid in it while the locks are moved.
+	// holding is the era for which this proxy holds back, plus 1: no removal is paid in it while
+	// the locks are moved.
 	holding atomic.Int64
 	// changing is held by the one that changes the masters.
 	changing sync.Mutex
@@ -74,7 +76,8 @@ func (c *Cluster) MasterIs(runID, addr string) string {
 // HasQuorum reports whether a majority of the masters votes.
 func (c *Cluster) HasQuorum() bool { return c.now().HasQuorum() }
 
-// generation is a cluster with one set of masters. Another one follows when the masters are changed.
+// generation is a cluster with one set of masters. Another one follows when the masters are
+// changed.
 type generation struct {
 	of      *Cluster
 	masters []*master.Master
@@ -82,7 +85,8 @@ type generation struct {
 	rounds master.Rounds
 	// urls are those of the masters.
 	urls []string
-	// log goes to debug level while hushed is set: during a planned step, and once other masters have followed.
+	// log goes to debug level while hushed is set: during a planned step, and once other masters
+	// have followed.
 	log       *slog.Logger
 	hushed    *atomic.Bool
 	rand      func() float64
@@ -175,7 +179,8 @@ type confirmation struct {
 	err  error
 }
 
-// confirmations are those of a cluster: one at a time. Who comes while one is under way waits for the next.
+// confirmations are those of a cluster: one at a time. Who comes while one is under way waits for
+// the next.
 type confirmations struct {
 	mu      sync.Mutex
 	next    *confirmation // nil: nobody waits for it
@@ -276,7 +281,8 @@ func (c *Cluster) voted() {
 	}
 }
 
-// Messages carries messages between the proxies of some masters, through these. It is safe for concurrent use.
+// Messages carries messages between the proxies of some masters, through these. It is safe for
+// concurrent use.
 type Messages struct {
 	cluster *Cluster
 	source  *messages.Source

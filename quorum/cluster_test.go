@@ -442,7 +442,8 @@ func TestOwedUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-// A master is up again also while locks are released all the time, of which it is owed one more whenever it was given the last.
+// A master is up again also while locks are released all the time, of which it is owed one more
+// whenever it was given the last.
 func TestUpWhileMoreIsOwed(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		b.masters[2].away()

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/pacing"
 )
 
-// What masters missed that were away, and what a proxy that ended has left undone, is found by comparing what all masters hold as soon as
-// all are well; package register mends what differs.
+// What masters missed that were away, and what a proxy that ended has left undone, is found by
+// comparing what all masters hold as soon as all are well; package register mends what differs.
 
 const (
 	// comparePause is the wait between two looks whether there is reason to compare.
@@ -58,7 +58,8 @@ func (g *generation) compareAll(ctx context.Context) {
 	}
 }
 
-// compare compares the keys of a database. It works half of the time, so that it holds up nobody for long.
+// compare compares the keys of a database. It works half of the time, so that it holds up nobody
+// for long.
 func (g *generation) compare(ctx context.Context, db int) error {
 	k := g.keyspace(db)
 	for i, m := range g.masters {
@@ -83,8 +84,8 @@ func (g *generation) compare(ctx context.Context, db int) error {
 	return nil
 }
 
-// unready is after what time to look again whether more keys are to be compared; zero: they are. What masters without a
-// vote hold need not be known, and one that catches up has enough to do.
+// unready is after what time to look again whether more keys are to be compared; zero: they are.
+// What masters without a vote hold need not be known, and one that catches up has enough to do.
 func (g *generation) unready(k *keyspace) time.Duration {
 	switch {
 	case !g.isWell():

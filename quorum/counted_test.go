@@ -27,8 +27,8 @@ func announced(t *testing.T, on []*redistest.Server, id, entry string) {
 	}
 }
 
-// A proxy counts that as many masters list as are believed. Beside one of an earlier version, without the guard, or with other settings neither the locks are moved nor
-// the masters changed.
+// A proxy counts that as many masters list as are believed. Beside one of an earlier version,
+// without the guard, or with other settings neither the locks are moved nor the masters changed.
 func TestProxiesThatCountHinder(t *testing.T) {
 	t.Parallel()
 	servers, both := movableOn(t)

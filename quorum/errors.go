@@ -74,8 +74,8 @@ type NoQuorumError struct {
 	Unclear bool
 	// Unconfirmed is set where the masters answered, and did not confirm where the locks are.
 	Unconfirmed bool
-	// Changed is set while the masters are being changed; ChangedTo are those that follow, where that is
-	// known.
+	// Changed is set while the masters are being changed; ChangedTo are those that follow, where
+	// that is known.
 	Changed   bool
 	ChangedTo []string
 }
@@ -117,7 +117,8 @@ func (e *NoQuorumError) Error() string {
 	}
 }
 
-// HasMajority reports whether a majority answered, and what the others, or the copies that they blocked, may hold decides.
+// HasMajority reports whether a majority answered, and what the others, or the copies that they
+// blocked, may hold decides.
 func (e *NoQuorumError) HasMajority() bool { return e.Answered >= Majority(e.Masters) }
 
 // changeText describes a change of the masters.
@@ -128,8 +129,8 @@ func (e *NoQuorumError) changeText() string {
 	return fmt.Sprintf("the masters are being changed to %s: a majority of them does not vote yet, or this proxy's configuration names others", strings.Join(e.ChangedTo, ", "))
 }
 
-// isUnproven reports whether a master's vote did not count because something was amiss that is not known
-// yet.
+// isUnproven reports whether a master's vote did not count because something was amiss that is not
+// known yet.
 func (e *NoQuorumError) isUnproven() bool {
 	for _, cause := range e.Causes.WrappedErrors() {
 		var q *QuarantineError

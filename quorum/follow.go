@@ -40,8 +40,8 @@ func (c *Cluster) followChanges(ctx context.Context) {
 	}
 }
 
-// follow takes the next step after what another proxy did. It reports whether to try again at once: the masters stay, so nobody has to be asked for
-// anything, and more may be known by now.
+// follow takes the next step after what another proxy did. It reports whether to try again at once:
+// the masters stay, so nobody has to be asked for anything, and more may be known by now.
 func (c *Cluster) follow(ctx context.Context, g *generation, s guard.Succession) (again bool) {
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()

@@ -121,9 +121,9 @@ func (h *Holding) within(cell register.Holding, key Key) error {
 	return nil
 }
 
-// Names passes on names of keys of a database, a page of some hundred at a time, as long as page asks
-// for more. Every lock that a majority holds all the while is among them; others may be, and some
-// more than once.
+// Names passes on names of keys of a database, a page of some hundred at a time, as long as page
+// asks for more. Every lock that a majority holds all the while is among them; others may be, and
+// some more than once.
 //
 // Errors: that of page, *NoQuorumError where no majority can be asked, or the cause of ctx.
 func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
@@ -193,8 +193,8 @@ func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
 	return on(ctx, c, func(g *generation) (bool, error) { return g.Remove(ctx, key) })
 }
 
-// Remove is Cluster.Remove. Where a majority answers and the state of the key is undetermined, or what became of the removal, whatever the
-// masters hold in its cell is removed.
+// Remove is Cluster.Remove. Where a majority answers and the state of the key is undetermined, or
+// what became of the removal, whatever the masters hold in its cell is removed.
 func (g *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	present := false // at any time
 	out, err := g.Update(ctx, key, nil, func(l Look) (Decision, error) {
@@ -214,8 +214,8 @@ func (g *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	return out.Decision.Do == Remove, err
 }
 
-// Databases returns the numbers of databases, in their order. Every one with a lock that a majority holds all
-// the while is among them, and database 0.
+// Databases returns the numbers of databases, in their order. Every one with a lock that a majority
+// holds all the while is among them, and database 0.
 //
 // Errors: *NoQuorumError where no majority can be asked, or the cause of ctx.
 func (c *Cluster) Databases(ctx context.Context) ([]int, error) {

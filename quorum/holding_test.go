@@ -24,7 +24,8 @@ func names(t *testing.T, c *Cluster, db int) []string {
 	return slices.Compact(all)
 }
 
-// TestNames: every lock of the database is named, whichever majority holds it, and none of the proxies' own keys.
+// TestNames: every lock of the database is named, whichever majority holds it, and none of the
+// proxies' own keys.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	masters, c := startMasters(t, 3)
@@ -62,7 +63,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesWithoutAQuorum: what is missing on a minority is found, what may be missing is not told as all.
+// TestNamesWithoutAQuorum: what is missing on a minority is found, what may be missing is not told
+// as all.
 func TestNamesWithoutAQuorum(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	c.mustTake(t, job)

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// hush is the slog.Handler of a generation. What masters do while a planned step is under way, and those of before after it, is no news: it is logged at
-// debug level.
+// hush is the slog.Handler of a generation. What masters do while a planned step is under way, and
+// those of before after it, is no news: it is logged at debug level.
 type hush struct {
 	slog.Handler
 	on *atomic.Bool

@@ -15,13 +15,15 @@ type Key struct {
 	DB int
 	// Name is the key as it is on the masters.
 	Name string
-	// Tag, unless it is empty, is the name of the key in whose cell this one is kept, with all others of that tag: one vote is
-	// about all of them. Without it the key is kept in a cell of its own name.
+	// Tag, unless it is empty, is the name of the key in whose cell this one is kept, with all
+	// others of that tag: one vote is about all of them. Without it the key is kept in a cell of
+	// its own name.
 	Tag string
-	// Moves is set for a lock key, where these can be moved: what is done about it is done only while the locks are on the masters. Else it is
-	// an *ElsewhereError, and nothing is done.
+	// Moves is set for a lock key, where these can be moved: what is done about it is done only
+	// while the locks are on the masters. Else it is an *ElsewhereError, and nothing is done.
 	Moves bool
-	// Era, unless it is zero, is the only era of the masters in which something may be done about the key: for who moves it.
+	// Era, unless it is zero, is the only era of the masters in which something may be done about
+	// the key: for who moves it.
 	Era int
 }
 

@@ -36,14 +36,16 @@ func (g *generation) keyspace(db int) *keyspace {
 // patience is how long a command is tried again because others change the same key.
 const patience = 5 * time.Second
 
-// LeastTries is how often it is tried at the least: about as often as in patience where a try takes 200 ms.
+// LeastTries is how often it is tried at the least: about as often as in patience where a try takes
+// 200 ms.
 const LeastTries = 25
 
 // yieldTime is some round trips.
 const yieldTime = 3 * time.Millisecond
 
-// Ask is of register.Masters. Those who wait for the key are notified of what frees it before it is sent, so that the take of the next one leaves with
-// it, or what leaves the lock to another proxy. With a take others are asked if they wait.
+// Ask is of register.Masters. Those who wait for the key are notified of what frees it before it is
+// sent, so that the take of the next one leaves with it, or what leaves the lock to another proxy.
+// With a take others are asked if they wait.
 func (k *keyspace) Ask(ctx context.Context, ops []cell.Op, decided func([]register.Reply) bool) (register.Asked, error) {
 	var r *master.Round
 	g := k.cluster
@@ -57,8 +59,9 @@ func (k *keyspace) Ask(ctx context.Context, ops []cell.Op, decided func([]regist
 	return r, r.Wait(ctx)
 }
 
-// freed is the key of which the operations release a lock, or remove it by ballot: what waits for it
-// can be notified as soon as they are queued, because what follows of the same key comes after them.
+// freed is the key of which the operations release a lock, or remove it by ballot: what waits for
+// it can be notified as soon as they are queued, because what follows of the same key comes after
+// them.
 func freed(ops []cell.Op) (name string, frees bool) {
 	for _, o := range ops {
 		switch o := o.(type) {

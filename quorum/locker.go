@@ -8,12 +8,13 @@ import (
 	"redlock-proxy/quorum/queue"
 )
 
-// Locker gives locks over a cluster, and does whatever that does. One Locker serves all clients of a process:
-// those who wait for a key stand in one queue in it.
+// Locker gives locks over a cluster, and does whatever that does. One Locker serves all clients of
+// a process: those who wait for a key stand in one queue in it.
 type Locker struct {
 	*Cluster
 	queues queue.Queues[Key]
-	// arrivals are those who wait until something is put under a key. They are in nobody's way who waits for a lock.
+	// arrivals are those who wait until something is put under a key. They are in nobody's way who
+	// waits for a lock.
 	arrivals queue.Lines[arrival]
 }
 
@@ -27,7 +28,8 @@ func NewLocker(c *Cluster) *Locker {
 	return l
 }
 
-// longestParked is how long a key may be, in bytes, of which a queue is kept without need: thousands are.
+// longestParked is how long a key may be, in bytes, of which a queue is kept without need:
+// thousands are.
 const longestParked = 1 << 10
 
 // Forever is a LockRequest.Wait without an end.
@@ -47,12 +49,13 @@ type LockRequest struct {
 	Fence bool
 }
 
-// Lock takes a lock and returns its lease. A request that may wait is served first come,
-// first served among those of this Locker, and its TTL starts at the grant; one that may
-// not wait does not overtake those who do.
+// Lock takes a lock and returns its lease. A request that may wait is served first come, first
+// served among those of this Locker, and its TTL starts at the grant; one that may not wait does
+// not overtake those who do.
 //
-// Errors: ErrHeld when another holds it (and Wait is over), ErrTooShort, ErrContended,
-// ErrFences, *NoQuorumError when that is not known (and Wait is over), or the cause of ctx if the caller left. After an error nothing is held.
+// Errors: ErrHeld when another holds it (and Wait is over), ErrTooShort, ErrContended, ErrFences,
+// *NoQuorumError when that is not known (and Wait is over), or the cause of ctx if the caller left.
+// After an error nothing is held.
 func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 	t := Taking{Keys: []Key{req.Key}, Terms: Terms{Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence}}
 	if req.Wait != 0 {
@@ -76,7 +79,8 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 	}
 }
 
-// waitAndLock stands in the queue of the key until it is the head of it, then contends until it is granted or its time is over.
+// waitAndLock stands in the queue of the key until it is the head of it, then contends until it is
+// granted or its time is over.
 func (l *Locker) waitAndLock(ctx context.Context, t Taking, wait time.Duration) (got Grant, err error) {
 	until, over := after(wait)
 	key := t.Keys[0]
@@ -131,7 +135,8 @@ func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
 	return l.Release(ctx, key, token)
 }
 
-// Waiting is how many requests wait for a lock that another holds, or until something is put under a key.
+// Waiting is how many requests wait for a lock that another holds, or until something is put under
+// a key.
 func (l *Locker) Waiting() int { return l.queues.Len() + l.arrivals.Len() }
 
 // Holdings is Cluster.Holdings, and tells how many requests wait here for each key.

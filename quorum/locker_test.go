@@ -114,8 +114,8 @@ func TestTryingDoesNotOvertakeWaiters(t *testing.T) {
 	})
 }
 
-// Who waits goes on waiting while there is no quorum, and has the lock when there is one. Who is not served by then is not told that another
-// holds the lock, nor is one who does not wait.
+// Who waits goes on waiting while there is no quorum, and has the lock when there is one. Who is
+// not served by then is not told that another holds the lock, nor is one who does not wait.
 func TestWaitersOutliveALossOfQuorum(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		for _, m := range b.masters {

@@ -46,8 +46,8 @@ type Taking struct {
 // Take takes keys that nobody holds and returns with the majority.
 //
 // Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
-// the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held: what may have been taken is removed in the
-// background, unless it Stays.
+// the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held:
+// what may have been taken is removed in the background, unless it Stays.
 func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
 	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
 }
@@ -73,8 +73,8 @@ func (g *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 
 // Release removes the key if it holds the token.
 //
-// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrContended, *NoQuorumError
-// when it cannot be known, or the cause of ctx; what was begun goes on all the same.
+// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrContended,
+// *NoQuorumError when it cannot be known, or the cause of ctx; what was begun goes on all the same.
 func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 	asked := false
 	_, err := on(ctx, c, func(g *generation) (struct{}, error) {
@@ -104,11 +104,11 @@ func (g *generation) Release(ctx context.Context, key Key, token string) error {
 	return g.explain(err)
 }
 
-// Extend gives a key that holds the token a lease of ttl (whole milliseconds, or Endless)
-// from now, unless the one that it has is longer.
+// Extend gives a key that holds the token a lease of ttl (whole milliseconds, or Endless) from now,
+// unless the one that it has is longer.
 //
-// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrTooShort, ErrContended,
-// *NoQuorumError when it cannot be known, or the cause of ctx.
+// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrTooShort,
+// ErrContended, *NoQuorumError when it cannot be known, or the cause of ctx.
 func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
 	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Extend(ctx, key, token, ttl) }) // twice is as once
 }
@@ -148,8 +148,8 @@ func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
 	})
 }
 
-// Guess is the token under which this proxy has taken the key, or else what it has just put there, if it knows of
-// nothing newer.
+// Guess is the token under which this proxy has taken the key, or else what it has just put there,
+// if it knows of nothing newer.
 func (c *Cluster) Guess(key Key) (token string, ok bool) {
 	if key.Tag != "" {
 		return "", false

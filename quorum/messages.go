@@ -18,16 +18,18 @@ type Message = messages.Message
 // Membership is one who gets all messages, until it leaves or is notified that it may miss some.
 type Membership = messages.Membership
 
-// NewMessages carries messages over a cluster, before that runs, between proxies with the same prefix. deliver takes each message that this
-// process is to get, one after the other. It must not wait.
+// NewMessages carries messages over a cluster, before that runs, between proxies with the same
+// prefix. deliver takes each message that this process is to get, one after the other. It must not
+// wait.
 func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 	c.messages = &Messages{cluster: c, source: messages.NewSource(), channel: messages.Channel + prefix, deliver: deliver}
 	return c.messages
 }
 
-// Publish publishes a message on the masters, and returns when a majority has taken it; last is the number of the one that the same
-// client published before it, which is set. others is how many other proxies listen, as far as the masters report. When
-// it returns, this process' own deliver has been called.
+// Publish publishes a message on the masters, and returns when a majority has taken it; last is the
+// number of the one that the same client published before it, which is set. others is how many
+// other proxies listen, as far as the masters report. When it returns, this process' own deliver
+// has been called.
 //
 // Errors: *NoQuorumError, or the cause of ctx: then it may be delivered, or not.
 func (m *Messages) Publish(ctx context.Context, message Message, last *uint64) (others int, err error) {
@@ -66,8 +68,9 @@ func (g *generation) publish(ctx context.Context, channel string, message Messag
 	return others, nil
 }
 
-// Listen has one get all messages that are published from when it returns on. lost is called, once, if it may miss one; it must not wait,
-// nor call the Membership. Whoever came is to leave, also then.
+// Listen has one get all messages that are published from when it returns on. lost is called, once,
+// if it may miss one; it must not wait, nor call the Membership. Whoever came is to leave, also
+// then.
 //
 // Errors: *NoQuorumError where too few masters can be listened to, or the cause of ctx.
 func (m *Messages) Listen(ctx context.Context, lost func()) (*Membership, error) {

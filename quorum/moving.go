@@ -52,7 +52,8 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 	}
 }
 
-// Confirm is where the locks are, by what a majority of the masters answered after it was called. Calls at the same time share a look.
+// Confirm is where the locks are, by what a majority of the masters answered after it was called.
+// Calls at the same time share a look.
 //
 // Errors: *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Confirm(ctx context.Context) (Placed, error) {
@@ -65,8 +66,9 @@ func (c *Cluster) Confirm(ctx context.Context) (Placed, error) {
 	}
 }
 
-// confirm looks again where it turns out that something was decided of which this proxy has not heard yet: a majority of the masters votes as far as it
-// knows, and does not confirm it. It hears of that soon, for each master that does not is looked at.
+// confirm looks again where it turns out that something was decided of which this proxy has not
+// heard yet: a majority of the masters votes as far as it knows, and does not confirm it. It hears
+// of that soon, for each master that does not is looked at.
 func (c *Cluster) confirm() (Placed, error) {
 	until := time.Now().Add(changePatience)
 	return confirmed(
@@ -75,7 +77,8 @@ func (c *Cluster) confirm() (Placed, error) {
 	)
 }
 
-// confirmed tries until that is not just unconfirmed, or over, which pauses, reports that it is not to be tried again.
+// confirmed tries until that is not just unconfirmed, or over, which pauses, reports that it is not
+// to be tried again.
 func confirmed(try func() (Placed, error), over func() bool) (Placed, error) {
 	for {
 		at, err := try()
@@ -117,11 +120,13 @@ func (c *Cluster) Proxies() []string {
 	return append([]string{guards.ID()}, guards.Peers()...)
 }
 
-// ErrNotThere is returned where the place that was to be followed by another is not the current one: others decide at the same time.
+// ErrNotThere is returned where the place that was to be followed by another is not the current
+// one: others decide at the same time.
 var ErrNotThere = errors.New("where the locks are was decided anew meanwhile")
 
-// MoveOn has the masters decide where the locks are after one era: that is the next one. It returns that when a majority of the masters votes
-// in it, also if another proxy had the same decided; if the locks are being moved there, this proxy renews that lease until ctx ends. After an error it
+// MoveOn has the masters decide where the locks are after one era: that is the next one. It returns
+// that when a majority of the masters votes in it, also if another proxy had the same decided; if
+// the locks are being moved there, this proxy renews that lease until ctx ends. After an error it
 // may be decided all the same.
 func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Placed, error) {
 	g, err := c.mayMoveOn(from, to)
@@ -149,8 +154,8 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 	return c.reached(ctx, Placed{Place: to, Era: from.Era + 1})
 }
 
-// endLapsed has it decided that the locks stay where they are, since no proxy moves them any more. Each proxy does so a different while later: the
-// first need not compete.
+// endLapsed has it decided that the locks stay where they are, since no proxy moves them any more.
+// Each proxy does so a different while later: the first need not compete.
 func (c *Cluster) endLapsed(ctx context.Context, g *generation) {
 	if pacing.Sleep(ctx, time.Duration(c.opts.Rand()*float64(askPause))) != nil || !g.guards.Lapsed() {
 		return
@@ -163,7 +168,8 @@ func (c *Cluster) endLapsed(ctx context.Context, g *generation) {
 	}
 }
 
-// mayMoveOn returns the masters of an era, unless another one is the current one, or the locks cannot be moved to a place. They can always stay.
+// mayMoveOn returns the masters of an era, unless another one is the current one, or the locks
+// cannot be moved to a place. They can always stay.
 func (c *Cluster) mayMoveOn(from Placed, to place.Place) (*generation, error) {
 	g := c.now()
 	if era, known := g.guards.Era(); !known || c.placedIn(era) != from {
@@ -175,7 +181,8 @@ func (c *Cluster) mayMoveOn(from Placed, to place.Place) (*generation, error) {
 	return g, g.guards.MayMove()
 }
 
-// decidePlace has it decided where the locks are after an era. Nothing else is decided here meanwhile, so it waits for nobody.
+// decidePlace has it decided where the locks are after an era. Nothing else is decided here
+// meanwhile, so it waits for nobody.
 func (c *Cluster) decidePlace(ctx context.Context, from Placed, to place.Place) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -192,8 +199,9 @@ func (c *Cluster) decidePlace(ctx context.Context, from Placed, to place.Place) 
 	return err
 }
 
-// announce informs other proxies at once of what is decided next. Where the locks leave the masters, it has them hold back before: what is under way
-// when an era of the masters ends may be done or not.
+// announce informs other proxies at once of what is decided next. Where the locks leave the
+// masters, it has them hold back before: what is under way when an era of the masters ends may be
+// done or not.
 func (c *Cluster) announce(ctx context.Context, g *generation, from Placed, to place.Place) error {
 	era, _ := g.guards.OwnEra()
 	g.guards.Stir(ctx, era, c.ballot(0))
@@ -215,7 +223,8 @@ func (c *Cluster) announce(ctx context.Context, g *generation, from Placed, to p
 	return nil
 }
 
-// reached waits until a majority votes in an era, or another proxy has decided otherwise, or what follows it.
+// reached waits until a majority votes in an era, or another proxy has decided otherwise, or what
+// follows it.
 func (c *Cluster) reached(ctx context.Context, wanted Placed) (Placed, error) {
 	for {
 		turned := c.Turned()
@@ -234,16 +243,18 @@ func (c *Cluster) reached(ctx context.Context, wanted Placed) (Placed, error) {
 	}
 }
 
-// Held is what a proxy said that holds back commands on lock keys: all that it had sent to the upstream is answered.
+// Held is what a proxy said that holds back commands on lock keys: all that it had sent to the
+// upstream is answered.
 type Held struct {
 	// Proxy is its ID, Server the run_id of its upstream; empty: not known.
 	Proxy, Server string
-	// Resting are the proxy's ends of its connections to the upstream, as host:port, over which nothing of lock keys is under way; Restless
-	// those over which something may be still.
+	// Resting are the proxy's ends of its connections to the upstream, as host:port, over which
+	// nothing of lock keys is under way; Restless those over which something may be still.
 	Resting, Restless []string
 }
 
-// SayHeld informs all proxies that this one holds back commands on lock keys, in an era. Of what is held the ID is the proxy's own.
+// SayHeld informs all proxies that this one holds back commands on lock keys, in an era. Of what is
+// held the ID is the proxy's own.
 func (c *Cluster) SayHeld(ctx context.Context, era int, held Held) error {
 	if c.holding.Load() != int64(era)+1 { // what is owed a removal is not copied
 		paying, cancel := context.WithTimeout(ctx, removals.PaymentTime)

@@ -64,8 +64,8 @@ func (s *stalls) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A proxy stands still right after it has decided that the locks move, and another one ends the move meanwhile. The first does not wait for an era that is
-// over, and follows.
+// A proxy stands still right after it has decided that the locks move, and another one ends the
+// move meanwhile. The first does not wait for an era that is over, and follows.
 func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 	t.Parallel()
 	log := newStalls("the locks are being moved")
@@ -167,7 +167,8 @@ func TestMoveOn(t *testing.T) {
 	}
 }
 
-// A proxy moves the locks for longer than a lease lasts, and renews it. Then it stops, as one that was killed: the other has it decided that the locks stay.
+// A proxy moves the locks for longer than a lease lasts, and renews it. Then it stops, as one that
+// was killed: the other has it decided that the locks stay.
 func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	t.Parallel()
 	both := movable(t)
@@ -191,7 +192,8 @@ func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	}
 }
 
-// Two of three masters stand still while the locks are moved, for longer than a lease lasts. As soon as they are back it is decided that the locks stay.
+// Two of three masters stand still while the locks are moved, for longer than a lease lasts. As
+// soon as they are back it is decided that the locks stay.
 func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	t.Parallel()
 	servers, both := movableOn(t)
@@ -221,7 +223,8 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	}
 }
 
-// Where the masters are well and do not confirm, it is tried until they do, or that has taken too long; else what came of it is returned at once.
+// Where the masters are well and do not confirm, it is tried until they do, or that has taken too
+// long; else what came of it is returned at once.
 func TestConfirmed(t *testing.T) {
 	here, other := Placed{Place: place.Masters, Era: 2}, errors.New("another")
 	unconfirmed, none := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}

@@ -41,18 +41,21 @@ type Options struct {
 	Name func() string
 	// Tagged is set where keys may have a Tag.
 	Tagged bool
-	// Settings are what decides which key is which lock, as lines of a name and a value. A proxy has no votes where a majority of the
-	// masters is in use by proxies with other ones; see Impose. Empty: it grants no locks, so any will do, of the same masters.
+	// Settings are what decides which key is which lock, as lines of a name and a value. A proxy
+	// has no votes where a majority of the masters is in use by proxies with other ones; see
+	// Impose. Empty: it grants no locks, so any will do, of the same masters.
 	Settings string
-	// FromUpstream: the locks are at the upstream, as long as the masters never decided where they are.
+	// FromUpstream: the locks are at the upstream, as long as the masters never decided where they
+	// are.
 	FromUpstream bool
 	// Record is kept at the upstream of where the locks are; nil: they cannot be moved.
 	Record place.Record
 	// Unguarded lets masters vote whatever they may have forgotten, as all Redlock
 	// libraries do.
 	Unguarded bool
-	// OnMastersChanged is called when other proxies have changed the masters, to those with these addresses, as far
-	// as is known, until ChangeMasters has this cluster follow. It may take its time.
+	// OnMastersChanged is called when other proxies have changed the masters, to those with these
+	// addresses, as far as is known, until ChangeMasters has this cluster follow. It may take its
+	// time.
 	OnMastersChanged func(masters []string)
 	// Logger logs when a master goes down or comes up. The default is silence.
 	Logger *slog.Logger

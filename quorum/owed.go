@@ -6,8 +6,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// owe has a version of a key removed (package removals), for as long as its lease of ttl may last. Without a version the masters are to agree on the
-// end of what they hold. mayArrive is as of removals.Add.
+// owe has a version of a key removed (package removals), for as long as its lease of ttl may last.
+// Without a version the masters are to agree on the end of what they hold. mayArrive is as of
+// removals.Add.
 func (c *Cluster) owe(key Key, version string, ttl time.Duration, mayArrive func() bool) {
 	if ttl < 0 {
 		ttl = c.now().guards.MaxTTL()
@@ -23,10 +24,12 @@ func (c *Cluster) owe(key Key, version string, ttl time.Duration, mayArrive func
 // owes reports whether a version of a key is owed its removal.
 func (c *Cluster) owes(key Key, version string) bool { return c.removals.Owes(key.anywhere(), version) }
 
-// RemovalsPending is how many versions of keys are owed their removal, after an error or because their client did not learn of them.
+// RemovalsPending is how many versions of keys are owed their removal, after an error or because
+// their client did not learn of them.
 func (c *Cluster) RemovalsPending() int { return c.removals.Len() }
 
-// owing is what has versions removed that a Taking may have given its keys although it was answered with an error; nil where they stay.
+// owing is what has versions removed that a Taking may have given its keys although it was answered
+// with an error; nil where they stay.
 func (g *generation) owing(t Taking) func(version string, mayArrive func() bool) {
 	if t.Stays {
 		return nil
@@ -38,7 +41,8 @@ func (g *generation) owing(t Taking) func(version string, mayArrive func() bool)
 	}
 }
 
-// Withdraw takes back, in the background, what a Take or an Update granted of these keys: that alone, whatever they hold by now.
+// Withdraw takes back, in the background, what a Take or an Update granted of these keys: that
+// alone, whatever they hold by now.
 func (c *Cluster) Withdraw(keys []Key, got Grant) {
 	lease := got.Validity
 	if lease >= 0 {

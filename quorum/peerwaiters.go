@@ -12,9 +12,10 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// peerWaiters is how the proxies of some masters know of each other's waiters: one that waits for a lock which another has puts a mark
-// beside the lock, on all masters, and removes it as it takes the lock. Who leaves the lock to it overwrites its mark, of which the masters notify it.
-// Marks are hints: nothing is decided by them, and what is lost of them costs time.
+// peerWaiters is how the proxies of some masters know of each other's waiters: one that waits for a
+// lock which another has puts a mark beside the lock, on all masters, and removes it as it takes
+// the lock. Who leaves the lock to it overwrites its mark, of which the masters notify it. Marks
+// are hints: nothing is decided by them, and what is lost of them costs time.
 type peerWaiters struct {
 	*Cluster
 	as cell.Attempt
@@ -25,7 +26,8 @@ type peerWaiters struct {
 const (
 	// markPrefix is before the ID of a proxy and the name of a lock's key in that of its mark.
 	markPrefix = script.OwnPrefix + "waits:"
-	// markTime is how long a mark stays if the proxy that put it does not remove it, passedTime if it was overwritten.
+	// markTime is how long a mark stays if the proxy that put it does not remove it, passedTime if
+	// it was overwritten.
 	markTime   = time.Minute
 	passedTime = time.Second
 )
@@ -33,7 +35,8 @@ const (
 // markOf is the name of the mark of a proxy that waits for a key.
 func markOf(id string, key Key) string { return markPrefix + id + ":" + key.Name }
 
-// Alone is of queue.Others: no other proxy is known, or nobody can have a lock. Masters that begin anew have to be empty.
+// Alone is of queue.Others: no other proxy is known, or nobody can have a lock. Masters that begin
+// anew have to be empty.
 func (o peerWaiters) Alone() bool { return len(o.peers()) == 0 || !o.HasQuorum() }
 
 // ownMark is of queue.Mark.
@@ -78,7 +81,8 @@ func (o peerWaiters) Ask(key Key, answered func(wanted bool)) {
 	})
 }
 
-// Pass is of queue.Others. Which proxy comes next each master says for itself; where they differ, the first answer is as good as any.
+// Pass is of queue.Others. Which proxy comes next each master says for itself; where they differ,
+// the first answer is as good as any.
 func (o peerWaiters) Pass(key Key, answered func(to string)) {
 	passed := cell.Cell{Form: cell.Register, Attempt: o.as} // it holds nothing
 	peers, marks := o.marks(key)
@@ -143,7 +147,8 @@ func (o peerWaiters) ask(key Key, do cell.Op, and func(), n *replyCount) {
 type replyCount struct {
 	// ends reports whether a reply decides it alone.
 	ends func(register.Reply) bool
-	// ended is called once: when a reply has decided it, or most masters have replied, or all that will.
+	// ended is called once: when a reply has decided it, or most masters have replied, or all that
+	// will.
 	ended func()
 
 	mu sync.Mutex

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// TestOthers: a proxy that waits is known to the others until it removes its mark, and a lock is left to it, and to no other one; where none waits
-// that is known, too.
+// TestOthers: a proxy that waits is known to the others until it removes its mark, and a lock is
+// left to it, and to no other one; where none waits that is known, too.
 func TestOthers(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		far := b.newCluster()

@@ -11,7 +11,8 @@ import (
 // Placed is where the locks on lock keys are, as the masters say.
 type Placed = place.At
 
-// ElsewhereError is returned where nothing was done about a lock key, because the locks are not, or no longer, where that was to be done.
+// ElsewhereError is returned where nothing was done about a lock key, because the locks are not, or
+// no longer, where that was to be done.
 type ElsewhereError struct {
 	// Now is where they are.
 	Now Placed
@@ -30,8 +31,8 @@ func (c *Cluster) placedIn(era reconfig.Era) Placed {
 	return Placed{Place: era.Place.OrBySetting(c.opts.FromUpstream), Era: era.Number}
 }
 
-// Placed is where the locks are, as far as this proxy has heard; known is false as long as too few masters reported it, and while something else is
-// decided. It waits for nothing.
+// Placed is where the locks are, as far as this proxy has heard; known is false as long as too few
+// masters reported it, and while something else is decided. It waits for nothing.
 func (c *Cluster) Placed() (at Placed, known bool) {
 	era, known := c.now().guards.Era()
 	return c.placedIn(era), known && c.underway.Load() == nil
@@ -57,10 +58,12 @@ func (c *Cluster) turn() {
 	}
 }
 
-// Departing reports whether the locks are about to leave the masters: then no command on a lock key is begun there.
+// Departing reports whether the locks are about to leave the masters: then no command on a lock key
+// is begun there.
 func (c *Cluster) Departing() bool { return c.now().guards.IsBoundFor(place.ToUpstream) }
 
-// mayTouch is why nothing may be done about the keys with these masters: an *OwnKeyError, or an *ElsewhereError. Else it is nil.
+// mayTouch is why nothing may be done about the keys with these masters: an *OwnKeyError, or an
+// *ElsewhereError. Else it is nil.
 func (g *generation) mayTouch(keys ...Key) error {
 	if err := ownKey(keys...); err != nil {
 		return err
@@ -81,6 +84,6 @@ func (g *generation) mayTouch(keys ...Key) error {
 	return nil
 }
 
-// LocksUpstream is the line of Options.Settings of a proxy that takes the locks to be at the upstream until the masters decided where they are.
-// Once they have, it makes no difference.
+// LocksUpstream is the line of Options.Settings of a proxy that takes the locks to be at the
+// upstream until the masters decided where they are. Once they have, it makes no difference.
 const LocksUpstream = guard.LocksUpstream

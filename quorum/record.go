@@ -8,13 +8,15 @@ import (
 )
 
 const (
-	// recordPause is the wait between two looks at the record of where the locks are, and recordTime how long one may take.
+	// recordPause is the wait between two looks at the record of where the locks are, and
+	// recordTime how long one may take.
 	recordPause, recordTime = 2 * time.Second, 2 * time.Second
 	// recordTick is the wait between two comparisons with what the masters say.
 	recordTick = 100 * time.Millisecond
 )
 
-// keepRecord compares what the upstream keeps of where the locks are with what the masters say, and brings it up to date.
+// keepRecord compares what the upstream keeps of where the locks are with what the masters say, and
+// brings it up to date.
 func (c *Cluster) keepRecord(ctx context.Context) {
 	var has place.At
 	var since, read time.Time

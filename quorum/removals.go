@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// pay is of removals.Options. Nothing is removed once this proxy holds back for a move, and what another set of masters was given meanwhile is not
-// known.
+// pay is of removals.Options. Nothing is removed once this proxy holds back for a move, and what
+// another set of masters was given meanwhile is not known.
 func (c *Cluster) pay(ctx context.Context, key Key, version string) bool {
 	if at, _ := c.Placed(); (at.Moves() || c.Departing()) && c.holding.Load() == int64(at.Era)+1 || !c.HasQuorum() {
 		return false

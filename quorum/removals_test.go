@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestBagIsNotTakenOver: the answers to a LOCK are lost whose key shares its cell with another client's. The next try leaves that one alone.
+// TestBagIsNotTakenOver: the answers to a LOCK are lost whose key shares its cell with another
+// client's. The next try leaves that one alone.
 func TestBagIsNotTakenOver(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		opts := Options{Tagged: true}
@@ -47,8 +48,9 @@ func TestBagIsNotTakenOver(t *testing.T) {
 	})
 }
 
-// TestExtendOfWhatIsOwed: the answers to a SET NX are lost, so it is owed its removal. Its client finds its token, and is granted an EXTEND, through the
-// same proxy or another: what is extended stays.
+// TestExtendOfWhatIsOwed: the answers to a SET NX are lost, so it is owed its removal. Its client
+// finds its token, and is granted an EXTEND, through the same proxy or another: what is extended
+// stays.
 func TestExtendOfWhatIsOwed(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		inBubble(t, 3, func(b *bench) {

@@ -33,8 +33,8 @@ func newCluster(opts Options, transports []master.Transport) *Cluster {
 	return c
 }
 
-// Run connects to the masters and works until ctx ends; then it pays the removals that are owed, if that can be done soon, sends what is
-// queued, undos included, and returns nil.
+// Run connects to the masters and works until ctx ends; then it pays the removals that are owed, if
+// that can be done soon, sends what is queued, undos included, and returns nil.
 func (c *Cluster) Run(ctx context.Context) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

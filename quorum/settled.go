@@ -16,8 +16,8 @@ const (
 	noticeTime = 100 * time.Millisecond
 )
 
-// settled is the cluster with the masters that it has, once no change is under way; none is waited for for
-// longer than changePatience in all.
+// settled is the cluster with the masters that it has, once no change is under way; none is waited
+// for for longer than changePatience in all.
 func (c *Cluster) settled(ctx context.Context, until time.Time) (*generation, error) {
 	u := c.underway.Load()
 	if u == nil {
@@ -47,7 +47,8 @@ func on[T any](ctx context.Context, c *Cluster, do func(*generation) (T, error))
 	return got, c.named(err)
 }
 
-// onWhich is on for what has changed nothing after an error, or finds what it has changed: it is done again where the masters are changed meanwhile.
+// onWhich is on for what has changed nothing after an error, or finds what it has changed: it is
+// done again where the masters are changed meanwhile.
 func onWhich[T any](ctx context.Context, c *Cluster, do func(*generation) (T, error)) (T, error) {
 	until := time.Now().Add(changePatience)
 	for {

@@ -11,19 +11,22 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// What a Cluster does with keys that share a cell; see package bag. The key of the cell's own name is taken, released and
-// extended as any other while it is alone there. Where that finds something else in the cell, or a key has a tag, a ballot does it.
+// What a Cluster does with keys that share a cell; see package bag. The key of the cell's own name
+// is taken, released and extended as any other while it is alone there. Where that finds something
+// else in the cell, or a key has a tag, a ballot does it.
 
 var (
-	// ErrFenceShared is returned where a fence is asked for with a key that shares its cell with others.
+	// ErrFenceShared is returned where a fence is asked for with a key that shares its cell with
+	// others.
 	ErrFenceShared = errors.New("a key that shares its tag with others that exist can have no fence")
 
-	// errApart is returned where several keys are to be taken at once of which some have a tag, and not all the same.
+	// errApart is returned where several keys are to be taken at once of which some have a tag, and
+	// not all the same.
 	errApart = errors.New("keys with tags can only be taken together where all have the same")
 )
 
-// UpdateAll is Update of several keys of one cell, by one vote: run gets them in their order, and decides
-// in the same. If expect is not nil, there is one key.
+// UpdateAll is Update of several keys of one cell, by one vote: run gets them in their order, and
+// decides in the same. If expect is not nil, there is one key.
 //
 // Errors: those of Update, and bag.ErrTooLarge.
 func (c *Cluster) UpdateAll(ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error)) (Outcome, error) {
@@ -75,7 +78,8 @@ func (g *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, 
 	return out, nil
 }
 
-// cellDecision is the Note of a decision about a cell: those about its keys, and the version of those that were put there.
+// cellDecision is the Note of a decision about a cell: those about its keys, and the version of
+// those that were put there.
 type cellDecision struct {
 	of      []Decision
 	version string
@@ -125,7 +129,8 @@ func only(run func(Look) (Decision, error)) func([]Look) ([]Decision, error) {
 	}
 }
 
-// hasBag reports, where the key of a cell's own name was refused, whether other keys may be in that cell: then a ballot decides.
+// hasBag reports, where the key of a cell's own name was refused, whether other keys may be in that
+// cell: then a ballot decides.
 func (g *generation) hasBag(err error) bool {
 	if !g.of.opts.Tagged || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
 		return false
@@ -212,7 +217,8 @@ func (g *generation) releaseShared(ctx context.Context, key Key, token string) e
 	return err
 }
 
-// remember remembers the version of a key with a tag that this proxy granted, so that its release can be owed whatever the masters answer.
+// remember remembers the version of a key with a tag that this proxy granted, so that its release
+// can be owed whatever the masters answer.
 func (g *generation) remember(key Key, token, version string, ttl time.Duration) {
 	if key.Tag != "" {
 		g.keyspace(key.DB).Remember(key.Name, token, version, ttl)

@@ -67,8 +67,8 @@ type MasterStatus struct {
 	Since time.Time
 	// RoundTrip is the shortest that the last probe measured.
 	RoundTrip time.Duration
-	// Watched is how many keys are watched there for those who wait, and Unwatched why none is although somebody
-	// waits, or nil: then they poll it.
+	// Watched is how many keys are watched there for those who wait, and Unwatched why none is
+	// although somebody waits, or nil: then they poll it.
 	Watched   int
 	Unwatched error
 	// Owed is how many removals wait for it to be back.
@@ -132,9 +132,10 @@ func (s MasterStatus) WhyUnwatched() string {
 	return master.CauseText(s.Unwatched)
 }
 
-// Observe has what f makes of the names of the masters called with how long each batch took that a master
-// answered, from its sending on; masters are numbered as in Status. f is called for the masters of now, and
-// whenever others follow. What it makes must not wait. Observe is called before Run.
+// Observe has what f makes of the names of the masters called with how long each batch took that a
+// master answered, from its sending on; masters are numbered as in Status. f is called for the
+// masters of now, and whenever others follow. What it makes must not wait. Observe is called before
+// Run.
 func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Duration)) {
 	c.roundTrips = f
 	c.now().observe(f)

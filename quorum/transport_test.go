@@ -71,8 +71,8 @@ func (c *Cluster) mustTake(t *testing.T, key Key) {
 	}
 }
 
-// takeFree takes a lock that nobody holds. Where the machine is so busy that a majority agrees too late, it tries again, until what that
-// left is removed.
+// takeFree takes a lock that nobody holds. Where the machine is so busy that a majority agrees too
+// late, it tries again, until what that left is removed.
 func (c *Cluster) takeFree(t *testing.T, key Key) error {
 	t.Helper()
 	for wasLate := false; ; wasLate = true {

@@ -19,10 +19,10 @@ const (
 )
 
 // Vouch leaves an operator's override on the masters in quarantine: no lock that they may have
-// forgotten was granted for longer than ttl. Then they vote once such a lock is over, instead
-// of after MaxTTL; or, where a proxy that lives, or a master, knows of a longer TTL in use,
-// after that. It returns the state of the masters then, or why the override could not be left on
-// all of them. MayVouch decides whether it may be taken. Forced: whatever proxies or masters know of.
+// forgotten was granted for longer than ttl. Then they vote once such a lock is over, instead of
+// after MaxTTL; or, where a proxy that lives, or a master, knows of a longer TTL in use, after
+// that. It returns the state of the masters then, or why the override could not be left on all of
+// them. MayVouch decides whether it may be taken. Forced: whatever proxies or masters know of.
 func Vouch(ctx context.Context, opts Options, ttl time.Duration, forced bool) ([]MasterStatus, error) {
 	opts.Vouched, opts.Forced, opts.FreshStart, opts.Unguarded = &ttl, forced, false, false
 	cluster, err := NewCluster(opts)
@@ -59,7 +59,8 @@ func (c *Cluster) untilBound(ctx context.Context) error {
 	}
 }
 
-// unboundOf names a master that neither votes, be it for others, nor waits for a known time, and why.
+// unboundOf names a master that neither votes, be it for others, nor waits for a known time, and
+// why.
 func unboundOf(masters []MasterStatus) string {
 	for _, m := range masters {
 		switch q := m.Quarantine; {

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// Clients are what is shown of the clients and their traffic. All of it but Connected, Parked and Max is
-// counted since the start.
+// Clients are what is shown of the clients and their traffic. All of it but Connected, Parked and
+// Max is counted since the start.
 type Clients struct {
 	Connected, Parked, Max          int64
 	Accepted, Refused, AcceptErrors int64
@@ -23,7 +23,8 @@ type Clients struct {
 	Detours                         int64 // replies that led to other servers
 }
 
-// Commands are what is shown of the commands. All of it but Waiting and RemovalsPending is counted since the start.
+// Commands are what is shown of the commands. All of it but Waiting and RemovalsPending is counted
+// since the start.
 type Commands struct {
 	Waiting                           int
 	Endless, EffectsLost              int64
@@ -42,7 +43,8 @@ type Sources struct {
 	Look func() availability.Look
 	// Upstream is why the upstream is down, or nil; it is nil itself where there is none.
 	Upstream func() error
-	// Certificate is when the one that clients are shown expires; zero, or nil itself, where there is none.
+	// Certificate is when the one that clients are shown expires; zero, or nil itself, where there
+	// is none.
 	Certificate func() time.Time
 	// LogDropped is how many lines of the log could not be written.
 	LogDropped func() int64

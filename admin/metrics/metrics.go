@@ -42,8 +42,8 @@ func New(version string) *Metrics {
 	return m
 }
 
-// RoundTrips is to be told how long the batches of the masters took; names are theirs, by number. It
-// is called again when other masters follow.
+// RoundTrips is to be told how long the batches of the masters took; names are theirs, by number.
+// It is called again when other masters follow.
 func (m *Metrics) RoundTrips(names []string) func(master int, took time.Duration) {
 	var all []prometheus.Observer
 	for _, name := range labels(names) {

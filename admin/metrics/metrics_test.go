@@ -75,7 +75,8 @@ func TestMasters(t *testing.T) {
 	}
 }
 
-// TestForeignWords: no name of a master, and nothing that stands on one, keeps the metrics from being served.
+// TestForeignWords: no name of a master, and nothing that stands on one, keeps the metrics from
+// being served.
 func TestForeignWords(t *testing.T) {
 	got := page(t, New("v\xff"), sources(
 		quorum.MasterStatus{Name: "/run/\xff.sock"}, quorum.MasterStatus{Name: "/run/\xfe.sock"},
@@ -148,7 +149,8 @@ func TestCounting(t *testing.T) {
 		`redlock_master_round_trip_seconds_count{master="a"} 0`, `redlock_master_round_trip_seconds_bucket{master="b",le="0.005"} 1`)
 }
 
-// TestDocumented holds the table of docs/metrics.md to the metrics: each of ours is in it with its type, and no others.
+// TestDocumented holds the table of docs/metrics.md to the metrics: each of ours is in it with its
+// type, and no others.
 func TestDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 
 // Totals are what was counted around the locks since the start, for who compares two of them.
 type Totals struct {
-	// Granted and Refused are locks that were taken, and that another held. NoQuorum are operations of
-	// all kinds that ended so.
+	// Granted and Refused are locks that were taken, and that another held. NoQuorum are operations
+	// of all kinds that ended so.
 	Granted, Refused, NoQuorum float64
 	// Lock is how long taking a lock took, without those that may wait.
 	Lock Spread
@@ -88,8 +88,8 @@ func (s Sum) Mean() float64 {
 	return s.Seconds / s.Count
 }
 
-// Quantile is, in seconds, what the share q of them took at the most, evened out within a bucket as Prometheus does it: NaN if
-// there were none, and the highest limit for what lies above all.
+// Quantile is, in seconds, what the share q of them took at the most, evened out within a bucket as
+// Prometheus does it: NaN if there were none, and the highest limit for what lies above all.
 func (s Spread) Quantile(q float64) float64 {
 	if s.Count <= 0 || len(s.Limits) == 0 {
 		return math.NaN()

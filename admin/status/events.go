@@ -17,7 +17,8 @@ const (
 	maxEvents = 500
 )
 
-// kind is how the page shows a line of the log. Of its attributes only those that are named here are told.
+// kind is how the page shows a line of the log. Of its attributes only those that are named here
+// are told.
 type kind struct {
 	what, mood string
 	// about is the attribute that says of what, details those that say more.
@@ -32,8 +33,8 @@ const (
 	note = "note"
 )
 
-// kinds are the events, by the message in the log: that is where they come from. What concerns a key or a client
-// is shown by about and details only where keys may be shown, see private.
+// kinds are the events, by the message in the log: that is where they come from. What concerns a
+// key or a client is shown by about and details only where keys may be shown, see private.
 func kinds() map[string]kind {
 	return map[string]kind{
 		"clients are served":        {what: "clients are served", mood: good},
@@ -84,8 +85,8 @@ type Events struct {
 // NewEvents has none yet.
 func NewEvents() *Events { return &Events{kinds: kinds()} }
 
-// Watching is a logger that writes what log does, and whose lines these events are. What log leaves out because of its level is an
-// event all the same.
+// Watching is a logger that writes what log does, and whose lines these events are. What log leaves
+// out because of its level is an event all the same.
 func (e *Events) Watching(log *slog.Logger) *slog.Logger {
 	return slog.New(watcher{Handler: log.Handler(), events: e})
 }
@@ -187,7 +188,8 @@ func (e *Events) add(one event) {
 	e.count++
 }
 
-// after are the events that came after the first so many, but for those that are too old, and how many there were until now.
+// after are the events that came after the first so many, but for those that are too old, and how
+// many there were until now.
 func (e *Events) after(count int, now time.Time) ([]event, int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

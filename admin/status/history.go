@@ -81,7 +81,8 @@ func (h *history) take(now reading) {
 	h.count++
 }
 
-// after are the samples that came after the first so many, as far as they are kept, and how many there were until now.
+// after are the samples that came after the first so many, as far as they are kept, and how many
+// there were until now.
 func (h *history) after(count int) ([]sample, int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,13 +12,15 @@ import (
 const (
 	// maxLocks is how many locks are shown.
 	maxLocks = 200
-	// listPause is the shortest time between the end of a look at the locks and the next one. After one that
-	// took long it is listShare times as long as that: whoever reaches the port costs the masters no more.
+	// listPause is the shortest time between the end of a look at the locks and the next one. After
+	// one that took long it is listShare times as long as that: whoever reaches the port costs the
+	// masters no more.
 	listPause = 3 * time.Second
 	listShare = 4
 	// listTime bounds a look.
 	listTime = 3 * time.Second
-	// turnTime bounds the wait of a question until it may be looked for, and turnPause is the time between two tries.
+	// turnTime bounds the wait of a question until it may be looked for, and turnPause is the time
+	// between two tries.
 	turnTime  = 5 * time.Second
 	turnPause = 100 * time.Millisecond
 	// maxGlob bounds the glob of a question, in bytes.
@@ -54,7 +56,8 @@ type finding struct {
 // errTooSoon is told where somebody else has asked for other locks just now.
 var errTooSoon = errors.New("the masters were asked for other locks just now: ask again in some seconds")
 
-// lookout looks for locks, at most every few seconds for all who ask. It is safe for concurrent use.
+// lookout looks for locks, at most every few seconds for all who ask. It is safe for concurrent
+// use.
 type lookout struct {
 	list func(ctx context.Context, db int, match string, count int) ([]Lock, error)
 

@@ -18,15 +18,16 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// policy lets the page load its own files and its own data, and nothing else; it makes no markup of text.
+// policy lets the page load its own files and its own data, and nothing else; it makes no markup of
+// text.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // databases is how many there are of which locks may be asked for.
 const databases = 16
 
-// Options are what a page shows. All functions must be set but Upstream and Locks; they are called for each answer, Totals and
-// Clients also each second.
+// Options are what a page shows. All functions must be set but Upstream and Locks; they are called
+// for each answer, Totals and Clients also each second.
 type Options struct {
 	Proxy   func() Proxy
 	Clients func() metrics.Clients
@@ -36,7 +37,8 @@ type Options struct {
 	Look func() availability.Look
 	// Upstream returns its address and, if it is down, why.
 	Upstream func() (name string, err error)
-	// Locks lists at most count locks of a database by a glob. Where it is nil, no keys and no clients are shown.
+	// Locks lists at most count locks of a database by a glob. Where it is nil, no keys and no
+	// clients are shown.
 	Locks func(ctx context.Context, db int, match string, count int) ([]Lock, error)
 	// Events are shown as they come.
 	Events *Events
@@ -102,7 +104,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// tell answers with the state of all, and with the samples and events that came after those that the page has.
+// tell answers with the state of all, and with the samples and events that came after those that
+// the page has.
 func (p *Page) tell(w http.ResponseWriter, r *http.Request) {
 	samples, err := count(r, "samples")
 	events, err2 := count(r, "events")

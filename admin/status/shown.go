@@ -10,7 +10,8 @@ import (
 // maxShown is how many bytes of a text are shown: keys and names are as long as clients like.
 const maxShown = 256
 
-// shown is a text of others as the page has it: what cannot be seen, or turns round what can, is written as \xNN or \uNNNN.
+// shown is a text of others as the page has it: what cannot be seen, or turns round what can, is
+// written as \xNN or \uNNNN.
 func shown(text string) string {
 	var b strings.Builder
 	rest := text[:min(maxShown, len(text))]

@@ -53,7 +53,8 @@ type serverView struct {
 }
 
 type quorumView struct {
-	// OK is whether locks are available; else Cause says why not. Paused: commands wait for the end of a planned step.
+	// OK is whether locks are available; else Cause says why not. Paused: commands wait for the end
+	// of a planned step.
 	OK       bool   `json:"ok"`
 	Paused   bool   `json:"paused"`
 	Cause    string `json:"cause"`
@@ -69,7 +70,8 @@ type masterView struct {
 	Votes bool   `json:"votes"`
 	Since int64  `json:"since"`
 	Cause string `json:"cause"`
-	// LatencyUS is the mean round trip of the last seconds, or, where Probed is set, of the probe that brought it up.
+	// LatencyUS is the mean round trip of the last seconds, or, where Probed is set, of the probe
+	// that brought it up.
 	LatencyUS  *float64        `json:"latency_us"`
 	Probed     bool            `json:"latency_of_probe"`
 	ClockMS    *float64        `json:"clock_offset_ms"`
@@ -85,7 +87,8 @@ type quarantineView struct {
 	LeftMS *int64 `json:"left_ms"`
 }
 
-// samplesView are columns, of which each has the last few values. A value is null where there was nothing.
+// samplesView are columns, of which each has the last few values. A value is null where there was
+// nothing.
 type samplesView struct {
 	EveryMS  int64      `json:"every_ms"`
 	Keep     int        `json:"keep"`

@@ -18,7 +18,8 @@ var (
 	zshText string
 )
 
-// Bash writes a completion for bash. It needs nothing but bash, and runs no word of the line that is completed.
+// Bash writes a completion for bash. It needs nothing but bash, and runs no word of the line that
+// is completed.
 func Bash(w io.Writer, app *cli.App) error { return complete(w, app, bashText) }
 
 // Zsh writes a completion for zsh, to be sourced or put into a folder of fpath as _redlock-proxy.

@@ -105,7 +105,8 @@ func TestManOfSettings(t *testing.T) {
 	}
 }
 
-// TestHelp: a command shows its own flags first, and the settings, if it takes them, or which command tells them.
+// TestHelp: a command shows its own flags first, and the settings, if it takes them, or which
+// command tells them.
 func TestHelp(t *testing.T) {
 	settings := []cli.Flag{&cli.StringFlag{Name: "listen", Usage: "`ADDR`: where " + strings.Repeat("clients ", 20) + "connect", DefaultText: "x:1"}, &cli.StringFlag{Name: "ca"}}
 	serve := &cli.Command{Name: "serve", Usage: "serve clients", Flags: append(slices.Clone(settings), &cli.BoolFlag{Name: "check", Usage: "only check"})}

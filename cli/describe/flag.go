@@ -30,7 +30,8 @@ func flags(all []cli.Flag) []flag {
 	return append(described, helpFlag)
 }
 
-// split takes the settings out of the flags of a command, if it has all of them, and the flag for help.
+// split takes the settings out of the flags of a command, if it has all of them, and the flag for
+// help.
 func split(its, settings []flag) (alone []flag, takesSettings bool) {
 	its = withoutHelp(its)
 	alone = slices.DeleteFunc(slices.Clone(its), func(f flag) bool {

@@ -7,11 +7,12 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Width is how many columns a line of help takes at most. The help of the program indents its text by three more.
+// Width is how many columns a line of help takes at most. The help of the program indents its text
+// by three more.
 const Width = 97
 
-// Help returns the help of a command of the program: its own flags, then the settings, if it takes them. If another command
-// tells the settings, told names it; else it is empty.
+// Help returns the help of a command of the program: its own flags, then the settings, if it takes
+// them. If another command tells the settings, told names it; else it is empty.
 func Help(program string, c *cli.Command, settings []cli.Flag, told string) string {
 	its, takesSettings := split(flags(own(c.Flags)), flags(settings))
 	var out strings.Builder
@@ -41,7 +42,8 @@ func helpFlags(out *strings.Builder, all []flag) {
 	}
 }
 
-// Wrap breaks a text into lines of at most Width columns, each of which begins with indent. A word that is longer stays whole.
+// Wrap breaks a text into lines of at most Width columns, each of which begins with indent. A word
+// that is longer stays whole.
 func Wrap(text, indent string) string {
 	var lines []string
 	line := ""

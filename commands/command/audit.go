@@ -17,7 +17,8 @@ const (
 	AuditForced    AuditAction = "forced"    // an operator took it from its holder
 )
 
-// Audit writes a line for each lock that is granted or released here: when, what, by whom, and never a token. A nil one writes none.
+// Audit writes a line for each lock that is granted or released here: when, what, by whom, and
+// never a token. A nil one writes none.
 type Audit struct {
 	log *slog.Logger
 	off atomic.Bool

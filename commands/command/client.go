@@ -28,8 +28,9 @@ type Client struct {
 	// Closing is set when the connection is to be closed after the reply.
 	Closing bool
 
-	// Watch watches for the client to leave, and ends ctx if it does, until stop is
-	// called. Wait ends it when the proxy stops, too: a command calls it before it waits for what others do. They may be nil.
+	// Watch watches for the client to leave, and ends ctx if it does, until stop is called. Wait
+	// ends it when the proxy stops, too: a command calls it before it waits for what others do.
+	// They may be nil.
 	Watch, Wait func(ctx context.Context) (watched context.Context, stop func())
 	// Ask sends the command that is being run to the upstream and gives its whole
 	// reply. It is nil for a proxy without an upstream.
@@ -53,7 +54,8 @@ type Client struct {
 
 	// Outlet takes messages at a lock server; else it is nil.
 	Outlet rights.Outlet
-	// Subscriptions are those of the client; nil where it never subscribed. Subscribe makes them, where there is an Outlet.
+	// Subscriptions are those of the client; nil where it never subscribed. Subscribe makes them,
+	// where there is an Outlet.
 	Subscriptions Subscriptions
 	Subscribe     func() Subscriptions
 	// Published is the number of its last message there.
@@ -71,7 +73,8 @@ type Tracking interface {
 	Stop()
 }
 
-// Subscriptions are what a client listens to at a lock server, and the messages that have come: a *pubsub.Subscriber.
+// Subscriptions are what a client listens to at a lock server, and the messages that have come: a
+// *pubsub.Subscriber.
 type Subscriptions interface {
 	// Any reports whether there are some.
 	Any() bool
@@ -148,13 +151,14 @@ func (c *Client) Kept() int {
 	return kept
 }
 
-// OnlyListens reports whether it gets messages, and may send hardly a command: in RESP2 there is no telling a reply from a message.
+// OnlyListens reports whether it gets messages, and may send hardly a command: in RESP2 there is no
+// telling a reply from a message.
 func (c *Client) OnlyListens() bool {
 	return c.Proto == 2 && c.Subscriptions != nil && c.Subscriptions.Any()
 }
 
-// Messages puts the messages that have come before what is replied, whatever CLIENT REPLY says, and has others wait until the
-// reply is written.
+// Messages puts the messages that have come before what is replied, whatever CLIENT REPLY says, and
+// has others wait until the reply is written.
 func (c *Client) Messages(out *Reply) {
 	if c.Subscriptions != nil {
 		out.Raw(c.Subscriptions.Take())

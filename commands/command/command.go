@@ -20,11 +20,13 @@ type Call struct {
 	Args [][]byte
 	// Out takes the reply.
 	Out *Reply
-	// Came is when a call came that is run again, because the locks are elsewhere by now. It is zero where it is run for the first time.
+	// Came is when a call came that is run again, because the locks are elsewhere by now. It is
+	// zero where it is run for the first time.
 	Came time.Time
 }
 
-// Left is what is left by now of a wait that began when the call came: zero where it is over. A negative one is without an end.
+// Left is what is left by now of a wait that began when the call came: zero where it is over. A
+// negative one is without an end.
 func (c Call) Left(wait time.Duration) time.Duration {
 	if c.Came.IsZero() || wait <= 0 {
 		return wait
@@ -32,7 +34,8 @@ func (c Call) Left(wait time.Duration) time.Duration {
 	return max(0, wait-time.Since(c.Came))
 }
 
-// AskUpstream is the upstream's reply to the call, nil where there is no upstream. ok is false for one that is no success: it is answered already.
+// AskUpstream is the upstream's reply to the call, nil where there is no upstream. ok is false for
+// one that is no success: it is answered already.
 func (c Call) AskUpstream() (reply []byte, ok bool) {
 	if c.Client.Ask == nil {
 		return nil, true
@@ -49,7 +52,8 @@ func (c Call) AskUpstream() (reply []byte, ok bool) {
 	return reply, true
 }
 
-// Misread answers that a call cannot be read. Of a command that Redis does not have it also says how it is written, if that was wrong.
+// Misread answers that a call cannot be read. Of a command that Redis does not have it also says
+// how it is written, if that was wrong.
 func (c Call) Misread(text string) {
 	form := text == syntax.ErrSyntax || text == syntax.WrongArity(c.Command.Name)
 	if form && c.Command.IsOurs() && len(c.Command.Docs.Args) > 0 {
@@ -70,16 +74,17 @@ type Command struct {
 	Asks bool
 	// Local is set for a command that Redis knows, too, and that is never for the upstream.
 	Local bool
-	// Patient is set where the upstream may take as long for it as for any command of the client's. Else its time
-	// is bounded.
+	// Patient is set where the upstream may take as long for it as for any command of the client's.
+	// Else its time is bounded.
 	Patient bool
-	// Aloud is set where something is done beside what the upstream does: then it is not left to the upstream in
-	// silence, nor in a transaction there.
+	// Aloud is set where something is done beside what the upstream does: then it is not left to
+	// the upstream in silence, nor in a transaction there.
 	Aloud bool
-	// Hides reports of a call whether something is taken out of the upstream's reply: then it has no place in a transaction there. Nil: of none.
+	// Hides reports of a call whether something is taken out of the upstream's reply: then it has
+	// no place in a transaction there. Nil: of none.
 	Hides func(words [][]byte) bool
-	// Brief reports of a call whether it leaves its client alone until it is answered: it does not watch for it to
-	// leave, ask anything of it, or end its connection. Nil: none does.
+	// Brief reports of a call whether it leaves its client alone until it is answered: it does not
+	// watch for it to leave, ask anything of it, or end its connection. Nil: none does.
 	Brief func(words [][]byte) bool
 	// AllLocks is set where it is about all lock keys, though it names none.
 	AllLocks bool
@@ -99,7 +104,8 @@ func OfRedis(name string, run func(Call), docs Docs) *Command {
 // IsOurs reports whether the upstream does not know the command.
 func (c *Command) IsOurs() bool { return c.Docs.Group == OwnGroup }
 
-// MayWait reports whether a call is one that waits for others, of a command that has brief ones, too.
+// MayWait reports whether a call is one that waits for others, of a command that has brief ones,
+// too.
 func (c *Command) MayWait(words [][]byte) bool { return c.Brief != nil && !c.Brief(words) }
 
 // HidesIn reports whether something is taken out of the upstream's reply to a call.

@@ -2,8 +2,8 @@ package command
 
 import "redlock-proxy/commands/catalog/keys"
 
-// OwnGroup is the group of the proxy's own commands, by Redis' name for commands that Redis does not
-// have.
+// OwnGroup is the group of the proxy's own commands, by Redis' name for commands that Redis does
+// not have.
 const OwnGroup = "module"
 
 // Docs are what COMMAND DOCS and COMMAND INFO say of a command.
@@ -12,10 +12,12 @@ type Docs struct {
 	Args                              []Argument
 	// Keyed commands have a key as their first argument.
 	Keyed bool
-	// Keys are where the keys of an ordinary command stand; Reads is set where a command of keys changes none.
+	// Keys are where the keys of an ordinary command stand; Reads is set where a command of keys
+	// changes none.
 	Keys  keys.Span
 	Reads bool
-	// Categories are those in Redis' ACL, with blanks between them, of a command that Redis does not have.
+	// Categories are those in Redis' ACL, with blanks between them, of a command that Redis does
+	// not have.
 	Categories string
 }
 

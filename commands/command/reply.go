@@ -21,7 +21,8 @@ type Reply struct {
 	// Now is the monotonic clock by which a validity is measured; nil: that of the system.
 	Now func() time.Time
 
-	// Elsewhere is set where the command was not carried out, because the locks are elsewhere by now.
+	// Elsewhere is set where the command was not carried out, because the locks are elsewhere by
+	// now.
 	Elsewhere bool
 
 	mark        int // where the reply to the current command begins
@@ -45,7 +46,8 @@ type validity struct {
 // begin begins the reply to a command.
 func (r *Reply) begin(proto int) { r.Proto, r.mark = proto, len(r.Bytes) }
 
-// TakeBack removes what was written from there on. What that told of stays done when what is before it was delivered.
+// TakeBack removes what was written from there on. What that told of stays done when what is before
+// it was delivered.
 func (r *Reply) TakeBack(from int) {
 	r.Bytes = r.Bytes[:min(from, len(r.Bytes))]
 	for i, u := range r.undelivered {
@@ -56,7 +58,8 @@ func (r *Reply) TakeBack(from int) {
 	}
 }
 
-// Keep has what is here of the reply to the current command stay, whatever CLIENT REPLY says: messages are no replies.
+// Keep has what is here of the reply to the current command stay, whatever CLIENT REPLY says:
+// messages are no replies.
 func (r *Reply) Keep() { r.mark = len(r.Bytes) }
 
 // Raw appends bytes that are a reply already.
@@ -182,8 +185,9 @@ func (r *Reply) Statuses(all []string) {
 	}
 }
 
-// Validity appends, in milliseconds, for how long from now a lock is valid. It counts from when the reply leaves: so that is delivered before
-// another command is begun, and Leaves is called just before.
+// Validity appends, in milliseconds, for how long from now a lock is valid. It counts from when the
+// reply leaves: so that is delivered before another command is begun, and Leaves is called just
+// before.
 func (r *Reply) Validity(left time.Duration) {
 	at := len(r.Bytes)
 	r.Int(left.Milliseconds())
@@ -227,8 +231,8 @@ func (r *Reply) IfUndelivered(run func()) {
 // WhenDelivered has what follows be called when the replies so far are on their way, or never.
 func (r *Reply) WhenDelivered(follows func()) { r.delivered = append(r.delivered, follows) }
 
-// Handed removes the first n bytes, which the client's socket has taken: what the replies in them tell of stays done, whatever becomes of
-// the others.
+// Handed removes the first n bytes, which the client's socket has taken: what the replies in them
+// tell of stays done, whatever becomes of the others.
 func (r *Reply) Handed(n int) {
 	if n == len(r.Bytes) {
 		r.Delivered()
@@ -275,8 +279,8 @@ func (r *Reply) Double(text string) {
 	r.Bytes = append(append(append(r.Bytes, ','), text...), '\r', '\n')
 }
 
-// Fail appends the error reply for what went wrong: a code that no client library retries by itself,
-// then what happened.
+// Fail appends the error reply for what went wrong: a code that no client library retries by
+// itself, then what happened.
 func (r *Reply) Fail(err error) {
 	r.Elsewhere = r.Elsewhere || errors.As(err, new(*quorum.ElsewhereError))
 	r.Error(Failure(err))

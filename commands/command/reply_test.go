@@ -59,8 +59,8 @@ func TestUndelivered(t *testing.T) {
 	}
 }
 
-// What the socket took as a whole stays done, wherever the write was broken off; the rest is undone. A reply that was taken back ends where
-// the one before it does.
+// What the socket took as a whole stays done, wherever the write was broken off; the rest is
+// undone. A reply that was taken back ends where the one before it does.
 func TestHandedInPart(t *testing.T) {
 	const status = len("+OK\r\n")
 	write := func(undone *[]int) *Reply {

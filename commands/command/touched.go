@@ -8,10 +8,12 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// maxTouched bounds the bytes that are remembered, where each key counts for its name and touchedSize.
+// maxTouched bounds the bytes that are remembered, where each key counts for its name and
+// touchedSize.
 const maxTouched, touchedSize = 16 << 10, 128
 
-// Touched are the lock keys that a client's commands named since a WAIT was answered. The zero value is none.
+// Touched are the lock keys that a client's commands named since a WAIT was answered. The zero
+// value is none.
 type Touched struct {
 	keys  map[quorum.Key]struct{}
 	bytes int

@@ -7,7 +7,8 @@ type Transaction struct {
 	Open bool
 	// Aborted is set when a command was refused: EXEC will be.
 	Aborted bool
-	// Down is why the upstream cannot be reached, where that began it: what commands on other keys get.
+	// Down is why the upstream cannot be reached, where that began it: what commands on other keys
+	// get.
 	Down string
 	// Queued are its commands, Size their bytes.
 	Queued [][]string
@@ -22,7 +23,8 @@ type Watched struct {
 	Keys map[string]string
 	// Size are the bytes that they take.
 	Size int
-	// Changed is set when the client has changed one of them itself, or has found one that was absent to hold something.
+	// Changed is set when the client has changed one of them itself, or has found one that was
+	// absent to hold something.
 	Changed bool
 }
 
@@ -52,8 +54,8 @@ func (w *Watched) Watch(key, version string) {
 	}
 }
 
-// Finds takes down what a client has found to hold something: of a key that was absent when its watch began it knows by that, and nobody else
-// does once the key is absent again.
+// Finds takes down what a client has found to hold something: of a key that was absent when its
+// watch began it knows by that, and nobody else does once the key is absent again.
 func (t *Transaction) Finds(db int, keys []string) {
 	w := &t.Watched
 	for _, key := range keys {
@@ -62,7 +64,8 @@ func (t *Transaction) Finds(db int, keys []string) {
 	}
 }
 
-// Changes takes down that the client has changed a key itself, because it must not change what it watches.
+// Changes takes down that the client has changed a key itself, because it must not change what it
+// watches.
 func (t *Transaction) Changes(db int, key string) {
 	w := &t.Watched
 	_, watches := w.Keys[key]

@@ -143,7 +143,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestGlobsCanBeSet: the glob that the log tells covers the key and is taken as one of the lock-keys.
+// TestGlobsCanBeSet: the glob that the log tells covers the key and is taken as one of the
+// lock-keys.
 func TestGlobsCanBeSet(t *testing.T) {
 	part := rapid.OneOf(rapid.SampledFrom([]string{"lock", "job", "a1", "*", "[", "\\", ",", " ", "^", "$", ".", "..", ":", "-", "(a|b)", "é", "\xff", "}{", "'", `"`, "+", strings.Repeat("x", 30)}),
 		rapid.StringN(0, 3, -1))

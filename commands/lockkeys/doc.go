@@ -1,5 +1,6 @@
-// Package lockkeys, with those below it, is what makes lock libraries work: Redis' own commands on lock keys. LOCK and its kin are in package locks and
-// need none of it but how a token is written (keyspace/contents).
+// Package lockkeys, with those below it, is what makes lock libraries work: Redis' own commands on
+// lock keys. LOCK and its kin are in package locks and need none of it but how a token is written
+// (keyspace/contents).
 //
 // Each command is a program over the quorum register: what it reads, and what it makes of that.
 //
@@ -10,6 +11,6 @@
 //   - transaction: MULTI, WATCH and EXEC
 //   - tracking: notifies clients with CLIENT TRACKING of changes
 //
-// This package has the table of ordinary commands ([Runner.Commands]), and what each reply needs beside it: the audit log, warnings, what is undone where a
-// reply is not delivered.
+// This package has the table of ordinary commands ([Runner.Commands]), and what each reply needs
+// beside it: the audit log, warnings, what is undone where a reply is not delivered.
 package lockkeys

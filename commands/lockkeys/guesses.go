@@ -34,7 +34,8 @@ func (p *Runner) Guess(db int, key string) (token string, ok bool) {
 	return p.opts.Register.Guess(p.Engine.Place(db, key))
 }
 
-// mayUseUp is true of commands that mostly find what this proxy put there, and take all or much of it away.
+// mayUseUp is true of commands that mostly find what this proxy put there, and take all or much of
+// it away.
 func mayUseUp(name string) bool {
 	switch name {
 	case "del", "unlink", "hdel", "lpop", "rpop", "spop", "srem", "zpopmin", "zpopmax", "zrem",

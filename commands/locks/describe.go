@@ -13,7 +13,8 @@ type Lock struct {
 	Key string
 	// State is held, free, split or unclear.
 	State string
-	// Left is the remaining time that a majority grants, or quorum.Endless; only of one that is held.
+	// Left is the remaining time that a majority grants, or quorum.Endless; only of one that is
+	// held.
 	Left time.Duration
 	// Votes are what each server says.
 	Votes []quorum.Share
@@ -21,8 +22,8 @@ type Lock struct {
 	Fence int64
 	// Waiters are the clients that wait for it here.
 	Waiters int
-	// Since is when it was granted here, zero where it was not; Addr and Name are then the client's, as
-	// far as they are known.
+	// Since is when it was granted here, zero where it was not; Addr and Name are then the
+	// client's, as far as they are known.
 	Since      time.Time
 	Addr, Name string
 }

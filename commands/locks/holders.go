@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Holdings are the locks as LOCKINFO and the like see them: a *quorum.Locker, whose methods document the errors.
+// Holdings are the locks as LOCKINFO and the like see them: a *quorum.Locker, whose methods
+// document the errors.
 type Holdings interface {
 	Holdings(ctx context.Context, keys []quorum.Key) ([]quorum.Holding, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
@@ -26,8 +27,9 @@ type HoldersOptions struct {
 	Audit  *command.Audit
 }
 
-// Holders are what operators ask of locks: LOCKINFO and LOCKLIST return who holds them, FORCEUNLOCK takes one from its holder, and WAIT. None of
-// them ever returns a token. They are safe for concurrent use.
+// Holders are what operators ask of locks: LOCKINFO and LOCKLIST return who holds them, FORCEUNLOCK
+// takes one from its holder, and WAIT. None of them ever returns a token. They are safe for
+// concurrent use.
 type Holders struct {
 	opts HoldersOptions
 	// turn holds one token: there is one LOCKLIST at a time.

@@ -1,5 +1,7 @@
-// Package locks is the proxy's own commands on locks. LOCK, UNLOCK, EXTEND and FENCE are in lock.go, with their grammar in grammar.go, and unmoved.go
-// for as long as the locks are at the upstream. LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT (holders.go) say who holds a lock, and end that.
+// Package locks is the proxy's own commands on locks. LOCK, UNLOCK, EXTEND and FENCE are in
+// lock.go, with their grammar in grammar.go, and unmoved.go for as long as the locks are at the
+// upstream. LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT (holders.go) say who holds a lock, and end
+// that.
 package locks
 
 import (
@@ -16,7 +18,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Place is where the lock commands take locks and give them back: a *quorum.Locker, whose methods document the errors.
+// Place is where the lock commands take locks and give them back: a *quorum.Locker, whose methods
+// document the errors.
 type Place interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error

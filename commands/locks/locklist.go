@@ -86,8 +86,8 @@ func (h *Holders) list(c command.Call) {
 	}
 }
 
-// Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a client that may do everything.
-// It looks for ten seconds at the most, or until ctx ends.
+// Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a
+// client that may do everything. It looks for ten seconds at the most, or until ctx ends.
 //
 // Errors: those of quorum.Cluster.Names and Holdings, or that it took too long.
 func (h *Holders) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {

@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// Unmoved returns the commands as they are while the locks on lock keys are at the upstream: on a lock key, or on all keys, they are an error.
+// Unmoved returns the commands as they are while the locks on lock keys are at the upstream: on a
+// lock key, or on all keys, they are an error.
 func Unmoved(all []*command.Command, lockKeys keys.Patterns) []*command.Command {
 	unmoved := make([]*command.Command, len(all))
 	for i, atMasters := range all {

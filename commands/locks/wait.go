@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// lookPause is the time between two looks of a WAIT: what a master missed is restored there within some hundred milliseconds.
+// lookPause is the time between two looks of a WAIT: what a master missed is restored there within
+// some hundred milliseconds.
 const lookPause = 50 * time.Millisecond
 
 // Wait is WAIT of a proxy without an upstream.
@@ -18,7 +19,8 @@ func (h *Holders) Wait() *command.Command {
 		command.Integer("numreplicas"), command.Integer("timeout")))
 }
 
-// wait is WAIT numreplicas timeout. What a client was answered is on a majority; the masters beyond it are counted, as Redis counts replicas.
+// wait is WAIT numreplicas timeout. What a client was answered is on a majority; the masters beyond
+// it are counted, as Redis counts replicas.
 func (h *Holders) wait(c command.Call) {
 	if refused := waitRefusal(c.Args[1:]); refused != "" {
 		c.Out.Error(refused)
@@ -58,7 +60,8 @@ func (h *Holders) wait(c command.Call) {
 	}
 }
 
-// extraMasters counts the masters beyond a majority that hold what a majority does of each key that the client touched: 0 where that is not known.
+// extraMasters counts the masters beyond a majority that hold what a majority does of each key that
+// the client touched: 0 where that is not known.
 func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int, error) {
 	touched, known := client.Touched.Keys()
 	if !known || len(touched) == 0 {
@@ -92,7 +95,8 @@ func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int
 	return max(0, have-quorum.Majority(masters)), nil
 }
 
-// waitRefusal is the error for the numbers of a WAIT, of which the last one is a time in milliseconds; empty if there is none.
+// waitRefusal is the error for the numbers of a WAIT, of which the last one is a time in
+// milliseconds; empty if there is none.
 func waitRefusal(numbers [][]byte) string {
 	for i, word := range numbers {
 		switch n, ok := syntax.Int(word); {

@@ -19,10 +19,12 @@ import (
 )
 
 const (
-	// writers is how many keys are written on the masters at a time, and readAtOnce how many are read at once: their values may be large.
+	// writers is how many keys are written on the masters at a time, and readAtOnce how many are
+	// read at once: their values may be large.
 	writers    = 128
 	readAtOnce = 100
-	// tries is how often something is tried that too few masters answered, or that others kept from its end.
+	// tries is how often something is tried that too few masters answered, or that others kept from
+	// its end.
 	tries = 20
 )
 
@@ -130,7 +132,8 @@ func (s *atMasters) mayHold(ctx context.Context, bytes int64) error {
 	return s.opts.Masters.MayHold(ctx, bytes)
 }
 
-// put writes by ballots: what comes later than the masters heed them is not done, whoever stood still meanwhile (rule 3).
+// put writes by ballots: what comes later than the masters heed them is not done, whoever stood
+// still meanwhile (rule 3).
 func (s *atMasters) put(ctx context.Context, locks []lock) error {
 	return sameCell(ctx, s, locks, func(l lock) name { return l.name }, func(ctx context.Context, l lock) error {
 		return s.update(ctx, l.name, func(quorum.Look) (quorum.Decision, error) {
@@ -210,8 +213,8 @@ func passes(err error) bool {
 	return errors.As(err, new(*quorum.NoQuorumError)) || errors.Is(err, quorum.ErrContended)
 }
 
-// sameCell has do called with all, several at a time, but one after the other with those that stand in one cell: they would be in each other's way. It ends with the
-// first error.
+// sameCell has do called with all, several at a time, but one after the other with those that stand
+// in one cell: they would be in each other's way. It ends with the first error.
 func sameCell[T any](ctx context.Context, s *atMasters, all []T, nameOf func(T) name, do func(context.Context, T) error) error {
 	cells := map[quorum.Key][]T{}
 	for _, one := range all {

@@ -72,7 +72,8 @@ func refusal(reply any) error {
 	return nil
 }
 
-// checkUpstream finds out whether locks can be moved from there, or to there, and what this connection is called there.
+// checkUpstream finds out whether locks can be moved from there, or to there, and what this
+// connection is called there.
 func (r *run) checkUpstream(ctx context.Context) error {
 	replies, err := asked(ctx, r.conn, []string{"INFO"}, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"},
 		[]string{"CLIENT", "KILL", "ID", nobody}) // whether that may be done
@@ -126,7 +127,8 @@ func (s *atUpstream) list(ctx context.Context) (all []name, err error) {
 	return all, err
 }
 
-// scan finds the lock keys in so much of the upstream's keyspace; more is set where there is more of it.
+// scan finds the lock keys in so much of the upstream's keyspace; more is set where there is more
+// of it.
 func (s *atUpstream) scan(ctx context.Context, most int) (all []name, more bool, err error) {
 	databases, err := s.databases(ctx)
 	if err != nil {
@@ -159,7 +161,8 @@ func (s *atUpstream) scan(ctx context.Context, most int) (all []name, more bool,
 	return all, false, nil
 }
 
-// match has SCAN leave out keys that begin otherwise than all lock keys. What is a lock key is not left to the server.
+// match has SCAN leave out keys that begin otherwise than all lock keys. What is a lock key is not
+// left to the server.
 func (s *atUpstream) match() []string {
 	if common := commonPrefix(s.opts.LockKeys); common != "" {
 		return []string{"MATCH", common + "*"}
@@ -281,7 +284,8 @@ func (s *atUpstream) measure(ctx context.Context, names []name) ([]sized, error)
 	return all, unfit.orNil()
 }
 
-// values reads the keys. What is left of their times is asked for last, with the time as of when it was.
+// values reads the keys. What is left of their times is asked for last, with the time as of when it
+// was.
 func (s *atUpstream) values(ctx context.Context, keys []sized) ([]lock, error) {
 	db := keys[0].db
 	commands := commandOf(keys, func(n sized) []string { return valueOf(n.kind, n.key) })
@@ -356,7 +360,8 @@ func (s *atUpstream) put(ctx context.Context, locks []lock) (err error) {
 	return nil
 }
 
-// try has the upstream queue what put and remove send, and discard it: what it would refuse to do it refuses to queue.
+// try has the upstream queue what put and remove send, and discard it: what it would refuse to do
+// it refuses to queue.
 func (s *atUpstream) try(ctx context.Context, locks []lock) error {
 	for part := range slices.Chunk(locks, tried) {
 		commands := [][]string{{"MULTI"}}

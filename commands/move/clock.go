@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// clock is how the clock of the upstream is to ours: at was no earlier than its time. What replies and commands need for their way, on a machine that
-// has much to do, is not to be taken for a lock's time.
+// clock is how the clock of the upstream is to ours: at was no earlier than its time. What replies
+// and commands need for their way, on a machine that has much to do, is not to be taken for a
+// lock's time.
 type clock struct{ time, at time.Time }
 
 const (
@@ -50,7 +51,8 @@ func timeOf(reply any) (now time.Time, ok bool) {
 	return time.Unix(s, us*1000), err1 == nil && err2 == nil
 }
 
-// ours is a time of the upstream's clock by ours; it was between two moments, whatever that clock did.
+// ours is a time of the upstream's clock by ours; it was between two moments, whatever that clock
+// did.
 func (c clock) ours(then, sent, received time.Time) time.Time {
 	switch at := c.at.Add(then.Sub(c.time)); {
 	case at.Before(sent):
@@ -65,7 +67,8 @@ func (c clock) ours(then, sent, received time.Time) time.Time {
 // theirs is a time of ours by the upstream's clock.
 func (c clock) theirs(at time.Time) time.Time { return c.time.Add(at.Sub(c.at)) }
 
-// isSteady reports whether the upstream's clock goes on as it did: it told a time between two moments.
+// isSteady reports whether the upstream's clock goes on as it did: it told a time between two
+// moments.
 func (c clock) isSteady(then, sent, received time.Time) bool {
 	at := c.at.Add(then.Sub(c.time))
 	return !at.Before(sent.Add(-steady)) && !at.After(received.Add(steady))

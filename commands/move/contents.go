@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// sizeOf is how the upstream is asked for the size of a key of a type; nil where no lock key on the masters can be of that type.
+// sizeOf is how the upstream is asked for the size of a key of a type; nil where no lock key on the
+// masters can be of that type.
 func sizeOf(kind, key string) []string {
 	switch kind {
 	case contents.TextKind.String():
@@ -95,10 +96,12 @@ func texts(reply any) []string {
 	return all
 }
 
-// wordsAtOnce is how many words a command gets at the most, beside its name and its key. It is even.
+// wordsAtOnce is how many words a command gets at the most, beside its name and its key. It is
+// even.
 const wordsAtOnce = 1000
 
-// writing is how the upstream is made to hold this, whatever it holds before, until its clock tells an end; zero: without one.
+// writing is how the upstream is made to hold this, whatever it holds before, until its clock tells
+// an end; zero: without one.
 func writing(key string, content contents.Content, end time.Time) [][]string {
 	name, words := making(content)
 	commands := [][]string{{"MULTI"}, {"DEL", key}}

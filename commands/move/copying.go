@@ -28,7 +28,8 @@ type lock struct {
 // left is what is left of its time.
 func (l lock) left() time.Duration { return time.Until(l.end) }
 
-// isBrief: it is over so soon that nobody need hold it any more when the locks have moved, if that is waited for.
+// isBrief: it is over so soon that nobody need hold it any more when the locks have moved, if that
+// is waited for.
 func (l lock) isBrief() bool { return !l.end.IsZero() && l.left() < briefly }
 
 const (

@@ -43,15 +43,18 @@ func (c connection) isReplica() bool { return strings.Contains(c.flags, "S") }
 // connectionName is what a mover's connection is called at the upstream.
 const connectionName = "redlock-proxy-move"
 
-// WatchName is what a connection is called on which a proxy only watches the upstream: it ends when the locks are moved, and is of nobody who locks.
+// WatchName is what a connection is called on which a proxy only watches the upstream: it ends when
+// the locks are moved, and is of nobody who locks.
 const WatchName = "redlock-proxy-watch"
 
-// isKnown: it only watches the upstream, as Sentinels and proxies do, or is that of another run. It is ended as any, but nobody is asked about it.
+// isKnown: it only watches the upstream, as Sentinels and proxies do, or is that of another run. It
+// is ended as any, but nobody is asked about it.
 func (c connection) isKnown() bool {
 	return strings.HasPrefix(c.name, "sentinel-") || c.name == connectionName || c.name == WatchName
 }
 
-// quiet returns when nothing that was sent before can change the locks at the upstream any more (rule 2).
+// quiet returns when nothing that was sent before can change the locks at the upstream any more
+// (rule 2).
 func (r *run) quiet(ctx context.Context) error {
 	before, err := r.connections(ctx)
 	if err != nil {
@@ -84,7 +87,8 @@ func (r *run) quiet(ctx context.Context) error {
 // tellTime is how long a proxy has to tell of connections that it made just before.
 const tellTime = time.Second
 
-// strangers are strange once those connections are told of that proxies made for clients that came while they said that they hold back.
+// strangers are strange once those connections are told of that proxies made for clients that came
+// while they said that they hold back.
 func (r *run) strangers(ctx context.Context, before []connection, held []quorum.Held) (strange []connection, told []quorum.Held, err error) {
 	for until := time.Now().Add(tellTime); ; {
 		now, err := r.connections(ctx)
@@ -106,7 +110,8 @@ func (r *run) strangers(ctx context.Context, before []connection, held []quorum.
 // isOther: it may be of a client that locks there without a proxy.
 func (c connection) isOther(held []quorum.Held) bool { return !c.isKnown() && !isRestless(held, c) }
 
-// strange are the connections of before that are still there, and are neither this run's nor of a proxy that holds back.
+// strange are the connections of before that are still there, and are neither this run's nor of a
+// proxy that holds back.
 func (r *run) strange(before, now []connection, held []quorum.Held) []connection {
 	known, ours := map[string]bool{}, map[string]bool{}
 	for _, c := range before {
@@ -126,7 +131,8 @@ func (r *run) strange(before, now []connection, held []quorum.Held) []connection
 	return all
 }
 
-// isRestless reports whether a connection is that of a proxy over which something of lock keys may be under way still. It is ended, and nobody is asked.
+// isRestless reports whether a connection is that of a proxy over which something of lock keys may
+// be under way still. It is ended, and nobody is asked.
 func isRestless(held []quorum.Held, c connection) bool {
 	return slices.ContainsFunc(held, func(h quorum.Held) bool {
 		return slices.ContainsFunc(h.Restless, func(one string) bool { return clientlist.Address(one) == c.addr })
@@ -186,7 +192,8 @@ func (r *run) connections(ctx context.Context) ([]connection, error) {
 	return nil, errors.New("CLIENT LIST of the upstream shows nobody, not even this connection")
 }
 
-// OthersError says that others than proxies are connected to the upstream, where they may lock by themselves.
+// OthersError says that others than proxies are connected to the upstream, where they may lock by
+// themselves.
 type OthersError struct {
 	// Others are their connections.
 	Others []string

@@ -10,14 +10,15 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// holdPause is that between two looks whether all hold back, retryPause that between two tries at anything.
+// holdPause is that between two looks whether all hold back, retryPause that between two tries at
+// anything.
 const (
 	holdPause  = 20 * time.Millisecond
 	retryPause = 100 * time.Millisecond
 )
 
-// await waits until all proxies that announce themselves have said that they hold back, and returns what they said. One that is not heard of any more was stopped,
-// or is cut off.
+// await waits until all proxies that announce themselves have said that they hold back, and returns
+// what they said. One that is not heard of any more was stopped, or is cut off.
 func (r *run) await(ctx context.Context) ([]quorum.Held, error) {
 	for until := time.Now().Add(r.patience); ; {
 		held := r.opts.Masters.Holding(ctx, r.at.Era)

@@ -405,8 +405,8 @@ func (r *rig) contents(key string) string {
 	return fmt.Sprintf("%s %q", kind, value)
 }
 
-// keeps reports whether an end is what it was: no earlier, but for rounding, and no later than by the time that the moves took, since a remaining time is
-// read, and put there later.
+// keeps reports whether an end is what it was: no earlier, but for rounding, and no later than by
+// the time that the moves took, since a remaining time is read, and put there later.
 func (r *rig) keeps(end, was time.Time) bool {
 	late := end.Sub(was)
 	return end.IsZero() == was.IsZero() && late > -5*time.Millisecond && late < r.took

@@ -15,7 +15,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Masters decide where the locks are, and hold them: a *quorum.Cluster, whose methods document the errors.
+// Masters decide where the locks are, and hold them: a *quorum.Cluster, whose methods document the
+// errors.
 type Masters interface {
 	// Placed is where the locks are; known is false while too few masters told.
 	Placed() (at quorum.Placed, known bool)
@@ -23,8 +24,9 @@ type Masters interface {
 	Confirm(ctx context.Context) (quorum.Placed, error)
 	// MayMove says why the locks cannot be moved now.
 	MayMove() error
-	// MoveOn has it decided that the era after one has the locks at a place, and returns it when a majority votes in it, whoever had it decided; a moving
-	// place lasts as long as ctx. After an error it may be decided all the same.
+	// MoveOn has it decided that the era after one has the locks at a place, and returns it when a
+	// majority votes in it, whoever had it decided; a moving place lasts as long as ctx. After an
+	// error it may be decided all the same.
 	MoveOn(ctx context.Context, from quorum.Placed, to place.Place) (quorum.Placed, error)
 	// MayHold says why the masters cannot hold so many more bytes.
 	MayHold(ctx context.Context, bytes int64) error
@@ -39,9 +41,11 @@ type Masters interface {
 	Update(ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error)
 }
 
-// Connection is one connection to the upstream, always the same: when it is lost, all that is asked on it fails. It is for one goroutine.
+// Connection is one connection to the upstream, always the same: when it is lost, all that is asked
+// on it fails. It is for one goroutine.
 type Connection interface {
-	// Ask sends commands at once, and returns the reply to each: nil, an int64, a string, an error, or a []any of these.
+	// Ask sends commands at once, and returns the reply to each: nil, an int64, a string, an error,
+	// or a []any of these.
 	Ask(ctx context.Context, commands ...[]string) ([]any, error)
 	Close() error
 }
@@ -65,7 +69,8 @@ type Order struct {
 	Back bool
 	// Abort ends a move that is under way, or was left undone: the locks stay where they were.
 	Abort bool
-	// EvenIfOthers has the connections of others at the upstream be ended. Else the locks are not moved where there are any.
+	// EvenIfOthers has the connections of others at the upstream be ended. Else the locks are not
+	// moved where there are any.
 	EvenIfOthers bool
 }
 
@@ -86,7 +91,8 @@ type Mover struct {
 	turn     chan struct{}
 	// settle is how long an era must have lasted before anything is written in it.
 	settle time.Duration
-	// patience bounds the wait for proxies to say that they hold back, copyTime all until the locks are where they are to be, and lease giving up.
+	// patience bounds the wait for proxies to say that they hold back, copyTime all until the locks
+	// are where they are to be, and lease giving up.
 	patience, copyTime, lease time.Duration
 }
 
@@ -99,7 +105,8 @@ func New(opts Options) *Mover {
 	}
 }
 
-// client is the key that a client has for a name on the masters. It is not ours where it is no lock key.
+// client is the key that a client has for a name on the masters. It is not ours where it is no lock
+// key.
 func (m *Mover) client(name string) (key string, ours bool) {
 	key, ours = strings.CutPrefix(name, m.opts.Prefix)
 	return key, ours && m.lockKeys.Match([]byte(key))

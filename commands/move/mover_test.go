@@ -49,8 +49,9 @@ func (r *rig) fill() {
 	r.do("SELECT", "0")
 }
 
-// TestThereAndBack: what is under lock keys of all types, in several databases, is at the masters and not at the upstream any more, then the other way
-// round, with its ends; what was there besides is not, and nothing else is touched.
+// TestThereAndBack: what is under lock keys of all types, in several databases, is at the masters
+// and not at the upstream any more, then the other way round, with its ends; what was there besides
+// is not, and nothing else is touched.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -112,7 +113,8 @@ func (r *rig) atMasters(want map[string]seen) {
 	}
 }
 
-// TestGivesUp: whatever step fails, the locks stay as they were, it is decided that they do, and the next run moves them.
+// TestGivesUp: whatever step fails, the locks stay as they were, it is decided that they do, and
+// the next run moves them.
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{false, true} {
@@ -167,7 +169,8 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestDecidedAllTheSame: where the last decision was made although that was not heard, the move is done.
+// TestDecidedAllTheSame: where the last decision was made although that was not heard, the move is
+// done.
 func TestDecidedAllTheSame(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -186,7 +189,8 @@ func TestDecidedAllTheSame(t *testing.T) {
 	}
 }
 
-// TestFailureTellsWhereTheLocksAre: also where the masters answer no more, so that nothing can be decided.
+// TestFailureTellsWhereTheLocksAre: also where the masters answer no more, so that nothing can be
+// decided.
 func TestFailureTellsWhereTheLocksAre(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[string]string{
@@ -211,7 +215,8 @@ func TestFailureTellsWhereTheLocksAre(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce: of two runs at once, at two proxies, one moves the locks, and the other waits for it and finds them moved.
+// TestTwoAtOnce: of two runs at once, at two proxies, one moves the locks, and the other waits for
+// it and finds them moved.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {Back: true}} {
@@ -234,7 +239,8 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// TestConnectionLost: a run whose connection is ended fails, wherever it is, and does not come back by another one. Before it is known whether it has its era to itself it begins anew.
+// TestConnectionLost: a run whose connection is ended fails, wherever it is, and does not come back
+// by another one. Before it is known whether it has its era to itself it begins anew.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"may move", "to to-masters", "update", "names"} {
@@ -279,7 +285,8 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
-// TestStalled: a run that others have ended meanwhile writes nothing in the era that follows, and leaves alone what was decided.
+// TestStalled: a run that others have ended meanwhile writes nothing in the era that follows, and
+// leaves alone what was decided.
 func TestStalled(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string][]place.Place{
@@ -319,7 +326,8 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestLeftUndone: while another proxy moves the locks, or has stopped to, a run waits until it is decided that they stay; or it ends that.
+// TestLeftUndone: while another proxy moves the locks, or has stopped to, a run waits until it is
+// decided that they stay; or it ends that.
 func TestLeftUndone(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {Back: true}, {Abort: true}} {
@@ -364,7 +372,8 @@ func TestAlready(t *testing.T) {
 	}
 }
 
-// TestOthers: who is connected beside proxies keeps the locks from being moved, unless the operator says otherwise; then it is ended, and proxies that hold back are not.
+// TestOthers: who is connected beside proxies keeps the locks from being moved, unless the operator
+// says otherwise; then it is ended, and proxies that hold back are not.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -441,7 +450,8 @@ func TestFieldsThatEnd(t *testing.T) {
 	}
 }
 
-// TestRefused: a right that is missing at the upstream is found before anything is decided, and a connection that cannot be ended before anything is copied.
+// TestRefused: a right that is missing at the upstream is found before anything is decided, and a
+// connection that cannot be ended before anything is copied.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -484,7 +494,8 @@ func TestNoMaster(t *testing.T) {
 	}
 }
 
-// TestOneAtATime: a second run at the same proxy is refused, but it can be ended, which fails the first. One whose caller leaves is given up.
+// TestOneAtATime: a second run at the same proxy is refused, but it can be ended, which fails the
+// first. One whose caller leaves is given up.
 func TestOneAtATime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -546,7 +557,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestClockIsSet: locks end as they did although the upstream's clock is set while they are moved there.
+// TestClockIsSet: locks end as they did although the upstream's clock is set while they are moved
+// there.
 func TestClockIsSet(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -569,7 +581,8 @@ func TestClockIsSet(t *testing.T) {
 	r.same(r.upstream(), before)
 }
 
-// TestMaySucceed: where it can be seen that the locks cannot be put where they are to be, nothing is decided.
+// TestMaySucceed: where it can be seen that the locks cannot be put where they are to be, nothing
+// is decided.
 func TestMaySucceed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -616,7 +629,8 @@ func TestMaySucceed(t *testing.T) {
 	}
 }
 
-// TestOtherUpstream: where another proxy has another upstream nothing is moved, there or back, whatever was ordered.
+// TestOtherUpstream: where another proxy has another upstream nothing is moved, there or back,
+// whatever was ordered.
 func TestOtherUpstream(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {EvenIfOthers: true}, {Back: true}} {

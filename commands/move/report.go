@@ -18,13 +18,15 @@ type Result struct {
 	Already, Aborted bool
 	// Copied counts the lock keys that have moved, by their types.
 	Copied map[string]int
-	// Besides is how many lock keys were removed that were only where the locks have moved to, Removed how many where they are not any more.
+	// Besides is how many lock keys were removed that were only where the locks have moved to,
+	// Removed how many where they are not any more.
 	Besides, Removed int
 	// Standing is how many lock keys were found where the locks are not.
 	Standing int
 	// Left is why not all were removed there; nil: they were.
 	Left error
-	// Others are connections of others at the upstream, Ended how many connections were ended there.
+	// Others are connections of others at the upstream, Ended how many connections were ended
+	// there.
 	Others []string
 	Ended  int
 	// Held is for how long commands on lock keys were held back.

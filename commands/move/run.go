@@ -25,7 +25,8 @@ type run struct {
 	at quorum.Placed
 	// claimed is the era in which this run moves the locks.
 	claimed int
-	// arriving is set while it is being decided that they have moved, open where it is not known what became of a decision.
+	// arriving is set while it is being decided that they have moved, open where it is not known
+	// what became of a decision.
 	arriving, open bool
 	result         Result
 }
@@ -63,8 +64,8 @@ func (r *run) awaitRest(ctx context.Context) (err error) {
 	}
 }
 
-// move moves the locks, or does what is left to do where they are there already. The connection was made before, so that what is confirmed
-// holds for what is sent over it (rule 1).
+// move moves the locks, or does what is left to do where they are there already. The connection was
+// made before, so that what is confirmed holds for what is sent over it (rule 1).
 func (r *run) move(ctx context.Context) (err error) {
 	switch r.at, err = r.opts.Masters.Confirm(ctx); {
 	case err != nil:
@@ -134,7 +135,8 @@ func (r *run) begin(ctx context.Context) error {
 	return nil
 }
 
-// claim has this run be the one that moves the locks in an era (rule 6): the record at the upstream has none yet.
+// claim has this run be the one that moves the locks in an era (rule 6): the record at the upstream
+// has none yet.
 func (r *run) claim(ctx context.Context, at quorum.Placed) error {
 	if r.claimed == at.Era {
 		return nil
@@ -150,7 +152,8 @@ func (r *run) claim(ctx context.Context, at quorum.Placed) error {
 	return nil
 }
 
-// carry has the locks be at the target as they are at the source, and returns those that are at the source.
+// carry has the locks be at the target as they are at the source, and returns those that are at the
+// source.
 func (r *run) carry(ctx context.Context, since time.Time) ([]name, error) {
 	if err := r.quiet(ctx); err != nil {
 		return nil, err
@@ -176,8 +179,9 @@ func (r *run) arrive(ctx context.Context) error {
 	return err
 }
 
-// giveUp has it decided that the locks stay where they are after an era in which they are moved, unless others have decided otherwise, and returns why: nil
-// where this very run has them moved after all, as it turns out.
+// giveUp has it decided that the locks stay where they are after an era in which they are moved,
+// unless others have decided otherwise, and returns why: nil where this very run has them moved
+// after all, as it turns out.
 func (r *run) giveUp(ctx context.Context, era int, cause error) error {
 	r.say(fmt.Sprintf("giving up: %v", cause))
 	moved := quorum.Placed{Place: r.at.Target(), Era: r.at.Era + 1}
@@ -187,8 +191,9 @@ func (r *run) giveUp(ctx context.Context, era int, cause error) error {
 	return cause
 }
 
-// rest has the locks stay where they are after an era in which they are moved, unless something else is decided by now, or another run moves them. Where too few masters answer for that, the lease of the move is over
-// meanwhile, and any proxy does it.
+// rest has the locks stay where they are after an era in which they are moved, unless something
+// else is decided by now, or another run moves them. Where too few masters answer for that, the
+// lease of the move is over meanwhile, and any proxy does it.
 func (r *run) rest(ctx context.Context, era int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
 	defer cancel()
@@ -231,7 +236,8 @@ func (r *run) abort(ctx context.Context) (err error) {
 // errLate says that there was nothing to end any more.
 var errLate = errors.New("it was too late to end the move")
 
-// clear removes the locks where they were (rule 5). They mean nothing there any more, so the move is done whatever comes of it.
+// clear removes the locks where they were (rule 5). They mean nothing there any more, so the move
+// is done whatever comes of it.
 func (r *run) clear(ctx context.Context, names []name) {
 	_, source := r.stores()
 	n, err := source.remove(ctx, names)
@@ -240,7 +246,8 @@ func (r *run) clear(ctx context.Context, names []name) {
 	}
 }
 
-// tidy removes what a run before left where the locks are not: if that is wanted, for it may be of clients that lock there.
+// tidy removes what a run before left where the locks are not: if that is wanted, for it may be of
+// clients that lock there.
 func (r *run) tidy(ctx context.Context) error {
 	if r.at.Era == 0 { // they were never moved
 		return nil

@@ -10,7 +10,8 @@ import (
 // DefaultBacklog is how much may wait for all subscribers together, in bytes.
 const DefaultBacklog = 256 << 20
 
-// perPlace is what a message counts for each subscriber for whom it waits, beside what it counts once.
+// perPlace is what a message counts for each subscriber for whom it waits, beside what it counts
+// once.
 const perPlace = 32
 
 // backlog is what waits for all subscribers together. It is safe for concurrent use.
@@ -40,14 +41,16 @@ func (b *backlog) leave(m *shared, size int) {
 
 func (b *backlog) isOver() bool { return b.bytes.Load() > b.limit.Load() }
 
-// SetBacklog has another limit hold for what may wait for all subscribers together, in bytes; 0: DefaultBacklog. For whom most waits is
-// disconnected, and then the next one, until no more waits than that.
+// SetBacklog has another limit hold for what may wait for all subscribers together, in bytes; 0:
+// DefaultBacklog. For whom most waits is disconnected, and then the next one, until no more waits
+// than that.
 func (h *Hub) SetBacklog(limit int64) {
 	h.backlog.limit.Store(cmp.Or(limit, DefaultBacklog))
 	h.relieve()
 }
 
-// Backlog is how many bytes wait for all subscribers, and how many were disconnected because that was too much. A nil Hub has none.
+// Backlog is how many bytes wait for all subscribers, and how many were disconnected because that
+// was too much. A nil Hub has none.
 func (h *Hub) Backlog() (bytes, cuts int64) {
 	if h == nil {
 		return 0, 0

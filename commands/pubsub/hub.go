@@ -12,7 +12,8 @@ import (
 
 // Carrier carries messages between proxies; *quorum.Messages is one.
 type Carrier interface {
-	// Publish returns when a majority of the masters has the message; others is how many other proxies listen.
+	// Publish returns when a majority of the masters has the message; others is how many other
+	// proxies listen.
 	Publish(ctx context.Context, m quorum.Message, last *uint64) (others int, err error)
 	// Listen has messages be delivered, until one leaves. lost is called if one may be missed.
 	Listen(ctx context.Context, lost func()) (*quorum.Membership, error)
@@ -26,7 +27,8 @@ type Hub struct {
 	mu   sync.Mutex
 	all  map[*Subscriber]bool
 	subs [kinds]map[string]map[*Subscriber]bool
-	// compiled are the patterns of subs, nil for a long one; matching are those who are subscribed to any.
+	// compiled are the patterns of subs, nil for a long one; matching are those who are subscribed
+	// to any.
 	compiled map[string]*keys.Pattern
 	matching map[*Subscriber]bool
 }
@@ -42,8 +44,8 @@ func New(carry func(deliver func(quorum.Message)) Carrier) *Hub {
 	return h
 }
 
-// Publish publishes a message of a client, whose last one last points to, and returns how many get it: the clients of this proxy, and one for each
-// other proxy that listens to anything.
+// Publish publishes a message of a client, whose last one last points to, and returns how many get
+// it: the clients of this proxy, and one for each other proxy that listens to anything.
 //
 // Errors: those of quorum.Messages.Publish.
 func (h *Hub) Publish(ctx context.Context, m quorum.Message, last *uint64) (receivers int, err error) {
@@ -69,7 +71,8 @@ type subscribed struct {
 	subscribers int
 }
 
-// counted is how many clients are subscribed to the channel of a message, and the patterns that are still to be compared with it.
+// counted is how many clients are subscribed to the channel of a message, and the patterns that are
+// still to be compared with it.
 func (h *Hub) counted(m quorum.Message) (n int, patterns []subscribed) {
 	h.mu.Lock()
 	n = len(h.subs[kindOf(m)][m.Channel])
@@ -100,7 +103,8 @@ func kindOf(m quorum.Message) Kind {
 	return Channels
 }
 
-// deliver gives a message to those who are to get it. Patterns are compared by those who are subscribed to them.
+// deliver gives a message to those who are to get it. Patterns are compared by those who are
+// subscribed to them.
 func (h *Hub) deliver(m quorum.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,7 +137,8 @@ func (h *Hub) Total(kind Kind) int {
 	return len(h.subs[kind])
 }
 
-// Names are the channels or patterns to which clients of this proxy are subscribed, and that match a glob.
+// Names are the channels or patterns to which clients of this proxy are subscribed, and that match
+// a glob.
 //
 // Errors: keys.ErrTooComplex.
 func (h *Hub) Names(kind Kind, glob string) ([]string, error) {
@@ -151,7 +156,8 @@ func (h *Hub) Names(kind Kind, glob string) ([]string, error) {
 	return fitting, nil
 }
 
-// longPattern is how long a pattern is that is compiled when it is needed: compiled it takes many times its bytes.
+// longPattern is how long a pattern is that is compiled when it is needed: compiled it takes many
+// times its bytes.
 const longPattern = 1 << 10
 
 // add has a client subscribed. It is called with mu held.

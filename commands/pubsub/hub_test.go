@@ -148,7 +148,8 @@ func (l *stuck) WriteMessages(take func() []byte) error {
 
 func (l *stuck) Cut() { l.once.Do(func() { close(l.gone) }) }
 
-// What waits for several counts once; beyond the limit the client for whom most waits is disconnected, and who reads is not.
+// What waits for several counts once; beyond the limit the client for whom most waits is
+// disconnected, and who reads is not.
 func TestBacklogIsBounded(t *testing.T) {
 	h := newHub()
 	line := func() *stuck { return &stuck{gone: make(chan struct{})} }

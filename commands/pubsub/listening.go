@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Refusal is the error for a command of a client that only listens; empty where it may be run, or is one that Redis refuses before it looks at
-// that.
+// Refusal is the error for a command of a client that only listens; empty where it may be run, or
+// is one that Redis refuses before it looks at that.
 func Refusal(words [][]byte) string {
 	name := syntax.Lower(words[0])
 	switch name {

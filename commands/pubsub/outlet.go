@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Outlet takes what a program on lock keys publishes, for a client whose last message last points to. It is a rights.Outlet.
+// Outlet takes what a program on lock keys publishes, for a client whose last message last points
+// to. It is a rights.Outlet.
 func (h *Hub) Outlet(last *uint64) rights.Outlet { return outlet{h, last} }
 
 type outlet struct {
@@ -38,7 +39,8 @@ type prepared struct {
 	commands [][]string
 }
 
-// Do publishes them, one after the other. The client may have left: others are to hear of what was committed.
+// Do publishes them, one after the other. The client may have left: others are to hear of what was
+// committed.
 func (p prepared) Do() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -29,7 +29,8 @@ type Line interface {
 	Cut()
 }
 
-// Subscriber is one client. Its methods are for the goroutine that runs the client's commands, but for Any.
+// Subscriber is one client. Its methods are for the goroutine that runs the client's commands, but
+// for Any.
 type Subscriber struct {
 	hub    *Hub
 	line   Line
@@ -38,16 +39,19 @@ type Subscriber struct {
 	total  atomic.Int64
 	kept   atomic.Int64 // bytes of the names
 
-	// matching is held while messages are compared with patterns, which are names[Patterns]; nil stands for one that is compiled when it is
-	// needed. It is taken before the Hub's mu, and that before mu.
+	// matching is held while messages are compared with patterns, which are names[Patterns]; nil
+	// stands for one that is compiled when it is needed. It is taken before the Hub's mu, and that
+	// before mu.
 	matching sync.Mutex
 	patterns map[string]*keys.Pattern
 
 	mu sync.Mutex
-	// inbox are the messages that are still to be compared, in their order; sorting is set while a goroutine does so.
+	// inbox are the messages that are still to be compared, in their order; sorting is set while a
+	// goroutine does so.
 	inbox   []incoming
 	sorting bool
-	// queue are the messages on their way, but for those that are being written; size is what all of them count.
+	// queue are the messages on their way, but for those that are being written; size is what all
+	// of them count.
 	queue, writing []*packet
 	size           int
 	// full is since when size is over the soft limit.
@@ -66,7 +70,8 @@ type incoming struct {
 	exact bool
 }
 
-// Subscriber makes one, which is subscribed to nothing, of a client that speaks a protocol. It is to be closed.
+// Subscriber makes one, which is subscribed to nothing, of a client that speaks a protocol. It is
+// to be closed.
 func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
 	s := &Subscriber{hub: h, line: line, proto: proto, patterns: map[string]*keys.Pattern{}}
 	for i := range s.names {
@@ -78,13 +83,15 @@ func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
 	return s
 }
 
-// Any reports whether the client is subscribed to anything. Any goroutine may call it; a nil Subscriber is not.
+// Any reports whether the client is subscribed to anything. Any goroutine may call it; a nil
+// Subscriber is not.
 func (s *Subscriber) Any() bool { return s != nil && s.total.Load() > 0 }
 
 // nameSize is what a subscription takes beside its name, in bytes.
 const nameSize = 256
 
-// Kept returns how many bytes the names take to which the client is subscribed; a nil Subscriber has none.
+// Kept returns how many bytes the names take to which the client is subscribed; a nil Subscriber
+// has none.
 func (s *Subscriber) Kept() int {
 	if s == nil {
 		return 0
@@ -92,7 +99,8 @@ func (s *Subscriber) Kept() int {
 	return int(s.kept.Load())
 }
 
-// Count is what Redis returns with a confirmation: to how many shards' channels, or channels and patterns, it is subscribed.
+// Count is what Redis returns with a confirmation: to how many shards' channels, or channels and
+// patterns, it is subscribed.
 func (s *Subscriber) Count(kind Kind) int {
 	switch {
 	case s == nil:
@@ -184,7 +192,8 @@ func (s *Subscriber) Clear() {
 	s.Settle()
 }
 
-// put has a message be written, soon, if it is for the client: exact is set where it is subscribed to the channel. The Hub's mu is held.
+// put has a message be written, soon, if it is for the client: exact is set where it is subscribed
+// to the channel. The Hub's mu is held.
 func (s *Subscriber) put(a *arrival, exact bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +217,8 @@ func (s *Subscriber) sort() {
 	}
 }
 
-// sortOne compares the next message with the client's patterns, and has it be written if it is for the client.
+// sortOne compares the next message with the client's patterns, and has it be written if it is for
+// the client.
 func (s *Subscriber) sortOne() bool {
 	s.matching.Lock()
 	defer s.matching.Unlock()
@@ -338,7 +348,8 @@ func (s *Subscriber) run() {
 	}
 }
 
-// next is what is to be written next, as what was to be is written; it is not to be changed. Without more the goroutine ends.
+// next is what is to be written next, as what was to be is written; it is not to be changed.
+// Without more the goroutine ends.
 func (s *Subscriber) next() (out []byte, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -364,7 +375,8 @@ func (s *Subscriber) next() (out []byte, more bool) {
 	return out, true
 }
 
-// Take gives the messages that have come, to go before what the client is answered next, and holds back all others until Release.
+// Take gives the messages that have come, to go before what the client is answered next, and holds
+// back all others until Release.
 func (s *Subscriber) Take() (out []byte) {
 	if s == nil {
 		return nil

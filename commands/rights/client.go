@@ -28,13 +28,14 @@ func (c *Client) Known() *Known {
 	return &Known{at: c.Upstream, judge: c.Judge, all: c.MayAll(), refused: map[string]string{}}
 }
 
-// Refusal is the error reply for a command that the client may not run, or of which that cannot be known; empty where it
-// may.
+// Refusal is the error reply for a command that the client may not run, or of which that cannot be
+// known; empty where it may.
 func (c *Client) Refusal(ctx context.Context, words [][]byte) string {
 	return c.refusal(ctx, words, func() [][]string { return Questions(syntax.Strings(words)) })
 }
 
-// RefusalOf is Refusal of a command that the upstream would decide on by itself, did it get it: of these words, as they are.
+// RefusalOf is Refusal of a command that the upstream would decide on by itself, did it get it: of
+// these words, as they are.
 func (c *Client) RefusalOf(ctx context.Context, words ...string) string {
 	return c.refusal(ctx, syntax.Bytes(words), func() [][]string { return [][]string{words} })
 }

@@ -20,14 +20,14 @@ type Upstream interface {
 	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
 }
 
-// Outlet takes what programs leave to be done beside lock keys, where there is no upstream: messages alone. Its Prepare is as that of an
-// Upstream.
+// Outlet takes what programs leave to be done beside lock keys, where there is no upstream:
+// messages alone. Its Prepare is as that of an Upstream.
 type Outlet interface {
 	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
 }
 
-// Judge says at once what a client may do, where the users are the proxy's own and the upstream knows none of
-// them.
+// Judge says at once what a client may do, where the users are the proxy's own and the upstream
+// knows none of them.
 type Judge interface {
 	// Refusal is the error for a command of these words; empty where the client may send it.
 	Refusal(words [][]byte) string
@@ -84,8 +84,8 @@ func (k *Known) IsJudged() bool { return k.judge != nil }
 // HasUpstream reports whether there is one.
 func (k *Known) HasUpstream() bool { return k.at != nil }
 
-// Refusal is the refusal of what a script calls, by these questions where the upstream is to be asked. What is not known is taken as granted,
-// and the run does not count.
+// Refusal is the refusal of what a script calls, by these questions where the upstream is to be
+// asked. What is not known is taken as granted, and the run does not count.
 func (k *Known) Refusal(words []string, questions [][]string) string {
 	switch {
 	case k.all:

@@ -5,10 +5,10 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Questions are the commands about which the upstream is asked whether the client may
-// do them, before these words are run on the masters: in a form that is the same for
-// all values, and with all keys, for they may be allowed one by one and not together (by two selectors). There are none for a command that
-// needs no right but the login, or that is an error whatever the rights are.
+// Questions are the commands about which the upstream is asked whether the client may do them,
+// before these words are run on the masters: in a form that is the same for all values, and with
+// all keys, for they may be allowed one by one and not together (by two selectors). There are none
+// for a command that needs no right but the login, or that is an error whatever the rights are.
 func Questions(words []string) [][]string {
 	name := syntax.Lower(words[0])
 	switch {
@@ -54,13 +54,15 @@ func Questions(words []string) [][]string {
 	return nil
 }
 
-// knownByAll are commands that every upstream knows and that need the rights of one that not every one knows, for each of its keys.
+// knownByAll are commands that every upstream knows and that need the rights of one that not every
+// one knows, for each of its keys.
 var knownByAll = map[string][]string{
 	"digest": {"get"}, "msetex": {"set"}, "hgetdel": {"hget", "hdel"}, "hgetex": {"hget", "hset"}, "hsetex": {"hset"},
 	"delex": {"del"}, "delifeq": {"del"}, "expiretime": {"ttl"}, "pexpiretime": {"ttl"},
 }
 
-// KeyQuestions are those about an ordinary command of Redis on keys; none where it has too few words, or too many.
+// KeyQuestions are those about an ordinary command of Redis on keys; none where it has too few
+// words, or too many.
 func KeyQuestions(words []string) (all [][]string) {
 	name := syntax.Lower(words[0])
 	what := spec.Find([]byte(name))
@@ -86,13 +88,15 @@ func KeyQuestions(words []string) (all [][]string) {
 	return [][]string{q}
 }
 
-// beginsWithKeys is true of commands whose keys stand at fixed places from the first argument on, and of which one is enough.
+// beginsWithKeys is true of commands whose keys stand at fixed places from the first argument on,
+// and of which one is enough.
 func beginsWithKeys(name string) bool {
 	at, fixed := spec.Find([]byte(name)).Keys.Fixed()
 	return fixed && at.First == 1 && (at.Last == 1 || at.Last < 0)
 }
 
-// wholeQuestion is a command with its keys where they are, and what says where they are, or that they are; nothing else of it is told.
+// wholeQuestion is a command with its keys where they are, and what says where they are, or that
+// they are; nothing else of it is told.
 func wholeQuestion(words []string, keys int) [][]string {
 	if keys == 0 {
 		return nil

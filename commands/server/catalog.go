@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// catalog is what COMMAND lists: all commands of the table. It is safe for concurrent use once it has
-// them.
+// catalog is what COMMAND lists: all commands of the table. It is safe for concurrent use once it
+// has them.
 type catalog struct {
 	all    []*command.Command
 	byName *syntax.Names[*command.Command]

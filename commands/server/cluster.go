@@ -8,8 +8,9 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// A lock server may say that it is a cluster, for clients that speak to nothing else: of one node, which is itself at the address by which the
-// client reached it, and which has all slots. Other proxies are not listed.
+// A lock server may say that it is a cluster, for clients that speak to nothing else: of one node,
+// which is itself at the address by which the client reached it, and which has all slots. Other
+// proxies are not listed.
 
 // slots is how many a cluster has.
 const slots = 16384

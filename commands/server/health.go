@@ -9,8 +9,8 @@ import (
 // healthSubcommand is PROXY HEALTH: what a health check may ask without a login.
 const healthSubcommand = "health"
 
-// IsOpen reports whether these words are a command that anybody may run, with a login or without: PROXY
-// HEALTH, which tells nothing but whether the proxy is ready, or PROXY PATH.
+// IsOpen reports whether these words are a command that anybody may run, with a login or without:
+// PROXY HEALTH, which tells nothing but whether the proxy is ready, or PROXY PATH.
 func IsOpen(words [][]byte) bool {
 	return IsPath(words) || len(words) == 2 && syntax.Lower(words[0]) == "proxy" && syntax.Lower(words[1]) == healthSubcommand
 }

@@ -69,8 +69,8 @@ func helloOptions(c *command.Client, options [][]byte, out *command.Reply) bool 
 	return name == nil || rename(c, name, out)
 }
 
-// HelloRefusal is Redis' error for a HELLO of these words, whatever the login in it; empty where there is none. Two
-// logins in one are an error here.
+// HelloRefusal is Redis' error for a HELLO of these words, whatever the login in it; empty where
+// there is none. Two logins in one are an error here.
 func HelloRefusal(words [][]byte) string {
 	switch proto, ok := syntax.Int(words[1]); {
 	case !ok:

@@ -83,8 +83,8 @@ func (s *Server) infoMemory() []string {
 	}
 }
 
-// masterState is what a master is up to: whether it votes, or why not and, where that is known, for how
-// long at the most.
+// masterState is what a master is up to: whether it votes, or why not and, where that is known, for
+// how long at the most.
 func masterState(m quorum.MasterStatus) string {
 	switch {
 	case m.Err != nil && m.Standing == quorum.Unfit:
@@ -150,7 +150,8 @@ func (s *Server) infoRedlock() []string {
 	return append(append(head, s.infoPlace(look)...), lines...)
 }
 
-// infoPlace shows where the locks are, and of those that are elsewhere. The glob stands last, since it may be any text without a line end.
+// infoPlace shows where the locks are, and of those that are elsewhere. The glob stands last, since
+// it may be any text without a line end.
 func (s *Server) infoPlace(look availability.Look) (lines []string) {
 	if at := look.LocksAt(); at != "" {
 		lines = append(lines, "redlock_locks_at:"+at)

@@ -9,7 +9,8 @@ import (
 // moveSubcommand is PROXY MOVE [BACK | ABORT] [EVENIFOTHERS].
 const moveSubcommand = "move"
 
-// proxyMove moves the locks, and answers when that is over: with a line for each thing to know. A client that leaves has it given up.
+// proxyMove moves the locks, and answers when that is over: with a line for each thing to know. A
+// client that leaves has it given up.
 func (s *Server) proxyMove(c command.Call) {
 	order, ok := moveOrder(c.Args[2:])
 	switch {

@@ -21,7 +21,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// TestReference holds docs/info.md to the code, in whatever mode a field is shown: each field has a row, and each row a field.
+// TestReference holds docs/info.md to the code, in whatever mode a field is shown: each field has a
+// row, and each row a field.
 func TestReference(t *testing.T) {
 	documented, written := documentedFields(t), writtenFields(t)
 	for _, name := range slices.Sorted(maps.Keys(written)) {
@@ -36,7 +37,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestReferenceOfReply: what PROXY INFO replies has its rows, too, however the code puts its lines together.
+// TestReferenceOfReply: what PROXY INFO replies has its rows, too, however the code puts its lines
+// together.
 func TestReferenceOfReply(t *testing.T) {
 	documented := documentedFields(t)
 	notices := lockdetect.New(slog.New(slog.DiscardHandler))
@@ -65,7 +67,8 @@ func TestReferenceOfReply(t *testing.T) {
 	}
 }
 
-// documentedFields are those of the page's rows: a line's name, or that and the name of a field of the line.
+// documentedFields are those of the page's rows: a line's name, or that and the name of a field of
+// the line.
 func documentedFields(t *testing.T) map[string]bool {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/info.md")
@@ -79,7 +82,8 @@ func documentedFields(t *testing.T) map[string]bool {
 	return fields
 }
 
-// writtenFields are those that the texts in the code name. Texts of functions that make a part of the line of a master name only fields of that.
+// writtenFields are those that the texts in the code name. Texts of functions that make a part of
+// the line of a master name only fields of that.
 func writtenFields(t *testing.T) map[string]bool {
 	t.Helper()
 	sources, err := filepath.Glob("*.go")

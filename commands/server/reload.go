@@ -9,8 +9,8 @@ import (
 // reloadSubcommand is PROXY RELOAD: what SIGHUP does, with an answer.
 const reloadSubcommand = "reload"
 
-// proxyReload answers with the settings that hold now and did not before, and with those that will hold after a
-// restart only; a line for each.
+// proxyReload answers with the settings that hold now and did not before, and with those that will
+// hold after a restart only; a line for each.
 func (s *Server) proxyReload(c command.Call) {
 	if s.opts.Reload == nil {
 		c.Out.Error("ERR this proxy has no configuration to be read again")

@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// otherServers are the lines of INFO with the addresses of a master and of replicas, to which clients would go that look for them there.
+// otherServers are the lines of INFO with the addresses of a master and of replicas, to which
+// clients would go that look for them there.
 var otherServers = regexp.MustCompile(`(?m)^(slave\d+|master_host|master_port):.*\n`)
 
 // tellsOfServers reports whether the reply to a ROLE or INFO has such addresses.
@@ -32,7 +33,8 @@ func withoutServers(reply []byte) []byte {
 // roleAlone is ROLE of a lock server: a master without replicas.
 func roleAlone(c command.Call) { c.Out.Put([]any{"master", 0, []any{}}) }
 
-// role is ROLE without the addresses of other servers: a master has no replicas, and a replica does not say whose.
+// role is ROLE without the addresses of other servers: a master has no replicas, and a replica does
+// not say whose.
 func role(c command.Call) {
 	reply, ok := c.AskUpstream()
 	if !ok {

@@ -29,7 +29,8 @@ type Options struct {
 	Masters func() []quorum.MasterStatus
 	// Look sees whether locks are available. The default is that they are not.
 	Look func() availability.Look
-	// RemovalsPending is how many locks are still to be removed that a command with an error may have left. The default is none.
+	// RemovalsPending is how many locks are still to be removed that a command with an error may
+	// have left. The default is none.
 	RemovalsPending func() int
 	// Upstream returns its address and, if it is down, why. It is nil where there is none.
 	Upstream func() (name string, err error)
@@ -39,22 +40,25 @@ type Options struct {
 	AcceptErrors func() int64
 	// ID is the proxy's identity, by which PROXY PATH knows it. Without one it knows no loop.
 	ID string
-	// Onward asks the upstream PROXY PATH, with these identities; the error is ErrLoop where it leads
-	// back to one of them. It is nil where there is no upstream.
+	// Onward asks the upstream PROXY PATH, with these identities; the error is ErrLoop where it
+	// leads back to one of them. It is nil where there is no upstream.
 	Onward func(ctx context.Context, ids []string) error
 	// Draining reports whether the proxy is about to stop. The default is no.
 	Draining func() bool
-	// Reload reads the configuration again and returns which settings changed, and which are pending until a
-	// restart; by is who asks. It is nil where there is none to be read. The error says why nothing changed.
+	// Reload reads the configuration again and returns which settings changed, and which are
+	// pending until a restart; by is who asks. It is nil where there is none to be read. The error
+	// says why nothing changed.
 	Reload func(by string) (changed, pending []string, err error)
 	// Mover moves the locks between the upstream and the masters. It is nil where that cannot be.
 	Mover *move.Mover
-	// Strays are the lock keys at the upstream while the locks are at the masters; nil where nobody looks for them.
+	// Strays are the lock keys at the upstream while the locks are at the masters; nil where nobody
+	// looks for them.
 	Strays *directwrites.Watcher
-	// LockKeys is set where there are lock keys, be they at the upstream for now: then clients are not to learn of other servers.
+	// LockKeys is set where there are lock keys, be they at the upstream for now: then clients are
+	// not to learn of other servers.
 	LockKeys bool
-	// Programs counts the locks without a TTL and the side effects that were lost. It is nil where there
-	// are no lock keys on the masters.
+	// Programs counts the locks without a TTL and the side effects that were lost. It is nil where
+	// there are no lock keys on the masters.
 	Programs func() (endless, lost int64)
 	// CachedScripts counts the scripts that are known here. The default is 0.
 	CachedScripts func() int
@@ -102,7 +106,8 @@ func (o Options) orDefault() Options {
 // List has COMMAND list these, in this order.
 func (s *Server) List(all []*command.Command) { s.catalog = newCatalog(all) }
 
-// Commands are those of a proxy without an upstream: what clients send when they connect, or to look around.
+// Commands are those of a proxy without an upstream: what clients send when they connect, or to
+// look around.
 func (s *Server) Commands() []*command.Command {
 	return []*command.Command{
 		command.OfRedis("ping", ping, command.DocsOf("connection", "Returns the server's liveliness response.", "1.0.0", command.Optional(command.Text("message")))),
@@ -123,16 +128,16 @@ func (s *Server) Commands() []*command.Command {
 	}
 }
 
-// Proxy is the command for whoever operates the proxy. All of it has one name, so that no other is taken
-// from Redis.
+// Proxy is the command for whoever operates the proxy. All of it has one name, so that no other is
+// taken from Redis.
 func (s *Server) Proxy() *command.Command {
 	d := command.DocsOf(command.OwnGroup, "A container for the commands of the proxy itself.", "0.1.0")
 	d.Categories = "admin slow dangerous"
 	return &command.Command{Name: "proxy", Arity: -2, Guarded: true, Run: s.proxy, Docs: d}
 }
 
-// Merged are the commands in whose replies ours are merged with the upstream's own, and, where there are lock keys, those that would
-// lead clients to other servers.
+// Merged are the commands in whose replies ours are merged with the upstream's own, and, where
+// there are lock keys, those that would lead clients to other servers.
 func (s *Server) Merged() []*command.Command {
 	info := command.OfRedis("info", s.mergedInfo, command.Docs{})
 	all := []*command.Command{command.OfRedis("command", s.catalog.mergedCommand, command.Docs{}), info}

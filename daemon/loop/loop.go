@@ -1,6 +1,7 @@
-// Package loop finds out whether an address that a proxy is to connect to is the one that it listens on. A proxy that is its own
-// upstream sends itself each command again, over a new connection each time, until no descriptor is left. What leads back over another
-// proxy is not seen here: that is asked on the connection (PROXY PATH).
+// Package loop finds out whether an address that a proxy is to connect to is the one that it
+// listens on. A proxy that is its own upstream sends itself each command again, over a new
+// connection each time, until no descriptor is left. What leads back over another proxy is not seen
+// here: that is asked on the connection (PROXY PATH).
 package loop
 
 import (
@@ -32,7 +33,8 @@ func Here() Machine {
 
 // Error says that a setting names the address that the proxy itself listens on.
 type Error struct {
-	// Setting is the name of the setting, Target what it names and Listen the address listened on, both host:port.
+	// Setting is the name of the setting, Target what it names and Listen the address listened on,
+	// both host:port.
 	Setting, Target, Listen string
 }
 
@@ -41,8 +43,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s is this proxy itself, which listens on %s", e.Setting, e.Target, e.Listen)
 }
 
-// Check returns an [*Error] where target, the host:port that a setting names, is what a proxy that listens on listen would reach itself by.
-// A host that cannot be resolved now is let pass.
+// Check returns an [*Error] where target, the host:port that a setting names, is what a proxy that
+// listens on listen would reach itself by. A host that cannot be resolved now is let pass.
 func (m Machine) Check(ctx context.Context, setting, target, listen string) error {
 	host, port, err := net.SplitHostPort(target)
 	listenHost, listenPort, listenErr := net.SplitHostPort(listen)
@@ -66,7 +68,8 @@ func samePort(a, b string) bool {
 	return errA == nil && errB == nil && m == n && n != 0
 }
 
-// addresses are those of a host: all, unspecified, for an empty one, as in listening; none if it cannot be resolved.
+// addresses are those of a host: all, unspecified, for an empty one, as in listening; none if it
+// cannot be resolved.
 func (m Machine) addresses(ctx context.Context, host string) []netip.Addr {
 	if host == "" {
 		return []netip.Addr{netip.IPv6Unspecified()}
@@ -81,8 +84,8 @@ func (m Machine) addresses(ctx context.Context, host string) []netip.Addr {
 	return all
 }
 
-// leads reports whether connecting to one of the targets reaches what listens on one of the addresses listened on. To connect to the
-// unspecified address is to connect to this machine.
+// leads reports whether connecting to one of the targets reaches what listens on one of the
+// addresses listened on. To connect to the unspecified address is to connect to this machine.
 func leads(targets, listened, own []netip.Addr) bool {
 	here := func(a netip.Addr) bool {
 		return a.IsUnspecified() || a.IsLoopback() || slices.ContainsFunc(own, func(o netip.Addr) bool { return plain(o) == a })

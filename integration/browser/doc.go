@@ -1,5 +1,5 @@
-// Package browser drives a headless Chromium for tests, over the pipe of its DevTools protocol: a page is opened, looked at
-// by JavaScript, and photographed; what it asked for is known.
+// Package browser drives a headless Chromium for tests, over the pipe of its DevTools protocol: a
+// page is opened, looked at by JavaScript, and photographed; what it asked for is known.
 //
 //	b := browser.Start(t)
 //	page := b.Open(t, "http://127.0.0.1:9380/", browser.Look{Width: 360, Dark: true})

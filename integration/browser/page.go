@@ -121,7 +121,8 @@ func (p *Page) ask(t testing.TB, method string, params, into any) {
 	p.browser.ask(t, p.session, method, params, into)
 }
 
-// Eval is the value of a JavaScript expression in the page. A promise is awaited; what is thrown is an error.
+// Eval is the value of a JavaScript expression in the page. A promise is awaited; what is thrown is
+// an error.
 func (p *Page) Eval(expression string) (any, error) {
 	result, err := p.browser.send(p.session, "Runtime.evaluate", map[string]any{
 		"expression": expression, "returnByValue": true, "awaitPromise": true, "userGesture": true})
@@ -153,7 +154,8 @@ func (p *Page) Text(t testing.TB, selector string) string {
 	return text
 }
 
-// Soon wants an expression to be true within a time, and tells what the page shows if it is not. It returns how long that took.
+// Soon wants an expression to be true within a time, and tells what the page shows if it is not. It
+// returns how long that took.
 func (p *Page) Soon(t testing.TB, within time.Duration, expression string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -171,7 +173,8 @@ func (p *Page) Soon(t testing.TB, within time.Duration, expression string) time.
 	}
 }
 
-// Picture takes a picture of the page from its top, so many pixels high (0: all of it), and writes it as a PNG.
+// Picture takes a picture of the page from its top, so many pixels high (0: all of it), and writes
+// it as a PNG.
 func (p *Page) Picture(t testing.TB, path string, height int) {
 	t.Helper()
 	params := map[string]any{"format": "png", "captureBeyondViewport": true}

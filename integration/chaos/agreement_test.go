@@ -14,17 +14,20 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// agreement is what the masters hold under all lock keys in the end, when nothing is wrong any more and nobody locks.
+// agreement is what the masters hold under all lock keys in the end, when nothing is wrong any more
+// and nobody locks.
 type agreement struct {
 	cluster *cluster
-	// mayBeOpen reports whether it may have become unknowable what a key holds: a master forgot it since that was known.
+	// mayBeOpen reports whether it may have become unknowable what a key holds: a master forgot it
+	// since that was known.
 	mayBeOpen func(key string) bool
 
 	forced []string      // keys that an operator had to end
 	took   time.Duration // until the masters agreed on all others
 }
 
-// want waits until the masters agree. What nobody can know an operator ends; the proxies know of each key what it holds.
+// want waits until the masters agree. What nobody can know an operator ends; the proxies know of
+// each key what it holds.
 func (a *agreement) want(t *testing.T) {
 	t.Helper()
 	a.cluster.awaitVotes(t)
@@ -43,7 +46,8 @@ func (a *agreement) want(t *testing.T) {
 	kit.NoError(t, a.known())
 }
 
-// await waits until all masters hold the same under each key, but for those that may be open, and are: it returns these.
+// await waits until all masters hold the same under each key, but for those that may be open, and
+// are: it returns these.
 func (a *agreement) await(mayBeOpen func(key string) bool) (open []string, err error) {
 	for end := time.Now().Add(agreed); ; time.Sleep(100 * time.Millisecond) {
 		if open, err = a.differing(mayBeOpen); err == nil || time.Now().After(end) {

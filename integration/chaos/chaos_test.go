@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// grantsEnv and faultsEnv set for how many grants and faults TestChaos waits; it ends when there were both. seedEnv repeats the
-	// random choices of a run, as far as timing lets it.
+	// grantsEnv and faultsEnv set for how many grants and faults TestChaos waits; it ends when
+	// there were both. seedEnv repeats the random choices of a run, as far as timing lets it.
 	grantsEnv = "REDLOCK_CHAOS_GRANTS"
 	faultsEnv = "REDLOCK_CHAOS_FAULTS"
 	seedEnv   = "REDLOCK_SEED"
@@ -32,11 +32,13 @@ const (
 	defaultGrants = 10_000
 	defaultFaults = 30
 
-	// busyClients want a few locks for a moment each, patientClients want fewer for seconds; redsyncClients are like these.
+	// busyClients want a few locks for a moment each, patientClients want fewer for seconds;
+	// redsyncClients are like these.
 	busyClients    = 24
 	patientClients = 8
 	redsyncClients = 8
-	// stallers lock with equal tokens and leave in the midst of large replies, keepers hold a few keys for long, and an operator forces locks free.
+	// stallers lock with equal tokens and leave in the midst of large replies, keepers hold a few
+	// keys for long, and an operator forces locks free.
 	stallers, keepers = 4, 6
 	stallPause        = 300 * time.Millisecond
 	keepPause         = 200 * time.Millisecond
@@ -49,7 +51,8 @@ const (
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// TestChaos: while masters and proxies fail at random, no lock is held by two, none is lost, and none comes back.
+// TestChaos: while masters and proxies fail at random, no lock is held by two, none is lost, and
+// none comes back.
 func TestChaos(t *testing.T) {
 	redistest.SkipShort(t)
 	grants, wanted := int(kit.NumberFrom(t, grantsEnv, defaultGrants)), int(kit.NumberFrom(t, faultsEnv, defaultFaults))
@@ -212,7 +215,8 @@ func (r *run) stop() {
 	})
 }
 
-// wantSound wants nothing to have gone wrong with the proxies, and redsync to show that it could have.
+// wantSound wants nothing to have gone wrong with the proxies, and redsync to show that it could
+// have.
 func (r *run) wantSound(t *testing.T, d *disturber) {
 	t.Helper()
 	for kind, found := range r.proxies.violations() {
@@ -290,8 +294,9 @@ func (g gap) length() time.Duration { return g.to - g.from }
 
 const longGap, mostGaps = 500 * time.Millisecond, 8
 
-// availability is the part of all tenths of a second in which there was a grant, and the times without any, the longest first, but for what lies
-// within other times. A majority of the masters, and all proxies but one, are well all the time.
+// availability is the part of all tenths of a second in which there was a grant, and the times
+// without any, the longest first, but for what lies within other times. A majority of the masters,
+// and all proxies but one, are well all the time.
 func availability(grants []time.Duration, from, to time.Duration, but []gap) (some float64, gaps []gap) {
 	const tenth = 100 * time.Millisecond
 	left := func(g gap) bool {

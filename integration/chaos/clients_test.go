@@ -39,8 +39,8 @@ const (
 	extendIfOwn  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
 )
 
-// connection is a client's connection to any of the proxies. When one does not answer it goes to another, by chance: where all went to the
-// next, all would soon be at one.
+// connection is a client's connection to any of the proxies. When one does not answer it goes to
+// another, by chance: where all went to the next, all would soon be at one.
 type connection struct {
 	ledger *ledger
 	addrs  []string

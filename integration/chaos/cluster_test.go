@@ -27,13 +27,14 @@ const (
 	proxyCount  = 3
 	// majority is how many masters make one.
 	majority = masterCount/2 + 1
-	// patience bounds one command of a client, and longPatience one of the test to a server that must answer.
+	// patience bounds one command of a client, and longPatience one of the test to a server that
+	// must answer.
 	patience     = time.Second
 	longPatience = 10 * time.Second
 )
 
-// master is a server that forgets nothing when it is killed, has a clock of its own, and is reached over links: one of each proxy, and
-// the last one of redsync, where it has a place.
+// master is a server that forgets nothing when it is killed, has a clock of its own, and is reached
+// over links: one of each proxy, and the last one of redsync, where it has a place.
 type master struct {
 	*redistest.Server
 	name  string // by which all proxies know it
@@ -108,7 +109,8 @@ func (c *cluster) awaitVotes(t *testing.T) {
 	}
 }
 
-// told is what each master says of itself, what each proxy says of the masters, and the end of its log.
+// told is what each master says of itself, what each proxy says of the masters, and the end of its
+// log.
 func (c *cluster) told() string {
 	var text strings.Builder
 	for i, m := range c.masters() {
@@ -134,8 +136,9 @@ func fakeTime(t *testing.T) string {
 	return libraries[0]
 }
 
-// startMaster starts one whose clock is right. The C library's malloc comes before jemalloc's, which asks for the time while libfaketime
-// is not ready yet. The monotonic clock stays true, as it does where somebody sets the time.
+// startMaster starts one whose clock is right. The C library's malloc comes before jemalloc's,
+// which asks for the time while libfaketime is not ready yet. The monotonic clock stays true, as it
+// does where somebody sets the time.
 func startMaster(t *testing.T, library string) *master {
 	t.Helper()
 	m := &master{clock: filepath.Join(t.TempDir(), "clock"), steps: 1, copy: filepath.Join(t.TempDir(), "copy")}
@@ -157,8 +160,8 @@ func startMaster(t *testing.T, library string) *master {
 	return m
 }
 
-// mastersHost is the host of all masters, which for each proxy is another one: so all know a master by the same name, as they must to
-// change them, and each reaches it over a link of its own.
+// mastersHost is the host of all masters, which for each proxy is another one: so all know a master
+// by the same name, as they must to change them, and each reaches it over a link of its own.
 const mastersHost = "masters.test"
 
 // hostOf is what a proxy takes mastersHost for.
@@ -213,7 +216,8 @@ func (p *proxy) configure(masters []*master) error {
 	return os.Rename(p.config+".new", p.config)
 }
 
-// strangeData is what a master of another cluster has on its disk, of which the masters were changed once.
+// strangeData is what a master of another cluster has on its disk, of which the masters were
+// changed once.
 func strangeData(t *testing.T) string {
 	t.Helper()
 	var servers []*redistest.Server
@@ -264,7 +268,8 @@ func (m *master) keepCopy() error {
 	return os.CopyFS(m.copy, os.DirFS(m.Dir()))
 }
 
-// startOn starts a killed master on a copy of a directory. Where that was made at a bad moment it starts without any data.
+// startOn starts a killed master on a copy of a directory. Where that was made at a bad moment it
+// starts without any data.
 func (m *master) startOn(dir string) error {
 	files := filepath.Join(m.Dir(), "appendonlydir")
 	if err := os.RemoveAll(files); err != nil {

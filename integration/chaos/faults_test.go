@@ -92,7 +92,8 @@ func slow(m *master, by time.Duration) error {
 const (
 	// together is how many masters may be disturbed at a time.
 	together = masterCount - majority
-	// calm is how long nothing new happens to a slot between two faults, and spell how long a fault lasts, at most.
+	// calm is how long nothing new happens to a slot between two faults, and spell how long a fault
+	// lasts, at most.
 	calm  = 400 * time.Millisecond
 	spell = time.Second
 	// proxySpell is for how long a proxy is gone, at most; longer than a short lease.
@@ -103,7 +104,8 @@ const (
 	admission = time.Minute
 )
 
-// disturber has masters and proxies fail at random: never more masters than a minority at a time, never more than one proxy.
+// disturber has masters and proxies fail at random: never more masters than a minority at a time,
+// never more than one proxy.
 type disturber struct {
 	cluster *cluster
 	began   time.Time
@@ -220,8 +222,8 @@ func (d *disturber) strike(f fault, i int) {
 	d.fail(d.mend(f, i))
 }
 
-// twoThenAThird has locks be granted by a bare majority, and then one of that forget: where it is believed at once, it gives them away.
-// It holds two slots, and leaves none.
+// twoThenAThird has locks be granted by a bare majority, and then one of that forget: where it is
+// believed at once, it gives them away. It holds two slots, and leaves none.
 func (d *disturber) twoThenAThird() {
 	isAbsence := func(f fault) bool { return f.absent && !f.forgets }
 	last, third := pickFault(d, func(f fault) bool { return f.forgets }), d.choose()
@@ -277,7 +279,8 @@ func (d *disturber) mend(f fault, i int) error {
 	return nil
 }
 
-// awaitVote waits until a master votes, as every proxy sees it. One that forgot has to be admitted anew before: a proxy may not have looked at it yet.
+// awaitVote waits until a master votes, as every proxy sees it. One that forgot has to be admitted
+// anew before: a proxy may not have looked at it yet.
 func (d *disturber) awaitVote(i int, forgot bool) error {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // polls
 		if all, any := d.votes(i); all && any && (!forgot || d.isAdmitted(i)) {
@@ -289,7 +292,8 @@ func (d *disturber) awaitVote(i int, forgot bool) error {
 	}
 }
 
-// isAdmitted reports whether a master that forgot was admitted since: then its marker is of the process that runs, and another than before.
+// isAdmitted reports whether a master that forgot was admitted since: then its marker is of the
+// process that runs, and another than before.
 func (d *disturber) isAdmitted(i int) bool {
 	m := d.cluster.masters()[i]
 	info, err := ask(m.Addr(), "INFO", "server")
@@ -308,7 +312,8 @@ func (m *master) marker() (mark marker.Marker) {
 	return mark
 }
 
-// votes tells whether a master votes as all of the proxies see it that are well, and whether there is one.
+// votes tells whether a master votes as all of the proxies see it that are well, and whether there
+// is one.
 func (d *disturber) votes(i int) (all, any bool) {
 	all = true
 	for n, proxy := range d.cluster.proxies {

@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// keepLease is longer than a run's end takes: what is kept is still held when the masters are compared.
+// keepLease is longer than a run's end takes: what is kept is still held when the masters are
+// compared.
 const keepLease = time.Hour
 
-// keeper is a client that has keys hold something for long, by all kinds of commands, and takes it away. What it leaves behind is compared in the end.
+// keeper is a client that has keys hold something for long, by all kinds of commands, and takes it
+// away. What it leaves behind is compared in the end.
 type keeper struct {
 	*connection
 	kept   *kept
@@ -26,7 +28,8 @@ type kept struct {
 	keys []string
 
 	mu sync.Mutex
-	// known is when the last command on each key was sent that was answered: what the key held was known then.
+	// known is when the last command on each key was sent that was answered: what the key held was
+	// known then.
 	known map[string]time.Duration
 }
 

@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// holding is the time in which a client may take a lock for its own, by the test process' monotonic clock: from the receipt of the
-// grant, to the end of its validity, counted from before it was asked for, or to the sending of its release if that comes first.
+// holding is the time in which a client may take a lock for its own, by the test process' monotonic
+// clock: from the receipt of the grant, to the end of its validity, counted from before it was
+// asked for, or to the sending of its release if that comes first.
 type holding struct {
 	key, token string
 	from, to   time.Duration
@@ -31,7 +32,8 @@ func (o overlap) violation() violation {
 		o.first.to, o.second.token, o.second.from, o.second.to)}
 }
 
-// overlaps finds every holding that begins within an earlier one of the same key; of several earlier ones it names the longest.
+// overlaps finds every holding that begins within an earlier one of the same key; of several
+// earlier ones it names the longest.
 func overlaps(all []holding) []overlap {
 	ordered := slices.SortedStableFunc(slices.Values(all), func(a, b holding) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.from, b.from))
@@ -138,7 +140,8 @@ func (l *ledger) newToken(client int) string {
 	return fmt.Sprint(l.mark, client, "-", l.tokens[client])
 }
 
-// tokenIn is the token at the end of what a master holds, which may keep other things before it; empty: none of ours.
+// tokenIn is the token at the end of what a master holds, which may keep other things before it;
+// empty: none of ours.
 func (l *ledger) tokenIn(value string) string {
 	if at := strings.LastIndex(value, l.mark); at >= 0 {
 		return value[at:]
@@ -162,7 +165,8 @@ func (l *ledger) settled(token string) {
 	delete(l.unknown[client], number)
 }
 
-// granted is for a lock that was just received. One that was asked for before an operator's FORCEUNLOCK was answered may be over already.
+// granted is for a lock that was just received. One that was asked for before an operator's
+// FORCEUNLOCK was answered may be over already.
 func (l *ledger) granted(h holding, asked time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +188,8 @@ func (l *ledger) isForced(key string, asked time.Duration) bool {
 	return slices.ContainsFunc(l.forces[key], func(f *force) bool { return asked < f.to })
 }
 
-// forcing is for a FORCEUNLOCK that is about to be sent: nobody holds the key for sure from now on who asked for it before it is answered.
+// forcing is for a FORCEUNLOCK that is about to be sent: nobody holds the key for sure from now on
+// who asked for it before it is answered.
 func (l *ledger) forcing(key string) *force {
 	now := l.now()
 	l.mu.Lock()
@@ -200,10 +205,12 @@ func (l *ledger) forcing(key string) *force {
 	return f
 }
 
-// overtaken bounds how long after an error, or the end of its proxy, a FORCEUNLOCK may still be carried out: a ballot of it is refused after 600 ms.
+// overtaken bounds how long after an error, or the end of its proxy, a FORCEUNLOCK may still be
+// carried out: a ballot of it is refused after 600 ms.
 const overtaken = time.Second
 
-// forced is for the answer of a FORCEUNLOCK. What it has ended for sure must not come back; where that is unknown it may still come to be.
+// forced is for the answer of a FORCEUNLOCK. What it has ended for sure must not come back; where
+// that is unknown it may still come to be.
 func (l *ledger) forced(f *force, known bool) {
 	now := l.now()
 	if known {

@@ -17,7 +17,8 @@ type looker struct {
 	ledger  *ledger
 	keys    []string
 	well    func() wellBeing // which masters are disturbed
-	// confirm, if set, reports whether a key really holds a token, as a client sees it: what stands on a majority need not be a lock.
+	// confirm, if set, reports whether a key really holds a token, as a client sees it: what stands
+	// on a majority need not be a lock.
 	confirm func(key, token string) bool
 
 	clients     [masterCount]*redistest.Client
@@ -44,7 +45,8 @@ func (l *looker) look() {
 	}
 }
 
-// wantHeld notes a lock that a majority of masters deny which were well all the time. Others may have forgotten it, and do not vote.
+// wantHeld notes a lock that a majority of masters deny which were well all the time. Others may
+// have forgotten it, and do not vote.
 func (l *looker) wantHeld(h holding, token string, held [masterCount]map[string]string, before, after wellBeing) {
 	denied := 0
 	for i, values := range held {
@@ -63,8 +65,8 @@ func (l *looker) denies(value, token string) bool {
 	return value == "" || other != "" && other != token
 }
 
-// standsAgain is for a token that was found on a majority, and has been refused or released by now. So it must not be there if it is
-// looked for again.
+// standsAgain is for a token that was found on a majority, and has been refused or released by now.
+// So it must not be there if it is looked for again.
 func (l *looker) standsAgain(key, token string) {
 	times := l.tokensOf(key, l.read())[token]
 	switch {

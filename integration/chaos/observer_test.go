@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// observers tell whether locks are to be had: one stays with each proxy, and asks for locks that nobody else wants. The clients cannot
-// tell, because those of a proxy that was stopped hold what the others want, to the end of its lease.
+// observers tell whether locks are to be had: one stays with each proxy, and asks for locks that
+// nobody else wants. The clients cannot tell, because those of a proxy that was stopped hold what
+// the others want, to the end of its lease.
 type observers struct {
 	over  atomic.Bool
 	tasks sync.WaitGroup

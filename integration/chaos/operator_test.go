@@ -4,8 +4,9 @@ package chaos
 
 import "math/rand/v2"
 
-// operator is one who forces locks free at random, whoever holds them, also such as nobody holds. It waits for the answer for as long as the
-// proxy lives: one that was stopped carries out what it was sent, and tries for seconds where others change the same key.
+// operator is one who forces locks free at random, whoever holds them, also such as nobody holds.
+// It waits for the answer for as long as the proxy lives: one that was stopped carries out what it
+// was sent, and tries for seconds where others change the same key.
 type operator struct {
 	*connection
 	keys   []string

@@ -12,14 +12,15 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// replaced is that another server, which is empty, takes the place of a master, while nothing is wrong with the others: who does not vote keeps the
-// masters from being changed.
+// replaced is that another server, which is empty, takes the place of a master, while nothing is
+// wrong with the others: who does not vote keeps the masters from being changed.
 var replaced = fault{"replaced by an empty one", false, true, false,
 	func(d *disturber, m *master) error { return d.replace(m) },
 	func(d *disturber, _ *master) error { return d.awaitAll() }}
 
-// replace has the files of all proxies name the spare server in the place of a master, and one of those that are well change the masters. The
-// others follow, also who stood still or is started again meanwhile. The old one is emptied, and spare from then on.
+// replace has the files of all proxies name the spare server in the place of a master, and one of
+// those that are well change the masters. The others follow, also who stood still or is started
+// again meanwhile. The old one is emptied, and spare from then on.
 func (d *disturber) replace(old *master) error {
 	masters := d.cluster.exchange(old)
 	for _, proxy := range d.cluster.proxies {
@@ -81,8 +82,8 @@ func (d *disturber) reloadSome() (err error) {
 	return err
 }
 
-// haveLie has a master claim that the masters were changed, as if it had always said so, unless another one does: two that say the same are
-// believed.
+// haveLie has a master claim that the masters were changed, as if it had always said so, unless
+// another one does: two that say the same are believed.
 func (d *disturber) haveLie(m *master) error {
 	if !d.liar.CompareAndSwap(nil, m) {
 		return nil

@@ -13,7 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestViolationsAreSeen: each of them, done by hand behind the proxies' backs, is found, and nothing is where nobody did anything.
+// TestViolationsAreSeen: each of them, done by hand behind the proxies' backs, is found, and
+// nothing is where nobody did anything.
 func TestViolationsAreSeen(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startCluster(t)
@@ -115,7 +116,8 @@ func wantDiffering(t *testing.T, a *agreement, differs bool) {
 	}
 }
 
-// TestForced: an operator's FORCEUNLOCK ends what was asked for before it was answered, and nothing else.
+// TestForced: an operator's FORCEUNLOCK ends what was asked for before it was answered, and nothing
+// else.
 func TestForced(t *testing.T) {
 	redistest.SkipShort(t)
 	l := newLedger()

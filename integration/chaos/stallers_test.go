@@ -22,8 +22,9 @@ const (
 	largeOwn, largeOther = "lock:large", "large"
 )
 
-// staller is a client that sends a lock command with replies behind it that are larger than all buffers on their way. It does not read them, and
-// leaves in their midst when its lease may be over, or reads no more than whether it was granted the lock. It gives nothing back.
+// staller is a client that sends a lock command with replies behind it that are larger than all
+// buffers on their way. It does not read them, and leaves in their midst when its lease may be
+// over, or reads no more than whether it was granted the lock. It gives nothing back.
 type staller struct {
 	ledger *ledger
 	addrs  []string
@@ -85,7 +86,8 @@ func (s *staller) turn() {
 	}
 }
 
-// relies is for a lock of which the client was told. It relies on it to its end, also when it has left.
+// relies is for a lock of which the client was told. It relies on it to its end, also when it has
+// left.
 func (s *staller) relies(h holding, asked, stall time.Duration, leave func() error) {
 	s.ledger.granted(h, asked)
 	time.Sleep(stall) // the client stands still

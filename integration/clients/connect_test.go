@@ -48,8 +48,9 @@ func allConnecting() []connecting {
 	}
 }
 
-// TestConnecting has each library connect and lock with an upstream and lock keys, with an upstream alone, and at a lock server, and compares
-// what it asks for, and what is refused, with docs/compatibility.md. Another version than the page has is only logged, but by make versions.
+// TestConnecting has each library connect and lock with an upstream and lock keys, with an upstream
+// alone, and at a lock server, and compares what it asks for, and what is refused, with
+// docs/compatibility.md. Another version than the page has is only logged, but by make versions.
 func TestConnecting(t *testing.T) {
 	redistest.SkipShort(t)
 	all := allConnecting()
@@ -109,8 +110,9 @@ func (c connecting) tryAll(t *testing.T, at places) (version string, cells []str
 	return version, []string{allSaid(beside), allRefused(beside), allRefused(alone), allRefused(server), strings.Join(steps, ", ")}
 }
 
-// try has a program do its steps at an address, and returns what the library said on its first connection before it took a lock. The step away
-// must be refused for want of an upstream, all others must succeed.
+// try has a program do its steps at an address, and returns what the library said on its first
+// connection before it took a lock. The step away must be refused for want of an upstream, all
+// others must succeed.
 func try(t *testing.T, addr, away string, command []string) (version string, said []exchange, steps []string) {
 	t.Helper()
 	recorder := startRecorder(t, addr)

@@ -52,8 +52,8 @@ func (d dialect) names(key string) []string {
 // kind is the dialect and how many keys the lock has.
 func (d dialect) kind(key string) string { return fmt.Sprint(d.name, strings.Count(key, ",")) }
 
-// contestLease is how long a lock is taken for in a contest. Where time stamps are exchanged, who comes second can overwrite the
-// first one's, and the lock ends with its time only.
+// contestLease is how long a lock is taken for in a contest. Where time stamps are exchanged, who
+// comes second can overwrite the first one's, and the lock ends with its time only.
 func (d dialect) contestLease() time.Duration {
 	if d.endless {
 		return longLease / 4
@@ -69,7 +69,8 @@ func (d dialect) short() time.Duration {
 	return briefLease
 }
 
-// tryLocks runs the same requests on a plain Redis and through the proxy, at the same time, and wants the same answers.
+// tryLocks runs the same requests on a plain Redis and through the proxy, at the same time, and
+// wants the same answers.
 func tryLocks(t *testing.T, dialects []dialect, command ...string) {
 	t.Helper()
 	tryLocksOn(t, startProxied, dialects, command)

@@ -19,13 +19,15 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// driverPatience is how long a lock library may take for one request; a blocking one waits for others meanwhile.
+// driverPatience is how long a lock library may take for one request; a blocking one waits for
+// others meanwhile.
 const driverPatience = 30 * time.Second
 
 var errDriverSilent = errors.New("the program answers nothing")
 
-// driver is a running program of a language's folder: one client, with the lock libraries of its language. It reads requests
-// "dialect operation key argument…" line by line, and answers each with one line: what the library gave or raised.
+// driver is a running program of a language's folder: one client, with the lock libraries of its
+// language. It reads requests "dialect operation key argument…" line by line, and answers each with
+// one line: what the library gave or raised.
 type driver struct {
 	name    string
 	stdin   io.Writer

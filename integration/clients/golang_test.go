@@ -39,7 +39,8 @@ func redsyncMore(s *side, d dialect) {
 	s.say(s.b, d, "valid", key)
 }
 
-// redislockMore: the time that is left, data beside the token, and taking again with the same token.
+// redislockMore: the time that is left, data beside the token, and taking again with the same
+// token.
 func redislockMore(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -57,7 +58,8 @@ func redislockMore(s *side, d dialect) {
 	s.say(s.b, d, "left", key, "0")
 }
 
-// overlappingKeys: a lock of several keys is refused while one of them is held, and then takes none of the others.
+// overlappingKeys: a lock of several keys is refused while one of them is held, and then takes none
+// of the others.
 func overlappingKeys(s *side, d dialect) {
 	s.t.Helper()
 	one, two, three := d.base("one"), d.base("two"), d.base("three")

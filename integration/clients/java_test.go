@@ -90,7 +90,8 @@ func sameRegistry(s *side, d dialect) {
 	s.say(s.a, d, "release", key)
 }
 
-// published: the message that tells of a release comes once, where ordinary messages are, and wakes who waits.
+// published: the message that tells of a release comes once, where ordinary messages are, and wakes
+// who waits.
 func published(s *side, d dialect) {
 	s.t.Helper()
 	sameRegistry(s, d)
@@ -131,7 +132,8 @@ func subscribes(server *redistest.Server) error {
 	return err
 }
 
-// shedLock releases whatever is there, keeps a lock for the rest of its least time, and overwrites another's while it does so.
+// shedLock releases whatever is there, keeps a lock for the rest of its least time, and overwrites
+// another's while it does so.
 func shedLock(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -162,10 +164,12 @@ func triggers(s *side, d dialect) {
 	kit.Must(s.t, s.restartMinority())
 }
 
-// firesAt is when a trigger fires, in milliseconds; of some year, so that it is the same wherever it is told.
+// firesAt is when a trigger fires, in milliseconds; of some year, so that it is the same wherever
+// it is told.
 func firesAt(n int) string { return fmt.Sprint(1_795_000_000_000 + 1000*n) }
 
-// soleJob: a job that must not run twice at once has two triggers, of which the second waits until the first one's run is complete.
+// soleJob: a job that must not run twice at once has two triggers, of which the second waits until
+// the first one's run is complete.
 func (s *side) soleJob(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"first", "second", "third"} {
@@ -193,7 +197,8 @@ func (s *side) soleJob(d dialect, key string) {
 	s.say(s.b, d, "states", key)
 }
 
-// deadScheduler: what a scheduler had acquired or blocked is given back when it was not heard of for long.
+// deadScheduler: what a scheduler had acquired or blocked is given back when it was not heard of
+// for long.
 func (s *side) deadScheduler(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"one", "two"} {
@@ -210,8 +215,8 @@ func (s *side) deadScheduler(d dialect, key string) {
 	s.say(s.b, d, "states", key)
 }
 
-// firings has two schedulers acquire and fire the triggers of one store at the same time, each one once. Midway comes when half of them
-// have been fired.
+// firings has two schedulers acquire and fire the triggers of one store at the same time, each one
+// once. Midway comes when half of them have been fired.
 func (s *side) firings(d dialect, key string, midway func() error) {
 	s.t.Helper()
 	const stored = 2 * turns
@@ -250,7 +255,8 @@ func (s *side) firings(d dialect, key string, midway func() error) {
 	s.say(s.a, d, "states", key)
 }
 
-// fireAll acquires one trigger after another and fires it, so that it is to fire next in an hour, until none is left that fires before.
+// fireAll acquires one trigger after another and fires it, so that it is to fire next in an hour,
+// until none is left that fires before.
 func fireAll(client *driver, d dialect, key string, tell func(trigger string) error) error {
 	for {
 		acquired, err := client.ask(d.name, "acquire", key, firesAt(1000), "1")

@@ -20,7 +20,8 @@ func jobKeys(prefix string) func(key string) []string {
 	}
 }
 
-// TestJobs tries what sidekiq-unique-jobs sends where all of a lock's keys, and the list of all locks, have one tag.
+// TestJobs tries what sidekiq-unique-jobs sends where all of a lock's keys, and the list of all
+// locks, have one tag.
 func TestJobs(t *testing.T) {
 	redistest.SkipShort(t)
 	tryLocksOn(t, startForJobs, []dialect{
@@ -87,7 +88,8 @@ func (s *side) jobsShare(d dialect, key string) {
 	s.say(s.b, d, "delete", key)
 }
 
-// jobsWait: a job that has lost its place waits for one that another leaves, or for the end of its time.
+// jobsWait: a job that has lost its place waits for one that another leaves, or for the end of its
+// time.
 func (s *side) jobsWait(d dialect, key string) {
 	s.t.Helper()
 	ms := kit.Millis(longLease)
@@ -135,7 +137,8 @@ func endingJobs(s *side, d dialect) {
 	s.say(s.a, d, "show", key)
 }
 
-// loggedJobs: all that the library shares between locks has their tag, and each step is logged and published.
+// loggedJobs: all that the library shares between locks has their tag, and each step is logged and
+// published.
 func loggedJobs(s *side, d dialect) {
 	s.t.Helper()
 	listener, err := redistest.Dial(s.data.Addr(), kit.Patience)
@@ -170,7 +173,8 @@ func (s *side) noJob(client *driver, d dialect, operation, key string, args ...s
 	}
 }
 
-// jobOnMasters wants a lock's tag to stand on a majority of the masters, and nothing of the lock on the upstream.
+// jobOnMasters wants a lock's tag to stand on a majority of the masters, and nothing of the lock on
+// the upstream.
 func (s *side) jobOnMasters(d dialect, key string) {
 	s.t.Helper()
 	if s.masters == nil {
@@ -181,8 +185,9 @@ func (s *side) jobOnMasters(d dialect, key string) {
 	kit.Settles(s.t, func() error { return wantMajority(s.masters, tag) })
 }
 
-// TestJobsOfSeveralTags: with the names that sidekiq-unique-jobs gives by itself, and with a log of another tag, its scripts change keys
-// that have no common tag. The proxy refuses that with an error that names two, and changes none.
+// TestJobsOfSeveralTags: with the names that sidekiq-unique-jobs gives by itself, and with a log of
+// another tag, its scripts change keys that have no common tag. The proxy refuses that with an
+// error that names two, and changes none.
 func TestJobsOfSeveralTags(t *testing.T) {
 	redistest.SkipShort(t)
 	proxied := startForJobs(t, rubyLocks(t))

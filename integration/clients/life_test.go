@@ -20,7 +20,8 @@ const (
 	contestTurns = 2 * turns
 )
 
-// whole tries a dialect: with all masters, with a minority killed half-way, and with that minority back.
+// whole tries a dialect: with all masters, with a minority killed half-way, and with that minority
+// back.
 func (s *side) whole(d dialect) {
 	s.t.Helper()
 	s.life(d, d.key("life"))
@@ -100,7 +101,8 @@ func (s *side) strangers(d dialect, key string) {
 	})
 }
 
-// expiries has locks of all dialects end by themselves; midway comes between their grants and their ends.
+// expiries has locks of all dialects end by themselves; midway comes between their grants and their
+// ends.
 func (s *side) expiries(dialects []dialect, name string, midway func() error) {
 	s.t.Helper()
 	for _, d := range dialects {
@@ -122,8 +124,8 @@ func (s *side) expiries(dialects []dialect, name string, midway func() error) {
 	}
 }
 
-// contest has both clients want one lock at the same time, again and again: each is granted it, and never both at once. Midway
-// comes when half of the grants have been given.
+// contest has both clients want one lock at the same time, again and again: each is granted it, and
+// never both at once. Midway comes when half of the grants have been given.
 func (s *side) contest(d dialect, key string, midway func() error) {
 	s.t.Helper()
 	c := &contestants{dialect: d, key: key, refusal: s.refusals[d.kind(key)], midway: midway}

@@ -34,7 +34,8 @@ func forgotten(s *side, d dialect) {
 	s.say(s.a, d, "release", key)
 }
 
-// partOfKeys: a lock of several keys of which one is gone can be released in part, and not extended.
+// partOfKeys: a lock of several keys of which one is gone can be released in part, and not
+// extended.
 func partOfKeys(s *side, d dialect) {
 	s.t.Helper()
 	overlappingKeys(s, d)

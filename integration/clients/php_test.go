@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestPHPLocks tries Laravel's locks, those of PHP's sessions, and what other libraries of PHP send.
+// TestPHPLocks tries Laravel's locks, those of PHP's sessions, and what other libraries of PHP
+// send.
 func TestPHPLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
@@ -45,7 +46,8 @@ func sessionLock(key string) []string {
 	return []string{"PHPREDIS_SESSION:" + strings.ReplaceAll(key, ":", "-") + "_LOCK"}
 }
 
-// sessions: who opens a session waits until the other has closed it; without its lock it cannot be written.
+// sessions: who opens a session waits until the other has closed it; without its lock it cannot be
+// written.
 func sessions(s *side, d dialect) {
 	s.t.Helper()
 	s.session(d, d.key("life"), longLease)

@@ -16,7 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// folder is where the programs are, seen from any folder beside it, and from itself: tests run in the folder of their package.
+// folder is where the programs are, seen from any folder beside it, and from itself: tests run in
+// the folder of their package.
 const folder = "../clients"
 
 // inFolder is the path of a program's file, such as python/lock.py.
@@ -59,7 +60,8 @@ func programs() []program {
 	}
 }
 
-// RunAll runs every program against the proxy, and wants all checks of each to pass. One whose library is missing is skipped.
+// RunAll runs every program against the proxy, and wants all checks of each to pass. One whose
+// library is missing is skipped.
 func RunAll(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	for _, c := range programs() {
@@ -103,7 +105,8 @@ func environment() []string {
 	return append(os.Environ(), "NODE_PATH="+path)
 }
 
-// Passes runs a program with HOST PORT after its arguments, and wants the line "ok NAME" of each check.
+// Passes runs a program with HOST PORT after its arguments, and wants the line "ok NAME" of each
+// check.
 func Passes(t *testing.T, proxy *harness.Proxy, checks []string, command ...string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(proxy.Addr())

@@ -137,7 +137,8 @@ func pottery(s *side, d dialect) {
 	s.say(s.a, d, "locked", key, "0")
 }
 
-// celeryOnce: another process than the one that took the lock asks how long it lasts, and releases it.
+// celeryOnce: another process than the one that took the lock asks how long it lasts, and releases
+// it.
 func celeryOnce(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")

@@ -10,8 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLocksOfTwoKeys: a library that keeps a lock's owner and its end under two keys, and replaces one under the condition of the other,
-// works on a Redis by itself. The proxy refuses that with an error that names both, and changes neither.
+// TestLocksOfTwoKeys: a library that keeps a lock's owner and its end under two keys, and replaces
+// one under the condition of the other, works on a Redis by itself. The proxy refuses that with an
+// error that names both, and changes neither.
 func TestLocksOfTwoKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	d, program := dialect{name: "redis-lock", taken: "true", stored: ownerAndEnd}, rubyLocks(t)

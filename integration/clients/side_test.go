@@ -13,8 +13,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// side is one of the two places where lock libraries are tried: a Redis by itself, or the proxy before five masters and an
-// upstream. What is said and answered goes into the transcript; both sides' transcripts have to be the same.
+// side is one of the two places where lock libraries are tried: a Redis by itself, or the proxy
+// before five masters and an upstream. What is said and answered goes into the transcript; both
+// sides' transcripts have to be the same.
 type side struct {
 	t          *testing.T
 	addr       string              // where the clients connect to
@@ -119,7 +120,8 @@ func (s *side) undisturbed(d dialect, key string, others func()) {
 	}
 }
 
-// remaining tells which of these bounds the remaining time of a lock is within: above low, up to high.
+// remaining tells which of these bounds the remaining time of a lock is within: above low, up to
+// high.
 func (s *side) remaining(d dialect, key string, low, high time.Duration) {
 	s.t.Helper()
 	for _, one := range d.names(key) {
@@ -138,7 +140,8 @@ func (s *side) endless(key string) {
 	s.note("PTTL %s: %v", key, kit.Do(s.t, s.raw, "PTTL", key))
 }
 
-// wantOnMasters wants a lock that was granted to stand on a majority of the masters, and not on the upstream.
+// wantOnMasters wants a lock that was granted to stand on a majority of the masters, and not on the
+// upstream.
 func (s *side) wantOnMasters(d dialect, key string) {
 	s.t.Helper()
 	if s.masters == nil {

@@ -24,7 +24,8 @@ var usersScripts = map[string]string{
 	"python": "python/users.py", "ruby": "ruby/users.rb", "php": "php/users.php", "node": "node/users.js", "redis-cli": "rediscli/users.sh",
 }
 
-// asked are commands of the user app, and what each client must show of the reply: Redis' own words for what the user may not do.
+// asked are commands of the user app, and what each client must show of the reply: Redis' own words
+// for what the user may not do.
 var asked = []struct{ line, want string }{
 	{"SET app:a 1", "OK"},
 	{"SET lock:a token NX PX 60000", "OK"},
@@ -39,8 +40,9 @@ var asked = []struct{ line, want string }{
 	{"DEL lock:a", "1"},
 }
 
-// TestUsers: clients of all languages log in as users of the proxy's own, by TLS and without. What a user may not do, and what a
-// client with a wrong password does, is refused in Redis' words, and is not done.
+// TestUsers: clients of all languages log in as users of the proxy's own, by TLS and without. What
+// a user may not do, and what a client with a wrong password does, is refused in Redis' words, and
+// is not done.
 func TestUsers(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t, "--requirepass", "hidden")
@@ -83,8 +85,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestWithoutACertificate: clients of all languages that show none to a proxy which wants one are not let in, whatever their password, and
-// what they ask is not done.
+// TestWithoutACertificate: clients of all languages that show none to a proxy which wants one are
+// not let in, whatever their password, and what they ask is not done.
 func TestWithoutACertificate(t *testing.T) {
 	redistest.SkipShort(t)
 	upstream, ca := kit.StartRedis(t), certtest.NewAuthority(t)
@@ -121,7 +123,8 @@ func (p program) asUser(t *testing.T, host, port, ca, password string, lines []s
 	return run(append([]string{p.interpreter(t), inFolder(usersScripts[p.name]), host, port, ca, "app", password}, lines...)...)
 }
 
-// speaksAsUser has a client say what is asked, with the right and with a wrong password, and looks at the upstream.
+// speaksAsUser has a client say what is asked, with the right and with a wrong password, and looks
+// at the upstream.
 func speaksAsUser(t *testing.T, direct *redistest.Client, talk func(password string, lines ...string) []string) {
 	t.Helper()
 	var lines []string

@@ -20,8 +20,8 @@ import (
 // testCommit is what the image is told that it was built from.
 const testCommit = "0123456789ab-test"
 
-// deployments is how many are tested at a time: they wait for starts and ends more than they compute, but each has some three health checks a
-// second, which are processes of their own.
+// deployments is how many are tested at a time: they wait for starts and ends more than they
+// compute, but each has some three health checks a second, which are processes of their own.
 const deployments = "2"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,8 @@ func TestCompose(t *testing.T) {
 	t.Run("other deployments", func(t *testing.T) { testDeployments(t, e, image) })
 }
 
-// testDeployments starts docker-compose.yml with nothing beside it, which is timed; that deployment lives on beside the others.
+// testDeployments starts docker-compose.yml with nothing beside it, which is timed; that deployment
+// lives on beside the others.
 func testDeployments(t *testing.T, e engine, image string) {
 	redistest.SkipShort(t)
 	p := e.newProject(t, image, "life").onFreePorts(t)
@@ -81,7 +82,8 @@ func (e engine) build(t *testing.T) string {
 	return image
 }
 
-// buildHere makes the image by the last stage of the Dockerfile, of a program that is compiled here: most of that the compiler has done for other tests.
+// buildHere makes the image by the last stage of the Dockerfile, of a program that is compiled
+// here: most of that the compiler has done for other tests.
 func (e engine) buildHere(t *testing.T, image string) {
 	t.Helper()
 	dir := t.TempDir()

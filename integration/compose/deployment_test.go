@@ -45,7 +45,8 @@ func testLife(t *testing.T, p *project) {
 	p.mastersLoseAll(t)
 }
 
-// mastersLoseAll has all masters lose their data while no proxy lives that knows of locks: they are not taken for new ones again.
+// mastersLoseAll has all masters lose their data while no proxy lives that knows of locks: they are
+// not taken for new ones again.
 func (p *project) mastersLoseAll(t *testing.T) {
 	t.Helper()
 	p.do(t, "kill", "proxy-1", "proxy-2")
@@ -66,8 +67,8 @@ func (p *project) mastersLoseAll(t *testing.T) {
 // worrying is what a newcomer does not want to read.
 var worrying = regexp.MustCompile(`(?i)warn|error|fail|fatal|panic|denied|refused|not found|no such|cannot|can't|timeout`)
 
-// aboutHost are warnings about the host, which no container can answer: Redis' about its memory, of which docs/deploy.md says what does, and the
-// proxy's about its limit on open files.
+// aboutHost are warnings about the host, which no container can answer: Redis' about its memory, of
+// which docs/deploy.md says what does, and the proxy's about its limit on open files.
 var aboutHost = regexp.MustCompile(`WARNING Memory overcommit must be enabled!|max-clients has been reduced to`)
 
 // logsAreCalm reads what a first start has logged.
@@ -85,7 +86,8 @@ func (p *project) logsAreCalm(t *testing.T) {
 	}
 }
 
-// onlyProxiesAreReached looks at all the doors: the ports of the proxies on loopback, and no network but theirs leads out.
+// onlyProxiesAreReached looks at all the doors: the ports of the proxies on loopback, and no
+// network but theirs leads out.
 func (p *project) onlyProxiesAreReached(t *testing.T) {
 	t.Helper()
 	want := map[string]string{"redis": "data:", "init": "data masters:", "proxy-1": "data front masters: " + p.addrs[0], "proxy-2": "data front masters: " + p.addrs[1]}
@@ -107,7 +109,8 @@ func (p *project) onlyProxiesAreReached(t *testing.T) {
 	}
 }
 
-// mastersAreSafe asks the proxy's own check, again where others on this machine keep masters from answering it in time.
+// mastersAreSafe asks the proxy's own check, again where others on this machine keep masters from
+// answering it in time.
 func (p *project) mastersAreSafe(t *testing.T) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; {
@@ -122,7 +125,8 @@ func (p *project) mastersAreSafe(t *testing.T) {
 	}
 }
 
-// clientsLock takes turns at one lock, with redis-cli and with a client library, through either proxy.
+// clientsLock takes turns at one lock, with redis-cli and with a client library, through either
+// proxy.
 func (p *project) clientsLock(t *testing.T) {
 	t.Helper()
 	for i, addr := range p.addrs {

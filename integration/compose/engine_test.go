@@ -18,8 +18,8 @@ import (
 const (
 	// root is where docker-compose.yml is.
 	root = "../.."
-	// commandTime bounds one command: it ends what hangs. The longest one builds everything from nothing, perhaps where the
-	// processors are busy.
+	// commandTime bounds one command: it ends what hangs. The longest one builds everything from
+	// nothing, perhaps where the processors are busy.
 	commandTime = 20 * time.Minute
 )
 
@@ -79,8 +79,8 @@ func overLimit(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// command runs a program in the folder of docker-compose.yml, with variables added to the environment, and returns what it
-// writes to stdout and stderr.
+// command runs a program in the folder of docker-compose.yml, with variables added to the
+// environment, and returns what it writes to stdout and stderr.
 func command(ctx context.Context, env []string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()

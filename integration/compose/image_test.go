@@ -17,7 +17,8 @@ import (
 	"testing"
 )
 
-// maxImage is how many bytes the image may have, unpacked: 26 MB of program, 4 of which are for metrics.
+// maxImage is how many bytes the image may have, unpacked: 26 MB of program, 4 of which are for
+// metrics.
 const maxImage = 30_000_000
 
 // testImage looks at what docker build made.
@@ -54,7 +55,8 @@ func testImage(t *testing.T, e engine, image string) {
 	testFiles(t, e, image)
 }
 
-// testFiles wants a static program and the licences in the image, and nothing that could run a command line.
+// testFiles wants a static program and the licences in the image, and nothing that could run a
+// command line.
 func testFiles(t *testing.T, e engine, image string) {
 	t.Helper()
 	container := e.docker(t, "create", image)

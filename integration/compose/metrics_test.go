@@ -13,7 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// testMetrics starts the profile metrics, but for Grafana, of which there is no stand-in: Prometheus asks both proxies, and knows the alerts.
+// testMetrics starts the profile metrics, but for Grafana, of which there is no stand-in:
+// Prometheus asks both proxies, and knows the alerts.
 func testMetrics(t *testing.T, e engine, image string) {
 	t.Parallel()
 	addr, err := redistest.FreeAddr()

@@ -33,8 +33,8 @@ type project struct {
 	addrs [2]string // of proxy-1 and proxy-2
 }
 
-// newProject names a deployment of an image, from docker-compose.yml and further files. All that it starts is removed when
-// the test ends.
+// newProject names a deployment of an image, from docker-compose.yml and further files. All that it
+// starts is removed when the test ends.
 func (e engine) newProject(t *testing.T, image, name string, files ...string) *project {
 	t.Helper()
 	p := &project{engine: e, name: fmt.Sprintf("redlock-test-%s-%d", name, os.Getpid())}
@@ -161,7 +161,8 @@ func (p *project) locks(t *testing.T, proxy int, key string) {
 	}
 }
 
-// late is an error where others on this machine kept masters from answering in time: then one asks again.
+// late is an error where others on this machine kept masters from answering in time: then one asks
+// again.
 func late(reply string) error {
 	if strings.Contains(reply, "NOQUORUM") && (strings.Contains(reply, "no answer in time") || strings.Contains(reply, "agreed only after")) {
 		return errors.New(reply)

@@ -51,7 +51,8 @@ func (p *project) typeIn(t *testing.T, typed string, line typedLine) {
 	}
 }
 
-// wantFree skips where somebody uses the port that README names; where all must be tested, nobody may.
+// wantFree skips where somebody uses the port that README names; where all must be tested, nobody
+// may.
 func wantFree(t *testing.T, addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", addr)
@@ -68,7 +69,8 @@ func wantFree(t *testing.T, addr string) {
 // typedLine is a command of a page with what the page shows behind it.
 type typedLine struct{ command, output string }
 
-// shownLines reads the commands of a section of a page, which begin with a dollar sign, up to the next heading.
+// shownLines reads the commands of a section of a page, which begin with a dollar sign, up to the
+// next heading.
 func shownLines(t *testing.T, page, section string) []typedLine {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, page))

@@ -78,7 +78,8 @@ func rendered(t *testing.T, values string) map[string]manifest {
 	return manifests(t, output)
 }
 
-// startMaster starts a redis-server with the settings of the chart, in a folder and on a port of its own.
+// startMaster starts a redis-server with the settings of the chart, in a folder and on a port of
+// its own.
 func startMaster(t *testing.T, settings, auth string) *redistest.Server {
 	t.Helper()
 	for old, own := range map[string]string{"dir /data\n": "", "include /etc/redis-secret/auth.conf": "include " + write(t, "auth.conf", auth)} {
@@ -103,8 +104,8 @@ func wantMaster(t *testing.T, master *redistest.Server, password string) {
 	}
 }
 
-// TestKubernetes starts what the chart starts, as it does: five masters, init and a proxy, with the secrets that it makes.
-// Instead of their names, volumes and ports they get those of this machine.
+// TestKubernetes starts what the chart starts, as it does: five masters, init and a proxy, with the
+// secrets that it makes. Instead of their names, volumes and ports they get those of this machine.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -169,7 +170,8 @@ func TestKubernetesProtectedMode(t *testing.T) {
 	}
 }
 
-// environ is the environment of a container, with the ports and the file of settings of this machine.
+// environ is the environment of a container, with the ports and the file of settings of this
+// machine.
 func (c container) environ(settings string, ports map[string]string) []string {
 	env := environ()
 	for _, v := range c.Env {

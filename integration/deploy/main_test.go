@@ -41,7 +41,8 @@ func need(t *testing.T, program string) {
 	}
 }
 
-// environ is the environment of a process that was started by a service manager: with nothing of ours.
+// environ is the environment of a process that was started by a service manager: with nothing of
+// ours.
 func environ(more ...string) []string {
 	var env []string
 	for _, entry := range os.Environ() {

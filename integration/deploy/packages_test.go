@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestPackage: the packages have what the unit starts, reads and runs as, and no file that is missing.
+// TestPackage: the packages have what the unit starts, reads and runs as, and no file that is
+// missing.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	var about struct {
@@ -47,7 +48,8 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// TestPackagedSettings: the settings that the packages install are none at first, and valid when all of them are in use.
+// TestPackagedSettings: the settings that the packages install are none at first, and valid when
+// all of them are in use.
 func TestPackagedSettings(t *testing.T) {
 	t.Parallel()
 	text := read(t, "deploy/packages/config.yaml")

@@ -74,8 +74,8 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// queries are those of the dashboard, and of the alerts without what makes an alarm of them: they answer with data when all is
-// well, too.
+// queries are those of the dashboard, and of the alerts without what makes an alarm of them: they
+// answer with data when all is well, too.
 func queries(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -110,7 +110,8 @@ func queries(t *testing.T) []string {
 // prometheus is one that runs.
 type prometheus struct{ url string }
 
-// startPrometheus starts a Prometheus with our settings, but for the proxies and how often they are asked.
+// startPrometheus starts a Prometheus with our settings, but for the proxies and how often they are
+// asked.
 func startPrometheus(t *testing.T, proxies ...string) prometheus {
 	t.Helper()
 	need(t, "prometheus")
@@ -181,8 +182,8 @@ func startWatched(t *testing.T, masters []*redistest.Server, args ...string) (pr
 	return kit.StartProxy(t, redistest.URLs(masters), args...), admin
 }
 
-// TestQueries: each query of the dashboard and of the alerts has data at a real Prometheus that asks a proxy with work to do, of
-// which one master is in quarantine.
+// TestQueries: each query of the dashboard and of the alerts has data at a real Prometheus that
+// asks a proxy with work to do, of which one master is in quarantine.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -225,8 +226,8 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-// TestAlertsAreSilent: an idle deployment that is well raises none, and one that is not is told: the proxies that are asked for are two, of
-// which one is not there.
+// TestAlertsAreSilent: an idle deployment that is well raises none, and one that is not is told:
+// the proxies that are asked for are two, of which one is not there.
 func TestAlertsAreSilent(t *testing.T) {
 	t.Parallel()
 	_, admin := startWatched(t, kit.StartMasters(t))

@@ -115,8 +115,8 @@ func TestUnitTimes(t *testing.T) {
 	}
 }
 
-// TestUnitStarts does what the unit says: it starts the program as ExecStart does; waits until it is ready, and lives; reloads settings that
-// were changed as ExecReload does, and stops it.
+// TestUnitStarts does what the unit says: it starts the program as ExecStart does; waits until it
+// is ready, and lives; reloads settings that were changed as ExecReload does, and stops it.
 func TestUnitStarts(t *testing.T) {
 	t.Parallel()
 	u := readUnit(t)

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// Disturber stops masters, cuts them off from one proxy or from both, and lets them go on, at random; never more than two of the
-// five at a time.
+// Disturber stops masters, cuts them off from one proxy or from both, and lets them go on, at
+// random; never more than two of the five at a time.
 type Disturber struct {
 	fleet *kit.Fleet
 	kinds []Fault
@@ -29,7 +29,8 @@ type Disturber struct {
 // minority is how many of five masters may fail at a time.
 const minority = 2
 
-// StartDisturber begins with it, until Stop; kinds are what happens to the masters, and seed repeats when.
+// StartDisturber begins with it, until Stop; kinds are what happens to the masters, and seed
+// repeats when.
 func StartDisturber(f *kit.Fleet, seed uint64, kinds ...Fault) *Disturber {
 	d := &Disturber{
 		fleet: f, kinds: kinds, over: make(chan struct{}), random: rand.New(rand.NewPCG(seed, 1)),

@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// Fault is a way in which master number i of a fleet can be out of the reach of its first proxy, and how that ends.
+// Fault is a way in which master number i of a fleet can be out of the reach of its first proxy,
+// and how that ends.
 type Fault struct {
 	Name    string
 	linked  bool // it needs links

@@ -23,8 +23,8 @@ const (
 	churners = 64
 )
 
-// churn is clients that acquire and release a few locks, each waiting for its turn by asking again. A holder counts by its own clock,
-// from before it asked, as Redlock has it.
+// churn is clients that acquire and release a few locks, each waiting for its turn by asking again.
+// A holder counts by its own clock, from before it asked, as Redlock has it.
 type churn struct {
 	seed  uint64
 	lease time.Duration
@@ -59,7 +59,8 @@ func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
 	return c
 }
 
-// turn asks for a lock once, keeps it for a moment, now and then for longer than its lease, and gives it back.
+// turn asks for a lock once, keeps it for a moment, now and then for longer than its lease, and
+// gives it back.
 func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) {
 	number := random.IntN(churnKeys)
 	key, history := "lock:churn:"+strconv.Itoa(number), c.histories[number]

@@ -40,7 +40,8 @@ func (s stepped) ask(t *testing.T, command ...string) any {
 	return reply
 }
 
-// clockFleet is two proxies before masters with clocks of their own, a lock that stands, and rivals who try to get it all the time.
+// clockFleet is two proxies before masters with clocks of their own, a lock that stands, and rivals
+// who try to get it all the time.
 type clockFleet struct {
 	*kit.Fleet
 	clocks []stepped
@@ -119,9 +120,11 @@ func (c *clockFleet) stepAll(t *testing.T, masters []stepped, ahead time.Duratio
 	c.WantVoting(t, len(c.clocks))
 }
 
-// TestStoppedProxyBlamesNoHealedClock: two masters' clocks are stepped while a proxy is stopped, and the other proxy has them catch up. The
-// one that goes on sees that they moved, and leaves them in peace: with one more master away there would be no majority. That is so also
-// where answers from before the steps were on their way to it, which it reads when it goes on: they fitted when they were asked for, not now.
+// TestStoppedProxyBlamesNoHealedClock: two masters' clocks are stepped while a proxy is stopped,
+// and the other proxy has them catch up. The one that goes on sees that they moved, and leaves them
+// in peace: with one more master away there would be no majority. That is so also where answers
+// from before the steps were on their way to it, which it reads when it goes on: they fitted when
+// they were asked for, not now.
 func TestStoppedProxyBlamesNoHealedClock(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -142,7 +145,8 @@ func TestStoppedProxyBlamesNoHealedClock(t *testing.T) {
 	}
 }
 
-// stopProxyOverSteps stops a proxy, steps the clocks of two masters, and wants none to be admitted anew when it goes on.
+// stopProxyOverSteps stops a proxy, steps the clocks of two masters, and wants none to be admitted
+// anew when it goes on.
 func (c *clockFleet) stopProxyOverSteps(t *testing.T, ahead time.Duration) {
 	t.Helper()
 	awake := &clockFleet{Fleet: &kit.Fleet{Proxies: c.Proxies[:1]}, clocks: c.clocks, guard: true}
@@ -176,8 +180,9 @@ func (s stepped) seconds(t *testing.T) int {
 	return now
 }
 
-// TestGuardOnSteppedClocks: the clocks of all masters are stepped under a lock, one after another, and then set right under another one.
-// Where a clock goes forward, the key is gone; with the guard off, the third of them gives the lock to a rival.
+// TestGuardOnSteppedClocks: the clocks of all masters are stepped under a lock, one after another,
+// and then set right under another one. Where a clock goes forward, the key is gone; with the guard
+// off, the third of them gives the lock to a rival.
 func TestGuardOnSteppedClocks(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct {
@@ -201,7 +206,8 @@ func TestGuardOnSteppedClocks(t *testing.T) {
 	}
 }
 
-// stepUnderLock takes the lock, steps all clocks, and wants the lock to be granted to a rival as well, or not.
+// stepUnderLock takes the lock, steps all clocks, and wants the lock to be granted to a rival as
+// well, or not.
 func (c *clockFleet) stepUnderLock(t *testing.T, ahead time.Duration, double bool) {
 	t.Helper()
 	one, began, doubles := c.hold(t, time.Minute), time.Now(), len(c.stakes.doublesFrom(0))
@@ -219,8 +225,9 @@ func (c *clockFleet) stepUnderLock(t *testing.T, ahead time.Duration, double boo
 	}
 }
 
-// longestLeft is how long a key still stands on that master where it stands longest. Where the clock was set back, that is longer than
-// its TTL: nobody gets the lock too early, but the next one late if its holder is gone.
+// longestLeft is how long a key still stands on that master where it stands longest. Where the
+// clock was set back, that is longer than its TTL: nobody gets the lock too early, but the next one
+// late if its holder is gone.
 func (c *clockFleet) longestLeft(t *testing.T, key string) time.Duration {
 	t.Helper()
 	var longest time.Duration

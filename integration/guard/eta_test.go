@@ -16,8 +16,8 @@ import (
 
 var readyIn = regexp.MustCompile(`ready in ([0-9hms]+)`)
 
-// TestAnnouncedWaitIsNotTooShort: a majority of the masters is flushed while a lock of an hour is held. Neither an error nor the log of
-// two proxies announces a shorter wait than that, at no time.
+// TestAnnouncedWaitIsNotTooShort: a majority of the masters is flushed while a lock of an hour is
+// held. Neither an error nor the log of two proxies announces a shorter wait than that, at no time.
 func TestAnnouncedWaitIsNotTooShort(t *testing.T) {
 	f := kit.StartGuarded(t, true, 2)
 	var clients []*redistest.Client

@@ -20,7 +20,8 @@ const (
 	// fencesEnv sets how many grants TestGuardFences waits for; make fences takes 100,000.
 	fencesEnv     = "REDLOCK_FENCES"
 	defaultFences = 3_000
-	// fenceClients of two proxies want these keys: some all the time, others so rarely that every master restarts in between.
+	// fenceClients of two proxies want these keys: some all the time, others so rarely that every
+	// master restarts in between.
 	fenceClients         = 8
 	hotFences, rareFence = 4, 400
 	// leastRestarts is how many masters restart without their data at the least.
@@ -28,8 +29,9 @@ const (
 	fenceLease    = 3 * time.Second
 )
 
-// aheadOfTime is higher than any clock tells microseconds. Where the counters begin there, nothing but they keep the order: the
-// masters' time, which would hide that one was forgotten, is far below.
+// aheadOfTime is higher than any clock tells microseconds. Where the counters begin there, nothing
+// but they keep the order: the masters' time, which would hide that one was forgotten, is far
+// below.
 const aheadOfTime = int64(1) << 52
 
 // setFences sets the fence counter of a key on masters by hand.
@@ -62,8 +64,8 @@ func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 
 	return fence
 }
 
-// TestGuardFencesAreCopied: every master restarts without its data, one after the other, and a proxy that never saw the lock gives it a
-// higher fence.
+// TestGuardFencesAreCopied: every master restarts without its data, one after the other, and a
+// proxy that never saw the lock gives it a higher fence.
 func TestGuardFencesAreCopied(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -91,7 +93,8 @@ func TestGuardFencesAreCopied(t *testing.T) {
 	kit.Want(t, two, nil, "FENCE", "other")
 }
 
-// TestGuardFencesAllForgotten: all masters lose their data at once. What is left is the time: their clocks have gone on.
+// TestGuardFencesAllForgotten: all masters lose their data at once. What is left is the time: their
+// clocks have gone on.
 func TestGuardFencesAllForgotten(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -126,9 +129,10 @@ type fenceRace struct {
 	over    chan struct{}
 }
 
-// TestGuardFences: 8 clients of two proxies take locks, while one master after the other restarts without its data, and is cut off from
-// one of the proxies, at random. Every fence is higher than that of the lock before, although the counters are far ahead of the clocks,
-// and the proxies forget.
+// TestGuardFences: 8 clients of two proxies take locks, while one master after the other restarts
+// without its data, and is cut off from one of the proxies, at random. Every fence is higher than
+// that of the lock before, although the counters are far ahead of the clocks, and the proxies
+// forget.
 func TestGuardFences(t *testing.T) {
 	redistest.SkipShort(t)
 	wanted, seed := int(kit.NumberFrom(t, fencesEnv, defaultFences)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -178,8 +182,8 @@ func (r *fenceRace) count() int {
 	return r.grants
 }
 
-// run takes locks until it is over. Mostly it gives them back the ordinary way, at times by the other proxy, which does it by ballot,
-// or not at all.
+// run takes locks until it is over. Mostly it gives them back the ordinary way, at times by the
+// other proxy, which does it by ballot, or not at all.
 func (r *fenceRace) run(name string, own, others *redistest.Client, random *rand.Rand) {
 	for n := 0; ; n++ {
 		select {
@@ -207,7 +211,8 @@ func (r *fenceRace) run(name string, own, others *redistest.Client, random *rand
 	}
 }
 
-// compare notes a reply while the lock is held: so nobody else compares that key. With left the lease still stands for so long.
+// compare notes a reply while the lock is held: so nobody else compares that key. With left the
+// lease still stands for so long.
 func (r *fenceRace) compare(key, token string, fence int64, ok bool, left time.Duration, reply any, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -34,7 +34,8 @@ func forgetfuls() []forgetful {
 	}
 }
 
-// replicate makes a master a replica of the last one, which holds no lock, until it has its data, and then a master again.
+// replicate makes a master a replica of the last one, which holds no lock, until it has its data,
+// and then a master again.
 func replicate(f *kit.Fleet, i int) error {
 	host, port, _ := strings.Cut(f.Masters[len(f.Masters)-1].Addr(), ":")
 	if err := kit.Tell(f.Masters[i], "REPLICAOF", host, port); err != nil {
@@ -53,9 +54,9 @@ func replicate(f *kit.Fleet, i int) error {
 	}
 }
 
-// TestMasterThatForgot: a lock stands on three masters of five, one of them forgets it, and another client of another proxy tries to
-// get it all the time. With the guard off it gets it; with the guard on it does not, also when the master votes again, until the holder
-// has released it.
+// TestMasterThatForgot: a lock stands on three masters of five, one of them forgets it, and another
+// client of another proxy tries to get it all the time. With the guard off it gets it; with the
+// guard on it does not, also when the master votes again, until the holder has released it.
 func TestMasterThatForgot(t *testing.T) {
 	for _, way := range forgetfuls() {
 		for _, guard := range []bool{false, true} {
@@ -90,7 +91,8 @@ func TestMasterThatForgot(t *testing.T) {
 	}
 }
 
-// holdOnThree takes the lock k with the token t while the first proxy does not reach the last two masters.
+// holdOnThree takes the lock k with the token t while the first proxy does not reach the last two
+// masters.
 func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string) {
 	t.Helper()
 	f.Without(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000") })
@@ -98,8 +100,8 @@ func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string
 	kit.Everywhere(t, f.Masters[3:], func(master *redistest.Server) error { return kit.Stands(master, db, "k", nil) })
 }
 
-// TestMastersForgetInTurn: one master after another restarts without its data, each as soon as the one before votes again, and in the
-// end the lock that stood on all of them still does.
+// TestMastersForgetInTurn: one master after another restarts without its data, each as soon as the
+// one before votes again, and in the end the lock that stood on all of them still does.
 func TestMastersForgetInTurn(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)
@@ -126,7 +128,8 @@ func wantVotingFrom(t *testing.T, f *kit.Fleet, i int) {
 	f.WantVoting(t, len(f.Masters))
 }
 
-// startDurable starts so many masters that write everything to disk before they answer, and a proxy, and waits until all vote.
+// startDurable starts so many masters that write everything to disk before they answer, and a
+// proxy, and waits until all vote.
 func startDurable(t *testing.T, masters int) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{}
@@ -181,8 +184,9 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestAllRestartInTheirFirstSecond: masters that write everything to disk, and the only proxy, are killed as soon as a majority votes again,
-// three times over: nobody had the time to look at them twice, and still they prove that they have all their data.
+// TestAllRestartInTheirFirstSecond: masters that write everything to disk, and the only proxy, are
+// killed as soon as a majority votes again, three times over: nobody had the time to look at them
+// twice, and still they prove that they have all their data.
 func TestAllRestartInTheirFirstSecond(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -201,7 +205,8 @@ func TestAllRestartInTheirFirstSecond(t *testing.T) {
 	}
 }
 
-// TestAllRestartTwice: they are killed again before anybody could believe them, and then the proxy, too, ends.
+// TestAllRestartTwice: they are killed again before anybody could believe them, and then the proxy,
+// too, ends.
 func TestAllRestartTwice(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -253,7 +258,8 @@ func TestAllForgetAtOnce(t *testing.T) {
 	t.Error("there is no lock any more")
 }
 
-// TestUnmarkedMastersWait: without a fresh start a proxy does not trust masters that nobody has marked.
+// TestUnmarkedMastersWait: without a fresh start a proxy does not trust masters that nobody has
+// marked.
 func TestUnmarkedMastersWait(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -340,8 +346,9 @@ func TestUnfitMaster(t *testing.T) {
 	f.WantVoting(t, 5)
 }
 
-// TestFirstReplica: a master becomes a replica of another one, whose master_replid changes by that: its first replica. That one keeps its vote. The other
-// one has it again, once it is a master and has caught up.
+// TestFirstReplica: a master becomes a replica of another one, whose master_replid changes by that:
+// its first replica. That one keeps its vote. The other one has it again, once it is a master and
+// has caught up.
 func TestFirstReplica(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)

@@ -17,8 +17,9 @@ import (
 
 const laterVersion = "proxies of a later version use it: upgrade this one"
 
-// TestMastersOfALaterVersion: masters on which proxies of a later protocol were at work, whose markers this one cannot read, do not vote for it; it says why, and
-// changes nothing there, nor does an operator by its means. One such master alone is as one that is away.
+// TestMastersOfALaterVersion: masters on which proxies of a later protocol were at work, whose
+// markers this one cannot read, do not vote for it; it says why, and changes nothing there, nor
+// does an operator by its means. One such master alone is as one that is away.
 func TestMastersOfALaterVersion(t *testing.T) {
 	redistest.SkipShort(t)
 	masters := kit.StartMasters(t)

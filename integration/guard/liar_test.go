@@ -27,8 +27,9 @@ func startSmall(t *testing.T, masters int, args ...string) *kit.Fleet {
 	return f
 }
 
-// TestForeignValueDoesNotGrow: a value that no proxy wrote, and that fewer than a majority of the masters hold, is on no other master
-// after one of these restarted without its data. The key can be freed, at each proxy.
+// TestForeignValueDoesNotGrow: a value that no proxy wrote, and that fewer than a majority of the
+// masters hold, is on no other master after one of these restarted without its data. The key can be
+// freed, at each proxy.
 func TestForeignValueDoesNotGrow(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct{ masters, holders int }{{3, 1}, {5, 2}} {
@@ -62,8 +63,8 @@ func TestForeignValueDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestForeignLockIsKept: a lock of a client of the masters that a majority holds is nobody else's after one of these restarted without its
-// data, whether or not the others are a majority still.
+// TestForeignLockIsKept: a lock of a client of the masters that a majority holds is nobody else's
+// after one of these restarted without its data, whether or not the others are a majority still.
 func TestForeignLockIsKept(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, holders := range []int{2, 3} {
@@ -85,8 +86,9 @@ func TestForeignLockIsKept(t *testing.T) {
 	}
 }
 
-// TestOneCounterFarAhead: the fence counters of one master are almost used up, while clients of two proxies ask for fences, and another
-// master restarts without its data. Every client gets one, and no other master has a counter like that.
+// TestOneCounterFarAhead: the fence counters of one master are almost used up, while clients of two
+// proxies ask for fences, and another master restarts without its data. Every client gets one, and
+// no other master has a counter like that.
 func TestOneCounterFarAhead(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
@@ -146,8 +148,9 @@ func takeFences(t *testing.T, f *kit.Fleet, i int, keys []string) {
 	}
 }
 
-// TestOneRecordOfALongTTL: one master says that locks are held for ten years. No other master is made to say so, and when all others have
-// lost their data they vote again once the longest lease in use is over, also as a proxy sees it that starts then; where only one has, at once.
+// TestOneRecordOfALongTTL: one master says that locks are held for ten years. No other master is
+// made to say so, and when all others have lost their data they vote again once the longest lease
+// in use is over, also as a proxy sees it that starts then; where only one has, at once.
 func TestOneRecordOfALongTTL(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {

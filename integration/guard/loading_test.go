@@ -16,8 +16,8 @@ import (
 // loadedKeys is how many keys a master has to load that takes a millisecond for each.
 const loadedKeys = 3000
 
-// TestMasterThatLoads: a master that loads its data answers everything with an error, for seconds. Meanwhile the others grant locks as
-// ever; then it holds what they do, whatever was on its disk.
+// TestMasterThatLoads: a master that loads its data answers everything with an error, for seconds.
+// Meanwhile the others grant locks as ever; then it holds what they do, whatever was on its disk.
 func TestMasterThatLoads(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.Needs(t, "loading-process-events-interval-bytes", "6.2")

@@ -17,7 +17,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// redsyncBeside is a redsync mutex that is held, and a redsync rival that tries to get it all the time, straight on the masters.
+// redsyncBeside is a redsync mutex that is held, and a redsync rival that tries to get it all the
+// time, straight on the masters.
 type redsyncBeside struct {
 	masters []*redistest.Server
 	sync    *redsync.Redsync
@@ -56,7 +57,8 @@ func (r *redsyncBeside) hold(t *testing.T, round, victim int) {
 	r.stakes.add(one)
 }
 
-// release gives the mutex of this round back. Whether it still stood on a majority is of no interest: it was removed from two.
+// release gives the mutex of this round back. Whether it still stood on a majority is of no
+// interest: it was removed from two.
 func (r *redsyncBeside) release() {
 	r.stakes.withdraw(r.held.Name())
 	_, _ = r.held.Unlock()

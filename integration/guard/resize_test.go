@@ -33,8 +33,9 @@ func imposeOn(t *testing.T, masters []*redistest.Server) {
 	}
 }
 
-// TestTwoNumbersOfMasters: a majority of five masters and one of three of these need not meet. So a proxy of the three does not serve beside
-// one of the five. docs/masters.md says how to get from one number to another; see the next test.
+// TestTwoNumbersOfMasters: a majority of five masters and one of three of these need not meet. So a
+// proxy of the three does not serve beside one of the five. docs/masters.md says how to get from
+// one number to another; see the next test.
 func TestTwoNumbersOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -58,8 +59,9 @@ func TestTwoNumbersOfMasters(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// TestAnotherNumberOfMasters goes from five masters to three and back with no proxy running: all stop, the longest time in use passes, an operator
-// says that the new set is right, and those of the new set start. The lock is granted again, and not before its time is over.
+// TestAnotherNumberOfMasters goes from five masters to three and back with no proxy running: all
+// stop, the longest time in use passes, an operator says that the new set is right, and those of
+// the new set start. The lock is granted again, and not before its time is over.
 func TestAnotherNumberOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -18,7 +18,8 @@ import (
 const (
 	// roundsEnv sets how many masters TestGuardRounds kills with the guard on.
 	roundsEnv = "REDLOCK_ROUNDS"
-	// defaultRounds take less than half a minute on two busy cores; so many without the guard show what it is for.
+	// defaultRounds take less than half a minute on two busy cores; so many without the guard show
+	// what it is for.
 	defaultRounds   = 12
 	unguardedRounds = 6
 	// stakeRounds is for how long a lock stands: every master is killed once under it.
@@ -27,8 +28,9 @@ const (
 	churnLease = 2 * time.Second
 )
 
-// rounds is the schedule: locks stand, 64 clients acquire and release others, rivals try to get those that stand by both proxies, and
-// one master after another is killed and restarted without its data.
+// rounds is the schedule: locks stand, 64 clients acquire and release others, rivals try to get
+// those that stand by both proxies, and one master after another is killed and restarted without
+// its data.
 type rounds struct {
 	fleet   *kit.Fleet
 	guard   bool
@@ -38,8 +40,8 @@ type rounds struct {
 	took    []time.Duration // from each kill until all vote again
 }
 
-// TestGuardRounds: with the guard off, locks are granted twice; with the guard on, none is, in as many rounds as wanted. redsync, straight
-// on the same masters, is told of beside it.
+// TestGuardRounds: with the guard off, locks are granted twice; with the guard on, none is, in as
+// many rounds as wanted. redsync, straight on the same masters, is told of beside it.
 func TestGuardRounds(t *testing.T) {
 	redistest.SkipShort(t)
 	wanted, seed := int(kit.NumberFrom(t, roundsEnv, defaultRounds)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -58,7 +60,8 @@ func TestGuardRounds(t *testing.T) {
 	})
 }
 
-// runRounds returns what was granted twice, and which locks were gone when their holder gave them back.
+// runRounds returns what was granted twice, and which locks were gone when their holder gave them
+// back.
 func runRounds(t *testing.T, guard bool, wanted int, seed uint64) (doubles, lost []string) {
 	t.Helper()
 	f := startRoundsFleet(t, guard)
@@ -95,7 +98,8 @@ func runRounds(t *testing.T, guard bool, wanted int, seed uint64) (doubles, lost
 	return doubles, r.holder.stakes.lost
 }
 
-// startRoundsFleet starts five masters without persistence, and two proxies with lock keys. The first reaches the masters over links.
+// startRoundsFleet starts five masters without persistence, and two proxies with lock keys. The
+// first reaches the masters over links.
 func startRoundsFleet(t *testing.T, guard bool) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
@@ -122,8 +126,9 @@ func (r *rounds) round(t *testing.T, n int) {
 	r.holder.giveBack(t, r.holder.stakes.before(n-stakeRounds+1))
 }
 
-// wantVotingAgain wants a master that was just restarted to vote again, as both proxies see it. It may take longer than kit.Patience
-// where the machine is busy; that is told in the end, as are all times.
+// wantVotingAgain wants a master that was just restarted to vote again, as both proxies see it. It
+// may take longer than kit.Patience where the machine is busy; that is told in the end, as are all
+// times.
 func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 	t.Helper()
 	end := time.Now().Add(6 * kit.Patience)

@@ -21,7 +21,8 @@ const (
 	cure   = "redlock-proxy init --new-settings"
 )
 
-// otherSettings are ways in which a second proxy may be unlike the first, each with what is different.
+// otherSettings are ways in which a second proxy may be unlike the first, each with what is
+// different.
 var otherSettings = []struct{ name, here, there, differs string }{
 	{"lock-tags", "--lock-tags=*", "", `lock-tags: the masters have ["*"], this proxy has []`},
 	{"tags of its own", "", "--lock-tags=*", `lock-tags: the masters have [], this proxy has ["*"]`},
@@ -81,8 +82,9 @@ func wantGoesOn(t *testing.T, proxy *harness.Proxy) {
 	kit.Want(t, client, int64(1), "UNLOCK", "lock:more", "me")
 }
 
-// TestUnlikeProxies: of two proxies on the same masters which do not agree on which key is which lock, the second has no votes: while the
-// first runs, while it stands still for so long that nobody hears of it, and when it is gone. Three masters, and five.
+// TestUnlikeProxies: of two proxies on the same masters which do not agree on which key is which
+// lock, the second has no votes: while the first runs, while it stands still for so long that
+// nobody hears of it, and when it is gone. Three masters, and five.
 func TestUnlikeProxies(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -114,7 +116,8 @@ func TestUnlikeProxies(t *testing.T) {
 	}
 }
 
-// wantForgotten wants no proxy to have announced itself within the last three seconds, by the masters' clocks.
+// wantForgotten wants no proxy to have announced itself within the last three seconds, by the
+// masters' clocks.
 func wantForgotten(masters []*redistest.Server) error {
 	for _, master := range masters {
 		alive, err := kit.AskIn(master, "0", "EVAL", `local now, alive = redis.call('time')[1] * 1000, 0
@@ -129,8 +132,9 @@ return alive`, "0")
 	return nil
 }
 
-// TestUnlikeMasters: of two proxies that have all masters but one in common, the second has no votes, as with another number of masters. One
-// that has the same by other names and in another order is welcome.
+// TestUnlikeMasters: of two proxies that have all masters but one in common, the second has no
+// votes, as with another number of masters. One that has the same by other names and in another
+// order is welcome.
 func TestUnlikeMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -184,8 +188,9 @@ func addrs(servers []*redistest.Server) string {
 // rulesKey is where the settings stand on a master that must be alike.
 const rulesKey = "redlock-proxy:rules"
 
-// TestOneMasterSaysOtherwise: what one master says of the settings takes away its own vote, at two proxies, those that run and one that starts; and
-// where it holds nothing that could count, it is told those of the majority.
+// TestOneMasterSaysOtherwise: what one master says of the settings takes away its own vote, at two
+// proxies, those that run and one that starts; and where it holds nothing that could count, it is
+// told those of the majority.
 func TestOneMasterSaysOtherwise(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -222,7 +227,8 @@ func TestOneMasterSaysOtherwise(t *testing.T) {
 	}
 }
 
-// TestUnlikeProxiesStartAtOnce: of two proxies with other settings that start at the same time on new masters, one at the most gives locks.
+// TestUnlikeProxiesStartAtOnce: of two proxies with other settings that start at the same time on
+// new masters, one at the most gives locks.
 func TestUnlikeProxiesStartAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

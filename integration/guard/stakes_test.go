@@ -15,7 +15,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// stake is a lock that its holder keeps, over kill after kill of the masters. The proxies take it for a lock key.
+// stake is a lock that its holder keeps, over kill after kill of the masters. The proxies take it
+// for a lock key.
 type stake struct {
 	key, token string
 	round      int // in which it was taken
@@ -23,7 +24,8 @@ type stake struct {
 	since      time.Time // when it was put up
 }
 
-// stakeTTL is longer than any number of rounds may take: a lock that stands is over only when its holder gives it back.
+// stakeTTL is longer than any number of rounds may take: a lock that stands is over only when its
+// holder gives it back.
 const stakeTTL = 12 * time.Hour
 
 // stakes are the locks that stand, and what became of them.
@@ -59,8 +61,8 @@ func (s *stakes) pick(turn int) (stake, bool) {
 	return s.standing[turn%len(s.standing)], true
 }
 
-// snatched is for a grant to a rival that has just been received: if the holder has not begun to give the lock back, that is one too
-// many, and the lock does not stand any more.
+// snatched is for a grant to a rival that has just been received: if the holder has not begun to
+// give the lock back, that is one too many, and the lock does not stand any more.
 func (s *stakes) snatched(one stake, rival string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +129,8 @@ type holder struct {
 	stakes *stakes
 }
 
-// hold takes two locks, one of them without an end. Where thin is set they stand on the victim and on two others alone: the rest is
-// out of reach.
+// hold takes two locks, one of them without an end. Where thin is set they stand on the victim and
+// on two others alone: the rest is out of reach.
 func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
 	t.Helper()
 	name := strconv.Itoa(round)
@@ -145,14 +147,16 @@ func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
 			h.fleet.Without(t, []int{(victim + 3) % 5, (victim + 4) % 5}, func() { h.take(t, request) })
 		} else {
 			h.take(t, request)
-			// A majority answered; what the others were sent may be lost with their links, and they be offered it later.
+			// A majority answered; what the others were sent may be lost with their links, and they
+			// be offered it later.
 			kit.Everywhere(t, h.fleet.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", key, token) })
 		}
 		h.stakes.add(one)
 	}
 }
 
-// take sends the request until it is granted: a proxy may not have noticed yet that a master is back.
+// take sends the request until it is granted: a proxy may not have noticed yet that a master is
+// back.
 func (h *holder) take(t *testing.T, request []string) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -165,7 +169,8 @@ func (h *holder) take(t *testing.T, request []string) {
 	})
 }
 
-// giveBack releases what stands for long enough. It was held all the time, so each must be there, as far as that can be known.
+// giveBack releases what stands for long enough. It was held all the time, so each must be there,
+// as far as that can be known.
 func (h *holder) giveBack(t *testing.T, old []stake) {
 	t.Helper()
 	for _, one := range old {

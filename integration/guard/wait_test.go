@@ -18,10 +18,12 @@ var (
 	readyInInfo  = regexp.MustCompile(`state=quarantine,reason=restarted,ready_in_seconds=(\d+)`)
 )
 
-// span is when something happened, as far as it is known: where the processors are busy, an answer takes its time.
+// span is when something happened, as far as it is known: where the processors are busy, an answer
+// takes its time.
 type span struct{ from, to time.Time }
 
-// announcement follows a number of seconds that is rounded up: when it falls by one, the lower one is exact.
+// announcement follows a number of seconds that is rounded up: when it falls by one, the lower one
+// is exact.
 type announcement struct {
 	name    string
 	first   int // the first number
@@ -58,8 +60,9 @@ func (a *announcement) check(t *testing.T, over span) {
 	}
 }
 
-// TestGuardWaitIsAsAnnounced: all masters restart without their data at once, and locks come back by themselves, as soon as the error and
-// PROXY INFO said, within a twentieth, and not before the lock from before is over.
+// TestGuardWaitIsAsAnnounced: all masters restart without their data at once, and locks come back
+// by themselves, as soon as the error and PROXY INFO said, within a twentieth, and not before the
+// lock from before is over.
 func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	redistest.SkipShort(t)
 	const ttl = 8 * time.Second
@@ -86,7 +89,8 @@ func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	f.WantVoting(t, len(f.Masters))
 }
 
-// untilGranted asks for the lock again and again, and listens to what is announced meanwhile. It returns when the lock was to be had.
+// untilGranted asks for the lock again and again, and listens to what is announced meanwhile. It
+// returns when the lock was to be had.
 func untilGranted(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, inInfo *announcement, patience time.Duration) span {
 	t.Helper()
 	refused := time.Now() // when the last LOCK that was refused was sent

@@ -20,8 +20,8 @@ const modulePath = "redlock-proxy"
 // buildDirPrefix names the temporary folder of a build; the id of the process that made it follows.
 const buildDirPrefix = "redlock-proxy-build-"
 
-// builtVariable names in the environment a proxy that is built already: many packages tested one after another need not each build their own.
-// It does not begin like the proxy's own settings.
+// builtVariable names in the environment a proxy that is built already: many packages tested one
+// after another need not each build their own. It does not begin like the proxy's own settings.
 const builtVariable = "TEST_PROXY"
 
 // builder keeps the outcome of the one successful build.
@@ -30,12 +30,14 @@ type builder struct {
 	path string
 }
 
-// processBuild is shared by all callers because a build takes seconds and its outcome cannot differ within one process.
+// processBuild is shared by all callers because a build takes seconds and its outcome cannot differ
+// within one process.
 var processBuild builder
 
-// BuildProxy builds the proxy with the go tool, once per process, and returns the path of the binary. GOFLAGS counts, e.g.
-// GOFLAGS=-race. Its folder is removed by RemoveBuild, or else by a later process that builds and finds that we have ended.
-// Where TEST_PROXY names a program, that is the proxy, and nothing is built or removed.
+// BuildProxy builds the proxy with the go tool, once per process, and returns the path of the
+// binary. GOFLAGS counts, e.g. GOFLAGS=-race. Its folder is removed by RemoveBuild, or else by a
+// later process that builds and finds that we have ended. Where TEST_PROXY names a program, that is
+// the proxy, and nothing is built or removed.
 func BuildProxy(ctx context.Context) (string, error) { return processBuild.build(ctx) }
 
 // RemoveBuild removes what BuildProxy has built in this process, if anything.
@@ -87,7 +89,8 @@ func (b *builder) remove() error {
 	return os.RemoveAll(dir)
 }
 
-// removeOldBuilds removes the builds of processes that have ended. Whatever cannot be removed is left to the next one.
+// removeOldBuilds removes the builds of processes that have ended. Whatever cannot be removed is
+// left to the next one.
 func removeOldBuilds(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, buildDirPrefix+"*"))
 	for _, dir := range dirs {

@@ -1,5 +1,6 @@
-// Package harness starts what tests and benchmarks of the whole program need beside redis-servers: the proxy as it is built,
-// other servers to compare it with, and loops that keep the processors busy.
+// Package harness starts what tests and benchmarks of the whole program need beside redis-servers:
+// the proxy as it is built, other servers to compare it with, and loops that keep the processors
+// busy.
 //
 //	masters, err := redistest.StartMasters(5)      // ErrNoRedis says how to install redis-server
 //	defer redistest.CloseAll(masters)
@@ -17,6 +18,6 @@
 //	masters[1].Pause() // the master hangs
 //	masters[2].Kill()  // the master is gone
 //
-// A proxy can be killed, paused, and suspended with its clock. Nothing here needs a *testing.T: every function returns its
-// error, so that a benchmark can use it as well.
+// A proxy can be killed, paused, and suspended with its clock. Nothing here needs a *testing.T:
+// every function returns its error, so that a benchmark can use it as well.
 package harness

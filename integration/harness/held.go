@@ -4,8 +4,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Held tells what is locked by what a master answered to the GET of a lock's key: the token, without what the proxies put before it,
-// or nil where nobody holds the key. What a client that locks on the masters itself wrote there is its token.
+// Held tells what is locked by what a master answered to the GET of a lock's key: the token,
+// without what the proxies put before it, or nil where nobody holds the key. What a client that
+// locks on the masters itself wrote there is its token.
 func Held(reply any) any {
 	text, ok := reply.(string)
 	if !ok {
@@ -17,8 +18,8 @@ func Held(reply any) any {
 	return nil
 }
 
-// Agree reports whether masters that answered so to the GET of one key hold the same: all but the ballots that they promised. A plain cell is one
-// in which none was.
+// Agree reports whether masters that answered so to the GET of one key hold the same: all but the
+// ballots that they promised. A plain cell is one in which none was.
 func Agree(replies []any) bool {
 	for _, reply := range replies {
 		if unpromised(reply) != unpromised(replies[0]) {
@@ -28,8 +29,9 @@ func Agree(replies []any) bool {
 	return true
 }
 
-// IsOpen reports whether masters that all answered so to the GET of one key leave open whether it is held: those that hold it are too few, and would
-// be a majority with those that may have forgotten it.
+// IsOpen reports whether masters that all answered so to the GET of one key leave open whether it
+// is held: those that hold it are too few, and would be a majority with those that may have
+// forgotten it.
 func IsOpen(replies []any) bool {
 	holders, barred := map[cell.Attempt]int{}, map[cell.Attempt]int{}
 	for _, reply := range replies {

@@ -13,13 +13,15 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// proxyStartTimeout is the default time that a proxy has to print its ready line, also where the processors are busy.
+// proxyStartTimeout is the default time that a proxy has to print its ready line, also where the
+// processors are busy.
 const proxyStartTimeout = time.Minute
 
 // ErrNoListen is returned when a ready line names no address.
 var ErrNoListen = errors.New("the ready line has no listen=ADDR")
 
-// Both handlers of slog, text (msg="clients are served" listen=ADDR) and JSON; proxies up to 0.3 say ready.
+// Both handlers of slog, text (msg="clients are served" listen=ADDR) and JSON; proxies up to 0.3
+// say ready.
 var (
 	readyPattern  = regexp.MustCompile(`\bmsg"?[=:]("clients are served"|ready|"ready")(\s|,|}|$)`)
 	listenPattern = regexp.MustCompile(`\blisten"?[=:]"?([^"\s,}]+)`)
@@ -42,8 +44,9 @@ type Proxy struct {
 	clock   *ownClock // once it was suspended
 }
 
-// StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy says that it is ready. Masters that are all empty vote at
-// once, or after 3 s where the arguments have --fresh-start, unless they say otherwise.
+// StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy says that it is
+// ready. Masters that are all empty vote at once, or after 3 s where the arguments have
+// --fresh-start, unless they say otherwise.
 func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	if err := opts.fill(); err != nil {
 		return nil, err
@@ -78,7 +81,8 @@ func (p *Proxy) WaitLog(text string, timeout time.Duration) (string, error) {
 // Signal sends sig to the proxy.
 func (p *Proxy) Signal(sig os.Signal) error { return p.process.Signal(sig) }
 
-// Wait returns the exit code (-1: ended by a signal) when the proxy has ended, or ErrStillRunning after timeout.
+// Wait returns the exit code (-1: ended by a signal) when the proxy has ended, or ErrStillRunning
+// after timeout.
 func (p *Proxy) Wait(timeout time.Duration) (int, error) { return p.process.Wait(timeout) }
 
 // Kill ends the proxy as a crash would (SIGKILL) and waits until it is gone.
@@ -87,7 +91,8 @@ func (p *Proxy) Kill() error { return p.process.Kill() }
 // Close kills the proxy; it may be called again. A test of the graceful stop uses Signal and Wait.
 func (p *Proxy) Close() error { return p.process.Kill() }
 
-// CPU returns the user and system time since the start, in steps of 10 ms. It needs /proc and a living proxy.
+// CPU returns the user and system time since the start, in steps of 10 ms. It needs /proc and a
+// living proxy.
 func (p *Proxy) CPU() (time.Duration, error) { return p.process.CPU() }
 
 // RSS returns the resident memory in bytes. It needs /proc and a living proxy.
@@ -142,7 +147,8 @@ func (o *ProxyOptions) arguments() []string {
 
 func (o *ProxyOptions) environment() []string { return append(Environ(), o.Env...) }
 
-// Environ is the environment without the settings that happen to be set where the tests run, for any command of the proxy.
+// Environ is the environment without the settings that happen to be set where the tests run, for
+// any command of the proxy.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "REDLOCK_") })
 }

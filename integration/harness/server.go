@@ -26,18 +26,21 @@ const (
 type ServerOptions struct {
 	// Program is looked up in PATH, and where Debian keeps servers. It must stay in the foreground.
 	Program string
-	// Arguments returns the program's arguments, with which it must listen on addr. Files that they name may be written to dir.
+	// Arguments returns the program's arguments, with which it must listen on addr. Files that they
+	// name may be written to dir.
 	Arguments func(addr, dir string) ([]string, error)
 }
 
-// Server is a running program that serves TCP clients on 127.0.0.1, e.g. another proxy to compare with.
+// Server is a running program that serves TCP clients on 127.0.0.1, e.g. another proxy to compare
+// with.
 type Server struct {
 	process *process.Process
 	addr    string
 	dir     string // its own; removed by Close
 }
 
-// StartServer starts the program on a free port and returns when it accepts connections; ErrNoProgram when it is missing.
+// StartServer starts the program on a free port and returns when it accepts connections;
+// ErrNoProgram when it is missing.
 func StartServer(opts ServerOptions) (*Server, error) {
 	program, err := LookProgram(opts.Program)
 	if err != nil {
@@ -52,8 +55,8 @@ func StartServer(opts ServerOptions) (*Server, error) {
 	return nil, err
 }
 
-// LookProgram returns the path of a program in PATH, or else in the folders for servers, which only root has in PATH on
-// Debian; ErrNoProgram when there is none.
+// LookProgram returns the path of a program in PATH, or else in the folders for servers, which only
+// root has in PATH on Debian; ErrNoProgram when there is none.
 func LookProgram(name string) (string, error) {
 	for _, path := range []string{name, "/usr/sbin/" + name, "/usr/local/sbin/" + name} {
 		if found, err := exec.LookPath(path); err == nil {
@@ -69,7 +72,8 @@ func (s *Server) Addr() string { return s.addr }
 // Log returns what the server has written (the last megabytes of it).
 func (s *Server) Log() string { return s.process.Log() }
 
-// CPU returns the user and system time since the start, in steps of 10 ms. It needs /proc and a living server.
+// CPU returns the user and system time since the start, in steps of 10 ms. It needs /proc and a
+// living server.
 func (s *Server) CPU() (time.Duration, error) { return s.process.CPU() }
 
 // RSS returns the resident memory in bytes. It needs /proc and a living server.

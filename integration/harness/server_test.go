@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestServer starts redis-server as any other program that serves TCP clients, with a file of its own.
+// TestServer starts redis-server as any other program that serves TCP clients, with a file of its
+// own.
 func TestServer(t *testing.T) {
 	redistest.New(t, redistest.Options{}) // skips without redis-server
 	var folder string

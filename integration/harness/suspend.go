@@ -11,7 +11,8 @@ var ErrNoSuspend = errors.New("suspending a process as its machine would be need
 // errClockBusy means that a thread stopped while it was reading the clock, or has not stopped yet.
 var errClockBusy = errors.New("it stopped while reading the clock")
 
-// suspendTries is how often a proxy is stopped until it is not reading its clock, and suspendDelay the time between two tries.
+// suspendTries is how often a proxy is stopped until it is not reading its clock, and suspendDelay
+// the time between two tries.
 const (
 	suspendTries = 20
 	suspendDelay = 2 * time.Millisecond
@@ -23,9 +24,10 @@ type Suspension struct {
 	stopped time.Time
 }
 
-// Suspend stops the proxy as the suspension of its machine would: other than after Pause, it does not learn by its monotonic clock
-// (CLOCK_MONOTONIC) how long it was stopped. CLOCK_BOOTTIME and the time of day go on, for those who ask for them by a system call and by
-// time.Now. A proxy can be suspended again and again.
+// Suspend stops the proxy as the suspension of its machine would: other than after Pause, it does
+// not learn by its monotonic clock (CLOCK_MONOTONIC) how long it was stopped. CLOCK_BOOTTIME and
+// the time of day go on, for those who ask for them by a system call and by time.Now. A proxy can
+// be suspended again and again.
 func (p *Proxy) Suspend() (*Suspension, error) {
 	for range suspendTries {
 		err := p.stopBesideClock()
@@ -40,7 +42,8 @@ func (p *Proxy) Suspend() (*Suspension, error) {
 	return nil, errClockBusy
 }
 
-// stopBesideClock stops the proxy where it is not about to look at its clock, which then can be changed.
+// stopBesideClock stops the proxy where it is not about to look at its clock, which then can be
+// changed.
 func (p *Proxy) stopBesideClock() error {
 	if err := p.Pause(); err != nil {
 		return err
@@ -55,13 +58,15 @@ func (p *Proxy) stopBesideClock() error {
 	return p.clock.idle()
 }
 
-// Resume lets the proxy go on. Of the time since Suspend, its monotonic clock has missed the whole seconds.
+// Resume lets the proxy go on. Of the time since Suspend, its monotonic clock has missed the whole
+// seconds.
 func (s *Suspension) Resume() error {
 	err := s.proxy.clock.miss(time.Since(s.stopped).Truncate(time.Second))
 	return errors.Join(err, s.proxy.Continue())
 }
 
-// Pause stops the proxy (SIGSTOP): its connections stand, and nothing answers. It returns when the proxy has stopped.
+// Pause stops the proxy (SIGSTOP): its connections stand, and nothing answers. It returns when the
+// proxy has stopped.
 func (p *Proxy) Pause() error { return p.process.Pause() }
 
 // Continue lets a paused proxy go on with what it had received (SIGCONT).

@@ -19,7 +19,8 @@ const (
 	clockFunction = "__vdso_clock_gettime"
 )
 
-// clockCode asks the kernel for the time, and takes the seconds that were missed from CLOCK_MONOTONIC (1).
+// clockCode asks the kernel for the time, and takes the seconds that were missed from
+// CLOCK_MONOTONIC (1).
 var clockCode = []byte{
 	0xb8, 0xe4, 0, 0, 0, // mov eax, 228: the number of the system call clock_gettime
 	0x0f, 0x05, // syscall
@@ -32,8 +33,9 @@ var clockCode = []byte{
 // missedAt is where in clockCode the seconds are.
 const missedAt = 15
 
-// ownClock is the code by which a process reads the clock, replaced by ours. The page belongs to all processes; the kernel copies it for
-// the one in which it is written to, as for a debugger's breakpoint.
+// ownClock is the code by which a process reads the clock, replaced by ours. The page belongs to
+// all processes; the kernel copies it for the one in which it is written to, as for a debugger's
+// breakpoint.
 type ownClock struct {
 	pid    int
 	code   int64 // its address in the process

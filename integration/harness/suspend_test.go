@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestSuspendedProxyMissesTheTime: by its own clock it was up for as long as it ran, other than one that was only paused.
+// TestSuspendedProxyMissesTheTime: by its own clock it was up for as long as it ran, other than one
+// that was only paused.
 func TestSuspendedProxyMissesTheTime(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	proxy, err := StartProxy(ProxyOptions{Masters: []string{master.URL()}})

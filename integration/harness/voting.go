@@ -42,8 +42,9 @@ func (m *masters) meet(port string) bool {
 	return first
 }
 
-// markNew has masters vote that are all new, as the fresh start of a proxy does that was there before: by its script, but without the
-// 3 s for which that looks whether others use them. Where one of them is not new, or mark is false, nothing is done.
+// markNew has masters vote that are all new, as the fresh start of a proxy does that was there
+// before: by its script, but without the 3 s for which that looks whether others use them. Where
+// one of them is not new, or mark is false, nothing is done.
 func (m *masters) markNew(urls []string, mark bool) {
 	var all []newMaster
 	defer func() {
@@ -72,7 +73,8 @@ type newMaster struct {
 	marker marker.Marker
 }
 
-// reachNew connects to a master, and wants it to be new, and to keep nothing on a disk: of what does, a proxy has to learn how.
+// reachNew connects to a master, and wants it to be new, and to keep nothing on a disk: of what
+// does, a proxy has to learn how.
 func (m *masters) reachNew(address string) (one newMaster, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "redis" || u.User != nil || u.Path != "" || u.RawQuery != "" {

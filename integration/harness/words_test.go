@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// waitLimit is how long a test waits for what must come; silence is how long it watches for what must not.
+// waitLimit is how long a test waits for what must come; silence is how long it watches for what
+// must not.
 const (
 	waitLimit = 5 * time.Second
 	silence   = 50 * time.Millisecond

@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// Holding is the time in which a client may take a lock for its own: from the receipt of the grant, to when it begins to give the
-// lock back, or to the end of the validity if that comes first. Times are those of the test process' monotonic clock.
+// Holding is the time in which a client may take a lock for its own: from the receipt of the grant,
+// to when it begins to give the lock back, or to the end of the validity if that comes first. Times
+// are those of the test process' monotonic clock.
 type Holding struct {
 	Token    string
 	From, To time.Duration
 }
 
-// Relied is the holding of a client that was granted a lock until a time and began to give it back at another; 0: it never did.
+// Relied is the holding of a client that was granted a lock until a time and began to give it back
+// at another; 0: it never did.
 func Relied(token string, received, until, released time.Duration) Holding {
 	if released > 0 {
 		until = min(until, released)
@@ -33,7 +35,8 @@ func (o Overlap) String() string {
 		min(o.first.To, o.second.To)-o.second.From)
 }
 
-// overlaps finds every holding that begins within an earlier one; of several earlier ones it names the longest.
+// overlaps finds every holding that begins within an earlier one; of several earlier ones it names
+// the longest.
 func overlaps(history []Holding) []Overlap {
 	ordered := slices.Clone(history)
 	slices.SortStableFunc(ordered, func(a, b Holding) int { return cmp.Compare(a.From, b.From) })
@@ -75,7 +78,8 @@ func (h *History) Add(one Holding) int {
 	return len(h.holdings)
 }
 
-// Overlaps finds all of a history to which nobody adds any more: every holding that begins within an earlier one.
+// Overlaps finds all of a history to which nobody adds any more: every holding that begins within
+// an earlier one.
 func (h *History) Overlaps() []Overlap { return overlaps(h.holdings) }
 
 // Count is how many holdings there are.

@@ -35,7 +35,8 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// TestOverlapsOfAnyHistory compares with the definition: somebody else, who came no later, has not ended yet.
+// TestOverlapsOfAnyHistory compares with the definition: somebody else, who came no later, has not
+// ended yet.
 func TestOverlapsOfAnyHistory(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -17,7 +17,8 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// The environment of the process that has the hostile clients: where they connect, and which they are.
+// The environment of the process that has the hostile clients: where they connect, and which they
+// are.
 const (
 	addrsVariable = "HOSTILE_ADDRS"
 	kindsVariable = "HOSTILE_KINDS"
@@ -48,8 +49,9 @@ func kinds(names string) ([]*attack, error) {
 	return found, nil
 }
 
-// attackers is a process with hostile clients. It has the least priority: where hostile clients are in truth, their own work takes nothing of the
-// proxy's machine, and neither do they share a Go runtime with the honest ones.
+// attackers is a process with hostile clients. It has the least priority: where hostile clients are
+// in truth, their own work takes nothing of the proxy's machine, and neither do they share a Go
+// runtime with the honest ones.
 type attackers struct{ process *process.Process }
 
 func startAttackers(kinds string, addrs ...string) (*attackers, error) {

@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// attack is the way of one kind of hostile client on a new connection; it is run again and again, and counted.
+// attack is the way of one kind of hostile client on a new connection; it is run again and again,
+// and counted.
 type attack struct {
 	name    string
 	clients int
@@ -214,7 +215,8 @@ func longValues(_ context.Context, conn *net.TCPConn) {
 	hear(conn, 64<<20, time.Second)
 }
 
-// longTexts are arguments of scripts that take long to read, to compare or to search, once for each time that they are touched.
+// longTexts are arguments of scripts that take long to read, to compare or to search, once for each
+// time that they are touched.
 func longTexts(_ context.Context, conn *net.TCPConn) {
 	body := pick([]string{
 		`for i = 1, 1e9 do local x = ARGV[1] + 1 end`,

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// harmless are clients that are as many, and do what anybody may without a pause: what they cost the honest ones is what a machine costs that is
-// busy.
+// harmless are clients that are as many, and do what anybody may without a pause: what they cost
+// the honest ones is what a machine costs that is busy.
 func harmless() []*attack {
 	return []*attack{{name: "harmless reads", clients: 115, run: plainReads}, {name: "harmless locks", clients: 115, run: plainLocks}}
 }

@@ -20,7 +20,8 @@ const (
 	release = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 )
 
-// honest is a client that locks, by LOCK or as lock libraries do, until ctx ends; proxy names the one at addr. With timed it is noted how long it waits for replies.
+// honest is a client that locks, by LOCK or as lock libraries do, until ctx ends; proxy names the
+// one at addr. With timed it is noted how long it waits for replies.
 func honest(ctx context.Context, l *ledger, addr, name, proxy string, timed bool) {
 	var client *redistest.Client
 	defer func() {
@@ -46,7 +47,8 @@ func honest(ctx context.Context, l *ledger, addr, name, proxy string, timed bool
 	}
 }
 
-// lockOnce reads an ordinary key, takes a lock, by LOCK or in every second turn as lock libraries do, holds it for a moment, and releases it.
+// lockOnce reads an ordinary key, takes a lock, by LOCK or in every second turn as lock libraries
+// do, holds it for a moment, and releases it.
 func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, name string, turn int, proxy string, timed bool) error {
 	token := fmt.Sprintf("%s-%d", name, turn)
 	key, what := "lock:of:"+name, "LOCK of a key that nobody else wants"

@@ -26,7 +26,8 @@ const (
 	defaultTime = 30 * time.Second
 	// maxRSS is what a proxy may take without the race detector.
 	maxRSS = 1 << 30
-	// maxRaceRSS is after how much a proxy with it is replaced: the detector's own memory grows as long as the program runs.
+	// maxRaceRSS is after how much a proxy with it is replaced: the detector's own memory grows as
+	// long as the program runs.
 	maxRaceRSS = 3 << 30
 )
 
@@ -55,7 +56,8 @@ type member struct {
 	replaced int
 }
 
-// TestHostile is the whole load, on a proxy under the race detector and on one without it, whose memory is that of a user's.
+// TestHostile is the whole load, on a proxy under the race detector and on one without it, whose
+// memory is that of a user's.
 func TestHostile(t *testing.T) {
 	redistest.SkipShort(t)
 	last := defaultTime
@@ -175,7 +177,8 @@ func buildRace(t *testing.T) string {
 	return path
 }
 
-// watch samples the memory until ctx ends, and tells now and then. A proxy that has ended ends it all.
+// watch samples the memory until ctx ends, and tells now and then. A proxy that has ended ends it
+// all.
 func (f *fleet) watch(ctx context.Context, end func(), t *testing.T) {
 	t.Helper()
 	tick, tell := time.NewTicker(500*time.Millisecond), time.Now()
@@ -232,8 +235,9 @@ func (m *member) wantQuietLog(t *testing.T) {
 	}
 }
 
-// wantServed wants the ordinary ways to lock, when what the hostile clients left behind has been worked off: commands that had arrived are
-// carried out, as on a Redis. A proxy that does not answer shows its goroutines.
+// wantServed wants the ordinary ways to lock, when what the hostile clients left behind has been
+// worked off: commands that had arrived are carried out, as on a Redis. A proxy that does not
+// answer shows its goroutines.
 func wantServed(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	began := time.Now()

@@ -21,10 +21,12 @@ const (
 	eachVariable = "REDLOCK_HOSTILE_EACH"
 )
 
-// TestEachKind prints how long honest clients wait for replies beside each kind of hostile client by itself, beside all of them, and beside
-// harmless ones, on a proxy without the race detector: of each command the p99 in ms, and in brackets the p50 and how often. What asks a master, or
-// the upstream, and not the proxy tells how long the machine and that server have one wait. REDLOCK_HOSTILE_KINDS may be several
-// kinds, or sets of them with a semicolon between, which attack one after the other.
+// TestEachKind prints how long honest clients wait for replies beside each kind of hostile client
+// by itself, beside all of them, and beside harmless ones, on a proxy without the race detector: of
+// each command the p99 in ms, and in brackets the p50 and how often. What asks a master, or the
+// upstream, and not the proxy tells how long the machine and that server have one wait.
+// REDLOCK_HOSTILE_KINDS may be several kinds, or sets of them with a semicolon between, which
+// attack one after the other.
 func TestEachKind(t *testing.T) {
 	text := os.Getenv(eachVariable)
 	if text == "" {

@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLongAnswers: clients that ask for more than there is room for get an error, and end nothing but that: the masters vote all the time, and others
-// lock.
+// TestLongAnswers: clients that ask for more than there is room for get an error, and end nothing
+// but that: the masters vote all the time, and others lock.
 func TestLongAnswers(t *testing.T) {
 	redistest.SkipShort(t)
 	const many, size = 80, 1_000_000 // together more than a batch of answers may have

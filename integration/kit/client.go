@@ -43,7 +43,8 @@ func Want(t *testing.T, client *redistest.Client, reply any, command ...string) 
 	}
 }
 
-// Granted stands for a validity of nearly ten seconds among the replies that a test wants of WantReply.
+// Granted stands for a validity of nearly ten seconds among the replies that a test wants of
+// WantReply.
 const Granted = "a validity of nearly 10000 ms"
 
 // WantReply sends the words of a command and wants this reply, which may be an array, or Granted.
@@ -72,7 +73,8 @@ func WantGrant(t *testing.T, client *redistest.Client, command ...string) time.D
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Does sends a command, its words between blanks or, with blanks in them, between |. The reply begins as it should.
+// Does sends a command, its words between blanks or, with blanks in them, between |. The reply
+// begins as it should.
 func Does(t *testing.T, client *redistest.Client, command, want string) {
 	t.Helper()
 	words := strings.Fields(command)
@@ -84,7 +86,8 @@ func Does(t *testing.T, client *redistest.Client, command, want string) {
 	}
 }
 
-// Text is a reply as Does compares it: an error without more ado, but a refusal by rights in Redis 7.0's words, and nil in words.
+// Text is a reply as Does compares it: an error without more ado, but a refusal by rights in Redis
+// 7.0's words, and nil in words.
 func Text(reply any) string {
 	switch reply := reply.(type) {
 	case nil:

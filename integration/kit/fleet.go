@@ -26,7 +26,8 @@ func StartFleet(t *testing.T, args ...string) *Fleet {
 	return f
 }
 
-// StartLinkedFleet starts five masters and so many proxies, each of which reaches each master over a link of its own.
+// StartLinkedFleet starts five masters and so many proxies, each of which reaches each master over
+// a link of its own.
 func StartLinkedFleet(t *testing.T, proxies int, args ...string) *Fleet {
 	t.Helper()
 	return LinkFleet(t, StartMasters(t), proxies, args...)
@@ -57,7 +58,8 @@ func (f *Fleet) Names() []string {
 	return names
 }
 
-// StartGuarded starts five masters and so many proxies, with the guard on or off. With the guard, all masters vote when it returns.
+// StartGuarded starts five masters and so many proxies, with the guard on or off. With the guard,
+// all masters vote when it returns.
 func StartGuarded(t *testing.T, guard bool, proxies int) *Fleet {
 	t.Helper()
 	f := &Fleet{Masters: StartMasters(t)}
@@ -70,7 +72,8 @@ func StartGuarded(t *testing.T, guard bool, proxies int) *Fleet {
 	return f
 }
 
-// Without does something while the first proxy does not reach some masters, and returns when it does again.
+// Without does something while the first proxy does not reach some masters, and returns when it
+// does again.
 func (f *Fleet) Without(t *testing.T, masters []int, act func()) {
 	t.Helper()
 	for _, i := range masters {

@@ -10,8 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Junction is one address of a master for all proxies, as a change of the masters needs it, behind which each proxy has a link of its own. It
-// distinguishes them by the password with which they log in; a master without one takes any.
+// Junction is one address of a master for all proxies, as a change of the masters needs it, behind
+// which each proxy has a link of its own. It distinguishes them by the password with which they log
+// in; a master without one takes any.
 type Junction struct {
 	listener net.Listener
 	mu       sync.Mutex

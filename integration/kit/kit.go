@@ -13,7 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Patience is how long a test waits for what must come; far longer than it takes on an idle machine.
+// Patience is how long a test waits for what must come; far longer than it takes on an idle
+// machine.
 const Patience = time.Minute
 
 // Main runs the tests of a package, removes the program that they built, and exits.
@@ -25,8 +26,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// MainAtOnce is Main for a package of which so many tests may run at a time, where they are parallel: more than there are processors, for they wait
-// more than they compute.
+// MainAtOnce is Main for a package of which so many tests may run at a time, where they are
+// parallel: more than there are processors, for they wait more than they compute.
 func MainAtOnce(m *testing.M, tests int) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {

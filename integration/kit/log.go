@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// Logged returns the messages of a proxy's log from info level on, each with its level, that are behind the last line with a text.
+// Logged returns the messages of a proxy's log from info level on, each with its level, that are
+// behind the last line with a text.
 func Logged(proxy *harness.Proxy, behind string) (messages []string) {
 	log := proxy.Log()
 	for _, found := range loggedLine.FindAllStringSubmatch(log[strings.LastIndex(log, behind)+1:], -1) {

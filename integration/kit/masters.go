@@ -109,7 +109,8 @@ func TellIn(master *redistest.Server, db string, command ...string) error {
 	return err
 }
 
-// AskIn sends one command to a database of a master and returns its reply; an error reply is an error.
+// AskIn sends one command to a database of a master and returns its reply; an error reply is an
+// error.
 func AskIn(master *redistest.Server, db string, command ...string) (any, error) {
 	return ask(Patience, master, db, command...)
 }

@@ -19,14 +19,15 @@ func StartRedis(t *testing.T, args ...string) *redistest.Server {
 	return redistest.New(t, redistest.Options{ExtraArgs: args})
 }
 
-// StartReference starts a server of the version as which commands on lock keys are answered, whatever version masters and upstream have: the
-// installed one, which is 7.0.
+// StartReference starts a server of the version as which commands on lock keys are answered,
+// whatever version masters and upstream have: the installed one, which is 7.0.
 func StartReference(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Version: redistest.Installed, ExtraArgs: args})
 }
 
-// StartLike starts a server of the same version as another one, of which it can read all that is written.
+// StartLike starts a server of the same version as another one, of which it can read all that is
+// written.
 func StartLike(t *testing.T, server *redistest.Server, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Version: server.Version(), ExtraArgs: args})
@@ -100,8 +101,9 @@ func LinkURLs(links []*faultlink.Link) []string {
 	return urls
 }
 
-// StartProxy starts a proxy before the masters of these URLs, which ends with the test. Its masters are patient, unless the arguments have
-// another master-timeout. A test that fails shows its log, and no log may tell of an accident.
+// StartProxy starts a proxy before the masters of these URLs, which ends with the test. Its masters
+// are patient, unless the arguments have another master-timeout. A test that fails shows its log,
+// and no log may tell of an accident.
 func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
 	return start(t, harness.ProxyOptions{Masters: masters, Args: append(PatientMasters(), args...)})
@@ -127,7 +129,8 @@ func start(t *testing.T, opts harness.ProxyOptions) *harness.Proxy {
 	return proxy
 }
 
-// wantSound wants no accident in a proxy's log. There the race detector tells as well, in a binary that was built with it.
+// wantSound wants no accident in a proxy's log. There the race detector tells as well, in a binary
+// that was built with it.
 func wantSound(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	for _, accident := range []string{"a session failed", "panic: ", "DATA RACE"} {
@@ -147,7 +150,8 @@ func Program(t *testing.T, args ...string) *exec.Cmd {
 	return command
 }
 
-// LockKeyArgs are the arguments with which a proxy takes lock:* for lock keys, before this upstream.
+// LockKeyArgs are the arguments with which a proxy takes lock:* for lock keys, before this
+// upstream.
 func LockKeyArgs(upstream *redistest.Server) []string {
 	return []string{"--lock-keys", "lock:*", "--upstream", upstream.URL()}
 }
@@ -155,11 +159,13 @@ func LockKeyArgs(upstream *redistest.Server) []string {
 // patience is a master-timeout with which a busy machine is no fault of a master.
 const patience = "5s"
 
-// Environ is the environment of the proxy's commands: without the settings that happen to be set where the tests run, and with patience.
+// Environ is the environment of the proxy's commands: without the settings that happen to be set
+// where the tests run, and with patience.
 func Environ() []string { return append(harness.Environ(), "REDLOCK_MASTER_TIMEOUT="+patience) }
 
 // PatientMasters are the arguments that set it, for proxies that StartProxy does not start.
 func PatientMasters() []string { return []string{"--master-timeout", patience} }
 
-// HungMasters are the arguments of tests about masters that do not answer: those are given up soon, as they are by default.
+// HungMasters are the arguments of tests about masters that do not answer: those are given up soon,
+// as they are by default.
 func HungMasters() []string { return []string{"--master-timeout", "250ms"} }

@@ -6,11 +6,13 @@ import (
 	"time"
 )
 
-// A test looks again after firstPause, and then after twice as long each time, up to longestPause: what comes at once is seen at once, and what takes
-// long is not kept from coming by those who look.
+// A test looks again after firstPause, and then after twice as long each time, up to longestPause:
+// what comes at once is seen at once, and what takes long is not kept from coming by those who
+// look.
 const firstPause, longestPause = time.Millisecond, 32 * time.Millisecond
 
-// Settles wants a condition within two seconds: the proxy answers at a majority, and the other masters follow.
+// Settles wants a condition within two seconds: the proxy answers at a majority, and the other
+// masters follow.
 func Settles(t *testing.T, condition func() error) {
 	t.Helper()
 	Within(t, 2*time.Second, condition)
@@ -34,7 +36,8 @@ func Await(t *testing.T, what string, met func() bool) {
 	})
 }
 
-// Within looks at a condition until it is met. The test ends with its last error if that takes too long.
+// Within looks at a condition until it is met. The test ends with its last error if that takes too
+// long.
 func Within(t *testing.T, limit time.Duration, condition func() error) {
 	t.Helper()
 	end, pause := time.Now().Add(limit), firstPause

@@ -10,10 +10,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// AtOnce is how long a waiter may take to be granted a lock that is free; all other things that could free it take far longer.
+// AtOnce is how long a waiter may take to be granted a lock that is free; all other things that
+// could free it take far longer.
 const AtOnce = time.Second
 
-// Waiter is a client of the proxy that has sent a LOCK of the key k with this token, and waits for its turn.
+// Waiter is a client of the proxy that has sent a LOCK of the key k with this token, and waits for
+// its turn.
 func Waiter(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client {
 	t.Helper()
 	client := Connect(t, proxy)
@@ -21,7 +23,8 @@ func Waiter(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client 
 	return client
 }
 
-// Busy is a client of the proxy that has asked for more than it reads, so that it keeps the proxy from ending its drain until it closes.
+// Busy is a client of the proxy that has asked for more than it reads, so that it keeps the proxy
+// from ending its drain until it closes.
 func Busy(t *testing.T, proxy *harness.Proxy) *redistest.Client {
 	t.Helper()
 	client := Connect(t, proxy)
@@ -44,7 +47,8 @@ func WantBlocked(t *testing.T, proxy *harness.Proxy, clients int) {
 	})
 }
 
-// Steal tries to get the key k for two seconds, in which a master that forgot votes again. It reports whether that was granted.
+// Steal tries to get the key k for two seconds, in which a master that forgot votes again. It
+// reports whether that was granted.
 func Steal(t *testing.T, client *redistest.Client) bool {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// resetAll is python-redis-lock's, in our own words: it removes all locks, and signals to who waits for them.
+// resetAll is python-redis-lock's, in our own words: it removes all locks, and signals to who waits
+// for them.
 const resetAll = `local held = redis.call('keys', 'lock:*')
 for _, lock in pairs(held) do
   local signal = 'lock-signal:' .. string.sub(lock, 6)
@@ -22,8 +23,9 @@ for _, lock in pairs(held) do
 end
 return #held`
 
-// TestAllKeys: commands on all keys beside real masters. What was removed a moment ago still has its cells there, and is
-// not told; without a majority nobody is told anything, and a flush says that lock keys are left.
+// TestAllKeys: commands on all keys beside real masters. What was removed a moment ago still has
+// its cells there, and is not told; without a majority nobody is told anything, and a flush says
+// that lock keys are left.
 func TestAllKeys(t *testing.T) {
 	up := redistest.New(t, redistest.Options{})
 	f := kit.StartFleet(t, "--upstream", up.URL(), "--lock-keys", "lock:*")

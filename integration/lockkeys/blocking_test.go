@@ -72,8 +72,8 @@ func blockingTalks() map[string]string {
 	}
 }
 
-// TestBlockingAsOneRedis has each talk with a single Redis and with the proxy, in both protocols: the clients hear the same, byte
-// for byte.
+// TestBlockingAsOneRedis has each talk with a single Redis and with the proxy, in both protocols:
+// the clients hear the same, byte for byte.
 func TestBlockingAsOneRedis(t *testing.T) {
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	proxy := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), "--lock-keys", "{lock:*", "--lock-tags", "*")...)

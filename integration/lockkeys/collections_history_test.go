@@ -26,15 +26,18 @@ const (
 	// historyOpsEnv sets how many commands TestHistoriesOfCollections sends.
 	historyOpsEnv     = "REDLOCK_COLLECTION_OPS"
 	defaultHistoryOps = 2400
-	// The work of a check grows much faster than its history, and with every command of which nobody knows.
+	// The work of a check grows much faster than its history, and with every command of which
+	// nobody knows.
 	collectionOpsPerKey, collectionLostPerKey = 60, 3
 )
 
-// deed is one command, and what its client was told; lost is set where that was an error that tells nothing, or nothing.
+// deed is one command, and what its client was told; lost is set where that was an error that tells
+// nothing, or nothing.
 type deed struct {
 	client int
 	words  []string
-	// steps are what one Redis does for it, where that is not the words alone. With several the reply is all of theirs.
+	// steps are what one Redis does for it, where that is not the words alone. With several the
+	// reply is all of theirs.
 	steps    [][]string
 	several  bool
 	only     *condition
@@ -43,7 +46,8 @@ type deed struct {
 	from, to time.Duration
 }
 
-// condition is what a key must hold, as a string, for a deed to do anything; otherwise is the reply where it holds something else.
+// condition is what a key must hold, as a string, for a deed to do anything; otherwise is the reply
+// where it holds something else.
 type condition struct {
 	key, value string
 	otherwise  any
@@ -160,8 +164,8 @@ func (s *story) model() porcupine.Model {
 	}
 }
 
-// check looks for an order of the commands in which one Redis would have given the same replies. A command without an answer was
-// carried out once, at any time since, or never.
+// check looks for an order of the commands in which one Redis would have given the same replies. A
+// command without an answer was carried out once, at any time since, or never.
 func (s *story) check() porcupine.CheckResult { return s.explain(s.deeds) }
 
 func (s *story) explain(deeds []deed) porcupine.CheckResult {
@@ -180,7 +184,8 @@ func (s *story) explain(deeds []deed) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(s.model(), all, checkPatience)
 }
 
-// String is the history in the order of its answers, up to the first that cannot be explained, and what was under way then.
+// String is the history in the order of its answers, up to the first that cannot be explained, and
+// what was under way then.
 func (s *story) String() string {
 	ordered := slices.SortedFunc(slices.Values(s.deeds), func(a, b deed) int { return cmp.Compare(a.to, b.to) })
 	first := firstUnexplained(ordered, func(d deed) (from, to time.Duration) { return d.from, d.to },
@@ -357,8 +362,9 @@ func wantExplained(t *testing.T, kind string, wrong []*story, undecided int) {
 	}
 }
 
-// TestHistoriesOfCollections: ten clients of two proxies use the same few hashes, lists and sorted sets while a minority of the masters is
-// stopped, cut off and killed at random. Every reply is one that a single Redis could have given.
+// TestHistoriesOfCollections: ten clients of two proxies use the same few hashes, lists and sorted
+// sets while a minority of the masters is stopped, cut off and killed at random. Every reply is one
+// that a single Redis could have given.
 func TestHistoriesOfCollections(t *testing.T) {
 	redistest.SkipShort(t)
 	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -374,8 +380,8 @@ func TestHistoriesOfCollections(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// TestHistoriesOfCollectionsSeeTwoRedises: where half of the clients use another Redis, the checker says so; where all use one, it has
-// nothing to say.
+// TestHistoriesOfCollectionsSeeTwoRedises: where half of the clients use another Redis, the checker
+// says so; where all use one, it has nothing to say.
 func TestHistoriesOfCollectionsSeeTwoRedises(t *testing.T) {
 	redistest.SkipShort(t)
 	one, other := kit.StartReference(t).Addr(), kit.StartReference(t).Addr()

@@ -36,7 +36,8 @@ return out`
 // collectionKeys are lock keys, of which commands change one at a time, mostly.
 func collectionKeys() []string { return []string{"lock:a", "lock:{b}:\xff", "lock:c"} }
 
-// several are connections to proxies of the same masters, and one to a single Redis, which is told the same.
+// several are connections to proxies of the same masters, and one to a single Redis, which is told
+// the same.
 type several struct {
 	proxies []*peer
 	single  *peer
@@ -44,8 +45,8 @@ type several struct {
 	random  *rand.Rand
 	history []string
 	refused int
-	// faulty: masters fail meanwhile, and NOQUORUM says that it is not known whether a command is done. Then new keys are talked about: it may
-	// be done later.
+	// faulty: masters fail meanwhile, and NOQUORUM says that it is not known whether a command is
+	// done. Then new keys are talked about: it may be done later.
 	faulty  bool
 	unknown int
 	// mayRefuse tells of which commands that may be; nil: of all.
@@ -74,8 +75,8 @@ func ask(t *testing.T, p *peer, words ...string) answer {
 	return got
 }
 
-// same sends commands to one of the proxies and to the Redis. It is false where the proxy refused to change several keys at once;
-// then both begin again.
+// same sends commands to one of the proxies and to the Redis. It is false where the proxy refused
+// to change several keys at once; then both begin again.
 func (s *several) same(t *testing.T, group ...[]string) bool {
 	t.Helper()
 	p := s.proxies[s.random.IntN(len(s.proxies))]
@@ -151,7 +152,8 @@ func (s *several) forget(t *testing.T) {
 	s.history = nil
 }
 
-// talk has a conversation of so many commands, a tenth of them in transactions and as many in scripts.
+// talk has a conversation of so many commands, a tenth of them in transactions and as many in
+// scripts.
 func (s *several) talk(t *testing.T, commands int) {
 	t.Helper()
 	m := randomcommands.Maker{Rand: s.random, Exact: true}
@@ -205,9 +207,9 @@ func (s *several) script(m randomcommands.Maker, shapes []string) []string {
 	return words
 }
 
-// TestCollectionsAsOneRedis: random commands on hashes, lists, sets and sorted sets in lock keys, by themselves, in transactions and in
-// scripts, have byte for byte the replies of a single Redis, through two proxies that take turns. What is about several keys may be
-// refused.
+// TestCollectionsAsOneRedis: random commands on hashes, lists, sets and sorted sets in lock keys,
+// by themselves, in transactions and in scripts, have byte for byte the replies of a single Redis,
+// through two proxies that take turns. What is about several keys may be refused.
 func TestCollectionsAsOneRedis(t *testing.T) {
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
@@ -217,8 +219,9 @@ func TestCollectionsAsOneRedis(t *testing.T) {
 	talkInBoth(t, commands, seed, false, single.Addr(), one.Addr(), other.Addr())
 }
 
-// TestCollectionsWhileMastersAreKilled: the same while two of five masters at a time are killed, and come back with their data, again and
-// again. Nothing is answered otherwise for that, but now and then NOQUORUM: after that nobody knows what the keys hold.
+// TestCollectionsWhileMastersAreKilled: the same while two of five masters at a time are killed,
+// and come back with their data, again and again. Nothing is answered otherwise for that, but now
+// and then NOQUORUM: after that nobody knows what the keys hold.
 func TestCollectionsWhileMastersAreKilled(t *testing.T) {
 	redistest.SkipShort(t)
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

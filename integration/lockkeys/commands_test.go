@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// talker makes up a conversation about two lock keys, the same for the same seed but for moments of the clock.
+// talker makes up a conversation about two lock keys, the same for the same seed but for moments of
+// the clock.
 type talker struct {
 	random  *rand.Rand
 	keys    []string
@@ -20,8 +21,9 @@ type talker struct {
 	leases  int
 }
 
-// steps are what to send next: one command, or several that belong together, such as a transaction. Most scripts and transactions
-// are about one of the keys, because many that are about both are refused.
+// steps are what to send next: one command, or several that belong together, such as a transaction.
+// Most scripts and transactions are about one of the keys, because many that are about both are
+// refused.
 func (k *talker) steps() []step {
 	k.about = k.keys
 	n := k.random.IntN(100)
@@ -73,8 +75,8 @@ func (k *talker) number() string {
 	return pick(k.random, "1", "0", "-1", "9223372036854775807", "-9223372036854775808", "x", "1.5", "")
 }
 
-// lease is a time to live of a unit, mostly one that is allowed. None lasts longer than a day, and no two of a long time are so much
-// alike that a moment decides which is the longer one.
+// lease is a time to live of a unit, mostly one that is allowed. None lasts longer than a day, and
+// no two of a long time are so much alike that a moment decides which is the longer one.
 func (k *talker) lease(unit string) string {
 	if k.random.IntN(12) == 0 {
 		return pick(k.random, "0", "-1", "x", "1.5", "", "-9223372036854775808")
@@ -236,8 +238,9 @@ func (k *talker) newer() step {
 	}
 }
 
-// transaction is MULTI with some commands and EXEC, in many cases behind a WATCH, and what may be between these. What is watched is
-// left alone there or gets a value that it never had: the proxy does not notice what keeps the value, such as an EXPIRE.
+// transaction is MULTI with some commands and EXEC, in many cases behind a WATCH, and what may be
+// between these. What is watched is left alone there or gets a value that it never had: the proxy
+// does not notice what keeps the value, such as an EXPIRE.
 func (k *talker) transaction() []step {
 	var steps []step
 	add := func(words ...string) { steps = append(steps, step{words: words}) }

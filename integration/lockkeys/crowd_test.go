@@ -34,7 +34,8 @@ type crowd struct {
 	addrs []string // of proxies, or of single Redises; the clients take turns
 	seed  uint64
 	verbs []lockVerb // what the clients send
-	// proxied: the addresses know LOCK, UNLOCK and EXTEND, and some commands are sent in these forms.
+	// proxied: the addresses know LOCK, UNLOCK and EXTEND, and some commands are sent in these
+	// forms.
 	proxied bool
 	// prefix is what the names of the keys begin with, after lock:
 	prefix string
@@ -58,7 +59,8 @@ type tally struct {
 	wrong   []string       // what no client should be told
 }
 
-// startCrowd lets so many clients send commands to these addresses, one after the other, ops in all.
+// startCrowd lets so many clients send commands to these addresses, one after the other, ops in
+// all.
 func startCrowd(t *testing.T, c *crowd, clients, ops int) *crowd {
 	t.Helper()
 	c.ring, c.began, c.replies = newKeyring("lock:"+c.prefix, ops), time.Now(), map[string]int{}
@@ -268,7 +270,8 @@ func (m *member) transact(key *lockKey, op lockOp) bool {
 	return ok
 }
 
-// expect sends a command that touches no key. Where its reply is another the client connects anew, so that no transaction is left open.
+// expect sends a command that touches no key. Where its reply is another the client connects anew,
+// so that no transaction is left open.
 func (m *member) expect(want string, words ...string) bool {
 	reply, err := m.client.Do(words...)
 	if err == nil && reply == any(want) {
@@ -279,7 +282,8 @@ func (m *member) expect(want string, words ...string) bool {
 	return false
 }
 
-// again connects anew; when that fails as well, it says so and goes on with a connection that is closed.
+// again connects anew; when that fails as well, it says so and goes on with a connection that is
+// closed.
 func (m *member) again(cause error) {
 	_ = m.client.Close()
 	if err := m.connect(); err != nil {
@@ -289,7 +293,8 @@ func (m *member) again(cause error) {
 	}
 }
 
-// locking is what clients do who take a lock and give it back, each command as often as it stands here; some look, or break a lock.
+// locking is what clients do who take a lock and give it back, each command as often as it stands
+// here; some look, or break a lock.
 func locking() []lockVerb {
 	return append(slices.Concat(slices.Repeat([]lockVerb{verbTake}, 8), slices.Repeat([]lockVerb{verbRelease}, 6)),
 		verbGet, verbGet, verbGet, verbExtend, verbExtend, verbDel)
@@ -300,7 +305,8 @@ func overwriting() []lockVerb {
 	return append(locking(), verbSwap, verbSwap, verbReplace, verbPut, verbCompareSet, verbCompareSet, verbGetDel, verbExec, verbExec)
 }
 
-// choose makes up a command. What is released, extended or replaced is mostly what was seen there last, by this client or another.
+// choose makes up a command. What is released, extended or replaced is mostly what was seen there
+// last, by this client or another.
 func (m *member) choose(key *lockKey) lockOp {
 	m.sent++
 	op := lockOp{verb: pick(m.random, m.crowd.verbs...), value: fmt.Sprintf("%d-%d", m.number, m.sent)}
@@ -365,8 +371,8 @@ func (m *member) lockForm(key string, op lockOp) []string {
 
 const (
 	keysAtATime = 3
-	// opsPerKey and lostPerKey bound the history of a key, then another takes its place: the work of a check grows much faster than
-	// its history, and with every command of which nobody knows.
+	// opsPerKey and lostPerKey bound the history of a key, then another takes its place: the work
+	// of a check grows much faster than its history, and with every command of which nobody knows.
 	opsPerKey  = 250
 	lostPerKey = 5
 )

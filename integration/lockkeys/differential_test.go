@@ -22,8 +22,9 @@ const (
 	mostDifferences = 10
 )
 
-// TestSameAsOneRedis: random commands, transactions and scripts about two lock keys have, byte for byte, the replies through the
-// proxy that a single Redis gives. Only remaining times may differ a little, and what changes both keys may be refused.
+// TestSameAsOneRedis: random commands, transactions and scripts about two lock keys have, byte for
+// byte, the replies through the proxy that a single Redis gives. Only remaining times may differ a
+// little, and what changes both keys may be refused.
 func TestSameAsOneRedis(t *testing.T) {
 	steps, seed := int(kit.SizeFrom(t, stepsEnv, defaultSteps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands in each protocol (%s); seed %d (%s)", steps, stepsEnv, seed, kit.SeedEnv)
@@ -66,8 +67,8 @@ func TestSameAsOneRedisSees(t *testing.T) {
 
 func lockKeyNames() []string { return []string{"lock:a", "lock:{b}:\xff"} }
 
-// compare has a conversation of so many commands, and describes the replies that differ. After such a one it begins afresh, as it does
-// after a refusal.
+// compare has a conversation of so many commands, and describes the replies that differ. After such
+// a one it begins afresh, as it does after a refusal.
 func (p *pair) compare(t *testing.T, seed uint64, steps int) (differences []string) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, uint64(p.resp[0])))
@@ -92,7 +93,8 @@ func (p *pair) compare(t *testing.T, seed uint64, steps int) (differences []stri
 	return differences
 }
 
-// differ sends commands that belong together, up to the first that is refused or whose replies differ.
+// differ sends commands that belong together, up to the first that is refused or whose replies
+// differ.
 func (p *pair) differ(group []step) (string, error) {
 	for _, s := range group {
 		before, err := p.look(s)

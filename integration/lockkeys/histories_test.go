@@ -35,14 +35,16 @@ const (
 
 	crowdSize = 10
 
-	// runsEnv sets how often TestHistoriesUndisturbed runs each mix, atOnceEnv how many of these go on at a time, each with clients and keys of
-	// its own, and busyEnv how many loops burn CPU beside it.
+	// runsEnv sets how often TestHistoriesUndisturbed runs each mix, atOnceEnv how many of these go
+	// on at a time, each with clients and keys of its own, and busyEnv how many loops burn CPU
+	// beside it.
 	runsEnv   = "REDLOCK_RUNS"
 	atOnceEnv = "REDLOCK_AT_ONCE"
 	busyEnv   = "REDLOCK_BUSY"
 	opsPerRun = 2000
-	// masterTimeoutEnv is the proxies' master-timeout there, and counts for this test alone. Without it they are patient: where others
-	// have the processors, a master that is well may not get to answer within 100 ms.
+	// masterTimeoutEnv is the proxies' master-timeout there, and counts for this test alone.
+	// Without it they are patient: where others have the processors, a master that is well may not
+	// get to answer within 100 ms.
 	masterTimeoutEnv = "REDLOCK_MASTER_TIMEOUT"
 )
 
@@ -116,8 +118,8 @@ func (v verdict) wantSome(t *testing.T) {
 	}
 }
 
-// String is what matters of a history that cannot be explained: what was lost, what was under way, and the rest up to where it goes
-// wrong and a little more.
+// String is what matters of a history that cannot be explained: what was lost, what was under way,
+// and the rest up to where it goes wrong and a little more.
 func (k *lockKey) String() string {
 	ordered := slices.SortedFunc(slices.Values(k.records), func(a, b lockRecord) int { return cmp.Compare(a.to, b.to) })
 	first := firstViolation(ordered)
@@ -146,14 +148,16 @@ func (r lockRecord) String() string {
 	return fmt.Sprintf("client %d %v to %v: %s %s → %s", r.client, r.from, r.to, r.op.verb, value, reply)
 }
 
-// firstViolation is the record, in the order of the replies, up to which all can be explained by those that were sent by then.
+// firstViolation is the record, in the order of the replies, up to which all can be explained by
+// those that were sent by then.
 func firstViolation(ordered []lockRecord) int {
 	return firstUnexplained(ordered, func(r lockRecord) (from, to time.Duration) { return r.from, r.to },
 		func(r lockRecord) lockRecord { r.op.fate = lost; return r }, func(upTo []lockRecord) bool { return checkLockKey(upTo) != porcupine.Illegal })
 }
 
-// firstUnexplained is the number of the record, of those in the order of their replies, with which they are not explained any more. What was under
-// way may have been carried out already, as if its reply were lost.
+// firstUnexplained is the number of the record, of those in the order of their replies, with which
+// they are not explained any more. What was under way may have been carried out already, as if its
+// reply were lost.
 func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration), asLost func(R) R, explains func([]R) bool) int {
 	explained := func(n int) bool {
 		_, at := times(ordered[n-1])
@@ -184,7 +188,8 @@ func TestHistoriesOfOneRedis(t *testing.T) {
 	c.judge().wantNone(t)
 }
 
-// TestHistoriesOfOneClient: neither does it with all forms of commands, sent to a proxy one after the other.
+// TestHistoriesOfOneClient: neither does it with all forms of commands, sent to a proxy one after
+// the other.
 func TestHistoriesOfOneClient(t *testing.T) {
 	redistest.SkipShort(t)
 	f := startLockKeyFleet(t, 1)
@@ -193,7 +198,8 @@ func TestHistoriesOfOneClient(t *testing.T) {
 	c.judge().wantNone(t)
 }
 
-// TestHistoriesSeeTwoRedises: where half of the clients use another Redis, and think it the same, the checker says so.
+// TestHistoriesSeeTwoRedises: where half of the clients use another Redis, and think it the same,
+// the checker says so.
 func TestHistoriesSeeTwoRedises(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
@@ -249,8 +255,9 @@ func mixes() map[string][]lockVerb {
 	return map[string][]lockVerb{"locking": locking(), "overwriting": overwriting()}
 }
 
-// TestHistories: ten clients of two proxies use the same few lock keys by ordinary commands, while a minority of the masters is
-// stopped, cut off and killed at random. Every reply is one that a single Redis could have given; see checkLockKey.
+// TestHistories: ten clients of two proxies use the same few lock keys by ordinary commands, while
+// a minority of the masters is stopped, cut off and killed at random. Every reply is one that a
+// single Redis could have given; see checkLockKey.
 func TestHistories(t *testing.T) {
 	ops, seed := int(kit.SizeFrom(t, opsEnv, defaultOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, opsEnv, seed, kit.SeedEnv)
@@ -269,7 +276,8 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestHistoriesUndisturbed: the same with masters that are well, where no command may fail, however busy the processors are.
+// TestHistoriesUndisturbed: the same with masters that are well, where no command may fail, however
+// busy the processors are.
 func TestHistoriesUndisturbed(t *testing.T) {
 	redistest.SkipShort(t)
 	runs, atOnce, seed := int(kit.NumberFrom(t, runsEnv, 1)), int(kit.NumberFrom(t, atOnceEnv, 1)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -322,7 +330,8 @@ func startBusy(t *testing.T, loops int) {
 	t.Cleanup(func() { kit.NoError(t, busy.Close()) })
 }
 
-// TestHistoriesSeeDisjointMasters: two proxies that share no master are two lock servers, and that is found.
+// TestHistoriesSeeDisjointMasters: two proxies that share no master are two lock servers, and that
+// is found.
 func TestHistoriesSeeDisjointMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -333,8 +342,8 @@ func TestHistoriesSeeDisjointMasters(t *testing.T) {
 	c.judge().wantSome(t)
 }
 
-// startLockKeyFleet starts five masters that forget nothing when they are killed (in memory: on one disk they would wait for each other), and
-// proxies with lock keys, linked to them.
+// startLockKeyFleet starts five masters that forget nothing when they are killed (in memory: on one
+// disk they would wait for each other), and proxies with lock keys, linked to them.
 func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	t.Helper()
 	f, upstream := &kit.Fleet{}, kit.StartRedis(t)
@@ -349,8 +358,9 @@ func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	return f
 }
 
-// lockKeyDisturbances are the faults in which a master loses nothing, a crash among them. That is over when the master votes again: else
-// more than a minority would be away, at last all, with nobody left who knows what was held.
+// lockKeyDisturbances are the faults in which a master loses nothing, a crash among them. That is
+// over when the master votes again: else more than a minority would be away, at last all, with
+// nobody left who knows what was held.
 func lockKeyDisturbances() []faults.Fault {
 	return append(faults.Disturbances(), killed())
 }
@@ -367,7 +377,8 @@ func killed() faults.Fault {
 	}
 }
 
-// awaitState waits until a master is in a state, as every proxy sees it. Where that takes too long the histories go on, and are right all the same.
+// awaitState waits until a master is in a state, as every proxy sees it. Where that takes too long
+// the histories go on, and are right all the same.
 func awaitState(f *kit.Fleet, i int, state string) error {
 	wanted := regexp.MustCompile(fmt.Sprintf(`redlock_master%d:[^\r\n]*\bstate=%s\b`, i, state))
 	for _, proxy := range f.Proxies {

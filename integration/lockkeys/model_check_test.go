@@ -153,8 +153,8 @@ func TestCheckLockKey(t *testing.T) {
 	}
 }
 
-// TestCheckLockKeyOfOneRedis: replies that a register really gave at a time within each command are always found right, and no longer
-// once one of those that tell of the key's value is another.
+// TestCheckLockKeyOfOneRedis: replies that a register really gave at a time within each command are
+// always found right, and no longer once one of those that tell of the key's value is another.
 func TestCheckLockKeyOfOneRedis(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -176,8 +176,9 @@ func TestCheckLockKeyOfOneRedis(t *testing.T) {
 	}
 }
 
-// TestCheckLockKeyWithLostCommands: the longest histories with most lost commands are found right, whatever became of these; with a reply
-// that is not of its time they are wrong; and either is decided soon.
+// TestCheckLockKeyWithLostCommands: the longest histories with most lost commands are found right,
+// whatever became of these; with a reply that is not of its time they are wrong; and either is
+// decided soon.
 func TestCheckLockKeyWithLostCommands(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -224,8 +225,9 @@ func spoil(random *rand.Rand, records []lockRecord) {
 	}
 }
 
-// trueHistory carries commands out one after the other, and stretches each of them at random around its moment. Of those that are lost
-// some are carried out much later or never, and some takes of these released again.
+// trueHistory carries commands out one after the other, and stretches each of them at random around
+// its moment. Of those that are lost some are carried out much later or never, and some takes of
+// these released again.
 func trueHistory(random *rand.Rand, length, losses int) []lockRecord {
 	state, records, later := register(""), []lockRecord(nil), map[int][]lockOp{}
 	for i := range length {

@@ -42,8 +42,8 @@ type fate int
 
 const (
 	answered fate = iota
-	// lost: the reply never came, or was an error. The command was carried out once or was not, at any time since it was sent, be it
-	// long after the reply.
+	// lost: the reply never came, or was an error. The command was carried out once or was not, at
+	// any time since it was sent, be it long after the reply.
 	lost
 	// takenBack is what a lost take may bring with it: what it took is released again, at any time.
 	takenBack
@@ -136,7 +136,8 @@ func registerModel() porcupine.Model {
 	}
 }
 
-// lockRecord is what one client saw of one command: sent at from, answered at to (of the test process' monotonic clock).
+// lockRecord is what one client saw of one command: sent at from, answered at to (of the test
+// process' monotonic clock).
 type lockRecord struct {
 	client   int
 	op       lockOp
@@ -149,7 +150,8 @@ type lockRecord struct {
 // never is when a lost command is surely over.
 const never = time.Duration(1<<63 - 1)
 
-// operations are the records for porcupine: a lost write is with it to the end, and so is what takes a lost take back.
+// operations are the records for porcupine: a lost write is with it to the end, and so is what
+// takes a lost take back.
 func operations(records []lockRecord) []porcupine.Operation {
 	var all []porcupine.Operation
 	for _, r := range records {
@@ -172,17 +174,18 @@ func operations(records []lockRecord) []porcupine.Operation {
 // checkPatience bounds the check of one history, which mostly takes milliseconds.
 const checkPatience = 20 * time.Second
 
-// checkLockKey looks for an order of the commands in which one Redis would have given the same replies, each command at a time
-// between its being sent and its answer.
+// checkLockKey looks for an order of the commands in which one Redis would have given the same
+// replies, each command at a time between its being sent and its answer.
 //
-// A command whose answer was an error, or never came, is carried out once at any later time, or never. A take of these may in
-// addition be released again. Nothing else is excused. (A SET NX may be told nil for a lease that has just ended; no lease ends in
-// these histories.)
+// A command whose answer was an error, or never came, is carried out once at any later time, or
+// never. A take of these may in addition be released again. Nothing else is excused. (A SET NX may
+// be told nil for a lease that has just ended; no lease ends in these histories.)
 func checkLockKey(records []lockRecord) porcupine.CheckResult {
 	if abortedAlone(records) {
 		return porcupine.Illegal
 	}
-	// A lost write that nobody saw may as well have come after all else: what is explained without those is explained, and faster.
+	// A lost write that nobody saw may as well have come after all else: what is explained without
+	// those is explained, and faster.
 	seen := seenValues(records)
 	fewer := slices.DeleteFunc(slices.Clone(records), func(r lockRecord) bool {
 		return r.op.fate == lost && r.op.verb.gives() && !seen[r.op.value]
@@ -210,8 +213,9 @@ func seenValues(records []lockRecord) map[any]bool {
 	return seen
 }
 
-// abortedAlone finds a transaction that was told that its key was touched, when nobody else can have touched it. Whether the value
-// that it watched came and went meanwhile is not asked: without the key's history nobody can tell.
+// abortedAlone finds a transaction that was told that its key was touched, when nobody else can
+// have touched it. Whether the value that it watched came and went meanwhile is not asked: without
+// the key's history nobody can tell.
 func abortedAlone(records []lockRecord) bool {
 	for i, r := range records {
 		if r.op.verb != verbExec || r.op.fate == lost || r.reply != nil {

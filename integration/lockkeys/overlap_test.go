@@ -27,8 +27,9 @@ const (
 	keyHolders   = 16
 )
 
-// TestOverlapOfLockKeys: clients of two proxies take the same lock by SET NX PX, extend and release it by script, and often let it
-// end by itself, while a minority of the masters is stopped, cut off and killed. By the clock of each, no two hold it at once.
+// TestOverlapOfLockKeys: clients of two proxies take the same lock by SET NX PX, extend and release
+// it by script, and often let it end by itself, while a minority of the masters is stopped, cut off
+// and killed. By the clock of each, no two hold it at once.
 func TestOverlapOfLockKeys(t *testing.T) {
 	grants, seed := kit.SizeFrom(t, keyGrantsEnv, defaultKeyGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
@@ -58,7 +59,8 @@ func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 	}
 }
 
-// TestOverlapOfLockKeysIsSeen: with two Redises that know nothing of each other there are overlaps, and they are found.
+// TestOverlapOfLockKeysIsSeen: with two Redises that know nothing of each other there are overlaps,
+// and they are found.
 func TestOverlapOfLockKeysIsSeen(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, rand.Uint64(), contestedKey)
@@ -84,7 +86,8 @@ func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *hol
 	return c
 }
 
-// keyHolder is a client that knows a lock by its own clock alone: it has it from the reply on, until the TTL is over since it asked.
+// keyHolder is a client that knows a lock by its own clock alone: it has it from the reply on,
+// until the TTL is over since it asked.
 type keyHolder struct {
 	contest *holdings.Contest
 	key     string
@@ -93,8 +96,8 @@ type keyHolder struct {
 	random  *rand.Rand
 }
 
-// turn asks once, as a client that polls does, and when it has the lock holds it for a while, extends it now and then, and mostly
-// gives it back.
+// turn asks once, as a client that polls does, and when it has the lock holds it for a while,
+// extends it now and then, and mostly gives it back.
 func (h *keyHolder) turn(token string) {
 	received, until := h.ask("OK", "SET", h.key, token, "NX", "PX", kit.Millis(shortLease))
 	if until == 0 {
@@ -116,8 +119,9 @@ func (h *keyHolder) turn(token string) {
 	h.contest.Count("release", reply, err)
 }
 
-// ask sends a command that gives a lease if its reply is yes. It returns when the reply was there, and until when the lease may be
-// relied on: 0 if not at all. It ends a little early, as clocks do not run alike.
+// ask sends a command that gives a lease if its reply is yes. It returns when the reply was there,
+// and until when the lease may be relied on: 0 if not at all. It ends a little early, as clocks do
+// not run alike.
 func (h *keyHolder) ask(yes any, command ...string) (received, until time.Duration) {
 	sent := h.contest.History.Now()
 	reply, err := h.client.Do(command...)

@@ -126,7 +126,8 @@ type step struct {
 	words []string
 	// theirs is the command for the single Redis, where that has none of the name.
 	theirs []string
-	// times: the reply tells remaining times or moments, which need not be the same to the millisecond.
+	// times: the reply tells remaining times or moments, which need not be the same to the
+	// millisecond.
 	times bool
 	// refusable: the proxy may refuse it, because it is about both keys.
 	refusable bool
@@ -165,8 +166,8 @@ func (p *pair) recent(n int) string {
 }
 
 const (
-	// Every lease of a conversation is long enough to be told from other numbers, be it in seconds or in milliseconds, and differs
-	// from the others by far more than the tolerance.
+	// Every lease of a conversation is long enough to be told from other numbers, be it in seconds
+	// or in milliseconds, and differs from the others by far more than the tolerance.
 	leastSeconds, secondsApart = 100, 3
 	leastMillis, millisApart   = 100_000, 3000
 )

@@ -14,8 +14,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// What Redisson's rate limiter sends, in words of our own: what was granted stands in a sorted set by the client's time, packed with a name and
-// its number of permits, and what is left as a number beside it. All of it has the tag of the limiter's name.
+// What Redisson's rate limiter sends, in words of our own: what was granted stands in a sorted set
+// by the client's time, packed with a name and its number of permits, and what is left as a number
+// beside it. All of it has the tag of the limiter's name.
 const (
 	setRate = `local limiter = KEYS[1]
 redis.call('hsetnx', limiter, 'rate', ARGV[1])
@@ -100,7 +101,8 @@ end
 return have`
 )
 
-// packed is a script in the form in which a version packs: today's a name of any length, before 3.20 a number.
+// packed is a script in the form in which a version packs: today's a name of any length, before
+// 3.20 a number.
 func packed(script string, named bool) string {
 	form, name := "'fI'", "ARGV[3]"
 	if named {
@@ -156,8 +158,8 @@ func (l *limiters) step(client string) []string {
 	return eval(packed(acquirePermits, named), keys, strconv.Itoa(1+l.random.IntN(3)), now, random)
 }
 
-// TestRedissonsRateLimiter: rate limiters have the replies of a single Redis, through two proxies that take turns, with all masters and with
-// three of five.
+// TestRedissonsRateLimiter: rate limiters have the replies of a single Redis, through two proxies
+// that take turns, with all masters and with three of five.
 func TestRedissonsRateLimiter(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -189,8 +191,9 @@ func TestRedissonsRateLimiter(t *testing.T) {
 	}
 }
 
-// TestRateHolds: clients of two proxies who all try at once get together what the rate allows in each interval, and no more, also where two of five masters
-// are killed meanwhile. What is not known to have been granted may have been.
+// TestRateHolds: clients of two proxies who all try at once get together what the rate allows in
+// each interval, and no more, also where two of five masters are killed meanwhile. What is not
+// known to have been granted may have been.
 func TestRateHolds(t *testing.T) {
 	redistest.SkipShort(t)
 	const rate, perProxy, intervals, interval = 20, 3, 4, 1000
@@ -219,7 +222,8 @@ func TestRateHolds(t *testing.T) {
 	}
 }
 
-// takeAll has all clients take permits at this time of theirs until there are no more; each is told of.
+// takeAll has all clients take permits at this time of theirs until there are no more; each is told
+// of.
 func takeAll(clients []*redistest.Client, now int, each func(granted int)) (granted, unknown int) {
 	var mu sync.Mutex
 	var all sync.WaitGroup

@@ -14,9 +14,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// What Redisson's locks of several keys send, in words of our own. The keys of each have the tag of the lock's name.
+// What Redisson's locks of several keys send, in words of our own. The keys of each have the tag of
+// the lock's name.
 const (
-	// latchedGive is unlock since 3.24: what came of it stands under a latch, for one who asks again.
+	// latchedGive is unlock since 3.24: what came of it stands under a latch, for one who asks
+	// again.
 	latchedGive = `local lock, channel, latch, message, ms, holder, tell, stays = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local before = redis.call('get', latch)
 if before then return tonumber(before) end
@@ -270,8 +272,9 @@ func (r *replay) ends(t *testing.T) {
 	r.lease = 30_000
 }
 
-// TestRedissonsLocks: the lock with its unlock latch, the fair, the read-write and the fenced lock, and the semaphore whose permits end, have
-// the replies of a single Redis, through two proxies that take turns, with all masters and with three of five.
+// TestRedissonsLocks: the lock with its unlock latch, the fair, the read-write and the fenced lock,
+// and the semaphore whose permits end, have the replies of a single Redis, through two proxies that
+// take turns, with all masters and with three of five.
 func TestRedissonsLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

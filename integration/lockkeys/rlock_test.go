@@ -13,15 +13,18 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// What Redisson's RLock sends, in words of our own: a hash of the holder's name and how often it holds the lock.
+// What Redisson's RLock sends, in words of our own: a hash of the holder's name and how often it
+// holds the lock.
 const (
-	// rlockTake gives nil where the caller holds the lock now, and else the time that is left to its holder.
+	// rlockTake gives nil where the caller holds the lock now, and else the time that is left to
+	// its holder.
 	rlockTake = `local key, ms, holder = KEYS[1], ARGV[1], ARGV[2]
 if redis.call('exists', key) == 1 and redis.call('hexists', key, holder) == 0 then return redis.call('pttl', key) end
 redis.call('hincrby', key, holder, 1)
 redis.call('pexpire', key, ms)
 return nil`
-	// rlockGive gives nil where the caller does not hold it, 0 where it still does, and 1 where it is free and the others are told.
+	// rlockGive gives nil where the caller does not hold it, 0 where it still does, and 1 where it
+	// is free and the others are told.
 	rlockGive = `local key, channel, message, ms, holder, tell = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if redis.call('hexists', key, holder) == 0 then return nil end
 if redis.call('hincrby', key, holder, -1) > 0 then redis.call('pexpire', key, ms) return 0 end
@@ -73,7 +76,8 @@ func TestRLock(t *testing.T) {
 	kit.Want(t, b, int64(1), give(key, "b:1")...)
 }
 
-// TestRLockExcludes: of many clients of two proxies only one is ever inside, however often it goes in again.
+// TestRLockExcludes: of many clients of two proxies only one is ever inside, however often it goes
+// in again.
 func TestRLockExcludes(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)

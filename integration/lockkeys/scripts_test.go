@@ -30,7 +30,8 @@ func luaScripts(random *rand.Rand, n int) []luaScript {
 	return scripts
 }
 
-// luaWriter writes one script. It never asks for the order of a table's fields, which depends on who made the table.
+// luaWriter writes one script. It never asks for the order of a table's fields, which depends on
+// who made the table.
 type luaWriter struct {
 	random *rand.Rand
 	text   strings.Builder

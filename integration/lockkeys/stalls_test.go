@@ -19,14 +19,16 @@ import (
 const (
 	// stallsEnv is how often TestHistoriesOfStalledProxies runs each mix.
 	stallsEnv = "REDLOCK_STALLS"
-	// longestStall is over what a round may take, twice: what a proxy was about to do then comes when others have gone on.
+	// longestStall is over what a round may take, twice: what a proxy was about to do then comes
+	// when others have gone on.
 	longestStall = 1300 * time.Millisecond
 	// longestRun is the longest time between two stalls of a proxy: a few commands.
 	longestRun = 60 * time.Millisecond
 )
 
-// TestHistoriesOfStalledProxies: the masters are well, and the proxies are stopped at any moment, each by itself, and go on, as on a machine that
-// gives them no processor. Every reply is one that a single Redis could have given; what came too late may be NOQUORUM.
+// TestHistoriesOfStalledProxies: the masters are well, and the proxies are stopped at any moment,
+// each by itself, and go on, as on a machine that gives them no processor. Every reply is one that
+// a single Redis could have given; what came too late may be NOQUORUM.
 func TestHistoriesOfStalledProxies(t *testing.T) {
 	redistest.SkipShort(t)
 	runs, seed := int(kit.NumberFrom(t, stallsEnv, 2)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -56,7 +58,8 @@ func TestHistoriesOfStalledProxies(t *testing.T) {
 	}
 }
 
-// stall has each proxy stop and go on at random until the returned function is called, after which all go on.
+// stall has each proxy stop and go on at random until the returned function is called, after which
+// all go on.
 func stall(t *testing.T, proxies []*harness.Proxy, seed uint64) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var tasks sync.WaitGroup

@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Histories of the keys of one tag: that of the tag's own name, and two more, of which commands, transactions and scripts change several
-// at once. A story is about all three.
+// Histories of the keys of one tag: that of the tag's own name, and two more, of which commands,
+// transactions and scripts change several at once. A story is about all three.
 
 // isOfTags reports whether the clients use keys with tags.
 func (g *gathering) isOfTags() bool { return strings.HasPrefix(g.kind, "tag") }
@@ -24,7 +24,8 @@ func (g *gathering) isOfTags() bool { return strings.HasPrefix(g.kind, "tag") }
 // lockingTags is the kind of those who also send LOCK and UNLOCK, which a Redis does not have.
 const lockingTags = "tag+LOCK"
 
-// compareAnd does what follows if the first key holds the first argument as a string, and is nil otherwise.
+// compareAnd does what follows if the first key holds the first argument as a string, and is nil
+// otherwise.
 const compareAnd = `if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= table.remove(ARGV, 1) then return false end
 ` + severally
 
@@ -66,7 +67,8 @@ func (g *gathering) turnOfTags(random *rand.Rand, client *redistest.Client, key 
 	return err
 }
 
-// conditional reads a key, and does something if it still holds that: in a transaction, or by a script.
+// conditional reads a key, and does something if it still holds that: in a transaction, or by a
+// script.
 func (g *gathering) conditional(client *redistest.Client, key *story, one string, d deed, watch bool) error {
 	if watch {
 		if reply, err := client.Do("WATCH", one); err != nil || reply != any("OK") {
@@ -132,7 +134,8 @@ func asPlain(d deed) deed {
 	return d
 }
 
-// takenBackAfter is what a lost take may bring with it: what it took is released again, at any time.
+// takenBackAfter is what a lost take may bring with it: what it took is released again, at any
+// time.
 func takenBackAfter(d deed) (back deed, may bool) {
 	steps := d.steps
 	if steps == nil {
@@ -145,9 +148,10 @@ func takenBackAfter(d deed) (back deed, may bool) {
 	return deed{client: d.client, steps: [][]string{{"DEL", key}}, only: &condition{key: key, value: value}, lost: true}, true
 }
 
-// TestHistoriesOfTags: ten clients of two proxies use the same few tags, each of three keys, by commands, scripts and transactions that change
-// several of them, while a minority of the masters is stopped, cut off and killed at random. Every reply is one that a single Redis could
-// have given.
+// TestHistoriesOfTags: ten clients of two proxies use the same few tags, each of three keys, by
+// commands, scripts and transactions that change several of them, while a minority of the masters
+// is stopped, cut off and killed at random. Every reply is one that a single Redis could have
+// given.
 func TestHistoriesOfTags(t *testing.T) {
 	redistest.SkipShort(t)
 	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

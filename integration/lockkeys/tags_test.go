@@ -17,8 +17,9 @@ func tagArgs(upstream *redistest.Server) []string {
 	return append(kit.LockKeyArgs(upstream), "--lock-keys", "*{lock:*", "--lock-tags", "*")
 }
 
-// TestTagsAsOneRedis: random commands, transactions and scripts that change several keys of one tag have byte for byte the replies of a
-// single Redis, through two proxies that take turns. Nothing is refused.
+// TestTagsAsOneRedis: random commands, transactions and scripts that change several keys of one tag
+// have byte for byte the replies of a single Redis, through two proxies that take turns. Nothing is
+// refused.
 func TestTagsAsOneRedis(t *testing.T) {
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
@@ -34,7 +35,8 @@ func TestTagsAsOneRedis(t *testing.T) {
 	}
 }
 
-// TestTagsAndLocks: the lock commands, and those about all keys, see each key of a tag by itself, through two proxies.
+// TestTagsAndLocks: the lock commands, and those about all keys, see each key of a tag by itself,
+// through two proxies.
 func TestTagsAndLocks(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
@@ -96,7 +98,8 @@ func TestTagsWatch(t *testing.T) {
 	}
 }
 
-// TestTagsWaiting: who waits for a key hears of it, whatever stands beside it; and who waits for elements gets them.
+// TestTagsWaiting: who waits for a key hears of it, whatever stands beside it; and who waits for
+// elements gets them.
 func TestTagsWaiting(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
@@ -143,7 +146,8 @@ func TestOtherTags(t *testing.T) {
 	kit.Does(t, kit.Connect(t, first), "GET lock:x:{lock:t}", "me")
 }
 
-// TestTagsBehindAPrefix: on the masters there is one key for a tag, behind the prefix, whatever braces that has.
+// TestTagsBehindAPrefix: on the masters there is one key for a tag, behind the prefix, whatever
+// braces that has.
 func TestTagsBehindAPrefix(t *testing.T) {
 	redistest.SkipShort(t)
 	servers, upstream := kit.StartMasters(t), kit.StartRedis(t)

@@ -16,7 +16,8 @@ import (
 // ownKeys are those that the proxies have on the masters.
 var ownKeys = []string{"marker", "sequence", "canary", "quarantine", "databases", "longest", "catch-up", "proxies", "scripts", "scripts-used", "scripts-bytes", "age:x", ""}
 
-// startEscapes starts an upstream and two proxies, all of whose keys are lock keys, or those of a pattern.
+// startEscapes starts an upstream and two proxies, all of whose keys are lock keys, or those of a
+// pattern.
 func startEscapes(t *testing.T, args ...string) (upstream *redistest.Server, masters []*redistest.Server, clients []*redistest.Client) {
 	t.Helper()
 	upstream = kit.StartRedis(t)
@@ -41,7 +42,8 @@ func refusesByName(reply any, name string) bool {
 	return bad && !strings.HasPrefix(string(failure), "NOQUORUM") && strings.Contains(string(failure), name)
 }
 
-// ownKeyAttacks are the ways to a key by the commands of a client; each part between commas is a command.
+// ownKeyAttacks are the ways to a key by the commands of a client; each part between commas is a
+// command.
 func ownKeyAttacks(key string) [][][]string {
 	var all [][][]string
 	for _, line := range []string{
@@ -74,8 +76,8 @@ func reversed(s string) string {
 	return string(b)
 }
 
-// TestOwnKeysCannotBeReached: no command of a client reads or changes a key of the proxies' own, in any database, with or without a
-// prefix, also by what is left over of a prefix.
+// TestOwnKeysCannotBeReached: no command of a client reads or changes a key of the proxies' own, in
+// any database, with or without a prefix, also by what is left over of a prefix.
 func TestOwnKeysCannotBeReached(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -104,7 +106,8 @@ func TestOwnKeysCannotBeReached(t *testing.T) {
 	}
 }
 
-// tryOwnKey fails unless the last command that is not refused by its form is an error; what a transaction did is looked into.
+// tryOwnKey fails unless the last command that is not refused by its form is an error; what a
+// transaction did is looked into.
 func tryOwnKey(t *testing.T, client *redistest.Client, own string, commands [][]string) {
 	t.Helper()
 	var replies []any
@@ -137,7 +140,8 @@ func ownStates(t *testing.T, master *redistest.Server) (states []string) {
 	return states
 }
 
-// settledOwnStates waits until a master has what it gets after the majority, and nothing new for a while.
+// settledOwnStates waits until a master has what it gets after the majority, and nothing new for a
+// while.
 func settledOwnStates(t *testing.T, master *redistest.Server) (states []string) {
 	t.Helper()
 	hasLongest := func() bool { return slices.Contains(states, "redlock-proxy:longest is a string") }
@@ -156,8 +160,8 @@ func wantKeys(t *testing.T, client *redistest.Client, pattern string, keys ...st
 	}
 }
 
-// TestScriptOfAnotherProxy: what one proxy loaded is known to the other: the lock it takes stands on the masters. What only one of them
-// was sent whole, the other does not send on by its hash.
+// TestScriptOfAnotherProxy: what one proxy loaded is known to the other: the lock it takes stands
+// on the masters. What only one of them was sent whole, the other does not send on by its hash.
 func TestScriptOfAnotherProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -180,8 +184,8 @@ func TestScriptOfAnotherProxy(t *testing.T) {
 	wantKeys(t, direct, "*", "foo")
 }
 
-// TestScriptLoadIsBounded: a flood of scripts leaves 1,000 on each master, which do not stay for ever, and the last ones are found by
-// another proxy.
+// TestScriptLoadIsBounded: a flood of scripts leaves 1,000 on each master, which do not stay for
+// ever, and the last ones are found by another proxy.
 func TestScriptLoadIsBounded(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -203,7 +207,8 @@ func TestScriptLoadIsBounded(t *testing.T) {
 	}
 }
 
-// TestFunctionThatTakesALock: the function of the issue is not called through either proxy, whoever loaded it, and there is one holder.
+// TestFunctionThatTakesALock: the function of the issue is not called through either proxy, whoever
+// loaded it, and there is one holder.
 func TestFunctionThatTakesALock(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.Needs(t, "FUNCTION", "7.0")

@@ -17,10 +17,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// comeback is how long masters may be back before they are used again, on a busy machine; the log tells how long it was.
+// comeback is how long masters may be back before they are used again, on a busy machine; the log
+// tells how long it was.
 const comeback = kit.Patience
 
-// TestTwoOfFiveFail: locks go on without a single error while a minority fails, is gone, and comes back.
+// TestTwoOfFiveFail: locks go on without a single error while a minority fails, is gone, and comes
+// back.
 func TestTwoOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
@@ -40,12 +42,13 @@ func TestTwoOfFiveFail(t *testing.T) {
 	}
 }
 
-// TestThreeOfFiveFail: without a majority there is an error in time that names every cause, and nothing is left behind: not on the
-// living masters, nor on the others when they are back.
+// TestThreeOfFiveFail: without a majority there is an error in time that names every cause, and
+// nothing is left behind: not on the living masters, nor on the others when they are back.
 func TestThreeOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
-			// With the guard, three that were killed would have to wait until their locks are over: TestAllForgetAtOnce.
+			// With the guard, three that were killed would have to wait until their locks are over:
+			// TestAllForgetAtOnce.
 			f := fault.Start(t, append(kit.HungMasters(), "--guard=false")...)
 			client := kit.Connect(t, f.Proxies[0])
 			kit.WantGrant(t, client, "LOCK", "before", "b", "PX", "60000")
@@ -69,8 +72,9 @@ func TestThreeOfFiveFail(t *testing.T) {
 	}
 }
 
-// TestMachineStandsStill: everything stops for longer than a master is waited for, as where the machine gives its processors to others.
-// When it goes on the answers come, and nobody is told that there were none.
+// TestMachineStandsStill: everything stops for longer than a master is waited for, as where the
+// machine gives its processors to others. When it goes on the answers come, and nobody is told that
+// there were none.
 func TestMachineStandsStill(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartFleet(t, kit.HungMasters()...)
@@ -156,8 +160,9 @@ func standsSoon(f *kit.Fleet, key, value string) (err error) {
 	return err
 }
 
-// TestLateSet: a stopped master gets the SET of a LOCK that has failed meanwhile out of its socket's buffer when it goes on, and the
-// undo after it. Where the proxy waited for another answer of a master when that was stopped, the SET is not sent: then it is tried again.
+// TestLateSet: a stopped master gets the SET of a LOCK that has failed meanwhile out of its
+// socket's buffer when it goes on, and the undo after it. Where the proxy waited for another answer
+// of a master when that was stopped, the SET is not sent: then it is tried again.
 func TestLateSet(t *testing.T) {
 	f := kit.StartFleet(t, kit.HungMasters()...)
 	client := kit.Connect(t, f.Proxies[0])
@@ -172,7 +177,8 @@ func TestLateSet(t *testing.T) {
 	}
 }
 
-// lateSet reports whether the three masters that are stopped during a LOCK have executed its SET afterwards.
+// lateSet reports whether the three masters that are stopped during a LOCK have executed its SET
+// afterwards.
 func lateSet(t *testing.T, f *kit.Fleet, client *redistest.Client) (late bool) {
 	t.Helper()
 	stopped := f.Masters[:3]
@@ -199,7 +205,8 @@ func recordCommands(t *testing.T, master *redistest.Server) {
 	kit.Want(t, client, "OK", "SLOWLOG", "RESET")
 }
 
-// executed reports whether a master has executed a command that begins with these words since recordCommands.
+// executed reports whether a master has executed a command that begins with these words since
+// recordCommands.
 func executed(t *testing.T, master *redistest.Server, words ...string) bool {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
@@ -215,8 +222,8 @@ func executed(t *testing.T, master *redistest.Server, words ...string) bool {
 	return false
 }
 
-// TestMasterRestarts: a master that dies and comes back empty, again and again, is no error for anyone, and keeps no key that is
-// free from being granted.
+// TestMasterRestarts: a master that dies and comes back empty, again and again, is no error for
+// anyone, and keeps no key that is free from being granted.
 func TestMasterRestarts(t *testing.T) {
 	f := kit.StartFleet(t)
 	load := startLoad(t, f.Proxies[0], 16, true)

@@ -52,7 +52,8 @@ func fencesOf(t *testing.T, key string) (older, newer int64) {
 	return fences[0], fences[1]
 }
 
-// TestOldHolderIsRefused: a database and a Redis refuse what the holder of an older lock writes, as docs/fences.md has it.
+// TestOldHolderIsRefused: a database and a Redis refuse what the holder of an older lock writes, as
+// docs/fences.md has it.
 func TestOldHolderIsRefused(t *testing.T) {
 	older, newer := fencesOf(t, "report:7")
 	t.Logf("fences %d, then %d", older, newer)

@@ -46,7 +46,8 @@ func votesOf(t *testing.T, info map[string]any, says string) (n int) {
 	return n
 }
 
-// wantInfo wants a state, so many masters that say so, and the name of the client that took the lock, or nil.
+// wantInfo wants a state, so many masters that say so, and the name of the client that took the
+// lock, or nil.
 func wantInfo(t *testing.T, client *redistest.Client, key, state string, votes int, name any) {
 	t.Helper()
 	kit.Settles(t, func() error {
@@ -119,7 +120,8 @@ func TestLockInfo(t *testing.T) {
 	kit.Want(t, bob, int64(1), "UNLOCK", "k", "next")
 	both("free", 5, nil, nil)
 
-	// An equal token is another holder, also within the three seconds in which the removal still stands there.
+	// An equal token is another holder, also within the three seconds in which the removal still
+	// stands there.
 	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.Granted)
 	kit.Want(t, bob, int64(1), "FORCEUNLOCK", "k")
 	kit.WantReply(t, bob, "LOCK k secret PX 10000", kit.Granted)
@@ -221,7 +223,8 @@ func listed(t *testing.T, client *redistest.Client, command string) []string {
 	return names
 }
 
-// TestLockList: the locks of one database, wherever they were granted, and nothing else that stands on the masters.
+// TestLockList: the locks of one database, wherever they were granted, and nothing else that stands
+// on the masters.
 func TestLockList(t *testing.T) {
 	t.Parallel()
 	f := startPair(t, "--key-prefix", "p[*]:")
@@ -281,8 +284,8 @@ func TestLockList(t *testing.T) {
 	}
 }
 
-// TestHoldersErrors: wrong words get Redis' own errors, with and without an upstream; so does what cannot be done in a
-// transaction or a script.
+// TestHoldersErrors: wrong words get Redis' own errors, with and without an upstream; so does what
+// cannot be done in a transaction or a script.
 func TestHoldersErrors(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -330,8 +333,8 @@ func TestHoldersErrors(t *testing.T) {
 	kit.Does(t, client, "COMMAND GETKEYS lockinfo k", "[k]")
 }
 
-// TestHoldersRights: a client sees what it may read at the upstream, and takes from others what it may delete there, if it may
-// also end their connections.
+// TestHoldersRights: a client sees what it may read at the upstream, and takes from others what it
+// may delete there, if it may also end their connections.
 func TestHoldersRights(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t,
@@ -409,7 +412,8 @@ func TestHoldersWithRedisCLI(t *testing.T) {
 	}
 }
 
-// TestAuditLog: with audit-log there is a line for each grant and release, whatever way it goes, and never a token.
+// TestAuditLog: with audit-log there is a line for each grant and release, whatever way it goes,
+// and never a token.
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)

@@ -16,7 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// departure is a way to leave while waiting for a lock. wait sends the LOCK; the function that it returns leaves.
+// departure is a way to leave while waiting for a lock. wait sends the LOCK; the function that it
+// returns leaves.
 type departure struct {
 	name string
 	wait func(t *testing.T, proxy *harness.Proxy, token string) (leave func())
@@ -57,7 +58,8 @@ func waitInProcess(t *testing.T, proxy *harness.Proxy, token string) func() {
 	}
 }
 
-// leaveByHalf ends the sending direction alone: like Redis, the proxy takes the client for gone, and hangs up.
+// leaveByHalf ends the sending direction alone: like Redis, the proxy takes the client for gone,
+// and hangs up.
 func leaveByHalf(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	kit.Must(t, client.CloseWrite())
@@ -66,8 +68,8 @@ func leaveByHalf(t *testing.T, client *redistest.Client) {
 	}
 }
 
-// TestClientsLeave: who leaves while waiting is granted nothing and keeps nobody from being next, be it at the head of the queue or
-// in the middle of it.
+// TestClientsLeave: who leaves while waiting is granted nothing and keeps nobody from being next,
+// be it at the head of the queue or in the middle of it.
 func TestClientsLeave(t *testing.T) {
 	for _, way := range departures() {
 		t.Run(way.name, func(t *testing.T) {
@@ -162,7 +164,8 @@ type turn struct {
 	err    error
 }
 
-// takeTurn waits for the grant, tells so, and gives the lock back: so turns are told in the order of the grants.
+// takeTurn waits for the grant, tells so, and gives the lock back: so turns are told in the order
+// of the grants.
 func takeTurn(client *redistest.Client, waiter int, order chan<- turn) {
 	client.SetTimeout(kit.Patience)
 	reply, err := client.Receive()

@@ -15,8 +15,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// load is clients that lock and unlock without a pause, until it is stopped. Each has a key of its own, which is always free when
-// it asks; one that shares as well asks in every other turn for a key that all have in common.
+// load is clients that lock and unlock without a pause, until it is stopped. Each has a key of its
+// own, which is always free when it asks; one that shares as well asks in every other turn for a
+// key that all have in common.
 type load struct {
 	over    atomic.Bool
 	workers sync.WaitGroup

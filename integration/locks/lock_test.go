@@ -45,7 +45,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLockExpires: a lock that nobody gives back is free when its time is over, and not before its validity was.
+// TestLockExpires: a lock that nobody gives back is free when its time is over, and not before its
+// validity was.
 func TestLockExpires(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
@@ -70,7 +71,8 @@ func TestKeyPrefix(t *testing.T) {
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Lacks(master, "app:k") })
 }
 
-// TestSelect: the same key in another database is another lock, and stands in that database of each master.
+// TestSelect: the same key in another database is another lock, and stands in that database of each
+// master.
 func TestSelect(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
@@ -99,7 +101,8 @@ func TestMaxTTL(t *testing.T) {
 	kit.WantReply(t, client, "EXTEND k t EX 10", kit.Granted)
 }
 
-// TestMadeToken: for the token * the proxy makes one, and tells it in the form that HELLO's reply has.
+// TestMadeToken: for the token * the proxy makes one, and tells it in the form that HELLO's reply
+// has.
 func TestMadeToken(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
@@ -117,7 +120,8 @@ func TestMadeToken(t *testing.T) {
 	wantMade(t, client, masters, "b", reply["validity"], reply["token"])
 }
 
-// wantMade wants a validity, and a token of 128 bits in hexadecimal that holds the key and releases it.
+// wantMade wants a validity, and a token of 128 bits in hexadecimal that holds the key and releases
+// it.
 func wantMade(t *testing.T, client *redistest.Client, masters []*redistest.Server, key string, validity, token any) {
 	t.Helper()
 	text, _ := token.(string)

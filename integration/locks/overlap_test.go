@@ -26,8 +26,8 @@ const (
 	lease      = 2 * time.Second
 )
 
-// TestOverlap: two proxies, 64 clients and one key, while a minority of the masters is stopped, cut off and continued at random.
-// Two clients must never hold the lock at once.
+// TestOverlap: two proxies, 64 clients and one key, while a minority of the masters is stopped, cut
+// off and continued at random. Two clients must never hold the lock at once.
 func TestOverlap(t *testing.T) {
 	grants, seed := kit.SizeFrom(t, grantsEnv, defaultGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, grantsEnv, seed, kit.SeedEnv)
@@ -50,8 +50,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestOverlapIsSeen: with somebody who deletes the key on a majority of the masters behind the proxies' backs, the same contest has
-// overlaps, and they are found.
+// TestOverlapIsSeen: with somebody who deletes the key on a majority of the masters behind the
+// proxies' backs, the same contest has overlaps, and they are found.
 func TestOverlapIsSeen(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartLinkedFleet(t, 2)
@@ -80,8 +80,8 @@ func remove(t *testing.T, master *redistest.Server, key string) {
 	kit.Do(t, client, "DEL", key)
 }
 
-// holdAtRandom is how long a client keeps the lock: mostly not at all, sometimes for a part of the lease, and rarely for longer than
-// it has it.
+// holdAtRandom is how long a client keeps the lock: mostly not at all, sometimes for a part of the
+// lease, and rarely for longer than it has it.
 func holdAtRandom(random *rand.Rand) time.Duration {
 	switch n := random.IntN(2000); {
 	case n == 0:
@@ -126,7 +126,8 @@ type contender struct {
 	hold    func(*rand.Rand) time.Duration
 }
 
-// turn waits for the lock, holds it for a while, sometimes for longer than it was given at first, and gives it back.
+// turn waits for the lock, holds it for a while, sometimes for longer than it was given at first,
+// and gives it back.
 func (c *contender) turn(token string) {
 	received, until := c.ask("LOCK", contested, token, "PX", kit.Millis(lease), "BLOCK", "10000")
 	if until == 0 {
@@ -154,7 +155,8 @@ func (c *contender) revive(token string) {
 	}
 }
 
-// ask sends a LOCK or EXTEND. It returns when the reply was there, and until when the lock may be relied on: 0 if not at all.
+// ask sends a LOCK or EXTEND. It returns when the reply was there, and until when the lock may be
+// relied on: 0 if not at all.
 func (c *contender) ask(command ...string) (received, until time.Duration) {
 	reply, err := c.client.Do(command...)
 	received = c.contest.History.Now()

@@ -104,7 +104,8 @@ func TestScriptEscapes(t *testing.T) {
 	kit.Does(t, r.admin, "LLEN app:l", "1")
 }
 
-// TestSelectors: keys that only two selectors allow together are refused, as at the upstream itself.
+// TestSelectors: keys that only two selectors allow together are refused, as at the upstream
+// itself.
 func TestSelectors(t *testing.T) {
 	redistest.Needs(t, "selectors", "7.0")
 	t.Parallel()
@@ -124,8 +125,8 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestScriptBesideAPassword: where the upstream demands a password that the proxy does not have, what a script does beside its
-// lock keys is not lost.
+// TestScriptBesideAPassword: where the upstream demands a password that the proxy does not have,
+// what a script does beside its lock keys is not lost.
 func TestScriptBesideAPassword(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -242,7 +243,8 @@ func wordsOf(command string) []string {
 	return strings.Fields(command)
 }
 
-// TestRightsInTransactions: in a transaction, under WATCH, in pipelines, and of another user on the same connection.
+// TestRightsInTransactions: in a transaction, under WATCH, in pipelines, and of another user on the
+// same connection.
 func TestRightsInTransactions(t *testing.T) {
 	redistest.Needs(t, "redis.acl_check_cmd", "7.0")
 	t.Parallel()
@@ -290,13 +292,14 @@ func TestRightsInTransactions(t *testing.T) {
 	}
 }
 
-// TestSilenceForgesNoAnswer: a client that was refused silence gets answers that the proxy does not await; they must not be
-// taken for those to the proxy's own questions.
+// TestSilenceForgesNoAnswer: a client that was refused silence gets answers that the proxy does not
+// await; they must not be taken for those to the proxy's own questions.
 func TestSilenceForgesNoAnswer(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "forger on >x ~app:* +@all -client -acl -@admin")
-	// slow is answered when the proxy has asked its next question, and by itself: Redis reads 16 KB at a time.
+	// slow is answered when the proxy has asked its next question, and by itself: Redis reads 16 KB
+	// at a time.
 	slow := func(text string) []string {
 		return []string{"EVAL", "for i = 1, 2e7 do end return {ok='" + text + "'}", "0", strings.Repeat("x", 64<<10)}
 	}
@@ -340,7 +343,8 @@ func TestRightsChange(t *testing.T) {
 	kit.Does(t, open, "GET lock:b", "w")
 }
 
-// TestUnknownIsNotLoggedIn: whatever the upstream's trouble is, a client that did not log in does not get in by it.
+// TestUnknownIsNotLoggedIn: whatever the upstream's trouble is, a client that did not log in does
+// not get in by it.
 func TestUnknownIsNotLoggedIn(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -383,7 +387,8 @@ func TestUnknownIsNotLoggedIn(t *testing.T) {
 	}
 }
 
-// startRedisAnyhow is kit.StartRedis for one that does not answer PING as it should: the users are set when it is up.
+// startRedisAnyhow is kit.StartRedis for one that does not answer PING as it should: the users are
+// set when it is up.
 func startRedisAnyhow(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	if len(args) == 0 || args[0] != "--user" {
@@ -420,7 +425,8 @@ func seen(t *testing.T, proxy *harness.Proxy, text string) {
 	kit.Must(t, err)
 }
 
-// TestLoginStandsWhileTheUpstreamHangs: who has logged in and is known goes on; nobody else comes in.
+// TestLoginStandsWhileTheUpstreamHangs: who has logged in and is known goes on; nobody else comes
+// in.
 func TestLoginStandsWhileTheUpstreamHangs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

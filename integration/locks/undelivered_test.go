@@ -68,7 +68,8 @@ type client struct {
 	in   *bufio.Reader
 }
 
-// narrow has the sockets at both ends take little that is not read: small segments have the sender take fewer bytes ahead.
+// narrow has the sockets at both ends take little that is not read: small segments have the sender
+// take fewer bytes ahead.
 func narrow(_, _ string, raw syscall.RawConn) error {
 	var failed error
 	err := raw.Control(func(fd uintptr) {
@@ -199,8 +200,9 @@ func (s setting) stays(t *testing.T, other *client) {
 	}
 }
 
-// TestLockWhoseClientReadIt: a client takes a lock, and in the same pipeline asks for more than it reads. It reads that it has the lock, and
-// leaves; the lock stays. So it does where it sends no more from the beginning.
+// TestLockWhoseClientReadIt: a client takes a lock, and in the same pipeline asks for more than it
+// reads. It reads that it has the lock, and leaves; the lock stays. So it does where it sends no
+// more from the beginning.
 func TestLockWhoseClientReadIt(t *testing.T) {
 	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for i, way := range slices.Repeat(grants(), 2) {
@@ -225,8 +227,8 @@ func TestLockWhoseClientReadIt(t *testing.T) {
 	})
 }
 
-// TestLockWhoseClientNeverReadIt: a client leaves while it has still not taken the reply that grants it a lock: another gets the lock long
-// before its time is over.
+// TestLockWhoseClientNeverReadIt: a client leaves while it has still not taken the reply that
+// grants it a lock: another gets the lock long before its time is over.
 func TestLockWhoseClientNeverReadIt(t *testing.T) {
 	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for _, way := range longGrants() {
@@ -250,8 +252,9 @@ func TestLockWhoseClientNeverReadIt(t *testing.T) {
 	})
 }
 
-// TestLockAfterOneThatWasNeverRead: a client does not take the reply that grants it a lock, and its time is over. Another takes the lock with
-// the same token, through the same proxy or through another one, and keeps it when the first one leaves.
+// TestLockAfterOneThatWasNeverRead: a client does not take the reply that grants it a lock, and its
+// time is over. Another takes the lock with the same token, through the same proxy or through
+// another one, and keeps it when the first one leaves.
 func TestLockAfterOneThatWasNeverRead(t *testing.T) {
 	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for _, long := range longGrants() {

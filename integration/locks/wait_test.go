@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWaitCountsMasters: WAIT returns how many masters beyond a majority hold what the client did, as Redis counts replicas.
+// TestWaitCountsMasters: WAIT returns how many masters beyond a majority hold what the client did,
+// as Redis counts replicas.
 func TestWaitCountsMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestChangeRaisesNoAlarm: each proxy logs one line at the beginning of a change of the masters and one at its end, beside that it read its configuration.
+// TestChangeRaisesNoAlarm: each proxy logs one line at the beginning of a change of the masters and
+// one at its end, beside that it read its configuration.
 func TestChangeRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
@@ -29,7 +30,8 @@ func TestChangeRaisesNoAlarm(t *testing.T) {
 	r.wantLogged(want)
 }
 
-// wantLogged wants each proxy to have logged this since it was ready, in any order, and by one of them that a master caught up.
+// wantLogged wants each proxy to have logged this since it was ready, in any order, and by one of
+// them that a master caught up.
 func (r *rig) wantLogged(want []string) {
 	r.t.Helper()
 	want = slices.Sorted(slices.Values(want))

@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestTwoDifferentChangesAtOnce: two proxies are told different masters at the same time. They come to the same,
-// and the one that wanted other ones says so; with its file put right it follows.
+// TestTwoDifferentChangesAtOnce: two proxies are told different masters at the same time. They come
+// to the same, and the one that wanted other ones says so; with its file put right it follows.
 func TestTwoDifferentChangesAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -54,8 +54,9 @@ var killedWays = [][]int{
 	{0, 3, 4, 1}, {0, 3, 4, 1, 2}, {0, 3, 5, 1, 2}, {0, 5, 1, 2}, {0, 1, 2},
 }
 
-// TestChangerIsKilled: the proxy that changes the masters is killed at any moment of it, under load. The others bring the
-// change to its end, if it had begun; the proxy starts again, with the new masters in its file or the old ones.
+// TestChangerIsKilled: the proxy that changes the masters is killed at any moment of it, under
+// load. The others bring the change to its end, if it had begun; the proxy starts again, with the
+// new masters in its file or the old ones.
 func TestChangerIsKilled(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, "REDLOCK_MASTERS_SEED", 1)
@@ -87,8 +88,9 @@ func (r *rig) isBegun(proxy int, masters []int) bool {
 	return r.votes(r.proxies[proxy], masters) != nil
 }
 
-// TestStoppedProxyGoesOn: a proxy stands still from before a change until after it. Then a lock is held by two of the new masters, and two of
-// those that it knew are without it: it counts no vote of these, and follows.
+// TestStoppedProxyGoesOn: a proxy stands still from before a change until after it. Then a lock is
+// held by two of the new masters, and two of those that it knew are without it: it counts no vote
+// of these, and follows.
 func TestStoppedProxyGoesOn(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -115,8 +117,8 @@ func TestStoppedProxyGoesOn(t *testing.T) {
 	r.wantVoting(0, 1, 3)
 }
 
-// TestStartsWithOtherMasters: a proxy that starts with the masters of before, or with some that nobody agreed on, gives no lock and says
-// why.
+// TestStartsWithOtherMasters: a proxy that starts with the masters of before, or with some that
+// nobody agreed on, gives no lock and says why.
 func TestStartsWithOtherMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -169,8 +171,9 @@ func TestRefusedChanges(t *testing.T) {
 	}
 }
 
-// TestAllProxiesRestartInTheMiddle: all proxies end when the masters are sealed and none has joined; one that starts with the new masters brings
-// the change to its end, and the locks are held.
+// TestAllProxiesRestartInTheMiddle: all proxies end when the masters are sealed and none has
+// joined; one that starts with the new masters brings the change to its end, and the locks are
+// held.
 func TestAllProxiesRestartInTheMiddle(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -192,14 +195,16 @@ func TestAllProxiesRestartInTheMiddle(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// isSealed reports whether the marker of the first master names what follows, and nothing has joined.
+// isSealed reports whether the marker of the first master names what follows, and nothing has
+// joined.
 func (r *rig) isSealed() bool {
 	text, err := kit.AskIn(r.servers[0], "0", "GET", "redlock-proxy:marker")
 	return err == nil && strings.Contains(fmt.Sprint(text), ";")
 }
 
-// TestWithoutTheMechanism: the same load finds double grants where proxies go from three masters, of which they do not reach one, to five,
-// with nothing between them that knows of it. So it would find them in the tests above.
+// TestWithoutTheMechanism: the same load finds double grants where proxies go from three masters,
+// of which they do not reach one, to five, with nothing between them that knows of it. So it would
+// find them in the tests above.
 func TestWithoutTheMechanism(t *testing.T) {
 	redistest.SkipShort(t)
 	servers := kit.StartMasters(t)

@@ -11,8 +11,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLocksOutliveAChange: a lock that was granted by two of three masters is held, extended and released after one was added,
-// one replaced, and one removed, through the proxy that changed them and through the one that followed.
+// TestLocksOutliveAChange: a lock that was granted by two of three masters is held, extended and
+// released after one was added, one replaced, and one removed, through the proxy that changed them
+// and through the one that followed.
 func TestLocksOutliveAChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
@@ -35,9 +36,10 @@ func TestLocksOutliveAChange(t *testing.T) {
 	kit.WantGrant(t, two, "LOCK", "a", "u", "PX", "1000")
 }
 
-// TestWaitersOutliveAChange: who waits for a lock while all masters but one are replaced, one after the other, and added to, and while
-// the configuration is read again, gets it when it is released, without asking the masters of before, which are gone. So does who waits for
-// an element. With tags a ballot takes it.
+// TestWaitersOutliveAChange: who waits for a lock while all masters but one are replaced, one after
+// the other, and added to, and while the configuration is read again, gets it when it is released,
+// without asking the masters of before, which are gone. So does who waits for an element. With tags
+// a ballot takes it.
 func TestWaitersOutliveAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -23,7 +23,8 @@ type hotLoad struct {
 	done    atomic.Int64
 }
 
-// startHotLoad has clients take turns at the proxies. Each does one of several things, over and over, to one key after the other.
+// startHotLoad has clients take turns at the proxies. Each does one of several things, over and
+// over, to one key after the other.
 func startHotLoad(t *testing.T, proxies []*harness.Proxy, clients, keys int) *hotLoad {
 	t.Helper()
 	l := &hotLoad{}
@@ -39,7 +40,8 @@ func startHotLoad(t *testing.T, proxies []*harness.Proxy, clients, keys int) *ho
 	return l
 }
 
-// turn takes a lock and gives it back, with a lease or without, by LOCK or by SET, or changes a hash.
+// turn takes a lock and gives it back, with a lease or without, by LOCK or by SET, or changes a
+// hash.
 func (l *hotLoad) turn(client *redistest.Client, key, token string, kind int) {
 	commands := [][][]string{
 		{{"HINCRBY", key + ":hash", "n", "1"}},
@@ -68,8 +70,9 @@ func (l *hotLoad) wantWork(t *testing.T) {
 	kit.Await(t, "no command is done", func() bool { return l.done.Load() > before+100 })
 }
 
-// TestJoinsUnderLoad: clients change the same few keys all the time, and none of them stops, while a master is replaced, one restarts
-// without its data, one is added, and one is removed. Every one votes at all proxies while they go on.
+// TestJoinsUnderLoad: clients change the same few keys all the time, and none of them stops, while
+// a master is replaced, one restarts without its data, one is added, and one is removed. Every one
+// votes at all proxies while they go on.
 func TestJoinsUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	clients := 8
@@ -117,8 +120,8 @@ func (r *rig) hasNewMarker(server int) error {
 	return err
 }
 
-// TestJoinsWithManyLocks: a master restarts without its data while many locks are held. It votes again, and has every one of them; the
-// proxies need little memory for it.
+// TestJoinsWithManyLocks: a master restarts without its data while many locks are held. It votes
+// again, and has every one of them; the proxies need little memory for it.
 func TestJoinsWithManyLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	locks := int(kit.NumberFrom(t, "REDLOCK_MASTERS_LOCKS", 10_000))

@@ -16,8 +16,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestChangeLeavesNoLockBehind: locks that nobody else wants, asked for while the masters are changed, are granted, or it is said that this is not
-// known: then they are free soon after. They are taken by ballot, since they were removed by one a moment ago.
+// TestChangeLeavesNoLockBehind: locks that nobody else wants, asked for while the masters are
+// changed, are granted, or it is said that this is not known: then they are free soon after. They
+// are taken by ballot, since they were removed by one a moment ago.
 func TestChangeLeavesNoLockBehind(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -73,8 +74,9 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 	}
 }
 
-// TestLeftoversDoNotStopAChange: two masters each hold two locks of one key when the fifth, which is gone, is replaced: nobody can know which of them was granted
-// with its vote. Nobody gets that key until both leases are over, or somebody gives it away; all others are to be had.
+// TestLeftoversDoNotStopAChange: two masters each hold two locks of one key when the fifth, which
+// is gone, is replaced: nobody can know which of them was granted with its vote. Nobody gets that
+// key until both leases are over, or somebody gives it away; all others are to be had.
 func TestLeftoversDoNotStopAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -119,7 +121,8 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 	}
 }
 
-// TestLeftoversDoNotStopACatchUp: the same when the fifth master loses its data. It votes again long before a lease is over, and FORCEUNLOCK gives the key away.
+// TestLeftoversDoNotStopACatchUp: the same when the fifth master loses its data. It votes again
+// long before a lease is over, and FORCEUNLOCK gives the key away.
 func TestLeftoversDoNotStopACatchUp(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second

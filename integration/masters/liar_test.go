@@ -74,8 +74,9 @@ func (r *rig) wantServing(key string) {
 	}
 }
 
-// TestOneMasterSaysItIsOver: one master of some claims that the masters were changed. It has no vote; the others have, also with a proxy that
-// starts then, and none of them says the same. Once it is flushed it votes as before.
+// TestOneMasterSaysItIsOver: one master of some claims that the masters were changed. It has no
+// vote; the others have, also with a proxy that starts then, and none of them says the same. Once
+// it is flushed it votes as before.
 func TestOneMasterSaysItIsOver(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
@@ -108,8 +109,8 @@ func TestOneMasterSaysItIsOver(t *testing.T) {
 	}
 }
 
-// TestDiskOfAnotherCluster: a master has the data of one of another cluster, of which the masters were changed once. It catches up, and the
-// locks of all are granted meanwhile.
+// TestDiskOfAnotherCluster: a master has the data of one of another cluster, of which the masters
+// were changed once. It catches up, and the locks of all are granted meanwhile.
 func TestDiskOfAnotherCluster(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
@@ -135,7 +136,8 @@ func TestDiskOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestLiarIsReplaced: a master that claims that the masters were changed is replaced by another one.
+// TestLiarIsReplaced: a master that claims that the masters were changed is replaced by another
+// one.
 func TestLiarIsReplaced(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -149,8 +151,8 @@ func TestLiarIsReplaced(t *testing.T) {
 	kit.Everywhere(t, []*redistest.Server{r.servers[1], r.servers[2], r.servers[3]}, func(s *redistest.Server) error { return kit.Stands(s, "0", "k-held", "t") })
 }
 
-// TestFollowsOneWitness: a proxy that stood still during a change reaches just one master that tells of it. With a file that names the new
-// masters it follows.
+// TestFollowsOneWitness: a proxy that stood still during a change reaches just one master that
+// tells of it. With a file that names the new masters it follows.
 func TestFollowsOneWitness(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -177,8 +179,10 @@ func TestFollowsOneWitness(t *testing.T) {
 	r.wantServing("k-")
 }
 
-// TestSealedByAnotherBallot: of two changes at once the one that is not made has sealed a master that the other one keeps, which knows of that one alone. The lock that
-// the three masters of before hold is held by all of the four: none of them has to ask itself whether it may be a leftover.
+// TestSealedByAnotherBallot: of two changes at once the one that is not made has sealed a master
+// that the other one keeps, which knows of that one alone. The lock that the three masters of
+// before hold is held by all of the four: none of them has to ask itself whether it may be a
+// leftover.
 func TestSealedByAnotherBallot(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)

@@ -29,8 +29,8 @@ const (
 	loadLease = 1500 * time.Millisecond
 )
 
-// load is clients that take locks at proxies, keep them for up to their whole time, and give most of
-// them back at another proxy. A holder counts by its own clock, from before it asked.
+// load is clients that take locks at proxies, keep them for up to their whole time, and give most
+// of them back at another proxy. A holder counts by its own clock, from before it asked.
 type load struct {
 	histories [loadKeys]*holdings.History
 	// key names a lock.
@@ -167,14 +167,16 @@ var loadWays = [][]int{
 	{0, 1, 5}, {0, 1, 5, 3}, {0, 1, 5, 3, 4}, {0, 1, 3, 4}, {0, 3, 4}, {2, 3, 4}, {2, 1, 4}, {2, 1, 0},
 }
 
-// TestChangesUnderLoad: from three masters to five and back, one at a time, under load, while a master is
-// killed, stopped, or restarts without its data, and proxies stand still. No lock is granted twice.
+// TestChangesUnderLoad: from three masters to five and back, one at a time, under load, while a
+// master is killed, stopped, or restarts without its data, and proxies stand still. No lock is
+// granted twice.
 func TestChangesUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	changeUnderLoad(t, startRig(t, 3, 3, 6), func(number int) string { return "lock:" + strconv.Itoa(number) })
 }
 
-// TestChangesUnderLoadOfTags: the same with locks of which four each have a tag in common, and one is the tag itself.
+// TestChangesUnderLoadOfTags: the same with locks of which four each have a tag in common, and one
+// is the tag itself.
 func TestChangesUnderLoadOfTags(t *testing.T) {
 	redistest.SkipShort(t)
 	changeUnderLoad(t, start(t, &rig{t: t, tags: true}, 3, 3, 6), func(number int) string {
@@ -209,7 +211,8 @@ func changeUnderLoad(t *testing.T, r *rig, key func(number int) string) {
 	}
 }
 
-// cutOff has no proxy reach a master that is to stay, for a moment: there are locks then that only the others hold.
+// cutOff has no proxy reach a master that is to stay, for a moment: there are locks then that only
+// the others hold.
 func (r *rig) cutOff(random *rand.Rand, is, next []int) {
 	r.t.Helper()
 	var stay []int
@@ -225,7 +228,8 @@ func (r *rig) cutOff(random *rand.Rand, is, next []int) {
 	kit.Soon(r.t, func() error { return r.votes(r.proxies[0], is) })
 }
 
-// disturbed changes the masters while something goes wrong, which is well again before all have to vote.
+// disturbed changes the masters while something goes wrong, which is well again before all have to
+// vote.
 func (r *rig) disturbed(random *rand.Rand, masters []int) {
 	r.t.Helper()
 	r.nameAll(masters...)

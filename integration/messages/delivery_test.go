@@ -15,8 +15,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestAtOnce: what is published at one proxy right after a subscription was confirmed at another one is delivered, a thousand times, each time to
-// a subscriber of its own; the first one's proxy had not listened before.
+// TestAtOnce: what is published at one proxy right after a subscription was confirmed at another
+// one is delivered, a thousand times, each time to a subscriber of its own; the first one's proxy
+// had not listened before.
 func TestAtOnce(t *testing.T) {
 	f := start(t, 2)
 	publisher := kit.Connect(t, f.Proxies[0])
@@ -29,7 +30,8 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// publishers publish n messages each, one after the other, numbered, through these proxies in turns.
+// publishers publish n messages each, one after the other, numbered, through these proxies in
+// turns.
 func publishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after func(published int)) (wait func()) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -76,8 +78,9 @@ func heard(t *testing.T, client *redistest.Client, publishers, n int) {
 	}
 }
 
-// TestMastersAreKilled: two of five masters are killed while 10,000 messages are published by several clients of two proxies: subscribers of both get each
-// of them once, and each publisher's in their order.
+// TestMastersAreKilled: two of five masters are killed while 10,000 messages are published by
+// several clients of two proxies: subscribers of both get each of them once, and each publisher's
+// in their order.
 func TestMastersAreKilled(t *testing.T) {
 	f := start(t, 2)
 	const clients, each = 8, 1250
@@ -103,7 +106,8 @@ func TestMastersAreKilled(t *testing.T) {
 	}
 }
 
-// TestPaused: a proxy with subscribers that stands still for a while delivers all that was published meanwhile, and one master that does misses nothing.
+// TestPaused: a proxy with subscribers that stands still for a while delivers all that was
+// published meanwhile, and one master that does misses nothing.
 func TestPaused(t *testing.T) {
 	f := start(t, 2)
 	client := subscriber(t, f.Proxies[1], "numbers")
@@ -118,8 +122,8 @@ func TestPaused(t *testing.T) {
 	wantSilent(t, client)
 }
 
-// TestTooFew: without a majority nothing is published, and nobody is subscribed; who may miss messages loses the connection, and is not left
-// to wait for what never comes.
+// TestTooFew: without a majority nothing is published, and nobody is subscribed; who may miss
+// messages loses the connection, and is not left to wait for what never comes.
 func TestTooFew(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, 2)
@@ -152,8 +156,9 @@ func TestTooFew(t *testing.T) {
 	})
 }
 
-// TestBrokenAgain: a subscriber whose masters break one after the other, and come back, keeps its connection as long as three of five were heard without a
-// break since it came, and loses it then, though all are heard.
+// TestBrokenAgain: a subscriber whose masters break one after the other, and come back, keeps its
+// connection as long as three of five were heard without a break since it came, and loses it then,
+// though all are heard.
 func TestBrokenAgain(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
@@ -177,7 +182,8 @@ func TestBrokenAgain(t *testing.T) {
 	wantNext(t, client, []any{"message", "channel", "anew"})
 }
 
-// TestOthersOnTheChannel: what others publish on the masters' channel is nobody's message and harms nobody.
+// TestOthersOnTheChannel: what others publish on the masters' channel is nobody's message and harms
+// nobody.
 func TestOthersOnTheChannel(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
@@ -197,7 +203,8 @@ func TestOthersOnTheChannel(t *testing.T) {
 	wantNext(t, client, []any{"message", "channel", "message"})
 }
 
-// TestSlowSubscriber: a subscriber that reads nothing is cut at the bound, and nobody else waits for it.
+// TestSlowSubscriber: a subscriber that reads nothing is cut at the bound, and nobody else waits
+// for it.
 func TestSlowSubscriber(t *testing.T) {
 	f := start(t, 1)
 	slow, quick, publisher := subscriber(t, f.Proxies[0], "channel"), subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])

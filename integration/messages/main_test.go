@@ -36,7 +36,8 @@ func subscriber(t *testing.T, proxy *harness.Proxy, channels ...string) *rediste
 	return client
 }
 
-// wantNext sends a command, if there is one, and wants this to be the next thing that a client hears.
+// wantNext sends a command, if there is one, and wants this to be the next thing that a client
+// hears.
 func wantNext(t *testing.T, client *redistest.Client, want any, command ...string) {
 	t.Helper()
 	if len(command) > 0 {

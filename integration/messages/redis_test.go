@@ -41,7 +41,8 @@ func (p party) hears(t *testing.T, quiet time.Duration, enough func(heard []byte
 // quiet is how long nothing comes of a Redis when all has.
 const quiet = 100 * time.Millisecond
 
-// conversations are what clients a, b and c say, in turns; each is a connection of its own. What is there of versions differs.
+// conversations are what clients a, b and c say, in turns; each is a connection of its own. What is
+// there of versions differs.
 var conversations = map[string]string{
 	"RESP2": `a SUBSCRIBE x|b PUBLISH x 1|a GET lock:k|a CLIENT ID|a FOO|a GET|a PING|a PING hi|a MULTI|a HELLO 3|a SUBSCRIBE|a SUBSCRIBE x y y|b PUBLISH y 2
 		a UNSUBSCRIBE zz x|b PUBLISH x 3|b PUBLISH y 4|a UNSUBSCRIBE|b PUBLISH y 5|a PING|a UNSUBSCRIBE|a PUNSUBSCRIBE p|a SUNSUBSCRIBE|a SET lock:k v|a GET lock:k|a QUIT`,
@@ -99,8 +100,8 @@ func TestAsRedis(t *testing.T) {
 // versions are what a HELLO tells of versions and ids.
 var versions = regexp.MustCompile(`\$[56]\r\n7\.[0-9.]+\r\n|id\r\n:[0-9]+`)
 
-// TestRedisson: a client of Redisson's that waits at one proxy for a lock is told by its subscription when the lock is released at the
-// other one, once, and only where it was released.
+// TestRedisson: a client of Redisson's that waits at one proxy for a lock is told by its
+// subscription when the lock is released at the other one, once, and only where it was released.
 func TestRedisson(t *testing.T) {
 	const take = "if (redis.call('exists', KEYS[1]) == 0) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
 		"if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +

@@ -13,17 +13,20 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// dialect is a way in which clients lock. Each of its functions fails where a command was not answered, or with an error.
+// dialect is a way in which clients lock. Each of its functions fails where a command was not
+// answered, or with an error.
 type dialect struct {
 	name string
-	// kind is what the names of its keys have in common with those of other dialects, which lock the same keys.
+	// kind is what the names of its keys have in common with those of other dialects, which lock
+	// the same keys.
 	kind string
 	// direct: clients of the upstream can do so without a proxy.
 	direct bool
 	// fragile: what was not answered may have left the key in a state in which nobody ever gets it.
 	fragile bool
 	lease   time.Duration
-	// take tries it once. It returns for how long it is granted, from when it was asked for; 0: not at all.
+	// take tries it once. It returns for how long it is granted, from when it was asked for; 0: not
+	// at all.
 	take func(c *client, key, token string) (time.Duration, error)
 	// holds reports whether the lock is still held with that token.
 	holds func(c *client, key, token string) (bool, error)
@@ -37,7 +40,8 @@ type dialect struct {
 
 const (
 	lease = 1500 * time.Millisecond
-	// datedLease is that of locks whose value says when they are over: who gives one back must not come late.
+	// datedLease is that of locks whose value says when they are over: who gives one back must not
+	// come late.
 	datedLease = 6 * time.Second
 )
 

@@ -21,7 +21,8 @@ import (
 const (
 	// keysOfKind is how many locks there are of each kind.
 	keysOfKind = 4
-	// clientsOf is how many clients there are of each dialect; one of them is at the upstream itself until the first move.
+	// clientsOf is how many clients there are of each dialect; one of them is at the upstream
+	// itself until the first move.
 	clientsOf = 4
 	// patience is how long a client waits for an answer: longer than a fault lasts.
 	patience = 20 * time.Second
@@ -41,7 +42,8 @@ type load struct {
 
 	mu        sync.Mutex
 	histories map[string]*holdings.History
-	// versions are those of keys: where it is not known what stands under one that has no end, all go on with another one.
+	// versions are those of keys: where it is not known what stands under one that has no end, all
+	// go on with another one.
 	versions map[string]int
 	// gone is since when nothing may be there any more of a token.
 	gone    map[string]time.Duration

@@ -27,8 +27,9 @@ const (
 // slack is what the clocks of the test and of the servers may count differently in a lease.
 const slack = 50 * time.Millisecond
 
-// TestMovesUnderLoad: the locks move to the masters and back, again and again, while clients lock in all dialects through two proxies, and at the
-// upstream until the first move. No lock is held twice, lost, or back; in rounds without a fault nobody is answered with an error.
+// TestMovesUnderLoad: the locks move to the masters and back, again and again, while clients lock
+// in all dialects through two proxies, and at the upstream until the first move. No lock is held
+// twice, lost, or back; in rounds without a fault nobody is answered with an error.
 func TestMovesUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	moves := int(kit.NumberFrom(t, movesEnv, 3))
@@ -115,8 +116,8 @@ func figures(all []time.Duration) string {
 	return fmt.Sprintf("median %v, max %v", all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond))
 }
 
-// isSlow reports whether a command was not answered well because the machine stood still for longer than a round of masters, or a ballot, may take: that
-// has nothing to do with a move.
+// isSlow reports whether a command was not answered well because the machine stood still for longer
+// than a round of masters, or a ballot, may take: that has nothing to do with a move.
 func isSlow(what string) bool {
 	_, cause, unknown := strings.Cut(what, ": NOQUORUM ")
 	return unknown && (strings.Contains(cause, "agreed only after") || strings.Contains(cause, "no answer in time") || strings.HasPrefix(cause, "others have changed the key since"))
@@ -151,7 +152,8 @@ func (f mishap) String() string {
 		"the proxy that moves is stopped", "the program is interrupted"}[f]
 }
 
-// moveWith moves the locks while something goes wrong, until they have moved, and returns what was said.
+// moveWith moves the locks while something goes wrong, until they have moved, and returns what was
+// said.
 func (r *rig) moveWith(random *rand.Rand, l *load, fault mishap, back bool) (said string) {
 	r.t.Helper()
 	var flags []string

@@ -24,9 +24,10 @@ func (r *rig) during(proxy int, flags ...string) (done func()) {
 	return func() { kit.Must(r.t, <-ended) }
 }
 
-// TestBlockedOverTheMove: who waits on the masters for something in a lock key gets it after the move. Who waits for something at the upstream is
-// answered as when its time is over. A LOCK that comes while the locks move to the masters waits, and is granted there; one that waits on the masters
-// when they leave is told that there is none at the upstream.
+// TestBlockedOverTheMove: who waits on the masters for something in a lock key gets it after the
+// move. Who waits for something at the upstream is answered as when its time is over. A LOCK that
+// comes while the locks move to the masters waits, and is granted there; one that waits on the
+// masters when they leave is told that there is none at the upstream.
 func TestBlockedOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -74,7 +75,8 @@ func TestBlockedOverTheMove(t *testing.T) {
 	}
 }
 
-// TestPipelinesOverTheMove: a client that sends transactions in one go has each of them carried out, once, in order.
+// TestPipelinesOverTheMove: a client that sends transactions in one go has each of them carried
+// out, once, in order.
 func TestPipelinesOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

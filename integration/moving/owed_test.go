@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// startLinked is startRig, with the locks at the masters, and three of these. The first proxy reaches each of them over links
-// of its own.
+// startLinked is startRig, with the locks at the masters, and three of these. The first proxy
+// reaches each of them over links of its own.
 func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 	t.Helper()
 	r = &rig{t: t, upstream: kit.StartRedis(t, redistest.Durable()...), masters: kit.StartMasters(t)[:3]}
@@ -43,7 +43,8 @@ func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 	return r, links
 }
 
-// lose has a command about a key reach all masters, and nothing after it. With the answer, which is NOQUORUM, it returns what has the proxy be well.
+// lose has a command about a key reach all masters, and nothing after it. With the answer, which is
+// NOQUORUM, it returns what has the proxy be well.
 func (r *rig) lose(links []*faultlink.CommandLink, command ...string) (well func()) {
 	r.t.Helper()
 	var holds []*faultlink.Hold
@@ -62,9 +63,10 @@ func (r *rig) lose(links []*faultlink.CommandLink, command ...string) (well func
 	}
 }
 
-// TestRemovalBeforeAMove: a lock has reached the masters, and was answered with NOQUORUM. The locks are moved to the upstream by another proxy, which
-// is begun before the first one hears of the key again, or after. It comes to an end, and the lock is not among those that it has moved; one that was
-// granted is.
+// TestRemovalBeforeAMove: a lock has reached the masters, and was answered with NOQUORUM. The locks
+// are moved to the upstream by another proxy, which is begun before the first one hears of the key
+// again, or after. It comes to an end, and the lock is not among those that it has moved; one that
+// was granted is.
 func TestRemovalBeforeAMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -49,7 +49,8 @@ func (r *rig) settings() []string {
 	return slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return strings.HasPrefix(arg, "--fresh-start") })
 }
 
-// moveBack has a lock be held at the upstream, to which it was moved back, by proxies that are told nothing of that.
+// moveBack has a lock be held at the upstream, to which it was moved back, by proxies that are told
+// nothing of that.
 func (r *rig) moveBack() {
 	r.t.Helper()
 	kit.Want(r.t, kit.Connect(r.t, r.proxies[0]), "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
@@ -79,8 +80,9 @@ func (r *rig) flushMasters() {
 	}
 }
 
-// TestMastersForgetWhereTheLocksAre: the locks were moved back to the upstream, all masters lose their data, and an operator says that no lock is held that was
-// taken there, or that the masters are new. What is held at the upstream stays so, whatever the settings say.
+// TestMastersForgetWhereTheLocksAre: the locks were moved back to the upstream, all masters lose
+// their data, and an operator says that no lock is held that was taken there, or that the masters
+// are new. What is held at the upstream stays so, whatever the settings say.
 func TestMastersForgetWhereTheLocksAre(t *testing.T) {
 	for name, again := range map[string]func(r *rig){
 		"init": func(r *rig) {
@@ -138,7 +140,8 @@ func TestMastersForgetBesideAProxy(t *testing.T) {
 	r.wantHeld()
 }
 
-// TestUpstreamIsAwayAtTheBeginning: where the masters have forgotten where the locks are, and the upstream is away, nobody decides it. A proxy that starts while the masters know does not need it.
+// TestUpstreamIsAwayAtTheBeginning: where the masters have forgotten where the locks are, and the
+// upstream is away, nobody decides it. A proxy that starts while the masters know does not need it.
 func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -167,7 +170,8 @@ func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	}
 }
 
-// TestMastersAndRecordContradict: masters begin anew through a proxy that knows no upstream. A proxy that does gets no votes, and names both, until the operator says which is right.
+// TestMastersAndRecordContradict: masters begin anew through a proxy that knows no upstream. A
+// proxy that does gets no votes, and names both, until the operator says which is right.
 func TestMastersAndRecordContradict(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -204,7 +208,8 @@ func TestMastersAndRecordContradict(t *testing.T) {
 	r.wantHeld()
 }
 
-// TestSettingContradictsRecord: the locks were at the masters, these have forgotten all, and a setting says that the locks are at the upstream. Nothing votes until it is left out.
+// TestSettingContradictsRecord: the locks were at the masters, these have forgotten all, and a
+// setting says that the locks are at the upstream. Nothing votes until it is left out.
 func TestSettingContradictsRecord(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -234,7 +239,8 @@ func TestSettingContradictsRecord(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(false))
 }
 
-// TestRecordIsKept: what the upstream loses of the record, by a flush or a failover, is written there again; a cluster whose locks never moved has none.
+// TestRecordIsKept: what the upstream loses of the record, by a flush or a failover, is written
+// there again; a cluster whose locks never moved has none.
 func TestRecordIsKept(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -259,7 +265,8 @@ func TestRecordIsKept(t *testing.T) {
 	recorded("[upstream]")
 }
 
-// TestMoveThatCannotSucceed: masters that lack a database, or the memory, are found before anything is decided; so is an upstream on the way back.
+// TestMoveThatCannotSucceed: masters that lack a database, or the memory, are found before anything
+// is decided; so is an upstream on the way back.
 func TestMoveThatCannotSucceed(t *testing.T) {
 	t.Parallel()
 	r := &rig{t: t, upstream: kit.StartRedis(t)}
@@ -291,7 +298,8 @@ func TestMoveThatCannotSucceed(t *testing.T) {
 	}
 }
 
-// TestTwoMoversAtOnce: of two operators who move the locks at the same moment, at two proxies, one does, and the other is told that they have moved.
+// TestTwoMoversAtOnce: of two operators who move the locks at the same moment, at two proxies, one
+// does, and the other is told that they have moved.
 func TestTwoMoversAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// redsyncExpiry is short enough that 5 % of it, for which redsync waits, is less than commands are held back for.
+	// redsyncExpiry is short enough that 5 % of it, for which redsync waits, is less than commands
+	// are held back for.
 	redsyncExpiry = 8 * time.Second
 	// redsyncClients is how many lock at the same time, each a key of its own.
 	redsyncClients = 16
@@ -31,9 +32,10 @@ const (
 	redsyncMoves = 2
 )
 
-// TestRedsyncOverTheMove: what clients of redsync see while locks of 8 s move. go-redis by itself does not keep to the time that redsync gives a command, so
-// no client sees an error. With ContextTimeoutEnabled one gives up after 0.4 s: Lock tries again, TryLock reports it. Nothing is left of what it gave up: the
-// lock that it takes next is free, and stays held.
+// TestRedsyncOverTheMove: what clients of redsync see while locks of 8 s move. go-redis by itself
+// does not keep to the time that redsync gives a command, so no client sees an error. With
+// ContextTimeoutEnabled one gives up after 0.4 s: Lock tries again, TryLock reports it. Nothing is
+// left of what it gave up: the lock that it takes next is free, and stays held.
 func TestRedsyncOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

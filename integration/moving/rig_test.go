@@ -67,7 +67,8 @@ func (r *rig) wantVoting() {
 	(&kit.Fleet{Masters: r.masters, Proxies: r.proxies}).WantVoting(r.t, len(r.masters))
 }
 
-// wantAllHold wants each proxy to have said, to each master, that it holds back commands on lock keys; or to have done so by now, where the move is over.
+// wantAllHold wants each proxy to have said, to each master, that it holds back commands on lock
+// keys; or to have done so by now, where the move is over.
 func (r *rig) wantAllHold() {
 	r.t.Helper()
 	for _, master := range r.masters {
@@ -86,7 +87,8 @@ type errNotMoved struct{ said string }
 
 func (e errNotMoved) Error() string { return e.said }
 
-// move runs the program by which an operator moves the locks, at one proxy, and returns what it printed.
+// move runs the program by which an operator moves the locks, at one proxy, and returns what it
+// printed.
 func (r *rig) move(proxy int, flags ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 	defer cancel()
@@ -139,7 +141,8 @@ func (r *rig) atUpstream() []string {
 	return all
 }
 
-// atMasters are the lock keys that are held on a majority of the masters that are up, with the names that they have there.
+// atMasters are the lock keys that are held on a majority of the masters that are up, with the
+// names that they have there.
 func (r *rig) atMasters(pattern string) []string {
 	r.t.Helper()
 	held := map[string]int{}

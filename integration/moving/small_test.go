@@ -34,7 +34,8 @@ func wantSaid(t *testing.T, said string, words ...string) {
 	}
 }
 
-// TestMoveTwice: what is done already is said, and changes nothing; nor does giving up what nobody began.
+// TestMoveTwice: what is done already is said, and changes nothing; nor does giving up what nobody
+// began.
 func TestMoveTwice(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -57,8 +58,9 @@ func TestMoveTwice(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(true))
 }
 
-// TestMoveIsAborted: while it waits for a proxy that stands still, a move is given up. The locks are where they were, and commands go on there. That
-// proxy is stopped when the move is decided, in the midst of a transaction: it has not said that it holds back, and was heard of a moment ago.
+// TestMoveIsAborted: while it waits for a proxy that stands still, a move is given up. The locks
+// are where they were, and commands go on there. That proxy is stopped when the move is decided, in
+// the midst of a transaction: it has not said that it holds back, and was heard of a moment ago.
 func TestMoveIsAborted(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -98,7 +100,8 @@ func TestMoveIsAborted(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(false))
 }
 
-// TestOldSettingsAfterTheMove: a proxy that starts after the move learns from the masters where the locks are, with the setting and without it.
+// TestOldSettingsAfterTheMove: a proxy that starts after the move learns from the masters where the
+// locks are, with the setting and without it.
 func TestOldSettingsAfterTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -120,7 +123,8 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(true))
 }
 
-// TestSettingsDiffer: beside a proxy with the setting, one without it grants nothing that is locked at the upstream.
+// TestSettingsDiffer: beside a proxy with the setting, one without it grants nothing that is locked
+// at the upstream.
 func TestSettingsDiffer(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -153,7 +157,8 @@ func TestSettingsDiffer(t *testing.T) {
 	t.Logf("move: %q, %v", said, err)
 }
 
-// TestOtherLockKeys: no locks are moved past a living proxy with other lock keys, which would not hold back; when it has ended they are.
+// TestOtherLockKeys: no locks are moved past a living proxy with other lock keys, which would not
+// hold back; when it has ended they are.
 func TestOtherLockKeys(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -180,7 +185,8 @@ func TestOtherLockKeys(t *testing.T) {
 	kit.Want(t, one, nil, "SET", "lock:a", "me", "NX", "PX", "60000")
 }
 
-// TestDirectClients: a client that is at the upstream itself is named before anything is changed, and can be ended.
+// TestDirectClients: a client that is at the upstream itself is named before anything is changed,
+// and can be ended.
 func TestDirectClients(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -200,7 +206,8 @@ func TestDirectClients(t *testing.T) {
 	kit.Want(t, one, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 }
 
-// TestClientsComeAndGo: clients that connect while the locks are moved, and leave, are taken for nobody else, and none of their connections is ended.
+// TestClientsComeAndGo: clients that connect while the locks are moved, and leave, are taken for
+// nobody else, and none of their connections is ended.
 func TestClientsComeAndGo(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -253,7 +260,8 @@ func TestUnfitKeys(t *testing.T) {
 	r.mustMove(0)
 }
 
-// TestWatchOverTheMove: who watches a lock key over the move is told that it has changed, whatever came in between.
+// TestWatchOverTheMove: who watches a lock key over the move is told that it has changed, whatever
+// came in between.
 func TestWatchOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -314,8 +322,9 @@ func TestWatchOverTheMove(t *testing.T) {
 	}
 }
 
-// TestLockInATransactionThatBeganBefore: a transaction that held nothing of lock keys when its connection was said to be at rest takes no lock at the
-// upstream afterwards, and goes on with what else there is in it.
+// TestLockInATransactionThatBeganBefore: a transaction that held nothing of lock keys when its
+// connection was said to be at rest takes no lock at the upstream afterwards, and goes on with what
+// else there is in it.
 func TestLockInATransactionThatBeganBefore(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -335,7 +344,8 @@ func TestLockInATransactionThatBeganBefore(t *testing.T) {
 	kit.Want(t, other, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
 }
 
-// TestTransactionsOverTheMove: a transaction in which nothing was said of lock keys before the move goes on after it.
+// TestTransactionsOverTheMove: a transaction in which nothing was said of lock keys before the move
+// goes on after it.
 func TestTransactionsOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -444,7 +454,8 @@ func (r *rig) wantThereAndBack() {
 	}
 }
 
-// TestFewRights: a user of the proxy at the upstream that may not do what a move needs is found out before anything is changed.
+// TestFewRights: a user of the proxy at the upstream that may not do what a move needs is found out
+// before anything is changed.
 func TestFewRights(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -464,7 +475,8 @@ func TestFewRights(t *testing.T) {
 	kit.Want(t, one, "me", "GET", "lock:a")
 }
 
-// TestMastersAreDown: while most masters are down, those go on who locked at the upstream before, and others are told why they do not.
+// TestMastersAreDown: while most masters are down, those go on who locked at the upstream before,
+// and others are told why they do not.
 func TestMastersAreDown(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -488,7 +500,8 @@ func TestMastersAreDown(t *testing.T) {
 	kit.Want(t, one, int64(1), "DEL", "lock:a")
 }
 
-// TestLockServerBesideAMove: a proxy without an upstream, but with the same lock keys, grants none of them while they are at the upstream of others.
+// TestLockServerBesideAMove: a proxy without an upstream, but with the same lock keys, grants none
+// of them while they are at the upstream of others.
 func TestLockServerBesideAMove(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)

@@ -16,8 +16,8 @@ import (
 // stopsEnv is how many proxies are stopped.
 const stopsEnv = "REDLOCK_MOVE_STOPS"
 
-// TestStoppedProxyGrantsNothing: a proxy is stopped around a SET NX that it relays, and goes on when the locks have moved and somebody else has the
-// lock. Its client is granted nothing.
+// TestStoppedProxyGrantsNothing: a proxy is stopped around a SET NX that it relays, and goes on
+// when the locks have moved and somebody else has the lock. Its client is granted nothing.
 func TestStoppedProxyGrantsNothing(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -38,7 +38,8 @@ func TestStoppedProxyGrantsNothing(t *testing.T) {
 	t.Log(counts(seen))
 }
 
-// stopAround stops the first proxy around a command once, and has the locks be at the upstream again afterwards.
+// stopAround stops the first proxy around a command once, and has the locks be at the upstream
+// again afterwards.
 func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (how, what string) {
 	r.t.Helper()
 	key := fmt.Sprint("lock:stopped:", i)

@@ -54,7 +54,8 @@ func saysSoon(t *testing.T, addr, path string, code int, lines ...string) {
 	})
 }
 
-// TestReadyz: without its upstream a proxy is degraded, without a majority it is not ready, and it lives in either case.
+// TestReadyz: without its upstream a proxy is degraded, without a majority it is not ready, and it
+// lives in either case.
 func TestReadyz(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -79,7 +80,8 @@ func TestReadyz(t *testing.T) {
 	saysSoon(t, addr, "/readyz", 200, served, "[+]locks: available, 5 of 5 masters vote", up, "ready")
 }
 
-// TestReadyzWhileStopping: when new clients are not taken any more, the proxy is not ready; the port is there until the end.
+// TestReadyzWhileStopping: when new clients are not taken any more, the proxy is not ready; the
+// port is there until the end.
 func TestReadyzWhileStopping(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--drain-timeout", "1m")...)
@@ -134,7 +136,8 @@ func metricsOf(t *testing.T, addr string) map[string]float64 {
 	return all
 }
 
-// wantMoved wants metrics to have grown by so much, and all others of locks, scripts and keys not at all.
+// wantMoved wants metrics to have grown by so much, and all others of locks, scripts and keys not
+// at all.
 func wantMoved(t *testing.T, before, after, want map[string]float64) {
 	t.Helper()
 	watched := regexp.MustCompile(`^redlock_(lock_(requests|no_quorum|withdrawals)_total|lock_(duration|wait|lease)_seconds_count|locks_|script_|uncovered_)`)
@@ -247,8 +250,8 @@ func differ(got, want map[string]float64) error {
 	return nil
 }
 
-// TestMetricsOfMasters: those that are gone are seen, what is refused for them is counted by its cause, and so is the catch-up of
-// one that comes back.
+// TestMetricsOfMasters: those that are gone are seen, what is refused for them is counted by its
+// cause, and so is the catch-up of one that comes back.
 func TestMetricsOfMasters(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)

@@ -43,7 +43,8 @@ func startBalancer(t *testing.T, proxy, how string) string {
 	return server.Addr()
 }
 
-// TestBehindHAProxy: what the proxy shows, logs and judges is the address of the client, not that of a real HAProxy before it.
+// TestBehindHAProxy: what the proxy shows, logs and judges is the address of the client, not that
+// of a real HAProxy before it.
 func TestBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	elsewhere := kit.OtherAddress(t)

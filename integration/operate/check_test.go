@@ -59,7 +59,8 @@ func (o outcome) wantRow(t *testing.T, name string, words ...string) {
 	}
 }
 
-// TestCheckNew: masters that no proxy has used; locks are not had before the operator says that they are new.
+// TestCheckNew: masters that no proxy has used; locks are not had before the operator says that
+// they are new.
 func TestCheckNew(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -198,7 +199,8 @@ func TestCheckNotToBeAsked(t *testing.T) {
 	}
 }
 
-// TestCheckRights: what the proxies' user lacks for clients that wait, and for messages, is told where it is needed; all that locks need it has.
+// TestCheckRights: what the proxies' user lacks for clients that wait, and for messages, is told
+// where it is needed; all that locks need it has.
 func TestCheckRights(t *testing.T) {
 	redistest.Needs(t, "rights to channels", "6.2")
 	t.Parallel()
@@ -234,7 +236,8 @@ func TestCheckRights(t *testing.T) {
 	}
 }
 
-// TestCheckUpstream: one that is down is a degradation; one that is a master as well is a danger, also under another name.
+// TestCheckUpstream: one that is down is a degradation; one that is a master as well is a danger,
+// also under another name.
 func TestCheckUpstream(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)

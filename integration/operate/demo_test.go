@@ -16,7 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// startDemo runs demo on a free port. It returns what it prints up to its last line, and the process.
+// startDemo runs demo on a free port. It returns what it prints up to its last line, and the
+// process.
 func startDemo(t *testing.T) (text string, demo *exec.Cmd) {
 	t.Helper()
 	demo = exec.Command(binary(t), "demo", "--listen", "127.0.0.1:0")

@@ -56,7 +56,8 @@ func wantHealth(t *testing.T, proxy *harness.Proxy, cause string) {
 	}
 }
 
-// TestHealthWithoutQuorum: a proxy that has no majority lives, and is not ready. The loss is logged once, and so is the return.
+// TestHealthWithoutQuorum: a proxy that has no majority lives, and is not ready. The loss is logged
+// once, and so is the return.
 func TestHealthWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
@@ -85,7 +86,8 @@ func TestHealthWithoutQuorum(t *testing.T) {
 	}
 }
 
-// TestHealthWithoutUpstream: a proxy whose upstream is down, or hangs, lives and is ready: locks are had.
+// TestHealthWithoutUpstream: a proxy whose upstream is down, or hangs, lives and is ready: locks
+// are had.
 func TestHealthWithoutUpstream(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -99,7 +101,8 @@ func TestHealthWithoutUpstream(t *testing.T) {
 	}
 }
 
-// TestHealthOfAFullProxy: one that has as many clients as it may have lives, and takes no more of them.
+// TestHealthOfAFullProxy: one that has as many clients as it may have lives, and takes no more of
+// them.
 func TestHealthOfAFullProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -114,7 +117,8 @@ func TestHealthOfAFullProxy(t *testing.T) {
 	wantHealth(t, proxy, "ERR max number of clients reached")
 }
 
-// TestHealthcheckLogin: a proxy whose clients have to log in says whether it is ready, and nothing else.
+// TestHealthcheckLogin: a proxy whose clients have to log in says whether it is ready, and nothing
+// else.
 func TestHealthcheckLogin(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t, "--requirepass", "secret")

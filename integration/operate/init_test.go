@@ -46,8 +46,9 @@ func wantAdvice(t *testing.T, proxy *harness.Proxy, texts ...string) {
 	}
 }
 
-// TestNewMastersAreNamed: a new cluster and a proxy that was not told of it: the error and the log say what to do, and a start with
-// --fresh-start is still one, although a proxy has left its record on the masters.
+// TestNewMastersAreNamed: a new cluster and a proxy that was not told of it: the error and the log
+// say what to do, and a start with --fresh-start is still one, although a proxy has left its record
+// on the masters.
 func TestNewMastersAreNamed(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -60,8 +61,8 @@ func TestNewMastersAreNamed(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "k", "t", "PX", "1000")
 }
 
-// TestInitTwiceAtOnce: from two machines at the same time, for masters that a proxy waits for. It is done, and once it is, there is
-// nothing to do.
+// TestInitTwiceAtOnce: from two machines at the same time, for masters that a proxy waits for. It
+// is done, and once it is, there is nothing to do.
 func TestInitTwiceAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -99,7 +100,8 @@ func TestInitAsks(t *testing.T) {
 	}
 }
 
-// TestInitWaitsForMasters: a master that is only just being started, as by the command before in README, does not have init refused.
+// TestInitWaitsForMasters: a master that is only just being started, as by the command before in
+// README, does not have init refused.
 func TestInitWaitsForMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -114,7 +116,8 @@ func TestInitWaitsForMasters(t *testing.T) {
 	wantInit(t, got, 0, "5 of 5 masters vote\n")
 }
 
-// TestInitRefuses: where locks stand that belie what is said, and where not all masters are there to tell of locks.
+// TestInitRefuses: where locks stand that belie what is said, and where not all masters are there
+// to tell of locks.
 func TestInitRefuses(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -137,8 +140,9 @@ func TestInitRefuses(t *testing.T) {
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, f.Masters[1].Addr()+": connection refused")
 }
 
-// TestInitForced: all masters lose their data beside a proxy that knows of a lock without a TTL. That is named, and an operator who knows that nobody holds it any more says so; nobody has to
-// be stopped, and nothing is emptied.
+// TestInitForced: all masters lose their data beside a proxy that knows of a lock without a TTL.
+// That is named, and an operator who knows that nobody holds it any more says so; nobody has to be
+// stopped, and nothing is emptied.
 func TestInitForced(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t, "--lock-keys", "lock:*")
@@ -167,7 +171,8 @@ func TestInitForced(t *testing.T) {
 	f.WantVoting(t, 5)
 }
 
-// TestInitOnce: a deployment that runs init at every start does it once, also if the masters lose their data later.
+// TestInitOnce: a deployment that runs init at every start does it once, also if the masters lose
+// their data later.
 func TestInitOnce(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -187,8 +192,9 @@ func TestInitOnce(t *testing.T) {
 	}
 }
 
-// TestRestartOfAProxyKeepsTheWait: a majority lost its data, and the proxy that knows the longest TTL in use restarts. It waits for that
-// TTL again, and not for max-ttl: the one before has left its knowledge on the masters that forgot.
+// TestRestartOfAProxyKeepsTheWait: a majority lost its data, and the proxy that knows the longest
+// TTL in use restarts. It waits for that TTL again, and not for max-ttl: the one before has left
+// its knowledge on the masters that forgot.
 func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -230,8 +236,8 @@ func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 	}
 }
 
-// TestInitTellsWhatItCouldNot: of one master that is known and two new ones too few vote, because that one knows of longer locks
-// than what is said. It says so, and exits with an error.
+// TestInitTellsWhatItCouldNot: of one master that is known and two new ones too few vote, because
+// that one knows of longer locks than what is said. It says so, and exits with an error.
 func TestInitTellsWhatItCouldNot(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -33,8 +33,9 @@ func stop(t *testing.T, proxy *harness.Proxy, signal os.Signal) {
 	}
 }
 
-// TestStopRefusesWhoWaits: at the first signal idle clients are sent away and new ones not taken, and who waits for what others do is told
-// at once that the proxy stops: for a lock, an element or masters. What others hold stands.
+// TestStopRefusesWhoWaits: at the first signal idle clients are sent away and new ones not taken,
+// and who waits for what others do is told at once that the proxy stops: for a lock, an element or
+// masters. What others hold stands.
 func TestStopRefusesWhoWaits(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "10m", "--lock-keys", "lock:*")
@@ -88,7 +89,8 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// TestStopUnderLoad: of clients that are cut off in the middle of their work, none has a lock that it was not told of.
+// TestStopUnderLoad: of clients that are cut off in the middle of their work, none has a lock that
+// it was not told of.
 func TestStopUnderLoad(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters))
@@ -110,7 +112,8 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 }
 
-// lockUntilCut locks and unlocks until the connection ends. It reports whether that was behind a grant.
+// lockUntilCut locks and unlocks until the connection ends. It reports whether that was behind a
+// grant.
 func lockUntilCut(client *redistest.Client, key string) (granted bool) {
 	for {
 		if reply, err := client.Do("LOCK", key, "t", "PX", "60000"); err != nil || reply == nil {

@@ -122,7 +122,8 @@ func (r *running) end(t *testing.T) outcome {
 	return outcome{r.cmd.ProcessState.ExitCode(), r.stdout.String(), r.stderr.String()}
 }
 
-// stubborn is a script that makes the file, says that it was told to end, and goes on, unless it is to end.
+// stubborn is a script that makes the file, says that it was told to end, and goes on, unless it is
+// to end.
 func stubborn(file, end string) []string {
 	return []string{"sh", "-c", `trap "echo told;` + end + `" TERM INT; touch ` + file + `; while :; do sleep 0.05; done`}
 }
@@ -132,7 +133,8 @@ func awaitFile(t *testing.T, file string) {
 	kit.Await(t, "the command runs", func() bool { _, err := os.Stat(file); return err == nil })
 }
 
-// TestLockCommandLoses: whoever takes the lock away, or keeps it from being extended, ends the command.
+// TestLockCommandLoses: whoever takes the lock away, or keeps it from being extended, ends the
+// command.
 func TestLockCommandLoses(t *testing.T) {
 	t.Parallel()
 	const told = "redlock-proxy: the command gets SIGTERM, since the lock is lost\n"
@@ -167,7 +169,8 @@ func TestLockCommandLoses(t *testing.T) {
 	holds(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantEnd(t, 121, "1\n", "redlock-proxy: the lock was lost: it is not held any more\n")
 }
 
-// TestLockCommandGoesOn: a proxy is killed, or stopped, while a command holds a lock through it. The lock is extended through the next one, and released.
+// TestLockCommandGoesOn: a proxy is killed, or stopped, while a command holds a lock through it.
+// The lock is extended through the next one, and released.
 func TestLockCommandGoesOn(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -192,7 +195,8 @@ func TestLockCommandGoesOn(t *testing.T) {
 	}
 }
 
-// TestLockCommandSignals: they are the command's; before it runs, one ends the wait, and the place in the queue is given up.
+// TestLockCommandSignals: they are the command's; before it runs, one ends the wait, and the place
+// in the queue is given up.
 func TestLockCommandSignals(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
@@ -225,7 +229,8 @@ func TestLockCommandSignals(t *testing.T) {
 	}
 }
 
-// TestLockCommandLogsIn: the password comes from redis-cli's variable or a file, and is nowhere to be seen.
+// TestLockCommandLogsIn: the password comes from redis-cli's variable or a file, and is nowhere to
+// be seen.
 func TestLockCommandLogsIn(t *testing.T) {
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t, "--requirepass", "topsecret"), kit.StartMasters(t)
@@ -243,7 +248,8 @@ func TestLockCommandLogsIn(t *testing.T) {
 	}
 }
 
-// TestLockCommandTLS: the proxy is believed, and the command's client known, by the files of the flags alone.
+// TestLockCommandTLS: the proxy is believed, and the command's client known, by the files of the
+// flags alone.
 func TestLockCommandTLS(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

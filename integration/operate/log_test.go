@@ -18,7 +18,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// readerOfLog starts a proxy with audit-log whose log goes to a pipe, and reads it up to the ready line.
+// readerOfLog starts a proxy with audit-log whose log goes to a pipe, and reads it up to the ready
+// line.
 func readerOfLog(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
 	t.Helper()
 	binary, err := harness.BuildProxy(context.Background())
@@ -48,7 +49,8 @@ func readerOfLog(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
 	}
 }
 
-// locks takes and gives back so many locks, each of which stands for most of its time when it is granted.
+// locks takes and gives back so many locks, each of which stands for most of its time when it is
+// granted.
 func locks(t *testing.T, addr string, n int) {
 	t.Helper()
 	client, err := redistest.Dial(addr, kit.Patience)
@@ -80,7 +82,8 @@ func wantEnd(t *testing.T, proxy *exec.Cmd) {
 	}
 }
 
-// TestLogThatNobodyReads: a pipe with a reader that stands still fills up; locks are granted as before, and the proxy ends when it is asked to.
+// TestLogThatNobodyReads: a pipe with a reader that stands still fills up; locks are granted as
+// before, and the proxy ends when it is asked to.
 func TestLogThatNobodyReads(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy, addr, _ := readerOfLog(t)

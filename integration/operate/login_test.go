@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLoginOfTheUpstreamURL: a password in the URL of the upstream is not given to everybody who reaches the proxy, unless that is
-// said, and then it is told.
+// TestLoginOfTheUpstreamURL: a password in the URL of the upstream is not given to everybody who
+// reaches the proxy, unless that is said, and then it is told.
 func TestLoginOfTheUpstreamURL(t *testing.T) {
 	t.Parallel()
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t, "--requirepass", "secret")

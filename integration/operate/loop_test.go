@@ -15,8 +15,9 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestItsOwnUpstream: a proxy whose upstream or master is its own address, under whatever name, does not start; it used to
-// open connections to itself until no descriptor was left. Nor does check take it.
+// TestItsOwnUpstream: a proxy whose upstream or master is its own address, under whatever name,
+// does not start; it used to open connections to itself until no descriptor was left. Nor does
+// check take it.
 func TestItsOwnUpstream(t *testing.T) {
 	t.Parallel()
 	hostname, err := os.Hostname()
@@ -45,7 +46,8 @@ func TestItsOwnUpstream(t *testing.T) {
 	}
 }
 
-// TestUpstreamLeadsBack: over another address, or another proxy, whichever of them starts first, no address tells; the proxies do.
+// TestUpstreamLeadsBack: over another address, or another proxy, whichever of them starts first, no
+// address tells; the proxies do.
 func TestUpstreamLeadsBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -89,7 +91,8 @@ func TestUpstreamLeadsBack(t *testing.T) {
 	})
 }
 
-// TestUpstreamBecomesLoop: an upstream that comes to lead back while both run is refused, and not used again and again.
+// TestUpstreamBecomesLoop: an upstream that comes to lead back while both run is refused, and not
+// used again and again.
 func TestUpstreamBecomesLoop(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -123,7 +126,8 @@ func TestUpstreamBecomesLoop(t *testing.T) {
 			t.Errorf("%d open descriptors, %v", open, err)
 		}
 	}
-	// An upstream that does not answer for itself cannot say what a client may do: a LOCK is granted, or told that.
+	// An upstream that does not answer for itself cannot say what a client may do: a LOCK is
+	// granted, or told that.
 	reply, err := kit.Connect(t, second).Do("LOCK", "k", "t", "PX", "10000")
 	kit.Must(t, err)
 	if refusal, refused := reply.(redistest.RespError); refused && !strings.Contains(string(refusal), "cannot check this client's permissions") {
@@ -147,7 +151,8 @@ func TestProxyIsNoMaster(t *testing.T) {
 	}
 }
 
-// TestFewDescriptors: clients are only let in as far as there are descriptors for them, and the log says so once.
+// TestFewDescriptors: clients are only let in as far as there are descriptors for them, and the log
+// says so once.
 func TestFewDescriptors(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -187,8 +192,8 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// TestUpstreamIsAMaster: an upstream that is a master is refused: by its address; by what it says when the proxy starts, whatever its address; and where it
-// answers only later, from then on.
+// TestUpstreamIsAMaster: an upstream that is a master is refused: by its address; by what it says
+// when the proxy starts, whatever its address; and where it answers only later, from then on.
 func TestUpstreamIsAMaster(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)

@@ -31,7 +31,8 @@ func startManager(t *testing.T) manager {
 	return manager{conn}
 }
 
-// env has a process tell this manager, which waits for so many microseconds before it takes it for dead.
+// env has a process tell this manager, which waits for so many microseconds before it takes it for
+// dead.
 func (m manager) env(watchdog string) []string {
 	env := []string{"NOTIFY_SOCKET=" + m.conn.LocalAddr().String()}
 	if watchdog != "" {
@@ -93,7 +94,8 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// TestNotifyNobody: a manager that went away, or a variable that leads nowhere, keeps nobody from being served.
+// TestNotifyNobody: a manager that went away, or a variable that leads nowhere, keeps nobody from
+// being served.
 func TestNotifyNobody(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
@@ -122,8 +124,8 @@ func TestNotifyFailedStart(t *testing.T) {
 	}
 }
 
-// TestWatchdog: the watchdog is told that the proxy lives, also without a quorum and while it drains, but not where it cannot
-// take clients.
+// TestWatchdog: the watchdog is told that the proxy lives, also without a quorum and while it
+// drains, but not where it cannot take clients.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
@@ -175,7 +177,8 @@ func TestWatchdogOfAnother(t *testing.T) {
 	m.want(t, "STOPPING=1")
 }
 
-// onlyClient connects to a proxy that takes one client, and whose question to itself may be it, and takes the lock k.
+// onlyClient connects to a proxy that takes one client, and whose question to itself may be it, and
+// takes the lock k.
 func onlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
 	t.Helper()
 	kit.Soon(t, func() (err error) {
@@ -192,7 +195,8 @@ func onlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
 	return holder
 }
 
-// limitDescriptors sets how many descriptors a running proxy may have open, and returns how many it might before.
+// limitDescriptors sets how many descriptors a running proxy may have open, and returns how many it
+// might before.
 func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (before uint64) {
 	t.Helper()
 	var now unix.Rlimit
@@ -203,7 +207,8 @@ func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (before 
 	return before
 }
 
-// TestNotifyReload: systemd hears that the configuration is being read again, and that this is over.
+// TestNotifyReload: systemd hears that the configuration is being read again, and that this is
+// over.
 func TestNotifyReload(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)

@@ -57,8 +57,8 @@ func linesOf(log, addr string) (lines []string) {
 	return lines
 }
 
-// TestOneLinePerMaster: a start where all is well has one line for each master and one for the upstream, at the first time,
-// the second time, and without the guard.
+// TestOneLinePerMaster: a start where all is well has one line for each master and one for the
+// upstream, at the first time, the second time, and without the guard.
 func TestOneLinePerMaster(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -93,8 +93,8 @@ func allVote(proxy *harness.Proxy, n int) error {
 	return err
 }
 
-// TestDownFromTheStart: a master that refuses the password, and one where nothing listens, are logged by each of two proxies as
-// soon as they start, not only once they have been up.
+// TestDownFromTheStart: a master that refuses the password, and one where nothing listens, are
+// logged by each of two proxies as soon as they start, not only once they have been up.
 func TestDownFromTheStart(t *testing.T) {
 	t.Parallel()
 	masters := redistest.URLs(kit.StartMasters(t))
@@ -135,8 +135,8 @@ func TestLogUnits(t *testing.T) {
 	}
 }
 
-// TestInfoOfTheDown: a master and an upstream that are down have their causes in plain words, and a state has lasted for as
-// long as it has.
+// TestInfoOfTheDown: a master and an upstream that are down have their causes in plain words, and a
+// state has lasted for as long as it has.
 func TestInfoOfTheDown(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -160,7 +160,8 @@ func TestInfoOfTheDown(t *testing.T) {
 	})
 }
 
-// TestForSeconds: for_seconds begins anew when a master that was up all the time loses its vote or gets it.
+// TestForSeconds: for_seconds begins anew when a master that was up all the time loses its vote or
+// gets it.
 func TestForSeconds(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t, "--fresh-start")
@@ -180,8 +181,8 @@ func TestForSeconds(t *testing.T) {
 	}
 }
 
-// TestUncoveredLocks: what is used like a lock on keys that no glob covers is logged once per pattern, without tokens, and
-// counted; what a glob covers is not.
+// TestUncoveredLocks: what is used like a lock on keys that no glob covers is logged once per
+// pattern, without tokens, and counted; what a glob covers is not.
 func TestUncoveredLocks(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)

@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestProtectedMode: on an address that others can reach, they are turned away as long as nobody has to log in, and the log says so.
+// TestProtectedMode: on an address that others can reach, they are turned away as long as nobody
+// has to log in, and the log says so.
 func TestProtectedMode(t *testing.T) {
 	t.Parallel()
 	elsewhere := kit.OtherAddress(t)

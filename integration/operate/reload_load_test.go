@@ -71,7 +71,8 @@ func (c *loadClient) transacts(n int) error {
 		c.want("QUEUED", "GET", lock), c.want([]any{"OK", strconv.Itoa(n)}, "EXEC"))
 }
 
-// waits takes part in a queue for one lock, which all of its kind want: one of them has it at a time.
+// waits takes part in a queue for one lock, which all of its kind want: one of them has it at a
+// time.
 func (c *loadClient) waits(holder *atomic.Int64) error {
 	if err := c.grant("LOCK", "common", c.key, "PX", "60000", "BLOCK", "0"); err != nil {
 		return err
@@ -100,9 +101,10 @@ func (c *loadClient) comes(addr string) error {
 	return err
 }
 
-// TestReloadsUnderLoad: while clients lock, relay, hold transactions and wait for locks, the configuration is reloaded by SIGHUP and
-// by PROXY RELOAD in turns: with other settings, other certificates, TLS on and off, and files that are broken. No connection, no
-// reply and no lock is lost. REDLOCK_RELOADS says how often.
+// TestReloadsUnderLoad: while clients lock, relay, hold transactions and wait for locks, the
+// configuration is reloaded by SIGHUP and by PROXY RELOAD in turns: with other settings, other
+// certificates, TLS on and off, and files that are broken. No connection, no reply and no lock is
+// lost. REDLOCK_RELOADS says how often.
 func TestReloadsUnderLoad(t *testing.T) {
 	reloads := int(kit.SizeFrom(t, "REDLOCK_RELOADS", 100))
 	r := startReloadable(t, map[string]string{"master-timeout": "5s", "max-clients": "100"})
@@ -158,8 +160,8 @@ func TestReloadsUnderLoad(t *testing.T) {
 		done, refused, took.Round(time.Millisecond), did.commands.Load(), did.grants.Load(), did.waited.Load(), did.connects.Load())
 }
 
-// reloadOnce changes something and has it read again, by SIGHUP or by PROXY RELOAD. It reports whether it was wrong, and
-// waits until the proxy has said what became of it.
+// reloadOnce changes something and has it read again, by SIGHUP or by PROXY RELOAD. It reports
+// whether it was wrong, and waits until the proxy has said what became of it.
 func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair) (refused bool) {
 	r.t.Helper()
 	r.settings["max-ttl"] = strconv.Itoa(2+n%7) + "h"
@@ -188,7 +190,8 @@ func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair
 	}
 	if n%2 == 0 {
 		kit.Must(r.t, r.proxy.Signal(syscall.SIGHUP))
-		// The operator's own reload comes behind the signal's, or does its work: both read the same.
+		// The operator's own reload comes behind the signal's, or does its work: both read the
+		// same.
 		_ = kit.Do(r.t, r.operator, "PING")
 	}
 	reply := kit.Do(r.t, r.operator, "PROXY", "RELOAD")

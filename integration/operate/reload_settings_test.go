@@ -19,7 +19,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// acts shows of each setting that can change at once that a reload has it hold, on the built binary; the others of these are in with.
+// acts shows of each setting that can change at once that a reload has it hold, on the built
+// binary; the others of these are in with.
 var acts = map[string]func(*testing.T, *reloadRig){
 	"max-ttl": func(t *testing.T, r *reloadRig) {
 		r.set("max-ttl", "1m")
@@ -238,7 +239,8 @@ var acts = map[string]func(*testing.T, *reloadRig){
 	},
 }
 
-// with are settings that are shown to act together with another one, and those that have a test of their own.
+// with are settings that are shown to act together with another one, and those that have a test of
+// their own.
 var with = map[string]string{
 	"tls-key": "tls-cert", "tls-client-ca": "tls-cert", "drain-delay": "drain-timeout",
 	"ca": "TestReloadToServers", "client-cert": "TestReloadToServers", "client-key": "TestReloadToServers",
@@ -259,7 +261,8 @@ func says(addr, want string, command ...string) error {
 	return err
 }
 
-// newPasswords has every master demand a password, and then another one; then one master is removed.
+// newPasswords has every master demand a password, and then another one; then one master is
+// removed.
 func (r *reloadRig) newPasswords(t *testing.T) {
 	masters := kit.StartMasters(t)
 	urls := func(password string) (all []string) {
@@ -288,8 +291,8 @@ func (r *reloadRig) newPasswords(t *testing.T) {
 	kit.Does(t, own.operator, "UNLOCK before t", "1")
 }
 
-// TestReloadOfEachSetting: each setting of the table is shown to act after a reload or, where it needs a restart, to be reported,
-// and to change nothing.
+// TestReloadOfEachSetting: each setting of the table is shown to act after a reload or, where it
+// needs a restart, to be reported, and to change nothing.
 func TestReloadOfEachSetting(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -322,7 +325,8 @@ func TestReloadOfEachSetting(t *testing.T) {
 	run(last, acts[last])
 }
 
-// TestReloadOfUsers: users of the proxy's own are read again with everything else, or not at all; another file needs a restart.
+// TestReloadOfUsers: users of the proxy's own are read again with everything else, or not at all;
+// another file needs a restart.
 func TestReloadOfUsers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "users.acl")
@@ -375,7 +379,8 @@ func (r *reloadRig) onlyReported(t *testing.T, name, value string) {
 	}
 }
 
-// TestReloadToServers: whom the proxy believes of its masters, and what it shows them, may be other files after a reload.
+// TestReloadToServers: whom the proxy believes of its masters, and what it shows them, may be other
+// files after a reload.
 func TestReloadToServers(t *testing.T) {
 	t.Parallel()
 	ca, wrong := certtest.NewAuthority(t), certtest.NewAuthority(t)
@@ -421,7 +426,8 @@ func TestReloadProtectedMode(t *testing.T) {
 	kit.Does(t, in, "UNLOCK k t", "1") // who is in stays in
 }
 
-// TestReloadMessageMemory: how much may wait for subscribers. Where it is too much, the slowest is disconnected, and who reads is not.
+// TestReloadMessageMemory: how much may wait for subscribers. Where it is too much, the slowest is
+// disconnected, and who reads is not.
 func TestReloadMessageMemory(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

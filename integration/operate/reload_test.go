@@ -18,7 +18,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// reloadRig is a proxy whose whole configuration stands in a file, before five masters and an upstream with a password.
+// reloadRig is a proxy whose whole configuration stands in a file, before five masters and an
+// upstream with a password.
 type reloadRig struct {
 	t        *testing.T
 	file     string
@@ -63,7 +64,8 @@ func (r *reloadRig) replace(text string) {
 	kit.Must(r.t, os.Rename(r.file+".new", r.file))
 }
 
-// set changes settings, given as name and value in turns, reloads, and wants these to change and no others to be pending.
+// set changes settings, given as name and value in turns, reloads, and wants these to change and no
+// others to be pending.
 func (r *reloadRig) set(pairs ...string) {
 	r.t.Helper()
 	var want []string
@@ -119,8 +121,8 @@ func sameWords(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// TestReload: PROXY RELOAD and SIGHUP do the same; the reply and the log say what changed and what needs a restart, and no
-// password; what is wrong changes nothing, and is told with its place.
+// TestReload: PROXY RELOAD and SIGHUP do the same; the reply and the log say what changed and what
+// needs a restart, and no password; what is wrong changes nothing, and is told with its place.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := startReloadable(t, map[string]string{"max-ttl": "1h"})
@@ -194,7 +196,8 @@ func TestReloadRights(t *testing.T) {
 	r.logs(`by user \"ops\"`)
 }
 
-// TestReloadHangs: files that cannot be read keep nobody waiting for long, and the proxy from nothing.
+// TestReloadHangs: files that cannot be read keep nobody waiting for long, and the proxy from
+// nothing.
 func TestReloadHangs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -231,7 +234,8 @@ func upstreamPassword(url string) string {
 	return password
 }
 
-// TestMetricsOfReloads: what Prometheus is told of the last reload: whether it went well, and since when the configuration holds.
+// TestMetricsOfReloads: what Prometheus is told of the last reload: whether it went well, and since
+// when the configuration holds.
 func TestMetricsOfReloads(t *testing.T) {
 	t.Parallel()
 	const well, at = "redlock_config_last_reload_successful", "redlock_config_last_reload_success_timestamp_seconds"

@@ -20,8 +20,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestDrainDelay: a proxy that is asked to stop is not ready at once, but takes clients and serves them for drain-delay; then it
-// drains. A waiting LOCK is served meanwhile.
+// TestDrainDelay: a proxy that is asked to stop is not ready at once, but takes clients and serves
+// them for drain-delay; then it drains. A waiting LOCK is served meanwhile.
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--drain-delay", "3s", "--drain-timeout", "20s")...)
@@ -70,7 +70,8 @@ func TestDrainDelayEnds(t *testing.T) {
 	wantExit(t, proxy, 1, kit.Patience)
 }
 
-// roller has one command at a time under way at one of two proxies, and goes to the other one when its connection ends.
+// roller has one command at a time under way at one of two proxies, and goes to the other one when
+// its connection ends.
 type roller struct {
 	addrs    [2]string
 	key      string
@@ -81,8 +82,9 @@ type roller struct {
 	unclear  int64 // commands whose connection ended instead of an answer
 }
 
-// do sends a command until it is answered. It may be sent again where the connection ended before the command was sent, which the
-// proxy is to see to; a command that was sent and not answered is counted.
+// do sends a command until it is answered. It may be sent again where the connection ended before
+// the command was sent, which the proxy is to see to; a command that was sent and not answered is
+// counted.
 func (r *roller) do(command ...string) (any, error) {
 	for tries := 0; ; tries++ {
 		if r.conn == nil {
@@ -115,8 +117,9 @@ func (r *roller) do(command ...string) (any, error) {
 	}
 }
 
-// TestRollingRestart: two proxies under load are restarted one after the other, several times. No lock that stands is lost or had
-// twice, each command is answered, or its connection was closed before it was carried out: what counts at the upstream shows it.
+// TestRollingRestart: two proxies under load are restarted one after the other, several times. No
+// lock that stands is lost or had twice, each command is answered, or its connection was closed
+// before it was carried out: what counts at the upstream shows it.
 func TestRollingRestart(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -179,7 +182,8 @@ func TestRollingRestart(t *testing.T) {
 	t.Logf("4 restarts: %d commands, %d of them sent again, since their connection was closed; %d connections, %d turns with the common lock", commands, unclear, moves, waits.Load())
 }
 
-// lockOnce takes its own lock and gives it back. A command that was sent again must not have been carried out before.
+// lockOnce takes its own lock and gives it back. A command that was sent again must not have been
+// carried out before.
 func (r *roller) lockOnce(n int) error {
 	token := fmt.Sprint(r.key, "-", n)
 	granted, err := r.do("LOCK", r.key, token, "PX", "60000")
@@ -196,7 +200,8 @@ func (r *roller) lockOnce(n int) error {
 	return err
 }
 
-// countOnce counts at the upstream, and on a lock key by a script: each command must have been done once.
+// countOnce counts at the upstream, and on a lock key by a script: each command must have been done
+// once.
 func (r *roller) countOnce(n int) error {
 	got, err := r.do("INCR", "count:"+r.key)
 	if err == nil && got != any(int64(n)) {

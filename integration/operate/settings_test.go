@@ -13,8 +13,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestNewSettings: proxies with other settings than those in use are refused, and check says so, until an operator says that theirs are right.
-// From then on nothing counts that the others had under way, be it a client's first command after a proxy stood still.
+// TestNewSettings: proxies with other settings than those in use are refused, and check says so,
+// until an operator says that theirs are right. From then on nothing counts that the others had
+// under way, be it a client's first command after a proxy stood still.
 func TestNewSettings(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)[:3]

@@ -153,7 +153,8 @@ func TestCompletionOfWhat(t *testing.T) {
 	fails(t, runProxy(t, "man", "me"), `redlock-proxy: unexpected argument "me"`)
 }
 
-// TestManual: man and groff have no complaint, and the page has every setting, command and exit code.
+// TestManual: man and groff have no complaint, and the page has every setting, command and exit
+// code.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	page := printed(t, "man")

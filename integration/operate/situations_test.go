@@ -23,7 +23,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// Whether locks are available is told in seven ways, and found out in an eighth. They agree in all situations that an operator may meet.
+// Whether locks are available is told in seven ways, and found out in an eighth. They agree in all
+// situations that an operator may meet.
 
 // views are these ways, and what each tells: nothing where locks are available, else the cause.
 type views map[string]string
@@ -85,7 +86,8 @@ type situation struct {
 	unsafe bool
 }
 
-// run plays situations one after the other, each of which ends before the next one; with -short a few of them.
+// run plays situations one after the other, each of which ends before the next one; with -short a
+// few of them.
 func (s *stage) run(t *testing.T, all []situation) {
 	t.Helper()
 	every := len(all) / redistest.Sampled(len(all))
@@ -229,7 +231,8 @@ func (s *stage) ask(command ...string) map[string]string {
 // lockPatience is how long a client waits for a lock that is free.
 const lockPatience = 3 * time.Second
 
-// lock is what a new client gets that takes a lock: granted, or an error. Where the locks may be at the upstream there is no LOCK.
+// lock is what a new client gets that takes a lock: granted, or an error. Where the locks may be at
+// the upstream there is no LOCK.
 func (s *stage) lock() string {
 	client, err := redistest.Dial(s.proxy.Addr(), lockPatience)
 	if err != nil {
@@ -395,7 +398,8 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 	})
 }
 
-// beginMove has the locks moved beside a proxy that counts and does not hold back: it does not reach the upstream any more, and waits for it.
+// beginMove has the locks moved beside a proxy that counts and does not hold back: it does not
+// reach the upstream any more, and waits for it.
 func (s *stage) beginMove() error {
 	s.link = kit.StartLink(s.t, s.upstream)
 	s.other = kit.StartConfigured(s.t, s.file("upstream: redis://app:secret@"+s.link.Addr(), "upstream-timeout: 1m"))
@@ -415,7 +419,8 @@ func (s *stage) beginMove() error {
 	return nil
 }
 
-// endMove waits until that move is given up for that proxy, or it has found out that it cannot reach the upstream, and the locks have moved.
+// endMove waits until that move is given up for that proxy, or it has found out that it cannot
+// reach the upstream, and the locks have moved.
 func (s *stage) endMove() error {
 	if err := <-s.moved; err != nil && !strings.Contains(err.Error(), "do not hold back") {
 		return err
@@ -435,7 +440,8 @@ func (s *stage) move(flags ...string) error {
 	return errors.New(out)
 }
 
-// sameQuarantine wants check to say the same as PROXY INFO of how long masters are in quarantine still.
+// sameQuarantine wants check to say the same as PROXY INFO of how long masters are in quarantine
+// still.
 func (s *stage) sameQuarantine() error {
 	kit.Soon(s.t, func() error {
 		_, out := s.command("check", "--json", "--config", s.config, "--master-timeout", "500ms")

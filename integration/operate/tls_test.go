@@ -26,7 +26,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// tlsRig is a proxy that speaks TLS to its clients, to three masters and to its upstream. Everybody shows a certificate.
+// tlsRig is a proxy that speaks TLS to its clients, to three masters and to its upstream. Everybody
+// shows a certificate.
 type tlsRig struct {
 	ca, clientCA *certtest.Authority
 	shown, own   certtest.Pair // what the proxy shows clients, and what it shows servers
@@ -53,7 +54,8 @@ func startTLS(t *testing.T, more ...string) *tlsRig {
 	return r
 }
 
-// startSecured starts a redis-server that also speaks TLS, with those that show a certificate of the authority.
+// startSecured starts a redis-server that also speaks TLS, with those that show a certificate of
+// the authority.
 func startSecured(t *testing.T, ca *certtest.Authority) (*redistest.Server, string) {
 	t.Helper()
 	pair, port := ca.Issue(t), kit.FreePort(t)
@@ -88,7 +90,8 @@ func cli(t *testing.T, addr string, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// TestTLSClients: real clients lock and use the upstream over TLS on every way, with certificates of their own.
+// TestTLSClients: real clients lock and use the upstream over TLS on every way, with certificates
+// of their own.
 func TestTLSClients(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -138,8 +141,8 @@ print(r.execute_command("LOCK", "py", "t", "PX", 60000) > 50000, r.execute_comma
 	}
 }
 
-// TestTLSRefused: who does not show or believe what is wanted, or speaks something else, gets nothing done; the log says why, and the
-// proxy goes on.
+// TestTLSRefused: who does not show or believe what is wanted, or speaks something else, gets
+// nothing done; the log says why, and the proxy goes on.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -177,7 +180,8 @@ func TestTLSRefused(t *testing.T) {
 	kit.Must(t, good.Get(t.Context(), "kept").Err())
 }
 
-// TestTLSFiles: a file that is missing or broken, or does not fit, keeps every command from starting, and is named.
+// TestTLSFiles: a file that is missing or broken, or does not fit, keeps every command from
+// starting, and is named.
 func TestTLSFiles(t *testing.T) {
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
@@ -200,7 +204,8 @@ func TestTLSFiles(t *testing.T) {
 	}
 }
 
-// TestTLSHealth: the health check speaks TLS where the proxy does, and no certificate that the proxy wants makes a living one dead.
+// TestTLSHealth: the health check speaks TLS where the proxy does, and no certificate that the
+// proxy wants makes a living one dead.
 func TestTLSHealth(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -256,8 +261,9 @@ const (
 	stays   = `msg="the configuration is not reloaded: nothing is changed" by=SIGHUP`
 )
 
-// TestRenewalUnderLoad: while clients work, and connect again now and then, certificates are renewed, and bad ones come between. No
-// connection is lost, no reply, and new clients are shown the new certificate.
+// TestRenewalUnderLoad: while clients work, and connect again now and then, certificates are
+// renewed, and bad ones come between. No connection is lost, no reply, and new clients are shown
+// the new certificate.
 func TestRenewalUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -297,8 +303,9 @@ func TestRenewalUnderLoad(t *testing.T) {
 	t.Logf("%d commands and %d connections during 6 renewals", done.Load(), connected.Load())
 }
 
-// count has a client count up at the upstream, and lock, until ctx ends. Each reply must be the next number. One that stays has one
-// connection all the time; the others connect again after every 5.
+// count has a client count up at the upstream, and lock, until ctx ends. Each reply must be the
+// next number. One that stays has one connection all the time; the others connect again after every
+// 5.
 func (r *tlsRig) count(ctx context.Context, key string, stays bool, done, connected *atomic.Int64) error {
 	always := context.Background()
 	for n, mine := int64(0), 0; ctx.Err() == nil; {
@@ -331,7 +338,8 @@ func (r *tlsRig) count(ctx context.Context, key string, stays bool, done, connec
 	return nil
 }
 
-// TestRenewalOfAuthorities: whom the proxy believes may change while it runs, also where it believed nobody before.
+// TestRenewalOfAuthorities: whom the proxy believes may change while it runs, also where it
+// believed nobody before.
 func TestRenewalOfAuthorities(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -78,8 +78,8 @@ func (use cliUse) run(t *testing.T, addr string) string {
 	return printed
 }
 
-// fill replaces what the server holds by the same data each time. They are so few that no table is being enlarged when it ends:
-// SCAN gives the keys of an enlarged one in another order.
+// fill replaces what the server holds by the same data each time. They are so few that no table is
+// being enlarged when it ends: SCAN gives the keys of an enlarged one in another order.
 func (r *relay) fill(t *testing.T) {
 	t.Helper()
 	control := r.control(t)
@@ -141,8 +141,8 @@ func TestRelaySubscribe(t *testing.T) {
 	}
 }
 
-// wantSameStream runs redis-cli with an endless command both ways at a time. When both have printed begun, it calls act; both must
-// then print the same, up to end.
+// wantSameStream runs redis-cli with an endless command both ways at a time. When both have printed
+// begun, it calls act; both must then print the same, up to end.
 func (r *relay) wantSameStream(t *testing.T, command []string, begun string, act func(control *redistest.Client), end string) {
 	t.Helper()
 	direct, through := startStream(t, r.upstream.Addr(), command...), startStream(t, r.proxy.Addr(), command...)
@@ -205,7 +205,8 @@ func (s *stream) until(t *testing.T, end string) string {
 	return text.String()
 }
 
-// TestRelayStat: the figures change from moment to moment, but their form does not, nor the number of keys.
+// TestRelayStat: the figures change from moment to moment, but their form does not, nor the number
+// of keys.
 func TestRelayStat(t *testing.T) {
 	redistest.SkipShort(t)
 	if _, err := exec.LookPath("stdbuf"); err != nil {
@@ -235,10 +236,12 @@ func unbuffered(t *testing.T, cmd *exec.Cmd) (string, []string) {
 	return path, append([]string{"stdbuf", "-oL", cmd.Path}, cmd.Args[1:]...)
 }
 
-// statNumbers are what changes in a row of redis-cli --stat: all numbers but that of the keys, which stands first.
+// statNumbers are what changes in a row of redis-cli --stat: all numbers but that of the keys,
+// which stands first.
 var statNumbers = regexp.MustCompile(` +\(?\+?\d[\d.]*[KMG]?\)?`)
 
-// TestRelayHints types at a terminal: redis-cli must show the arguments of LOCK in grey, and complete the name.
+// TestRelayHints types at a terminal: redis-cli must show the arguments of LOCK in grey, and
+// complete the name.
 func TestRelayHints(t *testing.T) {
 	script, err := exec.LookPath("script")
 	if err != nil {
@@ -260,7 +263,8 @@ func TestRelayHints(t *testing.T) {
 	terminal.until(t, "\n(integer) 8")
 }
 
-// TestRelayDocs asks for the documentation that the hints are made of: ours stands beside the server's, which is untouched.
+// TestRelayDocs asks for the documentation that the hints are made of: ours stands beside the
+// server's, which is untouched.
 func TestRelayDocs(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.Needs(t, "COMMAND DOCS", "7.0")

@@ -25,8 +25,9 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// startMaintained starts a server that announces planned maintenance, as Redis Cloud does: all that is said to it is answered by a real
-// server, but CLIENT MAINT_NOTIFICATIONS, which it grants; and behind the answer to GET maintenance it has the client move to its own address.
+// startMaintained starts a server that announces planned maintenance, as Redis Cloud does: all that
+// is said to it is answered by a real server, but CLIENT MAINT_NOTIFICATIONS, which it grants; and
+// behind the answer to GET maintenance it has the client move to its own address.
 func startMaintained(t *testing.T, behind *redistest.Server) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -120,8 +121,8 @@ func wantNoLocks(t *testing.T, server *redistest.Server, login ...string) {
 	}
 }
 
-// TestMaintenanceLeadsNobodyAway: a client that asks to be told of maintenance, as go-redis does by itself, and is told to move to the
-// upstream's own address, stays and locks at the proxy.
+// TestMaintenanceLeadsNobodyAway: a client that asks to be told of maintenance, as go-redis does by
+// itself, and is told to move to the upstream's own address, stays and locks at the proxy.
 func TestMaintenanceLeadsNobodyAway(t *testing.T) {
 	server := kit.StartRedis(t)
 	proxy := startDetoured(t, startMaintained(t, server))
@@ -157,8 +158,8 @@ func ignoreNil(err error) error {
 	return err
 }
 
-// TestRedirectLeadsNobodyAway: a client that asks to be told where a Valkey's master is, and is told after a failover of the upstream, stays and
-// locks at the proxy.
+// TestRedirectLeadsNobodyAway: a client that asks to be told where a Valkey's master is, and is
+// told after a failover of the upstream, stays and locks at the proxy.
 func TestRedirectLeadsNobodyAway(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -197,7 +198,8 @@ func portOf(server *redistest.Server) string {
 	return port
 }
 
-// startCluster starts a cluster of three nodes with further arguments, of which the second one is a password.
+// startCluster starts a cluster of three nodes with further arguments, of which the second one is a
+// password.
 func startCluster(t *testing.T, args ...string) []*redistest.Server {
 	t.Helper()
 	var nodes []*redistest.Server
@@ -218,7 +220,8 @@ func startCluster(t *testing.T, args ...string) []*redistest.Server {
 	return nodes
 }
 
-// TestClusterIsRefused as upstream, with a sentence that says what to do; without lock keys it is not.
+// TestClusterIsRefused as upstream, with a sentence that says what to do; without lock keys it is
+// not.
 func TestClusterIsRefused(t *testing.T) {
 	redistest.SkipShort(t)
 	nodes := startCluster(t)
@@ -239,8 +242,10 @@ func TestClusterIsRefused(t *testing.T) {
 	kit.StartProxy(t, []string{master.URL()}, "--upstream", nodes[0].URL())
 }
 
-// TestClusterLeadsNobodyAway: where an upstream does not say that it is a cluster, for want of a login, clients of clusters are not led to its
-// nodes, and others get an error that they retry in the place of MOVED. Then the proxy asks as the client, and the cluster is refused, as one that says so.
+// TestClusterLeadsNobodyAway: where an upstream does not say that it is a cluster, for want of a
+// login, clients of clusters are not led to its nodes, and others get an error that they retry in
+// the place of MOVED. Then the proxy asks as the client, and the cluster is refused, as one that
+// says so.
 func TestClusterLeadsNobodyAway(t *testing.T) {
 	t.Parallel()
 	login := []string{"--requirepass", "secret"}

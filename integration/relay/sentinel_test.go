@@ -20,8 +20,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestSentinelFailover: the master behind three real Sentinels is killed, or stands still without closing anything, and the relay
-// follows them to the replica. A transaction under way is not continued there.
+// TestSentinelFailover: the master behind three real Sentinels is killed, or stands still without
+// closing anything, and the relay follows them to the replica. A transaction under way is not
+// continued there.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	for name, strike := range map[string]func(*redistest.Server) error{"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause} {
@@ -70,8 +71,8 @@ func TestSentinelFailover(t *testing.T) {
 	}
 }
 
-// TestSentinelOverTLS: Sentinels, master and replica are spoken to over TLS, by certificates of the authority that ca names, and the relay
-// follows a failover there, too.
+// TestSentinelOverTLS: Sentinels, master and replica are spoken to over TLS, by certificates of the
+// authority that ca names, and the relay follows a failover there, too.
 func TestSentinelOverTLS(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

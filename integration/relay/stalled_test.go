@@ -27,7 +27,8 @@ func stall(t *testing.T, client *redistest.Client) {
 	time.Sleep(300 * time.Millisecond) // so that most runs find it writing
 }
 
-// startStalled starts a proxy with users of its own, of which app is one until the file is written anew.
+// startStalled starts a proxy with users of its own, of which app is one until the file is written
+// anew.
 func startStalled(t *testing.T, args ...string) (r *relay, users string, op *redistest.Client) {
 	t.Helper()
 	upstream := kit.StartRedis(t)
@@ -62,8 +63,9 @@ func listening(t *testing.T, proxy *harness.Proxy, user string) *redistest.Clien
 	return client
 }
 
-// Clients that leave replies of the proxy's own unread while their upstream connections are killed, and a message for some of them comes, keep nobody
-// else waiting: neither those that are idle, nor who kills them.
+// Clients that leave replies of the proxy's own unread while their upstream connections are killed,
+// and a message for some of them comes, keep nobody else waiting: neither those that are idle, nor
+// who kills them.
 func TestStalledClientIsKilledAtTheUpstream(t *testing.T) {
 	r, _, op := startStalled(t)
 	idle := make([]*redistest.Client, 10)
@@ -85,7 +87,8 @@ func TestStalledClientIsKilledAtTheUpstream(t *testing.T) {
 	}
 }
 
-// Users are read again, by all ways, while clients of one that is another now, or gone, leave replies unread. Who is gone hears nothing more.
+// Users are read again, by all ways, while clients of one that is another now, or gone, leave
+// replies unread. Who is gone hears nothing more.
 func TestUsersAreReadAgainBesideStalledClients(t *testing.T) {
 	redistest.SkipShort(t)
 	r, file, op := startStalled(t)

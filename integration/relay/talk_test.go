@@ -47,7 +47,8 @@ func talks() []talk {
 	}
 }
 
-// TestRelayTalks has each talk with the server, then through the proxy: the clients must hear the same.
+// TestRelayTalks has each talk with the server, then through the proxy: the clients must hear the
+// same.
 func TestRelayTalks(t *testing.T) {
 	r := startRelay(t)
 	for _, talk := range talks() {
@@ -95,7 +96,8 @@ func hold(t *testing.T, talk talk, addr string) string {
 	return heard.String()
 }
 
-// withoutID takes out of the reply of HELLO the number of the connection, which is another one each time.
+// withoutID takes out of the reply of HELLO the number of the connection, which is another one each
+// time.
 func withoutID(reply any) any {
 	if fields, ok := reply.(map[string]any); ok {
 		delete(fields, "id")

@@ -35,7 +35,8 @@ func startRelay(t *testing.T) *relay {
 	return &relay{upstream, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", upstream.URL())}
 }
 
-// alike wants the same of a way straight to the server, which it goes first, and of the way through the proxy.
+// alike wants the same of a way straight to the server, which it goes first, and of the way through
+// the proxy.
 func (r *relay) alike(t *testing.T, run func(addr string) string) {
 	t.Helper()
 	direct := run(r.upstream.Addr())
@@ -80,8 +81,9 @@ func output(t *testing.T, name, addr string, stdin io.Reader, args ...string) st
 	return stdout.String()
 }
 
-// TestRelayRedisBenchmark runs everything that redis-benchmark does by default. It stops at the first error reply, and the server
-// counts those as well; but for the proxy's own question whether the upstream leads back to it, at the start and every 64 connections.
+// TestRelayRedisBenchmark runs everything that redis-benchmark does by default. It stops at the
+// first error reply, and the server counts those as well; but for the proxy's own question whether
+// the upstream leads back to it, at the start and every 64 connections.
 func TestRelayRedisBenchmark(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRelay(t)
@@ -166,7 +168,8 @@ func TestRelayHiredis(t *testing.T) {
 	clients.Passes(t, startRelay(t).proxy, checks, program)
 }
 
-// TestRelayClients runs the programs of TestClients, which find everything as at a proxy that answers by itself.
+// TestRelayClients runs the programs of TestClients, which find everything as at a proxy that
+// answers by itself.
 func TestRelayClients(t *testing.T) {
 	redistest.Needs(t, "error with quotes for a command that it does not know, as the programs want it", "7.0")
 	clients.RunAll(t, startRelay(t).proxy)

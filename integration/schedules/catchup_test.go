@@ -17,7 +17,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// keeper keeps one lock for as long as it can, by EXTENDs to times that differ through all proxies in turn, while a rival tries to get it.
+// keeper keeps one lock for as long as it can, by EXTENDs to times that differ through all proxies
+// in turn, while a rival tries to get it.
 type keeper struct {
 	key     string
 	clients []*redistest.Client
@@ -95,7 +96,8 @@ func (k *keeper) contend() error {
 	return err
 }
 
-// TestCatchUpsBesideExtends: masters lose all data, one when the one before votes again, while many locks are held and some are extended all the time.
+// TestCatchUpsBesideExtends: masters lose all data, one when the one before votes again, while many
+// locks are held and some are extended all the time.
 func TestCatchUpsBesideExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -187,7 +189,8 @@ func tellKeepers(t *testing.T, keepers []*keeper) {
 	}
 }
 
-// TestClocksBesideExtends: the clock of one master after the other is stepped while locks are extended all the time.
+// TestClocksBesideExtends: the clock of one master after the other is stepped while locks are
+// extended all the time.
 func TestClocksBesideExtends(t *testing.T) {
 	t.Parallel()
 	redistest.SkipShort(t)
@@ -242,7 +245,8 @@ func (f *fleet) late(proxies []*proxy, perMille int) {
 	}
 }
 
-// TestTagsBesideFaults: locks of the same tags are taken, extended and given back, while answers and commands are lost.
+// TestTagsBesideFaults: locks of the same tags are taken, extended and given back, while answers
+// and commands are lost.
 func TestTagsBesideFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

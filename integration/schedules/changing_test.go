@@ -18,7 +18,8 @@ import (
 // masterTimeout is for how long these proxies wait for an answer.
 var masterTimeout = "2s"
 
-// compares is how long after its start a proxy has compared what the masters hold: until then it may mend what a schedule leaves there.
+// compares is how long after its start a proxy has compared what the masters hold: until then it
+// may mend what a schedule leaves there.
 const compares = 5 * time.Second
 
 // changing is a fleet whose masters are changed: the first of its servers are the masters.
@@ -28,7 +29,8 @@ type changing struct {
 	files     []string // of the proxies
 }
 
-// startChanging starts so many servers, all of which are empty, and so many proxies on the first ones.
+// startChanging starts so many servers, all of which are empty, and so many proxies on the first
+// ones.
 func startChanging(t *testing.T, servers, proxies, masters int) (f *changing, first, other *proxy) {
 	t.Helper()
 	f = &changing{fleet: startFleet(t, servers)}
@@ -69,7 +71,8 @@ func (f *changing) name(t *testing.T, proxy int, masters ...int) {
 	kit.Must(t, os.Rename(f.files[proxy]+".new", f.files[proxy]))
 }
 
-// change has all proxies name other masters, and one change them. It returns when those vote as that one sees it.
+// change has all proxies name other masters, and one change them. It returns when those vote as
+// that one sees it.
 func (f *changing) change(t *testing.T, by *proxy, masters ...int) {
 	t.Helper()
 	for i := range f.files {

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// convergeRoundsEnv sets how often TestConverge has each kind of command contend on 3 and on 5 masters.
+	// convergeRoundsEnv sets how often TestConverge has each kind of command contend on 3 and on 5
+	// masters.
 	convergeRoundsEnv = "REDLOCK_ROUNDS_CONVERGE"
 	// defaultConvergeRounds take about two minutes on two busy cores.
 	defaultConvergeRounds = 3
@@ -92,9 +93,11 @@ func transaction(client *redistest.Client, key, value string) (reply any, err er
 	return reply, nil
 }
 
-// TestConverge: clients of two proxies write a few keys at once, all masters well. A second after the last command all masters hold the
-// same, so that every command still works when a minority stops at that moment. A round in which a proxy found a master down that the
-// test had not stopped is not one with all masters well: then they only come to hold the same, and another round takes its place.
+// TestConverge: clients of two proxies write a few keys at once, all masters well. A second after
+// the last command all masters hold the same, so that every command still works when a minority
+// stops at that moment. A round in which a proxy found a master down that the test had not stopped
+// is not one with all masters well: then they only come to hold the same, and another round takes
+// its place.
 func TestConverge(t *testing.T) {
 	rounds := int(kit.NumberFrom(t, convergeRoundsEnv, defaultConvergeRounds))
 	for _, masters := range []int{3, 5} {
@@ -129,8 +132,9 @@ func TestConverge(t *testing.T) {
 	}
 }
 
-// TestConvergeTwoSetters: two clients of two proxies set the same keys to values of their own, again and again, over three masters that
-// are well. After two seconds of quiet all three hold the same.
+// TestConvergeTwoSetters: two clients of two proxies set the same keys to values of their own,
+// again and again, over three masters that are well. After two seconds of quiet all three hold the
+// same.
 func TestConvergeTwoSetters(t *testing.T) {
 	f := startFleet(t, 3)
 	for range 2 {
@@ -168,7 +172,8 @@ type convergence struct {
 	kind  kind
 	equal bool // all write the same value
 	keys  []string
-	// downs is how often each master had been found down at the beginning; stopped are those that the test stopped.
+	// downs is how often each master had been found down at the beginning; stopped are those that
+	// the test stopped.
 	downs   map[string]int
 	stopped []int
 
@@ -295,7 +300,8 @@ func (c *convergence) wantSameInTheEnd(t *testing.T) {
 	}
 }
 
-// minorityMissed stops a minority, which may be any, and wants the command, a read and a delete to be carried out on each key.
+// minorityMissed stops a minority, which may be any, and wants the command, a read and a delete to
+// be carried out on each key.
 func (c *convergence) minorityMissed(t *testing.T) error {
 	t.Helper()
 	masters := c.fleet.masters

@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// mostMoved is by how much more than they were apart ends may move that are kept: thousandths of a second are rounded.
+// mostMoved is by how much more than they were apart ends may move that are kept: thousandths of a
+// second are rounded.
 const mostMoved = 3 * time.Millisecond
 
 // span is a time that is known no better.
@@ -37,8 +38,8 @@ func (s span) wantWithin(t *testing.T, all span, changes int64) {
 	}
 }
 
-// keepBusy has six clients of these proxies send a command all the time, until stop is called, at the latest at the end of the test. done counts those
-// that were answered with a number.
+// keepBusy has six clients of these proxies send a command all the time, until stop is called, at
+// the latest at the end of the test. done counts those that were answered with a number.
 func keepBusy(t *testing.T, proxies []*proxy, command ...string) (done *atomic.Int64, stop func()) {
 	t.Helper()
 	done = &atomic.Int64{}
@@ -64,7 +65,8 @@ func keepBusy(t *testing.T, proxies []*proxy, command ...string) (done *atomic.I
 	return done, stop
 }
 
-// TestEndBesideManyChanges: a key of a minute is counted up through three proxies. It ends on each master where it ended on one of them.
+// TestEndBesideManyChanges: a key of a minute is counted up through three proxies. It ends on each
+// master where it ended on one of them.
 func TestEndBesideManyChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -96,8 +98,8 @@ func TestEndBesideManyChanges(t *testing.T) {
 	stop()
 }
 
-// TestEndBesideManyExtends: a lock of 20 s is extended to a second all the time, through three proxies: it keeps its end. No rival gets it before its
-// first lease is over.
+// TestEndBesideManyExtends: a lock of 20 s is extended to a second all the time, through three
+// proxies: it keeps its end. No rival gets it before its first lease is over.
 func TestEndBesideManyExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -117,7 +119,8 @@ func TestEndBesideManyExtends(t *testing.T) {
 	}
 }
 
-// TestEndBesideManyChangesOfItsTag: a key of a minute has the tag of another that is counted up through three proxies. It ends when it did.
+// TestEndBesideManyChangesOfItsTag: a key of a minute has the tag of another that is counted up
+// through three proxies. It ends when it did.
 func TestEndBesideManyChangesOfItsTag(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

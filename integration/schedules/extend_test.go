@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestLateExtend: an EXTEND to 1 s is answered NOQUORUM and reaches the masters when another proxy has extended the lock to 60 s.
-// That is what is left of it.
+// TestLateExtend: an EXTEND to 1 s is answered NOQUORUM and reaches the masters when another proxy
+// has extended the lock to 60 s. That is what is left of it.
 func TestLateExtend(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -42,7 +42,8 @@ const (
 	noQuorum = "NOQUORUM"
 )
 
-// TestExtendNil: an EXTEND is answered nil only where so many masters do not hold the lock that no majority can.
+// TestExtendNil: an EXTEND is answered nil only where so many masters do not hold the lock that no
+// majority can.
 func TestExtendNil(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -31,8 +31,8 @@ func (f *fleet) counter(t *testing.T, key string, master int) int64 {
 	return n
 }
 
-// TestLateFence: a LOCK's message to C is on its way for long. By the time that it arrives the lock has been given back, and another
-// has got it by another proxy, with a higher fence, which C keeps.
+// TestLateFence: a LOCK's message to C is on its way for long. By the time that it arrives the lock
+// has been given back, and another has got it by another proxy, with a higher fence, which C keeps.
 func TestLateFence(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -53,8 +53,9 @@ func TestLateFence(t *testing.T) {
 	kit.Want(t, first, higher, "FENCE", "lock:k")
 }
 
-// TestFenceAfterARemoval: another proxy gives the lock back, which goes by ballot, and the next LOCK comes by ballot, too, before the removal
-// is over. Its fence is higher all the same, on all masters that hold the lock.
+// TestFenceAfterARemoval: another proxy gives the lock back, which goes by ballot, and the next
+// LOCK comes by ballot, too, before the removal is over. Its fence is higher all the same, on all
+// masters that hold the lock.
 func TestFenceAfterARemoval(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -85,7 +86,8 @@ func TestFenceAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestEqualProposals: both proxies know the same number, and no clock helps. Both propose the same next one, and one of them is told.
+// TestEqualProposals: both proxies know the same number, and no clock helps. Both propose the same
+// next one, and one of them is told.
 func TestEqualProposals(t *testing.T) {
 	t.Parallel()
 	const ahead = int64(1) << 52
@@ -129,7 +131,8 @@ func TestEqualProposals(t *testing.T) {
 	}
 }
 
-// TestFenceInOneRoundTrip: while all is well a LOCK with a fence is one script on each master, like an UNLOCK, and without one it is none.
+// TestFenceInOneRoundTrip: while all is well a LOCK with a fence is one script on each master, like
+// an UNLOCK, and without one it is none.
 func TestFenceInOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	const pairs = 300

@@ -1,8 +1,9 @@
 //go:build integration
 
-// Package schedules runs small schedules, message by message, on real redis-servers: what is late, lost or done twice there once
-// let a lock be held by two, come back after its release, or vanish. The tests know of the masters only that a lock's key has the
-// lock's name, that its value ends with the token, and that its PTTL is the lease.
+// Package schedules runs small schedules, message by message, on real redis-servers: what is late,
+// lost or done twice there once let a lock be held by two, come back after its release, or vanish.
+// The tests know of the masters only that a lock's key has the lock's name, that its value ends
+// with the token, and that its PTTL is the lease.
 package schedules
 
 import (
@@ -43,7 +44,8 @@ type proxy struct {
 	links []*faultlink.CommandLink // in the order of the masters
 }
 
-// startFleet starts masters that are empty. Everything ends with the test. All schedules are left to make test-all.
+// startFleet starts masters that are empty. Everything ends with the test. All schedules are left
+// to make test-all.
 func startFleet(t *testing.T, masters int) *fleet {
 	t.Helper()
 	redistest.SkipShort(t)
@@ -63,8 +65,8 @@ func startLink(t *testing.T, target string) *faultlink.CommandLink {
 	return link
 }
 
-// proxy starts one for which lock:* are lock keys, and waits until all masters vote. It gives up what is held after two seconds, which a busy
-// machine keeps.
+// proxy starts one for which lock:* are lock keys, and waits until all masters vote. It gives up
+// what is held after two seconds, which a busy machine keeps.
 func (f *fleet) proxy(t *testing.T, args ...string) *proxy {
 	t.Helper()
 	p := &proxy{}
@@ -79,7 +81,8 @@ func (f *fleet) proxy(t *testing.T, args ...string) *proxy {
 	return p
 }
 
-// wantVoting wants all masters to vote soon, as this proxy sees it: then it owes them nothing, either.
+// wantVoting wants all masters to vote soon, as this proxy sees it: then it owes them nothing,
+// either.
 func (p *proxy) wantVoting(t *testing.T) {
 	t.Helper()
 	client := connect(t, p)
@@ -113,7 +116,8 @@ func (p *proxy) wantVotesOf(t *testing.T, masters ...int) {
 // connect opens a connection to a proxy, closed with the test.
 func connect(t *testing.T, p *proxy) *redistest.Client { t.Helper(); return kit.Dial(t, p.Addr()) }
 
-// settles is how long masters have to come to hold the same; it takes 3 s of quiet where the machine is idle.
+// settles is how long masters have to come to hold the same; it takes 3 s of quiet where the
+// machine is idle.
 const settles = 20 * time.Second
 
 // eventually waits until a condition is met, and returns why it is not.
@@ -125,7 +129,8 @@ func eventually(condition func() error) error {
 	return err
 }
 
-// doing sends a command at once, and gives its reply when it is there: nil, too, for a connection that fails.
+// doing sends a command at once, and gives its reply when it is there: nil, too, for a connection
+// that fails.
 func doing(client *redistest.Client, command ...string) <-chan any {
 	replies := make(chan any, 1)
 	go func() {
@@ -138,7 +143,8 @@ func doing(client *redistest.Client, command ...string) <-chan any {
 	return replies
 }
 
-// wantGrant sends a LOCK or EXTEND, wants it granted, and returns until when its client may rely on it at least.
+// wantGrant sends a LOCK or EXTEND, wants it granted, and returns until when its client may rely on
+// it at least.
 func wantGrant(t *testing.T, client *redistest.Client, command ...string) (until time.Time) {
 	t.Helper()
 	sent := time.Now()
@@ -161,8 +167,8 @@ func isNoQuorum(reply any) bool {
 	return ok && strings.HasPrefix(string(failure), "NOQUORUM ")
 }
 
-// firstGrant sends a command again and again until it is granted, and returns when that answer was there; the zero time if it was
-// not before end.
+// firstGrant sends a command again and again until it is granted, and returns when that answer was
+// there; the zero time if it was not before end.
 func firstGrant(t *testing.T, client *redistest.Client, end time.Time, command ...string) time.Time {
 	t.Helper()
 	for ; time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

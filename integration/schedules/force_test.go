@@ -10,8 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestForceUnlockEndsAnOpenLock: a lock reached A, B and C alone, and then so few of these are left that nobody can know whether it is held, though a
-// majority votes. An operator ends it: then others can take it, and it does not come back.
+// TestForceUnlockEndsAnOpenLock: a lock reached A, B and C alone, and then so few of these are left
+// that nobody can know whether it is held, though a majority votes. An operator ends it: then
+// others can take it, and it does not come back.
 func TestForceUnlockEndsAnOpenLock(t *testing.T) {
 	t.Parallel()
 	for _, open := range []struct {

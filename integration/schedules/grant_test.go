@@ -16,8 +16,8 @@ import (
 // tooShort is what the error of a TTL that is too short to be granted has to say.
 var tooShort = regexp.MustCompile(`(?i)too short|invalid expire time`)
 
-// TestTooShort: a TTL of which nothing is left for the client is an error that says so, not another's lock; and what is granted is valid
-// for a millisecond at least.
+// TestTooShort: a TTL of which nothing is left for the client is an error that says so, not
+// another's lock; and what is granted is valid for a millisecond at least.
 func TestTooShort(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -40,8 +40,8 @@ func TestTooShort(t *testing.T) {
 	}
 }
 
-// TestSplitVote: three who take a free lock at once through three proxies win one master each. None of them is told that another has
-// it, unless one of them does.
+// TestSplitVote: three who take a free lock at once through three proxies win one master each. None
+// of them is told that another has it, unless one of them does.
 func TestSplitVote(t *testing.T) {
 	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "", "PX", "10000"}, {"SET", "lock:k", "", "NX", "PX", "10000"}, {"SETNX", "lock:k", ""}} {
@@ -88,9 +88,10 @@ func TestSplitVote(t *testing.T) {
 	}
 }
 
-// TestLateBlock: the answer to LOCK … BLOCK is a second on its way. With AT it tells how long the command waited, so that its client
-// knows until when to rely on the lock: for the validity, from when it asked, and that wait. Who counts from the answer's arrival
-// still believes in the lock when another has it.
+// TestLateBlock: the answer to LOCK … BLOCK is a second on its way. With AT it tells how long the
+// command waited, so that its client knows until when to rely on the lock: for the validity, from
+// when it asked, and that wait. Who counts from the answer's arrival still believes in the lock
+// when another has it.
 func TestLateBlock(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -129,7 +130,8 @@ func TestLateBlock(t *testing.T) {
 	}
 }
 
-// TestAt: the reply with AT, in RESP2 and RESP3, also of a LOCK that does not wait and of EXTEND; without it, it is an integer.
+// TestAt: the reply with AT, in RESP2 and RESP3, also of a LOCK that does not wait and of EXTEND;
+// without it, it is an integer.
 func TestAt(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

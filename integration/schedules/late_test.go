@@ -10,11 +10,13 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestLateLockAfterARemoval: the key was removed by ballot a moment ago, so a lock of it is one, too. What it writes reaches A, is seen
-// and removed through another proxy, and a rival is granted the lock there. When the first proxy hears of the rest it is too late for
-// its client, and it takes back what it wrote: not the rival's lock.
+// TestLateLockAfterARemoval: the key was removed by ballot a moment ago, so a lock of it is one,
+// too. What it writes reaches A, is seen and removed through another proxy, and a rival is granted
+// the lock there. When the first proxy hears of the rest it is too late for its client, and it
+// takes back what it wrote: not the rival's lock.
 //
-// Which message is the one that writes is not for this test to know, so it has more or fewer of them pass.
+// Which message is the one that writes is not for this test to know, so it has more or fewer of
+// them pass.
 func TestLateLockAfterARemoval(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

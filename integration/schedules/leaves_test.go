@@ -12,8 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestValidityLeavesFirst: in one pipeline a client takes or extends a lock, and then asks for something of which nothing reaches the masters.
-// The validity is replied before that is answered: it counts from then.
+// TestValidityLeavesFirst: in one pipeline a client takes or extends a lock, and then asks for
+// something of which nothing reaches the masters. The validity is replied before that is answered:
+// it counts from then.
 func TestValidityLeavesFirst(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

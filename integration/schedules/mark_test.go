@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestMarkThatDoesNotEnd: a mark that keeps a place on a master whose clock was set back since is removed, and the lock is taken there, too.
+// TestMarkThatDoesNotEnd: a mark that keeps a place on a master whose clock was set back since is
+// removed, and the lock is taken there, too.
 func TestMarkThatDoesNotEnd(t *testing.T) {
 	masters := kit.StartMasters(t)
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters)))

@@ -91,7 +91,8 @@ func (f *fleet) everyMaster() []int {
 	return all
 }
 
-// sentinel is a lock that stands on all masters, so that one which lost its data and has it again has caught up.
+// sentinel is a lock that stands on all masters, so that one which lost its data and has it again
+// has caught up.
 const sentinel = "lock:sentinel"
 
 // holdSentinel takes it.
@@ -101,7 +102,8 @@ func (f *fleet) holdSentinel(t *testing.T, client *redistest.Client) {
 	f.wantHolders(t, sentinel, "sentinel", f.everyMaster()...)
 }
 
-// wantCaughtUp wants a master that lost its data to have caught up, soon, and all to vote for this proxy.
+// wantCaughtUp wants a master that lost its data to have caught up, soon, and all to vote for this
+// proxy.
 func (f *fleet) wantCaughtUp(t *testing.T, p *proxy, master int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -116,7 +118,8 @@ func (f *fleet) wantCaughtUp(t *testing.T, p *proxy, master int) {
 // holds are those of several links.
 type holds []*faultlink.Hold
 
-// hold keeps from these masters what this proxy sends them about the key, but for the first so many commands of each.
+// hold keeps from these masters what this proxy sends them about the key, but for the first so many
+// commands of each.
 func (p *proxy) hold(key string, passed int, masters ...int) holds {
 	var all holds
 	for _, i := range masters {

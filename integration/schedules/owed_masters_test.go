@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// soonNobodys is nobodys, where masters were changed: they may have to catch up, and a busy machine takes its time.
+// soonNobodys is nobodys, where masters were changed: they may have to catch up, and a busy machine
+// takes its time.
 func soonNobodys(t *testing.T, f *changing, rival *proxy, key string) {
 	t.Helper()
 	began, client := time.Now(), connect(t, rival)
@@ -28,8 +29,9 @@ var changes = []struct {
 	masters []int
 }{{"added", []int{A, B, C, D}}, {"replaced", []int{A, D, C}}, {"removed", []int{A, B}}}
 
-// TestRemovalOverAChangeOfMasters: a lock reaches masters, and its proxy hears nothing more of the key: the answer is NOQUORUM. That proxy is stopped,
-// and another one changes the masters. When the first one goes on, the key is free soon.
+// TestRemovalOverAChangeOfMasters: a lock reaches masters, and its proxy hears nothing more of the
+// key: the answer is NOQUORUM. That proxy is stopped, and another one changes the masters. When the
+// first one goes on, the key is free soon.
 func TestRemovalOverAChangeOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -54,8 +56,9 @@ func TestRemovalOverAChangeOfMasters(t *testing.T) {
 	}
 }
 
-// loseAndStop has a command about lock:k reach some of the masters A, B and C, and nothing after it. Its proxy hears nothing of the key, answers NOQUORUM,
-// and is stopped before it has taken anything back. With goOn it is well again.
+// loseAndStop has a command about lock:k reach some of the masters A, B and C, and nothing after
+// it. Its proxy hears nothing of the key, answers NOQUORUM, and is stopped before it has taken
+// anything back. With goOn it is well again.
 func (f *changing) loseAndStop(t *testing.T, p *proxy, reached []int, command ...string) (goOn func()) {
 	t.Helper()
 	answers, rest := p.holdAnswers("lock:k", reached...), p.hold("lock:k", 1, reached...)
@@ -76,8 +79,9 @@ func (f *changing) loseAndStop(t *testing.T, p *proxy, reached []int, command ..
 	return func() { kit.Must(t, p.Continue()) }
 }
 
-// TestRemovalLeavesWhatCameSince: a lock with NOQUORUM for an answer has reached one master, or has been taken away by FORCEUNLOCK, before the masters
-// are changed. Another client has been granted the lock meanwhile, with the same token. Its lock stays when the first proxy goes on.
+// TestRemovalLeavesWhatCameSince: a lock with NOQUORUM for an answer has reached one master, or has
+// been taken away by FORCEUNLOCK, before the masters are changed. Another client has been granted
+// the lock meanwhile, with the same token. Its lock stays when the first proxy goes on.
 func TestRemovalLeavesWhatCameSince(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// holdAccepts keeps from these masters the accepts of this proxy's ballots about the key: those that keep what it holds ("keep"), or give it a new
-// time ("px").
+// holdAccepts keeps from these masters the accepts of this proxy's ballots about the key: those
+// that keep what it holds ("keep"), or give it a new time ("px").
 func (p *proxy) holdAccepts(key, how string, masters ...int) holds {
 	word := fmt.Appendf(nil, "\r\n$%d\r\n%s\r\n", len(how), how)
 	var all holds
@@ -44,9 +44,10 @@ func (h holds) waitFor(t *testing.T, n int) (which []int) {
 	return which
 }
 
-// TestExtendBesideARefill: a lock of 6 s is on A to D. Another proxy restores it on E by a ballot that keeps its value, and its accept reaches one
-// master alone. An EXTEND to ten minutes is granted: by the others, or by all, between the promises and the accepts of a second ballot. No rival gets the
-// lock when the 6 s are over.
+// TestExtendBesideARefill: a lock of 6 s is on A to D. Another proxy restores it on E by a ballot
+// that keeps its value, and its accept reaches one master alone. An EXTEND to ten minutes is
+// granted: by the others, or by all, between the promises and the accepts of a second ballot. No
+// rival gets the lock when the 6 s are over.
 func TestExtendBesideARefill(t *testing.T) {
 	t.Parallel()
 	for _, between := range []bool{false, true} {
@@ -101,8 +102,9 @@ func nobodys(t *testing.T, rival *redistest.Client, key string) {
 	}
 }
 
-// TestLockAfterARemovalIsTakenBack: a lock right after a removal is a ballot. The network fails as its accepts have arrived, for two seconds: the
-// answer is NOQUORUM, and soon after the network is well the key is free.
+// TestLockAfterARemovalIsTakenBack: a lock right after a removal is a ballot. The network fails as
+// its accepts have arrived, for two seconds: the answer is NOQUORUM, and soon after the network is
+// well the key is free.
 func TestLockAfterARemovalIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{
@@ -130,8 +132,9 @@ func TestLockAfterARemovalIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestLockThatWasRestoredIsTakenBack: a SET NX reaches A, B and C, and its answers are lost. Meanwhile another proxy restores the key on D and E by
-// ballot. Once the SET NX was answered NOQUORUM the key is free soon.
+// TestLockThatWasRestoredIsTakenBack: a SET NX reaches A, B and C, and its answers are lost.
+// Meanwhile another proxy restores the key on D and E by ballot. Once the SET NX was answered
+// NOQUORUM the key is free soon.
 func TestLockThatWasRestoredIsTakenBack(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -152,7 +155,8 @@ func TestLockThatWasRestoredIsTakenBack(t *testing.T) {
 	nobodys(t, rival, "lock:k")
 }
 
-// TestLockWithoutItsFenceIsTakenBack: a lock is granted by ballot, and then no majority gets its fence, nor anything else of the key for three seconds.
+// TestLockWithoutItsFenceIsTakenBack: a lock is granted by ballot, and then no majority gets its
+// fence, nor anything else of the key for three seconds.
 func TestLockWithoutItsFenceIsTakenBack(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -180,8 +184,8 @@ func TestLockWithoutItsFenceIsTakenBack(t *testing.T) {
 	nobodys(t, rival, "lock:k")
 }
 
-// TestWaiterTakesOverItsOwnTry: the answers to the first try of a LOCK that waits are lost, and it holds the key. A later try takes that over, also with
-// a fence, and is granted.
+// TestWaiterTakesOverItsOwnTry: the answers to the first try of a LOCK that waits are lost, and it
+// holds the key. A later try takes that over, also with a fence, and is granted.
 func TestWaiterTakesOverItsOwnTry(t *testing.T) {
 	t.Parallel()
 	for _, fence := range []bool{false, true} {
@@ -207,8 +211,8 @@ func TestWaiterTakesOverItsOwnTry(t *testing.T) {
 	}
 }
 
-// TestUnlockIsOwed: an UNLOCK whose commands reach no master is answered NOQUORUM. It is carried out as soon as a majority can, also where another
-// proxy has kept the value by ballot since.
+// TestUnlockIsOwed: an UNLOCK whose commands reach no master is answered NOQUORUM. It is carried
+// out as soon as a majority can, also where another proxy has kept the value by ballot since.
 func TestUnlockIsOwed(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)

@@ -16,8 +16,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestReleaseBesideAReplacing: a lock is released through one proxy while its value is replaced through another, again and again, all masters well.
-// Either may come first; then all masters hold the same, and when one of them dies every key can still be read and written.
+// TestReleaseBesideAReplacing: a lock is released through one proxy while its value is replaced
+// through another, again and again, all masters well. Either may come first; then all masters hold
+// the same, and when one of them dies every key can still be read and written.
 func TestReleaseBesideAReplacing(t *testing.T) {
 	t.Parallel()
 	const tries = 1000
@@ -61,8 +62,9 @@ func failure(reply any) error {
 	return err
 }
 
-// TestReleaseIsSaid: clients of two proxies contend for a few locks while a master dies and comes back without its data, all others well, one after
-// the other. Whoever gives back what it holds, through the proxy that granted it, is answered 1.
+// TestReleaseIsSaid: clients of two proxies contend for a few locks while a master dies and comes
+// back without its data, all others well, one after the other. Whoever gives back what it holds,
+// through the proxy that granted it, is answered 1.
 func TestReleaseIsSaid(t *testing.T) {
 	t.Parallel()
 	for _, masters := range []int{3, 5} {
@@ -89,7 +91,8 @@ func TestReleaseIsSaid(t *testing.T) {
 	}
 }
 
-// releaseBeside has clients take and give back locks while something happens, and returns how often they did.
+// releaseBeside has clients take and give back locks while something happens, and returns how often
+// they did.
 func (f *fleet) releaseBeside(t *testing.T, proxies []*proxy, what func()) int {
 	t.Helper()
 	var over atomic.Bool
@@ -117,8 +120,9 @@ func (f *fleet) releaseBeside(t *testing.T, proxies []*proxy, what func()) int {
 	return int(released.Load())
 }
 
-// TestReleaseOfABareMajority: a lock is on A and C alone when C dies, and B is well and never got it. Who was granted it gives it back, and ends it: what is left of
-// it can have no majority any more.
+// TestReleaseOfABareMajority: a lock is on A and C alone when C dies, and B is well and never got
+// it. Who was granted it gives it back, and ends it: what is left of it can have no majority any
+// more.
 func TestReleaseOfABareMajority(t *testing.T) {
 	t.Parallel()
 	const lock = "LOCK KEY v PX " + longTime

@@ -13,8 +13,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// history is how a key came to hold what it holds, by commands through two proxies. Two of five masters are away for what is in missed. A
-// command is of the first proxy, or behind a > of the second; KEY is the key, and CELL that under which the masters keep it.
+// history is how a key came to hold what it holds, by commands through two proxies. Two of five
+// masters are away for what is in missed. A command is of the first proxy, or behind a > of the
+// second; KEY is the key, and CELL that under which the masters keep it.
 type history struct {
 	name       string
 	key        string // around CELL; empty: it is that
@@ -76,11 +77,13 @@ func taggedHistories() []history {
 	}
 }
 
-// uses are what must work on a key that one of its masters has forgotten. Each is of a key of its own.
+// uses are what must work on a key that one of its masters has forgotten. Each is of a key of its
+// own.
 var uses = []string{"read", "DEL", "LOCK", "FORCEUNLOCK"}
 
-// TestRefill: D and E are away while something comes to be held through two proxies, and come back. Then all five hold it, also where the proxy
-// that wrote it died with its last reply, and so everything works on it when another master has lost its data.
+// TestRefill: D and E are away while something comes to be held through two proxies, and come back.
+// Then all five hold it, also where the proxy that wrote it died with its last reply, and so
+// everything works on it when another master has lost its data.
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -15,8 +15,9 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestZombie: clients lock and unlock two busy keys while one master after the other is flushed, each when the one before has caught
-// up. When all have given back what they had, both keys are free.
+// TestZombie: clients lock and unlock two busy keys while one master after the other is flushed,
+// each when the one before has caught up. When all have given back what they had, both keys are
+// free.
 func TestZombie(t *testing.T) {
 	t.Parallel()
 	const clients = 8
@@ -56,7 +57,8 @@ func TestZombie(t *testing.T) {
 	}
 }
 
-// TestReturnBesideReplacings: clients of two proxies replace the values of a few keys all the time. A master that loses its data meanwhile votes again.
+// TestReturnBesideReplacings: clients of two proxies replace the values of a few keys all the time.
+// A master that loses its data meanwhile votes again.
 func TestReturnBesideReplacings(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -86,8 +88,9 @@ func TestReturnBesideReplacings(t *testing.T) {
 	}
 }
 
-// TestZombieCopied: the same, message by message: a LOCK reaches E alone, is answered NOQUORUM, and its undoing is on its way to E while
-// C, A and B are flushed in turn. Then E is as if nothing had been, and the lock stands nowhere else, either.
+// TestZombieCopied: the same, message by message: a LOCK reaches E alone, is answered NOQUORUM, and
+// its undoing is on its way to E while C, A and B are flushed in turn. Then E is as if nothing had
+// been, and the lock stands nowhere else, either.
 func TestZombieCopied(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -140,7 +143,8 @@ func (l *locker) turn(turn int) {
 // removalStays is less than the three seconds for which a master knows what was removed.
 const removalStays = 2500 * time.Millisecond
 
-// unlock releases a lock, and again while it is not known whether that is done. It returns when the last UNLOCK was sent.
+// unlock releases a lock, and again while it is not known whether that is done. It returns when the
+// last UNLOCK was sent.
 func unlock(t *testing.T, client *redistest.Client, key, token string) (sent time.Time) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -177,8 +181,8 @@ func (f *fleet) restartInTurn(t *testing.T, p *proxy, masters ...int) {
 	}
 }
 
-// TestResurrect: a lock is released, but E is out of reach, and the proxy that owes E the release dies. Then A and B lose their data in
-// turn. The lock does not come back.
+// TestResurrect: a lock is released, but E is out of reach, and the proxy that owes E the release
+// dies. Then A and B lose their data in turn. The lock does not come back.
 func TestResurrect(t *testing.T) {
 	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", "60000"}, {"SET", "lock:k", "t", "NX"}} {
@@ -231,8 +235,9 @@ func (f *fleet) wantGone(t *testing.T, p *proxy) {
 	f.wantFree(t, p, "lock:k")
 }
 
-// TestUnlockedBesideReplacing: a GETSET reaches A and B only. The owner gives the lock back, but cannot reach C, and the GETSET is given
-// up; the owner's proxy dies. If the owner was told that the lock is released, it does not stand any more.
+// TestUnlockedBesideReplacing: a GETSET reaches A and B only. The owner gives the lock back, but
+// cannot reach C, and the GETSET is given up; the owner's proxy dies. If the owner was told that
+// the lock is released, it does not stand any more.
 func TestUnlockedBesideReplacing(t *testing.T) {
 	t.Parallel()
 	for passed := range 3 {
@@ -265,8 +270,10 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 	}
 }
 
-// TestReleasedCopy: a LOCK is granted on A and B while its message to C is late, and its connection breaks. C loses its data and catches up with the lock. Its owner gives it
-// back, which does not reach B; then the late message comes to C. If the owner was told that the lock is released, it does not stand on C and B again.
+// TestReleasedCopy: a LOCK is granted on A and B while its message to C is late, and its connection
+// breaks. C loses its data and catches up with the lock. Its owner gives it back, which does not
+// reach B; then the late message comes to C. If the owner was told that the lock is released, it
+// does not stand on C and B again.
 func TestReleasedCopy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

@@ -10,11 +10,13 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestSweepMeetsALateTake: a SET NX has come to A and B when its proxy dies; its message to C is late. Another proxy finds what is on A
-// and B to be nobody's, and is about to remove it when that message arrives, so that a majority holds it. A third replaces the value, and
-// is told so: that stands, however late the removal comes.
+// TestSweepMeetsALateTake: a SET NX has come to A and B when its proxy dies; its message to C is
+// late. Another proxy finds what is on A and B to be nobody's, and is about to remove it when that
+// message arrives, so that a majority holds it. A third replaces the value, and is told so: that
+// stands, however late the removal comes.
 //
-// Which message of the second proxy is the removal is not for this test to know, so it has more or fewer of them pass.
+// Which message of the second proxy is the removal is not for this test to know, so it has more or
+// fewer of them pass.
 func TestSweepMeetsALateTake(t *testing.T) {
 	t.Parallel()
 	for passed := range 5 {

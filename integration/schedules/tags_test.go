@@ -18,7 +18,8 @@ func (f *fleet) tagged(t *testing.T) *proxy {
 	return f.proxy(t, "--lock-keys", "*{lock:*", "--lock-tags", "*")
 }
 
-// cannotTell has a command answered NOQUORUM: it is carried out, and the proxy gets no answer about lock:k until what is returned is discarded.
+// cannotTell has a command answered NOQUORUM: it is carried out, and the proxy gets no answer about
+// lock:k until what is returned is discarded.
 func cannotTell(t *testing.T, f *fleet, p *proxy, client *redistest.Client, command ...string) holds {
 	t.Helper()
 	var answers holds
@@ -35,8 +36,9 @@ func cannotTell(t *testing.T, f *fleet, p *proxy, client *redistest.Client, comm
 	return answers
 }
 
-// TestExtendOfWhatIsOwed: a LOCK of a minute is answered NOQUORUM, and holds the key. Before its proxy can take it back another one grants an
-// EXTEND, which is for less than what is left. That lease is kept.
+// TestExtendOfWhatIsOwed: a LOCK of a minute is answered NOQUORUM, and holds the key. Before its
+// proxy can take it back another one grants an EXTEND, which is for less than what is left. That
+// lease is kept.
 func TestExtendOfWhatIsOwed(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
@@ -58,8 +60,9 @@ func TestExtendOfWhatIsOwed(t *testing.T) {
 	}
 }
 
-// TestOwedBesideItsTag: a LOCK of the key that is the tag itself is answered NOQUORUM, and holds the key. Before its proxy can take it back another key of the tag comes
-// and goes. The key is free soon.
+// TestOwedBesideItsTag: a LOCK of the key that is the tag itself is answered NOQUORUM, and holds
+// the key. Before its proxy can take it back another key of the tag comes and goes. The key is free
+// soon.
 func TestOwedBesideItsTag(t *testing.T) {
 	t.Parallel()
 	for _, goes := range []bool{false, true} {
@@ -81,7 +84,8 @@ func TestOwedBesideItsTag(t *testing.T) {
 	}
 }
 
-// TestTaggedClientLeaves: the client of a LOCK leaves while the masters are asked to accept it. The key is free soon.
+// TestTaggedClientLeaves: the client of a LOCK leaves while the masters are asked to accept it. The
+// key is free soon.
 func TestTaggedClientLeaves(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
@@ -106,7 +110,8 @@ func TestTaggedClientLeaves(t *testing.T) {
 const tryLock = `if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
 redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end return redis.call('pttl', KEYS[1])`
 
-// TestScriptsAreTakenBack: what takes a key is answered NOQUORUM, and holds it. Soon after the network is well the key is free.
+// TestScriptsAreTakenBack: what takes a key is answered NOQUORUM, and holds it. Soon after the
+// network is well the key is free.
 func TestScriptsAreTakenBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -153,7 +158,8 @@ func TestScriptsAreTakenBack(t *testing.T) {
 	}
 }
 
-// TestUnlocksAreOwed: an UNLOCK of a lock that stands is answered NOQUORUM: it reached no master, or its answers are lost. Soon after the network is well the key is free.
+// TestUnlocksAreOwed: an UNLOCK of a lock that stands is answered NOQUORUM: it reached no master,
+// or its answers are lost. Soon after the network is well the key is free.
 func TestUnlocksAreOwed(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -221,8 +227,9 @@ func (f *fleet) wantCells(t *testing.T, key string, n int) {
 	})
 }
 
-// TestExtendBesideAnUndeliveredReply: a script takes a lock, and its client does not read the reply. On another connection the client extends the lock,
-// and then the first one breaks. The lease that the EXTEND gave is kept.
+// TestExtendBesideAnUndeliveredReply: a script takes a lock, and its client does not read the
+// reply. On another connection the client extends the lock, and then the first one breaks. The
+// lease that the EXTEND gave is kept.
 func TestExtendBesideAnUndeliveredReply(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

@@ -12,11 +12,12 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestTwice: a GETSET is on one master when others compare-and-delete what it replaces, and tries again; then they see its value, and
-// compare-and-delete that. What they took away does not stand again: it is done once.
+// TestTwice: a GETSET is on one master when others compare-and-delete what it replaces, and tries
+// again; then they see its value, and compare-and-delete that. What they took away does not stand
+// again: it is done once.
 //
-// Which message of the GETSET is the one that writes is not for this test to know, so it has more or fewer of them pass, with several
-// keys.
+// Which message of the GETSET is the one that writes is not for this test to know, so it has more
+// or fewer of them pass, with several keys.
 func TestTwice(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -93,7 +94,8 @@ func (s *swap) await(t *testing.T, value string, masters ...int) {
 	}
 }
 
-// TestPersistOnce: of clients of two proxies that take the time from a key at the same moment, one is told that it did.
+// TestPersistOnce: of clients of two proxies that take the time from a key at the same moment, one
+// is told that it did.
 func TestPersistOnce(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

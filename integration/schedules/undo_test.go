@@ -15,8 +15,9 @@ import (
 // releaseIfOwn is what clients of a single Redis have sent for years.
 const releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 
-// TestUndoShortens: a lock stands on A, B, C. What another's SET XX writes comes late to A and B and never to the rest, so it is
-// given up. A rival is not granted the lock before its time is over.
+// TestUndoShortens: a lock stands on A, B, C. What another's SET XX writes comes late to A and B
+// and never to the rest, so it is given up. A rival is not granted the lock before its time is
+// over.
 func TestUndoShortens(t *testing.T) {
 	t.Parallel()
 	for passed := range 3 {
@@ -38,8 +39,8 @@ func TestUndoShortens(t *testing.T) {
 	}
 }
 
-// TestSameValue: the owner takes a lock with a plain value. Another's same try through another proxy, of which the answers of C, D, E
-// are lost, leaves it alone: a third is refused.
+// TestSameValue: the owner takes a lock with a plain value. Another's same try through another
+// proxy, of which the answers of C, D, E are lost, leaves it alone: a third is refused.
 func TestSameValue(t *testing.T) {
 	t.Parallel()
 	for _, lease := range leases() {
@@ -60,7 +61,8 @@ func TestSameValue(t *testing.T) {
 	}
 }
 
-// TestSameValuePause: the same, but no master is at fault: the other proxy is stopped for a while in the middle of the try.
+// TestSameValuePause: the same, but no master is at fault: the other proxy is stopped for a while
+// in the middle of the try.
 func TestSameValuePause(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
@@ -87,8 +89,9 @@ func TestSameValuePause(t *testing.T) {
 	}
 }
 
-// TestStaleRelease: the first owner's release reaches C, D, E when its lock has ended there, and the second owner has it with the same
-// value: sent late, or owed and made up for. It stays the second one's.
+// TestStaleRelease: the first owner's release reaches C, D, E when its lock has ended there, and
+// the second owner has it with the same value: sent late, or owed and made up for. It stays the
+// second one's.
 func TestStaleRelease(t *testing.T) {
 	t.Parallel()
 	endings := map[string]func(holds){"late": holds.release, "owed": holds.discard}

@@ -10,8 +10,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestUnlockIsOwedDuringAChangeOfMasters: another proxy changes the masters, and the configuration of this one names those of before for longer than a
-// command waits. An UNLOCK of what it has granted is answered NOQUORUM meanwhile. Once it has followed, the key is free soon.
+// TestUnlockIsOwedDuringAChangeOfMasters: another proxy changes the masters, and the configuration
+// of this one names those of before for longer than a command waits. An UNLOCK of what it has
+// granted is answered NOQUORUM meanwhile. Once it has followed, the key is free soon.
 func TestUnlockIsOwedDuringAChangeOfMasters(t *testing.T) {
 	t.Parallel()
 	f, p, other := startChanging(t, 4, 2, 3)
@@ -30,8 +31,9 @@ func TestUnlockIsOwedDuringAChangeOfMasters(t *testing.T) {
 	soonNobodys(t, f, other, "lock:k")
 }
 
-// TestUnlockIsOwedAfterAChangeOfMasters: a proxy has granted a lock before a change of the masters, and reaches none of them for a while after it. An UNLOCK
-// is answered NOQUORUM meanwhile. Once the proxy is well again, the key is free soon.
+// TestUnlockIsOwedAfterAChangeOfMasters: a proxy has granted a lock before a change of the masters,
+// and reaches none of them for a while after it. An UNLOCK is answered NOQUORUM meanwhile. Once the
+// proxy is well again, the key is free soon.
 func TestUnlockIsOwedAfterAChangeOfMasters(t *testing.T) {
 	t.Parallel()
 	f, p, other := startChanging(t, 4, 2, 3)

@@ -11,8 +11,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWaiterLeavesAfterAChangeOfMasters: the first try of a LOCK that waits has reached the masters, and was not answered. The masters are changed by
-// another proxy. The client leaves before the next try has come to anything, or its time is over. Nobody holds the lock then, and it is free soon.
+// TestWaiterLeavesAfterAChangeOfMasters: the first try of a LOCK that waits has reached the
+// masters, and was not answered. The masters are changed by another proxy. The client leaves before
+// the next try has come to anything, or its time is over. Nobody holds the lock then, and it is
+// free soon.
 func TestWaiterLeavesAfterAChangeOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

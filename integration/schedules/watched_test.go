@@ -12,8 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWatchedMSetNX: a client of one proxy watches a key that is absent, and a client of another takes it together with a second one. Whoever
-// watches finds that changed, and nothing where nothing was taken.
+// TestWatchedMSetNX: a client of one proxy watches a key that is absent, and a client of another
+// takes it together with a second one. Whoever watches finds that changed, and nothing where
+// nothing was taken.
 func TestWatchedMSetNX(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -36,8 +37,9 @@ func TestWatchedMSetNX(t *testing.T) {
 	kit.Want(t, other, "mine", "GET", "lock:c")
 }
 
-// TestWatchLeavesNothing: a client watches keys that are absent. Nothing is under them on any master, whoever takes one does so as if nobody
-// watched it, and whoever asks is told that it is free.
+// TestWatchLeavesNothing: a client watches keys that are absent. Nothing is under them on any
+// master, whoever takes one does so as if nobody watched it, and whoever asks is told that it is
+// free.
 func TestWatchLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -58,8 +60,8 @@ func TestWatchLeavesNothing(t *testing.T) {
 	kit.Want(t, other, "OK", "SET", "lock:put", "t")
 }
 
-// TestWatchBesideAHang: of three masters one hangs while somebody watches a key that is absent. When that one is back and another has died,
-// the key can be taken.
+// TestWatchBesideAHang: of three masters one hangs while somebody watches a key that is absent.
+// When that one is back and another has died, the key can be taken.
 func TestWatchBesideAHang(t *testing.T) {
 	t.Parallel()
 	for _, away := range []absence{hang, cut} {
@@ -82,7 +84,8 @@ func TestWatchBesideAHang(t *testing.T) {
 	}
 }
 
-// TestWatchOfNothing: a key that is absent when it is watched, and at the EXEC, has not changed; one that holds something by then has.
+// TestWatchOfNothing: a key that is absent when it is watched, and at the EXEC, has not changed;
+// one that holds something by then has.
 func TestWatchOfNothing(t *testing.T) {
 	t.Parallel()
 	for _, masters := range []int{3, 5} {
@@ -122,8 +125,9 @@ func TestWatchOfNothing(t *testing.T) {
 	}
 }
 
-// TestWatcherFinds: a client watches an absent key, and finds what another put there, in any way. The key is removed again, and the
-// client's transaction is not done: what it depends on was there after the watch began.
+// TestWatcherFinds: a client watches an absent key, and finds what another put there, in any way.
+// The key is removed again, and the client's transaction is not done: what it depends on was there
+// after the watch began.
 func TestWatcherFinds(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -147,7 +151,8 @@ func TestWatcherFinds(t *testing.T) {
 	}
 }
 
-// TestWatchersOfNothing: clients of two proxies watch the same absent key, and each puts its own value there. One of them does.
+// TestWatchersOfNothing: clients of two proxies watch the same absent key, and each puts its own
+// value there. One of them does.
 func TestWatchersOfNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

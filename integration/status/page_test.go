@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// seen bounds what the page must show soon after it happened: it asks each second, and the log of the test tells what it took. On an idle
-// machine that is less than two seconds.
+// seen bounds what the page must show soon after it happened: it asks each second, and the log of
+// the test tells what it took. On an idle machine that is less than two seconds.
 const seen = 15 * time.Second
 
 // hostile is a key that would be markup.
@@ -26,7 +26,8 @@ func rowOf(name string) string {
 	return fmt.Sprintf("([...document.querySelectorAll('tbody tr')].map((tr) => tr.innerText).find((text) => text.includes(%q)) || '')", name)
 }
 
-// TestPage: the page shows masters, locks and events as they are; what others chose to write is text; and it asks nobody else.
+// TestPage: the page shows masters, locks and events as they are; what others chose to write is
+// text; and it asks nobody else.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	chromium, s := browser.Start(t), open(t, true)
@@ -159,7 +160,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestCost: a page that is looked at by many has the masters asked at most every few seconds, and answers in time.
+// TestCost: a page that is looked at by many has the masters asked at most every few seconds, and
+// answers in time.
 func TestCost(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -14,8 +14,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestPictures takes the pictures of docs/pictures (of which status-phone.png is the dark one), and further ones, where REDLOCK_PICTURES names a folder: of a proxy with work to do, of which
-// one master fails.
+// TestPictures takes the pictures of docs/pictures (of which status-phone.png is the dark one), and
+// further ones, where REDLOCK_PICTURES names a folder: of a proxy with work to do, of which one
+// master fails.
 func TestPictures(t *testing.T) {
 	redistest.SkipShort(t)
 	folder := os.Getenv("REDLOCK_PICTURES")

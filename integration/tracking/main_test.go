@@ -14,7 +14,8 @@ import (
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// start starts masters and two proxies before them, for which lock:* are lock keys, with an upstream or as lock servers.
+// start starts masters and two proxies before them, for which lock:* are lock keys, with an
+// upstream or as lock servers.
 func start(t *testing.T, relays bool, more ...string) *kit.Fleet {
 	t.Helper()
 	args := []string{"--lock-keys", "lock:*", "--guard=false"}
@@ -54,7 +55,8 @@ func wantInvalidation(t *testing.T, client *redistest.Client, key string) {
 	}
 }
 
-// wantSilence wants a client to hear nothing. What is wrongly told comes at once, or a moment later.
+// wantSilence wants a client to hear nothing. What is wrongly told comes at once, or a moment
+// later.
 func wantSilence(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	time.Sleep(500 * time.Millisecond) // what must not come has the time to

@@ -12,8 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestBetweenReplies: while a client reads long replies of the upstream and short ones of the proxy, and another changes lock keys, each reply comes
-// whole and in its place, and invalidations between them. The last change is always told.
+// TestBetweenReplies: while a client reads long replies of the upstream and short ones of the
+// proxy, and another changes lock keys, each reply comes whole and in its place, and invalidations
+// between them. The last change is always told.
 func TestBetweenReplies(t *testing.T) {
 	const long, rounds = 1 << 20, 150
 	f := start(t, true)

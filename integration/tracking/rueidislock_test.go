@@ -15,7 +15,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// locker is rueidislock at a proxy. It waits for what the server tells it, and has no other way to hear that a lock is free.
+// locker is rueidislock at a proxy. It waits for what the server tells it, and has no other way to
+// hear that a lock is free.
 func locker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Locker {
 	t.Helper()
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
@@ -27,8 +28,8 @@ func locker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Locker 
 	return l
 }
 
-// TestRueidislock: one that waits has the lock when the other gives it back, through another proxy, and again and again; one whose
-// lock is taken by force hears of it.
+// TestRueidislock: one that waits has the lock when the other gives it back, through another proxy,
+// and again and again; one whose lock is taken by force hears of it.
 func TestRueidislock(t *testing.T) {
 	redistest.SkipShort(t)
 	each(t, func(t *testing.T, f *kit.Fleet) {

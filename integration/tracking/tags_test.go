@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestTags: who has read a key hears of its changes, and of none of what stands in its cell beside it.
+// TestTags: who has read a key hears of its changes, and of none of what stands in its cell beside
+// it.
 func TestTags(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")
@@ -33,8 +34,9 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestEndsInATag: who has read a key hears at once that it ended by itself: of the cell that it shares no master tells, and that of one
-// that is left alone ends later. Where it was extended before, it hears of that.
+// TestEndsInATag: who has read a key hears at once that it ended by itself: of the cell that it
+// shares no master tells, and that of one that is left alone ends later. Where it was extended
+// before, it hears of that.
 func TestEndsInATag(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")

@@ -117,8 +117,8 @@ func TestModes(t *testing.T) {
 	})
 }
 
-// TestMastersGo: while a majority can be watched nobody is told for nothing, without one everybody is told. Masters go once all are watched: before, those
-// that are left may not be.
+// TestMastersGo: while a majority can be watched nobody is told for nothing, without one everybody
+// is told. Masters go once all are watched: before, those that are left may not be.
 func TestMastersGo(t *testing.T) {
 	f := start(t, true)
 	client, looks, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -140,7 +140,8 @@ func TestMastersGo(t *testing.T) {
 	wantInvalidation(t, client, "lock:k")
 }
 
-// TestOptOutAtTheUpstream: a CLIENT CACHING NO before a lock key is not about the key of the upstream after it.
+// TestOptOutAtTheUpstream: a CLIENT CACHING NO before a lock key is not about the key of the
+// upstream after it.
 func TestOptOutAtTheUpstream(t *testing.T) {
 	f := start(t, true)
 	client, other := tracks(t, f.Proxies[0], "OPTOUT"), kit.Connect(t, f.Proxies[1])

@@ -15,7 +15,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestMastersUpgradedInPlace: the masters are started again one after the other as another release, on the data that they have, while clients lock.
+// TestMastersUpgradedInPlace: the masters are started again one after the other as another release,
+// on the data that they have, while clients lock.
 func TestMastersUpgradedInPlace(t *testing.T) {
 	for _, path := range [][]string{{"redis-6.0.16", redistest.Installed, "redis-8.0.6"}, {redistest.Installed, "valkey-9.1.2"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
@@ -34,7 +35,8 @@ func TestMastersUpgradedInPlace(t *testing.T) {
 	}
 }
 
-// TestMastersReplacedByAnotherRelease: empty servers of another release take the place of the masters, one after the other, by PROXY RELOAD.
+// TestMastersReplacedByAnotherRelease: empty servers of another release take the place of the
+// masters, one after the other, by PROXY RELOAD.
 func TestMastersReplacedByAnotherRelease(t *testing.T) {
 	for _, path := range [][]string{{"redis-6.0.16", "redis-8.0.6"}, {"redis-8.0.6", "valkey-9.1.2"}, {"valkey-9.1.2", redistest.Installed}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {

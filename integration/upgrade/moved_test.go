@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestEarlierProxyAfterAMove: as long as a proxy of protocol 1 is heard of the locks are not moved. One that is started when they have moved gets no votes, and
-// changes nothing for others.
+// TestEarlierProxyAfterAMove: as long as a proxy of protocol 1 is heard of the locks are not moved.
+// One that is started when they have moved gets no votes, and changes nothing for others.
 func TestEarlierProxyAfterAMove(t *testing.T) {
 	old := build(t, earlier[1].commit)
 	upstream, masters := kit.StartRedis(t, redistest.Durable()...), kit.StartMasters(t)

@@ -98,13 +98,15 @@ func (r *rig) forget() {
 	clear(r.unknown)
 }
 
-// wantSound wants no lock to be lost, and, where nothing was done to masters but what is to be done, no NOQUORUM.
+// wantSound wants no lock to be lost, and, where nothing was done to masters but what is to be
+// done, no NOQUORUM.
 func (r *rig) wantSound(when string, healthy bool) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for what, times := range r.unknown {
-		// A machine that stands still for longer than a round of masters may take has nothing to do with versions.
+		// A machine that stands still for longer than a round of masters may take has nothing to do
+		// with versions.
 		if healthy && !strings.Contains(what, "agreed only after") && !strings.Contains(what, "no answer in time") {
 			r.t.Errorf("%s: %d × %s", when, times, what)
 		}

@@ -47,8 +47,9 @@ func build(t *testing.T, commit string) string {
 	return program
 }
 
-// TestRollingUpgrades: two proxies of an earlier version are replaced by those of now, one after the other, and these by the earlier ones again, while clients
-// lock through both. No lock is held twice or lost, and in rounds without another fault nobody is answered NOQUORUM.
+// TestRollingUpgrades: two proxies of an earlier version are replaced by those of now, one after
+// the other, and these by the earlier ones again, while clients lock through both. No lock is held
+// twice or lost, and in rounds without another fault nobody is answered NOQUORUM.
 func TestRollingUpgrades(t *testing.T) {
 	rounds, seed := int(kit.NumberFrom(t, roundsEnv, 3)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d rounds (%s); seed %d (%s)", rounds, roundsEnv, seed, kit.SeedEnv)

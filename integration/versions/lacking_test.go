@@ -10,8 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestUpstreamThatLacksACommand: on a lock key it is answered all the same to who may do everything. What a user may do whose rights have to
-// be asked for is not known there, so the command is refused, and others are not.
+// TestUpstreamThatLacksACommand: on a lock key it is answered all the same to who may do
+// everything. What a user may do whose rights have to be asked for is not known there, so the
+// command is refused, and others are not.
 func TestUpstreamThatLacksACommand(t *testing.T) {
 	all := redistest.Extremes()
 	if len(all) == 0 || !strings.HasPrefix(all[0], "redis-6.0.") {

@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// later are conversations with commands that Redis 7.0 does not know, as the newest server of a kind answers them.
+// later are conversations with commands that Redis 7.0 does not know, as the newest server of a
+// kind answers them.
 var later = map[string]string{
 	"redis": `
 		HSET lock:h a 1 b 2; HGETDEL lock:h FIELDS 1 a; HGETDEL lock:h FIELDS 2 a b; HGETDEL lock:h FIELDS 1 a; EXISTS lock:h
@@ -34,7 +35,8 @@ var later = map[string]string{
 		SET lock:s a; SET lock:s b IFEQ x; SET lock:s b IFEQ a PX 100000; SET lock:s c IFEQ b GET; DELIFEQ lock:s x; DELIFEQ lock:s c`,
 }
 
-// TestLaterCommands: on lock keys they are answered as the newest server answers them, whatever version the masters have.
+// TestLaterCommands: on lock keys they are answered as the newest server answers them, whatever
+// version the masters have.
 func TestLaterCommands(t *testing.T) {
 	redistest.SkipShort(t)
 	for kind, conversation := range later {
@@ -65,7 +67,8 @@ func TestLaterCommands(t *testing.T) {
 	}
 }
 
-// TestDigests: a value's digest is that of Redis' documentation, and is compared with; fields with a time of their own are refused.
+// TestDigests: a value's digest is that of Redis' documentation, and is compared with; fields with
+// a time of their own are refused.
 func TestDigests(t *testing.T) {
 	masters := servers(t, redistest.Installed, redistest.Installed, redistest.Installed)
 	upstream := servers(t, redistest.Installed)[0]

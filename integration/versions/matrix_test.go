@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestMatrix: each of the versions that there are has all roles, and make versions sees to it that the page lists them. Elsewhere that is
-// only logged: releases move on by themselves.
+// TestMatrix: each of the versions that there are has all roles, and make versions sees to it that
+// the page lists them. Elsewhere that is only logged: releases move on by themselves.
 func TestMatrix(t *testing.T) {
 	redistest.SkipShort(t)
 	all := redistest.Versions()

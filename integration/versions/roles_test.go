@@ -20,7 +20,8 @@ func servers(t *testing.T, versions ...string) []*redistest.Server {
 	return all
 }
 
-// TestRoles: the oldest and the newest Redis and Valkey as masters and as upstream of each other, and mixed.
+// TestRoles: the oldest and the newest Redis and Valkey as masters and as upstream of each other,
+// and mixed.
 func TestRoles(t *testing.T) {
 	all := redistest.Extremes()
 	if len(all) == 0 {
@@ -42,7 +43,8 @@ func TestRoles(t *testing.T) {
 	})
 }
 
-// exercise has clients of two proxies lock in each way that there is, before and after a master has restarted without its data.
+// exercise has clients of two proxies lock in each way that there is, before and after a master has
+// restarted without its data.
 func exercise(t *testing.T, masters []*redistest.Server, upstream *redistest.Server) {
 	t.Helper()
 	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "few", "on", ">few", "~*", "+@all", "-@dangerous")

@@ -36,8 +36,9 @@ func wantPopped(t *testing.T, client *redistest.Client, want ...any) {
 	}
 }
 
-// TestArrivalsIdle: 200 clients of two proxies wait for four keys, which are absent, a string and a list that others wait for, and the masters are
-// asked nothing for it but signs of life of the watches.
+// TestArrivalsIdle: 200 clients of two proxies wait for four keys, which are absent, a string and a
+// list that others wait for, and the masters are asked nothing for it but signs of life of the
+// watches.
 func TestArrivalsIdle(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -84,7 +85,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestArrivalsOnce: what clients of two proxies put there is taken by others, each element once, through all of the time.
+// TestArrivalsOnce: what clients of two proxies put there is taken by others, each element once,
+// through all of the time.
 func TestArrivalsOnce(t *testing.T) {
 	const producers, consumers, times = 4, 12, 40
 	f := start(t, 2, "--lock-keys", "k*")
@@ -154,8 +156,8 @@ func consume(client *redistest.Client, pop []string, take func(element string)) 
 	}
 }
 
-// TestArrivalsWithoutMasters: one of three masters is killed while a client waits, which is woken all the same; when a second one is, the
-// wait ends with that.
+// TestArrivalsWithoutMasters: one of three masters is killed while a client waits, which is woken
+// all the same; when a second one is, the wait ends with that.
 func TestArrivalsWithoutMasters(t *testing.T) {
 	f := &kit.Fleet{Masters: []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)}}
 	for range 2 {
@@ -180,7 +182,8 @@ func TestArrivalsWithoutMasters(t *testing.T) {
 	}
 }
 
-// TestArrivalsWatchKilled: the connections of the watch end together with the change, so that nobody is told of it.
+// TestArrivalsWatchKilled: the connections of the watch end together with the change, so that
+// nobody is told of it.
 func TestArrivalsWatchKilled(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
@@ -196,7 +199,8 @@ func TestArrivalsWatchKilled(t *testing.T) {
 	wantPopped(t, client, "k", "a")
 }
 
-// TestArrivalsInNobodysWay: who waits for an element does not keep others from the key, and those do not keep each other.
+// TestArrivalsInNobodysWay: who waits for an element does not keep others from the key, and those
+// do not keep each other.
 func TestArrivalsInNobodysWay(t *testing.T) {
 	f := start(t, 1, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
@@ -212,7 +216,8 @@ func TestArrivalsInNobodysWay(t *testing.T) {
 	wantPopped(t, client, "k", "a")
 }
 
-// TestArrivalsEnd: a drain ends a wait at once with an error that says why; a client that has left takes nothing.
+// TestArrivalsEnd: a drain ends a wait at once with an error that says why; a client that has left
+// takes nothing.
 func TestArrivalsEnd(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*", "--drain-timeout", "10m")
 	f.WantVoting(t, 5)
@@ -235,8 +240,8 @@ func TestArrivalsEnd(t *testing.T) {
 	kit.Want(t, other, int64(1), "LLEN", "k")
 }
 
-// TestArrivalsUnderFaults: while masters stop and go on no element is taken twice, and none is lost but by a pop that was told an error:
-// who was told nil has taken nothing.
+// TestArrivalsUnderFaults: while masters stop and go on no element is taken twice, and none is lost
+// but by a pop that was told an error: who was told nil has taken nothing.
 func TestArrivalsUnderFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Run("a minority stops", func(t *testing.T) { popUnderFaults(t, 2) })
@@ -315,7 +320,8 @@ func popUnderFaults(t *testing.T, n int) {
 // ledger is what was pushed and popped.
 type ledger struct {
 	mu sync.Mutex
-	// there are elements of which it was told that they were pushed, perhaps others; taken counts what was popped.
+	// there are elements of which it was told that they were pushed, perhaps others; taken counts
+	// what was popped.
 	there, perhaps []string
 	taken          map[string]int
 	// none are pops that were told nil, unknown those that were told an error.

@@ -11,8 +11,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestHandovers: a lock passes a thousand times between clients of two proxies, each of which wants it as often. A wake-up that is lost would
-// leave some waiting until the end of a lease, which is far after that of the test.
+// TestHandovers: a lock passes a thousand times between clients of two proxies, each of which wants
+// it as often. A wake-up that is lost would leave some waiting until the end of a lease, which is
+// far after that of the test.
 func TestHandovers(t *testing.T) {
 	const clients, times = 20, 50
 	f := start(t, 2)

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestIdle: 200 clients of two proxies wait for four locks, and the masters are asked nothing that they are not asked without them, but
-// signs of life of the watches.
+// TestIdle: 200 clients of two proxies wait for four locks, and the masters are asked nothing that
+// they are not asked without them, but signs of life of the watches.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	f := start(t, 2)
@@ -32,7 +32,8 @@ func TestIdle(t *testing.T) {
 	wantIdle(t, f, usual)
 }
 
-// TestIdleWithTags: the same where the keys share their cells with others, by themselves or for good, and with some that stand alone.
+// TestIdleWithTags: the same where the keys share their cells with others, by themselves or for
+// good, and with some that stand alone.
 func TestIdleWithTags(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -56,8 +57,8 @@ func TestIdleWithTags(t *testing.T) {
 	wantIdle(t, f, usual)
 }
 
-// TestWakingWithTags: who waits at one proxy for a key that shares its cell has it when it is given back through another one, and when its time is over,
-// of which no master tells.
+// TestWakingWithTags: who waits at one proxy for a key that shares its cell has it when it is given
+// back through another one, and when its time is over, of which no master tells.
 func TestWakingWithTags(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -90,7 +91,8 @@ func TestWakingWithTags(t *testing.T) {
 // idle is for how long the masters are watched.
 const idle = 4 * time.Second
 
-// usualOf are the commands that masters do while nobody waits, and the signs of life of the watches.
+// usualOf are the commands that masters do while nobody waits, and the signs of life of the
+// watches.
 func usualOf(t *testing.T, f *kit.Fleet) map[string]bool {
 	t.Helper()
 	usual := map[string]bool{"ping": true}

@@ -58,7 +58,8 @@ func rest(t *testing.T, masters ...*redistest.Server) {
 	})
 }
 
-// about are the commands that name a key which begins with k, of all that these masters do within a window.
+// about are the commands that name a key which begins with k, of all that these masters do within a
+// window.
 func about(t *testing.T, masters []*redistest.Server, window time.Duration) (asked []string) {
 	t.Helper()
 	var looking []*redistest.Client

@@ -90,7 +90,8 @@ func (c *crowd) waits(t *testing.T, proxy *harness.Proxy, key, token string) {
 	})
 }
 
-// release unlocks until it is known that the lock was released. After NOQUORUM that may have happened at any time: then 0 says so.
+// release unlocks until it is known that the lock was released. After NOQUORUM that may have
+// happened at any time: then 0 says so.
 func release(client *redistest.Client, key, token string) error {
 	unknown := false
 	for end := time.Now().Add(kit.Patience); ; time.Sleep(time.Millisecond) {
@@ -115,8 +116,8 @@ func (c *crowd) wantServed(t *testing.T) {
 	}
 }
 
-// TestWaitersOutliveAnOutage: whoever waits, for a lock, for one that has a tag, or for an element, is served when two of three
-// masters are back; so is one who comes while they are away.
+// TestWaitersOutliveAnOutage: whoever waits, for a lock, for one that has a tag, or for an element,
+// is served when two of three masters are back; so is one who comes while they are away.
 func TestWaitersOutliveAnOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -166,8 +167,8 @@ func TestWaitersOutliveAnOutage(t *testing.T) {
 	}
 }
 
-// TestWaitsEndInAnOutage: at the end of its time a client is not told that another holds the lock, or that nothing was put there, while that cannot be
-// known; else it is.
+// TestWaitsEndInAnOutage: at the end of its time a client is not told that another holds the lock,
+// or that nothing was put there, while that cannot be known; else it is.
 func TestWaitsEndInAnOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -206,7 +207,8 @@ func TestWaitsEndInAnOutage(t *testing.T) {
 	wantEnd(isNil, append(commands[:3:3], commands[4:]...)...)
 }
 
-// TestWaitersLeaveInAnOutage: one who leaves while two of three masters are away leaves its queue at once, and is granted nothing afterwards.
+// TestWaitersLeaveInAnOutage: one who leaves while two of three masters are away leaves its queue
+// at once, and is granted nothing afterwards.
 func TestWaitersLeaveInAnOutage(t *testing.T) {
 	f := startThree(t)
 	var leaving []*redistest.Client
@@ -226,7 +228,8 @@ func TestWaitersLeaveInAnOutage(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "u", "PX", forLong)
 }
 
-// TestOutagesAreNotPolled: while two of three masters are away, the third is asked nothing for those who wait.
+// TestOutagesAreNotPolled: while two of three masters are away, the third is asked nothing for
+// those who wait.
 func TestOutagesAreNotPolled(t *testing.T) {
 	f := startThree(t)
 	f.without(t, "refused", func() {

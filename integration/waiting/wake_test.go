@@ -80,7 +80,8 @@ func TestWokenByAMajority(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestMasterStops: a master that hangs while it is watched is noticed, and watched again when it goes on.
+// TestMasterStops: a master that hangs while it is watched is noticed, and watched again when it
+// goes on.
 func TestMasterStops(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
@@ -97,7 +98,8 @@ func TestMasterStops(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWatchIsKilled: the connections of the watch end together with the lock, so that no change of it is told.
+// TestWatchIsKilled: the connections of the watch end together with the lock, so that no change of
+// it is told.
 func TestWatchIsKilled(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)

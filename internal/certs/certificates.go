@@ -10,9 +10,11 @@ import (
 
 // Files are the paths of the PEM files that settings of the same names hold. Empty is none.
 type Files struct {
-	// TLSCert and TLSKey are what clients are shown; TLSClientCA has the authorities of their certificates.
+	// TLSCert and TLSKey are what clients are shown; TLSClientCA has the authorities of their
+	// certificates.
 	TLSCert, TLSKey, TLSClientCA string
-	// ClientCert and ClientKey are what servers are shown; CA has the authorities of theirs, beside the system's.
+	// ClientCert and ClientKey are what servers are shown; CA has the authorities of theirs, beside
+	// the system's.
 	ClientCert, ClientKey, CA string
 }
 
@@ -30,9 +32,9 @@ func Load(files Files) (*Certificates, error) {
 	return c, nil
 }
 
-// Prepare reads files, which may be others than before, and gives what has them be used; renewed are the settings whose
-// certificates are others than those in use. If a file is missing or broken, or a certificate that was not in use before is out
-// of its time, the error names what is wrong.
+// Prepare reads files, which may be others than before, and gives what has them be used; renewed
+// are the settings whose certificates are others than those in use. If a file is missing or broken,
+// or a certificate that was not in use before is out of its time, the error names what is wrong.
 func (c *Certificates) Prepare(files Files, now time.Time) (use func(), renewed []string, err error) {
 	read, err := files.read()
 	if err != nil {
@@ -101,7 +103,8 @@ func (c *Certificates) Listener() *tls.Config {
 	return held.listener()
 }
 
-// Dialing adds to the TLS settings of a connection that is about to be made: whom to believe, and what to show.
+// Dialing adds to the TLS settings of a connection that is about to be made: whom to believe, and
+// what to show.
 func (c *Certificates) Dialing(config *tls.Config) {
 	now := c.current.Load()
 	if now.roots != nil {
@@ -112,9 +115,10 @@ func (c *Certificates) Dialing(config *tls.Config) {
 	}
 }
 
-// Probing are the TLS settings with which a program of the same configuration asks the listener for a sign of life. Whose
-// certificate that has does not count: nothing that is secret is sent, and nothing but a sign of life is believed. Nor do files
-// that are broken, since the listener may still have what they held. It is nil if clients speak no TLS.
+// Probing are the TLS settings with which a program of the same configuration asks the listener for
+// a sign of life. Whose certificate that has does not count: nothing that is secret is sent, and
+// nothing but a sign of life is believed. Nor do files that are broken, since the listener may
+// still have what they held. It is nil if clients speak no TLS.
 func Probing(files Files) *tls.Config {
 	if files.TLSCert == "" {
 		return nil

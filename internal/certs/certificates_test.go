@@ -149,8 +149,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Other files may be named, and TLS be given up and taken up again. A certificate that expired while it was in use is no reason
-// against all the rest.
+// Other files may be named, and TLS be given up and taken up again. A certificate that expired
+// while it was in use is no reason against all the rest.
 func TestOtherFiles(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	one, two, old := ca.Issue(t), ca.Issue(t), ca.IssueUntil(t, time.Now().Add(-time.Minute))
@@ -219,7 +219,8 @@ func TestListener(t *testing.T) {
 	}
 }
 
-// Servers are believed by the authorities of the file beside the system's, and shown what the file holds.
+// Servers are believed by the authorities of the file beside the system's, and shown what the file
+// holds.
 func TestDialing(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)

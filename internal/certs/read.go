@@ -56,7 +56,8 @@ func (f Files) read() (*contents, error) {
 	return read, nil
 }
 
-// readPair reads a certificate, and those after it that lead to its authority, and its key. Without a path it is nil.
+// readPair reads a certificate, and those after it that lead to its authority, and its key. Without
+// a path it is nil.
 func readPair(certSetting, certPath, keySetting, keyPath string) (*tls.Certificate, error) {
 	if certPath == "" {
 		return nil, nil

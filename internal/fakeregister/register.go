@@ -24,8 +24,8 @@ type Register struct {
 	// Meanwhile is called once, after the first run of a change that is made by ballot:
 	// others are quicker with theirs.
 	Meanwhile func()
-	// Later is what happens while somebody waits, one thing after the other. Behind: others came before for all keys, until the
-	// first of it.
+	// Later is what happens while somebody waits, one thing after the other. Behind: others came
+	// before for all keys, until the first of it.
 	Later  []func()
 	Behind bool
 	// Promised: there is a promise for the next ballot of each key, so that its first run

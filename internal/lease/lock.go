@@ -71,7 +71,8 @@ func Settings(opts *redis.Options) {
 	opts.PoolSize = 1
 }
 
-// Take asks proxies for a lock, one after the other until one answers. Its validity counts from before the request is sent.
+// Take asks proxies for a lock, one after the other until one answers. Its validity counts from
+// before the request is sent.
 //
 // Errors: ErrHeld, that of a proxy or of the way to it, or the cause of ctx; nothing is held then.
 func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Proxies are those through which a lock is held. One of them is asked at a time; after it did not answer, the next one is. They are for one goroutine at
-// a time.
+// Proxies are those through which a lock is held. One of them is asked at a time; after it did not
+// answer, the next one is. They are for one goroutine at a time.
 type Proxies struct {
 	clients []*redis.Client
 	// at is the number of the one that is asked next, last of the one that was asked last.
@@ -38,7 +38,8 @@ func (p *Proxies) do(ctx context.Context, words ...any) *redis.Cmd {
 	return cmd
 }
 
-// isUnanswered reports whether an error is not a proxy's reply: then the command may have been carried out, or not.
+// isUnanswered reports whether an error is not a proxy's reply: then the command may have been
+// carried out, or not.
 func isUnanswered(err error) bool {
 	return err != nil && !errors.As(err, new(redis.Error))
 }

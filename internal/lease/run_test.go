@@ -130,8 +130,9 @@ func TestSignalWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestNextProxy: when a proxy does not answer the next one is asked: for the lock, to extend it, and to give it back. A release that one has answered after
-// another may have done it says nothing of a loss.
+// TestNextProxy: when a proxy does not answer the next one is asked: for the lock, to extend it,
+// and to give it back. A release that one has answered after another may have done it says nothing
+// of a loss.
 func TestNextProxy(t *testing.T) {
 	leave := func(c *server.Peer) { c.Close() }
 	for _, test := range []struct {

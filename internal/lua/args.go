@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// What a Go function gets from its Call, counted from 1 as in messages. An argument of a wrong type is an error of Lua in C Lua's words.
+// What a Go function gets from its Call, counted from 1 as in messages. An argument of a wrong type
+// is an error of Lua in C Lua's words.
 
 // NArgs is the number of arguments.
 func (c *Call) NArgs() int { return len(c.slots) }

@@ -152,7 +152,8 @@ func (t *thread) runBuiltin(b *Builtin, args []Value, at *site) []Value {
 // argumentWork is what passing an argument on costs, in bytes gone through.
 const argumentWork = 8
 
-// bytesOf are the bytes of arguments that a function of Go may go through, whether it succeeds or not.
+// bytesOf are the bytes of arguments that a function of Go may go through, whether it succeeds or
+// not.
 func bytesOf(args []Value) int {
 	n := len(args) * argumentWork
 	for _, v := range args {

@@ -132,13 +132,15 @@ func (c *Call) set(l *syntax.Local, v Value) {
 	c.slots[l.Slot] = v
 }
 
-// What running code costs, in bytes gone through: a block or a turn of a loop, and each node of the tree in it.
+// What running code costs, in bytes gone through: a block or a turn of a loop, and each node of the
+// tree in it.
 const (
 	blockWork = 8
 	nodeWork  = 2
 )
 
-// measured returns what running the code costs that an action makes, without the blocks in it: these are charged for when they are entered.
+// measured returns what running the code costs that an action makes, without the blocks in it:
+// these are charged for when they are entered.
 func (g *coder) measured(action func()) (size int) {
 	outer := g.size
 	g.size = blockWork
@@ -147,7 +149,8 @@ func (g *coder) measured(action func()) (size int) {
 	return size
 }
 
-// block runs statements until one does not go on. Who enters it is charged its size, which is for all of them.
+// block runs statements until one does not go on. Who enters it is charged its size, which is for
+// all of them.
 func (g *coder) block(statements []syntax.Statement) (run exec, size int) {
 	defer g.nest()()
 	code := make([]exec, len(statements))

@@ -131,8 +131,8 @@ func (g *coder) list(list []syntax.Expression) evalMany {
 	return func(c *Call, to []Value) []Value { return many(c, singles(c, to)) }
 }
 
-// singles makes the code of expressions that give one value each. The values stay on the thread's stack, which is to, while the next
-// is computed.
+// singles makes the code of expressions that give one value each. The values stay on the thread's
+// stack, which is to, while the next is computed.
 func (g *coder) singles(list []syntax.Expression) evalMany {
 	code := make([]eval, len(list))
 	for i, e := range list {

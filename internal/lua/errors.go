@@ -10,8 +10,8 @@ import (
 type Error struct {
 	// Value is what was raised: a string as a rule.
 	Value Value
-	// Source and Line are where: the name given to syntax.Parse, and the line in it; "=[C]" and -1 if a Go function called the one that
-	// failed.
+	// Source and Line are where: the name given to syntax.Parse, and the line in it; "=[C]" and -1
+	// if a Go function called the one that failed.
 	Source string
 	Line   int
 }
@@ -28,7 +28,8 @@ func (t *thread) raise(v Value) {
 	panic(&Error{Value: v, Source: source, Line: line})
 }
 
-// blamed is where an error of this moment happened: in the innermost call, or in its caller if it is of a Go function.
+// blamed is where an error of this moment happened: in the innermost call, or in its caller if it
+// is of a Go function.
 func (t *thread) blamed() (source string, line int) {
 	c := t.call
 	if c != nil && c.closure == nil {
@@ -54,7 +55,8 @@ func (c *Call) where() string {
 	return fmt.Sprintf("%s:%d: ", syntax.ChunkName(c.closure.proto.source), c.line)
 }
 
-// level finds the call so many levels above; nil if there is none or if it has made way for a tail call.
+// level finds the call so many levels above; nil if there is none or if it has made way for a tail
+// call.
 func (c *Call) level(n int) *Call {
 	for c != nil && n > 0 {
 		n--

@@ -8,11 +8,12 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// example is a chunk and what it returns or fails with in Redis 7.0, as showSource writes it. "=x" stands for "return x".
+// example is a chunk and what it returns or fails with in Redis 7.0, as showSource writes it. "=x"
+// stands for "return x".
 type example struct{ source, want string }
 
-// examples are all tables of examples by area. TestExamplesAsInRedis holds them against a real redis-server, and says what stands there
-// for one that is new.
+// examples are all tables of examples by area. TestExamplesAsInRedis holds them against a real
+// redis-server, and says what stands there for one that is new.
 var examples = map[string][]example{
 	"arguments":  argumentExamples,
 	"calls":      callExamples,
@@ -66,7 +67,8 @@ func (e example) chunk() string {
 	return e.source
 }
 
-// exampleGlobals are global variables as scripts in Redis have them: none can be made, and one that is not there is an error.
+// exampleGlobals are global variables as scripts in Redis have them: none can be made, and one that
+// is not there is an error.
 func exampleGlobals(s *State, source string) *Table {
 	b := NewBuilder()
 	entries := append(Standard(), Entry{"pcall", redisPCall})
@@ -84,7 +86,8 @@ func exampleGlobals(s *State, source string) *Table {
 	return g
 }
 
-// redisPCall is pcall as Redis has it for what examples do with it: of an error that is a table it gives the field err too.
+// redisPCall is pcall as Redis has it for what examples do with it: of an error that is a table it
+// gives the field err too.
 func redisPCall(c *Call) []Value {
 	if c.NArgs() == 0 {
 		return c.Return(false, "attempt to call a boolean value")

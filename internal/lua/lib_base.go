@@ -86,7 +86,8 @@ func baseCollect(c *Call) []Value {
 // libraryBytes is what Redis' Lua holds before a script makes anything: its libraries, above all.
 const libraryBytes = 33 << 10
 
-// memory is what a script sees of the bytes that Lua holds: never less than before, since what is freed is not known.
+// memory is what a script sees of the bytes that Lua holds: never less than before, since what is
+// freed is not known.
 func (s *State) memory() int { return libraryBytes + s.meter.Spent() }
 
 func baseError(c *Call) []Value {

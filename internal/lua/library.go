@@ -1,15 +1,18 @@
 package lua
 
-// Entry is a name in a library and what it stands for: a value, or a func(*Call) []Value or Metered, which becomes a function of Lua.
+// Entry is a name in a library and what it stands for: a value, or a func(*Call) []Value or
+// Metered, which becomes a function of Lua.
 type Entry struct {
 	Name  string
 	Value any
 }
 
-// Metered is a function that charges for what it does with its arguments. Any other is charged for all their bytes before it runs.
+// Metered is a function that charges for what it does with its arguments. Any other is charged for
+// all their bytes before it runs.
 type Metered func(*Call) []Value
 
-// alias stands for an entry before it that has a second name: both are the same function, as a script can compare them.
+// alias stands for an entry before it that has a second name: both are the same function, as a
+// script can compare them.
 type alias string
 
 // Builder makes objects that all runs share. Its tables are frozen.
@@ -23,7 +26,8 @@ func (b *Builder) address() uint32 {
 	return b.last
 }
 
-// Function makes a function of Lua. run returns what Call.Return gives, or nil for no value, and keeps nothing of the Call.
+// Function makes a function of Lua. run returns what Call.Return gives, or nil for no value, and
+// keeps nothing of the Call.
 func (b *Builder) Function(run func(*Call) []Value) *Builtin {
 	return &Builtin{run: run, address: b.address()}
 }
@@ -84,8 +88,8 @@ func newStandard() (l standardLibrary) {
 	return l
 }
 
-// Standard are the names of Lua's own library that scripts in Redis have, but for pcall and math.random, which Redis makes its own,
-// and _G.
+// Standard are the names of Lua's own library that scripts in Redis have, but for pcall and
+// math.random, which Redis makes its own, and _G.
 func Standard() []Entry { return standard.globals }
 
 // Extended is a library with more names, or with others for names that it has.
@@ -97,7 +101,8 @@ func (b *Builder) Extended(library *Table, more ...Entry) *Table {
 	return b.Table(append(entries, more...)...)
 }
 
-// NewGlobals makes a table with room for so many global variables of a run's own; what is in shared can be read in it.
+// NewGlobals makes a table with room for so many global variables of a run's own; what is in shared
+// can be read in it.
 func (s *State) NewGlobals(shared *Table, own int) *Table {
 	t := s.NewTable()
 	t.reserve(own)

@@ -123,7 +123,8 @@ func (g *growing) Grow() error {
 
 func (g *growing) Pause() error { return nil }
 
-// A block is charged for all that is in it when it is entered, whichever way leads into it, and only then.
+// A block is charged for all that is in it when it is entered, whichever way leads into it, and
+// only then.
 func TestBlocksAreCharged(t *testing.T) {
 	for source, want := range map[string]bool{
 		`BODY`:                                        true,

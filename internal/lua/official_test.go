@@ -12,15 +12,16 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// officialDir names the directory with the test suite of Lua 5.1 (lua.org/tests, for 5.1), which is not part of this repository.
+// officialDir names the directory with the test suite of Lua 5.1 (lua.org/tests, for 5.1), which is
+// not part of this repository.
 const officialDir = "REDLOCK_LUA_TESTS"
 
 // The files of the suite that are not about files, a shell, hooks, or the library for tests in C.
 var officialFiles = []string{"attrib", "big", "calls", "closure", "constructs", "errors", "events", "gc", "literals", "locals", "math",
 	"nextvar", "pm", "sort", "strings", "vararg", "verybig"}
 
-// officialCuts are the parts of a file that ask for what scripts in Redis do not have: from a text to another, both cut. The ends of
-// lines stay, since the files count them.
+// officialCuts are the parts of a file that ask for what scripts in Redis do not have: from a text
+// to another, both cut. The ends of lines stay, since the files count them.
 var officialCuts = map[string][][2]string{
 	// require, module and files
 	"attrib": {{"do --[", "end  --]"}},
@@ -28,7 +29,8 @@ var officialCuts = map[string][][2]string{
 	"big": {{"local longs", "print('+')"}},
 	// string.dump and what debug finds out about the variables of a closure
 	"calls": {{"x = string.dump(loadstring(", "assert(a() == 1 and _G.x == 1)"}, {"x = loadstring(string.dump(function (x)", "assert(x() == 24)"}},
-	// loops that wait for the collector to empty a weak table; where a function is defined; coroutines
+	// loops that wait for the collector to empty a weak table; where a function is defined;
+	// coroutines
 	"closure": {{"while x[1] do", "end"}, {"assert(debug.getinfo(1).currentline", "debug.getinfo(goo).linedefined)"},
 		{"-- coroutine tests", "a.a)"}},
 	// the stack while an error is handled
@@ -73,7 +75,8 @@ func runOfficial(t *testing.T, dir, name string) {
 	}
 }
 
-// blankOut takes the first part of a text from one of its texts to another, but for the ends of lines.
+// blankOut takes the first part of a text from one of its texts to another, but for the ends of
+// lines.
 func blankOut(text, from, to string) (string, error) {
 	head, rest, ok := strings.Cut(text, from)
 	if !ok {

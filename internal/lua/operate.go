@@ -209,7 +209,8 @@ func (t *thread) equal(a, b Value, line int) bool {
 	return Truth(first(t.goCall(handler, a, b)))
 }
 
-// comparing charges for the comparison of a string with a value, which goes through many bytes at a time.
+// comparing charges for the comparison of a string with a value, which goes through many bytes at a
+// time.
 func (t *thread) comparing(a string, b Value) {
 	if b, ok := b.(string); ok {
 		t.state.meter.Work(min(len(a), len(b)) >> 4)
@@ -280,7 +281,8 @@ func (t *thread) orderError(a, b Value) bool {
 	return false
 }
 
-// concat joins values from the last to the first, as many at once as are strings or numbers. It uses up values.
+// concat joins values from the last to the first, as many at once as are strings or numbers. It
+// uses up values.
 func (t *thread) concat(values []Value, at []*site) Value {
 	for n := len(values); n > 1; n = len(values) {
 		right, ok := ToString(values[n-1])

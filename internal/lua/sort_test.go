@@ -26,7 +26,8 @@ func TestSortWithoutAnOrder(t *testing.T) {
 	}
 }
 
-// The comparison may change the table; what it sees and what is left are the values that there were.
+// The comparison may change the table; what it sees and what is left are the values that there
+// were.
 func TestSortOfAChangingTable(t *testing.T) {
 	got, err := run(t, `local t = {} for i = 1, 50 do t[i] = i * 7 % 50 end
 		table.sort(t, function(a, b) t[#t], t.x = nil, a return a < b end) return table.concat(t, " ", 1, 50) == text`, meter.Limits{}, Entry{"text",

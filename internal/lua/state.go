@@ -40,7 +40,8 @@ func (s *State) NewArray(values []Value) *Table {
 	return t
 }
 
-// Set gives a key of a table of this run its value, without metamethods. The key is not nil and not NaN.
+// Set gives a key of a table of this run its value, without metamethods. The key is not nil and not
+// NaN.
 func (s *State) Set(t *Table, key, value Value) { t.set(key, value) }
 
 // Charge counts bytes that a Go function is about to allocate for Lua.
@@ -52,8 +53,9 @@ func (s *State) Work(bytes int) { s.meter.Work(bytes) }
 // Text counts a string that is about to be given to Lua, and returns it.
 func (s *State) Text(text string) string { return s.meter.Text(text) }
 
-// Run executes a chunk with these global variables, and returns its first value. The error is an *Error, ErrMemory, what its
-// Watch was ended with, such as ErrTime, or what a Go function ended the run with (Call.Abort).
+// Run executes a chunk with these global variables, and returns its first value. The error is an
+// *Error, ErrMemory, what its Watch was ended with, such as ErrTime, or what a Go function ended
+// the run with (Call.Abort).
 func (s *State) Run(chunk *Chunk, globals *Table) (value Value, err error) {
 	s.globals = globals
 	err = s.Protect(func() {
@@ -73,7 +75,8 @@ func (s *State) Protect(f func()) (err error) {
 	return nil
 }
 
-// failure is a recovered panic as an error. What is neither an error of Lua nor the end of a run is a mistake of ours.
+// failure is a recovered panic as an error. What is neither an error of Lua nor the end of a run is
+// a mistake of ours.
 func failure(problem any) error {
 	switch p := problem.(type) {
 	case *Error:

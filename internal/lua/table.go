@@ -7,8 +7,9 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// Table is a table: an array of what the keys 1, 2, 3 … hold, and entries of all other keys. Next goes through the array and then through
-// the entries, in the order in which their keys came. A key goes from the entries to the array when all before it are there.
+// Table is a table: an array of what the keys 1, 2, 3 … hold, and entries of all other keys. Next
+// goes through the array and then through the entries, in the order in which their keys came. A key
+// goes from the entries to the array when all before it are there.
 type Table struct {
 	array   []Value
 	entries []entry
@@ -20,7 +21,8 @@ type Table struct {
 	meter   *meter.Meter // of the run that it belongs to; nil if all runs share it
 }
 
-// entry is a key and its value. If that is nil, the table does not have the key any more, and Next passes it over.
+// entry is a key and its value. If that is nil, the table does not have the key any more, and Next
+// passes it over.
 type entry struct{ key, value Value }
 
 // pay charges for a look at so many places.
@@ -138,7 +140,8 @@ func (t *Table) probe(key Value, hash uint32) int {
 	}
 }
 
-// set gives a key its value, without metamethods. The key is not nil and not NaN, and the table is not frozen.
+// set gives a key its value, without metamethods. The key is not nil and not NaN, and the table is
+// not frozen.
 func (t *Table) set(key, value Value) {
 	if i, ok := arrayIndex(key); ok {
 		if i <= len(t.array) {
@@ -259,8 +262,8 @@ func (t *Table) reserve(size int) {
 	t.index = make([]int32, places)
 }
 
-// Len is a border of the table: the number of elements, where these have no holes. It is found in the array alone, as no entry follows
-// that.
+// Len is a border of the table: the number of elements, where these have no holes. It is found in
+// the array alone, as no entry follows that.
 func (t *Table) Len() int {
 	n := len(t.array)
 	if n == 0 || t.array[n-1] != nil {
@@ -277,7 +280,8 @@ func (t *Table) Len() int {
 	return low
 }
 
-// Next is the entry behind a key, the first behind nil; key is nil at the end. ok is false if the table does not know that key.
+// Next is the entry behind a key, the first behind nil; key is nil at the end. ok is false if the
+// table does not know that key.
 func (t *Table) Next(key Value) (next, value Value, ok bool) {
 	from, ok := t.position(key)
 	if !ok {
@@ -318,7 +322,8 @@ func (t *Table) position(key Value) (int, bool) {
 	return 0, false
 }
 
-// hashOf is where to begin to look for a key. Keys that have it in common are charged for what they cost.
+// hashOf is where to begin to look for a key. Keys that have it in common are charged for what they
+// cost.
 func hashOf(key Value) uint32 {
 	switch k := key.(type) {
 	case string:

@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// A table and a Go map that are changed the same way hold the same; pairs gives each entry once, # a border.
+// A table and a Go map that are changed the same way hold the same; pairs gives each entry once, #
+// a border.
 func TestTableIsAMap(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(3, seed))
@@ -93,7 +94,8 @@ func TestRemovalDuringPairs(t *testing.T) {
 	}
 }
 
-// Next goes through the array, which takes in what follows it, and then through the other keys as they came.
+// Next goes through the array, which takes in what follows it, and then through the other keys as
+// they came.
 func TestOrderOfNext(t *testing.T) {
 	table := &Table{}
 	for _, key := range []Value{"b", 3.0, 5.0, "a", 2.0, true, 1.0, 4.0, "c", 6.5} {

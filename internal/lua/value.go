@@ -67,7 +67,8 @@ func (s *State) Number(v Value) (n float64, ok bool) {
 // digitWork is what reading a digit costs, in bytes gone through.
 const digitWork = 8
 
-// addressOf is the number of an object, which it prints as its address. Addresses count up within a run, so that a script gives the same reply each time.
+// addressOf is the number of an object, which it prints as its address. Addresses count up within a
+// run, so that a script gives the same reply each time.
 func addressOf(v Value) uint32 {
 	switch v := v.(type) {
 	case *Table:

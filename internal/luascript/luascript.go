@@ -15,7 +15,8 @@ func New(source string) Script {
 	return Script{source, hex.EncodeToString(sum[:])}
 }
 
-// Call is the command that runs it on keys. With whole set it is sent as such instead of by its SHA.
+// Call is the command that runs it on keys. With whole set it is sent as such instead of by its
+// SHA.
 func (s Script) Call(whole bool, keys []string, args ...any) []any {
 	words := make([]any, 0, 3+len(keys)+len(args))
 	if whole {

@@ -188,11 +188,13 @@ func (e *explorer) older(s *state, m int) cellID {
 type share struct {
 	content       // of the highest ballot, with the latest end
 	holders, dull int
-	// until is the end of a blocking copy: undecided ones may stand for this incarnation, and last longer.
+	// until is the end of a blocking copy: undecided ones may stand for this incarnation, and last
+	// longer.
 	until time.Duration
 }
 
-// shares are what a pass saw, by incarnation, and how many masters it did not see, or saw with an undecided copy.
+// shares are what a pass saw, by incarnation, and how many masters it did not see, or saw with an
+// undecided copy.
 func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
 	unseen = e.total() - 1
 	for m := range e.total() {

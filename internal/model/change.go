@@ -14,7 +14,8 @@ import (
 type Change struct {
 	// New are the masters of the new set, by their numbers from 0.
 	New []int
-	// Proxies are those that have the new set, by their numbers from 0; the others have the old one.
+	// Proxies are those that have the new set, by their numbers from 0; the others have the old
+	// one.
 	Proxies []int
 	// AllAnswer has masters join only when all of the old set are sealed, and read.
 	AllAnswer bool
@@ -171,8 +172,8 @@ func (e *explorer) changes(s *state, f func(event, *state)) {
 	}
 }
 
-// beginsToJoin has sources looked at for a master that is to join, in every way in which enough of them
-// answer. Those of one pass are looked at in one moment.
+// beginsToJoin has sources looked at for a master that is to join, in every way in which enough of
+// them answer. Those of one pass are looked at in one moment.
 func (e *explorer) beginsToJoin(s *state, target int, f func(event, *state)) {
 	n := len(e.Change.New)
 	ordinary := e.isOpen(s) && !e.Change.EarlyRules || e.Change.EarlyRules && bits.OnesCount8(s.change.joined) >= n-vote.Majority(n)+1
@@ -263,8 +264,8 @@ func (e *explorer) isOpen(s *state) bool {
 	return bits.OnesCount8(s.change.joined) >= vote.Majority(len(e.Change.New))
 }
 
-// sharesFor are what a pass saw at the sources, by incarnation, and how many masters are enough, with
-// those that were not read, to make a majority of what is held.
+// sharesFor are what a pass saw at the sources, by incarnation, and how many masters are enough,
+// with those that were not read, to make a majority of what is held.
 func (e *explorer) sharesFor(s *state, pass int) (all []share, unread int) {
 	c := s.change.join
 	target := int(c.master)

@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The changes that are tried: one master replaced, added, or removed. Proxies 2 and 3 have the new set.
+// The changes that are tried: one master replaced, added, or removed. Proxies 2 and 3 have the new
+// set.
 func replaced() *Change { return &Change{New: []int{0, 1, 3}, Proxies: []int{1, 2}} }
 func added() *Change    { return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}} }
 func calmly() *Change   { return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}, AllAnswer: true} }

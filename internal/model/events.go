@@ -398,8 +398,8 @@ func (e *explorer) time(s *state, f func(event, *state)) {
 	}
 }
 
-// outlives reports whether a mark that was put when what a master holds was removed, or before, has not yet ended: it does so first, by a
-// second.
+// outlives reports whether a mark that was put when what a master holds was removed, or before, has
+// not yet ended: it does so first, by a second.
 func (e *explorer) outlives(s *state, m int) bool {
 	one := e.cells.all[s.masters[m].cell]
 	if one.Form != cell.Register || one.Value.Present {

@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// partlyFilled: of five masters A to D hold a lock for a short while. A proxy restores it on E, and what its ballot has accepted reaches D alone.
+// partlyFilled: of five masters A to D hold a lock for a short while. A proxy restores it on E, and
+// what its ballot has accepted reaches D alone.
 const partlyFilled = `
 MEND & by proxy 2 starts
 deliver & proxy 2's read & at A
@@ -54,8 +55,8 @@ func extendsPromised(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	return answer, true
 }
 
-// keepsEndOfHighest has a ballot keep the end of the highest ballot among its promises, also where others have a longer one of the same
-// value.
+// keepsEndOfHighest has a ballot keep the end of the highest ballot among its promises, also where
+// others have a longer one of the same value.
 func keepsEndOfHighest(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	switch op := op.(type) {
 	case cell.Prepare:
@@ -81,14 +82,15 @@ func both(a, b func(cell.Op, *cell.Store) (cell.Answer, bool)) Variant {
 	})
 }
 
-// lasting are the operations around an EXTEND without an end: one that asks for less beside it, and a LOCK when that is over.
+// lasting are the operations around an EXTEND without an end: one that asks for less beside it, and
+// a LOCK when that is over.
 var lasting = Scenario{N: 5, Held: 4, Leases: 1, Slow: 2, Fires: 1, Losses: 1, Retries: 2, Restarts: 1, Ops: []Op{
 	shortA, mends(1), {Do: Extend, Token: 'a', After: []int{1}}, {Do: Extend, Token: 'a', Short: true, Proxy: 2},
 	{Do: Get, Proxy: 2}, {Do: Lock, Token: 'b', Proxy: 3},
 }}
 
-// TestExtendBesideBallots: an EXTEND that was granted is not cut short, neither by a ballot that was promised before nor by one that finds
-// another ballot accepted somewhere.
+// TestExtendBesideBallots: an EXTEND that was granted is not cut short, neither by a ballot that
+// was promised before nor by one that finds another ballot accepted somewhere.
 func TestExtendBesideBallots(t *testing.T) {
 	limit := quickLimit
 	if all() {

@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// follow goes through a scenario by a script, and then explores all that may come after it: what is too far away for a search from the beginning. A
-// line of the script is one event: the first whose description has all the words between the line's signs &. Lines that begin with # are remarks. Where an
-// event does not come the test fails, and tells which may.
+// follow goes through a scenario by a script, and then explores all that may come after it: what is
+// too far away for a search from the beginning. A line of the script is one event: the first whose
+// description has all the words between the line's signs &. Lines that begin with # are remarks.
+// Where an event does not come the test fails, and tells which may.
 func follow(t *testing.T, s Scenario, script string, limit int) Result {
 	t.Helper()
 	e := newExplorer(&s)
@@ -52,7 +53,8 @@ func hasAll(text string, words []string) bool {
 	return true
 }
 
-// A ballot that goes on when its limit is over may count a promise that its master has forgotten since: it sends nothing any more.
+// A ballot that goes on when its limit is over may count a promise that its master has forgotten
+// since: it sends nothing any more.
 func TestBallotBeyondItsLimit(t *testing.T) {
 	s := Scenario{N: 3, Held: 3, Slow: 1, Restarts: 1, Retries: 4, Ops: []Op{
 		lockA, {Do: Unlock, Token: 'a', Proxy: 2}, {Do: GetSet, Token: 'b', Proxy: 1}, {Do: Get, Proxy: 3, After: []int{3}},
@@ -82,7 +84,8 @@ deliver & proxy 2's accept & at C |
 	}
 }
 
-// An accept that arrives when its deadline is over does nothing: another value may have been chosen meanwhile, by a master that has forgotten its promise.
+// An accept that arrives when its deadline is over does nothing: another value may have been chosen
+// meanwhile, by a master that has forgotten its promise.
 func TestAcceptBeyondItsDeadline(t *testing.T) {
 	s := Scenario{N: 3, Held: 3, Slow: 1, Restarts: 1, Ops: []Op{
 		lockA, {Do: Unlock, Token: 'a', Proxy: 2}, {Do: GetSet, Token: 'b', Proxy: 1}, {Do: Get, Proxy: 3, After: []int{3}},
@@ -116,8 +119,9 @@ deliver & proxy 2's accept & at C |
 	}
 }
 
-// A take whose connection broke arrives at any time. The proxy that sent it releases the lock by ballot, whose removal can be told
-// from what the take has not reached; deleted as others are, the lock may be back on a key that held nothing.
+// A take whose connection broke arrives at any time. The proxy that sent it releases the lock by
+// ballot, whose removal can be told from what the take has not reached; deleted as others are, the
+// lock may be back on a key that held nothing.
 func TestTakeThatStrays(t *testing.T) {
 	s := Scenario{N: 3, Losses: 3, Retries: 1, Ops: []Op{
 		lockA, {Do: Del, Proxy: 1, After: []int{1}}, unlockA, {Do: Get, Proxy: 2, After: []int{2}},

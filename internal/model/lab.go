@@ -66,7 +66,8 @@ func (l *lab) op(op cell.Op) opID {
 
 func (l *lab) reply(id replyID) register.Reply { return l.replies.all[id] }
 
-// replyID writes all of a reply: by its String a cell that is found would be without what is left to it, and an absent one nothing.
+// replyID writes all of a reply: by its String a cell that is found would be without what is left
+// to it, and an absent one nothing.
 func (l *lab) replyID(r register.Reply) replyID {
 	return replyID(l.replies.id(fmt.Sprintf("%#v", r), func() register.Reply { return r }))
 }

@@ -176,8 +176,8 @@ func (h *historian) next(one history, at clock, p possible, f func(possible)) {
 		f(gone)
 	}
 	if p.value != 0 && p.fresh && (one.stands[p.by-1] == free || one.stands[p.by-1] == asked) {
-		// What was taken, with NOQUORUM for an answer, may be released again; and come back, as long as
-		// requests of it are on their way.
+		// What was taken, with NOQUORUM for an answer, may be released again; and come back, as
+		// long as requests of it are on their way.
 		undone := p
 		undone.took[p.by-1] = nothing
 		if one.stands[p.by-1] == asked {
@@ -196,8 +196,8 @@ func (h *historian) next(one history, at clock, p possible, f func(possible)) {
 		}
 		all := effects(op, uint8(i), p, ends)
 		if p.ends != 0 && p.ends <= h.passed(at) && op.Do != Lock && op.Do != GetSet {
-			// The lease is over, and a majority may have dropped it for now: a take that is on its way
-			// all that time may put it on one more master (REGISTER.md, I4).
+			// The lease is over, and a majority may have dropped it for now: a take that is on its
+			// way all that time may put it on one more master (REGISTER.md, I4).
 			unseen := p
 			unseen.took[i] = refused
 			all = append(all, unseen)

@@ -41,7 +41,8 @@ func TestRefills(t *testing.T) {
 	}
 }
 
-// forgotten has C promise a ballot of an UNLOCK, lose its cell by the end of the lease, and be marked.
+// forgotten has C promise a ballot of an UNLOCK, lose its cell by the end of the lease, and be
+// marked.
 const forgotten = `
 # each counts its ballots further
 UNLOCK x by proxy 3 starts
@@ -78,7 +79,8 @@ var guided = []struct {
 	Scenario
 	script string
 }{
-	// What a master promised before it lost its cell must be over before it is filled, or two ballots count it.
+	// What a master promised before it lost its cell must be over before it is filled, or two
+	// ballots count it.
 	{Scenario{Name: "a promise is forgotten", N: 3, Held: 3, Leases: 1, Slow: 1, Brief: true, Fires: 1, Retries: 4, Ops: []Op{
 		shortA, extendA, {Do: Unlock, Token: 'x', Proxy: 2}, {Do: Unlock, Token: 'x', Proxy: 1}, {Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, mends(0),
 		{Do: GetSet, Token: 'b', Proxy: 1, After: []int{4}}, {Do: Get, Proxy: 3, After: []int{7}},

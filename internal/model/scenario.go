@@ -39,8 +39,8 @@ type Op struct {
 	// Success the last of them was done.
 	After   []int
 	Success bool
-	// Fence has a LOCK ask for a fence. What is told later must be higher: each is told while its lock
-	// is held.
+	// Fence has a LOCK ask for a fence. What is told later must be higher: each is told while its
+	// lock is held.
 	Fence bool
 }
 
@@ -64,7 +64,8 @@ type Scenario struct {
 	// Held, if it is set, is the number of masters that hold the lock of the first
 	// operation at the beginning, which was granted; those beyond lost it.
 	Held int
-	// Removed: at the beginning all masters hold that nothing is there, as after a removal by ballot.
+	// Removed: at the beginning all masters hold that nothing is there, as after a removal by
+	// ballot.
 	Removed bool
 	Ops     []Op
 	// Retries is how often an operation is tried again because of others.
@@ -108,7 +109,8 @@ type Variant struct {
 	Options func(*register.Options)
 	// Hurried has refills not wait for a round's time.
 	Hurried bool
-	// Unnoticed has proxies not notice where the connection broke on which a late answer would come.
+	// Unnoticed has proxies not notice where the connection broke on which a late answer would
+	// come.
 	Unnoticed bool
 	// CatchUp are rules of catching up that are left out.
 	CatchUp CatchUp

@@ -18,8 +18,8 @@ func OwnCPU() (time.Duration, error) {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }
 
-// BusyCPU returns the time, added up over all cores, that the machine was busy since its start, with whatever process, also of
-// the hypervisor's other guests (Linux only).
+// BusyCPU returns the time, added up over all cores, that the machine was busy since its start,
+// with whatever process, also of the hypervisor's other guests (Linux only).
 func BusyCPU() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -28,7 +28,8 @@ func BusyCPU() (time.Duration, error) {
 	return parseBusy(string(text))
 }
 
-// The columns of the first line of /proc/stat in which a core does something: user, nice, system, irq, softirq, steal.
+// The columns of the first line of /proc/stat in which a core does something: user, nice, system,
+// irq, softirq, steal.
 var busyColumns = [...]int{1, 2, 3, 6, 7, 8}
 
 // parseBusy adds up the columns; the first line begins with "cpu " and is the sum of all cores.

@@ -46,7 +46,8 @@ func (b *logBuffer) snapshot() (string, <-chan struct{}) {
 	return string(b.data), b.changed
 }
 
-// waitLine returns the first whole line that match accepts; an error when stop is closed without one, or after timeout.
+// waitLine returns the first whole line that match accepts; an error when stop is closed without
+// one, or after timeout.
 func (b *logBuffer) waitLine(match func(line string) bool, stop <-chan struct{}, timeout time.Duration) (string, error) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()

@@ -13,7 +13,8 @@ import (
 // ErrStillRunning is returned by a wait whose time ran out before the process ended.
 var ErrStillRunning = errors.New("process is still running")
 
-// pipeDelay bounds the wait for output after the end of a process whose own children still hold its pipes.
+// pipeDelay bounds the wait for output after the end of a process whose own children still hold its
+// pipes.
 const pipeDelay = 2 * time.Second
 
 // How long a process may take to stop, and how often it is looked at meanwhile.
@@ -46,8 +47,9 @@ func Start(path string, args, env []string) (*Process, error) {
 	return p, nil
 }
 
-// run starts the child and waits for it on one locked thread: the kernel sends the death signal when the thread that forked
-// ends, not the process, so that thread must live as long as the child does.
+// run starts the child and waits for it on one locked thread: the kernel sends the death signal
+// when the thread that forked ends, not the process, so that thread must live as long as the child
+// does.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -66,8 +68,8 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Log returns what the process has written to stdout and stderr (the last megabytes of it).
 func (p *Process) Log() string { return p.log.String() }
 
-// WaitLine returns the first whole line of the log that match accepts, also one from before the call; an error when the process has
-// ended without one, or after timeout.
+// WaitLine returns the first whole line of the log that match accepts, also one from before the
+// call; an error when the process has ended without one, or after timeout.
 func (p *Process) WaitLine(match func(line string) bool, timeout time.Duration) (string, error) {
 	return p.log.waitLine(match, p.done, timeout)
 }
@@ -99,7 +101,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Pause stops the process (SIGSTOP) and returns when the kernel has really stopped it; without /proc it returns at once.
+// Pause stops the process (SIGSTOP) and returns when the kernel has really stopped it; without
+// /proc it returns at once.
 func (p *Process) Pause() error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 // orphanVariable makes TestChildDiesWithItsParent play the parent.
 const orphanVariable = "HARNESS_TEST_PARENT"
 
-// TestChildDiesWithItsParent runs itself as a parent that starts a child, tells its id and is killed.
+// TestChildDiesWithItsParent runs itself as a parent that starts a child, tells its id and is
+// killed.
 func TestChildDiesWithItsParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED, NOT TESTED: only Linux can tie a child's life to its parent's")
@@ -50,7 +51,8 @@ func playParent() {
 	select {}
 }
 
-// TestChildOutlivesAThread: the thread of the goroutine that asked for the child ends, the child does not.
+// TestChildOutlivesAThread: the thread of the goroutine that asked for the child ends, the child
+// does not.
 func TestChildOutlivesAThread(t *testing.T) {
 	started := make(chan *Process)
 	go func() {

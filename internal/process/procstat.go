@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// ticksPerSecond is USER_HZ, the unit of the CPU times in /proc: 100 on every platform that Go runs on.
+// ticksPerSecond is USER_HZ, the unit of the CPU times in /proc: 100 on every platform that Go runs
+// on.
 const ticksPerSecond = 100
 
-// Places in /proc/<pid>/stat, counted from the state, the first field after the command's name (proc(5) fields 3, 14, 15, 24).
+// Places in /proc/<pid>/stat, counted from the state, the first field after the command's name
+// (proc(5) fields 3, 14, 15, 24).
 const (
 	statState  = 0
 	statUser   = 11
@@ -56,7 +58,8 @@ func readProcStat(pid int) (procStat, error) {
 	return parseProcStat(string(line))
 }
 
-// parseProcStat parses one line. The command's name stands in parentheses and may hold blanks and parentheses itself.
+// parseProcStat parses one line. The command's name stands in parentheses and may hold blanks and
+// parentheses itself.
 func parseProcStat(line string) (procStat, error) {
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
 	if len(fields) <= statRSS {

@@ -1,5 +1,6 @@
-// Package randomcommands makes up commands on collections, right ones and wrong ones, for tests that compare with a real
-// Redis. What Redis chooses at random is only asked for where there is no choice.
+// Package randomcommands makes up commands on collections, right ones and wrong ones, for tests
+// that compare with a real Redis. What Redis chooses at random is only asked for where there is no
+// choice.
 package randomcommands
 
 import (
@@ -10,7 +11,8 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 )
 
-// Maker makes random commands on a few keys. What they write is so small that a Redis keeps its order.
+// Maker makes random commands on a few keys. What they write is so small that a Redis keeps its
+// order.
 type Maker struct {
 	*rand.Rand
 	Keys []string
@@ -20,9 +22,9 @@ type Maker struct {
 
 func (c Maker) pick(words ...string) string { return words[c.IntN(len(words))] }
 
-// shapes are how commands look: k is a key; v a text, s a score, f a fraction, n a number, t a time to wait,
-// u a cursor, l an end of a range of texts, r one of scores. What stands in brackets may be there; at | it is one of several.
-// It is never changed.
+// shapes are how commands look: k is a key; v a text, s a score, f a fraction, n a number, t a time
+// to wait, u a cursor, l an end of a range of texts, r one of scores. What stands in brackets may
+// be there; at | it is one of several. It is never changed.
 var shapes = []string{
 	"hset k v v", "hset k v v v v", "hset k v", "hmset k v v v v", "hsetnx k v v", "hget k v", "hmget k v v", "hgetall k", "hkeys k", "hvals k",
 	"hdel k v", "hdel k v v v", "hexists k v", "hlen k", "hstrlen k v", "hincrby k v n", "hincrbyfloat k v f", "hscan k 0", "hscan k u [match v] [count n]",
@@ -113,7 +115,8 @@ func IsUnordered(words []string) bool {
 	return slices.Contains([]string{"smembers", "sscan", "spop"}, words[0])
 }
 
-// Themes are the shapes of all commands, those that are about one kind of collection, and those about strings.
+// Themes are the shapes of all commands, those that are about one kind of collection, and those
+// about strings.
 func Themes() (all [][]string) {
 	whole := slices.Concat(shapes, textShapes)
 	all = append(all, slices.Clone(whole), slices.Clone(textShapes))
@@ -125,7 +128,8 @@ func Themes() (all [][]string) {
 	return all
 }
 
-// Countless is true of a shape whose number of keys may be wrong: it may have other keys than it seems.
+// Countless is true of a shape whose number of keys may be wrong: it may have other keys than it
+// seems.
 func Countless(shape string) bool { return shape == "zinterstore k n k" }
 
 // Waits is true of a command that waits, unless it is part of a transaction.

@@ -21,7 +21,8 @@ func Parse(text string) Fields {
 	return fields
 }
 
-// Room is how many more bytes it may hold before it refuses to; negative: it has no limit, or evicts keys.
+// Room is how many more bytes it may hold before it refuses to; negative: it has no limit, or
+// evicts keys.
 func (f Fields) Room() int64 {
 	limit, _ := strconv.ParseInt(f["maxmemory"], 10, 64)
 	used, err := strconv.ParseInt(f["used_memory"], 10, 64)

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Await looks at a condition until it is met, first after a millisecond, later ten times a second. It ends the test if that takes longer than a
-// minute: what comes at once is seen at once, and what takes long is not kept from coming by who looks.
+// Await looks at a condition until it is met, first after a millisecond, later ten times a second.
+// It ends the test if that takes longer than a minute: what comes at once is seen at once, and what
+// takes long is not kept from coming by who looks.
 func Await(t testing.TB, what string, met func() bool) {
 	t.Helper()
 	pause := time.Millisecond

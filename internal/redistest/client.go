@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Client is one connection that speaks RESP byte by byte as told. It is not meant for concurrent use.
+// Client is one connection that speaks RESP byte by byte as told. It is not meant for concurrent
+// use.
 type Client struct {
 	conn    *net.TCPConn
 	reader  *bufio.Reader
@@ -34,8 +35,9 @@ func (c *Client) SetTimeout(timeout time.Duration) {
 	_ = c.conn.SetDeadline(time.Time{}) // fails on a closed connection only, as the next operation will tell
 }
 
-// Do sends one command and returns its reply; see ReadReply for the types. An error reply is a RespError among the replies,
-// err tells of the connection. Pushes that come before the reply are returned like replies: Receive again.
+// Do sends one command and returns its reply; see ReadReply for the types. An error reply is a
+// RespError among the replies, err tells of the connection. Pushes that come before the reply are
+// returned like replies: Receive again.
 func (c *Client) Do(args ...string) (any, error) {
 	c.request = AppendCommand(c.request[:0], args...)
 	if err := c.Send(c.request); err != nil {
@@ -60,8 +62,8 @@ func (c *Client) Send(raw []byte) error {
 	return err
 }
 
-// Fill writes these bytes again and again, until the other side has taken nothing for a second: it does not read, as one does that waits for
-// its own replies to be read.
+// Fill writes these bytes again and again, until the other side has taken nothing for a second: it
+// does not read, as one does that waits for its own replies to be read.
 func (c *Client) Fill(raw []byte) error {
 	for {
 		if err := c.conn.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {

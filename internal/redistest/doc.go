@@ -1,4 +1,5 @@
-// Package redistest gives tests and benchmarks a real redis-server of their own, and a small client that speaks raw RESP.
+// Package redistest gives tests and benchmarks a real redis-server of their own, and a small client
+// that speaks raw RESP.
 //
 //	server := redistest.New(t, redistest.Options{})           // ends with the test
 //	client, err := redistest.Dial(server.Addr(), time.Second)
@@ -12,6 +13,6 @@
 //	Server.SetBack   it starts again with an older copy of its files (Server.CopyFolder)
 //	Clock.Set        the clock of a server jumps while it runs; Clock.Drift: it is fast or slow
 //
-// What can happen on the way to a server is in package faultlink. But for New and Absent, nothing here needs a test: every
-// function returns its error.
+// What can happen on the way to a server is in package faultlink. But for New and Absent, nothing
+// here needs a test: every function returns its error.
 package redistest

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestRevive: what a durable server answered is there again after a crash; a server without a file has forgotten it.
+// TestRevive: what a durable server answered is there again after a crash; a server without a file
+// has forgotten it.
 func TestRevive(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -2,7 +2,8 @@ package redistest
 
 import "net"
 
-// Liar returns a connection to a server that says each text after it has read something, then takes what comes until the connection ends.
+// Liar returns a connection to a server that says each text after it has read something, then takes
+// what comes until the connection ends.
 func Liar(says ...string) net.Conn {
 	ours, theirs := net.Pipe()
 	go func() {

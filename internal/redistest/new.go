@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// New starts a redis-server that ends with the test. A machine without one skips the test; see Absent.
+// New starts a redis-server that ends with the test. A machine without one skips the test; see
+// Absent.
 func New(t testing.TB, opts Options) *Server {
 	t.Helper()
 	if all := os.Getenv("REDLOCK_TEST_SERVERS"); opts.Clock != nil && opts.Version == "" && all != "" {

@@ -8,8 +8,9 @@ import (
 	"strconv"
 )
 
-// Servers get ports below the range that Linux hands out to outgoing connections (32768 and up). Otherwise a dial to a killed
-// server's port can be given that very port as its own, connect to itself, and keep the server from coming back.
+// Servers get ports below the range that Linux hands out to outgoing connections (32768 and up).
+// Otherwise a dial to a killed server's port can be given that very port as its own, connect to
+// itself, and keep the server from coming back.
 const (
 	firstPort = 20000
 	lastPort  = 32767
@@ -28,7 +29,8 @@ func freePort(host string) (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
-// FreeAddr returns a host:port of 127.0.0.1 that nobody listens on at this moment, and that nobody else gets from it while this process lives.
+// FreeAddr returns a host:port of 127.0.0.1 that nobody listens on at this moment, and that nobody
+// else gets from it while this process lives.
 func FreeAddr() (string, error) {
 	const host = "127.0.0.1"
 	port, err := freePort(host)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// reserve keeps a port for this process until it ends, against all others that ask, and reports whether it could: a server that is killed and to come
-// back has to find its port free.
+// reserve keeps a port for this process until it ends, against all others that ask, and reports
+// whether it could: a server that is killed and to come back has to find its port free.
 func reserve(port int) bool {
 	folder := filepath.Join(os.TempDir(), "redlock-proxy-ports")
 	if err := os.MkdirAll(folder, 0o777); err != nil {

@@ -23,7 +23,8 @@ const (
 // ErrReply is returned for bytes that are no RESP reply.
 var ErrReply = errors.New("not a RESP reply")
 
-// RespError is an error reply, without the leading '-'. It is a value among replies; Do returns it as its reply.
+// RespError is an error reply, without the leading '-'. It is a value among replies; Do returns it
+// as its reply.
 type RespError string
 
 // Error returns the text of the reply.

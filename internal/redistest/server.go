@@ -26,7 +26,8 @@ const (
 	memoryDir    = "/dev/shm"
 )
 
-// Options say how to start a redis-server. The zero value is a server without persistence on 127.0.0.1.
+// Options say how to start a redis-server. The zero value is a server without persistence on
+// 127.0.0.1.
 type Options struct {
 	Version   string   // of another release, see Versions; default: as REDLOCK_TEST_SERVERS says, else the installed one
 	Bind      string   // address to listen on; default 127.0.0.1
@@ -53,7 +54,8 @@ type Server struct {
 	process *process.Process
 }
 
-// Start starts a redis-server on a free port and returns when it answers; ErrNoRedis when the program is missing.
+// Start starts a redis-server on a free port and returns when it answers; ErrNoRedis when the
+// program is missing.
 func Start(opts Options) (*Server, error) {
 	r := &Server{wanted: opts.Version, bind: opts.Bind, extra: opts.ExtraArgs, clock: opts.Clock, socket: opts.Socket}
 	if r.bind == "" {
@@ -123,16 +125,19 @@ func (r *Server) Dir() string { return r.dir }
 // Log returns what the server has written since its last start (the last megabytes of it).
 func (r *Server) Log() string { return r.process.Log() }
 
-// Kill ends the server as a crash would (SIGKILL) and waits until it is gone. Killing a dead one does nothing.
+// Kill ends the server as a crash would (SIGKILL) and waits until it is gone. Killing a dead one
+// does nothing.
 func (r *Server) Kill() error { return r.process.Kill() }
 
-// Pause stops the server (SIGSTOP): its connections stand, and nothing answers. It returns when the server has stopped.
+// Pause stops the server (SIGSTOP): its connections stand, and nothing answers. It returns when the
+// server has stopped.
 func (r *Server) Pause() error { return r.process.Pause() }
 
 // Continue lets a paused server go on with what it had received (SIGCONT).
 func (r *Server) Continue() error { return r.process.Continue() }
 
-// Restart starts the server again on the same port, without its data. A living server is killed first.
+// Restart starts the server again on the same port, without its data. A living server is killed
+// first.
 func (r *Server) Restart() error {
 	if r.dir == "" {
 		return errClosed
@@ -146,7 +151,8 @@ func (r *Server) Restart() error {
 	return r.start()
 }
 
-// Revive starts the server again on the same port, with the data that it left in its directory. A living server is killed first.
+// Revive starts the server again on the same port, with the data that it left in its directory. A
+// living server is killed first.
 func (r *Server) Revive() error {
 	if r.dir == "" {
 		return errClosed
@@ -176,7 +182,8 @@ func (r *Server) Close() error {
 	return err
 }
 
-// CPU returns the user and system time since the last start, in steps of 10 ms. It needs /proc and a living server.
+// CPU returns the user and system time since the last start, in steps of 10 ms. It needs /proc and
+// a living server.
 func (r *Server) CPU() (time.Duration, error) { return r.process.CPU() }
 
 // RSS returns the resident memory in bytes. It needs /proc and a living server.
@@ -185,7 +192,8 @@ func (r *Server) RSS() (int64, error) { return r.process.RSS() }
 // Descriptors returns the number of open file descriptors. It needs /proc and a living server.
 func (r *Server) Descriptors() (int, error) { return r.process.Descriptors() }
 
-// startOnFreePort makes the directory, picks a port and starts; nothing is left behind when that fails.
+// startOnFreePort makes the directory, picks a port and starts; nothing is left behind when that
+// fails.
 func (r *Server) startOnFreePort() (err error) {
 	if r.port, err = freePort(r.bind); err != nil {
 		return err
@@ -248,7 +256,8 @@ func (r *Server) waitReady() error {
 	}
 }
 
-// ready asks once. A server that wants a password answers as well; one that is loading does not count.
+// ready asks once. A server that wants a password answers as well; one that is loading does not
+// count.
 func (r *Server) ready() error {
 	client, err := Dial(r.Addr(), startTimeout)
 	if err != nil {
@@ -268,7 +277,8 @@ func (r *Server) ready() error {
 	return r.checkIdentity(client)
 }
 
-// checkIdentity makes sure that it was our process that answered, not another server that took the port first.
+// checkIdentity makes sure that it was our process that answered, not another server that took the
+// port first.
 func (r *Server) checkIdentity(client *Client) error {
 	reply, err := client.Do("INFO", "server")
 	if err != nil {

@@ -13,14 +13,15 @@ import (
 	"testing"
 )
 
-// Installed names the version of redis-server that is in PATH, for Options.Version and REDLOCK_TEST_SERVERS.
+// Installed names the version of redis-server that is in PATH, for Options.Version and
+// REDLOCK_TEST_SERVERS.
 const Installed = "installed"
 
 // ErrNoVersion is returned when a server of a version is wanted that was not fetched.
 var ErrNoVersion = errors.New("scripts/versions has not fetched it")
 
-// Versions are the servers of other releases that scripts/versions has fetched, such as redis-6.0.16 and valkey-9.1.2: those of Redis
-// first, and of each the oldest first.
+// Versions are the servers of other releases that scripts/versions has fetched, such as
+// redis-6.0.16 and valkey-9.1.2: those of Redis first, and of each the oldest first.
 func Versions() []string {
 	var names []string
 	for name := range fetched() {
@@ -30,7 +31,8 @@ func Versions() []string {
 	return names
 }
 
-// NewestOf is the newest version of "redis" or "valkey" that was fetched. A test that needs it is skipped where there is none; see Absent.
+// NewestOf is the newest version of "redis" or "valkey" that was fetched. A test that needs it is
+// skipped where there is none; see Absent.
 func NewestOf(t testing.TB, kind string) string {
 	t.Helper()
 	all := Versions()
@@ -53,8 +55,8 @@ func Extremes() []string {
 	})
 }
 
-// Needs skips a test of what Redis has only since a version, such as 7.0, where REDLOCK_TEST_SERVERS names an older one. Valkey has all that
-// Redis 7.2 has.
+// Needs skips a test of what Redis has only since a version, such as 7.0, where
+// REDLOCK_TEST_SERVERS names an older one. Valkey has all that Redis 7.2 has.
 func Needs(t testing.TB, what, since string) {
 	t.Helper()
 	for name := range strings.SplitSeq(os.Getenv("REDLOCK_TEST_SERVERS"), ",") {
@@ -99,8 +101,8 @@ func numbersOf(version string) []int {
 	return numbers
 }
 
-// versionAt is the version of the server on a port, of which none is wanted or this one: REDLOCK_TEST_SERVERS decides where none is, and names
-// one or several, separated by commas.
+// versionAt is the version of the server on a port, of which none is wanted or this one:
+// REDLOCK_TEST_SERVERS decides where none is, and names one or several, separated by commas.
 func versionAt(wanted string, port int) string {
 	if all := os.Getenv("REDLOCK_TEST_SERVERS"); wanted == "" && all != "" {
 		names := strings.Split(all, ",")

@@ -47,7 +47,8 @@ func (s *skipper) Helper() {}
 
 func (s *skipper) Skipf(format string, args ...any) { s.why += fmt.Sprintf(format, args...) }
 
-// TestNeeds: what one of the servers lacks is not tested, and the reason names that one. Valkey lacks nothing of Redis 7.2.
+// TestNeeds: what one of the servers lacks is not tested, and the reason names that one. Valkey
+// lacks nothing of Redis 7.2.
 func TestNeeds(t *testing.T) {
 	for _, c := range []struct{ servers, since, lacks string }{
 		{"", "7.0", ""}, {"installed", "7.0", ""}, {"redis-6.0.16", "7.0", "redis-6.0.16"}, {"redis-6.0.16", "6.0", ""}, {"redis-10.0.1", "7.0", ""},

@@ -60,8 +60,8 @@ func FirstError(reply []byte) string {
 	return ""
 }
 
-// Header reads the line at the beginning of a reply that has a number there: that number, and what comes after
-// the line. ok is false for any other reply, and for a null.
+// Header reads the line at the beginning of a reply that has a number there: that number, and what
+// comes after the line. ok is false for any other reply, and for a null.
 func Header(reply []byte) (n int, rest []byte, ok bool) {
 	line, rest, found := bytes.Cut(reply, []byte("\r\n"))
 	if !found || len(line) == 0 {
@@ -71,7 +71,8 @@ func Header(reply []byte) (n int, rest []byte, ok bool) {
 	return int(size), rest, ok && size >= 0
 }
 
-// WholeReply is the length of the reply at the beginning of p; 0 where it is not whole, or no reply.
+// WholeReply is the length of the reply at the beginning of p; 0 where it is not whole, or no
+// reply.
 func WholeReply(p []byte) int {
 	var s ReplyScanner
 	n, ended, err := s.Scan(p)

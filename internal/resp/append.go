@@ -44,7 +44,8 @@ func AppendNumber(b []byte, n int64) []byte {
 	return append(b, '\r', '\n')
 }
 
-// AppendHeader appends a line with a number: an integer, a null, or what begins a reply with a length.
+// AppendHeader appends a line with a number: an integer, a null, or what begins a reply with a
+// length.
 func AppendHeader(b []byte, kind Kind, n int64) []byte {
 	b = append(b, byte(kind))
 	b = strconv.AppendInt(b, n, 10)

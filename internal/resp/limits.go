@@ -17,10 +17,11 @@ type Limits struct {
 	Depth int
 	// Total is how many bytes all strings and lines of a reply may have together.
 	Total int
-	// Together, if there is one, bounds what all readers that have it hold at a time, beside these limits.
+	// Together, if there is one, bounds what all readers that have it hold at a time, beside these
+	// limits.
 	Together *Allowance
-	// Skip, unless it is 0, has a bulk string of more bytes than that read over where Total or Together have no room for it, instead of ending the
-	// reply; see [Skipped].
+	// Skip, unless it is 0, has a bulk string of more bytes than that read over where Total or
+	// Together have no room for it, instead of ending the reply; see [Skipped].
 	Skip int
 }
 
@@ -30,8 +31,8 @@ type Skipped int64
 // skipped is how many times Total may be read over.
 const skipped = 64
 
-// Allowance is how many bytes of strings several readers may hold together, each from when a string is announced until its [Reader.End]. It is safe
-// for concurrent use.
+// Allowance is how many bytes of strings several readers may hold together, each from when a string
+// is announced until its [Reader.End]. It is safe for concurrent use.
 type Allowance struct{ left atomic.Int64 }
 
 // NewAllowance allows so many bytes.

@@ -70,8 +70,8 @@ func NewReader(src io.Reader, limits Limits) *Reader {
 	return &Reader{src: src, limits: limits, left: limits.budget(), buf: make([]byte, firstBuffer)}
 }
 
-// NewReader3 is NewReader for one who has said HELLO 3: it reads maps, pushes and nulls as well. Of the
-// other kinds of RESP3 it reads none.
+// NewReader3 is NewReader for one who has said HELLO 3: it reads maps, pushes and nulls as well. Of
+// the other kinds of RESP3 it reads none.
 func NewReader3(src io.Reader, limits Limits) *Reader {
 	r := NewReader(src, limits)
 	r.three = true
@@ -86,8 +86,8 @@ func (r *Reader) Begin() {
 	}
 }
 
-// End is to be called when a reply, or all that Begin began, was read or cannot be: what it took of memory is free again, but for what the caller
-// keeps.
+// End is to be called when a reply, or all that Begin began, was read or cannot be: what it took of
+// memory is free again, but for what the caller keeps.
 func (r *Reader) End() {
 	r.limits.Together.give(r.taken)
 	r.taken = 0
@@ -284,8 +284,8 @@ func (r *Reader) makeRoom(n int) {
 	r.buf, r.r = grown, 0
 }
 
-// Value reads a whole reply: nil, an int64, a string, an Error, a Skipped, or a []any of these. Errors
-// are *ProtocolError and those of the source.
+// Value reads a whole reply: nil, an int64, a string, an Error, a Skipped, or a []any of these.
+// Errors are *ProtocolError and those of the source.
 func (r *Reader) Value() (any, error) { return r.value(0) }
 
 // ValueOf is Value of which the first element was read already, and nothing since.

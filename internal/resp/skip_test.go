@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestSkip: a string for which there is no room is read over where the limits say so, and what follows it is read as ever.
+// TestSkip: a string for which there is no room is read over where the limits say so, and what
+// follows it is read as ever.
 func TestSkip(t *testing.T) {
 	long, short := "$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", "$2\r\nab\r\n"
 	read := strings.Repeat("x", 1000)

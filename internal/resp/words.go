@@ -18,8 +18,8 @@ func Words(words [][]byte, frame []byte, most int) (all [][]byte, total, size in
 	return words, total, len(frame) - len(rest)
 }
 
-// EndsInCRLF reports whether each line and each payload of a whole frame ends in "\r\n". A [FrameScanner],
-// like Redis, does not look.
+// EndsInCRLF reports whether each line and each payload of a whole frame ends in "\r\n". A
+// [FrameScanner], like Redis, does not look.
 func EndsInCRLF(frame []byte) bool {
 	for rest := frame; len(rest) > 0; {
 		n, payload := headerNumber(rest)

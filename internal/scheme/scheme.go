@@ -1,5 +1,5 @@
-// Package scheme finds out whether a server that cannot be asked would answer with TLS instead of without, or the other way round:
-// the failed connection itself seldom says so.
+// Package scheme finds out whether a server that cannot be asked would answer with TLS instead of
+// without, or the other way round: the failed connection itself seldom says so.
 package scheme
 
 import (
@@ -25,8 +25,8 @@ type Server struct {
 	TLS bool
 }
 
-// Advice says what to use instead of the scheme of the URL, or nothing. Where the error leaves it open, it tries the server the other way,
-// within the timeout, and sends it nothing but a PING.
+// Advice says what to use instead of the scheme of the URL, or nothing. Where the error leaves it
+// open, it tries the server the other way, within the timeout, and sends it nothing but a PING.
 func Advice(ctx context.Context, s Server, timeout time.Duration, err error) string {
 	var record tls.RecordHeaderError
 	switch {
@@ -49,8 +49,8 @@ func Advice(ctx context.Context, s Server, timeout time.Duration, err error) str
 	return tryTLS(ctx, conn)
 }
 
-// LeavesOpen reports whether a connection may have failed by the wrong scheme: a server with TLS hangs up, one without waits for the end
-// of a line.
+// LeavesOpen reports whether a connection may have failed by the wrong scheme: a server with TLS
+// hangs up, one without waits for the end of a line.
 func LeavesOpen(err error) bool {
 	var timeout net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||

@@ -9,12 +9,15 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Retry is the error that a client gets in place of one that names another server. Nothing was done; clients that try again do so on TRYAGAIN.
+// Retry is the error that a client gets in place of one that names another server. Nothing was
+// done; clients that try again do so on TRYAGAIN.
 const Retry = "-TRYAGAIN the upstream named another server for this command: redlock-proxy leads no client past its lock keys\r\n"
 
-// Harmless is a CLIENT without what asks to be told of other servers; others are as they were. Of planned maintenance (MOVING and an address)
-// the answer is that of a server which does not have that: clients do without. The capability to be redirected after failovers (-REDIRECT)
-// is replaced by one that no server knows, and of such servers say nothing: clients that insist on it would not connect else.
+// Harmless is a CLIENT without what asks to be told of other servers; others are as they were. Of
+// planned maintenance (MOVING and an address) the answer is that of a server which does not have
+// that: clients do without. The capability to be redirected after failovers (-REDIRECT) is replaced
+// by one that no server knows, and of such servers say nothing: clients that insist on it would not
+// connect else.
 func Harmless(words [][]byte) (other [][]byte, changed bool) {
 	if len(words) < 2 || !is(words[0], "client") {
 		return words, false
@@ -35,8 +38,8 @@ func Harmless(words [][]byte) (other [][]byte, changed bool) {
 // is compares as the servers do, to which a zero byte ends a word.
 func is(word []byte, name string) bool { return syntax.Folded(word) == name }
 
-// errorsThatLead are the errors of which clients take an address. messages are the kinds of pushes that name none; of any other one it is not
-// known.
+// errorsThatLead are the errors of which clients take an address. messages are the kinds of pushes
+// that name none; of any other one it is not known.
 var (
 	errorsThatLead = []string{"MOVED", "ASK", "REDIRECT"}
 	messages       = []string{
@@ -45,10 +48,12 @@ var (
 	}
 )
 
-// maxHead is how much of a reply is held back at the most, in bytes, until it is known what it is. No kind of message that is known has maxWord bytes.
+// maxHead is how much of a reply is held back at the most, in bytes, until it is known what it is.
+// No kind of message that is known has maxWord bytes.
 const maxHead, maxWord = 64, 32
 
-// Filter finds replies that lead elsewhere in what an upstream sends, however that is cut into pieces. The zero value finds none.
+// Filter finds replies that lead elsewhere in what an upstream sends, however that is cut into
+// pieces. The zero value finds none.
 type Filter struct {
 	// On has it look.
 	On    bool
@@ -65,8 +70,9 @@ func (f *Filter) Looks(first byte) bool {
 // Begin is for a new connection.
 func (f *Filter) Begin() { *f = Filter{On: f.On} }
 
-// Take takes the next piece of a reply, and returns what the client is to get in its place: nothing, as long as that is not known. With the
-// end of one that leads elsewhere, turned is what it was, such as MOVED.
+// Take takes the next piece of a reply, and returns what the client is to get in its place:
+// nothing, as long as that is not known. With the end of one that leads elsewhere, turned is what
+// it was, such as MOVED.
 func (f *Filter) Take(piece []byte, ended bool) (instead []byte, turned string) {
 	if !f.known {
 		f.held = append(f.held, piece...)
@@ -94,7 +100,8 @@ func (f *Filter) Take(piece []byte, ended bool) (instead []byte, turned string) 
 	return []byte(Retry), what[1:]
 }
 
-// Turn is what a client is to get in the place of a whole reply, and, where that led elsewhere, what it was.
+// Turn is what a client is to get in the place of a whole reply, and, where that led elsewhere,
+// what it was.
 func Turn(reply []byte) (instead []byte, turned string) {
 	f := Filter{On: true}
 	if len(reply) == 0 || !f.Looks(reply[0]) {

@@ -45,7 +45,8 @@ func Find(follow string, words [][]byte) (a Auth, found bool) {
 	return a, false
 }
 
-// Read is Find where the users are the proxy's own: what is wrong with the words is refused as Redis would.
+// Read is Find where the users are the proxy's own: what is wrong with the words is refused as
+// Redis would.
 func Read(name string, words [][]byte) (a Auth, found bool, refused string) {
 	switch {
 	case name == "auth" && len(words) < 2:

@@ -10,7 +10,8 @@ type Client struct {
 	Rights Rights
 }
 
-// Closed reports whether nothing but a login is let through, be it that of the gate or of a user of the proxy's own.
+// Closed reports whether nothing but a login is let through, be it that of the gate or of a user of
+// the proxy's own.
 func (c *Client) Closed() bool { return c.Gate.Closed() || c.Own != nil && c.Own.User() == nil }
 
 // MayAll reports whether the client is a user of the proxy's own that may do everything.
@@ -25,7 +26,8 @@ func (c *Client) MayAll() bool {
 // IsJudged reports whether each command of the client is to be looked at before it is forwarded.
 func (c *Client) IsJudged() bool { return c.Own != nil && !c.MayAll() }
 
-// Refusal says why a user of the proxy's own may not have a command forwarded, of so many words of which the first ones are given.
+// Refusal says why a user of the proxy's own may not have a command forwarded, of so many words of
+// which the first ones are given.
 func (c *Client) Refusal(words [][]byte, total int) string {
 	user := c.Own.User()
 	if user == nil {

@@ -67,7 +67,8 @@ func (s *scripted) PutAll(_ context.Context, commands [][]string) (answers [][]b
 
 func (s *scripted) Sever() { s.severed = true }
 
-// Answers are remembered for an identity and a probe, and a transaction that cannot be left ends the connection.
+// Answers are remembered for an identity and a probe, and a transaction that cannot be left ends
+// the connection.
 func TestRights(t *testing.T) {
 	var r login.Rights
 	questions := [][]string{{"get", "a"}, {"set", "b", "0"}}

@@ -15,7 +15,8 @@ import (
 const (
 	// maxTogether is how many questions are asked together.
 	maxTogether = 256
-	// maxKept bounds the bytes of the answers that are remembered for a client, where each counts for what it and its question say, and answerSize.
+	// maxKept bounds the bytes of the answers that are remembered for a client, where each counts
+	// for what it and its question say, and answerSize.
 	maxKept, answerSize = 16 << 10, 64
 )
 
@@ -48,7 +49,8 @@ func (r *Rights) Known(identity, probes uint64) bool {
 	return r.asked && r.identity == identity && r.probes == probes
 }
 
-// Renew forgets everything, unless it is of the same identity and probe, and reports whether who the client is, is known.
+// Renew forgets everything, unless it is of the same identity and probe, and reports whether who
+// the client is, is known.
 func (r *Rights) Renew(identity, probes uint64) (known bool) {
 	if r.identity != identity || r.probes != probes {
 		*r = Rights{identity: identity, probes: probes}
@@ -117,7 +119,8 @@ func (r *Rights) askWhoWithoutACL(ctx context.Context, up Upstream) error {
 	return nil
 }
 
-// Recall is what is known of the answers to some questions: the refusals, and which of them are to be asked.
+// Recall is what is known of the answers to some questions: the refusals, and which of them are to
+// be asked.
 func (r *Rights) Recall(questions [][]string) (texts []string, open []int) {
 	texts = make([]string, len(questions))
 	for i, q := range questions {
@@ -134,7 +137,8 @@ func (r *Rights) Recall(questions [][]string) (texts []string, open []int) {
 	return texts, open
 }
 
-// Ask asks the questions that are open, and remembers the answers. The client watches keys where that is said.
+// Ask asks the questions that are open, and remembers the answers. The client watches keys where
+// that is said.
 func (r *Rights) Ask(ctx context.Context, up Upstream, watches bool, questions [][]string, open []int, texts []string) error {
 	for part := range slices.Chunk(open, maxTogether) {
 		if err := askRights(ctx, up, watches, questions, part, texts); err != nil {
@@ -175,8 +179,8 @@ func askRights(ctx context.Context, up Upstream, watches bool, questions [][]str
 	case !resp.Begins(begun, "+OK"):
 		return errors.New(resp.FirstLine(begun))
 	}
-	// A WATCH has no place in a transaction, and servers differ in whether they say so before they look at the rights: it is sent behind
-	// it, and undone by another one.
+	// A WATCH has no place in a transaction, and servers differ in whether they say so before they
+	// look at the rights: it is sent behind it, and undone by another one.
 	var queued, watched []int
 	var before, behind [][]string
 	for _, q := range which {
@@ -217,8 +221,8 @@ func readRefusals(answers [][]byte, which []int, texts []string) (err error) {
 // looks at these states later.
 var afterRights = []string{"-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLICAS "}
 
-// refusalIn reads the answer to a command in a transaction, or to a WATCH: the refusal, or nothing. The
-// error says that the answer tells neither.
+// refusalIn reads the answer to a command in a transaction, or to a WATCH: the refusal, or nothing.
+// The error says that the answer tells neither.
 func refusalIn(answer []byte) (refusal string, err error) {
 	switch {
 	case resp.Begins(answer, "+QUEUED"), resp.Begins(answer, "+OK"):

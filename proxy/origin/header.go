@@ -18,8 +18,8 @@ const (
 	begin     = "PROXY "
 	// maxLine is the longest header of version 1, in bytes.
 	maxLine = 107
-	// maxRest bounds what follows the first 16 bytes of one of version 2: addresses, and what else the balancer tells of a client, such
-	// as its certificate.
+	// maxRest bounds what follows the first 16 bytes of one of version 2: addresses, and what else
+	// the balancer tells of a client, such as its certificate.
 	maxRest = 4 << 10
 )
 
@@ -29,8 +29,9 @@ var ErrNoHeader = errors.New("no header of the PROXY protocol")
 // Local is a header that says: this is nobody's connection but my own.
 const Local = signature + "\x20\x00\x00\x00"
 
-// Read reads a header, and no byte behind it. The address is that of the client; nil where the header says that it is not known,
-// or that the balancer connects for itself. The error is ErrNoHeader, or of the reader.
+// Read reads a header, and no byte behind it. The address is that of the client; nil where the
+// header says that it is not known, or that the balancer connects for itself. The error is
+// ErrNoHeader, or of the reader.
 func Read(r io.Reader) (net.Addr, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(r, first[:]); err != nil {

@@ -69,7 +69,8 @@ func addrText(addr net.Addr) string {
 	return addr.String()
 }
 
-// FuzzRead: whatever comes, no more is read than a header has, and what the client sends behind it is left.
+// FuzzRead: whatever comes, no more is read than a header has, and what the client sends behind it
+// is left.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n", "PROXY UNKNOWN\r\n", signature + v4, signature + v6, Local, "PING"} {
 		f.Add([]byte(seed))

@@ -16,8 +16,8 @@ type effect struct {
 	step   int // with Subscribe, what each answer adds to the subscriptions
 }
 
-// effects are those of the commands whose answers change what the proxy must know of the connection, or
-// that are not answered in the ordinary way.
+// effects are those of the commands whose answers change what the proxy must know of the
+// connection, or that are not answered in the ordinary way.
 var effects = map[spec.Effect]effect{
 	spec.SetsProtocol: {kind: Hello}, spec.LogsIn: {kind: Auth}, spec.Resets: {kind: Reset}, spec.SelectsDB: {kind: Select},
 	spec.Begins: {kind: Multi}, spec.Executes: {kind: Exec}, spec.Discards: {kind: Discard},
@@ -43,7 +43,8 @@ func Name(name []byte) string {
 	return ""
 }
 
-// MayBlock reports whether a forwarded command may wait for something else than the upstream's own work.
+// MayBlock reports whether a forwarded command may wait for something else than the upstream's own
+// work.
 func MayBlock(name []byte) bool { return blockers.Find(name) != nil }
 
 // Silence follows CLIENT REPLY.

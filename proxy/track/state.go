@@ -72,8 +72,8 @@ func (s *State) CanAsk() error {
 	return nil
 }
 
-// acknowledged gives the effect that an answer to SUBSCRIBE or its kin tells of, by its first word; ok is
-// false for any other word.
+// acknowledged gives the effect that an answer to SUBSCRIBE or its kin tells of, by its first word;
+// ok is false for any other word.
 func acknowledged(word string) (of effect, ok bool) {
 	c := followed.Find([]byte(word))
 	if c == nil || c.Name != word {
@@ -109,8 +109,8 @@ func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
 	return captured
 }
 
-// spoils reports whether a reply in a transaction is that of a command with too few or too many words: the EXEC is refused then, whichever
-// command it was.
+// spoils reports whether a reply in a transaction is that of a command with too few or too many
+// words: the EXEC is refused then, whichever command it was.
 func spoils(r *resp.ReplyScanner) bool { return r.Begins("-ERR wrong number of arguments") }
 
 // outOfBand tells messages and the answers to SUBSCRIBE from ordinary replies.
@@ -231,7 +231,8 @@ func (s *State) Unheard(of Slot) {
 	}
 }
 
-// Hush is told that the client asks for silence. Where messages look like replies, it is not known any more which of them comes.
+// Hush is told that the client asks for silence. Where messages look like replies, it is not known
+// any more which of them comes.
 func (s *State) Hush() { s.Stream = s.Stream || s.Monitoring || s.Listening() && !s.pushes() }
 
 func (s *State) hello(r *resp.ReplyScanner) {

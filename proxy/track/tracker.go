@@ -56,7 +56,8 @@ type Part struct {
 	Size int
 	// Own: it belongs to an answer that the proxy asked for itself; Whole: with it that ends.
 	Own, Whole bool
-	// Instead is what the client gets in its place, where Judged is set. Turned is what was found to lead elsewhere, with its end.
+	// Instead is what the client gets in its place, where Judged is set. Turned is what was found
+	// to lead elsewhere, with its end.
 	Judged  bool
 	Instead []byte
 	Turned  string

@@ -235,7 +235,8 @@ func TestLearningInSilence(t *testing.T) {
 	}
 }
 
-// TestSilenceOfAListener: a client that asks for silence where messages look like replies has an unknown state. In RESP3 they do not.
+// TestSilenceOfAListener: a client that asks for silence where messages look like replies has an
+// unknown state. In RESP3 they do not.
 func TestSilenceOfAListener(t *testing.T) {
 	for sent, replies := range map[string]struct {
 		text   string

@@ -42,7 +42,8 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// OwnConnections are the proxy's ends of connections on which it asks for itself, and no command on a lock key goes.
+// OwnConnections are the proxy's ends of connections on which it asks for itself, and no command on
+// a lock key goes.
 func (u *Upstream) OwnConnections() (addresses []string) {
 	c := &u.own.connections
 	c.mu.Lock()
@@ -53,8 +54,8 @@ func (u *Upstream) OwnConnections() (addresses []string) {
 	return addresses
 }
 
-// Unblock has the upstream answer clients that wait there for something on these connections of the proxy's: as when their time is over, or
-// with an error.
+// Unblock has the upstream answer clients that wait there for something on these connections of the
+// proxy's: as when their time is over, or with an error.
 func (u *Upstream) Unblock(ctx context.Context, addresses []string, fail bool) error {
 	client, err := u.own.client()
 	if err != nil {

@@ -18,7 +18,8 @@ const (
 	followEvery = time.Second
 	// sentinelTimeout bounds asking them, dialling included.
 	sentinelTimeout = 2 * time.Second
-	// spreadTime is how long a failover may be known to a minority of the Sentinels only. They tell each other every 2 s.
+	// spreadTime is how long a failover may be known to a minority of the Sentinels only. They tell
+	// each other every 2 s.
 	spreadTime = 10 * time.Second
 	// sentinelGrace is how long the others are waited for when most of them have answered.
 	sentinelGrace = 100 * time.Millisecond
@@ -27,7 +28,8 @@ const (
 // errReplica is why a server is not used that the Sentinels name.
 var errReplica = errors.New("the Sentinels name it, but it says that it is no master")
 
-// ErrFailedOver is the cause where a connection was ended because the Sentinels name another master now.
+// ErrFailedOver is the cause where a connection was ended because the Sentinels name another master
+// now.
 var ErrFailedOver = errors.New("it is the master no more, by what the Sentinels say")
 
 // following is what is known of a master that Sentinels are asked about.
@@ -50,7 +52,8 @@ type following struct {
 	asked sync.WaitGroup
 }
 
-// NewFollowing is [New] for a server of which Sentinels say where it is; the address in the URL is not used.
+// NewFollowing is [New] for a server of which Sentinels say where it is; the address in the URL is
+// not used.
 func NewFollowing(url string, sentinels Sentinels, timeout time.Duration, log *slog.Logger) (*Upstream, error) {
 	u, err := New(url, timeout, log)
 	if err != nil {
@@ -64,14 +67,16 @@ func NewFollowing(url string, sentinels Sentinels, timeout time.Duration, log *s
 	return u, nil
 }
 
-// OnFailover has moved called when another server has become the upstream, or this one is not to be used; connections of an earlier [Upstream.Term]
-// are then to be ended. It is called before anything else.
+// OnFailover has moved called when another server has become the upstream, or this one is not to be
+// used; connections of an earlier [Upstream.Term] are then to be ended. It is called before
+// anything else.
 func (u *Upstream) OnFailover(moved func()) { u.moved = moved }
 
 // Term counts the failovers of the upstream, and when it was found that it must not be used.
 func (u *Upstream) Term() uint64 { return u.term.Load() }
 
-// Locate is the address of the upstream, host:port or the path of a socket. The error says why it cannot be known.
+// Locate is the address of the upstream, host:port or the path of a socket. The error says why it
+// cannot be known.
 func (u *Upstream) Locate(ctx context.Context) (string, error) {
 	if u.following == nil {
 		return u.options.Load().Addr, nil
@@ -143,8 +148,8 @@ func (f *following) askAll(ctx context.Context, u *Upstream) (all []opinion, fai
 	return all, failures
 }
 
-// take believes an opinion, unless it is older than what is known and nothing speaks against that, or most Sentinels have been of another one
-// for too long.
+// take believes an opinion, unless it is older than what is known and nothing speaks against that,
+// or most Sentinels have been of another one for too long.
 func (f *following) take(said, most opinion) (from, to string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +165,8 @@ func (f *following) take(said, most opinion) (from, to string) {
 	return from, f.known.addr
 }
 
-// isLone reports whether an opinion has had the time to spread and most Sentinels still are of another one. It is called with mu held.
+// isLone reports whether an opinion has had the time to spread and most Sentinels still are of
+// another one. It is called with mu held.
 func (f *following) isLone(said, most opinion, now time.Time) bool {
 	switch {
 	case most.addr == "" || said.addr == most.addr:
@@ -204,7 +210,8 @@ func (f *following) name() string {
 	return f.Master
 }
 
-// switched leaves the old master. What it has said holds for as long as the new one cannot be reached.
+// switched leaves the old master. What it has said holds for as long as the new one cannot be
+// reached.
 func (u *Upstream) switched(from, to string) {
 	f := u.following
 	u.term.Add(1)
@@ -242,7 +249,8 @@ func (f *following) close() {
 	f.asked.Wait()
 }
 
-// checkRole refuses a server that says that it is no master; one that does not say is taken as it is.
+// checkRole refuses a server that says that it is no master; one that does not say is taken as it
+// is.
 func (u *Upstream) checkRole(conn net.Conn) error {
 	if u.following == nil {
 		return nil

@@ -20,7 +20,8 @@ func told(addr string, epoch int) map[string]string {
 	}
 }
 
-// startSentinel starts one that answers SENTINEL GET-MASTER-ADDR-BY-NAME and MASTER from a table that can be replaced.
+// startSentinel starts one that answers SENTINEL GET-MASTER-ADDR-BY-NAME and MASTER from a table
+// that can be replaced.
 func startSentinel(t *testing.T, answers map[string]string) (*scripted, *atomic.Value) {
 	var now atomic.Value
 	now.Store(answers)
@@ -123,7 +124,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A failover is noticed by the Sentinel that knows of it, and one that has not heard of it changes nothing.
+// A failover is noticed by the Sentinel that knows of it, and one that has not heard of it changes
+// nothing.
 func TestFollowing(t *testing.T) {
 	old, new := startRole(t, masterRole), startRole(t, masterRole)
 	s1, says1 := startSentinel(t, told(old.ln.Addr().String(), 1))
@@ -171,7 +173,8 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// A server that says it is no master is not used, and the Sentinels are asked again; one that does not say is.
+// A server that says it is no master is not used, and the Sentinels are asked again; one that does
+// not say is.
 func TestFollowingAsksForTheRole(t *testing.T) {
 	replica, master := startRole(t, replicaRole), startRole(t, "-NOPERM no\r\n")
 	s, says := startSentinel(t, told(replica.ln.Addr().String(), 1))
@@ -198,7 +201,8 @@ func TestFollowingAsksForTheRole(t *testing.T) {
 	}
 }
 
-// A Sentinel that knows of a failover which most others do not come to know of is not believed for ever, whatever its epoch.
+// A Sentinel that knows of a failover which most others do not come to know of is not believed for
+// ever, whatever its epoch.
 func TestLoneSentinel(t *testing.T) {
 	old, other := startRole(t, masterRole), startRole(t, masterRole)
 	lone, says := startSentinel(t, told(old.ln.Addr().String(), 1))

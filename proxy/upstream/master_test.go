@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A server that is a lock master, or a cluster of which one is a node, is refused, also after another server was there; clients that were connected leave.
+// A server that is a lock master, or a cluster of which one is a node, is refused, also after
+// another server was there; clients that were connected leave.
 func TestLockMasterIsRefused(t *testing.T) {
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 	alone := func(runID string) [2]string {

@@ -13,17 +13,20 @@ import (
 var ErrCluster = errors.New("it is a node of a Redis Cluster, or a Sentinel: clients would be led to other servers, which know nothing of lock keys; name a server " +
 	"that is alone, or a Redis before which nothing of the cluster is seen, or have no lock-keys")
 
-// RefuseClusters has a server that leads clients to others not be used. It is called before anything else.
+// RefuseClusters has a server that leads clients to others not be used. It is called before
+// anything else.
 func (u *Upstream) RefuseClusters() { u.alone = true }
 
-// modes is what is known of whether an upstream is alone, where that must be so. It is of the Upstream's mu.
+// modes is what is known of whether an upstream is alone, where that must be so. It is of the
+// Upstream's mu.
 type modes struct {
-	// untold: the upstream did not say, as one that demands a login first. found: a client that had logged in was told that it is not alone.
+	// untold: the upstream did not say, as one that demands a login first. found: a client that had
+	// logged in was told that it is not alone.
 	untold, found bool
 }
 
-// askMode asks whether the upstream is alone. One that does not say is taken as it is until a client finds out (HearMode): what would lead elsewhere is
-// kept from clients all the same.
+// askMode asks whether the upstream is alone. One that does not say is taken as it is until a
+// client finds out (HearMode): what would lead elsewhere is kept from clients all the same.
 func (u *Upstream) askMode(conn net.Conn) error {
 	if !u.alone {
 		return nil
@@ -53,8 +56,8 @@ func (u *Upstream) HidesMode() bool {
 	return u.modes.untold
 }
 
-// HearMode is told what the upstream answered to HELLO on the connection of a client that has logged in. If it is not alone it is not used any more, nor
-// are the connections of before.
+// HearMode is told what the upstream answered to HELLO on the connection of a client that has
+// logged in. If it is not alone it is not used any more, nor are the connections of before.
 func (u *Upstream) HearMode(answer []byte) {
 	mode := modeIn(answer)
 	u.mu.Lock()

@@ -46,7 +46,8 @@ func startMode(t *testing.T, hello, info string) (*scripted, *atomic.Value) {
 	}), &now
 }
 
-// A server that becomes a node of a cluster is refused by the next probe and by the connections after it, and a server that was one is used again.
+// A server that becomes a node of a cluster is refused by the next probe and by the connections
+// after it, and a server that was one is used again.
 func TestClusterIsRefusedOnReconnect(t *testing.T) {
 	s, says := startMode(t, aloneHello, "")
 	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
@@ -80,7 +81,8 @@ func TestClusterIsRefusedOnReconnect(t *testing.T) {
 	probe(nil)
 }
 
-// A cluster that says so only after a login is refused once a client heard it, until it was down or says otherwise; another mode changes nothing.
+// A cluster that says so only after a login is refused once a client heard it, until it was down or
+// says otherwise; another mode changes nothing.
 func TestClusterIsFoundOutByAClient(t *testing.T) {
 	const noAuth = "-NOAUTH x\r\n"
 	s, says := startMode(t, noAuth, noAuth)

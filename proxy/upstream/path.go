@@ -10,14 +10,14 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// loopPause is how long after an upstream was found to lead back, or elsewhere, it is refused without
-// being asked again.
+// loopPause is how long after an upstream was found to lead back, or elsewhere, it is refused
+// without being asked again.
 const loopPause = 2 * time.Second
 
-// Identify gives the proxy its identity. Then, before an upstream is used that has just
-// come up, and now and then, it is asked whether it leads back to the proxy that has it: such a proxy sends
-// itself each command again, over a new connection each time, until no descriptor is left.
-// It is called before anything else.
+// Identify gives the proxy its identity. Then, before an upstream is used that has just come up,
+// and now and then, it is asked whether it leads back to the proxy that has it: such a proxy sends
+// itself each command again, over a new connection each time, until no descriptor is left. It is
+// called before anything else.
 func (u *Upstream) Identify(id string) { u.id = id }
 
 // verifyEvery is how many connections are made before the upstream is asked again: what

@@ -75,8 +75,8 @@ func (u *Upstream) Probe(ctx context.Context) {
 	}
 }
 
-// advised is the error of a probe of an upstream that was never reached: where its URL has the wrong scheme, that says so, and so do all errors
-// that clients get from now on.
+// advised is the error of a probe of an upstream that was never reached: where its URL has the
+// wrong scheme, that says so, and so do all errors that clients get from now on.
 func (u *Upstream) advised(ctx context.Context, err error) error {
 	u.mu.Lock()
 	settled := u.known || u.following != nil || u.advice != nil && errors.Is(err, u.advice)
@@ -147,9 +147,9 @@ func (u *Upstream) examineOnce(ctx context.Context) (found access, broken bool, 
 // Probes counts the probes that were answered.
 func (u *Upstream) Probes() uint64 { return u.probes.Load() }
 
-// OpensAll reports whether a client may do everything on a connection as the upstream
-// gives it. It is false where that is not known. While the upstream does not answer, what
-// it said last holds: a client that needed no login goes on, and one that has to log in waits for it.
+// OpensAll reports whether a client may do everything on a connection as the upstream gives it. It
+// is false where that is not known. While the upstream does not answer, what it said last holds: a
+// client that needed no login goes on, and one that has to log in waits for it.
 func (u *Upstream) OpensAll() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

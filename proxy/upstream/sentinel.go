@@ -23,7 +23,8 @@ type Sentinels struct {
 	Username, Password string
 }
 
-// opinion is where a Sentinel says that the master is. The one of the latest epoch is right: each failover has one of its own.
+// opinion is where a Sentinel says that the master is. The one of the latest epoch is right: each
+// failover has one of its own.
 type opinion struct {
 	addr  string
 	epoch uint64
@@ -44,7 +45,8 @@ type sentinel struct {
 	closed bool
 }
 
-// ask asks it where the master is. Of a question that still waits for its answer the next one is not put beside it.
+// ask asks it where the master is. Of a question that still waits for its answer the next one is
+// not put beside it.
 func (s *sentinel) ask(ctx context.Context, u *Upstream) (opinion, error) {
 	if !s.mu.TryLock() {
 		return opinion{}, errStillAsked
@@ -119,8 +121,8 @@ func (s *sentinel) close() {
 	s.conn = nil
 }
 
-// readOpinion reads the answers of SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL MASTER. Of a Sentinel that refuses the second
-// the epoch is 0.
+// readOpinion reads the answers of SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL MASTER. Of a
+// Sentinel that refuses the second the epoch is 0.
 func readOpinion(answer, about []byte) (opinion, error) {
 	switch {
 	case resp.Begins(answer, "-"):
@@ -145,8 +147,8 @@ func isPlace(host, port string) bool {
 	return err == nil && n > 0 && hostText.MatchString(host)
 }
 
-// choose finds the right one of some opinions: the latest, and where Sentinels differ within an epoch, what most of them say, and
-// then what is known already. Without any it is the zero value.
+// choose finds the right one of some opinions: the latest, and where Sentinels differ within an
+// epoch, what most of them say, and then what is known already. Without any it is the zero value.
 func choose(all []opinion, known string) (best opinion) {
 	votes := map[opinion]int{}
 	for _, o := range all {

@@ -12,8 +12,9 @@ import (
 // singleTimeout bounds what is asked at once on a [Single]: each of these commands is quick.
 const singleTimeout = 10 * time.Second
 
-// Single is one connection of the proxy's own, with the URL's login, for who needs to know that it has one and the same: when it is lost, or
-// anything on it fails, it is not made again. It is for one goroutine.
+// Single is one connection of the proxy's own, with the URL's login, for who needs to know that it
+// has one and the same: when it is lost, or anything on it fails, it is not made again. It is for
+// one goroutine.
 type Single struct {
 	conn net.Conn
 	in   *resp.Reader
@@ -29,8 +30,9 @@ func (u *Upstream) Single(ctx context.Context) (*Single, error) {
 	return &Single{conn: conn, in: resp.NewReader(conn, resp.Client())}, nil
 }
 
-// Ask sends commands at once, and returns the reply to each: nil, an int64, a string, a resp.Error, or a []any of these. After an error
-// the connection is lost, and it is not known which commands were carried out.
+// Ask sends commands at once, and returns the reply to each: nil, an int64, a string, a resp.Error,
+// or a []any of these. After an error the connection is lost, and it is not known which commands
+// were carried out.
 func (s *Single) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
 	if s.err != nil {
 		return nil, s.err

@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// TestSingle: all that is asked is asked on one connection, and when that is lost nothing is asked any more.
+// TestSingle: all that is asked is asked on one connection, and when that is lost nothing is asked
+// any more.
 func TestSingle(t *testing.T) {
 	server := redistest.New(t, redistest.Options{ExtraArgs: []string{"--requirepass", "secret"}})
 	u, err := New("redis://:secret@"+server.Addr()+"/3", 0, slog.New(slog.DiscardHandler))

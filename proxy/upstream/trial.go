@@ -18,7 +18,8 @@ type trials struct {
 	refusal error
 }
 
-// TryWrites has a trial write made with each probe while that is wanted. It is called before anything else.
+// TryWrites has a trial write made with each probe while that is wanted. It is called before
+// anything else.
 func (u *Upstream) TryWrites(key string, wanted func() bool) {
 	u.trials.key, u.trials.wanted = key, wanted
 }

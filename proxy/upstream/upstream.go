@@ -48,8 +48,9 @@ type Upstream struct {
 	id string
 	// alone: a node of a cluster is refused.
 	alone bool
-	// term counts how often another server became the upstream, or this one was found not to be alone. What was connected in an earlier one is to be ended:
-	// moved is called then. parted has Run do so.
+	// term counts how often another server became the upstream, or this one was found not to be
+	// alone. What was connected in an earlier one is to be ended: moved is called then. parted has
+	// Run do so.
 	term   atomic.Uint64
 	moved  func()
 	parted chan struct{}
@@ -67,7 +68,8 @@ type Upstream struct {
 	all, demands bool
 	// known: a probe was answered.
 	known bool
-	// advice is what to do about the scheme of the URL, as long as no probe was answered; nil: nothing.
+	// advice is what to do about the scheme of the URL, as long as no probe was answered; nil:
+	// nothing.
 	advice error
 	modes  modes
 	trials trials
@@ -109,8 +111,8 @@ func parse(url string, timeout time.Duration) (*redis.Options, error) {
 var errOther = errors.New("upstream: another server, database or user needs a restart")
 
 // Apply has the password of a URL and a timeout hold for all connections that are made from now on;
-// those that there are stay as they are. The URL must be that of New but for the password. It may be
-// called at any time, by any goroutine.
+// those that there are stay as they are. The URL must be that of New but for the password. It may
+// be called at any time, by any goroutine.
 func (u *Upstream) Apply(url string, timeout time.Duration) error {
 	next, err := parse(url, timeout)
 	if err != nil {
@@ -213,8 +215,8 @@ func (u *Upstream) reached() {
 	}
 }
 
-// AskBusy has an upstream that is busy with a script carry out a command, on a connection that begins with the URL's login and with nothing that it
-// would refuse. The answer is whole.
+// AskBusy has an upstream that is busy with a script carry out a command, on a connection that
+// begins with the URL's login and with nothing that it would refuse. The answer is whole.
 func (u *Upstream) AskBusy(ctx context.Context, frame []byte) (answer []byte, err error) {
 	select {
 	case u.dials <- struct{}{}:
@@ -238,7 +240,8 @@ func (u *Upstream) AskBusy(ctx context.Context, frame []byte) (answer []byte, er
 	return answer, nil
 }
 
-// Watch makes a connection to a database on which changes of keys can be reported: it is for nothing but that.
+// Watch makes a connection to a database on which changes of keys can be reported: it is for
+// nothing but that.
 func (u *Upstream) Watch(ctx context.Context, db int) (net.Conn, error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {

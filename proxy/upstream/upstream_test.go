@@ -274,7 +274,8 @@ func TestUpstreamProbe(t *testing.T) {
 	}
 }
 
-// TestUpstreamOfAnotherScheme: where the URL has the wrong scheme, the log and what clients get say which to use.
+// TestUpstreamOfAnotherScheme: where the URL has the wrong scheme, the log and what clients get say
+// which to use.
 func TestUpstreamOfAnotherScheme(t *testing.T) {
 	secured := httptest.NewTLSServer(nil)
 	t.Cleanup(secured.Close)

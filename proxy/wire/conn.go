@@ -35,12 +35,12 @@ type Conn struct {
 	// Of the write that is going on: the writer's.
 	unsent []byte
 	broken error
-	// limit is how long it may wait for the other end, 0 for any time; limited is set while a deadline
-	// says so.
+	// limit is how long it may wait for the other end, 0 for any time; limited is set while a
+	// deadline says so.
 	limit   time.Duration
 	limited bool
-	// The methods by these names, made when first used: put and some by the writer, the others by the
-	// reader.
+	// The methods by these names, made when first used: put and some by the writer, the others by
+	// the reader.
 	once, flow, put, some func(fd uintptr) bool
 }
 
@@ -249,8 +249,8 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteSome writes what is taken at once, and waits for nothing; to a connection that is no plain socket it writes nothing. One
-// goroutine may write at a time.
+// WriteSome writes what is taken at once, and waits for nothing; to a connection that is no plain
+// socket it writes nothing. One goroutine may write at a time.
 func (c *Conn) WriteSome(p []byte) (n int, err error) {
 	if c.raw == nil {
 		return 0, nil
@@ -273,8 +273,8 @@ func (c *Conn) writeSome(fd uintptr) bool {
 	return true
 }
 
-// WriteWithin is Write that fails where the other end lets it wait for longer. It ends any deadline for
-// writing that is set.
+// WriteWithin is Write that fails where the other end lets it wait for longer. It ends any deadline
+// for writing that is set.
 func (c *Conn) WriteWithin(limit time.Duration, p []byte) (int, error) {
 	if c.raw == nil {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(limit))

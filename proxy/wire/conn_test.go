@@ -27,8 +27,8 @@ func (s *scarce) Room() []byte {
 
 func (s *scarce) Rest() { s.lent = false }
 
-// What is no plain socket is read whole and in order, however it comes and however little room there is; while
-// nothing comes, no memory is held.
+// What is no plain socket is read whole and in order, however it comes and however little room
+// there is; while nothing comes, no memory is held.
 func TestReadWithoutSocket(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var want []byte
@@ -103,7 +103,8 @@ func socketPair(t *testing.T) (near, far net.Conn) {
 	return near, far
 }
 
-// A write that the other end lets wait ends with the limit; one that it takes in the end leaves none behind.
+// A write that the other end lets wait ends with the limit; one that it takes in the end leaves
+// none behind.
 func TestWriteWithin(t *testing.T) {
 	const size = 16 << 20 // more than fits into the buffers
 	near, far := socketPair(t)

@@ -2,7 +2,8 @@ package wire
 
 import "golang.org/x/sys/unix"
 
-// IsReset reports whether the other end has reset the connection, so that it reads nothing any more.
+// IsReset reports whether the other end has reset the connection, so that it reads nothing any
+// more.
 func (c *Conn) IsReset() (reset bool) {
 	if c.raw == nil {
 		return false

@@ -11,12 +11,14 @@ import (
 type Look struct {
 	// Masters is how many there are, Voting how many of them take writes and vote.
 	Masters, Voting int
-	// Place is where the locks are; Known is false while too few masters told. Movable is set where they can be moved at all.
+	// Place is where the locks are; Known is false while too few masters told. Movable is set where
+	// they can be moved at all.
 	Place          place.Place
 	Known, Movable bool
 	// Changing is set while it is decided which masters follow, or where the locks are next.
 	Changing bool
-	// Upstream is why the upstream takes no write; nil: it does. It counts while the locks are there.
+	// Upstream is why the upstream takes no write; nil: it does. It counts while the locks are
+	// there.
 	Upstream error
 }
 
@@ -32,7 +34,8 @@ const (
 	Unavailable
 )
 
-// Verdict is a state, and its cause; empty: locks are available. The cause names no server, so anybody may read it.
+// Verdict is a state, and its cause; empty: locks are available. The cause names no server, so
+// anybody may read it.
 type Verdict struct {
 	State State
 	Cause string
@@ -41,8 +44,8 @@ type Verdict struct {
 // Votes says how many masters vote.
 func (l Look) Votes() string { return fmt.Sprintf("%d of %d masters vote", l.Voting, l.Masters) }
 
-// LocksAt is where the locks are in a word, for whoever looks: upstream, masters, moving-to-masters, moving-to-upstream, or unknown. It is empty where they
-// cannot be moved.
+// LocksAt is where the locks are in a word, for whoever looks: upstream, masters,
+// moving-to-masters, moving-to-upstream, or unknown. It is empty where they cannot be moved.
 func (l Look) LocksAt() string {
 	switch {
 	case !l.Movable:

@@ -16,7 +16,8 @@ const Endless = cell.Endless
 
 // Bag is the keys of a cell at one moment. It is for one goroutine.
 type Bag struct {
-	// name is that of the cell, which the key that is meant by the cell's own name has, too; found is what it was found to hold.
+	// name is that of the cell, which the key that is meant by the cell's own name has, too; found
+	// is what it was found to hold.
 	name  string
 	found register.Look
 	// isBag: there is a bag in the cell, and not just its own key.
@@ -33,7 +34,8 @@ type key struct {
 	left time.Duration
 }
 
-// Open takes apart what the cell of a name holds. Keys that are over are not there any more. What no proxy wrote is never a bag.
+// Open takes apart what the cell of a name holds. Keys that are over are not there any more. What
+// no proxy wrote is never a bag.
 //
 // Errors: ErrUnreadable; register.ErrNeedsLeft where there is a bag and its time is not known.
 func Open(name string, f register.Look) (*Bag, error) {
@@ -104,7 +106,8 @@ func (b *Bag) Put(name, value string, left time.Duration) {
 	b.keys[name] = key{member: member{name: name, value: value}, new: true, left: left}
 }
 
-// Replace has a key that exists hold another value, for the time that is left to it. One that is absent is put without an end.
+// Replace has a key that exists hold another value, for the time that is left to it. One that is
+// absent is put without an end.
 func (b *Bag) Replace(name, value string) {
 	k, there := b.keys[name]
 	if !there {
@@ -124,11 +127,12 @@ func (b *Bag) Remove(name string) {
 	}
 }
 
-// MaxBytes is how many bytes the keys of a cell may have together, with their names, where there are several.
+// MaxBytes is how many bytes the keys of a cell may have together, with their names, where there
+// are several.
 const MaxBytes = 1 << 20
 
-// ErrTooLarge is returned where the keys of a cell would have too many bytes together. It is without names: who has one of the keys
-// may not know of the others.
+// ErrTooLarge is returned where the keys of a cell would have too many bytes together. It is
+// without names: who has one of the keys may not know of the others.
 var ErrTooLarge = fmt.Errorf("the keys of one tag may have %d bytes together, with their names", MaxBytes)
 
 // sorted are the keys in the order of their names.

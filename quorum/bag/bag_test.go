@@ -87,7 +87,8 @@ func sealed(t *testing.T, b *Bag, version string) register.Decision {
 // leaseOf is the longest time that a key of a bag was given, for comparing.
 func leaseOf(b *Bag) string { return strings.TrimSpace(fmt.Sprintln(b.Lease())) }
 
-// TestLife: the key of the cell's name is a plain value while it is alone, and all keys keep their ends whoever comes and goes.
+// TestLife: the key of the cell's name is a plain value while it is alone, and all keys keep their
+// ends whoever comes and goes.
 func TestLife(t *testing.T) {
 	own := cellOf(t, register.Decision{Value: "me"}, 30*time.Second)
 	if own.Shared() || show(own) != "T=me/30s@cell" {
@@ -216,15 +217,17 @@ type world struct {
 	masters []master
 	now     int64
 	version int
-	// until is until when its holder believes to have a key; never: for ever. late is by when it must be over.
+	// until is until when its holder believes to have a key; never: for ever. late is by when it
+	// must be over.
 	until, late map[string]int64
 	value       map[string]string
 }
 
 const never = int64(1) << 43 // of these moments
 
-// TestEnds: whatever is changed, with masters that answer late or miss a change, whose cells end at different times: nobody finds a key
-// over before its holder's time, nor long after it; and the values are those of a map.
+// TestEnds: whatever is changed, with masters that answer late or miss a change, whose cells end at
+// different times: nobody finds a key over before its holder's time, nor long after it; and the
+// values are those of a map.
 func TestEnds(t *testing.T) {
 	for seed := range uint64(150) {
 		random := rand.New(rand.NewPCG(7, seed))
@@ -291,7 +294,8 @@ func (w *world) change() {
 	}
 }
 
-// write has the masters accept: those of the base shift their own end, others get one that is not before the first.
+// write has the masters accept: those of the base shift their own end, others get one that is not
+// before the first.
 func (w *world) write(out register.Decision, f register.Look, order []int, asked map[int]int64, base int, passed int64) {
 	w.version++
 	for i, m := range order {
@@ -341,7 +345,8 @@ func (w *world) compare(b *Bag, from, to int64) {
 	}
 }
 
-// spread is by how much the ends of masters may differ here: those of what was written anew, and what a round took.
+// spread is by how much the ends of masters may differ here: those of what was written anew, and
+// what a round took.
 const spread = 200
 
 func (w *world) edit(b *Bag, from, to int64) {
@@ -366,7 +371,8 @@ func (w *world) edit(b *Bag, from, to int64) {
 	}
 }
 
-// TestEndsAreExact: a time that is extended again and again, with the cell shifted as often as need be, moves no other.
+// TestEndsAreExact: a time that is extended again and again, with the cell shifted as often as need
+// be, moves no other.
 func TestEndsAreExact(t *testing.T) {
 	now, end := int64(0), int64(0)
 	b, _ := Open("T", register.Look{})
@@ -400,7 +406,8 @@ func TestEndsAreExact(t *testing.T) {
 	}
 }
 
-// TestOverEverywhere: a key is there until it is over by the master whose cell ends last, and no longer time is told than any master has it.
+// TestOverEverywhere: a key is there until it is over by the master whose cell ends last, and no
+// longer time is told than any master has it.
 func TestOverEverywhere(t *testing.T) {
 	f := register.Look{Present: true, Value: encode([]member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}})}
 	f.Longest, f.Shortest = 10*time.Second, 9*time.Second

@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// mark begins what is a bag. It is of the marks of commands/lockkeys/keyspace/contents, and no content: a version of the proxy that
-// knows of no bags reads it as none that it can read, and no client's text begins so.
+// mark begins what is a bag. It is of the marks of commands/lockkeys/keyspace/contents, and no
+// content: a version of the proxy that knows of no bags reads it as none that it can read, and no
+// client's text begins so.
 const mark = "\x00redlock:b"
 
-// ErrUnreadable is returned for a text that is marked as a bag and yet none that this version has written.
+// ErrUnreadable is returned for a text that is marked as a bag and yet none that this version has
+// written.
 var ErrUnreadable = errors.New("what is kept beside other keys is not what any proxy of this version has written")
 
 // Is reports whether a value is a bag.
@@ -24,7 +26,8 @@ type member struct {
 	before time.Duration
 }
 
-// encode writes members, which are in the order of their names, behind an empty text (where earlier versions have one).
+// encode writes members, which are in the order of their names, behind an empty text (where earlier
+// versions have one).
 func encode(members []member) string {
 	size := len(mark) + 1
 	for _, m := range members {
@@ -56,7 +59,8 @@ func appendText(b []byte, text string) []byte {
 // longestBefore bounds what is read: about as long as a time can be.
 const longestBefore = 200 * year
 
-// decode reads what encode wrote, also with a text in front. Of anything else the error is ErrUnreadable.
+// decode reads what encode wrote, also with a text in front. Of anything else the error is
+// ErrUnreadable.
 func decode(text string) (members []member, err error) {
 	r := reader{rest: text[len(mark):]}
 	r.text()

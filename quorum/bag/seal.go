@@ -10,14 +10,17 @@ import (
 const year = 365 * 24 * time.Hour
 
 const (
-	// longRest is what a cell has in which some key has no end, and renewAt what is left of that when it gets it anew.
+	// longRest is what a cell has in which some key has no end, and renewAt what is left of that
+	// when it gets it anew.
 	longRest, renewAt = 100 * year, 50 * year
-	// shortestRest is for how long a cell has to outlast its last key: longer than a ballot takes. What is longer than that is for
-	// nothing but fewer shifts, and a cell that too few masters hold is in the way until its end.
+	// shortestRest is for how long a cell has to outlast its last key: longer than a ballot takes.
+	// What is longer than that is for nothing but fewer shifts, and a cell that too few masters
+	// hold is in the way until its end.
 	shortestRest = time.Second
 )
 
-// restFor is what a cell gets whose last key ends after a time: so much that it need not be shifted whenever that one is extended.
+// restFor is what a cell gets whose last key ends after a time: so much that it need not be shifted
+// whenever that one is extended.
 func restFor(longest time.Duration) time.Duration {
 	return (longest + longest/2 + 2*shortestRest).Truncate(time.Millisecond)
 }
@@ -25,7 +28,8 @@ func restFor(longest time.Duration) time.Duration {
 // isTooLong is true of a cell that stays for much longer than there is need.
 func isTooLong(rest, longest time.Duration) bool { return rest > 2*longest+6*shortestRest }
 
-// Lease is the longest time that a key was given since the bag was opened, or Endless; any is false where none was.
+// Lease is the longest time that a key was given since the bag was opened, or Endless; any is false
+// where none was.
 func (b *Bag) Lease() (longest time.Duration, any bool) {
 	for _, k := range b.keys {
 		if k.new && (!any || k.left < 0 || longest >= 0 && k.left > longest) {
@@ -35,8 +39,8 @@ func (b *Bag) Lease() (longest time.Duration, any bool) {
 	return longest, any
 }
 
-// Seal is what has the cell hold the keys as they are now; a version is given that nothing had before. Keys that are over
-// are left out, but that alone is no reason to write.
+// Seal is what has the cell hold the keys as they are now; a version is given that nothing had
+// before. Keys that are over are left out, but that alone is no reason to write.
 //
 // Errors: ErrTooLarge; register.ErrNeedsLeft where a key is to keep its end, which is not known.
 func (b *Bag) Seal(version string) (register.Decision, error) {
@@ -86,8 +90,9 @@ func (b *Bag) sealOwn(w *register.Decision, own key) {
 	}
 }
 
-// measureOwn is for the key that was kept by itself when others come. Its end is taken from the master on which it ends last, and
-// measured anew: one that was extended a moment ago may be so on one of those asked.
+// measureOwn is for the key that was kept by itself when others come. Its end is taken from the
+// master on which it ends last, and measured anew: one that was extended a moment ago may be so on
+// one of those asked.
 func (b *Bag) measureOwn(all []key) error {
 	for i, k := range all {
 		switch {

@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Accept puts a value into a cell in register form that promised exactly this ballot, or in the place of a mark.
+// Accept puts a value into a cell in register form that promised exactly this ballot, or in the
+// place of a mark.
 type Accept struct {
 	Name    string
 	Attempt Attempt
@@ -18,14 +19,16 @@ type Accept struct {
 	Value Value
 	// Next, unless it is empty, is promised at once.
 	Next Ballot
-	// Keep has the value keep its end. On the masters where the change Base led to the value before, that is the cell's own, or Until if that is
-	// later. On others it was measured: by the master's clock it is at Until (Endless: never), or up to Near after that. There the cell's own
-	// end counts as far as it is within this time. Without Keep the value stays for TTL.
+	// Keep has the value keep its end. On the masters where the change Base led to the value
+	// before, that is the cell's own, or Until if that is later. On others it was measured: by the
+	// master's clock it is at Until (Endless: never), or up to Near after that. There the cell's
+	// own end counts as far as it is within this time. Without Keep the value stays for TTL.
 	Keep        bool
 	Base        Change
 	Until, Near time.Duration
-	// Shared has a cell of Base keep the remaining time that it has, with Shift added, in whole milliseconds; Until has it already. Elsewhere the
-	// end was measured to be at Until or up to Near before that, and is Until unless the cell's own is within this time.
+	// Shared has a cell of Base keep the remaining time that it has, with Shift added, in whole
+	// milliseconds; Until has it already. Elsewhere the end was measured to be at Until or up to
+	// Near before that, and is Until unless the cell's own is within this time.
 	Shared bool
 	Shift  time.Duration
 	// TTL is in whole milliseconds, or Endless.

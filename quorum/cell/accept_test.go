@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// TestEndsStayWhereTheyAre: whatever masters miss of the changes of a value that keeps its end, and however badly that is measured, it ends nowhere
-// earlier than where it ended first, nor, unless keys share the cell, later than where it ended last.
+// TestEndsStayWhereTheyAre: whatever masters miss of the changes of a value that keeps its end, and
+// however badly that is measured, it ends nowhere earlier than where it ended first, nor, unless
+// keys share the cell, later than where it ended last.
 func TestEndsStayWhereTheyAre(t *testing.T) {
 	for seed := range uint64(1000) {
 		keepEnds(t, rand.New(rand.NewPCG(seed, 1)), seed%2 == 0)
 	}
 }
 
-// keepEnds has two of three masters at a time change a value that they were given a few milliseconds apart.
+// keepEnds has two of three masters at a time change a value that they were given a few
+// milliseconds apart.
 func keepEnds(t *testing.T, p *rand.Rand, shared bool) {
 	t.Helper()
 	some := func() time.Duration { return time.Duration(p.IntN(5)) * time.Millisecond }

@@ -32,15 +32,16 @@ type Cell struct {
 	Form Form
 	// Attempt is the incarnation; none where the cell is absent or foreign.
 	Attempt Attempt
-	// Promised and Accepted are of the register form. A mark has what distinguishes it from all others in Promised.
+	// Promised and Accepted are of the register form. A mark has what distinguishes it from all
+	// others in Promised.
 	Promised, Accepted Ballot
 	// Value is the token of a plain cell, the value of one in register form, and the
 	// text of a foreign one.
 	Value Value
 }
 
-// Incarnation is what all copies of the cell have in common: the attempt that created it; of a foreign value, and of blocking
-// copies of it, a number of its text.
+// Incarnation is what all copies of the cell have in common: the attempt that created it; of a
+// foreign value, and of blocking copies of it, a number of its text.
 func (c Cell) Incarnation() Attempt {
 	if c.Form != Foreign {
 		return c.Attempt
@@ -50,8 +51,9 @@ func (c Cell) Incarnation() Attempt {
 	return Attempt(fmt.Sprintf("%0*s", idDigits, n))
 }
 
-// Undecided is the incarnation of a blocking copy that stands for several, of which nobody can know which one was granted. What is released or undone
-// by name leaves it: it ends with its time, as the last of theirs would.
+// Undecided is the incarnation of a blocking copy that stands for several, of which nobody can know
+// which one was granted. What is released or undone by name leaves it: it ends with its time, as
+// the last of theirs would.
 const Undecided = Attempt("000000000000000000000000000000000000")
 
 // IsUndecided reports whether the cell is a blocking copy that may stand for any incarnation.
@@ -60,7 +62,8 @@ func (c Cell) IsUndecided() bool { return c.Form == Blocking && c.Attempt == Und
 // Holds reports whether the cell is one of this incarnation that may count for it.
 func (c Cell) Holds(a Attempt) bool { return (c.Form == Plain || c.Form == Register) && c.Attempt == a }
 
-// Settled reports whether no ballot may be under way at the cell: none was promised, or the last one is accepted.
+// Settled reports whether no ballot may be under way at the cell: none was promised, or the last
+// one is accepted.
 func (c Cell) Settled() bool { return c.Form != Register || c.Promised == c.Accepted }
 
 // Value is what a register holds.
@@ -68,7 +71,8 @@ type Value struct {
 	// Present is false where the key was removed by a ballot.
 	Present bool
 	Text    string
-	// Rest is how many bytes are behind Text that were not read; a value with a rest is for looking at alone.
+	// Rest is how many bytes are behind Text that were not read; a value with a rest is for looking
+	// at alone.
 	Rest int
 	// Changes are those that led to the value: of each proxy its last one, the newest
 	// last, of at most MaxChanges proxies.
@@ -96,8 +100,8 @@ func (v Value) Last() Change {
 	return v.Changes[len(v.Changes)-1]
 }
 
-// Knows reports whether the changes show whether this one, the last that its proxy has tried, led to the value:
-// they do unless so many other proxies made changes since that it would be forgotten.
+// Knows reports whether the changes show whether this one, the last that its proxy has tried, led
+// to the value: they do unless so many other proxies made changes since that it would be forgotten.
 func (v Value) Knows(of Change) bool {
 	return len(v.Changes) < MaxChanges || slices.ContainsFunc(v.Changes, func(c Change) bool { return c.proxy() == of.proxy() })
 }

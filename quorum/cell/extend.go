@@ -6,9 +6,10 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Extend raises the remaining time of a cell that holds a token; it never shortens it. It is done only where no ballot may be under way:
-// none was promised, or the last one is accepted. A majority that extended shares a master with each later prepare: that one was extended
-// before its promise, and reports the new end, or had promised before, and refused.
+// Extend raises the remaining time of a cell that holds a token; it never shortens it. It is done
+// only where no ballot may be under way: none was promised, or the last one is accepted. A majority
+// that extended shares a master with each later prepare: that one was extended before its promise,
+// and reports the new end, or had promised before, and refused.
 type Extend struct {
 	Name  string
 	Token string

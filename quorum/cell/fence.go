@@ -26,8 +26,9 @@ const fencesStay = 7 * 24 * time.Hour
 // fenceLead is by how much one counter alone may be ahead of the masters' median time.
 const fenceLead = 366 * 24 * time.Hour
 
-// CredibleFences are the counters of a key that some masters returned, in ascending order, but for one that is ahead of all the
-// others, and of the masters' median time, by more than a year: no proxy proposed it.
+// CredibleFences are the counters of a key that some masters returned, in ascending order, but for
+// one that is ahead of all the others, and of the masters' median time, by more than a year: no
+// proxy proposed it.
 func CredibleFences(counters []int64, now time.Duration) []int64 {
 	slices.Sort(counters)
 	n := len(counters)

@@ -31,8 +31,8 @@ type Answer struct {
 	// Found is what each of the keys held before. It may be missing where Did is
 	// set and the operation needs no more.
 	Found []Found
-	// Fences are the fence counters of the keys, 0 for none: returned by a Take with a fence that was
-	// refused, a Raise that was, and a Read that asks for them.
+	// Fences are the fence counters of the keys, 0 for none: returned by a Take with a fence that
+	// was refused, a Raise that was, and a Read that asks for them.
 	Fences []int64
 	// Now is the master's clock at that moment, since 1970; only Prepare returns it.
 	Now time.Duration
@@ -41,8 +41,8 @@ type Answer struct {
 // Found is what a key holds.
 type Found struct {
 	Cell
-	// Left is the remaining time, in whole milliseconds, Endless, or NotReported: a Take of one key without a fence does not return
-	// what refused it.
+	// Left is the remaining time, in whole milliseconds, Endless, or NotReported: a Take of one key
+	// without a fence does not return what refused it.
 	Left time.Duration
 }
 

@@ -11,8 +11,9 @@ type Read struct {
 	Names []string
 	// Fences asks for their fence counters, too.
 	Fences bool
-	// Heads, if it is not 0, is of how many bytes, as a master holds it, the beginning of a cell is enough; it counts without Fences, and
-	// is more than the head of a cell in register form may have. Value.Rest is what is behind that.
+	// Heads, if it is not 0, is of how many bytes, as a master holds it, the beginning of a cell is
+	// enough; it counts without Fences, and is more than the head of a cell in register form may
+	// have. Value.Rest is what is behind that.
 	Heads int
 }
 
@@ -22,7 +23,8 @@ for i, key in ipairs(KEYS) do
 end
 return answer`)
 
-// headsScript has how much is behind the heads after all else. Where the proxy's user may not use GETRANGE and STRLEN, a head is the whole.
+// headsScript has how much is behind the heads after all else. Where the proxy's user may not use
+// GETRANGE and STRLEN, a head is the whole.
 var headsScript = luascript.New(layoutLua + `local answer, most = {1}, tonumber(ARGV[1])
 for i, key in ipairs(KEYS) do
   local v, rest = redis.pcall('getrange', key, 0, most - 1), 0

@@ -58,8 +58,8 @@ func (rs Releases) AppendTo(b []byte, whole bool) []byte {
 	return b
 }
 
-// Decode reads the master's answer, which is no error, and reports that to each removal. None of what was
-// reported is to be believed where it ends with an error.
+// Decode reads the master's answer, which is no error, and reports that to each removal. None of
+// what was reported is to be believed where it ends with an error.
 func (rs Releases) Decode(answer any, report func(i int, a Answer)) error {
 	parts, _ := answer.([]any)
 	if answer != int64(1) && len(parts) != 3*len(rs) {

@@ -15,8 +15,9 @@ const (
 	// Undo deletes cells that hold what the attempt put there, also where a ballot was
 	// promised: for an attempt that was not granted.
 	Undo Removal = "undo"
-	// Dead deletes a cell as it was seen: what is left of an incarnation that can have no majority, or what an operator wants gone. A take
-	// that was on its way may have given it a majority since, and then a ballot may have chosen something there, which stays.
+	// Dead deletes a cell as it was seen: what is left of an incarnation that can have no majority,
+	// or what an operator wants gone. A take that was on its way may have given it a majority
+	// since, and then a ballot may have chosen something there, which stays.
 	Dead Removal = "dead"
 )
 

@@ -287,7 +287,8 @@ func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 	}
 }
 
-// TestHeadsWithoutTheRight: a user who may not use the commands that a head takes is given the whole.
+// TestHeadsWithoutTheRight: a user who may not use the commands that a head takes is given the
+// whole.
 func TestHeadsWithoutTheRight(t *testing.T) {
 	s := startServer(t)
 	held := cell.Cell{Form: cell.Plain, Attempt: cell.NumberedSource(big.NewInt(1)).Attempt(), Value: cell.Value{Present: true, Text: strings.Repeat("long", 300)}}

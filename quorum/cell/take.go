@@ -17,7 +17,8 @@ type Take struct {
 	Tokens []string
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Mark, unless it is empty, is unlike all others, and has marks put for the incarnation Attempt instead of plain cells.
+	// Mark, unless it is empty, is unlike all others, and has marks put for the incarnation Attempt
+	// instead of plain cells.
 	Mark Ballot
 	// Fence, unless it is zero, is what the fence counter of the key, the only one, must be below:
 	// it is taken and the counter raised to it, or neither.
@@ -39,7 +40,8 @@ for i, key in ipairs(KEYS) do
 end
 return 1`)
 
-// takeFencedScript takes one key, and raises its counter. None of the helpers of layoutLua is needed.
+// takeFencedScript takes one key, and raises its counter. None of the helpers of layoutLua is
+// needed.
 var takeFencedScript = luascript.New(fenceLua + `local v, f = redis.pcall('get', KEYS[1]), fence(KEYS[2])
 if v or tonumber(ARGV[3]) <= tonumber(f) then
   if type(v) == 'table' then v = '` + wrongType + `' end

@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// What masters keep beside a lock of the proxies that wait for it: a mark of each, in a key of its own. Nothing is decided by marks.
+// What masters keep beside a lock of the proxies that wait for it: a mark of each, in a key of its
+// own. Nothing is decided by marks.
 
 // PutWaiter puts a mark for a time.
 type PutWaiter struct {

@@ -1,5 +1,6 @@
-// Package feed keeps connections on which a master reports what happens there, without being asked each time: changes of keys (package
-// wake), of messages (package messages). A feed speaks RESP3, and is made again and again while it is wanted.
+// Package feed keeps connections on which a master reports what happens there, without being asked
+// each time: changes of keys (package wake), of messages (package messages). A feed speaks RESP3,
+// and is made again and again while it is wanted.
 package feed
 
 import (
@@ -44,8 +45,8 @@ type Keeper struct {
 	Rand func() float64
 	// Wanted reports whether a connection is wanted. Where it is not, Keep is over.
 	Wanted func() bool
-	// Once connects, and takes what the master sends until the connection ends; Ended is called with the cause. A panic of
-	// Once is a *contained.PanicError there.
+	// Once connects, and takes what the master sends until the connection ends; Ended is called
+	// with the cause. A panic of Once is a *contained.PanicError there.
 	Once  func() error
 	Ended func(error)
 }
@@ -72,8 +73,8 @@ func (k Keeper) Keep(ctx context.Context) {
 	}
 }
 
-// IsRefusal reports whether a master does not do what a feed asks, for want of a right or of the command, rather
-// than not now.
+// IsRefusal reports whether a master does not do what a feed asks, for want of a right or of the
+// command, rather than not now.
 func IsRefusal(err error) bool {
 	said := resp.Error("")
 	if !errors.As(err, &said) {

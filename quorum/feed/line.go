@@ -51,8 +51,8 @@ func (l *Line) Prompt() {
 	}
 }
 
-// Greet has a master speak RESP3, and do a command, of which the answer is of that kind, within a time. A refusal is the
-// master's own error.
+// Greet has a master speak RESP3, and do a command, of which the answer is of that kind, within a
+// time. A refusal is the master's own error.
 func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind, command ...string) error {
 	_ = conn.SetDeadline(time.Now().Add(within))
 	if _, err := conn.Write(resp.AppendWords(resp.AppendWords(nil, "HELLO", "3"), command...)); err != nil {

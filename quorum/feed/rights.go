@@ -11,15 +11,17 @@ import (
 
 // Need is a command that a feed, or who makes use of one, sends to a master.
 type Need struct {
-	// Words are harmless, and Right is what a user of the master needs for them, in the words of its rules.
+	// Words are harmless, and Right is what a user of the master needs for them, in the words of
+	// its rules.
 	Words []string
 	Right string
 	// Channel is the rule for the channel that they name; empty: they name none.
 	Channel string
 }
 
-// Lacking tries commands on a connection, which is of no use afterwards, and returns the rights without which these are
-// refused. Other errors, as a server's that is too old, are none of its matter.
+// Lacking tries commands on a connection, which is of no use afterwards, and returns the rights
+// without which these are refused. Other errors, as a server's that is too old, are none of its
+// matter.
 func Lacking(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need) (rights []string, err error) {
 	needs = append([]Need{{Words: []string{"HELLO", "3"}, Right: "+hello"}}, needs...)
 	var out []byte

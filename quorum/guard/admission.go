@@ -26,7 +26,8 @@ func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
 	return r
 }
 
-// reword has the marker say that the master is not durable any more, and which master_replid it has.
+// reword has the marker say that the master is not durable any more, and which master_replid it
+// has.
 func (g *Guard) reword(ctx context.Context, v Report) error {
 	m := v.Marker.Value
 	m.Durable, m.ReplID = m.Durable && v.Durable(), v.ReplID
@@ -59,7 +60,8 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) 
 	return did, err
 }
 
-// denyVote notes that the master has no vote, and why. It is logged once, and again where it takes much longer than was logged.
+// denyVote notes that the master has no vote, and why. It is logged once, and again where it takes
+// much longer than was logged.
 func (g *Guard) denyVote(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -64,15 +64,17 @@ func (g *Guard) leaveAges(ctx context.Context) error {
 	return nil
 }
 
-// introduce leaves on the other masters that the sequence of a nonce begins, before this master is admitted under it: from its
-// first vote on they know that it has all its data, also if every proxy ends before it looks at them again. Nothing is
-// lost where that fails: then they learn it within a second.
+// introduce leaves on the other masters that the sequence of a nonce begins, before this master is
+// admitted under it: from its first vote on they know that it has all its data, also if every proxy
+// ends before it looks at them again. Nothing is lost where that fails: then they learn it within a
+// second.
 func (g *Guard) introduce(ctx context.Context, nonce string) {
 	g.leaveElsewhere(ctx, nonce, script.FirstAge)
 }
 
-// retire leaves on the other masters that data with the marker of a nonce are older than any: another took its place, or
-// what it proved is over. So nobody believes a disk that is set back to it, however far it had come.
+// retire leaves on the other masters that data with the marker of a nonce are older than any:
+// another took its place, or what it proved is over. So nobody believes a disk that is set back to
+// it, however far it had come.
 func (g *Guard) retire(ctx context.Context, v Report, stays string) {
 	m, r := v.Marker.Value, v.Record.Value
 	if v.Marker.Valid && m.Nonce != stays && (m.Address == g.Name || m.Nonce == g.lastNonce()) { // else another master may vote under it
@@ -100,7 +102,8 @@ func (g *Guard) leaveElsewhere(ctx context.Context, nonce string, n int64) {
 	})
 }
 
-// keepsAges reports whether anything may be left on the master: it answers, and is none that is to stay empty.
+// keepsAges reports whether anything may be left on the master: it answers, and is none that is to
+// stay empty.
 func (g *Guard) keepsAges() bool {
 	if g.IsDown() {
 		return false

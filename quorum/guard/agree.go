@@ -16,8 +16,8 @@ func (g *Guard) refusal() *QuarantineError {
 	return nil
 }
 
-// agree has the master have this proxy's rules, if it has none and no majority can have others, and is why it has no vote where it
-// has others, or may not have any yet.
+// agree has the master have this proxy's rules, if it has none and no majority can have others, and
+// is why it has no vote where it has others, or may not have any yet.
 func (g *Guard) agree(ctx context.Context, v Report) (*QuarantineError, error) {
 	c := g.set.rules.on(g.index)
 	switch {

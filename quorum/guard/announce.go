@@ -95,7 +95,8 @@ func (s *Set) Peers() (ids []string) {
 	return ids
 }
 
-// hindrance is why neither the masters can be changed nor the locks be moved beside other proxies, or nil.
+// hindrance is why neither the masters can be changed nor the locks be moved beside other proxies,
+// or nil.
 func (s *Set) hindrance() error {
 	own := s.own()
 	for _, p := range s.others() {

@@ -9,10 +9,12 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// believed returns how many of n masters have to say a thing for it to count: one alone may be wrong.
+// believed returns how many of n masters have to say a thing for it to count: one alone may be
+// wrong.
 func believed(n int) int { return min(2, vote.Majority(n)) }
 
-// counted returns the proxies that count by the lists of the masters that are up: those that so many of them list as are believed.
+// counted returns the proxies that count by the lists of the masters that are up: those that so
+// many of them list as are believed.
 func counted(lists [][]Proxy) (proxies []Proxy) {
 	listed := map[string]int{}
 	for _, p := range slices.Concat(lists...) {
@@ -23,7 +25,8 @@ func counted(lists [][]Proxy) (proxies []Proxy) {
 	return proxies
 }
 
-// countAtOnce asks of all at once whether something is so, and returns of how many it is. One that panics is none of these.
+// countAtOnce asks of all at once whether something is so, and returns of how many it is. One that
+// panics is none of these.
 func countAtOnce[T any](all []T, is func(T) bool) int {
 	var n atomic.Int64
 	var wg sync.WaitGroup

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// knownTo is the canary that a look may miss: the one that was known before it left, for as long as is
-// known by now. One that was made since may have come after it.
+// knownTo is the canary that a look may miss: the one that was known before it left, for as long as
+// is known by now. One that was made since may have come after it.
 func (g *Guard) knownTo(p *look) canary {
 	if now := g.canaries[p.db]; now.value == p.known.value {
 		return now

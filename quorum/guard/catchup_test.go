@@ -28,7 +28,8 @@ func TestPanicEndsACatchUp(t *testing.T) {
 	}
 }
 
-// slowConn takes as long to tell its keys as it takes until somebody says for the second time that the catch-up is his.
+// slowConn takes as long to tell its keys as it takes until somebody says for the second time that
+// the catch-up is his.
 type slowConn struct {
 	Conn
 	claims chan struct{}
@@ -52,7 +53,8 @@ func (c slowConn) Run(ctx context.Context, s luascript.Script, _ ...any) (any, e
 	return nil, errors.New("not expected")
 }
 
-// TestClaimIsKeptWhileMastersTellTheirKeys: a catch-up stays that of the proxy that began it, however long a part of it takes.
+// TestClaimIsKeptWhileMastersTellTheirKeys: a catch-up stays that of the proxy that began it,
+// however long a part of it takes.
 func TestClaimIsKeptWhileMastersTellTheirKeys(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*claimTime)
 	defer cancel()

@@ -58,7 +58,8 @@ func (g *Guard) look(ctx context.Context) (time.Duration, error) {
 	return 0, errUndecided
 }
 
-// lookUnguarded makes this proxy known where there is no guard, and checks that no others have other rules.
+// lookUnguarded makes this proxy known where there is no guard, and checks that no others have
+// other rules.
 func (g *Guard) lookUnguarded(ctx context.Context) (time.Duration, error) {
 	if err := g.announce(ctx); err != nil {
 		return 0, err
@@ -120,8 +121,8 @@ func (g *Guard) isTwin(runID string, own bool) bool {
 	return runID != NotReported && g.runID == runID
 }
 
-// observe takes a master's report of the rules and of its set, and has others looked at where that is news. It returns
-// the position of the master by that.
+// observe takes a master's report of the rules and of its set, and has others looked at where that
+// is news. It returns the position of the master by that.
 func (g *Guard) observe(v Report) position {
 	g.set.rules.saw(g.index, v)
 	if g.set.eras.take(g.index, v, time.Now()) {
@@ -250,7 +251,8 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	return past
 }
 
-// stepIsOver reports whether the step that a look at the master shows came before what stands there was written: others have judged it.
+// stepIsOver reports whether the step that a look at the master shows came before what stands there
+// was written: others have judged it.
 func (g *Guard) stepIsOver(v Report) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -25,7 +25,8 @@ type statement struct {
 	era, ballot string
 	// first is when this marker was first seen, last when it was asked for last.
 	first, last time.Time
-	// alive is set where the marker is of the master's present life, so that it forgot nothing since.
+	// alive is set where the marker is of the master's present life, so that it forgot nothing
+	// since.
 	alive bool
 	// former is set where the master was one of the set before.
 	former bool
@@ -47,8 +48,9 @@ func (s statement) next() int {
 	return s.Era.Number + 1
 }
 
-// supports reports whether a master bears out the claim of another one, or its own: it claims the same or what comes after it, or it promised
-// the ballot, as a majority did before any master accepted it.
+// supports reports whether a master bears out the claim of another one, or its own: it claims the
+// same or what comes after it, or it promised the ballot, as a majority did before any master
+// accepted it.
 func (s statement) supports(claim statement) bool {
 	if claim.Seal.IsNone() {
 		return s.Era == claim.Era || s.next() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.After(s.Era) == claim.Era
@@ -58,7 +60,8 @@ func (s statement) supports(claim statement) bool {
 		s.era == claim.Era.String() && s.ballot >= claim.Seal.Ballot
 }
 
-// weigh decides whether a claim is believed: where another master supports it, and no majority contradicts. What is refuted once stays so.
+// weigh decides whether a claim is believed: where another master supports it, and no majority
+// contradicts. What is refuted once stays so.
 func (e *eras) weigh(claim statement) {
 	masters := len(e.names)
 	if !claim.Seal.IsNone() {
@@ -93,7 +96,8 @@ func (e *eras) weigh(claim statement) {
 	}
 }
 
-// isPlausible reports whether the masters of a seal may follow this set, or this set them, and so many were before as the era itself says.
+// isPlausible reports whether the masters of a seal may follow this set, or this set them, and so
+// many were before as the era itself says.
 func (e *eras) isPlausible(claim statement) bool {
 	before, names := claim.Seal.Before, claim.Seal.Names
 	switch {

@@ -12,8 +12,8 @@ const (
 )
 
 // Sighting is a look at a master's clock: it showed this time, as nanoseconds since 1970, at some
-// moment between Sent and Got by our monotonic clock. So it is evidence of what was true after a moment
-// only if it was sent after that moment.
+// moment between Sent and Got by our monotonic clock. So it is evidence of what was true after a
+// moment only if it was sent after that moment.
 type Sighting struct {
 	Sent, Got  time.Time
 	ServerTime time.Duration
@@ -71,14 +71,15 @@ func (c *masterClock) Anchor(s Sighting) {
 	c.low, c.high = s.ServerTime-s.Got.Sub(s.Sent), s.ServerTime
 }
 
-// MayPrecede reports whether a sighting may be older than the first one. If it does not fit, it shows
-// no new step: the step that came before the first sighting is judged already.
+// MayPrecede reports whether a sighting may be older than the first one. If it does not fit, it
+// shows no new step: the step that came before the first sighting is judged already.
 func (c *masterClock) MayPrecede(s Sighting) bool { return s.Sent.Before(c.first.Got) }
 
 // Since returns the master's time at the first sighting.
 func (c *masterClock) Since() time.Duration { return c.first.ServerTime }
 
-// WouldShow reports whether a step would not fit what was known before it: whether a clock that made it would show it.
+// WouldShow reports whether a step would not fit what was known before it: whether a clock that
+// made it would show it.
 func (c *masterClock) WouldShow(s clockStep) bool {
 	return !c.first.IsZero() && c.first.Sent.Before(s.At) && s.Moved.Abs() > c.high-c.low+clockNoise
 }
@@ -117,10 +118,10 @@ type clockStep struct {
 	Judged bool
 }
 
-// SteppedBefore reports whether the step that a sighting shows surely came before the master's clock
-// showed the time then. fitted is the last sighting before the step. If the step is no larger than the
-// time between both, this cannot be known. That time begins when fitted was sent: its answer may have
-// come after the step.
+// SteppedBefore reports whether the step that a sighting shows surely came before the master's
+// clock showed the time then. fitted is the last sighting before the step. If the step is no larger
+// than the time between both, this cannot be known. That time begins when fitted was sent: its
+// answer may have come after the step.
 func (s Sighting) SteppedBefore(then, moved time.Duration, fitted Sighting) bool {
 	within := s.Got.Sub(fitted.Sent)
 	within += drifted(within) + 2*clockNoise

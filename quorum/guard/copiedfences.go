@@ -10,8 +10,9 @@ import (
 
 func isFence(key string) bool { return strings.HasPrefix(key, cell.FencePrefix) }
 
-// copiedFences are the steps for the fence counters: each is raised to the highest credible one that a source holds, unless it is
-// higher; and the counters that are not credible, by source. What is no counter is left out. now is the masters' median time.
+// copiedFences are the steps for the fence counters: each is raised to the highest credible one
+// that a source holds, unless it is higher; and the counters that are not credible, by source. What
+// is no counter is left out. now is the masters' median time.
 func copiedFences(sources []view, now time.Duration) (steps []copyStep, ahead map[int]string) {
 	ahead = map[int]string{}
 	counters := map[string][]int64{}

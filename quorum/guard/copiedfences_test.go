@@ -13,8 +13,8 @@ func fenceAt(text string, left time.Duration) heldCell {
 	return heldCell{cell.Parse(text), now.Add(left)}
 }
 
-// TestFences: the highest of each counter, for as long as its own source has it; locks and what is no
-// counter stay out, and counters stay out of the locks.
+// TestFences: the highest of each counter, for as long as its own source has it; locks and what is
+// no counter stay out, and counters stay out of the locks.
 func TestFences(t *testing.T) {
 	k, l, m := cell.FenceKey("k"), cell.FenceKey("l"), cell.FenceKey("m")
 	views := []view{

@@ -18,23 +18,24 @@ import (
 )
 
 const (
-	// settlePause is the time between two passes over the same keys: what one master undoes meanwhile
-	// is seen by the next.
+	// settlePause is the time between two passes over the same keys: what one master undoes
+	// meanwhile is seen by the next.
 	settlePause = 100 * time.Millisecond
-	// longestPasses bounds the passes over them; in so many it may turn out which of two leftovers is one.
+	// longestPasses bounds the passes over them; in so many it may turn out which of two leftovers
+	// is one.
 	longestPasses, openPasses = 20, 5
 	// maxOpenKeys bounds how many keys are named.
 	maxOpenKeys = 5
-	// pagesAtOnce is how many pages are between their first pass and their last; pagesAsking how many of these
-	// ask masters at a time.
+	// pagesAtOnce is how many pages are between their first pass and their last; pagesAsking how
+	// many of these ask masters at a time.
 	pagesAtOnce, pagesAsking = 32, 3
 	// fillSize is how many keys are written at once.
 	fillSize = 250
 )
 
-// copier copies what the sources hold to a master that forgot. It learns the names of the keys from all sources
-// and from the master itself, and copies a page of them at a time: so what it needs does not grow with
-// the number of keys, but for a fingerprint of each name.
+// copier copies what the sources hold to a master that forgot. It learns the names of the keys from
+// all sources and from the master itself, and copies a page of them at a time: so what it needs
+// does not grow with the number of keys, but for a fingerprint of each name.
 type copier struct {
 	*Guard
 	record  string
@@ -70,8 +71,9 @@ func (g *Guard) copyFrom(ctx context.Context, v Report, from origin, dbs []int) 
 	return c.keys.Load(), err
 }
 
-// walk begins the pages of a database, each name in one of them. All masters list their names at the same time. A source
-// that holds a key from before the walk until its end names it; that it forgot nothing meanwhile a look afterwards shows.
+// walk begins the pages of a database, each name in one of them. All masters list their names at
+// the same time. A source that holds a key from before the walk until its end names it; that it
+// forgot nothing meanwhile a look afterwards shows.
 func (c *copier) walk(ctx context.Context, db int) error {
 	names, errs := newNames(), make([]error, len(c.from.sources)+1)
 	var wg sync.WaitGroup
@@ -96,7 +98,8 @@ func (c *copier) walk(ctx context.Context, db int) error {
 	return errors.Join(errs...)
 }
 
-// scan has a master list its names, and begins a page whenever there are enough that no other listed before.
+// scan has a master list its names, and begins a page whenever there are enough that no other
+// listed before.
 func (c *copier) scan(ctx context.Context, w Conn, db int, names *names, own ...any) error {
 	for cursor, first := "0", true; (first || cursor != "0") && ctx.Err() == nil; first = false {
 		err := again(ctx, func() error {
@@ -133,7 +136,8 @@ func isFinal(err error) bool {
 	return errors.Is(err, errSourceLost) || errors.Is(err, errClaimed) || errors.Is(err, errOvertaken)
 }
 
-// names are those that are still to be copied, each once: those that were listed before are known by a fingerprint of 128 bits.
+// names are those that are still to be copied, each once: those that were listed before are known
+// by a fingerprint of 128 bits.
 type names struct {
 	seeds [2]maphash.Seed
 	mu    sync.Mutex
@@ -186,8 +190,8 @@ func (c *copier) begin(ctx context.Context, db int, names *names, least int) {
 	}
 }
 
-// page makes passes over some keys until nothing is left open. The first only looks, the second writes, the third
-// looks whether what was written is still so.
+// page makes passes over some keys until nothing is left open. The first only looks, the second
+// writes, the third looks whether what was written is still so.
 func (c *copier) page(ctx context.Context, db int, names []string) error {
 	var k *keysCopy
 	var failed error
@@ -214,8 +218,8 @@ func (c *copier) page(ctx context.Context, db int, names []string) error {
 	return errUnsettledKeys
 }
 
-// close has what is open be blocked, and names it in the log. Beside an earlier version it stays open: that takes an undecided copy for one of an
-// incarnation.
+// close has what is open be blocked, and names it in the log. Beside an earlier version it stays
+// open: that takes an undecided copy for one of an incarnation.
 func (c *copier) close(k *keysCopy) {
 	if k == nil || c.set.isBesideEarlier() {
 		return
@@ -254,7 +258,8 @@ func (c *copier) pass(ctx context.Context, db int, names []string, k *keysCopy) 
 	return k, settled && err == nil, err
 }
 
-// keepClaim keeps the catch-up this proxy's, whatever part of it takes long, and ends it once it is another's.
+// keepClaim keeps the catch-up this proxy's, whatever part of it takes long, and ends it once it is
+// another's.
 func (c *copier) keepClaim(ctx context.Context) {
 	for pacing.Sleep(ctx, claimTime/3) == nil {
 		if err := contained.Run(func() error { return c.claim(ctx, c.record, claimTime) }); isFinal(err) {
@@ -284,7 +289,8 @@ func (c *copier) views(ctx context.Context, db int, names []string) (own view, v
 	return own, views, errors.Join(errs...)
 }
 
-// sighted is an error where the master's clock does not fit, by which the ends are computed of what is copied.
+// sighted is an error where the master's clock does not fit, by which the ends are computed of what
+// is copied.
 func (c *copier) sighted(p page) error {
 	c.Guard.mu.Lock()
 	defer c.Guard.mu.Unlock()
@@ -294,7 +300,8 @@ func (c *copier) sighted(p page) error {
 	return nil
 }
 
-// read reads some keys. With them comes the marker: so it is a master that votes, and forgot nothing meanwhile.
+// read reads some keys. With them comes the marker: so it is a master that votes, and forgot
+// nothing meanwhile.
 func (s source) read(ctx context.Context, db int, names []string) (view, error) {
 	floor := s.guard.age(marker.InDatabase(s.trust.Nonce, db))
 	p, err := readValues(ctx, s.guard.Conn, db, marker.InDatabase(s.trust.Nonce, db), names)

@@ -36,7 +36,8 @@ type view map[string]heldCell
 // census counts which of n masters, of which so many were read as sources, hold what.
 type census struct {
 	Masters, Sources int
-	// Closes has a key of which several incarnations may have been granted get an undecided copy. Else it is left open.
+	// Closes has a key of which several incarnations may have been granted get an undecided copy.
+	// Else it is left open.
 	Closes bool
 }
 
@@ -96,15 +97,15 @@ const (
 	chooseLater          // it is not known yet
 )
 
-// choose decides what a master that forgot is to hold under a key, of the incarnations that
-// were there when the copying began: only these can have been granted with its vote. whole
-// is the incarnation that a majority held in the pass before.
+// choose decides what a master that forgot is to hold under a key, of the incarnations that were
+// there when the copying began: only these can have been granted with its vote. whole is the
+// incarnation that a majority held in the pass before.
 //
-// An incarnation that a majority holds, twice, is copied. One that a majority may have been
-// granted with the votes of the master itself and of those that are not read is blocked: no
-// rule can distinguish a lock granted on just these masters from the rest of a released one. What
-// fewer hold is nobody's, and does not grow. Where it may be one of several it is looked at again, or, with Closes,
-// blocked for as long as any of them would be.
+// An incarnation that a majority holds, twice, is copied. One that a majority may have been granted
+// with the votes of the master itself and of those that are not read is blocked: no rule can
+// distinguish a lock granted on just these masters from the rest of a released one. What fewer hold
+// is nobody's, and does not grow. Where it may be one of several it is looked at again, or, with
+// Closes, blocked for as long as any of them would be.
 func (c census) choose(views []view, key string, first map[incarnation]bool, whole incarnation) (heldCell, choice) {
 	if now := c.wholeOf(views, key); now != "" && first[now] {
 		if now != whole {
@@ -133,8 +134,8 @@ func (c census) choose(views []view, key string, first map[incarnation]bool, who
 	}
 }
 
-// newest is the cell with the highest accepted ballot, for as long as any that holds its value, by whichever ballot. What
-// was promised is not copied.
+// newest is the cell with the highest accepted ballot, for as long as any that holds its value, by
+// whichever ballot. What was promised is not copied.
 func newest(cells []heldCell) heldCell {
 	best := slices.MaxFunc(cells, func(a, b heldCell) int { return cmp.Compare(a.Accepted, b.Accepted) })
 	for _, h := range cells {
@@ -191,14 +192,16 @@ type keysCopy struct {
 	census census
 	// stepped is set where the master's own remaining times are wrong.
 	stepped bool
-	// first are the incarnations that the sources held when they were first looked at, by key; own is
-	// what the master itself held then.
+	// first are the incarnations that the sources held when they were first looked at, by key; own
+	// is what the master itself held then.
 	first map[string]map[incarnation]bool
 	own   view
-	// whole are the incarnations that a majority held in the last pass, of which this is the number.
+	// whole are the incarnations that a majority held in the last pass, of which this is the
+	// number.
 	whole  map[string]incarnation
 	passes int
-	// written is what was written; unsure are the keys of which it is not known whether the last step was done.
+	// written is what was written; unsure are the keys of which it is not known whether the last
+	// step was done.
 	written map[string]heldCell
 	unsure  map[string]bool
 	// open are the keys of which the last pass could not decide which incarnation it is.
@@ -207,9 +210,10 @@ type keysCopy struct {
 	member int
 }
 
-// newCopy begins a copy by what the sources, and the master itself, hold now. It is itself source number
-// member, or none (-1): as one it forgot nothing, and joins another set of masters. What it holds of an
-// incarnation that may have been granted stays as it is then, since it is one of the few that hold it.
+// newCopy begins a copy by what the sources, and the master itself, hold now. It is itself source
+// number member, or none (-1): as one it forgot nothing, and joins another set of masters. What it
+// holds of an incarnation that may have been granted stays as it is then, since it is one of the
+// few that hold it.
 func newCopy(c census, stepped bool, member int, own view, sources []view) *keysCopy {
 	k := &keysCopy{
 		census: c, stepped: stepped, own: own, first: map[string]map[incarnation]bool{},
@@ -226,8 +230,8 @@ func newCopy(c census, stepped bool, member int, own view, sources []view) *keys
 	return k
 }
 
-// others are the views of the sources without what was only written to the master by the copy. An undecided one counts: it is in the place
-// of what the master held.
+// others are the views of the sources without what was only written to the master by the copy. An
+// undecided one counts: it is in the place of what the master held.
 func (k *keysCopy) others(sources []view) []view {
 	if k.member < 0 {
 		return sources
@@ -249,9 +253,10 @@ func (k *keysCopy) held(key string, h heldCell) bool {
 	return there && own.incarnation() == h.incarnation()
 }
 
-// Pass compares the sources once more, and the master itself, and returns what is to be done. settled is set
-// where every key is: it was written, or removed, or needs neither, and the sources say the same still. What is
-// changed meanwhile within an incarnation keeps nothing open: the master gets every change as they do.
+// Pass compares the sources once more, and the master itself, and returns what is to be done.
+// settled is set where every key is: it was written, or removed, or needs neither, and the sources
+// say the same still. What is changed meanwhile within an incarnation keeps nothing open: the
+// master gets every change as they do.
 func (k *keysCopy) Pass(now view, sources []view) (steps []copyStep, settled bool) {
 	settled, k.open = true, nil
 	k.passes++
@@ -275,7 +280,8 @@ func (k *keysCopy) Pass(now view, sources []view) (steps []copyStep, settled boo
 	return steps, settled
 }
 
-// write writes what the master is to hold, and again what is newer by now where nothing else has reached it since.
+// write writes what the master is to hold, and again what is newer by now where nothing else has
+// reached it since.
 func (k *keysCopy) write(steps []copyStep, key string, h, now heldCell) ([]copyStep, bool) {
 	was, wrote := k.written[key]
 	if now.String() == was.String() && k.own[key].String() != was.String() {
@@ -295,8 +301,8 @@ func (k *keysCopy) write(steps []copyStep, key string, h, now heldCell) ([]copyS
 	return steps, done
 }
 
-// Failed notes steps of which it is not known whether they were done: the next pass does again what the master shows
-// no sign of, as the sources have it then.
+// Failed notes steps of which it is not known whether they were done: the next pass does again what
+// the master shows no sign of, as the sources have it then.
 func (k *keysCopy) Failed(steps []copyStep) {
 	for _, s := range steps {
 		k.written[s.Key] = s.Held // also what was to be removed
@@ -312,9 +318,9 @@ func (k *keysCopy) actFor(key string, h heldCell) copyAct {
 	return actPut
 }
 
-// remove takes away what was copied, and what the master held before: its promises, which it may have forgotten, and
-// what no other knows. What others than proxies wrote stays, and so does what has come since, here and elsewhere:
-// the second pass shows that.
+// remove takes away what was copied, and what the master held before: its promises, which it may
+// have forgotten, and what no other knows. What others than proxies wrote stays, and so does what
+// has come since, here and elsewhere: the second pass shows that.
 func (k *keysCopy) remove(steps []copyStep, key string, now heldCell, sources []view) ([]copyStep, bool) {
 	was, wrote := k.written[key]
 	switch {
@@ -343,11 +349,12 @@ func (h heldCell) isLonger(old heldCell) bool {
 	return h.laterThan(old)
 }
 
-// Open are the keys, sorted, that keep the copy from its end: the last pass saw two incarnations of which
-// each may have been granted, or a majority that the pass before had not seen.
+// Open are the keys, sorted, that keep the copy from its end: the last pass saw two incarnations of
+// which each may have been granted, or a majority that the pass before had not seen.
 func (k *keysCopy) Open() []string { return slices.Sorted(slices.Values(k.open)) }
 
-// Close has keys of which several incarnations may have been granted get undecided copies from now on, and returns those that are open.
+// Close has keys of which several incarnations may have been granted get undecided copies from now
+// on, and returns those that are open.
 func (k *keysCopy) Close() []string {
 	k.census.Closes = true
 	return k.Open()

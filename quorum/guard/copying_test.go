@@ -177,8 +177,9 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestFailedStepsAreDoneAgain: a step of which nobody knows whether it was done is done in the next pass if it was not, and before is no key
-// settled. The master had a lock that is over, promised something, and gets a lock that ends on the way.
+// TestFailedStepsAreDoneAgain: a step of which nobody knows whether it was done is done in the next
+// pass if it was not, and before is no key settled. The master had a lock that is over, promised
+// something, and gets a lock that ends on the way.
 func TestFailedStepsAreDoneAgain(t *testing.T) {
 	a := plain(attemptA, time.Minute)
 	for _, arrived := range []bool{false, true} {
@@ -252,8 +253,8 @@ func apply(own view, steps []copyStep) {
 	}
 }
 
-// TestChangesOnTheWay: while commands go on, here and elsewhere. What is changed within an incarnation keeps nothing
-// open, and what has come since the copy began stays.
+// TestChangesOnTheWay: while commands go on, here and elsewhere. What is changed within an
+// incarnation keeps nothing open, and what has come since the copy began stays.
 func TestChangesOnTheWay(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), heldCell{}
 	changed := func(n uint64) heldCell { return register(attemptA, ids.Ballot(n), ids.Ballot(n), fmt.Sprint("v", n)) }
@@ -295,8 +296,9 @@ func TestChangesOnTheWay(t *testing.T) {
 	}
 }
 
-// TestNothingStaysOpenInTheEnd: where each of two attempts may have been granted, the master gets a copy that stands for both, for as long as the longer
-// one lasts, and so does whoever finds such a copy where one more would do.
+// TestNothingStaysOpenInTheEnd: where each of two attempts may have been granted, the master gets a
+// copy that stands for both, for as long as the longer one lasts, and so does whoever finds such a
+// copy where one more would do.
 func TestNothingStaysOpenInTheEnd(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Hour), heldCell{}
 	undecided := blocking(incarnation(cell.Undecided), b)
@@ -325,8 +327,9 @@ func closing(masters, sources int) census {
 	return census{Masters: masters, Sources: sources, Closes: true}
 }
 
-// TestGrantedIsNeverGivenUp tries all ways in which two attempts may be spread over up to five masters, of which b was granted, and in which one
-// after the other forgets, the locks of a being removed in between or not: each master that granted b refuses others afterwards.
+// TestGrantedIsNeverGivenUp tries all ways in which two attempts may be spread over up to five
+// masters, of which b was granted, and in which one after the other forgets, the locks of a being
+// removed in between or not: each master that granted b refuses others afterwards.
 func TestGrantedIsNeverGivenUp(t *testing.T) {
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
 	for n := 3; n <= 5; n++ {
@@ -357,7 +360,8 @@ func pow(base, n int) int {
 	return p
 }
 
-// forget has each master forget what it holds, and catch up from any others that are enough; then another one, as often as is said.
+// forget has each master forget what it holds, and catch up from any others that are enough; then
+// another one, as often as is said.
 func forget(t *testing.T, cells []heldCell, granted int, removed bool, times int) {
 	n := len(cells)
 	for target := range n {

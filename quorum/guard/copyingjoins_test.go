@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// joining makes a copy for a master that is source number 0 itself, and returns what its second pass does.
+// joining makes a copy for a master that is source number 0 itself, and returns what its second
+// pass does.
 func joining(census census, views []view) []copyStep {
 	own := view{}
 	maps.Copy(own, views[0])
@@ -55,8 +56,8 @@ func TestJoins(t *testing.T) {
 	}
 }
 
-// TestJoinsUndecided: what it holds itself of a key of which several may have been granted gives way, and stays away: else who comes later would take
-// the others for leftovers.
+// TestJoinsUndecided: what it holds itself of a key of which several may have been granted gives
+// way, and stays away: else who comes later would take the others for leftovers.
 func TestJoinsUndecided(t *testing.T) {
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
 	views := viewsWith("k", a, a, b, b)
@@ -87,8 +88,8 @@ func TestCopiesDoNotCount(t *testing.T) {
 	}
 }
 
-// TestJoinedHoldsWhatMayBeGranted tries all holders and all sources for up to seven masters: whatever a majority was granted, one that joins
-// holds afterwards, in full or as a blocking copy.
+// TestJoinedHoldsWhatMayBeGranted tries all holders and all sources for up to seven masters:
+// whatever a majority was granted, one that joins holds afterwards, in full or as a blocking copy.
 func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
 	a := plain(attemptA, time.Minute)
 	for n := 1; n <= 7; n++ {

@@ -30,11 +30,12 @@ type promise struct {
 }
 
 // Decide has a majority of masters of an era agree on what follows it, and seals those that are
-// reached: from then on none of their votes counts in that era. It is wanted, unless another change was
-// begun before. ballot gives one that was never used before, above a number.
+// reached: from then on none of their votes counts in that era. It is wanted, unless another change
+// was begun before. ballot gives one that was never used before, above a number.
 //
-// A ballot counts only if it took less than a round may: a master that forgot what it accepted copies
-// from others later than that. They are sealed by then, so it does not vote in that era again.
+// A ballot counts only if it took less than a round may: a master that forgot what it accepted
+// copies from others later than that. They are sealed by then, so it does not vote in that era
+// again.
 func (s *Set) Decide(ctx context.Context, era reconfig.Era, wanted reconfig.Change, ballot func(above uint64) string) (reconfig.Change, error) {
 	above := uint64(0)
 	for try := 0; ctx.Err() == nil; try++ {
@@ -76,8 +77,8 @@ func roundOf(ballot string) uint64 {
 	return n
 }
 
-// prepare asks all masters that are known to be of the era, and to have forgotten nothing. One that is down is not waited for: a ballot counts only for
-// the time of a round.
+// prepare asks all masters that are known to be of the era, and to have forgotten nothing. One that
+// is down is not waited for: a ballot counts only for the time of a round.
 func (s *Set) prepare(ctx context.Context, era reconfig.Era, ballot string) []promise {
 	promises := make([]promise, len(s.guards))
 	countAtOnce(s.guards, func(g *Guard) bool {
@@ -155,7 +156,8 @@ func (s *Set) MayChange(stays func(name string) bool) (reconfig.Era, error) {
 	return own, nil
 }
 
-// SuccessionTo is what follows this set of masters, or nil. That these do, one master alone is believed, since an operator named them, too.
+// SuccessionTo is what follows this set of masters, or nil. That these do, one master alone is
+// believed, since an operator named them, too.
 func (s *Set) SuccessionTo(names []string) *Succession {
 	s.eras.mu.Lock()
 	for _, one := range s.eras.statements {

@@ -21,8 +21,9 @@ type Succession struct {
 	Change reconfig.Change
 }
 
-// eras is what a proxy knows of the sets that its masters are and were. No single master is believed: a marker by which the set is
-// over is just that master's claim, until another one supports it.
+// eras is what a proxy knows of the sets that its masters are and were. No single master is
+// believed: a marker by which the set is over is just that master's claim, until another one
+// supports it.
 type eras struct {
 	names []string
 
@@ -35,16 +36,19 @@ type eras struct {
 	statements map[int]statement
 	// looked are those that were looked at, whether or not they have a marker.
 	looked map[int]bool
-	// believed are the nonces of markers with credible claims, refuted those that a majority contradicted.
+	// believed are the nonces of markers with credible claims, refuted those that a majority
+	// contradicted.
 	believed, refuted map[string]bool
-	// before has which master stated how many masters the set before had. If this proxy had that set itself, former is it, and formers has which of these
-	// masters, by their number, were in it.
+	// before has which master stated how many masters the set before had. If this proxy had that
+	// set itself, former is it, and formers has which of these masters, by their number, were in
+	// it.
 	before  map[teller]bool
 	former  reconfig.Era
 	formers map[int]bool
 	// over is what follows, if this set is over, or is another one's, as is believed.
 	over *Succession
-	// stirred is when a ballot was last seen by which something may follow; bound is what was announced to masters, by their number.
+	// stirred is when a ballot was last seen by which something may follow; bound is what was
+	// announced to masters, by their number.
 	stirred time.Time
 	bound   map[int]bound
 	// leases are what masters said of who moves the locks, by their number.
@@ -83,7 +87,8 @@ func (e *eras) follow(former *eras) {
 	}
 }
 
-// take takes the report of master i. isNews is set where others are to be asked at once, or can now be judged.
+// take takes the report of master i. isNews is set where others are to be asked at once, or can now
+// be judged.
 func (e *eras) take(i int, v Report, now time.Time) (isNews bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -118,8 +123,8 @@ func (e *eras) take(i int, v Report, now time.Time) (isNews bool) {
 	return settled || s.first == now && e.positionOf(s) == positionOver
 }
 
-// settle finds out which set the masters are: the one that a majority states; or, while nobody states another, so many that they share one with every
-// majority, or all that have a marker.
+// settle finds out which set the masters are: the one that a majority states; or, while nobody
+// states another, so many that they share one with every majority, or all that have a marker.
 func (e *eras) settle(now time.Time) (settled bool) {
 	if e.known {
 		return false
@@ -166,8 +171,8 @@ func (e *eras) position(i int) position {
 	return e.positionOf(s)
 }
 
-// isOpen reports whether a master claims that the set is over, and is neither believed nor refuted: then no master is let in that does
-// not copy from others that vote.
+// isOpen reports whether a master claims that the set is over, and is neither believed nor refuted:
+// then no master is let in that does not copy from others that vote.
 func (e *eras) isOpen() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -200,7 +205,8 @@ func (e *eras) hasBegun(number int) bool {
 	return e.over != nil && e.over.Begun && e.over.Era.Number >= number
 }
 
-// pause is when to look again at a master that votes: soon, where something else is about to be decided.
+// pause is when to look again at a master that votes: soon, where something else is about to be
+// decided.
 func (e *eras) pause(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -211,8 +217,8 @@ func (e *eras) pause(now time.Time) time.Duration {
 }
 
 const (
-	// stirPause is the wait between two looks while something else is about to be decided; stirTime is for how long it is taken to be so
-	// after a ballot.
+	// stirPause is the wait between two looks while something else is about to be decided; stirTime
+	// is for how long it is taken to be so after a ballot.
 	stirPause = 20 * time.Millisecond
 	stirTime  = 3 * Heartbeat
 )
@@ -220,7 +226,8 @@ const (
 // boundFor is in a ballot before the place where its proposer will want the locks to be.
 const boundFor = "~"
 
-// isBoundFor reports whether the locks are about to be somewhere else, as was announced to more than one master a moment ago.
+// isBoundFor reports whether the locks are about to be somewhere else, as was announced to more
+// than one master a moment ago.
 func (e *eras) isBoundFor(to place.Place) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -257,8 +264,8 @@ func (e *eras) begin(own reconfig.Era) reconfig.Era {
 	return e.own
 }
 
-// suffix is at the end of the nonces of this set's quarantine records, so that a claim to have all data is
-// known to be about this set.
+// suffix is at the end of the nonces of this set's quarantine records, so that a claim to have all
+// data is known to be about this set.
 func (e *eras) suffix() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -73,7 +73,8 @@ func telling(m marker.Marker, i int) Report {
 	return v
 }
 
-// TestClaims: what one master says is believed where others bear it out, and refuted once a majority was asked since and does not.
+// TestClaims: what one master says is believed where others bear it out, and refuted once a
+// majority was asked since and does not.
 func TestClaims(t *testing.T) {
 	others := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
 	seal := marker.Marker{Seal: reconfig.Seal{Ballot: "05", Change: others}}
@@ -115,7 +116,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestSealOfAnotherSize: a seal that counts other masters than its own era does is nobody's, also where two have it before others are heard.
+// TestSealOfAnotherSize: a seal that counts other masters than its own era does is nobody's, also
+// where two have it before others are heard.
 func TestSealOfAnotherSize(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	own := reconfig.Change{Before: 5, Names: names}.After(reconfig.Era{})
@@ -131,8 +133,9 @@ func TestSealOfAnotherSize(t *testing.T) {
 	}
 }
 
-// TestSealedByAnotherBallot: a master of the set before was sealed for others, by a ballot that was not the last. It has not voted there since, so
-// what it holds counts as what those hold that were sealed for these; but not if it restarted, or was none of that set, or of another one.
+// TestSealedByAnotherBallot: a master of the set before was sealed for others, by a ballot that was
+// not the last. It has not voted there since, so what it holds counts as what those hold that were
+// sealed for these; but not if it restarted, or was none of that set, or of another one.
 func TestSealedByAnotherBallot(t *testing.T) {
 	third := reconfig.Change{Before: 3, Names: []string{"a", "b", "c"}}.After(reconfig.Era{Number: 2})
 	former := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &third, time.Now())
@@ -175,7 +178,8 @@ func TestLatestSuccessionStands(t *testing.T) {
 	}
 }
 
-// TestJudgeSealed: a master that is sealed never votes, and one that restarted since has no claim to have all its data.
+// TestJudgeSealed: a master that is sealed never votes, and one that restarted since has no claim
+// to have all its data.
 func TestJudgeSealed(t *testing.T) {
 	change := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
 	m := marker.Marker{RunID: "1", ReplID: "r", Nonce: "n", Durable: true, Proof: marker.ProofCaughtUp, Address: "a", Seal: reconfig.Seal{Ballot: "1", Change: change}}
@@ -198,8 +202,8 @@ func TestJudgeSealed(t *testing.T) {
 	}
 }
 
-// TestPromiseAndSeal: the scripts on a real server. A seal needs the promise of its very ballot, and the marker under which that was given;
-// after it no number of the sequence goes on.
+// TestPromiseAndSeal: the scripts on a real server. A seal needs the promise of its very ballot,
+// and the marker under which that was given; after it no number of the sequence goes on.
 func TestPromiseAndSeal(t *testing.T) {
 	w := startRedis(t)
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
@@ -231,8 +235,9 @@ func TestPromiseAndSeal(t *testing.T) {
 	want(answered(t, w, script.Await, next.String()+"@0", "another"), "0")
 }
 
-// TestSealIsNoFreshStart: a master that was let in by a fresh start, and is sealed by one ballot and then by another, has not forgotten
-// anything: neither for a proxy that counted its votes before, nor for one that found it sealed.
+// TestSealIsNoFreshStart: a master that was let in by a fresh start, and is sealed by one ballot
+// and then by another, has not forgotten anything: neither for a proxy that counted its votes
+// before, nor for one that found it sealed.
 func TestSealIsNoFreshStart(t *testing.T) {
 	w := startRedis(t)
 	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, []Master{{Name: "a:1", Conn: w, IsDown: func() bool { return false }, Wake: func() {}}})
@@ -258,8 +263,9 @@ func TestSealIsNoFreshStart(t *testing.T) {
 	}
 }
 
-// TestRejoin: the script on a real server. A sealed master votes in the next era of the same masters as long as it has all its data, in each database, and was
-// sealed a moment ago by its own clock.
+// TestRejoin: the script on a real server. A sealed master votes in the next era of the same
+// masters as long as it has all its data, in each database, and was sealed a moment ago by its own
+// clock.
 func TestRejoin(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
 	sealed, next := m, m

@@ -39,7 +39,8 @@ type Guard struct {
 	changed time.Time
 	// catchUps is how often this proxy had the master catch up.
 	catchUps int64
-	// voted is when a vote was counted last, proved when the master showed last that it is the one that votes.
+	// voted is when a vote was counted last, proved when the master showed last that it is the one
+	// that votes.
 	voted, proved time.Time
 	// announced is when the master votes again, as it was logged last.
 	announced time.Time
@@ -55,8 +56,8 @@ type Guard struct {
 	canaryMissed, older bool
 	// runID is the server's, as of the last checkup.
 	runID string
-	// fitted is the last sighting of its clock that fitted, fittedNo its number, and fittedBoot when
-	// it came by the machine's clock; step is the last that did not fit.
+	// fitted is the last sighting of its clock that fitted, fittedNo its number, and fittedBoot
+	// when it came by the machine's clock; step is the last that did not fit.
 	fitted     Sighting
 	fittedNo   uint64
 	fittedBoot time.Duration
@@ -80,8 +81,8 @@ type Guard struct {
 type trust struct {
 	marker.Marker
 	term uint64
-	// over is set where the master does not vote, because its set of masters is over: it is known to hold
-	// still what it held then.
+	// over is set where the master does not vote, because its set of masters is over: it is known
+	// to hold still what it held then.
 	over bool
 }
 

@@ -61,8 +61,8 @@ func TestVotesThatCount(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatCountsIsAVote: what is asked of a master whose set is over shows that it holds what it held, but no vote was counted: so nothing
-// of the next set speaks against another marker there.
+// TestOnlyWhatCountsIsAVote: what is asked of a master whose set is over shows that it holds what
+// it held, but no vote was counted: so nothing of the next set speaks against another marker there.
 func TestOnlyWhatCountsIsAVote(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, over := range []bool{false, true} {
@@ -77,7 +77,8 @@ func TestOnlyWhatCountsIsAVote(t *testing.T) {
 	}
 }
 
-// TestMedianClock: the median of the masters' clocks, and the machine's own where a majority is not known.
+// TestMedianClock: the median of the masters' clocks, and the machine's own where a majority is not
+// known.
 func TestMedianClock(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	wall := time.Duration(now.UnixNano())

@@ -17,10 +17,12 @@ const (
 	moreSources = Heartbeat
 	// catchUpTime is what a catch-up is announced to take.
 	catchUpTime = time.Second
-	// catchUpPause is the wait after one that did not succeed, claimedPause that while another proxy is at it.
+	// catchUpPause is the wait after one that did not succeed, claimedPause that while another
+	// proxy is at it.
 	catchUpPause, claimedPause = 50 * time.Millisecond, Heartbeat / 4
-	// askedPatience is how long the sources have to show that they vote still, from when a master was seen in quarantine: several may
-	// have forgotten at once. provedPause is the wait between two looks whether they did.
+	// askedPatience is how long the sources have to show that they vote still, from when a master
+	// was seen in quarantine: several may have forgotten at once. provedPause is the wait between
+	// two looks whether they did.
 	askedPatience, provedPause = Heartbeat / 2, 10 * time.Millisecond
 )
 
@@ -78,7 +80,8 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 	return min(g.gaveUp(g.catchUp(ctx, v, from)), lease), nil
 }
 
-// gaveUp is when to look again after a catch-up, and logs why it was given up for now, if so: all causes pass by themselves.
+// gaveUp is when to look again after a catch-up, and logs why it was given up for now, if so: all
+// causes pass by themselves.
 func (g *Guard) gaveUp(err error) time.Duration {
 	switch {
 	case err == nil:
@@ -90,8 +93,8 @@ func (g *Guard) gaveUp(err error) time.Duration {
 	return catchUpPause
 }
 
-// leaseLeft is for how long what the master may have forgotten can still live. Before it returns that
-// this is over it asks the sources for the longest TTL as it is now.
+// leaseLeft is for how long what the master may have forgotten can still live. Before it returns
+// that this is over it asks the sources for the longest TTL as it is now.
 func (g *Guard) leaseLeft(ctx context.Context, r marker.Record, watched time.Duration, sources []source) (time.Duration, error) {
 	left := leaseLeft(watched, g.set.longest.Forgotten(r))
 	if left > 0 {
@@ -107,7 +110,8 @@ func leaseLeft(watched, longest time.Duration) time.Duration {
 	return max(leaseWait(longest), allLooked) - watched
 }
 
-// quarantineOf is why a master with this record is in quarantine, and for how long at the most, as far as is known, where that was watched for so long.
+// quarantineOf is why a master with this record is in quarantine, and for how long at the most, as
+// far as is known, where that was watched for so long.
 func quarantineOf(r marker.Record, ttl *longestTTL, watched, lease, early time.Duration, catchesUp, claims bool) *QuarantineError {
 	ready := lease
 	if catchesUp {
@@ -123,7 +127,8 @@ func quarantineOf(r marker.Record, ttl *longestTTL, watched, lease, early time.D
 	}
 }
 
-// Quarantines returns of each master why it is in quarantine, or nil, and for how long, as a proxy sees it that has watched it for as long as any that runs.
+// Quarantines returns of each master why it is in quarantine, or nil, and for how long, as a proxy
+// sees it that has watched it for as long as any that runs.
 func Quarantines(visits []Visit, maxTTL time.Duration) []*QuarantineError {
 	ttl, voters, all := newLongest(len(visits), maxTTL), 0, make([]*QuarantineError, len(visits))
 	for i, v := range visits {
@@ -147,7 +152,8 @@ func Quarantines(visits []Visit, maxTTL time.Duration) []*QuarantineError {
 	return all
 }
 
-// askLongest asks the sources for the longest TTL in use as it is now. The error is of those that do not answer.
+// askLongest asks the sources for the longest TTL in use as it is now. The error is of those that
+// do not answer.
 func (s *Set) askLongest(ctx context.Context, sources []source) error {
 	var lost []error
 	for _, from := range sources {

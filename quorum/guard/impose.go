@@ -37,8 +37,8 @@ func visited(settings string, visits []Visit) *agreement {
 	return a
 }
 
-// Differences is of each of a proxy's masters why it would not vote for one with these settings: what the rules have there that
-// differs. It is empty where nothing does.
+// Differences is of each of a proxy's masters why it would not vote for one with these settings:
+// what the rules have there that differs. It is empty where nothing does.
 func Differences(settings string, visits []Visit) []string {
 	a, texts := visited(settings, visits), make([]string, len(visits))
 	for i, v := range visits {
@@ -49,7 +49,8 @@ func Differences(settings string, visits []Visit) []string {
 	return texts
 }
 
-// Unlike returns how many proxies are running that have other settings than these, or another number of masters.
+// Unlike returns how many proxies are running that have other settings than these, or another
+// number of masters.
 func Unlike(settings string, visits []Visit) (n int) {
 	var lists [][]Proxy
 	for _, v := range visits {
@@ -66,8 +67,9 @@ func Unlike(settings string, visits []Visit) (n int) {
 	return n
 }
 
-// Impose writes the rules of a proxy with these settings on all of its masters that reported, whatever was there. What others
-// have under way does not count any more. It returns why not of each where that failed. A master that has none and votes for nobody needs none.
+// Impose writes the rules of a proxy with these settings on all of its masters that reported,
+// whatever was there. What others have under way does not count any more. It returns why not of
+// each where that failed. A master that has none and votes for nobody needs none.
 func Impose(ctx context.Context, settings string, visits []Visit) []error {
 	own, errs := visited(settings, visits).own().String(), make([]error, len(visits))
 	for i, v := range visits {
@@ -103,7 +105,8 @@ func (v Visit) impose(ctx context.Context, own string, others []Visit) error {
 	return nil
 }
 
-// leaveAge leaves on masters how far a sequence of another one has come, as far as they answer and are none that is to stay empty.
+// leaveAge leaves on masters how far a sequence of another one has come, as far as they answer and
+// are none that is to stay empty.
 func leaveAge(ctx context.Context, on []Visit, nonce string, n int64) {
 	for _, v := range on {
 		if v.Report != nil && v.Report.Marker.Text != "" {

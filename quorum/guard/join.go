@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// leave has a master alone whose set is over. One that was sealed in this proxy's sight is known as what
-// it was then: others may copy from it, and it takes part in deciding what follows.
+// leave has a master alone whose set is over. One that was sealed in this proxy's sight is known as
+// what it was then: others may copy from it, and it takes part in deciding what follows.
 func (g *Guard) leave(ctx context.Context, v Report, past memory) (time.Duration, error) {
 	m := v.Marker.Value
 	intact := v.Marker.Valid && !m.Seal.IsNone() && m.RunID == v.RunID
@@ -75,14 +75,14 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	return g.gaveUp(g.catchUp(ctx, v, from)), nil
 }
 
-// rejoinTime is how long after it was sealed a master may vote in the next era without a copy. Until then nobody knows of its clock and its canaries what the
-// proxies of the era before knew.
+// rejoinTime is how long after it was sealed a master may vote in the next era without a copy.
+// Until then nobody knows of its clock and its canaries what the proxies of the era before knew.
 const rejoinTime = 2 * time.Second
 
 const (
 	// joinPause is the wait for others to be copied from.
 	joinPause = 20 * time.Millisecond
-	// moreOrigins is how much longer it is waited for all of the set before: who reads fewer can distinguish fewer
-	// locks from leftovers.
+	// moreOrigins is how much longer it is waited for all of the set before: who reads fewer can
+	// distinguish fewer locks from leftovers.
 	moreOrigins = 300 * time.Millisecond
 )

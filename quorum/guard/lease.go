@@ -21,8 +21,8 @@ func (e *eras) heard(i int, proxies []Proxy, now time.Time) {
 	e.leases[i] = l
 }
 
-// Lapsed reports whether the locks are being moved, and no proxy was seen to do so for as long as a lease lasts: by what a majority of the masters was
-// asked since.
+// Lapsed reports whether the locks are being moved, and no proxy was seen to do so for as long as a
+// lease lasts: by what a majority of the masters was asked since.
 func (s *Set) Lapsed() bool {
 	e := s.eras
 	e.mu.Lock()

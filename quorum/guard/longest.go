@@ -70,9 +70,9 @@ func (l *longestTTL) RoundedUp(ttl time.Duration) time.Duration {
 	return max(ttl, min(coarse(ttl), l.Limit()))
 }
 
-// Saw takes the record of master i. One that does not vote may have forgotten later ones, but its record was made: unless it is above
-// the limit, and above that of any other master. Then it counts as one without a record, which is returned once
-// the others are enough to know better.
+// Saw takes the record of master i. One that does not vote may have forgotten later ones, but its
+// record was made: unless it is above the limit, and above that of any other master. Then it counts
+// as one without a record, which is returned once the others are enough to know better.
 func (l *longestTTL) Saw(i int, record time.Duration, votes bool) (refuted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +103,8 @@ func (l *longestTTL) Saw(i int, record time.Duration, votes bool) (refuted bool)
 	return enough && record > credible
 }
 
-// credible is up to which TTL records are believed: the limit, or what was seen, or what two masters say.
+// credible is up to which TTL records are believed: the limit, or what was seen, or what two
+// masters say.
 func (l *longestTTL) credible() time.Duration {
 	highest, second := time.Duration(0), time.Duration(0)
 	for _, r := range l.records {

@@ -16,7 +16,8 @@ import (
 
 // The era of the masters shows where the locks are; see package place.
 
-// Era is the one in which the masters vote; known is false as long as too few of them reported it, and once it is known to be over.
+// Era is the one in which the masters vote; known is false as long as too few of them reported it,
+// and once it is known to be over.
 func (s *Set) Era() (era reconfig.Era, known bool) {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
@@ -30,7 +31,8 @@ func (s *Set) OwnEra() (era reconfig.Era, known bool) {
 	return s.eras.own, s.eras.known
 }
 
-// Confirm asks whether a majority of the masters votes in the era still, after it was called. It is nil if so.
+// Confirm asks whether a majority of the masters votes in the era still, after it was called. It is
+// nil if so.
 func (s *Set) Confirm(ctx context.Context) error {
 	confirmed := countAtOnce(s.guards, func(g *Guard) bool {
 		t := g.trusted()
@@ -52,7 +54,8 @@ func (s *Set) Confirm(ctx context.Context) error {
 
 var errUnconfirmed = errors.New("no majority of the masters confirmed where the locks are")
 
-// Stir has proxies look at the masters again and again, since something is about to be decided. Those that are reached do so within a heartbeat.
+// Stir has proxies look at the masters again and again, since something is about to be decided.
+// Those that are reached do so within a heartbeat.
 func (s *Set) Stir(ctx context.Context, era reconfig.Era, ballot string) {
 	s.prepare(ctx, era, ballot)
 }
@@ -71,7 +74,8 @@ func (s *Set) MayMove() error {
 	return err
 }
 
-// MayHold is why the masters cannot hold so many more bytes, or nil. Those that do not answer are left out.
+// MayHold is why the masters cannot hold so many more bytes, or nil. Those that do not answer are
+// left out.
 func (s *Set) MayHold(ctx context.Context, bytes int64) error {
 	full := make([]error, len(s.guards))
 	countAtOnce(s.guards, func(g *Guard) bool {
@@ -104,7 +108,8 @@ func (s *Set) SayHeld(ctx context.Context, text string) error {
 
 var errUnsaid = errors.New("no majority of the masters took it")
 
-// Held is what proxies reported last of what they hold back, by their ID: where two masters have the same, or the only one has it.
+// Held is what proxies reported last of what they hold back, by their ID: where two masters have
+// the same, or the only one has it.
 func (s *Set) Held(ctx context.Context) map[string]string {
 	var mu sync.Mutex
 	says, held := map[[2]string]int{}, map[string]string{}

@@ -60,8 +60,8 @@ func (o origin) member(g *Guard) int {
 }
 
 // originFor is what a master is to be copied from: others that vote, or, as long as no majority of
-// them does, masters that voted in the set before. These hold every lock of that set, by its rules; there
-// is none of this set yet.
+// them does, masters that voted in the set before. These hold every lock of that set, by its rules;
+// there is none of this set yet.
 func (s *Set) originFor(g *Guard) origin {
 	voters := s.voters(g.index)
 	ordinary := origin{sources: voters, masters: len(s.guards)}
@@ -84,7 +84,8 @@ func (s *Set) originFor(g *Guard) origin {
 	return from
 }
 
-// follows reports whether the set follows the one in which a master was sealed with this marker, by whichever ballot.
+// follows reports whether the set follows the one in which a master was sealed with this marker, by
+// whichever ballot.
 func (e *eras) follows(m marker.Marker) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

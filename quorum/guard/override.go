@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// override is an operator's statement of up to which TTL the masters may have forgotten locks. It counts
-// once all masters have been reached for so long that every live proxy that reaches them has left
-// there the longest TTL that it knows of: what proxies know takes precedence.
+// override is an operator's statement of up to which TTL the masters may have forgotten locks. It
+// counts once all masters have been reached for so long that every live proxy that reaches them has
+// left there the longest TTL that it knows of: what proxies know takes precedence.
 type override struct {
 	ttl time.Duration
 	// forced: it takes precedence, at once.
@@ -29,8 +29,8 @@ func newOverride(masters int, vouched *time.Duration, forced bool) *override {
 	return &override{ttl: *vouched, forced: forced, masters: masters, runIDs: map[int]string{}}
 }
 
-// reached notes that master i was reached, in whatever state. One that restarted has forgotten what was
-// left there.
+// reached notes that master i was reached, in whatever state. One that restarted has forgotten what
+// was left there.
 func (w *override) reached(i int, runID string, now time.Time) {
 	if w.masters == 0 {
 		return

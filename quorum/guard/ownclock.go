@@ -89,8 +89,8 @@ func (s *Set) mayQuarantine(one *Guard) bool {
 	return may
 }
 
-// canBlame reports whether it is known by now that the clock that a doubt is about was the master's, since others were looked at,
-// and fewer are blamed.
+// canBlame reports whether it is known by now that the clock that a doubt is about was the
+// master's, since others were looked at, and fewer are blamed.
 func (s *Set) canBlame(g *Guard, m clockStep) bool {
 	owner, _ := ownerOf(m, s.othersDuring(g.index, m))
 	return (owner == ownerMaster || m.At.IsZero()) && s.mayQuarantine(g)

@@ -54,7 +54,8 @@ func TestDoubtIsOver(t *testing.T) {
 	}
 }
 
-// TestLateAnswerIsNoStep: an answer that was asked for before a step was judged, and comes after it, is of the clock of then.
+// TestLateAnswerIsNoStep: an answer that was asked for before a step was judged, and comes after
+// it, is of the clock of then.
 func TestLateAnswerIsNoStep(t *testing.T) {
 	began := time.Now()
 	at := func(sent, got, serverTime time.Duration) Sighting {
@@ -72,7 +73,8 @@ func TestLateAnswerIsNoStep(t *testing.T) {
 	}
 }
 
-// TestDoubtIsJudgedAgain: what could not be told at once can be when another master was looked at, whose clock was known before.
+// TestDoubtIsJudgedAgain: what could not be told at once can be when another master was looked at,
+// whose clock was known before.
 func TestDoubtIsJudgedAgain(t *testing.T) {
 	began := time.Now()
 	step := clockStep{At: began.Add(time.Second), Moved: 10 * time.Minute, Number: 1}

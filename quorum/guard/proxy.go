@@ -13,17 +13,19 @@ import (
 // Heard is how long after its last announcement a proxy counts as living.
 const Heard = 3 * time.Second
 
-// followsMark is at the end of the ID of a proxy that follows when the masters are changed; before it is the protocol, from 2 on.
+// followsMark is at the end of the ID of a proxy that follows when the masters are changed; before
+// it is the protocol, from 2 on.
 const followsMark = "-1"
 
-// proxyProtocol is the number of what this version does together with other proxies, beside marker.Protocol for what it leaves on masters. Number 3 renews
-// the lease of a move.
+// proxyProtocol is the number of what this version does together with other proxies, beside
+// marker.Protocol for what it leaves on masters. Number 3 renews the lease of a move.
 const proxyProtocol = 3
 
 // newID is an ID for a proxy of that protocol.
 func newID(protocol int) string { return rand.Text() + "." + strconv.Itoa(protocol) + followsMark }
 
-// Protocol is the number of what the proxy does on masters; 0 where it does not know that masters can be changed.
+// Protocol is the number of what the proxy does on masters; 0 where it does not know that masters
+// can be changed.
 func (p Proxy) Protocol() int {
 	id, knows := strings.CutSuffix(p.ID, followsMark)
 	if !knows {
@@ -34,8 +36,9 @@ func (p Proxy) Protocol() int {
 	return max(1, n)
 }
 
-// Proxy is what one announced on a master. Majorities of different numbers of masters need not share one, and a proxy without the guard trusts masters
-// that forgot: so each compares what the others announce with its own.
+// Proxy is what one announced on a master. Majorities of different numbers of masters need not
+// share one, and a proxy without the guard trusts masters that forgot: so each compares what the
+// others announce with its own.
 type Proxy struct {
 	// ID is that of one process alone.
 	ID string
@@ -68,7 +71,8 @@ func (p Proxy) Announcement() string {
 		p.Moves, p.Longest.Milliseconds(), p.Name)
 }
 
-// parseProxy reads an entry. ok is false for what no proxy of this version wrote; when it was written is known all the same.
+// parseProxy reads an entry. ok is false for what no proxy of this version wrote; when it was
+// written is known all the same.
 func parseProxy(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
 	var more [3]string
@@ -114,7 +118,8 @@ func (p Proxy) Disagreement(with Proxy) string {
 	}
 }
 
-// Hinders returns why neither the masters can be changed nor the locks be moved beside another proxy, or nothing.
+// Hinders returns why neither the masters can be changed nor the locks be moved beside another
+// proxy, or nothing.
 func (p Proxy) Hinders(with Proxy) string {
 	switch {
 	case with.Protocol() < p.Protocol():

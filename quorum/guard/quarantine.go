@@ -82,7 +82,8 @@ type QuarantineError struct {
 	Places string
 }
 
-// RulesAdvice says what differs where masters are in use by proxies with other settings, and what an operator can do about it.
+// RulesAdvice says what differs where masters are in use by proxies with other settings, and what
+// an operator can do about it.
 func RulesAdvice(differs string) string {
 	return differs + "; use the same on all proxies, or declare those of this proxy the right ones: redlock-proxy init --new-settings"
 }
@@ -122,7 +123,8 @@ func (e *QuarantineError) Left() time.Duration {
 	return max(time.Millisecond, time.Until(e.Ready))
 }
 
-// muchLater is by how much a quarantine must exceed twice the time that was logged for that to be logged.
+// muchLater is by how much a quarantine must exceed twice the time that was logged for that to be
+// logged.
 const muchLater = 10 * time.Second
 
 // isMuchLater reports whether the master votes again much later than was logged.
@@ -130,9 +132,10 @@ func (e *QuarantineError) isMuchLater(answer time.Time) bool {
 	return !answer.IsZero() && e.Left() > 2*max(0, time.Until(answer))+muchLater
 }
 
-// Reason is one word for what happened: restarted, flushed, replicated, clock, evicted or
-// blank; joins after a change of the masters; fresh or unproven where that is still to be seen; settings
-// where others use it with other ones; place where it is not known where the locks are; succeeded where the masters were changed.
+// Reason is one word for what happened: restarted, flushed, replicated, clock, evicted or blank;
+// joins after a change of the masters; fresh or unproven where that is still to be seen; settings
+// where others use it with other ones; place where it is not known where the locks are; succeeded
+// where the masters were changed.
 func (e *QuarantineError) Reason() string { return string(e.Why) }
 
 // Text says what happened to n masters and, if that is known, after what time they vote
@@ -141,7 +144,8 @@ func (r Reason) Text(n int, left time.Duration) string {
 	return r.Sentence(n) + readyIn(left)
 }
 
-// ReadyIn says, behind what happened, after what time the master votes again; nothing if that is not known.
+// ReadyIn says, behind what happened, after what time the master votes again; nothing if that is
+// not known.
 func (e *QuarantineError) ReadyIn() string { return readyIn(e.Left()) }
 
 func readyIn(left time.Duration) string {

@@ -11,11 +11,11 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// The upstream keeps a record of where the locks are (package place). It decides where the masters have forgotten that; where they say something from before
-// it, nobody decides.
+// The upstream keeps a record of where the locks are (package place). It decides where the masters
+// have forgotten that; where they say something from before it, nobody decides.
 
-// Compare takes the record, as it has been since a moment, or why it cannot be read. If a majority of the masters said something since then that it
-// contradicts, no master votes.
+// Compare takes the record, as it has been since a moment, or why it cannot be read. If a majority
+// of the masters said something since then that it contradicts, no master votes.
 func (s *Set) Compare(has place.At, since time.Time, err error) {
 	was := s.misplaced.Load()
 	now := s.compare(was, has, since, err)
@@ -56,8 +56,9 @@ func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err e
 	}
 }
 
-// beginning is the set in which a master is admitted: the one that others say, or that this proxy knows. Where all have forgotten it, it is as the record
-// says, which is read only now: what was decided before the master was seen without its data is there.
+// beginning is the set in which a master is admitted: the one that others say, or that this proxy
+// knows. Where all have forgotten it, it is as the record says, which is read only now: what was
+// decided before the master was seen without its data is there.
 //
 // The error is a *QuarantineError.
 func (s *Set) beginning(ctx context.Context, proof string) (reconfig.Era, error) {

@@ -18,7 +18,8 @@ type Report struct {
 	Evicted                              int64
 	// Room is for how many more bytes it has room; negative: it has no limit.
 	Room int64
-	// WasReplica is set if it may have been a replica since it started: its master_replid2 is not that of a server that never was one.
+	// WasReplica is set if it may have been a replica since it started: its master_replid2 is not
+	// that of a server that never was one.
 	WasReplica bool
 	// Appendfsync is that setting, "off" where it writes no append-only file.
 	Appendfsync string
@@ -38,14 +39,16 @@ type Report struct {
 	Longest time.Duration
 	// Admitted is when the master was admitted, by its clock; zero: not known.
 	Admitted time.Duration
-	// Promise is the era and the ballot that it promised last for a change of the masters; empty: none.
+	// Promise is the era and the ballot that it promised last for a change of the masters; empty:
+	// none.
 	Promise string
 	// Rules are what all proxies on it must have alike; empty: none were written yet.
 	Rules    string
 	Sighting Sighting
 	// Refusal is why it took no trial write, or nil.
 	Refusal error
-	// Proxies are those that announced themselves there and live, Differences what these have differently.
+	// Proxies are those that announced themselves there and live, Differences what these have
+	// differently.
 	Proxies     []Proxy
 	Differences []string
 }
@@ -97,7 +100,8 @@ func (v *Report) readProxies(entries map[string]string) {
 	v.Proxies, v.Differences = living, disagreements(living)
 }
 
-// stoodSince is since when, by the master's clock, it has its marker or its record; zero: not known.
+// stoodSince is since when, by the master's clock, it has its marker or its record; zero: not
+// known.
 func (v Report) stoodSince() time.Duration {
 	if v.Marker.Valid {
 		return v.Admitted
@@ -105,7 +109,8 @@ func (v Report) stoodSince() time.Duration {
 	return time.Duration(v.Record.Value.Since) * time.Millisecond
 }
 
-// isNewer reports whether proxies of a later version left something on the master that this one may take for something else.
+// isNewer reports whether proxies of a later version left something on the master that this one may
+// take for something else.
 func (v Report) isNewer() bool {
 	return marker.ProtocolOf(v.Marker.Text, v.Record.Text) > marker.Protocol
 }

@@ -12,9 +12,10 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// What decides which key is which lock, and which masters there are, all proxies on a master must have alike. So it is kept on each
-// master, written by the first proxy that a master votes for, and a master votes for no proxy that has it otherwise. Two majorities
-// share a master: so there are never two rules by which locks are granted.
+// What decides which key is which lock, and which masters there are, all proxies on a master must
+// have alike. So it is kept on each master, written by the first proxy that a master votes for, and
+// a master votes for no proxy that has it otherwise. Two majorities share a master: so there are
+// never two rules by which locks are granted.
 
 // rules are those kept on a master.
 type rules struct {
@@ -23,7 +24,8 @@ type rules struct {
 	masters  []member
 }
 
-// member is one of the masters: the address by which the proxy that wrote it knows it, and the run_id that it had then.
+// member is one of the masters: the address by which the proxy that wrote it knows it, and the
+// run_id that it had then.
 type member struct{ name, runID string }
 
 // memberLine is how the line of a member begins.
@@ -101,8 +103,8 @@ func (r rules) values() map[string]string {
 	return all
 }
 
-// LocksUpstream is the line of those settings by which the locks are at the upstream. It counts only as long as no era of the masters has where
-// they are.
+// LocksUpstream is the line of those settings by which the locks are at the upstream. It counts
+// only as long as no era of the masters has where they are.
 const LocksUpstream = "locks-at upstream"
 
 // agreement is what a proxy knows of the rules on its masters.
@@ -110,7 +112,8 @@ type agreement struct {
 	// settings are its own; empty: it grants no locks, so any will do, of the same masters.
 	settings string
 	names    []string
-	// numbered reports whether the markers show which masters there are, so that the rules need not.
+	// numbered reports whether the markers show which masters there are, so that the rules need
+	// not.
 	numbered func() bool
 	// placed reports whether they show where the locks are.
 	placed func() bool
@@ -125,7 +128,8 @@ type observed struct {
 	runID string
 	text  string // of the rules; empty: there are none
 	rules rules
-	// of are sets of masters that it is known to be one of, by the names in them: also when it has another run_id later, and no rules.
+	// of are sets of masters that it is known to be one of, by the names in them: also when it has
+	// another run_id later, and no rules.
 	of map[string]bool
 }
 
@@ -172,7 +176,8 @@ func (a *agreement) ownNow() rules {
 	return r
 }
 
-// toWrite is what is to be written on a master: what another one has, so that all have the same names, or else this proxy's.
+// toWrite is what is to be written on a master: what another one has, so that all have the same
+// names, or else this proxy's.
 func (a *agreement) toWrite() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,8 +189,8 @@ func (a *agreement) toWrite() string {
 	return a.ownNow().String()
 }
 
-// differs reports whether these are not this proxy's. Of a master that was not reached yet it cannot be known whether it is one of
-// theirs; as long as nobody reaches it, no majority needs it.
+// differs reports whether these are not this proxy's. Of a master that was not reached yet it
+// cannot be known whether it is one of theirs; as long as nobody reaches it, no majority needs it.
 func (a *agreement) differs(r rules) bool {
 	switch {
 	case a.settings != "" && !a.agrees(r.settings):
@@ -215,7 +220,8 @@ func withoutPlace(settings string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(settings, "\n"), func(line string) bool { return line == LocksUpstream }), "\n")
 }
 
-// isOf reports whether master i is one of those in the rules, be it by another address: proxies may know it by several.
+// isOf reports whether master i is one of those in the rules, be it by another address: proxies may
+// know it by several.
 func (a *agreement) isOf(i int, r rules) bool {
 	m, set := &a.masters[i], r.names()
 	if !m.of[set] && (r.has(a.names[i], m.runID) || m.text != "" && m.rules.names() == set) {

@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestRulesAreRead: what a proxy writes is read back, and anything else is read as something that is not that.
+// TestRulesAreRead: what a proxy writes is read back, and anything else is read as something that
+// is not that.
 func TestRulesAreRead(t *testing.T) {
 	r := rules{settings: "guard true\nlock-keys [\"a b\"]", masters: []member{{"/a socket", "1"}, {"b:1", NotReported}}}
 	if got := parseRules(r.String()); got.String() != r.String() || got.settings != r.settings || len(got.masters) != 2 {
@@ -23,8 +24,9 @@ func TestRulesAreRead(t *testing.T) {
 	}
 }
 
-// TestConsent is of masters as a proxy with settings s and the masters a, b, c, … sees them. Each is said by a word: what its rules
-// are, "-" (none), or "?" (not reached). "s:abd" are settings s and masters a, b and d; a run_id is the master's name in capitals.
+// TestConsent is of masters as a proxy with settings s and the masters a, b, c, … sees them. Each
+// is said by a word: what its rules are, "-" (none), or "?" (not reached). "s:abd" are settings s
+// and masters a, b and d; a run_id is the master's name in capitals.
 func TestConsent(t *testing.T) {
 	for _, test := range []struct {
 		masters string
@@ -100,8 +102,8 @@ func rulesIn(word string) string {
 	return r.String()
 }
 
-// TestMemberForgets: a master that a proxy knows by a name of its own is one of the others' masters also when it comes back without
-// anything; one that never was is not.
+// TestMemberForgets: a master that a proxy knows by a name of its own is one of the others' masters
+// also when it comes back without anything; one that never was is not.
 func TestMemberForgets(t *testing.T) {
 	a := newAgreement("s", []string{"a", "b", "c"}, func() bool { return false }, func() bool { return false })
 	for i := range a.names {
@@ -148,8 +150,8 @@ func TestNumberedSets(t *testing.T) {
 	}
 }
 
-// TestSettleAndImpose on a real Redis: rules are replaced where nothing votes, and by an operator everywhere; then the marker is another
-// one, in all databases, with a sequence of its own.
+// TestSettleAndImpose on a real Redis: rules are replaced where nothing votes, and by an operator
+// everywhere; then the marker is another one, in all databases, with a sequence of its own.
 func TestSettleAndImpose(t *testing.T) {
 	tr := startRedis(t)
 	c, ctx := tr.Client(0), t.Context()

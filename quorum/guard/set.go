@@ -29,11 +29,12 @@ type Options struct {
 	Forced bool
 	// Off lets all votes count: the set only makes itself known to other proxies.
 	Off bool
-	// Settings are what decides which key is which lock: lines, each of a name and a value. A proxy whose settings are not those of the
-	// first one on the masters has no votes. Empty: it grants no locks, so any will do, of the same masters.
+	// Settings are what decides which key is which lock: lines, each of a name and a value. A proxy
+	// whose settings are not those of the first one on the masters has no votes. Empty: it grants
+	// no locks, so any will do, of the same masters.
 	Settings string
-	// Joins is the set of masters that these are, where it was decided that they follow others; nil:
-	// their markers show. Follows is that of this proxy's which they follow; nil: none.
+	// Joins is the set of masters that these are, where it was decided that they follow others;
+	// nil: their markers show. Follows is that of this proxy's which they follow; nil: none.
 	Joins   *reconfig.Era
 	Follows *Set
 	// Record is what the upstream keeps of where the locks are; nil: they cannot be moved.
@@ -91,8 +92,8 @@ func (s *Set) Guard(i int) *Guard { return s.guards[i] }
 // MaxTTL is what is taken for the longest TTL in use where no record of it is known.
 func (s *Set) MaxTTL() time.Duration { return s.longest.Limit() }
 
-// RaiseMaxTTL has a longer one be taken for it from now on. It is never lowered: what was granted before may
-// still be held.
+// RaiseMaxTTL has a longer one be taken for it from now on. It is never lowered: what was granted
+// before may still be held.
 func (s *Set) RaiseMaxTTL(ttl time.Duration) { s.longest.RaiseLimit(ttl) }
 
 // Clock is the median of the masters' clocks now, since 1970, or this machine's wall
@@ -114,7 +115,8 @@ func (s *Set) Clock(now time.Time) time.Duration {
 	return clocks[(len(clocks)-1)/2]
 }
 
-// FenceAhead names, once, a master of which the fence counter of a key is so far ahead that it is ignored.
+// FenceAhead names, once, a master of which the fence counter of a key is so far ahead that it is
+// ignored.
 func (s *Set) FenceAhead(master, key string) {
 	s.warnOf(master, "a fence counter far ahead of the other masters' and of their clocks is ignored", "key", key)
 }

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 )
 
-// handleUnmarked is for a master that has no marker, and no record from a time before this state, and
-// of which nothing is known.
+// handleUnmarked is for a master that has no marker, and no record from a time before this state,
+// and of which nothing is known.
 func (g *Guard) handleUnmarked(ctx context.Context, v Report) (time.Duration, error) {
 	empty := v.Empty && v.Longest == 0
 	switch g.set.fresh.ask(g.index, v.RunID, empty, time.Now()) {

@@ -27,7 +27,8 @@ func (v verdictOn) isNew() bool { return v == onUnmarked || v == onBlank }
 
 // memory is what a proxy remembers of a master from before.
 type memory struct {
-	// name is the master's, as in the configuration. suffix is at the end of the nonces of records of its set of masters.
+	// name is the master's, as in the configuration. suffix is at the end of the nonces of records
+	// of its set of masters.
 	name, suffix string
 	// nonce is of the last marker that it voted under; empty: none. runID is that marker's.
 	nonce, runID string
@@ -101,10 +102,11 @@ func judgeMarked(v Report, past memory) (verdictOn, Reason) {
 	}
 }
 
-// claimOf is the nonce of the marker from an earlier life whose data the master claims to
-// have still, or noClaim: it wrote, and writes, everything to disk before it answers, and
-// the marker is its own. Whether the claim is true is found out by the age of the data. A master that restarts before that
-// is known claims what it claimed: its votes have not counted since, so it had no more to keep than before.
+// claimOf is the nonce of the marker from an earlier life whose data the master claims to have
+// still, or noClaim: it wrote, and writes, everything to disk before it answers, and the marker is
+// its own. Whether the claim is true is found out by the age of the data. A master that restarts
+// before that is known claims what it claimed: its votes have not counted since, so it had no more
+// to keep than before.
 func claimOf(v Report, past memory) string {
 	m, marked := v.Marker.Value, v.Marker.Valid
 	r, recorded := v.Record.Value, v.Record.Valid

@@ -30,7 +30,8 @@ func TestWhoseClock(t *testing.T) {
 	}
 }
 
-// TestSteppedBefore: a clock told 100 s when it was last seen to fit, and is looked at again 2 s later.
+// TestSteppedBefore: a clock told 100 s when it was last seen to fit, and is looked at again 2 s
+// later.
 func TestSteppedBefore(t *testing.T) {
 	fitted := time.Unix(1_700_000_000, 0)
 	now := fitted.Add(2 * time.Second)

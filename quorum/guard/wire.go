@@ -18,8 +18,8 @@ import (
 
 // Redis is a Conn to a Redis.
 type Redis struct {
-	// Do does commands in database 0, all at once, and returns what each was answered, as RESP2 has it: nil for no value, an error where it was
-	// refused, or not done.
+	// Do does commands in database 0, all at once, and returns what each was answered, as RESP2 has
+	// it: nil for no value, an error where it was refused, or not done.
 	Do func(ctx context.Context, commands ...[]any) []any
 }
 
@@ -127,7 +127,8 @@ func amend(ctx context.Context, w Conn, s luascript.Script, args ...any) (int64,
 	return n, nil
 }
 
-// ask runs a script that answers texts: at least so many, and beyond that a multiple of some; zero: nothing.
+// ask runs a script that answers texts: at least so many, and beyond that a multiple of some; zero:
+// nothing.
 func ask(ctx context.Context, w Conn, least, each int, s luascript.Script, args ...any) ([]string, error) {
 	answer, err := w.Run(ctx, s, args...)
 	if err != nil {
@@ -200,8 +201,8 @@ type entry struct {
 // pageSize is how many keys are read and written at a time, about.
 const pageSize = 500
 
-// readNames reads names of keys of a database, from a cursor on, and the cursor of those that follow ("0": none
-// does); of the proxies' own keys it has those that begin with one of own.
+// readNames reads names of keys of a database, from a cursor on, and the cursor of those that
+// follow ("0": none does); of the proxies' own keys it has those that begin with one of own.
 func readNames(ctx context.Context, w Conn, db int, cursor string, own ...any) (names []string, next string, err error) {
 	parts, err := ask(ctx, w, 1, 1, script.Names, append([]any{db, cursor, pageSize}, own...)...)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// databasesIn is how many databases a server has, by its answer to CONFIG GET databases; 0: it does not say.
+// databasesIn is how many databases a server has, by its answer to CONFIG GET databases; 0: it does
+// not say.
 func databasesIn(answer any) int {
 	words, _ := answer.([]any)
 	if len(words) != 2 {
@@ -16,7 +17,8 @@ func databasesIn(answer any) int {
 	return n
 }
 
-// CompareDatabases notes at each server that another one of them has more databases: locks in those fail there.
+// CompareDatabases notes at each server that another one of them has more databases: locks in those
+// fail there.
 func CompareDatabases(findings ...*Finding) {
 	most := 0
 	for _, f := range findings {

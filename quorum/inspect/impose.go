@@ -16,7 +16,8 @@ import (
 // SettingsAdvice is what an operator can do where proxies have other settings (Finding.Differs).
 func SettingsAdvice(differs string) string { return guard.RulesAdvice(differs) }
 
-// TTLAdvice is what an operator can do where masters wait for max-ttl (Finding.Quarantine), although a TTL of at least so much is known.
+// TTLAdvice is what an operator can do where masters wait for max-ttl (Finding.Quarantine),
+// although a TTL of at least so much is known.
 func TTLAdvice(atLeast time.Duration) string { return guard.Advice(atLeast) }
 
 // Imposed is what Impose did to a master.
@@ -29,10 +30,12 @@ type Imposed struct {
 	Err error
 }
 
-// Impose has settings (Options.Settings) and masters be those of all proxies from now on, whatever these had: masters vote only for those that
-// have the same. It is an operator's override. Each master may take as long as timeout for each answer; secure is Options.TLS.
+// Impose has settings (Options.Settings) and masters be those of all proxies from now on, whatever
+// these had: masters vote only for those that have the same. It is an operator's override. Each
+// master may take as long as timeout for each answer; secure is Options.TLS.
 //
-// The error says that proxies with other settings are running, which would lose their votes; forced: it is done all the same.
+// The error says that proxies with other settings are running, which would lose their votes;
+// forced: it is done all the same.
 func Impose(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), settings string, forced bool) ([]Imposed, error) {
 	visits, done := make([]guard.Visit, len(urls)), make([]Imposed, len(urls))
 	for i, url := range urls {

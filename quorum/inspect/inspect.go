@@ -1,5 +1,5 @@
-// Package inspect looks at masters without taking part in their votes: what an operator is told of them, and how the settings of their proxies are
-// replaced. Nothing of it is on the way of a lock.
+// Package inspect looks at masters without taking part in their votes: what an operator is told of
+// them, and how the settings of their proxies are replaced. Nothing of it is on the way of a lock.
 package inspect
 
 import (
@@ -27,7 +27,8 @@ import (
 type Finding struct {
 	// Name is its address, without credentials.
 	Name string
-	// Err is why it cannot be used: it could not be asked, and then nothing more is known, or takes no write.
+	// Err is why it cannot be used: it could not be asked, and then nothing more is known, or takes
+	// no write.
 	Err error
 	// Version, Role and Policy are its redis_version, role and maxmemory_policy.
 	Version, Role, Policy string
@@ -67,7 +68,8 @@ type Finding struct {
 	report       *guard.Report
 }
 
-// Feeds are what a proxy has masters report, for which it needs rights besides those that locks need.
+// Feeds are what a proxy has masters report, for which it needs rights besides those that locks
+// need.
 type Feeds struct {
 	// Waiting: of changes, for clients that wait.
 	Waiting bool
@@ -76,8 +78,8 @@ type Feeds struct {
 	Prefix   string
 }
 
-// Masters connects to each master by its URL and returns what is unsafe about it, and which rights are missing for feeds.
-// Each may take as long as timeout for each answer; secure is Options.TLS.
+// Masters connects to each master by its URL and returns what is unsafe about it, and which rights
+// are missing for feeds. Each may take as long as timeout for each answer; secure is Options.TLS.
 func Masters(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), feeds Feeds) []Finding {
 	findings := make([]Finding, len(urls))
 	var wg sync.WaitGroup
@@ -146,7 +148,8 @@ func inspect(ctx context.Context, url string, timeout time.Duration, secure func
 	return f
 }
 
-// Quarantines finds out for how long masters are in quarantine at the most, where maxTTL is that of the proxies.
+// Quarantines finds out for how long masters are in quarantine at the most, where maxTTL is that of
+// the proxies.
 func Quarantines(findings []Finding, maxTTL time.Duration) {
 	for i, q := range guard.Quarantines(visitsOf(findings), maxTTL) {
 		findings[i].Quarantine = q
@@ -156,7 +159,8 @@ func Quarantines(findings []Finding, maxTTL time.Duration) {
 // IsWatched reports whether a proxy runs on the master, without which no quarantine ends.
 func (f Finding) IsWatched() bool { return f.report != nil && len(f.report.Proxies) > 0 }
 
-// CompareSettings finds the masters that would not vote for a proxy with these (Options.Settings), or for one with these masters.
+// CompareSettings finds the masters that would not vote for a proxy with these (Options.Settings),
+// or for one with these masters.
 func CompareSettings(findings []Finding, settings string) {
 	for i, differs := range guard.Differences(settings, visitsOf(findings)) {
 		if f := &findings[i]; differs != "" {
@@ -167,7 +171,8 @@ func CompareSettings(findings []Finding, settings string) {
 	}
 }
 
-// PlacedOn returns where the locks are by the markers of a majority of these masters. The place is undecided if they were never moved.
+// PlacedOn returns where the locks are by the markers of a majority of these masters. The place is
+// undecided if they were never moved.
 func PlacedOn(findings []Finding) place.Said {
 	says := map[place.At]int{}
 	for _, f := range findings {
@@ -199,7 +204,8 @@ func visitsOf(findings []Finding) []guard.Visit {
 	return visits
 }
 
-// Unlike returns how many proxies are running on these masters that have other settings (Options.Settings), or another number of masters.
+// Unlike returns how many proxies are running on these masters that have other settings
+// (Options.Settings), or another number of masters.
 func Unlike(findings []Finding, settings string) int {
 	return guard.Unlike(settings, visitsOf(findings))
 }
@@ -233,7 +239,8 @@ var waitingNeeds = []feed.Need{
 	{Words: []string{"CLIENT", "TRACKING", "ON"}, Right: "+client|tracking"},
 }
 
-// messagesNeeds are what is sent for messages (package messages). An empty message is none, and nobody gets it.
+// messagesNeeds are what is sent for messages (package messages). An empty message is none, and
+// nobody gets it.
 func messagesNeeds(channel string) []feed.Need {
 	rule := "&" + messages.Channel + "*"
 	return []feed.Need{
@@ -276,9 +283,9 @@ func sameServer(findings []Finding) {
 	}
 }
 
-// Server connects to a Redis that is no master, such as the upstream, and returns what it reports of
-// itself. It changes nothing there; the key is for a trial write. One that demands a login, and gets
-// none or none that may ask, has a Finding without anything but its name and round trip. It
+// Server connects to a Redis that is no master, such as the upstream, and returns what it reports
+// of itself. It changes nothing there; the key is for a trial write. One that demands a login, and
+// gets none or none that may ask, has a Finding without anything but its name and round trip. It
 // may take as long as timeout for each answer; secure is Options.TLS.
 func Server(ctx context.Context, url, key string, timeout time.Duration, secure func(*tls.Config)) Finding {
 	f := Finding{Name: master.NameIn(url)}

@@ -26,9 +26,9 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return strings.Join(e.Reasons, "; ") }
 
 // MayVouch decides whether an operator's override can be taken, by which no lock that these masters
-// may have forgotten was granted for longer than ttl: every master must be reached and fit,
-// and none may hold a lock that contradicts it, unless that is forced. The findings are those of Survey. It returns nil,
-// ErrNotNeeded, or a *RefusedError.
+// may have forgotten was granted for longer than ttl: every master must be reached and fit, and
+// none may hold a lock that contradicts it, unless that is forced. The findings are those of
+// Survey. It returns nil, ErrNotNeeded, or a *RefusedError.
 func MayVouch(findings []Finding, ttl time.Duration, forced bool) error {
 	var reasons []string
 	outlasts := false

@@ -46,8 +46,8 @@ func (m *Master) dial(db int) (Link, error) {
 	return m.transport.Dial(context.Background(), db)
 }
 
-// finish hands a reply to the round that waits for it, which may be used again from then on. A panic
-// there costs that reply alone.
+// finish hands a reply to the round that waits for it, which may be used again from then on. A
+// panic there costs that reply alone.
 func (m *Master) finish(o *op, r *reply) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -90,8 +90,8 @@ func (m *Master) post(o *op) {
 	}
 }
 
-// Do has the master do a command of database 0 by itself, outside of all batches, if it is up. A nil
-// answer is no error.
+// Do has the master do a command of database 0 by itself, outside of all batches, if it is up. A
+// nil answer is no error.
 func (m *Master) Do(ctx context.Context, words ...any) (any, error) {
 	m.mu.Lock()
 	cause := m.cause
@@ -131,8 +131,8 @@ func (m *Master) Names(ctx context.Context, db int, cursor string) (names []stri
 	return names[1:], names[0], nil
 }
 
-// Databases returns the numbers of the databases that hold anything. It is an error where the master has no
-// vote, also at the end.
+// Databases returns the numbers of the databases that hold anything. It is an error where the
+// master has no vote, also at the end.
 func (m *Master) Databases(ctx context.Context) ([]int, error) {
 	if err := m.whyMute(); err != nil {
 		return nil, err

@@ -23,8 +23,8 @@ type Link interface {
 	Close()
 }
 
-// maxInline is how long a batch may be, in bytes, that is sent by the caller that pushed it: so much
-// goes into the buffer of a connection on which everything was answered.
+// maxInline is how long a batch may be, in bytes, that is sent by the caller that pushed it: so
+// much goes into the buffer of a connection on which everything was answered.
 const maxInline = 16 << 10
 
 // launch sends what waits; the caller that claimed the lane calls it. It sends at once if there is

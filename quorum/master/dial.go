@@ -13,9 +13,9 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// lockSettings makes go-redis never retry (a SET NX sent twice refuses itself),
-// never wait longer than the timeout, whatever its caller does, greet with nothing that an old or
-// locked-down server refuses, and read no more than an answer can be. secure is as for NewTransport.
+// lockSettings makes go-redis never retry (a SET NX sent twice refuses itself), never wait longer
+// than the timeout, whatever its caller does, greet with nothing that an old or locked-down server
+// refuses, and read no more than an answer can be. secure is as for NewTransport.
 func lockSettings(opts *redis.Options, timeout time.Duration, secure func(*tls.Config)) {
 	opts.Protocol = 2
 	opts.DisableIdentity = true

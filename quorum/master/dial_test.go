@@ -59,7 +59,8 @@ func (c *silentServer) count() (open, all int) {
 }
 
 // go-redis dials in a goroutine of its own, which goes on when the time to dial is over: the
-// connection that it still makes then is closed, and nothing is shared with the caller that gave up.
+// connection that it still makes then is closed, and nothing is shared with the caller that gave
+// up.
 func TestDialThatIsGivenUpLeavesNoConnection(t *testing.T) {
 	server := startSilent(t)
 	transport, err := newRedisTransport("redis://"+server.Addr().String(), 10*time.Millisecond, nil)

@@ -47,7 +47,8 @@ func (m *Master) IsDown() bool {
 	return m.cause != nil
 }
 
-// IsUnheard reports whether nothing is known of it yet: neither that it does not answer nor whether its votes count.
+// IsUnheard reports whether nothing is known of it yet: neither that it does not answer nor whether
+// its votes count.
 func (m *Master) IsUnheard() bool {
 	h := m.Health()
 	return h.Err == errNotConnected || h.Quarantine != nil && h.Quarantine.Why == guard.Unproven

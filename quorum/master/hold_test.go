@@ -37,8 +37,8 @@ func (k recorderLink) Send(f *Flight) bool {
 	return k.Link.Send(f)
 }
 
-// TestWhatFollowsLeavesTogether: what is queued for others that are about to follow leaves with them, behind it, in one batch for each master; what
-// nothing follows leaves by itself.
+// TestWhatFollowsLeavesTogether: what is queued for others that are about to follow leaves with
+// them, behind it, in one batch for each master; what nothing follows leaves by itself.
 func TestWhatFollowsLeavesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := []*recorder{{}, {}}

@@ -11,14 +11,15 @@ const (
 	maxQueued = 1 << 16
 )
 
-// lane is a queue to a database of a master with one batch in flight: what arrives
-// meanwhile leaves together in the next. Its ops reach the master in the order of the queue, but for those that are long, or
-// whose answers are known to be: they are queued by themselves, and have batches of their own, a few in each, in turn with the others.
+// lane is a queue to a database of a master with one batch in flight: what arrives meanwhile leaves
+// together in the next. Its ops reach the master in the order of the queue, but for those that are
+// long, or whose answers are known to be: they are queued by themselves, and have batches of their
+// own, a few in each, in turn with the others.
 //
-// Nothing wakes up to send: an op that finds an idle lane claims it, and the caller that pushed
-// the op sends it, with what others have pushed by then. The goroutine of the lane's link waits
-// for the answers, hands them out, and sends what has collected meanwhile; it waits also
-// while nothing is in flight, so that a link that ends is noticed before it is used.
+// Nothing wakes up to send: an op that finds an idle lane claims it, and the caller that pushed the
+// op sends it, with what others have pushed by then. The goroutine of the lane's link waits for the
+// answers, hands them out, and sends what has collected meanwhile; it waits also while nothing is
+// in flight, so that a link that ends is noticed before it is used.
 type lane struct {
 	master *Master
 	db     int
@@ -27,18 +28,21 @@ type lane struct {
 	// idle is signalled when claimed becomes false.
 	idle  sync.Cond
 	queue []*op
-	// long are the ops of the queue that were found to be long; sizes tells which are. wasLong is whether the last batch was of these.
+	// long are the ops of the queue that were found to be long; sizes tells which are. wasLong is
+	// whether the last batch was of these.
 	long    []*op
 	sizes   sizes
 	wasLong bool
-	// turns are those of all masters for what is long; nil: it may always go. hasTurn is set while this lane has one, awaits while it waits for one.
+	// turns are those of all masters for what is long; nil: it may always go. hasTurn is set while
+	// this lane has one, awaits while it waits for one.
 	turns           *Turns
 	hasTurn, awaits bool
 	// claimed is set from when a caller is about to send until the answers were handed out
 	// and nothing is left to send. Who sets it, or finds it so as the link's goroutine, has
 	// the flight.
 	claimed bool
-	// held is set where whoever claimed the lane leaves the sending to the next op, for a moment: who sets it back sends.
+	// held is set where whoever claimed the lane leaves the sending to the next op, for a moment:
+	// who sets it back sends.
 	held bool
 	link Link
 	// down refuses new ops, for this reason.
@@ -56,7 +60,8 @@ func newLane(m *Master, db int, down error) *lane {
 	return l
 }
 
-// push queues an op, or returns why not. Where claimed is true the caller has to launch; with hold, the next one to push may do it before.
+// push queues an op, or returns why not. Where claimed is true the caller has to launch; with hold,
+// the next one to push may do it before.
 func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +186,8 @@ func shift(queue []*op, n int) []*op {
 	return queue[:left]
 }
 
-// learn takes what the answers to the flight say of what is long. Nothing is forgotten while any such op waits: what follows on its key must not pass it.
+// learn takes what the answers to the flight say of what is long. Nothing is forgotten while any
+// such op waits: what follows on its key must not pass it.
 func (l *lane) learn() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +216,8 @@ func (l *lane) because(reason error) {
 	}
 }
 
-// open lets ops be queued again, after those of some removals that are for it. Where claimed is true the caller has to launch.
+// open lets ops be queued again, after those of some removals that are for it. Where claimed is
+// true the caller has to launch.
 func (l *lane) open(owed []*op) (claimed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,14 +12,15 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// linkLimits bound what a master answers to one batch: an answer is flat, and what stands
-// under a key is what a proxy wrote there, in a frame or by a script. Clients may ask for more together than there is room for; so that
-// costs what they asked for, and not the link.
+// linkLimits bound what a master answers to one batch: an answer is flat, and what stands under a
+// key is what a proxy wrote there, in a frame or by a script. Clients may ask for more together
+// than there is room for; so that costs what they asked for, and not the link.
 func linkLimits(all *resp.Allowance) resp.Limits {
 	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxAnswers, Together: all, Skip: 256}
 }
 
-// maxAnswers bounds the answers to one batch, and all that are being read from a master over all links, in bytes.
+// maxAnswers bounds the answers to one batch, and all that are being read from a master over all
+// links, in bytes.
 const maxAnswers = 64 << 20
 
 // keptOut is the most of a buffer that is kept for the next batch, in bytes.
@@ -51,7 +52,8 @@ type redisLink struct {
 	// armed is the deadline that is set for reading, or zero.
 	armed  time.Time
 	broken bool
-	// came is how many bytes came since what is under way was last waited for; only the receiver uses it.
+	// came is how many bytes came since what is under way was last waited for; only the receiver
+	// uses it.
 	came int
 }
 
@@ -224,7 +226,8 @@ func (c patientConn) Read(p []byte) (int, error) {
 	}
 }
 
-// goesOn has a batch waited for anew where the master is in the midst of answering it. It reports whether it is.
+// goesOn has a batch waited for anew where the master is in the midst of answering it. It reports
+// whether it is.
 func (k *redisLink) goesOn(now time.Time) bool {
 	if k.came < steady {
 		return false
@@ -234,7 +237,8 @@ func (k *redisLink) goesOn(now time.Time) bool {
 	return true
 }
 
-// steady is how many bytes come at the least, within the time that an answer is waited for, from a master that is well and has much to answer.
+// steady is how many bytes come at the least, within the time that an answer is waited for, from a
+// master that is well and has much to answer.
 const steady = 1 << 20
 
 // waitsOn sets the deadline of what is under way now, or none. It reports whether that is

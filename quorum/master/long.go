@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	// longOp is from how many bytes on an operation is long, counted with what is known to be under its keys.
+	// longOp is from how many bytes on an operation is long, counted with what is known to be under
+	// its keys.
 	longOp = 32 << 10
-	// longBatch is how many bytes of long operations leave in one batch, unless it is one operation: what is short waits for no more than one of these.
+	// longBatch is how many bytes of long operations leave in one batch, unless it is one
+	// operation: what is short waits for no more than one of these.
 	longBatch = 1 << 20
 	// longest is what may be known to be under the keys of one operation on several.
 	longest = 16 << 20
@@ -32,8 +34,9 @@ func (e *tooLongError) Error() string { return fmt.Sprintf("%v: %d bytes", ErrTo
 // Unwrap makes it an ErrTooLong.
 func (e *tooLongError) Unwrap() error { return ErrTooLong }
 
-// sizes are how much is under the keys of a database that hold much, in bytes, as far as it was seen in what was sent and answered. What is not
-// known counts as nothing; that costs time alone, once.
+// sizes are how much is under the keys of a database that hold much, in bytes, as far as it was
+// seen in what was sent and answered. What is not known counts as nothing; that costs time alone,
+// once.
 type sizes struct {
 	seed maphash.Seed
 	of   map[uint64]int // by the hash of the key's name

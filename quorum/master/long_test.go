@@ -39,8 +39,8 @@ func reading(keys ...string) *op {
 	return &op{change: newChange(0, cell.Read{Names: keys}), round: newRound(1, nil)}
 }
 
-// TestShortOpsPassLongOnes: once it is known that much is under a key, what is about it leaves in batches of its own, in turn with the others;
-// and no longer where it is gone.
+// TestShortOpsPassLongOnes: once it is known that much is under a key, what is about it leaves in
+// batches of its own, in turn with the others; and no longer where it is gone.
 func TestShortOpsPassLongOnes(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(keys ...string) {
@@ -161,7 +161,8 @@ func TestTooLongReleases(t *testing.T) {
 	}
 }
 
-// TestNothingPassesWhatIsLong: an op on a key that holds little by now does not pass one on the same key that still waits.
+// TestNothingPassesWhatIsLong: an op on a key that holds little by now does not pass one on the
+// same key that still waits.
 func TestNothingPassesWhatIsLong(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(key string) {

@@ -34,9 +34,11 @@ type Master struct {
 	guard *guard.Guard
 	// turns are those of all masters for what is long; nil: it may always go.
 	turns *Turns
-	// Voted is called whenever the master was looked at and votes; it must not wait. It is set before Run.
+	// Voted is called whenever the master was looked at and votes; it must not wait. It is set
+	// before Run.
 	Voted func()
-	// roundTrips is called with how long each batch took that was answered; nil: it is not measured.
+	// roundTrips is called with how long each batch took that was answered; nil: it is not
+	// measured.
 	roundTrips func(time.Duration)
 
 	mu        sync.Mutex
@@ -46,12 +48,13 @@ type Master struct {
 	owed      owed
 }
 
-// SetPassword has connections that are made from now on log in with another password. Any goroutine may
-// call it.
+// SetPassword has connections that are made from now on log in with another password. Any goroutine
+// may call it.
 func (m *Master) SetPassword(password string) { m.transport.SetPassword(password) }
 
 // New makes a master that is reached by a transport and down until Run reaches it. name is its
-// address, as errors and logs show it; rand gives numbers in [0, 1); turns are those of all masters, or nil.
+// address, as errors and logs show it; rand gives numbers in [0, 1); turns are those of all
+// masters, or nil.
 func New(name string, t Transport, turns *Turns, log *slog.Logger, rand func() float64) *Master {
 	m := &Master{
 		name: name, transport: t, turns: turns, log: log, rand: rand,
@@ -72,8 +75,8 @@ func (m *Master) GuardWith(g *guard.Guard) {
 	}
 }
 
-// Observe has f called with how long each batch took that was answered, from its sending on. f must not
-// wait. It is called before Run.
+// Observe has f called with how long each batch took that was answered, from its sending on. f must
+// not wait. It is called before Run.
 func (m *Master) Observe(f func(took time.Duration)) { m.roundTrips = f }
 
 // Guarded is the master as its guard sees it.

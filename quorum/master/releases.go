@@ -9,8 +9,8 @@ import (
 )
 
 // releases are those of a batch that go as one script, in the place of the first: a release of a
-// granted lock may go ahead of operations on other keys, which nobody can have seen in order, and not
-// of one on its own.
+// granted lock may go ahead of operations on other keys, which nobody can have seen in order, and
+// not of one on its own.
 type releases struct {
 	// of are their numbers in the batch, in order; all are what is to be removed.
 	of  []int
@@ -64,8 +64,8 @@ func (rs *releases) forget() {
 	rs.of, rs.all = rs.of[:0], rs.all[:0]
 }
 
-// first reports whether operation number i is the first of them; the others that are among the ops are
-// done with it.
+// first reports whether operation number i is the first of them; the others that are among the ops
+// are done with it.
 func (rs *releases) first(i int) bool { return len(rs.of) > 0 && rs.of[0] == i }
 
 // has reports whether operation number i is one of them.

@@ -77,7 +77,8 @@ func layout(f *Flight, words []string) string {
 	return strings.Join(all, " ")
 }
 
-// Each release is answered for itself. Where the server has lost the script they were not done, and the next ones bring it.
+// Each release is answered for itself. Where the server has lost the script they were not done, and
+// the next ones bring it.
 func TestReleasesAreAnsweredEach(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	conn, err := newRedisTransport("redis://"+server.Addr(), time.Minute, nil)

@@ -97,10 +97,10 @@ func (r *Round) clean() {
 // keptWords is the most of a command's memory that is kept with a round, in bytes.
 const keptWords = 1 << 10
 
-// Send gives ops[i] to masters[i], where there is one, in a database. A master that is down
-// answers at once. The round is over when it is decided, which decided says of the replies
-// so far, also of none; see Wait. queued, unless it is nil, is called when all are queued and before they are sent: it reports whether
-// more is about to follow for the same masters, which is to leave with them.
+// Send gives ops[i] to masters[i], where there is one, in a database. A master that is down answers
+// at once. The round is over when it is decided, which decided says of the replies so far, also of
+// none; see Wait. queued, unless it is nil, is called when all are queued and before they are sent:
+// it reports whether more is about to follow for the same masters, which is to leave with them.
 func (rs *Rounds) Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool, queued func() (more bool)) *Round {
 	r := rs.take(len(masters), decided)
 	r.fill(db, ops)
@@ -163,8 +163,8 @@ func (r *Round) send(masters []*Master, queued func() bool) {
 	}
 }
 
-// holdTime is how long what is queued is held for what follows it: by far longer than a goroutine needs to be woken and to ask, and
-// shorter than a round trip that anybody would notice.
+// holdTime is how long what is queued is held for what follows it: by far longer than a goroutine
+// needs to be woken and to ask, and shorter than a round trip that anybody would notice.
 const holdTime = 200 * time.Microsecond
 
 // launchHeld sends what nobody has sent yet.

@@ -69,8 +69,9 @@ func working(t *testing.T, over Transport) *Master {
 	return m
 }
 
-// Rounds whose memory is used again get no answer of another one, and each of their own once, also where a master
-// answers when many rounds have begun since, and where their callers leave and drop what was not sent.
+// Rounds whose memory is used again get no answer of another one, and each of their own once, also
+// where a master answers when many rounds have begun since, and where their callers leave and drop
+// what was not sent.
 func TestRoundsUsedAgain(t *testing.T) {
 	const callers, each = 8, 300
 	late := &echo{turns: make(chan struct{})}

@@ -16,7 +16,8 @@ type Server struct {
 	timeout time.Duration
 }
 
-// NewServer takes a Redis' URL; a number of a database in it does not count. The rest is as for NewTransport.
+// NewServer takes a Redis' URL; a number of a database in it does not count. The rest is as for
+// NewTransport.
 func NewServer(url string, timeout time.Duration, secure func(*tls.Config)) (*Server, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
@@ -35,7 +36,8 @@ func (s *Server) Do(ctx context.Context, words ...any) (any, error) {
 // LogsIn reports whether the URL has a login.
 func (s *Server) LogsIn() bool { return s.client.Options().Username+s.client.Options().Password != "" }
 
-// Advice names what is wrong with the scheme of the URL, by the error of a server that cannot be reached; empty: nothing.
+// Advice names what is wrong with the scheme of the URL, by the error of a server that cannot be
+// reached; empty: nothing.
 func (s *Server) Advice(ctx context.Context, err error) string {
 	return adviceFor(ctx, s.client.Options(), s.timeout, err)
 }

@@ -27,8 +27,8 @@ type Transport interface {
 	// Dial makes a connection for batches, to a database. An error that is a resp.Error is an
 	// answer of the server.
 	Dial(ctx context.Context, db int) (Link, error)
-	// Watch makes a connection to a database, logged in, over which nothing was asked yet; its caller
-	// reads and writes it. An error that is a resp.Error is an answer of the server.
+	// Watch makes a connection to a database, logged in, over which nothing was asked yet; its
+	// caller reads and writes it. An error that is a resp.Error is an answer of the server.
 	Watch(ctx context.Context, db int) (net.Conn, error)
 	// Probe asks for a sign of life, makes the scripts known, and measures the round trip.
 	Probe(ctx context.Context) (roundTrip time.Duration, err error)
@@ -163,8 +163,8 @@ func (t *redisTransport) lifeNow() uint64 {
 	return t.life
 }
 
-// keep remembers a link that was dialled for a life of the server, and how it is closed, and reports
-// whether that is the one that links may reach.
+// keep remembers a link that was dialled for a life of the server, and how it is closed, and
+// reports whether that is the one that links may reach.
 func (t *redisTransport) keep(k any, life uint64, end func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -229,7 +229,8 @@ func decode(do cell.Op, said any) reply {
 	return reply{State: register.Counted, Answer: answer}
 }
 
-// sizeIn is how many bytes the strings of an answer have, and whether there was no room for any of them.
+// sizeIn is how many bytes the strings of an answer have, and whether there was no room for any of
+// them.
 func sizeIn(said any) (size int, skipped bool) {
 	switch said := said.(type) {
 	case resp.Skipped:
@@ -272,7 +273,8 @@ func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
 	return roundTrip, err
 }
 
-// advised is the error of a server that was never reached; where its URL has the wrong scheme, it names that.
+// advised is the error of a server that was never reached; where its URL has the wrong scheme, it
+// names that.
 func (t *redisTransport) advised(ctx context.Context, err error) error {
 	if advice := adviceFor(ctx, &t.options, t.waiting.time(), err); advice != "" {
 		return errors.New(advice)

@@ -43,7 +43,8 @@ func told(t *testing.T, conn *redisTransport, do cell.Op) reply {
 	return f.replies[0]
 }
 
-// TestOtherScheme: where the URL has the wrong scheme, the error of a probe says which to use, until the server was reached once.
+// TestOtherScheme: where the URL has the wrong scheme, the error of a probe says which to use,
+// until the server was reached once.
 func TestOtherScheme(t *testing.T) {
 	secured := httptest.NewTLSServer(nil)
 	t.Cleanup(secured.Close)

@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Turns let no more than a minority of the masters be busy with what is long at the same time: so a majority of them answers at once what is
-// short, however long the others take.
+// Turns let no more than a minority of the masters be busy with what is long at the same time: so a
+// majority of them answers at once what is short, however long the others take.
 type Turns struct {
 	mu   sync.Mutex
 	free int

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// TestTurns: of five masters no more than two are sent what is long at a time, each of the others as soon as one of these has answered; what is short goes
-// to all of them meanwhile.
+// TestTurns: of five masters no more than two are sent what is long at a time, each of the others
+// as soon as one of these has answered; what is short goes to all of them meanwhile.
 func TestTurns(t *testing.T) {
 	turns := NewTurns(5)
 	lanes := make([]*lane, 5)

@@ -7,8 +7,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// bringUp opens the master again. It gets the removals that it is owed ahead of new ops: whole batches by themselves, and the rest in the
-// lanes, since as long as it is down more may come meanwhile.
+// bringUp opens the master again. It gets the removals that it is owed ahead of new ops: whole
+// batches by themselves, and the rest in the lanes, since as long as it is down more may come
+// meanwhile.
 func (m *Master) bringUp(roundTrip time.Duration) error {
 	for batches := m.owedBatches(); batches > 0; batches-- {
 		if err := m.sendOwed(m.takeOwed()); err != nil {

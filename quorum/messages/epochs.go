@@ -1,9 +1,10 @@
 package messages
 
-// epochs tell which members may have missed something: each has heard some masters without a break since it came. As long as
-// these are so many that any majority of the masters has one of them, it has missed nothing. A master that is heard again after a
-// break is none of them: of a message that was on its way at that time, one master may have had it during the break, and another one,
-// of which the connection ended later, after that. It does no I/O.
+// epochs tell which members may have missed something: each has heard some masters without a break
+// since it came. As long as these are so many that any majority of the masters has one of them, it
+// has missed nothing. A master that is heard again after a break is none of them: of a message that
+// was on its way at that time, one master may have had it during the break, and another one, of
+// which the connection ended later, after that. It does no I/O.
 type epochs struct {
 	// need is how many masters any majority has one of.
 	need  int
@@ -29,7 +30,8 @@ func (e *epochs) begins(master int) {
 	e.renew()
 }
 
-// ends notes that a master is heard no more, and returns those who may miss something from now on. They are members no more.
+// ends notes that a master is heard no more, and returns those who may miss something from now on.
+// They are members no more.
 func (e *epochs) ends(master int) (lost []*Membership) {
 	e.heard[master] = false
 	e.renew()

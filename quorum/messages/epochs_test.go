@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestEpochs: masters are heard and lost at random, while messages are taken by majorities one master after the other. Nobody who is still a
-// member has missed one that began after it came: one of the masters that took it was heard then.
+// TestEpochs: masters are heard and lost at random, while messages are taken by majorities one
+// master after the other. Nobody who is still a member has missed one that began after it came: one
+// of the masters that took it was heard then.
 func TestEpochs(t *testing.T) {
 	for _, masters := range []int{1, 2, 3, 4, 5} {
 		majority := masters/2 + 1

@@ -13,8 +13,8 @@ import (
 const (
 	// beat is how often each master is asked for a sign of life, which is a flush.
 	beat = time.Second
-	// patience is how long a master may be silent meanwhile. It is long: to hear it without a break matters more than to notice
-	// soon that it is frozen, for the others bring all messages.
+	// patience is how long a master may be silent meanwhile. It is long: to hear it without a break
+	// matters more than to notice soon that it is frozen, for the others bring all messages.
 	patience = 5 * time.Second
 )
 
@@ -28,7 +28,8 @@ type line struct {
 	*feed.Line
 
 	mu sync.Mutex
-	// wanted is the last flush that is to be asked for, asked what was asked for, answered what was answered.
+	// wanted is the last flush that is to be asked for, asked what was asked for, answered what was
+	// answered.
 	wanted, asked, answered uint64
 }
 
@@ -72,8 +73,8 @@ func (l *line) write() {
 	}
 }
 
-// hears has the connection last for another while: for longer where nothing is asked, as none is while another master
-// is waited for.
+// hears has the connection last for another while: for longer where nothing is asked, as none is
+// while another master is waited for.
 func (l *line) hears() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +85,8 @@ func (l *line) hears() {
 	_ = l.SetReadDeadline(time.Now().Add(wait))
 }
 
-// read takes what the master brings until the connection ends: messages, and that all is here from before a flush.
+// read takes what the master brings until the connection ends: messages, and that all is here from
+// before a flush.
 func (l *line) read(channel string, brought func(Message) error, flushed func(uint64)) error {
 	for {
 		said, kind, err := feed.Next(l.In)
@@ -103,7 +105,8 @@ func (l *line) read(channel string, brought func(Message) error, flushed func(ui
 	}
 }
 
-// push takes a message. What no proxy has published is nobody's: others may publish on the channel, too.
+// push takes a message. What no proxy has published is nobody's: others may publish on the channel,
+// too.
 func (l *line) push(said any, channel string, brought func(Message) error) error {
 	parts, _ := said.([]any)
 	if len(parts) != 3 || parts[0] != any("message") || parts[1] != any(channel) {

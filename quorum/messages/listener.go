@@ -18,7 +18,8 @@ type Options struct {
 	Servers []Server
 	// Channel is the masters' channel on which proxies publish.
 	Channel string
-	// Own numbers the messages that this process publishes: what was decided before anybody listened is for nobody, whenever a master brings it.
+	// Own numbers the messages that this process publishes: what was decided before anybody
+	// listened is for nobody, whenever a master brings it.
 	Own *Source
 	// Need is how many masters must be heard for any majority of them to have one of these.
 	Need int
@@ -38,8 +39,8 @@ var (
 	ErrUnheard = errors.New("too few masters can be listened to")
 )
 
-// Listener brings the messages that proxies publish on the masters, as long as somebody is to get any. It is safe for
-// concurrent use.
+// Listener brings the messages that proxies publish on the masters, as long as somebody is to get
+// any. It is safe for concurrent use.
 type Listener struct {
 	opts  Options
 	tasks sync.WaitGroup
@@ -52,14 +53,16 @@ type Listener struct {
 // New makes a Listener, which connects to nothing as long as nobody has joined.
 func New(opts Options) *Listener { return &Listener{opts: opts} }
 
-// Membership is one who gets all messages that are published after it came, or is notified that it may not.
+// Membership is one who gets all messages that are published after it came, or is notified that it
+// may not.
 type Membership struct {
 	lost   func()
 	period *period
 	epoch  *epoch
 }
 
-// Join has one come. lost is called once if some message may be missed from then on; it must not wait, nor call the Listener.
+// Join has one come. lost is called once if some message may be missed from then on; it must not
+// wait, nor call the Listener.
 //
 // Errors: ErrUnheard, ErrClosed, or the cause of ctx.
 func (l *Listener) Join(ctx context.Context, lost func()) (*Membership, error) {
@@ -118,7 +121,8 @@ func (m *Membership) Leave() {
 	m.period.gone()
 }
 
-// Deliver delivers a message as if a master had brought it: one that this proxy published, and that a majority of them has.
+// Deliver delivers a message as if a master had brought it: one that this proxy published, and that
+// a majority of them has.
 func (l *Listener) Deliver(m Message) {
 	l.mu.Lock()
 	p := l.period

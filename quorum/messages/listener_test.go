@@ -99,8 +99,9 @@ func numbered(n, after uint64) Message {
 	return Message{Source: "0123456789abcdef", Number: n, After: after, Channel: "c", Payload: fmt.Sprint(n)}
 }
 
-// TestGap: a message that one master never brings is brought by another one, before those that follow it; and one that none brings is not
-// waited for for longer than it takes to ask all masters.
+// TestGap: a message that one master never brings is brought by another one, before those that
+// follow it; and one that none brings is not waited for for longer than it takes to ask all
+// masters.
 func TestGap(t *testing.T) {
 	one, atOne := real(t)
 	two, atTwo := real(t)
@@ -120,8 +121,9 @@ func TestGap(t *testing.T) {
 	waits(t, box.is("[1 2 3 5 6]"))
 }
 
-// TestDecidedBefore: a master that is late brings what this process had published, and knew to be decided, before anybody listened: that is for nobody.
-// What was not decided is for who came meanwhile.
+// TestDecidedBefore: a master that is late brings what this process had published, and knew to be
+// decided, before anybody listened: that is for nobody. What was not decided is for who came
+// meanwhile.
 func TestDecidedBefore(t *testing.T) {
 	one, client := real(t)
 	l, box := listens(t, 1, one)
@@ -233,7 +235,8 @@ func liar(says string) server {
 	}}
 }
 
-// TestLiars: what a master must not say ends its connection, and nothing else; what others may have published there is passed over.
+// TestLiars: what a master must not say ends its connection, and nothing else; what others may have
+// published there is passed over.
 func TestLiars(t *testing.T) {
 	push := func(text string) string {
 		return fmt.Sprintf(">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n$%d\r\n%s\r\n", len(text), text)

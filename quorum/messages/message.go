@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Channel is what the name of the masters' channel begins with, before the prefix of the locks' keys.
+// Channel is what the name of the masters' channel begins with, before the prefix of the locks'
+// keys.
 const Channel = script.OwnPrefix + "messages:"
 
 // Message is one message of a client, on its way between proxies.
@@ -16,8 +17,9 @@ type Message struct {
 	// Source is the proxy that published it, and Number which of its messages it is, from 1 on.
 	Source string
 	Number uint64
-	// After is the number of the message that the same client published before it; 0: none. That one was decided
-	// before this one was sent: a majority of the masters had it, or its client got an error.
+	// After is the number of the message that the same client published before it; 0: none. That
+	// one was decided before this one was sent: a majority of the masters had it, or its client got
+	// an error.
 	After uint64
 	// Decided is a number up to which all of the source were, when this one was sent.
 	Decided uint64
@@ -41,7 +43,8 @@ const (
 // errMalformed is what is no message of a proxy.
 var errMalformed = errors.New("it is no message of a proxy")
 
-// Encode is the message as it goes over a master's channel: a line of its numbers, the channel, the payload.
+// Encode is the message as it goes over a master's channel: a line of its numbers, the channel, the
+// payload.
 func (m Message) Encode() string {
 	kind := "m"
 	if m.Shard {

@@ -19,11 +19,11 @@ const (
 // errTooMuch is for what would be over a bound: no proxy is like that.
 var errTooMuch = errors.New("more messages are missing than can be remembered")
 
-// order has each message come once, and those of a client in their order, whatever masters bring them in whatever
-// order. It does no I/O.
+// order has each message come once, and those of a client in their order, whatever masters bring
+// them in whatever order. It does no I/O.
 //
-// A flush is a look at all masters that are listened to: when it is over, all has come that was published before it
-// began. Flushes are numbered from 1 on, and one is under way at a time.
+// A flush is a look at all masters that are listened to: when it is over, all has come that was
+// published before it began. Flushes are numbered from 1 on, and one is under way at a time.
 type order struct {
 	sources map[string]*source
 	held    int // bytes that wait
@@ -35,9 +35,11 @@ type source struct {
 	// highest is the highest number that came, missing are those below it that did not.
 	highest uint64
 	missing []gap
-	// decided is the highest Decided that came; settling is what that was when the flush began that is under way.
+	// decided is the highest Decided that came; settling is what that was when the flush began that
+	// is under way.
 	decided, settling uint64
-	// waiting are messages that came and are not delivered, by their numbers. They are missing, too.
+	// waiting are messages that came and are not delivered, by their numbers. They are missing,
+	// too.
 	waiting []waiting
 	turn    uint64 // of the last use
 }
@@ -51,9 +53,9 @@ type waiting struct {
 	flush uint64
 }
 
-// take takes a message that some master brought, and gives what is to be delivered now. A message that must wait for another
-// one does so until flush number flush is over, if that does not come; then waits is set. After an error
-// nothing has changed.
+// take takes a message that some master brought, and gives what is to be delivered now. A message
+// that must wait for another one does so until flush number flush is over, if that does not come;
+// then waits is set. After an error nothing has changed.
 func (o *order) take(m Message, flush uint64) (ready []Message, waits bool, err error) {
 	s := o.source(m.Source)
 	at, isWaiting := s.find(m.Number)
@@ -76,7 +78,8 @@ func (o *order) take(m Message, flush uint64) (ready []Message, waits bool, err 
 	return nil, true, nil
 }
 
-// begins is told which messages of a source may still come: up to the number last those that are open, in their order.
+// begins is told which messages of a source may still come: up to the number last those that are
+// open, in their order.
 func (o *order) begins(name string, last uint64, open []uint64) {
 	s := o.source(name)
 	s.highest = last
@@ -95,8 +98,9 @@ func (o *order) begin() {
 	}
 }
 
-// flushed notes that flush number f is over, and returns what is to be delivered now: what waited for messages that
-// did not come. They were not agreed to by a majority. What was decided before the flush and has not come is not waited for any more.
+// flushed notes that flush number f is over, and returns what is to be delivered now: what waited
+// for messages that did not come. They were not agreed to by a majority. What was decided before
+// the flush and has not come is not waited for any more.
 func (o *order) flushed(f uint64) (ready []Message) {
 	for _, s := range o.sources {
 		ready = append(ready, o.release(s, f)...)
@@ -105,8 +109,9 @@ func (o *order) flushed(f uint64) (ready []Message) {
 	return ready
 }
 
-// release takes out what waits no longer, when flush number f is over. What waited for one that did not come goes after all that wait with lower
-// numbers: the client may have sent one of these before that one.
+// release takes out what waits no longer, when flush number f is over. What waited for one that did
+// not come goes after all that wait with lower numbers: the client may have sent one of these
+// before that one.
 func (o *order) release(s *source, f uint64) (ready []Message) {
 	for i := 0; i < len(s.waiting); {
 		w := s.waiting[i]

@@ -6,16 +6,18 @@ import (
 	"testing"
 )
 
-// route is what a master brings, in its order, and when each was published there; next is what comes next.
+// route is what a master brings, in its order, and when each was published there; next is what
+// comes next.
 type route struct {
 	brings []Message
 	at     []int
 	next   int
 }
 
-// TestOrder: messages of clients of several proxies, each taken by any majority of five masters and by some others late or never, come by these in any
-// interleaving, with flushes in between, also while masters break for good. Each that a majority took comes once, none twice, and those of a client
-// in their order.
+// TestOrder: messages of clients of several proxies, each taken by any majority of five masters and
+// by some others late or never, come by these in any interleaving, with flushes in between, also
+// while masters break for good. Each that a majority took comes once, none twice, and those of a
+// client in their order.
 func TestOrder(t *testing.T) {
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -49,8 +51,8 @@ type flight struct {
 	masters, took int
 }
 
-// published are 60 messages of four clients of one proxy on five masters, to each of which they go in the order in which they were sent, and the
-// numbers of those that a majority took.
+// published are 60 messages of four clients of one proxy on five masters, to each of which they go
+// in the order in which they were sent, and the numbers of those that a majority took.
 func published(random *rand.Rand) (routes []*route, agreed map[uint64]bool) {
 	source, last := NewSource(), map[byte]*uint64{'a': new(uint64), 'b': new(uint64), 'c': new(uint64), 'd': new(uint64)}
 	flying, agreed := map[byte]*flight{}, map[uint64]bool{}
@@ -132,7 +134,8 @@ func delivered(t *testing.T, random *rand.Rand, routes []*route) (got []Message)
 	return got
 }
 
-// TestOrderWaits: what comes before the message after which its client sent it waits for that, or for a flush.
+// TestOrderWaits: what comes before the message after which its client sent it waits for that, or
+// for a flush.
 func TestOrderWaits(t *testing.T) {
 	one := Message{Source: "p", Number: 1, Payload: "1"}
 	two := Message{Source: "p", Number: 2, After: 1, Payload: "2"}
@@ -156,7 +159,8 @@ func TestOrderWaits(t *testing.T) {
 	wantReady(t, &o, one, 3, false) // out of order, and its client was told an error
 }
 
-// TestOrderForgets: what was decided before a flush and did not come is not waited for any more, so that no gaps pile up.
+// TestOrderForgets: what was decided before a flush and did not come is not waited for any more, so
+// that no gaps pile up.
 func TestOrderForgets(t *testing.T) {
 	var o order
 	for n := uint64(2); n <= 4000; n += 2 {

@@ -28,8 +28,8 @@ type period struct {
 	// here counts those who came, or wait to; idle is since when there is none.
 	here int
 	idle time.Time
-	// flush is the flush that is under way, or the last one; left are those who have not answered it. again is set where
-	// another one is to follow at once.
+	// flush is the flush that is under way, or the last one; left are those who have not answered
+	// it. again is set where another one is to follow at once.
 	flush uint64
 	left  map[*line]bool
 	again bool
@@ -97,8 +97,9 @@ func (p *period) isIdle(now time.Time) bool {
 	return p.here == 0 && now.Sub(p.idle) >= feed.Linger
 }
 
-// join makes one a member, or gives what is closed when that may be possible. One who came early is one only when all masters are heard that
-// can be: those that follow are none of its, so the more there are the longer it lasts.
+// join makes one a member, or gives what is closed when that may be possible. One who came early is
+// one only when all masters are heard that can be: those that follow are none of its, so the more
+// there are the longer it lasts.
 func (p *period) join(m *Membership, late bool) (joined bool, changed chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -240,7 +241,8 @@ func (p *period) deliver(ready []Message) {
 	}
 }
 
-// nextFlush is the first flush that begins from now on. It is called with mu held, as those that follow.
+// nextFlush is the first flush that begins from now on. It is called with mu held, as those that
+// follow.
 func (p *period) nextFlush() uint64 { return p.flush + 1 }
 
 // wantFlush has a flush begin, now or after the one that is under way.
@@ -271,7 +273,8 @@ func (p *period) flushed(l *line, flush uint64) {
 	p.deliver(p.finish())
 }
 
-// finish ends the flush that is under way, if nobody is left to answer it, and gives what is to be delivered.
+// finish ends the flush that is under way, if nobody is left to answer it, and gives what is to be
+// delivered.
 func (p *period) finish() (ready []Message) {
 	if len(p.left) > 0 {
 		return nil

@@ -26,7 +26,8 @@ func NewSource() *Source {
 	return &Source{name: hex.EncodeToString(bits[:]), open: map[uint64]bool{}}
 }
 
-// Begin numbers a message of a client whose last one had the number that last points to, and which is this one from now on.
+// Begin numbers a message of a client whose last one had the number that last points to, and which
+// is this one from now on.
 func (s *Source) Begin(m Message, last *uint64) Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +45,8 @@ func (s *Source) state() (name string, last uint64, open []uint64) {
 	return s.name, s.last, slices.Sorted(maps.Keys(s.open))
 }
 
-// End is called once it is decided what became of the message: a majority has it, or its client gets an error.
+// End is called once it is decided what became of the message: a majority has it, or its client
+// gets an error.
 func (s *Source) End(m Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,10 +9,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The move, explored: two clients, each behind a proxy of its own, want one lock over and over, always with the same token; two
-// movers, each of which may stop at any point and go on much later; an upstream that restarts, with its data, with older data, or with
-// none; masters that forget all, once what they held is over. What was sent arrives in any order, late, or never. The masters are one register here, whose eras are decided at once: that is
-// explored elsewhere (internal/model, quorum/guard/reconfig).
+// The move, explored: two clients, each behind a proxy of its own, want one lock over and over,
+// always with the same token; two movers, each of which may stop at any point and go on much later;
+// an upstream that restarts, with its data, with older data, or with none; masters that forget all,
+// once what they held is over. What was sent arrives in any order, late, or never. The masters are
+// one register here, whose eras are decided at once: that is explored elsewhere (internal/model,
+// quorum/guard/reconfig).
 
 // state is what a client does.
 type state uint8
@@ -24,7 +26,8 @@ const (
 	leaving
 )
 
-// request is what a client sends: it wants the lock, or gives it back. did and refused are the answers.
+// request is what a client sends: it wants the lock, or gives it back. did and refused are the
+// answers.
 type request uint8
 
 const (
@@ -39,7 +42,8 @@ const (
 type connection struct {
 	// dialed is set by the proxy, open by the upstream, which answers it then.
 	dialed, open bool
-	// read is set once the masters were read after that, and said that the locks are at the upstream.
+	// read is set once the masters were read after that, and said that the locks are at the
+	// upstream.
 	read bool
 	// sent is on its way to the upstream, answer on its way back.
 	sent, answer request
@@ -48,9 +52,11 @@ type connection struct {
 // proxy is one with one client.
 type proxy struct {
 	client state
-	// unsure is set where the client was told of an error: it may have the lock, and does not rely on it.
+	// unsure is set where the client was told of an error: it may have the lock, and does not rely
+	// on it.
 	unsure bool
-	// era is the latest that it has heard of, and where the locks are in it; held the one in which it said that it holds back, plus one.
+	// era is the latest that it has heard of, and where the locks are in it; held the one in which
+	// it said that it holds back, plus one.
 	era   uint8
 	place Place
 	held  uint8
@@ -111,7 +117,8 @@ type explorer struct {
 	lastEra, faults uint8
 	// forgets is how often all masters forget all.
 	forgets uint8
-	// sets: where the locks are then the settings say. late: the record has a place only once it is at rest.
+	// sets: where the locks are then the settings say. late: the record has a place only once it is
+	// at rest.
 	sets, late bool
 	// early: the masters may be read before the upstream has answered on the connection.
 	early bool
@@ -279,8 +286,8 @@ func (x explorer) serve(w world, i int, f func(string, world)) {
 	f("the upstream carries it out", w)
 }
 
-// vote has the masters do what a proxy sent. In another era it does not count; what it does there all the same is at the most that of an attempt
-// that nobody answers for.
+// vote has the masters do what a proxy sent. In another era it does not count; what it does there
+// all the same is at the most that of an attempt that nobody answers for.
 func (x explorer) vote(w world, i int, f func(string, world)) {
 	p := &w.proxies[i]
 	switch {
@@ -418,7 +425,8 @@ func (x explorer) beAlone(w world, i int, f func(string, world)) {
 	f("is alone at the upstream", w)
 }
 
-// lose ends a proxy's connection. What was sent on it is not carried out; an answer may be on its way.
+// lose ends a proxy's connection. What was sent on it is not carried out; an answer may be on its
+// way.
 func (w *world) lose(i int) {
 	p := &w.proxies[i]
 	if p.conn.sent != nothing {
@@ -474,7 +482,8 @@ func (x explorer) restart(w world, f func(string, world)) {
 	}
 }
 
-// forget has all masters lose all, and all proxies with them, once no lock is held any more that was granted there.
+// forget has all masters lose all, and all proxies with them, once no lock is held any more that
+// was granted there.
 func (x explorer) forget(w world, f func(string, world)) {
 	if w.forgot >= x.forgets {
 		return
@@ -503,8 +512,8 @@ func (x explorer) forget(w world, f func(string, world)) {
 	f(fmt.Sprintf("the masters forget all, and are at place %d", at.Place), w)
 }
 
-// forgets is for locks that the upstream alone had, and lost: that is as it was without a proxy. Nobody is said to hold one any more, and each
-// may have one that nobody knows of.
+// forgets is for locks that the upstream alone had, and lost: that is as it was without a proxy.
+// Nobody is said to hold one any more, and each may have one that nobody knows of.
 func (w *world) forgets() {
 	for i := range w.proxies {
 		p := &w.proxies[i]

@@ -16,11 +16,13 @@ const (
 	Undecided Place = iota
 	// Upstream decides, as it did before there were masters.
 	Upstream
-	// ToMasters is while the locks are copied from the upstream to the masters: they are at the upstream, and nobody changes them.
+	// ToMasters is while the locks are copied from the upstream to the masters: they are at the
+	// upstream, and nobody changes them.
 	ToMasters
 	// Masters decide.
 	Masters
-	// ToUpstream is while the locks are copied from the masters to the upstream: they are at the masters, and nobody changes them.
+	// ToUpstream is while the locks are copied from the masters to the upstream: they are at the
+	// masters, and nobody changes them.
 	ToUpstream
 )
 
@@ -44,7 +46,8 @@ func (p Place) Target() Place {
 	}
 }
 
-// OrBySetting returns the place, or, if none was decided, the one of the setting move-from-upstream.
+// OrBySetting returns the place, or, if none was decided, the one of the setting
+// move-from-upstream.
 func (p Place) OrBySetting(fromUpstream bool) Place {
 	switch {
 	case p != Undecided:

@@ -10,11 +10,14 @@ import (
 	"strings"
 )
 
-// RecordKey is the key of the record that the upstream keeps of where the locks are: a hash in database 0. A field has the number of an era and the globs of
-// the lock keys, its value the place in that era. Who writes a field takes it only if nobody has, so a late one changes nothing: the highest era counts.
+// RecordKey is the key of the record that the upstream keeps of where the locks are: a hash in
+// database 0. A field has the number of an era and the globs of the lock keys, its value the place
+// in that era. Who writes a field takes it only if nobody has, so a late one changes nothing: the
+// highest era counts.
 const RecordKey = "redlock-proxy:locks-at"
 
-// At is where the locks are, and the number of the era of the masters in which they are there. Its zero value: nothing is said of that.
+// At is where the locks are, and the number of the era of the masters in which they are there. Its
+// zero value: nothing is said of that.
 type At struct {
 	Place
 	// Era is its number.
@@ -27,7 +30,8 @@ func RecordField(era int, lockKeys []string) string {
 	return fmt.Sprintf("%d %s", era, globs)
 }
 
-// Recorded reads a record: of the fields on lock keys that overlap with a proxy's the one of the highest era. before are the other ones.
+// Recorded reads a record: of the fields on lock keys that overlap with a proxy's the one of the
+// highest era. before are the other ones.
 func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (at At, before []string) {
 	latest := ""
 	for field, word := range fields {
@@ -50,7 +54,8 @@ func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (a
 	return at, before
 }
 
-// Said is what a majority of masters say of where the locks are. Known is false where they have forgotten it.
+// Said is what a majority of masters say of where the locks are. Known is false where they have
+// forgotten it.
 type Said struct {
 	At
 	Known bool
@@ -58,8 +63,8 @@ type Said struct {
 	By []string
 }
 
-// Settle is where the locks are, by what the masters say and by what the record has, unless that is unread; or why nobody can know. fromUpstream: a setting
-// says that they are at the upstream.
+// Settle is where the locks are, by what the masters say and by what the record has, unless that is
+// unread; or why nobody can know. fromUpstream: a setting says that they are at the upstream.
 func (s Said) Settle(record Record, has At, unread error, fromUpstream bool) (At, error) {
 	switch {
 	case s.Known && unread == nil && has.contradicts(s.At):
@@ -72,13 +77,15 @@ func (s Said) Settle(record Record, has At, unread error, fromUpstream bool) (At
 	return restored(record, has, fromUpstream)
 }
 
-// contradicts reports whether a record is not from before what the masters say: they have forgotten what they decided since.
+// contradicts reports whether a record is not from before what the masters say: they have forgotten
+// what they decided since.
 func (a At) contradicts(masters At) bool {
 	return a.Era > 0 && (masters.Place == Undecided || a.Era > masters.Era || a.Era == masters.Era && a.Place != masters.Place)
 }
 
-// restored is where the locks are once the masters have forgotten that and all that they held. If they were on their way, those that count may all be at the
-// upstream by then, or still. fromUpstream: a setting says that they are at the upstream.
+// restored is where the locks are once the masters have forgotten that and all that they held. If
+// they were on their way, those that count may all be at the upstream by then, or still.
+// fromUpstream: a setting says that they are at the upstream.
 func restored(record Record, has At, fromUpstream bool) (At, error) {
 	switch {
 	case has.Moves():
@@ -99,7 +106,8 @@ func contradiction(upstream string, has At, names []string, masters At) string {
 // Shown is for an operator.
 func (a At) Shown() string { return fmt.Sprintf("%s (era %d)", a.Place.Shown(), a.Era) }
 
-// Record is where the locks are as the upstream keeps it. Of an upstream at which this proxy may not read there is none: by such a proxy no locks were moved.
+// Record is where the locks are as the upstream keeps it. Of an upstream at which this proxy may
+// not read there is none: by such a proxy no locks were moved.
 type Record interface {
 	// Name is the upstream's.
 	Name() string

@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// partRest is after how long one tries again where some masters are not watched: what the others tell may not be all.
+// partRest is after how long one tries again where some masters are not watched: what the others
+// tell may not be all.
 const partRest = time.Second
 
 // Attempt is what came of trying to take something.
@@ -45,10 +46,11 @@ type Arrival[K comparable] struct {
 	Keys []K
 	// Over ends the wait; nil: nothing does but the context.
 	Over <-chan time.Time
-	// Try is called once at first, then whenever something may be there. It may take what is under those of the keys that are its
-	// own: nobody came before for them.
+	// Try is called once at first, then whenever something may be there. It may take what is under
+	// those of the keys that are its own: nobody came before for them.
 	Try func(own []bool) Attempt
-	// Alarm sets one for a key that rings a bell at each change. It is called while this one is the head of the key's queue.
+	// Alarm sets one for a key that rings a bell at each change. It is called while this one is the
+	// head of the key's queue.
 	Alarm func(key K, bell chan struct{}) ChangeAlarm
 	// Quorum is that of Waiting.
 	Quorum func() <-chan struct{}
@@ -56,7 +58,8 @@ type Arrival[K comparable] struct {
 	Rand func() float64
 }
 
-// Await stands in the queues of the keys until a Try was not in vain. While nothing changes nothing is tried.
+// Await stands in the queues of the keys until a Try was not in vain. While nothing changes nothing
+// is tried.
 func (l *Lines[K]) Await(ctx context.Context, a Arrival[K]) Ended {
 	w := &arriving[K]{
 		Arrival: a, lines: l, member: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)), timer: time.NewTimer(time.Hour),
@@ -112,7 +115,8 @@ func (w *arriving[K]) end() {
 	w.lines.leave(w.member)
 }
 
-// arm has the masters tell of the next change of each key that is its own, from before the next try on.
+// arm has the masters tell of the next change of each key that is its own, from before the next try
+// on.
 func (w *arriving[K]) arm(ctx context.Context) Ended {
 	for {
 		w.own = w.lines.heads(w.member)
@@ -178,7 +182,8 @@ func (w *arriving[K]) rest(ctx context.Context) Ended {
 	if ended := w.space(ctx); ended != Done {
 		return ended
 	}
-	// The others tell of the same change in a moment. What is tried before may get in the way of who makes it.
+	// The others tell of the same change in a moment. What is tried before may get in the way of
+	// who makes it.
 	return w.until(ctx, grace, func() bool { return !w.some(func(v wake.View) bool { return v.Stirred }) })
 }
 

@@ -13,7 +13,8 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// hall is where some wait until things are put under keys. All of it happens in one bubble, one after the other.
+// hall is where some wait until things are put under keys. All of it happens in one bubble, one
+// after the other.
 type hall struct {
 	*testing.T
 	lines Lines[string]
@@ -170,7 +171,8 @@ func (h *hall) empty() {
 	}
 }
 
-// Nothing is tried while nothing changes, but after a minute; what is put there is taken at once, by whoever came first.
+// Nothing is tried while nothing changes, but after a minute; what is put there is taken at once,
+// by whoever came first.
 func TestArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall(t)
@@ -196,7 +198,8 @@ func TestArrivals(t *testing.T) {
 	})
 }
 
-// Who waits for several keys takes what comes under those of which it is the head, and is told when it becomes that.
+// Who waits for several keys takes what comes under those of which it is the head, and is told when
+// it becomes that.
 func TestArrivalsOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall(t)
@@ -239,8 +242,8 @@ func TestArrivalsEnd(t *testing.T) {
 	})
 }
 
-// Where some masters are not watched it is tried each second, where too few are it polls, and where the masters were changed another
-// alarm is set.
+// Where some masters are not watched it is tried each second, where too few are it polls, and where
+// the masters were changed another alarm is set.
 func TestArrivalsUnwatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall(t)

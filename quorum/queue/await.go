@@ -29,7 +29,8 @@ type Waiting[K comparable] struct {
 	Over <-chan time.Time
 	// Try is called while this one is the head of the queue.
 	Try func() Tried
-	// Quorum is closed when a majority of the masters votes again; nil: one does, as far as is known.
+	// Quorum is closed when a majority of the masters votes again; nil: one does, as far as is
+	// known.
 	Quorum func() <-chan struct{}
 	// Alarm sets one for the key. It is not called unless the head has to wait for others.
 	Alarm func() Alarm
@@ -65,7 +66,8 @@ const (
 	Left
 )
 
-// Await stands in the queue of a key until it is the head of it, then tries whenever the lock may be free.
+// Await stands in the queue of a key until it is the head of it, then tries whenever the lock may
+// be free.
 func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
 	a := &awaiting[K]{Waiting: w, queues: q, place: q.Enter(w.Key), head: NewHead(w.Rand), timer: time.NewTimer(time.Hour)}
 	var tried Tried
@@ -115,7 +117,8 @@ type awaiting[K comparable] struct {
 	head   *Head
 	timer  *time.Timer
 	alarm  Alarm // nil: none is set
-	// mark is that of this process, left that of the one to which the lock was left; nil: there is none.
+	// mark is that of this process, left that of the one to which the lock was left; nil: there is
+	// none.
 	mark Mark
 	left Alarm
 	// quorum is what is waited for instead while too few masters vote.
@@ -188,8 +191,9 @@ func (a *awaiting[K]) wait(ctx context.Context) Ended {
 	return Done
 }
 
-// told is for a cue. Where the lock is left to others it puts its mark, and, once it is known to whom, it looks at the mark of that one and at the lock,
-// in this order: whoever has taken the lock has removed its mark with that, so where the mark is gone what the lock shows is news.
+// told is for a cue. Where the lock is left to others it puts its mark, and, once it is known to
+// whom, it looks at the mark of that one and at the lock, in this order: whoever has taken the lock
+// has removed its mark with that, so where the mark is gone what the lock shows is news.
 func (a *awaiting[K]) told(cue Cue, now time.Time) {
 	to, gap := a.queues.leftTo(a.place)
 	if a.head.Told(cue, gap, now); cue != Yield {
@@ -262,7 +266,8 @@ func (a *awaiting[K]) seesTurn() {
 	}
 }
 
-// seesLeft looks at the lock once the process to which it was left has tried for it, or waits no more.
+// seesLeft looks at the lock once the process to which it was left has tried for it, or waits no
+// more.
 func (a *awaiting[K]) seesLeft() {
 	now := time.Now()
 	if v := a.left.View(now).Verdict; v == wake.Free || v == wake.Changed {
@@ -280,7 +285,8 @@ func stop(a *Alarm) {
 	}
 }
 
-// bellOf is the bell of an alarm that is heeded now: what masters report that do not vote is nothing to go by.
+// bellOf is the bell of an alarm that is heeded now: what masters report that do not vote is
+// nothing to go by.
 func (a *awaiting[K]) bellOf(alarm Alarm) <-chan struct{} {
 	if alarm == nil || a.quorum != nil {
 		return nil

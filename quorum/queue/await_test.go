@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// fakeAlarm shows a view, and notes what is done with it. All of it happens in one bubble, one after the other.
+// fakeAlarm shows a view, and notes what is done with it. All of it happens in one bubble, one
+// after the other.
 type fakeAlarm struct {
 	bell    chan struct{}
 	view    wake.View
@@ -92,7 +93,8 @@ func (s *stand) begin(ctx context.Context, over <-chan time.Time) {
 	synctest.Wait()
 }
 
-// TestAwaitIsWoken: nothing is tried while the lock is held, and it is tried at once when the alarm rings.
+// TestAwaitIsWoken: nothing is tried while the lock is held, and it is tried at once when the alarm
+// rings.
 func TestAwaitIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := waits(t.Context(), nil)
@@ -141,7 +143,8 @@ func TestAwaitPolls(t *testing.T) {
 	})
 }
 
-// TestAwaitIsReleasedHere: a release in this process does not wait for the alarm; a wait ends when its time is over.
+// TestAwaitIsReleasedHere: a release in this process does not wait for the alarm; a wait ends when
+// its time is over.
 func TestAwaitIsReleasedHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := waits(t.Context(), time.After(time.Minute))
@@ -161,8 +164,9 @@ func TestAwaitIsReleasedHere(t *testing.T) {
 	})
 }
 
-// TestAwaitIsReleasedMeanwhile: a try that was refused tells of no other process where a release of this one was told meanwhile, since it may
-// have been refused for that one's lock. It is tried again at once.
+// TestAwaitIsReleasedMeanwhile: a try that was refused tells of no other process where a release of
+// this one was told meanwhile, since it may have been refused for that one's lock. It is tried
+// again at once.
 func TestAwaitIsReleasedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := waits(t.Context(), nil)
@@ -186,7 +190,8 @@ func TestAwaitIsReleasedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestAwaitSetsAnotherAlarm: where the masters were changed, the alarm of before knows nothing any more.
+// TestAwaitSetsAnotherAlarm: where the masters were changed, the alarm of before knows nothing any
+// more.
 func TestAwaitSetsAnotherAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
@@ -206,7 +211,8 @@ func TestAwaitSetsAnotherAlarm(t *testing.T) {
 	})
 }
 
-// TestAwaitWaitsForAQuorum: while too few masters vote nothing is tried, whatever rings; then it is at once.
+// TestAwaitWaitsForAQuorum: while too few masters vote nothing is tried, whatever rings; then it is
+// at once.
 func TestAwaitWaitsForAQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := waits(t.Context(), nil)
@@ -234,7 +240,8 @@ func TestAwaitWaitsForAQuorum(t *testing.T) {
 	})
 }
 
-// TestAwaitEndsOpen: a wait that ends while it is not known who holds the lock says so: of the head, and of one behind it.
+// TestAwaitEndsOpen: a wait that ends while it is not known who holds the lock says so: of the
+// head, and of one behind it.
 func TestAwaitEndsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := waits(t.Context(), time.After(time.Minute))
@@ -255,7 +262,8 @@ func TestAwaitEndsOpen(t *testing.T) {
 	})
 }
 
-// TestAwaitIsPuzzled: where a majority votes and does not tell who holds the lock, it is tried ever less often, and the wait ends open.
+// TestAwaitIsPuzzled: where a majority votes and does not tell who holds the lock, it is tried ever
+// less often, and the wait ends open.
 func TestAwaitIsPuzzled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := waits(t.Context(), time.After(time.Minute))
@@ -269,7 +277,8 @@ func TestAwaitIsPuzzled(t *testing.T) {
 	})
 }
 
-// TestAwaitIsPassedTheLock: one who waits is known to others, and tries as soon as one leaves the lock to it; where that is in vain it is marked anew.
+// TestAwaitIsPassedTheLock: one who waits is known to others, and tries as soon as one leaves the
+// lock to it; where that is in vain it is marked anew.
 func TestAwaitIsPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakeOthers{}
@@ -310,7 +319,8 @@ func yields(t *testing.T) (*stand, *fakeOthers) {
 	return s, others
 }
 
-// TestAwaitYields: one for whom others come first is known to them at once, and tries when they have left the lock to this process.
+// TestAwaitYields: one for whom others come first is known to them at once, and tries when they
+// have left the lock to this process.
 func TestAwaitYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, others := yields(t)
@@ -322,8 +332,9 @@ func TestAwaitYields(t *testing.T) {
 	})
 }
 
-// TestAwaitSeesThatTheyHadIt: once the mark of who a lock was left to has gone, one who yields goes by what the lock shows: it waits while that one
-// has it, and tries at once where it was given back already, or was not wanted any more.
+// TestAwaitSeesThatTheyHadIt: once the mark of who a lock was left to has gone, one who yields goes
+// by what the lock shows: it waits while that one has it, and tries at once where it was given back
+// already, or was not wanted any more.
 func TestAwaitSeesThatTheyHadIt(t *testing.T) {
 	for verdict, tries := range map[wake.Verdict]int{wake.Held: 0, wake.Free: 1} {
 		synctest.Test(t, func(t *testing.T) {

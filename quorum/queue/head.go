@@ -8,29 +8,33 @@ import (
 )
 
 const (
-	// shortestPoll and longestPoll bound the pause between two tries of a head that nothing is told.
+	// shortestPoll and longestPoll bound the pause between two tries of a head that nothing is
+	// told.
 	shortestPoll = 2 * time.Millisecond
 	longestPoll  = 32 * time.Millisecond
 	// calm is how long nothing was done for the lock before a change that is tried at once.
 	calm = longestPoll
-	// brief is how long somebody has to have had the lock for its change to be tried at once: where it is handed on faster, each would cost
-	// the masters a try.
+	// brief is how long somebody has to have had the lock for its change to be tried at once: where
+	// it is handed on faster, each would cost the masters a try.
 	brief = 2 * time.Millisecond
-	// shortestLook and longestLook bound the pause between two looks at a lock that changes hands all the time.
+	// shortestLook and longestLook bound the pause between two looks at a lock that changes hands
+	// all the time.
 	shortestLook = time.Millisecond / 2
 	longestLook  = 4 * time.Millisecond
 	// grace is how long other masters may take to tell of the same change.
 	grace = 5 * time.Millisecond
-	// lookTime is how long the answers to a look are waited for before the masters are asked by a try.
+	// lookTime is how long the answers to a look are waited for before the masters are asked by a
+	// try.
 	lookTime = 20 * time.Millisecond
-	// starved is after what time of looks in vain it tries all the same: who has the lock may not leave it to others at all, as one who
-	// locks on the masters themselves.
+	// starved is after what time of looks in vain it tries all the same: who has the lock may not
+	// leave it to others at all, as one who locks on the masters themselves.
 	starved = 250 * time.Millisecond
 	// endSpread is over what time the heads of several processes try a lock that ends by itself.
 	endSpread = 2 * time.Millisecond
 	// longestRest is after how long one looks at a lock that has no end.
 	longestRest = time.Minute
-	// longestPuzzle bounds the pause between two tries that do not tell who holds the lock although a majority votes.
+	// longestPuzzle bounds the pause between two tries that do not tell who holds the lock although
+	// a majority votes.
 	longestPuzzle = time.Second
 )
 
@@ -60,7 +64,8 @@ type Head struct {
 	at   time.Time
 	// gap is until when the lock is left to others; zero: it is not.
 	gap time.Time
-	// tried is set where it tried in vain: then what others gave up is looked at first, for they may have handed it on.
+	// tried is set where it tried in vain: then what others gave up is looked at first, for they
+	// may have handed it on.
 	tried bool
 	// since is since when it was not calm.
 	since time.Time
@@ -114,7 +119,8 @@ func (h *Head) Failed(now time.Time) {
 	h.will(Look, now)
 }
 
-// Puzzled is for a try that did not tell who holds the lock, although a majority of the masters votes.
+// Puzzled is for a try that did not tell who holds the lock, although a majority of the masters
+// votes.
 func (h *Head) Puzzled(now time.Time) {
 	h.gap = time.Time{}
 	h.acts(now)

@@ -46,7 +46,8 @@ func (s *script) stirred(v wake.Verdict) *script { return s.sees(wake.View{Verdi
 
 const ms = time.Millisecond
 
-// TestHeadSleeps: what is held is left alone until its end, and a change after a quiet while is tried at once.
+// TestHeadSleeps: what is held is left alone until its end, and a change after a quiet while is
+// tried at once.
 func TestHeadSleeps(t *testing.T) {
 	s := play(t).told(TryNow).want(Try, 0).failed().want(Look, 0).looked().want(Rest, 0)
 	s.held(10*time.Second).want(Try, 10*time.Second+endSpread)
@@ -60,7 +61,8 @@ func TestHeadAtTheEnd(t *testing.T) {
 	s.verdict(wake.Changed).want(Look, 2*shortestLook) // other leases are over as well
 }
 
-// TestHeadInAHurry: where the lock changes hands all the time it looks, ever less often, and tries what stays free.
+// TestHeadInAHurry: where the lock changes hands all the time it looks, ever less often, and tries
+// what stays free.
 func TestHeadInAHurry(t *testing.T) {
 	s := play(t).told(TryNow).failed().looked().held(time.Second)
 	for _, pause := range []time.Duration{1 * ms, 2 * ms, 4 * ms, 4 * ms} {
@@ -103,7 +105,8 @@ func TestHeadKeepsTrying(t *testing.T) {
 	}
 }
 
-// TestHeadLooksAtWhatStirs: a change that too few masters tell of is looked at once they had time to tell.
+// TestHeadLooksAtWhatStirs: a change that too few masters tell of is looked at once they had time
+// to tell.
 func TestHeadLooksAtWhatStirs(t *testing.T) {
 	for _, v := range []wake.Verdict{wake.Held, wake.Unclear} {
 		s := play(t).told(TryNow).failed().looked().held(time.Second).after(100 * ms)
@@ -117,7 +120,8 @@ func TestHeadWithoutEnd(t *testing.T) {
 	play(t).told(TryNow).failed().looked().verdict(wake.Held).want(LookAnew, longestRest)
 }
 
-// TestHeadBehindItsOwn: one of this process has the lock; that is looked at, not tried, if it does not come back soon.
+// TestHeadBehindItsOwn: one of this process has the lock; that is looked at, not tried, if it does
+// not come back soon.
 func TestHeadBehindItsOwn(t *testing.T) {
 	s := play(t).told(TryLater).want(Look, longestPoll).after(ms).told(TryNow).want(Try, 0)
 	s.told(TryLater).after(longestPoll).looked().want(Rest, 0).held(time.Second).want(Try, time.Second+endSpread)
@@ -125,7 +129,8 @@ func TestHeadBehindItsOwn(t *testing.T) {
 	play(t).told(TryLater).after(longestPoll).looked().unclear(false).want(Try, 0) // it cannot be looked at
 }
 
-// TestHeadIsTold: who was never refused the lock tries at the first change; a lock that was handed on is looked at from then on.
+// TestHeadIsTold: who was never refused the lock tries at the first change; a lock that was handed
+// on is looked at from then on.
 func TestHeadIsTold(t *testing.T) {
 	s := play(t).told(TryLater).after(longestPoll).want(Look, 0).looked().held(time.Second).after(ms).verdict(wake.Changed).want(Try, 0)
 	s.failed().looked().held(time.Second).after(ms).verdict(wake.Changed).want(Look, ms)
@@ -147,8 +152,8 @@ func TestHeadIsStarved(t *testing.T) {
 	s.after(calm).held(time.Second).after(time.Second).verdict(wake.Changed).want(Try, 0) // it was calm
 }
 
-// TestHeadYields: a lock that is left to others is tried when the gap is over, or looked at when they have had it; what is known of the lock meanwhile
-// changes nothing.
+// TestHeadYields: a lock that is left to others is tried when the gap is over, or looked at when
+// they have had it; what is known of the lock meanwhile changes nothing.
 func TestHeadYields(t *testing.T) {
 	s := play(t)
 	gap := s.now.Add(10 * ms)

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// Lines are the queues of those who wait until something is put under a key, first come, first served: who waits for several
-// keys stands in the queue of each. The zero value is empty, and safe for concurrent use.
+// Lines are the queues of those who wait until something is put under a key, first come, first
+// served: who waits for several keys stands in the queue of each. The zero value is empty, and safe
+// for concurrent use.
 type Lines[K comparable] struct {
 	mu    sync.Mutex
 	byKey map[K]*list.List
@@ -64,7 +65,8 @@ func (l *Lines[K]) wait(m *member[K]) {
 	l.count++
 }
 
-// heads tells of each of its keys whether it is the head of that queue. It stays so until it leaves.
+// heads tells of each of its keys whether it is the head of that queue. It stays so until it
+// leaves.
 func (l *Lines[K]) heads(m *member[K]) []bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -3,7 +3,8 @@ package queue
 import "time"
 
 const (
-	// parkTime is for how long a queue is kept in which nobody waits: who locks again and again leaves it empty each time.
+	// parkTime is for how long a queue is kept in which nobody waits: who locks again and again
+	// leaves it empty each time.
 	parkTime = time.Second
 	// mostParked is how many are kept.
 	mostParked = 4096

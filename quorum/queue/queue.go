@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// Queues are the queues of all keys. A key for which nobody has waited for a while has none. The zero value is
-// empty, and safe for concurrent use.
+// Queues are the queues of all keys. A key for which nobody has waited for a while has none. The
+// zero value is empty, and safe for concurrent use.
 type Queues[K comparable] struct {
-	// Parks reports whether the queue of a key may be kept for a while when nobody waits in it; nil: all may.
+	// Parks reports whether the queue of a key may be kept for a while when nobody waits in it;
+	// nil: all may.
 	Parks func(K) bool
 	// Others, unless it is nil, is how those who wait in other processes are known of.
 	Others Others[K]
@@ -19,24 +20,28 @@ type Queues[K comparable] struct {
 	parked []parked[K]
 }
 
-// Others carries between processes who waits, and whose turn it is. Its methods do not wait for the masters.
+// Others carries between processes who waits, and whose turn it is. Its methods do not wait for the
+// masters.
 type Others[K comparable] interface {
 	// Alone reports whether no other process is known: then there is nothing to carry.
 	Alone() bool
-	// Mark is the mark of this process at a key: it waits for a lock that another one has. Unmark removes it; and, unless it is nil, is called once that
-	// is queued, in time for what it sends to leave with that, behind it.
+	// Mark is the mark of this process at a key: it waits for a lock that another one has. Unmark
+	// removes it; and, unless it is nil, is called once that is queued, in time for what it sends
+	// to leave with that, behind it.
 	Mark(key K) Mark
 	Unmark(key K, and func())
 	// Ask calls answered, once, with whether another process has a mark at a key.
 	Ask(key K, answered func(wanted bool))
-	// Pass leaves a lock to the process that has a mark and comes next after this one, and calls answered with it once it was told, or with an
-	// empty ID if none waits.
+	// Pass leaves a lock to the process that has a mark and comes next after this one, and calls
+	// answered with it once it was told, or with an empty ID if none waits.
 	Pass(key K, answered func(to string))
-	// Left sets an alarm for the mark of a process to which a lock was left: it is Held there until that one tries for the lock, or waits no more.
+	// Left sets an alarm for the mark of a process to which a lock was left: it is Held there until
+	// that one tries for the lock, or waits no more.
 	Left(key K, to string) Alarm
 }
 
-// Mark is a mark on the masters. It is Held there, once it was put, until another process leaves the lock to this one.
+// Mark is a mark on the masters. It is Held there, once it was put, until another process leaves
+// the lock to this one.
 type Mark interface {
 	Alarm
 	// Put puts it there, and looks at it.
@@ -53,7 +58,8 @@ type queue[K comparable] struct {
 	releases uint64
 	// emptied is when it was parked last.
 	emptied time.Time
-	// marked is set while there is a mark of this process, trying from when the head begins a try until that is about to be sent.
+	// marked is set while there is a mark of this process, trying from when the head begins a try
+	// until that is about to be sent.
 	marked, trying bool
 }
 
@@ -180,9 +186,10 @@ func (q *Queues[K]) tries(p *Place[K]) (releases uint64) {
 	return line.releases
 }
 
-// Taking is for a take of a key that is about to be sent, by send, which calls what it gets, unless that is nil, in time for what that sends to leave
-// with the take. The mark of this process is removed before: a take that was answered has removed it, so that it can be put anew. If the lock is the last one
-// of the turn, others are asked if they wait.
+// Taking is for a take of a key that is about to be sent, by send, which calls what it gets, unless
+// that is nil, in time for what that sends to leave with the take. The mark of this process is
+// removed before: a take that was answered has removed it, so that it can be put anew. If the lock
+// is the last one of the turn, others are asked if they wait.
 func (q *Queues[K]) Taking(key K, send func(and func())) {
 	unmarks, asks := q.taking(key, time.Now())
 	var ask func()
@@ -253,7 +260,8 @@ func (l *queue[K]) remove(p *Place[K]) bool {
 	return false
 }
 
-// Released tells the head of a key's queue that the lock may be free, or leaves it to another process. It reports whether the head tries for it at once.
+// Released tells the head of a key's queue that the lock may be free, or leaves it to another
+// process. It reports whether the head tries for it at once.
 func (q *Queues[K]) Released(key K) (tries bool) {
 	tries, passes := q.released(key)
 	if passes {
@@ -282,8 +290,9 @@ func (q *Queues[K]) released(key K) (tries, passes bool) {
 	return told && cue == TryNow, passes
 }
 
-// lost tells that the head found the lock in other hands, after so many releases. Where one more has been told since, these may have been those of
-// this process: then it does nothing, and reports so.
+// lost tells that the head found the lock in other hands, after so many releases. Where one more
+// has been told since, these may have been those of this process: then it does nothing, and reports
+// so.
 func (q *Queues[K]) lost(p *Place[K], releases uint64) (outdated bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -317,7 +326,8 @@ func (q *Queues[K]) leftTo(p *Place[K]) (to string, gap time.Time) {
 	return t.to, t.gap
 }
 
-// marks reports whether others are to be told that it waits: another process has the lock, as far as is known.
+// marks reports whether others are to be told that it waits: another process has the lock, as far
+// as is known.
 func (q *Queues[K]) marks(p *Place[K]) bool {
 	alone := q.others() == nil
 	q.mu.Lock()

@@ -17,7 +17,8 @@ func cueOf(p *Place[string]) Cue {
 	}
 }
 
-// TestOrder: first come, first served; a place that is left in between changes nothing for the others.
+// TestOrder: first come, first served; a place that is left in between changes nothing for the
+// others.
 func TestOrder(t *testing.T) {
 	var q Queues[string]
 	first, second, third := q.Enter("k"), q.Enter("k"), q.Enter("k")
@@ -98,7 +99,8 @@ func takes(q *Queues[string], p *Place[string]) {
 	q.Leave(p, true)
 }
 
-// TestYield: those of one process hand a lock on; where others wait it is left to them once all were served, until it was granted again.
+// TestYield: those of one process hand a lock on; where others wait it is left to them once all
+// were served, until it was granted again.
 func TestYield(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakeOthers{next: "other"}
@@ -123,7 +125,8 @@ func TestYield(t *testing.T) {
 	})
 }
 
-// TestAlone: who locks again and again by itself is not held up, unless others want the lock as well; then it has its turns.
+// TestAlone: who locks again and again by itself is not held up, unless others want the lock as
+// well; then it has its turns.
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakeOthers{}
@@ -160,7 +163,8 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-// TestMarks: who waits for others is known to them until it tries, or waits no longer; who waits for one of this process is not.
+// TestMarks: who waits for others is known to them until it tries, or waits no longer; who waits
+// for one of this process is not.
 func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakeOthers{}
@@ -185,7 +189,8 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// TestOneQuestionATry: what goes with a take goes with the first one of a try, whatever else is taken meanwhile.
+// TestOneQuestionATry: what goes with a take goes with the first one of a try, whatever else is
+// taken meanwhile.
 func TestOneQuestionATry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakeOthers{}
@@ -211,7 +216,8 @@ func TestOneQuestionATry(t *testing.T) {
 	})
 }
 
-// TestNobodyElse: a lock that is to be left to another process, where none waits any more, is taken at once.
+// TestNobodyElse: a lock that is to be left to another process, where none waits any more, is taken
+// at once.
 func TestNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakeOthers{next: "other"}
@@ -226,7 +232,8 @@ func TestNobodyElse(t *testing.T) {
 	})
 }
 
-// TestReleasedUnknown: a lock of which it is not known whether others wait is left to them if nobody waits here; if somebody does, that one has it, and asks.
+// TestReleasedUnknown: a lock of which it is not known whether others wait is left to them if
+// nobody waits here; if somebody does, that one has it, and asks.
 func TestReleasedUnknown(t *testing.T) {
 	for name, waiting := range map[string]bool{"nobody waits here": false, "one does": true} {
 		t.Run(name, func(t *testing.T) {

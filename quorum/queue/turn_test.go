@@ -12,7 +12,8 @@ func (t *turn) grants(waiting int, now time.Time) (asks bool) {
 	return asks
 }
 
-// TestTurnAlone: where nobody waits elsewhere the lock is handed on without an end, and that is asked for now and then.
+// TestTurnAlone: where nobody waits elsewhere the lock is handed on without an end, and that is
+// asked for now and then.
 func TestTurnAlone(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
@@ -31,7 +32,8 @@ func TestTurnAlone(t *testing.T) {
 	}
 }
 
-// TestTurnShared: where others wait, all who waited are served, then the others; nobody waits for those who have gone.
+// TestTurnShared: where others wait, all who waited are served, then the others; nobody waits for
+// those who have gone.
 func TestTurnShared(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
@@ -84,7 +86,8 @@ func TestTurnOfThoseWhoDoNotCome(t *testing.T) {
 	}
 }
 
-// TestTurnThatReturns: one to whom the lock was left, and who has left it to this process again, did come.
+// TestTurnThatReturns: one to whom the lock was left, and who has left it to this process again,
+// did come.
 func TestTurnThatReturns(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
@@ -102,7 +105,8 @@ func TestTurnThatReturns(t *testing.T) {
 	}
 }
 
-// TestTurnIsLostEarly: a release that another was quicker to use ends the turn, and others are asked again soon.
+// TestTurnIsLostEarly: a release that another was quicker to use ends the turn, and others are
+// asked again soon.
 func TestTurnIsLostEarly(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)

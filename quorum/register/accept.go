@@ -80,9 +80,9 @@ func acceptDecided(replies []Reply) bool {
 	return result == vote.Won || result == vote.Lost && count(replies, (*Reply).yes) > 0
 }
 
-// afterwards has masters accept whose promise comes late, where a majority has: else what
-// no master accepted yet may have been given up. The same goes for marked ones that are to be filled. And it has the key looked at again
-// if some did not accept, or lack it.
+// afterwards has masters accept whose promise comes late, where a majority has: else what no master
+// accepted yet may have been given up. The same goes for marked ones that are to be filled. And it
+// has the key looked at again if some did not accept, or lack it.
 func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(now, passed time.Duration) cell.Accept) {
 	r, key := u.Register, u.Key
 	chosen := isDone(asked.Replies())

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A master that refuses a lock because of what ends a moment later has it soon after, as it was taken: its release takes one round trip.
+// A master that refuses a lock because of what ends a moment later has it soon after, as it was
+// taken: its release takes one round trip.
 func TestRefusedIsAskedAgain(t *testing.T) {
 	b := newBench(t, 3)
 	r := b.proxy()

@@ -22,8 +22,8 @@ var (
 	ErrContended = errors.New("the key is contended: every attempt collided with another")
 )
 
-// InsteadError is ErrHeld or ErrNotHeld where the current value of the one key is known, as a Read would have returned it;
-// its remaining time may be Unknown.
+// InsteadError is ErrHeld or ErrNotHeld where the current value of the one key is known, as a Read
+// would have returned it; its remaining time may be Unknown.
 type InsteadError struct {
 	Err     error
 	Instead Look

@@ -9,12 +9,15 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Extend gives a lock that is held a lease of ttl from now, unless the one that it has is longer. It returns what it gives, as Lock does.
+// Extend gives a lock that is held a lease of ttl from now, unless the one that it has is longer.
+// It returns what it gives, as Lock does.
 //
-// One round extends what this proxy knows to be granted, if no ballot may be under way. Otherwise a ballot decides: another proxy may owe what this
-// one does not know its removal, so it extends that, and gives it a version of its own.
+// One round extends what this proxy knows to be granted, if no ballot may be under way. Otherwise a
+// ballot decides: another proxy may owe what this one does not know its removal, so it extends
+// that, and gives it a version of its own.
 //
-// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrTooShort, *NoQuorum, ErrContended, or the cause of ctx.
+// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrTooShort, *NoQuorum,
+// ErrContended, or the cause of ctx.
 func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Duration) (Granted, error) {
 	if ttl >= 0 && ttl < vote.Shortest {
 		return Granted{}, ErrTooShort
@@ -85,8 +88,9 @@ func extended(replies []Reply, made string) bool {
 	return false
 }
 
-// extendByBallot extends where a ballot may be under way, or the lock was granted by another proxy. The longest lease that a promise reports may be that
-// of a granted EXTEND: where it is longer than what is asked for it stays, and longer is returned. From then on this proxy knows the lock.
+// extendByBallot extends where a ballot may be under way, or the lock was granted by another proxy.
+// The longest lease that a promise reports may be that of a granted EXTEND: where it is longer than
+// what is asked for it stays, and longer is returned. From then on this proxy knows the lock.
 func (r *Register) extendByBallot(ctx context.Context, key, token string, ttl time.Duration, start time.Time, holder any) (Granted, error) {
 	isLonger := func(l Look) bool { return compareLeft(l.Longest, ttl) > 0 }
 	seen, out, err := r.ifHeld(ctx, Change{Key: key, Expect: &token, unpromised: true, Run: func(l Look) (Decision, error) {

@@ -42,7 +42,8 @@ func TestExtend(t *testing.T) {
 				s.Put("k", cell.Cell{Form: cell.Blocking, Attempt: c.Attempt}, time.Second)
 			}
 		}, "another", "no quorum", "prepare"},
-		// Its token (1) was chosen by 1 to 3. What a ballot put on two of these may never be chosen.
+		// Its token (1) was chosen by 1 to 3. What a ballot put on two of these may never be
+		// chosen.
 		{"a newer value on two that had it", func(b *bench) {
 			b.accepted("me", 1, 2)
 			b.accepted("you", 2, 0, 1)
@@ -162,8 +163,9 @@ func TestExtendedGrant(t *testing.T) {
 	}
 }
 
-// TestExtendBesideABallot: a lock is extended between the promises of a ballot and what that makes of the end that it was told. What was
-// granted is not lost by that: a master that promised extends nothing, so the ballot that extends comes after the other or before it.
+// TestExtendBesideABallot: a lock is extended between the promises of a ballot and what that makes
+// of the end that it was told. What was granted is not lost by that: a master that promised extends
+// nothing, so the ballot that extends comes after the other or before it.
 func TestExtendBesideABallot(t *testing.T) {
 	for name, change := range map[string]func(Look) (Decision, error){
 		"others come into the cell": func(l Look) (Decision, error) {
@@ -206,8 +208,9 @@ func TestExtendBesideABallot(t *testing.T) {
 	}
 }
 
-// A lock that another proxy granted is extended by ballot; one that has not met the last ballot needs two tries. After that no ballot is promised, this
-// proxy knows the lock, and extends it in one round trip.
+// A lock that another proxy granted is extended by ballot; one that has not met the last ballot
+// needs two tries. After that no ballot is promised, this proxy knows the lock, and extends it in
+// one round trip.
 func TestExtendAfterABallot(t *testing.T) {
 	b := newBench(t, 3)
 	b.lock(b.proxy(), "you")
@@ -222,8 +225,9 @@ func TestExtendAfterABallot(t *testing.T) {
 	}
 }
 
-// TestKeptValueIsNotShortened: of five masters a lock is on four. A fifth is given it, and what its ballot has accepted reaches D alone; then
-// A, B and C grant an EXTEND, and another ballot keeps the value.
+// TestKeptValueIsNotShortened: of five masters a lock is on four. A fifth is given it, and what its
+// ballot has accepted reaches D alone; then A, B and C grant an EXTEND, and another ballot keeps
+// the value.
 func TestKeptValueIsNotShortened(t *testing.T) {
 	b := newBench(t, 5)
 	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 4] }
@@ -250,7 +254,8 @@ func TestKeptValueIsNotShortened(t *testing.T) {
 	}
 }
 
-// TestPromisedIsHeld: two of five masters that promised a ballot extend nothing, and a third lacks the lock. That does not say that it is not held.
+// TestPromisedIsHeld: two of five masters that promised a ballot extend nothing, and a third lacks
+// the lock. That does not say that it is not held.
 func TestPromisedIsHeld(t *testing.T) {
 	b := newBench(t, 5)
 	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 2] }
@@ -264,8 +269,8 @@ func TestPromisedIsHeld(t *testing.T) {
 	}
 }
 
-// By ballot, too, nothing is shortened, and who asks for less is told: where the proxy does not know what time a lock has that it put there
-// itself by ballot, and where another put it there.
+// By ballot, too, nothing is shortened, and who asks for less is told: where the proxy does not
+// know what time a lock has that it put there itself by ballot, and where another put it there.
 func TestExtendByBallotNeverShortens(t *testing.T) {
 	for _, through := range []string{"the proxy that replaced it", "another"} {
 		b := newBench(t, 3)

@@ -378,8 +378,8 @@ func (b *bench) plain(token, attempt string, ttl time.Duration, masters ...int) 
 	}
 }
 
-// accepted puts a cell in register form on masters, of one incarnation, in which a ballot of this round put a value, or a
-// removal ("").
+// accepted puts a cell in register form on masters, of one incarnation, in which a ballot of this
+// round put a value, or a removal ("").
 func (b *bench) accepted(value string, round uint64, masters ...int) {
 	b.acceptedFor(time.Minute, value, round, masters...)
 }

@@ -58,8 +58,8 @@ func (r *Register) nextFence(key string) (int64, error) {
 	return next, nil
 }
 
-// learnFences notes the least fence above which a majority of the masters that answered will
-// accept one, or the highest credible one where fewer answered. Those that did it have accepted the fence.
+// learnFences notes the least fence above which a majority of the masters that answered will accept
+// one, or the highest credible one where fewer answered. Those that did it have accepted the fence.
 func (r *Register) learnFences(key string, fence int64, replies []Reply) {
 	var fences []int64
 	for _, reply := range replies {
@@ -75,7 +75,8 @@ func (r *Register) learnFences(key string, fence int64, replies []Reply) {
 	}
 }
 
-// credible are those of some fences of a key, the one of that number in the replies, which are not far ahead of the others.
+// credible are those of some fences of a key, the one of that number in the replies, which are not
+// far ahead of the others.
 func (r *Register) credible(fences []int64, key string, replies []Reply, i int) []int64 {
 	credible := cell.CredibleFences(fences, r.masters.Clock())
 	if len(credible) == len(fences) || r.opts.FenceAhead == nil {
@@ -94,8 +95,9 @@ func (r *Reply) isLow() bool {
 	return r.State == Counted && !r.Did && len(r.Fences) > 0 && len(r.Found) > 0 && r.Found[0].Form == cell.Absent
 }
 
-// withFence gives a lock that is to have a fence, and was granted without, one that a majority of the masters accepts
-// while they hold the lock. It is owed its removal where that is not so before its validity ends.
+// withFence gives a lock that is to have a fence, and was granted without, one that a majority of
+// the masters accepts while they hold the lock. It is owed its removal where that is not so before
+// its validity ends.
 func (r *Register) withFence(ctx context.Context, key string, t Terms, got Granted) (Granted, error) {
 	if !t.Fence || got.Fence != 0 {
 		return got, nil
@@ -151,7 +153,8 @@ func isOf(r Reply, a cell.Attempt) bool {
 func raiseDecided(replies []Reply) bool { return tally(replies, (*Reply).yes) != vote.Pending }
 
 // Fence is not below the fence of any lock of the key that was granted before, as long as its
-// counter stays; 0 where there is none. A master of which the counter is not credible counts as one that did not answer.
+// counter stays; 0 where there is none. A master of which the counter is not credible counts as one
+// that did not answer.
 //
 // Errors: *NoQuorum, or the cause of ctx.
 func (r *Register) Fence(ctx context.Context, key string) (int64, error) {

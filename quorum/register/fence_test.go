@@ -46,7 +46,8 @@ func (b *bench) counter(to int64, masters ...int) {
 	}
 }
 
-// Two proxies take a lock in turns: one round trip for each, and each fence is higher than the last.
+// Two proxies take a lock in turns: one round trip for each, and each fence is higher than the
+// last.
 func TestFencesOfTwoProxies(t *testing.T) {
 	b := newBench(t, 5)
 	b.floor = 1_700_000_000 * time.Second
@@ -66,8 +67,8 @@ func TestFencesOfTwoProxies(t *testing.T) {
 	}
 }
 
-// Where the clocks stand still, or have gone back, the counters alone keep the order: the masters refuse
-// the same number again, and tell, without a pause.
+// Where the clocks stand still, or have gone back, the counters alone keep the order: the masters
+// refuse the same number again, and tell, without a pause.
 func TestFenceThatIsTooLow(t *testing.T) {
 	b := newBench(t, 3)
 	b.floor = 70 * time.Microsecond
@@ -241,9 +242,10 @@ func (b *bench) taking(kind string, d time.Duration) func(int, cell.Op) fate {
 	}
 }
 
-// A rival's take has reached masters that do not hold the lock before that gets its fence by ballot, and
-// reaches others when its lease is over. It must not be granted with a lower number: so masters that do not
-// hold the lock do not accept its fence, and where fewer than a majority are left it is withdrawn.
+// A rival's take has reached masters that do not hold the lock before that gets its fence by
+// ballot, and reaches others when its lease is over. It must not be granted with a lower number: so
+// masters that do not hold the lock do not accept its fence, and where fewer than a majority are
+// left it is withdrawn.
 func TestRivalBeganBefore(t *testing.T) {
 	for _, silent := range [][]int{nil, {3, 4}} {
 		b := newBench(t, 5)

@@ -35,7 +35,8 @@ type finding struct {
 	// left is the remaining time that a majority grants: the quorum-th largest of those
 	// that hold the value, by whichever ballot, or the least of fewer.
 	left time.Duration
-	// longest and shortest are the longest and the shortest remaining time of those that hold the value.
+	// longest and shortest are the longest and the shortest remaining time of those that hold the
+	// value.
 	longest, shortest time.Duration
 	// chosen: a majority holds this very value. mixed: some holders have another ballot.
 	chosen, mixed bool
@@ -48,8 +49,8 @@ type candidate struct {
 	blocking int
 }
 
-// resolve decides what the masters hold under key number i (REGISTER.md, Reading). Those of which found
-// has nothing may hold anything, and so may one with an undecided copy.
+// resolve decides what the masters hold under key number i (REGISTER.md, Reading). Those of which
+// found has nothing may hold anything, and so may one with an undecided copy.
 func resolve(replies []Reply, i int) finding {
 	var all []*candidate
 	n, silent := len(replies), len(replies)
@@ -85,8 +86,9 @@ func resolve(replies []Reply, i int) finding {
 	return finding{standing: Absent}
 }
 
-// endsSoon reports whether a majority answered, or may, and all that they hold is over as soon as a removal: such cells do not end everywhere at
-// the same moment, and leave open what the key holds where some masters give no vote.
+// endsSoon reports whether a majority answered, or may, and all that they hold is over as soon as a
+// removal: such cells do not end everywhere at the same moment, and leave open what the key holds
+// where some masters give no vote.
 func endsSoon(replies []Reply) bool {
 	for _, r := range replies {
 		if r.State == Counted && !areOver(r.Found, removedFor) {
@@ -162,13 +164,14 @@ func (f finding) uneven() bool {
 	return f.standing == Held && isMuchLonger(f.longest, f.left)
 }
 
-// isMuchLonger reports whether a remaining time is longer than another by more than masters differ that were told the same.
+// isMuchLonger reports whether a remaining time is longer than another by more than masters differ
+// that were told the same.
 func isMuchLonger(left, than time.Duration) bool {
 	return (left < 0) != (than < 0) || left-than > time.Second
 }
 
-// isUnsure reports whether a majority may grant much more time for key number i than was found: with masters of which it is not known what they hold,
-// or with others that answered.
+// isUnsure reports whether a majority may grant much more time for key number i than was found:
+// with masters of which it is not known what they hold, or with others that answered.
 func (f finding) isUnsure(replies []Reply, i int) bool {
 	if !f.uneven() {
 		return false

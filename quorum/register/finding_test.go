@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestUndecidedMayBeAny: a master with an undecided copy may hold any of the others' attempts, as one that does not answer.
+// TestUndecidedMayBeAny: a master with an undecided copy may hold any of the others' attempts, as
+// one that does not answer.
 func TestUndecidedMayBeAny(t *testing.T) {
 	ids := cell.NumberedSource(big.NewInt(1))
 	none, undecided := cell.Cell{}, cell.Cell{Form: cell.Blocking, Attempt: cell.Undecided}
@@ -37,7 +38,8 @@ func TestUndecidedMayBeAny(t *testing.T) {
 	}
 }
 
-// TestUndecidedIsNotLost: where a master that took a lock has an undecided copy now, it may be that lock.
+// TestUndecidedIsNotLost: where a master that took a lock has an undecided copy now, it may be that
+// lock.
 func TestUndecidedIsNotLost(t *testing.T) {
 	ids := cell.NumberedSource(big.NewInt(1))
 	g := &grant{attempt: ids.Attempt(), holders: []bool{true, true}}

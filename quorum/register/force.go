@@ -6,8 +6,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Force removes whatever the masters that answer hold under a key, as an operator wishes: also where it stays open who holds it. What
-// is put there meanwhile stays, by whichever attempt or ballot. It reports whether anything was removed.
+// Force removes whatever the masters that answer hold under a key, as an operator wishes: also
+// where it stays open who holds it. What is put there meanwhile stays, by whichever attempt or
+// ballot. It reports whether anything was removed.
 //
 // Errors: ErrForeign, *NoQuorum, or the cause of ctx.
 func (r *Register) Force(ctx context.Context, key string) (removed bool, err error) {

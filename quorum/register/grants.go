@@ -24,8 +24,9 @@ type grant struct {
 	// holders are the masters that took it for sure, by their number; at those of open it
 	// may still arrive.
 	holders, open []bool
-	// stray is set where it may arrive at any time, since the connection broke on which it was sent. Then a ballot releases it, whose removal
-	// stays for a while: a cell that was deleted looks like one that never came.
+	// stray is set where it may arrive at any time, since the connection broke on which it was
+	// sent. Then a ballot releases it, whose removal stays for a while: a cell that was deleted
+	// looks like one that never came.
 	stray bool
 	// replaced: the key holds another value by now.
 	replaced bool
@@ -64,7 +65,8 @@ func (g *grant) bytes() int { return len(g.token) }
 // made is the version of the value that it put.
 func (g *grant) made() string { return cmp.Or(g.version, string(g.attempt)) }
 
-// find is the grant of a key that is so, or nil: not one that another value has replaced since. What it is from the beginning may be read.
+// find is the grant of a key that is so, or nil: not one that another value has replaced since.
+// What it is from the beginning may be read.
 func (g *grants) find(key string, is func(*grant) bool) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,7 +76,8 @@ func (g *grants) find(key string, is func(*grant) bool) *grant {
 	return nil
 }
 
-// take is find, and removes it: one alone gets it. It is nil, too, where a ballot has to release it.
+// take is find, and removes it: one alone gets it. It is nil, too, where a ballot has to release
+// it.
 func (g *grants) take(key string, is func(*grant) bool) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,8 +100,9 @@ func ofVersion(version string) func(*grant) bool {
 	return func(g *grant) bool { return g.made() == version }
 }
 
-// Disown forgets that this proxy granted a version of a key, since nobody holds it. It reports false if one round may have extended that very version: then
-// the client that asked for that holds it.
+// Disown forgets that this proxy granted a version of a key, since nobody holds it. It reports
+// false if one round may have extended that very version: then the client that asked for that holds
+// it.
 func (r *Register) Disown(key, version string) bool {
 	g := &r.grants
 	g.mu.Lock()
@@ -121,7 +125,8 @@ func (g *grants) toExtend(key, token string) *grant {
 	})
 }
 
-// Remember notes the version of a key that was granted by a change of a cell with several keys. Forget returns it.
+// Remember notes the version of a key that was granted by a change of a cell with several keys.
+// Forget returns it.
 func (r *Register) Remember(key, token, version string, ttl time.Duration) {
 	now := r.masters.Now()
 	one := newGrant(Terms{Tokens: []string{token}, TTL: ttl}, 0, "", now, r.n)
@@ -129,7 +134,8 @@ func (r *Register) Remember(key, token, version string, ttl time.Duration) {
 	r.grants.put(key, one, now)
 }
 
-// Forget forgets what this proxy granted of a key to a token, and returns its version and how long its lease lasts; none: it granted nothing.
+// Forget forgets what this proxy granted of a key to a token, and returns its version and how long
+// its lease lasts; none: it granted nothing.
 func (r *Register) Forget(key, token string) (version string, left time.Duration) {
 	one := r.grants.find(key, of(token))
 	if one == nil {
@@ -139,7 +145,8 @@ func (r *Register) Forget(key, token string) (version string, left time.Duration
 	return one.made(), r.leftOf(one)
 }
 
-// Inherit has this register know what another one granted on the masters of before. It is released by ballot: which master has it is another question now.
+// Inherit has this register know what another one granted on the masters of before. It is released
+// by ballot: which master has it is another question now.
 func (r *Register) Inherit(before *Register) {
 	known, now := map[string]grant{}, r.masters.Now()
 	before.grants.mu.Lock()
@@ -188,8 +195,8 @@ func (g *grants) reached(one *grant, master int, reply Reply) {
 	one.note(master, reply)
 }
 
-// reopen notes that a lock is on its way to a master once more, and returns how long it still has, in whole milliseconds, or
-// cell.Endless; 0 where it is not held any more, as far as is known.
+// reopen notes that a lock is on its way to a master once more, and returns how long it still has,
+// in whole milliseconds, or cell.Endless; 0 where it is not held any more, as far as is known.
 func (g *grants) reopen(key string, one *grant, master int, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -221,8 +228,8 @@ func (g *grant) note(master int, reply Reply) {
 	g.stray = g.stray || reply.State == Unknown
 }
 
-// Guess is the token under which this proxy has taken a key, or else what it has just put there by ballot, if it
-// knows of nothing newer.
+// Guess is the token under which this proxy has taken a key, or else what it has just put there by
+// ballot, if it knows of nothing newer.
 func (r *Register) Guess(key string) (token string, ok bool) {
 	if one := r.grants.find(key, func(*grant) bool { return true }); one != nil {
 		return one.token, true

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestHoldings: what a majority holds, what each master does, and who took it as far as this proxy knows.
+// TestHoldings: what a majority holds, what each master does, and who took it as far as this proxy
+// knows.
 func TestHoldings(t *testing.T) {
 	const u, n, s, o = ShareUnknown, ShareNone, ShareSame, ShareOther
 	for _, test := range []struct {
@@ -80,7 +81,8 @@ func TestHoldings(t *testing.T) {
 	}
 }
 
-// Fewer than a majority decide nothing, but what they hold is told. Of a key that no master tells of, nothing is known.
+// Fewer than a majority decide nothing, but what they hold is told. Of a key that no master tells
+// of, nothing is known.
 func TestHoldingsWithoutAQuorum(t *testing.T) {
 	b := newBench(t, 5)
 	r := b.proxy()

@@ -8,8 +8,9 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// insist asks masters again that refused an attempt where all others are needed, since some give no vote: cells that are about to end do not
-// end everywhere at the same moment. Each master is asked again only after it refused.
+// insist asks masters again that refused an attempt where all others are needed, since some give no
+// vote: cells that are about to end do not end everywhere at the same moment. Each master is asked
+// again only after it refused.
 func (r *Register) insist(ctx context.Context, op cell.Take, asked Asked) (Asked, error) {
 	for tries := 1; isUndecided(asked.Replies()) && tries <= openTries; tries++ {
 		before := slices.Clone(asked.Replies())
@@ -31,8 +32,8 @@ func (r *Register) insist(ctx context.Context, op cell.Take, asked Asked) (Asked
 	return asked, nil
 }
 
-// isUndecided reports whether a majority answered an attempt, of which some refused, and those that did not answer leave open whether it
-// has one.
+// isUndecided reports whether a majority answered an attempt, of which some refused, and those that
+// did not answer leave open whether it has one.
 func isUndecided(replies []Reply) bool {
 	return takeResult(replies) == vote.Pending && Answered(replies) &&
 		count(replies, (*Reply).refused) > 0 && !refusedByOne(replies)

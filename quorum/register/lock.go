@@ -25,13 +25,16 @@ type Terms struct {
 	Holder any
 	// Fence has the lock, of one key, get a fence.
 	Fence bool
-	// Stays has what was taken with *NoQuorum for an answer stay where it can: others may have seen it, and go by it.
+	// Stays has what was taken with *NoQuorum for an answer stay where it can: others may have seen
+	// it, and go by it.
 	Stays bool
-	// Owed is called with each version that the keys may have although an error was returned: nobody holds them by it, so it is owed its
-	// removal. mayArrive, unless it is nil, reports whether it may still come to so many masters that they make a majority. A cluster has its own.
+	// Owed is called with each version that the keys may have although an error was returned:
+	// nobody holds them by it, so it is owed its removal. mayArrive, unless it is nil, reports
+	// whether it may still come to so many masters that they make a majority. A cluster has its
+	// own.
 	Owed func(version string, mayArrive func() bool)
-	// IsNobodys, unless it is nil, reports whether what the key, the only one, holds is owed its removal: then it may be taken over.
-	// A cluster has its own.
+	// IsNobodys, unless it is nil, reports whether what the key, the only one, holds is owed its
+	// removal: then it may be taken over. A cluster has its own.
 	IsNobodys func(Look) bool
 }
 
@@ -54,7 +57,8 @@ type Granted struct {
 	Since time.Time
 	// Attempt is what created the lock.
 	Attempt cell.Attempt
-	// Version is that of the Look of each key that was taken. Nothing else ever has it, so it names what Withdraw takes back.
+	// Version is that of the Look of each key that was taken. Nothing else ever has it, so it names
+	// what Withdraw takes back.
 	Version string
 	// Longer is set by Extend where a master had a longer lease than was asked for.
 	Longer bool
@@ -63,8 +67,8 @@ type Granted struct {
 	Fence int64
 }
 
-// Lock takes keys that nobody holds, all or none. Tries that win too few masters each, because others
-// try at the same moment, are made again.
+// Lock takes keys that nobody holds, all or none. Tries that win too few masters each, because
+// others try at the same moment, are made again.
 //
 // Errors: ErrHeld, ErrTooShort, ErrContended, ErrFences, *NoQuorum, or the cause of ctx. After an
 // error nothing is held; what was taken is undone in the background.
@@ -101,9 +105,9 @@ func (r *Register) Lock(ctx context.Context, keys []string, t Terms) (Granted, e
 	}
 }
 
-// lockByBallot is Lock of a key that was removed by ballot a moment ago, and holds nothing, or what may be taken over.
-// A ballot is not undone, so once begun it goes on to its end also where the caller does not
-// wait any more: only then it is known whether the lock was granted.
+// lockByBallot is Lock of a key that was removed by ballot a moment ago, and holds nothing, or what
+// may be taken over. A ballot is not undone, so once begun it goes on to its end also where the
+// caller does not wait any more: only then it is known whether the lock was granted.
 func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Granted, error) {
 	out, err := r.Update(ctx, Change{Key: key, Owed: t.Owed, strict: !t.Anyhow, onward: true, Run: func(l Look) (Decision, error) {
 		if l.Present && !t.isNobodys(l) {
@@ -136,7 +140,8 @@ type splitError struct {
 	// vacated is set where a key was removed by ballot a moment ago, or a ballot is to decide
 	// what it holds: its next value is for a ballot, too.
 	vacated bool
-	// open is set where masters that do not vote may make a majority of another holder, for longer than a removal stays.
+	// open is set where masters that do not vote may make a majority of another holder, for longer
+	// than a removal stays.
 	open bool
 	// low is set where nothing but too low a fence was in the way.
 	low     bool
@@ -221,7 +226,8 @@ func (r *Register) undo(keys []string, a cell.Attempt, master int) {
 	}
 }
 
-// takeResult is the vote on an attempt. What is not known to have failed at a master may still take it.
+// takeResult is the vote on an attempt. What is not known to have failed at a master may still take
+// it.
 func takeResult(replies []Reply) vote.Result {
 	yes, no := count(replies, (*Reply).yes), count(replies, (*Reply).no)
 	return vote.Count(len(replies), yes, len(replies)-yes-no)
@@ -292,14 +298,16 @@ func mayBeHeld(replies []Reply) bool {
 	return resolve(known, 0).standing == Open
 }
 
-// isVacated reports whether some refusal returned a cell of the first key that holds no value, or its holders differ.
+// isVacated reports whether some refusal returned a cell of the first key that holds no value, or
+// its holders differ.
 func isVacated(replies []Reply) bool {
 	return resolve(replies, 0).unsettled() || slices.ContainsFunc(replies, func(r Reply) bool {
 		return len(r.Found) > 0 && r.Found[0].Form == cell.Register && !r.Found[0].Value.Present
 	})
 }
 
-// granted remembers a lock that a cell.Take took, and has it taken or restored on masters that refused it, or may have missed it.
+// granted remembers a lock that a cell.Take took, and has it taken or restored on masters that
+// refused it, or may have missed it.
 func (r *Register) granted(t Terms, op cell.Take, asked Asked, start time.Time) {
 	made := make([]*grant, len(op.Names))
 	for i, key := range op.Names {
@@ -322,14 +330,16 @@ func (r *Register) granted(t Terms, op cell.Take, asked Asked, start time.Time) 
 }
 
 const (
-	// againAfter is the pause before a master that refused a lock is asked again; each is twice as long as the one before.
+	// againAfter is the pause before a master that refused a lock is asked again; each is twice as
+	// long as the one before.
 	againAfter = 8 * time.Millisecond
 	againTries = 4
 )
 
-// again has a lock taken on a master that refused it, because of what a rival took and takes back, or of a removal that ends: neither is gone
-// everywhere at the same moment. Refilling needs a second for it. As the master is asked again only after it refused, it is as if the
-// first message had been slow. What else a master may lack is mended, and several keys are.
+// again has a lock taken on a master that refused it, because of what a rival took and takes back,
+// or of a removal that ends: neither is gone everywhere at the same moment. Refilling needs a
+// second for it. As the master is asked again only after it refused, it is as if the first message
+// had been slow. What else a master may lack is mended, and several keys are.
 func (r *Register) again(op cell.Take, made []*grant, master, tries int, reply Reply) {
 	if reply.State != Counted || reply.Did || tries == againTries || len(made) > 1 {
 		r.mendUnless(reply, op.Names...)

@@ -49,7 +49,8 @@ func TestLock(t *testing.T) {
 		{"free", func(*bench) {}, "granted", "me me me me me"},
 		{"held by one attempt", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1, 2) }, "held", "x x x . ."},
 		{"held by a value in register form", func(b *bench) { b.lock(b.proxy(), "x"); _, err := b.proxy().Update(b.Context(), put("y")); b.sure(err) }, "held", "y* y* y* y* y*"},
-		// The removal (2) was chosen by 1 to 4; y is of before, and z may never be chosen: nobody is told of it unless it is.
+		// The removal (2) was chosen by 1 to 4; y is of before, and z may never be chosen: nobody
+		// is told of it unless it is.
 		{"newer and older values than the removal", func(b *bench) {
 			b.accepted("y", 1, 0)
 			b.accepted("z", 3, 1, 2)
@@ -156,7 +157,8 @@ func TestUndoIsExact(t *testing.T) {
 	b.wantHolds("1 1 1")
 }
 
-// A removal is over at one master and not yet at others, while two have no vote: those that do are needed, and agree a moment later.
+// A removal is over at one master and not yet at others, while two have no vote: those that do are
+// needed, and agree a moment later.
 func TestLockWhereARemovalEnds(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -269,8 +271,9 @@ func TestLockWhoLeaves(t *testing.T) {
 	b.wantHolds(". . .")
 }
 
-// What was granted is given back where the caller has gone, also by a proxy that does not remember it, as after a change of the masters, and where
-// masters have promised another's ballot; what another has put there stays.
+// What was granted is given back where the caller has gone, also by a proxy that does not remember
+// it, as after a change of the masters, and where masters have promised another's ballot; what
+// another has put there stays.
 func TestTakeBack(t *testing.T) {
 	b := newBench(t, 3)
 	r := b.proxy()

@@ -67,9 +67,9 @@ type Asked interface {
 // Masters is how a register reaches its masters. An operation reaches a master after
 // all those of the same key that it was asked or told before, unless its connection broke.
 type Masters interface {
-	// Ask sends ops[i] to master number i, or nothing where that is nil, and returns when
-	// decided says so of the replies so far, at once if it does of none, or all are in. The error is the cause of ctx
-	// if that ended first; the round goes on all the same.
+	// Ask sends ops[i] to master number i, or nothing where that is nil, and returns when decided
+	// says so of the replies so far, at once if it does of none, or all are in. The error is the
+	// cause of ctx if that ended first; the round goes on all the same.
 	Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Asked, error)
 	// Tell sends an operation that nothing waits for. With owed set it is repeated until
 	// the master has answered it, which may be after it was away.
@@ -78,7 +78,8 @@ type Masters interface {
 	After(d time.Duration, f func())
 	// Well reports whether all masters answer and vote, as far as is known.
 	Well() bool
-	// Missed says that a master may lack what others hold, since it was away: once all are well, keys are to be compared.
+	// Missed says that a master may lack what others hold, since it was away: once all are well,
+	// keys are to be compared.
 	Missed()
 	// Voters is how many masters answer and vote, as far as is known.
 	Voters() int

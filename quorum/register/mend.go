@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// menders are the keys that are to be mended, because masters were seen to differ. They are looked at again
-// once the command that was at work has finished, so that masters which are well agree soon after
-// the last command.
+// menders are the keys that are to be mended, because masters were seen to differ. They are looked
+// at again once the command that was at work has finished, so that masters which are well agree
+// soon after the last command.
 type menders struct {
 	mu sync.Mutex
 	// keys have what held each when masters were last seen to lack it, or nothing.
@@ -40,7 +40,8 @@ func (r *Register) mendLacking(key string, held cell.Attempt) {
 	}
 }
 
-// mendUnless has keys mended unless the master did what it was asked: soon, or once all masters are well.
+// mendUnless has keys mended unless the master did what it was asked: soon, or once all masters are
+// well.
 func (r *Register) mendUnless(reply Reply, keys ...string) {
 	switch {
 	case reply.State == Waiting, reply.yes():
@@ -68,7 +69,8 @@ func (r *Register) Mending() int {
 	return len(r.menders.keys)
 }
 
-// Compare has those of some keys mended of which the masters differ. Those that the first master holds are passed over, if beyond says so.
+// Compare has those of some keys mended of which the masters differ. Those that the first master
+// holds are passed over, if beyond says so.
 //
 // Errors: the cause of ctx.
 func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) error {
@@ -109,15 +111,16 @@ func absentOn(reply Reply, keys []string) (absent []string) {
 	return absent
 }
 
-// differ reports whether the masters that answered do not all hold the same under key number i, of which f is what they hold.
+// differ reports whether the masters that answered do not all hold the same under key number i, of
+// which f is what they hold.
 func differ(replies []Reply, i int, f finding) bool {
 	return f.mixed || len(leftovers(replies, i, f)) > 0 || f.isWhole() && slices.ContainsFunc(replies, func(r Reply) bool {
 		return r.State == Counted && i < len(r.Found) && (r.Found[i].Form == cell.Absent || f.isShort(r.Found[i]))
 	})
 }
 
-// mend has all masters hold what a majority does: holders accept what the highest ballot has chosen or may have, cells that are nobody's
-// are removed, and masters that lack the key are given it.
+// mend has all masters hold what a majority does: holders accept what the highest ballot has chosen
+// or may have, cells that are nobody's are removed, and masters that lack the key are given it.
 func (r *Register) mend(key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
 	defer cancel()
@@ -155,16 +158,17 @@ func (r *Register) inspect(ctx context.Context, key string) (replies []Reply, f 
 	return asked.Replies(), f, leftovers(asked.Replies(), 0, f), nil
 }
 
-// leftover is a cell on one master of an incarnation that can have no majority, or keeps the place of one that has, and the ballot
-// that was accepted there.
+// leftover is a cell on one master of an incarnation that can have no majority, or keeps the place
+// of one that has, and the ballot that was accepted there.
 type leftover struct {
 	master   int
 	attempt  cell.Attempt
 	accepted cell.Ballot
 }
 
-// leftovers are those under key number i, of which f is what the masters hold: all cells
-// but those of the incarnation that is held, once it is sure that no other one is, and of the marks those that do not end as they should.
+// leftovers are those under key number i, of which f is what the masters hold: all cells but those
+// of the incarnation that is held, once it is sure that no other one is, and of the marks those
+// that do not end as they should.
 func leftovers(replies []Reply, i int, f finding) (all []leftover) {
 	if f.standing == Open {
 		return nil

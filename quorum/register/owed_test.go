@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestOwedWhileAcceptsMayArrive: what a ballot sent may be done after a majority has answered that it is not there; so it is looked for again until the
-// deadlines of its accepts are over.
+// TestOwedWhileAcceptsMayArrive: what a ballot sent may be done after a majority has answered that
+// it is not there; so it is looked for again until the deadlines of its accepts are over.
 func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	b := newBench(t, 5)
 	r := b.proxy()
@@ -42,7 +42,8 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	}
 }
 
-// TestOwedWhileATakeMayArrive: two masters took a lock, and go away before it is undone there; a third may still take it.
+// TestOwedWhileATakeMayArrive: two masters took a lock, and go away before it is undone there; a
+// third may still take it.
 func TestOwedWhileATakeMayArrive(t *testing.T) {
 	b := newBench(t, 5)
 	b.fate = func(m int, op cell.Op) fate {
@@ -64,7 +65,8 @@ func TestOwedWhileATakeMayArrive(t *testing.T) {
 	}
 }
 
-// TestUnlockOwesItsOwnLockAlone: an UNLOCK that is too late has released a lock. What was taken with the same token in its place is owed nothing.
+// TestUnlockOwesItsOwnLockAlone: an UNLOCK that is too late has released a lock. What was taken
+// with the same token in its place is owed nothing.
 func TestUnlockOwesItsOwnLockAlone(t *testing.T) {
 	b := newBench(t, 5)
 	r, other := b.proxy(), b.proxy()

@@ -62,10 +62,12 @@ func (p proposal) version() string {
 	return string(p.base.attempt) + string(p.change)
 }
 
-// ending is when a value is to end, by the clock of a master that told now when it promised, at the latest so long after the ballot began.
+// ending is when a value is to end, by the clock of a master that told now when it promised, at the
+// latest so long after the ballot began.
 type ending func(now, passed time.Duration) time.Duration
 
-// notAfter is the ending of a value that has so much left where others hold it: not later than there.
+// notAfter is the ending of a value that has so much left where others hold it: not later than
+// there.
 func notAfter(left time.Duration) ending {
 	return func(now, passed time.Duration) time.Duration {
 		if left < 0 {
@@ -75,8 +77,9 @@ func notAfter(left time.Duration) ending {
 	}
 }
 
-// notBefore is the ending of a cell of several keys: the end is not before the first one among the masters that held the value when they
-// promised, shifted as theirs are. So none of the keys ends anywhere before its time; see package bag.
+// notBefore is the ending of a cell of several keys: the end is not before the first one among the
+// masters that held the value when they promised, shifted as theirs are. So none of the keys ends
+// anywhere before its time; see package bag.
 func notBefore(b ballot, f finding, shift time.Duration) ending {
 	return func(now, _ time.Duration) time.Duration {
 		if f.shortest < 0 {

@@ -8,14 +8,16 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// headSize is how many bytes of each cell a read asks of all masters: a lock's is far below, and what is behind that comes from one of them.
+// headSize is how many bytes of each cell a read asks of all masters: a lock's is far below, and
+// what is behind that comes from one of them.
 const headSize = 8 << 10
 
 // Read returns the current values of keys, at one moment at each master. A key that is in the
 // course of being replaced is settled first.
 //
-// Of what is long, all masters are asked for the heads, which say which value it is, and one of those that hold it for the whole: every copy of one
-// incarnation with one last change is the same. Where that master does not give it, all are asked for the whole.
+// Of what is long, all masters are asked for the heads, which say which value it is, and one of
+// those that hold it for the whole: every copy of one incarnation with one last change is the same.
+// Where that master does not give it, all are asked for the whole.
 //
 // Errors: *NoQuorum, ErrContended, or the cause of ctx.
 func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
@@ -43,7 +45,8 @@ func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
 // errRest is returned where no master gave the rest of what all of them have the heads of.
 var errRest = errors.New("a master does not hold any more what is to be read")
 
-// read is Read that looks once, at so many bytes of each key, or all. A *splitError asks for another look, errRest for the whole.
+// read is Read that looks once, at so many bytes of each key, or all. A *splitError asks for
+// another look, errRest for the whole.
 func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, error) {
 	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: heads}), func(replies []Reply) bool {
 		return readDecided(replies, len(keys))
@@ -79,8 +82,9 @@ func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, 
 	return looks, nil
 }
 
-// readRest completes the looks at some keys, of which only the heads were read, by one master that holds all of these. It is the first such one, for
-// every proxy: where it is busy with that, a majority of the others still answers at once.
+// readRest completes the looks at some keys, of which only the heads were read, by one master that
+// holds all of these. It is the first such one, for every proxy: where it is busy with that, a
+// majority of the others still answers at once.
 func (r *Register) readRest(ctx context.Context, keys []string, looks []Look, long []int, replies []Reply) error {
 	holder := slices.IndexFunc(replies, func(reply Reply) bool {
 		return !slices.ContainsFunc(long, func(i int) bool { return !looks[i].isOf(reply, i) })
@@ -108,7 +112,8 @@ func (r *Register) readRest(ctx context.Context, keys []string, looks []Look, lo
 	return nil
 }
 
-// isOf reports whether a master holds under key number i of a reply, as far as it was read, what was looked at. What no proxy wrote has no name by which to know.
+// isOf reports whether a master holds under key number i of a reply, as far as it was read, what
+// was looked at. What no proxy wrote has no name by which to know.
 func (l Look) isOf(reply Reply, i int) bool {
 	if reply.State != Counted || i >= len(reply.Found) {
 		return false

@@ -54,8 +54,9 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadLong: of what is long, one master that holds it is asked for what is behind its head; all are asked for the whole where that one does not hold
-// it any more, does not answer, or where the head does not say which value it is.
+// TestReadLong: of what is long, one master that holds it is asked for what is behind its head; all
+// are asked for the whole where that one does not hold it any more, does not answer, or where the
+// head does not say which value it is.
 func TestReadLong(t *testing.T) {
 	long, other := strings.Repeat("long", headSize), strings.Repeat("other", headSize)
 	isWhole := func(op cell.Op) bool { read, is := op.(cell.Read); return is && read.Heads == 0 }
@@ -167,8 +168,8 @@ func TestReadTime(t *testing.T) {
 	}
 }
 
-// TestTimeIsNotGuessed: where masters that do not answer may grant more time than a majority of the others, the time is not known. A ballot knows the value, and
-// says so of the time.
+// TestTimeIsNotGuessed: where masters that do not answer may grant more time than a majority of the
+// others, the time is not known. A ballot knows the value, and says so of the time.
 func TestTimeIsNotGuessed(t *testing.T) {
 	const short, long = time.Minute, time.Hour
 	for _, test := range []struct {

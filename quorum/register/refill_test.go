@@ -8,15 +8,17 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// lacking is a key that three of five masters hold, with a lease of a minute, of which the proxy that took it is gone.
+// lacking is a key that three of five masters hold, with a lease of a minute, of which the proxy
+// that took it is gone.
 func lacking(t *testing.T) *bench {
 	b := newBench(t, 5)
 	b.plain("me", "a", time.Minute, 0, 1, 2)
 	return b
 }
 
-// A key that a majority holds is restored where it is missing by any proxy that sees it, and by none that is late: what was released,
-// removed, or taken by another in the meantime does not come back.
+// A key that a majority holds is restored where it is missing by any proxy that sees it, and by
+// none that is late: what was released, removed, or taken by another in the meantime does not come
+// back.
 func TestRefill(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -46,7 +48,8 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// For a lock that passes from hand to hand no place is marked: it would be missing to those who have it next.
+// For a lock that passes from hand to hand no place is marked: it would be missing to those who
+// have it next.
 func TestNoRefillOfWhatPasses(t *testing.T) {
 	b := lacking(t)
 	b.value()
@@ -71,7 +74,8 @@ func mark(b *bench, attempt string, masters ...int) {
 	}
 }
 
-// What is restored ends no later than where it ends first, and nobody is held up by a mark once the lock is over.
+// What is restored ends no later than where it ends first, and nobody is held up by a mark once the
+// lock is over.
 func TestRefillEnds(t *testing.T) {
 	b := lacking(t)
 	b.plain("me", "a", 50*time.Second, 0)
@@ -126,7 +130,8 @@ func TestFillThatIsLate(t *testing.T) {
 	}
 }
 
-// A lock that masters missed which were away is given to them once all are well, by whichever proxy compares, if it still holds.
+// A lock that masters missed which were away is given to them once all are well, by whichever proxy
+// compares, if it still holds.
 func TestMissed(t *testing.T) {
 	for _, test := range []struct {
 		name  string

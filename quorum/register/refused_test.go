@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// What a refusal says of the key is what a Read would have told then; only the remaining time may be missing.
+// What a refusal says of the key is what a Read would have told then; only the remaining time may
+// be missing.
 func TestRefusalTellsWhatIsThere(t *testing.T) {
 	const other, ours = "you", "me"
 	lock := func(b *bench, r *Register) error {
@@ -87,7 +88,8 @@ func TestRefusalDoesNotGuess(t *testing.T) {
 	}
 }
 
-// A release in vain waits for the answers that may tell of more time, as a Read does: the first majority may tell of less than was granted.
+// A release in vain waits for the answers that may tell of more time, as a Read does: the first
+// majority may tell of less than was granted.
 func TestRefusalWaitsForTheTime(t *testing.T) {
 	b := newBench(t, 3)
 	b.plain("you", "a", time.Minute, 0)

@@ -20,14 +20,16 @@ type Options struct {
 	Source  *cell.Source
 	// Patience is how long a command is tried again because others change the same key.
 	Patience time.Duration
-	// Tries is how often it is tried at the least, however long that takes: a process that gets no processor for a while comes to few tries in Patience.
+	// Tries is how often it is tried at the least, however long that takes: a process that gets no
+	// processor for a while comes to few tries in Patience.
 	Tries int
 	// Yield is for how long the others of this process wait after a change that other
 	// processes contended for: those would hardly ever get to it otherwise.
 	Yield time.Duration
 	// Keep lets the ballot of a replacing promise the next one at once.
 	Keep bool
-	// Shared, if it is set, reports of a value whether the ends of several keys depend on that of the cell; see package bag.
+	// Shared, if it is set, reports of a value whether the ends of several keys depend on that of
+	// the cell; see package bag.
 	Shared func(value string) bool
 	// FenceAhead, if it is set, is called with a master's fence counter that is not credible.
 	FenceAhead func(master int, key string)
@@ -75,7 +77,8 @@ type Look struct {
 	// Left is the remaining time that a majority still grants, or cell.Endless. It is
 	// meaningless with Unknown.
 	Left time.Duration
-	// Longest and Shortest are that of the master where it ends last, and where it ends first, of those that hold it.
+	// Longest and Shortest are that of the master where it ends last, and where it ends first, of
+	// those that hold it.
 	Longest, Shortest time.Duration
 	Unknown           bool
 	// Foreign: no proxy wrote it.

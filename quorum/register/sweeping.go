@@ -8,8 +8,9 @@ type remembered interface {
 	bytes() int
 }
 
-// sweeping says when what is remembered is worth a look for what is over: after as much was put in as was left then, and a little,
-// counted in entries and in bytes. So memory is at most about twice what is in use, and a look costs next to nothing for each entry.
+// sweeping says when what is remembered is worth a look for what is over: after as much was put in
+// as was left then, and a little, counted in entries and in bytes. So memory is at most about twice
+// what is in use, and a look costs next to nothing for each entry.
 type sweeping struct {
 	entries, bytes int // left after the last look
 	added          int // bytes since then

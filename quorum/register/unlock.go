@@ -9,12 +9,13 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Unlock removes the key if it holds the token. A lock that this proxy granted is
-// released in one round trip; another takes two.
+// Unlock removes the key if it holds the token. A lock that this proxy granted is released in one
+// round trip; another takes two.
 //
-// Errors: ErrNotHeld (as *InsteadError where the current value is known), *NoQuorum,
-// ErrContended, or the cause of ctx; what was begun goes on all the same. After an error by which it is not known owed, unless it is nil, is called with each version that was to be
-// removed, as far as the masters told, and how long it may be there: it is owed its removal.
+// Errors: ErrNotHeld (as *InsteadError where the current value is known), *NoQuorum, ErrContended,
+// or the cause of ctx; what was begun goes on all the same. After an error by which it is not known
+// owed, unless it is nil, is called with each version that was to be removed, as far as the masters
+// told, and how long it may be there: it is owed its removal.
 func (r *Register) Unlock(ctx context.Context, key, token string, owed func(version string, left time.Duration)) error {
 	one := r.grants.find(key, of(token))
 	seen, err := r.unlock(ctx, key, token)
@@ -89,8 +90,8 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, er
 	}
 }
 
-// release deletes the plain cells of an attempt. Masters that do not answer are owed it; a cell that is left, since a ballot was promised
-// there, may be nobody's now.
+// release deletes the plain cells of an attempt. Masters that do not answer are owed it; a cell
+// that is left, since a ballot was promised there, may be nobody's now.
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Asked, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, How: cell.Release})
 	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { // else each answer says more
@@ -157,8 +158,8 @@ func (r *Register) judgeRelease(g *grant, replies []Reply, start time.Time) rele
 	}
 }
 
-// heldByAnother reports whether a majority holds another attempt, or what no proxy wrote, and this release deleted nothing: then the
-// lock had lost its majority before.
+// heldByAnother reports whether a majority holds another attempt, or what no proxy wrote, and this
+// release deleted nothing: then the lock had lost its majority before.
 func (r *Register) heldByAnother(g *grant, replies []Reply) bool {
 	f := resolve(replies, 0)
 	return (f.standing == Foreign || f.standing == Held && f.attempt != g.attempt) && count(replies, (*Reply).did)+waiting(replies) == 0
@@ -243,8 +244,9 @@ func (r *Register) releaseRest(ctx context.Context, key string, g *grant, replie
 	}
 }
 
-// stoodWhole reports whether a majority held the attempt as it was granted until it was
-// to be released: then it had not been taken away before. A blocking copy counts where the master had taken it.
+// stoodWhole reports whether a majority held the attempt as it was granted until it was to be
+// released: then it had not been taken away before. A blocking copy counts where the master had
+// taken it.
 func (r *Register) stoodWhole(g *grant, replies []Reply) bool {
 	whole := 0
 	for i, reply := range replies {
@@ -259,8 +261,8 @@ func (r *Register) stoodWhole(g *grant, replies []Reply) bool {
 	return whole >= r.quorum
 }
 
-// removeSeen removes the key by ballot if it holds the token, and returns what was seen last, or was last to be removed. With only set,
-// what another attempt created stays.
+// removeSeen removes the key by ballot if it holds the token, and returns what was seen last, or
+// was last to be removed. With only set, what another attempt created stays.
 func (r *Register) removeSeen(ctx context.Context, key, token string, only cell.Attempt) (seen Look, err error) {
 	holds := func(l Look) bool { return l.Present && l.Value == token && (only == "" || l.incarnation == only) }
 	var last Look
@@ -274,7 +276,8 @@ func (r *Register) removeSeen(ctx context.Context, key, token string, only cell.
 	return seen, err
 }
 
-// ifHeld is an Update whose Run is for what holds alone, with what it was decided on; else the error is ErrNotHeld.
+// ifHeld is an Update whose Run is for what holds alone, with what it was decided on; else the
+// error is ErrNotHeld.
 func (r *Register) ifHeld(ctx context.Context, c Change, holds func(Look) bool) (seen Look, out Outcome, err error) {
 	run := c.Run
 	c.Run = func(l Look) (d Decision, err error) {

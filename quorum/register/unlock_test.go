@@ -122,9 +122,10 @@ func TestUnlockWhoLeaves(t *testing.T) {
 	b.wantHolds(". . .")
 }
 
-// TestJudgeRelease has the five masters say: d deleted, . nothing there, ? no answer, o
-// another attempt, u that, without a vote, f it was not asked, r ours in register form, b a blocking copy of ours, gone with this. Of
-// the lock the proxy knows: + the master took it, - it did not, ~ it still may.
+// TestJudgeRelease has the five masters say: d deleted, . nothing there, ? no answer, o another
+// attempt, u that, without a vote, f it was not asked, r ours in register form, b a blocking copy
+// of ours, gone with this. Of the lock the proxy knows: + the master took it, - it did not, ~ it
+// still may.
 func TestJudgeRelease(t *testing.T) {
 	ours, others := attemptOf("a"), attemptOf("b")
 	said := map[rune]Reply{
@@ -198,8 +199,8 @@ func TestReleaseBeforeTheLockArrives(t *testing.T) {
 	b.pay()
 }
 
-// Where a SET may still arrive since its connection broke a ballot removes the lock: what is deleted nobody could tell from what it has not
-// reached, and it would stand again.
+// Where a SET may still arrive since its connection broke a ballot removes the lock: what is
+// deleted nobody could tell from what it has not reached, and it would stand again.
 func TestReleaseWhileATakeMayArrive(t *testing.T) {
 	b := newBench(t, 3)
 	r, other := b.proxy(), b.proxy()

@@ -25,12 +25,15 @@ type Decision struct {
 	// keeps its remaining time instead.
 	TTL     time.Duration
 	KeepTTL bool
-	// Shift is added to the remaining time that is kept, on each master by itself, in whole milliseconds.
+	// Shift is added to the remaining time that is kept, on each master by itself, in whole
+	// milliseconds.
 	Shift time.Duration
-	// Shared is set where the ends of several keys depend on that of the cell, in the value that is put or the one before:
-	// then no master may have an earlier end than the first of those that held it.
+	// Shared is set where the ends of several keys depend on that of the cell, in the value that is
+	// put or the one before: then no master may have an earlier end than the first of those that
+	// held it.
 	Shared bool
-	// Takes is set where nobody holds what is put there if the Update returns an error: then it does not stay.
+	// Takes is set where nobody holds what is put there if the Update returns an error: then it
+	// does not stay.
 	Takes bool
 	// Note is whatever the caller wants to find in the Outcome if this decision holds.
 	Note any
@@ -51,7 +54,8 @@ type Change struct {
 	strict bool
 	// settle has a majority accept the current value, also where nothing is changed.
 	settle bool
-	// unpromised has no master promise the next ballot at once: the lock is left as it can be extended without one.
+	// unpromised has no master promise the next ballot at once: the lock is left as it can be
+	// extended without one.
 	unpromised bool
 	// fill has masters hold what the others do, once a majority of these has accepted it.
 	fill *filling
@@ -67,8 +71,8 @@ var ErrNeedsLeft = errors.New("the remaining time of the key is not known")
 type Outcome struct {
 	// Decision is the one that holds of those which the runs of the Change came to.
 	Decision Decision
-	// Granted is about the value that was put, if one was; its Version is that of the Look after it in any case, also where others have replaced
-	// by now what it put there.
+	// Granted is about the value that was put, if one was; its Version is that of the Look after it
+	// in any case, also where others have replaced by now what it put there.
 	Granted
 }
 
@@ -126,7 +130,8 @@ type update struct {
 	late time.Duration
 }
 
-// mayArrive reports whether an accept that was sent may still be done: its deadline is by the masters' clocks.
+// mayArrive reports whether an accept that was sent may still be done: its deadline is by the
+// masters' clocks.
 func (u *update) mayArrive() bool {
 	return u.opts.Unlimited || u.masters.Now().Before(u.asked.Add(sweepPause))
 }
@@ -169,7 +174,8 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// givenUp is the error of a change that could not be made, or may have been: since others came between, or the masters took too long.
+// givenUp is the error of a change that could not be made, or may have been: since others came
+// between, or the masters took too long.
 func (u *update) givenUp() error {
 	switch {
 	case u.late > 0:

@@ -359,7 +359,8 @@ func TestAcceptHasADeadline(t *testing.T) {
 	b.wantHolds("me* you* you*")
 }
 
-// What was promised when the limit was over is asked of nobody: a deadline of the promise's own millisecond would not be over there.
+// What was promised when the limit was over is asked of nobody: a deadline of the promise's own
+// millisecond would not be over there.
 func TestNoAcceptAfterTheLimit(t *testing.T) {
 	b := newBench(t, 3)
 	b.lock(b.proxy(), "me")
@@ -417,8 +418,8 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// What is nobody's is swept. A take that was on its way may give it a majority in the meantime, and what a ballot has chosen
-// there since stays.
+// What is nobody's is swept. A take that was on its way may give it a majority in the meantime, and
+// what a ballot has chosen there since stays.
 func TestSweepLeavesWhatWasChosen(t *testing.T) {
 	for name, before := range map[string]func(*bench){
 		"a plain leftover":         func(b *bench) { b.plain("x", "a", time.Minute, 0, 1) },
@@ -578,8 +579,9 @@ func TestOwedVersions(t *testing.T) {
 	}
 }
 
-// A lock after a removal reaches one master, is seen and removed through another proxy, and a rival is granted the lock. Then it is too
-// late for the first, whose proxy takes it back: the rival's stays.
+// A lock after a removal reaches one master, is seen and removed through another proxy, and a rival
+// is granted the lock. Then it is too late for the first, whose proxy takes it back: the rival's
+// stays.
 func TestLateLockAfterARemoval(t *testing.T) {
 	b := newBench(t, 3)
 	b.lock(b.proxy(), "me")
@@ -642,7 +644,8 @@ func TestWithdrawAfterARemoval(t *testing.T) {
 	}
 }
 
-// A proxy that replaces what it has just put there itself does not know its end: each master keeps the one that it has.
+// A proxy that replaces what it has just put there itself does not know its end: each master keeps
+// the one that it has.
 func TestUpdateOnAPromiseKeepsTheTime(t *testing.T) {
 	b := newBench(t, 3)
 	b.lock(b.proxy(), "me")
@@ -690,8 +693,9 @@ func TestUpdateKeepsTheTime(t *testing.T) {
 	b.wantHolds(". . .")
 }
 
-// Where the ends of several keys hang on that of the cell, it is shifted by the same time on each master, and no master has an end before
-// that of the first: neither one that missed a change, nor one that answers late, nor one that is mended.
+// Where the ends of several keys hang on that of the cell, it is shifted by the same time on each
+// master, and no master has an end before that of the first: neither one that missed a change, nor
+// one that answers late, nor one that is mended.
 func TestUpdateShiftsTheTime(t *testing.T) {
 	for name, happens := range map[string]func(b *bench, i int){
 		"nothing":            func(*bench, int) {},
@@ -724,7 +728,8 @@ func TestUpdateShiftsTheTime(t *testing.T) {
 	}
 }
 
-// TestUpdateNotBeforeTheFirst: a master that is mended, and one with an earlier end of its own that answers late, end with the others.
+// TestUpdateNotBeforeTheFirst: a master that is mended, and one with an earlier end of its own that
+// answers late, end with the others.
 func TestUpdateNotBeforeTheFirst(t *testing.T) {
 	for _, kind := range []string{"accept", "prepare"} {
 		b := newBench(t, 3)
@@ -879,7 +884,8 @@ func TestUpdateWhereARemovalEnds(t *testing.T) {
 	b.wantHolds("me me me . .")
 }
 
-// A process that gets no processor while it is overtaken goes on when it does, up to so many tries; without end it says so.
+// A process that gets no processor while it is overtaken goes on when it does, up to so many tries;
+// without end it says so.
 func TestUpdateAfterAStandstill(t *testing.T) {
 	for standstills, want := range map[int]string{0: "granted", 1: "granted", 4: "granted", 5: "contended", 9: "contended"} {
 		b := newBench(t, 3)

@@ -1,9 +1,10 @@
-// Package removals remembers which versions of keys are owed their removal, and has each removed until a majority of
-// the masters has answered.
+// Package removals remembers which versions of keys are owed their removal, and has each removed
+// until a majority of the masters has answered.
 //
-// A version that a command with an error may have put under a key is owed its removal: nobody holds a lock by it. So
-// is a version whose release was answered with NOQUORUM. REGISTER.md (Taking back) says why that is enough. How a
-// version is removed is the caller's: this package says which one, when, and until when.
+// A version that a command with an error may have put under a key is owed its removal: nobody holds
+// a lock by it. So is a version whose release was answered with NOQUORUM. REGISTER.md (Taking back)
+// says why that is enough. How a version is removed is the caller's: this package says which one,
+// when, and until when.
 package removals
 
 import (
@@ -17,7 +18,8 @@ import (
 
 // Options say how removals are paid.
 type Options[K comparable] struct {
-	// Pay removes a version of a key, and reports whether a majority has answered that it is gone or was never there.
+	// Pay removes a version of a key, and reports whether a majority has answered that it is gone
+	// or was never there.
 	Pay func(ctx context.Context, key K, version string) bool
 	// Ready reports whether a payment can succeed now.
 	Ready func() bool
@@ -31,7 +33,8 @@ type Removals[K comparable] struct {
 
 	mu  sync.Mutex
 	all map[owed[K]]*removal[K]
-	// due are those for which no payment is under way, unpaid how many were not paid since Settle was called.
+	// due are those for which no payment is under way, unpaid how many were not paid since Settle
+	// was called.
 	due           dueFirst[K]
 	bytes, unpaid int
 	// news is sent to when something is due earlier than before.
@@ -49,10 +52,12 @@ type removal[K comparable] struct {
 	owed[K]
 	// until is when the lease is over.
 	until time.Time
-	// next is when the next payment is due, pause the time between the last one that failed and that.
+	// next is when the next payment is due, pause the time between the last one that failed and
+	// that.
 	next  time.Time
 	pause time.Duration
-	// mayArrive reports whether the version may still come to so many masters that they make a majority; nil: no.
+	// mayArrive reports whether the version may still come to so many masters that they make a
+	// majority; nil: no.
 	mayArrive func() bool
 	paid      bool
 }
@@ -60,7 +65,8 @@ type removal[K comparable] struct {
 const (
 	// mostOwed and mostBytes bound what is remembered: beyond them the TTL of the keys has to do.
 	mostOwed, mostBytes = 1 << 17, 64 << 20
-	// paymentsAtOnce bounds the payments that run at the same time, PaymentTime how long each takes.
+	// paymentsAtOnce bounds the payments that run at the same time, PaymentTime how long each
+	// takes.
 	paymentsAtOnce = 16
 	PaymentTime    = 2 * time.Second
 	// firstPause and longestPause bound the pauses between payments for one version.
@@ -72,8 +78,9 @@ func New[K comparable](opts Options[K]) *Removals[K] {
 	return &Removals[K]{opts: opts, all: map[owed[K]]*removal[K]{}, news: make(chan struct{}, 1)}
 }
 
-// Add owes a version its removal until its lease is over, and reports whether there was room. Once it was paid it is
-// paid again as long as mayArrive, unless it is nil, reports that the version may still arrive at a majority.
+// Add owes a version its removal until its lease is over, and reports whether there was room. Once
+// it was paid it is paid again as long as mayArrive, unless it is nil, reports that the version may
+// still arrive at a majority.
 func (r *Removals[K]) Add(key K, version string, until time.Time, mayArrive func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +148,8 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 	}
 }
 
-// Settle waits until each version that is owed its removal when Settle is called was paid after that.
+// Settle waits until each version that is owed its removal when Settle is called was paid after
+// that.
 //
 // The error is the cause of ctx.
 func (r *Removals[K]) Settle(ctx context.Context) error {

@@ -65,8 +65,9 @@ func (b *bench) wantPayments(t *testing.T, want ...int) {
 	b.payments = nil
 }
 
-// TestRemovals: what is owed is due at once, then again after pauses that grow to a second. Once a majority has
-// answered it is paid each second while the version may still arrive, and then forgotten.
+// TestRemovals: what is owed is due at once, then again after pauses that grow to a second. Once a
+// majority has answered it is paid each second while the version may still arrive, and then
+// forgotten.
 func TestRemovals(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		var mu sync.Mutex
@@ -116,7 +117,8 @@ func TestRemovalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSettle: all are due at once, and Settle waits until each was paid after it was called, or its context ends.
+// TestSettle: all are due at once, and Settle waits until each was paid after it was called, or its
+// context ends.
 func TestSettle(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		if err := b.Settle(t.Context()); err != nil {

@@ -12,7 +12,8 @@ const (
 	Lost
 )
 
-// Count is the result of a vote of n masters, of which so many said yes, and so many may still say it.
+// Count is the result of a vote of n masters, of which so many said yes, and so many may still say
+// it.
 func Count(n, yes, open int) Result {
 	switch majority := Majority(n); {
 	case yes >= majority:

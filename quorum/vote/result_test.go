@@ -26,7 +26,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// The result is what all ways in which the open votes may go have in common, and pending where they differ.
+// The result is what all ways in which the open votes may go have in common, and pending where they
+// differ.
 func TestCountForesees(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		for yes := range n + 1 {

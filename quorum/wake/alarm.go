@@ -31,15 +31,16 @@ func (a *Alarm) View(now time.Time) View {
 	return a.told
 }
 
-// Look asks the masters what stands under the key, but for those of which that is known: they hold a
-// lock, and told of no change.
+// Look asks the masters what stands under the key, but for those of which that is known: they hold
+// a lock, and told of no change.
 func (a *Alarm) Look(now time.Time) {
 	a.look(func(s sighting) bool {
 		return s.state != asked && (s.state != held || !s.end.IsZero() && !s.end.After(now))
 	})
 }
 
-// Arm asks those masters that would tell of no change: they told of one already, or are not watched.
+// Arm asks those masters that would tell of no change: they told of one already, or are not
+// watched.
 func (a *Alarm) Arm() {
 	a.look(func(s sighting) bool { return s.state == changed || s.state == unknown })
 }
@@ -62,8 +63,9 @@ func (a *Alarm) look(which func(sighting) bool) {
 	}
 }
 
-// Put has all masters put a value under the key, which stays for so long unless somebody changes it, and looks at it in the same step. It returns
-// the masters that are not watched, which do neither.
+// Put has all masters put a value under the key, which stays for so long unless somebody changes
+// it, and looks at it in the same step. It returns the masters that are not watched, which do
+// neither.
 func (a *Alarm) Put(value string, last time.Duration) (unwatched []int) {
 	for i := range a.seen {
 		a.mu.Lock()
@@ -77,7 +79,8 @@ func (a *Alarm) Put(value string, last time.Duration) (unwatched []int) {
 	return unwatched
 }
 
-// see takes what is known of a master, and rings if that changes the view. Where it has put something there, a change of before that is none.
+// see takes what is known of a master, and rings if that changes the view. Where it has put
+// something there, a change of before that is none.
 func (a *Alarm) see(master int, s sighting) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

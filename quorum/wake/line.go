@@ -38,7 +38,8 @@ type line struct {
 	heard bool
 }
 
-// look is a key to be looked at, after a value was put there, if there is one, which stays for so long.
+// look is a key to be looked at, after a value was put there, if there is one, which stays for so
+// long.
 type look struct {
 	key, value string
 	last       time.Duration
@@ -48,10 +49,11 @@ type look struct {
 type question struct {
 	key  string
 	ping bool
-	// puts is set where a value is put there first, until that is answered; refused where the master did not do it.
+	// puts is set where a value is put there first, until that is answered; refused where the
+	// master did not do it.
 	puts, refused bool
-	// halfway is set when the first of the two answers of a look is here, and left is that; stale where a change
-	// was told between the two.
+	// halfway is set when the first of the two answers of a look is here, and left is that; stale
+	// where a change was told between the two.
 	halfway, stale bool
 	left           int64
 }
@@ -265,7 +267,8 @@ func number(said any) (int64, error) {
 	return 0, failure(said)
 }
 
-// failure is the error of an answer that is none: what the master refused, or nothing that it can mean.
+// failure is the error of an answer that is none: what the master refused, or nothing that it can
+// mean.
 func failure(said any) error {
 	if refusal, ok := said.(resp.Error); ok {
 		return refusal

@@ -8,14 +8,15 @@ type News byte
 const (
 	// Stirred: some masters told of a change, but too few for Changes.
 	Stirred News = iota
-	// Changes: so many masters told of a change that the key has another value, or will have at once.
+	// Changes: so many masters told of a change that the key has another value, or will have at
+	// once.
 	Changes
 	// Unwatched: a master cannot be watched any more.
 	Unwatched
 )
 
-// Mark tells one who has read a key that it may have changed. Unlike an [Alarm] it looks only once, when it is set, and what it
-// has told of stays told.
+// Mark tells one who has read a key that it may have changed. Unlike an [Alarm] it looks only once,
+// when it is set, and what it has told of stays told.
 type Mark struct {
 	key     string
 	quorum  int
@@ -28,8 +29,8 @@ type Mark struct {
 	ready bool    // settled is closed
 }
 
-// Mark sets one for a key of a database. tell is called whenever there is news of a master that was armed; it must not wait for anything, nor
-// call the Mark.
+// Mark sets one for a key of a database. tell is called whenever there is news of a master that was
+// armed; it must not wait for anything, nor call the Mark.
 func (w *Waker) Mark(db int, key string, tell func(News)) *Mark {
 	m := &Mark{key: key, quorum: w.opts.Quorum, tell: tell, settled: make(chan struct{}), seen: make([]state, len(w.opts.Servers))}
 	if len(key) <= longestKey {
@@ -50,8 +51,8 @@ func (w *Waker) Mark(db int, key string, tell func(News)) *Mark {
 // Settled is closed when a majority is armed, or all that is going to be.
 func (m *Mark) Settled() <-chan struct{} { return m.settled }
 
-// Watched reports whether a majority of the masters will tell of changes, or has told of one: of what any majority of them
-// changes, it hears.
+// Watched reports whether a majority of the masters will tell of changes, or has told of one: of
+// what any majority of them changes, it hears.
 func (m *Mark) Watched() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +83,8 @@ func (m *Mark) settle() {
 	}
 }
 
-// see takes what is known of a master. A change that is told before a look was answered was before that look, or makes its answer stale.
+// see takes what is known of a master. A change that is told before a look was answered was before
+// that look, or makes its answer stale.
 func (m *Mark) see(master int, s sighting) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

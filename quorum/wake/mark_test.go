@@ -31,7 +31,8 @@ func hears(t *testing.T, news chan News, want News) {
 	}
 }
 
-// TestMark: what changes is told, whether the key was there or not, and that nothing will be told any more.
+// TestMark: what changes is told, whether the key was there or not, and that nothing will be told
+// any more.
 func TestMark(t *testing.T) {
 	w, _, client := real(t)
 	absent, ofAbsent := marks(t, w, "absent")

@@ -37,7 +37,8 @@ const (
 	Unclear Verdict = iota
 	// Held: so many masters hold a lock that the key cannot be had.
 	Held
-	// Changed: so many told of a change since they were looked at, or were free, that it may be had.
+	// Changed: so many told of a change since they were looked at, or were free, that it may be
+	// had.
 	Changed
 	// Free: so many were free that it can be had.
 	Free
@@ -46,8 +47,8 @@ const (
 // View is what is known of a key on all masters.
 type View struct {
 	Verdict Verdict
-	// End is, with Held, when so many locks are over by themselves that the key may be had; zero: that is not
-	// known.
+	// End is, with Held, when so many locks are over by themselves that the key may be had; zero:
+	// that is not known.
 	End time.Time
 	// Stirred is set where some masters told of a change, but too few for Changed.
 	Stirred bool
@@ -86,8 +87,9 @@ func judge(all []sighting, quorum int, now time.Time) View {
 	return v
 }
 
-// judgeChange weighs them for one who waits for whatever change: Held says that there was none since so many were looked at,
-// Changed that a master told of one, which is Stirred where fewer than a majority did.
+// judgeChange weighs them for one who waits for whatever change: Held says that there was none
+// since so many were looked at, Changed that a master told of one, which is Stirred where fewer
+// than a majority did.
 func judgeChange(all []sighting, quorum int, _ time.Time) View {
 	var count [changed + 1]int
 	for _, s := range all {

@@ -41,7 +41,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeChange: one who waits for a change sleeps while a majority was looked at and told of none.
+// TestJudgeChange: one who waits for a change sleeps while a majority was looked at and told of
+// none.
 func TestJudgeChange(t *testing.T) {
 	past := sighting{state: held, end: time.Unix(1, 0)}
 	endless, none := sighting{state: held}, sighting{}

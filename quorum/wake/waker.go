@@ -51,7 +51,8 @@ func (w *Waker) Alarm(db int, key string) *Alarm {
 	return w.set(db, key, judge, make(chan struct{}, 1))
 }
 
-// ForChange sets one that rings a bell, which holds one signal and may be that of others, too, at whatever change of a key.
+// ForChange sets one that rings a bell, which holds one signal and may be that of others, too, at
+// whatever change of a key.
 func (w *Waker) ForChange(db int, key string, bell chan struct{}) *Alarm {
 	return w.set(db, key, judgeChange, bell)
 }

@@ -47,7 +47,8 @@ func (w *watch) add(key string, a listener) {
 	}
 }
 
-// mark is add for one that is looked for at once, or when the master is connected; one that is not going to be is unknown.
+// mark is add for one that is looked for at once, or when the master is connected; one that is not
+// going to be is unknown.
 func (w *watch) mark(m *Mark) {
 	w.add(m.key, m)
 	w.mu.Lock()

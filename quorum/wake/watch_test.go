@@ -96,7 +96,8 @@ func do(t *testing.T, c *redistest.Client, words ...string) {
 	}
 }
 
-// TestChanges: whatever changes a key on a real master is told, once, and the look after it tells what stands there.
+// TestChanges: whatever changes a key on a real master is told, once, and the look after it tells
+// what stands there.
 func TestChanges(t *testing.T) {
 	w, _, client := real(t)
 	source := cell.NewSource()
@@ -133,7 +134,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestPut: what is put under a key is held there until somebody else changes it: one who puts it anew is told of no change of before.
+// TestPut: what is put under a key is held there until somebody else changes it: one who puts it
+// anew is told of no change of before.
 func TestPut(t *testing.T) {
 	w, _, client := real(t)
 	a := w.Alarm(0, "k")
@@ -180,7 +182,8 @@ func TestOtherDatabase(t *testing.T) {
 	}
 }
 
-// TestKilled: after the connection of a watch has ended all keys are looked at again, so that what happened meanwhile is not missed.
+// TestKilled: after the connection of a watch has ended all keys are looked at again, so that what
+// happened meanwhile is not missed.
 func TestKilled(t *testing.T) {
 	w, s, client := real(t)
 	do(t, client, "MSET", "a", "x", "b", "x")
@@ -200,7 +203,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestIdleMasterIsSentNothing: a key that is waited for costs its looks, and then only signs of life.
+// TestIdleMasterIsSentNothing: a key that is waited for costs its looks, and then only signs of
+// life.
 func TestIdleMasterIsSentNothing(t *testing.T) {
 	w, _, client := real(t)
 	for i := range 100 {
@@ -225,7 +229,8 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 	}
 }
 
-// TestRefused: where the master does not let itself be watched nothing is known, and the cause is told.
+// TestRefused: where the master does not let itself be watched nothing is known, and the cause is
+// told.
 func TestRefused(t *testing.T) {
 	w, _, client := real(t)
 	for _, right := range []string{"-client|tracking", "-pttl", "-getrange"} {
@@ -252,7 +257,8 @@ func waits(t *testing.T, until func() bool) {
 
 const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"
 
-// liar says greeting to whoever connects, then each of the lines after as many bytes as one look has.
+// liar says greeting to whoever connects, then each of the lines after as many bytes as one look
+// has.
 func liar(says string) *server {
 	return &server{dial: func() (net.Conn, error) { return redistest.Liar(greeting, says), nil }} // after HELLO, CLIENT TRACKING
 }

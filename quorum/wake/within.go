@@ -16,8 +16,9 @@ type Content struct {
 	End time.Time
 }
 
-// Within is an [Alarm] for one key of a cell in which others may stand, too. What the masters tell of the cell does not say of which key, so that
-// the key is read after each look that found the cell held: once, until there is another change or another look.
+// Within is an [Alarm] for one key of a cell in which others may stand, too. What the masters tell
+// of the cell does not say of which key, so that the key is read after each look that found the
+// cell held: once, until there is another change or another look.
 type Within struct {
 	*Alarm
 	read func(context.Context) Content
@@ -38,7 +39,8 @@ func (w *Waker) Within(db int, cell string, read func(context.Context) Content) 
 	return a
 }
 
-// View is what is known of the key. It begins to read it where the cell is held and nothing else is known.
+// View is what is known of the key. It begins to read it where the cell is held and nothing else is
+// known.
 func (a *Within) View(now time.Time) View {
 	v := a.Alarm.View(now)
 	a.mu.Lock()

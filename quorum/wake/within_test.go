@@ -27,7 +27,8 @@ func within(t *testing.T, read func(context.Context) Content) *Within {
 	return a
 }
 
-// TestWithin: the key is read once after each look that finds its cell held, and what it holds is what is known until the next change, or look.
+// TestWithin: the key is read once after each look that finds its cell held, and what it holds is
+// what is known until the next change, or look.
 func TestWithin(t *testing.T) {
 	found := make(reads)
 	a := within(t, func(context.Context) Content { return <-found })

@@ -87,8 +87,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Of a command that is too long to be held only the beginning is looked at: what stands further on is not allowed
-// unless it makes no difference.
+// Of a command that is too long to be held only the beginning is looked at: what stands further on
+// is not allowed unless it makes no difference.
 func TestCheckBegin(t *testing.T) {
 	for _, c := range []struct {
 		rules, words string
@@ -187,8 +187,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// A file that says nothing of the default user leaves it open, as in Redis; users that are not changed are the same
-// after a file is read again.
+// A file that says nothing of the default user leaves it open, as in Redis; users that are not
+// changed are the same after a file is read again.
 func TestSets(t *testing.T) {
 	c := catalog()
 	read := func(text string) *Set {

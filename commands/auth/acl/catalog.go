@@ -92,14 +92,16 @@ func (c *Catalog) Names(category string) []string {
 	return names
 }
 
-// Knows reports whether these words are a command that is known, with a subcommand that is known where it has some.
+// Knows reports whether these words are a command that is known, with a subcommand that is known
+// where it has some.
 func (c *Catalog) Knows(words [][]byte) bool {
 	_, known := c.find(words)
 	return known
 }
 
-// find finds the command, or the subcommand, that these words are. Without one that is known, shown is the name
-// for an error. A name with a zero byte is none: Redis may take it for the one that ends there.
+// find finds the command, or the subcommand, that these words are. Without one that is known, shown
+// is the name for an error. A name with a zero byte is none: Redis may take it for the one that
+// ends there.
 func (c *Catalog) find(words [][]byte) (e *entry, known bool) {
 	e = c.byName[syntax.Lower(words[0])]
 	switch {

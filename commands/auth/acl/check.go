@@ -76,8 +76,8 @@ type use struct {
 // Check says whether the user may send a command of these words.
 func (u *User) Check(words [][]byte) Denial { return u.CheckBegin(words, len(words)) }
 
-// CheckBegin is Check for a command of so many words of which only the first ones are given. What these do not say
-// is not allowed.
+// CheckBegin is Check for a command of so many words of which only the first ones are given. What
+// these do not say is not allowed.
 func (u *User) CheckBegin(words [][]byte, total int) Denial {
 	if u.root().all() {
 		return Denial{}
@@ -158,8 +158,8 @@ func usesOf(e *entry, words [][]byte, places keys.Places) (all []use) {
 	return all
 }
 
-// channelsOf are the places of the channels that a command subscribes to or writes to, and whether these are
-// globs.
+// channelsOf are the places of the channels that a command subscribes to or writes to, and whether
+// these are globs.
 func channelsOf(e *entry, words [][]byte) (places []int, globs bool) {
 	last := 0
 	switch {
@@ -207,9 +207,9 @@ func (u *User) MayRead(key string) bool {
 	return slices.ContainsFunc(u.selectors, func(s *selector) bool { return s.mayUse([]byte(key), spec.Takes) })
 }
 
-// Beyond says why a user may not have the upstream carry out a command that it may send: because that could use more
-// than its words name, and a Redis would look at that as the user, where the upstream knows only the proxy. It is
-// empty where nothing is against it.
+// Beyond says why a user may not have the upstream carry out a command that it may send: because
+// that could use more than its words name, and a Redis would look at that as the user, where the
+// upstream knows only the proxy. It is empty where nothing is against it.
 func (u *User) Beyond(words [][]byte) string {
 	if u.MayAll() {
 		return ""

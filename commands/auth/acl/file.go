@@ -14,8 +14,8 @@ type Set struct {
 	byName  map[string]*User
 }
 
-// Parse reads a file; name is what errors call it. The error lists everything that is wrong, in Redis' words, with
-// the lines, as Redis does, and never a password.
+// Parse reads a file; name is what errors call it. The error lists everything that is wrong, in
+// Redis' words, with the lines, as Redis does, and never a password.
 func Parse(name, text string, catalog *Catalog) (*Set, error) {
 	s := &Set{catalog, map[string]*User{}}
 	var wrong []string
@@ -107,7 +107,8 @@ func (s *Set) IsOpen() bool {
 	return u.On && u.NoPass
 }
 
-// After has users that are the same as in the set before be the very same, so that it is plain who was changed.
+// After has users that are the same as in the set before be the very same, so that it is plain who
+// was changed.
 func (s *Set) After(before *Set) {
 	if before == nil || before.catalog != s.catalog {
 		return

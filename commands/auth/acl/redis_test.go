@@ -127,7 +127,8 @@ multi|exec|discard|watch k1|watch other|unwatch|auth x|hello 3|reset|quit|script
 lmove k1 k2 left left|smove k1 b1 m|pfmerge k1 k2|pfcount k1 k2|msetnx k1 v k2 v|append k1 v|getdel k1|lpush k1 v|spop k1|zadd k1 1 m|zrange k1 0 1|dump k1|restore k1 0 x|touch k1`), "|")
 )
 
-// Whatever the rules, Redis allows the same commands as we do, and says the same of what it refuses.
+// Whatever the rules, Redis allows the same commands as we do, and says the same of what it
+// refuses.
 func TestRandomUsersAsInRedis(t *testing.T) {
 	r, random, known := newRig(t), rand.New(rand.NewPCG(1, 2)), catalog()
 	var all []string
@@ -175,7 +176,8 @@ func TestRandomUsersAsInRedis(t *testing.T) {
 	t.Logf("%d allowed, %d refused", allowed, refused)
 }
 
-// FuzzParse: no file and no command breaks anything; what is told of a user is read again, and means the same.
+// FuzzParse: no file and no command breaks anything; what is told of a user is read again, and
+// means the same.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"user a on >x ~k +get", "user a (~x +get) ( +set", "user default off", "user a %R~x &c +config|get -@all +select|0"} {
 		f.Add(text, "GET k")

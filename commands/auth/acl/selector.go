@@ -243,8 +243,8 @@ func (s *selector) mayUse(key []byte, access spec.Access) bool {
 	return slices.ContainsFunc(s.keys, func(p keyPattern) bool { return p.access&access == access && keys.Match(p.glob, key) })
 }
 
-// mayHear reports whether a channel, or a glob of channels, is allowed: a glob only where it is listed
-// itself.
+// mayHear reports whether a channel, or a glob of channels, is allowed: a glob only where it is
+// listed itself.
 func (s *selector) mayHear(channel []byte, isGlob bool) bool {
 	if s.allChannels {
 		return true

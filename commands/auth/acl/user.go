@@ -31,7 +31,8 @@ func newUser(name string, c *Catalog) *User {
 	return &User{Name: name, selectors: []*selector{newSelector(c)}}
 }
 
-// openDefault is the default user of a file that says nothing of it: as in Redis it may do everything.
+// openDefault is the default user of a file that says nothing of it: as in Redis it may do
+// everything.
 func openDefault(c *Catalog) *User {
 	u := newUser(DefaultUser, c)
 	for _, op := range []string{"on", "nopass", "~*", "&*", "+@all"} {
@@ -119,8 +120,8 @@ func isHash(text string) bool {
 	return len(text) == 2*sha256.Size && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// Proof is how a client has shown to be a user, to be asked about again: the hash of its password, or nothing where
-// none was needed.
+// Proof is how a client has shown to be a user, to be asked about again: the hash of its password,
+// or nothing where none was needed.
 type Proof string
 
 // Fits reports whether a password is right, in a time that tells nothing of those that are.

@@ -29,7 +29,8 @@ type identity struct {
 	proof acl.Proof
 }
 
-// Begin is the login of a client that has just connected: it is the default user if that one needs no password.
+// Begin is the login of a client that has just connected: it is the default user if that one needs
+// no password.
 func (u *Users) Begin() *Login {
 	l := &Login{users: u}
 	l.Leave()
@@ -80,8 +81,9 @@ func (l *Login) Name() string {
 	return ""
 }
 
-// Turn is to be asked before Try: how long the client must wait for its turn, because logins from its address have
-// failed. It reports false for one that is not to be tried at all, as too many wait already.
+// Turn is to be asked before Try: how long the client must wait for its turn, because logins from
+// its address have failed. It reports false for one that is not to be tried at all, as too many
+// wait already.
 func (u *Users) Turn(addr net.Addr, name string) (wait time.Duration, ok bool) {
 	return u.slow.turn(time.Now(), addr, name)
 }
@@ -102,10 +104,12 @@ func (l *Login) Try(addr net.Addr, name string, password []byte) (refused string
 	return ""
 }
 
-// nobody is looked at for a user that there is not, so that this takes as long. It is never changed.
+// nobody is looked at for a user that there is not, so that this takes as long. It is never
+// changed.
 var nobody = acl.Nobody()
 
-// Known is a user's name as a log may show it: what is no user's may be a password at the wrong place.
+// Known is a user's name as a log may show it: what is no user's may be a password at the wrong
+// place.
 func (u *Users) Known(name string) string {
 	if u.Now().Find(name) == nil {
 		return "(none of that name)"

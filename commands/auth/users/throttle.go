@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// firstPause is the pause after a failed login; after each further one it is twice as long, up to longestPause.
+	// firstPause is the pause after a failed login; after each further one it is twice as long, up
+	// to longestPause.
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
 	// maxWait bounds how long a login waits for its turn.
 	maxWait = 5 * time.Second
 	// remembered is how long a failed login is.
 	remembered = time.Minute
-	// maxFailing is how many addresses, and parts of the names of users, are remembered; nameParts is how many parts these
-	// have.
+	// maxFailing is how many addresses, and parts of the names of users, are remembered; nameParts
+	// is how many parts these have.
 	maxFailing, nameParts = 4096, 16
 )
 
-// throttle has those wait who fail to log in: each address for a part of the users' names by itself, so that others, also
-// other users from the same address, mostly go on as ever. Right and wrong passwords wait alike, or the wait would
-// tell them apart. It is safe for concurrent use.
+// throttle has those wait who fail to log in: each address for a part of the users' names by
+// itself, so that others, also other users from the same address, mostly go on as ever. Right and
+// wrong passwords wait alike, or the wait would tell them apart. It is safe for concurrent use.
 type throttle struct {
 	seed maphash.Seed
 
@@ -48,8 +49,8 @@ func newThrottle() *throttle {
 	return &throttle{seed: maphash.MakeSeed(), failing: lru.New[*failures](maxFailing)}
 }
 
-// place is where logins fail: an address, and a part of the names. A network of IPv6 counts as one address, for a
-// client has as many of them as it likes.
+// place is where logins fail: an address, and a part of the names. A network of IPv6 counts as one
+// address, for a client has as many of them as it likes.
 func (t *throttle) place(addr net.Addr, name string) string {
 	var from netip.Prefix
 	if tcp, ok := addr.(*net.TCPAddr); ok {

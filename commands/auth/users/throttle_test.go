@@ -9,7 +9,8 @@ import (
 
 func from(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 1} }
 
-// Each failed login doubles the pause of its address, up to a bound; others wait for nothing; after a while it is forgotten.
+// Each failed login doubles the pause of its address, up to a bound; others wait for nothing; after
+// a while it is forgotten.
 func TestThrottle(t *testing.T) {
 	th, now, here := newThrottle(), time.Unix(1000, 0), from("10.0.0.1")
 	for i, want := range []time.Duration{0, 50, 100, 200, 400, 800, 1000, 1000} {
@@ -30,7 +31,8 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// Logins at once stand in a queue, and those that would wait too long are not tried. A network of IPv6 is one address.
+// Logins at once stand in a queue, and those that would wait too long are not tried. A network of
+// IPv6 is one address.
 func TestThrottleOfManyAtOnce(t *testing.T) {
 	th, now := newThrottle(), time.Unix(1000, 0)
 	for range 10 {

@@ -30,8 +30,8 @@ type watcher struct {
 	notify func(changed func(name string) bool)
 }
 
-// Load reads a file; the catalog is the commands that its rules may name. The error says what is wrong with it, by
-// lines.
+// Load reads a file; the catalog is the commands that its rules may name. The error says what is
+// wrong with it, by lines.
 func Load(path string, catalog *acl.Catalog, log *slog.Logger) (*Users, error) {
 	u := &Users{path: path, catalog: catalog, log: log, slow: newThrottle(), watchers: map[*watcher]struct{}{}}
 	set, err := u.read()
@@ -73,8 +73,8 @@ func (u *Users) Reload() error {
 	return err
 }
 
-// Prepare reads the file again and changes nothing: use has it hold. Renewed is set where it holds other users than
-// now. The error says what is wrong with it, by lines.
+// Prepare reads the file again and changes nothing: use has it hold. Renewed is set where it holds
+// other users than now. The error says what is wrong with it, by lines.
 func (u *Users) Prepare() (use func(), renewed bool, err error) {
 	set, err := u.read()
 	if err != nil {
@@ -123,8 +123,8 @@ func gone(before, set *acl.Set) (n int) {
 	return n
 }
 
-// Watch has notify called after each change, with what says whether a user was changed, until stop is called. notify must not
-// read the file again.
+// Watch has notify called after each change, with what says whether a user was changed, until stop
+// is called. notify must not read the file again.
 func (u *Users) Watch(notify func(changed func(name string) bool)) (stop func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 // ErrTooComplex says that a pattern asks for too many comparisons. Its text is an error reply.
 var ErrTooComplex = errors.New("the pattern has too many ? or [] behind a * for so long a name")
 
-// Pattern is a glob of a client's, compiled: it matches what Match does, in a time that is linear in the name, whatever it is.
+// Pattern is a glob of a client's, compiled: it matches what Match does, in a time that is linear
+// in the name, whatever it is.
 type Pattern struct {
 	parts []part // between each two there is a *
 	sets  []set
@@ -25,7 +26,8 @@ type part struct {
 const (
 	anyCharacter = 256
 	firstSet     = 257
-	// maxPerByte bounds how often a character of a name is compared, on average. A pattern with no more places behind a * cannot need more.
+	// maxPerByte bounds how often a character of a name is compared, on average. A pattern with no
+	// more places behind a * cannot need more.
 	maxPerByte = 64
 )
 
@@ -115,7 +117,8 @@ func (p *Pattern) Match(name string) (bool, error) {
 
 func (p part) size() int { return len(p.text) + len(p.places) }
 
-// find is where a part is first in a name, or -1. It takes off left what it compares, and gives up below zero.
+// find is where a part is first in a name, or -1. It takes off left what it compares, and gives up
+// below zero.
 func (p *Pattern) find(wanted part, name string, left *int) int {
 	if wanted.places == nil {
 		return clib.Index(name, wanted.text)
@@ -169,7 +172,8 @@ func setLength(pattern string) int {
 	return min(i+1, len(pattern))
 }
 
-// memberLength is how long the next member of a set is: a character, one that has no meaning, or a range.
+// memberLength is how long the next member of a set is: a character, one that has no meaning, or a
+// range.
 func memberLength(rest string) int {
 	switch {
 	case rest[0] == '\\' && len(rest) > 1:

@@ -48,7 +48,8 @@ func FuzzPattern(f *testing.F) {
 	})
 }
 
-// However long pattern and name are, the comparisons are linear in them: a matcher that goes back to the last * takes minutes here.
+// However long pattern and name are, the comparisons are linear in them: a matcher that goes back
+// to the last * takes minutes here.
 func TestPatternsAreLinear(t *testing.T) {
 	const size = 4 << 20
 	name := strings.Repeat("a", size)

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Patterns are the globs of the keys that stand on the lock masters, compiled. The zero value matches none.
+// Patterns are the globs of the keys that stand on the lock masters, compiled. The zero value
+// matches none.
 type Patterns struct{ globs []glob }
 
 // glob is a pattern in two parts: what every key begins with, as it is, and a
@@ -44,8 +45,8 @@ func (l Patterns) Match(key []byte) bool {
 	return false
 }
 
-// MayMatch reports whether a key that begins so can be a lock key. It is for keys that are too long to
-// be held.
+// MayMatch reports whether a key that begins so can be a lock key. It is for keys that are too long
+// to be held.
 func (l Patterns) MayMatch(begin []byte) bool {
 	for _, g := range l.globs {
 		n := min(len(begin), len(g.prefix))

@@ -27,12 +27,12 @@ type Places [3]Span
 // InSpan is the rule of a command whose keys are always at these places.
 func InSpan(first, last, step int) *Rule { return &Rule{Span: Span{first, last, step}} }
 
-// OfSubcommands is the rule of a command of which only these subcommands, in lower case, have a key: the
-// word after theirs.
+// OfSubcommands is the rule of a command of which only these subcommands, in lower case, have a
+// key: the word after theirs.
 func OfSubcommands(names ...string) *Rule { return &Rule{Span: One(2), subs: names} }
 
-// Counted is the rule of a command with so many keys after the word with this index as that word says, in
-// steps.
+// Counted is the rule of a command with so many keys after the word with this index as that word
+// says, in steps.
 func Counted(index, step int) *Rule { return &Rule{counted: index, Span: Span{Step: step}} }
 
 // CountedAfterOne is Counted for a command whose first argument is a key, too.

@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Access is what a command does with a key, as far as Redis' ACL asks: it takes from what the key holds,
-// changes it, does both, or neither, as EXISTS.
+// Access is what a command does with a key, as far as Redis' ACL asks: it takes from what the key
+// holds, changes it, does both, or neither, as EXISTS.
 type Access uint8
 
 // The accesses.
@@ -16,8 +16,8 @@ const (
 	Changes
 )
 
-// accesses are those of commands and of subcommands (command|subcommand): to the key that stands first among
-// the words, and to the others. What is not here takes and changes.
+// accesses are those of commands and of subcommands (command|subcommand): to the key that stands
+// first among the words, and to the others. What is not here takes and changes.
 var accesses = []struct {
 	first, others Access
 	names         string
@@ -55,9 +55,9 @@ var accessBy = func() map[string][2]Access {
 	return all
 }()
 
-// AccessOf is what a command does with the key that stands first among its words, and with its other keys. The
-// name is in lower case, that of a subcommand command|subcommand. Of a command that is not known it is
-// taken that it takes and changes.
+// AccessOf is what a command does with the key that stands first among its words, and with its
+// other keys. The name is in lower case, that of a subcommand command|subcommand. Of a command that
+// is not known it is taken that it takes and changes.
 func AccessOf(name string, words [][]byte) (first, others Access) {
 	both := Takes | Changes
 	switch name {

@@ -91,7 +91,8 @@ func shownAccess(a Access) string {
 	return []string{"nothing", "takes", "changes", "takes and changes"}[a]
 }
 
-// Every command with keys of which Redis tells flags that do not depend on the words has just these.
+// Every command with keys of which Redis tells flags that do not depend on the words has just
+// these.
 func TestEveryAccess(t *testing.T) {
 	server := startRedis(t)
 	entries, err := server.Do(t.Context(), "COMMAND").Slice()

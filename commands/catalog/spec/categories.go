@@ -19,8 +19,8 @@ var categoryNames = []string{
 // CategoryNames are the names of all categories, as ACL CAT lists them.
 func CategoryNames() []string { return slices.Clone(categoryNames) }
 
-// CategoriesOf makes a set of names in lower case, with blanks between them; those that are no categories
-// are left out.
+// CategoriesOf makes a set of names in lower case, with blanks between them; those that are no
+// categories are left out.
 func CategoriesOf(names string) (set Categories) {
 	for name := range strings.FieldsSeq(names) {
 		if i := slices.Index(categoryNames, name); i >= 0 {
@@ -38,8 +38,8 @@ func (c Categories) Names() (names []string) {
 	return names
 }
 
-// CategoriesIn are the categories of each command of Redis of which they are known, by its name in lower
-// case; subcommands stand there as command|subcommand.
+// CategoriesIn are the categories of each command of Redis of which they are known, by its name in
+// lower case; subcommands stand there as command|subcommand.
 func CategoriesIn() map[string]Categories { return maps.Clone(categoriesBy) }
 
 // categoriesBy is never changed.

@@ -1,7 +1,7 @@
 package spec
 
-// categorized are the commands of Redis, and their subcommands as command|subcommand, with the categories of
-// Redis' ACL that they are in.
+// categorized are the commands of Redis, and their subcommands as command|subcommand, with the
+// categories of Redis' ACL that they are in.
 var categorized = []struct{ in, names string }{
 	{"admin fast dangerous", "lastsave role"},
 	{"admin slow dangerous", `

@@ -18,7 +18,8 @@ var later = []Command{
 	{Name: "waitaof", Arity: 4, Use: Blocks},
 }
 
-// keysAlone are further ones, and those of modules: nothing is asked about them but where their keys are.
+// keysAlone are further ones, and those of modules: nothing is asked about them but where their
+// keys are.
 var keysAlone = []struct {
 	rule  *keys.Rule
 	names string

@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Command is what is known of a command of Redis, or of a module that comes with it. It is never changed.
+// Command is what is known of a command of Redis, or of a module that comes with it. It is never
+// changed.
 type Command struct {
 	// Name is in lower case.
 	Name string
@@ -29,8 +30,8 @@ type Use uint8
 const (
 	// Writes is set for those that change the data.
 	Writes Use = 1 << iota
-	// Propagates is set for others that Redis may pass on to replicas, so that no read-only script may call
-	// them.
+	// Propagates is set for others that Redis may pass on to replicas, so that no read-only script
+	// may call them.
 	Propagates
 	// Blocks is set for those that may wait for something else than the server's own work.
 	Blocks
@@ -42,8 +43,8 @@ func (c *Command) Does(either Use) bool { return c.Use&either != 0 }
 // Find finds a command by its name in any case, or nil. It allocates nothing.
 func Find(name []byte) *Command { return byName.Find(name) }
 
-// KeysOf gives the rule for the keys of a command by its name in any case; nil where it has none, or is not
-// known.
+// KeysOf gives the rule for the keys of a command by its name in any case; nil where it has none,
+// or is not known.
 func KeysOf(name []byte) *keys.Rule {
 	if c := byName.Find(name); c != nil {
 		return c.Keys
@@ -51,7 +52,8 @@ func KeysOf(name []byte) *keys.Rule {
 	return nil
 }
 
-// KeysAmong are the keys among as many words as the command may have; none where they do not fit its rule.
+// KeysAmong are the keys among as many words as the command may have; none where they do not fit
+// its rule.
 func (c *Command) KeysAmong(words []string) (keys []string) {
 	if at, fixed := c.Keys.Fixed(); fixed {
 		if at = at.Within(len(words)); (len(words)-1)%at.Step != 0 {
@@ -69,8 +71,8 @@ func (c *Command) KeysAmong(words []string) (keys []string) {
 	return keys
 }
 
-// Keyless reports whether a command is known to have no keys, by its name in any case. Of one that is not
-// known every word may be a key.
+// Keyless reports whether a command is known to have no keys, by its name in any case. Of one that
+// is not known every word may be a key.
 func Keyless(name []byte) bool {
 	c := byName.Find(syntax.CString(name, len(name)))
 	return c != nil && c.Keys == nil
@@ -87,8 +89,8 @@ func All() iter.Seq[*Command] {
 	}
 }
 
-// Those are the commands of which something is true, to be found by name as by [Find]: the fewer there are,
-// the sooner it is known that a name is none of theirs.
+// Those are the commands of which something is true, to be found by name as by [Find]: the fewer
+// there are, the sooner it is known that a name is none of theirs.
 func Those(are func(*Command) bool) *syntax.Names[*Command] {
 	some := map[string]*Command{}
 	for c := range All() {

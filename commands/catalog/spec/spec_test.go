@@ -55,8 +55,8 @@ func startRedis(t *testing.T) *redis.Client {
 	return client
 }
 
-// apart are the commands of which the table deliberately says something else than COMMAND does, at least in
-// some versions, and why.
+// apart are the commands of which the table deliberately says something else than COMMAND does, at
+// least in some versions, and why.
 var apart = map[string]string{
 	"ssubscribe":   "channels are no keys",
 	"sunsubscribe": "channels are no keys",
@@ -79,8 +79,8 @@ func (r realCommand) tells() told {
 	return told{r.arity, slices.Contains(r.flags, any("write")), slices.Contains(r.flags, any("blocking")), r.at}
 }
 
-// tells is what the table tells. Where the keys are not always at the same places it says the same of them as
-// COMMAND: TestKeysAsRedisFindsThem compares.
+// tells is what the table tells. Where the keys are not always at the same places it says the same
+// of them as COMMAND: TestKeysAsRedisFindsThem compares.
 func (c *Command) tells(real realCommand) told {
 	t := told{arity: c.Arity, writes: c.Does(Writes), blocks: c.Does(Blocks)}
 	switch {
@@ -92,8 +92,8 @@ func (c *Command) tells(real realCommand) told {
 	return t
 }
 
-// The table has the commands of a real Redis, and says of them what COMMAND does. Of a later Redis, commands
-// without keys may be missing: every word of them is taken for a key.
+// The table has the commands of a real Redis, and says of them what COMMAND does. Of a later Redis,
+// commands without keys may be missing: every word of them is taken for a key.
 func TestTableAsRedisHasIt(t *testing.T) {
 	checked := 0
 	for _, real := range realCommands(t, startRedis(t)) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// NoScript is the answer to a SHA-1 that nobody knows. Client libraries decide by it to send the whole
-// script.
+// NoScript is the answer to a SHA-1 that nobody knows. Client libraries decide by it to send the
+// whole script.
 const NoScript = "NOSCRIPT No matching script. Please use EVAL."
 
 // SHALength is that of a SHA-1 in hexadecimal.
@@ -24,8 +24,8 @@ func IsEval(name string) bool {
 // BySHA is true of those that give it by its SHA-1.
 func BySHA(name string) bool { return strings.HasPrefix(name, "evalsha") }
 
-// KeyCount is how many keys an EVAL or FCALL of so many words is given; ok is false where Redis refuses it
-// for its words. An old Redis takes +1 and 01.
+// KeyCount is how many keys an EVAL or FCALL of so many words is given; ok is false where Redis
+// refuses it for its words. An old Redis takes +1 and 01.
 func KeyCount(words [][]byte, total int) (n int, ok bool) {
 	if len(words) < 3 {
 		return 0, false

@@ -50,8 +50,8 @@ func New(opts Options) *AllKeys {
 	return &AllKeys{opts: opts, looking: make(chan struct{}, lookers), flushing: make(chan struct{}, 1)}
 }
 
-// Commands are the commands. Where there is an upstream, all but those that change something leave a client
-// that is in a transaction there, or wants no answers, to it.
+// Commands are the commands. Where there is an upstream, all but those that change something leave
+// a client that is in a transaction there, or wants no answers, to it.
 func (a *AllKeys) Commands() []*command.Command {
 	flush := command.Optional(command.OneOf("flush-type", command.Text("ASYNC"), command.Text("SYNC")))
 	all := []*command.Command{

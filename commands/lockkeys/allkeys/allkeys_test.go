@@ -22,13 +22,15 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// locks are names on the masters by database; gone are still named there, although no majority holds them.
+// locks are names on the masters by database; gone are still named there, although no majority
+// holds them.
 type locks struct {
 	mu     sync.Mutex
 	names  map[int][]string
 	gone   map[string]bool
 	looked int
-	// fails is what becomes of the removal of some key, hangs is set where the masters do not answer.
+	// fails is what becomes of the removal of some key, hangs is set where the masters do not
+	// answer.
 	fails map[string]error
 	hangs bool
 }
@@ -144,7 +146,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// A flush removes the lock keys, and nothing where the upstream refuses; what could not be removed is told.
+// A flush removes the lock keys, and nothing where the upstream refuses; what could not be removed
+// is told.
 func TestFlush(t *testing.T) {
 	none := &quorum.NoQuorumError{Masters: 3, Answered: 1, Causes: multierror.Append(nil, errors.New("down"))}
 	for _, test := range []struct {
@@ -169,7 +172,8 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// A SCAN of many lock keys tells each once, with and without its snapshot, and looks at the masters once with it.
+// A SCAN of many lock keys tells each once, with and without its snapshot, and looks at the masters
+// once with it.
 func TestScanPages(t *testing.T) {
 	for _, forgets := range []bool{false, true} {
 		l := &locks{names: map[int][]string{}}

@@ -2,17 +2,17 @@ package allkeys
 
 import "strconv"
 
-// A cursor of SCAN is the upstream's own while that goes on, and one of the lock keys from its end on. The
-// latter has bit 52, which no cursor of a Redis has: these are less than twice the number of keys. Nor has it
-// a higher one, since some clients keep cursors in floating-point numbers.
+// A cursor of SCAN is the upstream's own while that goes on, and one of the lock keys from its end
+// on. The latter has bit 52, which no cursor of a Redis has: these are less than twice the number
+// of keys. Nor has it a higher one, since some clients keep cursors in floating-point numbers.
 const (
 	cursorMark     = 1 << 52
 	positionBits   = 32
 	generationBits = 20
 )
 
-// cursor is how far a SCAN has come with the lock keys: all before a position were returned. It is enough by
-// itself for any proxy to go on; generation is the snapshot with which that is quicker.
+// cursor is how far a SCAN has come with the lock keys: all before a position were returned. It is
+// enough by itself for any proxy to go on; generation is the snapshot with which that is quicker.
 type cursor struct {
 	generation uint32 // of generationBits
 	position   uint32

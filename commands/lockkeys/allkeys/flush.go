@@ -24,8 +24,8 @@ func (a *AllKeys) flushDB(c command.Call) {
 // flushAll is FLUSHALL [ASYNC|SYNC].
 func (a *AllKeys) flushAll(c command.Call) { a.flush(c, a.opts.Locks.Databases) }
 
-// flush has the upstream remove its keys, and then removes the lock keys: locks are never gone while the data
-// that they protect are refused to be removed. A client that leaves does not end it.
+// flush has the upstream remove its keys, and then removes the lock keys: locks are never gone
+// while the data that they protect are refused to be removed. A client that leaves does not end it.
 func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, error)) {
 	if failed := flushFailure(c.Args[1:]); c.Client.Ask == nil && failed != "" {
 		c.Out.Error(failed)
@@ -76,7 +76,8 @@ func flushError(removed int, err error) string {
 	return fmt.Sprintf("%s not all lock keys are removed (%d are, and all other keys): %v", code, removed, err)
 }
 
-// flushLocks removes the lock keys of some databases, and returns how many. The error says what it ended with.
+// flushLocks removes the lock keys of some databases, and returns how many. The error says what it
+// ended with.
 func (a *AllKeys) flushLocks(ctx context.Context, client *command.Client, databases func(context.Context) ([]int, error)) (removed int, err error) {
 	select {
 	case a.flushing <- struct{}{}:
@@ -118,8 +119,8 @@ func (a *AllKeys) flushDatabase(ctx context.Context, client *command.Client, db 
 	return removed, nil
 }
 
-// removeAll removes keys, each by a ballot of its own, and tells of how many it was the one to do so. The error is about
-// one that was not removed.
+// removeAll removes keys, each by a ballot of its own, and tells of how many it was the one to do
+// so. The error is about one that was not removed.
 func (a *AllKeys) removeAll(ctx context.Context, client *command.Client, db int, held []string) (removed int, err error) {
 	var mu sync.Mutex
 	var running sync.WaitGroup

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// lookers is how many commands look through the masters at a time, and lookTime bounds each, with its
-	// wait for others. A flush has all the time that it takes.
+	// lookers is how many commands look through the masters at a time, and lookTime bounds each,
+	// with its wait for others. A flush has all the time that it takes.
 	lookers  = 4
 	lookTime = 10 * time.Second
 	// atOnce is how many keys the masters are asked for at once: their values may be large.
@@ -43,8 +43,8 @@ func (a *AllKeys) look(ctx context.Context, do func(ctx context.Context) error) 
 	return err
 }
 
-// matching are the lock keys on the masters that match a glob, each once: those that a majority holds, and
-// perhaps others.
+// matching are the lock keys on the masters that match a glob, each once: those that a majority
+// holds, and perhaps others.
 func (a *AllKeys) matching(ctx context.Context, db int, match string) ([]string, error) {
 	found := map[string]struct{}{}
 	pattern := keys.Compile(match)
@@ -71,13 +71,15 @@ func (a *AllKeys) matching(ctx context.Context, db int, match string) ([]string,
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// clients is the key that a client has for a name on the masters. It is not ours where it is no lock key.
+// clients is the key that a client has for a name on the masters. It is not ours where it is no
+// lock key.
 func (a *AllKeys) clients(name string) (key string, ours bool) {
 	key, ours = strings.CutPrefix(name, a.opts.Prefix)
 	return key, ours && a.opts.LockKeys.Match([]byte(key))
 }
 
-// present are those of the keys that a majority holds; with a kind, as TYPE returns it, only those of that kind.
+// present are those of the keys that a majority holds; with a kind, as TYPE returns it, only those
+// of that kind.
 func (a *AllKeys) present(ctx context.Context, db int, candidates []string, kind string) (held []string, err error) {
 	for part := range slices.Chunk(candidates, atOnce) {
 		places := make([]quorum.Key, len(part))

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// defaultCount is Redis' own. Of lock keys minPage to maxPage are returned at once, since each look at them
-	// costs about the same.
+	// defaultCount is Redis' own. Of lock keys minPage to maxPage are returned at once, since each
+	// look at them costs about the same.
 	defaultCount     = 10
 	minPage, maxPage = 100, 1000
 )
@@ -30,7 +30,8 @@ type scanOptions struct {
 // errCursor is in the wording of Redis.
 const errCursor = "ERR invalid cursor"
 
-// parseScan reads [MATCH pattern] [COUNT count] [TYPE type]. The errors are in the wording of Redis.
+// parseScan reads [MATCH pattern] [COUNT count] [TYPE type]. The errors are in the wording of
+// Redis.
 func parseScan(words [][]byte) (o scanOptions, failed string) {
 	o = scanOptions{match: everything, count: defaultCount}
 	for ; len(words) > 0; words = words[2:] {
@@ -58,8 +59,8 @@ func parseScan(words [][]byte) (o scanOptions, failed string) {
 	return o, ""
 }
 
-// ParseWhole reads the words of a SCAN that gets all keys at once, by its first cursor; kind is the type that the
-// keys must have, if any. The errors are in the wording of Redis.
+// ParseWhole reads the words of a SCAN that gets all keys at once, by its first cursor; kind is the
+// type that the keys must have, if any. The errors are in the wording of Redis.
 func ParseWhole(words []string) (match, kind string, begins bool, failed string) {
 	n, ok := parseCursor([]byte(words[1]))
 	o, failed := parseScan(syntax.Bytes(words[2:]))
@@ -69,8 +70,8 @@ func ParseWhole(words []string) (match, kind string, begins bool, failed string)
 	return o.match, o.kind, n == 0, failed
 }
 
-// scan is SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]: first the upstream's keys, then the lock
-// keys. All that exists all the time is returned, whatever else comes and goes.
+// scan is SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]: first the upstream's keys, then
+// the lock keys. All that exists all the time is returned, whatever else comes and goes.
 func (a *AllKeys) scan(c command.Call) {
 	n, ok := parseCursor(c.Args[1])
 	at, ours := readCursor(n)
@@ -122,7 +123,8 @@ func readScan(reply []byte) (next uint64, elements []byte, ok bool) {
 	return next, rest[size:], ok && isArray
 }
 
-// scanLocks returns lock keys: from their first one on where there is no upstream, else from a cursor on.
+// scanLocks returns lock keys: from their first one on where there is no upstream, else from a
+// cursor on.
 func (a *AllKeys) scanLocks(c command.Call, n uint64, at cursor, ours bool) {
 	options, failed := parseScan(c.Args[2:])
 	if failed == "" && c.Client.Ask != nil { // which would decide by itself, did it see the command

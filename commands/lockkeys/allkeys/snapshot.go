@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// place is a lock key in the order in which SCAN returns them: by a hash of the name, which is the same for
-// all proxies, so that keys that come and go change nothing in the order of the others.
+// place is a lock key in the order in which SCAN returns them: by a hash of the name, which is the
+// same for all proxies, so that keys that come and go change nothing in the order of the others.
 type place struct {
 	position uint32
 	key      string
@@ -32,8 +32,8 @@ func inOrder(all []string) []place {
 	return places
 }
 
-// page are the keys from a position on that fit, about so many, and the position of the rest; more is
-// false where there is none.
+// page are the keys from a position on that fit, about so many, and the position of the rest; more
+// is false where there is none.
 func page(all []place, from uint32, count int, fits func(key string) bool) (found []string, next uint32, more bool) {
 	start, _ := slices.BinarySearchFunc(all, from, func(p place, at uint32) int { return cmp.Compare(p.position, at) })
 	for i := start; i < len(all); i++ {
@@ -55,8 +55,8 @@ const (
 	placeBytes = 32
 )
 
-// snapshots are the lock keys as SCANs found them that are not at their end, the newest first. A SCAN whose
-// snapshot has gone looks again. It is safe for concurrent use.
+// snapshots are the lock keys as SCANs found them that are not at their end, the newest first. A
+// SCAN whose snapshot has gone looks again. It is safe for concurrent use.
 type snapshots struct {
 	mu   sync.Mutex
 	kept []snapshot

@@ -18,9 +18,11 @@ type pop struct {
 	call command.Call
 	// places are where its keys stand.
 	places []quorum.Key
-	// first is set until all keys were looked at once: until then it is an error that one holds something else.
+	// first is set until all keys were looked at once: until then it is an error that one holds
+	// something else.
 	first bool
-	// found is set where the last try found something to take, which it may have taken also where it failed.
+	// found is set where the last try found something to take, which it may have taken also where
+	// it failed.
 	found bool
 	// done and err are what the last try came to.
 	done program.Outcome
@@ -30,8 +32,8 @@ type pop struct {
 // lookAgain is how often all keys are looked at in one try.
 const lookAgain = 3
 
-// try takes what there is under one of the keys, if it is the client's own. It goes on where the client leaves meanwhile: what is taken
-// is lost with the reply.
+// try takes what there is under one of the keys, if it is the client's own. It goes on where the
+// client leaves meanwhile: what is taken is lost with the reply.
 func (p *pop) try(own []bool) quorum.Attempt {
 	p.found = false
 	if len(p.keys) == 1 && own[0] {
@@ -91,7 +93,8 @@ func (p *pop) firstThatHas(keys []string, looks []quorum.Look) (i int, failed *k
 	return -1, nil
 }
 
-// passesOver is true of the error for a key that came to hold something else while the client waits: as in Redis it goes on waiting.
+// passesOver is true of the error for a key that came to hold something else while the client
+// waits: as in Redis it goes on waiting.
 func (p *pop) passesOver(reply keyspace.Reply) bool {
 	return !p.first && reply.Kind == keyspace.Error && strings.HasPrefix(reply.Str, "WRONGTYPE ")
 }
@@ -130,8 +133,8 @@ func (p *pop) take(i int, version string) quorum.Attempt {
 	return quorum.Made
 }
 
-// passed is what becomes of a client that found something else than what it waits for: it waits on, unless that is where it has to put what is
-// there to be taken.
+// passed is what becomes of a client that found something else than what it waits for: it waits on,
+// unless that is where it has to put what is there to be taken.
 func (p *pop) passed(done program.Outcome) quorum.Attempt {
 	if p.target == "" {
 		return quorum.InVain

@@ -60,7 +60,8 @@ func (r request) of(key string) []string {
 	return []string{r.name, key, r.words[len(r.words)-1]}
 }
 
-// holding is what a key holds by itself: whether that is what is waited for, and, where it is something else, the error reply.
+// holding is what a key holds by itself: whether that is what is waited for, and, where it is
+// something else, the error reply.
 func (r request) holding(key string, look quorum.Look, now time.Time) (has bool, failed *keyspace.Reply) {
 	words := r.of(key)
 	if r.target != "" {

@@ -56,8 +56,8 @@ func TestTooManyKeys(t *testing.T) {
 	}
 }
 
-// FuzzParse: of whatever words are taken, the command on each key alone is taken as well, for as long, and finds nothing where
-// nothing is.
+// FuzzParse: of whatever words are taken, the command on each key alone is taken as well, for as
+// long, and finds nothing where nothing is.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
 		"blpop a b 0", "brpop a 1e3", "blmove a a left right 0", "brpoplpush a a 1",

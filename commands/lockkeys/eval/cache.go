@@ -49,7 +49,8 @@ func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*sc
 // short is for a script that is compiled at once, or not now.
 var short = script.Share{Short: true}
 
-// known is a script that is given by its body or its SHA-1, if it compiles, or is known here; sure is false where that must be learned.
+// known is a script that is given by its body or its SHA-1, if it compiles, or is known here; sure
+// is false where that must be learned.
 func (s *Scripts) known(name string, given []byte) (found *script.Script, sure bool) {
 	if syntax.BySHA(name) {
 		found, sure = s.cache.Get(syntax.Lower(given))
@@ -74,5 +75,6 @@ func (s *Scripts) SetMemory(bytes int) { s.cache.Limit(bytes) }
 // Memory returns how many bytes are kept of scripts.
 func (s *Scripts) Memory() int { return s.cache.Held() }
 
-// Loaded takes a script that the upstream has learned, if it is a short one; else it is learned when it is sent again.
+// Loaded takes a script that the upstream has learned, if it is a short one; else it is learned
+// when it is sent again.
 func (s *Scripts) Loaded(body []byte) { _, _ = s.cache.Load(context.Background(), string(body), short) }

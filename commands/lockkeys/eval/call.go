@@ -31,8 +31,8 @@ type scriptCalls struct {
 // errCallWords is in the wording of Redis, which adds the script and its line to it.
 const errCallWords = "ERR Wrong number of args calling Redis command from script"
 
-// do carries out one call of a script that may do what it calls. An error ends the run: a key must be read
-// first, or the script does what is not done on lock keys.
+// do carries out one call of a script that may do what it calls. An error ends the run: a key must
+// be read first, or the script does what is not done on lock keys.
 func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
 	name := syntax.Lower(words[0])
 	if refused := s.rights.Refusal(words, callQuestions(words)); refused != "" {

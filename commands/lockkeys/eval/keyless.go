@@ -11,14 +11,15 @@ import (
 	"redlock-proxy/commands/lockkeys/program"
 )
 
-// errUnknownCall and errCallNotAllowed are in the wording of Redis, which adds the script and its line to it.
+// errUnknownCall and errCallNotAllowed are in the wording of Redis, which adds the script and its
+// line to it.
 const (
 	errUnknownCall    = "ERR Unknown Redis command called from script"
 	errCallNotAllowed = "ERR This Redis command is not allowed from script"
 )
 
-// keyless are the calls without keys that a script on lock keys may make, but for TIME. Each has as many words as Redis wants.
-// They are never changed.
+// keyless are the calls without keys that a script on lock keys may make, but for TIME. Each has as
+// many words as Redis wants. They are never changed.
 var keyless = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, error){
 	"ping":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return Pong(words), nil },
 	"echo":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return keyspace.Text(words[1]), nil },
@@ -49,7 +50,8 @@ func Pong(words []string) keyspace.Reply {
 	}
 }
 
-// Select is SELECT of the database that a program runs in. Its keys are all of that one: another is refused.
+// Select is SELECT of the database that a program runs in. Its keys are all of that one: another is
+// refused.
 func Select(db int, index string) (reply keyspace.Reply, other bool) {
 	n, ok := syntax.Int(index)
 	switch {
@@ -69,8 +71,8 @@ func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 	return reply, nil
 }
 
-// held are the lock keys that match a glob, and, with a kind, hold a value of it. Where it may match keys of the upstream, too, it is refused: those
-// are not seen here.
+// held are the lock keys that match a glob, and, with a kind, hold a value of it. Where it may
+// match keys of the upstream, too, it is refused: those are not seen here.
 func (s *scriptCalls) held(command, match, kind string) (held []string, err error) {
 	switch {
 	case s.rights.HasUpstream() && !s.lockKeys.Cover(match):
@@ -116,8 +118,8 @@ func (s *scriptCalls) flush(words []string) (keyspace.Reply, error) {
 	return keyspace.Reply{}, &program.Refusal{Text: FlushRefusal(syntax.Lower(words[0]))}
 }
 
-// may reports whether the client may do a command, as far as the upstream can be asked about it: not about one that would
-// do something to the connection.
+// may reports whether the client may do a command, as far as the upstream can be asked about it:
+// not about one that would do something to the connection.
 func (s *scriptCalls) may(words []string) (may, known bool) {
 	name := syntax.Lower(words[0])
 	what := spec.Find([]byte(name))

@@ -22,7 +22,8 @@ type names struct {
 	flushes string
 }
 
-// flushCommand is the command that removes all keys, if the script is seen to call one; else it is empty.
+// flushCommand is the command that removes all keys, if the script is seen to call one; else it is
+// empty.
 func (n *names) flushCommand() string { return n.flushes }
 
 // namesIn finds them in the calls of a script.
@@ -48,8 +49,8 @@ func namesOf(s *script.Script) *names {
 	return s.Derived(func(c calls.Calls) any { return namesIn(c) }).(*names)
 }
 
-// namesOfLibrary are those of the code of a library of functions. What cannot be read is taken to hide
-// everything.
+// namesOfLibrary are those of the code of a library of functions. What cannot be read is taken to
+// hide everything.
 func namesOfLibrary(code string) *names {
 	found, err := script.LibraryCalls(code)
 	if err != nil {
@@ -159,8 +160,8 @@ func (s search) finds(n *names) bool {
 		s.any(nil, calls.Part{Kind: calls.AnyArgument}, s.Argv, nil, ""))
 }
 
-// fits reports whether the name that begins with a text and goes on as the shape says may be that of
-// a lock key, with a filler for what cannot be seen.
+// fits reports whether the name that begins with a text and goes on as the shape says may be that
+// of a lock key, with a filler for what cannot be seen.
 func (s search) fits(begin []byte, shape calls.Shape, filler string) bool {
 	for i, part := range shape {
 		begin = begin[:len(begin):len(begin)]

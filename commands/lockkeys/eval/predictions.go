@@ -9,16 +9,17 @@ import (
 	"redlock-proxy/commands/lockkeys/program"
 )
 
-// The memo of a script is what its keys held when it last changed them, as the index of an argument: its calls are much alike, so it is the
-// best guess for the next one. wereAbsent is that of keys that were not there.
+// The memo of a script is what its keys held when it last changed them, as the index of an
+// argument: its calls are much alike, so it is the best guess for the next one. wereAbsent is that
+// of keys that were not there.
 const wereAbsent = -1
 
-// guesses are what the keys of a script may hold, the likeliest first. Of a script
-// that is not known yet, both frequent cases are tried: a release or an extension of
-// the first argument's lock, and an acquisition.
+// guesses are what the keys of a script may hold, the likeliest first. Of a script that is not
+// known yet, both frequent cases are tried: a release or an extension of the first argument's lock,
+// and an acquisition.
 //
-// own is what this proxy itself has put under a key. Where that is a collection there is no better guess, since no
-// argument is one.
+// own is what this proxy itself has put under a key. Where that is a collection there is no better
+// guess, since no argument is one.
 func guesses(memo *atomic.Int64, keys, argv []string, own func(key string) (value string, ok bool)) (all []program.Guess) {
 	if len(keys) == 0 {
 		return []program.Guess{{}} // a script that needs no key at all is done with that
@@ -58,7 +59,8 @@ func relation(edits []keyspace.Edit, argv []string) (argument int, ok bool) {
 	return argument, argument >= 0
 }
 
-// collections are the keys in which this proxy has put collections, and the others absent; nil where there are none.
+// collections are the keys in which this proxy has put collections, and the others absent; nil
+// where there are none.
 func collections(keys []string, own func(key string) (value string, ok bool)) program.Guess {
 	absent, found := program.Absent(keys), false
 	for _, key := range keys {

@@ -20,7 +20,8 @@ const (
 	Nowhere        // it is refused
 )
 
-// Route is where an EVAL or a FCALL is carried out among whose keys there is no lock key. With Nowhere, refusal is the error.
+// Route is where an EVAL or a FCALL is carried out among whose keys there is no lock key. With
+// Nowhere, refusal is the error.
 func (s *Scripts) Route(name string, words [][]byte) (at Where, refusal string) {
 	if IsFunction(name) {
 		return s.routeFunction(words)
@@ -47,7 +48,8 @@ func (s *Scripts) placeScript(found *script.Script, given, argv [][]byte) (at Wh
 	return Upstream, ""
 }
 
-// Learn is Route after Unknown: it finds out, where the masters and the upstream keep it, what the command does.
+// Learn is Route after Unknown: it finds out, where the masters and the upstream keep it, what the
+// command does.
 func (s *Scripts) Learn(ctx context.Context, name string, words [][]byte) (at Where, refusal string) {
 	if IsFunction(name) {
 		return s.learnFunction(ctx, name, words)

@@ -32,7 +32,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Scripts run the scripts of clients, and know them, and the functions of the upstream. They are safe for concurrent use.
+// Scripts run the scripts of clients, and know them, and the functions of the upstream. They are
+// safe for concurrent use.
 type Scripts struct {
 	opts      Options
 	cache     *script.Cache
@@ -90,8 +91,9 @@ func (s *Scripts) eval(c command.Call) {
 	}
 }
 
-// Program is an EVAL, or a similar command, as a program. failed is the error reply where its words are wrong, or there is no such script.
-// The allowance is for all its runs, however often it has to be repeated.
+// Program is an EVAL, or a similar command, as a program. failed is the error reply where its words
+// are wrong, or there is no such script. The allowance is for all its runs, however often it has to
+// be repeated.
 func (s *Scripts) Program(ctx context.Context, c *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (what program.Program, failed string, err error) {
 	inv, failed, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace})
 	if err != nil || failed != "" {

@@ -16,8 +16,8 @@ func (s *Scripts) scriptCommand() *command.Command {
 	return c
 }
 
-// MergedCommand is SCRIPT beside an upstream. Both must know a script, since it may be run on keys of
-// either; without the upstream, the proxy goes on alone.
+// MergedCommand is SCRIPT beside an upstream. Both must know a script, since it may be run on keys
+// of either; without the upstream, the proxy goes on alone.
 func (s *Scripts) MergedCommand() *command.Command {
 	c := command.OfRedis("script", s.mergedScript, command.Docs{})
 	c.Guarded, c.Asks = true, true
@@ -41,7 +41,8 @@ func (s *Scripts) script(c command.Call) {
 	}.Run(c)
 }
 
-// load is SCRIPT LOAD: the script becomes known to this proxy and, through the masters, to all others.
+// load is SCRIPT LOAD: the script becomes known to this proxy and, through the masters, to all
+// others.
 func (s *Scripts) load(c command.Call) {
 	loaded, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.pace})
 	if err != nil {
@@ -75,8 +76,8 @@ func (s *Scripts) exists(c command.Call) {
 // notBusy is the answer to SCRIPT KILL where there is nothing to kill.
 const notBusy = "NOTBUSY No scripts in execution right now."
 
-// kill is SCRIPT KILL: it ends all scripts that are no small ones any more, whoever sent them, and compilations as well. None of them has changed
-// anything.
+// kill is SCRIPT KILL: it ends all scripts that are no small ones any more, whoever sent them, and
+// compilations as well. None of them has changed anything.
 func (s *Scripts) kill(c command.Call) {
 	if s.pace.Kill() == 0 {
 		c.Out.Error(notBusy)

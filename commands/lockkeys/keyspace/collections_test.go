@@ -13,7 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// wire is a reply as a client sees it, for comparisons: in RESP2 or RESP3, and without an order at this depth.
+// wire is a reply as a client sees it, for comparisons: in RESP2 or RESP3, and without an order at
+// this depth.
 func wire(r keyspace.Reply, proto, unordered int) string {
 	if proto == 2 {
 		r = r.Plain()
@@ -69,7 +70,8 @@ func paired(parts []string, before, after string) (pairs []string) {
 // seeds is how many random conversations there are in each protocol.
 const seeds = 640
 
-// Whatever is done with collections, the replies are those of a real Redis, in both protocols, and so is what is left.
+// Whatever is done with collections, the replies are those of a real Redis, in both protocols, and
+// so is what is left.
 func TestCollectionsAreLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for proto := 2; proto <= 3; proto++ {

@@ -37,7 +37,8 @@ func Fits(name string, words int) bool {
 	return c != nil && c.fits(words)
 }
 
-// Docs are the group of a supported command, what it does, and the version of Redis that it came with.
+// Docs are the group of a supported command, what it does, and the version of Redis that it came
+// with.
 func Docs(name string) (group, summary, since string) {
 	c := find(name)
 	return c.group, c.summary, c.since
@@ -77,7 +78,8 @@ func (s *Space) Do(words []string) (Reply, error) {
 	return s.bounded(c, words)
 }
 
-// Cost is about how many bytes Do is going to go through for a command that does not only touch a few elements.
+// Cost is about how many bytes Do is going to go through for a command that does not only touch a
+// few elements.
 func (s *Space) Cost(words []string) int {
 	c := find(syntax.Lower(words[0]))
 	if c == nil || fast[c.name] || !c.fits(len(words)) {
@@ -163,14 +165,16 @@ func tooLarge(key string) Reply {
 	return Fail(fmt.Sprintf("ERR lock key '%s' would have more than %d bytes or %d elements", syntax.Shown(key), maxValue, maxElements))
 }
 
-// maxElements bounds the elements of a collection: read into memory, the smallest take many times their bytes.
+// maxElements bounds the elements of a collection: read into memory, the smallest take many times
+// their bytes.
 const maxElements = 1 << 16
 
-// maxGrown bounds the commands of one program that are looked at closely, since each has the keys written out.
+// maxGrown bounds the commands of one program that are looked at closely, since each has the keys
+// written out.
 const maxGrown = 100
 
-// mayGrow reports whether a command may make a collection too large: at most, its keys hold afterwards what they held
-// and what its words say.
+// mayGrow reports whether a command may make a collection too large: at most, its keys hold
+// afterwards what they held and what its words say.
 func (s *Space) mayGrow(c call, keys []string) bool {
 	const perWord, spare, perScore = 40, 8 << 10, 10 // a number is a word of less than 40 bytes, and at most one has 5,000
 	size, elements := 0, len(c.words)
@@ -190,7 +194,8 @@ func (s *Space) mayGrow(c call, keys []string) bool {
 
 func (c *command) fits(words int) bool { return syntax.Fits(c.spec.Arity, words) }
 
-// grows is true of a command by which a collection may become larger, and which does not look at that itself.
+// grows is true of a command by which a collection may become larger, and which does not look at
+// that itself.
 func (c *command) grows() bool {
 	return c.spec.Does(spec.Writes) && !slices.Contains([]string{"string", "generic"}, c.group)
 }

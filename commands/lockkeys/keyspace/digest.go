@@ -23,7 +23,8 @@ func (c call) digest() Reply {
 	return Text(digestOf(sl.text()))
 }
 
-// comparison is a condition on the value of a key: that it is like a text, or its digest is, or that it is unlike.
+// comparison is a condition on the value of a key: that it is like a text, or its digest is, or
+// that it is unlike.
 type comparison struct {
 	digest, unlike bool
 	like           string

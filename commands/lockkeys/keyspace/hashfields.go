@@ -5,7 +5,8 @@ import "redlock-proxy/commands/catalog/syntax"
 // errFieldsEnd refuses what would have fields of a hash go before their key does.
 const errFieldsEnd = "ERR fields of a lock key cannot have a time of their own: give the key one, or use a key each"
 
-// fieldsAt reads FIELDS count field …, of so many words for each field, which stand at the end of a command's words.
+// fieldsAt reads FIELDS count field …, of so many words for each field, which stand at the end of a
+// command's words.
 func (c call) fieldsAt(at, each int) (fields []string) {
 	require(len(c.words) >= at+2 && syntax.Lower(c.words[at]) == "fields", "ERR Mandatory argument FIELDS is missing or not at the right position")
 	count, ok := syntax.Int(c.words[at+1])
@@ -31,7 +32,8 @@ func (c call) hgetdel() Reply {
 	return reply
 }
 
-// hgetex is HGETEX key [PERSIST] FIELDS count field …. No field has a time that could be taken from it.
+// hgetex is HGETEX key [PERSIST] FIELDS count field …. No field has a time that could be taken from
+// it.
 func (c call) hgetex() Reply {
 	at := 2
 	switch option := syntax.Lower(c.words[2]); {

@@ -97,8 +97,8 @@ func atLeast(word string, least int64, wrong string) int64 {
 	return n
 }
 
-// bounds are the first and last of a range of places, with no place after the end of n elements; the first is
-// after the last where there are none.
+// bounds are the first and last of a range of places, with no place after the end of n elements;
+// the first is after the last where there are none.
 func bounds(start, end string, n int) (from, to int) {
 	first, last := integer(start), integer(end)
 	from = int(min(fromStart(first, int64(n)), int64(n)))

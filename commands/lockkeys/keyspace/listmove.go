@@ -71,7 +71,8 @@ func (c call) patience(word string) {
 	require(ms <= math.MaxInt64-c.now, "ERR timeout is out of range")
 }
 
-// Patience is how long a command may wait of which a Space that holds nothing had no error; zero: without an end.
+// Patience is how long a command may wait of which a Space that holds nothing had no error; zero:
+// without an end.
 func Patience(words []string) time.Duration {
 	seconds, ok := contents.ParseLong(words[len(words)-1])
 	if !ok {

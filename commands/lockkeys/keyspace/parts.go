@@ -59,8 +59,8 @@ func (c call) sample(n int, count int64) []int {
 	return c.chance().Perm(n)[:count]
 }
 
-// scan is HSCAN, SSCAN and ZSCAN key cursor [MATCH glob] [COUNT n]: all of it at once, as Redis does with what is
-// small.
+// scan is HSCAN, SSCAN and ZSCAN key cursor [MATCH glob] [COUNT n]: all of it at once, as Redis
+// does with what is small.
 func (c call) scan() Reply {
 	require(isCursor(c.words[2]), "ERR invalid cursor")
 	if !c.ask(c.words[1]).present {
@@ -110,7 +110,8 @@ func (c call) scanned() (all []Reply, perElement int) {
 	}
 }
 
-// scanScore is a score as ZSCAN writes it: of what a Redis keeps in its compact form, whole numbers have all their digits.
+// scanScore is a score as ZSCAN writes it: of what a Redis keeps in its compact form, whole numbers
+// have all their digits.
 func scanScore(z *contents.SortedSet, score float64) string {
 	const most = float64(math.MaxInt64 / 2)
 	if whole := math.Trunc(score); whole == score && math.Abs(score) <= most && z.Encoding() == "listpack" {
@@ -136,7 +137,8 @@ func isCursor(word string) bool {
 	return word == "" || err == nil
 }
 
-// parseScan reads the options of a scan, as Redis does when it knows that there is something to be scanned.
+// parseScan reads the options of a scan, as Redis does when it knows that there is something to be
+// scanned.
 func parseScan(name string, options []string) (match *string, onlyFields bool) {
 	for len(options) > 0 {
 		word, taken := syntax.Lower(options[0]), 2

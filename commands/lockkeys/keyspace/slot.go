@@ -14,8 +14,8 @@ type slot struct {
 	key     string
 	was     Entry
 	present bool
-	// content is what the key holds, once it was looked at, and encoded the same for the quorum, as long as
-	// nothing has changed it.
+	// content is what the key holds, once it was looked at, and encoded the same for the quorum, as
+	// long as nothing has changed it.
 	content contents.Content
 	encoded string
 	changed bool
@@ -59,7 +59,8 @@ func (sl *slot) kind() string {
 	return contents.KindName(sl.encoded)
 }
 
-// held is the content of one kind; nothing where the key is absent. A command on another kind is refused.
+// held is the content of one kind; nothing where the key is absent. A command on another kind is
+// refused.
 func held[T contents.Content](sl *slot) (content T) {
 	if sl.present {
 		var is bool
@@ -128,7 +129,8 @@ func (sl *slot) replace(content contents.Content) {
 	sl.content, sl.changed = content, true
 }
 
-// edited takes note of a collection that was changed, which may be a new one. Without elements the key goes.
+// edited takes note of a collection that was changed, which may be a new one. Without elements the
+// key goes.
 func (sl *slot) edited(content contents.Content) {
 	if content.Len() == 0 {
 		sl.remove()

@@ -31,8 +31,8 @@ type sortedRange struct {
 	ends            contents.Range // of scores or members
 }
 
-// parseRange reads the two ends and the options of a command of the ZRANGE family. auto is set for ZRANGE itself, which
-// chooses by what, and in which direction, by options.
+// parseRange reads the two ends and the options of a command of the ZRANGE family. auto is set for
+// ZRANGE itself, which chooses by what, and in which direction, by options.
 func parseRange(r sortedRange, words []string, auto bool) sortedRange {
 	r.from, r.to, r.limit = words[0], words[1], -1
 	chosen, turned := !auto, !auto
@@ -114,7 +114,8 @@ func (r sortedRange) ranked(all []contents.Scored) []contents.Scored {
 	return all[from : to+1]
 }
 
-// zrange is ZRANGE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX and ZREVRANGEBYLEX key min max ….
+// zrange is ZRANGE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX and ZREVRANGEBYLEX key
+// min max ….
 func (c call) zrange() Reply {
 	r := parseRange(rangeOf(c.name), c.words[2:], c.name == "zrange")
 	_, z := c.sorted()
@@ -133,8 +134,8 @@ func rangeOf(name string) (r sortedRange) {
 	return r
 }
 
-// zcount is ZCOUNT and ZLEXCOUNT key min max, and ZREMRANGEBYSCORE, ZREMRANGEBYLEX and ZREMRANGEBYRANK, which remove
-// what they count.
+// zcount is ZCOUNT and ZLEXCOUNT key min max, and ZREMRANGEBYSCORE, ZREMRANGEBYLEX and
+// ZREMRANGEBYRANK, which remove what they count.
 func (c call) zcount() Reply {
 	r := rangeOf(c.name)
 	switch c.name {

@@ -90,8 +90,8 @@ func NewSpace(now time.Time) *Space {
 	return &Space{now: now.UnixMilli(), slots: map[string]*slot{}}
 }
 
-// Seed has random choices follow from a number, which is asked for when the first one is made. Without it they are
-// the same each time.
+// Seed has random choices follow from a number, which is asked for when the first one is made.
+// Without it they are the same each time.
 func (s *Space) Seed(seed func() uint64) { s.seed = seed }
 
 // chance makes random choices: the same ones for the same seed.
@@ -126,7 +126,8 @@ func (s *Space) Put(key string, e Entry) {
 // Touched reports whether any key has been read or written.
 func (s *Space) Touched() bool { return len(s.touched) > 0 }
 
-// Read are the keys of which a command that changes nothing has told something, with what they hold now.
+// Read are the keys of which a command that changes nothing has told something, with what they hold
+// now.
 func (s *Space) Read() map[string]Entry {
 	if len(s.read) == 0 {
 		return nil
@@ -185,8 +186,9 @@ func milliseconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
-// Held are the keys that are there, in order; with a kind, as TYPE returns it, only those of that kind. To ask for them
-// is no use of any: what comes of it may be committed although another came or went.
+// Held are the keys that are there, in order; with a kind, as TYPE returns it, only those of that
+// kind. To ask for them is no use of any: what comes of it may be committed although another came
+// or went.
 func (s *Space) Held(kind string) (held []string) {
 	for key, sl := range s.slots {
 		if sl.present && (kind == "" || kind == sl.kind()) {

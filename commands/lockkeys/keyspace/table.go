@@ -2,7 +2,8 @@ package keyspace
 
 import "redlock-proxy/commands/catalog/spec"
 
-// entry is a command in the table of its group: how it is carried out, and what COMMAND DOCS says of it where there is no upstream.
+// entry is a command in the table of its group: how it is carried out, and what COMMAND DOCS says
+// of it where there is no upstream.
 type entry struct {
 	name           string
 	run            func(c call) Reply

@@ -49,8 +49,9 @@ func (in input) each(do func(member string, score float64)) {
 	}
 }
 
-// zinterstore is ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX], by which the fair semaphore of
-// Redis in Action forgets the counters of those whose time is over.
+// zinterstore is ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN |
+// MAX], by which the fair semaphore of Redis in Action forgets the counters of those whose time is
+// over.
 func (c call) zinterstore() Reply {
 	s := intersection{aggregate: "sum"}
 	s.parse(c.inputs(&s))
@@ -127,7 +128,8 @@ func (s *intersection) aggregated(a, b float64) float64 {
 	return 0 // of inf and -inf
 }
 
-// result are the members that all sets have. The smallest set comes first, as in Redis: sums of three numbers depend on their order.
+// result are the members that all sets have. The smallest set comes first, as in Redis: sums of
+// three numbers depend on their order.
 func (s *intersection) result() *contents.SortedSet {
 	slices.SortStableFunc(s.inputs, func(a, b input) int { return a.len() - b.len() })
 	result := contents.NewSortedSet()

@@ -127,7 +127,8 @@ func (r *run) otherKeys(changing, conditions []keyspace.Edit) (others []string) 
 	return others
 }
 
-// apart refuses to change keys that stand in several cells. It names two that do: keys of one cell could be changed together.
+// apart refuses to change keys that stand in several cells. It names two that do: keys of one cell
+// could be changed together.
 func (r *run) apart(changing []keyspace.Edit, others []string) string {
 	first := changing[0].Key
 	for _, e := range changing[1:] {
@@ -148,8 +149,9 @@ func sameTTL(edits []keyspace.Edit) bool {
 	return all(edits, func(e keyspace.Edit) bool { return e.Now.Left == edits[0].Now.Left })
 }
 
-// isLonger is true of an extension that may be made by raising the remaining time. One
-// that was guessed is tried as such. Only one can take a remaining time away, and is told so: that is for a ballot.
+// isLonger is true of an extension that may be made by raising the remaining time. One that was
+// guessed is tried as such. Only one can take a remaining time away, and is told so: that is for a
+// ballot.
 func isLonger(e keyspace.Edit) bool {
 	switch {
 	case e.Was.Left == keyspace.Unknown:
@@ -174,7 +176,8 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	for _, e := range edits {
 		t.Keys, t.Tokens = append(t.Keys, r.Place(r.DB, e.Key)), append(t.Tokens, e.Now.Value)
 	}
-	// What asked whether the keys are there, and gives them a time, takes a lock. All else others may have seen, and go by it.
+	// What asked whether the keys are there, and gives them a time, takes a lock. All else others
+	// may have seen, and go by it.
 	taken := a.Acquired()
 	t.Stays = len(taken) == 0 || t.TTL < 0
 	got, err := r.Register.Take(ctx, t)
@@ -206,7 +209,8 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	return &a, nil
 }
 
-// refused keeps what the only key holds, where the error says why it was not taken, released or extended.
+// refused keeps what the only key holds, where the error says why it was not taken, released or
+// extended.
 func (r *run) refused(key string, err error) {
 	var found *quorum.InsteadError
 	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &found) {
@@ -253,8 +257,9 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	return &a, nil
 }
 
-// isLate is true of an error that says that nothing, or too little, is left of the time which was asked for. That is no reason for a program
-// that did not look at the time: it does not rely on a lease, and sets the same time however often it runs.
+// isLate is true of an error that says that nothing, or too little, is left of the time which was
+// asked for. That is no reason for a program that did not look at the time: it does not rely on a
+// lease, and sets the same time however often it runs.
 func isLate(err error) bool {
 	var none *quorum.NoQuorumError
 	return errors.As(err, &none) && none.Late > 0
@@ -263,8 +268,8 @@ func isLate(err error) bool {
 // errOtherKeys ends an update whose program turned out to depend on other keys, too.
 var errOtherKeys = errors.New("the program depends on other keys")
 
-// update makes a change by ballot, of one key, or of several that stand together, on what they hold then. What else the
-// program knows is as it was read last; it must not depend on that.
+// update makes a change by ballot, of one key, or of several that stand together, on what they hold
+// then. What else the program knows is as it was read last; it must not depend on that.
 func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outcome, error) {
 	out, err := r.ballot(ctx, r.Places(r.DB, keys), expect, func(looks []quorum.Look) ([]quorum.Decision, error) {
 		seen := maps.Clone(r.seen)

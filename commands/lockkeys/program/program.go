@@ -48,15 +48,16 @@ type Program struct {
 	Keys []string
 	// Run runs it. It may run several times, and must do the same on the same view.
 	Run Run
-	// Rights are what its client may do. Only scripts look at it, and it is nil without one: whether a
-	// command may be done is known before its program begins.
+	// Rights are what its client may do. Only scripts look at it, and it is nil without one:
+	// whether a command may be done is known before its program begins.
 	Rights *rights.Known
 	// Guesses are views on which it is worth trying without a read.
 	Guesses []Guess
 	// Replaces is set where it is known to put a value whatever is there: then there is no use in
 	// reading first.
 	Replaces bool
-	// Watched are the versions of the keys that must not have changed; else the reply is a nil array.
+	// Watched are the versions of the keys that must not have changed; else the reply is a nil
+	// array.
 	Watched map[string]string
 	// Holder is who is to be known for the holder of what it takes.
 	Holder any
@@ -89,7 +90,8 @@ type Outcome struct {
 	touched bool
 }
 
-// Acquired returns the keys that a program acquired: those that it found absent, because it asked. There are none if it did anything else.
+// Acquired returns the keys that a program acquired: those that it found absent, because it asked.
+// There are none if it did anything else.
 func (o Outcome) Acquired() (keys []string) {
 	for _, e := range o.Edits {
 		switch {
@@ -103,15 +105,15 @@ func (o Outcome) Acquired() (keys []string) {
 	return keys
 }
 
-// Refusal ends a run whose program does what is not done on lock keys: nothing is committed, and its
-// text is the reply.
+// Refusal ends a run whose program does what is not done on lock keys: nothing is committed, and
+// its text is the reply.
 type Refusal struct{ Text string }
 
 // Error is the reply's text.
 func (r *Refusal) Error() string { return r.Text }
 
-// UnlistedError ends a run whose program asks which lock keys there are: it runs again when Found was told
-// those that match, and its view has all of them.
+// UnlistedError ends a run whose program asks which lock keys there are: it runs again when Found
+// was told those that match, and its view has all of them.
 type UnlistedError struct {
 	Match string
 	Found func(keys []string)
@@ -130,8 +132,9 @@ func (e *ContendedError) Error() string {
 	return fmt.Sprintf("lock key '%s' is contended: every attempt collided with another", syntax.Shown(e.Key))
 }
 
-// What one program may use of lock keys: in all, and beside those that it named before it ran, and such as have the tag of one of
-// these. Each of the latter two costs a repetition, which reads all of them again.
+// What one program may use of lock keys: in all, and beside those that it named before it ran, and
+// such as have the tag of one of these. Each of the latter two costs a repetition, which reads all
+// of them again.
 const (
 	MaxKeys       = 1000
 	MaxFound      = 32

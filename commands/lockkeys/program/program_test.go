@@ -65,7 +65,8 @@ func oneLine(r keyspace.Reply) string {
 	}
 }
 
-// does runs commands as one program, without a guess, and fails unless the last one gets this reply.
+// does runs commands as one program, without a guess, and fails unless the last one gets this
+// reply.
 func (b *bench) does(line, want string) {
 	b.Helper()
 	if got := b.run(lines(nil, line)); got != want {
@@ -138,7 +139,8 @@ func TestGuessThatCouldNotBeCommitted(t *testing.T) {
 	b.asked("read 0/k1 0/k2")
 }
 
-// A right guess costs one round trip, and a wrong one tells what is there, but for the time where a key was to be taken.
+// A right guess costs one round trip, and a wrong one tells what is there, but for the time where a
+// key was to be taken.
 func TestGuessing(t *testing.T) {
 	me, you := Held([]string{"k"}, "me"), Held([]string{"k"}, "you")
 	free := Absent([]string{"k"})
@@ -181,7 +183,8 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
-// Who replaces a value does so by one ballot, whatever is there, and answers with what was there then.
+// Who replaces a value does so by one ballot, whatever is there, and answers with what was there
+// then.
 func TestReplacing(t *testing.T) {
 	for _, promised := range []bool{false, true} {
 		for _, test := range []struct{ line, reply, left string }{
@@ -238,8 +241,8 @@ func TestReplacingBesideAnotherKey(t *testing.T) {
 	}
 }
 
-// Of an extension that was late nothing can be relied on. A program that did not look at the time goes by ballot then; one that did may have
-// been told a time that is over, and is told so.
+// Of an extension that was late nothing can be relied on. A program that did not look at the time
+// goes by ballot then; one that did may have been told a time that is over, and is told so.
 func TestLateExtension(t *testing.T) {
 	for _, test := range []struct{ line, rounds, want, left string }{
 		{"SET k x IFEQ x PX 300", "extend 0/k x:300;update 0/k if x", "OK", "x:300"},

@@ -28,15 +28,18 @@ type run struct {
 	effects effects
 	// found are how many keys were added to those that the program was known to use.
 	found int
-	// seed is what its random choices follow from, the same ones in each run; nil until the first is made.
+	// seed is what its random choices follow from, the same ones in each run; nil until the first
+	// is made.
 	seed *uint64
 }
 
-// retryTime is how long a program may start over because others change its keys; quorum.LeastTries is how often at the least, however long that takes:
-// a process that gets no processor for a while comes to few tries in that time.
+// retryTime is how long a program may start over because others change its keys; quorum.LeastTries
+// is how often at the least, however long that takes: a process that gets no processor for a while
+// comes to few tries in that time.
 const retryTime = 5 * time.Second
 
-// errHalfMoved says that a program removed some of its keys before the locks were moved, and others not.
+// errHalfMoved says that a program removed some of its keys before the locks were moved, and others
+// not.
 var errHalfMoved = errors.New("the locks were moved in the midst of it: some of its keys are removed, others are not")
 
 // Run runs a program on what the masters hold until what it makes of it stands. With

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// Sequence is programs one after the other as one: all or nothing, with the array of their replies. It
-// is not carried out where one of the watched keys has changed.
+// Sequence is programs one after the other as one: all or nothing, with the array of their replies.
+// It is not carried out where one of the watched keys has changed.
 func Sequence(db int, known *rights.Known, watched map[string]string, parts []Program) Program {
 	p := Program{DB: db, Rights: known, Keys: slices.Sorted(maps.Keys(watched)), Watched: watched}
 	likely := Guess{}

@@ -20,8 +20,9 @@ func (e *Engine) Together(db int, one, other string) bool {
 	return e.cell(db, one) == e.cell(db, other)
 }
 
-// together reports whether all that a run changes, and all on which that depends, stands in one cell with other keys, so that one
-// vote is about it. What is alone in its cell, as far as is known, is committed in cheaper ways.
+// together reports whether all that a run changes, and all on which that depends, stands in one
+// cell with other keys, so that one vote is about it. What is alone in its cell, as far as is
+// known, is committed in cheaper ways.
 func (r *run) together(a Outcome) (cell string, is bool) {
 	if len(r.removed) > 0 {
 		return "", false // what was removed already is not to be put again
@@ -48,7 +49,8 @@ func (r *run) standsWithOthers(key string) bool {
 	return r.Place(r.DB, key).Tag != "" || r.seen[key].Shared
 }
 
-// needsBallot reports whether keys that are to be taken, of several cells, cannot be taken by one script on each master.
+// needsBallot reports whether keys that are to be taken, of several cells, cannot be taken by one
+// script on each master.
 func (r *run) needsBallot(changing []keyspace.Edit) bool {
 	return len(changing) > 1 && slices.ContainsFunc(changing, func(e keyspace.Edit) bool { return r.standsWithOthers(e.Key) })
 }

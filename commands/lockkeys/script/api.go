@@ -41,7 +41,8 @@ var redisLibrary = []lua.Entry{
 	{Name: "replicate_commands", Value: func(c *lua.Call) []lua.Value { return c.Return(true) }},
 }
 
-// raise ends the call with an error as Redis' own functions raise it: a table, without a position in its text.
+// raise ends the call with an error as Redis' own functions raise it: a table, without a position
+// in its text.
 func raise(c *lua.Call, text string) []lua.Value { return c.Raise(errorTable(c.State(), text)) }
 
 // callCommand is redis.call, which raises an error reply, and redis.pcall, which returns it.

@@ -9,7 +9,8 @@ import (
 // Cache keeps the scripts that were used last. It is safe for concurrent use.
 type Cache struct{ bySHA *lru.Cache[*Script] }
 
-// NewCache makes a cache of scripts that take no more than so many bytes, with what they compile to.
+// NewCache makes a cache of scripts that take no more than so many bytes, with what they compile
+// to.
 func NewCache(bytes int) *Cache { return &Cache{lru.Sized(bytes, (*Script).size)} }
 
 // Limit has another limit hold.
@@ -18,7 +19,8 @@ func (c *Cache) Limit(bytes int) { c.bySHA.Limit(bytes) }
 // Held returns how many bytes the scripts take.
 func (c *Cache) Held() int { return c.bySHA.Held() }
 
-// Load is the script of a body, compiled if the cache does not have it. The error is that of Compile.
+// Load is the script of a body, compiled if the cache does not have it. The error is that of
+// Compile.
 func (c *Cache) Load(ctx context.Context, body string, share Share) (*Script, error) {
 	sha := SHA(body)
 	if s, ok := c.bySHA.Get(sha); ok {

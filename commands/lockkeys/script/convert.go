@@ -84,7 +84,8 @@ func wrapped(state *lua.State, field string, value lua.Value) lua.Value {
 	return t
 }
 
-// errorTable is an error as a value: its code and text in err. A text that does not begin with '-' and a code gets ERR.
+// errorTable is an error as a value: its code and text in err. A text that does not begin with '-'
+// and a code gets ERR.
 func errorTable(state *lua.State, text string) *lua.Table {
 	code, text := "ERR", cString(text)
 	if rest, ok := strings.CutPrefix(text, "-"); ok {

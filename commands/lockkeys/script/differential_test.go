@@ -16,7 +16,8 @@ var (
 	testArgv = []string{"a", "10", "3.5", "", "x y"}
 )
 
-// pair is two redis-servers with the same data: one runs scripts, the other carries out the commands of scripts that run here.
+// pair is two redis-servers with the same data: one runs scripts, the other carries out the
+// commands of scripts that run here.
 type pair struct{ theirs, ours *redisClient }
 
 func startPair(t testing.TB) pair { return pair{startRedis(t), startRedis(t)} }

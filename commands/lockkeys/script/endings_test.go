@@ -51,7 +51,8 @@ func ending(t *testing.T, pace *Pace, body string, end func(stop context.CancelC
 	return time.Since(began), err
 }
 
-// growsBefore waits until a run has become large, and reports whether that was before the only one was done.
+// growsBefore waits until a run has become large, and reports whether that was before the only one
+// was done.
 func (p *Pace) growsBefore(done <-chan error) bool {
 	for len(done) == 0 {
 		p.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// author writes random scripts that end: no loops but short ones, no recursion, and no error that is a table without err, at which
-// Redis 7.0.15 crashes.
+// author writes random scripts that end: no loops but short ones, no recursion, and no error that
+// is a table without err, at which Redis 7.0.15 crashes.
 type author struct {
 	*rand.Rand
 	names []string // variables in sight

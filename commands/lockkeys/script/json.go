@@ -9,8 +9,8 @@ import (
 // What cjson does where nothing else is said; no lock library's script changes it, so the functions
 // that would are left out.
 const (
-	// jsonSparseRatio and jsonSparseSafe bound the holes in an array: it may have so many times as many
-	// places as items, or so many places.
+	// jsonSparseRatio and jsonSparseSafe bound the holes in an array: it may have so many times as
+	// many places as items, or so many places.
 	jsonSparseRatio, jsonSparseSafe = 2, 10
 	// jsonDepth is how deep tables may be nested.
 	jsonDepth = 1000

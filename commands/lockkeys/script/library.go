@@ -50,7 +50,8 @@ func absent(library string, names ...string) (entries []lua.Entry) {
 	return entries
 }
 
-// protectedCall is pcall as Redis 7 has it: of an error that is a table it gives the field err, as there was only the text before.
+// protectedCall is pcall as Redis 7 has it: of an error that is a table it gives the field err, as
+// there was only the text before.
 func protectedCall(c *lua.Call) []lua.Value {
 	if c.NArgs() == 0 {
 		return c.Return(false, "attempt to call a boolean value") // what Redis put in the place of the function

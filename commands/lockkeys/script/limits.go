@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// Limits bound a run, beside the time of its Share. A zero stands for the default, a negative number of bytes for no limit.
+// Limits bound a run, beside the time of its Share. A zero stands for the default, a negative
+// number of bytes for no limit.
 type Limits struct {
-	// Bytes is what the strings, tables and functions that a run makes may add up to, whether it still holds them or not. Not counted
-	// are numbers, booleans, the stack and replies of Call; the stack is bounded by the depth of calls, to some 16 MB.
+	// Bytes is what the strings, tables and functions that a run makes may add up to, whether it
+	// still holds them or not. Not counted are numbers, booleans, the stack and replies of Call;
+	// the stack is bounded by the depth of calls, to some 16 MB.
 	Bytes int
 	// Calls is how many commands a run may call.
 	Calls int
@@ -16,8 +18,8 @@ type Limits struct {
 	Reply int
 }
 
-// The defaults of Limits and of Share. Lock scripts take microseconds, a few hundred bytes and less than ten commands; the time is for a machine
-// that has others to run.
+// The defaults of Limits and of Share. Lock scripts take microseconds, a few hundred bytes and less
+// than ten commands; the time is for a machine that has others to run.
 const (
 	DefaultTime  = time.Second
 	DefaultBytes = 16 << 20

@@ -64,7 +64,8 @@ func makesWay(t *testing.T, body string, size, times int) bool {
 	return err != nil
 }
 
-// Whatever goes through a long text makes way for others as often as a loop that does as much, also where it fails.
+// Whatever goes through a long text makes way for others as often as a loop that does as much, also
+// where it fails.
 func TestWorkOnLongTextsIsMetered(t *testing.T) {
 	redistest.SkipShort(t)
 	const times = 40

@@ -76,7 +76,8 @@ func (s *slots) waits() int {
 	return s.waiting.Len()
 }
 
-// However many scripts there are, only so many run at a time: the small ones, and one of all the large ones.
+// However many scripts there are, only so many run at a time: the small ones, and one of all the
+// large ones.
 func TestSlotsAreBounded(t *testing.T) {
 	const small, clients = 2, 40
 	c := newCrowd(t, small)
@@ -166,7 +167,8 @@ func TestWaitForSlotEnds(t *testing.T) {
 	}
 }
 
-// What scripts hold is bounded by the seats, not by the number of clients: here each would hold 14 MB of strings for ever.
+// What scripts hold is bounded by the seats, not by the number of clients: here each would hold 14
+// MB of strings for ever.
 func TestMemoryOfScriptsIsBounded(t *testing.T) {
 	const bombs, limit = 50, 200 << 20
 	before := memoryInUse()
@@ -206,7 +208,8 @@ func TestCancelledWhileItWaits(t *testing.T) {
 	}
 }
 
-// The lane rests three times as long as it ran, so that large scripts have a quarter of one processor.
+// The lane rests three times as long as it ran, so that large scripts have a quarter of one
+// processor.
 func TestLaneRests(t *testing.T) {
 	c := newCrowd(t, 1)
 	now, rested := time.UnixMilli(0), []time.Duration{}
@@ -234,7 +237,8 @@ func TestLaneRests(t *testing.T) {
 	}
 }
 
-// One that is refused a seat at once answers only when its time is over: else its client would be back at once, with the next.
+// One that is refused a seat at once answers only when its time is over: else its client would be
+// back at once, with the next.
 func TestRefusedSeatIsWaitedOut(t *testing.T) {
 	c := newCrowd(t, 1)
 	c.pace.seated = newSlots(0, 0)
@@ -253,7 +257,8 @@ func TestRefusedSeatIsWaitedOut(t *testing.T) {
 	}
 }
 
-// Under a Pace calls nest less deep: Go's garbage collection goes through a stack in one piece. Without one they nest as in C Lua.
+// Under a Pace calls nest less deep: Go's garbage collection goes through a stack in one piece.
+// Without one they nest as in C Lua.
 func TestDepthIsLimited(t *testing.T) {
 	s, _ := compile(`local n = 0 local function f() n = n + 1 return 1 + f() end pcall(f) return n`)
 	alone, err := s.Run(t.Context(), Input{Share: Share{Time: -1}})

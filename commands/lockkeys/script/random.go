@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/internal/lua"
 )
 
-// randomLibrary draws from the run's generator, which is PCG (math/rand/v2) and begins with 0 in every run: so a script that is repeated
-// does the same.
+// randomLibrary draws from the run's generator, which is PCG (math/rand/v2) and begins with 0 in
+// every run: so a script that is repeated does the same.
 var randomLibrary = []lua.Entry{
 	{Name: "random", Value: mathRandom},
 	{Name: "randomseed", Value: func(c *lua.Call) []lua.Value {

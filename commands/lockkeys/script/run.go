@@ -17,12 +17,13 @@ type Input struct {
 	Keys, Argv []string
 	// ReadOnly refuses commands that write, as EVAL_RO does; a script can also ask for it itself.
 	ReadOnly bool
-	// Call carries out redis.call and redis.pcall. An error reply is the script's to handle; an error ends the run, and Run returns it.
+	// Call carries out redis.call and redis.pcall. An error reply is the script's to handle; an
+	// error ends the run, and Run returns it.
 	Call func(args []string) (keyspace.Reply, error)
 	// Cost is about how many bytes a Call is going to go through, beside its words; nil: none.
 	Cost func(args []string) int
-	// May reports whether the client may do a command, for redis.acl_check_cmd; known is false where there is no such
-	// command, or none that could be asked about.
+	// May reports whether the client may do a command, for redis.acl_check_cmd; known is false
+	// where there is no such command, or none that could be asked about.
 	May    func(args []string) (may, known bool)
 	Limits Limits
 	Share  Share
@@ -43,7 +44,8 @@ type run struct {
 // runOf is the run that a function of Lua was called in.
 func runOf(c *lua.Call) *run { return c.State().Host.(*run) }
 
-// Run executes the script. The error is that of Call, the cause of the end of ctx, or a *LimitError; everything else is an error reply.
+// Run executes the script. The error is that of Call, the cause of the end of ctx, or a
+// *LimitError; everything else is an error reply.
 func (s *Script) Run(ctx context.Context, in Input) (keyspace.Reply, error) {
 	in.Limits = in.Limits.orDefaults()
 	in.ReadOnly = in.ReadOnly || s.readOnly

@@ -42,7 +42,8 @@ func mistake(text string) error {
 	return &MistakeError{syntax.OneLine("ERR Error compiling script (new function): " + text)}
 }
 
-// Compile compiles a script. The error is a *MistakeError, a *LimitError, ErrLong or the cause of the end of ctx.
+// Compile compiles a script. The error is a *MistakeError, a *LimitError, ErrLong or the cause of
+// the end of ctx.
 func Compile(ctx context.Context, body string, share Share) (*Script, error) {
 	s := &Script{body: body, sha: SHA(body)}
 	held, err := share.begin(ctx)
@@ -97,7 +98,8 @@ func (s *Script) Derived(make func(calls.Calls) any) any {
 	return s.derived
 }
 
-// LibraryCalls are those of the code of a library of functions. The text of an error is that of Compile.
+// LibraryCalls are those of the code of a library of functions. The text of an error is that of
+// Compile.
 func LibraryCalls(code string) (calls.Calls, error) {
 	_, source, ok := strings.Cut(code, "\n") // "#!lua name=…"
 	if !ok {

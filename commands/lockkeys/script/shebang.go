@@ -8,14 +8,15 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// flags are what a script may declare in its first line: "#!lua flags=no-writes,allow-stale". Only no-writes means
-// something here: the others are about states of a server that the proxy does not have.
+// flags are what a script may declare in its first line: "#!lua flags=no-writes,allow-stale". Only
+// no-writes means something here: the others are about states of a server that the proxy does not
+// have.
 var flags = []string{noWrites, "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
 
 const noWrites = "no-writes"
 
-// cutShebang reads the declaration of a script: whether it only reads. The source keeps the end of that line, so that lines
-// count on.
+// cutShebang reads the declaration of a script: whether it only reads. The source keeps the end of
+// that line, so that lines count on.
 func cutShebang(body string) (readOnly bool, source string, err error) {
 	if !strings.HasPrefix(body, "#!") {
 		return false, body, nil
@@ -46,7 +47,8 @@ func cutShebang(body string) (readOnly bool, source string, err error) {
 	return readOnly, body[len(line):], nil
 }
 
-// splitWords splits a line as Redis splits its configuration: at blanks, with quotes and escapes. ok is false for unbalanced quotes.
+// splitWords splits a line as Redis splits its configuration: at blanks, with quotes and escapes.
+// ok is false for unbalanced quotes.
 func splitWords(line string) (words []string, ok bool) {
 	for {
 		line = strings.TrimLeft(line, blanks)

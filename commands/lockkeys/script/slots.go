@@ -10,7 +10,8 @@ import (
 // errFull says that no more may wait for a slot.
 var errFull = errors.New("no more may wait for a slot")
 
-// slots are a number of slots, given to those who ask in their order. It is safe for concurrent use.
+// slots are a number of slots, given to those who ask in their order. It is safe for concurrent
+// use.
 type slots struct {
 	room int // how many may wait; negative: any number
 

@@ -13,7 +13,8 @@ import (
 // standstillChild has the test below be the process that is stopped.
 const standstillChild = "REDLOCK_TEST_STANDSTILL"
 
-// A run that waits for its slot has not waited while the whole process stood still: it is not BUSY for that, however long it took.
+// A run that waits for its slot has not waited while the whole process stood still: it is not BUSY
+// for that, however long it took.
 func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 	if os.Getenv(standstillChild) != "" {
 		waitForASlot(t)

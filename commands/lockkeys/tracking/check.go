@@ -14,18 +14,20 @@ const (
 	calm = 10 * time.Millisecond
 	// longestCalm is that for a key that changes again and again, calmAfter when it is new again.
 	longestCalm, calmAfter = time.Second, 2 * time.Second
-	// afterEnd is how long after its end a key is looked at: it ends a little later on some masters.
+	// afterEnd is how long after its end a key is looked at: it ends a little later on some
+	// masters.
 	afterEnd = 5 * time.Millisecond
 	// armTime is how long is waited for marks to be armed.
 	armTime = 250 * time.Millisecond
 	// blindPause is between two times that keys are reported because they cannot be watched.
 	blindPause = 100 * time.Millisecond
-	// maxChecked bounds the keys that are checked together, maxPostponed how often the client's own commands have a check be made again.
+	// maxChecked bounds the keys that are checked together, maxPostponed how often the client's own
+	// commands have a check be made again.
 	maxChecked, maxPostponed = 128, 3
 )
 
-// run is the Client's goroutine, as long as there is something to do. After a panic, which is a mistake in the program, the client is notified that
-// everything may have changed.
+// run is the Client's goroutine, as long as there is something to do. After a panic, which is a
+// mistake in the program, the client is notified that everything may have changed.
 func (c *Client) run() {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -139,8 +141,8 @@ func (c *Client) check(all []*entry) {
 	stop(ended...)
 }
 
-// awaitEnd has an entry be checked when what it holds ends by itself: masters report that late, and not at all of one key of a cell with
-// others. It is called with mu held.
+// awaitEnd has an entry be checked when what it holds ends by itself: masters report that late, and
+// not at all of one key of a cell with others. It is called with mu held.
 func (e *entry) awaitEnd(s state, now time.Time) {
 	switch left := s.end.Sub(now) + afterEnd; {
 	case !s.timed || s.endless:
@@ -201,7 +203,8 @@ func (c *Client) mark(all []*entry) []Mark {
 	return marks
 }
 
-// unwatched is for a key that cannot be watched: it is due, or looked at again soon where one was due a moment ago.
+// unwatched is for a key that cannot be watched: it is due, or looked at again soon where one was
+// due a moment ago.
 func (c *Client) unwatched(e *entry, now time.Time) Mark {
 	if again := c.blind.Add(blindPause); now.Before(again) && !c.blind.Equal(now) {
 		e.due, c.stirred[e] = again, true

@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Client is what one client tracks. Set, Caching, Mode and Begin are for the goroutine that runs its commands.
+// Client is what one client tracks. Set, Caching, Mode and Begin are for the goroutine that runs
+// its commands.
 type Client struct {
 	hub   *Hub
 	push  func(ctx context.Context, keys []string)
@@ -38,8 +39,9 @@ type Client struct {
 	wake    chan struct{}
 }
 
-// Client makes what a client tracks, until it is closed: also while the client rests between two commands. push tells it of
-// keys, in a goroutine of the Client's, nil: of all that there are; it gives up when its ctx ends.
+// Client makes what a client tracks, until it is closed: also while the client rests between two
+// commands. push tells it of keys, in a goroutine of the Client's, nil: of all that there are; it
+// gives up when its ctx ends.
 func (h *Hub) Client(push func(ctx context.Context, keys []string)) *Client {
 	c := &Client{
 		hub: h, push: push, entries: map[id]*entry{}, stirred: map[*entry]bool{}, lost: map[string]bool{}, busy: map[id]int{},
@@ -211,8 +213,9 @@ func (c *Client) Begin(db int, keys []string, place func(key string) quorum.Key)
 // Remembers reports whether what the command reads is to be remembered.
 func (t *Turn) Remembers() bool { return t != nil && t.remembers }
 
-// Fail is told, when the reply is out, that it could not be known what the keys hold, nor whether the command changes them, now or later. A
-// client that waits until it is told a change would wait for nothing: it is told as soon as they can be read, or now and then.
+// Fail is told, when the reply is out, that it could not be known what the keys hold, nor whether
+// the command changes them, now or later. A client that waits until it is told a change would wait
+// for nothing: it is told as soon as they can be read, or now and then.
 func (t *Turn) Fail(now time.Time) {
 	if t == nil {
 		return
@@ -229,7 +232,8 @@ func (t *Turn) Fail(now time.Time) {
 	t.End(nil, nil, now)
 }
 
-// End is told, when the reply is out, what the command read and changed at a moment: both may be nil.
+// End is told, when the reply is out, what the command read and changed at a moment: both may be
+// nil.
 func (t *Turn) End(read map[string]keyspace.Entry, edits []keyspace.Edit, now time.Time) {
 	if t == nil {
 		return
@@ -277,8 +281,9 @@ func (t *Turn) changed(by keyspace.Edit, now time.Time) Mark {
 	return t.client.lose(e)
 }
 
-// read remembers a key. One that was remembered is told, if it did not hold the same when the client itself changed it, or read it
-// now; of the client's own change in a script that reads the key as well its reply tells, but where the value is another one.
+// read remembers a key. One that was remembered is told, if it did not hold the same when the
+// client itself changed it, or read it now; of the client's own change in a script that reads the
+// key as well its reply tells, but where the value is another one.
 func (t *Turn) read(key string, is state, edit keyspace.Edit, changed bool, now time.Time) (marks []Mark) {
 	c, one := t.client, id{t.db, key}
 	if c.closed {

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Mark is set for a key at the masters; *quorum.Mark is one. While it tells news, which waits for the mu of a Client, its methods wait: they are
-// called without that mu.
+// Mark is set for a key at the masters; *quorum.Mark is one. While it tells news, which waits for
+// the mu of a Client, its methods wait: they are called without that mu.
 type Mark interface {
 	// Settled is closed when it is armed wherever that is going to be soon.
 	Settled() <-chan struct{}
@@ -48,8 +48,9 @@ func NewHub(opts Options) *Hub {
 	return &Hub{opts: opts, clients: map[*Client]bool{}}
 }
 
-// LoseAll has all clients that track be told that everything may have changed, and forgets what they remember: the keys are kept elsewhere
-// now, and what was read there before is watched no more. It does not wait for clients.
+// LoseAll has all clients that track be told that everything may have changed, and forgets what
+// they remember: the keys are kept elsewhere now, and what was read there before is watched no
+// more. It does not wait for clients.
 func (h *Hub) LoseAll() {
 	h.mu.Lock()
 	clients := slices.Collect(maps.Keys(h.clients))
@@ -96,7 +97,8 @@ type entry struct {
 type state struct {
 	present bool
 	value   string
-	// end is when that ends; timed is false where that is not known, and endless where it never does.
+	// end is when that ends; timed is false where that is not known, and endless where it never
+	// does.
 	timed, endless bool
 	end            time.Time
 	// unknown is set where the client could not be notified: anything is another.
@@ -130,7 +132,8 @@ func stateIn(l quorum.Look, now time.Time) state {
 	return stateOf(e, now)
 }
 
-// slack is by how much the end of a key may differ and still be the same: it is known through several clocks.
+// slack is by how much the end of a key may differ and still be the same: it is known through
+// several clocks.
 const slack = 250 * time.Millisecond
 
 func (s state) holds(other state) bool { return s.present == other.present && s.value == other.value }

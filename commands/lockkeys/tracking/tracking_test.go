@@ -24,8 +24,8 @@ type masters struct {
 	mu    sync.Mutex
 	holds map[quorum.Key]quorum.Look
 	marks map[*fakeMark]bool
-	// between, if it is not nil, has each mark that is asked whether it is watched tell that first, as one that a master tells of
-	// a change at that moment does.
+	// between, if it is not nil, has each mark that is asked whether it is watched tell that first,
+	// as one that a master tells of a change at that moment does.
 	between *quorum.News
 	stuck   bool // that cannot be told
 	blind   bool
@@ -214,8 +214,8 @@ func TestTold(t *testing.T) {
 	b.hears("k")
 }
 
-// TestToldWhileItIsChecked: a mark that tells something while it is asked whether it is watched. The look was before that, so there
-// is another one.
+// TestToldWhileItIsChecked: a mark that tells something while it is asked whether it is watched.
+// The look was before that, so there is another one.
 func TestToldWhileItIsChecked(t *testing.T) {
 	for name, news := range map[string]quorum.News{"stirred": quorum.Stirred, "changes": quorum.Changes, "unwatched": quorum.Unwatched} {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +238,8 @@ func TestToldWhileItIsChecked(t *testing.T) {
 	}
 }
 
-// TestUnknown: what could not be told to the client may be anything, also what it knew of before. It hears of it once it can be read, and meanwhile now and then.
+// TestUnknown: what could not be told to the client may be anything, also what it knew of before.
+// It hears of it once it can be read, and meanwhile now and then.
 func TestUnknown(t *testing.T) {
 	b := newBench(t, on)
 	fail := func() { b.client.Begin(0, []string{"k"}, at).Fail(time.Now()) }
@@ -280,8 +281,8 @@ func TestOwnChanges(t *testing.T) {
 	}
 }
 
-// TestForgottenWhileItWaits: the goroutine that waits for the end of a command of the client's own ends with it, also where that leaves nothing to be
-// told.
+// TestForgottenWhileItWaits: the goroutine that waits for the end of a command of the client's own
+// ends with it, also where that leaves nothing to be told.
 func TestForgottenWhileItWaits(t *testing.T) {
 	b := newBench(t, Mode{On: true, NoLoop: true})
 	b.put("k", "1")
@@ -381,8 +382,8 @@ func TestInvalidation(t *testing.T) {
 	}
 }
 
-// TestLoseAll: where the keys are kept elsewhere, each client that tracks for itself is told once that everything may have changed, and what it
-// remembered is forgotten.
+// TestLoseAll: where the keys are kept elsewhere, each client that tracks for itself is told once
+// that everything may have changed, and what it remembered is forgotten.
 func TestLoseAll(t *testing.T) {
 	b := newBench(t, on)
 	_, broadcast := b.join(Mode{On: true, Broadcast: true})

@@ -1,4 +1,5 @@
-// Package transaction is MULTI, WATCH and EXEC on lock keys. What a client has begun is in its [command.Transaction].
+// Package transaction is MULTI, WATCH and EXEC on lock keys. What a client has begun is in its
+// [command.Transaction].
 package transaction
 
 import (
@@ -22,8 +23,8 @@ type Transactions struct {
 	Scripts *eval.Scripts
 }
 
-// Commands are those of transactions, by name. They count their words themselves, since a wrong number
-// aborts a transaction.
+// Commands are those of transactions, by name. They count their words themselves, since a wrong
+// number aborts a transaction.
 func (t Transactions) Commands() map[string]*command.Command {
 	all := map[string]*command.Command{}
 	for name, run := range map[string]func(command.Call){
@@ -72,9 +73,9 @@ func unwatch(c command.Call) {
 	}
 }
 
-// watch is WATCH of lock keys: their versions are remembered, and an EXEC that does not find them again is
-// not carried out. Unlike on a Redis, a key of which only the time was changed counts as the same, and one
-// that was absent counts as changed half a minute later.
+// watch is WATCH of lock keys: their versions are remembered, and an EXEC that does not find them
+// again is not carried out. Unlike on a Redis, a key of which only the time was changed counts as
+// the same, and one that was absent counts as changed half a minute later.
 func (t Transactions) watch(c command.Call) {
 	tx, db := &c.Client.Transaction, c.Client.DB
 	switch {
@@ -109,8 +110,8 @@ func (t Transactions) watch(c command.Call) {
 // maxQueued bounds the bytes of a transaction's commands.
 const maxQueued = 1 << 20
 
-// Queue adds a command on lock keys to a transaction and answers QUEUED. After an error, EXEC answers
-// EXECABORT.
+// Queue adds a command on lock keys to a transaction and answers QUEUED. After an error, EXEC
+// answers EXECABORT.
 func (t Transactions) Queue(c command.Call) {
 	tx := &c.Client.Transaction
 	if failed := queueFailure(tx, c.Client.DB, c.Args); failed != "" {
@@ -147,7 +148,8 @@ func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 	return ""
 }
 
-// IsOfConnection is true of the commands without keys that have a place in a transaction on lock keys.
+// IsOfConnection is true of the commands without keys that have a place in a transaction on lock
+// keys.
 func IsOfConnection(name string) bool { return name == "ping" || name == "select" || name == "unwatch" }
 
 // ofConnection is one of them as a program.
@@ -162,8 +164,8 @@ func ofConnection(db int, words []string) program.Program {
 	return program.Fixed(db, reply)
 }
 
-// exec is EXEC: all that was queued, made as one edit under the condition that the watched keys hold what
-// they held. Whatever comes of it, nothing is watched any more.
+// exec is EXEC: all that was queued, made as one edit under the condition that the watched keys
+// hold what they held. Whatever comes of it, nothing is watched any more.
 func (t Transactions) exec(c command.Call) {
 	tx := c.Client.Transaction
 	if len(c.Args) == 1 && !tx.Open {

@@ -20,11 +20,13 @@ import (
 )
 
 const (
-	// patience is how long the upstream may take for an answer, and be silent before it is asked for a sign of life.
+	// patience is how long the upstream may take for an answer, and be silent before it is asked
+	// for a sign of life.
 	patience = 2 * time.Second
 	// complaintPause is the least time between two complaints in the log.
 	complaintPause = 10 * time.Second
-	// roundPause is the wait between two looks at keys that were reported. Each is at up to maxRound of them, in so many databases: the others are left out.
+	// roundPause is the wait between two looks at keys that were reported. Each is at up to
+	// maxRound of them, in so many databases: the others are left out.
 	roundPause = 100 * time.Millisecond
 	maxRound   = 100
 	databases  = 16
@@ -114,7 +116,8 @@ func (l *link) take(report any) {
 	}
 }
 
-// look takes what was reported, and finds out which of these keys are there, in any database: somebody put them there.
+// look takes what was reported, and finds out which of these keys are there, in any database:
+// somebody put them there.
 func (l *link) look() error {
 	if _, err := l.ask([]string{"PING"}); err != nil || len(l.changed) == 0 {
 		return err

@@ -1,11 +1,14 @@
-// Package directwrites notices lock keys at the upstream while the locks are at the masters: somebody locks there directly, and whoever locks through
-// a proxy knows nothing of it.
+// Package directwrites notices lock keys at the upstream while the locks are at the masters:
+// somebody locks there directly, and whoever locks through a proxy knows nothing of it.
 //
-// As long as the locks are at the masters the upstream reports changes of all keys that begin as lock keys do (CLIENT TRACKING with BCAST and a
-// PREFIX for each glob), on one connection of the proxy's own. What is reported are names, of no database: the globs decide which are lock keys. One
-// that exists then was put there by somebody; one that does not was removed there, as a move does at its end, or is over (link.go). Who put it there
-// is a guess by CLIENT LIST (who.go). Where the upstream does not report changes (before Redis 6, or for want of a right) it is not watched, nor is it
-// for a glob that begins with a wildcard: all changes of all keys would be reported. The log says so.
+// As long as the locks are at the masters the upstream reports changes of all keys that begin as
+// lock keys do (CLIENT TRACKING with BCAST and a PREFIX for each glob), on one connection of the
+// proxy's own. What is reported are names, of no database: the globs decide which are lock keys.
+// One that exists then was put there by somebody; one that does not was removed there, as a move
+// does at its end, or is over (link.go). Who put it there is a guess by CLIENT LIST (who.go). Where
+// the upstream does not report changes (before Redis 6, or for want of a right) it is not watched,
+// nor is it for a glob that begins with a wildcard: all changes of all keys would be reported. The
+// log says so.
 package directwrites
 
 import (
@@ -87,7 +90,8 @@ func New(opts Options) *Watcher {
 	return s
 }
 
-// Count is how often a lock key was noticed at the upstream. Where there are none it is called of nil.
+// Count is how often a lock key was noticed at the upstream. Where there are none it is called of
+// nil.
 func (s *Watcher) Count() int64 {
 	if s == nil {
 		return 0

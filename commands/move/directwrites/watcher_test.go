@@ -123,7 +123,8 @@ func (b *bench) wantCount(n int64) {
 	}
 }
 
-// TestTracking: a lock that is taken at the upstream is noticed, with who it was, in any database; one that a move removes is not.
+// TestTracking: a lock that is taken at the upstream is noticed, with who it was, in any database;
+// one that a move removes is not.
 func TestTracking(t *testing.T) {
 	b := newBench(t, []string{"lock:*", "lock:a*", "job:*:lock"}, func(b *bench) { b.atMasters.Store(false) })
 	b.do("CLIENT", "SETNAME", "culprit")

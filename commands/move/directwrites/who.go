@@ -17,9 +17,10 @@ var locking = []string{
 	"msetex", "hset", "hsetnx", "hincrby", "hdel", "zadd", "zrem", "sadd", "srem", "lpush", "rpush", "lpop", "rpop", "blpop", "brpop", "lmove", "blmove",
 }
 
-// suspects are clients in a reply to CLIENT LIST that may have changed a key just now: by the command that each carried out last, and when. Those with
-// own addresses are not among them. Clients of another proxy cannot be told from others on its machine, so that these are named only where there is
-// nobody else.
+// suspects are clients in a reply to CLIENT LIST that may have changed a key just now: by the
+// command that each carried out last, and when. Those with own addresses are not among them.
+// Clients of another proxy cannot be told from others on its machine, so that these are named only
+// where there is nobody else.
 func suspects(list string, own []string) []string {
 	all := clientlist.Parse(list)
 	ours, proxies := map[string]bool{}, map[string]bool{}

@@ -47,7 +47,8 @@ type cluster struct {
 // preset is the least that must be said.
 var preset = []string{"--set", "protectedMode=false"}
 
-// choices are values with which the chart is tried, by name: what helm template is given beside the chart.
+// choices are values with which the chart is tried, by name: what helm template is given beside the
+// chart.
 var choices = map[string][]string{
 	"preset": preset,
 	"everything": {"--set", "settings.upstream=redis://redis:6379", "--set", "monitoring.serviceMonitor.enabled=true", "--set", "monitoring.serviceMonitor.labels.a=b",
@@ -87,7 +88,8 @@ func render(t *testing.T, values ...string) []byte {
 
 const chart = "../redlock-proxy"
 
-// helmEnv is where TestMain leaves the path of helm: to have go look for it each time takes a second.
+// helmEnv is where TestMain leaves the path of helm: to have go look for it each time takes a
+// second.
 const helmEnv = "REDLOCK_TEST_HELM"
 
 // TestMain builds the helm of this module.

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestStrict: a field that Kubernetes does not know, and one given twice, are errors, so the other tests can fail.
+// TestStrict: a field that Kubernetes does not know, and one given twice, are errors, so the other
+// tests can fail.
 func TestStrict(t *testing.T) {
 	const good = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {clusterIP: None}\n"
 	d := decoder(t)
@@ -33,7 +34,8 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestSecured: no pod runs as root, gains rights, writes to its image, or gets what it does not need.
+// TestSecured: no pod runs as root, gains rights, writes to its image, or gets what it does not
+// need.
 func TestSecured(t *testing.T) { eachChoice(t, secured) }
 
 func secured(t *testing.T, cluster *cluster) {
@@ -111,7 +113,8 @@ func hasPort(c core.Container, port intstr.IntOrString) bool {
 	return slices.ContainsFunc(c.Ports, func(p core.ContainerPort) bool { return p.Name == port.StrVal || p.ContainerPort == port.IntVal })
 }
 
-// TestMasters: five that are alike but for their number, each with a volume and a node of its own, and changed one at a time.
+// TestMasters: five that are alike but for their number, each with a volume and a node of its own,
+// and changed one at a time.
 func TestMasters(t *testing.T) {
 	c := load(t, preset...)
 	if len(c.stateful) != 5 {

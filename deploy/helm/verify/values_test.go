@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// TestProtectedMode: the chart says whether it is on, and does not render where that cannot be known.
+// TestProtectedMode: the chart says whether it is on, and does not render where that cannot be
+// known.
 func TestProtectedMode(t *testing.T) {
 	const upstream = "settings.upstream=redis://redis"
 	for values, want := range map[string]string{
@@ -87,7 +88,8 @@ func mounted(p pod, path string) core.VolumeSource {
 	return core.VolumeSource{}
 }
 
-// TestExtras: the proxies' files and annotations are those of the job as well, and masters have their own.
+// TestExtras: the proxies' files and annotations are those of the job as well, and masters have
+// their own.
 func TestExtras(t *testing.T) {
 	c := load(t, choices["everything"]...)
 	for _, p := range c.pods {

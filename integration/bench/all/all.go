@@ -3,9 +3,9 @@
 //	go run ./integration/bench all
 //	go run ./integration/bench all -rounds 1 -seconds 1 -plot docs/locks.svg
 //
-// What is measured, and how, is said in packages locks, handover and relay; the clients of locks are the raw ones. The plot has throughput and
-// latency of locks over the number of clients. The picture is drawn here: a library for plots would bring a dozen modules for two
-// panels.
+// What is measured, and how, is said in packages locks, handover and relay; the clients of locks
+// are the raw ones. The plot has throughput and latency of locks over the number of clients. The
+// picture is drawn here: a library for plots would bring a dozen modules for two panels.
 package all
 
 import (

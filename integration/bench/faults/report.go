@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// goal is what the p99 of LOCK while masters fail must stay under, as a multiple of the healthy one.
+// goal is what the p99 of LOCK while masters fail must stay under, as a multiple of the healthy
+// one.
 const goal = 2
 
 func writeHead(w io.Writer, m figures.Machine, set settings) {
@@ -30,7 +31,8 @@ func writeTable(w io.Writer, clients int, results map[string][]outcome) {
 	}
 }
 
-// compare makes the last three cells: the ratio of the medians, those of the single rounds, and whether the goal is met.
+// compare makes the last three cells: the ratio of the medians, those of the single rounds, and
+// whether the goal is met.
 func compare(rounds, healthy []outcome) string {
 	if len(healthy) == 0 {
 		return " | | "

@@ -13,7 +13,8 @@ type Curves struct {
 	Across string    // what grows
 	At     []float64 // how it grows, all positive
 	Names  []string  // of the contenders
-	// Values has for each of At those of the contenders, in the order of Names. What is not positive was not measured.
+	// Values has for each of At those of the contenders, in the order of Names. What is not
+	// positive was not measured.
 	Values [][]float64
 }
 
@@ -24,10 +25,12 @@ const (
 	plotWidth, plotHeight   = 330, 200
 )
 
-// palette are the contenders' colours, which also people tell apart for whom red and green look alike.
+// palette are the contenders' colours, which also people tell apart for whom red and green look
+// alike.
 func palette() []string { return []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7"} }
 
-// WriteSVG draws panels side by side. Both axes are logarithmic: the same distance is the same factor everywhere.
+// WriteSVG draws panels side by side. Both axes are logarithmic: the same distance is the same
+// factor everywhere.
 func WriteSVG(w io.Writer, panels ...Curves) error {
 	var b strings.Builder
 	width, height := panelWidth*len(panels), panelHeight
@@ -43,7 +46,8 @@ func WriteSVG(w io.Writer, panels ...Curves) error {
 	return err
 }
 
-// axis is a logarithmic one, from the power of a base at or below the lowest value to the one at or above the highest.
+// axis is a logarithmic one, from the power of a base at or below the lowest value to the one at or
+// above the highest.
 type axis struct{ low, high float64 }
 
 func axisOf(base float64, values []float64) axis {

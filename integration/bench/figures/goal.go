@@ -31,7 +31,8 @@ const (
 	Unmeasured = "not measured"
 )
 
-// Judge compares a ratio with its goal. Figures of runs with errors prove nothing, so they meet no goal.
+// Judge compares a ratio with its goal. Figures of runs with errors prove nothing, so they meet no
+// goal.
 func (g Goal) Judge(r Ratio) string {
 	switch {
 	case r.Faulty:
@@ -68,7 +69,8 @@ func (t *Tally) Write(w io.Writer) {
 // noiseLimit is the number of cores that others may take before a figure is called disturbed.
 const noiseLimit = 0.1
 
-// WriteNoise warns when other processes took CPU away from a contender: so many cores, in its worst round.
+// WriteNoise warns when other processes took CPU away from a contender: so many cores, in its worst
+// round.
 func WriteNoise(w io.Writer, contender string, cores float64) {
 	if cores > noiseLimit {
 		fmt.Fprintf(w, "\nNOISE: other processes took up to %.1f cores away from %s in a round.\n", cores, contender)

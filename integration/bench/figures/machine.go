@@ -33,7 +33,8 @@ func ReadMachine() Machine {
 	}
 }
 
-// Header describes the machine in one line without an end; sharers are the processes that share its cores.
+// Header describes the machine in one line without an end; sharers are the processes that share its
+// cores.
 func (m Machine) Header(sharers string) string {
 	return fmt.Sprintf("%s, %d cores shared by %s, load average before the run %s; %s, %s, redis-server %s",
 		m.CPU, m.Cores, sharers, m.Load, m.System, m.Go, m.Redis)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Percentile returns the smallest value that at least p per cent do not exceed; 0 when there is none. It sorts values.
+// Percentile returns the smallest value that at least p per cent do not exceed; 0 when there is
+// none. It sorts values.
 func Percentile(values []time.Duration, p int) time.Duration {
 	if len(values) == 0 {
 		return 0

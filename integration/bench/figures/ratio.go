@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Median returns the middle value, or the mean of the two in the middle; 0 when there is none. The values stay as they are.
+// Median returns the middle value, or the mean of the two in the middle; 0 when there is none. The
+// values stay as they are.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -25,8 +26,8 @@ type Ratio struct {
 	Faulty            bool    // one of them had errors
 }
 
-// RatioOf compares the medians, and for the range the rounds one by one: both contenders ran side by side in each. Without
-// as many rounds of the one as of the other nothing is known.
+// RatioOf compares the medians, and for the range the rounds one by one: both contenders ran side
+// by side in each. Without as many rounds of the one as of the other nothing is known.
 func RatioOf(ours, theirs []float64) Ratio {
 	if len(ours) == 0 || len(ours) != len(theirs) || slices.Contains(theirs, 0) {
 		return Ratio{}

@@ -1,4 +1,5 @@
-// Package golden compares what tests of the benchmarks print with files that show how it should look.
+// Package golden compares what tests of the benchmarks print with files that show how it should
+// look.
 package golden
 
 import (

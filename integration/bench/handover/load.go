@@ -25,7 +25,8 @@ type grant struct {
 	asked, gotten, released time.Duration
 }
 
-// contest has all clients lock and unlock for a window, and tells the grants in their order, from the warm-up on.
+// contest has all clients lock and unlock for a window, and tells the grants in their order, from
+// the warm-up on.
 func contest(ctx context.Context, set settings, sessions []session) ([]grant, error) {
 	begin := time.Now().Add(warmUp)
 	var over atomic.Bool

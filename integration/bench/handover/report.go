@@ -35,8 +35,8 @@ func (o outcome) String() string {
 		figures.Millis(o.luckiest), figures.Millis(o.unluckiest), figures.Millis(o.p1), figures.Millis(o.p50), figures.Millis(o.p99), o.idle)
 }
 
-// outcomeOf works out the figures of the requests that were made or served within the window. A client that got nothing has waited
-// for all of it.
+// outcomeOf works out the figures of the requests that were made or served within the window. A
+// client that got nothing has waited for all of it.
 func outcomeOf(all []grant, set settings) outcome {
 	var o outcome
 	var waits, passes []time.Duration

@@ -24,7 +24,8 @@ func TestSettingsOfHandover(t *testing.T) {
 	}
 }
 
-// TestOutcome: a hand-over is a grant to another client, and who got nothing has waited all the time.
+// TestOutcome: a hand-over is a grant to another client, and who got nothing has waited all the
+// time.
 func TestOutcome(t *testing.T) {
 	const ms = time.Millisecond
 	set := settings{clients: 3, window: time.Second}

@@ -28,7 +28,8 @@ const (
 	dialTimeout = 5 * time.Second
 )
 
-// caller sends one command and returns its reply: nil, string, int64 or more. An error reply is an error.
+// caller sends one command and returns its reply: nil, string, int64 or more. An error reply is an
+// error.
 type caller interface {
 	call(ctx context.Context, args ...string) (any, error)
 }
@@ -47,8 +48,9 @@ func (c *crew) callers(ctx context.Context, addr string, kind clientKind, n int)
 	return all, nil
 }
 
-// newGoRedis makes the go-redis client that all contenders use: shared by the clients of a run as in an application, a
-// connection for each, and nothing sent at connect that Redis 7.0 and proxies would answer with an error.
+// newGoRedis makes the go-redis client that all contenders use: shared by the clients of a run as
+// in an application, a connection for each, and nothing sent at connect that Redis 7.0 and proxies
+// would answer with an error.
 func newGoRedis(addr string, clients int) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr:                     addr,
@@ -73,7 +75,8 @@ func (c goRedisCaller) call(ctx context.Context, args ...string) (any, error) {
 	return reply, err
 }
 
-// rawCallers dials n connections; they are closed when ctx ends, so that none of them needs a deadline.
+// rawCallers dials n connections; they are closed when ctx ends, so that none of them needs a
+// deadline.
 func (c *crew) rawCallers(ctx context.Context, addr string, n int) ([]caller, error) {
 	all := make([]caller, n)
 	for i := range all {

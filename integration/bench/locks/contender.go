@@ -25,7 +25,8 @@ func usualContenders() []string { return []string{nameProxy, nameRedsync, nameDi
 
 const ttlMillis = "10000"
 
-// isOnLockKeys reports whether a contender uses ordinary commands or scripts on the proxy's lock keys.
+// isOnLockKeys reports whether a contender uses ordinary commands or scripts on the proxy's lock
+// keys.
 func isOnLockKeys(name string) bool {
 	return name == nameLockKeys || name == nameReentrant || name == nameTelling
 }

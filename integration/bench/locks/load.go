@@ -14,7 +14,8 @@ import (
 // errorPause keeps a contender that fails at once from spinning.
 const errorPause = time.Millisecond
 
-// pair is one lock and unlock; times are measured from the planned beginning of the window, negative before it.
+// pair is one lock and unlock; times are measured from the planned beginning of the window,
+// negative before it.
 type pair struct {
 	client                  int
 	sent, granted, released time.Duration
@@ -30,8 +31,9 @@ type record struct {
 	cpu     cpuTimes       // spent within the window
 }
 
-// window is the time between the two looks at the CPU times, measured from the beginning that was planned. On a busy machine
-// both looks can be late, so figures per second are divided by its true length.
+// window is the time between the two looks at the CPU times, measured from the beginning that was
+// planned. On a busy machine both looks can be late, so figures per second are divided by its true
+// length.
 type window struct{ from, to time.Duration }
 
 // length is what figures per second are divided by.
@@ -52,7 +54,8 @@ type load struct {
 	over   atomic.Bool   // the window has ended
 }
 
-// run lets all sessions lock and unlock, until the window is over and every lock that was asked for is released.
+// run lets all sessions lock and unlock, until the window is over and every lock that was asked for
+// is released.
 func (l *load) run(ctx context.Context, f *fleet, sessions []session) (record, error) {
 	runtime.GC() // of the run before
 	l.begin = time.Now().Add(warmUp)
@@ -79,7 +82,8 @@ func (l *load) watch(ctx context.Context, f *fleet) (spent cpuTimes, seen window
 	return after.sub(before), window{from: from, to: to}, err
 }
 
-// look reads the CPU times at a time of the run, or as soon after it as it can, and returns when that was.
+// look reads the CPU times at a time of the run, or as soon after it as it can, and returns when
+// that was.
 func (l *load) look(ctx context.Context, f *fleet, at time.Duration) (cpuTimes, time.Duration, error) {
 	if err := suite.Pause(ctx, at-l.now()); err != nil {
 		return cpuTimes{}, 0, err

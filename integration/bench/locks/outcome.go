@@ -61,8 +61,8 @@ func (c cpuTimes) per(pairs int) cpuPerPair {
 	return cpuPerPair{load: each(c.load), proxy: each(c.proxy), masters: each(c.masters), total: each(c.total())}
 }
 
-// medians puts the median of each figure into one outcome. Errors and the order of service are added up instead, and of what
-// others took away the worst counts.
+// medians puts the median of each figure into one outcome. Errors and the order of service are
+// added up instead, and of what others took away the worst counts.
 func medians(rounds []outcome) outcome {
 	number := func(get func(outcome) float64) float64 { return figures.Median(values(rounds, get)) }
 	duration := func(get func(outcome) time.Duration) time.Duration {

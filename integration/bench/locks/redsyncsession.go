@@ -14,7 +14,8 @@ import (
 // errNotHeld tells that redsync released less than a majority without naming an error.
 var errNotHeld = errors.New("redsync: Unlock answered false")
 
-// redsyncSession is a redsync mutex with its defaults, except for the expiry that all contenders share.
+// redsyncSession is a redsync mutex with its defaults, except for the expiry that all contenders
+// share.
 type redsyncSession struct{ mutex *redsync.Mutex }
 
 func (c *crew) addRedsync(masters []string, keys []string, wait bool) {

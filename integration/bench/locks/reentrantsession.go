@@ -7,14 +7,17 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// The scripts of a lock that its holder may take again: a hash of the holder's name and how often it holds the lock.
+// The scripts of a lock that its holder may take again: a hash of the holder's name and how often
+// it holds the lock.
 const (
-	// reentrantTake gives nil where the caller holds the lock now, and else the time that is left to its holder.
+	// reentrantTake gives nil where the caller holds the lock now, and else the time that is left
+	// to its holder.
 	reentrantTake = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
 redis.call('hincrby', KEYS[1], ARGV[2], 1)
 redis.call('pexpire', KEYS[1], ARGV[1])
 return nil`
-	// reentrantGive gives nil where the caller does not hold it, 0 where it still does, and 1 where it is free.
+	// reentrantGive gives nil where the caller does not hold it, 0 where it still does, and 1 where
+	// it is free.
 	reentrantGive = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end
 if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then redis.call('pexpire', KEYS[1], ARGV[1]) return 0 end
 redis.call('del', KEYS[1])

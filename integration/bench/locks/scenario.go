@@ -33,8 +33,8 @@ func allScenarios() []scenario {
 		}},
 		{name: "c256", title: "256 clients, a key each", clients: 256},
 		{name: "c1024", title: "1,024 clients, a key each", clients: 1024},
-		// Without a pause one client of those that poll may lock again and again, while the others sleep: fast, but nobody
-		// is served. With one, the lock must change hands.
+		// Without a pause one client of those that poll may lock again and again, while the others
+		// sleep: fast, but nobody is served. With one, the lock must change hands.
 		{name: "one-key-pause", title: "64 clients, one key, 5 ms between unlock and lock", clients: 64, shared: true, think: 5 * time.Millisecond, goals: []goal{
 			atLeast(ratioRateRedsync, 5),
 		}},
@@ -89,7 +89,8 @@ func runOnce(ctx context.Context, f *fleet, set settings, client clientKind, s s
 }
 
 const (
-	// warmUp is the time between the first request and the window: connections are dialled, scripts loaded.
+	// warmUp is the time between the first request and the window: connections are dialled, scripts
+	// loaded.
 	warmUp = 500 * time.Millisecond
 	// drainLimit is how long the last locks of a run may take after its window.
 	drainLimit = time.Minute

@@ -16,8 +16,8 @@ const (
 	farAway        = time.Millisecond
 )
 
-// Summary is what goals are set for, with the raw client, and the curves of throughput and latency over the number of clients. Progress
-// goes to log. An empty binary has the proxy built.
+// Summary is what goals are set for, with the raw client, and the curves of throughput and latency
+// over the number of clients. Progress goes to log. An empty binary has the proxy built.
 func Summary(ctx context.Context, binary string, rounds int, window time.Duration, log io.Writer) (lines []figures.Line, curves []figures.Curves, err error) {
 	near := settings{rounds: rounds, window: window, masters: summaryMasters, binary: binary, contenders: usualContenders()}
 	far := near

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// flightSlack is how much later a request must have been sent to count as the later one: between a client's look at its clock and
-// the arrival of its request lie a write and, on a busy machine, a time slice of another process.
+// flightSlack is how much later a request must have been sent to count as the later one: between a
+// client's look at its clock and the arrival of its request lie a write and, on a busy machine, a
+// time slice of another process.
 const flightSlack = 10 * time.Millisecond
 
 // turns is the order of service on one key.
@@ -32,7 +33,8 @@ func (t turns) plus(other turns) turns {
 	}
 }
 
-// countTurns looks at the requests that were sent after the warm-up; the grants of the warm-up count as others'.
+// countTurns looks at the requests that were sent after the warm-up; the grants of the warm-up
+// count as others'.
 func countTurns(pairs []pair, w window, clients int) turns {
 	byGrant := slices.SortedFunc(slices.Values(pairs), func(a, b pair) int { return int(a.granted - b.granted) })
 	perClient := make([]int, clients)

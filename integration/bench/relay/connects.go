@@ -16,10 +16,11 @@ import (
 const (
 	// connectSteps is how often the process is looked at.
 	connectSteps = 10
-	// flatGrowth is how much resident memory may grow from the first step to the last: the heap of a garbage-collected program
-	// swings by some megabytes.
+	// flatGrowth is how much resident memory may grow from the first step to the last: the heap of
+	// a garbage-collected program swings by some megabytes.
 	flatGrowth = 8 << 20
-	// flatDescriptors is how many more descriptors may be open at the end: a probe of the upstream may be under way.
+	// flatDescriptors is how many more descriptors may be open at the end: a probe of the upstream
+	// may be under way.
 	flatDescriptors = 2
 	// closeLimit is how long a process has to close what its clients have left.
 	closeLimit = 5 * time.Second
@@ -110,7 +111,8 @@ func (s *soak) count(err error) {
 	s.errors[err.Error()]++
 }
 
-// look waits until the proxy has closed what its clients left, but not for ever, and adds what it sees then.
+// look waits until the proxy has closed what its clients left, but not for ever, and adds what it
+// sees then.
 func (s *soak) look(ctx context.Context, f *fleet, proxy server, done int, took time.Duration) (err error) {
 	l := look{done: done, took: took}
 	for deadline := time.Now().Add(closeLimit); ; {

@@ -104,7 +104,8 @@ func (f *fleet) startProxy(ctx context.Context, set settings) (_ server, err err
 // descriptorReserve is what a process has open beside its clients' connections, generously.
 const descriptorReserve = 200
 
-// clientLimit is the number of clients that a process may serve that needs two descriptors for each.
+// clientLimit is the number of clients that a process may serve that needs two descriptors for
+// each.
 func clientLimit() (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -117,7 +118,8 @@ func clientLimit() (int, error) {
 	return (int(limit.Max) - descriptorReserve) / 2, nil
 }
 
-// cpu is the CPU time that all processes of the benchmark have spent, that of finished redis-benchmarks left out.
+// cpu is the CPU time that all processes of the benchmark have spent, that of finished
+// redis-benchmarks left out.
 func (f *fleet) cpu() (time.Duration, error) {
 	sum, err := process.OwnCPU()
 	if err != nil {

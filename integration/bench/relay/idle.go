@@ -84,8 +84,8 @@ func weigh(ctx context.Context, f *fleet, s server, clients int, set settings) (
 	return w, err
 }
 
-// connectIdle opens the clients, so many at once, each of which sends a GET and reads its reply. They are returned even where
-// some failed.
+// connectIdle opens the clients, so many at once, each of which sends a GET and reads its reply.
+// They are returned even where some failed.
 func connectIdle(ctx context.Context, addr string, clients, atOnce int) ([]*redistest.Client, error) {
 	all := make([]*redistest.Client, clients)
 	errs := make([]error, clients)

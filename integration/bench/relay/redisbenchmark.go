@@ -25,7 +25,8 @@ type figure struct {
 	p50, p99 float64 // milliseconds
 }
 
-// redisBenchmark runs one test and returns the CPU time that redis-benchmark itself took, too. It fails at the first error reply.
+// redisBenchmark runs one test and returns the CPU time that redis-benchmark itself took, too. It
+// fails at the first error reply.
 func redisBenchmark(ctx context.Context, addr string, c scenario, clients, requests int) (figure, time.Duration, error) {
 	program, err := exec.LookPath("redis-benchmark")
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// haproxyConfig has, in this order: threads, the most clients, the address to listen on, the upstream's.
+// haproxyConfig has, in this order: threads, the most clients, the address to listen on, the
+// upstream's.
 const haproxyConfig = `global
     nbthread %d
     maxconn %d
@@ -45,7 +46,8 @@ const nutcrackerConfig = `relay:
     - %s:1
 `
 
-// startNutcracker starts nutcracker, whose statistics cannot be switched off and need a port of their own.
+// startNutcracker starts nutcracker, whose statistics cannot be switched off and need a port of
+// their own.
 func startNutcracker(upstream string) (server, error) {
 	return startRival("nutcracker", func(addr, dir string) ([]string, error) {
 		stats, err := redistest.FreeAddr()

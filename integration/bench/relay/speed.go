@@ -150,7 +150,8 @@ func speedRun(ctx context.Context, f *fleet, c scenario, name string, clients, r
 	return o, nil
 }
 
-// cores is what other processes took away; load is the time of the load generator, where that is a process of its own.
+// cores is what other processes took away; load is the time of the load generator, where that is a
+// process of its own.
 func cores(before, after cpuReading, load time.Duration) float64 {
 	others := (after.machine - before.machine) - (after.fleet - before.fleet) - load
 	return max(0, others.Seconds()) / after.at.Sub(before.at).Seconds()
@@ -161,7 +162,8 @@ func perRequest(spent time.Duration, requests int) float64 {
 	return float64(spent.Nanoseconds()) / 1e3 / float64(requests)
 }
 
-// medians puts the median of each figure into one outcome; of what others took away the worst counts.
+// medians puts the median of each figure into one outcome; of what others took away the worst
+// counts.
 func medians(rounds []outcome) outcome {
 	median := func(get func(outcome) float64) float64 { return figures.Median(values(rounds, get)) }
 	all := outcome{

@@ -29,7 +29,8 @@ type outcome struct {
 // percentile of the LOCKs, in ms.
 func (o outcome) percentile(p int) float64 { return figures.Millis(figures.Percentile(o.took, p)) }
 
-// measure has the lockers work for the window, with so many clients beside them that run scripts. These begin a second before.
+// measure has the lockers work for the window, with so many clients beside them that run scripts.
+// These begin a second before.
 func measure(ctx context.Context, set settings, proxy *harness.Proxy, scripts int) (outcome, error) {
 	var over atomic.Bool
 	attack := startScripts(set, proxy, scripts, &over)

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// Command makes a benchmark of an action that takes flags and no arguments. It prints tables to the App's Writer and progress
-// to its ErrWriter. A proxy that was built for it is removed afterwards.
+// Command makes a benchmark of an action that takes flags and no arguments. It prints tables to the
+// App's Writer and progress to its ErrWriter. A proxy that was built for it is removed afterwards.
 func Command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, Flags: flags, HideHelpCommand: true, OnUsageError: usageError,

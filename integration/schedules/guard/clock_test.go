@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestClockBlip: C's clock goes an hour ahead for a moment between two looks, and back. What was to end within that hour is gone.
+// TestClockBlip: C's clock goes an hour ahead for a moment between two looks, and back. What was to
+// end within that hour is gone.
 func TestClockBlip(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{30 * time.Second, time.Minute} {
@@ -30,7 +31,8 @@ func TestClockBlip(t *testing.T) {
 	}
 }
 
-// TestAllClocks: the clocks of all masters go 90 seconds ahead at once, past the end of a lock of a minute.
+// TestAllClocks: the clocks of all masters go 90 seconds ahead at once, past the end of a lock of a
+// minute.
 func TestAllClocks(t *testing.T) {
 	t.Parallel()
 	clock := kit.NewClock(t)
@@ -41,7 +43,8 @@ func TestAllClocks(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
 }
 
-// TestDrift: a clock that is fast by less than what the validity allows for does not cost a master its vote.
+// TestDrift: a clock that is fast by less than what the validity allows for does not cost a master
+// its vote.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{1.005, 0.995} {
@@ -56,8 +59,9 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestBootClock: all masters restart without their data, with clocks two hours slow as of a machine without a battery, which are set right
-// before a proxy has a look. A proxy lives that has granted a lock of a minute.
+// TestBootClock: all masters restart without their data, with clocks two hours slow as of a machine
+// without a battery, which are set right before a proxy has a look. A proxy lives that has granted
+// a lock of a minute.
 func TestBootClock(t *testing.T) {
 	t.Parallel()
 	clock := kit.NewClock(t)
@@ -74,8 +78,8 @@ func TestBootClock(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
 }
 
-// wantNoneCondemned wants no master to be in quarantine, or unfit, at any moment. That one does not answer for a while is what a busy
-// machine brings about, and no judgement.
+// wantNoneCondemned wants no master to be in quarantine, or unfit, at any moment. That one does not
+// answer for a while is what a busy machine brings about, and no judgement.
 func (f *fleet) wantNoneCondemned(t *testing.T, length time.Duration) {
 	t.Helper()
 	looker := f.lookers[len(f.lookers)-1]

@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestSwapDB0: a lock was once taken in database 1, so that has a mark of the proxies, too. Then the databases of C change places.
+// TestSwapDB0: a lock was once taken in database 1, so that has a mark of the proxies, too. Then
+// the databases of C change places.
 func TestSwapDB0(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, nil)
@@ -29,8 +30,9 @@ func TestSwapDB0(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestPromoted: a replica of C that did not hear of the lock, because the way between them hangs, takes C's address. It writes to its disk
-// whatever it hears, before it answers; it did not hear this.
+// TestPromoted: a replica of C that did not hear of the lock, because the way between them hangs,
+// takes C's address. It writes to its disk whatever it hears, before it answers; it did not hear
+// this.
 func TestPromoted(t *testing.T) {
 	t.Parallel()
 	durable := redistest.Options{ExtraArgs: redistest.Durable()}
@@ -49,7 +51,8 @@ func TestPromoted(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestDiskSetBack: the disk of C is set back to what it was before the lock, but after the proxies left their mark on it.
+// TestDiskSetBack: the disk of C is set back to what it was before the lock, but after the proxies
+// left their mark on it.
 func TestDiskSetBack(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
@@ -61,8 +64,9 @@ func TestDiskSetBack(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestDiskSetBackBeyondAnAdmission: C restarts with all its data, and is admitted anew. Then the lock is taken, everything ends, and C's disk is
-// set back to what it was before that restart: the other masters knew the last number of its data of then.
+// TestDiskSetBackBeyondAnAdmission: C restarts with all its data, and is admitted anew. Then the
+// lock is taken, everything ends, and C's disk is set back to what it was before that restart: the
+// other masters knew the last number of its data of then.
 func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
@@ -87,8 +91,9 @@ func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
-// TestSetBackAndRestartedAgain: the disk of C is set back to before the lock, everything ends, and C restarts once more before anybody
-// weighed whether it has all its data: what it claims then is weighed as well.
+// TestSetBackAndRestartedAgain: the disk of C is set back to before the lock, everything ends, and
+// C restarts once more before anybody weighed whether it has all its data: what it claims then is
+// weighed as well.
 func TestSetBackAndRestartedAgain(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
@@ -112,7 +117,8 @@ func TestSetBackAndRestartedAgain(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
-// TestAppendOnlyOff: somebody turns C's append-only file off, and a crash turns it on again, with what it had before.
+// TestAppendOnlyOff: somebody turns C's append-only file off, and a crash turns it on again, with
+// what it had before.
 func TestAppendOnlyOff(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
@@ -123,7 +129,8 @@ func TestAppendOnlyOff(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestReloaded: C loads an older RDB while it runs, so it is the same server, with its mark, as before.
+// TestReloaded: C loads an older RDB while it runs, so it is the same server, with its mark, as
+// before.
 func TestReloaded(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: []string{"--enable-debug-command", "yes"}}))
@@ -142,7 +149,8 @@ func (f *fleet) replace(master int, by *redistest.Server) {
 	f.links[master].Reset()
 }
 
-// follow makes a server a replica of another, and returns the way between them, when it has all data.
+// follow makes a server a replica of another, and returns the way between them, when it has all
+// data.
 func follow(t *testing.T, replica, master *redistest.Server) *faultlink.Link {
 	t.Helper()
 	way, err := faultlink.New(master.Addr())

@@ -19,7 +19,8 @@ func endless() map[string]struct{ key, other, cell string } {
 	}
 }
 
-// startEndless has a key without a time put there while D and E are away, so that A, B and C have it.
+// startEndless has a key without a time put there while D and E are away, so that A, B and C have
+// it.
 func startEndless(t *testing.T, key string) *fleet {
 	t.Helper()
 	f := startFleet(t, 2, nil, "--lock-keys", "lock:*", "--lock-keys", "*{lock:*", "--lock-tags", "*", "--max-ttl", "10s")
@@ -29,7 +30,8 @@ func startEndless(t *testing.T, key string) *fleet {
 	return f
 }
 
-// TestEndlessReachesAll: D and E are back, and the proxy that put the key there offers it to them. So C may restart without its data.
+// TestEndlessReachesAll: D and E are back, and the proxy that put the key there offers it to them.
+// So C may restart without its data.
 func TestEndlessReachesAll(t *testing.T) {
 	for name, test := range endless() {
 		t.Run(name, func(t *testing.T) {
@@ -56,10 +58,12 @@ func TestEndlessReachesAll(t *testing.T) {
 	}
 }
 
-// TestEndlessOnQuorum: the proxy that put it there ends before D and E are back, and C restarts without its data. A
-// and B are fewer than a majority, and what C had nobody knows: what is there is what a lock would be that was granted by these three, and what would be
-// left of one that was given back at C, D and E. So C gets a copy that is no vote, and the key stays open until an operator removes it on all masters. With a tag that is
-// so of all keys of the tag, also of those with a time. What has a time is over with that; what all five have outlasts any two restarts.
+// TestEndlessOnQuorum: the proxy that put it there ends before D and E are back, and C restarts
+// without its data. A and B are fewer than a majority, and what C had nobody knows: what is there
+// is what a lock would be that was granted by these three, and what would be left of one that was
+// given back at C, D and E. So C gets a copy that is no vote, and the key stays open until an
+// operator removes it on all masters. With a tag that is so of all keys of the tag, also of those
+// with a time. What has a time is over with that; what all five have outlasts any two restarts.
 func TestEndlessOnQuorum(t *testing.T) {
 	for name, test := range endless() {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,8 @@ const (
 
 func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
 
-// fleet is five masters and the proxies before them. All proxies reach a master over the same link: they have one list of masters.
+// fleet is five masters and the proxies before them. All proxies reach a master over the same link:
+// they have one list of masters.
 type fleet struct {
 	masters []*redistest.Server
 	links   []*faultlink.Link
@@ -36,8 +37,8 @@ type fleet struct {
 	lookers []*redistest.Client // one of each proxy
 }
 
-// startFleet starts five masters, all with the same options but for those that are named, and so many proxies, and waits until all
-// masters vote. All end with the test.
+// startFleet starts five masters, all with the same options but for those that are named, and so
+// many proxies, and waits until all masters vote. All end with the test.
 func startFleet(t *testing.T, proxies int, options map[int]redistest.Options, args ...string) *fleet {
 	t.Helper()
 	f := startMasters(t, options)
@@ -133,7 +134,8 @@ func votingAt(t *testing.T, looker *redistest.Client) (n int) {
 	return 0
 }
 
-// afterLook returns when the proxies have just looked at a master, so that a moment of quiet begins.
+// afterLook returns when the proxies have just looked at a master, so that a moment of quiet
+// begins.
 func (f *fleet) afterLook(t *testing.T, master int) {
 	t.Helper()
 	const quiet = 60 * time.Millisecond

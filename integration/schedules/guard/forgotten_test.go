@@ -9,9 +9,10 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestFlushedUncounted: all masters are flushed, and the count of their commands is set to zero, so that they look as if they had never
-// thrown anything away. They have been up for longer than any lock lasts. The proxy that knew them ends; a new one must not count their
-// quarantine from their start.
+// TestFlushedUncounted: all masters are flushed, and the count of their commands is set to zero, so
+// that they look as if they had never thrown anything away. They have been up for longer than any
+// lock lasts. The proxy that knew them ends; a new one must not count their quarantine from their
+// start.
 func TestFlushedUncounted(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
@@ -29,9 +30,11 @@ func TestFlushedUncounted(t *testing.T) {
 	l.wantFree(t, rival) // not for ever
 }
 
-// TestFreshCompose: the proxies were told that masters which are all empty are new ones, as in docker-compose.yml. All masters lose their
-// data between two looks, and one proxy restarts beside another that lives and has granted a lock of a minute. That one looks at each
-// master once a second; here it is held up for a moment, so that it surely does not do so in the first half of one.
+// TestFreshCompose: the proxies were told that masters which are all empty are new ones, as in
+// docker-compose.yml. All masters lose their data between two looks, and one proxy restarts beside
+// another that lives and has granted a lock of a minute. That one looks at each master once a
+// second; here it is held up for a moment, so that it surely does not do so in the first half of
+// one.
 func TestFreshCompose(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil, "--fresh-start")

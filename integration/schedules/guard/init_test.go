@@ -34,8 +34,9 @@ func (f *fleet) runInit(t *testing.T, longest time.Duration) (output string, err
 	return out.String(), err
 }
 
-// TestInitBesideAProxyThatKnows: all masters are flushed, and before the proxy that granted a lock there has looked, the operator says
-// that no lock is held. That proxy knows better, and the masters wait until the lock is over.
+// TestInitBesideAProxyThatKnows: all masters are flushed, and before the proxy that granted a lock
+// there has looked, the operator says that no lock is held. That proxy knows better, and the
+// masters wait until the lock is over.
 func TestInitBesideAProxyThatKnows(t *testing.T) {
 	t.Parallel()
 	const ttl = 12 * time.Second
@@ -57,9 +58,10 @@ func TestInitBesideAProxyThatKnows(t *testing.T) {
 	l.wantFree(t, rival)
 }
 
-// TestSurvivorsDoNotTellAll: a TTL of a minute was recorded on A, B and C while D and E were cut off, and a lock was granted with it there.
-// A, B and C lose their data and the only proxy ends. D and E vote, and know of four seconds: a new proxy must not take that for the
-// longest TTL in use. It says what it knows, and that the operator may know more.
+// TestSurvivorsDoNotTellAll: a TTL of a minute was recorded on A, B and C while D and E were cut
+// off, and a lock was granted with it there. A, B and C lose their data and the only proxy ends. D
+// and E vote, and know of four seconds: a new proxy must not take that for the longest TTL in use.
+// It says what it knows, and that the operator may know more.
 func TestSurvivorsDoNotTellAll(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil)
@@ -90,8 +92,9 @@ func TestSurvivorsDoNotTellAll(t *testing.T) {
 	}
 }
 
-// TestFreshStartAfterAnother: all masters are flushed. A proxy that knows nothing meets them first and finds that nobody has used them;
-// another that knows nothing was told of a fresh start. The one that granted a lock there is held up for a moment, and then says no.
+// TestFreshStartAfterAnother: all masters are flushed. A proxy that knows nothing meets them first
+// and finds that nobody has used them; another that knows nothing was told of a fresh start. The
+// one that granted a lock there is held up for a moment, and then says no.
 func TestFreshStartAfterAnother(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil, "--fresh-start")

@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// lease is a lock that a client holds. By its own clock, from before it asked, it does so until its time is over.
+// lease is a lock that a client holds. By its own clock, from before it asked, it does so until its
+// time is over.
 type lease struct {
 	key, token string
 	ttl        time.Duration
@@ -44,7 +45,8 @@ func (f *fleet) hold(t *testing.T, key string, ttl time.Duration) *lease {
 	return l
 }
 
-// holdOnThree takes a lock that is on A, B and C alone, because D and E are out of reach at that moment. Then all vote again.
+// holdOnThree takes a lock that is on A, B and C alone, because D and E are out of reach at that
+// moment. Then all vote again.
 func (f *fleet) holdOnThree(t *testing.T, key string, ttl time.Duration) *lease {
 	t.Helper()
 	f.cutOff(t, masterD, masterE)
@@ -88,7 +90,8 @@ func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
 	}
 }
 
-// wantRefused has a rival ask for the lock all the time, for so long or until the lease is over, and wants it to be refused.
+// wantRefused has a rival ask for the lock all the time, for so long or until the lease is over,
+// and wants it to be refused.
 func (l *lease) wantRefused(t *testing.T, rival *redistest.Client, length time.Duration) {
 	t.Helper()
 	began, replies := time.Now(), map[string]int{}
@@ -123,8 +126,8 @@ func kind(reply any) string {
 	return fmt.Sprint(reply)
 }
 
-// wantGivenBack has the holder release the lock: it may be told that the masters can't be sure, but not that it held nothing. Then the
-// lock is free.
+// wantGivenBack has the holder release the lock: it may be told that the masters can't be sure, but
+// not that it held nothing. Then the lock is free.
 func (l *lease) wantGivenBack(t *testing.T, rival *redistest.Client) {
 	t.Helper()
 	if reply := kit.Do(t, l.holder, "UNLOCK", l.key, l.token); reply != any(int64(1)) && kind(reply) != "NOQUORUM" {
@@ -145,8 +148,8 @@ func (l *lease) wantFree(t *testing.T, rival *redistest.Client) {
 	})
 }
 
-// wantKept is what every schedule ends with: a rival does not get the lock, neither now nor when all masters vote again, and its holder
-// still has it.
+// wantKept is what every schedule ends with: a rival does not get the lock, neither now nor when
+// all masters vote again, and its holder still has it.
 func (f *fleet) wantKept(t *testing.T, l *lease, rival *redistest.Client) {
 	t.Helper()
 	l.wantRefused(t, rival, 2*time.Second)

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// Proxies that do not go by the same rules as others on the same masters: each may have a lock that the others give away. Somebody has to
-// be told; either side's log will do.
+// Proxies that do not go by the same rules as others on the same masters: each may have a lock that
+// the others give away. Somebody has to be told; either side's log will do.
 func TestUnlikeProxiesAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

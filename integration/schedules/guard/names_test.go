@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestOwnNames: a lock with a name that looks like one of the proxies' own keys is refused, with an error that tells the name, or kept
-// like any other when C is flushed.
+// TestOwnNames: a lock with a name that looks like one of the proxies' own keys is refused, with an
+// error that tells the name, or kept like any other when C is flushed.
 func TestOwnNames(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"redlock-proxy:k", "redlock-proxy:turn:k", "redlock-proxy:offer:k"} {
@@ -30,7 +30,8 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// TestOwnPrefix: a key-prefix that makes every lock look like that is refused at the start, or the locks are kept.
+// TestOwnPrefix: a key-prefix that makes every lock look like that is refused at the start, or the
+// locks are kept.
 func TestOwnPrefix(t *testing.T) {
 	t.Parallel()
 	const prefix = "redlock-proxy:"
@@ -55,8 +56,9 @@ func TestOwnPrefix(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestLockOnOwnKey: a lock by the name of a key that the proxies have on the masters is refused, with an error that tells the name. It
-// breaks nothing: a master that forgets still catches up, with what is in other databases.
+// TestLockOnOwnKey: a lock by the name of a key that the proxies have on the masters is refused,
+// with an error that tells the name. It breaks nothing: a master that forgets still catches up,
+// with what is in other databases.
 func TestLockOnOwnKey(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"databases", "marker", "quarantine", "longest", "catch-up"} {
@@ -80,7 +82,8 @@ func TestLockOnOwnKey(t *testing.T) {
 	}
 }
 
-// TestOwnNamesAsLockKeys: where all keys are lock keys, ordinary commands don't take such names either.
+// TestOwnNamesAsLockKeys: where all keys are lock keys, ordinary commands don't take such names
+// either.
 func TestOwnNamesAsLockKeys(t *testing.T) {
 	t.Parallel()
 	upstream := redistest.New(t, redistest.Options{})

@@ -15,9 +15,10 @@ import (
 // standstill is how long a proxy does not run.
 const standstill = 3 * time.Second
 
-// TestStalledProxy: one proxy stands still for a while, in which a master begins to hang. When it goes on it sees the clocks of four masters
-// jump, unless its own clock went on, and can't know of the fifth. It must not take these four's votes from the other proxy. Where it was
-// only stopped, its clock did go on, so that was never a danger.
+// TestStalledProxy: one proxy stands still for a while, in which a master begins to hang. When it
+// goes on it sees the clocks of four masters jump, unless its own clock went on, and can't know of
+// the fifth. It must not take these four's votes from the other proxy. Where it was only stopped,
+// its clock did go on, so that was never a danger.
 func TestStalledProxy(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -31,7 +31,8 @@ func Log10(x float64) float64 {
 	return result
 }
 
-// SignedNaN gives a result that is NaN the sign that C's would have: of the operand that is NaN, else of 0/0 on this machine.
+// SignedNaN gives a result that is NaN the sign that C's would have: of the operand that is NaN,
+// else of 0/0 on this machine.
 func SignedNaN(result float64, operands ...float64) float64 {
 	if !math.IsNaN(result) {
 		return result

@@ -8,8 +8,8 @@ const IndexWork = 2
 // shortPart is up to how long a part is that strings.Index looks for in linear time.
 const shortPart = 32
 
-// Index is where a part is in a text for the first time, or -1. Unlike strings.Index it is linear in both, whatever they are: it is Knuth's,
-// Morris' and Pratt's way.
+// Index is where a part is in a text for the first time, or -1. Unlike strings.Index it is linear
+// in both, whatever they are: it is Knuth's, Morris' and Pratt's way.
 func Index(text, part string) int {
 	if len(part) <= shortPart || len(part) > len(text) {
 		return strings.Index(text, part)
@@ -30,7 +30,8 @@ func Index(text, part string) int {
 	return -1
 }
 
-// bordersOf are, for each beginning of a text, how long the longest other beginning is that it ends with.
+// bordersOf are, for each beginning of a text, how long the longest other beginning is that it ends
+// with.
 func bordersOf(text string) []int32 {
 	borders := make([]int32, len(text))
 	n := 0

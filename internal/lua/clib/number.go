@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// ParseNumber reads all of a string as a number, blanks around it allowed. As in C, the string ends at a zero byte.
+// ParseNumber reads all of a string as a number, blanks around it allowed. As in C, the string ends
+// at a zero byte.
 func ParseNumber(s string) (n float64, ok bool) {
 	if end := strings.IndexByte(s, 0); end >= 0 {
 		s = s[:end]
@@ -22,8 +23,8 @@ func ParseNumber(s string) (n float64, ok bool) {
 // blanks are what C's isspace takes for a blank.
 const blanks = " \t\n\v\f\r"
 
-// ParsePrefix reads the longest number at the start of s, as C's strtod does: blanks before it, a sign, hexadecimal, inf and nan too.
-// rest is what follows; all of s if there is no number.
+// ParsePrefix reads the longest number at the start of s, as C's strtod does: blanks before it, a
+// sign, hexadecimal, inf and nan too. rest is what follows; all of s if there is no number.
 func ParsePrefix(s string) (n float64, rest string) {
 	text := strings.TrimLeft(s, blanks)
 	end := numberLength(text)
@@ -95,7 +96,8 @@ func nanSuffix(s string) int {
 	return 0
 }
 
-// digitsLength is the length of digits with at most one point and, behind at least one digit, an exponent.
+// digitsLength is the length of digits with at most one point and, behind at least one digit, an
+// exponent.
 func digitsLength(s string, digit func(byte) bool, exponent string) int {
 	i, digits, points := 0, 0, 0
 	for ; i < len(s); i++ {
@@ -186,7 +188,8 @@ func FormatG(n float64, digits int) string {
 	return fmt.Sprintf("%.*g", digits, n)
 }
 
-// FormatNoNumber prints NaN and the infinities as C does. The sign of NaN shows: 0/0 is -nan on x86.
+// FormatNoNumber prints NaN and the infinities as C does. The sign of NaN shows: 0/0 is -nan on
+// x86.
 func FormatNoNumber(n float64) string {
 	text := "nan"
 	if !math.IsNaN(n) {
@@ -198,7 +201,8 @@ func FormatNoNumber(n float64) string {
 	return text
 }
 
-// Truncate is the integer that C makes of a number: towards zero, and the smallest if it does not fit.
+// Truncate is the integer that C makes of a number: towards zero, and the smallest if it does not
+// fit.
 func Truncate(n float64) int64 {
 	if n >= -(1<<63) && n < 1<<63 {
 		return int64(n)

@@ -7,10 +7,11 @@ import (
 
 // Limits bound a run. A zero is no limit.
 type Limits struct {
-	// Bytes is what strings, tables and closures of a run may add up to. What is freed on the way counts as well, so it
-	// also bounds what is held at once.
+	// Bytes is what strings, tables and closures of a run may add up to. What is freed on the way
+	// counts as well, so it also bounds what is held at once.
 	Bytes int
-	// Depth is how deep calls may nest, in levels of Go calls, of some 50 bytes of stack each; zero, or more than 300,000, is that.
+	// Depth is how deep calls may nest, in levels of Go calls, of some 50 bytes of stack each;
+	// zero, or more than 300,000, is that.
 	Depth int
 	// Watch ends the run, and bounds its time; nil: nothing does.
 	Watch *Watch
@@ -20,16 +21,19 @@ type Limits struct {
 	Small Small
 }
 
-// Pace lets a run go on, and may have it wait before. An error ends the run, whatever in it is protected.
+// Pace lets a run go on, and may have it wait before. An error ends the run, whatever in it is
+// protected.
 type Pace interface {
-	// Grow is called once, before a run becomes larger than Small allows, or when it has run for a whole slice of time.
+	// Grow is called once, before a run becomes larger than Small allows, or when it has run for a
+	// whole slice of time.
 	Grow() error
-	// Pause is called after every slice of a run that has grown, by what it was charged and by time.
+	// Pause is called after every slice of a run that has grown, by what it was charged and by
+	// time.
 	Pause() error
 }
 
-// Small is what a small run may come to: in steps, each of them the cost of a call; in bytes, as they count for Limits; and in levels of Go
-// calls.
+// Small is what a small run may come to: in steps, each of them the cost of a call; in bytes, as
+// they count for Limits; and in levels of Go calls.
 type Small struct{ Steps, Bytes, Depth int }
 
 // sliceSteps is the length of a slice of a large run: that many steps take some 500 µs.
@@ -67,7 +71,8 @@ func New(limits Limits, lastAddress uint32) Meter {
 	return m
 }
 
-// Work charges code that is about to go through so many bytes, or to do as much. It is the one place where a run ends, or lets others run.
+// Work charges code that is about to go through so many bytes, or to do as much. It is the one
+// place where a run ends, or lets others run.
 func (m *Meter) Work(n int) {
 	if m.fuel -= n; int64(m.fuel) < m.watch.floor.Load() {
 		m.check()

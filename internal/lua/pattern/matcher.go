@@ -117,7 +117,8 @@ func (m *Matcher) match(s, p int) int {
 	return s
 }
 
-// special matches %b, %f and %1 to %9, and returns the places in the text, -1 if it does not match, and in the pattern behind it.
+// special matches %b, %f and %1 to %9, and returns the places in the text, -1 if it does not match,
+// and in the pattern behind it.
 func (m *Matcher) special(s, p int) (after, next int, ok bool) {
 	if m.pattern[p] != '%' || p+1 == len(m.pattern) {
 		return 0, 0, false
@@ -205,7 +206,8 @@ func (m *Matcher) balanced(s, p int) int {
 	return -1
 }
 
-// frontier matches between a character that is not of a set and one that is, and returns where the pattern goes on.
+// frontier matches between a character that is not of a set and one that is, and returns where the
+// pattern goes on.
 func (m *Matcher) frontier(s, p int) int {
 	if p >= len(m.pattern) || m.pattern[p] != '[' {
 		m.failer.Fail("missing '[' after '%%f' in pattern")
@@ -324,7 +326,8 @@ func (m *Matcher) inSet(c byte, p, end int) bool {
 	return !in
 }
 
-// inClass reports whether c is in the class of a letter; upper case means all others. Other characters stand for themselves.
+// inClass reports whether c is in the class of a letter; upper case means all others. Other
+// characters stand for themselves.
 func inClass(c, class byte) bool {
 	var in bool
 	switch clib.ToLower(class) {

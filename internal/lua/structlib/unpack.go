@@ -94,8 +94,8 @@ func low64(number []byte) uint64 {
 	return binary.LittleEndian.Uint64(whole[:])
 }
 
-// signed is the value of a number whose highest bit is its sign. Of one with more than eight bytes it is what x86 makes of a shift by more than
-// the width of a register.
+// signed is the value of a number whose highest bit is its sign. Of one with more than eight bytes
+// it is what x86 makes of a shift by more than the width of a register.
 func signed(number []byte, size int) float64 {
 	n := low64(number)
 	mask := ^uint64(0) << (uint(size*8-1) % 64)
@@ -105,7 +105,8 @@ func signed(number []byte, size int) float64 {
 	return float64(int64(n))
 }
 
-// text takes so many bytes; 0 is as many as the value before it says, in whose place the text comes.
+// text takes so many bytes; 0 is as many as the value before it says, in whose place the text
+// comes.
 func (u *unpacker) text(size int) {
 	n := uint64(size)
 	if size == 0 {

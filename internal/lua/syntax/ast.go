@@ -1,6 +1,7 @@
 package syntax
 
-// The tree of a chunk, with its variables resolved. Line is the last line of an expression, which is where C Lua sees its errors.
+// The tree of a chunk, with its variables resolved. Line is the last line of an expression, which
+// is where C Lua sees its errors.
 
 // Expression is a pointer to one of the types that end in Expr.
 type Expression any
@@ -143,7 +144,8 @@ type Function struct {
 	Captures []Capture
 	Slots    int
 	Source   string
-	// Of the whole source, where this is the main program: how many tokens there are, and the string literals in their order.
+	// Of the whole source, where this is the main program: how many tokens there are, and the
+	// string literals in their order.
 	Tokens   int
 	Literals []string
 }

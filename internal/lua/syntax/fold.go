@@ -14,7 +14,8 @@ func foldUnary(e *UnaryExpr) Expression {
 	return e
 }
 
-// foldBinary computes 2*3 when it is compiled, but not what would be NaN, and leaves out the first half of 1 and x.
+// foldBinary computes 2*3 when it is compiled, but not what would be NaN, and leaves out the first
+// half of 1 and x.
 func foldBinary(e *BinaryExpr) Expression {
 	if c, ok := e.Left.(*ConstantExpr); ok && e.Operator == And && c.Value != nil && c.Value != false {
 		return &ParenExpr{e.Right}

@@ -18,7 +18,8 @@ type lexer struct {
 	tokens     int
 	literals   []string
 	meter      *meter.Meter // nil: nothing is charged
-	// more gives the next piece of a source that comes in pieces, empty at its end; nil if all of it is there.
+	// more gives the next piece of a source that comes in pieces, empty at its end; nil if all of
+	// it is there.
 	more   func() string
 	pieces strings.Builder
 }
@@ -27,7 +28,8 @@ func newLexer(m *meter.Meter, source, name string) *lexer {
 	return &lexer{source: source, name: name, line: 1, meter: m}
 }
 
-// TokenSize is what a token of a source compiles to, at most, in bytes: its part of the tree and of the code.
+// TokenSize is what a token of a source compiles to, at most, in bytes: its part of the tree and of
+// the code.
 const TokenSize = 192
 
 // end is the character behind the source. A zero byte in it is none.
@@ -40,7 +42,8 @@ func (l *lexer) peek(ahead int) int {
 	return int(l.source[l.at+ahead])
 }
 
-// reach reports whether the source has a place, and asks for further pieces if it may: no sooner than C Lua, as its reader can see.
+// reach reports whether the source has a place, and asks for further pieces if it may: no sooner
+// than C Lua, as its reader can see.
 func (l *lexer) reach(at int) bool {
 	for at >= len(l.source) && l.more != nil {
 		piece := l.more()
@@ -158,7 +161,8 @@ func (l *lexer) dots() token {
 	return token{kind: tkDots}
 }
 
-// acceptOne skips a character of a set. To C's strchr the zero byte at its end belongs to every set.
+// acceptOne skips a character of a set. To C's strchr the zero byte at its end belongs to every
+// set.
 func (l *lexer) acceptOne(set string) bool {
 	c := l.peek(0)
 	if c != 0 && (c == end || strings.IndexByte(set, byte(c)) < 0) {
@@ -200,7 +204,8 @@ func (l *lexer) number() token {
 	return token{kind: tkNumber, text: text, number: n}
 }
 
-// longBracket is the number of = in the long bracket at this place; if there is none, how many there were is still told.
+// longBracket is the number of = in the long bracket at this place; if there is none, how many
+// there were is still told.
 func (l *lexer) longBracket() (level int, ok bool) {
 	for l.peek(1+level) == '=' {
 		level++

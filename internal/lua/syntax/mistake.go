@@ -17,7 +17,8 @@ func (e *CompileError) Error() string { return e.Text }
 // maxChunkName is how much of a source a message shows.
 const maxChunkName = 80
 
-// ChunkName is a source's name in messages. "@name" and "=name" are names; all else is code, of which the first line is shown.
+// ChunkName is a source's name in messages. "@name" and "=name" are names; all else is code, of
+// which the first line is shown.
 func ChunkName(source string) string {
 	switch {
 	case strings.HasPrefix(source, "="):

@@ -17,12 +17,14 @@ type parser struct {
 	levels   int
 }
 
-// Parse reads a source, and charges a meter for it, which may be nil; name is "@" and the name that errors show. The error is a *CompileError.
+// Parse reads a source, and charges a meter for it, which may be nil; name is "@" and the name that
+// errors show. The error is a *CompileError.
 func Parse(m *meter.Meter, source, name string) (main *Function, err error) {
 	return parseAll(newLexer(m, source, name))
 }
 
-// ParsePieces reads a source of which more gives the next piece, empty at its end. The error is a *CompileError.
+// ParsePieces reads a source of which more gives the next piece, empty at its end. The error is a
+// *CompileError.
 func ParsePieces(m *meter.Meter, more func() string, name string) (main *Function, err error) {
 	l := newLexer(m, "", name)
 	l.more = more
@@ -343,7 +345,8 @@ func (p *parser) expressionStatement() Statement {
 	return &AssignStmt{targets, p.expressions(), p.lastLine}
 }
 
-// IsAssignable reports whether an expression can be given a value: a variable, or an element of a table.
+// IsAssignable reports whether an expression can be given a value: a variable, or an element of a
+// table.
 func IsAssignable(e Expression) bool {
 	switch e.(type) {
 	case *LocalExpr, *CapturedExpr, *GlobalExpr, *IndexExpr:

@@ -14,7 +14,8 @@ type token struct {
 	number float64 // of a number
 }
 
-// Kind is what a token is, and so an operator of the tree: its sign, or one of these if it has more than one character.
+// Kind is what a token is, and so an operator of the tree: its sign, or one of these if it has more
+// than one character.
 type Kind int
 
 // The tokens, in C Lua's order. Those of operators are exported.
@@ -75,7 +76,8 @@ func (k Kind) String() string {
 	return string([]byte{byte(k)})
 }
 
-// Literals returns the string literals of a source in their order, repetitions included. The error is a *CompileError.
+// Literals returns the string literals of a source in their order, repetitions included. The error
+// is a *CompileError.
 func Literals(m *meter.Meter, source, name string) (literals []string, err error) {
 	defer catchMistake(&err)
 	l := newLexer(m, source, name)

@@ -31,7 +31,8 @@ func newCircuit(client *net.TCPConn, g *gate, delay *atomic.Int64) *circuit {
 	return &circuit{client: client, gate: g, delay: delay, done: make(chan struct{})}
 }
 
-// run dials the target and copies both ways until both directions have ended. A client whose target cannot be dialled is reset.
+// run dials the target and copies both ways until both directions have ended. A client whose target
+// cannot be dialled is reset.
 func (c *circuit) run(target string) {
 	defer c.reset() // a second close of what ended in order does nothing
 	if !c.gate.wait(c.done) {
@@ -59,7 +60,8 @@ func (c *circuit) attach(server *net.TCPConn) bool {
 	return true
 }
 
-// copy moves bytes one way, then the end of the stream. An abnormal end resets both sides, as a router's RST would.
+// copy moves bytes one way, then the end of the stream. An abnormal end resets both sides, as a
+// router's RST would.
 func (c *circuit) copy(to, from *net.TCPConn) {
 	buffer := make([]byte, circuitBuffer)
 	for {
@@ -91,8 +93,8 @@ func (c *circuit) dawdle() {
 	}
 }
 
-// write passes all of data through the gate; false when the circuit is over. A cut interrupts a write that is under way, and
-// the rest of it waits for the gate.
+// write passes all of data through the gate; false when the circuit is over. A cut interrupts a
+// write that is under way, and the rest of it waits for the gate.
 func (c *circuit) write(to *net.TCPConn, data []byte) bool {
 	for len(data) > 0 {
 		if !c.gate.enter(c.done) {

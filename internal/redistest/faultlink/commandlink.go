@@ -9,8 +9,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// CommandLink forwards connections to a Redis, command by command and answer by answer, and holds or delays those that a test
-// chooses. What is held has been sent: it arrives when it is released, even if its sender has closed the connection long since.
+// CommandLink forwards connections to a Redis, command by command and answer by answer, and holds
+// or delays those that a test chooses. What is held has been sent: it arrives when it is released,
+// even if its sender has closed the connection long since.
 //
 //	link, err := faultlink.NewCommandLink(master.Addr())
 //	late := link.HoldCommands(faultlink.Naming("lock:k"))
@@ -18,8 +19,9 @@ import (
 //	err = late.Wait(1, time.Second)
 //	late.Release() // now the SET arrives at the master
 //
-// As on a real network, what follows on the same connection waits behind what is held; other connections go on. It holds without
-// a bound. Every command must have one answer: no subscriptions. Methods may be called concurrently.
+// As on a real network, what follows on the same connection waits behind what is held; other
+// connections go on. It holds without a bound. Every command must have one answer: no
+// subscriptions. Methods may be called concurrently.
 type CommandLink struct {
 	target   string
 	listener net.Listener
@@ -33,7 +35,8 @@ type CommandLink struct {
 	closed   bool
 }
 
-// NewCommandLink listens on a free port of 127.0.0.1 and forwards to target (host:port), which need not be reachable yet.
+// NewCommandLink listens on a free port of 127.0.0.1 and forwards to target (host:port), which need
+// not be reachable yet.
 func NewCommandLink(target string) (*CommandLink, error) {
 	listener, err := redistest.ListenFree("127.0.0.1")
 	if err != nil {
@@ -47,13 +50,15 @@ func NewCommandLink(target string) (*CommandLink, error) {
 // Addr returns the host:port to use in place of the target's.
 func (l *CommandLink) Addr() string { return l.listener.Addr().String() }
 
-// HoldCommands holds the commands that match before they reach the target, until the Hold is told what to do with them.
+// HoldCommands holds the commands that match before they reach the target, until the Hold is told
+// what to do with them.
 func (l *CommandLink) HoldCommands(match Match) *Hold { return l.rule(&l.commands, match, 0) }
 
 // HoldAnswers lets the commands that match be carried out, and holds their answers.
 func (l *CommandLink) HoldAnswers(match Match) *Hold { return l.rule(&l.answers, match, 0) }
 
-// DelayCommands has the commands that match reach the target later by so much, until the Hold is ended.
+// DelayCommands has the commands that match reach the target later by so much, until the Hold is
+// ended.
 func (l *CommandLink) DelayCommands(match Match, by time.Duration) *Hold {
 	return l.rule(&l.commands, match, by)
 }

@@ -57,7 +57,8 @@ func TestCommandLinkForwards(t *testing.T) {
 	}
 }
 
-// TestHoldCommands: what is held arrives when it is released, and what follows on its connection waits for it; others do not.
+// TestHoldCommands: what is held arrives when it is released, and what follows on its connection
+// waits for it; others do not.
 func TestHoldCommands(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, slow, other := dial(t, server.Addr()), dial(t, link.Addr()), dial(t, link.Addr())
@@ -76,7 +77,8 @@ func TestHoldCommands(t *testing.T) {
 	want(t, slow, "OK", "SET", "k1", "w") // the rule is over
 }
 
-// TestHoldOutlivesItsSender: the command arrives although its sender has closed the connection, in order or with a reset.
+// TestHoldOutlivesItsSender: the command arrives although its sender has closed the connection, in
+// order or with a reset.
 func TestHoldOutlivesItsSender(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct := dial(t, server.Addr())

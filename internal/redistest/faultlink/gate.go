@@ -4,7 +4,8 @@ import (
 	"sync"
 )
 
-// gate lets writes through while it is open. When shut has returned, no write is under way and none begins until open.
+// gate lets writes through while it is open. When shut has returned, no write is under way and none
+// begins until open.
 type gate struct {
 	flow sync.RWMutex // held for reading during a write
 
@@ -33,7 +34,8 @@ func (g *gate) wait(done <-chan struct{}) bool {
 	}
 }
 
-// enter waits for the open gate and keeps it from being shut until leave; false when done was closed instead.
+// enter waits for the open gate and keeps it from being shut until leave; false when done was
+// closed instead.
 func (g *gate) enter(done <-chan struct{}) bool {
 	for g.wait(done) {
 		g.flow.RLock()
@@ -48,7 +50,8 @@ func (g *gate) enter(done <-chan struct{}) bool {
 // leave ends what enter began.
 func (g *gate) leave() { g.flow.RUnlock() }
 
-// shut closes the gate; interrupt must end the writes that are under way, and shut returns when they have left.
+// shut closes the gate; interrupt must end the writes that are under way, and shut returns when
+// they have left.
 func (g *gate) shut(interrupt func()) {
 	g.mu.Lock()
 	if g.isOpen {

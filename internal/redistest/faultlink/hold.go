@@ -11,8 +11,8 @@ import (
 // errNotHeld is returned by Hold.Wait when too little was held in time.
 var errNotHeld = errors.New("not held in time")
 
-// Match chooses commands by their bytes on the wire. A link asks once for each command (once more for its answer), and never twice
-// at the same moment, so a Match may count.
+// Match chooses commands by their bytes on the wire. A link asks once for each command (once more
+// for its answer), and never twice at the same moment, so a Match may count.
 type Match func(command []byte) bool
 
 // Everything matches every command.
@@ -62,7 +62,8 @@ func newHold(match Match, by time.Duration) *Hold {
 	return &Hold{match: match, by: by, counted: make(chan struct{}), released: make(chan struct{}), dropped: make(chan struct{})}
 }
 
-// Wait returns when n commands or answers have been held since the rule began, those among them that were released.
+// Wait returns when n commands or answers have been held since the rule began, those among them
+// that were released.
 func (h *Hold) Wait(n int, timeout time.Duration) error {
 	limit := time.After(timeout)
 	for {
@@ -90,7 +91,8 @@ func (h *Hold) Stop() {
 // Release ends the rule and has everything that is held arrive. After Discard it does nothing.
 func (h *Hold) Release() { h.end(h.released) }
 
-// Discard ends the rule and resets the connections on which something is held: that never arrives. After Release it does nothing.
+// Discard ends the rule and resets the connections on which something is held: that never arrives.
+// After Release it does nothing.
 func (h *Hold) Discard() { h.end(h.dropped) }
 
 func (h *Hold) end(how chan struct{}) {

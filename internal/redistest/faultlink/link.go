@@ -13,8 +13,9 @@ import (
 // errLinkClosed is returned when a closed link is asked to do something.
 var errLinkClosed = errors.New("link is closed")
 
-// Link forwards TCP connections to a target and can be cut, healed, refused and reset, to make a living server unreachable.
-// It holds at most 64 KB per connection. The zero value is not usable; see New. Methods may be called concurrently.
+// Link forwards TCP connections to a target and can be cut, healed, refused and reset, to make a
+// living server unreachable. It holds at most 64 KB per connection. The zero value is not usable;
+// see New. Methods may be called concurrently.
 type Link struct {
 	addr  string
 	gate  *gate
@@ -30,7 +31,8 @@ type Link struct {
 	closed   bool
 }
 
-// New listens on a free port of 127.0.0.1 and forwards to target (host:port), which need not be reachable yet.
+// New listens on a free port of 127.0.0.1 and forwards to target (host:port), which need not be
+// reachable yet.
 func New(target string) (*Link, error) {
 	listener, err := redistest.ListenFree("127.0.0.1")
 	if err != nil {
@@ -63,8 +65,9 @@ func on(listener net.Listener, target string) *Link {
 // Addr returns the host:port to use in place of the target's.
 func (l *Link) Addr() string { return l.addr }
 
-// Cut makes the link a black hole: connections stand, but when Cut has returned no byte and no end of a connection arrives on
-// either side; new connections are accepted by the kernel and nothing answers them.
+// Cut makes the link a black hole: connections stand, but when Cut has returned no byte and no end
+// of a connection arrives on either side; new connections are accepted by the kernel and nothing
+// answers them.
 func (l *Link) Cut() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +82,8 @@ func (l *Link) Cut() error {
 	return nil
 }
 
-// Heal lets everything flow again, as after a partition: what was sent meanwhile arrives late, also what its sender gave up.
+// Heal lets everything flow again, as after a partition: what was sent meanwhile arrives late, also
+// what its sender gave up.
 func (l *Link) Heal() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,7 +172,8 @@ func (l *Link) serve(listener net.Listener) {
 	l.tasks.Go(func() { l.accept(listener) })
 }
 
-// accept takes connections while the gate is open; a shut gate leaves them in the kernel's queue, which is bounded.
+// accept takes connections while the gate is open; a shut gate leaves them in the kernel's queue,
+// which is bounded.
 func (l *Link) accept(listener net.Listener) {
 	for l.gate.wait(l.done) {
 		conn, err := listener.Accept()

@@ -88,8 +88,9 @@ func TestLinkCutIsABlackHoleAndHealDelivers(t *testing.T) {
 	}
 }
 
-// TestLinkCutStopsEveryByte cuts a stream that flows at full speed: when Cut has returned, the reader sees only what the kernel
-// already holds, and after Heal the stream goes on without a byte lost.
+// TestLinkCutStopsEveryByte cuts a stream that flows at full speed: when Cut has returned, the
+// reader sees only what the kernel already holds, and after Heal the stream goes on without a byte
+// lost.
 func TestLinkCutStopsEveryByte(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())
@@ -124,7 +125,8 @@ var pattern = func() []byte {
 	return b
 }()
 
-// TestLinkCutWithAStuckWriter: a receiver that does not read has a write under way for ever; Cut must not wait for it.
+// TestLinkCutWithAStuckWriter: a receiver that does not read has a write under way for ever; Cut
+// must not wait for it.
 func TestLinkCutWithAStuckWriter(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())

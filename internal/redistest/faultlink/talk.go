@@ -18,7 +18,8 @@ type talk struct {
 	once           sync.Once
 }
 
-// run forwards until both directions have ended. The end of the client's side alone keeps nothing from arriving.
+// run forwards until both directions have ended. The end of the client's side alone keeps nothing
+// from arriving.
 func (t *talk) run() {
 	var all sync.WaitGroup
 	all.Go(t.listen)

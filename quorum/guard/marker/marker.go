@@ -18,8 +18,8 @@ const (
 	ProofJoined   = "joined"   // it voted in the set of masters before, and has what the others of that hold
 )
 
-// Stored is the value of a key in a master's database 0: the text, with which a script compares before it replaces it, and
-// what that was read as.
+// Stored is the value of a key in a master's database 0: the text, with which a script compares
+// before it replaces it, and what that was read as.
 type Stored[T any] struct {
 	Text  string
 	Value T
@@ -57,18 +57,19 @@ type Marker struct {
 	Durable bool
 	// Evicted is the server's evicted_keys at the time.
 	Evicted int64
-	// Proof is that of the admission, or ProofRemark where another marker of a master that votes was replaced.
+	// Proof is that of the admission, or ProofRemark where another marker of a master that votes
+	// was replaced.
 	Proof string
 	// Address is the master's name in the configuration of the proxy that wrote it.
 	Address string
-	// Era is the set of masters that it votes in. Seal is set once this set is over, and has what follows:
-	// then it does not vote.
+	// Era is the set of masters that it votes in. Seal is set once this set is over, and has what
+	// follows: then it does not vote.
 	Era  reconfig.Era
 	Seal reconfig.Seal
 }
 
-// later is added to the digit of Durable in markers that have an era or a seal: proxies that know of
-// neither take such a marker for none.
+// later is added to the digit of Durable in markers that have an era or a seal: proxies that know
+// of neither take such a marker for none.
 const later = 2
 
 // String is the marker without the number of the database that it is in.
@@ -181,7 +182,8 @@ func (r Record) Within(bound time.Duration) Record {
 	return r
 }
 
-// vouched is the reason of a record of which an operator said for how long a lock may still be held, whatever proxies know.
+// vouched is the reason of a record of which an operator said for how long a lock may still be
+// held, whatever proxies know.
 const vouched = "vouched"
 
 // VouchedFor is the record with such a bound, which is final.

@@ -32,8 +32,8 @@ func sealed() Marker {
 	}
 }
 
-// TestLaterMarkers: an era and a seal are read again; a proxy that knows of neither reads such a marker as none, because its
-// fourth word is no 0 or 1.
+// TestLaterMarkers: an era and a seal are read again; a proxy that knows of neither reads such a
+// marker as none, because its fourth word is no 0 or 1.
 func TestLaterMarkers(t *testing.T) {
 	m := sealed()
 	got, ok := Parse(m.String())

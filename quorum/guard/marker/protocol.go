@@ -6,8 +6,10 @@ import (
 	"strings"
 )
 
-// Protocol is the number of what proxies of this version do on masters: the form of what they leave there, and what they take it for. It is part of
-// the nonce of each marker and record, whose place in these is the same in all versions. A proxy leaves masters alone on which it finds a higher one.
+// Protocol is the number of what proxies of this version do on masters: the form of what they leave
+// there, and what they take it for. It is part of the nonce of each marker and record, whose place
+// in these is the same in all versions. A proxy leaves masters alone on which it finds a higher
+// one.
 //
 // Protocol 1 has no number. Protocol 2 knows that locks can be moved.
 const Protocol = 2
@@ -18,7 +20,8 @@ const before = "-"
 // NewNonce is one that nothing had before.
 func NewNonce() string { return rand.Text() + before + strconv.Itoa(Protocol) }
 
-// ProtocolOf is the highest protocol of what a master has for a marker and for a record, whatever else that is; 1 where there is none.
+// ProtocolOf is the highest protocol of what a master has for a marker and for a record, whatever
+// else that is; 1 where there is none.
 func ProtocolOf(marker, record string) int {
 	return max(protocolIn(marker, 2), protocolIn(record, 1))
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestProtocols: what proxies of each version leave tells its protocol, also where the rest of it cannot be read.
+// TestProtocols: what proxies of each version leave tells its protocol, also where the rest of it
+// cannot be read.
 func TestProtocols(t *testing.T) {
 	now := NewNonce()
 	own := Marker{RunID: "1", ReplID: "2", Nonce: now, Proof: ProofLease, Address: "a:1"}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Choose is what a ballot has to have accepted that was promised by a majority: what was accepted in
-// the highest ballot before, or what its proposer wants if nothing was.
+// Choose is what a ballot has to have accepted that was promised by a majority: what was accepted
+// in the highest ballot before, or what its proposer wants if nothing was.
 func Choose(promised []Seal, wanted Change) Change {
 	var highest Seal
 	for _, s := range promised {
@@ -23,8 +23,8 @@ func Choose(promised []Seal, wanted Change) Change {
 }
 
 // Step is why masters cannot follow others in one step, or nil. One may be added, removed or
-// replaced by another at a time: so every majority of the new set has more masters than the requests
-// of an attempt that was refused, or a lock that was released, can still reach.
+// replaced by another at a time: so every majority of the new set has more masters than the
+// requests of an attempt that was refused, or a lock that was released, can still reach.
 func Step(from, to []string) error {
 	var gone, come []string
 	for _, name := range from {

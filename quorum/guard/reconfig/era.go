@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// Era is a set of masters, with where the locks are, in the order in which sets follow each other. The zero Era is the first set,
-// of which nothing more is known.
+// Era is a set of masters, with where the locks are, in the order in which sets follow each other.
+// The zero Era is the first set, of which nothing more is known.
 type Era struct {
 	// Number counts the sets.
 	Number int
@@ -38,8 +38,9 @@ func (e Era) String() string {
 	return fmt.Sprintf("%d.%d.%s", e.Number, e.Masters, e.Hash+placed(e.Place))
 }
 
-// atPlace is before the place at the end of the hash of an era, and of the names in a seal. A proxy of protocol 1 takes that for other masters than
-// its own: it does nothing with these, and changes nothing on them.
+// atPlace is before the place at the end of the hash of an era, and of the names in a seal. A proxy
+// of protocol 1 takes that for other masters than its own: it does nothing with these, and changes
+// nothing on them.
 const atPlace = "@"
 
 // placed is a place as it is written behind what it is of; nothing where it is undecided.
@@ -75,7 +76,8 @@ func Hash(names []string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Is reports whether masters with these names are the era's, or may be: of the first one nobody knows.
+// Is reports whether masters with these names are the era's, or may be: of the first one nobody
+// knows.
 func (e Era) Is(names []string) bool {
 	return e.Number == 0 || e.Masters == len(names) && e.Hash == Hash(names)
 }
@@ -94,7 +96,8 @@ type Change struct {
 	Before int
 	// Names are those of the masters that follow.
 	Names []string
-	// Place is where the locks are then. Where it is another one than before the masters are the same.
+	// Place is where the locks are then. Where it is another one than before the masters are the
+	// same.
 	Place place.Place
 }
 
@@ -106,7 +109,8 @@ func (c Change) After(e Era) Era {
 	return Era{Number: e.Number + 1, Masters: len(c.Names), Hash: Hash(c.Names), Place: c.Place}
 }
 
-// Keeps reports whether the masters of an era stay the same: only where the locks are is changed, or is decided once more.
+// Keeps reports whether the masters of an era stay the same: only where the locks are is changed,
+// or is decided once more.
 func (c Change) Keeps(e Era) bool { return c.Place != e.Place || c.Place.Moves() }
 
 // Is reports whether both lead to the same masters, and to the same place.

@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The decision, explored: two proposers that want different masters, with two ballots each, before three
-// masters, one of which forgets and is let in again. Requests arrive in any order, late, or never; answers
-// are lost.
+// The decision, explored: two proposers that want different masters, with two ballots each, before
+// three masters, one of which forgets and is let in again. Requests arrive in any order, late, or
+// never; answers are lost.
 
 const (
 	explorers = 3 // masters
@@ -148,7 +148,8 @@ func (o leftOut) deliver(w world, i int, f func(world)) {
 	f(w)
 }
 
-// forget has a master forget, once; or lets it vote again: then what began before does not count any more.
+// forget has a master forget, once; or lets it vote again: then what began before does not count
+// any more.
 func (o leftOut) forget(w world, m int, f func(world)) {
 	a := &w.masters[m]
 	switch {
@@ -175,7 +176,8 @@ func (o leftOut) forget(w world, m int, f func(world)) {
 	}
 }
 
-// wrong says what is wrong: two were decided, or one was and the masters of before still have a majority.
+// wrong says what is wrong: two were decided, or one was and the masters of before still have a
+// majority.
 func (w world) wrong() string {
 	votes := 0
 	for _, a := range w.masters {

@@ -138,14 +138,15 @@ everywhere(function()
 end)
 return 1`)
 
-	// Settle replaces the rules ARGV[1] (empty: none) by ARGV[2]; other ones than none where nothing votes only.
+	// Settle replaces the rules ARGV[1] (empty: none) by ARGV[2]; other ones than none where
+	// nothing votes only.
 	Settle = luascript.New(guardLua + `
 if not stands('` + RulesKey + `', ARGV[1]) or ARGV[1] ~= '' and not stands(marker, '') then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
 return 1`)
 
-	// Impose writes the rules ARGV[2] whatever is there, and replaces the marker ARGV[1] by ARGV[3], if there is one: no vote that
-	// is under way counts any more.
+	// Impose writes the rules ARGV[2] whatever is there, and replaces the marker ARGV[1] by
+	// ARGV[3], if there is one: no vote that is under way counts any more.
 	Impose = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])

@@ -26,7 +26,8 @@ const (
 	agePrefix = OwnPrefix + "age:"
 )
 
-// AdmittedField is the field of the sequence in database 0 with when the master was admitted, in ms of its clock.
+// AdmittedField is the field of the sequence in database 0 with when the master was admitted, in ms
+// of its clock.
 const AdmittedField = "admitted"
 
 // lenOwnPrefix is the length of OwnPrefix, for Lua.

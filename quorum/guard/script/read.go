@@ -5,8 +5,8 @@ import "redlock-proxy/internal/luascript"
 // Those that read, or change what no vote depends on.
 var (
 	// Names answers {cursor, key, …} with the names of some of the keys of database ARGV[1], from
-	// cursor ARGV[2] on, but for the proxies' own; of these it has those that begin with ARGV[4], if
-	// that is given.
+	// cursor ARGV[2] on, but for the proxies' own; of these it has those that begin with ARGV[4],
+	// if that is given.
 	Names = luascript.New(`redis.call('select', ARGV[1])
 local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
 local page, asked = {scan[1]}, ARGV[4]
@@ -16,8 +16,9 @@ end
 redis.call('select', '0')
 return page`)
 
-	// Values answers {marker, number of the sequence field ARGV[2], seconds, microseconds, value, PTTL, …}
-	// for the keys ARGV[3], … of database ARGV[1]; the PTTL of one that is no string is -2.
+	// Values answers {marker, number of the sequence field ARGV[2], seconds, microseconds, value,
+	// PTTL, …} for the keys ARGV[3], … of database ARGV[1]; the PTTL of one that is no string is
+	// -2.
 	Values = luascript.New(`redis.call('select', ARGV[1])
 local now = redis.call('time')
 local reply = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` + SequenceKey + `', ARGV[2]) or '0', now[1], now[2]}

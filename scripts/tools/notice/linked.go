@@ -20,7 +20,8 @@ var platforms = [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "
 // module is one that is linked, and its folder.
 type module struct{ Path, Version, Dir string }
 
-// legal are the folders of linked packages in a module, and those above them: any may have a licence of its own.
+// legal are the folders of linked packages in a module, and those above them: any may have a
+// licence of its own.
 type legal map[string]bool
 
 // add adds a package's folder and those above it, up to the module's.

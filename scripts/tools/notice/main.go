@@ -1,5 +1,6 @@
-// Command notice writes NOTICE: what is linked into redlock-proxy, under which licences, and their texts, which come from the modules
-// themselves. Run it in scripts/tools; with -check it reports whether the file is stale instead.
+// Command notice writes NOTICE: what is linked into redlock-proxy, under which licences, and their
+// texts, which come from the modules themselves. Run it in scripts/tools; with -check it reports
+// whether the file is stale instead.
 package main
 
 import (

@@ -23,11 +23,12 @@ type part struct {
 // isLegal finds the files that state rights, by their names.
 var isLegal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright)([.-].*)?$`)
 
-// known is how much of a licence's file must be of licences that are known, in percent: what is left are names and years.
+// known is how much of a licence's file must be of licences that are known, in percent: what is
+// left are names and years.
 const known = 75
 
-// allowed are the licences under which others' work may be linked in. Another one needs somebody to read it first. MPL-2.0 wants
-// it said where the source is, which the heading of NOTICE does.
+// allowed are the licences under which others' work may be linked in. Another one needs somebody to
+// read it first. MPL-2.0 wants it said where the source is, which the heading of NOTICE does.
 var allowed = []string{"Apache-2.0", "BSL-1.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "MPL-2.0", "Unlicense"}
 
 func partOf(u use) (part, error) {

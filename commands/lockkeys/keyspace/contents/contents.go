@@ -17,8 +17,8 @@ const (
 // String is the name that TYPE has for it.
 func (k Kind) String() string { return kinds[k].name }
 
-// Content is what a key holds: a Text, *List, *Set, *SortedSet or *Hash. A nil pointer to one of the latter has no
-// elements, and must not be changed. It is for one goroutine.
+// Content is what a key holds: a Text, *List, *Set, *SortedSet or *Hash. A nil pointer to one of
+// the latter has no elements, and must not be changed. It is for one goroutine.
 type Content interface {
 	// Kind is which of them it is.
 	Kind() Kind
@@ -26,7 +26,8 @@ type Content interface {
 	Len() int
 	// Size is how many bytes it has for the quorum.
 	Size() int
-	// Encoding is what a Redis 7.0 with its default limits calls the form in which it would keep such a content.
+	// Encoding is what a Redis 7.0 with its default limits calls the form in which it would keep
+	// such a content.
 	Encoding() string
 
 	appendTo(b []byte) []byte

@@ -235,7 +235,8 @@ func TestLongs(t *testing.T) {
 	}
 }
 
-// FuzzDecode: what can be read is written again as it was, and takes no more memory than its bytes are worth.
+// FuzzDecode: what can be read is written again as it was, and takes no more memory than its bytes
+// are worth.
 func FuzzDecode(f *testing.F) {
 	for _, c := range examples() {
 		f.Add(Encode(c))

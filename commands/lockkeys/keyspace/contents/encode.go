@@ -13,8 +13,8 @@ const (
 	markSize = len(mark) + 1
 )
 
-// kinds are the kinds by number: their names, the letters after the mark, and how what follows is read. The letters are in
-// what masters keep, and never change.
+// kinds are the kinds by number: their names, the letters after the mark, and how what follows is
+// read. The letters are in what masters keep, and never change.
 var kinds = [...]struct {
 	name   string
 	letter byte
@@ -51,7 +51,8 @@ func Encode(c Content) string {
 	return string(c.appendTo(b))
 }
 
-// Decode is the content of a string that Encode made. Of any other one that is marked the error is ErrUnreadable.
+// Decode is the content of a string that Encode made. Of any other one that is marked the error is
+// ErrUnreadable.
 func Decode(encoded string) (Content, error) {
 	if !IsMarked(encoded) {
 		return Text(encoded), nil
@@ -72,7 +73,8 @@ func decodeText(text string) (Content, error) {
 	return Text(text), nil
 }
 
-// KindName is the name that TYPE has for a string that Encode made; empty for what no Encode has made.
+// KindName is the name that TYPE has for a string that Encode made; empty for what no Encode has
+// made.
 func KindName(encoded string) string {
 	if !IsMarked(encoded) {
 		return TextKind.String()
@@ -98,8 +100,8 @@ func appendPart(b []byte, part string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(part))), part...)
 }
 
-// cutPart takes the first part off a string. ok is false where there is none, or its length is not written in the
-// shortest way.
+// cutPart takes the first part off a string. ok is false where there is none, or its length is not
+// written in the shortest way.
 func cutPart(s string) (part, rest string, ok bool) {
 	size := uint64(0)
 	for i := 0; i < len(s) && i < binary.MaxVarintLen32; i++ {
@@ -116,7 +118,8 @@ func cutPart(s string) (part, rest string, ok bool) {
 	return "", "", false
 }
 
-// countParts counts the parts of a string, each after a head of so many bytes, up to where it ends or is wrong.
+// countParts counts the parts of a string, each after a head of so many bytes, up to where it ends
+// or is wrong.
 func countParts(s string, head int) (n int) {
 	for len(s) > head {
 		_, rest, ok := cutPart(s[head:])

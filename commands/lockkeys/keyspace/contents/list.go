@@ -74,7 +74,8 @@ func (l *List) Delete(from, to int) {
 	l.elems = slices.Delete(l.elems, from, to)
 }
 
-// Remove removes elements that are equal to one: at most so many, from the end if last is set. It returns how many.
+// Remove removes elements that are equal to one: at most so many, from the end if last is set. It
+// returns how many.
 func (l *List) Remove(elem string, most int, last bool) (removed int) {
 	if last {
 		slices.Reverse(l.elems)

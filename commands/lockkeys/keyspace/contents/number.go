@@ -20,7 +20,8 @@ func FormatDouble(n float64) string {
 	}
 }
 
-// ParseDouble reads all of a word as a number, as Redis does: inf is one, what is too large or too small is none.
+// ParseDouble reads all of a word as a number, as Redis does: inf is one, what is too large or too
+// small is none.
 func ParseDouble(word string) (n float64, ok bool) {
 	if word == "" || isBlank(word[0]) {
 		return 0, false
@@ -53,7 +54,8 @@ func isZero(word string) bool {
 	return !strings.ContainsAny(mantissa, digits)
 }
 
-// Long is a number with the 64 bits that a long double of C has on the machines that most Redises run on.
+// Long is a number with the 64 bits that a long double of C has on the machines that most Redises
+// run on.
 type Long struct{ n *big.Float }
 
 const (
@@ -139,8 +141,8 @@ func trimmed(digits string) string {
 	return digits
 }
 
-// Thousandths are how many thousandths it has, rounded up; as in C on most machines, the smallest integer where those
-// are too many.
+// Thousandths are how many thousandths it has, rounded up; as in C on most machines, the smallest
+// integer where those are too many.
 func (l Long) Thousandths() int64 {
 	if l.IsInf() {
 		return math.MinInt64

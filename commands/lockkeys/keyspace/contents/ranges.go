@@ -102,8 +102,9 @@ func reaches(all []Scored, r Range) bool {
 	return len(all) > 0 && r.aboveMin(all[len(all)-1]) && r.belowMax(all[0])
 }
 
-// In are the members in a range, from one place up to before another. Members of different scores are in no order of
-// their own; then it is those from the first that is not before the range up to one that is after it, as in Redis.
+// In are the members in a range, from one place up to before another. Members of different scores
+// are in no order of their own; then it is those from the first that is not before the range up to
+// one that is after it, as in Redis.
 func (s *SortedSet) In(r Range) (from, to int) {
 	all := s.Members()
 	if !reaches(all, r) {

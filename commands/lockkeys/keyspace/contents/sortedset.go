@@ -84,8 +84,8 @@ func (s *SortedSet) appendTo(b []byte) []byte {
 	return b
 }
 
-// Members are the members by their scores, those of the same score by their bytes. They must not be changed, and are
-// right until the set is.
+// Members are the members by their scores, those of the same score by their bytes. They must not be
+// changed, and are right until the set is.
 func (s *SortedSet) Members() []Scored {
 	if s == nil {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// Site is a place in a source where redis.call or redis.pcall is called: for each argument what it may be. Rest says that any
-// number of others may follow, and what these may be.
+// Site is a place in a source where redis.call or redis.pcall is called: for each argument what it
+// may be. Rest says that any number of others may follow, and what these may be.
 type Site struct {
 	Args [][]Shape
 	Rest []Shape
@@ -17,12 +17,14 @@ type Calls struct {
 	Sites []Site
 	// Hidden: there may be others.
 	Hidden bool
-	// Literals are all strings that are written in the source, and, where it compiles code when it runs, those in such code.
+	// Literals are all strings that are written in the source, and, where it compiles code when it
+	// runs, those in such code.
 	Literals []string
 }
 
-// Find finds the calls of commands in a source, given as its tree, and charges a meter for it. The analysis does not follow the order of what
-// is done: a variable may hold all that is assigned to one of its name anywhere.
+// Find finds the calls of commands in a source, given as its tree, and charges a meter for it. The
+// analysis does not follow the order of what is done: a variable may hold all that is assigned to
+// one of its name anywhere.
 func Find(m *meter.Meter, main *syntax.Function) Calls {
 	f := &finder{meter: m, assigned: map[string][]syntax.Expression{}}
 	f.walk = walker{statement: f.assign, expression: f.register}
@@ -35,7 +37,8 @@ func Find(m *meter.Meter, main *syntax.Function) Calls {
 	return f.Calls
 }
 
-// nested are literals with those that are in them, of which each may be code. Where that is much, the innermost ones are missing.
+// nested are literals with those that are in them, of which each may be code. Where that is much,
+// the innermost ones are missing.
 func nested(m *meter.Meter, literals []string, name string) []string {
 	read := 0
 	for i := 0; i < len(literals); i++ {
@@ -92,7 +95,8 @@ func (f *finder) give(name string, value syntax.Expression) {
 	}
 }
 
-// nth is the value of a list with this index: unknown from a last one that can have many on, nil behind the last.
+// nth is the value of a list with this index: unknown from a last one that can have many on, nil
+// behind the last.
 func nth(values []syntax.Expression, i int) syntax.Expression {
 	last := len(values) - 1
 	switch {
@@ -106,7 +110,8 @@ func nth(values []syntax.Expression, i int) syntax.Expression {
 	return &unknownExpr{}
 }
 
-// iterated is what the i-th variable of a for loop holds: of ipairs(list), an element is the second.
+// iterated is what the i-th variable of a for loop holds: of ipairs(list), an element is the
+// second.
 func iterated(values []syntax.Expression, i int) syntax.Expression {
 	call, ok := values[0].(*syntax.CallExpr)
 	if !ok || i != 1 || len(call.Args) != 1 {
@@ -133,8 +138,8 @@ func variableName(e syntax.Expression) string {
 	return ""
 }
 
-// register gives the parameters of functions their values: those of a function that is registered as a Redis function are the keys and
-// the arguments, of all others nothing is known.
+// register gives the parameters of functions their values: those of a function that is registered
+// as a Redis function are the keys and the arguments, of all others nothing is known.
 func (f *finder) register(e syntax.Expression, _ place) {
 	switch e := e.(type) {
 	case *syntax.FunctionExpr:
@@ -157,7 +162,8 @@ type paramExpr struct {
 	index    int
 }
 
-// registered is the name under which the callbacks of Redis functions are noted. No variable has it.
+// registered is the name under which the callbacks of Redis functions are noted. No variable has
+// it.
 const registered = "function callbacks"
 
 // callback is the function that a call of redis.register_function is given.
@@ -192,7 +198,8 @@ func (f *finder) isCallback(fn *syntax.Function) bool {
 	return false
 }
 
-// maxSteps bounds the work on one source. Where that is not enough, there may be calls that are not seen.
+// maxSteps bounds the work on one source. Where that is not enough, there may be calls that are not
+// seen.
 const maxSteps = 1 << 18
 
 // step reports whether there is still work to be done.

@@ -70,7 +70,8 @@ func TestFindCalls(t *testing.T) {
 	}
 }
 
-// Code that is compiled when a script runs is looked into, also where it compiles some itself; a literal that is no code is what it is.
+// Code that is compiled when a script runs is looked into, also where it compiles some itself; a
+// literal that is no code is what it is.
 func TestLiteralsInCode(t *testing.T) {
 	for source, want := range map[string]string{
 		`return loadstring("return redis.call('set', 'k', 1)")()`:        `["return redis.call('set', 'k', 1)" "set" "k"]`,
@@ -92,7 +93,8 @@ func TestLiteralsInCode(t *testing.T) {
 	}
 }
 
-// A source that would be much work is given up: followed to its end, the first of these takes longer than any test may.
+// A source that would be much work is given up: followed to its end, the first of these takes
+// longer than any test may.
 func TestFindCallsIsBounded(t *testing.T) {
 	var chain strings.Builder
 	for i := range 150 {

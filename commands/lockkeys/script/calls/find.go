@@ -38,7 +38,8 @@ func isGlobal(e syntax.Expression, names ...string) bool {
 	return ok && slices.Contains(names, g.Name)
 }
 
-// use looks at an expression where it stands: a call of a command is noted, and so is whatever may lead to calls that cannot be seen.
+// use looks at an expression where it stands: a call of a command is noted, and so is whatever may
+// lead to calls that cannot be seen.
 func (f *finder) use(e syntax.Expression, p place) {
 	f.meter.Work(meter.Step)
 	if call, ok := e.(*syntax.CallExpr); ok {

@@ -44,7 +44,8 @@ const (
 
 var unseen = []Shape{{{Kind: Unseen}}}
 
-// shapes are what an expression may be as a text. What is no text (nil, a table) is left out or unseen.
+// shapes are what an expression may be as a text. What is no text (nil, a table) is left out or
+// unseen.
 func (f *finder) shapes(e syntax.Expression, depth int) []Shape {
 	if depth > maxShapeDepth || !f.step() {
 		return unseen
@@ -139,7 +140,8 @@ func (f *finder) element(object, key syntax.Expression) []Shape {
 
 var anyOf = map[PartKind]PartKind{Key: AnyKey, Argument: AnyArgument}
 
-// lists tells which of KEYS (Key) and ARGV (Argument) an expression may be; Unseen for any other table.
+// lists tells which of KEYS (Key) and ARGV (Argument) an expression may be; Unseen for any other
+// table.
 func (f *finder) lists(e syntax.Expression) (kinds []PartKind) {
 	for _, origin := range f.origins(e) {
 		kind := Unseen

@@ -1,6 +1,8 @@
-// Command connect has a library of Go connect as it does by default, at the server HOST PORT: connect go-redis|rueidis|valkey-go HOST PORT
+// Command connect has a library of Go connect as it does by default, at the server HOST PORT:
+// connect go-redis|rueidis|valkey-go HOST PORT
 //
-// It prints a line "NAME RESULT" for each step, after "version VERSION"; connect_test.go knows what they are.
+// It prints a line "NAME RESULT" for each step, after "version VERSION"; connect_test.go knows what
+// they are.
 package main
 
 import (
@@ -22,7 +24,8 @@ type client interface {
 	Do(ctx context.Context, words ...string) (any, error)
 	// Pipeline carries out some at once.
 	Pipeline(ctx context.Context, commands ...[]string) ([]any, error)
-	// Listen subscribes to a channel; the first message goes to heard. It returns when it has subscribed.
+	// Listen subscribes to a channel; the first message goes to heard. It returns when it has
+	// subscribed.
 	Listen(ctx context.Context, channel string, heard chan<- any) error
 	// Cached reads a key that may be cached here; ok is false where the library has no cache.
 	Cached(ctx context.Context, key string) (value any, ok bool, err error)

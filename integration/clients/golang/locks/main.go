@@ -1,8 +1,8 @@
-// Command locks drives lock libraries of Go, and what libraries of .NET, Elixir and Rust send, at the server HOST PORT as client
-// NAME: locks HOST PORT NAME
+// Command locks drives lock libraries of Go, and what libraries of .NET, Elixir and Rust send, at
+// the server HOST PORT as client NAME: locks HOST PORT NAME
 //
-// It reads requests "DIALECT OPERATION KEY ARGUMENT…" line by line, and answers each with one line: what the library gave, or its
-// error.
+// It reads requests "DIALECT OPERATION KEY ARGUMENT…" line by line, and answers each with one line:
+// what the library gave, or its error.
 package main
 
 import (

@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// The scripts of RedLock.net: an extension tells a lock of another from one that is gone, which it takes again.
+// The scripts of RedLock.net: an extension tells a lock of another from one that is gone, which it
+// takes again.
 const (
 	redlockNetRelease = `
 if redis.call('get', KEYS[1]) == ARGV[1] then

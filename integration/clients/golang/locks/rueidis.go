@@ -13,7 +13,8 @@ if redis.call("GET", KEYS[1]) == ARGV[1] then
 end
 return 0`
 
-// rueidisLock asks with each try who holds the lock, in the same write. It has three keys for one lock; this is one of them.
+// rueidisLock asks with each try who holds the lock, in the same write. It has three keys for one
+// lock; this is one of them.
 type rueidisLock struct {
 	socket *socket
 	token  string

@@ -14,8 +14,8 @@ import (
 
 var errClosed = errors.New("the connection was closed")
 
-// socket is one connection that many threads use at the same time: they write their commands one behind the other, and get the
-// replies in that order.
+// socket is one connection that many threads use at the same time: they write their commands one
+// behind the other, and get the replies in that order.
 type socket struct {
 	conn    net.Conn
 	mutex   sync.Mutex // held while writing

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// stackExchange are LockTake, LockRelease, LockExtend and LockQuery as StackExchange.Redis sends them to a Redis before 8.4: a
-// transaction under a condition, on the one connection that all threads share.
+// stackExchange are LockTake, LockRelease, LockExtend and LockQuery as StackExchange.Redis sends
+// them to a Redis before 8.4: a transaction under a condition, on the one connection that all
+// threads share.
 type stackExchange struct {
 	socket *socket
 	name   string
@@ -55,7 +56,8 @@ func (l stackExchange) extend(key, value string, ttl time.Duration) any {
 	return l.guarded(key, value, "PEXPIRE", key, strconv.FormatInt(ttl.Milliseconds(), 10))
 }
 
-// guarded carries out a command if the key has this value. It keeps others from writing until the transaction is on its way.
+// guarded carries out a command if the key has this value. It keeps others from writing until the
+// transaction is on its way.
 func (l stackExchange) guarded(key, value string, command ...string) any {
 	l.socket.mutex.Lock()
 	watched := l.socket.send([]string{"WATCH", key}, []string{"GET", key})
@@ -79,7 +81,8 @@ func (l stackExchange) guarded(key, value string, command ...string) any {
 	return results[0] == int64(1)
 }
 
-// threads has many threads take and release one lock and one of their own, on this one connection, beside ordinary commands.
+// threads has many threads take and release one lock and one of their own, on this one connection,
+// beside ordinary commands.
 func (l stackExchange) threads(key string, threads int) any {
 	const turns = 5
 	var inside, granted, overlaps, odd atomic.Int32
