@@ -20,6 +20,7 @@ RELOADS  ?= 1000
 MASTERS_ROUNDS ?= 20
 MASTERS_LOCKS ?= 100000
 MOVES ?= 100
+MIX ?= 1000
 UPGRADES ?= 50
 AT_ONCE  ?= 8
 BUSY     ?= 6
@@ -123,8 +124,8 @@ reloads: ## RELOADS (1000) reloads of the configuration under load: no connectio
 fences: ## FENCES (100000) locks with fences by two proxies while one master after the other restarts without its data: each higher than the last
 	REDLOCK_FENCES=$(FENCES) $(LOGGED) -timeout 2h -run '^TestGuardFences$$' ./integration/guard
 
-moves: ## MOVES (100) moves of the locks to the masters and as many back under load, 30 of 100 with faults, and 100 proxies stopped around a lock that they relay
-	REDLOCK_MOVES=$(MOVES) REDLOCK_MOVE_STOPS=100 $(LOGGED) -timeout 3h ./integration/moving
+moves: ## MOVES (100) moves of the locks to the masters and as many back under load, 30 of 100 with faults, 100 proxies stopped around a lock that they relay, and MIX (1000) rounds of moves, changes of masters and faults at random
+	REDLOCK_MOVES=$(MOVES) REDLOCK_MOVE_STOPS=100 REDLOCK_MIX=$(MIX) $(LOGGED) -timeout 6h ./integration/moving
 
 upgrades: ## UPGRADES (50) rolling upgrades of two proxies from each of the last two protocols, built from the history, and back; masters upgraded in place and replaced by another release: under load
 	REDLOCK_UPGRADES=$(UPGRADES) $(LOGGED),history -timeout 3h ./integration/upgrade

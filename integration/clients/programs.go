@@ -140,9 +140,15 @@ func run(command ...string) (string, error) {
 // buildProgram builds a program of Go, such as golang/locks, and returns its path.
 func buildProgram(t *testing.T, directory string) string {
 	t.Helper()
+	return buildGo(t, "redlock-proxy/integration/clients/"+directory)
+}
+
+// buildGo builds a program of a package or a file, and returns its path.
+func buildGo(t *testing.T, source string) string {
+	t.Helper()
 	binary := filepath.Join(t.TempDir(), "program")
-	if output, err := exec.Command("go", "build", "-o", binary, "redlock-proxy/integration/clients/"+directory).CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", directory, err, output)
+	if output, err := exec.Command("go", "build", "-o", binary, source).CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", source, err, output)
 	}
 	return binary
 }

@@ -1,0 +1,91 @@
+//go:build integration
+
+package clients
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// example is a program of docs/examples.md, and what the page says that it prints.
+type example struct {
+	name, language, text, prints string
+}
+
+var exampleOnPage = regexp.MustCompile("(?ms)^### ([^\n]+)\n[^#]*?^```([a-z]+)\n(.*?)^```\n\n((?:    [^\n]*\n)+)")
+
+// readExamples returns the programs of the page.
+func readExamples(t *testing.T) []example {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/examples.md")
+	kit.Must(t, err)
+	var all []example
+	for _, m := range exampleOnPage.FindAllStringSubmatch(string(page), -1) {
+		all = append(all, example{m[1], m[2], m[3], strings.ReplaceAll(m[4], "    ", "")})
+	}
+	if programs := strings.Count(string(page), "\n```\n"); len(all) != programs {
+		t.Fatalf("found %d examples, but the page has %d programs", len(all), programs)
+	}
+	return all
+}
+
+// TestExamples runs each program of docs/examples.md, which prints what the page says.
+func TestExamples(t *testing.T) {
+	upstream := kit.StartRedis(t)
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), kit.LockKeyArgs(upstream)...)
+	_, port, err := net.SplitHostPort(proxy.Addr())
+	kit.Must(t, err)
+	for _, e := range readExamples(t) {
+		t.Run(fmt.Sprintf("%s in %s", e.name, e.language), func(t *testing.T) {
+			e.text = strings.ReplaceAll(e.text, "6380", port)
+			if output, err := run(e.command(t)...); err != nil || output != e.prints {
+				t.Errorf("it printed %q, %v; the page says %q", output, err, e.prints)
+			}
+		})
+	}
+}
+
+// command returns the words that run the program.
+func (e example) command(t *testing.T) []string {
+	t.Helper()
+	folder := t.TempDir()
+	write := func(name string) string {
+		file := filepath.Join(folder, name)
+		kit.Must(t, os.WriteFile(file, []byte(e.text), 0o600))
+		return file
+	}
+	switch e.language {
+	case "python":
+		return []string{clientNamed(t, "python").interpreter(t), write("example.py")}
+	case "javascript":
+		return []string{clientNamed(t, "node").interpreter(t), write("example.js")}
+	case "go":
+		return []string{buildGo(t, write("example.go"))}
+	case "java":
+		redistest.SkipShort(t)
+		return []string{"java", "-cp", compileJava(t, write("Job.java"), inFolder("java/jedis")), "Job"}
+	default:
+		t.Fatalf("no way to run a program in %s", e.language)
+		return nil
+	}
+}
+
+// compileJava compiles a program and what it uses of a folder, and returns the folder of the
+// classes.
+func compileJava(t *testing.T, program, sources string) string {
+	t.Helper()
+	classes := t.TempDir()
+	if output, err := exec.Command("javac", "-Xlint:all,-serial", "-Werror", "-implicit:class", "-sourcepath", sources, "-d", classes, program).CombinedOutput(); err != nil {
+		t.Fatalf("javac: %v\n%s", err, output)
+	}
+	return classes
+}

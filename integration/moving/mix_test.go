@@ -1,0 +1,320 @@
+//go:build integration
+
+package moving
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// mixEnv is how many rounds of random operations and faults there are.
+	mixEnv = "REDLOCK_MIX"
+	// mostTimeBack bounds the time until locks are available once all servers are well.
+	mostTimeBack = 10 * time.Second
+	// longestFault bounds the time that a fault lasts.
+	longestFault = 3 * time.Second
+)
+
+// TestRandomMix: operators move the locks, abort moves and change masters while proxies are killed
+// and stopped, masters stand still and lose their data, and the upstream restarts, all at random
+// and at the same time. No lock is granted twice or lost, each key is in one place, and locks are
+// available on each proxy within mostTimeBack after all servers are well, without an operator.
+func TestRandomMix(t *testing.T) {
+	redistest.SkipShort(t)
+	rounds := int(kit.NumberFrom(t, mixEnv, 3))
+	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
+	m := startMix(t, rand.New(rand.NewPCG(seed, 2)))
+	client := kit.Connect(t, m.proxies[0])
+	for _, k := range keepers {
+		kit.Do(t, client, k.make...)
+		if k.ends {
+			kit.Want(t, client, int64(1), "PEXPIRE", k.key, kit.Millis(mixKeptFor))
+		}
+	}
+	l := startLoad(t, m.rig, seed)
+	l.leaveUpstream()
+	var back []time.Duration
+	grants := 0
+	for i := range rounds {
+		said := m.disturb()
+		m.settle()
+		took := m.wantAvailable()
+		back = append(back, took)
+		if err := m.wantOnePlace(); err != nil {
+			t.Errorf("round %d: %v", i, err)
+		}
+		for _, proxy := range m.proxies {
+			look(t, kit.Connect(t, proxy))
+		}
+		m.wantVoting()
+		seen := l.take()
+		grants += seen.grants
+		t.Logf("round %d: back after %v, %d grants; %s", i, took.Round(time.Millisecond), seen.grants, said)
+		for _, what := range seen.wrong {
+			t.Errorf("round %d: %s", i, what)
+		}
+		if t.Failed() {
+			break // what comes after a wrong answer says little
+		}
+	}
+	_, double := l.stop()
+	for _, what := range append(l.take().wrong, double...) {
+		t.Error(what)
+	}
+	t.Logf("%d rounds, %d grants, %d of them double; locks were available again: %s", len(back), grants, len(double), figures(back))
+}
+
+// mixKeptFor is longer than a thousand rounds take.
+const mixKeptFor = 12 * time.Hour
+
+// mix is a rig of three proxies whose masters change: they are five of seven servers.
+type mix struct {
+	*rig
+	random  *rand.Rand
+	servers []*redistest.Server
+	files   []string
+	// killed is the proxy that was killed in the round, or -1.
+	killed int
+	// probes counts the locks that were asked for to see whether any are granted.
+	probes int
+}
+
+func startMix(t *testing.T, random *rand.Rand) *mix {
+	t.Helper()
+	m := &mix{rig: &rig{t: t, upstream: kit.StartRedis(t, redistest.Durable()...)}, random: random}
+	for range 7 {
+		m.servers = append(m.servers, kit.StartRedis(t))
+	}
+	m.masters = slices.Clone(m.servers[:5])
+	for i := range 3 {
+		m.files = append(m.files, filepath.Join(t.TempDir(), fmt.Sprintf("%d.yaml", i)))
+		m.addrs = append(m.addrs, "127.0.0.1:"+kit.FreePort(t))
+		m.configure(i, m.masters)
+		m.proxies = append(m.proxies, kit.StartConfigured(t, m.files[i]))
+	}
+	m.wantVoting()
+	return m
+}
+
+// configure has the file of a proxy name these masters.
+func (m *mix) configure(proxy int, masters []*redistest.Server) {
+	m.t.Helper()
+	text := fmt.Sprintf("listen: %s\nfresh-start: true\nmaster-timeout: 1s\nmax-ttl: 24h\nlock-keys: [\"lock:*\"]\nupstream: %s\nmove-from-upstream: true\nmaster:\n", m.addrs[proxy], m.upstream.URL())
+	for _, master := range masters {
+		text += "  - " + master.URL() + "\n"
+	}
+	kit.Must(m.t, os.WriteFile(m.files[proxy]+".new", []byte(text), 0o600))
+	kit.Must(m.t, os.Rename(m.files[proxy]+".new", m.files[proxy]))
+}
+
+// event is one of those that a round has at the same time. It takes a while, and has ended when do
+// returns.
+type event struct {
+	name string
+	do   func() error
+}
+
+// disturb has random events happen at the same time, and returns what they were.
+func (m *mix) disturb() string {
+	m.t.Helper()
+	events := m.events()
+	var said []string
+	var failed []error
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	for _, e := range events {
+		after := time.Duration(m.random.Int64N(int64(1500 * time.Millisecond)))
+		said = append(said, fmt.Sprintf("%s after %v", e.name, after.Round(time.Millisecond)))
+		running.Go(func() {
+			time.Sleep(after) // an event comes at any moment of the others
+			err := e.do()
+			mu.Lock()
+			defer mu.Unlock()
+			failed = append(failed, err)
+		})
+	}
+	running.Wait()
+	kit.Must(m.t, errors.Join(failed...))
+	return strings.Join(said, ", ")
+}
+
+// events draws one to four events. At most two masters lose their data, including one that is
+// replaced; at most one proxy is killed and another one stopped.
+func (m *mix) events() []event {
+	masters, proxies := slices.Clone(m.masters), []int{0, 1, 2}
+	m.random.Shuffle(len(masters), func(i, j int) { masters[i], masters[j] = masters[j], masters[i] })
+	m.random.Shuffle(len(proxies), func(i, j int) { proxies[i], proxies[j] = proxies[j], proxies[i] })
+	m.killed = -1
+	stalled := masters[2 : 2+1+m.random.IntN(3)]
+	all := []event{
+		m.operator("move", "--even-if-others"), m.operator("move --back", "--even-if-others", toUpstream), m.operator("a second move", "--even-if-others"),
+		m.operator("move --abort", "--abort"),
+		{fmt.Sprintf("proxy %d is killed", proxies[0]), func() error { m.killed = proxies[0]; return m.proxies[proxies[0]].Kill() }},
+		{fmt.Sprintf("proxy %d stands still", proxies[1]), m.lasts(m.proxies[proxies[1]].Pause, m.proxies[proxies[1]].Continue)},
+		{fmt.Sprintf("%d masters stand still", len(stalled)), m.lasts(each(stalled, (*redistest.Server).Pause), each(stalled, (*redistest.Server).Continue))},
+		{"a master loses its data", m.lasts(masters[0].Kill, masters[0].Restart)},
+	}
+	if m.random.IntN(2) == 0 {
+		all = append(all, m.replaces(masters[1], proxies[m.random.IntN(2)]))
+	} else {
+		all = append(all, event{"another master loses its data", m.lasts(masters[1].Kill, masters[1].Restart)})
+	}
+	if m.random.IntN(2) == 0 {
+		all = append(all, event{"the upstream restarts", m.upstream.Revive})
+	} else {
+		all = append(all, event{"the upstream stands still", m.lasts(m.upstream.Pause, m.upstream.Continue)})
+	}
+	m.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:1+m.random.IntN(4)]
+}
+
+// operator is an operator's move at some proxy, whatever becomes of it.
+func (m *mix) operator(name string, flags ...string) event {
+	proxy := m.random.IntN(len(m.proxies))
+	return event{fmt.Sprintf("%s at proxy %d", name, proxy), func() error {
+		_, err := m.move(proxy, flags...)
+		var failed errNotMoved
+		if errors.As(err, &failed) {
+			return nil
+		}
+		return err
+	}}
+}
+
+// replaces has an operator replace a master by a server that is none, at some proxy, whatever
+// becomes of it.
+func (m *mix) replaces(master *redistest.Server, proxy int) event {
+	spare := slices.IndexFunc(m.servers, func(s *redistest.Server) bool { return !slices.Contains(m.masters, s) })
+	next := slices.Clone(m.masters)
+	next[slices.Index(next, master)] = m.servers[spare]
+	return event{fmt.Sprintf("a master is replaced at proxy %d", proxy), func() error {
+		for i := range m.proxies {
+			m.configure(i, next)
+		}
+		client, err := redistest.Dial(m.addrs[proxy], kit.Patience)
+		if err != nil {
+			return nil // that proxy was killed
+		}
+		defer client.Close()
+		_, _ = client.Do("PROXY", "RELOAD")
+		return nil
+	}}
+}
+
+// lasts is a fault that is there for a random time.
+func (m *mix) lasts(begin, end func() error) func() error {
+	long := time.Duration(m.random.Int64N(int64(longestFault)))
+	return func() error {
+		err := begin()
+		time.Sleep(long) // the fault lasts
+		return errors.Join(err, end())
+	}
+}
+
+// each is a function for all of these servers.
+func each(servers []*redistest.Server, do func(*redistest.Server) error) func() error {
+	return func() error {
+		var failed []error
+		for _, server := range servers {
+			failed = append(failed, do(server))
+		}
+		return errors.Join(failed...)
+	}
+}
+
+var mastersInInfo = regexp.MustCompile(`address=([^,]+),state=`)
+
+// settle waits until the proxies that run agree on the masters, has all files name these, and
+// starts the proxy that was killed.
+func (m *mix) settle() {
+	m.t.Helper()
+	var agreed []string
+	kit.Soon(m.t, func() error {
+		agreed = nil
+		for i := range m.proxies {
+			if i == m.killed {
+				continue
+			}
+			client, err := redistest.Dial(m.addrs[i], kit.Patience)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			info, err := client.Do("PROXY", "INFO")
+			if err != nil {
+				return err
+			}
+			var has []string
+			for _, found := range mastersInInfo.FindAllStringSubmatch(kit.Text(info), -1) {
+				has = append(has, found[1])
+			}
+			slices.Sort(has)
+			if agreed != nil && !slices.Equal(has, agreed) {
+				return fmt.Errorf("proxies have the masters %v and %v", agreed, has)
+			}
+			agreed = has
+		}
+		return nil
+	})
+	m.masters = slices.DeleteFunc(slices.Clone(m.servers), func(s *redistest.Server) bool { return !slices.Contains(agreed, s.Addr()) })
+	if len(m.masters) != 5 {
+		m.t.Fatalf("the masters are %v", agreed)
+	}
+	for i := range m.proxies {
+		m.configure(i, m.masters)
+	}
+	if m.killed >= 0 {
+		m.proxies[m.killed] = kit.StartConfigured(m.t, m.files[m.killed])
+	}
+}
+
+// wantAvailable wants a lock to be granted by each proxy, and returns how long that took.
+func (m *mix) wantAvailable() time.Duration {
+	m.t.Helper()
+	began := time.Now()
+	for i, proxy := range m.proxies {
+		client := kit.Connect(m.t, proxy)
+		m.probes++
+		key := fmt.Sprint("lock:probe:", m.probes) // a new one: whether another one was deleted may be unknown
+		kit.Within(m.t, mostTimeBack-time.Since(began), func() error {
+			if reply := kit.Do(m.t, client, "SET", key, "me", "NX", "PX", "60000"); reply != "OK" {
+				return fmt.Errorf("proxy %d grants no lock: %v", i, reply)
+			}
+			kit.Do(m.t, client, "DEL", key)
+			return nil
+		})
+	}
+	return time.Since(began)
+}
+
+var placeInInfo = regexp.MustCompile(`redlock_locks_at:(\S+)`)
+
+// wantOnePlace wants the proxies to agree where the locks are, and no lock to be anywhere else.
+func (m *mix) wantOnePlace() error {
+	at := ""
+	for _, proxy := range m.proxies {
+		found := placeInInfo.FindStringSubmatch(kit.Text(kit.Do(m.t, kit.Connect(m.t, proxy), "PROXY", "INFO")))
+		switch {
+		case found == nil, found[1] != "upstream" && found[1] != "masters":
+			return fmt.Errorf("a proxy says that the locks are at %q", found)
+		case at != "" && at != found[1]:
+			return fmt.Errorf("proxies say that the locks are at the %s and at the %s", at, found[1])
+		}
+		at = found[1]
+	}
+	return m.wantOnlyAt(at == "upstream")
+}
