@@ -1,8 +1,8 @@
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
-# The modules first: they stay cached as long as go.mod and go.sum are the same.
+# The modules come first: they stay cached as long as go.mod and go.sum are the same.
 COPY go.mod go.sum ./
-# Where the modules come from; empty is Go's own default.
+# The source of the modules; empty is Go's own default.
 ARG GOPROXY
 RUN go mod download
 COPY . .
@@ -23,7 +23,7 @@ USER 65532:65532
 
 # The default, 127.0.0.1, cannot be reached from outside the container. Change the address
 # here rather than by --listen: the health check reads it too. Clients come from outside, so protected mode turns them away
-# unless they have to log in, or REDLOCK_PROTECTED_MODE=false says that nobody else can reach the port.
+# unless they have to log in, or REDLOCK_PROTECTED_MODE=false says that only your clients can reach the port.
 ENV REDLOCK_LISTEN=0.0.0.0:6380
 EXPOSE 6380
 
