@@ -193,26 +193,31 @@ func TestLockWithoutItsFenceIsTakenBack(t *testing.T) {
 	nobodys(t, rival, "lock:k")
 }
 
-// TestWaiterTakesOverItsOwnTry: the answers to the first try of a LOCK that waits are lost, and it
-// holds the key. A later try takes that over, also with a fence, and is granted.
+// TestWaiterTakesOverItsOwnTry: the first try of a LOCK that waits reaches A, B and C, and its answers
+// are lost. Meanwhile another proxy restores the key on D and E by ballot. A later try takes that
+// over, also with a fence, and is granted.
 func TestWaiterTakesOverItsOwnTry(t *testing.T) {
 	t.Parallel()
 	for _, fence := range []bool{false, true} {
 		t.Run(fmt.Sprint("fence ", fence), func(t *testing.T) {
-			f := startFleet(t, 3)
-			p := f.proxy(t)
-			answers := p.holdAnswers("lock:k", f.everyMaster()...)
-			command := []string{"LOCK", "lock:k", "*", "PX", "60000", "BLOCK", "20000"}
+			f := startFleet(t, 5)
+			p, other := f.proxy(t, "--master-timeout", "4s"), f.proxy(t)
+			answers, missed := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
+			command := []string{"LOCK", "lock:k", "token", "PX", "60000", "BLOCK", "20000"}
 			if fence {
 				command = append(command, "FENCE")
 			}
 			began := time.Now()
 			reply := doing(connect(t, p), command...)
 			answers.wait(t)
-			time.Sleep(time.Second) // the fault lasts
+			missed.wait(t)
+			kit.Do(t, connect(t, other), "LOCKINFO", "lock:k")
+			f.wantHolders(t, "lock:k", "token", f.everyMaster()...)
 			answers.discard()
-			got, granted := (<-reply).([]any)
-			if took := time.Since(began); !granted || took > 10*time.Second {
+			missed.discard()
+			got := <-reply
+			_, fenced := got.([]any)
+			if took := time.Since(began); fenced != fence || !fence && !isGrant(got) || took > 10*time.Second {
 				t.Fatalf("%v after %v", got, took)
 			}
 			t.Logf("%v after %v", got, time.Since(began).Round(time.Millisecond))
