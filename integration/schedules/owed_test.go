@@ -56,7 +56,8 @@ func TestExtendBesideARefill(t *testing.T) {
 			f := startFleet(t, 5)
 			owner, other, third := f.proxy(t), f.proxy(t), f.proxy(t)
 			client, rival := connect(t, owner), connect(t, third)
-			defer owner.hold("lock:k", 0, E).discard() // the owner's proxy never restores it
+			defer owner.hold("lock:k", 0, E).discard()                       // the owner's proxy never restores it
+			quiet := third.holdAccepts("lock:k", "keep", f.everyMaster()...) // nor does the third one, until the other one has
 			until := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
 			accepts := other.holdAccepts("lock:k", "keep", A, B, C, D)
 			kit.Soon(t, func() error { // a look that is decided before the reply of E is in restores nothing
@@ -72,6 +73,7 @@ func TestExtendBesideARefill(t *testing.T) {
 			accepts[one].Release()
 			time.Sleep(20 * time.Millisecond) // what was let go arrives before the rest is thrown away
 			accepts.discard()
+			quiet.discard()
 			if between {
 				accepts = third.holdAccepts("lock:k", "keep", A, B, C, D)
 				read := doing(connect(t, third), "GET", "lock:k")
