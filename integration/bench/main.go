@@ -1,14 +1,14 @@
-// Command bench measures on real servers, and prints Markdown tables:
+// Command bench runs benchmarks on real servers, and prints Markdown tables:
 //
-//	go run ./integration/bench all       everything that goals are set for, in one table
-//	go run ./integration/bench locks     lock and unlock, beside redsync and a single Redis
+//	go run ./integration/bench all       all figures with goals, in one table
+//	go run ./integration/bench locks     lock and unlock, compared with redsync and a single Redis
 //	go run ./integration/bench faults    LOCK while two of five masters fail
-//	go run ./integration/bench handover  one lock that passes between waiters, beside redsync
+//	go run ./integration/bench handover  one lock that passes between waiters, compared with redsync
 //	go run ./integration/bench idle      memory per idle client
-//	go run ./integration/bench relay     the way to an upstream, beside other proxies
-//	go run ./integration/bench scripts   LOCK beside endless scripts
+//	go run ./integration/bench relay     relaying to an upstream, compared with other proxies
+//	go run ./integration/bench scripts   LOCK while clients run endless scripts
 //
-// Each has its flags, which --help lists, and a package comment that says how it measures.
+// --help lists the flags of each. Their package comments say how they measure.
 package main
 
 import (
@@ -30,8 +30,11 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	app := suite.App(all.Command(), locks.Command(), faults.Command(), handover.Command(), idle.Command(), relay.Command(), scripts.Command())
+	context.AfterFunc(ctx, stop) // a second signal ends it immediately
+	app := suite.App(
+		all.Command(), locks.Command(), faults.Command(), handover.Command(),
+		idle.Command(), relay.Command(), scripts.Command(),
+	)
 	if err := app.RunContext(ctx, os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

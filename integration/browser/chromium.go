@@ -14,24 +14,24 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// patience bounds each answer of Chromium.
+// patience limits the wait for each answer of Chromium.
 const patience = time.Minute
 
-// errEnded is the error of what was not answered when Chromium ended.
+// errEnded is the error of requests without an answer when Chromium ended.
 var errEnded = errors.New("chromium has ended")
 
-// Browser is a Chromium. It ends with the test.
+// Browser is a Chromium, which is closed when the test ends.
 type Browser struct {
-	toIt *os.File
+	toChromium *os.File
 
-	mu      sync.Mutex
-	ended   bool
-	last    int
-	answers map[int]chan message
-	hears   map[string]func(method string, params json.RawMessage) // by session
+	mu       sync.Mutex
+	ended    bool
+	last     int
+	answers  map[int]chan message
+	handlers map[string]func(method string, params json.RawMessage) // by session
 }
 
-// message is one of the protocol, either way.
+// message is a message of the protocol, in either direction.
 type message struct {
 	ID      int             `json:"id,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
@@ -45,7 +45,8 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// program is Chromium under the names that it has.
+// program returns the path of Chromium, which has several names. It skips the test if there is
+// none.
 func program(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -60,32 +61,36 @@ func program(t testing.TB) string {
 // Start starts a Chromium with a profile of its own.
 func Start(t testing.TB) *Browser {
 	t.Helper()
-	fromUs, toIt, err := os.Pipe()
+	fromUs, toChromium, err := os.Pipe()
 	must(t, err)
-	fromIt, toUs, err := os.Pipe()
+	fromChromium, toUs, err := os.Pipe()
 	must(t, err)
-	cmd := exec.Command(program(t), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+	cmd := exec.Command(program(t),
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 		"--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
 	cmd.ExtraFiles = []*os.File{fromUs, toUs} // descriptors 3 and 4
 	must(t, cmd.Start())
 	must(t, errors.Join(fromUs.Close(), toUs.Close()))
-	b := &Browser{toIt: toIt, answers: map[int]chan message{}, hears: map[string]func(string, json.RawMessage){}}
-	heard := make(chan struct{})
-	go func() { defer close(heard); b.hear(fromIt) }()
+	b := &Browser{
+		toChromium: toChromium, answers: map[int]chan message{},
+		handlers: map[string]func(string, json.RawMessage){},
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); b.readMessages(fromChromium) }()
 	t.Cleanup(func() {
-		_, _ = b.send("", "Browser.close", nil) // its children go with it
+		_, _ = b.send("", "Browser.close", nil) // also ends its child processes
 		timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 		defer timer.Stop()
 		_ = cmd.Wait()
-		_, _ = toIt.Close(), fromIt.Close()
-		<-heard
+		_, _ = toChromium.Close(), fromChromium.Close()
+		<-done
 	})
 	return b
 }
 
-// hear takes what Chromium says until it ends.
-func (b *Browser) hear(from *os.File) {
+// readMessages handles the messages of Chromium until it ends.
+func (b *Browser) readMessages(from *os.File) {
 	for reader := bufio.NewReader(from); ; {
 		text, err := reader.ReadBytes(0)
 		if err != nil {
@@ -100,14 +105,14 @@ func (b *Browser) hear(from *os.File) {
 			continue
 		}
 		b.mu.Lock()
-		answer, hears := b.answers[m.ID], b.hears[m.Session]
+		answer, handle := b.answers[m.ID], b.handlers[m.Session]
 		delete(b.answers, m.ID)
 		b.mu.Unlock()
 		switch {
 		case answer != nil:
 			answer <- m.message
-		case hears != nil:
-			hears(m.Method, m.Params)
+		case handle != nil:
+			handle(m.Method, m.Params)
 		}
 	}
 }
@@ -122,7 +127,7 @@ func (b *Browser) end() {
 	clear(b.answers)
 }
 
-// send asks Chromium, or a page of it by its session, and waits for the answer.
+// send sends a request to Chromium, or to a page if session is not empty, and waits for the answer.
 func (b *Browser) send(session, method string, params any) (json.RawMessage, error) {
 	answer := make(chan message, 1)
 	b.mu.Lock()
@@ -135,7 +140,7 @@ func (b *Browser) send(session, method string, params any) (json.RawMessage, err
 	b.answers[m.ID] = answer
 	text, err := json.Marshal(m)
 	if err == nil {
-		_, err = b.toIt.Write(append(text, 0))
+		_, err = b.toChromium.Write(append(text, 0))
 	}
 	b.mu.Unlock()
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package browser drives a headless Chromium for tests, over the pipe of its DevTools protocol: a
-// page is opened, looked at by JavaScript, and photographed; what it asked for is known.
+// Package browser controls a headless Chromium for tests, over the pipe of its DevTools protocol.
+// It opens pages, evaluates JavaScript in them, takes screenshots, and records their requests.
 //
 //	b := browser.Start(t)
 //	page := b.Open(t, "http://127.0.0.1:9380/", browser.Look{Width: 360, Dark: true})
 //	page.Soon(t, `document.querySelectorAll("#masters tr").length === 5`)
 //
-// Where there is no Chromium, the test is skipped, or fails where everything is required.
+// If there is no Chromium, the test is skipped, or fails if all tests are required.
 package browser

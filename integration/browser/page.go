@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// Look is how a page is looked at.
+// Look configures the display of a page.
 type Look struct {
 	Width, Height int // in CSS pixels; default 1280 × 900
-	// Scale is how many pixels of the picture one of these has; default 1.
+	// Scale is how many pixels of a picture a CSS pixel has; default 1.
 	Scale float64
 	Dark  bool
 }
 
-// Page is one that is open.
+// Page is an open page.
 type Page struct {
 	browser *Browser
 	session string
 
 	mu sync.Mutex
-	// asked are the URLs that it asked for, complaints what its console says.
-	asked, complaints []string
+	// requests are the requested URLs, messages the messages of its console and its exceptions.
+	requests, messages []string
 }
 
 // Open opens a page.
@@ -52,7 +52,7 @@ func (b *Browser) Open(t testing.TB, url string, look Look) *Page {
 	b.ask(t, "", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached)
 	p := &Page{browser: b, session: attached.Session}
 	b.mu.Lock()
-	b.hears[p.session] = p.hear
+	b.handlers[p.session] = p.handle
 	b.mu.Unlock()
 	for _, domain := range []string{"Network", "Runtime", "Log", "Page"} {
 		p.ask(t, domain+".enable", nil, nil)
@@ -63,14 +63,15 @@ func (b *Browser) Open(t testing.TB, url string, look Look) *Page {
 	if look.Dark {
 		scheme = "dark"
 	}
-	p.ask(t, "Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	p.ask(t, "Emulation.setEmulatedMedia", map[string]any{
+		"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 	p.ask(t, "Page.navigate", map[string]any{"url": url}, nil)
 	return p
 }
 
-// hear notes what the page asks for, and what goes wrong in it.
-func (p *Page) hear(method string, params json.RawMessage) {
-	var said struct {
+// handle records the requests and the problems of the page.
+func (p *Page) handle(method string, params json.RawMessage) {
+	var event struct {
 		Request          struct{ URL string }
 		Entry            struct{ Text, URL string }
 		ExceptionDetails struct {
@@ -78,33 +79,33 @@ func (p *Page) hear(method string, params json.RawMessage) {
 			Exception struct{ Description string }
 		}
 	}
-	if json.Unmarshal(params, &said) != nil {
+	if json.Unmarshal(params, &event) != nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch method {
 	case "Network.requestWillBeSent":
-		p.asked = append(p.asked, said.Request.URL)
+		p.requests = append(p.requests, event.Request.URL)
 	case "Log.entryAdded":
-		p.complaints = append(p.complaints, said.Entry.Text+" "+said.Entry.URL)
+		p.messages = append(p.messages, event.Entry.Text+" "+event.Entry.URL)
 	case "Runtime.exceptionThrown":
-		p.complaints = append(p.complaints, said.ExceptionDetails.Text+" "+said.ExceptionDetails.Exception.Description)
+		p.messages = append(p.messages, event.ExceptionDetails.Text+" "+event.ExceptionDetails.Exception.Description)
 	}
 }
 
-// Asked are the URLs that the page asked for until now.
+// Asked returns the URLs that the page has requested so far.
 func (p *Page) Asked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]string(nil), p.asked...)
+	return append([]string(nil), p.requests...)
 }
 
-// Complaints are what its console says, and exceptions of its scripts.
+// Complaints returns the messages of the page's console, and the exceptions of its scripts.
 func (p *Page) Complaints() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]string(nil), p.complaints...)
+	return append([]string(nil), p.messages...)
 }
 
 func (b *Browser) ask(t testing.TB, session, method string, params, into any) {
@@ -121,8 +122,8 @@ func (p *Page) ask(t testing.TB, method string, params, into any) {
 	p.browser.ask(t, p.session, method, params, into)
 }
 
-// Eval is the value of a JavaScript expression in the page. A promise is awaited; what is thrown is
-// an error.
+// Eval returns the value of a JavaScript expression in the page. It awaits a promise, and returns
+// an exception as an error.
 func (p *Page) Eval(expression string) (any, error) {
 	result, err := p.browser.send(p.session, "Runtime.evaluate", map[string]any{
 		"expression": expression, "returnByValue": true, "awaitPromise": true, "userGesture": true})
@@ -144,7 +145,7 @@ func (p *Page) Eval(expression string) (any, error) {
 	return got.Result.Value, nil
 }
 
-// Text is what is to be read in the page, or in what a selector finds first.
+// Text returns the text of the first element that a selector finds.
 func (p *Page) Text(t testing.TB, selector string) string {
 	t.Helper()
 	quoted, _ := json.Marshal(selector)
@@ -154,8 +155,8 @@ func (p *Page) Text(t testing.TB, selector string) string {
 	return text
 }
 
-// Soon wants an expression to be true within a time, and tells what the page shows if it is not. It
-// returns how long that took.
+// Soon waits until an expression is true, and returns how long that took. If it takes longer than
+// within, it ends the test with the text of the page.
 func (p *Page) Soon(t testing.TB, within time.Duration, expression string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -173,8 +174,8 @@ func (p *Page) Soon(t testing.TB, within time.Duration, expression string) time.
 	}
 }
 
-// Picture takes a picture of the page from its top, so many pixels high (0: all of it), and writes
-// it as a PNG.
+// Picture takes a picture of the page from its top and writes it as a PNG. height is in pixels; 0
+// means the whole page.
 func (p *Page) Picture(t testing.TB, path string, height int) {
 	t.Helper()
 	params := map[string]any{"format": "png", "captureBeyondViewport": true}

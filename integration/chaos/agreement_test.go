@@ -14,20 +14,20 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// agreement is what the masters hold under all lock keys in the end, when nothing is wrong any more
-// and nobody locks.
+// agreement checks the masters at the end, without faults and load: they must have the same cells
+// for all lock keys.
 type agreement struct {
 	cluster *cluster
-	// mayBeOpen reports whether it may have become unknowable what a key holds: a master forgot it
-	// since that was known.
+	// mayBeOpen reports whether the state of the key may be undetermined: a master has lost its
+	// data since the state was last known.
 	mayBeOpen func(key string) bool
 
 	forced []string      // keys that an operator had to end
 	took   time.Duration // until the masters agreed on all others
 }
 
-// want waits until the masters agree. What nobody can know an operator ends; the proxies know of
-// each key what it holds.
+// want waits until the masters agree. An operator removes undetermined keys. The proxies must know
+// the state of each key.
 func (a *agreement) want(t *testing.T) {
 	t.Helper()
 	a.cluster.awaitVotes(t)
@@ -46,8 +46,8 @@ func (a *agreement) want(t *testing.T) {
 	kit.NoError(t, a.known())
 }
 
-// await waits until all masters hold the same under each key, but for those that may be open, and
-// are: it returns these.
+// await waits until all masters have the same cell for each key, except for keys that are
+// undetermined and may be. It returns these.
 func (a *agreement) await(mayBeOpen func(key string) bool) (open []string, err error) {
 	for end := time.Now().Add(agreed); ; time.Sleep(100 * time.Millisecond) {
 		if open, err = a.differing(mayBeOpen); err == nil || time.Now().After(end) {
@@ -56,7 +56,7 @@ func (a *agreement) await(mayBeOpen func(key string) bool) (open []string, err e
 	}
 }
 
-// differing is nil where the masters agree.
+// differing returns an error unless the masters agree.
 func (a *agreement) differing(mayBeOpen func(key string) bool) (open []string, err error) {
 	keys, err := a.keys()
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *agreement) differing(mayBeOpen func(key string) bool) (open []string, e
 	return open, errors.Join(wrong...)
 }
 
-// keys are the lock keys of which some master holds something.
+// keys returns the lock keys that have a cell on at least one master.
 func (a *agreement) keys() (all []string, err error) {
 	for _, m := range a.cluster.masters() {
 		reply, err := ask(m.Addr(), "KEYS", "lock:*")
@@ -101,7 +101,7 @@ func (a *agreement) keys() (all []string, err error) {
 	return append(slices.Compact(all), "lock:of nobody"), nil
 }
 
-// known is nil where each proxy knows of each key what it holds.
+// known returns an error unless each proxy knows the state of each key.
 func (a *agreement) known() error {
 	keys, err := a.keys()
 	wrong := []error{err}

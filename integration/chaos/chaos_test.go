@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// grantsEnv and faultsEnv set for how many grants and faults TestChaos waits; it ends when
-	// there were both. seedEnv repeats the random choices of a run, as far as timing lets it.
+	// grantsEnv and faultsEnv set the numbers of grants and faults for which TestChaos waits.
+	// seedEnv repeats the random choices of a run, as far as timing allows.
 	grantsEnv = "REDLOCK_CHAOS_GRANTS"
 	faultsEnv = "REDLOCK_CHAOS_FAULTS"
 	seedEnv   = "REDLOCK_SEED"
@@ -37,22 +37,22 @@ const (
 	busyClients    = 24
 	patientClients = 8
 	redsyncClients = 8
-	// stallers lock with equal tokens and leave in the midst of large replies, keepers hold a few
-	// keys for long, and an operator forces locks free.
+	// stallers lock with equal tokens and disconnect within large replies, keepers hold a few keys
+	// for a long time, and an operator force-unlocks keys.
 	stallers, keepers = 4, 6
 	stallPause        = 300 * time.Millisecond
 	keepPause         = 200 * time.Millisecond
 	forcePause        = 300 * time.Millisecond
-	// agreed is how long the masters have to agree in the end; it takes 3 s of quiet.
+	// agreed is the time for the masters to agree at the end. It needs 3 s without load.
 	agreed = 30 * time.Second
-	// provenBy is by how many faults redsync has to have shown an overlap.
+	// provenBy is the number of faults after which redsync must have shown an overlap.
 	provenBy = 300
 )
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// TestChaos: while masters and proxies fail at random, no lock is held by two, none is lost, and
-// none comes back.
+// TestChaos: while masters and proxies fail at random, no lock is held by two clients at once, is
+// lost, or reappears.
 func TestChaos(t *testing.T) {
 	redistest.SkipShort(t)
 	grants, wanted := int(kit.NumberFrom(t, grantsEnv, defaultGrants)), int(kit.NumberFrom(t, faultsEnv, defaultFaults))
@@ -75,7 +75,7 @@ func TestChaos(t *testing.T) {
 	r.wantSound(t, d)
 }
 
-// run is the clients of the proxies and those of redsync.
+// run has the clients of the proxies and the clients of redsync.
 type run struct {
 	cluster  *cluster
 	seed     uint64
@@ -133,12 +133,12 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 
 func (r *run) random(i int) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uint64(i)+2)) }
 
-// connection is that of a client of the proxies which begins with one of them.
+// connection returns a client's connection, first to the proxy number at.
 func (r *run) connection(at, random int) *connection {
 	return &connection{ledger: r.proxies, addrs: r.cluster.addrs(), at: at % proxyCount, random: r.random(random)}
 }
 
-// addrs are those of the proxies.
+// addrs returns the addresses of the proxies.
 func (c *cluster) addrs() (all []string) {
 	for _, proxy := range c.proxies {
 		all = append(all, proxy.addr)
@@ -146,7 +146,7 @@ func (c *cluster) addrs() (all []string) {
 	return all
 }
 
-// lockerOf is the way of a client of the proxies: half of them use the proxy's own commands.
+// lockerOf returns the locker of client number i. Half of the clients use the proxy's own commands.
 func (r *run) lockerOf(i int) locker {
 	c := r.connection(i, 300+i)
 	if i/proxyCount%2 == 0 {
@@ -155,7 +155,7 @@ func (r *run) lockerOf(i int) locker {
 	return ordinaryCommands{c}
 }
 
-// startRedsync connects straight to the masters, over links of its own.
+// startRedsync connects to the masters directly, over links of its own.
 func startRedsync(t *testing.T, c *cluster) *redsync.Redsync {
 	t.Helper()
 	var pools []redsyncredis.Pool
@@ -169,7 +169,7 @@ func startRedsync(t *testing.T, c *cluster) *redsync.Redsync {
 	return redsync.New(pools...)
 }
 
-// watch has the masters be read now and then.
+// watch reads the masters from time to time.
 func (r *run) watch(well func() wellBeing) {
 	r.lookers = []*looker{
 		{cluster: r.cluster, ledger: r.proxies, keys: r.lockKeys, well: well, confirm: r.cluster.holdsByProxy},
@@ -180,7 +180,7 @@ func (r *run) watch(well func() wellBeing) {
 	}
 }
 
-// wait waits for so many grants and faults, and tells each minute how many there were.
+// wait waits for the given numbers of grants and faults, and logs their numbers each minute.
 func (r *run) wait(t *testing.T, d *disturber, grants, faults int) error {
 	last, since := 0, time.Now()
 	for shown := since; ; {
@@ -215,8 +215,7 @@ func (r *run) stop() {
 	})
 }
 
-// wantSound wants nothing to have gone wrong with the proxies, and redsync to show that it could
-// have.
+// wantSound fails the test if the proxies have violations, or if redsync shows none.
 func (r *run) wantSound(t *testing.T, d *disturber) {
 	t.Helper()
 	for kind, found := range r.proxies.violations() {
@@ -229,7 +228,7 @@ func (r *run) wantSound(t *testing.T, d *disturber) {
 	}
 }
 
-// violations are what must not be, by its kind.
+// violations returns all violations by kind.
 func (l *ledger) violations() map[string][]violation {
 	found := map[string][]violation{"lost": slices.Collect(maps.Values(l.lost)), "revived": slices.Collect(maps.Values(l.revived)), "overlaps": nil}
 	for _, o := range overlaps(l.over) {
@@ -241,7 +240,7 @@ func (l *ledger) violations() map[string][]violation {
 	return found
 }
 
-// report logs the figures of what happened from one time to another.
+// report logs the figures of a period.
 func (r *run) report(t *testing.T, d *disturber, a *agreement, from, to time.Duration) {
 	t.Helper()
 	var table strings.Builder
@@ -282,21 +281,21 @@ func (r *run) report(t *testing.T, d *disturber, a *agreement, from, to time.Dur
 	t.Logf("\n%s", &table)
 	for _, g := range gaps[:min(mostGaps, len(gaps))] {
 		if g.length() > longGap {
-			t.Logf("nobody was granted a lock for %v after\n%s", g.length(), d.before(g.to))
+			t.Logf("no client was granted a lock for %v after\n%s", g.length(), d.before(g.to))
 		}
 	}
 }
 
-// gap is a time without a grant. Of the longest, if they are long, is shown what was done before.
+// gap is a period without a grant. For the longest gaps, the report shows the faults before them.
 type gap struct{ from, to time.Duration }
 
 func (g gap) length() time.Duration { return g.to - g.from }
 
 const longGap, mostGaps = 500 * time.Millisecond, 8
 
-// availability is the part of all tenths of a second in which there was a grant, and the times
-// without any, the longest first, but for what lies within other times. A majority of the masters,
-// and all proxies but one, are well all the time.
+// availability returns the part of all tenths of a second with a grant, and the gaps, the longest
+// first, except those within the periods of but. A majority of the masters and all proxies except
+// one are available all the time.
 func availability(grants []time.Duration, from, to time.Duration, but []gap) (some float64, gaps []gap) {
 	const tenth = 100 * time.Millisecond
 	left := func(g gap) bool {

@@ -18,7 +18,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// answer is what a client makes of a reply.
+// answer is a client's interpretation of a reply.
 type answer int
 
 const (
@@ -39,19 +39,19 @@ const (
 	extendIfOwn  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
 )
 
-// connection is a client's connection to any of the proxies. When one does not answer it goes to
-// another, by chance: where all went to the next, all would soon be at one.
+// connection is a client's connection to any of the proxies. If a proxy does not answer, it
+// connects to another one at random, since in a fixed order all clients would soon be at one proxy.
 type connection struct {
 	ledger *ledger
 	addrs  []string
 	at     int // of addrs
 	random *rand.Rand
 	client *redistest.Client // nil: none
-	// patience is for an answer; zero: as most clients have.
+	// patience limits the wait for an answer; zero means the default.
 	patience time.Duration
 }
 
-// do sends a command, and tells whether there is a reply that is no error.
+// do sends a command, and reports whether it got a reply that is not an error.
 func (c *connection) do(words ...string) (reply any, ok bool) {
 	reply, err := c.try(words...)
 	failure, bad := reply.(redistest.RespError)
@@ -115,7 +115,7 @@ func (l lockCommands) unlock(key, token string) answer {
 	return isOne(l.do("UNLOCK", key, token))
 }
 
-// validity is the answer to LOCK and EXTEND.
+// validity interprets the reply to LOCK and EXTEND.
 func validity(reply any, ok bool) (answer, time.Duration) {
 	ms, granted := reply.(int64)
 	switch {
@@ -128,7 +128,7 @@ func validity(reply any, ok bool) (answer, time.Duration) {
 	}
 }
 
-// isOne is the answer to what answers 1 or 0.
+// isOne interprets a reply of 1 or 0.
 func isOne(reply any, ok bool) answer {
 	switch {
 	case !ok:
@@ -165,7 +165,7 @@ func (o ordinaryCommands) unlock(key, token string) answer {
 	return isOne(o.do("EVAL", releaseIfOwn, "1", key, token))
 }
 
-// reliable is how much of a lease a client may count on: clocks do not run alike.
+// reliable returns how much of a lease a client may rely on, given the drift of clocks.
 func reliable(lease time.Duration) time.Duration { return lease - lease/100 - 2*time.Millisecond }
 
 // redsyncLocks locks by redsync, straight on the masters.
@@ -203,7 +203,7 @@ func (r *redsyncLocks) unlock(_, _ string) answer {
 	return yes
 }
 
-// manner is how a client uses locks.
+// manner configures how a client uses locks.
 type manner struct {
 	keys  []string
 	lease time.Duration
@@ -220,13 +220,13 @@ type worker struct {
 	random *rand.Rand
 }
 
-// client is one of the crowd.
+// client is one of the many clients.
 type client interface {
 	turn()
 	rest() // between two turns
 }
 
-// crowd is clients that go on until they are stopped.
+// crowd has clients that work until they are stopped.
 type crowd struct {
 	over    atomic.Bool
 	workers sync.WaitGroup
@@ -247,7 +247,7 @@ func (c *crowd) stop() {
 	c.workers.Wait()
 }
 
-// turn asks for a lock once, and if it is granted holds it for a while and gives it back.
+// turn requests a lock once and, if it is granted, holds it for a while and releases it.
 func (w *worker) turn() {
 	key, token := w.manner.keys[w.random.IntN(len(w.manner.keys))], w.ledger.newToken(w.number)
 	sent := w.ledger.now()
@@ -262,7 +262,7 @@ func (w *worker) turn() {
 	}
 }
 
-// use holds a lock and gives it back, but not always.
+// use holds a lock, and mostly releases it.
 func (w *worker) use(key, token string, asked, until time.Duration) {
 	w.sleep(w.manner.hold)
 	for w.random.IntN(5) == 0 {
@@ -270,7 +270,7 @@ func (w *worker) use(key, token string, asked, until time.Duration) {
 		w.sleep(w.manner.hold)
 	}
 	if w.random.IntN(300) == 0 { // it forgets to, and relies on the lock to the end
-		time.Sleep(until - w.ledger.now()) // until the lease is over
+		time.Sleep(until - w.ledger.now()) // until the lease has ended
 		w.ledger.ended(token)
 		return
 	}
@@ -291,13 +291,13 @@ func (w *worker) extend(key, token string, until time.Duration) time.Duration {
 	return until
 }
 
-// release gives a lock back, and tries again where it gets no answer.
+// release releases a lock, and repeats the command if it gets no answer.
 func (w *worker) release(key, token string, asked, until time.Duration) {
 	for try := range 3 {
 		switch w.locker.unlock(key, token) {
 		case yes:
 			w.ledger.settled(token)
-			w.lookBack(key, token)
+			w.extendReleased(key, token)
 			return
 		case no:
 			if try == 0 && w.ledger.now() < until && !w.ledger.mayBeForced(key, asked) {
@@ -308,8 +308,8 @@ func (w *worker) release(key, token string, asked, until time.Duration) {
 	}
 }
 
-// lookBack now and then tries to extend what was given back, which must not be granted.
-func (w *worker) lookBack(key, token string) {
+// extendReleased sometimes tries to extend a released lock, which must fail.
+func (w *worker) extendReleased(key, token string) {
 	if _, isRedsync := w.locker.(*redsyncLocks); isRedsync || w.random.IntN(30) > 0 {
 		return
 	}
@@ -328,7 +328,7 @@ func nap(random *rand.Rand, limit time.Duration) {
 	time.Sleep(time.Duration(float64(limit) * random.Float64())) // the pace of a client
 }
 
-// names are so many keys.
+// names returns n keys with a prefix.
 func names(prefix string, n int) []string {
 	var keys []string
 	for i := range n {

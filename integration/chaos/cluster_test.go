@@ -25,7 +25,7 @@ import (
 const (
 	masterCount = 5
 	proxyCount  = 3
-	// majority is how many masters make one.
+	// majority is the number of masters in a majority.
 	majority = masterCount/2 + 1
 	// patience bounds one command of a client, and longPatience one of the test to a server that
 	// must answer.
@@ -33,34 +33,34 @@ const (
 	longPatience = 10 * time.Second
 )
 
-// master is a server that forgets nothing when it is killed, has a clock of its own, and is reached
-// over links: one of each proxy, and the last one of redsync, where it has a place.
+// master is a server that writes all data to disk and has a clock of its own. Each proxy, and
+// redsync if there is room, has a link to it.
 type master struct {
 	*redistest.Server
-	name  string // by which all proxies know it
-	clock string // the file that says by how much it is ahead
-	steps int    // by how many steps it is, but for one
+	name  string // the name that all proxies use for it
+	clock string // the file with its advance over the machine's clock
+	steps int    // by how many steps it is, except the last one
 	links []*faultlink.Link
-	copy  string // what its directory once was
+	copy  string // an older copy of its directory
 }
 
-// proxy is one that comes back under the same address.
+// proxy is a proxy that restarts with the same address.
 type proxy struct {
 	process *harness.Proxy
 	addr    string
-	file    string // its configuration, but for the masters
+	file    string // its configuration, except the masters
 	config  string // the file that has all of it
 	binary  string
 	args    []string
 }
 
-// cluster is all servers.
+// cluster has all servers.
 type cluster struct {
 	proxies []*proxy
 	strange string // the data of a master of another cluster
 
 	mu     sync.Mutex
-	places [masterCount]*master // those that the proxies have
+	places [masterCount]*master // the masters that the proxies have
 	spare  *master
 }
 
@@ -80,7 +80,7 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
-// masters are those that the proxies have, or are to have.
+// masters returns the masters of the proxies, or the ones that they will get.
 func (c *cluster) masters() []*master {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,8 +109,7 @@ func (c *cluster) awaitVotes(t *testing.T) {
 	}
 }
 
-// told is what each master says of itself, what each proxy says of the masters, and the end of its
-// log.
+// told returns each master's INFO, each proxy's view of the masters, and the end of its log.
 func (c *cluster) told() string {
 	var text strings.Builder
 	for i, m := range c.masters() {
@@ -136,9 +135,9 @@ func fakeTime(t *testing.T) string {
 	return libraries[0]
 }
 
-// startMaster starts one whose clock is right. The C library's malloc comes before jemalloc's,
-// which asks for the time while libfaketime is not ready yet. The monotonic clock stays true, as it
-// does where somebody sets the time.
+// startMaster starts a master whose clock shows the machine's time. The C library's malloc comes
+// before jemalloc's, which asks for the time before libfaketime is ready. The monotonic clock is
+// not affected, as when an operator sets the time.
 func startMaster(t *testing.T, library string) *master {
 	t.Helper()
 	m := &master{clock: filepath.Join(t.TempDir(), "clock"), steps: 1, copy: filepath.Join(t.TempDir(), "copy")}
@@ -160,14 +159,15 @@ func startMaster(t *testing.T, library string) *master {
 	return m
 }
 
-// mastersHost is the host of all masters, which for each proxy is another one: so all know a master
-// by the same name, as they must to change them, and each reaches it over a link of its own.
+// mastersHost is the host name of all masters. Each proxy resolves it differently. So all proxies
+// know a master by the same name, as changes of the masters require, and each uses a link of its
+// own.
 const mastersHost = "masters.test"
 
-// hostOf is what a proxy takes mastersHost for.
+// hostOf returns the address of mastersHost for a proxy.
 func hostOf(number int) string { return fmt.Sprintf("127.0.2.%d", number+1) }
 
-// binaryFor is the program of a proxy, with a file of hosts of its own.
+// binaryFor returns the program of a proxy with a hosts file of its own.
 func binaryFor(t *testing.T, number int) string {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
@@ -189,7 +189,7 @@ func (c *cluster) startProxy(t *testing.T, number int, upstream *redistest.Serve
 	}
 	kit.Must(t, p.configure(c.masters()))
 	kit.Must(t, p.start())
-	p.args = append(p.args, "--fresh-start=false") // when it comes back
+	p.args = append(p.args, "--fresh-start=false") // when it restarts
 	t.Cleanup(func() {
 		kit.NoError(t, p.process.Close())
 		if log := p.process.Log(); strings.Contains(log, "panic: ") || strings.Contains(log, "a session failed") {
@@ -204,7 +204,7 @@ func (p *proxy) start() (err error) {
 	return err
 }
 
-// configure has the proxy's file name these masters.
+// configure writes these masters into the proxy's file.
 func (p *proxy) configure(masters []*master) error {
 	text := p.file + "master:\n"
 	for _, m := range masters {
@@ -216,7 +216,7 @@ func (p *proxy) configure(masters []*master) error {
 	return os.Rename(p.config+".new", p.config)
 }
 
-// strangeData is what a master of another cluster has on its disk, of which the masters were
+// strangeData returns a directory with the data of a master of another cluster, whose masters were
 // changed once.
 func strangeData(t *testing.T) string {
 	t.Helper()
@@ -268,8 +268,8 @@ func (m *master) keepCopy() error {
 	return os.CopyFS(m.copy, os.DirFS(m.Dir()))
 }
 
-// startOn starts a killed master on a copy of a directory. Where that was made at a bad moment it
-// starts without any data.
+// startOn starts a killed master with a copy of a directory. If the copy is inconsistent, it starts
+// without data.
 func (m *master) startOn(dir string) error {
 	files := filepath.Join(m.Dir(), "appendonlydir")
 	if err := os.RemoveAll(files); err != nil {
@@ -289,7 +289,7 @@ func ask(addr string, command ...string) (any, error) {
 	return askWithin(longPatience, addr, command...)
 }
 
-// askWithin is the same with a server that may not.
+// askWithin sends a command as ask does, to a server that may not answer.
 func askWithin(limit time.Duration, addr string, command ...string) (any, error) {
 	client, err := redistest.Dial(addr, limit)
 	if err != nil {
@@ -305,7 +305,7 @@ func askWithin(limit time.Duration, addr string, command ...string) (any, error)
 
 var statePattern = regexp.MustCompile(`redlock_master(\d+):address=([^,]+),[^\r\n]*\bstate=(\w+)`)
 
-// voting tells which of these masters vote, as a proxy sees it.
+// voting returns which of these masters vote, as a proxy sees it.
 func (p *proxy) voting(masters []*master) (map[int]bool, error) {
 	info, err := askWithin(patience, p.addr, "PROXY", "INFO")
 	if err != nil {

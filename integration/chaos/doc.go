@@ -1,14 +1,14 @@
-// Package chaos has clients lock through three proxies while everything around them fails at
-// random: masters are killed and come back with their data, with older ones, or without; they are
-// stopped, cut off, slowed, flushed, and have their clocks stepped; proxies are killed and stopped.
-// Some clients lock with equal values and leave in the midst of large replies, some hold keys for
-// long and replace them in many ways, and an operator forces locks free. By the clients' own clock
-// no two may ever hold one lock, no lock may be lost before its time, and none that was given back
-// may stand again. In the end, when all is well and quiet, all masters hold the same.
+// Package chaos lets clients lock through three proxies under random faults. Masters are killed,
+// and restart with their data, with older data, or without data; they are stopped, cut off, slowed
+// and flushed, and their clocks jump. Proxies are killed and stopped. Some clients lock with equal
+// values and disconnect within large replies; some hold keys for long and replace them in many
+// ways; an operator force-unlocks keys. By the clients' own clock, two clients must never hold one
+// lock at once, no lock may be lost before its lease ends, and no released lock may reappear. At
+// the end, without faults and load, all masters must have the same cells.
 //
-// At each moment the masters that are disturbed are a minority. One that forgot counts as disturbed
-// until it votes again.
+// At each moment, a minority of the masters is disturbed. A master that lost its data counts as
+// disturbed until it votes again.
 //
-// The same load on redsync, straight on the same masters under the same faults, shows that there is
-// something to be seen.
+// The same load by redsync, directly on the same masters under the same faults, shows that the test
+// can find violations.
 package chaos

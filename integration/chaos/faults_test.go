@@ -22,7 +22,7 @@ import (
 // fault is something that happens to a master and, after a while, ends.
 type fault struct {
 	name    string
-	absent  bool // the master answers nobody while it lasts
+	absent  bool // the master answers no client while the fault lasts
 	forgets bool // the master may have lost locks
 	copied  bool // it needs a copy of the master's data that is older
 	inflict func(d *disturber, m *master) error
@@ -45,7 +45,7 @@ func faults() []fault {
 			func(_ *disturber, m *master) error { return m.Kill() },
 			func(d *disturber, m *master) error { return m.startOn(d.cluster.strange) }},
 		{"lying, until it is flushed", false, true, false,
-			func(d *disturber, m *master) error { return d.haveLie(m) },
+			func(d *disturber, m *master) error { return d.startLying(m) },
 			func(d *disturber, m *master) error {
 				defer d.liar.CompareAndSwap(m, nil)
 				_, err := ask(m.Addr(), "FLUSHALL")
@@ -90,28 +90,29 @@ func slow(m *master, by time.Duration) error {
 }
 
 const (
-	// together is how many masters may be disturbed at a time.
+	// together is the maximum number of masters that are disturbed at a time.
 	together = masterCount - majority
-	// calm is how long nothing new happens to a slot between two faults, and spell how long a fault
-	// lasts, at most.
+	// calm is the maximum time between two faults of a slot, and spell the maximum duration of a
+	// fault.
 	calm  = 400 * time.Millisecond
 	spell = time.Second
-	// proxySpell is for how long a proxy is gone, at most; longer than a short lease.
+	// proxySpell is the maximum time for which a proxy is stopped or killed. It is longer than a
+	// short lease.
 	proxySpell = 2 * time.Second
-	// farAhead is by how much clocks are stepped: far more than any lease.
+	// farAhead is how far clocks jump: much more than any lease.
 	farAhead = 10 * time.Minute
 	// admission bounds the time until a master votes again.
 	admission = time.Minute
 )
 
-// disturber has masters and proxies fail at random: never more masters than a minority at a time,
-// never more than one proxy.
+// disturber makes masters and proxies fail at random: never more masters than a minority at a time,
+// and never more than one proxy.
 type disturber struct {
 	cluster *cluster
 	began   time.Time
 	over    chan struct{}
 	tasks   sync.WaitGroup
-	turn    sync.Mutex    // held by who waits for slots
+	turn    sync.Mutex    // held while waiting for slots
 	slots   chan struct{} // one for each master that is disturbed
 	liar    atomic.Pointer[master]
 
@@ -119,10 +120,10 @@ type disturber struct {
 	random    *rand.Rand
 	busy      [masterCount]bool
 	begun     [masterCount]int    // faults
-	admitted  [masterCount]string // by which marker each voted before it forgot
+	admitted  [masterCount]string // the marker with which each voted before it lost its data
 	down      [proxyCount]bool
 	counts    map[string]int
-	events    []violation     // what was done, and when
+	events    []violation     // the faults and their times
 	replacing []gap           // while masters were replaced
 	waited    []time.Duration // until masters that forgot voted again
 	forgot    time.Duration   // when the last of these did
@@ -142,14 +143,14 @@ func startDisturber(c *cluster, seed uint64, began time.Time) *disturber {
 	return d
 }
 
-// stop mends everything.
+// stop ends all faults.
 func (d *disturber) stop() error {
 	d.end()
 	d.tasks.Wait()
 	return d.err
 }
 
-// end has no new faults begin.
+// end prevents new faults.
 func (d *disturber) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,7 +160,7 @@ func (d *disturber) end() {
 	}
 }
 
-// fail keeps an error that is none of the proxies', or that ends the test.
+// fail records an error that is not a proxy's, or an error that ends the test.
 func (d *disturber) fail(err error) {
 	if err == nil {
 		return
@@ -170,7 +171,7 @@ func (d *disturber) fail(err error) {
 	d.end()
 }
 
-// faults is how many there were.
+// faults returns the number of faults.
 func (d *disturber) faults() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -181,7 +182,7 @@ func (d *disturber) faults() int {
 	return total
 }
 
-// disturbMasters has single masters fail, and now and then two and then a third.
+// disturbMasters makes single masters fail, and sometimes two and then a third.
 func (d *disturber) disturbMasters() {
 	for d.pause(d.upTo(calm)) {
 		d.turn.Lock()
@@ -222,8 +223,9 @@ func (d *disturber) strike(f fault, i int) {
 	d.fail(d.mend(f, i))
 }
 
-// twoThenAThird has locks be granted by a bare majority, and then one of that forget: where it is
-// believed at once, it gives them away. It holds two slots, and leaves none.
+// twoThenAThird lets a bare majority grant locks, and then one of these masters loses its data. If
+// the proxies trusted it immediately, it would grant the locks again. The fault takes two slots,
+// and leaves none.
 func (d *disturber) twoThenAThird() {
 	isAbsence := func(f fault) bool { return f.absent && !f.forgets }
 	last, third := pickFault(d, func(f fault) bool { return f.forgets }), d.choose()
@@ -279,8 +281,8 @@ func (d *disturber) mend(f fault, i int) error {
 	return nil
 }
 
-// awaitVote waits until a master votes, as every proxy sees it. One that forgot has to be admitted
-// anew before: a proxy may not have looked at it yet.
+// awaitVote waits until a master votes, as every proxy sees it. A master that lost its data must be
+// admitted first, since a proxy may not have checked it yet.
 func (d *disturber) awaitVote(i int, forgot bool) error {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // polls
 		if all, any := d.votes(i); all && any && (!forgot || d.isAdmitted(i)) {
@@ -292,8 +294,8 @@ func (d *disturber) awaitVote(i int, forgot bool) error {
 	}
 }
 
-// isAdmitted reports whether a master that forgot was admitted since: then its marker is of the
-// process that runs, and another than before.
+// isAdmitted reports whether a master that lost its data was admitted since: its marker is of the
+// current process, and differs from the marker before.
 func (d *disturber) isAdmitted(i int) bool {
 	m := d.cluster.masters()[i]
 	info, err := ask(m.Addr(), "INFO", "server")
@@ -304,7 +306,7 @@ func (d *disturber) isAdmitted(i int) bool {
 	return mark.Nonce != "" && mark.Nonce != d.admitted[i] && strings.Contains(fmt.Sprint(info), "run_id:"+mark.RunID)
 }
 
-// marker is the one by which a master votes; none: it does not.
+// marker returns the marker with which a master votes, or an empty one if it does not vote.
 func (m *master) marker() (mark marker.Marker) {
 	if text, err := ask(m.Addr(), "GET", script.MarkerKey); err == nil {
 		mark = marker.ReadMarker(fmt.Sprint(text)).Value
@@ -312,8 +314,8 @@ func (m *master) marker() (mark marker.Marker) {
 	return mark
 }
 
-// votes tells whether a master votes as all of the proxies see it that are well, and whether there
-// is one.
+// votes reports whether all available proxies see a master voting, and whether any proxy is
+// available.
 func (d *disturber) votes(i int) (all, any bool) {
 	all = true
 	for n, proxy := range d.cluster.proxies {
@@ -329,7 +331,7 @@ func (d *disturber) votes(i int) (all, any bool) {
 	return all, any
 }
 
-// disturbProxies has one proxy after the other fail.
+// disturbProxies makes one proxy after the other fail.
 func (d *disturber) disturbProxies() {
 	for d.pause(d.upTo(proxySpell)) {
 		i := d.below(proxyCount)
@@ -381,7 +383,7 @@ func (d *disturber) stepClock(m *master) error {
 	return errors.New("its clock does not move")
 }
 
-// clockOf is the time of a master's clock, since 1970.
+// clockOf returns the time of a master's clock, since 1970.
 func clockOf(m *master) (time.Duration, error) {
 	reply, err := ask(m.Addr(), "TIME")
 	if err != nil {
@@ -395,7 +397,7 @@ func clockOf(m *master) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, err
 }
 
-// wellBeing is which masters are disturbed, and how often each was.
+// wellBeing says which masters are disturbed, and how often each was.
 type wellBeing struct {
 	busy  [masterCount]bool
 	begun [masterCount]int
@@ -407,12 +409,12 @@ func (d *disturber) wellBeing() wellBeing {
 	return wellBeing{d.busy, d.begun}
 }
 
-// wasWell reports whether a master was well from one moment to another.
-func wasWell(i int, from, to wellBeing) bool {
+// hadNoFault reports whether a master had no fault from one moment to another.
+func hadNoFault(i int, from, to wellBeing) bool {
 	return !from.busy[i] && !to.busy[i] && from.begun[i] == to.begun[i]
 }
 
-// choose is a master that is well; it counts as disturbed from now on.
+// choose returns a master without a fault, which counts as disturbed from now on.
 func (d *disturber) choose() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -433,13 +435,13 @@ func pickFault(d *disturber, suits func(fault) bool) fault {
 	}
 }
 
-// some are a few of the links, and not all.
+// some returns a few of the links, but not all.
 func (d *disturber) some(links []*faultlink.Link) []*faultlink.Link {
 	first := d.below(len(links))
 	return links[first:min(first+1+d.below(2), len(links))]
 }
 
-// pause waits; false: it is over.
+// pause waits. It returns false if the disturber was stopped.
 func (d *disturber) pause(length time.Duration) bool {
 	select {
 	case <-d.over:
@@ -461,7 +463,7 @@ func (d *disturber) below(n int) int {
 	return d.random.IntN(n)
 }
 
-// chance is true once in n times.
+// chance returns true once in n times on average.
 func (d *disturber) chance(n int) bool { return d.below(n) == 0 }
 
 func (d *disturber) count(kind string) {
@@ -476,12 +478,12 @@ func (d *disturber) note(text string) {
 	d.events = append(d.events, violation{time.Since(d.began), text})
 }
 
-// before is what was done in the seconds before a moment.
+// before describes the faults in the seconds before a time.
 func (d *disturber) before(at time.Duration) string {
 	return d.between(at-6*time.Second, at+time.Second/5)
 }
 
-// since is what was done since then.
+// since describes the faults since a time.
 func (d *disturber) since(from time.Duration) string { return d.between(from, math.MaxInt64) }
 
 func (d *disturber) between(from, to time.Duration) string {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// keepLease is longer than a run's end takes: what is kept is still held when the masters are
+// keepLease is longer than the end of a run, so that kept keys are still held when the masters are
 // compared.
 const keepLease = time.Hour
 
-// keeper is a client that has keys hold something for long, by all kinds of commands, and takes it
-// away. What it leaves behind is compared in the end.
+// keeper is a client that sets and removes keys with long leases, with all kinds of commands. The
+// remaining keys are compared at the end.
 type keeper struct {
 	*connection
 	kept   *kept
@@ -23,13 +23,13 @@ type keeper struct {
 	turns  int
 }
 
-// kept are the keys of keepers.
+// kept has the keys of keepers.
 type kept struct {
 	keys []string
 
 	mu sync.Mutex
-	// known is when the last command on each key was sent that was answered: what the key held was
-	// known then.
+	// known is, for each key, when the last command with an answer was sent: then its value was
+	// known.
 	known map[string]time.Duration
 }
 

@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// holding is the time in which a client may take a lock for its own, by the test process' monotonic
-// clock: from the receipt of the grant, to the end of its validity, counted from before it was
-// asked for, or to the sending of its release if that comes first.
+// holding is the time during which a client may rely on a lock, by the test process' monotonic
+// clock: from the receipt of the grant until the end of its validity, counted from before the
+// request, or until it sends the release if that is earlier.
 type holding struct {
 	key, token string
 	from, to   time.Duration
 }
 
-// overlap is a client that was granted a lock while another could rely on it.
+// overlap is the case that a client was granted a lock while another client could rely on it.
 type overlap struct{ first, second holding }
 
 func (o overlap) violation() violation {
@@ -32,14 +32,14 @@ func (o overlap) violation() violation {
 		o.first.to, o.second.token, o.second.from, o.second.to)}
 }
 
-// overlaps finds every holding that begins within an earlier one of the same key; of several
-// earlier ones it names the longest.
+// overlaps returns every holding that begins within an earlier one of the same key, with the
+// earlier one that ends last.
 func overlaps(all []holding) []overlap {
 	ordered := slices.SortedStableFunc(slices.Values(all), func(a, b holding) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.from, b.from))
 	})
 	var found []overlap
-	var longest holding // of those before, of this key
+	var longest holding // of the earlier ones of this key
 	for _, h := range ordered {
 		if h.key != longest.key {
 			longest = h
@@ -59,7 +59,7 @@ func TestOverlaps(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		all  []holding
-		want []string // the tokens of those that came too early
+		want []string // the tokens of the holdings that began too early
 	}{
 		{"nobody", nil, nil},
 		{"one after the other", []holding{{"k", "a", 0, 5}, {"k", "b", 5, 9}}, nil},
@@ -79,36 +79,38 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// ledger is what the clients know of their locks.
+// ledger records the clients' knowledge of their locks.
 type ledger struct {
 	began time.Time
-	// mark is what every token of this ledger begins with, and no other.
+	// mark is the beginning of every token of this ledger, and of no other token.
 	mark string
 
-	// inspect, if set, tells of a key what the masters hold at the moment.
+	// inspect, if set, returns the state of a key on the masters.
 	inspect func(key string) string
 
-	mu      sync.Mutex
-	live    map[string]holding // by token: granted, and not being released
-	over    []holding
-	tokens  map[int]int               // how many each client has asked with
-	unknown map[int]map[int]bool      // of each client, the tokens that may stand: all others of them were refused or released
+	mu     sync.Mutex
+	live   map[string]holding // by token: granted, and not being released
+	over   []holding
+	tokens map[int]int // how many each client has asked with
+	// Of each client, the tokens that may be held: all others of them were refused or released.
+	unknown map[int]map[int]bool
 	forces  map[string][]*force       // by key
 	lost    map[string]violation      // by token
 	revived map[string]violation      // by token
 	grants  []time.Duration           // when each was received
-	told    map[string]map[string]int // by command, how often each answer came
+	told    map[string]map[string]int // by command, the number of each answer
 	took    []time.Duration           // of each LOCK that was granted
 }
 
-// force is an operator's FORCEUNLOCK of a key. It may end whatever was asked for before to.
+// force is an operator's FORCEUNLOCK of a key. It may end every lock that was requested before the
+// time to.
 type force struct {
 	from, to time.Duration
 	// ends are the tokens of locks that were live when it was sent.
 	ends []string
 }
 
-// violation is something that must not be.
+// violation is a violated property.
 type violation struct {
 	at   time.Duration
 	text string
@@ -125,10 +127,10 @@ func newLedger() *ledger {
 	}
 }
 
-// now is the time since the ledger began.
+// now returns the time since the ledger began.
 func (l *ledger) now() time.Duration { return time.Since(l.began) }
 
-// newToken is a token that was never used before, and of which nothing is known yet.
+// newToken returns a token that was never used.
 func (l *ledger) newToken(client int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,8 +142,8 @@ func (l *ledger) newToken(client int) string {
 	return fmt.Sprint(l.mark, client, "-", l.tokens[client])
 }
 
-// tokenIn is the token at the end of what a master holds, which may keep other things before it;
-// empty: none of ours.
+// tokenIn returns the token at the end of a master's value, or "" if it is not a token of this
+// ledger.
 func (l *ledger) tokenIn(value string) string {
 	if at := strings.LastIndex(value, l.mark); at >= 0 {
 		return value[at:]
@@ -149,7 +151,7 @@ func (l *ledger) tokenIn(value string) string {
 	return ""
 }
 
-// numbers are the client and the number of one of our tokens.
+// numbers returns the client and the number in a token.
 func (l *ledger) numbers(token string) (client, number int) {
 	first, second, _ := strings.Cut(strings.TrimPrefix(token, l.mark), "-")
 	client, _ = strconv.Atoi(first)
@@ -157,7 +159,7 @@ func (l *ledger) numbers(token string) (client, number int) {
 	return client, number
 }
 
-// settled is for a token that was refused or released: it stands nowhere, and never will.
+// settled records a token that was refused or released: it must not be held now or later.
 func (l *ledger) settled(token string) {
 	client, number := l.numbers(token)
 	l.mu.Lock()
@@ -165,8 +167,8 @@ func (l *ledger) settled(token string) {
 	delete(l.unknown[client], number)
 }
 
-// granted is for a lock that was just received. One that was asked for before an operator's
-// FORCEUNLOCK was answered may be over already.
+// granted records a new grant. A lock that was requested before an operator's FORCEUNLOCK was
+// answered may have ended already.
 func (l *ledger) granted(h holding, asked time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,20 +178,20 @@ func (l *ledger) granted(h holding, asked time.Duration) {
 	}
 }
 
-// mayBeForced reports whether an operator may have ended a lock that was asked for at this time.
+// mayBeForced reports whether an operator may have ended a lock that was requested at this time.
 func (l *ledger) mayBeForced(key string, asked time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isForced(key, asked)
 }
 
-// isForced is mayBeForced, called with mu held.
+// isForced does the same as mayBeForced. The caller holds mu.
 func (l *ledger) isForced(key string, asked time.Duration) bool {
 	return slices.ContainsFunc(l.forces[key], func(f *force) bool { return asked < f.to })
 }
 
-// forcing is for a FORCEUNLOCK that is about to be sent: nobody holds the key for sure from now on
-// who asked for it before it is answered.
+// forcing records a FORCEUNLOCK that will be sent: from now on, clients that requested the key
+// before its answer cannot rely on it.
 func (l *ledger) forcing(key string) *force {
 	now := l.now()
 	l.mu.Lock()
@@ -209,8 +211,8 @@ func (l *ledger) forcing(key string) *force {
 // carried out: a ballot of it is refused after 600 ms.
 const overtaken = time.Second
 
-// forced is for the answer of a FORCEUNLOCK. What it has ended for sure must not come back; where
-// that is unknown it may still come to be.
+// forced records the answer of a FORCEUNLOCK. Locks that it has ended must not reappear; if the
+// answer is unknown, they may.
 func (l *ledger) forced(f *force, known bool) {
 	now := l.now()
 	if known {
@@ -225,7 +227,7 @@ func (l *ledger) forced(f *force, known bool) {
 	f.to = now
 }
 
-// extended is for a lock that may be relied on for longer.
+// extended records a lock that may be relied on for longer.
 func (l *ledger) extended(token string, until time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,7 +237,7 @@ func (l *ledger) extended(token string, until time.Duration) {
 	}
 }
 
-// ended is for a lock that its client begins to release, or does not count on any more.
+// ended records a lock that its client begins to release, or no longer relies on.
 func (l *ledger) ended(token string) {
 	now := l.now()
 	l.mu.Lock()
@@ -243,7 +245,7 @@ func (l *ledger) ended(token string) {
 	l.end(token, now)
 }
 
-// end is ended, called with mu held.
+// end does the same as ended. The caller holds mu.
 func (l *ledger) end(token string, now time.Duration) {
 	h := l.live[token]
 	delete(l.live, token)
@@ -253,13 +255,13 @@ func (l *ledger) end(token string, now time.Duration) {
 	}
 }
 
-// lose notes a lock that was denied within its validity.
+// lose records a lock that was denied within its validity.
 func (l *ledger) lose(key, token, how string) { l.note(l.lost, key, token, how) }
 
-// revive notes a lock that stands again.
+// revive records a lock that reappeared.
 func (l *ledger) revive(key, token, how string) { l.note(l.revived, key, token, how) }
 
-// note keeps the first that is seen of a token.
+// note records the first violation of a token.
 func (l *ledger) note(where map[string]violation, key, token, how string) {
 	v := violation{l.now(), fmt.Sprintf("%s of %s: %s", key, token, how)}
 	if l.inspect != nil {
@@ -289,14 +291,14 @@ func (l *ledger) latency(took time.Duration) {
 	l.took = append(l.took, took)
 }
 
-// granteds is how many locks were granted.
+// granteds returns the number of granted locks.
 func (l *ledger) granteds() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.grants)
 }
 
-// held are the locks that are live at the moment.
+// held returns the locks that are live at the moment.
 func (l *ledger) held() map[string]holding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -311,7 +313,7 @@ func (l *ledger) isSettled(token string) bool {
 	return number > 0 && number <= l.tokens[client] && !l.unknown[client][number]
 }
 
-// isLive reports whether the lock is still held, and its validity is not over.
+// isLive reports whether the lock is still held, within its validity.
 func (l *ledger) isLive(token string) bool {
 	now := l.now()
 	l.mu.Lock()

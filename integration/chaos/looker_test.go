@@ -11,14 +11,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// looker reads the masters themselves, whoever can reach them, and compares them with a ledger.
+// looker reads the masters directly, and compares their cells with a ledger.
 type looker struct {
 	cluster *cluster
 	ledger  *ledger
 	keys    []string
 	well    func() wellBeing // which masters are disturbed
-	// confirm, if set, reports whether a key really holds a token, as a client sees it: what stands
-	// on a majority need not be a lock.
+	// confirm, if set, reports whether a key really has a token, as a client sees it: a value on a
+	// majority of the masters need not be a lock.
 	confirm func(key, token string) bool
 
 	clients     [masterCount]*redistest.Client
@@ -39,18 +39,18 @@ func (l *looker) look() {
 	for _, key := range l.keys {
 		for token, times := range l.tokensOf(key, held) {
 			if times >= majority && l.ledger.isSettled(token) {
-				l.standsAgain(key, token)
+				l.checkRevived(key, token)
 			}
 		}
 	}
 }
 
-// wantHeld notes a lock that a majority of masters deny which were well all the time. Others may
-// have forgotten it, and do not vote.
+// wantHeld records a lock that is absent on a majority of masters without faults. The other masters
+// may have lost it, and do not vote.
 func (l *looker) wantHeld(h holding, token string, held [masterCount]map[string]string, before, after wellBeing) {
 	denied := 0
 	for i, values := range held {
-		if values != nil && wasWell(i, before, after) && l.denies(values[h.key], token) {
+		if values != nil && hadNoFault(i, before, after) && l.denies(values[h.key], token) {
 			denied++
 		}
 	}
@@ -65,20 +65,20 @@ func (l *looker) denies(value, token string) bool {
 	return value == "" || other != "" && other != token
 }
 
-// standsAgain is for a token that was found on a majority, and has been refused or released by now.
-// So it must not be there if it is looked for again.
-func (l *looker) standsAgain(key, token string) {
+// checkRevived handles a token that was found on a majority, though its lock was refused or is
+// released by now. It must be absent at the second check.
+func (l *looker) checkRevived(key, token string) {
 	times := l.tokensOf(key, l.read())[token]
 	switch {
 	case times < majority:
 	case l.confirm != nil && !l.confirm(key, token):
 		l.unconfirmed++
 	default:
-		l.ledger.revive(key, token, fmt.Sprintf("it stands on %d masters, after it was refused or released", times))
+		l.ledger.revive(key, token, fmt.Sprintf("it is on %d masters, after it was refused or released", times))
 	}
 }
 
-// tokensOf is on how many masters each token of ours is found under a key.
+// tokensOf returns on how many masters each token of the ledger is found under a key.
 func (l *looker) tokensOf(key string, held [masterCount]map[string]string) map[string]int {
 	times := map[string]int{}
 	for _, values := range held {
@@ -89,7 +89,7 @@ func (l *looker) tokensOf(key string, held [masterCount]map[string]string) map[s
 	return times
 }
 
-// read is what each master holds under each key; nil of one that does not answer.
+// read returns the value of each key on each master, nil for a master that does not answer.
 func (l *looker) read() (held [masterCount]map[string]string) {
 	var reads sync.WaitGroup
 	for i := range held {
@@ -99,7 +99,7 @@ func (l *looker) read() (held [masterCount]map[string]string) {
 	return held
 }
 
-// lookPatience is how long a master may take to be read.
+// lookPatience limits how long the reading of a master may take.
 const lookPatience = 200 * time.Millisecond
 
 func (l *looker) readOne(i int) map[string]string {
@@ -129,7 +129,7 @@ func (l *looker) readOne(i int) map[string]string {
 	return held
 }
 
-// standing is what each master holds under a key.
+// standing returns the value of a key on each master.
 func (c *cluster) standing(key string) string {
 	var all []string
 	for _, master := range c.masters() {
@@ -147,7 +147,7 @@ func (c *cluster) standing(key string) string {
 	return strings.Join(all, ", ")
 }
 
-// run looks again and again, until over is closed.
+// run reads the masters repeatedly until over is closed.
 func (l *looker) run(over <-chan struct{}, every time.Duration) {
 	for {
 		select {
@@ -168,7 +168,7 @@ func (l *looker) close() {
 	}
 }
 
-// holdsByProxy asks the proxies what a key holds, the next one where one does not answer.
+// holdsByProxy asks a proxy for the value of a key, or the next proxy if it does not answer.
 func (c *cluster) holdsByProxy(key, token string) bool {
 	for range 2 {
 		for _, proxy := range c.proxies {

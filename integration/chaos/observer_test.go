@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// observers tell whether locks are to be had: one stays with each proxy, and asks for locks that
-// nobody else wants. The clients cannot tell, because those of a proxy that was stopped hold what
-// the others want, to the end of its lease.
+// observers measure whether locks are available: one for each proxy requests locks that no other
+// client uses. The other clients cannot measure it, since the clients of a stopped proxy hold their
+// locks to the end of the lease.
 type observers struct {
 	over  atomic.Bool
 	tasks sync.WaitGroup
@@ -21,7 +21,7 @@ type observers struct {
 	grants []time.Duration // when each was received
 }
 
-// observed is the pause of an observer between two locks.
+// observed is an observer's pause between two locks.
 const observed = 20 * time.Millisecond
 
 // observe begins with it; granted locks are no part of the ledger.
@@ -40,7 +40,7 @@ func observe(c *cluster, l *ledger) *observers {
 	return o
 }
 
-// turn takes a lock and gives it back.
+// turn takes a lock and releases it.
 func (o *observers) turn(l lockCommands, key string, clock *ledger) {
 	if got, _ := validity(l.do("LOCK", key, "observer", "PX", "1500")); got != yes {
 		return
@@ -56,7 +56,7 @@ func (o *observers) stop() {
 	o.tasks.Wait()
 }
 
-// with are all grants, those of the clients among them, in their order.
+// with returns all grants, including the clients', in order.
 func (o *observers) with(clients []time.Duration) []time.Duration {
 	return slices.Sorted(slices.Values(slices.Concat(o.grants, clients)))
 }

@@ -4,9 +4,9 @@ package chaos
 
 import "math/rand/v2"
 
-// operator is one who forces locks free at random, whoever holds them, also such as nobody holds.
-// It waits for the answer for as long as the proxy lives: one that was stopped carries out what it
-// was sent, and tries for seconds where others change the same key.
+// operator force-unlocks keys at random, held or not. It waits for the answer for as long as the
+// proxy runs: a stopped proxy executes the command later, and tries for seconds if other clients
+// change the same key.
 type operator struct {
 	*connection
 	keys   []string
@@ -19,7 +19,7 @@ func (o *operator) turn() {
 	_, known := o.do("FORCEUNLOCK", key)
 	o.ledger.forced(f, known)
 	if !known {
-		o.hangUp() // and goes to another proxy: this one may see fewer masters than others do
+		o.hangUp() // continue at another proxy: this one may see fewer masters than others do
 	}
 }
 

@@ -12,15 +12,15 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// replaced is that another server, which is empty, takes the place of a master, while nothing is
-// wrong with the others: who does not vote keeps the masters from being changed.
+// replaced replaces a master by another, empty server. No other master has a fault at that time,
+// since the masters can be changed only if all vote.
 var replaced = fault{"replaced by an empty one", false, true, false,
 	func(d *disturber, m *master) error { return d.replace(m) },
 	func(d *disturber, _ *master) error { return d.awaitAll() }}
 
-// replace has the files of all proxies name the spare server in the place of a master, and one of
-// those that are well change the masters. The others follow, also who stood still or is started
-// again meanwhile. The old one is emptied, and spare from then on.
+// replace puts the spare server in the place of a master into the files of all proxies, and lets a
+// proxy without a fault change the masters. The other proxies follow, even if they are stopped or
+// restart meanwhile. The old master is emptied, and becomes the spare server.
 func (d *disturber) replace(old *master) error {
 	masters := d.cluster.exchange(old)
 	for _, proxy := range d.cluster.proxies {
@@ -39,7 +39,7 @@ func (d *disturber) replace(old *master) error {
 	}
 }
 
-// awaitAll waits until all masters vote: who has not joined yet is as one that is away.
+// awaitAll waits until all masters vote. A master that has not joined yet counts as unavailable.
 func (d *disturber) awaitAll() error {
 	for i := range masterCount {
 		if err := d.awaitVote(i, false); err != nil {
@@ -49,7 +49,7 @@ func (d *disturber) awaitAll() error {
 	return nil
 }
 
-// exchange has the spare server take the place of a master, and returns the masters that are to be.
+// exchange replaces a master by the spare server, and returns the new masters.
 func (c *cluster) exchange(old *master) []*master {
 	c.mu.Lock()
 	next := c.spare
@@ -66,7 +66,7 @@ func (c *cluster) exchange(old *master) []*master {
 	return c.masters()
 }
 
-// reloadSome has one of the proxies read its file.
+// reloadSome makes one of the proxies read its file.
 func (d *disturber) reloadSome() (err error) {
 	for n, proxy := range d.cluster.proxies {
 		if d.isDown(n) {
@@ -82,9 +82,9 @@ func (d *disturber) reloadSome() (err error) {
 	return err
 }
 
-// haveLie has a master claim that the masters were changed, as if it had always said so, unless
-// another one does: two that say the same are believed.
-func (d *disturber) haveLie(m *master) error {
+// startLying makes a master claim that the masters were changed, unless another master already
+// does: the proxies believe two masters with the same claim.
+func (d *disturber) startLying(m *master) error {
 	if !d.liar.CompareAndSwap(nil, m) {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (d *disturber) haveLie(m *master) error {
 	}
 	found := marker.ReadMarker(fmt.Sprint(stands))
 	if !found.Valid {
-		return nil // it has none at the moment, and nothing to say
+		return nil // it has none at the moment, and no result
 	}
 	mark := found.Value
 	var all []string

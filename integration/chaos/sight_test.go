@@ -13,15 +13,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestViolationsAreSeen: each of them, done by hand behind the proxies' backs, is found, and
-// nothing is where nobody did anything.
+// TestViolationsAreSeen: every kind of violation, made without the proxies, is found, and none is
+// found otherwise.
 func TestViolationsAreSeen(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startCluster(t)
 	t.Run("none", func(t *testing.T) {
 		r := startRun(t, c, 1)
 		r.watch(allWell)
-		time.Sleep(time.Second) // clients go on meanwhile
+		time.Sleep(time.Second) // clients keep running
 		r.stop()
 		if grants := r.proxies.granteds(); grants == 0 {
 			t.Error("no lock was granted")
@@ -35,7 +35,7 @@ func TestViolationsAreSeen(t *testing.T) {
 	t.Run("overlaps", func(t *testing.T) {
 		r := startRun(t, c, 2)
 		for range 100 {
-			time.Sleep(10 * time.Millisecond) // clients go on meanwhile
+			time.Sleep(10 * time.Millisecond) // clients keep running
 			c.remove(t, r.lockKeys...)
 		}
 		r.stop()
@@ -48,7 +48,7 @@ func TestViolationsAreSeen(t *testing.T) {
 		t.Logf("%d overlaps, %d lost", len(found["overlaps"]), len(found["lost"]))
 	})
 	t.Run("lost", func(t *testing.T) {
-		l := c.lookAt("lock:lost")
+		l := c.observeKey("lock:lost")
 		c.lock(t, l, "lock:lost")
 		l.look()
 		want(t, l.ledger.lost, 0)
@@ -57,7 +57,7 @@ func TestViolationsAreSeen(t *testing.T) {
 		want(t, l.ledger.lost, 1)
 	})
 	t.Run("revived", func(t *testing.T) {
-		l := c.lookAt("lock:revived")
+		l := c.observeKey("lock:revived")
 		token := c.lock(t, l, "lock:revived")
 		value, err := ask(c.masters()[0].Addr(), "GET", "lock:revived")
 		kit.Must(t, err)
@@ -76,14 +76,14 @@ func TestViolationsAreSeen(t *testing.T) {
 	})
 	t.Run("differing", func(t *testing.T) {
 		a := &agreement{cluster: c}
-		c.lock(t, c.lookAt("lock:differing"), "lock:differing")
+		c.lock(t, c.observeKey("lock:differing"), "lock:differing")
 		wantDiffering(t, a, false)
 		_, err := ask(c.masters()[0].Addr(), "DEL", "lock:differing")
 		kit.Must(t, err)
 		wantDiffering(t, a, true)
 	})
 	t.Run("open", func(t *testing.T) {
-		c.lock(t, c.lookAt("lock:open"), "lock:open")
+		c.lock(t, c.observeKey("lock:open"), "lock:open")
 		value, err := ask(c.masters()[0].Addr(), "GET", "lock:open")
 		kit.Must(t, err)
 		copied := "#b" + value.(string)[2:38]
@@ -107,7 +107,8 @@ func TestViolationsAreSeen(t *testing.T) {
 	})
 }
 
-// wantDiffering wants the key lock:differing to be found different, or not to be.
+// wantDiffering fails the test unless the key lock:differing is found to differ, or not to, as
+// given.
 func wantDiffering(t *testing.T, a *agreement, differs bool) {
 	t.Helper()
 	_, err := a.differing(func(string) bool { return false })
@@ -116,8 +117,7 @@ func wantDiffering(t *testing.T, a *agreement, differs bool) {
 	}
 }
 
-// TestForced: an operator's FORCEUNLOCK ends what was asked for before it was answered, and nothing
-// else.
+// TestForced: an operator's FORCEUNLOCK ends only the locks that were requested before its answer.
 func TestForced(t *testing.T) {
 	redistest.SkipShort(t)
 	l := newLedger()
@@ -151,12 +151,12 @@ func TestForced(t *testing.T) {
 
 func allWell() wellBeing { return wellBeing{} }
 
-// lookAt looks at one key, in a ledger of its own.
-func (c *cluster) lookAt(key string) *looker {
+// observeKey compares one key, in a ledger of its own.
+func (c *cluster) observeKey(key string) *looker {
 	return &looker{cluster: c, ledger: newLedger(), keys: []string{key}, well: allWell, confirm: c.holdsByProxy}
 }
 
-// lock takes a lock by the first proxy, which stands on all masters then.
+// lock takes a lock through the first proxy, so that all masters hold it.
 func (c *cluster) lock(t *testing.T, l *looker, key string) (token string) {
 	t.Helper()
 	token = l.ledger.newToken(0)
@@ -167,13 +167,13 @@ func (c *cluster) lock(t *testing.T, l *looker, key string) (token string) {
 	l.ledger.granted(holding{key, token, l.ledger.now(), time.Minute}, l.ledger.now())
 	for end := time.Now().Add(time.Second); len(c.holders(key)) < masterCount; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it stands on %v alone", c.holders(key))
+			t.Fatalf("only %v have it", c.holders(key))
 		}
 	}
 	return token
 }
 
-// holders are the masters that hold a key.
+// holders returns the masters that hold a key.
 func (c *cluster) holders(key string) (all []*master) {
 	for _, master := range c.masters() {
 		if value, err := ask(master.Addr(), "GET", key); err == nil && value != nil {
@@ -183,7 +183,7 @@ func (c *cluster) holders(key string) (all []*master) {
 	return all
 }
 
-// remove deletes keys on a majority of the masters, whoever holds them.
+// remove deletes keys on a majority of the masters, whatever their values are.
 func (c *cluster) remove(t *testing.T, keys ...string) {
 	t.Helper()
 	var removals sync.WaitGroup

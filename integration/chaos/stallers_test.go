@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// shared is the value that all stallers lock with: who holds what is known by the client alone.
+	// shared is the value with which all stallers lock: only the clients know which of them holds a
+	// lock.
 	shared = "1"
-	// stallLease is the lease of what they take.
+	// stallLease is the lease of stallers' locks.
 	stallLease = 500 * time.Millisecond
 	// largeOwn is a lock key, and largeOther a key of the upstream, whose values are large.
 	largeOwn, largeOther = "lock:large", "large"
 )
 
-// staller is a client that sends a lock command with replies behind it that are larger than all
-// buffers on their way. It does not read them, and leaves in their midst when its lease may be
-// over, or reads no more than whether it was granted the lock. It gives nothing back.
+// staller is a client that sends a lock command followed by commands with replies larger than all
+// buffers. It does not read them, and disconnects when its lease may have ended, or reads only the
+// reply of the lock command. It releases nothing.
 type staller struct {
 	ledger *ledger
 	addrs  []string
@@ -33,7 +34,7 @@ type staller struct {
 	random *rand.Rand
 }
 
-// startLarge puts the large values there.
+// startLarge sets the large values.
 func startLarge(t *testing.T, c *cluster) {
 	t.Helper()
 	for key, size := range map[string]int{largeOwn: 128 << 10, largeOther: 1 << 20} {
@@ -42,7 +43,7 @@ func startLarge(t *testing.T, c *cluster) {
 	}
 }
 
-// pipeline is a lock command with 8 MB of replies behind it.
+// pipeline returns a lock command followed by commands with 8 MB of replies.
 func (s *staller) pipeline(key string) []byte {
 	sent := redistest.AppendCommand(nil, "SET", key, shared, "NX", "PX", millis(stallLease))
 	if s.random.IntN(2) == 0 {
@@ -54,7 +55,7 @@ func (s *staller) pipeline(key string) []byte {
 	return sent
 }
 
-// turn is one such connection. What is lost with it counts as an answer that never came.
+// turn uses one such connection. Commands that are lost with it count as unanswered.
 func (s *staller) turn() {
 	key, token := s.keys[s.random.IntN(len(s.keys))], s.ledger.newToken(s.number)
 	client, err := redistest.Dial(s.addrs[s.random.IntN(len(s.addrs))], patience)
@@ -66,14 +67,14 @@ func (s *staller) turn() {
 	if s.random.IntN(2) == 0 {
 		leave = client.Reset
 	}
-	defer func() { _ = leave() }() // it has nothing more to say, or has failed already
+	defer func() { _ = leave() }() // it gets no further reply, or has failed already
 	sent := s.ledger.now()
 	if client.Send(s.pipeline(key)) != nil {
 		return
 	}
 	stall := time.Duration(s.random.Int64N(int64(2 * stallLease)))
 	if s.random.IntN(2) == 0 {
-		time.Sleep(stall) // the client stands still
+		time.Sleep(stall) // the client stalls
 		return
 	}
 	reply, err := client.Receive()
@@ -86,13 +87,13 @@ func (s *staller) turn() {
 	}
 }
 
-// relies is for a lock of which the client was told. It relies on it to its end, also when it has
-// left.
+// relies records a lock whose grant the client has read. The client relies on it to its end, even
+// after it has disconnected.
 func (s *staller) relies(h holding, asked, stall time.Duration, leave func() error) {
 	s.ledger.granted(h, asked)
-	time.Sleep(stall) // the client stands still
+	time.Sleep(stall) // the client stalls
 	_ = leave()
-	time.Sleep(h.to - s.ledger.now()) // until the lease is over
+	time.Sleep(h.to - s.ledger.now()) // until the lease has ended
 	s.ledger.ended(h.token)
 }
 

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestCLocks tries what libraries of C++ send.
+// TestCLocks tests the commands of C++ libraries.
 func TestCLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
@@ -18,7 +18,7 @@ func TestCLocks(t *testing.T) {
 	}, BuildWithHiredis(t, "c/locks.c"))
 }
 
-// rotated: each extension is another token, and the one before is worth nothing.
+// rotated: each extension sets another token, and the last one becomes invalid.
 func rotated(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("rotated")

@@ -19,7 +19,7 @@ func TestClients(t *testing.T) {
 	RunAll(t, kit.StartFleet(t).Proxies[0])
 }
 
-// TestMasterKeys looks at the masters behind the proxy: the key is the client's own.
+// TestMasterKeys reads the masters behind the proxy: their key is the client's key.
 func TestMasterKeys(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		redistest.Absent(t, "redis-cli: apt-get install redis-tools")

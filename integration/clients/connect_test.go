@@ -19,7 +19,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// connecting is a library as it connects by default, and the program that has it do so.
+// connecting is a library in its default configuration, and the program that uses it.
 type connecting struct {
 	library string
 	command func(t *testing.T) []string
@@ -48,13 +48,15 @@ func allConnecting() []connecting {
 	}
 }
 
-// TestConnecting has each library connect and lock with an upstream and lock keys, with an upstream
-// alone, and at a lock server, and compares what it asks for, and what is refused, with
-// docs/compatibility.md. Another version than the page has is only logged, but by make versions.
+// TestConnecting lets each library connect and lock with an upstream and lock keys, with only an
+// upstream, and at a lock server. It compares the requested and the refused commands with
+// docs/compatibility.md. A different version than on the page is only logged, except by make
+// versions.
 func TestConnecting(t *testing.T) {
 	redistest.SkipShort(t)
 	all := allConnecting()
-	if other := os.Getenv("REDLOCK_TEST_LIBRARY"); other != "" { // such as "ioredis node integration/clients/node/connect.js ioredis"
+	// Such as "ioredis node integration/clients/node/connect.js ioredis".
+	if other := os.Getenv("REDLOCK_TEST_LIBRARY"); other != "" {
 		words := strings.Fields(other)
 		all = []connecting{{words[0], func(*testing.T) []string { return words[1:] }, false}}
 	}
@@ -83,7 +85,7 @@ func (c connecting) compare(t *testing.T, at places, page string) {
 	}
 }
 
-// places are where a library is tried.
+// places are the addresses at which a library is tested.
 type places struct{ direct, beside, alone, server string }
 
 // startPlaces starts a server, and the proxies of three modes, each with a master of its own.
@@ -97,7 +99,7 @@ func startPlaces(t *testing.T) places {
 	return places{upstream.Addr(), proxy(lockKeys, data), proxy(data), proxy(lockKeys)}
 }
 
-// tryAll returns the library's version, and what the page has to say of it.
+// tryAll returns the library's version, and its commands for the page.
 func (c connecting) tryAll(t *testing.T, at places) (version string, cells []string) {
 	command := c.command(t)
 	_, direct, _ := try(t, at.direct, "", command)
@@ -110,9 +112,9 @@ func (c connecting) tryAll(t *testing.T, at places) (version string, cells []str
 	return version, []string{allSaid(beside), allRefused(beside), allRefused(alone), allRefused(server), strings.Join(steps, ", ")}
 }
 
-// try has a program do its steps at an address, and returns what the library said on its first
-// connection before it took a lock. The step away must be refused for want of an upstream, all
-// others must succeed.
+// try runs the steps of a program at an address, and returns the commands on its first connection
+// before it took a lock. The step away must be refused for lack of an upstream; all other steps
+// must succeed.
 func try(t *testing.T, addr, away string, command []string) (version string, said []exchange, steps []string) {
 	t.Helper()
 	recorder := startRecorder(t, addr)
@@ -138,10 +140,10 @@ func try(t *testing.T, addr, away string, command []string) (version string, sai
 	return version, recorder.before("lock:first"), steps
 }
 
-// exchange is a command, and the error that came for it.
+// exchange is a command, and the error reply to it.
 type exchange struct{ said, refused string }
 
-// allSaid is all that was said.
+// allSaid returns all commands.
 func allSaid(said []exchange) string {
 	var all []string
 	for _, e := range said {
@@ -150,7 +152,7 @@ func allSaid(said []exchange) string {
 	return listed(all)
 }
 
-// allRefused is what of it was answered with an error.
+// allRefused returns the commands with an error reply.
 func allRefused(said []exchange) string {
 	var all []string
 	for _, e := range said {
@@ -168,7 +170,7 @@ func listed(all []string) string {
 	return "`" + strings.Join(slices.Compact(all), "`, `") + "`"
 }
 
-// recorder passes on connections to an address, and keeps what was said.
+// recorder forwards connections to an address, and records their commands.
 type recorder struct {
 	addr    string
 	mu      sync.Mutex
@@ -240,7 +242,7 @@ func (r *recorder) record(client, server net.Conn) {
 	})
 }
 
-// before is what was said on the connection that first named a key, before that.
+// before returns the commands before the first one that has a key, on the same connection.
 func (r *recorder) before(key string) (said []exchange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,7 +268,7 @@ func (r *recorder) before(key string) (said []exchange) {
 	return nil
 }
 
-// nameOf is a command as the page has it: with its subcommand, and the protocol of HELLO.
+// nameOf returns a command as on the page: with its subcommand, and the protocol of HELLO.
 func nameOf(words []any) string {
 	name := strings.ToUpper(fmt.Sprint(words[0]))
 	switch {

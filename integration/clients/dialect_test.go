@@ -12,23 +12,23 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// dialect is a way to lock with ordinary commands, as one library does it.
+// dialect is a way in which a library locks with ordinary commands.
 type dialect struct {
 	name    string
-	variant string // beside the name in its keys, where a dialect is tried in several ways
-	taken   string // what the program shows when the lock is granted
-	owned   bool   // who does not hold the lock can neither release nor extend it
+	variant string // added to the name in its keys, if a dialect is tried in several ways
+	taken   string // the output of the program when the lock is granted
+	owned   bool   // only the holder of the lock can release or extend it
 	extends bool
 	endless bool                      // its keys have no time to live: the clients' clocks end it
 	fixed   bool                      // an extension lasts as long as the lock was taken for
 	coarse  bool                      // times to live are whole seconds
 	keys    int                       // how many keys one lock has, if several
 	stored  func(key string) []string // the names under which a lock is stored, if not its key
-	more    func(s *side, d dialect)  // what else the library does
+	more    func(s *side, d dialect)  // further tests of the library
 	only    func(s *side, d dialect)  // all that is tried, where locks are not taken and released one by one
 }
 
-// key is a lock key; several, separated by commas, where a lock has several.
+// key returns a lock key, or several that are separated by commas if a lock has several.
 func (d dialect) key(name string) string {
 	key := d.base(name)
 	keys := []string{key}
@@ -38,10 +38,10 @@ func (d dialect) key(name string) string {
 	return strings.Join(keys, ",")
 }
 
-// base is one lock key.
+// base returns one lock key.
 func (d dialect) base(name string) string { return "lock:" + d.name + d.variant + ":" + name }
 
-// names are the keys under which a lock is stored.
+// names returns the keys of a lock.
 func (d dialect) names(key string) []string {
 	if d.stored == nil {
 		return strings.Split(key, ",")
@@ -49,11 +49,11 @@ func (d dialect) names(key string) []string {
 	return d.stored(key)
 }
 
-// kind is the dialect and how many keys the lock has.
+// kind returns the dialect and the number of keys of the lock.
 func (d dialect) kind(key string) string { return fmt.Sprint(d.name, strings.Count(key, ",")) }
 
-// contestLease is how long a lock is taken for in a contest. Where time stamps are exchanged, who
-// comes second can overwrite the first one's, and the lock ends with its time only.
+// contestLease returns the lease of a lock in a contest. With time stamps, a second client can
+// overwrite the first one's, and the lock ends only by its time.
 func (d dialect) contestLease() time.Duration {
 	if d.endless {
 		return longLease / 4
@@ -61,7 +61,7 @@ func (d dialect) contestLease() time.Duration {
 	return longLease
 }
 
-// short is a time to live that a test can wait for.
+// short returns a time to live that a test can wait for.
 func (d dialect) short() time.Duration {
 	if d.coarse {
 		return coarseLease
@@ -70,13 +70,13 @@ func (d dialect) short() time.Duration {
 }
 
 // tryLocks runs the same requests on a plain Redis and through the proxy, at the same time, and
-// wants the same answers.
+// compares the answers.
 func tryLocks(t *testing.T, dialects []dialect, command ...string) {
 	t.Helper()
 	tryLocksOn(t, startProxied, dialects, command)
 }
 
-// tryLocksOn is tryLocks with a proxy that start starts.
+// tryLocksOn does the same as tryLocks, with a proxy that start starts.
 func tryLocksOn(t *testing.T, start func(*testing.T, []string) *side, dialects []dialect, command []string) {
 	t.Helper()
 	var plain, proxied []string
@@ -90,7 +90,7 @@ func tryLocksOn(t *testing.T, start func(*testing.T, []string) *side, dialects [
 func trySide(t *testing.T, start func(*testing.T, []string) *side, transcript *[]string, dialects []dialect, command []string) {
 	t.Parallel()
 	s := start(t, command)
-	defer func() { *transcript = s.transcript }() // also what was said before a failure
+	defer func() { *transcript = s.transcript }() // including the steps before a failure
 	s.all(dialects)
 }
 
@@ -110,7 +110,7 @@ func (s *side) all(dialects []dialect) {
 	kit.Must(s.t, s.restartMinority())
 }
 
-// wantSame compares transcripts line by line, up to where one of them ends.
+// wantSame compares transcripts line by line, up to the end of the shorter one.
 func wantSame(t *testing.T, plain, proxied []string) {
 	t.Helper()
 	common := min(len(plain), len(proxied))

@@ -1,13 +1,13 @@
-// Package clients tries client libraries and lock libraries of other languages on the proxy. A
-// folder for each language holds three kinds of programs:
+// Package clients tests the proxy with client libraries and lock libraries of many languages. The
+// folder of each language has up to three programs:
 //
-//   - one locks by LOCK and UNLOCK with the language's client library, and reports each check
-//     (RunAll);
-//   - one (locks) imitates the lock libraries of its language, word by word on the wire. It does
-//     what a test tells it line by line, once on a Redis by itself and once through the proxy, and
-//     both must give the same answers.
-//   - one (connect) connects as its library does by default, and does a little of everything: for
+//   - One locks with LOCK and UNLOCK through the language's client library, and reports each check
+//     (RunAll).
+//   - One (locks) uses the lock libraries of its language, or sends the same bytes as they do. A
+//     test sends it operations line by line, once for a Redis alone and once for the proxy. Both
+//     must give the same answers.
+//   - One (connect) connects as its library does by default, and tries each kind of command, for
 //     docs/compatibility.md.
 //
-// The program c/relay.c is that of package relay. The tests need the build tag integration.
+// Package relay uses the program c/relay.c. The tests need the build tag integration.
 package clients

@@ -19,15 +19,15 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// driverPatience is how long a lock library may take for one request; a blocking one waits for
-// others meanwhile.
+// driverPatience limits the time of one request to a lock library, which may wait for other
+// clients.
 const driverPatience = 30 * time.Second
 
 var errDriverSilent = errors.New("the program answers nothing")
 
-// driver is a running program of a language's folder: one client, with the lock libraries of its
-// language. It reads requests "dialect operation key argument…" line by line, and answers each with
-// one line: what the library gave or raised.
+// driver is a running program of a language: one client, with the lock libraries of its language.
+// It reads requests "dialect operation key argument…" line by line, and answers each with one line:
+// the library's result or exception.
 type driver struct {
 	name    string
 	stdin   io.Writer
@@ -35,7 +35,8 @@ type driver struct {
 	stderr  *bytes.Buffer // to be read after replies was closed
 }
 
-// clientNamed is one of programs: the interpreter and the library are the same.
+// clientNamed returns the program of this name in programs, which has the same interpreter and
+// library.
 func clientNamed(t *testing.T, name string) program {
 	t.Helper()
 	all := programs()
@@ -80,7 +81,7 @@ func (d *driver) read(cmd *exec.Cmd, stdout io.Reader, ended chan<- struct{}) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		d.replies <- lines.Text()
 	}
-	_ = cmd.Wait() // killed at the test's end; an earlier end shows as replies that do not come
+	_ = cmd.Wait() // killed at the test's end; an earlier end shows as missing replies
 	close(d.replies)
 	close(ended)
 }

@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// example is a program of docs/examples.md, and what the page says that it prints.
+// example is a program of docs/examples.md, and its output according to the page.
 type example struct {
 	name, language, text, prints string
 }
@@ -38,7 +38,7 @@ func readExamples(t *testing.T) []example {
 	return all
 }
 
-// TestExamples runs each program of docs/examples.md, which prints what the page says.
+// TestExamples runs each program of docs/examples.md, and compares its output with the page.
 func TestExamples(t *testing.T) {
 	upstream := kit.StartRedis(t)
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), kit.LockKeyArgs(upstream)...)
@@ -79,8 +79,8 @@ func (e example) command(t *testing.T) []string {
 	}
 }
 
-// compileJava compiles a program and what it uses of a folder, and returns the folder of the
-// classes.
+// compileJava compiles a program and the classes that it uses from a folder, and returns the folder
+// with the results.
 func compileJava(t *testing.T, program, sources string) string {
 	t.Helper()
 	classes := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestGoLocks tries redsync and redislock, and what libraries of .NET, Elixir and Rust send.
+// TestGoLocks tests redsync and redislock, and the commands of libraries of .NET, Elixir and Rust.
 func TestGoLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
@@ -39,7 +39,7 @@ func redsyncMore(s *side, d dialect) {
 	s.say(s.b, d, "valid", key)
 }
 
-// redislockMore: the time that is left, data beside the token, and taking again with the same
+// redislockMore: the remaining time, data in addition to the token, and taking again with the same
 // token.
 func redislockMore(s *side, d dialect) {
 	s.t.Helper()
@@ -59,7 +59,7 @@ func redislockMore(s *side, d dialect) {
 }
 
 // overlappingKeys: a lock of several keys is refused while one of them is held, and then takes none
-// of the others.
+// of the other keys.
 func overlappingKeys(s *side, d dialect) {
 	s.t.Helper()
 	one, two, three := d.base("one"), d.base("two"), d.base("three")

@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestJavaLocks tries what libraries of the JVM send.
+// TestJavaLocks tests the commands of JVM libraries.
 func TestJavaLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
@@ -28,7 +28,7 @@ func TestJavaLocks(t *testing.T) {
 		{name: "shedlock", taken: "OK", extends: true, more: shedLock},
 		{name: "shedlock-safe", taken: "OK", owned: true, extends: true},
 		{name: "redlock4j", taken: "OK", owned: true, extends: true},
-		{name: "redisson", taken: "granted", owned: true, more: countsUp},
+		{name: "redisson", taken: "granted", owned: true, more: reentrantHolds},
 		{name: "quartz", taken: "OK", owned: true, more: triggers},
 		{name: "quartz-data-upstream", taken: "OK", owned: true, more: triggers},
 		{name: "jedis-lock", taken: "true", endless: true},
@@ -48,10 +48,11 @@ func javaLocks(t *testing.T) []string {
 	if output, err := exec.Command("javac", args...).CombinedOutput(); err != nil {
 		t.Fatalf("javac: %v\n%s", err, output)
 	}
-	return []string{"java", "-XX:TieredStopAtLevel=1", "-cp", classes, "Locks"} // a short life is not worth much compiling
+	// A short life is not worth much compiling.
+	return []string{"java", "-XX:TieredStopAtLevel=1", "-cp", classes, "Locks"}
 }
 
-// comparing: the library has no reason to fall back to scripts, whatever the masters' version is.
+// comparing: the library does not fall back to scripts, for any version of the masters.
 func comparing(s *side, d dialect) {
 	s.t.Helper()
 	sameRegistry(s, d)
@@ -62,8 +63,8 @@ func comparing(s *side, d dialect) {
 	}
 }
 
-// countsUp: the holder takes the lock again, and gives it back as often.
-func countsUp(s *side, d dialect) {
+// reentrantHolds: the holder takes the lock again, and must release it as often.
+func reentrantHolds(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.take(s.a, d, key, longLease)
@@ -78,7 +79,8 @@ func countsUp(s *side, d dialect) {
 	s.say(s.b, d, "release", key)
 }
 
-// sameRegistry: all locks of a process have one token, so that it is granted again what it has.
+// sameRegistry: all locks of a process have one token, so that it is granted a lock again that it
+// has.
 func sameRegistry(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -90,8 +92,8 @@ func sameRegistry(s *side, d dialect) {
 	s.say(s.a, d, "release", key)
 }
 
-// published: the message that tells of a release comes once, where ordinary messages are, and wakes
-// who waits.
+// published: the message about a release is sent once, on the ordinary channel, and wakes the
+// waiter.
 func published(s *side, d dialect) {
 	s.t.Helper()
 	sameRegistry(s, d)
@@ -118,7 +120,8 @@ func published(s *side, d dialect) {
 	}
 }
 
-// subscribes wants two clients to have subscribed to a pattern: the listener, and who waits.
+// subscribes returns an error unless two clients have subscribed to a pattern: the listener and the
+// waiter.
 func subscribes(server *redistest.Server) error {
 	client, err := redistest.Dial(server.Addr(), kit.Patience)
 	if err != nil {
@@ -132,8 +135,8 @@ func subscribes(server *redistest.Server) error {
 	return err
 }
 
-// shedLock releases whatever is there, keeps a lock for the rest of its least time, and overwrites
-// another's while it does so.
+// shedLock releases any holder's lock, keeps a lock for the rest of its minimum time, and
+// overwrites another client's meanwhile.
 func shedLock(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -150,7 +153,7 @@ func shedLock(s *side, d dialect) {
 	s.say(s.b, d, "release", key)
 }
 
-// triggers: what a scheduler does with the triggers of a job store that it shares with another one.
+// triggers: a scheduler uses the triggers of a job store that it shares with another scheduler.
 func triggers(s *side, d dialect) {
 	s.t.Helper()
 	s.soleJob(d, d.key("sole"))
@@ -164,12 +167,12 @@ func triggers(s *side, d dialect) {
 	kit.Must(s.t, s.restartMinority())
 }
 
-// firesAt is when a trigger fires, in milliseconds; of some year, so that it is the same wherever
-// it is told.
+// firesAt returns when a trigger fires, in milliseconds, in a fixed year, so that it is the same in
+// all transcripts.
 func firesAt(n int) string { return fmt.Sprint(1_795_000_000_000 + 1000*n) }
 
-// soleJob: a job that must not run twice at once has two triggers, of which the second waits until
-// the first one's run is complete.
+// soleJob: a job that must not run twice at the same time has two triggers. The second one waits
+// until the first one's run is complete.
 func (s *side) soleJob(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"first", "second", "third"} {
@@ -197,8 +200,8 @@ func (s *side) soleJob(d dialect, key string) {
 	s.say(s.b, d, "states", key)
 }
 
-// deadScheduler: what a scheduler had acquired or blocked is given back when it was not heard of
-// for long.
+// deadScheduler: the triggers that a scheduler had acquired or blocked are released when it was
+// silent for too long.
 func (s *side) deadScheduler(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"one", "two"} {
@@ -215,8 +218,8 @@ func (s *side) deadScheduler(d dialect, key string) {
 	s.say(s.b, d, "states", key)
 }
 
-// firings has two schedulers acquire and fire the triggers of one store at the same time, each one
-// once. Midway comes when half of them have been fired.
+// firings lets two schedulers acquire and fire the triggers of one store concurrently, each trigger
+// once. Midway is called when half of them have been fired.
 func (s *side) firings(d dialect, key string, midway func() error) {
 	s.t.Helper()
 	const stored = 2 * turns
@@ -255,8 +258,8 @@ func (s *side) firings(d dialect, key string, midway func() error) {
 	s.say(s.a, d, "states", key)
 }
 
-// fireAll acquires one trigger after another and fires it, so that it is to fire next in an hour,
-// until none is left that fires before.
+// fireAll acquires and fires one trigger after another, which then fire next in an hour, until none
+// fires earlier.
 func fireAll(client *driver, d dialect, key string, tell func(trigger string) error) error {
 	for {
 		acquired, err := client.ask(d.name, "acquire", key, firesAt(1000), "1")

@@ -13,26 +13,27 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// jobKeys are those of a lock of sidekiq-unique-jobs that last as long as it, under a prefix.
+// jobKeys returns the keys of a lock of sidekiq-unique-jobs that last as long as the lock, with a
+// prefix.
 func jobKeys(prefix string) func(key string) []string {
 	return func(key string) []string {
 		return []string{prefix + ":" + key, prefix + ":" + key + ":LOCKED", prefix + ":" + key + ":INFO"}
 	}
 }
 
-// TestJobs tries what sidekiq-unique-jobs sends where all of a lock's keys, and the list of all
-// locks, have one tag.
+// TestJobs tests the commands of sidekiq-unique-jobs with one tag for all keys of a lock and the
+// list of all locks.
 func TestJobs(t *testing.T) {
 	redistest.SkipShort(t)
 	tryLocksOn(t, startForJobs, []dialect{
 		{name: "unique-jobs", stored: jobKeys("{uniquejobs:digests}"), only: uniqueJobs},
 		{name: "unique-jobs-old", stored: jobKeys("{uniquejobs:digests}"), only: uniqueJobs},
-		{name: "unique-jobs-ending", stored: jobKeys("{uniquejobs:expiring_digests}"), only: endingJobs},
+		{name: "unique-jobs-ending", stored: jobKeys("{uniquejobs:expiring_digests}"), only: jobsWithExpiry},
 		{name: "unique-jobs-log", stored: jobKeys("{uniquejobs}"), only: loggedJobs},
 	}, rubyLocks(t))
 }
 
-// startForJobs starts a proxy whose lock keys stand together with all others of their tag.
+// startForJobs starts a proxy that keeps all lock keys with the same tag in one cell.
 func startForJobs(t *testing.T, command []string) *side {
 	t.Helper()
 	return startProxy(t, command, "--lock-keys", "*uniquejobs*", "--lock-tags", "*")
@@ -53,7 +54,7 @@ func uniqueJobs(s *side, d dialect) {
 	s.say(s.b, d, "show", d.key("end"))
 }
 
-// jobs: one job at a time, which is granted again what it has, and yields to the one that has it.
+// jobs: one job at a time. It is granted a lock again that it has, and yields to the holder.
 func (s *side) jobs(d dialect, name string) {
 	s.t.Helper()
 	key, ms := d.key(name), kit.Millis(longLease)
@@ -74,7 +75,7 @@ func (s *side) jobs(d dialect, name string) {
 	s.say(s.a, d, "show", key)
 }
 
-// jobsShare: two jobs have the lock at once.
+// jobsShare: two jobs hold the lock at the same time.
 func (s *side) jobsShare(d dialect, key string) {
 	s.t.Helper()
 	for _, client := range []*driver{s.a, s.b} {
@@ -88,8 +89,8 @@ func (s *side) jobsShare(d dialect, key string) {
 	s.say(s.b, d, "delete", key)
 }
 
-// jobsWait: a job that has lost its place waits for one that another leaves, or for the end of its
-// time.
+// jobsWait: a job that has lost its place waits for one that another job leaves, or for the end of
+// its time.
 func (s *side) jobsWait(d dialect, key string) {
 	s.t.Helper()
 	ms := kit.Millis(longLease)
@@ -99,7 +100,7 @@ func (s *side) jobsWait(d dialect, key string) {
 	s.job(s.a, d, "take", key, ms, "2")
 	s.say(s.b, d, "prime", key, ms, "2")
 	kit.Must(s.t, s.b.send(d.name, "wait", key, ms, "20", "2"))
-	time.Sleep(briefLease) // it waits by now, or will find the place at once: the answer is the same
+	time.Sleep(briefLease) // it waits by now, or will find the place later: the answer is the same
 	s.say(s.a, d, "release", key, "2")
 	reply, err := s.b.answer()
 	kit.Must(s.t, err)
@@ -111,7 +112,7 @@ func (s *side) jobsWait(d dialect, key string) {
 	s.say(s.b, d, "delete", key)
 }
 
-// jobsEnd: a lock ends with its time, and leaves its name among all of them.
+// jobsEnd: an expired lock is removed from the list of all locks, too.
 func (s *side) jobsEnd(d dialect, key string) {
 	s.t.Helper()
 	s.job(s.a, d, "take", key, kit.Millis(briefLease))
@@ -122,8 +123,8 @@ func (s *side) jobsEnd(d dialect, key string) {
 	s.noJob(s.a, d, "take", key, kit.Millis(longLease))
 }
 
-// endingJobs: those of the kind that is never released have another list of all.
-func endingJobs(s *side, d dialect) {
+// jobsWithExpiry: jobs of the kind that is never released have a separate list of all.
+func jobsWithExpiry(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("life")
 	s.job(s.a, d, "take", key, kit.Millis(longLease), "1", "until_expired")
@@ -157,7 +158,7 @@ func loggedJobs(s *side, d dialect) {
 	}
 }
 
-// job wants a client's job to have the lock, or to have had it.
+// job fails the test unless a client's job has the lock, or had it.
 func (s *side) job(client *driver, d dialect, operation, key string, args ...string) {
 	s.t.Helper()
 	if got, want := s.say(client, d, operation, key, args...), fmt.Sprintf("%q", "job-of-"+client.name); got != want {
@@ -165,7 +166,7 @@ func (s *side) job(client *driver, d dialect, operation, key string, args ...str
 	}
 }
 
-// noJob wants it not to.
+// noJob fails the test if it does.
 func (s *side) noJob(client *driver, d dialect, operation, key string, args ...string) {
 	s.t.Helper()
 	if got := s.say(client, d, operation, key, args...); got != "nil" {
@@ -173,8 +174,8 @@ func (s *side) noJob(client *driver, d dialect, operation, key string, args ...s
 	}
 }
 
-// jobOnMasters wants a lock's tag to stand on a majority of the masters, and nothing of the lock on
-// the upstream.
+// jobOnMasters requires a majority of the masters to hold a lock's tag, and the upstream to have
+// nothing of the lock.
 func (s *side) jobOnMasters(d dialect, key string) {
 	s.t.Helper()
 	if s.masters == nil {
@@ -185,9 +186,9 @@ func (s *side) jobOnMasters(d dialect, key string) {
 	kit.Settles(s.t, func() error { return wantMajority(s.masters, tag) })
 }
 
-// TestJobsOfSeveralTags: with the names that sidekiq-unique-jobs gives by itself, and with a log of
-// another tag, its scripts change keys that have no common tag. The proxy refuses that with an
-// error that names two, and changes none.
+// TestJobsOfSeveralTags: with the default names of sidekiq-unique-jobs, and with a log of another
+// tag, its scripts change keys without a common tag. The proxy refuses that with an error that
+// names two keys, and changes none.
 func TestJobsOfSeveralTags(t *testing.T) {
 	redistest.SkipShort(t)
 	proxied := startForJobs(t, rubyLocks(t))

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	longLease    = 20 * time.Second // of locks that are to stand as long as they are looked at
+	longLease    = 20 * time.Second // of locks that must be held while they are read
 	longerLease  = 60 * time.Second
 	briefLease   = 300 * time.Millisecond
 	coarseLease  = time.Second // the shortest of libraries that count in seconds
@@ -20,8 +20,8 @@ const (
 	contestTurns = 2 * turns
 )
 
-// whole tries a dialect: with all masters, with a minority killed half-way, and with that minority
-// back.
+// whole tests a dialect with all masters, with a minority killed in the middle, and with that
+// minority restarted.
 func (s *side) whole(d dialect) {
 	s.t.Helper()
 	s.life(d, d.key("life"))
@@ -41,7 +41,7 @@ func (s *side) whole(d dialect) {
 	s.say(s.b, d, "release", kept)
 }
 
-// stillKept wants a lock of client a to be as it was.
+// stillKept fails the test unless a lock of client a is as before.
 func (s *side) stillKept(d dialect, key string) {
 	s.t.Helper()
 	s.refuse(s.b, d, key)
@@ -51,7 +51,7 @@ func (s *side) stillKept(d dialect, key string) {
 	}
 }
 
-// life is a lock from its grant to its release, with another client that wants it too.
+// life takes and releases a lock, while another client tries to take it, too.
 func (s *side) life(d dialect, key string) {
 	s.t.Helper()
 	s.take(s.a, d, key, longLease)
@@ -73,7 +73,7 @@ func (s *side) life(d dialect, key string) {
 	s.note("after all: %v", s.values(d, key))
 }
 
-// prolong has the holder extend its lock.
+// prolong lets the holder extend its lock.
 func (s *side) prolong(d dialect, key string) {
 	s.t.Helper()
 	low := longLease
@@ -83,11 +83,11 @@ func (s *side) prolong(d dialect, key string) {
 	}
 	s.say(s.a, d, "extend", key, kit.Millis(longerLease))
 	if !d.endless {
-		s.remaining(d, key, low, longLease+longerLease) // some add the time to what is left
+		s.remaining(d, key, low, longLease+longerLease) // some add the time to the remaining one
 	}
 }
 
-// strangers has the other client extend and release a lock that it does not hold.
+// strangers lets the other client extend and release a lock that it does not hold.
 func (s *side) strangers(d dialect, key string) {
 	s.t.Helper()
 	if !d.owned {
@@ -101,8 +101,7 @@ func (s *side) strangers(d dialect, key string) {
 	})
 }
 
-// expiries has locks of all dialects end by themselves; midway comes between their grants and their
-// ends.
+// expiries lets locks of all dialects expire; midway is called between their grants and their ends.
 func (s *side) expiries(dialects []dialect, name string, midway func() error) {
 	s.t.Helper()
 	for _, d := range dialects {
@@ -124,8 +123,8 @@ func (s *side) expiries(dialects []dialect, name string, midway func() error) {
 	}
 }
 
-// contest has both clients want one lock at the same time, again and again: each is granted it, and
-// never both at once. Midway comes when half of the grants have been given.
+// contest lets both clients take one lock repeatedly: each is granted it, and never both at the
+// same time. Midway is called after half of the grants.
 func (s *side) contest(d dialect, key string, midway func() error) {
 	s.t.Helper()
 	c := &contestants{dialect: d, key: key, refusal: s.refusals[d.kind(key)], midway: midway}
@@ -151,7 +150,7 @@ type contestants struct {
 	granted atomic.Int32
 }
 
-// run has one client take the lock so many times.
+// run lets one client take the lock the given number of times.
 func (c *contestants) run(client *driver) error {
 	began := time.Now()
 	for taken := 0; taken < turns; {
@@ -174,7 +173,7 @@ func (c *contestants) run(client *driver) error {
 	return nil
 }
 
-// hold is what is done under the lock.
+// hold executes the work under the lock.
 func (c *contestants) hold(client *driver) error {
 	if c.inside.Add(1) > 1 {
 		return fmt.Errorf("client %s was granted the lock while the other held it", client.name)

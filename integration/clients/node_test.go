@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestNodeLocks tries what libraries of Node.js send.
+// TestNodeLocks tests the commands of Node.js libraries.
 func TestNodeLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
@@ -34,7 +34,7 @@ func forgotten(s *side, d dialect) {
 	s.say(s.a, d, "release", key)
 }
 
-// partOfKeys: a lock of several keys of which one is gone can be released in part, and not
+// partOfKeys: a lock of several keys that has lost one of them can be partly released, but not
 // extended.
 func partOfKeys(s *side, d dialect) {
 	s.t.Helper()

@@ -11,8 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestPHPLocks tries Laravel's locks, those of PHP's sessions, and what other libraries of PHP
-// send.
+// TestPHPLocks tests Laravel's locks, PHP's session locks, and the commands of other PHP libraries.
 func TestPHPLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
@@ -29,7 +28,7 @@ func TestPHPLocks(t *testing.T) {
 	}, phpLocks(t)...)
 }
 
-// phpLocks is the program of PHP, with the libraries that Debian has of it.
+// phpLocks returns the command of the PHP program, with Debian's libraries.
 func phpLocks(t *testing.T) []string {
 	t.Helper()
 	program := clientNamed(t, "php")
@@ -41,13 +40,13 @@ func phpLocks(t *testing.T) []string {
 	return []string{program.interpreter(t), inFolder("php/locks.php")}
 }
 
-// sessionLock is the name that phpredis gives to the lock of a session.
+// sessionLock returns phpredis' name for the lock of a session.
 func sessionLock(key string) []string {
 	return []string{"PHPREDIS_SESSION:" + strings.ReplaceAll(key, ":", "-") + "_LOCK"}
 }
 
-// sessions: who opens a session waits until the other has closed it; without its lock it cannot be
-// written.
+// sessions: a client that opens a session waits until the other client has closed it. Without its
+// lock, a session cannot be written.
 func sessions(s *side, d dialect) {
 	s.t.Helper()
 	s.session(d, d.key("life"), longLease)
@@ -77,7 +76,7 @@ func (s *side) session(d dialect, key string, ttl time.Duration) {
 	s.note("after all: %v", s.values(d, key))
 }
 
-// laravel: asking again, another process that knows the owner's name, release by force, waiting.
+// laravel: repeated requests, another process with the owner's name, forced release, and waiting.
 func laravel(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -108,7 +107,7 @@ func persists(s *side, d dialect) {
 	endless(s, d)
 }
 
-// reentrant: who has the lock can take it again, which extends it.
+// reentrant: the holder of a lock can take it again, which extends it.
 func reentrant(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")

@@ -16,35 +16,36 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// folder is where the programs are, seen from any folder beside it, and from itself: tests run in
-// the folder of their package.
+// folder is the path of this folder from the folders next to it and from itself. Tests run in the
+// folder of their package.
 const folder = "../clients"
 
-// inFolder is the path of a program's file, such as python/lock.py.
+// inFolder returns the path of a program's file, such as python/lock.py.
 func inFolder(file string) string { return filepath.Join(folder, filepath.FromSlash(file)) }
 
-// Timeout bounds the run of one program; on an idle machine each takes less than a second.
+// Timeout limits the run of one program. On an idle machine each takes less than a second.
 const Timeout = time.Minute
 
-// everyClient names the checks that each client program must report as passed.
-func everyClient() []string {
+// requiredChecks returns the checks that each client program must report as passed.
+func requiredChecks() []string {
 	return []string{
-		"ping", "lock", "held", "unlock-wrong-token", "extend", "unlock", "extend-after-unlock", "made-token", "block-runs-out",
-		"block-served", "error-expire", "error-arity", "error-unknown", "select", "pipeline", "name",
+		"ping", "lock", "held", "unlock-wrong-token", "extend", "unlock", "extend-after-unlock",
+		"made-token", "block-runs-out", "block-served", "error-expire", "error-arity", "error-unknown", "select", "pipeline", "name",
 	}
 }
 
-// program is one in a folder of its own that drives the proxy with the library of one language.
+// program is a client program that uses the client library of one language.
 type program struct {
-	name     string
-	programs []string // interpreters to try; the distribution's own first, as its libraries belong to it
-	probe    []string // arguments with which an interpreter tells whether the library is there
+	name string
+	// programs are the interpreters to try: the distribution's own first, which has its libraries.
+	programs []string
+	probe    []string // arguments with which an interpreter succeeds if it has the library
 	script   string
-	more     []string // checks beside everyClient
+	more     []string // checks in addition to everyClient
 	install  string
 }
 
-// programs are those that lock by LOCK and UNLOCK, but for the one in Go.
+// programs returns the programs that lock with LOCK and UNLOCK, except the one in Go.
 func programs() []program {
 	return []program{
 		{name: "python", programs: []string{"/usr/bin/python3", "python3"}, probe: []string{"-c", "import redis"},
@@ -60,18 +61,18 @@ func programs() []program {
 	}
 }
 
-// RunAll runs every program against the proxy, and wants all checks of each to pass. One whose
-// library is missing is skipped.
+// RunAll runs every program against the proxy, and requires all its checks to pass. It skips
+// programs whose library is missing.
 func RunAll(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	for _, c := range programs() {
 		t.Run(c.name, func(t *testing.T) {
 			interpreter := c.interpreter(t)
-			Passes(t, proxy, append(everyClient(), c.more...), interpreter, inFolder(c.script))
+			Passes(t, proxy, append(requiredChecks(), c.more...), interpreter, inFolder(c.script))
 		})
 	}
 	t.Run("go-redis", func(t *testing.T) {
-		Passes(t, proxy, append(everyClient(), "resp3"), buildProgram(t, "golang"))
+		Passes(t, proxy, append(requiredChecks(), "resp3"), buildProgram(t, "golang"))
 	})
 }
 
@@ -89,14 +90,15 @@ func (c program) interpreter(t *testing.T) string {
 	return ""
 }
 
-// Python is an interpreter that has redis-py.
+// Python returns an interpreter that has redis-py.
 func Python(t *testing.T) string {
 	t.Helper()
 	all := programs()
 	return all[slices.IndexFunc(all, func(c program) bool { return c.name == "python" })].interpreter(t)
 }
 
-// environment tells node where Debian keeps its modules, which a node from elsewhere does not know.
+// environment returns the environment of programs. It tells node where Debian keeps its modules,
+// which a node from another source does not know.
 func environment() []string {
 	path := "/usr/share/nodejs"
 	if own := os.Getenv("NODE_PATH"); own != "" {
@@ -105,8 +107,8 @@ func environment() []string {
 	return append(os.Environ(), "NODE_PATH="+path)
 }
 
-// Passes runs a program with HOST PORT after its arguments, and wants the line "ok NAME" of each
-// check.
+// Passes runs a program with HOST PORT after its arguments, and requires the line "ok NAME" for
+// each check.
 func Passes(t *testing.T, proxy *harness.Proxy, checks []string, command ...string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(proxy.Addr())
@@ -126,18 +128,18 @@ func Passes(t *testing.T, proxy *harness.Proxy, checks []string, command ...stri
 	t.Logf("%d checks passed: %s", len(checks), strings.Join(checks, " "))
 }
 
-// run returns what a program writes to stdout and stderr.
+// run runs a program, and returns its output to stdout and stderr.
 func run(command ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = environment()
-	cmd.WaitDelay = time.Second // a child of the program may still hold the pipe
+	cmd.WaitDelay = time.Second // a child of the program may still have the pipe open
 	output, err := cmd.CombinedOutput()
 	return string(output), err
 }
 
-// buildProgram builds a program of Go, such as golang/locks, and returns its path.
+// buildProgram builds a Go program, such as golang/locks, and returns its path.
 func buildProgram(t *testing.T, directory string) string {
 	t.Helper()
 	return buildGo(t, "redlock-proxy/integration/clients/"+directory)
@@ -167,7 +169,8 @@ func BuildWithHiredis(t *testing.T, source string) string {
 		redistest.Absent(t, install)
 	}
 	binary := filepath.Join(t.TempDir(), "program")
-	if output, err := exec.Command(compiler, "-Wall", "-Wextra", "-Werror", "-o", binary, inFolder(source), "-lhiredis").CombinedOutput(); err != nil {
+	build := exec.Command(compiler, "-Wall", "-Wextra", "-Werror", "-o", binary, inFolder(source), "-lhiredis")
+	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	return binary

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestPythonLocks tries redis-py's Lock, and what other libraries of Python send.
+// TestPythonLocks tests redis-py's Lock, and the commands of other Python libraries.
 func TestPythonLocks(t *testing.T) {
 	tryLocks(t, []dialect{
 		{name: "redis-py", taken: "True", owned: true, extends: true, more: redisPy},
@@ -29,7 +29,7 @@ func TestPythonLocks(t *testing.T) {
 	}, clientNamed(t, "python").interpreter(t), inFolder("python/locks.py"))
 }
 
-// redisPy: what the library can do beside taking, extending and releasing, and what it raises.
+// redisPy: further operations of the library, and its exceptions.
 func redisPy(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -56,7 +56,7 @@ func redisPy(s *side, d dialect) {
 	endless(s, d)
 }
 
-// handsOver has client b wait for a lock that a holds, and a release it.
+// handsOver lets client b wait for a lock that a holds, and a release it.
 func (s *side) handsOver(d dialect, key string) {
 	s.t.Helper()
 	request := []string{d.name, "wait", key, kit.Millis(longLease), kit.Millis(longLease)}
@@ -97,7 +97,7 @@ func interrupted(s *side, d dialect) {
 	endless(s, d)
 }
 
-// signalled: who waits is woken by a release, and by a reset.
+// signalled: a release and a reset wake the waiter.
 func signalled(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("signalled")
@@ -118,12 +118,13 @@ func signalled(s *side, d dialect) {
 		}
 		s.say(s.b, d, "release", key)
 	}
-	s.say(s.b, d, "wait", key, kit.Millis(longLease), kit.Millis(longLease)) // the last signal is still there, or gone: both are right
+	// The last signal is still there, or gone: both are right.
+	s.say(s.b, d, "wait", key, kit.Millis(longLease), kit.Millis(longLease))
 	s.say(s.b, d, "release", key)
 	endless(s, d)
 }
 
-// pottery asks for the time that is left, and extends a lock three times only.
+// pottery requests the remaining time, and extends a lock at most three times.
 func pottery(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -137,8 +138,7 @@ func pottery(s *side, d dialect) {
 	s.say(s.a, d, "locked", key, "0")
 }
 
-// celeryOnce: another process than the one that took the lock asks how long it lasts, and releases
-// it.
+// celeryOnce: a process asks how long a lock of another process lasts, and releases it.
 func celeryOnce(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -150,7 +150,7 @@ func celeryOnce(s *side, d dialect) {
 	s.say(s.a, d, "release", key)
 }
 
-// aioredlock knows by an error that the lock is another's.
+// aioredlock: an error means that another client holds the lock.
 func aioredlock(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestRubyLocks tries what libraries of Ruby send.
+// TestRubyLocks tests the commands of Ruby libraries.
 func TestRubyLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
@@ -25,7 +25,7 @@ func rubyLocks(t *testing.T) []string {
 	return []string{clientNamed(t, "ruby").interpreter(t), inFolder("ruby/locks.rb")}
 }
 
-// redlockGem asks for the time that is left, and takes again what is gone if it is told so.
+// redlockGem requests the remaining time, and takes a lost lock again if the option says so.
 func redlockGem(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")

@@ -13,18 +13,18 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// side is one of the two places where lock libraries are tried: a Redis by itself, or the proxy
-// before five masters and an upstream. What is said and answered goes into the transcript; both
-// sides' transcripts have to be the same.
+// side is a place at which lock libraries are tested: a single Redis, or the proxy with five
+// masters and an upstream. The transcript has all operations and results. The transcripts of both
+// sides must be equal.
 type side struct {
 	t          *testing.T
 	addr       string              // where the clients connect to
 	data       *redistest.Server   // where ordinary keys and channels are
 	masters    []*redistest.Server // none on the plain side
 	a, b       *driver             // two clients
-	raw        *redistest.Client   // looks at keys, the way the clients do
+	raw        *redistest.Client   // reads keys in the same way as the clients
 	transcript []string
-	refusals   map[string]string // what each kind of lock shows when it is held by another
+	refusals   map[string]string // the output of each kind of lock when another client holds it
 }
 
 // startPlain starts one Redis and two clients of it.
@@ -34,7 +34,7 @@ func startPlain(t *testing.T, command []string) *side {
 	return startSide(t, server.Addr(), server, nil, command)
 }
 
-// startProxied starts a proxy that has the keys lock:* on five masters, and two clients of it.
+// startProxied starts a proxy that keeps the keys lock:* on five masters, and two clients of it.
 func startProxied(t *testing.T, command []string) *side {
 	t.Helper()
 	return startProxy(t, command, "--lock-keys", "lock:*", "--lock-keys", "PHPREDIS_SESSION:*_LOCK")
@@ -66,7 +66,7 @@ func (s *side) note(format string, args ...any) {
 	s.transcript = append(s.transcript, fmt.Sprintf(format, args...))
 }
 
-// say has a client do one operation and returns what it showed.
+// say lets a client do one operation, and returns the result.
 func (s *side) say(client *driver, d dialect, operation, key string, args ...string) string {
 	s.t.Helper()
 	request := append([]string{d.name, operation, key}, args...)
@@ -76,7 +76,7 @@ func (s *side) say(client *driver, d dialect, operation, key string, args ...str
 	return reply
 }
 
-// take wants the lock granted.
+// take fails the test unless the lock is granted.
 func (s *side) take(client *driver, d dialect, key string, ttl time.Duration) {
 	s.t.Helper()
 	if got := s.say(client, d, "take", key, kit.Millis(ttl)); got != d.taken {
@@ -84,7 +84,7 @@ func (s *side) take(client *driver, d dialect, key string, ttl time.Duration) {
 	}
 }
 
-// refuse wants the lock not granted.
+// refuse fails the test if the lock is granted.
 func (s *side) refuse(client *driver, d dialect, key string) {
 	s.t.Helper()
 	got := s.say(client, d, "take", key, kit.Millis(longLease))
@@ -94,7 +94,8 @@ func (s *side) refuse(client *driver, d dialect, key string) {
 	s.refusals[d.kind(key)] = got
 }
 
-// takeSoon asks until the lock is granted. How often is not told: it depends on the machine.
+// takeSoon repeats a request until the lock is granted. The transcript does not have the number of
+// tries, which depends on the machine.
 func (s *side) takeSoon(client *driver, d dialect, key string, ttl time.Duration) {
 	s.t.Helper()
 	var got string
@@ -110,7 +111,7 @@ func (s *side) takeSoon(client *driver, d dialect, key string, ttl time.Duration
 	s.t.Fatalf("%s: %s is never granted %s: %s", d.name, client.name, key, got)
 }
 
-// undisturbed wants what others do to leave the lock as it is.
+// undisturbed requires that the operations of other clients do not change the lock.
 func (s *side) undisturbed(d dialect, key string, others func()) {
 	s.t.Helper()
 	before := s.values(d, key)
@@ -120,8 +121,7 @@ func (s *side) undisturbed(d dialect, key string, others func()) {
 	}
 }
 
-// remaining tells which of these bounds the remaining time of a lock is within: above low, up to
-// high.
+// remaining records whether the remaining time of a lock is above low and up to high.
 func (s *side) remaining(d dialect, key string, low, high time.Duration) {
 	s.t.Helper()
 	for _, one := range d.names(key) {
@@ -134,14 +134,14 @@ func (s *side) remaining(d dialect, key string, low, high time.Duration) {
 	}
 }
 
-// endless wants a lock that never expires.
+// endless fails the test unless the lock never expires.
 func (s *side) endless(key string) {
 	s.t.Helper()
 	s.note("PTTL %s: %v", key, kit.Do(s.t, s.raw, "PTTL", key))
 }
 
-// wantOnMasters wants a lock that was granted to stand on a majority of the masters, and not on the
-// upstream.
+// wantOnMasters requires that a majority of the masters hold a granted lock, and that the upstream
+// does not have it.
 func (s *side) wantOnMasters(d dialect, key string) {
 	s.t.Helper()
 	if s.masters == nil {
@@ -155,7 +155,7 @@ func (s *side) wantOnMasters(d dialect, key string) {
 	}
 }
 
-// wantMajority wants three of five masters to have a key. Two of them may be dead.
+// wantMajority fails the test unless three of five masters have a key. Two of them may be dead.
 func wantMajority(masters []*redistest.Server, key string) error {
 	var votes int
 	for _, master := range masters {
@@ -164,12 +164,12 @@ func wantMajority(masters []*redistest.Server, key string) error {
 		}
 	}
 	if votes < 3 {
-		return fmt.Errorf("%s stands on %d of %d masters", key, votes, len(masters))
+		return fmt.Errorf("%s is on %d of %d masters", key, votes, len(masters))
 	}
 	return nil
 }
 
-// values are the values of a lock's keys.
+// values returns the values of a lock's keys.
 func (s *side) values(d dialect, key string) []string {
 	s.t.Helper()
 	var values []string
@@ -179,7 +179,7 @@ func (s *side) values(d dialect, key string) []string {
 	return values
 }
 
-// value is what a key holds; of a sorted set its members.
+// value returns the value of a key, or the members of a sorted set.
 func (s *side) value(key string) any {
 	s.t.Helper()
 	switch kit.Do(s.t, s.raw, "TYPE", key) {
@@ -191,7 +191,7 @@ func (s *side) value(key string) any {
 	return kit.Do(s.t, s.raw, "GET", key)
 }
 
-// blocks wants a client of a server to wait in a BLPOP.
+// blocks waits until a client of a server is blocked in a BLPOP.
 func blocks(server *redistest.Server) error {
 	client, err := redistest.Dial(server.Addr(), kit.Patience)
 	if err != nil {
@@ -200,7 +200,7 @@ func blocks(server *redistest.Server) error {
 	defer client.Close()
 	list, err := client.Do("CLIENT", "LIST")
 	if text, _ := list.(string); err == nil && !strings.Contains(text, " cmd=blpop ") {
-		err = fmt.Errorf("nobody waits in a BLPOP on %s", server.Addr())
+		err = fmt.Errorf("no client waits in a BLPOP on %s", server.Addr())
 	}
 	return err
 }

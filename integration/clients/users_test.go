@@ -24,8 +24,7 @@ var usersScripts = map[string]string{
 	"python": "python/users.py", "ruby": "ruby/users.rb", "php": "php/users.php", "node": "node/users.js", "redis-cli": "rediscli/users.sh",
 }
 
-// asked are commands of the user app, and what each client must show of the reply: Redis' own words
-// for what the user may not do.
+// asked are commands of the user app with their replies: Redis' own errors for the refused ones.
 var asked = []struct{ line, want string }{
 	{"SET app:a 1", "OK"},
 	{"SET lock:a token NX PX 60000", "OK"},
@@ -40,9 +39,9 @@ var asked = []struct{ line, want string }{
 	{"DEL lock:a", "1"},
 }
 
-// TestUsers: clients of all languages log in as users of the proxy's own, by TLS and without. What
-// a user may not do, and what a client with a wrong password does, is refused in Redis' words, and
-// is not done.
+// TestUsers: clients of all languages log in as users of the proxy's own, with TLS and without.
+// Commands that a user may not use, and commands of a client with a wrong password, are refused
+// with Redis' errors, and are not executed.
 func TestUsers(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t, "--requirepass", "hidden")
@@ -80,13 +79,13 @@ func TestUsers(t *testing.T) {
 			})
 		})
 		if log := running.Log(); strings.Contains(log, "wonder") || strings.Contains(log, "guess") || strings.Contains(log, "hidden") {
-			t.Error("a password stands in the log")
+			t.Error("the log has a password")
 		}
 	}
 }
 
-// TestWithoutACertificate: clients of all languages that show none to a proxy which wants one are
-// not let in, whatever their password, and what they ask is not done.
+// TestWithoutACertificate: a proxy that requires certificates refuses clients of all languages
+// without one, for any password, and does not execute their commands.
 func TestWithoutACertificate(t *testing.T) {
 	redistest.SkipShort(t)
 	upstream, ca := kit.StartRedis(t), certtest.NewAuthority(t)
@@ -123,8 +122,8 @@ func (p program) asUser(t *testing.T, host, port, ca, password string, lines []s
 	return run(append([]string{p.interpreter(t), inFolder(usersScripts[p.name]), host, port, ca, "app", password}, lines...)...)
 }
 
-// speaksAsUser has a client say what is asked, with the right and with a wrong password, and looks
-// at the upstream.
+// speaksAsUser lets a client send the commands, with the right and with a wrong password, and
+// checks the upstream.
 func speaksAsUser(t *testing.T, direct *redistest.Client, talk func(password string, lines ...string) []string) {
 	t.Helper()
 	var lines []string

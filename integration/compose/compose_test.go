@@ -17,11 +17,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// testCommit is what the image is told that it was built from.
+// testCommit is the commit for the build of the image.
 const testCommit = "0123456789ab-test"
 
-// deployments is how many are tested at a time: they wait for starts and ends more than they
-// compute, but each has some three health checks a second, which are processes of their own.
+// deployments is the number of parallel tests. They mostly wait for starts and stops, but each has
+// about three health checks per second, which are processes.
 const deployments = "2"
 
 func TestMain(m *testing.M) {
@@ -41,8 +41,8 @@ func TestCompose(t *testing.T) {
 	t.Run("other deployments", func(t *testing.T) { testDeployments(t, e, image) })
 }
 
-// testDeployments starts docker-compose.yml with nothing beside it, which is timed; that deployment
-// lives on beside the others.
+// testDeployments starts docker-compose.yml alone, and measures the time. This deployment keeps
+// running during the other tests.
 func testDeployments(t *testing.T, e engine, image string) {
 	redistest.SkipShort(t)
 	p := e.newProject(t, image, "life").onFreePorts(t)
@@ -82,8 +82,8 @@ func (e engine) build(t *testing.T) string {
 	return image
 }
 
-// buildHere makes the image by the last stage of the Dockerfile, of a program that is compiled
-// here: most of that the compiler has done for other tests.
+// buildHere builds the image with the last stage of the Dockerfile, and a program that is compiled
+// on this machine, whose compiler cache has most of it.
 func (e engine) buildHere(t *testing.T, image string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,11 +104,11 @@ func (e engine) buildHere(t *testing.T, image string) {
 	e.docker(t, "build", "--tag", image, dir)
 }
 
-// seconds is a duration as a person would tell it.
+// seconds formats a duration for people.
 func seconds(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
 
-// hasPart wants text to contain each part.
-func hasPart(t *testing.T, what, text string, parts ...string) {
+// wantParts fails the test unless text contains each part.
+func wantParts(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	missing := slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return strings.Contains(text, part) })
 	if len(missing) > 0 {

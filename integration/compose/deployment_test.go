@@ -16,9 +16,9 @@ import (
 func testStart(t *testing.T, p *project) {
 	began := time.Now()
 	p.do(t, "up", "--detach")
-	p.locks(t, 1, "first") // up has returned: at once
+	p.locks(t, 1, "first") // after up, without waiting
 	returned := time.Since(began)
-	p.becomesHealthy(t)
+	p.awaitHealthy(t)
 	t.Logf("up returned, and a lock was granted, after %s; all %d services were healthy after %s",
 		seconds(returned), len(services()), seconds(time.Since(began)))
 	p.logsAreCalm(t)
@@ -26,7 +26,7 @@ func testStart(t *testing.T, p *project) {
 	p.mastersAreSafe(t)
 }
 
-// testLife lets what has started go through its life.
+// testLife tests a running deployment from its start to its end.
 func testLife(t *testing.T, p *project) {
 	t.Parallel()
 	p.clientsLock(t)
@@ -35,18 +35,18 @@ func testLife(t *testing.T, p *project) {
 	p.upstreamFails(t)
 	p.locks(t, 1, "kept")
 	p.do(t, "restart")
-	p.keeps(t, "restart")
+	p.wantKept(t, "restart")
 	p.do(t, "down")
 	p.do(t, "up", "--detach")
-	p.keeps(t, "down and up")
+	p.wantKept(t, "down and up")
 	if got := p.cli(t, 2, "UNLOCK", "kept", "me"); got != "1" {
 		t.Errorf("UNLOCK of the lock that was kept: got %q, want 1", got)
 	}
 	p.mastersLoseAll(t)
 }
 
-// mastersLoseAll has all masters lose their data while no proxy lives that knows of locks: they are
-// not taken for new ones again.
+// mastersLoseAll lets all masters lose their data while no proxy runs that knows of locks: they
+// must not count as new again.
 func (p *project) mastersLoseAll(t *testing.T) {
 	t.Helper()
 	p.do(t, "kill", "proxy-1", "proxy-2")
@@ -56,22 +56,22 @@ func (p *project) mastersLoseAll(t *testing.T) {
 		}
 	}
 	p.do(t, "up", "--detach")
-	p.becomesHealthy(t)
-	hasPart(t, "init", p.do(t, "logs", "--no-color", "init"), "nothing to do: it was done before, says /var/lib/redlock-proxy/initialised")
-	hasPart(t, "LOCK on masters that lost their data", p.cli(t, 1, "LOCK", "kept", "you", "EX", "600"), "NOQUORUM 0 of 5 masters vote", "redlock-proxy init")
+	p.awaitHealthy(t)
+	wantParts(t, "init", p.do(t, "logs", "--no-color", "init"), "nothing to do: it was done before, says /var/lib/redlock-proxy/initialised")
+	wantParts(t, "LOCK on masters that lost their data", p.cli(t, 1, "LOCK", "kept", "you", "EX", "600"), "NOQUORUM 0 of 5 masters vote", "redlock-proxy init")
 	if output, err := p.inside("proxy-1", "/redlock-proxy", "healthcheck", "--ready"); err == nil {
 		t.Errorf("healthcheck --ready: got success and %s", output)
 	}
 }
 
-// worrying is what a newcomer does not want to read.
+// worrying matches words that a new user should not see.
 var worrying = regexp.MustCompile(`(?i)warn|error|fail|fatal|panic|denied|refused|not found|no such|cannot|can't|timeout`)
 
-// aboutHost are warnings about the host, which no container can answer: Redis' about its memory, of
-// which docs/deploy.md says what does, and the proxy's about its limit on open files.
+// aboutHost matches warnings about the host, which a container cannot solve: Redis' about its
+// memory, for which docs/deploy.md has the solution, and the proxy's about its limit of open files.
 var aboutHost = regexp.MustCompile(`WARNING Memory overcommit must be enabled!|max-clients has been reduced to`)
 
-// logsAreCalm reads what a first start has logged.
+// logsAreCalm checks the logs of a first start.
 func (p *project) logsAreCalm(t *testing.T) {
 	t.Helper()
 	lines := 0
@@ -86,8 +86,8 @@ func (p *project) logsAreCalm(t *testing.T) {
 	}
 }
 
-// onlyProxiesAreReached looks at all the doors: the ports of the proxies on loopback, and no
-// network but theirs leads out.
+// onlyProxiesAreReached checks all networks and ports: only the ports of the proxies are on
+// loopback, and only the proxies' network leads out.
 func (p *project) onlyProxiesAreReached(t *testing.T) {
 	t.Helper()
 	want := map[string]string{"redis": "data:", "init": "data masters:", "proxy-1": "data front masters: " + p.addrs[0], "proxy-2": "data front masters: " + p.addrs[1]}
@@ -109,8 +109,8 @@ func (p *project) onlyProxiesAreReached(t *testing.T) {
 	}
 }
 
-// mastersAreSafe asks the proxy's own check, again where others on this machine keep masters from
-// answering it in time.
+// mastersAreSafe runs the proxy's own check, repeatedly if the machine is too busy for the masters
+// to answer in time.
 func (p *project) mastersAreSafe(t *testing.T) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; {
@@ -166,7 +166,7 @@ func (p *project) libraryData(t *testing.T, library *redis.Client) {
 	}
 }
 
-// mastersFail kills a minority of the masters and a proxy, then the majority, and brings all back.
+// mastersFail kills a minority of the masters and a proxy, then the majority, and restarts all.
 func (p *project) mastersFail(t *testing.T) {
 	t.Helper()
 	p.do(t, "kill", "proxy-2", "lock-1", "lock-2")
@@ -190,30 +190,30 @@ func (p *project) mastersFail(t *testing.T) {
 	}
 }
 
-// upstreamFails kills the Redis behind the proxies and brings it back.
+// upstreamFails kills the Redis behind the proxies, and restarts it.
 func (p *project) upstreamFails(t *testing.T) {
 	t.Helper()
 	p.do(t, "kill", "redis")
 	p.locks(t, 1, "without an upstream")
-	hasPart(t, "GET without an upstream", p.cli(t, 1, "GET", "greeting"), "ERR upstream redis:6379: ")
+	wantParts(t, "GET without an upstream", p.cli(t, 1, "GET", "greeting"), "ERR upstream redis:6379: ")
 	p.do(t, "start", "redis")
-	settles(t, func() error { return p.has("greeting", "hello") })
+	settles(t, func() error { return p.wantValue("greeting", "hello") })
 }
 
-// keeps wants that neither a lock nor the data was lost.
-func (p *project) keeps(t *testing.T, over string) {
+// wantKept fails the test if a lock or the data was lost.
+func (p *project) wantKept(t *testing.T, over string) {
 	t.Helper()
-	p.becomesHealthy(t)
+	p.awaitHealthy(t)
 	for proxy := range p.addrs {
 		settles(t, func() error { return p.lock(proxy+1, fmt.Sprintf("new at proxy-%d after %s", proxy+1, over)) })
 		if got := p.cli(t, proxy+1, "LOCK", "kept", "you", "EX", "600"); got != "" {
 			t.Errorf("LOCK of what was locked before %s, at proxy-%d: got %q, want nil", over, proxy+1, got)
 		}
 	}
-	if err := granted(p.cli(t, 1, "EXTEND", "kept", "me", "EX", "600")); err != nil {
+	if err := wantGranted(p.cli(t, 1, "EXTEND", "kept", "me", "EX", "600")); err != nil {
 		t.Errorf("EXTEND of what was locked before %s: %v", over, err)
 	}
-	if err := p.has("greeting", "hello"); err != nil {
+	if err := p.wantValue("greeting", "hello"); err != nil {
 		t.Errorf("after %s: %v", over, err)
 	}
 }

@@ -18,8 +18,8 @@ import (
 const (
 	// root is where docker-compose.yml is.
 	root = "../.."
-	// commandTime bounds one command: it ends what hangs. The longest one builds everything from
-	// nothing, perhaps where the processors are busy.
+	// commandTime limits one command. The longest one builds everything from scratch on a busy
+	// machine.
 	commandTime = 20 * time.Minute
 )
 
@@ -29,7 +29,7 @@ type engine struct {
 	compose []string        // docker compose or docker-compose
 }
 
-// findEngine skips the test where no engine answers.
+// findEngine skips the test if no engine answers.
 func findEngine(t *testing.T) engine {
 	t.Helper()
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
@@ -46,7 +46,7 @@ func findEngine(t *testing.T) engine {
 	return engine{}
 }
 
-// skip says loudly that nothing was tested. Where everything must be tested, it fails.
+// skip skips the test with a clear message. If all tests are required, it fails the test.
 func skip(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("REDLOCK_REQUIRE_ALL") == "1" {
@@ -55,7 +55,7 @@ func skip(t *testing.T, why string) {
 	t.Skipf("SKIPPED, NOT TESTED: %s", why)
 }
 
-// run runs a program that must succeed, and returns what it prints.
+// run runs a program that must succeed, and returns its output.
 func (e engine) run(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	output, err := command(e.ctx, env, args...)
@@ -79,8 +79,8 @@ func overLimit(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// command runs a program in the folder of docker-compose.yml, with variables added to the
-// environment, and returns what it writes to stdout and stderr.
+// command runs a program in the folder of docker-compose.yml, with additional environment
+// variables, and returns its output to stdout and stderr.
 func command(ctx context.Context, env []string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()

@@ -17,11 +17,11 @@ import (
 	"testing"
 )
 
-// maxImage is how many bytes the image may have, unpacked: 26 MB of program, 4 of which are for
+// maxImage is the maximum size of the unpacked image in bytes: 26 MB of program, 4 of which are for
 // metrics.
 const maxImage = 30_000_000
 
-// testImage looks at what docker build made.
+// testImage checks the result of docker build.
 func testImage(t *testing.T, e engine, image string) {
 	var about []struct {
 		Size   int
@@ -51,12 +51,12 @@ func testImage(t *testing.T, e engine, image string) {
 	if err == nil {
 		t.Errorf("healthcheck where no proxy runs: got success and %q, want a failure", output)
 	}
-	hasPart(t, "healthcheck where no proxy runs", output, "unhealthy:", "connection refused")
+	wantParts(t, "healthcheck where no proxy runs", output, "unhealthy:", "connection refused")
 	testFiles(t, e, image)
 }
 
-// testFiles wants a static program and the licences in the image, and nothing that could run a
-// command line.
+// testFiles fails the test unless the image has a static program and the licences, and nothing that
+// can run a command line.
 func testFiles(t *testing.T, e engine, image string) {
 	t.Helper()
 	container := e.docker(t, "create", image)
@@ -93,7 +93,7 @@ func testFiles(t *testing.T, e engine, image string) {
 	}
 }
 
-// wantStatic reads a program and wants it to need no loader and no library.
+// wantStatic reads a program, and fails the test if it needs a loader or a library.
 func wantStatic(t *testing.T, program io.Reader) {
 	t.Helper()
 	content, err := io.ReadAll(program)

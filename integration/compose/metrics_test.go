@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// testMetrics starts the profile metrics, but for Grafana, of which there is no stand-in:
-// Prometheus asks both proxies, and knows the alerts.
+// testMetrics starts the profile metrics, without Grafana, for which the tests have no stand-in.
+// Prometheus scrapes both proxies, and has the alerts.
 func testMetrics(t *testing.T, e engine, image string) {
 	t.Parallel()
 	addr, err := redistest.FreeAddr()
@@ -35,7 +35,7 @@ func testMetrics(t *testing.T, e engine, image string) {
 	settles(t, func() error { return answers(addr, "/api/v1/rules", "RedlockQuorumLost") })
 }
 
-// answers wants a part in what Prometheus answers.
+// answers returns an error unless Prometheus' answer contains a part.
 func answers(addr, path, part string) error {
 	answer, err := http.Get("http://" + addr + path)
 	if err != nil {

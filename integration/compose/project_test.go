@@ -17,15 +17,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// patience bounds what comes by itself after a while, health above all.
+// patience limits the wait for changes that take a while, above all health checks.
 const patience = 3 * time.Minute
 
-// services are those of docker-compose.yml.
+// services returns the services of docker-compose.yml.
 func services() []string {
 	return []string{"lock-1", "lock-2", "lock-3", "lock-4", "lock-5", "proxy-1", "proxy-2", "redis"}
 }
 
-// project is one deployment, which has its name for itself, and its ports.
+// project is one deployment, with a name and ports of its own.
 type project struct {
 	engine
 	name  string
@@ -49,7 +49,7 @@ func (e engine) newProject(t *testing.T, image, name string, files ...string) *p
 	return p
 }
 
-// onFreePorts lets the project stand beside others.
+// onFreePorts gives the project free ports, so that it can run next to other projects.
 func (p *project) onFreePorts(t *testing.T) *project {
 	t.Helper()
 	for i := range p.addrs {
@@ -82,7 +82,7 @@ func (p *project) inside(service string, args ...string) (string, error) {
 	return command(p.ctx, p.env, append(append(slices.Clone(p.compose), "exec", "-T", service), args...)...)
 }
 
-// containers maps each service to the id of its container, also of one that has ended.
+// containers maps each service to the ID of its container, even if the container has exited.
 func (p *project) containers(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -93,15 +93,15 @@ func (p *project) containers(t *testing.T) map[string]string {
 	return found
 }
 
-// list prints a line for each container of the project: its service, and what format says.
+// list prints a line for each container of the project: its service, and the formatted fields.
 func (p *project) list(t *testing.T, format string) string {
 	t.Helper()
 	return p.docker(t, "ps", "--all", "--filter", "label=com.docker.compose.project="+p.name,
 		"--format", `{{.Label "com.docker.compose.service"}} `+format)
 }
 
-// becomesHealthy waits until every service is.
-func (p *project) becomesHealthy(t *testing.T) {
+// awaitHealthy waits until every service is.
+func (p *project) awaitHealthy(t *testing.T) {
 	t.Helper()
 	settles(t, func() error {
 		status := p.list(t, "{{.Status}}")
@@ -112,13 +112,13 @@ func (p *project) becomesHealthy(t *testing.T) {
 	})
 }
 
-// ask runs redis-cli against proxy-1 or proxy-2, and returns what it prints: of nil, nothing.
+// ask runs redis-cli against proxy-1 or proxy-2, and returns its output, which is empty for nil.
 func (p *project) ask(proxy int, args ...string) (string, error) {
 	reply, err := command(p.ctx, p.env, append([]string{"redis-cli", "-p", portOf(p.addrs[proxy-1])}, args...)...)
 	return strings.TrimSpace(reply), err
 }
 
-// cli is ask where the proxy must be there.
+// cli does the same as ask, with a proxy that must be available.
 func (p *project) cli(t *testing.T, proxy int, args ...string) string {
 	t.Helper()
 	reply, err := p.ask(proxy, args...)
@@ -128,11 +128,11 @@ func (p *project) cli(t *testing.T, proxy int, args ...string) string {
 	return reply
 }
 
-// lock wants a lock of ten minutes for me.
+// lock fails the test unless me is granted a lock of ten minutes.
 func (p *project) lock(proxy int, key string) error {
 	reply, err := p.ask(proxy, "LOCK", key, "me", "EX", "600")
 	if err == nil {
-		err = granted(reply)
+		err = wantGranted(reply)
 	}
 	if err != nil {
 		return fmt.Errorf("LOCK %s at proxy-%d: %w", key, proxy, err)
@@ -140,15 +140,15 @@ func (p *project) lock(proxy int, key string) error {
 	return nil
 }
 
-// granted wants a validity.
-func granted(reply string) error {
+// wantGranted fails the test unless the reply has a validity.
+func wantGranted(reply string) error {
 	if validity, err := strconv.Atoi(reply); err != nil || validity <= 0 {
 		return fmt.Errorf("got %q, want a validity in ms", reply)
 	}
 	return nil
 }
 
-// locks is lock where it must be granted at once.
+// locks does the same as lock, and requires an immediate grant.
 func (p *project) locks(t *testing.T, proxy int, key string) {
 	t.Helper()
 	var err error
@@ -161,8 +161,8 @@ func (p *project) locks(t *testing.T, proxy int, key string) {
 	}
 }
 
-// late is an error where others on this machine kept masters from answering in time: then one asks
-// again.
+// late returns an error if the machine was too busy for the masters to answer in time; then the
+// command is repeated.
 func late(reply string) error {
 	if strings.Contains(reply, "NOQUORUM") && (strings.Contains(reply, "no answer in time") || strings.Contains(reply, "agreed only after")) {
 		return errors.New(reply)
@@ -170,15 +170,15 @@ func late(reply string) error {
 	return nil
 }
 
-// has wants a value at the Redis behind proxy-1.
-func (p *project) has(key, value string) error {
+// wantValue fails the test unless the Redis behind proxy-1 has a value.
+func (p *project) wantValue(key, value string) error {
 	if got, err := p.ask(1, "GET", key); err != nil || got != value {
 		return fmt.Errorf("GET %s: got %q, %v, want %s", key, got, err, value)
 	}
 	return nil
 }
 
-// settles asks again until there is no error.
+// settles repeats a condition until it returns no error.
 func settles(t *testing.T, condition func() error) {
 	t.Helper()
 	var err error

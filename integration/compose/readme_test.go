@@ -14,7 +14,7 @@ import (
 // readmeSection is the heading of the commands that are run.
 const readmeSection = "## Deploy"
 
-// testReadme types what README says into a terminal, on the ports that it names.
+// testReadme types the commands of README into a terminal, with its ports.
 func testReadme(t *testing.T, e engine, image string) {
 	needTerminal(t, e)
 	p := e.newProject(t, image, "readme")
@@ -23,14 +23,14 @@ func testReadme(t *testing.T, e engine, image string) {
 		wantFree(t, addr)
 	}
 	for _, line := range shownLines(t, "README.md", readmeSection) {
-		p.typeIn(t, strings.ReplaceAll(line.command, "docker compose", strings.Join(p.compose, " ")), line)
+		p.typeText(t, strings.ReplaceAll(line.command, "docker compose", strings.Join(p.compose, " ")), line)
 		if strings.HasPrefix(line.command, "docker compose up") || strings.HasPrefix(line.command, "docker compose start") {
-			p.becomesHealthy(t)
+			p.awaitHealthy(t)
 		}
 	}
 }
 
-// needTerminal skips where no terminal can be had.
+// needTerminal skips the test if no terminal is available.
 func needTerminal(t *testing.T, e engine) {
 	t.Helper()
 	if output, err := command(e.ctx, nil, "script", "--version"); err != nil || !strings.Contains(output, "util-linux") {
@@ -38,8 +38,8 @@ func needTerminal(t *testing.T, e engine) {
 	}
 }
 
-// typeIn types a command into a terminal, and wants it to print what the page shows.
-func (p *project) typeIn(t *testing.T, typed string, line typedLine) {
+// typeText types a command into a terminal, and requires the output on the page.
+func (p *project) typeText(t *testing.T, typed string, line typedLine) {
 	t.Helper()
 	got := ""
 	settles(t, func() error {
@@ -51,8 +51,8 @@ func (p *project) typeIn(t *testing.T, typed string, line typedLine) {
 	}
 }
 
-// wantFree skips where somebody uses the port that README names; where all must be tested, nobody
-// may.
+// wantFree skips the test if another program uses README's port. If all tests are required, it
+// fails the test.
 func wantFree(t *testing.T, addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", addr)
@@ -66,7 +66,7 @@ func wantFree(t *testing.T, addr string) {
 	skip(t, "README's commands, because their ports are in use: "+err.Error())
 }
 
-// typedLine is a command of a page with what the page shows behind it.
+// typedLine is a command of a page with its output on the page.
 type typedLine struct{ command, output string }
 
 // shownLines reads the commands of a section of a page, which begin with a dollar sign, up to the

@@ -17,20 +17,20 @@ func testTLS(t *testing.T, e engine, image string) {
 	p := e.newProject(t, image, "tls", "deploy/compose/tls.yml").onFreePorts(t)
 	p.env = append(p.env, "SECRETS="+secrets)
 	p.do(t, "up", "--detach")
-	p.becomesHealthy(t)
+	p.awaitHealthy(t)
 	p.mastersAreSafe(t)
 
 	needTerminal(t, e)
 	typed := strings.NewReplacer("deploy/compose/secrets", secrets, "-p 6380", "-p "+portOf(p.addrs[0]))
 	for _, line := range shownLines(t, "docs/deploy.md", "## With Docker Compose") {
-		p.typeIn(t, typed.Replace(line.command), line)
+		p.typeText(t, typed.Replace(line.command), line)
 	}
-	hasPart(t, "LOCK without a login", p.cli(t, 1, "LOCK", "key", "me", "EX", "600"), "NOAUTH")
-	hasPart(t, "GET without a login", p.cli(t, 1, "GET", "key"), "NOAUTH")
+	wantParts(t, "LOCK without a login", p.cli(t, 1, "LOCK", "key", "me", "EX", "600"), "NOAUTH")
+	wantParts(t, "GET without a login", p.cli(t, 1, "GET", "key"), "NOAUTH")
 	p.env = append(p.env, "REDISCLI_AUTH="+secret(t, secrets, "redis_password"))
 	p.locks(t, 1, "key")
 	p.cli(t, 2, "SET", "greeting", "hello")
-	if err := p.has("greeting", "hello"); err != nil {
+	if err := p.wantValue("greeting", "hello"); err != nil {
 		t.Error(err)
 	}
 	p.serversAreGuarded(t)
@@ -46,7 +46,8 @@ func secret(t *testing.T, folder, name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// serversAreGuarded wants every Redis to refuse who does not speak TLS, and who has no password.
+// serversAreGuarded requires every Redis to refuse clients without TLS, and clients without the
+// password.
 func (p *project) serversAreGuarded(t *testing.T) {
 	t.Helper()
 	for _, service := range services() {
@@ -57,11 +58,11 @@ func (p *project) serversAreGuarded(t *testing.T) {
 			t.Errorf("%s without TLS: got success and %q", service, output)
 		}
 		output, _ := p.inside(service, "redis-cli", "--tls", "--cacert", "/run/secrets/ca.crt", "ping")
-		hasPart(t, service+" without a password", output, "NOAUTH")
+		wantParts(t, service+" without a password", output, "NOAUTH")
 	}
 }
 
-// passwordsAreHidden looks where others on the machine could see them.
+// passwordsAreHidden checks that other users of the machine cannot see the passwords.
 func (p *project) passwordsAreHidden(t *testing.T, passwords ...string) {
 	t.Helper()
 	seen := p.do(t, "logs", "--no-color") + p.do(t, "top")
@@ -70,7 +71,7 @@ func (p *project) passwordsAreHidden(t *testing.T, passwords ...string) {
 	}
 	for i, password := range passwords {
 		if strings.Contains(seen, password) {
-			t.Errorf("password %d stands in the logs, the arguments or the environment of a container", i)
+			t.Errorf("password %d is in the logs, the arguments or the environment of a container", i)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package deploy holds the files of deploy/ to the programs that they are for: the unit to systemd,
-// the alerts and the dashboard to Prometheus, and, with the tag helm, which make kubernetes gives,
-// the Helm chart to the proxy and to Redis. The tests need the build tag integration.
+// Package deploy tests the files of deploy/ with the programs that use them: the unit with systemd,
+// the alerts and the dashboard with Prometheus, and, with the tag helm that make kubernetes sets,
+// the Helm chart with the proxy and Redis. The tests need the build tag integration.
 package deploy

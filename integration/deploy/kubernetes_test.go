@@ -22,7 +22,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// manifest is as much of a Kubernetes object as is tried out here.
+// manifest has the tested fields of a Kubernetes object.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -53,7 +53,7 @@ type probe struct {
 	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
 }
 
-// manifests are the objects of a text by their kind and name.
+// manifests returns the objects in a text by their kind and name.
 func manifests(t *testing.T, text []byte) map[string]manifest {
 	t.Helper()
 	all := map[string]manifest{}
@@ -68,7 +68,8 @@ func manifests(t *testing.T, text []byte) map[string]manifest {
 	}
 }
 
-// rendered is what the chart makes with values, by the helm that deploy/helm/verify pins.
+// rendered returns the chart's objects for the given values, with the helm version that
+// deploy/helm/verify pins.
 func rendered(t *testing.T, values string) map[string]manifest {
 	t.Helper()
 	helm := exec.Command("go", "tool", "helm", "template", "redlock-proxy", "../redlock-proxy", "--set", values)
@@ -91,7 +92,7 @@ func startMaster(t *testing.T, settings, auth string) *redistest.Server {
 	return kit.StartRedis(t, "--include", write(t, "redis.conf", settings))
 }
 
-// wantMaster wants a server to be what a master must be, for those who log in.
+// wantMaster requires a server to be a valid master, for clients that log in.
 func wantMaster(t *testing.T, master *redistest.Server, password string) {
 	t.Helper()
 	client := kit.Dial(t, master.Addr())
@@ -104,8 +105,8 @@ func wantMaster(t *testing.T, master *redistest.Server, password string) {
 	}
 }
 
-// TestKubernetes starts what the chart starts, as it does: five masters, init and a proxy, with the
-// secrets that it makes. Instead of their names, volumes and ports they get those of this machine.
+// TestKubernetes starts the processes of the chart: five masters, init and a proxy, with the
+// chart's secrets. They get names, volumes and ports of this machine.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -133,7 +134,8 @@ func TestKubernetes(t *testing.T) {
 	p.tryStop(t)
 }
 
-// TestKubernetesProtectedMode: what the chart decides is what clients from other machines find.
+// TestKubernetesProtectedMode: clients from other machines are accepted or refused as the chart
+// decides.
 func TestKubernetesProtectedMode(t *testing.T) {
 	t.Parallel()
 	open, closed := kit.StartRedis(t), kit.StartRedis(t, "--requirepass", "secret")
@@ -141,7 +143,7 @@ func TestKubernetesProtectedMode(t *testing.T) {
 	masters := redistest.URLs(kit.StartMasters(t))
 	elsewhere := kit.OtherAddress(t)
 	for values, test := range map[string]struct {
-		refused string // the answer to who has not logged in
+		refused string // the answer to clients that have not logged in
 		login   []string
 	}{
 		"protectedMode=false":                                  {},
@@ -170,8 +172,7 @@ func TestKubernetesProtectedMode(t *testing.T) {
 	}
 }
 
-// environ is the environment of a container, with the ports and the file of settings of this
-// machine.
+// environ returns the environment of a container, with this machine's ports and settings file.
 func (c container) environ(settings string, ports map[string]string) []string {
 	env := environ()
 	for _, v := range c.Env {
@@ -214,7 +215,7 @@ func startContainer(t *testing.T, c container, settings string) running {
 	return running{c, proxy, ports}
 }
 
-// tryClient is a client that comes from an address.
+// tryClient connects a client from an address.
 func (r running) tryClient(t *testing.T, host, name string) {
 	t.Helper()
 	client := kit.Dial(t, host+":"+r.ports["redis"])
@@ -223,7 +224,7 @@ func (r running) tryClient(t *testing.T, host, name string) {
 	kit.Want(t, client, "OK", "SET", "greeting", "hello")
 }
 
-// tryProbes asks what Kubernetes does.
+// tryProbes sends the probes of Kubernetes.
 func (r running) tryProbes(t *testing.T) {
 	t.Helper()
 	for _, p := range []probe{r.StartupProbe, r.LivenessProbe, r.ReadinessProbe} {
@@ -231,7 +232,7 @@ func (r running) tryProbes(t *testing.T) {
 	}
 }
 
-// tryStop has the proxy end as Kubernetes does.
+// tryStop stops the proxy in the same way as Kubernetes.
 func (r running) tryStop(t *testing.T) {
 	t.Helper()
 	kit.Must(t, r.Signal(syscall.SIGTERM))

@@ -33,7 +33,7 @@ func write(t *testing.T, name, text string) (path string) {
 	return path
 }
 
-// need skips a test where there is no such program.
+// need skips a test if a program is missing.
 func need(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -41,8 +41,8 @@ func need(t *testing.T, program string) {
 	}
 }
 
-// environ is the environment of a process that was started by a service manager: with nothing of
-// ours.
+// environ returns the environment of a process as from a service manager, without the test's
+// variables.
 func environ(more ...string) []string {
 	var env []string
 	for _, entry := range os.Environ() {

@@ -14,8 +14,7 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestPackage: the packages have what the unit starts, reads and runs as, and no file that is
-// missing.
+// TestPackage: the packages have the files and the user of the unit, and no missing files.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	var about struct {
@@ -48,8 +47,8 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// TestPackagedSettings: the settings that the packages install are none at first, and valid when
-// all of them are in use.
+// TestPackagedSettings: the installed settings file sets nothing at first, and is valid with all
+// settings enabled.
 func TestPackagedSettings(t *testing.T) {
 	t.Parallel()
 	text := read(t, "deploy/packages/config.yaml")

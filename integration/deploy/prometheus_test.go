@@ -40,7 +40,7 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// TestPrometheusFiles has promtool read the files, and try each alert.
+// TestPrometheusFiles checks the files with promtool, and tests each alert.
 func TestPrometheusFiles(t *testing.T) {
 	t.Parallel()
 	promtool(t, "check", "config", prometheusFolder+"prometheus.yml")
@@ -54,7 +54,7 @@ func TestPrometheusFiles(t *testing.T) {
 	}
 }
 
-// rule is one of alerts.yml.
+// rule is a rule of alerts.yml.
 type rule struct {
 	Record, Alert, Expr string
 	Labels              map[string]string
@@ -74,8 +74,8 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// queries are those of the dashboard, and of the alerts without what makes an alarm of them: they
-// answer with data when all is well, too.
+// queries returns the queries of the dashboard, and of the alerts without their thresholds, which
+// return data even without a problem.
 func queries(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -107,11 +107,11 @@ func queries(t *testing.T) []string {
 	return slices.Compact(all)
 }
 
-// prometheus is one that runs.
+// prometheus is a running Prometheus.
 type prometheus struct{ url string }
 
-// startPrometheus starts a Prometheus with our settings, but for the proxies and how often they are
-// asked.
+// startPrometheus starts a Prometheus with our settings, except the proxies and the scrape
+// interval.
 func startPrometheus(t *testing.T, proxies ...string) prometheus {
 	t.Helper()
 	need(t, "prometheus")
@@ -153,7 +153,7 @@ func (p prometheus) ready() error {
 	return nil
 }
 
-// ask is the answer to a query: how many series it has.
+// ask returns the number of series in the answer to a query.
 func (p prometheus) ask(query string) (int, error) {
 	answer, err := http.Get(p.url + "/api/v1/query?query=" + url.QueryEscape(query))
 	if err != nil {
@@ -182,17 +182,19 @@ func startWatched(t *testing.T, masters []*redistest.Server, args ...string) (pr
 	return kit.StartProxy(t, redistest.URLs(masters), args...), admin
 }
 
-// TestQueries: each query of the dashboard and of the alerts has data at a real Prometheus that
-// asks a proxy with work to do, of which one master is in quarantine.
+// TestQueries: each query of the dashboard and of the alerts returns data at a real Prometheus that
+// scrapes a busy proxy with one master in quarantine.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	pair := certtest.NewAuthority(t).Issue(t)
-	_, encrypted := startWatched(t, masters, "--tls-cert", pair.Cert, "--tls-key", pair.Key) // whose certificate has an end
+	// With an expiring certificate.
+	_, encrypted := startWatched(t, masters, "--tls-cert", pair.Cert, "--tls-key", pair.Key)
 	proxy, plain := startWatched(t, masters)
 	server := startPrometheus(t, plain, encrypted)
 	client := kit.Connect(t, proxy)
-	kit.WantGrant(t, client, "LOCK", "long", "t", "PX", "3600000") // for which masters without their data wait
+	// Masters without their data wait for the end of this lock.
+	kit.WantGrant(t, client, "LOCK", "long", "t", "PX", "3600000")
 	work := func() {
 		for _, command := range [][]string{
 			{"LOCK", "k", "t", "PX", "30000"}, {"LOCK", "k", "u", "PX", "30000"}, {"EXTEND", "k", "t", "PX", "30000"}, {"UNLOCK", "k", "t"},
@@ -203,7 +205,7 @@ func TestQueries(t *testing.T) {
 		}
 	}
 	work()
-	for _, master := range masters[:3] { // a majority that forgot: they wait
+	for _, master := range masters[:3] { // a majority without data: they wait
 		kit.Must(t, master.Restart())
 	}
 	missing := queries(t)
@@ -218,7 +220,7 @@ func TestQueries(t *testing.T) {
 				empty = append(empty, query)
 			}
 		}
-		missing = empty // what has had data once need not have it again
+		missing = empty // a query that returned data once need not return it again
 		if len(empty) > 0 {
 			return fmt.Errorf("%d queries have no data:\n%s", len(empty), strings.Join(empty, "\n"))
 		}
@@ -226,8 +228,8 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-// TestAlertsAreSilent: an idle deployment that is well raises none, and one that is not is told:
-// the proxies that are asked for are two, of which one is not there.
+// TestAlertsAreSilent: an idle deployment without a problem raises no alert. The deployment has two
+// proxies, one of which is missing, which raises an alert.
 func TestAlertsAreSilent(t *testing.T) {
 	t.Parallel()
 	_, admin := startWatched(t, kit.StartMasters(t))

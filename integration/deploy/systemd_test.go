@@ -24,11 +24,11 @@ import (
 
 const (
 	unitFile = "deploy/systemd/redlock-proxy.service"
-	// installed is where the unit looks for the program.
+	// installed is the path of the program in the unit.
 	installed = "/usr/bin/redlock-proxy"
-	// settingsFile is where it looks for the settings.
+	// settingsFile is the path of the settings in the unit.
 	settingsFile = "/etc/redlock-proxy/config.yaml"
-	// exposure is what systemd-analyze security said of the unit, by systemd 252.
+	// exposure is the exposure of the unit by systemd-analyze security of systemd 252.
 	exposure = 1.1
 )
 
@@ -46,7 +46,7 @@ func readUnit(t *testing.T) unit {
 	return u
 }
 
-// one returns the value of a setting that is there once.
+// one returns the value of a setting that the unit has exactly once.
 func (u unit) one(t *testing.T, name string) string {
 	t.Helper()
 	if len(u[name]) != 1 {
@@ -62,7 +62,8 @@ func (u unit) duration(t *testing.T, name string) time.Duration {
 	return d
 }
 
-// installedUnit is the unit beside a program that is there, as systemd wants it.
+// installedUnit writes the unit together with the program, as systemd requires, and returns its
+// path.
 func installedUnit(t *testing.T) string {
 	t.Helper()
 	need(t, "systemd-analyze")
@@ -79,7 +80,7 @@ func buildProxy(t *testing.T) string {
 	return program
 }
 
-// TestUnitVerify: systemd finds nothing to say about the unit.
+// TestUnitVerify: systemd reports no problem in the unit.
 func TestUnitVerify(t *testing.T) {
 	t.Parallel()
 	output, err := exec.Command("systemd-analyze", "verify", "--man=no", installedUnit(t)).CombinedOutput()
@@ -88,7 +89,8 @@ func TestUnitVerify(t *testing.T) {
 	}
 }
 
-// TestUnitExposure: the unit gives the proxy no more than it did when it was last measured.
+// TestUnitExposure: the unit gives the proxy no more permissions than when its exposure was last
+// measured.
 func TestUnitExposure(t *testing.T) {
 	t.Parallel()
 	output, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", installedUnit(t)).CombinedOutput()
@@ -103,7 +105,7 @@ func TestUnitExposure(t *testing.T) {
 	}
 }
 
-// TestUnitTimes: systemd waits for longer than the proxy takes.
+// TestUnitTimes: systemd's time limits are longer than the proxy needs.
 func TestUnitTimes(t *testing.T) {
 	t.Parallel()
 	u, preset := readUnit(t), conf.Default()
@@ -115,8 +117,8 @@ func TestUnitTimes(t *testing.T) {
 	}
 }
 
-// TestUnitStarts does what the unit says: it starts the program as ExecStart does; waits until it
-// is ready, and lives; reloads settings that were changed as ExecReload does, and stops it.
+// TestUnitStarts follows the unit: it starts the program as ExecStart does, waits until it is
+// ready, reloads changed settings as ExecReload does, and stops it.
 func TestUnitStarts(t *testing.T) {
 	t.Parallel()
 	u := readUnit(t)
@@ -154,7 +156,7 @@ func TestUnitStarts(t *testing.T) {
 	}
 }
 
-// listen hears what a process tells systemd.
+// listen receives a process' notifications to systemd.
 func listen(t *testing.T) *net.UnixConn {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
@@ -163,7 +165,7 @@ func listen(t *testing.T) *net.UnixConn {
 	return conn
 }
 
-// wantTold wants a state to be told next, but for signs of life.
+// wantTold waits for the next notification, except watchdog pings, and requires this state.
 func wantTold(t *testing.T, conn *net.UnixConn, state string) {
 	t.Helper()
 	buffer := make([]byte, 4096)

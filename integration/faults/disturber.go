@@ -11,13 +11,13 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// Disturber stops masters, cuts them off from one proxy or from both, and lets them go on, at
-// random; never more than two of the five at a time.
+// Disturber stops masters or cuts them off from one or both proxies, and restores them, at random:
+// at most two of the five at a time.
 type Disturber struct {
-	fleet *kit.Fleet
-	kinds []Fault
-	over  chan struct{}
-	tasks sync.WaitGroup
+	fleet   *kit.Fleet
+	kinds   []Fault
+	stopped chan struct{}
+	tasks   sync.WaitGroup
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -26,14 +26,14 @@ type Disturber struct {
 	err    error
 }
 
-// minority is how many of five masters may fail at a time.
+// minority is the number of masters, of five, that may fail at a time.
 const minority = 2
 
-// StartDisturber begins with it, until Stop; kinds are what happens to the masters, and seed
-// repeats when.
+// StartDisturber disturbs the masters of a fleet until Stop. kinds are the possible faults; the
+// same seed repeats the random choices.
 func StartDisturber(f *kit.Fleet, seed uint64, kinds ...Fault) *Disturber {
 	d := &Disturber{
-		fleet: f, kinds: kinds, over: make(chan struct{}), random: rand.New(rand.NewPCG(seed, 1)),
+		fleet: f, kinds: kinds, stopped: make(chan struct{}), random: rand.New(rand.NewPCG(seed, 1)),
 		busy: map[int]bool{}, counts: map[string]int{},
 	}
 	for range minority {
@@ -42,14 +42,14 @@ func StartDisturber(f *kit.Fleet, seed uint64, kinds ...Fault) *Disturber {
 	return d
 }
 
-// Stop mends everything. It returns what was done and how often, and the errors of that.
+// Stop restores all masters. It returns how often each fault happened, and the errors.
 func (d *Disturber) Stop() (map[string]int, error) {
-	close(d.over)
+	close(d.stopped)
 	d.tasks.Wait()
 	return d.counts, d.err
 }
 
-// disturb has one master after the other fail for a while.
+// disturb makes one master after the other fail for a while.
 func (d *Disturber) disturb() {
 	for d.pause(time.Second) {
 		master, fault := d.begin()
@@ -59,20 +59,20 @@ func (d *Disturber) disturb() {
 	}
 }
 
-// pause waits for a random time of up to limit, often much less; false: it is over.
+// pause waits for a random time of up to limit, often much less. It returns false after Stop.
 func (d *Disturber) pause(limit time.Duration) bool {
 	d.mu.Lock()
 	length := time.Duration(float64(limit) * d.random.Float64() * d.random.Float64())
 	d.mu.Unlock()
 	select {
-	case <-d.over:
+	case <-d.stopped:
 		return false
 	case <-time.After(length):
 		return true
 	}
 }
 
-// begin chooses a master that is well, and what is to happen to it.
+// begin chooses a master without a fault, and its fault.
 func (d *Disturber) begin() (master int, f Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +94,7 @@ func (d *Disturber) end(master int, err error) {
 	}
 }
 
-// Disturbances are the faults in which a master loses nothing.
+// Disturbances returns the faults in which a master loses no data.
 func Disturbances() []Fault {
 	return []Fault{
 		Named("stopped"),
@@ -112,7 +112,7 @@ func healedFor(proxies ...int) func(*kit.Fleet, int) error {
 	return func(f *kit.Fleet, master int) error { return eachLink(f, proxies, master, (*faultlink.Link).Heal) }
 }
 
-// eachLink does something to the links of these proxies to one master.
+// eachLink calls do with the link of each of these proxies to one master.
 func eachLink(f *kit.Fleet, proxies []int, master int, do func(*faultlink.Link) error) error {
 	var errs []error
 	for _, proxy := range proxies {

@@ -1,3 +1,3 @@
-// Package faults is what can happen to the masters of a fleet from outside, by itself (All) and at
-// random while clients work (Disturber).
+// Package faults has faults of the masters of a fleet: single ones (All), and random ones while
+// clients work (Disturber).
 package faults

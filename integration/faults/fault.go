@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// Fault is a way in which master number i of a fleet can be out of the reach of its first proxy,
-// and how that ends.
+// Fault makes master number i of a fleet unavailable to its first proxy (Inflict), and available
+// again (Mend).
 type Fault struct {
 	Name    string
 	linked  bool // it needs links
@@ -16,7 +16,7 @@ type Fault struct {
 	Mend    func(f *kit.Fleet, i int) error
 }
 
-// All are the faults that come from outside: of a process, and of the network.
+// All returns the faults of a process and of the network.
 func All() []Fault {
 	return []Fault{
 		{"killed", false,
@@ -31,13 +31,14 @@ func All() []Fault {
 	}
 }
 
-// Named is one of All.
+// Named returns the fault of this name in All.
 func Named(name string) Fault {
 	all := All()
 	return all[slices.IndexFunc(all, func(f Fault) bool { return f.Name == name })]
 }
 
-// Start starts what the fault can happen to; args are further arguments of the proxy.
+// Start starts a fleet of one proxy to which the fault can happen; args are further arguments of
+// the proxy.
 func (f Fault) Start(t *testing.T, args ...string) *kit.Fleet {
 	t.Helper()
 	if f.linked {

@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// churnKeys are the locks that the clients of a churn have in common.
+	// churnKeys is the number of locks that all clients share.
 	churnKeys = 16
-	// churners is how many clients there are.
+	// churners is the number of clients.
 	churners = 64
 )
 
-// churn is clients that acquire and release a few locks, each waiting for its turn by asking again.
-// A holder counts by its own clock, from before it asked, as Redlock has it.
+// churn has clients that acquire and release a few locks, and poll while they wait. A client relies
+// on a lock by its own clock, from before the request, as in Redlock.
 type churn struct {
 	seed  uint64
 	lease time.Duration
-	late  int // one holder of so many keeps the lock for longer than its lease
+	late  int // in one of that many holdings, the lock is kept for longer than its lease
 
 	histories [churnKeys]*holdings.History
 	over      atomic.Bool
@@ -38,7 +38,7 @@ type churn struct {
 	failures map[string]int // replies that were neither a grant nor nil, by their first word
 }
 
-// startChurn connects the clients, half of them to each of two proxies, and lets them go.
+// startChurn connects the clients, half of them to each of two proxies, and starts them.
 func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
 	t.Helper()
 	c.failures = map[string]int{}
@@ -52,15 +52,16 @@ func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
 		c.workers.Go(func() {
 			for turn := 0; !c.over.Load(); turn++ {
 				c.turn(client, random, fmt.Sprint(i, "-", turn))
-				time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond)))) // or the load takes all the processors
+				// Otherwise the load would use all processors.
+				time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond))))
 			}
 		})
 	}
 	return c
 }
 
-// turn asks for a lock once, keeps it for a moment, now and then for longer than its lease, and
-// gives it back.
+// turn requests a lock once, holds it for a moment, sometimes for longer than its lease, and
+// releases it.
 func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) {
 	number := random.IntN(churnKeys)
 	key, history := "lock:churn:"+strconv.Itoa(number), c.histories[number]
@@ -86,7 +87,7 @@ func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) 
 	}
 }
 
-// fail counts a reply that is none; nil is one.
+// fail counts a failed command; nil is a reply.
 func (c *churn) fail(command string, reply any, err error) {
 	if reply == nil && err == nil {
 		return
@@ -100,7 +101,7 @@ func (c *churn) fail(command string, reply any, err error) {
 	c.failures[kind]++
 }
 
-// stop lets all finish their turns. It returns how many locks were held, and those that overlapped.
+// stop lets all clients finish their turns. It returns the number of held locks, and the overlaps.
 func (c *churn) stop() (grants int, found []holdings.Overlap) {
 	c.over.Store(true)
 	c.workers.Wait()
@@ -110,7 +111,7 @@ func (c *churn) stop() (grants int, found []holdings.Overlap) {
 	return c.count(), found
 }
 
-// count is how many locks were held so far.
+// count returns the number of locks that were held so far.
 func (c *churn) count() (grants int) {
 	for _, history := range c.histories {
 		grants += history.Count()

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// clockStep is by how much clocks are stepped: far more than the TTL of any lock here.
+// clockStep is how far clocks jump: much more than the TTL of any lock in these tests.
 const clockStep = 10 * time.Minute
 
 // stepped is a master with a clock of its own.
@@ -40,8 +40,8 @@ func (s stepped) ask(t *testing.T, command ...string) any {
 	return reply
 }
 
-// clockFleet is two proxies before masters with clocks of their own, a lock that stands, and rivals
-// who try to get it all the time.
+// clockFleet has two proxies, masters with clocks of their own, a held lock, and rivals that try to
+// take it all the time.
 type clockFleet struct {
 	*kit.Fleet
 	clocks []stepped
@@ -95,7 +95,7 @@ func (c *clockFleet) stepInTurn(t *testing.T, masters []stepped, ahead time.Dura
 	}
 }
 
-// stepAll steps clocks at once, and wants their masters to vote again.
+// stepAll steps several clocks at the same moment, and waits until their masters vote again.
 func (c *clockFleet) stepAll(t *testing.T, masters []stepped, ahead time.Duration) {
 	t.Helper()
 	var before []any
@@ -120,11 +120,10 @@ func (c *clockFleet) stepAll(t *testing.T, masters []stepped, ahead time.Duratio
 	c.WantVoting(t, len(c.clocks))
 }
 
-// TestStoppedProxyBlamesNoHealedClock: two masters' clocks are stepped while a proxy is stopped,
-// and the other proxy has them catch up. The one that goes on sees that they moved, and leaves them
-// in peace: with one more master away there would be no majority. That is so also where answers
-// from before the steps were on their way to it, which it reads when it goes on: they fitted when
-// they were asked for, not now.
+// TestStoppedProxyBlamesNoHealedClock: two masters' clocks jump while a proxy is stopped, and the
+// other proxy lets them catch up. The stopped proxy notices the jumps when it continues, but does
+// not exclude the masters: with one more master unavailable there would be no majority. This also
+// holds for answers from before the jumps.
 func TestStoppedProxyBlamesNoHealedClock(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -145,8 +144,8 @@ func TestStoppedProxyBlamesNoHealedClock(t *testing.T) {
 	}
 }
 
-// stopProxyOverSteps stops a proxy, steps the clocks of two masters, and wants none to be admitted
-// anew when it goes on.
+// stopProxyOverSteps stops a proxy, steps the clocks of two masters, and requires that no master is
+// admitted again when the proxy continues.
 func (c *clockFleet) stopProxyOverSteps(t *testing.T, ahead time.Duration) {
 	t.Helper()
 	awake := &clockFleet{Fleet: &kit.Fleet{Proxies: c.Proxies[:1]}, clocks: c.clocks, guard: true}
@@ -157,7 +156,8 @@ func (c *clockFleet) stopProxyOverSteps(t *testing.T, ahead time.Duration) {
 		markers = append(markers, master.ask(t, "GET", "redlock-proxy:marker"))
 	}
 	kit.Must(t, c.Proxies[1].Continue())
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { // polls for what must not be
+	// Polls: the jump must not be noticed.
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for i, master := range c.clocks {
 			if now := master.ask(t, "GET", "redlock-proxy:marker"); now != markers[i] {
 				t.Fatalf("master %d has another marker: %v, not %v", i, now, markers[i])
@@ -167,7 +167,7 @@ func (c *clockFleet) stopProxyOverSteps(t *testing.T, ahead time.Duration) {
 	c.WantVoting(t, len(c.clocks))
 }
 
-// seconds are those of the master's clock.
+// seconds returns the time of the master's clock in seconds.
 func (s stepped) seconds(t *testing.T) int {
 	t.Helper()
 	var now int
@@ -180,9 +180,9 @@ func (s stepped) seconds(t *testing.T) int {
 	return now
 }
 
-// TestGuardOnSteppedClocks: the clocks of all masters are stepped under a lock, one after another,
-// and then set right under another one. Where a clock goes forward, the key is gone; with the guard
-// off, the third of them gives the lock to a rival.
+// TestGuardOnSteppedClocks: the clocks of all masters jump ahead under a lock, one after another,
+// and are corrected under another lock. If a clock jumps ahead, the key expires. With the guard
+// off, the third jump gives the lock to a rival.
 func TestGuardOnSteppedClocks(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct {
@@ -206,16 +206,16 @@ func TestGuardOnSteppedClocks(t *testing.T) {
 	}
 }
 
-// stepUnderLock takes the lock, steps all clocks, and wants the lock to be granted to a rival as
-// well, or not.
+// stepUnderLock takes the lock, steps all clocks, and fails the test unless the lock is granted to
+// a rival as well, or is not, as given.
 func (c *clockFleet) stepUnderLock(t *testing.T, ahead time.Duration, double bool) {
 	t.Helper()
 	one, began, doubles := c.hold(t, time.Minute), time.Now(), len(c.stakes.doublesFrom(0))
 	c.stepInTurn(t, c.clocks, ahead)
 	stillHeld := c.stakes.withdraw(one.key)
-	left := c.longestLeft(t, one.key)
+	left := c.longestRemaining(t, one.key)
 	released := kit.Do(t, c.holder, "UNLOCK", one.key, one.token)
-	t.Logf("all clocks stepped to %v within %v; granted twice: %v; UNLOCK: %v; the key would have stood for up to %v more (TTL 1 minute)",
+	t.Logf("all clocks stepped to %v within %v; granted twice: %v; UNLOCK: %v; the key would have stayed for up to %v more (TTL 1 minute)",
 		ahead, time.Since(began).Round(time.Millisecond), c.stakes.doublesFrom(doubles), released, left)
 	switch {
 	case double && stillHeld:
@@ -225,10 +225,10 @@ func (c *clockFleet) stepUnderLock(t *testing.T, ahead time.Duration, double boo
 	}
 }
 
-// longestLeft is how long a key still stands on that master where it stands longest. Where the
-// clock was set back, that is longer than its TTL: nobody gets the lock too early, but the next one
-// late if its holder is gone.
-func (c *clockFleet) longestLeft(t *testing.T, key string) time.Duration {
+// longestRemaining returns the longest remaining time of a key on the masters. If a clock was set
+// back, it is longer than the TTL: no client gets the lock too early, but the next one gets it late
+// if its holder has gone.
+func (c *clockFleet) longestRemaining(t *testing.T, key string) time.Duration {
 	t.Helper()
 	var longest time.Duration
 	for _, master := range c.clocks {

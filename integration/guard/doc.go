@@ -1,3 +1,3 @@
-// Package guard tests that masters which forget cannot have a lock granted twice, and shows without
-// the guard that they would. The tests need the build tag integration.
+// Package guard tests that no lock is granted twice because a master lost its data, and shows that
+// this does happen without the guard. The tests need the build tag integration.
 package guard

@@ -30,12 +30,13 @@ func TestAnnouncedWaitIsNotTooShort(t *testing.T) {
 			kit.Must(t, proxy.Signal(s))
 		}
 	}
-	signal(syscall.SIGSTOP) // or one may see that the first has forgotten while four vote, with which it soon would
+	// Otherwise one proxy might notice the first loss while four vote, and soon copy the data back.
+	signal(syscall.SIGSTOP)
 	for _, server := range f.Masters[:3] {
 		kit.Must(t, kit.Tell(server, "FLUSHALL"))
 	}
 	signal(syscall.SIGCONT)
-	for _, proxy := range f.Proxies { // nobody asks the masters meanwhile but the proxies themselves, each at its own time
+	for _, proxy := range f.Proxies { // only the proxies themselves ask the masters in this time, each at its own times
 		_, err := proxy.WaitLog("ready in", kit.Patience)
 		kit.Must(t, err)
 	}

@@ -20,18 +20,17 @@ const (
 	// fencesEnv sets how many grants TestGuardFences waits for; make fences takes 100,000.
 	fencesEnv     = "REDLOCK_FENCES"
 	defaultFences = 3_000
-	// fenceClients of two proxies want these keys: some all the time, others so rarely that every
-	// master restarts in between.
+	// fenceClients of two proxies use these keys: some keys all the time, others so rarely that
+	// every master restarts in between.
 	fenceClients         = 8
 	hotFences, rareFence = 4, 400
-	// leastRestarts is how many masters restart without their data at the least.
+	// leastRestarts is the minimum number of masters that restart without their data.
 	leastRestarts = 6
 	fenceLease    = 3 * time.Second
 )
 
-// aheadOfTime is higher than any clock tells microseconds. Where the counters begin there, nothing
-// but they keep the order: the masters' time, which would hide that one was forgotten, is far
-// below.
+// aheadOfTime is higher than any clock in microseconds. If the counters begin with it, only they
+// determine the order: the masters' time, which would hide that a counter was lost, is much lower.
 const aheadOfTime = int64(1) << 52
 
 // setFences sets the fence counter of a key on masters by hand.
@@ -42,7 +41,7 @@ func setFences(t *testing.T, masters []*redistest.Server, key string, to int64) 
 	}
 }
 
-// fenceOf is the fence in the reply to a LOCK … FENCE; ok is false where that is another reply.
+// fenceOf returns the fence in the reply to a LOCK … FENCE; ok is false for other replies.
 func fenceOf(reply any) (fence int64, validity time.Duration, ok bool) {
 	fields, _ := reply.([]any)
 	if len(fields) != 6 || fields[0] != any("validity") || fields[4] != any("fence") {
@@ -53,7 +52,7 @@ func fenceOf(reply any) (fence int64, validity time.Duration, ok bool) {
 	return fence, time.Duration(ms) * time.Millisecond, ok
 }
 
-// wantFence takes a lock and wants a fence.
+// wantFence takes a lock, and fails the test unless it has a fence.
 func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 {
 	t.Helper()
 	reply := kit.Do(t, client, "LOCK", key, token, "PX", "10000", "FENCE")
@@ -93,8 +92,8 @@ func TestGuardFencesAreCopied(t *testing.T) {
 	kit.Want(t, two, nil, "FENCE", "other")
 }
 
-// TestGuardFencesAllForgotten: all masters lose their data at once. What is left is the time: their
-// clocks have gone on.
+// TestGuardFencesAllForgotten: all masters lose their data at the same moment. Only their clocks,
+// which have advanced, keep the order.
 func TestGuardFencesAllForgotten(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -118,7 +117,7 @@ func TestGuardFencesAllForgotten(t *testing.T) {
 	}
 }
 
-// fenceRace is clients that take locks and compare their fences.
+// fenceRace has clients that take locks and compare their fences.
 type fenceRace struct {
 	mu      sync.Mutex
 	last    map[string]int64
@@ -157,13 +156,14 @@ func TestGuardFences(t *testing.T) {
 	restarts, began := 0, time.Now()
 	for ; restarts < leastRestarts || r.count() < wanted; restarts++ {
 		victim := random.IntN(len(f.Masters))
-		kit.Must(t, f.Links[0][victim].Cut())                          // its counters fall behind for one of the proxies
+		// For one of the proxies, its counters are too low.
+		kit.Must(t, f.Links[0][victim].Cut())
 		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) // the fault lasts
 		kit.Must(t, f.Links[0][victim].Heal())
 		victim = random.IntN(len(f.Masters))
 		kit.Must(t, f.Masters[victim].Restart())
 		wantVotingFrom(t, f, victim)
-		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) // all is well for a while
+		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) // no fault for a while
 	}
 	stop()
 	t.Logf("%d grants in %v, %d of them too late to compare; %d masters restarted without their data; replies: %v",
@@ -182,8 +182,8 @@ func (r *fenceRace) count() int {
 	return r.grants
 }
 
-// run takes locks until it is over. Mostly it gives them back the ordinary way, at times by the
-// other proxy, which does it by ballot, or not at all.
+// run takes locks until the race ends. Mostly it releases them the ordinary way, sometimes through
+// the other proxy, which uses a ballot, or not at all.
 func (r *fenceRace) run(name string, own, others *redistest.Client, random *rand.Rand) {
 	for n := 0; ; n++ {
 		select {
@@ -211,8 +211,8 @@ func (r *fenceRace) run(name string, own, others *redistest.Client, random *rand
 	}
 }
 
-// compare notes a reply while the lock is held: so nobody else compares that key. With left the
-// lease still stands for so long.
+// compare records a reply while the lock is held, so that no other client compares the same key.
+// left is the remaining lease.
 func (r *fenceRace) compare(key, token string, fence int64, ok bool, left time.Duration, reply any, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// forgetful is a way in which a master can forget a lock, and start afresh as if nothing had been.
+// forgetful is a way in which a master can lose a lock and restart as if it were new.
 type forgetful struct {
 	name   string
 	db     string                               // the database of the lock
@@ -22,7 +22,7 @@ type forgetful struct {
 	forget func(f *kit.Fleet, master int) error // done to a master that holds it
 }
 
-func forgetfuls() []forgetful {
+func forgetfulCases() []forgetful {
 	nothing := func(*redistest.Server) error { return nil }
 	return []forgetful{
 		{"killed without its data", "0", nothing, func(f *kit.Fleet, i int) error { return f.Masters[i].Restart() }},
@@ -54,21 +54,21 @@ func replicate(f *kit.Fleet, i int) error {
 	}
 }
 
-// TestMasterThatForgot: a lock stands on three masters of five, one of them forgets it, and another
-// client of another proxy tries to get it all the time. With the guard off it gets it; with the
-// guard on it does not, also when the master votes again, until the holder has released it.
+// TestMasterThatForgot: three masters of five have a lock, one of them loses it, and a client of
+// another proxy tries repeatedly to take it. With the guard off it gets the lock. With the guard on
+// it does not before the release, even after the master votes again.
 func TestMasterThatForgot(t *testing.T) {
-	for _, way := range forgetfuls() {
+	for _, way := range forgetfulCases() {
 		for _, guard := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, guard %v", way.name, guard), func(t *testing.T) {
 				t.Parallel()
 				masters := kit.StartMasters(t)
-				masters[4] = kit.StartLike(t, masters[2]) // of which it may be made a replica
+				masters[4] = kit.StartLike(t, masters[2]) // it may become a replica of this one
 				f := kit.LinkFleet(t, masters, 2, "--guard="+strconv.FormatBool(guard))
 				holder, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 				for _, client := range []*redistest.Client{holder, rival} {
 					kit.Want(t, client, "OK", "SELECT", way.db)
-					kit.Do(t, client, "LOCK", "warm", "w", "PX", "60000") // every proxy has met the database
+					kit.Do(t, client, "LOCK", "warm", "w", "PX", "60000") // every proxy has used the database
 				}
 				kit.Must(t, way.before(f.Masters[2]))
 				holdOnThree(t, f, holder, way.db)
@@ -101,7 +101,7 @@ func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string
 }
 
 // TestMastersForgetInTurn: one master after another restarts without its data, each as soon as the
-// one before votes again, and in the end the lock that stood on all of them still does.
+// last one votes again. At the end the lock is still held on all of them.
 func TestMastersForgetInTurn(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)
@@ -116,7 +116,8 @@ func TestMastersForgetInTurn(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// wantVotingFrom wants a master that was just restarted to have a marker, and then all to vote.
+// wantVotingFrom waits until a master that was just restarted has a marker, and then until all
+// vote.
 func wantVotingFrom(t *testing.T, f *kit.Fleet, i int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -128,8 +129,8 @@ func wantVotingFrom(t *testing.T, f *kit.Fleet, i int) {
 	f.WantVoting(t, len(f.Masters))
 }
 
-// startDurable starts so many masters that write everything to disk before they answer, and a
-// proxy, and waits until all vote.
+// startDurable starts the given number of masters that write everything to disk before they answer,
+// and a proxy, and waits until all vote.
 func startDurable(t *testing.T, masters int) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{}
@@ -141,7 +142,7 @@ func startDurable(t *testing.T, masters int) *kit.Fleet {
 	return f
 }
 
-// restartAll kills masters, all at once, and starts them with their data.
+// restartAll kills masters, all at the same moment, and starts them with their data.
 func restartAll(t *testing.T, masters []*redistest.Server) {
 	t.Helper()
 	for _, master := range masters {
@@ -152,7 +153,7 @@ func restartAll(t *testing.T, masters []*redistest.Server) {
 	}
 }
 
-// wantHeld wants a client to be told soon that another one holds the lock k.
+// wantHeld waits until a client is told that another client holds the lock k.
 func wantHeld(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -170,7 +171,7 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
-	restartAll(t, f.Masters) // nobody could be copied from
+	restartAll(t, f.Masters) // no master could be copied from
 	revived := time.Now()
 	wantHeld(t, client)
 	f.WantVoting(t, 3)
@@ -185,8 +186,8 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 }
 
 // TestAllRestartInTheirFirstSecond: masters that write everything to disk, and the only proxy, are
-// killed as soon as a majority votes again, three times over: nobody had the time to look at them
-// twice, and still they prove that they have all their data.
+// killed three times as soon as a majority votes again. No proxy could check them twice, and they
+// still prove that they have all their data.
 func TestAllRestartInTheirFirstSecond(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -205,8 +206,8 @@ func TestAllRestartInTheirFirstSecond(t *testing.T) {
 	}
 }
 
-// TestAllRestartTwice: they are killed again before anybody could believe them, and then the proxy,
-// too, ends.
+// TestAllRestartTwice: the masters are killed again before a proxy trusts them, and then the proxy,
+// too.
 func TestAllRestartTwice(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -227,7 +228,8 @@ func TestAllRestartTwice(t *testing.T) {
 	wantHeld(t, client)
 }
 
-// TestAllForgetAtOnce: no lock until the longest lease in use is over; then locks again.
+// TestAllForgetAtOnce: no lock is granted until the longest lease in use has passed; then locks are
+// granted again.
 func TestAllForgetAtOnce(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -258,8 +260,7 @@ func TestAllForgetAtOnce(t *testing.T) {
 	t.Error("there is no lock any more")
 }
 
-// TestUnmarkedMastersWait: without a fresh start a proxy does not trust masters that nobody has
-// marked.
+// TestUnmarkedMastersWait: without a fresh start, a proxy does not trust masters without a marker.
 func TestUnmarkedMastersWait(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -293,7 +294,7 @@ func TestManyLocksAreCaughtUp(t *testing.T) {
 			}
 		}
 	}
-	for _, master := range f.Masters[1:4] { // as another Redlock client has it
+	for _, master := range f.Masters[1:4] { // as another Redlock client does
 		kit.Must(t, kit.Tell(master, "SET", "endless", "t"))
 	}
 	kit.Must(t, f.Masters[2].Kill())
@@ -322,7 +323,7 @@ return n`, "0")
 	}
 }
 
-// TestUnfitMaster: it is no master, and is told so.
+// TestUnfitMaster: an unsuitable server is not used as a master, and the proxy says why.
 func TestUnfitMaster(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -346,9 +347,9 @@ func TestUnfitMaster(t *testing.T) {
 	f.WantVoting(t, 5)
 }
 
-// TestFirstReplica: a master becomes a replica of another one, whose master_replid changes by that:
-// its first replica. That one keeps its vote. The other one has it again, once it is a master and
-// has caught up.
+// TestFirstReplica: a master becomes a replica of another one, whose master_replid changes because
+// this is its first replica. The other master keeps its vote. The replica votes again when it is a
+// master again and has caught up.
 func TestFirstReplica(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)

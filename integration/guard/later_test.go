@@ -17,16 +17,16 @@ import (
 
 const laterVersion = "proxies of a later version use it: upgrade this one"
 
-// TestMastersOfALaterVersion: masters on which proxies of a later protocol were at work, whose
-// markers this one cannot read, do not vote for it; it says why, and changes nothing there, nor
-// does an operator by its means. One such master alone is as one that is away.
+// TestMastersOfALaterVersion: masters with markers of a later protocol, which this proxy cannot
+// read, do not vote. The proxy says why, and changes nothing on them, nor do the operator's
+// commands. A single such master counts as unavailable.
 func TestMastersOfALaterVersion(t *testing.T) {
 	redistest.SkipShort(t)
 	masters := kit.StartMasters(t)
 	first := kit.StartProxy(t, redistest.URLs(masters))
 	(&kit.Fleet{Proxies: []*harness.Proxy{first}}).WantVoting(t, len(masters))
 	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "held", "me", "PX", "600000")
-	kit.Soon(t, func() error { // not on a bare majority, of which one will be away
+	kit.Soon(t, func() error { // not on a bare majority, since one of its masters will be down
 		for _, master := range masters {
 			if reply, err := kit.AskIn(master, "0", "EXISTS", "held"); err != nil || reply != any(int64(1)) {
 				return fmt.Errorf("EXISTS: %v, %w", reply, err)
@@ -76,7 +76,7 @@ func TestMastersOfALaterVersion(t *testing.T) {
 	}
 }
 
-// left is what proxies left on masters to stay.
+// left returns the proxies' own keys on masters.
 func left(t *testing.T, masters []*redistest.Server) string {
 	t.Helper()
 	var all strings.Builder
@@ -88,7 +88,7 @@ func left(t *testing.T, masters []*redistest.Server) string {
 	return all.String()
 }
 
-// run runs a command of the program on masters, and returns what it said.
+// run runs a command of the program on masters, and returns its output.
 func run(t *testing.T, masters []*redistest.Server, command ...string) string {
 	t.Helper()
 	for _, url := range redistest.URLs(masters) {

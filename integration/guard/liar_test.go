@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// startSmall starts so many masters and two proxies, and waits until all vote.
+// startSmall starts the given number of masters and two proxies, and waits until all vote.
 func startSmall(t *testing.T, masters int, args ...string) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{}
@@ -63,8 +63,9 @@ func TestForeignValueDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestForeignLockIsKept: a lock of a client of the masters that a majority holds is nobody else's
-// after one of these restarted without its data, whether or not the others are a majority still.
+// TestForeignLockIsKept: no other client gets a lock that a client of the masters holds on a
+// majority, after one of these masters restarted without its data, whether or not the rest is a
+// majority.
 func TestForeignLockIsKept(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, holders := range []int{2, 3} {
@@ -148,9 +149,9 @@ func takeFences(t *testing.T, f *kit.Fleet, i int, keys []string) {
 	}
 }
 
-// TestOneRecordOfALongTTL: one master says that locks are held for ten years. No other master is
-// made to say so, and when all others have lost their data they vote again once the longest lease
-// in use is over, also as a proxy sees it that starts then; where only one has, at once.
+// TestOneRecordOfALongTTL: one master has a record of a TTL of ten years. The other masters do not
+// copy it. When all other masters have lost their data, they vote again after the longest lease in
+// use, even for a proxy that starts then. If only one master lost its data, it votes without delay.
 func TestOneRecordOfALongTTL(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {

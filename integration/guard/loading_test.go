@@ -13,11 +13,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// loadedKeys is how many keys a master has to load that takes a millisecond for each.
+// loadedKeys is the number of keys of a master, each of which takes a millisecond to load.
 const loadedKeys = 3000
 
-// TestMasterThatLoads: a master that loads its data answers everything with an error, for seconds.
-// Meanwhile the others grant locks as ever; then it holds what they do, whatever was on its disk.
+// TestMasterThatLoads: a master that loads its data answers every command with an error for
+// seconds. Meanwhile the other masters grant locks. Then it gets their locks, whatever data it
+// loaded.
 func TestMasterThatLoads(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.Needs(t, "loading-process-events-interval-bytes", "6.2")

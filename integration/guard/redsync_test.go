@@ -17,8 +17,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// redsyncBeside is a redsync mutex that is held, and a redsync rival that tries to get it all the
-// time, straight on the masters.
+// redsyncBeside has a held redsync mutex, and a redsync rival that tries repeatedly to take it,
+// directly on the masters.
 type redsyncBeside struct {
 	masters []*redistest.Server
 	sync    *redsync.Redsync
@@ -41,7 +41,7 @@ func startRedsync(t *testing.T, masters []*redistest.Server) *redsyncBeside {
 	return r
 }
 
-// hold takes a mutex of this round; it stands on the victim and on two others alone.
+// hold takes a mutex of this round, which only the victim and two other masters hold.
 func (r *redsyncBeside) hold(t *testing.T, round, victim int) {
 	t.Helper()
 	one := stake{key: fmt.Sprint("redsync:", round), round: round}
@@ -57,8 +57,8 @@ func (r *redsyncBeside) hold(t *testing.T, round, victim int) {
 	r.stakes.add(one)
 }
 
-// release gives the mutex of this round back. Whether it still stood on a majority is of no
-// interest: it was removed from two.
+// release releases the mutex of this round. It does not matter whether a majority still held it: it
+// was removed from two masters.
 func (r *redsyncBeside) release() {
 	r.stakes.withdraw(r.held.Name())
 	_, _ = r.held.Unlock()
@@ -70,7 +70,7 @@ func (r *redsyncBeside) compete() {
 		if one, ok := r.stakes.pick(turn); ok {
 			mutex := r.sync.NewMutex(one.key, redsync.WithExpiry(time.Minute), redsync.WithTries(1))
 			if mutex.Lock() == nil {
-				r.stakes.snatched(one, "a redsync rival")
+				r.stakes.recordDouble(one, "a redsync rival")
 				_, _ = mutex.Unlock()
 			}
 		}

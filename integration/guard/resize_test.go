@@ -21,8 +21,8 @@ func startOn(t *testing.T, masters []*redistest.Server) *harness.Proxy {
 	return f.Proxies[0]
 }
 
-// imposeOn has the settings of a proxy without any be right on masters.
-func imposeOn(t *testing.T, masters []*redistest.Server) {
+// confirmSettings sets the default settings as the right ones on masters.
+func confirmSettings(t *testing.T, masters []*redistest.Server) {
 	t.Helper()
 	args := []string{"init", "--new-settings"}
 	for _, url := range redistest.URLs(masters) {
@@ -33,9 +33,9 @@ func imposeOn(t *testing.T, masters []*redistest.Server) {
 	}
 }
 
-// TestTwoNumbersOfMasters: a majority of five masters and one of three of these need not meet. So a
-// proxy of the three does not serve beside one of the five. docs/masters.md says how to get from
-// one number to another; see the next test.
+// TestTwoNumbersOfMasters: a majority of five masters and a majority of three of them may have no
+// master in common. So a proxy with the three does not serve while a proxy with the five does.
+// docs/masters.md says how to change the number; see the next test.
 func TestTwoNumbersOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -59,9 +59,9 @@ func TestTwoNumbersOfMasters(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// TestAnotherNumberOfMasters goes from five masters to three and back with no proxy running: all
-// stop, the longest time in use passes, an operator says that the new set is right, and those of
-// the new set start. The lock is granted again, and not before its time is over.
+// TestAnotherNumberOfMasters goes from five masters to three and back while no proxy runs: all
+// proxies stop, the longest TTL in use passes, an operator confirms the new set, and its proxies
+// start. The lock is granted again, but not before its lease has ended.
 func TestAnotherNumberOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -73,8 +73,8 @@ func TestAnotherNumberOfMasters(t *testing.T) {
 			asked := time.Now()
 			validity := kit.WantGrant(t, kit.Connect(t, before), "LOCK", "k", "t", "PX", kit.Millis(ttl))
 			kit.Must(t, before.Close())
-			time.Sleep(ttl) // until the lease is over
-			imposeOn(t, masters[:numbers[1]])
+			time.Sleep(ttl) // until the lease has ended
+			confirmSettings(t, masters[:numbers[1]])
 			client := kit.Connect(t, startOn(t, masters[:numbers[1]]))
 			kit.Soon(t, func() error {
 				reply := kit.Do(t, client, "LOCK", "k", "u", "PX", kit.Millis(ttl))

@@ -18,19 +18,19 @@ import (
 const (
 	// roundsEnv sets how many masters TestGuardRounds kills with the guard on.
 	roundsEnv = "REDLOCK_ROUNDS"
-	// defaultRounds take less than half a minute on two busy cores; so many without the guard show
-	// what it is for.
+	// defaultRounds takes less than half a minute on two busy cores. Without the guard, that many
+	// rounds show violations.
 	defaultRounds   = 12
 	unguardedRounds = 6
-	// stakeRounds is for how long a lock stands: every master is killed once under it.
+	// stakeRounds is how many rounds a lock is held, so that every master is killed once meanwhile.
 	stakeRounds = 6
-	// churnLease is the TTL of the locks that are acquired and released beside those that stand.
+	// churnLease is the TTL of the locks that are acquired and released during the rounds.
 	churnLease = 2 * time.Second
 )
 
-// rounds is the schedule: locks stand, 64 clients acquire and release others, rivals try to get
-// those that stand by both proxies, and one master after another is killed and restarted without
-// its data.
+// rounds is the schedule: locks are held, 64 clients acquire and release other locks, rivals try to
+// take the held locks through both proxies, and one master after another is killed and restarted
+// without its data.
 type rounds struct {
 	fleet   *kit.Fleet
 	guard   bool
@@ -40,8 +40,8 @@ type rounds struct {
 	took    []time.Duration // from each kill until all vote again
 }
 
-// TestGuardRounds: with the guard off, locks are granted twice; with the guard on, none is, in as
-// many rounds as wanted. redsync, straight on the same masters, is told of beside it.
+// TestGuardRounds: with the guard off, locks are granted twice; with the guard on, no lock is, in
+// the given number of rounds. It also reports redsync, directly on the same masters.
 func TestGuardRounds(t *testing.T) {
 	redistest.SkipShort(t)
 	wanted, seed := int(kit.NumberFrom(t, roundsEnv, defaultRounds)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -60,8 +60,8 @@ func TestGuardRounds(t *testing.T) {
 	})
 }
 
-// runRounds returns what was granted twice, and which locks were gone when their holder gave them
-// back.
+// runRounds returns the double grants, and the locks that were lost before their holder released
+// them.
 func runRounds(t *testing.T, guard bool, wanted int, seed uint64) (doubles, lost []string) {
 	t.Helper()
 	f := startRoundsFleet(t, guard)
@@ -77,7 +77,7 @@ func runRounds(t *testing.T, guard bool, wanted int, seed uint64) (doubles, lost
 	defer churn.stop()
 
 	began := time.Now()
-	r.holder.hold(t, wanted, 0, false) // these two stand in all rounds: no round is after them
+	r.holder.hold(t, wanted, 0, false) // these two locks are held in all rounds, since no round follows the last one
 	for n := range wanted {
 		r.round(t, n)
 		if (n+1)%100 == 0 {
@@ -87,7 +87,7 @@ func runRounds(t *testing.T, guard bool, wanted int, seed uint64) (doubles, lost
 	length := time.Since(began)
 	rivals.stop()
 	grants, found := churn.stop()
-	r.holder.giveBack(t, r.holder.stakes.before(wanted+1))
+	r.holder.releaseStake(t, r.holder.stakes.before(wanted+1))
 	r.report(t, length, grants, len(found))
 	rivals.report(t)
 	t.Logf("errors of the 64 clients: %v", churn.failures)
@@ -99,7 +99,7 @@ func runRounds(t *testing.T, guard bool, wanted int, seed uint64) (doubles, lost
 }
 
 // startRoundsFleet starts five masters without persistence, and two proxies with lock keys. The
-// first reaches the masters over links.
+// first proxy uses links to the masters.
 func startRoundsFleet(t *testing.T, guard bool) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
@@ -112,7 +112,7 @@ func startRoundsFleet(t *testing.T, guard bool) *kit.Fleet {
 	return f
 }
 
-// round has locks stand, kills one master under them, and returns as soon as it votes again.
+// round takes locks, kills one master, and returns as soon as it votes again.
 func (r *rounds) round(t *testing.T, n int) {
 	t.Helper()
 	victim := n % len(r.fleet.Masters)
@@ -123,12 +123,11 @@ func (r *rounds) round(t *testing.T, n int) {
 	r.wantVotingAgain(t, victim)
 	r.took = append(r.took, time.Since(killed))
 	r.redsync.release()
-	r.holder.giveBack(t, r.holder.stakes.before(n-stakeRounds+1))
+	r.holder.releaseStake(t, r.holder.stakes.before(n-stakeRounds+1))
 }
 
-// wantVotingAgain wants a master that was just restarted to vote again, as both proxies see it. It
-// may take longer than kit.Patience where the machine is busy; that is told in the end, as are all
-// times.
+// wantVotingAgain waits until both proxies see a restarted master voting. On a busy machine this
+// may take longer than kit.Patience. The times are reported at the end.
 func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 	t.Helper()
 	end := time.Now().Add(6 * kit.Patience)
@@ -140,7 +139,7 @@ func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 	}
 }
 
-// unready is what is still amiss; empty: nothing.
+// unready describes the missing conditions, or returns "".
 func (r *rounds) unready(t *testing.T, victim int) string {
 	t.Helper()
 	if r.guard { // only the marker is new: a proxy may not have noticed yet that the master was gone

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// unlike are the settings that must be alike, told to a proxy that has other ones.
+	// unlike is the error of a proxy whose settings differ from the other proxies'.
 	unlike = "in use by proxies with other settings"
 	cure   = "redlock-proxy init --new-settings"
 )
 
-// otherSettings are ways in which a second proxy may be unlike the first, each with what is
-// different.
+// otherSettings are ways in which a second proxy may differ from the first, with the text of the
+// difference.
 var otherSettings = []struct{ name, here, there, differs string }{
 	{"lock-tags", "--lock-tags=*", "", `lock-tags: the masters have ["*"], this proxy has []`},
 	{"tags of its own", "", "--lock-tags=*", `lock-tags: the masters have [], this proxy has ["*"]`},
@@ -32,7 +32,7 @@ var otherSettings = []struct{ name, here, there, differs string }{
 	{"guard on", "--guard=false", "", `guard: the masters have false, this proxy has true`},
 }
 
-// startUnlike starts a proxy with lock:* for lock keys and one more setting, or none.
+// startUnlike starts a proxy with the lock keys lock:* and at most one more setting.
 func startUnlike(t *testing.T, masters []*redistest.Server, upstream *redistest.Server, setting string) *harness.Proxy {
 	t.Helper()
 	args := append(kit.LockKeyArgs(upstream), "--master-timeout", "1s")
@@ -42,12 +42,13 @@ func startUnlike(t *testing.T, masters []*redistest.Server, upstream *redistest.
 	return kit.StartProxy(t, redistest.URLs(masters), args...)
 }
 
-// take is the command of which another grant would be a second one.
+// take returns a command whose grant would be a second one.
 func take(token string) []string {
 	return []string{"SET", "lock:x:{lock:t}", token, "NX", "PX", "60000"}
 }
 
-// wantRefused wants a proxy not to be voted for, and to say what differs and what to do.
+// wantRefused requires that masters do not vote for a proxy, and that its log says what differs and
+// what to do.
 func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, differs string) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -68,7 +69,7 @@ func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, differs string
 	})
 }
 
-// wantGoesOn wants a proxy to have its lock still, and to give others.
+// wantGoesOn requires that a proxy still has its lock, and grants other locks.
 func wantGoesOn(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -82,9 +83,9 @@ func wantGoesOn(t *testing.T, proxy *harness.Proxy) {
 	kit.Want(t, client, int64(1), "UNLOCK", "lock:more", "me")
 }
 
-// TestUnlikeProxies: of two proxies on the same masters which do not agree on which key is which
-// lock, the second has no votes: while the first runs, while it stands still for so long that
-// nobody hears of it, and when it is gone. Three masters, and five.
+// TestUnlikeProxies: if two proxies with the same masters disagree about lock keys, the second gets
+// no votes: while the first runs, while it is stopped for so long that it counts as gone, and after
+// it has ended. With three masters, and with five.
 func TestUnlikeProxies(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -116,8 +117,8 @@ func TestUnlikeProxies(t *testing.T) {
 	}
 }
 
-// wantForgotten wants no proxy to have announced itself within the last three seconds, by the
-// masters' clocks.
+// wantForgotten fails the test if a proxy has announced itself within the last three seconds, by
+// the masters' clocks.
 func wantForgotten(masters []*redistest.Server) error {
 	for _, master := range masters {
 		alive, err := kit.AskIn(master, "0", "EVAL", `local now, alive = redis.call('time')[1] * 1000, 0
@@ -126,7 +127,7 @@ for _, entry in ipairs(redis.call('hvals', 'redlock-proxy:proxies')) do
 end
 return alive`, "0")
 		if err != nil || alive != int64(0) {
-			return fmt.Errorf("%v proxies are heard of: %v", alive, err)
+			return fmt.Errorf("the masters know of %v proxies: %v", alive, err)
 		}
 	}
 	return nil
@@ -160,7 +161,7 @@ func TestUnlikeMasters(t *testing.T) {
 			f := &kit.Fleet{Masters: own, Proxies: []*harness.Proxy{kit.StartProxy(t, links, kit.LockKeyArgs(upstream)...)}}
 			wantGoesOn(t, f.Proxies[0])
 			kit.Must(t, first.Close())
-			for _, master := range own { // each comes back without its data, and with another run_id
+			for _, master := range own { // each restarts without its data, and with another run_id
 				kit.Must(t, master.Restart())
 				kit.Soon(t, func() error {
 					if text, err := kit.AskIn(master, "0", "GET", rulesKey); err != nil || text == nil {
@@ -175,7 +176,7 @@ func TestUnlikeMasters(t *testing.T) {
 	}
 }
 
-// addrs are the addresses of servers as a text has them.
+// addrs returns the addresses of servers as text.
 func addrs(servers []*redistest.Server) string {
 	var all []string
 	for _, server := range servers {
@@ -185,12 +186,11 @@ func addrs(servers []*redistest.Server) string {
 	return strings.Join(all, ", ")
 }
 
-// rulesKey is where the settings stand on a master that must be alike.
+// rulesKey is the key on a master with the settings that must be equal.
 const rulesKey = "redlock-proxy:rules"
 
-// TestOneMasterSaysOtherwise: what one master says of the settings takes away its own vote, at two
-// proxies, those that run and one that starts; and where it holds nothing that could count, it is
-// told those of the majority.
+// TestOneMasterSaysOtherwise: a master with wrong settings loses only its own vote, at running
+// proxies and at a new one. If nothing on it counts, it gets the settings of the majority.
 func TestOneMasterSaysOtherwise(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestOneMasterSaysOtherwise(t *testing.T) {
 			for _, proxy := range f.Proxies {
 				wantGoesOn(t, proxy)
 			}
-			// As with the disk of another cluster: nothing there counts.
+			// The data of another cluster: none of the keys count.
 			kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:marker"))
 			f.WantVoting(t, n)
 
@@ -227,8 +227,8 @@ func TestOneMasterSaysOtherwise(t *testing.T) {
 	}
 }
 
-// TestUnlikeProxiesStartAtOnce: of two proxies with other settings that start at the same time on
-// new masters, one at the most gives locks.
+// TestUnlikeProxiesStartAtOnce: if two proxies with different settings start at the same time on
+// new masters, at most one grants locks.
 func TestUnlikeProxiesStartAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -15,31 +15,29 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// stake is a lock that its holder keeps, over kill after kill of the masters. The proxies take it
-// for a lock key.
+// stake is a lock that its holder keeps while masters are killed. It is a lock key of the proxies.
 type stake struct {
 	key, token string
-	round      int // in which it was taken
+	round      int // the round in which it was taken
 	thin       bool
-	since      time.Time // when it was put up
+	since      time.Time // when it was added
 }
 
-// stakeTTL is longer than any number of rounds may take: a lock that stands is over only when its
-// holder gives it back.
+// stakeTTL is longer than all rounds: a held lock ends only when its holder releases it.
 const stakeTTL = 12 * time.Hour
 
-// stakes are the locks that stand, and what became of them.
+// stakes has the held locks, and their violations.
 type stakes struct {
 	mu       sync.Mutex
 	standing []stake
 	taken    int      // stakes that were ever granted
 	thinned  int      // of these, that stood on a bare majority
 	doubles  []string // grants to a rival while the holder had it
-	lost     []string // stakes that were gone when the holder gave them back
-	unclear  int      // thin ones of which it could not be known: all masters that had them have forgotten them in turn
+	lost     []string // stakes that were lost when the holder released them
+	unclear  int      // thin ones with an unknown result: all masters that had them have lost their data in turn
 }
 
-// add puts up a lock that the rivals may try to get from now on.
+// add adds a lock that the rivals may try to take from now on.
 func (s *stakes) add(one stake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +49,7 @@ func (s *stakes) add(one stake) {
 	}
 }
 
-// pick is one of those that stand, another one with each turn.
+// pick returns one of the held locks, a different one in each turn.
 func (s *stakes) pick(turn int) (stake, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,9 +59,9 @@ func (s *stakes) pick(turn int) (stake, bool) {
 	return s.standing[turn%len(s.standing)], true
 }
 
-// snatched is for a grant to a rival that has just been received: if the holder has not begun to
-// give the lock back, that is one too many, and the lock does not stand any more.
-func (s *stakes) snatched(one stake, rival string) bool {
+// recordDouble handles a grant to a rival: if the holder has not begun to release the lock, it is a
+// double grant, and the lock no longer counts as held.
+func (s *stakes) recordDouble(one stake, rival string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.drop(one.key) {
@@ -74,14 +72,15 @@ func (s *stakes) snatched(one stake, rival string) bool {
 	return true
 }
 
-// doublesFrom are the double grants from number n on.
+// doublesFrom returns the double grants from number n on.
 func (s *stakes) doublesFrom(n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.doubles[n:]
 }
 
-// withdraw takes a lock off the list, before its holder gives it back; false: a rival has it.
+// withdraw removes a lock from the list, before its holder releases it. It returns false if a rival
+// has the lock.
 func (s *stakes) withdraw(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +97,7 @@ func (s *stakes) drop(key string) bool {
 	return false
 }
 
-// before are the stakes of all rounds before this one.
+// before returns the stakes of all earlier rounds.
 func (s *stakes) before(round int) []stake {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +110,8 @@ func (s *stakes) before(round int) []stake {
 	return old
 }
 
-// miss notes a lock that its holder did not have any more.
-func (s *stakes) miss(one stake, reply any) {
+// recordLoss records a lock that its holder had lost.
+func (s *stakes) recordLoss(one stake, reply any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if failure, bad := reply.(redistest.RespError); one.thin && bad && kit.FirstWord(string(failure)) == "NOQUORUM" {
@@ -122,15 +121,15 @@ func (s *stakes) miss(one stake, reply any) {
 	s.lost = append(s.lost, fmt.Sprintf("UNLOCK %s of round %d (thin %v): %v", one.key, one.round, one.thin, reply))
 }
 
-// holder takes stakes and gives them back.
+// holder takes stakes and releases them.
 type holder struct {
 	fleet  *kit.Fleet
 	client *redistest.Client
 	stakes *stakes
 }
 
-// hold takes two locks, one of them without an end. Where thin is set they stand on the victim and
-// on two others alone: the rest is out of reach.
+// hold takes two locks, one of them without a TTL. If thin is set, only the victim and two other
+// masters hold them; the rest is unreachable.
 func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
 	t.Helper()
 	name := strconv.Itoa(round)
@@ -147,8 +146,8 @@ func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
 			h.fleet.Without(t, []int{(victim + 3) % 5, (victim + 4) % 5}, func() { h.take(t, request) })
 		} else {
 			h.take(t, request)
-			// A majority answered; what the others were sent may be lost with their links, and they
-			// be offered it later.
+			// A majority answered. The messages to the other masters may be lost with their links;
+			// they get the lock later.
 			kit.Everywhere(t, h.fleet.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", key, token) })
 		}
 		h.stakes.add(one)
@@ -169,21 +168,20 @@ func (h *holder) take(t *testing.T, request []string) {
 	})
 }
 
-// giveBack releases what stands for long enough. It was held all the time, so each must be there,
-// as far as that can be known.
-func (h *holder) giveBack(t *testing.T, old []stake) {
+// releaseStake releases the old locks. All of them must still be held, as far as that can be known.
+func (h *holder) releaseStake(t *testing.T, old []stake) {
 	t.Helper()
 	for _, one := range old {
 		if !h.stakes.withdraw(one.key) {
 			continue
 		}
 		if reply := kit.Do(t, h.client, "UNLOCK", one.key, one.token); reply != any(int64(1)) {
-			h.stakes.miss(one, reply)
+			h.stakes.recordLoss(one, reply)
 		}
 	}
 }
 
-// rival tries all the time to get the locks that stand, by LOCK and by SET in turn.
+// rival tries repeatedly to take the held locks, with LOCK and SET alternately.
 type rival struct {
 	name   string
 	client *redistest.Client
@@ -194,7 +192,7 @@ type rival struct {
 	failures map[string]int // by their first word
 }
 
-// rivals are one for each proxy.
+// rivals has one rival for each proxy.
 type rivals struct {
 	all     []*rival
 	over    atomic.Bool
@@ -232,7 +230,7 @@ func (r *rivals) wantTries(t *testing.T, n int64) {
 	}
 }
 
-// report logs the figures of those that were stopped.
+// report logs the figures of the stopped rivals.
 func (r *rivals) report(t *testing.T) {
 	t.Helper()
 	for _, one := range r.all {
@@ -261,7 +259,7 @@ func (r *rival) try(one stake, turn int) {
 	case redistest.RespError:
 		r.failures[kit.FirstWord(string(reply))]++
 	case int64, string:
-		r.stakes.snatched(one, token)
+		r.stakes.recordDouble(one, token)
 		_, err = r.client.Do("UNLOCK", one.key, token)
 	}
 	if err != nil {

@@ -14,16 +14,15 @@ import (
 )
 
 const (
-	// stopLease is the TTL of the locks that are held while something is stopped, for stopTime:
-	// longer than that.
+	// stopLease is the TTL of locks during a stop of stopTime, which is longer.
 	stopLease = time.Second
 	stopTime  = stopLease * 5 / 4
 )
 
-// TestGuardOnStoppedMasters: one master after another is stopped (SIGSTOP) for longer than every
-// lock lasts, and goes on with what it had received; then each of the proxies. 64 clients acquire
-// and release: no two hold a lock at once, by their own clocks. Nothing is forgotten, so that holds
-// without the guard as well.
+// TestGuardOnStoppedMasters: one master after another, and then each proxy, is stopped (SIGSTOP)
+// for longer than every lease, and continues with the commands that it had received. 64 clients
+// acquire and release locks: by their own clocks, two never hold a lock at the same time. No data
+// are lost, so this also holds without the guard.
 func TestGuardOnStoppedMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, guard := range []bool{false, true} {

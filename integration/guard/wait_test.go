@@ -18,8 +18,7 @@ var (
 	readyInInfo  = regexp.MustCompile(`state=quarantine,reason=restarted,ready_in_seconds=(\d+)`)
 )
 
-// span is when something happened, as far as it is known: where the processors are busy, an answer
-// takes its time.
+// span limits the time of an event: on a busy machine, an answer may come late.
 type span struct{ from, to time.Time }
 
 // announcement follows a number of seconds that is rounded up: when it falls by one, the lower one
@@ -28,13 +27,13 @@ type announcement struct {
 	name    string
 	first   int // the first number
 	seconds int
-	asked   time.Time     // when seconds was asked for
+	asked   time.Time     // when seconds was requested
 	exact   time.Duration // the first exact announcement
 	at      span          // when the number fell to that; zero: not yet
 }
 
-// hear takes a number that was asked for and has come.
-func (a *announcement) hear(seconds int, asked, now time.Time) {
+// recordAnnouncement records a number of seconds that the proxy announced.
+func (a *announcement) recordAnnouncement(seconds int, asked, now time.Time) {
 	if a.first == 0 {
 		a.first = seconds
 	}
@@ -44,7 +43,7 @@ func (a *announcement) hear(seconds int, asked, now time.Time) {
 	a.seconds, a.asked = seconds, asked
 }
 
-// check compares with when the wait was over.
+// check compares the announcement with the end of the wait.
 func (a *announcement) check(t *testing.T, over span) {
 	t.Helper()
 	if a.at.to.IsZero() {
@@ -60,9 +59,9 @@ func (a *announcement) check(t *testing.T, over span) {
 	}
 }
 
-// TestGuardWaitIsAsAnnounced: all masters restart without their data at once, and locks come back
-// by themselves, as soon as the error and PROXY INFO said, within a twentieth, and not before the
-// lock from before is over.
+// TestGuardWaitIsAsAnnounced: all masters restart without their data at the same moment. Locks are
+// granted again without an operator at the time that the error and PROXY INFO announced, within a
+// twentieth, and not before the earlier lock has ended.
 func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	redistest.SkipShort(t)
 	const ttl = 8 * time.Second
@@ -78,7 +77,7 @@ func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	}
 	began := time.Now()
 	inError, inInfo := &announcement{name: "NOQUORUM"}, &announcement{name: "PROXY INFO"}
-	over := untilGranted(t, f, client, inError, inInfo, 4*ttl)
+	over := awaitGrant(t, f, client, inError, inInfo, 4*ttl)
 	t.Logf("locks of %v: granted again %v after the restart, %v after the grant before", ttl,
 		over.to.Sub(began).Round(time.Millisecond), over.to.Sub(asked).Round(time.Millisecond))
 	inError.check(t, over)
@@ -89,9 +88,9 @@ func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	f.WantVoting(t, len(f.Masters))
 }
 
-// untilGranted asks for the lock again and again, and listens to what is announced meanwhile. It
-// returns when the lock was to be had.
-func untilGranted(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, inInfo *announcement, patience time.Duration) span {
+// awaitGrant requests the lock repeatedly, and records the announcements. It returns when the
+// lock is granted.
+func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, inInfo *announcement, patience time.Duration) span {
 	t.Helper()
 	refused := time.Now() // when the last LOCK that was refused was sent
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -103,16 +102,16 @@ func untilGranted(t *testing.T, f *kit.Fleet, client *redistest.Client, inError,
 		}
 		refused = asked
 		if match := readyInError.FindStringSubmatch(fmt.Sprint(reply)); match != nil {
-			inError.hear(secondsOf(t, match[1]), asked, now)
+			inError.recordAnnouncement(secondsOf(t, match[1]), asked, now)
 		}
-		// A majority is there with the third of five.
+		// The third of five masters completes a majority.
 		var waits []int
 		for _, match := range readyInInfo.FindAllStringSubmatch(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")), -1) {
 			waits = append(waits, kit.Number(t, match[1]))
 		}
 		if len(waits) == len(f.Masters) {
 			slices.Sort(waits)
-			inInfo.hear(waits[len(waits)/2], asked, time.Now())
+			inInfo.recordAnnouncement(waits[len(waits)/2], asked, time.Now())
 		}
 	}
 	t.Fatal("there is no lock any more")

@@ -14,33 +14,33 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// modulePath is the import path of the program to build, from any folder of the module.
+// modulePath is the import path of the program to build.
 const modulePath = "redlock-proxy"
 
-// buildDirPrefix names the temporary folder of a build; the id of the process that made it follows.
+// buildDirPrefix is the beginning of the name of a build's temporary folder. The process ID
+// follows.
 const buildDirPrefix = "redlock-proxy-build-"
 
-// builtVariable names in the environment a proxy that is built already: many packages tested one
-// after another need not each build their own. It does not begin like the proxy's own settings.
+// builtVariable is the environment variable with the path of a proxy that is already built, so that
+// tests of many packages do not build it again. It does not begin like the proxy's own settings.
 const builtVariable = "TEST_PROXY"
 
-// builder keeps the outcome of the one successful build.
+// builder holds the result of the one successful build.
 type builder struct {
 	mu   sync.Mutex
 	path string
 }
 
-// processBuild is shared by all callers because a build takes seconds and its outcome cannot differ
-// within one process.
+// processBuild is the build of this process.
 var processBuild builder
 
 // BuildProxy builds the proxy with the go tool, once per process, and returns the path of the
-// binary. GOFLAGS counts, e.g. GOFLAGS=-race. Its folder is removed by RemoveBuild, or else by a
-// later process that builds and finds that we have ended. Where TEST_PROXY names a program, that is
-// the proxy, and nothing is built or removed.
+// binary. GOFLAGS applies, for example GOFLAGS=-race. RemoveBuild removes the binary, or else a
+// later build after this process has ended. If TEST_PROXY is set, BuildProxy returns that path, and
+// builds nothing.
 func BuildProxy(ctx context.Context) (string, error) { return processBuild.build(ctx) }
 
-// RemoveBuild removes what BuildProxy has built in this process, if anything.
+// RemoveBuild removes the build of this process, if there is one.
 func RemoveBuild() error { return processBuild.remove() }
 
 func (b *builder) build(ctx context.Context) (string, error) {
@@ -66,11 +66,11 @@ func (b *builder) build(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// runs wants a program at a path.
+// runs returns an error unless there is a program at a path.
 func runs(path string) error {
 	file, err := os.Stat(path)
 	if err == nil && (file.IsDir() || file.Mode()&0o111 == 0) {
-		err = errors.New("no program is there")
+		err = errors.New("it is not a program")
 	}
 	if err != nil {
 		return fmt.Errorf("the proxy that %s=%s names: %w", builtVariable, path, err)
@@ -89,8 +89,8 @@ func (b *builder) remove() error {
 	return os.RemoveAll(dir)
 }
 
-// removeOldBuilds removes the builds of processes that have ended. Whatever cannot be removed is
-// left to the next one.
+// removeOldBuilds removes the builds of processes that have ended. It ignores errors; the next
+// build tries again.
 func removeOldBuilds(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, buildDirPrefix+"*"))
 	for _, dir := range dirs {

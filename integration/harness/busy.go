@@ -6,10 +6,10 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// Busy is processes that only burn CPU, to take it from others.
+// Busy is a set of processes that only use CPU time, to take it from other processes.
 type Busy struct{ loops []*process.Process }
 
-// StartBusy starts so many loops, each of which takes a processor if it gets one.
+// StartBusy starts the given number of endless loops.
 func StartBusy(loops int) (*Busy, error) {
 	b := &Busy{}
 	for range loops {
@@ -22,7 +22,7 @@ func StartBusy(loops int) (*Busy, error) {
 	return b, nil
 }
 
-// Close ends them. It may be called again.
+// Close ends the processes. It may be called again.
 func (b *Busy) Close() error {
 	var errs []error
 	for _, loop := range b.loops {

@@ -16,7 +16,7 @@ func TestBusy(t *testing.T) {
 	check(t, busy.Close())
 	for _, loop := range busy.loops {
 		if !loop.Ended() {
-			t.Error("a loop goes on")
+			t.Error("a loop does not end")
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package harness starts what tests and benchmarks of the whole program need beside redis-servers:
-// the proxy as it is built, other servers to compare it with, and loops that keep the processors
-// busy.
+// Package harness starts the processes that tests and benchmarks of the whole program need in
+// addition to redis-servers: the built proxy, other servers to compare it with, and loops that keep
+// the processors busy.
 //
 //	masters, err := redistest.StartMasters(5)      // ErrNoRedis says how to install redis-server
 //	defer redistest.CloseAll(masters)
@@ -8,7 +8,9 @@
 //	link, err := faultlink.New(masters[0].Addr())
 //	defer link.Close()
 //
-//	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: []string{"redis://" + link.Addr(), masters[1].URL(), masters[2].URL()}})
+//	proxy, err := harness.StartProxy(harness.ProxyOptions{
+//		Masters: []string{"redis://" + link.Addr(), masters[1].URL(), masters[2].URL()},
+//	})
 //	defer proxy.Close()
 //
 //	client, err := redistest.Dial(proxy.Addr(), time.Second)
@@ -16,8 +18,8 @@
 //
 //	link.Cut()         // the master is unreachable: nothing arrives, nothing is refused
 //	masters[1].Pause() // the master hangs
-//	masters[2].Kill()  // the master is gone
+//	masters[2].Kill()  // the master has ended
 //
-// A proxy can be killed, paused, and suspended with its clock. Nothing here needs a *testing.T:
-// every function returns its error, so that a benchmark can use it as well.
+// A proxy can be killed, paused, and suspended with its clock. No function needs a *testing.T: they
+// return their errors, so that benchmarks can use them, too.
 package harness

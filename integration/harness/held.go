@@ -4,9 +4,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Held tells what is locked by what a master answered to the GET of a lock's key: the token,
-// without what the proxies put before it, or nil where nobody holds the key. What a client that
-// locks on the masters itself wrote there is its token.
+// Held returns the token in a master's reply to the GET of a lock key, without the prefix of the
+// proxies, or nil if the key is not held. The value of a client that locks on the masters directly
+// is its token.
 func Held(reply any) any {
 	text, ok := reply.(string)
 	if !ok {
@@ -18,32 +18,32 @@ func Held(reply any) any {
 	return nil
 }
 
-// Agree reports whether masters that answered so to the GET of one key hold the same: all but the
-// ballots that they promised. A plain cell is one in which none was.
+// Agree reports whether masters with these replies to the GET of a key have the same cell, except
+// for promised ballots. A plain cell has no promised ballot.
 func Agree(replies []any) bool {
 	for _, reply := range replies {
-		if unpromised(reply) != unpromised(replies[0]) {
+		if withoutPromise(reply) != withoutPromise(replies[0]) {
 			return false
 		}
 	}
 	return true
 }
 
-// IsOpen reports whether masters that all answered so to the GET of one key leave open whether it
-// is held: those that hold it are too few, and would be a majority with those that may have
-// forgotten it.
+// IsOpen reports whether it is undetermined if the key is held, given the replies of all masters to
+// its GET: too few masters hold it, but with the masters that may have forgotten it they are a
+// majority.
 func IsOpen(replies []any) bool {
-	holders, barred := map[cell.Attempt]int{}, map[cell.Attempt]int{}
+	holders, blocking := map[cell.Attempt]int{}, map[cell.Attempt]int{}
 	for _, reply := range replies {
 		text, _ := reply.(string)
 		switch c := cell.Parse(text); c.Form {
 		case cell.Plain, cell.Register:
 			holders[c.Attempt]++
 		case cell.Blocking:
-			barred[c.Attempt]++
+			blocking[c.Attempt]++
 		}
 	}
-	for attempt, n := range barred {
+	for attempt, n := range blocking {
 		if held := holders[attempt]; held <= len(replies)/2 && held+n > len(replies)/2 {
 			return true
 		}
@@ -51,8 +51,8 @@ func IsOpen(replies []any) bool {
 	return false
 }
 
-// unpromised is what a master holds under a key, as if no ballot had been promised there.
-func unpromised(reply any) string {
+// withoutPromise returns a cell as text, without its promised ballot.
+func withoutPromise(reply any) string {
 	text, _ := reply.(string)
 	c := cell.Parse(text)
 	if c.Form == cell.Plain {

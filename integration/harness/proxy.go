@@ -13,27 +13,29 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// proxyStartTimeout is the default time that a proxy has to print its ready line, also where the
-// processors are busy.
+// proxyStartTimeout is the default time for a proxy to print its ready line, even on a busy
+// machine.
 const proxyStartTimeout = time.Minute
 
-// ErrNoListen is returned when a ready line names no address.
+// ErrNoListen means that a ready line has no address.
 var ErrNoListen = errors.New("the ready line has no listen=ADDR")
 
-// Both handlers of slog, text (msg="clients are served" listen=ADDR) and JSON; proxies up to 0.3
-// say ready.
+// The patterns match both formats of slog, text (msg="clients are served" listen=ADDR) and JSON.
+// Proxies up to 0.3 print ready.
 var (
 	readyPattern  = regexp.MustCompile(`\bmsg"?[=:]("clients are served"|ready|"ready")(\s|,|}|$)`)
 	listenPattern = regexp.MustCompile(`\blisten"?[=:]"?([^"\s,}]+)`)
 )
 
-// ProxyOptions say how to start a proxy.
+// ProxyOptions configures a proxy.
 type ProxyOptions struct {
-	Binary       string        // path of the program; default: BuildProxy
-	Masters      []string      // URLs, one --master each
-	Config       string        // path of a configuration file, which then says all: of the flags only Args are given
-	Args         []string      // further arguments of serve; a later --listen wins over ours
-	Env          []string      // NAME=value, added to the environment without the REDLOCK_ variables of this process
+	Binary  string   // path of the program; default: BuildProxy
+	Masters []string // URLs, one --master each
+	// Config is the path of a complete configuration file: then only Args are passed as flags.
+	Config string
+	Args   []string // further arguments of serve; a --listen in it replaces the default
+	// Env has NAME=value, added to the environment of this process without its REDLOCK_ variables.
+	Env          []string
 	StartTimeout time.Duration // default one minute
 }
 
@@ -41,17 +43,17 @@ type ProxyOptions struct {
 type Proxy struct {
 	process *process.Process
 	addr    string
-	clock   *ownClock // once it was suspended
+	clock   *ownClock // after the first Suspend
 }
 
-// StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy says that it is
-// ready. Masters that are all empty vote at once, or after 3 s where the arguments have
-// --fresh-start, unless they say otherwise.
+// StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy is ready. If all
+// masters are empty, they vote at once. With --fresh-start in the arguments they vote after 3 s,
+// unless the arguments disable it.
 func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	if err := opts.fill(); err != nil {
 		return nil, err
 	}
-	processMasters.markNew(opts.Masters, !opts.saysWhoVotes())
+	processMasters.markNew(opts.Masters, !opts.controlsVoting())
 	process, err := process.Start(opts.Binary, opts.arguments(), opts.environment())
 	if err != nil {
 		return nil, err
@@ -63,16 +65,17 @@ func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr returns the host:port that the proxy listens on.
+// Addr returns the host:port on which the proxy listens.
 func (p *Proxy) Addr() string { return p.addr }
 
-// PID returns the process id, for what /proc knows beyond CPU and RSS.
+// PID returns the process ID.
 func (p *Proxy) PID() int { return p.process.PID() }
 
-// Log returns what the proxy has written (the last megabytes of it).
+// Log returns the proxy's output: the last 2 to 4 MB.
 func (p *Proxy) Log() string { return p.process.Log() }
 
-// WaitLog returns the first log line that contains text, also one from before the call.
+// WaitLog returns the first log line that contains text; the line may be older than the call. It
+// returns an error after timeout.
 func (p *Proxy) WaitLog(text string, timeout time.Duration) (string, error) {
 	match := func(line string) bool { return strings.Contains(line, text) }
 	return p.process.WaitLine(match, timeout)
@@ -81,24 +84,24 @@ func (p *Proxy) WaitLog(text string, timeout time.Duration) (string, error) {
 // Signal sends sig to the proxy.
 func (p *Proxy) Signal(sig os.Signal) error { return p.process.Signal(sig) }
 
-// Wait returns the exit code (-1: ended by a signal) when the proxy has ended, or ErrStillRunning
-// after timeout.
+// Wait waits for the end of the proxy and returns its exit code, or -1 if a signal ended it. After
+// timeout the error is process.ErrStillRunning.
 func (p *Proxy) Wait(timeout time.Duration) (int, error) { return p.process.Wait(timeout) }
 
-// Kill ends the proxy as a crash would (SIGKILL) and waits until it is gone.
+// Kill ends the proxy as a crash would (SIGKILL) and waits until it has ended.
 func (p *Proxy) Kill() error { return p.process.Kill() }
 
-// Close kills the proxy; it may be called again. A test of the graceful stop uses Signal and Wait.
+// Close kills the proxy. It may be called again. Tests of a graceful stop use Signal and Wait.
 func (p *Proxy) Close() error { return p.process.Kill() }
 
 // CPU returns the user and system time since the start, in steps of 10 ms. It needs /proc and a
-// living proxy.
+// running proxy.
 func (p *Proxy) CPU() (time.Duration, error) { return p.process.CPU() }
 
-// RSS returns the resident memory in bytes. It needs /proc and a living proxy.
+// RSS returns the resident memory in bytes. It needs /proc and a running proxy.
 func (p *Proxy) RSS() (int64, error) { return p.process.RSS() }
 
-// Descriptors returns the number of open file descriptors. It needs /proc and a living proxy.
+// Descriptors returns the number of open file descriptors. It needs /proc and a running proxy.
 func (p *Proxy) Descriptors() (int, error) { return p.process.Descriptors() }
 
 func (p *Proxy) waitReady(timeout time.Duration) (string, error) {
@@ -109,7 +112,7 @@ func (p *Proxy) waitReady(timeout time.Duration) (string, error) {
 	return listenAddr(line)
 }
 
-// listenAddr takes the address from the ready line.
+// listenAddr returns the address in the ready line.
 func listenAddr(line string) (string, error) {
 	match := listenPattern.FindStringSubmatch(line)
 	if match == nil {
@@ -118,12 +121,14 @@ func listenAddr(line string) (string, error) {
 	return match[1], nil
 }
 
-// saysWhoVotes reports whether the arguments say how masters begin to vote, or that they do anyway.
-func (o *ProxyOptions) saysWhoVotes() bool {
-	return slices.ContainsFunc(o.Args, func(arg string) bool { return strings.HasPrefix(arg, "--fresh-start") || arg == "--guard=false" })
+// controlsVoting reports whether the arguments say how masters begin to vote, or disable the guard.
+func (o *ProxyOptions) controlsVoting() bool {
+	return slices.ContainsFunc(o.Args, func(arg string) bool {
+		return strings.HasPrefix(arg, "--fresh-start") || arg == "--guard=false"
+	})
 }
 
-// fill resolves the defaults.
+// fill sets the defaults.
 func (o *ProxyOptions) fill() (err error) {
 	if o.StartTimeout == 0 {
 		o.StartTimeout = proxyStartTimeout
@@ -147,8 +152,8 @@ func (o *ProxyOptions) arguments() []string {
 
 func (o *ProxyOptions) environment() []string { return append(Environ(), o.Env...) }
 
-// Environ is the environment without the settings that happen to be set where the tests run, for
-// any command of the proxy.
+// Environ returns the environment of this process without the proxy's settings, for any command of
+// the proxy.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "REDLOCK_") })
 }

@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// script stands for the proxy: a shell script that gets the proxy's arguments.
+// script returns a shell script in place of the proxy, which gets the proxy's arguments.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "proxy.sh")

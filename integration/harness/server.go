@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// ErrNoProgram is returned when a program to start is not installed.
+// ErrNoProgram means that a program is not installed.
 var ErrNoProgram = errors.New("program is not installed")
 
 const (
@@ -22,25 +22,26 @@ const (
 	serverStartTries   = 3 // another process may take the chosen port first
 )
 
-// ServerOptions say how to start a program that serves TCP clients.
+// ServerOptions configures a program that serves TCP clients.
 type ServerOptions struct {
-	// Program is looked up in PATH, and where Debian keeps servers. It must stay in the foreground.
+	// Program is looked up in PATH, and in Debian's folders for servers. It must stay in the
+	// foreground.
 	Program string
-	// Arguments returns the program's arguments, with which it must listen on addr. Files that they
-	// name may be written to dir.
+	// Arguments returns the program's arguments, with which it listens on addr. It may write files
+	// for the program to dir.
 	Arguments func(addr, dir string) ([]string, error)
 }
 
-// Server is a running program that serves TCP clients on 127.0.0.1, e.g. another proxy to compare
-// with.
+// Server is a running program that serves TCP clients on 127.0.0.1, for example another proxy to
+// compare with.
 type Server struct {
 	process *process.Process
 	addr    string
 	dir     string // its own; removed by Close
 }
 
-// StartServer starts the program on a free port and returns when it accepts connections;
-// ErrNoProgram when it is missing.
+// StartServer starts the program on a free port and returns when it accepts connections. The error
+// is ErrNoProgram if the program is missing.
 func StartServer(opts ServerOptions) (*Server, error) {
 	program, err := LookProgram(opts.Program)
 	if err != nil {
@@ -55,8 +56,8 @@ func StartServer(opts ServerOptions) (*Server, error) {
 	return nil, err
 }
 
-// LookProgram returns the path of a program in PATH, or else in the folders for servers, which only
-// root has in PATH on Debian; ErrNoProgram when there is none.
+// LookProgram returns the path of a program in PATH, or in the folders for servers, which only root
+// has in PATH on Debian. The error is ErrNoProgram if there is none.
 func LookProgram(name string) (string, error) {
 	for _, path := range []string{name, "/usr/sbin/" + name, "/usr/local/sbin/" + name} {
 		if found, err := exec.LookPath(path); err == nil {
@@ -66,26 +67,26 @@ func LookProgram(name string) (string, error) {
 	return "", fmt.Errorf("%w: %s", ErrNoProgram, name)
 }
 
-// Addr returns the host:port that the server listens on.
+// Addr returns the host:port on which the server listens.
 func (s *Server) Addr() string { return s.addr }
 
-// Log returns what the server has written (the last megabytes of it).
+// Log returns the server's output: the last 2 to 4 MB.
 func (s *Server) Log() string { return s.process.Log() }
 
 // CPU returns the user and system time since the start, in steps of 10 ms. It needs /proc and a
-// living server.
+// running server.
 func (s *Server) CPU() (time.Duration, error) { return s.process.CPU() }
 
-// RSS returns the resident memory in bytes. It needs /proc and a living server.
+// RSS returns the resident memory in bytes. It needs /proc and a running server.
 func (s *Server) RSS() (int64, error) { return s.process.RSS() }
 
-// Descriptors returns the number of open file descriptors. It needs /proc and a living server.
+// Descriptors returns the number of open file descriptors. It needs /proc and a running server.
 func (s *Server) Descriptors() (int, error) { return s.process.Descriptors() }
 
 // Close kills the server and removes its files. It may be called again.
 func (s *Server) Close() error { return errors.Join(s.process.Kill(), os.RemoveAll(s.dir)) }
 
-// startServer starts on one port; nothing is left behind when that fails.
+// startServer starts the program on one port. After an error it leaves nothing behind.
 func startServer(program string, arguments func(addr, dir string) ([]string, error)) (*Server, error) {
 	addr, err := redistest.FreeAddr()
 	if err != nil {
@@ -117,7 +118,7 @@ func (s *Server) start(program string, arguments func(addr, dir string) ([]strin
 	return nil
 }
 
-// waitReady returns when a connection is accepted.
+// waitReady waits until the program accepts a connection.
 func (s *Server) waitReady() error {
 	for deadline := time.Now().Add(serverStartTimeout); ; time.Sleep(serverPollDelay) {
 		conn, err := net.DialTimeout("tcp", s.addr, serverStartTimeout)

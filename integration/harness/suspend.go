@@ -5,32 +5,31 @@ import (
 	"time"
 )
 
-// ErrNoSuspend is returned where the clock of a process cannot be kept from going on.
-var ErrNoSuspend = errors.New("suspending a process as its machine would be needs Linux on amd64")
+// ErrNoSuspend means that this system cannot stop the clock of a process.
+var ErrNoSuspend = errors.New("suspending a process with its clock needs Linux on amd64")
 
 // errClockBusy means that a thread stopped while it was reading the clock, or has not stopped yet.
-var errClockBusy = errors.New("it stopped while reading the clock")
+var errClockBusy = errors.New("the proxy stopped while reading the clock")
 
-// suspendTries is how often a proxy is stopped until it is not reading its clock, and suspendDelay
-// the time between two tries.
+// suspendTries is how often Suspend stops a proxy, until it stops outside of reading the clock.
+// suspendDelay is the time between two tries.
 const (
 	suspendTries = 20
 	suspendDelay = 2 * time.Millisecond
 )
 
-// Suspension is a proxy that stands still as with its machine. Resume ends it.
+// Suspension is a suspended proxy. Resume ends it.
 type Suspension struct {
 	proxy   *Proxy
 	stopped time.Time
 }
 
-// Suspend stops the proxy as the suspension of its machine would: other than after Pause, it does
-// not learn by its monotonic clock (CLOCK_MONOTONIC) how long it was stopped. CLOCK_BOOTTIME and
-// the time of day go on, for those who ask for them by a system call and by time.Now. A proxy can
-// be suspended again and again.
+// Suspend stops the proxy as the suspension of its machine does: unlike after Pause, its monotonic
+// clock (CLOCK_MONOTONIC) does not show how long it was stopped. CLOCK_BOOTTIME, read by a system
+// call, and the time of day of time.Now continue. A proxy can be suspended any number of times.
 func (p *Proxy) Suspend() (*Suspension, error) {
 	for range suspendTries {
-		err := p.stopBesideClock()
+		err := p.stopOutsideClock()
 		if err == nil {
 			return &Suspension{proxy: p, stopped: time.Now()}, nil
 		}
@@ -42,32 +41,31 @@ func (p *Proxy) Suspend() (*Suspension, error) {
 	return nil, errClockBusy
 }
 
-// stopBesideClock stops the proxy where it is not about to look at its clock, which then can be
-// changed.
-func (p *Proxy) stopBesideClock() error {
+// stopOutsideClock stops the proxy. It returns errClockBusy if a thread is reading the clock, whose
+// code then cannot be changed.
+func (p *Proxy) stopOutsideClock() error {
 	if err := p.Pause(); err != nil {
 		return err
 	}
 	if p.clock == nil {
-		clock, err := takeClock(p.PID())
+		clock, err := findClock(p.PID())
 		if err != nil {
 			return err
 		}
 		p.clock = clock
 	}
-	return p.clock.idle()
+	return p.clock.checkIdle()
 }
 
-// Resume lets the proxy go on. Of the time since Suspend, its monotonic clock has missed the whole
-// seconds.
+// Resume continues the proxy. Its monotonic clock does not count the whole seconds since Suspend.
 func (s *Suspension) Resume() error {
-	err := s.proxy.clock.miss(time.Since(s.stopped).Truncate(time.Second))
+	err := s.proxy.clock.fallBehind(time.Since(s.stopped).Truncate(time.Second))
 	return errors.Join(err, s.proxy.Continue())
 }
 
-// Pause stops the proxy (SIGSTOP): its connections stand, and nothing answers. It returns when the
-// proxy has stopped.
+// Pause stops the proxy (SIGSTOP): its connections stay open, and it does not answer. Pause returns
+// when the proxy has stopped.
 func (p *Proxy) Pause() error { return p.process.Pause() }
 
-// Continue lets a paused proxy go on with what it had received (SIGCONT).
+// Continue lets a paused proxy continue (SIGCONT), with the commands that it has received.
 func (p *Proxy) Continue() error { return p.process.Continue() }

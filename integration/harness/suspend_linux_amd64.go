@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// The kernel's page of code by which a process reads the clock (vDSO), and the function in it.
+// The kernel's page of code with which a process reads the clock (vDSO), and the function in it.
 const (
 	clockPage     = "[vdso]"
 	clockFunction = "__vdso_clock_gettime"
 )
 
-// clockCode asks the kernel for the time, and takes the seconds that were missed from
-// CLOCK_MONOTONIC (1).
+// clockCode asks the kernel for the time, and subtracts the missed seconds from CLOCK_MONOTONIC
+// (1).
 var clockCode = []byte{
 	0xb8, 0xe4, 0, 0, 0, // mov eax, 228: the number of the system call clock_gettime
 	0x0f, 0x05, // syscall
@@ -30,20 +30,20 @@ var clockCode = []byte{
 	0xc3, // ret
 }
 
-// missedAt is where in clockCode the seconds are.
+// missedAt is the index of the seconds in clockCode.
 const missedAt = 15
 
-// ownClock is the code by which a process reads the clock, replaced by ours. The page belongs to
-// all processes; the kernel copies it for the one in which it is written to, as for a debugger's
-// breakpoint.
+// ownClock is the code with which a process reads the clock, replaced by clockCode. All processes
+// share the page; when it is written to in one process, the kernel copies it for that process, as
+// for a debugger's breakpoint.
 type ownClock struct {
 	pid    int
 	code   int64 // its address in the process
 	missed time.Duration
 }
 
-// takeClock finds the code in a stopped process.
-func takeClock(pid int) (*ownClock, error) {
+// findClock finds the code in a stopped process.
+func findClock(pid int) (*ownClock, error) {
 	start, page, err := readClockPage(pid)
 	if err != nil {
 		return nil, err
@@ -61,8 +61,9 @@ func takeClock(pid int) (*ownClock, error) {
 	return nil, errors.Join(ErrNoSuspend, err)
 }
 
-// miss has the clock stay behind by so many more seconds. The process is stopped, and idle.
-func (c *ownClock) miss(more time.Duration) error {
+// fallBehind sets the clock back by more, in whole seconds. The process must be stopped, and
+// outside of the code.
+func (c *ownClock) fallBehind(more time.Duration) error {
 	c.missed += more
 	code := bytes.Clone(clockCode)
 	binary.LittleEndian.PutUint32(code[missedAt:], uint32(c.missed/time.Second))
@@ -74,8 +75,8 @@ func (c *ownClock) miss(more time.Duration) error {
 	return errors.Join(err, memory.Close())
 }
 
-// idle is an error while a thread of the process is within the code that is about to change.
-func (c *ownClock) idle() error {
+// checkIdle returns errClockBusy if a thread of the process is within the page.
+func (c *ownClock) checkIdle() error {
 	start, page, err := readClockPage(c.pid)
 	if err != nil {
 		return err
@@ -96,7 +97,8 @@ func (c *ownClock) idle() error {
 	return nil
 }
 
-// programCounter is where a stopped thread goes on: the last field of that file.
+// programCounter returns the address at which a stopped thread continues: the last field of its
+// file syscall in /proc.
 func programCounter(file string) (int64, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -6,8 +6,8 @@ import "time"
 
 type ownClock struct{}
 
-func takeClock(int) (*ownClock, error) { return nil, ErrNoSuspend }
+func findClock(int) (*ownClock, error) { return nil, ErrNoSuspend }
 
-func (*ownClock) miss(time.Duration) error { return ErrNoSuspend }
+func (*ownClock) fallBehind(time.Duration) error { return ErrNoSuspend }
 
-func (*ownClock) idle() error { return ErrNoSuspend }
+func (*ownClock) checkIdle() error { return ErrNoSuspend }

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestSuspendedProxyMissesTheTime: by its own clock it was up for as long as it ran, other than one
-// that was only paused.
+// TestSuspendedProxyMissesTheTime: the uptime of a suspended proxy, by its own clock, counts only
+// the time in which it ran. That of a paused proxy counts all time.
 func TestSuspendedProxyMissesTheTime(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	proxy, err := StartProxy(ProxyOptions{Masters: []string{master.URL()}})
@@ -42,7 +42,7 @@ func TestSuspendedProxyMissesTheTime(t *testing.T) {
 	}
 }
 
-// uptime is for how many seconds the proxy has been up by its own clock.
+// uptime returns the proxy's uptime by its own clock, in seconds.
 func uptime(t *testing.T, client *redistest.Client) int {
 	t.Helper()
 	info, err := client.Do("PROXY", "INFO")

@@ -15,36 +15,36 @@ import (
 	guardscript "redlock-proxy/quorum/guard/script"
 )
 
-// markTimeout bounds each answer of a master that is to be marked.
+// markTimeout limits each reply of a new master.
 const markTimeout = 5 * time.Second
 
-// errNotNew is for a master that has anything in it, or is none that can be marked without a proxy.
-var errNotNew = errors.New("it is no new master")
+// errNotNew means that a master has data, or cannot get a marker without a proxy.
+var errNotNew = errors.New("the master is not new")
 
-// masters are those that proxies were started for, by their ports, which they keep over restarts.
+// masters are the masters of started proxies, by their ports, which stay the same over restarts.
 type masters struct {
-	mu  sync.Mutex
-	met map[string]bool
+	mu   sync.Mutex
+	seen map[string]bool
 }
 
-// processMasters are those of this process: one that lost its data is not new.
+// processMasters are the masters of this process. A master that has lost its data is not new.
 var processMasters masters
 
-// meet reports whether nobody was started for the master before.
-func (m *masters) meet(port string) bool {
+// isFirst reports whether no proxy was started for the master before.
+func (m *masters) isFirst(port string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.met == nil {
-		m.met = map[string]bool{}
+	if m.seen == nil {
+		m.seen = map[string]bool{}
 	}
-	first := !m.met[port]
-	m.met[port] = true
+	first := !m.seen[port]
+	m.seen[port] = true
 	return first
 }
 
-// markNew has masters vote that are all new, as the fresh start of a proxy does that was there
-// before: by its script, but without the 3 s for which that looks whether others use them. Where
-// one of them is not new, or mark is false, nothing is done.
+// markNew lets masters vote if all of them are new, as a proxy's fresh start does: with the same
+// script, but without the 3 s in which that checks whether other proxies use them. If one of them
+// is not new, or mark is false, it only records them.
 func (m *masters) markNew(urls []string, mark bool) {
 	var all []newMaster
 	defer func() {
@@ -63,18 +63,19 @@ func (m *masters) markNew(urls []string, mark bool) {
 		return
 	}
 	for _, one := range all {
-		_, _ = one.client.Do("EVAL", guardscript.Admit.Source, "0", "", "", one.marker.String(), "0", marker.ProofFresh) // which looks once more
+		// The script checks once more that the master is empty.
+		_, _ = one.client.Do("EVAL", guardscript.Admit.Source, "0", "", "", one.marker.String(), "0", marker.ProofFresh)
 	}
 }
 
-// newMaster is one that is new, with the marker that it is to have.
+// newMaster is a new master, with the marker that it will get.
 type newMaster struct {
 	client *redistest.Client
 	marker marker.Marker
 }
 
-// reachNew connects to a master, and wants it to be new, and to keep nothing on a disk: of what
-// does, a proxy has to learn how.
+// reachNew connects to a master. It returns errNotNew unless the master is new and without
+// persistence, since only a proxy knows how to treat that.
 func (m *masters) reachNew(address string) (one newMaster, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "redis" || u.User != nil || u.Path != "" || u.RawQuery != "" {
@@ -95,13 +96,15 @@ func (m *masters) reachNew(address string) (one newMaster, err error) {
 
 var portPattern = regexp.MustCompile(`\btcp_port:(\d+)`)
 
-// markerOf is the marker of a new master that has answered INFO with this.
+// markerOf returns the marker for a new master with this reply to INFO.
 func (m *masters) markerOf(info, name string) (marker.Marker, error) {
 	has, port := guard.ReadInfo(info), portPattern.FindStringSubmatch(info)
-	if port == nil || !m.meet(port[1]) || has.Unfit() != "" || has.Appendfsync != "off" || strings.Contains(info, "\ndb") {
+	if port == nil || !m.isFirst(port[1]) ||
+		has.Unfit() != "" || has.Appendfsync != "off" || strings.Contains(info, "\ndb") {
 		return marker.Marker{}, errNotNew
 	}
 	return marker.Marker{
-		RunID: has.RunID, ReplID: has.ReplID, Evicted: has.Evicted, Nonce: marker.NewNonce(), Proof: marker.ProofFresh, Address: name,
+		RunID: has.RunID, ReplID: has.ReplID, Evicted: has.Evicted,
+		Nonce: marker.NewNonce(), Proof: marker.ProofFresh, Address: name,
 	}, nil
 }

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// waitLimit is how long a test waits for what must come; silence is how long it watches for what
-// must not.
+// waitLimit limits how long a test waits for a condition; silence is how long it checks that
+// something does not happen.
 const (
 	waitLimit = 5 * time.Second
 	silence   = 50 * time.Millisecond

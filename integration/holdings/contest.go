@@ -11,34 +11,38 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Contest is clients that want the same lock again and again, and what each of them saw.
+// Contest is a number of clients that take the same lock repeatedly, with the history of the lock.
 type Contest struct {
 	History *History // of the lock
-	enough  chan int // how many grants there were, now and then
-	over    chan struct{}
+	grants  chan int // the number of grants; it skips values
+	stopped chan struct{}
 	workers sync.WaitGroup
 
 	mu      sync.Mutex
-	Replies map[string]int // how many of each kind; to be read after Stop
+	Replies map[string]int // the number of each kind; read it only after Stop
 }
 
-// NewContest is one that nobody takes part in yet. Its history begins now.
+// NewContest returns a contest without clients. Its history begins now.
 func NewContest() *Contest {
-	return &Contest{History: NewHistory(), enough: make(chan int, 1), over: make(chan struct{}), Replies: map[string]int{}}
+	return &Contest{
+		History: NewHistory(), Replies: map[string]int{},
+		grants: make(chan int, 1), stopped: make(chan struct{}),
+	}
 }
 
-// Enter has one more client take turns, each with a token of its own, until the contest is over.
+// Enter adds a client, which calls turn repeatedly until Stop, each time with a token of its own.
 func (c *Contest) Enter(name string, turn func(token string)) {
 	c.workers.Go(func() { c.turns(name, turn) })
 }
 
-// WaitFor waits for so many grants. It returns an error when none comes within a minute.
+// WaitFor waits for the given number of grants. It returns an error if no grant comes within a
+// minute.
 func (c *Contest) WaitFor(t *testing.T, grants int) error {
 	t.Helper()
 	last, step := 0, max(grants/10, 1)
 	for last < grants {
 		select {
-		case last = <-c.enough:
+		case last = <-c.grants:
 			if last >= step {
 				t.Logf("%d grants after %v", last, c.History.Now().Round(time.Second))
 				step += max(grants/10, 1)
@@ -52,21 +56,22 @@ func (c *Contest) WaitFor(t *testing.T, grants int) error {
 
 // Stop ends the contest: every client finishes its turn.
 func (c *Contest) Stop() {
-	close(c.over)
+	close(c.stopped)
 	c.workers.Wait()
 }
 
-// Report logs the figures so far.
+// Report logs the numbers so far.
 func (c *Contest) Report(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	took := c.History.Now()
 	grants := c.History.Count()
-	t.Logf("%d grants in %v: %.0f per second; replies: %v", grants, took.Round(time.Millisecond), float64(grants)/took.Seconds(), c.Replies)
+	t.Logf("%d grants in %v: %.0f per second; replies: %v",
+		grants, took.Round(time.Millisecond), float64(grants)/took.Seconds(), c.Replies)
 }
 
-// Count counts a reply to a command, or the error in its place.
+// Count counts a reply to a command, or its error.
 func (c *Contest) Count(command string, reply any, err error) {
 	kind := fmt.Sprintf("%s → %v", command, reply)
 	if failure, bad := reply.(redistest.RespError); bad {
@@ -80,11 +85,11 @@ func (c *Contest) Count(command string, reply any, err error) {
 	c.Replies[kind]++
 }
 
-// turns has one client take its turns.
+// turns calls turn until Stop.
 func (c *Contest) turns(name string, turn func(token string)) {
 	for n := 0; ; n++ {
 		select {
-		case <-c.over:
+		case <-c.stopped:
 			return
 		default:
 			turn(name + "-" + strconv.Itoa(n))
@@ -96,7 +101,7 @@ func (c *Contest) turns(name string, turn func(token string)) {
 func (c *Contest) Granted(one Holding) {
 	n := c.History.Add(one)
 	select {
-	case c.enough <- n:
+	case c.grants <- n:
 	default:
 	}
 }

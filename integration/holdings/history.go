@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Holding is the time in which a client may take a lock for its own: from the receipt of the grant,
-// to when it begins to give the lock back, or to the end of the validity if that comes first. Times
-// are those of the test process' monotonic clock.
+// Holding is the time during which a client may rely on a lock: from the receipt of the grant until
+// it begins to release the lock, or until the end of the validity if that comes first. Times are
+// from the monotonic clock of the test process.
 type Holding struct {
 	Token    string
 	From, To time.Duration
 }
 
-// Relied is the holding of a client that was granted a lock until a time and began to give it back
-// at another; 0: it never did.
+// Relied returns the holding of a client whose lock was valid until a time, and which began to
+// release it at released, or never if that is 0.
 func Relied(token string, received, until, released time.Duration) Holding {
 	if released > 0 {
 		until = min(until, released)
@@ -25,23 +25,23 @@ func Relied(token string, received, until, released time.Duration) Holding {
 	return Holding{Token: token, From: received, To: until}
 }
 
-// Overlap is a client that was granted a lock while another could rely on it.
+// Overlap is the case that a client was granted a lock while another client could rely on it.
 type Overlap struct{ first, second Holding }
 
-// String tells who held the lock together, and for how long.
+// String names the two clients, with their times.
 func (o Overlap) String() string {
 	return fmt.Sprintf("%s held it from %v to %v, and %s from %v to %v: %v together",
 		o.first.Token, o.first.From, o.first.To, o.second.Token, o.second.From, o.second.To,
 		min(o.first.To, o.second.To)-o.second.From)
 }
 
-// overlaps finds every holding that begins within an earlier one; of several earlier ones it names
-// the longest.
+// overlaps returns every holding that begins within an earlier one, with the earlier holding that
+// ends last.
 func overlaps(history []Holding) []Overlap {
 	ordered := slices.Clone(history)
 	slices.SortStableFunc(ordered, func(a, b Holding) int { return cmp.Compare(a.From, b.From) })
 	var found []Overlap
-	var longest Holding // of those before
+	var longest Holding // the earlier holding that ends last
 	for i, h := range ordered {
 		if i > 0 && h.From < longest.To {
 			found = append(found, Overlap{longest, h})
@@ -53,7 +53,7 @@ func overlaps(history []Holding) []Overlap {
 	return found
 }
 
-// History collects what many clients saw of one lock.
+// History collects the holdings of one lock.
 type History struct {
 	began time.Time
 
@@ -61,16 +61,16 @@ type History struct {
 	holdings []Holding
 }
 
-// NewHistory begins now.
+// NewHistory returns a history that begins now.
 func NewHistory() *History { return HistorySince(time.Now()) }
 
-// HistorySince is one whose times count from a moment that it has in common with others.
+// HistorySince returns a history that begins at the given time, so that several can share it.
 func HistorySince(began time.Time) *History { return &History{began: began} }
 
-// Now is the time since the history began.
+// Now returns the time since the history began.
 func (h *History) Now() time.Duration { return time.Since(h.began) }
 
-// Add takes a holding and returns how many there are.
+// Add adds a holding, and returns the number of holdings.
 func (h *History) Add(one Holding) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,11 +78,11 @@ func (h *History) Add(one Holding) int {
 	return len(h.holdings)
 }
 
-// Overlaps finds all of a history to which nobody adds any more: every holding that begins within
-// an earlier one.
+// Overlaps returns every holding that begins within an earlier one. It must not be called before
+// all clients have ended.
 func (h *History) Overlaps() []Overlap { return overlaps(h.holdings) }
 
-// Count is how many holdings there are.
+// Count returns the number of holdings.
 func (h *History) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	kit.Main(m)
 }
 
-// kinds are the attacks with these names, with commas between; "" is all of them.
+// kinds returns the attacks with these comma-separated names; "" means all.
 func kinds(names string) ([]*attack, error) {
 	if names == "" {
 		return attacks(), nil
@@ -49,9 +49,9 @@ func kinds(names string) ([]*attack, error) {
 	return found, nil
 }
 
-// attackers is a process with hostile clients. It has the least priority: where hostile clients are
-// in truth, their own work takes nothing of the proxy's machine, and neither do they share a Go
-// runtime with the honest ones.
+// attackers is a process with hostile clients. It has the lowest priority, since real hostile
+// clients use no CPU time of the proxy's machine. It also does not share a Go runtime with the
+// honest clients.
 type attackers struct{ process *process.Process }
 
 func startAttackers(kinds string, addrs ...string) (*attackers, error) {
@@ -66,7 +66,7 @@ func startAttackers(kinds string, addrs ...string) (*attackers, error) {
 	return &attackers{p}, err
 }
 
-// began is what the process prints once it can be told to end.
+// began is the line that the process prints when its attacks have begun.
 const began = "attacks: "
 
 // stop ends them, and returns how often each kind has attacked.
@@ -81,7 +81,7 @@ func (a *attackers) stop() (string, error) {
 	return strings.TrimSpace(a.process.Log()), err
 }
 
-// attackUntilTold is the whole life of that process.
+// attackUntilTold is the main function of that process.
 func attackUntilTold(addrs []string, names string) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -14,8 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// attack is the way of one kind of hostile client on a new connection; it is run again and again,
-// and counted.
+// attack is one kind of hostile client on a new connection. It runs repeatedly, and is counted.
 type attack struct {
 	name    string
 	clients int
@@ -57,8 +56,8 @@ func command(words ...string) string { return string(redistest.AppendCommand(nil
 
 func send(conn net.Conn, text string) { _, _ = conn.Write([]byte(text)) }
 
-// hear reads up to so many bytes, or until nothing comes for the while.
-func hear(conn net.Conn, n int, while time.Duration) {
+// readSome reads up to n bytes, or until no byte arrives for a while.
+func readSome(conn net.Conn, n int, while time.Duration) {
 	_ = conn.SetReadDeadline(time.Now().Add(while))
 	buf := make([]byte, min(n, 64<<10))
 	for n > 0 {
@@ -69,24 +68,24 @@ func hear(conn net.Conn, n int, while time.Duration) {
 	}
 }
 
-// frames are bytes that are no request, or the beginning of one.
+// frames sends bytes that are no request, or the beginning of one.
 func frames(_ context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		"*1\r\n$9223372036854775807\r\n", "*9223372036854775807\r\n", "*2147483648\r\n", "*2\r\n$4\r\nLOCK\r\n$536870913\r\n", "*1\r\n$-1\r\n", "*x\r\n", "*1\r\nPING\r\n",
 		strings.Repeat("x", 70_000), "*" + strings.Repeat("1", 70_000), "PING \"x\r\n", "POST / HTTP/1.1\r\nHost: x\r\n\r\n", "*3\r\n$4\r\nLOCK\r\n:1\r\n", "\r\n\r\n\x00\x00\r\n",
 		"*1000000\r\n$3\r\nDEL\r\n" + strings.Repeat("$6\r\nlock:x\r\n", 2000), "*2147483647\r\n$4\r\nMGET\r\n" + strings.Repeat("$1\r\nx\r\n", 2000),
 	}))
-	hear(conn, 1<<20, 50*time.Millisecond)
+	readSome(conn, 1<<20, 50*time.Millisecond)
 }
 
-// noise is a good request with some bytes changed.
+// noise sends a valid request with some bytes changed.
 func noise(_ context.Context, conn *net.TCPConn) {
 	request := []byte(command("SET", "lock:9", "v", "NX", "PX", "1000") + command("EVAL", "return redis.call('get', KEYS[1])", "1", "lock:9") + command("LOCK", "lock:8", "t", "PX", "1000"))
 	for range 1 + rand.IntN(4) {
 		request[rand.IntN(len(request))] = byte(rand.Uint32())
 	}
 	send(conn, string(request))
-	hear(conn, 1<<16, 50*time.Millisecond)
+	readSome(conn, 1<<16, 50*time.Millisecond)
 }
 
 // flood sends much and reads nothing.
@@ -113,13 +112,13 @@ func halfClosed(_ context.Context, conn *net.TCPConn) {
 	_ = conn.CloseWrite()
 	switch rand.IntN(3) {
 	case 0:
-		hear(conn, 1<<16, time.Second)
+		readSome(conn, 1<<16, time.Second)
 	case 1:
 		_ = conn.SetLinger(0)
 	}
 }
 
-// bombs are scripts that would take all of something.
+// bombs sends scripts that would use all of a resource.
 func bombs(_ context.Context, conn *net.TCPConn) {
 	body := pick([]string{
 		`while true do end`,
@@ -138,10 +137,10 @@ func bombs(_ context.Context, conn *net.TCPConn) {
 		`while true do pcall(error, {}) end`,
 	})
 	send(conn, command("EVAL", body, "1", fmt.Sprintf("lock:bomb%d", rand.IntN(50))))
-	hear(conn, 1<<20, 3*time.Second)
+	readSome(conn, 1<<20, 3*time.Second)
 }
 
-// oddEvals are scripts and their commands in forms that nobody sends.
+// oddEvals sends scripts and script commands in unusual forms.
 func oddEvals(_ context.Context, conn *net.TCPConn) {
 	for range 20 {
 		send(conn, pick([]string{
@@ -155,10 +154,10 @@ func oddEvals(_ context.Context, conn *net.TCPConn) {
 			command("EVAL", "return "+strings.Repeat("(", 3000)+"1"+strings.Repeat(")", 3000), "1", "lock:a"),
 		}))
 	}
-	hear(conn, 1<<20, 200*time.Millisecond)
+	readSome(conn, 1<<20, 200*time.Millisecond)
 }
 
-// bigKeys are keys and numbers of keys that are far too large.
+// bigKeys sends keys and numbers of keys that are far too large.
 func bigKeys(_ context.Context, conn *net.TCPConn) {
 	large, many := strings.Repeat("k", 1+rand.IntN(2<<20)), make([]string, 1+rand.IntN(5000))
 	for i := range many {
@@ -169,10 +168,10 @@ func bigKeys(_ context.Context, conn *net.TCPConn) {
 		command(append([]string{"DEL"}, many...)...), command(append([]string{"MGET"}, many...)...), command(append([]string{"WATCH"}, many...)...),
 		command(append([]string{"EVAL", "return 1", fmt.Sprint(len(many))}, many...)...), command("EVAL", "--"+large, "1", "lock:big"),
 	}))
-	hear(conn, 1<<20, time.Second)
+	readSome(conn, 1<<20, time.Second)
 }
 
-// lingering is the beginning of a command, and then nothing.
+// lingering sends the beginning of a command, and then nothing.
 func lingering(ctx context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		"*5\r\n$4\r\nLOCK\r\n$1000000\r\n" + strings.Repeat("x", 100_000), "*2\r\n$4\r\nAUTH\r\n$900000\r\n" + strings.Repeat("x", 500_000), "*3\r\n$3\r\nSET\r\n$6\r\nlock:x\r\n$1000000\r\nxx", "*", "",
@@ -183,7 +182,7 @@ func lingering(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// transactions are such with too much in them, or cut off.
+// transactions sends transactions that are too large or incomplete.
 func transactions(_ context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		command("MULTI") + strings.Repeat(command("EVAL", "while true do end", "1", "lock:tx"), 5) + command("EXEC"),
@@ -191,7 +190,7 @@ func transactions(_ context.Context, conn *net.TCPConn) {
 		command("MULTI") + command("GET", "data") + command("SET", "lock:tx", "v", "PX", "50") + command("EXEC"),
 		command("MULTI") + strings.Repeat(command("SET", "lock:tx", "v", "PX", "50"), 2000) + command("EXEC"),
 	}))
-	hear(conn, 1<<20, time.Second)
+	readSome(conn, 1<<20, time.Second)
 }
 
 // unread asks for more than any buffer takes, is subscribed, and reads nothing for a while.
@@ -203,7 +202,7 @@ func unread(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// longValues reads a long value of its own, and several at once.
+// longValues reads one long value of its own, and then several at the same time.
 func longValues(_ context.Context, conn *net.TCPConn) {
 	key := fmt.Sprint("lock:value", rand.IntN(50))
 	send(conn, command("SET", key, strings.Repeat("x", 900_000), "PX", "60000")+strings.Repeat(command("GET", key), 5))
@@ -212,11 +211,11 @@ func longValues(_ context.Context, conn *net.TCPConn) {
 		many = append(many, fmt.Sprint("lock:value", i))
 	}
 	send(conn, command(many...))
-	hear(conn, 64<<20, time.Second)
+	readSome(conn, 64<<20, time.Second)
 }
 
-// longTexts are arguments of scripts that take long to read, to compare or to search, once for each
-// time that they are touched.
+// longTexts sends scripts with arguments that take long to read, compare or search, each time that
+// they are used.
 func longTexts(_ context.Context, conn *net.TCPConn) {
 	body := pick([]string{
 		`for i = 1, 1e9 do local x = ARGV[1] + 1 end`,
@@ -232,10 +231,10 @@ func longTexts(_ context.Context, conn *net.TCPConn) {
 		`return cjson.encode({ARGV[1], ARGV[1], ARGV[1]})`,
 	})
 	send(conn, command("EVAL", body, "1", fmt.Sprintf("lock:text%d", rand.IntN(50)), strings.Repeat("1", 900_000)))
-	hear(conn, 1<<20, 3*time.Second)
+	readSome(conn, 1<<20, 3*time.Second)
 }
 
-// globs are patterns that take long to compare with long names.
+// globs sends patterns that take long to compare with long names.
 func globs(_ context.Context, conn *net.TCPConn) {
 	long, glob := strings.Repeat("a", 100_000), strings.Repeat("*a", 30)+"*b"
 	send(conn, pick([]string{
@@ -243,21 +242,21 @@ func globs(_ context.Context, conn *net.TCPConn) {
 		command("KEYS", "lock:"+glob), command("SCAN", "0", "MATCH", "lock:"+glob, "COUNT", "1000"),
 		command("PSUBSCRIBE", glob), command("PUBLISH", long, "m"), command("CONFIG", "GET", glob), command("COMMAND", "LIST", "FILTERBY", "PATTERN", glob),
 	}))
-	hear(conn, 1<<20, time.Second)
+	readSome(conn, 1<<20, time.Second)
 }
 
-// manyScripts are long ones, no two alike.
+// manyScripts sends long scripts, all different.
 func manyScripts(_ context.Context, conn *net.TCPConn) {
 	body := fmt.Sprintf("local n = %d ", rand.Int()) + strings.Repeat("n = n + 1 ", 1+rand.IntN(90_000)) + "return n"
 	send(conn, pick([]string{command("SCRIPT", "LOAD", body), command("EVAL", body, "1", "lock:script")}))
-	hear(conn, 1<<16, 2*time.Second)
+	readSome(conn, 1<<16, 2*time.Second)
 }
 
-// oddLogins are names and passwords that are none.
+// oddLogins sends invalid names and passwords.
 func oddLogins(_ context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		command("HELLO", "3", "AUTH\x00", "lim", "x"), command("AUTH", "lim\x00", "x"), command("AUTH", strings.Repeat("u", 1<<20), "x"), command("HELLO", "3", "AUTH", "lim"),
 		command("RESET") + command("HELLO", "99999999999999999999"), command("CLIENT", "SETNAME", "a\nb"), command("ACL", "WHOAMI"),
 	}))
-	hear(conn, 1<<16, 200*time.Millisecond)
+	readSome(conn, 1<<16, 200*time.Millisecond)
 }

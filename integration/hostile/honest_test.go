@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// keys are few, so that the honest clients contend. Beside them each has a key of its own.
+	// keys is a small number, so that the honest clients contend. Each also has a key of its own.
 	keys = 4
-	// lease is far longer than a lock is held.
+	// lease is much longer than a lock is held.
 	lease = 20 * time.Second
-	// release is what lock libraries send.
+	// release is the release script of lock libraries.
 	release = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 )
 
-// honest is a client that locks, by LOCK or as lock libraries do, until ctx ends; proxy names the
-// one at addr. With timed it is noted how long it waits for replies.
+// honest runs a client that locks, with LOCK or as lock libraries do, until ctx ends; proxy is the
+// name of the proxy at addr. With timed, it records how long it waits for replies.
 func honest(ctx context.Context, l *ledger, addr, name, proxy string, timed bool) {
 	var client *redistest.Client
 	defer func() {
@@ -69,8 +69,8 @@ func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, name str
 		return err
 	}
 	if timed {
-		l.took("GET", sent.Sub(read))
-		l.took(what, time.Since(sent))
+		l.recordLatency("GET", sent.Sub(read))
+		l.recordLatency(what, time.Since(sent))
 	}
 	switch reply := reply.(type) {
 	case nil:
@@ -84,8 +84,8 @@ func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, name str
 		l.granted(key, token, sent.Add(lease*9/10))
 	}
 	time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // the pace of a client
-	l.leaves(key, token)
-	for ctx.Err() == nil { // a release that failed is said again: else the lock stands for the whole lease
+	l.recordRelease(key, token)
+	for ctx.Err() == nil { // a failed release is repeated: otherwise the lock is held for its whole lease
 		reply, err := client.Do(free...)
 		refusal, isError := reply.(redistest.RespError)
 		if err != nil || !isError {

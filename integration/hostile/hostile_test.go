@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// patience bounds what must happen. It never decides.
+	// patience limits waits. It does not decide a result.
 	patience = 30 * time.Second
-	// defaultTime is how long the load lasts if REDLOCK_HOSTILE does not say.
+	// defaultTime is how long the load lasts without REDLOCK_HOSTILE.
 	defaultTime = 30 * time.Second
-	// maxRSS is what a proxy may take without the race detector.
+	// maxRSS is the maximum memory of a proxy without the race detector, in bytes.
 	maxRSS = 1 << 30
-	// maxRaceRSS is after how much a proxy with it is replaced: the detector's own memory grows as
-	// long as the program runs.
+	// maxRaceRSS is the memory after which a proxy with the race detector is replaced, in bytes:
+	// the detector's own memory grows as long as the program runs.
 	maxRaceRSS = 3 << 30
 )
 
-// fleet is what is attacked.
+// fleet has the attacked proxies.
 type fleet struct {
 	masters  []*redistest.Server
 	upstream *redistest.Server
 	members  []*member
 }
 
-// addrs are where its members listen.
+// addrs returns the addresses of the members.
 func (f *fleet) addrs() (addrs []string) {
 	for _, m := range f.members {
 		addrs = append(addrs, m.proxy.Addr())
@@ -46,7 +46,7 @@ func (f *fleet) addrs() (addrs []string) {
 	return addrs
 }
 
-// member is one of the proxies, on the same address all the time.
+// member is one of the proxies, always with the same address.
 type member struct {
 	name     string
 	binary   string
@@ -78,7 +78,7 @@ func TestHostile(t *testing.T) {
 		addr := m.proxy.Addr()
 		running.Go(func() { honest(ctx, l, addr, fmt.Sprint("honest", i), m.name, !m.raced) })
 	}
-	sleep(ctx, last/10) // how long replies take while nobody is hostile
+	sleep(ctx, last/10) // measure replies without hostile clients first
 	alone := l.p99()
 	busy := f.beside(ctx, t, l, "harmless locks", last/10)
 	hostile, err := startAttackers(os.Getenv(chosenVariable), f.addrs()...)
@@ -105,7 +105,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// beside is the p99 of replies to honest clients beside others of a kind, for a while.
+// beside returns the p99 of replies to honest clients while other clients of a kind run for a
+// while.
 func (f *fleet) beside(ctx context.Context, t *testing.T, l *ledger, kind string, last time.Duration) map[string]time.Duration {
 	t.Helper()
 	others, err := startAttackers(kind, f.addrs()...)
@@ -127,7 +128,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// start starts masters, an upstream, and two proxies, of which one ends at the first race.
+// start starts masters, an upstream, and two proxies, one of which exits at the first race.
 func start(t *testing.T) *fleet {
 	t.Helper()
 	return startMembers(t, &member{name: "with the race detector", binary: buildRace(t), raced: true}, &member{name: "without it"})
@@ -177,8 +178,8 @@ func buildRace(t *testing.T) string {
 	return path
 }
 
-// watch samples the memory until ctx ends, and tells now and then. A proxy that has ended ends it
-// all.
+// watch samples the memory until ctx ends, and logs it from time to time. If a proxy has ended, it
+// ends the test.
 func (f *fleet) watch(ctx context.Context, end func(), t *testing.T) {
 	t.Helper()
 	tick, tell := time.NewTicker(500*time.Millisecond), time.Now()
@@ -211,7 +212,7 @@ func (f *fleet) sample(t *testing.T, m *member) error {
 	return err
 }
 
-// wantWell wants the proxy alive and as before.
+// wantWell fails the test unless the proxy runs and is as before.
 func (m *member) wantWell(t *testing.T) {
 	t.Helper()
 	t.Logf("the proxy %s: peak RSS %d MB, replaced %d times", m.name, m.peak>>20, m.replaced)
@@ -224,7 +225,7 @@ func (m *member) wantWell(t *testing.T) {
 	}
 }
 
-// wantQuietLog wants no trouble in the log.
+// wantQuietLog fails the test if the log has warnings or errors.
 func (m *member) wantQuietLog(t *testing.T) {
 	t.Helper()
 	log := m.proxy.Log()
@@ -235,15 +236,15 @@ func (m *member) wantQuietLog(t *testing.T) {
 	}
 }
 
-// wantServed wants the ordinary ways to lock, when what the hostile clients left behind has been
-// worked off: commands that had arrived are carried out, as on a Redis. A proxy that does not
-// answer shows its goroutines.
+// wantServed requires the ordinary ways to lock to work after the commands of hostile clients are
+// executed: commands that have arrived are executed, as on a Redis. If a proxy does not answer, it
+// prints the proxy's goroutines.
 func wantServed(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	began := time.Now()
 	before, _ := proxy.CPU()
-	err := served(proxy)
-	for ; err != nil && time.Since(began) < 4*patience; err = served(proxy) {
+	err := checkServed(proxy)
+	for ; err != nil && time.Since(began) < 4*patience; err = checkServed(proxy) {
 		t.Log("not yet:", err)
 		time.Sleep(20 * time.Millisecond) // polls
 	}
@@ -257,8 +258,8 @@ func wantServed(t *testing.T, proxy *harness.Proxy) {
 	t.Errorf("%v; the proxy:\n%s", err, proxy.Log())
 }
 
-// served asks for all of them on a new connection.
-func served(proxy *harness.Proxy) error {
+// checkServed sends commands of all kinds on a new connection, and returns the first error.
+func checkServed(proxy *harness.Proxy) error {
 	client, err := redistest.Dial(proxy.Addr(), patience)
 	if err != nil {
 		return err

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// chosenVariable says which kinds of hostile clients there are, with commas between.
+	// chosenVariable has the comma-separated kinds of hostile clients.
 	chosenVariable = "REDLOCK_HOSTILE_KINDS"
 	// eachVariable says for how long each kind attacks by itself.
 	eachVariable = "REDLOCK_HOSTILE_EACH"
 )
 
-// TestEachKind prints how long honest clients wait for replies beside each kind of hostile client
-// by itself, beside all of them, and beside harmless ones, on a proxy without the race detector: of
-// each command the p99 in ms, and in brackets the p50 and how often. What asks a master, or the
-// upstream, and not the proxy tells how long the machine and that server have one wait.
-// REDLOCK_HOSTILE_KINDS may be several kinds, or sets of them with a semicolon between, which
+// TestEachKind prints how long honest clients wait for replies with each kind of hostile client
+// alone, with all of them, and with harmless ones, at a proxy without the race detector: for each
+// command the p99 in ms, and in brackets the p50 and the number. Commands to a master or the
+// upstream, which bypass the proxy, show how slow the machine and that server are.
+// REDLOCK_HOSTILE_KINDS may have several kinds, or sets of them separated by semicolons, which
 // attack one after the other.
 func TestEachKind(t *testing.T) {
 	text := os.Getenv(eachVariable)
@@ -59,7 +59,7 @@ func TestEachKind(t *testing.T) {
 	}
 }
 
-// besideSet tells how it goes beside a set of kinds, and what that costs, in parts of a core.
+// besideSet logs the results with a set of kinds, and their CPU time in cores.
 func (f *fleet) besideSet(ctx context.Context, t *testing.T, l *ledger, set string, each time.Duration) string {
 	t.Helper()
 	others, err := startAttackers(set, f.addrs()...)
@@ -77,7 +77,7 @@ func (f *fleet) besideSet(ctx context.Context, t *testing.T, l *ledger, set stri
 	return fmt.Sprintf("%s; CPU of the proxy %d %%, of the others %d %%; %s", report, 100*(proxyAfter-proxy)/each, 100*(theirsAfter-theirs)/each, attacked)
 }
 
-// sets are those that attack one after the other.
+// sets returns the sets that attack one after the other.
 func sets() []string {
 	if chosen := os.Getenv(chosenVariable); chosen != "" {
 		return strings.Split(chosen, ";")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ledger is what the honest clients hold, as far as they have been told.
+// ledger records the locks of the honest clients.
 type ledger struct {
 	mu      sync.Mutex
 	holders map[string]holder
@@ -21,7 +21,7 @@ type ledger struct {
 	times   map[string][]time.Duration // of replies, since the last report
 }
 
-// holder is who holds a key, and until when the lease lasts at least by its own clock.
+// holder is the holder of a key, with the minimum end of its lease by its own clock.
 type holder struct {
 	token string
 	until time.Time
@@ -31,7 +31,7 @@ func newLedger() *ledger {
 	return &ledger{holders: map[string]holder{}, errors: map[string]int{}, times: map[string][]time.Duration{}}
 }
 
-// granted notes a grant, which is wrong where another holds the key whose lease is not over.
+// granted records a grant. It is an error if another client holds the key within its lease.
 func (l *ledger) granted(key, token string, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,14 +42,14 @@ func (l *ledger) granted(key, token string, until time.Time) {
 	l.holders[key] = holder{token, until}
 }
 
-// took notes how long a reply took.
-func (l *ledger) took(what string, d time.Duration) {
+// recordLatency records how long a reply took.
+func (l *ledger) recordLatency(what string, d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.times[what] = append(l.times[what], d)
 }
 
-// p99 is that of the replies to each kind of command since it was asked for last.
+// p99 returns the p99 of the replies to each kind of command since its last call.
 func (l *ledger) p99() map[string]time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,8 +62,8 @@ func (l *ledger) p99() map[string]time.Duration {
 	return found
 }
 
-// leaves notes that a holder is about to release.
-func (l *ledger) leaves(key, token string) {
+// recordRelease records that a holder will release its lock.
+func (l *ledger) recordRelease(key, token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.holders[key].token == token {
@@ -78,7 +78,7 @@ func (l *ledger) failed(kind string) {
 	l.errors[kind]++
 }
 
-// report tells of the replies and the errors since the last one.
+// report returns the replies and the errors since its last call.
 func (l *ledger) report() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

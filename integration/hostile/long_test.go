@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLongAnswers: clients that ask for more than there is room for get an error, and end nothing
-// but that: the masters vote all the time, and others lock.
+// TestLongAnswers: clients that request more than the memory limit get an error, without further
+// effects: the masters vote all the time, and other clients lock.
 func TestLongAnswers(t *testing.T) {
 	redistest.SkipShort(t)
 	const many, size = 80, 1_000_000 // together more than a batch of answers may have
@@ -50,7 +50,7 @@ func TestLongAnswers(t *testing.T) {
 		kit.Does(t, client, "MGET "+strings.Join(keys, " "), "ERR what is under these keys is too long to be read at once, or beside what others read")
 		locks(clients[i])
 		locks(clients[1-i])
-		kit.Does(t, client, "EXISTS "+strings.Join(keys[:10], " "), "10") // what has room
+		kit.Does(t, client, "EXISTS "+strings.Join(keys[:10], " "), "10") // shorter replies are complete
 		locks(client)
 	}
 	for _, proxy := range proxies {

@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// probe asks a server for a key now and then until ctx ends, and notes how long replies take.
+// probe sends a GET to a server from time to time until ctx ends, and records how long replies
+// take.
 func probe(ctx context.Context, l *ledger, what, addr string) {
 	client, err := redistest.Dial(addr, patience)
 	if err != nil {
@@ -21,7 +22,7 @@ func probe(ctx context.Context, l *ledger, what, addr string) {
 		if _, err := client.Do("GET", "ordinary"); err != nil {
 			return
 		}
-		l.took(what, time.Since(sent))
+		l.recordLatency(what, time.Since(sent))
 		sleep(ctx, 2*time.Millisecond)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Dial connects to a server until the end of the test, which may close the client before.
+// Dial connects to a server. The connection is closed when the test ends, or before by the test.
 func Dial(t *testing.T, addr string) *redistest.Client {
 	t.Helper()
 	client, err := redistest.Dial(addr, Patience)
@@ -21,13 +21,13 @@ func Dial(t *testing.T, addr string) *redistest.Client {
 	return client
 }
 
-// Connect is Dial to a proxy.
+// Connect connects to a proxy as Dial does.
 func Connect(t *testing.T, proxy *harness.Proxy) *redistest.Client {
 	t.Helper()
 	return Dial(t, proxy.Addr())
 }
 
-// Do sends one command and returns its reply; a connection that fails ends the test.
+// Do sends one command and returns its reply. An error of the connection ends the test.
 func Do(t *testing.T, client *redistest.Client, command ...string) any {
 	t.Helper()
 	reply, err := client.Do(command...)
@@ -35,7 +35,7 @@ func Do(t *testing.T, client *redistest.Client, command ...string) any {
 	return reply
 }
 
-// Want sends one command and wants this reply.
+// Want sends one command and requires this reply.
 func Want(t *testing.T, client *redistest.Client, reply any, command ...string) {
 	t.Helper()
 	if got := Do(t, client, command...); got != reply {
@@ -43,11 +43,10 @@ func Want(t *testing.T, client *redistest.Client, reply any, command ...string) 
 	}
 }
 
-// Granted stands for a validity of nearly ten seconds among the replies that a test wants of
-// WantReply.
+// Granted, as the reply for WantReply, means a validity of nearly ten seconds.
 const Granted = "a validity of nearly 10000 ms"
 
-// WantReply sends the words of a command and wants this reply, which may be an array, or Granted.
+// WantReply sends a command and requires this reply, which may be an array, or Granted.
 func WantReply(t *testing.T, client *redistest.Client, command string, reply any) {
 	t.Helper()
 	got := Do(t, client, strings.Fields(command)...)
@@ -62,7 +61,7 @@ func WantReply(t *testing.T, client *redistest.Client, command string, reply any
 	}
 }
 
-// WantGrant sends a LOCK or EXTEND, wants it granted, and returns for how long.
+// WantGrant sends a LOCK or EXTEND, requires a grant, and returns its validity.
 func WantGrant(t *testing.T, client *redistest.Client, command ...string) time.Duration {
 	t.Helper()
 	reply := Do(t, client, command...)
@@ -73,8 +72,8 @@ func WantGrant(t *testing.T, client *redistest.Client, command ...string) time.D
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Does sends a command, its words between blanks or, with blanks in them, between |. The reply
-// begins as it should.
+// Does sends a command and requires a reply that begins with want. Blanks separate the words of the
+// command, or | if the command has any.
 func Does(t *testing.T, client *redistest.Client, command, want string) {
 	t.Helper()
 	words := strings.Fields(command)
@@ -86,8 +85,8 @@ func Does(t *testing.T, client *redistest.Client, command, want string) {
 	}
 }
 
-// Text is a reply as Does compares it: an error without more ado, but a refusal by rights in Redis
-// 7.0's words, and nil in words.
+// Text returns a reply as text, as Does compares it. Refusals of permissions get Redis 7.0's text,
+// and nil becomes "nil".
 func Text(reply any) string {
 	switch reply := reply.(type) {
 	case nil:
@@ -98,18 +97,21 @@ func Text(reply any) string {
 	return fmt.Sprint(reply)
 }
 
-// FirstWord is the kind of an error reply, such as NOQUORUM.
+// FirstWord returns the first word of an error reply, such as NOQUORUM.
 func FirstWord(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	return word
 }
 
-// inWordsOf70 is an error of a server of any version as Redis 7.0 has it.
+// inWordsOf70 returns Redis 7.0's text of an error of any version.
 func inWordsOf70(text string) string {
+	const refused = "NOPERM this user has no permissions"
 	text = strings.Replace(text, " command or its subcommand", " command", 1) // of 6.0
-	text = laterRefusal.ReplaceAllString(text, "NOPERM this user has no permissions")
-	text = strings.Replace(text, "NOPERM No permissions to access a key", "NOPERM this user has no permissions to access one of the keys used as arguments", 1)
-	return strings.Replace(text, "NOPERM No permissions to access a channel", "NOPERM this user has no permissions to access one of the channels used as arguments", 1)
+	text = laterRefusal.ReplaceAllString(text, refused)
+	text = strings.Replace(text, "NOPERM No permissions to access a key",
+		refused+" to access one of the keys used as arguments", 1)
+	return strings.Replace(text, "NOPERM No permissions to access a channel",
+		refused+" to access one of the channels used as arguments", 1)
 }
 
 var laterRefusal = regexp.MustCompile(`NOPERM User \S+ has no permissions`)

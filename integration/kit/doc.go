@@ -1,6 +1,6 @@
-// Package kit is what the rooms of integration tests have in common beside package harness: servers
-// and proxies that end with their test, words for what a client says and must hear, looks at what
-// the masters hold, and waiting for what must come.
+// Package kit has the helpers that the packages of integration tests share, in addition to package
+// harness: servers and proxies that are closed when their test ends, functions that send commands
+// and check replies, functions that check the keys of masters, and functions that wait.
 //
 //	func TestMain(m *testing.M) { kit.Main(m) }
 //
@@ -9,6 +9,6 @@
 //	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 //	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
 //
-// What is not there to be tested with, such as redis-server itself, skips the test, or fails it
-// where everything is required.
+// If a program that a test needs is missing, such as redis-server, the test is skipped, or fails if
+// all tests are required.
 package kit

@@ -11,14 +11,15 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// Fleet is masters, mostly five, and the proxies before them.
+// Fleet is a set of masters, mostly five, and their proxies.
 type Fleet struct {
 	Masters []*redistest.Server
 	Proxies []*harness.Proxy
-	Links   [][]*faultlink.Link // of each proxy, in the order of the masters; empty where it reaches them directly
+	Links   [][]*faultlink.Link // of each proxy, in the order of the masters; empty without links
 }
 
-// StartFleet starts five masters and a proxy that reaches them directly. Both end with the test.
+// StartFleet starts five masters and a proxy that connects to them directly. They are closed when
+// the test ends.
 func StartFleet(t *testing.T, args ...string) *Fleet {
 	t.Helper()
 	f := &Fleet{Masters: StartMasters(t)}
@@ -26,14 +27,14 @@ func StartFleet(t *testing.T, args ...string) *Fleet {
 	return f
 }
 
-// StartLinkedFleet starts five masters and so many proxies, each of which reaches each master over
-// a link of its own.
+// StartLinkedFleet starts five masters and the given number of proxies. Each proxy connects to each
+// master over a link of its own.
 func StartLinkedFleet(t *testing.T, proxies int, args ...string) *Fleet {
 	t.Helper()
 	return LinkFleet(t, StartMasters(t), proxies, args...)
 }
 
-// LinkFleet is StartLinkedFleet on these masters.
+// LinkFleet starts proxies and links as StartLinkedFleet does, for these masters.
 func LinkFleet(t *testing.T, masters []*redistest.Server, proxies int, args ...string) *Fleet {
 	t.Helper()
 	f := &Fleet{Masters: masters}
@@ -45,7 +46,7 @@ func LinkFleet(t *testing.T, masters []*redistest.Server, proxies int, args ...s
 	return f
 }
 
-// Names are the masters as the first proxy knows them.
+// Names returns the host:port of each master as the first proxy knows it.
 func (f *Fleet) Names() []string {
 	var names []string
 	for i, master := range f.Masters {
@@ -58,8 +59,8 @@ func (f *Fleet) Names() []string {
 	return names
 }
 
-// StartGuarded starts five masters and so many proxies, with the guard on or off. With the guard,
-// all masters vote when it returns.
+// StartGuarded starts five masters and the given number of proxies, with the guard on or off. With
+// the guard, it returns when all masters vote.
 func StartGuarded(t *testing.T, guard bool, proxies int) *Fleet {
 	t.Helper()
 	f := &Fleet{Masters: StartMasters(t)}
@@ -72,14 +73,14 @@ func StartGuarded(t *testing.T, guard bool, proxies int) *Fleet {
 	return f
 }
 
-// Without does something while the first proxy does not reach some masters, and returns when it
-// does again.
+// Without calls act while the first proxy cannot reach some masters. It returns when all masters
+// vote again.
 func (f *Fleet) Without(t *testing.T, masters []int, act func()) {
 	t.Helper()
 	for _, i := range masters {
 		Must(t, f.Links[0][i].Refuse())
 	}
-	f.wantDown(t, len(masters)) // or what is sent to them now arrives when they are back
+	f.wantDown(t, len(masters)) // otherwise messages that are sent now could arrive after Heal
 	act()
 	for _, i := range masters {
 		Must(t, f.Links[0][i].Heal())
@@ -87,7 +88,7 @@ func (f *Fleet) Without(t *testing.T, masters []int, act func()) {
 	f.WantVoting(t, len(f.Masters))
 }
 
-// wantDown wants the first proxy to notice that it does not reach so many masters.
+// wantDown waits until the first proxy reports n masters as down.
 func (f *Fleet) wantDown(t *testing.T, n int) {
 	t.Helper()
 	client := Connect(t, f.Proxies[0])
@@ -100,13 +101,14 @@ func (f *Fleet) wantDown(t *testing.T, n int) {
 	})
 }
 
-// WantVoting wants so many masters to vote soon, as every proxy sees it.
+// WantVoting waits until every proxy reports n voting masters.
 func (f *Fleet) WantVoting(t *testing.T, n int) {
 	t.Helper()
 	for _, proxy := range f.Proxies {
 		client := Connect(t, proxy)
 		Soon(t, func() error {
-			if info := fmt.Sprint(Do(t, client, "PROXY", "INFO")); !strings.Contains(info, fmt.Sprintf("redlock_masters_voting:%d\r\n", n)) {
+			info := fmt.Sprint(Do(t, client, "PROXY", "INFO"))
+			if !strings.Contains(info, fmt.Sprintf("redlock_masters_voting:%d\r\n", n)) {
 				return fmt.Errorf("not %d masters vote:\n%s", n, info)
 			}
 			return nil
@@ -114,7 +116,7 @@ func (f *Fleet) WantVoting(t *testing.T, n int) {
 	}
 }
 
-// Addrs are those of the proxies.
+// Addrs returns the host:port of each proxy.
 func (f *Fleet) Addrs() []string {
 	var addrs []string
 	for _, proxy := range f.Proxies {

@@ -10,32 +10,32 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Junction is one address of a master for all proxies, as a change of the masters needs it, behind
-// which each proxy has a link of its own. It distinguishes them by the password with which they log
-// in; a master without one takes any.
+// Junction is one address of a master for all proxies, as a change of the masters needs it. Behind
+// it, each proxy has a link of its own. The junction distinguishes the proxies by the password with
+// which they log in; a master without a password accepts any.
 type Junction struct {
 	listener net.Listener
 	mu       sync.Mutex
-	ways     map[string]string // by password: the address of a link
+	links    map[string]string // by password: the address of a link
 	tasks    sync.WaitGroup
 	conns    []net.Conn
 }
 
-// StartJunction starts one, which ends with the test.
+// StartJunction starts a junction, which is closed when the test ends.
 func StartJunction(t *testing.T) *Junction {
 	t.Helper()
 	listener, err := redistest.ListenFree("127.0.0.1")
 	Must(t, err)
-	j := &Junction{listener: listener, ways: map[string]string{}}
+	j := &Junction{listener: listener, links: map[string]string{}}
 	j.tasks.Go(j.accept)
 	t.Cleanup(j.close)
 	return j
 }
 
-// Addr is the address, as host:port.
+// Addr returns the address, as host:port.
 func (j *Junction) Addr() string { return j.listener.Addr().String() }
 
-// URL is that of the master for the proxy that logs in with a password.
+// URL returns the URL of the master for the proxy that logs in with a password.
 func (j *Junction) URL(password string) string { return "redis://default:" + password + "@" + j.Addr() }
 
 func (j *Junction) close() {
@@ -48,11 +48,11 @@ func (j *Junction) close() {
 	j.tasks.Wait()
 }
 
-// Lead has connections with a password go over a link.
+// Lead forwards connections with a password over a link.
 func (j *Junction) Lead(password, link string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.ways[password] = link
+	j.links[password] = link
 }
 
 func (j *Junction) accept() {
@@ -61,23 +61,23 @@ func (j *Junction) accept() {
 		if err != nil {
 			return
 		}
-		j.keep(conn)
+		j.closeLater(conn)
 		j.tasks.Go(func() { j.forward(conn) })
 	}
 }
 
-// keep has a connection be closed at the end.
-func (j *Junction) keep(conn net.Conn) {
+// closeLater closes a connection when the junction is closed.
+func (j *Junction) closeLater(conn net.Conn) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.conns = append(j.conns, conn)
 }
 
-// way is the link of whoever has begun with these bytes, or empty.
-func (j *Junction) way(began []byte) string {
+// linkFor returns the link for a connection that began with these bytes, or "".
+func (j *Junction) linkFor(began []byte) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for password, link := range j.ways {
+	for password, link := range j.links {
 		if bytes.Contains(began, []byte("\r\n"+password+"\r\n")) {
 			return link
 		}
@@ -88,23 +88,23 @@ func (j *Junction) way(began []byte) string {
 func (j *Junction) forward(client net.Conn) {
 	defer client.Close()
 	var began []byte
-	for buffer := make([]byte, 4<<10); j.way(began) == ""; {
+	for buffer := make([]byte, 4<<10); j.linkFor(began) == ""; {
 		n, err := client.Read(buffer)
 		if began = append(began, buffer[:n]...); err != nil {
 			return
 		}
 	}
-	link, err := net.Dial("tcp", j.way(began))
+	link, err := net.Dial("tcp", j.linkFor(began))
 	if err != nil {
 		return
 	}
 	defer link.Close()
-	j.keep(link)
+	j.closeLater(link)
 	if _, err := link.Write(began); err != nil {
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { // what was sent arrives, also where its sender leaves
+	both.Go(func() { // forwards all bytes, even if the client has closed the connection
 		_, _ = io.Copy(link, client)
 		_ = link.(*net.TCPConn).CloseWrite()
 	})

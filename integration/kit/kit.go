@@ -13,8 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Patience is how long a test waits for what must come; far longer than it takes on an idle
-// machine.
+// Patience is how long a test waits for a condition: much longer than it takes on an idle machine.
 const Patience = time.Minute
 
 // Main runs the tests of a package, removes the program that they built, and exits.
@@ -26,8 +25,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// MainAtOnce is Main for a package of which so many tests may run at a time, where they are
-// parallel: more than there are processors, for they wait more than they compute.
+// MainAtOnce runs the tests of a package as Main does, with up to the given number of parallel
+// tests at a time. It may be more than the number of processors, since these tests mostly wait.
 func MainAtOnce(m *testing.M, tests int) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
@@ -36,7 +35,7 @@ func MainAtOnce(m *testing.M, tests int) {
 	Main(m)
 }
 
-// Must ends the test at an error.
+// Must ends the test if err is not nil.
 func Must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -44,7 +43,7 @@ func Must(t *testing.T, err error) {
 	}
 }
 
-// NoError fails the test at an error, and lets it go on: for what is done when it ends.
+// NoError fails the test if err is not nil, but continues it: for use in cleanups.
 func NoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -52,7 +51,7 @@ func NoError(t *testing.T, err error) {
 	}
 }
 
-// FreePort is the number of a port of 127.0.0.1 that nothing listens on.
+// FreePort returns the number of a free port of 127.0.0.1.
 func FreePort(t *testing.T) string {
 	t.Helper()
 	addr, err := redistest.FreeAddr()
@@ -62,7 +61,7 @@ func FreePort(t *testing.T) string {
 	return port
 }
 
-// OtherAddress is one of this machine that is not of its loopback interface.
+// OtherAddress returns an IPv4 address of this machine that is not a loopback address.
 func OtherAddress(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()

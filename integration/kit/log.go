@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// Logged returns the messages of a proxy's log from info level on, each with its level, that are
-// behind the last line with a text.
+// Logged returns the messages in a proxy's log after the last occurrence of a text, each with its
+// level, INFO or higher.
 func Logged(proxy *harness.Proxy, behind string) (messages []string) {
 	log := proxy.Log()
 	for _, found := range loggedLine.FindAllStringSubmatch(log[strings.LastIndex(log, behind)+1:], -1) {
@@ -20,7 +20,8 @@ func Logged(proxy *harness.Proxy, behind string) (messages []string) {
 
 var loggedLine = regexp.MustCompile(`level=(INFO|WARN|ERROR) msg=("[^"]*"|\S+)`)
 
-// WantLogged wants parts of lines in a proxy's log, which its clients may be ahead of.
+// WantLogged waits until a proxy's log has each of these texts: a reply may come before the log
+// message.
 func WantLogged(t *testing.T, proxy *harness.Proxy, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

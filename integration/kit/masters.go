@@ -10,10 +10,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// lookTimeout bounds a look at a master that is up.
+// lookTimeout limits a command on a master that is up.
 const lookTimeout = time.Second
 
-// Everywhere wants a condition of each of these masters, within two seconds.
+// Everywhere waits until each of these masters meets a condition, at most two seconds.
 func Everywhere(t *testing.T, masters []*redistest.Server, condition func(*redistest.Server) error) {
 	t.Helper()
 	for _, master := range masters {
@@ -21,19 +21,20 @@ func Everywhere(t *testing.T, masters []*redistest.Server, condition func(*redis
 	}
 }
 
-// Holds wants the key to be held on one master with this token and for about ten seconds.
+// Holds returns an error unless a master holds the key with this token and for about ten seconds.
 func Holds(master *redistest.Server, key, token string) error {
 	value, ttl, err := Peek(master, key)
 	if err != nil {
 		return err
 	}
 	if ms, ok := ttl.(int64); value != any(token) || !ok || ms <= 9000 || ms > 10000 {
-		return fmt.Errorf("master %s: expected %s = %s with a PTTL in (9000..10000], got %v with %v", master.Addr(), key, token, value, ttl)
+		return fmt.Errorf("master %s: expected %s = %s with a PTTL in (9000..10000], got %v with %v",
+			master.Addr(), key, token, value, ttl)
 	}
 	return nil
 }
 
-// Lacks wants nobody to hold a key on one master.
+// Lacks returns an error if a master holds a key.
 func Lacks(master *redistest.Server, key string) error {
 	value, _, err := Peek(master, key)
 	if err == nil && value != nil {
@@ -42,7 +43,7 @@ func Lacks(master *redistest.Server, key string) error {
 	return err
 }
 
-// Peek tells by which token a key is held on one master (nil: by none), and for how many ms.
+// Peek returns the token of a key on a master (nil if it is not held), and its PTTL in ms.
 func Peek(master *redistest.Server, key string) (value, ttl any, err error) {
 	conn, err := redistest.Dial(master.Addr(), lookTimeout)
 	if err != nil {
@@ -54,7 +55,8 @@ func Peek(master *redistest.Server, key string) (value, ttl any, err error) {
 	return harness.Held(value), ttl, errors.Join(valueErr, ttlErr)
 }
 
-// Stands wants a key in one database of a master to be held with a token (nil: by nobody).
+// Stands returns an error unless a key in one database of a master is held with a token, or not
+// held if token is nil.
 func Stands(master *redistest.Server, db, key string, token any) error {
 	reply, err := ask(lookTimeout, master, db, "GET", key)
 	if got := harness.Held(reply); err == nil && got != token {
@@ -63,7 +65,7 @@ func Stands(master *redistest.Server, db, key string, token any) error {
 	return err
 }
 
-// OnMajority wants a key to be held with a token on more than half of these masters.
+// OnMajority returns an error unless more than half of these masters hold a key with a token.
 func OnMajority(masters []*redistest.Server, key, token string) error {
 	var others []error
 	for _, master := range masters {
@@ -77,7 +79,8 @@ func OnMajority(masters []*redistest.Server, key, token string) error {
 	return errors.Join(others...)
 }
 
-// Agree wants all masters to hold the same under each key, but for the ballots that they promised.
+// Agree returns an error unless all masters have the same cell for each key, except for promised
+// ballots.
 func Agree(masters []*redistest.Server, keys ...string) error {
 	held := make([][]any, len(masters))
 	for i, master := range masters {
@@ -100,16 +103,16 @@ func Agree(masters []*redistest.Server, keys ...string) error {
 	return errors.Join(wrong...)
 }
 
-// Tell sends one command to a master and wants no error.
+// Tell sends one command to a master, and returns an error reply as an error.
 func Tell(master *redistest.Server, command ...string) error { return TellIn(master, "0", command...) }
 
-// TellIn is Tell in another database.
+// TellIn sends one command to a database of a master, as Tell does.
 func TellIn(master *redistest.Server, db string, command ...string) error {
 	_, err := AskIn(master, db, command...)
 	return err
 }
 
-// AskIn sends one command to a database of a master and returns its reply; an error reply is an
+// AskIn sends one command to a database of a master and returns its reply, or an error reply as an
 // error.
 func AskIn(master *redistest.Server, db string, command ...string) (any, error) {
 	return ask(Patience, master, db, command...)

@@ -12,7 +12,7 @@ import (
 // SeedEnv is the environment variable that repeats the random choices of a run.
 const SeedEnv = "REDLOCK_SEED"
 
-// NumberFrom reads an environment variable; preset where it is not set.
+// NumberFrom returns the number in an environment variable, or preset if it is not set.
 func NumberFrom(t *testing.T, name string, preset uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(name)
@@ -26,13 +26,14 @@ func NumberFrom(t *testing.T, name string, preset uint64) uint64 {
 	return n
 }
 
-// SizeFrom is NumberFrom for how much a test does at random: with -short a tenth of the preset.
+// SizeFrom returns how much a random test does, as NumberFrom does: with -short a tenth of the
+// preset.
 func SizeFrom(t *testing.T, name string, preset uint64) uint64 {
 	t.Helper()
 	return NumberFrom(t, name, uint64(redistest.Sampled(int(preset))))
 }
 
-// Number reads a number in a text that the proxy wrote.
+// Number parses a number.
 func Number(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(text)
@@ -40,5 +41,5 @@ func Number(t *testing.T, text string) int {
 	return n
 }
 
-// Millis is a time as commands have it, in milliseconds.
+// Millis returns a duration in milliseconds, as an argument of a command.
 func Millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

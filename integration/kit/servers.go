@@ -13,27 +13,26 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// StartRedis starts a redis-server with further arguments, which ends with the test.
+// StartRedis starts a redis-server with these arguments, which is closed when the test ends.
 func StartRedis(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{ExtraArgs: args})
 }
 
-// StartReference starts a server of the version as which commands on lock keys are answered,
-// whatever version masters and upstream have: the installed one, which is 7.0.
+// StartReference starts a server to compare replies on lock keys with. It has the installed
+// version, which must be 7.0; masters and upstream may have other versions.
 func StartReference(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Version: redistest.Installed, ExtraArgs: args})
 }
 
-// StartLike starts a server of the same version as another one, of which it can read all that is
-// written.
+// StartLike starts a server of the same version as another server, so that it can read its files.
 func StartLike(t *testing.T, server *redistest.Server, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Version: server.Version(), ExtraArgs: args})
 }
 
-// StartReplica starts a replica of a server, and returns when it has all that the server holds.
+// StartReplica starts a replica of a server, and returns when the replica is in sync.
 func StartReplica(t *testing.T, master *redistest.Server) *redistest.Server {
 	t.Helper()
 	host, port, err := net.SplitHostPort(master.Addr())
@@ -43,16 +42,17 @@ func StartReplica(t *testing.T, master *redistest.Server) *redistest.Server {
 	return replica
 }
 
-// InStep wants a replica to have all that its master holds.
+// InStep returns an error unless a replica is in sync with its master.
 func InStep(replica *redistest.Server) error {
 	info, err := AskIn(replica, "0", "INFO", "replication")
 	if text, _ := info.(string); err == nil && !strings.Contains(text, "master_link_status:up") {
-		err = fmt.Errorf("it does not synchronise: %s", text)
+		err = fmt.Errorf("the replica is not in sync: %s", text)
 	}
 	return err
 }
 
-// NewClock is a clock for servers (redistest.Options), which is right until it is set.
+// NewClock returns a clock for servers (redistest.Options), which shows the machine's time until it
+// is set.
 func NewClock(t *testing.T) *redistest.Clock {
 	t.Helper()
 	clock, err := redistest.NewClock(t.TempDir())
@@ -63,7 +63,7 @@ func NewClock(t *testing.T) *redistest.Clock {
 	return clock
 }
 
-// StartMasters starts five masters, which end with the test.
+// StartMasters starts five masters, which are closed when the test ends.
 func StartMasters(t *testing.T) []*redistest.Server {
 	t.Helper()
 	masters := make([]*redistest.Server, 5)
@@ -73,7 +73,7 @@ func StartMasters(t *testing.T) []*redistest.Server {
 	return masters
 }
 
-// StartLink starts a link to a server, which ends with the test.
+// StartLink starts a link to a server, which is closed when the test ends.
 func StartLink(t *testing.T, server *redistest.Server) *faultlink.Link {
 	t.Helper()
 	link, err := faultlink.New(server.Addr())
@@ -92,7 +92,7 @@ func StartLinks(t *testing.T, servers []*redistest.Server) []*faultlink.Link {
 	return links
 }
 
-// LinkURLs are the URLs of the servers over these links.
+// LinkURLs returns the URLs of the servers over these links.
 func LinkURLs(links []*faultlink.Link) []string {
 	urls := make([]string, len(links))
 	for i, link := range links {
@@ -101,15 +101,15 @@ func LinkURLs(links []*faultlink.Link) []string {
 	return urls
 }
 
-// StartProxy starts a proxy before the masters of these URLs, which ends with the test. Its masters
-// are patient, unless the arguments have another master-timeout. A test that fails shows its log,
-// and no log may tell of an accident.
+// StartProxy starts a proxy with these masters, which is closed when the test ends. It has a long
+// master-timeout unless the arguments set another. A test that fails prints the proxy's log. A test
+// fails if the log has a panic, a failed session or a data race.
 func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
 	return start(t, harness.ProxyOptions{Masters: masters, Args: append(PatientMasters(), args...)})
 }
 
-// StartConfigured is StartProxy for a configuration file that says all.
+// StartConfigured starts a proxy as StartProxy does, with a complete configuration file.
 func StartConfigured(t *testing.T, file string) *harness.Proxy {
 	t.Helper()
 	return start(t, harness.ProxyOptions{Config: file})
@@ -124,23 +124,24 @@ func start(t *testing.T, opts harness.ProxyOptions) *harness.Proxy {
 			t.Logf("the log of the proxy on %s:\n%s", proxy.Addr(), proxy.Log())
 		}
 		NoError(t, proxy.Close())
-		wantSound(t, proxy)
+		wantNoCrash(t, proxy)
 	})
 	return proxy
 }
 
-// wantSound wants no accident in a proxy's log. There the race detector tells as well, in a binary
-// that was built with it.
-func wantSound(t *testing.T, proxy *harness.Proxy) {
+// wantNoCrash fails the test if a proxy's log has a panic, a failed session or a data race, which a
+// binary with the race detector reports.
+func wantNoCrash(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
-	for _, accident := range []string{"a session failed", "panic: ", "DATA RACE"} {
-		if strings.Contains(proxy.Log(), accident) {
-			t.Errorf("%q in the log of the proxy on %s:\n%s", accident, proxy.Addr(), proxy.Log())
+	for _, text := range []string{"a session failed", "panic: ", "DATA RACE"} {
+		if strings.Contains(proxy.Log(), text) {
+			t.Errorf("%q in the log of the proxy on %s:\n%s", text, proxy.Addr(), proxy.Log())
 		}
 	}
 }
 
-// Program is a command of the proxy's program, in an environment without its settings.
+// Program returns a command that runs the proxy's program with these arguments, in the environment
+// of Environ.
 func Program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
@@ -150,22 +151,22 @@ func Program(t *testing.T, args ...string) *exec.Cmd {
 	return command
 }
 
-// LockKeyArgs are the arguments with which a proxy takes lock:* for lock keys, before this
-// upstream.
+// LockKeyArgs returns the arguments of a proxy with this upstream and the lock keys lock:*.
 func LockKeyArgs(upstream *redistest.Server) []string {
 	return []string{"--lock-keys", "lock:*", "--upstream", upstream.URL()}
 }
 
-// patience is a master-timeout with which a busy machine is no fault of a master.
+// patience is a master-timeout with which a busy machine does not make a master fail.
 const patience = "5s"
 
-// Environ is the environment of the proxy's commands: without the settings that happen to be set
-// where the tests run, and with patience.
+// Environ returns the environment of the proxy's commands: without the settings in the environment
+// of the tests, and with a long master-timeout.
 func Environ() []string { return append(harness.Environ(), "REDLOCK_MASTER_TIMEOUT="+patience) }
 
-// PatientMasters are the arguments that set it, for proxies that StartProxy does not start.
+// PatientMasters returns the arguments for a long master-timeout, for proxies that StartProxy does
+// not start.
 func PatientMasters() []string { return []string{"--master-timeout", patience} }
 
-// HungMasters are the arguments of tests about masters that do not answer: those are given up soon,
-// as they are by default.
+// HungMasters returns the arguments for the default master-timeout, for tests with masters that do
+// not answer.
 func HungMasters() []string { return []string{"--master-timeout", "250ms"} }

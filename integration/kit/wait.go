@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// A test looks again after firstPause, and then after twice as long each time, up to longestPause:
-// what comes at once is seen at once, and what takes long is not kept from coming by those who
-// look.
+// Within checks a condition again after firstPause, and then after twice as long each time, up to
+// longestPause, so that it returns early for quick changes and does not slow down long ones.
 const firstPause, longestPause = time.Millisecond, 32 * time.Millisecond
 
-// Settles wants a condition within two seconds: the proxy answers at a majority, and the other
-// masters follow.
+// Settles waits until a condition is met, at most two seconds. The proxy answers after a majority;
+// the other masters may be later.
 func Settles(t *testing.T, condition func() error) {
 	t.Helper()
 	Within(t, 2*time.Second, condition)
 }
 
-// Soon wants a condition within Patience: longer than a quarantine that ends by a catch-up.
+// Soon waits until a condition is met, at most Patience, which is longer than a quarantine that
+// ends with a catch-up.
 func Soon(t *testing.T, condition func() error) {
 	t.Helper()
 	Within(t, Patience, condition)
 }
 
-// Await is Soon for a condition that has no more to say than what is waited for.
+// Await waits until a condition is met, as Soon does; what describes the condition.
 func Await(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	notYet := errors.New("not within a minute: " + what)
@@ -36,8 +36,7 @@ func Await(t *testing.T, what string, met func() bool) {
 	})
 }
 
-// Within looks at a condition until it is met. The test ends with its last error if that takes too
-// long.
+// Within waits until a condition returns nil. After limit, the test ends with the last error.
 func Within(t *testing.T, limit time.Duration, condition func() error) {
 	t.Helper()
 	end, pause := time.Now().Add(limit), firstPause

@@ -10,12 +10,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// AtOnce is how long a waiter may take to be granted a lock that is free; all other things that
-// could free it take far longer.
+// AtOnce limits how long the grant of a free lock to a waiter may take. All other events that could
+// free the lock take much longer.
 const AtOnce = time.Second
 
-// Waiter is a client of the proxy that has sent a LOCK of the key k with this token, and waits for
-// its turn.
+// Waiter returns a client that has sent a LOCK of the key k with this token to the proxy, and waits
+// for the lock.
 func Waiter(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client {
 	t.Helper()
 	client := Connect(t, proxy)
@@ -23,16 +23,17 @@ func Waiter(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client 
 	return client
 }
 
-// Busy is a client of the proxy that has asked for more than it reads, so that it keeps the proxy
-// from ending its drain until it closes.
+// Busy returns a client that does not read its replies from the proxy, so that a drain of the proxy
+// does not end before the client is closed.
 func Busy(t *testing.T, proxy *harness.Proxy) *redistest.Client {
 	t.Helper()
 	client := Connect(t, proxy)
-	Must(t, client.Fill(redistest.AppendCommand(nil, "PROXY", "INFO"))) // which the proxy answers itself, also before an upstream
+	// The proxy itself answers PROXY INFO, even with an upstream.
+	Must(t, client.Fill(redistest.AppendCommand(nil, "PROXY", "INFO")))
 	return client
 }
 
-// WantBlocked waits until so many clients of the proxy wait for a lock.
+// WantBlocked waits until the given number of clients of the proxy wait for a lock.
 func WantBlocked(t *testing.T, proxy *harness.Proxy, clients int) {
 	t.Helper()
 	asking := Connect(t, proxy)
@@ -47,8 +48,8 @@ func WantBlocked(t *testing.T, proxy *harness.Proxy, clients int) {
 	})
 }
 
-// Steal tries to get the key k for two seconds, in which a master that forgot votes again. It
-// reports whether that was granted.
+// Steal tries for two seconds to lock the key k. In this time, a master that has lost its data
+// votes again. It reports whether the lock was granted.
 func Steal(t *testing.T, client *redistest.Client) bool {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// resetAll is python-redis-lock's, in our own words: it removes all locks, and signals to who waits
-// for them.
+// resetAll does the same as python-redis-lock's script: it removes all locks, and signals their
+// waiters.
 const resetAll = `local held = redis.call('keys', 'lock:*')
 for _, lock in pairs(held) do
   local signal = 'lock-signal:' .. string.sub(lock, 6)
@@ -23,9 +23,9 @@ for _, lock in pairs(held) do
 end
 return #held`
 
-// TestAllKeys: commands on all keys beside real masters. What was removed a moment ago still has
-// its cells there, and is not told; without a majority nobody is told anything, and a flush says
-// that lock keys are left.
+// TestAllKeys: commands on all keys with real masters. Keys that were just removed still have cells
+// there, but are not returned. Without a majority no keys are returned, and a flush reports that
+// lock keys are left.
 func TestAllKeys(t *testing.T) {
 	up := redistest.New(t, redistest.Options{})
 	f := kit.StartFleet(t, "--upstream", up.URL(), "--lock-keys", "lock:*")

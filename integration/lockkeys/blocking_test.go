@@ -13,13 +13,13 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// blockingTalks are what clients say, line by line:
+// blockingTalks returns conversations of clients, in lines:
 //
 //	A DEL lock:q      client A sends the command and reads its reply
-//	A> BLPOP lock:q 0 it sends the command, and waits
-//	A+ PING           it sends another one while it waits
-//	A <               it reads the reply; << are two
-//	A !               it leaves
+//	A> BLPOP lock:q 0 client A sends the command, and waits
+//	A+ PING           client A sends another command while it waits
+//	A <               client A reads the reply; << reads two
+//	A !               client A disconnects
 func blockingTalks() map[string]string {
 	return map[string]string{
 		"an element comes": "A> BLPOP lock:q 0\nB RPUSH lock:q 1 2\nA <\nB LRANGE lock:q 0 -1\nA> BRPOP lock:r 0\nB RPUSH lock:r 1 2\nA <\n" +
@@ -72,8 +72,8 @@ func blockingTalks() map[string]string {
 	}
 }
 
-// TestBlockingAsOneRedis has each talk with a single Redis and with the proxy, in both protocols:
-// the clients hear the same, byte for byte.
+// TestBlockingAsOneRedis runs each conversation with a single Redis and with the proxy, in both
+// protocols, and compares the replies byte for byte.
 func TestBlockingAsOneRedis(t *testing.T) {
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	proxy := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), "--lock-keys", "{lock:*", "--lock-tags", "*")...)
@@ -89,20 +89,21 @@ func TestBlockingAsOneRedis(t *testing.T) {
 	}
 }
 
-// hearing are the clients of a talk.
+// hearing has the clients of a talk.
 type hearing struct {
 	*testing.T
 	addr, proto string
 	clients     map[string]*peer
-	// waits has those who wait.
+	// waits are the waiting clients.
 	waits map[string]bool
-	// ask is the command that tells how many wait, looker who asks it.
+	// ask is the command that returns the number of waiting clients, looker the client that sends
+	// it.
 	ask    []string
 	looker *redistest.Client
 	heard  strings.Builder
 }
 
-// blockingTalk has a talk and gives what was heard, a line for each reply.
+// blockingTalk runs a talk, and returns a line for each reply.
 func blockingTalk(t *testing.T, addr, proto, lines string, ask ...string) string {
 	t.Helper()
 	h := &hearing{T: t, addr: addr, proto: proto, clients: map[string]*peer{}, waits: map[string]bool{}, ask: ask, looker: kit.Dial(t, addr)}
@@ -112,7 +113,7 @@ func blockingTalk(t *testing.T, addr, proto, lines string, ask ...string) string
 		kit.Do(t, h.looker, "DEL", "{lock:q}:r", "{lock:q}:s")
 	}
 	for line := range strings.SplitSeq(lines, "\n") {
-		h.says(line)
+		h.runLine(line)
 	}
 	for _, client := range h.clients {
 		_ = client.conn.Close()
@@ -121,7 +122,7 @@ func blockingTalk(t *testing.T, addr, proto, lines string, ask ...string) string
 	return h.heard.String()
 }
 
-func (h *hearing) says(line string) {
+func (h *hearing) runLine(line string) {
 	h.Helper()
 	words := strings.Fields(line)
 	for i := range words {
@@ -137,7 +138,7 @@ func (h *hearing) says(line string) {
 		h.blocked(len(h.waits))
 		return
 	case strings.HasPrefix(words[1], "<"):
-		h.hears(who, line, len(words[1]))
+		h.readReplies(who, line, len(words[1]))
 		delete(h.waits, who)
 		return
 	}
@@ -147,12 +148,12 @@ func (h *hearing) says(line string) {
 		h.waits[who] = true
 		h.blocked(len(h.waits))
 	case "":
-		h.hears(who, line, 1)
+		h.readReplies(who, line, 1)
 	}
 }
 
-// hears reads so many replies.
-func (h *hearing) hears(who, line string, replies int) {
+// readReplies reads the given number of replies.
+func (h *hearing) readReplies(who, line string, replies int) {
 	h.Helper()
 	p := h.clients[who]
 	for range replies {
@@ -183,7 +184,7 @@ var (
 	watchedKeys    = regexp.MustCompile(`,watched_keys=(\d+)`)
 )
 
-// blocked waits until so many clients wait, and the first of them has looked at its keys.
+// blocked waits until the given number of clients wait, and the first of them has checked its keys.
 func (h *hearing) blocked(n int) {
 	h.Helper()
 	kit.Soon(h.T, func() error {

@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestEmulatedCluster: clients that speak to clusters only lock at lock servers that say that they
-// are one, each of itself; two of them exclude each other.
+// TestEmulatedCluster: clients that support only clusters lock at lock servers that each claim to
+// be a cluster of one node. Two of these clients exclude each other.
 func TestEmulatedCluster(t *testing.T) {
 	masters := redistest.URLs([]*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)})
 	args := []string{"--lock-keys", "lock:*", "--cluster-mode", "emulated"}

@@ -26,18 +26,18 @@ const (
 	// historyOpsEnv sets how many commands TestHistoriesOfCollections sends.
 	historyOpsEnv     = "REDLOCK_COLLECTION_OPS"
 	defaultHistoryOps = 2400
-	// The work of a check grows much faster than its history, and with every command of which
-	// nobody knows.
+	// The work of a check grows much faster than its history, and with every command without a
+	// known result.
 	collectionOpsPerKey, collectionLostPerKey = 60, 3
 )
 
-// deed is one command, and what its client was told; lost is set where that was an error that tells
-// nothing, or nothing.
+// deed is one command with its reply; lost is set if there was no reply, or an error that leaves
+// the result open.
 type deed struct {
 	client int
 	words  []string
-	// steps are what one Redis does for it, where that is not the words alone. With several the
-	// reply is all of theirs.
+	// steps are the commands of a single Redis for it, if not only words. Then the reply is the
+	// list of all replies.
 	steps    [][]string
 	several  bool
 	only     *condition
@@ -46,8 +46,8 @@ type deed struct {
 	from, to time.Duration
 }
 
-// condition is what a key must hold, as a string, for a deed to do anything; otherwise is the reply
-// where it holds something else.
+// condition is the string value that a key must have for a deed to do anything; otherwise is the
+// reply if it has another value.
 type condition struct {
 	key, value string
 	otherwise  any
@@ -55,7 +55,7 @@ type condition struct {
 	may bool
 }
 
-// story is the history of one key, or of some that stand together.
+// story is the history of one key, or of several in one cell.
 type story struct {
 	name  string
 	keys  []string
@@ -65,7 +65,7 @@ type story struct {
 	lost  int
 }
 
-// take is true where one more command may be sent to the key.
+// take reports whether one more command may be sent to the key.
 func (s *story) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,16 +82,17 @@ func (s *story) add(d deed) {
 	}
 }
 
-// content is what a key holds, for the quorum, and whether it ends; the value is empty for nothing.
+// content is the value of a key, encoded for the quorum, and whether it expires; an empty value
+// means no key.
 type content struct {
 	value string
 	ends  bool
 }
 
-// state is what the keys of a story hold.
+// state has the values of a story's keys.
 type state [3]content
 
-// after is what the keys hold after commands, and their replies as a client sees them in RESP2.
+// after returns the values of the keys after commands, and their replies as RESP2 clients see them.
 func (s state) after(keys []string, steps [][]string) (replies []any, next state) {
 	space := keyspace.NewSpace(time.UnixMilli(1_700_000_000_000))
 	for i, key := range keys {
@@ -114,7 +115,7 @@ func (s state) after(keys []string, steps [][]string) (replies []any, next state
 	return replies, s
 }
 
-// step is what the keys hold after a deed; false where it cannot have the reply that it had.
+// step returns the values of the keys after a deed, or false if the deed cannot have its reply.
 func (s state) step(keys []string, d deed) (bool, state) {
 	if d.only != nil && s[slices.Index(keys, d.only.key)].value != d.only.value {
 		return d.lost || fmt.Sprint(d.only.otherwise) == fmt.Sprint(d.reply), s
@@ -134,7 +135,7 @@ func (s state) step(keys []string, d deed) (bool, state) {
 	return d.lost || fmt.Sprint(reply) == fmt.Sprint(d.reply), next
 }
 
-// seen is a reply as package redistest reads it.
+// seen returns a reply as package redistest reads it.
 func seen(r keyspace.Reply) any {
 	switch r.Kind {
 	case keyspace.Nil, keyspace.NilArray:
@@ -153,7 +154,7 @@ func seen(r keyspace.Reply) any {
 	return r.Str
 }
 
-// model is the story's keys for porcupine.
+// model returns the story's keys as a model for porcupine.
 func (s *story) model() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return state{} },
@@ -164,8 +165,8 @@ func (s *story) model() porcupine.Model {
 	}
 }
 
-// check looks for an order of the commands in which one Redis would have given the same replies. A
-// command without an answer was carried out once, at any time since, or never.
+// check searches for an order of the commands in which one Redis would have given the same replies.
+// A command without an answer was executed once, at any time since, or never.
 func (s *story) check() porcupine.CheckResult { return s.explain(s.deeds) }
 
 func (s *story) explain(deeds []deed) porcupine.CheckResult {
@@ -176,7 +177,7 @@ func (s *story) explain(deeds []deed) porcupine.CheckResult {
 			one.Return = math.MaxInt64
 		}
 		all = append(all, one)
-		if back, may := takenBackAfter(d); may {
+		if back, may := undoneAfter(d); may {
 			one.Input = back
 			all = append(all, one)
 		}
@@ -184,8 +185,8 @@ func (s *story) explain(deeds []deed) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(s.model(), all, checkPatience)
 }
 
-// String is the history in the order of its answers, up to the first that cannot be explained, and
-// what was under way then.
+// String returns the history in the order of its answers, up to the first that cannot be explained,
+// and the commands in flight then.
 func (s *story) String() string {
 	ordered := slices.SortedFunc(slices.Values(s.deeds), func(a, b deed) int { return cmp.Compare(a.to, b.to) })
 	first := firstUnexplained(ordered, func(d deed) (from, to time.Duration) { return d.from, d.to },
@@ -203,7 +204,7 @@ func (s *story) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// gathering is clients who use the same few collections.
+// gathering has clients that use the same few collections.
 type gathering struct {
 	addrs []string
 	kind  string // hash, list, zset or tag
@@ -214,11 +215,11 @@ type gathering struct {
 	left    int
 	current [2]*story
 	stories []*story
-	errors  []string // what nobody should be told
+	errors  []string // errors that no client should get
 	replies map[string]int
 }
 
-// next is a key for one more command.
+// next returns a key for one more command.
 func (g *gathering) next(random *rand.Rand) (*story, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -238,7 +239,7 @@ func (g *gathering) next(random *rand.Rand) (*story, bool) {
 	return g.current[i], true
 }
 
-// words make up a command. What is put there is of this client alone, but for counters.
+// words generates a command. Its values are unique to this client, except in counters.
 func (g *gathering) words(random *rand.Rand, key string, client, sent int) []string {
 	field, own := pick(random, "f", "g"), fmt.Sprintf("%d-%d", client, sent)
 	member := strconv.Itoa(random.IntN(3))
@@ -256,7 +257,7 @@ func (g *gathering) words(random *rand.Rand, key string, client, sent int) []str
 	}
 }
 
-// plain is a command that does what a script does.
+// plain returns a command that does the same as a script.
 func plain(words []string) []string {
 	if words[0] == "EVAL" {
 		return []string{"HINCRBY", words[3], words[4], words[5]}
@@ -264,7 +265,7 @@ func plain(words []string) []string {
 	return words
 }
 
-// client sends commands until there have been enough.
+// client sends commands until there were enough.
 func (g *gathering) client(t *testing.T, number int, addr string) {
 	random := rand.New(rand.NewPCG(g.seed, uint64(number)))
 	client, err := redistest.Dial(addr, kit.Patience)
@@ -308,7 +309,7 @@ func (g *gathering) do(client *redistest.Client, key *story, d deed, commands ..
 	key.add(d)
 	g.note(last[0], d, string(failure))
 	if d.lost {
-		time.Sleep(5 * time.Millisecond) // an error may come again at once
+		time.Sleep(5 * time.Millisecond) // another error may follow immediately
 	}
 	return d.reply, err
 }
@@ -320,12 +321,12 @@ func (g *gathering) note(command string, d deed, failure string) {
 	if d.lost {
 		g.replies[command+" "+kit.FirstWord(failure)]++
 	}
-	if failure != "" && !strings.HasPrefix(failure, "NOQUORUM ") && !g.isOfTags() { // of which the model knows what may be answered
+	if failure != "" && !strings.HasPrefix(failure, "NOQUORUM ") && !g.isOfTags() { // errors that the model allows
 		g.errors = append(g.errors, fmt.Sprintf("%q: %s", d.words, failure))
 	}
 }
 
-// gather lets ten clients send so many commands, and checks what they were told.
+// gather lets ten clients send the given number of commands, and checks the replies.
 func gather(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (wrong []*story, undecided int) {
 	t.Helper()
 	g := &gathering{addrs: addrs, kind: kind, seed: seed, began: time.Now(), left: ops, replies: map[string]int{}}
@@ -351,7 +352,7 @@ func gather(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (w
 	return wrong, undecided
 }
 
-// wantExplained wants no history to be wrong.
+// wantExplained fails the test if a history is impossible at a single Redis.
 func wantExplained(t *testing.T, kind string, wrong []*story, undecided int) {
 	t.Helper()
 	for _, s := range wrong[:min(maxExamples, len(wrong))] {
@@ -380,8 +381,8 @@ func TestHistoriesOfCollections(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// TestHistoriesOfCollectionsSeeTwoRedises: where half of the clients use another Redis, the checker
-// says so; where all use one, it has nothing to say.
+// TestHistoriesOfCollectionsSeeTwoRedises: if half of the clients use another Redis, the checker
+// finds a violation; if all use one Redis, it finds none.
 func TestHistoriesOfCollectionsSeeTwoRedises(t *testing.T) {
 	redistest.SkipShort(t)
 	one, other := kit.StartReference(t).Addr(), kit.StartReference(t).Addr()

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestRightsToCollections: a user of the upstream may do with a collection in a lock key what it
-// may do with one there.
+// TestRightsToCollections: a user of the upstream has the same permissions for collections in lock
+// keys as for collections there.
 func TestRightsToCollections(t *testing.T) {
 	upstream := kit.StartRedis(t)
 	admin := kit.Dial(t, upstream.Addr())

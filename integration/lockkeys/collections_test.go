@@ -33,11 +33,11 @@ while i <= #ARGV do
 end
 return out`
 
-// collectionKeys are lock keys, of which commands change one at a time, mostly.
+// collectionKeys returns lock keys. Most commands change one of them.
 func collectionKeys() []string { return []string{"lock:a", "lock:{b}:\xff", "lock:c"} }
 
-// several are connections to proxies of the same masters, and one to a single Redis, which is told
-// the same.
+// several has connections to proxies of the same masters, and one to a single Redis, which gets the
+// same commands.
 type several struct {
 	proxies []*peer
 	single  *peer
@@ -45,11 +45,11 @@ type several struct {
 	random  *rand.Rand
 	history []string
 	refused int
-	// faulty: masters fail meanwhile, and NOQUORUM says that it is not known whether a command is
-	// done. Then new keys are talked about: it may be done later.
+	// faulty: masters fail meanwhile, and NOQUORUM leaves it open whether a command was executed.
+	// Then the talk continues with new keys, since the command may be executed later.
 	faulty  bool
 	unknown int
-	// mayRefuse tells of which commands that may be; nil: of all.
+	// mayRefuse reports for which commands that is allowed; nil means for all.
 	mayRefuse func(words []string) bool
 }
 
@@ -75,8 +75,8 @@ func ask(t *testing.T, p *peer, words ...string) answer {
 	return got
 }
 
-// same sends commands to one of the proxies and to the Redis. It is false where the proxy refused
-// to change several keys at once; then both begin again.
+// same sends commands to one of the proxies and to the Redis. It returns false if the proxy refused
+// to change several keys together; then both start again.
 func (s *several) same(t *testing.T, group ...[]string) bool {
 	t.Helper()
 	p := s.proxies[s.random.IntN(len(s.proxies))]
@@ -98,7 +98,7 @@ func (s *several) same(t *testing.T, group ...[]string) bool {
 			return false
 		}
 		if group[0][0] == "MULTI" && isError(ours.raw) && isError(theirs.raw) {
-			continue // what has no lock key is refused in other words
+			continue // commands without a lock key are refused with another text
 		}
 		unordered := randomcommands.IsUnordered(words) || strings.EqualFold(words[0], "EVAL") || strings.EqualFold(words[0], "EXEC")
 		if ours.raw != theirs.raw && !(unordered && shuffled(ours.value) == shuffled(theirs.value)) {
@@ -110,7 +110,7 @@ func (s *several) same(t *testing.T, group ...[]string) bool {
 
 func isError(raw string) bool { return strings.HasPrefix(raw, "-") }
 
-// shuffled is a reply without the order of what is in it.
+// shuffled returns a reply without the order of its items.
 func shuffled(value any) string {
 	list, ok := value.([]any)
 	if !ok {
@@ -136,7 +136,7 @@ func (s *several) afresh(t *testing.T) {
 	}
 }
 
-// otherKeys begins again with keys of which nothing was said before.
+// otherKeys starts again with new keys.
 func (s *several) otherKeys(t *testing.T) {
 	t.Helper()
 	s.forget(t)
@@ -145,15 +145,14 @@ func (s *several) otherKeys(t *testing.T) {
 	}
 }
 
-// forget has the single Redis hold nothing.
+// forget empties the single Redis.
 func (s *several) forget(t *testing.T) {
 	t.Helper()
 	ask(t, s.single, "FLUSHALL")
 	s.history = nil
 }
 
-// talk has a conversation of so many commands, a tenth of them in transactions and as many in
-// scripts.
+// talk sends the given number of commands, a tenth of them in transactions and a tenth in scripts.
 func (s *several) talk(t *testing.T, commands int) {
 	t.Helper()
 	m := randomcommands.Maker{Rand: s.random, Exact: true}
@@ -200,7 +199,7 @@ func (s *several) script(m randomcommands.Maker, shapes []string) []string {
 	}
 	words := append([]string{"EVAL", body, strconv.Itoa(len(m.Keys))}, m.Keys...)
 	for range 1 + s.random.IntN(4) {
-		if call := m.Next(shapes); !randomcommands.Waits(call) { // which Redis 7.0 refuses in scripts
+		if call := m.Next(shapes); !randomcommands.Waits(call) { // Redis 7.0 refuses these in scripts
 			words = append(append(words, strconv.Itoa(len(call))), call...)
 		}
 	}
@@ -208,8 +207,8 @@ func (s *several) script(m randomcommands.Maker, shapes []string) []string {
 }
 
 // TestCollectionsAsOneRedis: random commands on hashes, lists, sets and sorted sets in lock keys,
-// by themselves, in transactions and in scripts, have byte for byte the replies of a single Redis,
-// through two proxies that take turns. What is about several keys may be refused.
+// alone, in transactions and in scripts, get byte for byte the replies of a single Redis, through
+// two proxies alternately. Commands on several keys may be refused.
 func TestCollectionsAsOneRedis(t *testing.T) {
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
@@ -220,8 +219,8 @@ func TestCollectionsAsOneRedis(t *testing.T) {
 }
 
 // TestCollectionsWhileMastersAreKilled: the same while two of five masters at a time are killed,
-// and come back with their data, again and again. Nothing is answered otherwise for that, but now
-// and then NOQUORUM: after that nobody knows what the keys hold.
+// and restart with their data, repeatedly. The replies are the same, except for some NOQUORUM,
+// after which the values of the keys are unknown.
 func TestCollectionsWhileMastersAreKilled(t *testing.T) {
 	redistest.SkipShort(t)
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -234,14 +233,15 @@ func TestCollectionsWhileMastersAreKilled(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// talkInBoth has as many commands in each protocol compared.
+// talkInBoth compares the given number of commands in each protocol.
 func talkInBoth(t *testing.T, commands int, seed uint64, faulty bool, single string, proxies ...string) {
 	t.Helper()
 	for _, resp := range []string{"2", "3"} {
 		s := startSeveral(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single, proxies...)
 		s.faulty = faulty
 		for i := range s.keys {
-			s.keys[i] += resp // the other protocol's may change yet, by what was answered NOQUORUM
+			// The keys of the other protocol may still change, by commands that were answered NOQUORUM.
+			s.keys[i] += resp
 		}
 		s.talk(t, commands/2)
 		t.Logf("RESP%s: %d refused, %d unknown", resp, s.refused, s.unknown)

@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// talker makes up a conversation about two lock keys, the same for the same seed but for moments of
-// the clock.
+// talker generates a conversation about two lock keys. The same seed gives the same conversation,
+// except for times of the clock.
 type talker struct {
 	random  *rand.Rand
 	keys    []string
-	about   []string // those of the keys that the next steps are about
+	about   []string // the keys of the next steps
 	scripts []luaScript
 	unique  int
 	leases  int
 }
 
-// steps are what to send next: one command, or several that belong together, such as a transaction.
-// Most scripts and transactions are about one of the keys, because many that are about both are
-// refused.
+// steps returns the next command, or several that belong together, such as a transaction. Most
+// scripts and transactions use one of the keys, because many that use both are refused.
 func (k *talker) steps() []step {
 	k.about = k.keys
 	n := k.random.IntN(100)
@@ -54,12 +53,12 @@ func (k *talker) stepsOf(n int) []step {
 	}
 }
 
-// pick is one of these.
+// pick returns a random one of these.
 func pick[T any](random *rand.Rand, of ...T) T { return of[random.IntN(len(of))] }
 
 func (k *talker) key() string { return pick(k.random, k.about...) }
 
-// value is mostly one of a few, so that comparisons succeed.
+// value returns mostly one of a few values, so that comparisons succeed.
 func (k *talker) value() string {
 	if k.random.IntN(3) > 0 {
 		return pick(k.random, "a", "b", "token")
@@ -67,7 +66,7 @@ func (k *talker) value() string {
 	return pick(k.random, "", "10", "-3", "3.5", " 5", "9223372036854775807", "\x00\xff\r\n", strings.Repeat("long", 50))
 }
 
-// number is a number in text, or nearly one.
+// number returns a number as text, or almost a number.
 func (k *talker) number() string {
 	if k.random.IntN(2) == 0 {
 		return strconv.Itoa(k.random.IntN(12) - 3)
@@ -75,8 +74,8 @@ func (k *talker) number() string {
 	return pick(k.random, "1", "0", "-1", "9223372036854775807", "-9223372036854775808", "x", "1.5", "")
 }
 
-// lease is a time to live of a unit, mostly one that is allowed. None lasts longer than a day, and
-// no two of a long time are so much alike that a moment decides which is the longer one.
+// lease returns a time to live in a unit, mostly a valid one. It is at most a day, and two long
+// times always differ so much that a moment cannot change which is longer.
 func (k *talker) lease(unit string) string {
 	if k.random.IntN(12) == 0 {
 		return pick(k.random, "0", "-1", "x", "1.5", "", "-9223372036854775808")
@@ -107,7 +106,7 @@ func (k *talker) anyCase(word string) string {
 	}
 }
 
-// expiry is an option of SET and GETEX with its argument.
+// expiry returns an option of SET and GETEX with its argument.
 func (k *talker) expiry() []string {
 	unit := pick(k.random, "EX", "PX", "PX", "EXAT", "PXAT")
 	return []string{k.anyCase(unit), k.lease(unit)}
@@ -122,7 +121,7 @@ func plainCommands() []string {
 	}
 }
 
-// command makes up one command, sometimes with a word too few or too many.
+// command generates one command, sometimes with a word too few or too many.
 func (k *talker) command() step {
 	var s step
 	switch n := k.random.IntN(20); {
@@ -154,7 +153,7 @@ func (k *talker) command() step {
 	return s
 }
 
-// surplus is a word too many: a key where there may be any number of them.
+// surplus returns one word too many: a key if the command accepts any number of them.
 func (k *talker) surplus(name string) string {
 	switch strings.ToUpper(name) {
 	case "DEL", "UNLINK", "EXISTS", "TOUCH", "MGET", "MSET", "MSETNX":
@@ -181,7 +180,7 @@ func (k *talker) plain() []string {
 	return words
 }
 
-// set is a SET with options in any order, some of which exclude each other.
+// set returns a SET with options in any order, some of which exclude each other.
 func (k *talker) set() []string {
 	var options [][]string
 	for _, option := range []struct {
@@ -213,7 +212,7 @@ func (k *talker) expire() []string {
 	return words
 }
 
-// newer is a command that Redis got later than 7.0, with a script that does the same there.
+// newer returns a command that is newer than Redis 7.0, with a script that does the same there.
 func (k *talker) newer() step {
 	key, expected, value := k.key(), k.value(), k.value()
 	compare := func(sign, then, otherwise string) string {
@@ -238,9 +237,9 @@ func (k *talker) newer() step {
 	}
 }
 
-// transaction is MULTI with some commands and EXEC, in many cases behind a WATCH, and what may be
-// between these. What is watched is left alone there or gets a value that it never had: the proxy
-// does not notice what keeps the value, such as an EXPIRE.
+// transaction returns MULTI with some commands and EXEC, often after a WATCH, and with commands
+// between these. Watched keys are not changed there, or get a value that they never had: the proxy
+// does not notice changes that keep the value, such as an EXPIRE.
 func (k *talker) transaction() []step {
 	var steps []step
 	add := func(words ...string) { steps = append(steps, step{words: words}) }
@@ -275,7 +274,7 @@ func (k *talker) transaction() []step {
 	return append(steps, step{words: []string{k.anyCase(end)}, times: times})
 }
 
-// script runs one of the scripts, or makes it known.
+// script runs one of the scripts, or loads it.
 func (k *talker) script() step {
 	if k.random.IntN(8) == 0 {
 		return step{words: []string{"SCRIPT", k.anyCase("LOAD"), pick(k.random, k.scripts...).body}}
@@ -283,7 +282,7 @@ func (k *talker) script() step {
 	return k.invocation()
 }
 
-// invocation runs one of the scripts, with arguments made up for it.
+// invocation runs one of the scripts, with generated arguments.
 func (k *talker) invocation() step {
 	s := pick(k.random, k.scripts...)
 	words := []string{pick(k.random, "EVAL", "eval"), s.body}

@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// releaseIfOwn and extendIfOwn are what clients of a single Redis have sent for years.
+	// releaseIfOwn and extendIfOwn are scripts that clients of a single Redis have sent for years.
 	releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 	extendIfOwn  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
-	// replaceIfOwn is what SET … IFEQ will do on a Redis that has it.
+	// replaceIfOwn does the same as SET … IFEQ on a newer Redis.
 	replaceIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then redis.call("set",KEYS[1],ARGV[2],"PX",ARGV[3]) return 1 else return 0 end`
 
 	// longLastingMillis does not end within a test.
 	longLastingMillis = "600000"
 )
 
-// crowd is clients who use the same few lock keys with ordinary commands, and what they saw.
+// crowd has clients that use the same few lock keys with ordinary commands, and their records.
 type crowd struct {
 	addrs []string // of proxies, or of single Redises; the clients take turns
 	seed  uint64
-	verbs []lockVerb // what the clients send
-	// proxied: the addresses know LOCK, UNLOCK and EXTEND, and some commands are sent in these
+	verbs []lockVerb // the commands that the clients send
+	// proxied: the addresses support LOCK, UNLOCK and EXTEND, and some commands are sent in these
 	// forms.
 	proxied bool
-	// prefix is what the names of the keys begin with, after lock:
+	// prefix is the beginning of the names of the keys, after lock:
 	prefix string
 	ring   *keyring
-	// tell, if set, changes what a client says that it saw.
+	// tell, if set, changes a reply before a client records it.
 	tell func(client int, op lockOp, reply any) any
 
 	began   time.Time
@@ -50,17 +50,16 @@ type crowd struct {
 	tally
 }
 
-// tally is what crowds were told.
+// tally has the replies to crowds.
 type tally struct {
 	used    int // keys
 	took    time.Duration
 	replies map[string]int // by command
 	causes  map[string]int // of NOQUORUM
-	wrong   []string       // what no client should be told
+	wrong   []string       // replies that no client should get
 }
 
-// startCrowd lets so many clients send commands to these addresses, one after the other, ops in
-// all.
+// startCrowd lets clients send ops commands in total to these addresses, one after the other.
 func startCrowd(t *testing.T, c *crowd, clients, ops int) *crowd {
 	t.Helper()
 	c.ring, c.began, c.replies = newKeyring("lock:"+c.prefix, ops), time.Now(), map[string]int{}
@@ -73,7 +72,8 @@ func startCrowd(t *testing.T, c *crowd, clients, ops int) *crowd {
 	return c
 }
 
-// report waits until all have ended, logs the figures and wants no reply that nobody should get.
+// report waits until all clients have ended, logs the figures, and fails the test on unexpected
+// replies.
 func (c *crowd) report(t *testing.T) {
 	t.Helper()
 	c.finish().report(t)
@@ -86,7 +86,7 @@ func (c *crowd) finish() tally {
 	return c.tally
 }
 
-// plus is what two crowds were told, one after the other.
+// plus combines the replies to two crowds, one after the other.
 func (t tally) plus(other tally) tally {
 	sum := tally{t.used + other.used, t.took + other.took, map[string]int{}, map[string]int{}, slices.Concat(t.wrong, other.wrong)}
 	for _, one := range []tally{t, other} {
@@ -100,7 +100,7 @@ func (t tally) plus(other tally) tally {
 	return sum
 }
 
-// report logs the figures and wants no reply that nobody should get.
+// report logs the figures, and fails the test on unexpected replies.
 func (t tally) report(test *testing.T) {
 	test.Helper()
 	total := 0
@@ -122,7 +122,7 @@ func (t tally) report(test *testing.T) {
 	}
 }
 
-// wantNoFailure wants no command to have been told an error, or nothing.
+// wantNoFailure fails the test if any command got an error or no reply.
 func (t tally) wantNoFailure(test *testing.T) {
 	test.Helper()
 	for kind, times := range t.replies {
@@ -132,7 +132,7 @@ func (t tally) wantNoFailure(test *testing.T) {
 	}
 }
 
-// count counts a reply; one that is none of those expected is wrong.
+// count counts a reply. An unexpected reply is an error.
 func (c *crowd) count(op lockOp, reply any, err error) {
 	kind := fmt.Sprintf("%v", reply)
 	failure, bad := reply.(redistest.RespError)
@@ -141,7 +141,7 @@ func (c *crowd) count(op lockOp, reply any, err error) {
 		kind = "no reply"
 	case bad:
 		kind = kit.FirstWord(string(failure))
-	case op.verb.tells() && reply != nil:
+	case op.verb.returnsValue() && reply != nil:
 		kind = "a value"
 	}
 	c.mu.Lock()
@@ -191,7 +191,8 @@ func (m *member) run() {
 			return
 		}
 		if !m.once(key) {
-			time.Sleep(time.Millisecond + time.Duration(m.random.Int64N(int64(20*time.Millisecond)))) // an error may come again at once
+			// Another error may follow immediately.
+			time.Sleep(time.Millisecond + time.Duration(m.random.Int64N(int64(20*time.Millisecond))))
 		}
 	}
 }
@@ -213,7 +214,7 @@ func (m *member) send(key *lockKey, op lockOp, words ...string) (reply any, ok b
 	return m.record(key, lockRecord{op: op, from: from}, ordinary(words[0], reply), err)
 }
 
-// ordinary is the reply to LOCK and EXTEND as that to SET NX and a compare-and-expire.
+// ordinary converts the reply to LOCK and EXTEND to the reply to SET NX and a compare-and-expire.
 func ordinary(command string, reply any) any {
 	_, granted := reply.(int64)
 	switch {
@@ -228,7 +229,7 @@ func ordinary(command string, reply any) any {
 	}
 }
 
-// record completes and keeps the record of what is answered now.
+// record completes and stores the record of a command that is answered now.
 func (m *member) record(key *lockKey, one lockRecord, reply any, err error) (any, bool) {
 	one.client, one.to = m.number, time.Since(m.crowd.began)
 	m.crowd.count(one.op, reply, err)
@@ -246,7 +247,7 @@ func (m *member) record(key *lockKey, one lockRecord, reply any, err error) (any
 	return reply, one.op.fate == answered
 }
 
-// transact watches a key, reads it, and replaces what it has read.
+// transact watches a key, reads it, and replaces the value that it has read.
 func (m *member) transact(key *lockKey, op lockOp) bool {
 	watched := time.Since(m.crowd.began)
 	if !m.expect("OK", "WATCH", key.name) {
@@ -270,8 +271,8 @@ func (m *member) transact(key *lockKey, op lockOp) bool {
 	return ok
 }
 
-// expect sends a command that touches no key. Where its reply is another the client connects anew,
-// so that no transaction is left open.
+// expect sends a command that uses no key. After an unexpected reply the client reconnects, so that
+// no transaction stays open.
 func (m *member) expect(want string, words ...string) bool {
 	reply, err := m.client.Do(words...)
 	if err == nil && reply == any(want) {
@@ -282,8 +283,7 @@ func (m *member) expect(want string, words ...string) bool {
 	return false
 }
 
-// again connects anew; when that fails as well, it says so and goes on with a connection that is
-// closed.
+// again reconnects. If that fails, it records the error and continues with a closed connection.
 func (m *member) again(cause error) {
 	_ = m.client.Close()
 	if err := m.connect(); err != nil {
@@ -293,20 +293,20 @@ func (m *member) again(cause error) {
 	}
 }
 
-// locking is what clients do who take a lock and give it back, each command as often as it stands
-// here; some look, or break a lock.
+// locking returns the commands of clients that take and release a lock, each as often as it is
+// listed; some read or break a lock.
 func locking() []lockVerb {
 	return append(slices.Concat(slices.Repeat([]lockVerb{verbTake}, 8), slices.Repeat([]lockVerb{verbRelease}, 6)),
 		verbGet, verbGet, verbGet, verbExtend, verbExtend, verbDel)
 }
 
-// overwriting is the same with those among them who put one value in the place of another.
+// overwriting returns the same, with commands that replace one value by another.
 func overwriting() []lockVerb {
 	return append(locking(), verbSwap, verbSwap, verbReplace, verbPut, verbCompareSet, verbCompareSet, verbGetDel, verbExec, verbExec)
 }
 
-// choose makes up a command. What is released, extended or replaced is mostly what was seen there
-// last, by this client or another.
+// choose generates a command. The value that is released, extended or replaced is mostly the last
+// one seen, by this client or another.
 func (m *member) choose(key *lockKey) lockOp {
 	m.sent++
 	op := lockOp{verb: pick(m.random, m.crowd.verbs...), value: fmt.Sprintf("%d-%d", m.number, m.sent)}
@@ -323,7 +323,7 @@ func (m *member) choose(key *lockKey) lockOp {
 	return op
 }
 
-// words are the command, in one of the forms in which clients send it.
+// words returns the command, in one of the forms that clients send.
 func (m *member) words(key string, op lockOp) []string {
 	if form := m.lockForm(key, op); form != nil && m.crowd.proxied && m.random.IntN(3) == 0 {
 		return form
@@ -355,7 +355,7 @@ func (m *member) words(key string, op lockOp) []string {
 	}
 }
 
-// lockForm is the proxy's own command that does the same; nil: there is none.
+// lockForm returns the proxy's own command that does the same, or nil if there is none.
 func (m *member) lockForm(key string, op lockOp) []string {
 	switch op.verb {
 	case verbTake:
@@ -371,8 +371,8 @@ func (m *member) lockForm(key string, op lockOp) []string {
 
 const (
 	keysAtATime = 3
-	// opsPerKey and lostPerKey bound the history of a key, then another takes its place: the work
-	// of a check grows much faster than its history, and with every command of which nobody knows.
+	// opsPerKey and lostPerKey limit the history of a key; then another key replaces it. The work
+	// of a check grows much faster than its history, and with every command without a known result.
 	opsPerKey  = 250
 	lostPerKey = 5
 )
@@ -382,7 +382,7 @@ type keyring struct {
 	prefix string
 
 	mu   sync.Mutex
-	left int // commands to come
+	left int // remaining commands
 	used [keysAtATime]*lockKey
 	all  []*lockKey
 }
@@ -395,7 +395,7 @@ type lockKey struct {
 	mu      sync.Mutex
 	records []lockRecord
 	lost    int
-	seen    string // the last value that a reply told of
+	seen    string // the last value that a reply contained
 }
 
 func newKeyring(prefix string, ops int) *keyring {
@@ -411,7 +411,7 @@ func (r *keyring) replace(i int) {
 	r.all = append(r.all, r.used[i])
 }
 
-// next is a key for one more command, unless there have been enough.
+// next returns a key for one more command, unless there were enough.
 func (r *keyring) next(random *rand.Rand) (*lockKey, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -420,14 +420,14 @@ func (r *keyring) next(random *rand.Rand) (*lockKey, bool) {
 	}
 	r.left--
 	i := random.IntN(keysAtATime)
-	if r.used[i].handed == opsPerKey || r.used[i].isSpoilt() {
+	if r.used[i].handed == opsPerKey || r.used[i].hasManyLost() {
 		r.replace(i)
 	}
 	r.used[i].handed++
 	return r.used[i], true
 }
 
-func (k *lockKey) isSpoilt() bool {
+func (k *lockKey) hasManyLost() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.lost >= lostPerKey
@@ -444,7 +444,7 @@ func (k *lockKey) add(one lockRecord) {
 	case one.op.fate == lost:
 	case verb == verbGet && isText:
 		k.seen = value
-	case verb == verbSwap, verb == verbCompareSet && one.reply == int64(1), verb.gives() && isText:
+	case verb == verbSwap, verb == verbCompareSet && one.reply == int64(1), verb.writesValue() && isText:
 		k.seen = one.op.value
 	}
 }

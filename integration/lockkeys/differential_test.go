@@ -22,9 +22,9 @@ const (
 	mostDifferences = 10
 )
 
-// TestSameAsOneRedis: random commands, transactions and scripts about two lock keys have, byte for
-// byte, the replies through the proxy that a single Redis gives. Only remaining times may differ a
-// little, and what changes both keys may be refused.
+// TestSameAsOneRedis: random commands, transactions and scripts on two lock keys get, byte for
+// byte, the same replies through the proxy as from a single Redis. Only remaining times may differ
+// a little, and commands that change both keys may be refused.
 func TestSameAsOneRedis(t *testing.T) {
 	steps, seed := int(kit.SizeFrom(t, stepsEnv, defaultSteps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands in each protocol (%s); seed %d (%s)", steps, stepsEnv, seed, kit.SeedEnv)
@@ -43,7 +43,7 @@ func TestSameAsOneRedis(t *testing.T) {
 	}
 }
 
-// TestSameAsOneRedisSees: two Redises do not differ, until somebody writes to one of them.
+// TestSameAsOneRedisSees: two Redis servers do not differ until a client writes to one of them.
 func TestSameAsOneRedisSees(t *testing.T) {
 	redistest.SkipShort(t)
 	one, other, seed := kit.StartReference(t), kit.StartReference(t), rand.Uint64()
@@ -67,8 +67,8 @@ func TestSameAsOneRedisSees(t *testing.T) {
 
 func lockKeyNames() []string { return []string{"lock:a", "lock:{b}:\xff"} }
 
-// compare has a conversation of so many commands, and describes the replies that differ. After such
-// a one it begins afresh, as it does after a refusal.
+// compare sends the given number of commands, and describes the replies that differ. After a
+// difference or a refusal it starts again.
 func (p *pair) compare(t *testing.T, seed uint64, steps int) (differences []string) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, uint64(p.resp[0])))
@@ -123,7 +123,7 @@ func (p *pair) differ(group []step) (string, error) {
 	return "", nil
 }
 
-// look tells what the proxy's keys hold, where a step may be refused.
+// look returns the values of the proxy's keys, if a step may be refused.
 func (p *pair) look(s step) (string, error) {
 	if !s.refusable || p.looker == nil {
 		return "", nil

@@ -1,4 +1,4 @@
-// Package lockkeys tests lock keys, which clients use by Redis' own commands: as the same commands
-// on a Redis by itself answer, in histories that one Redis could have given, and while clients move
-// from such a Redis to the proxy. The tests need the build tag integration.
+// Package lockkeys tests Redis' own commands on lock keys: their replies must be those of a single
+// Redis, and their histories must be possible at a single Redis. It also tests clients that move
+// from a single Redis to the proxy. The tests need the build tag integration.
 package lockkeys

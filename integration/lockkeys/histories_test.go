@@ -35,26 +35,25 @@ const (
 
 	crowdSize = 10
 
-	// runsEnv sets how often TestHistoriesUndisturbed runs each mix, atOnceEnv how many of these go
-	// on at a time, each with clients and keys of its own, and busyEnv how many loops burn CPU
-	// beside it.
+	// runsEnv sets how often TestHistoriesUndisturbed runs each mix, atOnceEnv how many mixes run
+	// at a time, each with clients and keys of its own, and busyEnv how many loops use CPU time
+	// meanwhile.
 	runsEnv   = "REDLOCK_RUNS"
 	atOnceEnv = "REDLOCK_AT_ONCE"
 	busyEnv   = "REDLOCK_BUSY"
 	opsPerRun = 2000
-	// masterTimeoutEnv is the proxies' master-timeout there, and counts for this test alone.
-	// Without it they are patient: where others have the processors, a master that is well may not
-	// get to answer within 100 ms.
+	// masterTimeoutEnv is the proxies' master-timeout in this test only. By default it is long: on
+	// a busy machine, a master may not answer within 100 ms.
 	masterTimeoutEnv = "REDLOCK_MASTER_TIMEOUT"
 )
 
-// verdict is what the check of all histories came to.
+// verdict is the result of checking all histories.
 type verdict struct {
 	keys, undecided, violations int
 	examples                    []*lockKey // of violations
 }
 
-// maxExamples bounds what is shown, and kept, of histories that are wrong.
+// maxExamples limits the number of wrong histories that are shown and kept.
 const maxExamples = 3
 
 func (v verdict) plus(other verdict) verdict {
@@ -64,7 +63,7 @@ func (v verdict) plus(other verdict) verdict {
 	}
 }
 
-// judge checks the history of every key, some of them at once.
+// judge checks the histories of all keys, several at the same time.
 func (c *crowd) judge() verdict {
 	results := make([]porcupine.CheckResult, len(c.ring.all))
 	var next atomic.Int64
@@ -94,7 +93,7 @@ func (v verdict) String() string {
 	return fmt.Sprintf("%d histories, %d violations, %d undecided", v.keys, v.violations, v.undecided)
 }
 
-// wantNone wants no violation, and everything decided.
+// wantNone fails the test if there is a violation or an undecided history.
 func (v verdict) wantNone(t *testing.T) {
 	t.Helper()
 	t.Log(v)
@@ -109,7 +108,7 @@ func (v verdict) wantNone(t *testing.T) {
 	}
 }
 
-// wantSome wants the checker to have found something.
+// wantSome fails the test unless the checker has found a violation.
 func (v verdict) wantSome(t *testing.T) {
 	t.Helper()
 	t.Log(v)
@@ -118,8 +117,8 @@ func (v verdict) wantSome(t *testing.T) {
 	}
 }
 
-// String is what matters of a history that cannot be explained: what was lost, what was under way,
-// and the rest up to where it goes wrong and a little more.
+// String returns the relevant parts of a history that cannot be explained: the lost commands, the
+// commands in flight, and the rest up to a little after the first violation.
 func (k *lockKey) String() string {
 	ordered := slices.SortedFunc(slices.Values(k.records), func(a, b lockRecord) int { return cmp.Compare(a.to, b.to) })
 	first := firstViolation(ordered)
@@ -148,16 +147,16 @@ func (r lockRecord) String() string {
 	return fmt.Sprintf("client %d %v to %v: %s %s → %s", r.client, r.from, r.to, r.op.verb, value, reply)
 }
 
-// firstViolation is the record, in the order of the replies, up to which all can be explained by
-// those that were sent by then.
+// firstViolation returns the index of the record, in the order of the replies, up to which the
+// commands that were sent by then explain all replies.
 func firstViolation(ordered []lockRecord) int {
 	return firstUnexplained(ordered, func(r lockRecord) (from, to time.Duration) { return r.from, r.to },
 		func(r lockRecord) lockRecord { r.op.fate = lost; return r }, func(upTo []lockRecord) bool { return checkLockKey(upTo) != porcupine.Illegal })
 }
 
-// firstUnexplained is the number of the record, of those in the order of their replies, with which
-// they are not explained any more. What was under way may have been carried out already, as if its
-// reply were lost.
+// firstUnexplained returns the index of the record, in the order of the replies, with which the
+// history can no longer be explained. Commands in flight may have been executed already, as if
+// their reply were lost.
 func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration), asLost func(R) R, explains func([]R) bool) int {
 	explained := func(n int) bool {
 		_, at := times(ordered[n-1])
@@ -198,8 +197,8 @@ func TestHistoriesOfOneClient(t *testing.T) {
 	c.judge().wantNone(t)
 }
 
-// TestHistoriesSeeTwoRedises: where half of the clients use another Redis, and think it the same,
-// the checker says so.
+// TestHistoriesSeeTwoRedises: if half of the clients use another Redis as if it were the same, the
+// checker finds a violation.
 func TestHistoriesSeeTwoRedises(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
@@ -207,7 +206,8 @@ func TestHistoriesSeeTwoRedises(t *testing.T) {
 	c.judge().wantSome(t)
 }
 
-// TestHistoriesSeeALiar: one client of ten who now and then says that he has what he was refused.
+// TestHistoriesSeeALiar: one client of ten sometimes claims to have a lock that it was refused; the
+// checker finds a violation.
 func TestHistoriesSeeALiar(t *testing.T) {
 	redistest.SkipShort(t)
 	lies := 0
@@ -224,7 +224,7 @@ func TestHistoriesSeeALiar(t *testing.T) {
 	c.judge().wantSome(t)
 }
 
-// TestHistoriesSeeAThief: somebody deletes the keys behind the clients' backs.
+// TestHistoriesSeeAThief: another program deletes the keys during the history.
 func TestHistoriesSeeAThief(t *testing.T) {
 	redistest.SkipShort(t)
 	server := kit.StartReference(t)
@@ -250,7 +250,7 @@ func TestHistoriesSeeAThief(t *testing.T) {
 	}
 }
 
-// mixes are what the clients of TestHistories send.
+// mixes returns the commands of TestHistories' clients.
 func mixes() map[string][]lockVerb {
 	return map[string][]lockVerb{"locking": locking(), "overwriting": overwriting()}
 }
@@ -276,8 +276,8 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestHistoriesUndisturbed: the same with masters that are well, where no command may fail, however
-// busy the processors are.
+// TestHistoriesUndisturbed: the same with masters without faults. No command may fail, even on a
+// busy machine.
 func TestHistoriesUndisturbed(t *testing.T) {
 	redistest.SkipShort(t)
 	runs, atOnce, seed := int(kit.NumberFrom(t, runsEnv, 1)), int(kit.NumberFrom(t, atOnceEnv, 1)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -314,7 +314,7 @@ func TestHistoriesUndisturbed(t *testing.T) {
 	}
 }
 
-// masterTimeout are the arguments with the master-timeout that was asked for, if any.
+// masterTimeout returns the arguments with the requested master-timeout, if there is one.
 func masterTimeout() []string {
 	if timeout := os.Getenv(masterTimeoutEnv); timeout != "" {
 		return []string{"--master-timeout", timeout}
@@ -322,7 +322,7 @@ func masterTimeout() []string {
 	return nil
 }
 
-// startBusy starts processes that burn CPU, until the test is over.
+// startBusy starts processes that use CPU time until the test ends.
 func startBusy(t *testing.T, loops int) {
 	t.Helper()
 	busy, err := harness.StartBusy(loops)
@@ -358,9 +358,9 @@ func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	return f
 }
 
-// lockKeyDisturbances are the faults in which a master loses nothing, a crash among them. That is
-// over when the master votes again: else more than a minority would be away, at last all, with
-// nobody left who knows what was held.
+// lockKeyDisturbances returns the faults in which a master loses no data, including a crash. A
+// crash ends when the master votes again. Otherwise more than a minority could be unavailable, and
+// in the end no master would know the locks.
 func lockKeyDisturbances() []faults.Fault {
 	return append(faults.Disturbances(), killed())
 }
@@ -377,8 +377,8 @@ func killed() faults.Fault {
 	}
 }
 
-// awaitState waits until a master is in a state, as every proxy sees it. Where that takes too long
-// the histories go on, and are right all the same.
+// awaitState waits until every proxy reports a state of a master. If that takes too long, the
+// histories continue, and are still correct.
 func awaitState(f *kit.Fleet, i int, state string) error {
 	wanted := regexp.MustCompile(fmt.Sprintf(`redlock_master%d:[^\r\n]*\bstate=%s\b`, i, state))
 	for _, proxy := range f.Proxies {

@@ -11,12 +11,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLongValues: a value is replaced through a proxy that does not reach one of the masters, the
-// first or the last, and read through another proxy that does, by itself and beside others,
-// whatever its length: what is read is the whole of the new one. All masters are asked for 8 KB of
-// it, and one for the rest. The longest is far above where an operation is long, and such that a
-// machine which does ten things at once gets it to a majority in the 600 ms of a round, one master
-// after another: while one of them does not answer, one more may be busy with what is long.
+// TestLongValues: a value of any length is replaced through a proxy that cannot reach the first or
+// the last master, and read through another proxy that can, alone and together with other values.
+// The result is the complete new value. All masters return 8 KB of it, and one the rest. The
+// longest value is much longer than the limit of a long operation, and short enough for a machine
+// with ten concurrent tasks to get it to a majority in the 600 ms of a round, one master after
+// another: while one master does not answer, one more may be busy with long values.
 func TestLongValues(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -11,26 +11,27 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// saw is a record whose client, command and reply took from one millisecond to another.
-func saw(from, to int, verb lockVerb, value string, reply any) lockRecord {
+// recorded returns a record with the given client, command and reply, from one millisecond to
+// another.
+func recorded(from, to int, verb lockVerb, value string, reply any) lockRecord {
 	return lockRecord{op: lockOp{verb: verb, value: value}, reply: reply, from: time.Duration(from) * time.Millisecond, to: time.Duration(to) * time.Millisecond}
 }
 
-// missed is the record of a command whose reply told nothing.
+// missed returns the record of a command without a reply.
 func missed(from, to int, verb lockVerb, value string) lockRecord {
-	r := saw(from, to, verb, value, nil)
+	r := recorded(from, to, verb, value, nil)
 	r.op.fate = lost
 	return r
 }
 
-// conditional is the record of a compare-and-set or an EXEC.
+// conditional returns the record of a compare-and-set or an EXEC.
 func conditional(from, to int, verb lockVerb, expects, value string, reply any) lockRecord {
-	r := saw(from, to, verb, value, reply)
+	r := recorded(from, to, verb, value, reply)
 	r.op.expects, r.watched = expects, r.from
 	return r
 }
 
-// missedConditional is the same without a reply.
+// missedConditional returns the same without a reply.
 func missedConditional(from, to int, verb lockVerb, expects, value string) lockRecord {
 	r := missed(from, to, verb, value)
 	r.op.expects = expects
@@ -46,104 +47,104 @@ func TestCheckLockKey(t *testing.T) {
 	}{
 		{"nothing", nil, right},
 		{"one after the other", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), saw(2, 3, verbTake, "b", nil), saw(4, 5, verbGet, "", "a"), saw(6, 7, verbExtend, "a", int64(1)),
-			saw(8, 9, verbRelease, "b", int64(0)), saw(10, 11, verbRelease, "a", int64(1)), saw(12, 13, verbReplace, "c", nil), saw(14, 15, verbGet, "", nil),
-			saw(16, 17, verbSwap, "d", nil), saw(18, 19, verbReplace, "e", "OK"), saw(20, 21, verbDel, "", int64(1)), saw(22, 23, verbDel, "", int64(0)),
-			saw(24, 25, verbPut, "f", "OK"), saw(26, 27, verbPut, "g", "OK"), conditional(28, 29, verbCompareSet, "f", "h", int64(0)),
-			conditional(30, 31, verbCompareSet, "g", "i", int64(1)), saw(32, 33, verbGetDel, "", "i"), saw(34, 35, verbGetDel, "", nil),
-			conditional(36, 37, verbExec, "", "j", "OK"), conditional(38, 39, verbExec, "j", "k", "OK"), saw(40, 41, verbGet, "", "k"),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbTake, "b", nil), recorded(4, 5, verbGet, "", "a"), recorded(6, 7, verbExtend, "a", int64(1)),
+			recorded(8, 9, verbRelease, "b", int64(0)), recorded(10, 11, verbRelease, "a", int64(1)), recorded(12, 13, verbReplace, "c", nil), recorded(14, 15, verbGet, "", nil),
+			recorded(16, 17, verbSwap, "d", nil), recorded(18, 19, verbReplace, "e", "OK"), recorded(20, 21, verbDel, "", int64(1)), recorded(22, 23, verbDel, "", int64(0)),
+			recorded(24, 25, verbPut, "f", "OK"), recorded(26, 27, verbPut, "g", "OK"), conditional(28, 29, verbCompareSet, "f", "h", int64(0)),
+			conditional(30, 31, verbCompareSet, "g", "i", int64(1)), recorded(32, 33, verbGetDel, "", "i"), recorded(34, 35, verbGetDel, "", nil),
+			conditional(36, 37, verbExec, "", "j", "OK"), conditional(38, 39, verbExec, "j", "k", "OK"), recorded(40, 41, verbGet, "", "k"),
 		}, right},
-		{"two hold it", []lockRecord{saw(0, 1, verbTake, "a", "OK"), saw(2, 3, verbTake, "b", "OK")}, wrong},
-		{"two at once hold it", []lockRecord{saw(0, 5, verbTake, "a", "OK"), saw(1, 4, verbTake, "b", "OK")}, wrong},
+		{"two hold it", []lockRecord{recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbTake, "b", "OK")}, wrong},
+		{"two at once hold it", []lockRecord{recorded(0, 5, verbTake, "a", "OK"), recorded(1, 4, verbTake, "b", "OK")}, wrong},
 		{"the wrong owner releases", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), saw(2, 3, verbRelease, "b", int64(1)), saw(4, 5, verbTake, "c", "OK"),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbRelease, "b", int64(1)), recorded(4, 5, verbTake, "c", "OK"),
 		}, wrong},
-		{"the owner does not", []lockRecord{saw(0, 1, verbTake, "a", "OK"), saw(2, 3, verbRelease, "a", int64(0))}, wrong},
+		{"the owner does not", []lockRecord{recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbRelease, "a", int64(0))}, wrong},
 		{"two release the same", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), saw(2, 9, verbRelease, "a", int64(1)), saw(3, 8, verbRelease, "a", int64(1)),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(1)), recorded(3, 8, verbRelease, "a", int64(1)),
 		}, wrong},
 		{"a removal of what is replaced at once", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), saw(2, 9, verbDel, "", int64(1)), saw(3, 8, verbSwap, "b", "a"), saw(10, 11, verbGet, "", "b"),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbDel, "", int64(1)), recorded(3, 8, verbSwap, "b", "a"), recorded(10, 11, verbGet, "", "b"),
 		}, wrong},
 		{"what was released is there again", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), saw(2, 9, verbRelease, "a", int64(1)), saw(10, 11, verbGet, "", "a"),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(1)), recorded(10, 11, verbGet, "", "a"),
 		}, wrong},
 		{"what is gone is extended", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), saw(2, 3, verbDel, "", int64(1)), saw(4, 5, verbExtend, "a", int64(1)),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbDel, "", int64(1)), recorded(4, 5, verbExtend, "a", int64(1)),
 		}, wrong},
 		{"a held key reads as free", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), saw(2, 9, verbTake, "b", nil), saw(4, 5, verbGet, "", nil),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbTake, "b", nil), recorded(4, 5, verbGet, "", nil),
 		}, wrong},
 		{"read, gone, and read again", []lockRecord{
-			saw(0, 9, verbTake, "a", "OK"), saw(1, 2, verbGet, "", "a"), saw(3, 4, verbGet, "", nil),
+			recorded(0, 9, verbTake, "a", "OK"), recorded(1, 2, verbGet, "", "a"), recorded(3, 4, verbGet, "", nil),
 		}, wrong},
 		{"two swaps get the same", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), saw(2, 9, verbSwap, "b", "a"), saw(2, 9, verbSwap, "c", "a"),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbSwap, "b", "a"), recorded(2, 9, verbSwap, "c", "a"),
 		}, wrong},
 		{"two comparisons hold", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbCompareSet, "a", "b", int64(1)), conditional(2, 9, verbExec, "a", "c", "OK"),
+			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbCompareSet, "a", "b", int64(1)), conditional(2, 9, verbExec, "a", "c", "OK"),
 		}, wrong},
 		{"two take it away", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), saw(2, 9, verbGetDel, "", "a"), saw(2, 9, verbGetDel, "", "a"),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbGetDel, "", "a"), recorded(2, 9, verbGetDel, "", "a"),
 		}, wrong},
-		{"both who come at once are refused", []lockRecord{saw(0, 5, verbTake, "a", nil), saw(1, 4, verbTake, "b", nil)}, wrong},
+		{"both who come at once are refused", []lockRecord{recorded(0, 5, verbTake, "a", nil), recorded(1, 4, verbTake, "b", nil)}, wrong},
 		{"refused beside one who won, and released", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), saw(2, 5, verbRelease, "a", int64(1)), saw(2, 5, verbTake, "b", nil),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 5, verbRelease, "a", int64(1)), recorded(2, 5, verbTake, "b", nil),
 		}, right},
 		{"nobody removed what is gone", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), saw(2, 9, verbRelease, "a", int64(0)), saw(3, 8, verbDel, "", int64(0)), saw(10, 11, verbGet, "", nil),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(0)), recorded(3, 8, verbDel, "", int64(0)), recorded(10, 11, verbGet, "", nil),
 		}, wrong},
-		{"refused without a holder", []lockRecord{saw(0, 1, verbTake, "a", nil), saw(2, 3, verbTake, "b", "OK")}, wrong},
+		{"refused without a holder", []lockRecord{recorded(0, 1, verbTake, "a", nil), recorded(2, 3, verbTake, "b", "OK")}, wrong},
 		{"the value of one who was refused is seen", []lockRecord{
-			saw(0, 1, verbTake, "a", nil), saw(2, 3, verbGet, "", "a"), saw(4, 5, verbTake, "b", "OK"),
+			recorded(0, 1, verbTake, "a", nil), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbTake, "b", "OK"),
 		}, wrong},
 		{"a transaction is told of what was written since its watch", []lockRecord{
-			saw(0, 3, verbTake, "a", "OK"), {op: lockOp{verb: verbExec, value: "b"}, from: 8 * time.Millisecond, to: 9 * time.Millisecond, watched: time.Millisecond},
+			recorded(0, 3, verbTake, "a", "OK"), {op: lockOp{verb: verbExec, value: "b"}, from: 8 * time.Millisecond, to: 9 * time.Millisecond, watched: time.Millisecond},
 		}, right},
 		{"a transaction beside an extension is told to start over", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbExec, "a", "b", nil), saw(3, 4, verbExtend, "a", int64(1)), saw(10, 11, verbGet, "", "a"),
+			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbExec, "a", "b", nil), recorded(3, 4, verbExtend, "a", int64(1)), recorded(10, 11, verbGet, "", "a"),
 		}, right},
 		{"a transaction that nobody disturbs is told to start over", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbExec, "a", "b", nil), saw(10, 11, verbExtend, "a", int64(1)),
+			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbExec, "a", "b", nil), recorded(10, 11, verbExtend, "a", int64(1)),
 		}, wrong},
-		{"lost, and done", []lockRecord{missed(0, 1, verbTake, "a"), saw(2, 3, verbGet, "", "a")}, right},
-		{"lost, and done late", []lockRecord{missed(0, 1, verbTake, "a"), saw(2, 3, verbGet, "", nil), saw(4, 5, verbGet, "", "a")}, right},
+		{"lost, and done", []lockRecord{missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a")}, right},
+		{"lost, and done late", []lockRecord{missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", nil), recorded(4, 5, verbGet, "", "a")}, right},
 		{"lost, done, and released", []lockRecord{
-			missed(0, 1, verbTake, "a"), saw(2, 3, verbGet, "", "a"), saw(4, 5, verbGet, "", nil), saw(6, 7, verbTake, "b", "OK"),
+			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbGet, "", nil), recorded(6, 7, verbTake, "b", "OK"),
 		}, right},
-		{"lost, never seen, and in the way", []lockRecord{missed(0, 1, verbTake, "a"), saw(2, 3, verbTake, "b", nil), saw(4, 5, verbTake, "c", "OK")}, right},
-		{"lost, and done before it was sent", []lockRecord{saw(0, 1, verbGet, "", "a"), missed(2, 3, verbTake, "a")}, wrong},
+		{"lost, never seen, and in the way", []lockRecord{missed(0, 1, verbTake, "a"), recorded(2, 3, verbTake, "b", nil), recorded(4, 5, verbTake, "c", "OK")}, right},
+		{"lost, and done before it was sent", []lockRecord{recorded(0, 1, verbGet, "", "a"), missed(2, 3, verbTake, "a")}, wrong},
 		{"lost, and done twice", []lockRecord{
-			missed(0, 1, verbTake, "a"), saw(2, 3, verbGet, "", "a"), saw(4, 5, verbDel, "", int64(1)), saw(6, 7, verbGet, "", nil), saw(8, 9, verbGet, "", "a"),
+			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbDel, "", int64(1)), recorded(6, 7, verbGet, "", nil), recorded(8, 9, verbGet, "", "a"),
 		}, wrong},
 		{"lost, released, and there again", []lockRecord{
-			missed(0, 1, verbTake, "a"), saw(2, 3, verbGet, "", "a"), saw(4, 5, verbGet, "", nil), saw(6, 7, verbGet, "", "a"),
+			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbGet, "", nil), recorded(6, 7, verbGet, "", "a"),
 		}, wrong},
 		{"lost, replaced, and what replaced it released for it", []lockRecord{
-			missed(0, 1, verbTake, "a"), saw(2, 3, verbSwap, "b", "a"), saw(4, 5, verbGet, "", nil),
+			missed(0, 1, verbTake, "a"), recorded(2, 3, verbSwap, "b", "a"), recorded(4, 5, verbGet, "", nil),
 		}, wrong},
 		{"a lost swap, done", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), missed(2, 3, verbSwap, "b"), saw(4, 5, verbGet, "", "a"), saw(6, 7, verbGet, "", "b"),
+			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbSwap, "b"), recorded(4, 5, verbGet, "", "a"), recorded(6, 7, verbGet, "", "b"),
 		}, right},
 		{"a lost swap gives back what it took", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), missed(2, 3, verbSwap, "b"), saw(4, 5, verbGet, "", "b"), saw(6, 7, verbGet, "", "a"),
+			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbSwap, "b"), recorded(4, 5, verbGet, "", "b"), recorded(6, 7, verbGet, "", "a"),
 		}, wrong},
 		{"a lost swap of nothing is released again", []lockRecord{
-			missed(0, 1, verbSwap, "a"), saw(2, 3, verbGet, "", "a"), saw(4, 5, verbGet, "", nil),
+			missed(0, 1, verbSwap, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbGet, "", nil),
 		}, wrong},
 		{"a lost comparison, done late", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), missedConditional(2, 3, verbCompareSet, "a", "b"), saw(4, 5, verbGet, "", "a"), saw(6, 7, verbGet, "", "b"),
+			recorded(0, 1, verbTake, "a", "OK"), missedConditional(2, 3, verbCompareSet, "a", "b"), recorded(4, 5, verbGet, "", "a"), recorded(6, 7, verbGet, "", "b"),
 		}, right},
 		{"a lost comparison, done though it did not hold", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), missedConditional(2, 3, verbExec, "c", "b"), saw(4, 5, verbGet, "", "b"),
+			recorded(0, 1, verbTake, "a", "OK"), missedConditional(2, 3, verbExec, "c", "b"), recorded(4, 5, verbGet, "", "b"),
 		}, wrong},
 		{"a lost release", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), missed(2, 3, verbRelease, "a"), saw(4, 5, verbGet, "", "a"), saw(6, 7, verbTake, "b", "OK"),
+			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbRelease, "a"), recorded(4, 5, verbGet, "", "a"), recorded(6, 7, verbTake, "b", "OK"),
 		}, right},
 		{"a lost release is not undone", []lockRecord{
-			saw(0, 1, verbTake, "a", "OK"), missed(2, 3, verbRelease, "a"), saw(4, 5, verbGet, "", nil), saw(6, 7, verbGet, "", "a"),
+			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbRelease, "a"), recorded(4, 5, verbGet, "", nil), recorded(6, 7, verbGet, "", "a"),
 		}, wrong},
-		{"a lost read means nothing", []lockRecord{saw(0, 1, verbTake, "a", "OK"), missed(2, 3, verbGet, ""), missed(2, 3, verbExtend, "b")}, right},
+		{"a lost read means nothing", []lockRecord{recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbGet, ""), missed(2, 3, verbExtend, "b")}, right},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := checkLockKey(test.records); got != test.want {
@@ -153,8 +154,8 @@ func TestCheckLockKey(t *testing.T) {
 	}
 }
 
-// TestCheckLockKeyOfOneRedis: replies that a register really gave at a time within each command are
-// always found right, and no longer once one of those that tell of the key's value is another.
+// TestCheckLockKeyOfOneRedis: replies that a register gave at a time within each command are always
+// correct, and no longer if a reply with the key's value is changed.
 func TestCheckLockKeyOfOneRedis(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -164,21 +165,21 @@ func TestCheckLockKeyOfOneRedis(t *testing.T) {
 			t.Fatalf("seed %d: %+v of %+v", seed, got, records)
 		}
 		for i, r := range records {
-			if !r.op.verb.tells() {
+			if !r.op.verb.returnsValue() {
 				continue
 			}
 			records[i].reply = "of nobody"
 			if got := checkLockKey(records); got != porcupine.Illegal {
-				t.Fatalf("seed %d: %+v of a history with a value that nobody wrote: %+v", seed, got, records)
+				t.Fatalf("seed %d: %+v of a history with a value that no client wrote: %+v", seed, got, records)
 			}
 			break
 		}
 	}
 }
 
-// TestCheckLockKeyWithLostCommands: the longest histories with most lost commands are found right,
-// whatever became of these; with a reply that is not of its time they are wrong; and either is
-// decided soon.
+// TestCheckLockKeyWithLostCommands: the longest histories with the most lost commands are found
+// correct, whatever effect these had. With a reply that does not fit its time they are wrong. Both
+// are decided quickly.
 func TestCheckLockKeyWithLostCommands(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -212,7 +213,7 @@ func TestCheckLockKeyWithLostCommands(t *testing.T) {
 func spoil(random *rand.Rand, records []lockRecord) {
 	var told []int
 	for i, r := range records {
-		if r.op.verb.tells() && r.op.fate != lost && r.reply != nil {
+		if r.op.verb.returnsValue() && r.op.fate != lost && r.reply != nil {
 			told = append(told, i)
 		}
 	}
@@ -225,9 +226,9 @@ func spoil(random *rand.Rand, records []lockRecord) {
 	}
 }
 
-// trueHistory carries commands out one after the other, and stretches each of them at random around
-// its moment. Of those that are lost some are carried out much later or never, and some takes of
-// these released again.
+// trueHistory executes commands one after the other, and extends each of them at random around its
+// moment. Some lost commands are executed much later or never, and some lost takes are released
+// again.
 func trueHistory(random *rand.Rand, length, losses int) []lockRecord {
 	state, records, later := register(""), []lockRecord(nil), map[int][]lockOp{}
 	for i := range length {
@@ -257,18 +258,18 @@ func trueHistory(random *rand.Rand, length, losses int) []lockRecord {
 	return records
 }
 
-// randomOp is a command that often has to do with what the key holds.
+// randomOp returns a command that often uses the value of the key.
 func randomOp(random *rand.Rand, state register, i int) lockOp {
 	verbs := []lockVerb{
 		verbTake, verbPut, verbReplace, verbSwap, verbGet, verbDel, verbGetDel, verbRelease, verbExtend, verbCompareSet, verbExec,
 	}
 	op := lockOp{verb: verbs[random.IntN(len(verbs))], value: fmt.Sprint("v", i)}
 	switch {
-	case op.verb == verbExec: // it expects what it has read
+	case op.verb == verbExec: // it expects the value that it has read
 		op.expects = string(state)
 	case op.verb == verbCompareSet && random.IntN(2) == 0:
 		op.expects = string(state)
-	case !op.verb.gives() && random.IntN(2) == 0:
+	case !op.verb.writesValue() && random.IntN(2) == 0:
 		op.value = string(state)
 	}
 	return op

@@ -9,7 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// lockVerb is what a command does with a lock key.
+// lockVerb is the effect of a command on a lock key.
 type lockVerb string
 
 const (
@@ -27,43 +27,43 @@ const (
 	verbExec lockVerb = "EXEC"
 )
 
-// lockOp is one command as its client sent it. No two of a history write the same value.
+// lockOp is one command as its client sent it. All commands of a history write different values.
 type lockOp struct {
 	verb  lockVerb
-	value string // what it writes; of a compare-and-delete and a compare-and-expire, what it expects
-	// expects is what the key must hold for a compare-and-set or an EXEC to write.
+	value string // the written value; for a compare-and-delete and a compare-and-expire, the expected one
+	// expects is the value that the key must have for a compare-and-set or an EXEC to write.
 	expects string
 
 	fate fate
 }
 
-// fate is what is known of a command beside its reply.
+// fate is the knowledge about a command, apart from its reply.
 type fate int
 
 const (
 	answered fate = iota
-	// lost: the reply never came, or was an error. The command was carried out once or was not, at
-	// any time since it was sent, be it long after the reply.
+	// lost: the reply was an error, or did not arrive. The command was executed once or not at all,
+	// at any time since it was sent, even long after the error.
 	lost
-	// takenBack is what a lost take may bring with it: what it took is released again, at any time.
+	// takenBack is a possible effect of a lost take: it is released again, at any time.
 	takenBack
 )
 
-// writes reports whether a command can change what a key holds.
+// writes reports whether a command can change the value of a key.
 func (v lockVerb) writes() bool { return v != verbGet && v != verbExtend }
 
-// gives reports whether a command writes a value.
-func (v lockVerb) gives() bool {
+// writesValue reports whether a command writes a value.
+func (v lockVerb) writesValue() bool {
 	return slices.Contains([]lockVerb{verbTake, verbPut, verbReplace, verbSwap, verbCompareSet, verbExec}, v)
 }
 
-// tells reports whether a command's reply is what the key held.
-func (v lockVerb) tells() bool { return v == verbGet || v == verbSwap || v == verbGetDel }
+// returnsValue reports whether a command's reply is the value of the key.
+func (v lockVerb) returnsValue() bool { return v == verbGet || v == verbSwap || v == verbGetDel }
 
-// register is what a lock key holds; "" is nothing.
+// register is the value of a lock key; "" means no value.
 type register string
 
-// reply is what a client is told of what the key holds.
+// reply returns the reply with the value of the key.
 func (r register) reply() any {
 	if r == "" {
 		return nil
@@ -100,7 +100,7 @@ func (r register) run(op lockOp) (reply any, next register) {
 	}
 }
 
-// write is a command that writes under a condition, and what it answers.
+// write executes a command that writes under a condition, and returns its reply.
 func (r register) write(condition bool, written register, yes, no any) (reply any, next register) {
 	if !condition {
 		return no, r
@@ -108,7 +108,8 @@ func (r register) write(condition bool, written register, yes, no any) (reply an
 	return yes, written
 }
 
-// step is what the key holds after a command that has this reply; false where it cannot have it.
+// step returns the value of the key after a command with this reply, or false if the command cannot
+// have it.
 func (r register) step(op lockOp, reply any) (bool, register) {
 	want, next := r.run(op)
 	switch {
@@ -118,14 +119,14 @@ func (r register) step(op lockOp, reply any) (bool, register) {
 		return true, r
 	case op.fate == lost:
 		return true, next
-	case op.verb == verbExec && reply == nil: // somebody touched the key, be it that he extended it; see abortedAlone
+	case op.verb == verbExec && reply == nil: // another client changed the key, perhaps by extending it; see abortedAlone
 		return true, r
 	default:
 		return reply == want, next
 	}
 }
 
-// registerModel is a lock key for porcupine.
+// registerModel returns a lock key as a model for porcupine.
 func registerModel() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return register("") },
@@ -136,22 +137,22 @@ func registerModel() porcupine.Model {
 	}
 }
 
-// lockRecord is what one client saw of one command: sent at from, answered at to (of the test
-// process' monotonic clock).
+// lockRecord is a client's record of one command: sent at from, answered at to, by the test
+// process' monotonic clock.
 type lockRecord struct {
 	client   int
 	op       lockOp
 	reply    any
 	from, to time.Duration
-	// watched is when the WATCH before an EXEC was sent.
+	// watched is the time when the WATCH before an EXEC was sent.
 	watched time.Duration
 }
 
-// never is when a lost command is surely over.
+// never is the end of a lost command.
 const never = time.Duration(1<<63 - 1)
 
-// operations are the records for porcupine: a lost write is with it to the end, and so is what
-// takes a lost take back.
+// operations returns the records for porcupine. A lost write may take effect until the end, as may
+// the release of a lost take.
 func operations(records []lockRecord) []porcupine.Operation {
 	var all []porcupine.Operation
 	for _, r := range records {
@@ -159,7 +160,7 @@ func operations(records []lockRecord) []porcupine.Operation {
 		switch {
 		case r.op.fate != lost:
 			all = append(all, one)
-		case r.op.verb.writes(): // else it tells nothing and changes nothing
+		case r.op.verb.writes(): // otherwise it changes nothing and shows nothing
 			one.Return = int64(never)
 			all = append(all, one)
 			if r.op.verb == verbTake {
@@ -174,21 +175,21 @@ func operations(records []lockRecord) []porcupine.Operation {
 // checkPatience bounds the check of one history, which mostly takes milliseconds.
 const checkPatience = 20 * time.Second
 
-// checkLockKey looks for an order of the commands in which one Redis would have given the same
-// replies, each command at a time between its being sent and its answer.
+// checkLockKey searches for an order of the commands in which one Redis would have given the same
+// replies. Each command takes effect at a time between its request and its answer.
 //
-// A command whose answer was an error, or never came, is carried out once at any later time, or
-// never. A take of these may in addition be released again. Nothing else is excused. (A SET NX may
-// be told nil for a lease that has just ended; no lease ends in these histories.)
+// A command that was answered with an error, or not at all, takes effect once at any later time, or
+// never. If it takes the lock, this may be undone later. No other deviation is allowed. (A SET NX
+// may be answered nil if the lease has just ended, but no lease ends in these histories.)
 func checkLockKey(records []lockRecord) porcupine.CheckResult {
 	if abortedAlone(records) {
 		return porcupine.Illegal
 	}
-	// A lost write that nobody saw may as well have come after all else: what is explained without
-	// those is explained, and faster.
+	// A lost write whose value was never seen may as well be last: a history without these writes
+	// has the same result, faster.
 	seen := seenValues(records)
 	fewer := slices.DeleteFunc(slices.Clone(records), func(r lockRecord) bool {
-		return r.op.fate == lost && r.op.verb.gives() && !seen[r.op.value]
+		return r.op.fate == lost && r.op.verb.writesValue() && !seen[r.op.value]
 	})
 	result := porcupine.CheckOperationsTimeout(registerModel(), operations(fewer), checkPatience)
 	if result == porcupine.Ok || len(fewer) == len(records) {
@@ -197,25 +198,25 @@ func checkLockKey(records []lockRecord) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(registerModel(), operations(records), checkPatience)
 }
 
-// seenValues are those that were read, replaced, extended or released.
+// seenValues returns the values that were read, replaced, extended or released.
 func seenValues(records []lockRecord) map[any]bool {
 	seen := map[any]bool{}
 	for _, r := range records {
 		switch {
-		case r.op.verb.tells():
+		case r.op.verb.returnsValue():
 			seen[r.reply] = true
 		case r.op.verb == verbCompareSet && r.reply == int64(1):
 			seen[r.op.expects] = true
-		case !r.op.verb.gives() && r.reply == int64(1):
+		case !r.op.verb.writesValue() && r.reply == int64(1):
 			seen[r.op.value] = true
 		}
 	}
 	return seen
 }
 
-// abortedAlone finds a transaction that was told that its key was touched, when nobody else can
-// have touched it. Whether the value that it watched came and went meanwhile is not asked: without
-// the key's history nobody can tell.
+// abortedAlone finds a transaction that was aborted though no other client can have changed its
+// key. It does not check whether the watched value was changed and restored meanwhile, which needs
+// the key's history.
 func abortedAlone(records []lockRecord) bool {
 	for i, r := range records {
 		if r.op.verb != verbExec || r.op.fate == lost || r.reply != nil {

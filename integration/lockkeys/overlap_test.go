@@ -21,15 +21,15 @@ const (
 	// defaultKeyGrants take some seconds on two busy cores.
 	defaultKeyGrants = 400
 
-	// contestedKey is the lock key that all want, and shortLease for how long they take it.
+	// contestedKey is the lock key of all clients, and shortLease its lease.
 	contestedKey = "lock:contested"
 	shortLease   = 150 * time.Millisecond
 	keyHolders   = 16
 )
 
 // TestOverlapOfLockKeys: clients of two proxies take the same lock by SET NX PX, extend and release
-// it by script, and often let it end by itself, while a minority of the masters is stopped, cut off
-// and killed. By the clock of each, no two hold it at once.
+// it by script, and often let it expire, while a minority of the masters is stopped, cut off and
+// killed. By their own clocks, two clients never hold it at the same time.
 func TestOverlapOfLockKeys(t *testing.T) {
 	grants, seed := kit.SizeFrom(t, keyGrantsEnv, defaultKeyGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
@@ -47,7 +47,7 @@ func TestOverlapOfLockKeys(t *testing.T) {
 	}
 }
 
-// TestOverlapOfLockKeysOfOneRedis: a single Redis that is well has no overlaps either.
+// TestOverlapOfLockKeysOfOneRedis: a single Redis without faults has no overlaps either.
 func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr()}, rand.Uint64(), contestedKey)
@@ -59,8 +59,7 @@ func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 	}
 }
 
-// TestOverlapOfLockKeysIsSeen: with two Redises that know nothing of each other there are overlaps,
-// and they are found.
+// TestOverlapOfLockKeysIsSeen: with two independent Redises there are overlaps, and they are found.
 func TestOverlapOfLockKeysIsSeen(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, rand.Uint64(), contestedKey)
@@ -72,7 +71,7 @@ func TestOverlapOfLockKeysIsSeen(t *testing.T) {
 	}
 }
 
-// startKeyContest has clients of these addresses contend for a key.
+// startKeyContest starts clients of these addresses that contend for a key.
 func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *holdings.Contest {
 	t.Helper()
 	c := holdings.NewContest()
@@ -86,8 +85,8 @@ func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *hol
 	return c
 }
 
-// keyHolder is a client that knows a lock by its own clock alone: it has it from the reply on,
-// until the TTL is over since it asked.
+// keyHolder is a client that knows a lock only by its own clock: it relies on it from the reply
+// until the TTL has passed since the request.
 type keyHolder struct {
 	contest *holdings.Contest
 	key     string
@@ -96,8 +95,8 @@ type keyHolder struct {
 	random  *rand.Rand
 }
 
-// turn asks once, as a client that polls does, and when it has the lock holds it for a while,
-// extends it now and then, and mostly gives it back.
+// turn requests the lock once, as a polling client does. If granted, it holds the lock for a while,
+// sometimes extends it, and mostly releases it.
 func (h *keyHolder) turn(token string) {
 	received, until := h.ask("OK", "SET", h.key, token, "NX", "PX", kit.Millis(shortLease))
 	if until == 0 {
@@ -111,7 +110,7 @@ func (h *keyHolder) turn(token string) {
 		}
 	}
 	if h.random.IntN(200) == 0 {
-		h.contest.Granted(holdings.Relied(token, received, until, 0)) // never given back
+		h.contest.Granted(holdings.Relied(token, received, until, 0)) // never released
 		return
 	}
 	h.contest.Granted(holdings.Relied(token, received, until, h.contest.History.Now()))
@@ -119,9 +118,9 @@ func (h *keyHolder) turn(token string) {
 	h.contest.Count("release", reply, err)
 }
 
-// ask sends a command that gives a lease if its reply is yes. It returns when the reply was there,
-// and until when the lease may be relied on: 0 if not at all. It ends a little early, as clocks do
-// not run alike.
+// ask sends a command that grants a lease if its reply is yes. It returns when the reply arrived,
+// and until when the client may rely on the lease, or 0. That is a little less than the lease,
+// because clocks drift.
 func (h *keyHolder) ask(yes any, command ...string) (received, until time.Duration) {
 	sent := h.contest.History.Now()
 	reply, err := h.client.Do(command...)
@@ -134,5 +133,5 @@ func (h *keyHolder) ask(yes any, command ...string) (received, until time.Durati
 }
 
 func (h *keyHolder) sleep(limit time.Duration) {
-	time.Sleep(time.Duration(h.random.Int64N(int64(limit)))) // it holds the lock, or leaves it to others
+	time.Sleep(time.Duration(h.random.Int64N(int64(limit)))) // it holds the lock, or lets others take it
 }

@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// peer is a connection that keeps the bytes of each reply.
+// peer is a connection that records the bytes of each reply.
 type peer struct {
 	conn   net.Conn
 	reader *bufio.Reader
@@ -42,7 +42,7 @@ func (p *peer) send(words []string) error {
 	return err
 }
 
-// answer is one reply, as it came and as what it means.
+// answer is one reply, as bytes and as a value.
 type answer struct {
 	raw   string
 	value any
@@ -58,14 +58,14 @@ func (p *peer) receive() (answer, error) {
 	return answer{p.raw.String(), value}, err
 }
 
-// pair is the same conversation with the proxy and with a single Redis.
+// pair runs the same conversation with the proxy and with a single Redis.
 type pair struct {
 	addrs   [2]string // the proxy's and the Redis'
 	peers   [2]*peer
 	resp    string // protocol, "2" or "3"
 	history [][]string
 
-	looker             *redistest.Client // looks at the proxy's keys beside; nil where nothing is refused
+	looker             *redistest.Client // also reads the proxy's keys; nil if nothing is refused
 	refusable, refused int               // how many steps could be, and were
 
 	alwaysTheirs bool   // the first is a single Redis as well
@@ -124,16 +124,15 @@ func (p *pair) afresh(keys []string) error {
 // step is one command of a conversation.
 type step struct {
 	words []string
-	// theirs is the command for the single Redis, where that has none of the name.
+	// theirs is the command for the single Redis, if that does not have the proxy's.
 	theirs []string
-	// times: the reply tells remaining times or moments, which need not be the same to the
-	// millisecond.
+	// times: the reply has remaining times or time stamps, which may differ by milliseconds.
 	times bool
 	// refusable: the proxy may refuse it, because it is about both keys.
 	refusable bool
 }
 
-// ask sends a command to both at once.
+// ask sends a command to both at the same time.
 func (p *pair) ask(s step) (answers [2]answer, err error) {
 	p.history = append(p.history, s.words)
 	words := [2][]string{s.words, s.words}
@@ -156,7 +155,7 @@ func (p *pair) ask(s step) (answers [2]answer, err error) {
 	return answers, nil
 }
 
-// recent are the last commands, for a message.
+// recent returns the last commands, for a message.
 func (p *pair) recent(n int) string {
 	var text bytes.Buffer
 	for _, words := range p.history[max(0, len(p.history)-n):] {
@@ -166,8 +165,9 @@ func (p *pair) recent(n int) string {
 }
 
 const (
-	// Every lease of a conversation is long enough to be told from other numbers, be it in seconds
-	// or in milliseconds, and differs from the others by far more than the tolerance.
+	// Every lease of a conversation is long enough to be distinguished from other numbers, in
+	// seconds and in milliseconds, and differs from the other leases by much more than the
+	// tolerance.
 	leastSeconds, secondsApart = 100, 3
 	leastMillis, millisApart   = 100_000, 3000
 )

@@ -14,9 +14,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// What Redisson's rate limiter sends, in words of our own: what was granted stands in a sorted set
-// by the client's time, packed with a name and its number of permits, and what is left as a number
-// beside it. All of it has the tag of the limiter's name.
+// The commands of Redisson's rate limiter, in our own words: permits are in a sorted set by the
+// client's time, packed with a name and their number, and the remaining permits are a number in
+// another key. All keys have the tag of the limiter's name.
 const (
 	setRate = `local limiter = KEYS[1]
 redis.call('hsetnx', limiter, 'rate', ARGV[1])
@@ -25,7 +25,7 @@ redis.call('hsetnx', limiter, 'keepAliveTime', ARGV[4])
 local new = redis.call('hsetnx', limiter, 'type', ARGV[3])
 if new == 1 and tonumber(ARGV[4]) > 0 then redis.call('pexpire', limiter, ARGV[4]) end
 return new`
-	// rateHead finds the settings, and which keys are meant: those of all clients, or of this one.
+	// rateHead reads the settings, and selects the keys: of all clients, or of this one.
 	rateHead = `local limiter, left, granted = KEYS[1], KEYS[2], KEYS[4]
 local rate, interval, kind = redis.call('hget', limiter, 'rate'), redis.call('hget', limiter, 'interval'), redis.call('hget', limiter, 'type')
 assert(rate ~= false and interval ~= false and kind ~= false, 'RateLimiter is not initialized')
@@ -39,7 +39,7 @@ local function permitsOf(members)
   return sum
 end
 `
-	// rateTail gives all the time that the limiter has.
+	// rateTail returns all remaining permits of the limiter.
 	rateTail = `
 local alive = redis.call('hget', limiter, 'keepAliveTime')
 if alive and tonumber(alive) > 0 then
@@ -101,8 +101,8 @@ end
 return have`
 )
 
-// packed is a script in the form in which a version packs: today's a name of any length, before
-// 3.20 a number.
+// packed returns a script in the packing of a version: now a name of any length, before 3.20 a
+// number.
 func packed(script string, named bool) string {
 	form, name := "'fI'", "ARGV[3]"
 	if named {
@@ -111,7 +111,7 @@ func packed(script string, named bool) string {
 	return strings.NewReplacer("FORMAT", form, "NAME", name).Replace(script)
 }
 
-// rateKeys are the keys of a limiter, some of them a client's own.
+// rateKeys returns the keys of a limiter, some of which belong to one client.
 func rateKeys(name, client string) []string {
 	return []string{name, "{" + name + "}:value", "{" + name + "}:value:" + client, "{" + name + "}:permits", "{" + name + "}:permits:" + client}
 }
@@ -122,7 +122,7 @@ type limiters struct {
 	alive string // how long a limiter stays, in milliseconds
 }
 
-// step is one request of a client.
+// step returns one request of a client.
 func (l *limiters) step(client string) []string {
 	l.now += l.random.IntN(200)
 	now := strconv.Itoa(l.now)
@@ -191,9 +191,9 @@ func TestRedissonsRateLimiter(t *testing.T) {
 	}
 }
 
-// TestRateHolds: clients of two proxies who all try at once get together what the rate allows in
-// each interval, and no more, also where two of five masters are killed meanwhile. What is not
-// known to have been granted may have been.
+// TestRateHolds: clients of two proxies that request permits concurrently get exactly the rate in
+// each interval, even if two of five masters are killed meanwhile. Permits with an unknown result
+// may have been granted.
 func TestRateHolds(t *testing.T) {
 	redistest.SkipShort(t)
 	const rate, perProxy, intervals, interval = 20, 3, 4, 1000
@@ -222,8 +222,8 @@ func TestRateHolds(t *testing.T) {
 	}
 }
 
-// takeAll has all clients take permits at this time of theirs until there are no more; each is told
-// of.
+// takeAll lets all clients take permits concurrently until none remain, and calls each with the
+// result.
 func takeAll(clients []*redistest.Client, now int, each func(granted int)) (granted, unknown int) {
 	var mu sync.Mutex
 	var all sync.WaitGroup

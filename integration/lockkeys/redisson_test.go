@@ -14,11 +14,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// What Redisson's locks of several keys send, in words of our own. The keys of each have the tag of
-// the lock's name.
+// The commands of Redisson's locks of several keys, in our own words. The keys of each lock have
+// the tag of its name.
 const (
-	// latchedGive is unlock since 3.24: what came of it stands under a latch, for one who asks
-	// again.
+	// latchedGive is unlock since 3.24: its result is stored under a latch, for a client that
+	// repeats the request.
 	latchedGive = `local lock, channel, latch, message, ms, holder, tell, stays = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local before = redis.call('get', latch)
 if before then return tonumber(before) end
@@ -32,7 +32,7 @@ redis.call('del', lock)
 redis.call(tell, channel, message)
 redis.call('set', latch, 1, 'px', stays)
 return 1`
-	// forgetDead takes those off the queue whose time is over.
+	// forgetDead removes the expired waiters from the queue.
 	forgetDead = `local function forgetDead(queue, times, now)
   local first = redis.call('lindex', queue, 0)
   while first and tonumber(redis.call('zscore', times, first)) <= now do
@@ -75,7 +75,7 @@ if redis.call('hexists', lock, holder) == 0 then return nil end
 if redis.call('hincrby', lock, holder, -1) > 0 then redis.call('pexpire', lock, ms) return 0 end
 redis.call('del', lock)
 return tellNext()`
-	// fairLeave is for one who does not want to wait any more.
+	// fairLeave removes a client from the queue.
 	fairLeave = `local queue, times, holder, wait = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 local all = redis.call('lrange', queue, 0, -1)
 local behind = false
@@ -175,7 +175,7 @@ redis.call('publish', channel, redis.call('incrby', permits, 1))
 return 1`
 )
 
-// eval is an EVAL of so many keys.
+// eval returns an EVAL with these keys.
 func eval(body string, keys []string, argv ...string) []string {
 	return append(append([]string{"EVAL", body, strconv.Itoa(len(keys))}, keys...), argv...)
 }
@@ -183,12 +183,12 @@ func eval(body string, keys []string, argv ...string) []string {
 // replay is a conversation of some holders with locks of several keys.
 type replay struct {
 	*several
-	// now is the clock of the clients, in milliseconds, and lease what they ask for.
+	// now is the clock of the clients in milliseconds, and lease the lease that they request.
 	now, lease int
 	sent       int
 }
 
-// step is one request of a holder.
+// step returns one request of a holder.
 func (r *replay) step(holder string) []string {
 	r.now += r.random.IntN(50)
 	ms, now, writer := strconv.Itoa(r.lease), strconv.Itoa(r.now), holder+":write"
@@ -205,7 +205,7 @@ func (r *replay) step(holder string) []string {
 		return []string{"DEL", latch}
 	case 5, 6, 7:
 		if r.random.IntN(20) == 0 {
-			r.now += 100_000 // who waits is dead by then
+			r.now += 100_000 // the waiting clients count as dead by then
 			now = strconv.Itoa(r.now)
 		}
 		return eval(fairTake, []string{fair, queue, times}, ms, holder, "5000", now)
@@ -231,7 +231,7 @@ func (r *replay) step(holder string) []string {
 	return eval(permitGive, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"}, holder+strconv.Itoa(r.sent-r.random.IntN(8)))
 }
 
-// near are two replies that are the same but for what is left of times.
+// near reports whether two replies are equal except for remaining times.
 func near(ours, theirs any) bool {
 	switch mine := ours.(type) {
 	case int64:
@@ -248,7 +248,7 @@ func near(ours, theirs any) bool {
 	return fmt.Sprint(ours) == fmt.Sprint(theirs)
 }
 
-// talk has so many requests answered alike.
+// talk compares the given number of requests.
 func (r *replay) talk(t *testing.T, requests int) {
 	t.Helper()
 	for range requests {
@@ -263,10 +263,10 @@ func (r *replay) talk(t *testing.T, requests int) {
 	}
 }
 
-// ends has all locks end by themselves: keys that are taken for a moment, and nothing else.
+// ends lets all locks expire: keys with a short lease are taken, and no other commands are sent.
 func (r *replay) ends(t *testing.T) {
 	t.Helper()
-	r.lease = 1_500 // none ends between a reply and the one that it is compared with
+	r.lease = 1_500 // none ends between a reply and its counterpart
 	r.talk(t, 12)
 	time.Sleep(2200 * time.Millisecond) // the leases end
 	r.lease = 30_000

@@ -13,25 +13,24 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// What Redisson's RLock sends, in words of our own: a hash of the holder's name and how often it
-// holds the lock.
+// The commands of Redisson's RLock, in our own words: a hash with the holder's name and a counter.
 const (
-	// rlockTake gives nil where the caller holds the lock now, and else the time that is left to
-	// its holder.
+	// rlockTake returns nil if the caller now holds the lock, else the remaining time of its
+	// holder.
 	rlockTake = `local key, ms, holder = KEYS[1], ARGV[1], ARGV[2]
 if redis.call('exists', key) == 1 and redis.call('hexists', key, holder) == 0 then return redis.call('pttl', key) end
 redis.call('hincrby', key, holder, 1)
 redis.call('pexpire', key, ms)
 return nil`
-	// rlockGive gives nil where the caller does not hold it, 0 where it still does, and 1 where it
-	// is free and the others are told.
+	// rlockGive returns nil if the caller does not hold the lock, 0 if it still holds it, and 1 if
+	// it is free and the waiters are notified.
 	rlockGive = `local key, channel, message, ms, holder, tell = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if redis.call('hexists', key, holder) == 0 then return nil end
 if redis.call('hincrby', key, holder, -1) > 0 then redis.call('pexpire', key, ms) return 0 end
 redis.call('del', key)
 redis.call(tell, channel, message)
 return 1`
-	// rlockKeep is the watchdog's.
+	// rlockKeep is the script of the watchdog.
 	rlockKeep = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return 0 end return redis.call('pexpire', KEYS[1], ARGV[1])`
 )
 
@@ -41,7 +40,7 @@ func give(key, holder string) []string {
 	return []string{"EVAL", rlockGive, "2", key, "redisson_lock__channel:{" + key + "}", "0", "30000", holder, "publish"}
 }
 
-// TestRLock: lock, lock again, keep, give back and give back, through two proxies.
+// TestRLock: a client locks twice, extends, and releases twice, through two proxies.
 func TestRLock(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	args := kit.LockKeyArgs(upstream)
@@ -76,8 +75,8 @@ func TestRLock(t *testing.T) {
 	kit.Want(t, b, int64(1), give(key, "b:1")...)
 }
 
-// TestRLockExcludes: of many clients of two proxies only one is ever inside, however often it goes
-// in again.
+// TestRLockExcludes: of many clients of two proxies, only one holds the lock at a time, however
+// often it takes it again.
 func TestRLockExcludes(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
@@ -101,7 +100,7 @@ func TestRLockExcludes(t *testing.T) {
 					if _, isTime := reply.(int64); !isTime {
 						t.Errorf("a take is answered %v", reply)
 					}
-					time.Sleep(time.Millisecond) // or its tries take all the processors
+					time.Sleep(time.Millisecond) // otherwise its tries would use all processors
 					continue
 				}
 				if n := inside.Add(1); n != 1 {

@@ -16,7 +16,7 @@ type luaScript struct {
 	times     bool // its reply may tell a remaining time
 }
 
-// luaScripts makes up so many.
+// luaScripts generates n scripts.
 func luaScripts(random *rand.Rand, n int) []luaScript {
 	scripts := make([]luaScript, n)
 	for i := range scripts {
@@ -30,8 +30,8 @@ func luaScripts(random *rand.Rand, n int) []luaScript {
 	return scripts
 }
 
-// luaWriter writes one script. It never asks for the order of a table's fields, which depends on
-// who made the table.
+// luaWriter writes one script. The script never depends on the order of a table's fields, which
+// depends on the implementation.
 type luaWriter struct {
 	random *rand.Rand
 	text   strings.Builder
@@ -52,7 +52,7 @@ func (w *luaWriter) value() string {
 	return pick(w.random, "ARGV[1]", "ARGV[2]", "'a'", `"b"`, "'7'", "5")
 }
 
-// call is redis.call or pcall with a command whose reply is a number, a status or a text.
+// call returns redis.call or pcall with a command whose reply is a number, a status or a text.
 func (w *luaWriter) call(how string, words ...string) string {
 	words[0] = "'" + pick(w.random, words[0], strings.ToUpper(words[0])) + "'"
 	return "redis." + how + "(" + strings.Join(words, ", ") + ")"
@@ -67,7 +67,8 @@ func (w *luaWriter) block(nesting, statements int) {
 	w.locals = locals
 }
 
-// statement writes one; one that is nested must not declare what is used behind it.
+// statement writes a statement. A nested statement must not declare a variable that is used after
+// it.
 func (w *luaWriter) statement(nesting int) {
 	switch n := w.random.IntN(16); {
 	case n < 3:
@@ -94,7 +95,7 @@ func (w *luaWriter) statement(nesting int) {
 	}
 }
 
-// write is a command that changes a key.
+// write returns a command that changes a key.
 func (w *luaWriter) write(how string) string {
 	switch w.random.IntN(9) {
 	case 0:
@@ -132,7 +133,7 @@ func (w *luaWriter) nested(nesting int) {
 	w.depth--
 }
 
-// condition compares what keys hold.
+// condition returns a comparison of keys' values.
 func (w *luaWriter) condition() string {
 	switch w.random.IntN(8) {
 	case 0, 1, 2:
@@ -150,7 +151,7 @@ func (w *luaWriter) condition() string {
 	}
 }
 
-// local is a variable, or what stands for one.
+// local returns a variable, or an expression in its place.
 func (w *luaWriter) local() string {
 	if w.locals == 0 {
 		return w.call("call", "get", w.key())
@@ -158,7 +159,7 @@ func (w *luaWriter) local() string {
 	return fmt.Sprintf("v%d", 1+w.random.IntN(w.locals))
 }
 
-// result is what to return.
+// result returns the expression to return.
 func (w *luaWriter) result() string {
 	switch w.random.IntN(22) {
 	case 0, 1:
@@ -205,5 +206,5 @@ func (w *luaWriter) result() string {
 	}
 }
 
-// value2 is a value that has a length.
+// value2 returns a value that has a length.
 func (w *luaWriter) value2() string { return pick(w.random, "ARGV[1]", "ARGV[2]", "'some'") }

@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// stallsEnv is how often TestHistoriesOfStalledProxies runs each mix.
+	// stallsEnv sets how often TestHistoriesOfStalledProxies runs each mix.
 	stallsEnv = "REDLOCK_STALLS"
-	// longestStall is over what a round may take, twice: what a proxy was about to do then comes
-	// when others have gone on.
+	// longestStall is more than twice the limit of a round: a stopped proxy then continues after
+	// other proxies have finished.
 	longestStall = 1300 * time.Millisecond
 	// longestRun is the longest time between two stalls of a proxy: a few commands.
 	longestRun = 60 * time.Millisecond
 )
 
-// TestHistoriesOfStalledProxies: the masters are well, and the proxies are stopped at any moment,
-// each by itself, and go on, as on a machine that gives them no processor. Every reply is one that
-// a single Redis could have given; what came too late may be NOQUORUM.
+// TestHistoriesOfStalledProxies: the masters have no faults, and the proxies are stopped
+// independently at any moment, and continue, as on a machine without free processors. Every reply
+// is one that a single Redis could have given; late commands may get NOQUORUM.
 func TestHistoriesOfStalledProxies(t *testing.T) {
 	redistest.SkipShort(t)
 	runs, seed := int(kit.NumberFrom(t, stallsEnv, 2)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d runs of each mix (%s); seed %d (%s)", runs, stallsEnv, seed, kit.SeedEnv)
 	for name, verbs := range mixes() {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // the proxies stand still for most of the time
+			t.Parallel() // the proxies are stopped most of the time
 			f := startLockKeyFleet(t, 2)
 			var found verdict
 			var told tally
@@ -58,8 +58,8 @@ func TestHistoriesOfStalledProxies(t *testing.T) {
 	}
 }
 
-// stall has each proxy stop and go on at random until the returned function is called, after which
-// all go on.
+// stall stops and continues each proxy at random until the returned function is called. After that,
+// all proxies run.
 func stall(t *testing.T, proxies []*harness.Proxy, seed uint64) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var tasks sync.WaitGroup
@@ -67,10 +67,10 @@ func stall(t *testing.T, proxies []*harness.Proxy, seed uint64) (stop func()) {
 	for i, p := range proxies {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		tasks.Go(func() {
-			for errs[i] == nil && pauseFor(ctx, time.Duration(random.Int64N(int64(longestRun)))) {
+			for errs[i] == nil && sleepFor(ctx, time.Duration(random.Int64N(int64(longestRun)))) {
 				length := time.Duration(float64(longestStall) * random.Float64() * random.Float64())
 				errs[i] = p.Pause()
-				pauseFor(ctx, length)
+				sleepFor(ctx, length)
 				errs[i] = errors.Join(errs[i], p.Continue())
 			}
 		})
@@ -82,8 +82,8 @@ func stall(t *testing.T, proxies []*harness.Proxy, seed uint64) (stop func()) {
 	}
 }
 
-// pauseFor reports whether so much time has passed; else ctx has ended.
-func pauseFor(ctx context.Context, length time.Duration) bool {
+// sleepFor reports whether so much time has passed; else ctx has ended.
+func sleepFor(ctx context.Context, length time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false

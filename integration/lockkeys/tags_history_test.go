@@ -15,21 +15,21 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Histories of the keys of one tag: that of the tag's own name, and two more, of which commands,
-// transactions and scripts change several at once. A story is about all three.
+// Histories of the keys of one tag: the key that is the tag's own name, and two more. Commands,
+// transactions and scripts change several of them together. A story covers all three.
 
 // isOfTags reports whether the clients use keys with tags.
 func (g *gathering) isOfTags() bool { return strings.HasPrefix(g.kind, "tag") }
 
-// lockingTags is the kind of those who also send LOCK and UNLOCK, which a Redis does not have.
+// lockingTags is the kind of clients that also send LOCK and UNLOCK, which a Redis does not have.
 const lockingTags = "tag+LOCK"
 
-// compareAnd does what follows if the first key holds the first argument as a string, and is nil
-// otherwise.
+// compareAnd executes the rest if the first key has the first argument as its string value, and
+// returns nil otherwise.
 const compareAnd = `if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= table.remove(ARGV, 1) then return false end
 ` + severally
 
-// releaseIfString is releaseIfOwn for a key that may hold a list.
+// releaseIfString is releaseIfOwn for a key that may have a list.
 const releaseIfString = `if redis.call('type', KEYS[1]).ok == 'string' and redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
 return 0`
 
@@ -50,7 +50,7 @@ func (g *gathering) turnOfTags(random *rand.Rand, client *redistest.Client, key 
 		}
 	case 1:
 		d.words = []string{"SET", one, own, "NX"}
-	case 2: // what this client is likely to have taken
+	case 2: // a key that this client probably has taken
 		token := fmt.Sprintf("%d-%d", number, sent-1-random.IntN(4))
 		d.words, d.steps, d.only = []string{"EVAL", releaseIfString, "1", one, token}, [][]string{{"DEL", one}}, &condition{key: one, value: token, otherwise: int64(0)}
 		if g.kind == lockingTags {
@@ -58,7 +58,7 @@ func (g *gathering) turnOfTags(random *rand.Rand, client *redistest.Client, key 
 		}
 	case 3:
 		return g.transactOfTags(client, key, deed{client: number, steps: steps, several: true})
-	case 4: // of which the first keys are declared
+	case 4: // only the first keys are declared
 		d.words, d.steps, d.several = evalSeverally(severally, key.keys[:1+random.IntN(3)], "", steps), steps, true
 	case 5, 6:
 		return g.conditional(client, key, one, deed{client: number, steps: steps, several: true}, random.IntN(2) == 0)
@@ -95,14 +95,14 @@ func (g *gathering) conditional(client *redistest.Client, key *story, one string
 	return err
 }
 
-// transactOfTags does the steps in a transaction.
+// transactOfTags executes the steps in a transaction.
 func (g *gathering) transactOfTags(client *redistest.Client, key *story, d deed) error {
 	d.words = append([]string{"EXEC"}, slices.Concat(d.steps...)...)
 	_, err := g.do(client, key, d, slices.Concat([][]string{{"MULTI"}}, d.steps, [][]string{{"EXEC"}})...)
 	return err
 }
 
-// evalSeverally is a script that runs steps, after an argument of its own if there is one.
+// evalSeverally returns a script that runs steps, with an argument of its own if there is one.
 func evalSeverally(body string, keys []string, argument string, steps [][]string) []string {
 	words := append([]string{"EVAL", body, strconv.Itoa(len(keys))}, keys...)
 	if argument != "" {
@@ -114,7 +114,7 @@ func evalSeverally(body string, keys []string, argument string, steps [][]string
 	return words
 }
 
-// tagStep is a command that may be about several keys of the tag.
+// tagStep returns a command that may use several keys of the tag.
 func tagStep(random *rand.Rand, keys []string, own string) []string {
 	order := random.Perm(len(keys))
 	a, b, c := keys[order[0]], keys[order[1]], keys[order[2]]
@@ -126,7 +126,7 @@ func tagStep(random *rand.Rand, keys []string, own string) []string {
 		[]string{"GETDEL", a}, []string{"TYPE", a})
 }
 
-// asPlain has a LOCK be told what the SET is told that stands for it.
+// asPlain replaces the reply of a LOCK by that of the SET in its place.
 func asPlain(d deed) deed {
 	if _, granted := d.reply.(int64); granted && d.words[0] == "LOCK" {
 		d.reply = "OK"
@@ -134,9 +134,8 @@ func asPlain(d deed) deed {
 	return d
 }
 
-// takenBackAfter is what a lost take may bring with it: what it took is released again, at any
-// time.
-func takenBackAfter(d deed) (back deed, may bool) {
+// undoneAfter returns a possible effect of a lost take: it is released again, at any time.
+func undoneAfter(d deed) (back deed, may bool) {
 	steps := d.steps
 	if steps == nil {
 		steps = [][]string{d.words}
@@ -165,7 +164,7 @@ func TestHistoriesOfTags(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// TestHistoriesOfTagsUndisturbed: the same with masters that are well.
+// TestHistoriesOfTagsUndisturbed: the same without faults.
 func TestHistoriesOfTagsUndisturbed(t *testing.T) {
 	redistest.SkipShort(t)
 	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

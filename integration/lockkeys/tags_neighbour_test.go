@@ -12,8 +12,9 @@ import (
 // neighbourEnv sets how often TestTagsBesideANeighbour does all its steps with each key.
 const neighbourEnv = "REDLOCK_NEIGHBOUR_ROUNDS"
 
-// TestTagsBesideANeighbour: whoever has a key for himself is told what he would be told without
-// neighbours, through either proxy, while another key of the tag comes and goes all the time.
+// TestTagsBesideANeighbour: a client with a key of its own gets the same replies as without other
+// keys of the tag, through either proxy, while another key of the tag is set and removed all the
+// time.
 func TestTagsBesideANeighbour(t *testing.T) {
 	redistest.SkipShort(t)
 	rounds := int(kit.NumberFrom(t, neighbourEnv, 30))

@@ -12,15 +12,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestOverlapOfTaggedKeys is TestOverlapOfLockKeys for two keys of one tag at once, one of which is
-// the tag, while others of the tag come and go.
+// TestOverlapOfTaggedKeys is TestOverlapOfLockKeys for two keys of one tag at the same time, one of
+// which is the tag, while other keys of the tag are set and removed.
 func TestOverlapOfTaggedKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	overlapOfTags(t, lockKeyDisturbances(), [][]string{{"PX", "300"}, {"PX", "40"}})
 }
 
-// TestOverlapBesideEndlessKeys is the same beside keys that have no end, while no master restarts:
-// a cell that too few masters hold is in the way until its end.
+// TestOverlapBesideEndlessKeys is the same with keys that do not expire, while no master restarts:
+// a cell on too few masters blocks until its end.
 func TestOverlapBesideEndlessKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	overlapOfTags(t, faults.Disturbances(), [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
@@ -46,8 +46,8 @@ func overlapOfTags(t *testing.T, disturbances []faults.Fault, times [][]string) 
 	}
 }
 
-// startNeighbour has a client put a key there again and again, with such options, and remove it.
-// What it returns ends that, and tells how often the key was changed.
+// startNeighbour lets a client set a key repeatedly, with these options, and remove it. The
+// returned function ends that, and returns how often the key was changed.
 func startNeighbour(t *testing.T, addr, key string, options [][]string) (stop func() int) {
 	t.Helper()
 	client, changed, quit, over := kit.Dial(t, addr), 0, make(chan struct{}), make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// tagArgs are the arguments of a proxy that keeps all keys of a tag together.
+// tagArgs returns the arguments of a proxy that keeps all keys of a tag in one cell.
 func tagArgs(upstream *redistest.Server) []string {
 	return append(kit.LockKeyArgs(upstream), "--lock-keys", "*{lock:*", "--lock-tags", "*")
 }
@@ -35,15 +35,15 @@ func TestTagsAsOneRedis(t *testing.T) {
 	}
 }
 
-// TestTagsAndLocks: the lock commands, and those about all keys, see each key of a tag by itself,
-// through two proxies.
+// TestTagsAndLocks: the lock commands, and the commands on all keys, treat each key of a tag
+// separately, through two proxies.
 func TestTagsAndLocks(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
 	a, b := kit.Connect(t, first), kit.Connect(t, second)
 	kit.WantGrant(t, a, "LOCK", "lock:t", "me", "PX", "60000")
 	kit.Does(t, b, "SET lock:t you NX PX 1000", "nil")
-	kit.Does(t, b, "RPUSH q:{lock:t} x", "1") // lock:t is one of several from now on
+	kit.Does(t, b, "RPUSH q:{lock:t} x", "1") // from now on lock:t is one of several keys
 	for _, step := range []struct {
 		client        *redistest.Client
 		command, want string
@@ -72,7 +72,7 @@ func TestTagsAndLocks(t *testing.T) {
 	}
 }
 
-// TestTagsWatch: WATCH notices what becomes of the key, and not what becomes of its neighbours.
+// TestTagsWatch: WATCH notices changes of the key, but not of other keys of the tag.
 func TestTagsWatch(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	proxy := kit.StartProxy(t, masters, tagArgs(upstream)...)
@@ -98,8 +98,8 @@ func TestTagsWatch(t *testing.T) {
 	}
 }
 
-// TestTagsWaiting: who waits for a key hears of it, whatever stands beside it; and who waits for
-// elements gets them.
+// TestTagsWaiting: a client that waits for a key is notified, whatever other keys the tag has, and
+// clients that wait for elements get these.
 func TestTagsWaiting(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
@@ -125,13 +125,13 @@ func TestTagsWaiting(t *testing.T) {
 		kit.Does(t, a, "SET y:{lock:t} 1", "OK")
 		kit.Does(t, a, "RPUSH "+key+" e", "1")
 		if reply, err := popper.Receive(); err != nil || kit.Text(reply) != "["+key+" e]" {
-			t.Errorf("who waits for %s is told %v, %v", key, reply, err)
+			t.Errorf("a client that waits for %s gets %v, %v", key, reply, err)
 		}
 		kit.Does(t, a, "DEL y:{lock:t}", "1")
 	}
 }
 
-// TestOtherTags: a proxy with other lock-tags than those that are there has no vote, and says why.
+// TestOtherTags: a proxy with different lock-tags than in use gets no votes, and says why.
 func TestOtherTags(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
@@ -146,8 +146,8 @@ func TestOtherTags(t *testing.T) {
 	kit.Does(t, kit.Connect(t, first), "GET lock:x:{lock:t}", "me")
 }
 
-// TestTagsBehindAPrefix: on the masters there is one key for a tag, behind the prefix, whatever
-// braces that has.
+// TestTagsBehindAPrefix: on the masters there is one key for a tag, after the prefix, even if that
+// has braces.
 func TestTagsBehindAPrefix(t *testing.T) {
 	redistest.SkipShort(t)
 	servers, upstream := kit.StartMasters(t), kit.StartRedis(t)

@@ -1,4 +1,4 @@
-// Package locks tests what LOCK, UNLOCK and EXTEND promise: the life of a lock, clients that wait
-// and leave, masters that fail, rights, and that two clients never hold one lock at once. The tests
-// need the build tag integration.
+// Package locks tests LOCK, UNLOCK and EXTEND: acquire, extend and release, clients that wait and
+// disconnect, masters that fail, permissions, and that two clients never hold one lock at the same
+// time. The tests need the build tag integration.
 package locks

@@ -13,11 +13,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// ownKeys are those that the proxies have on the masters.
+// ownKeys are the proxies' own keys on the masters.
 var ownKeys = []string{"marker", "sequence", "canary", "quarantine", "databases", "longest", "catch-up", "proxies", "scripts", "scripts-used", "scripts-bytes", "age:x", ""}
 
-// startEscapes starts an upstream and two proxies, all of whose keys are lock keys, or those of a
-// pattern.
+// startEscapes starts an upstream and two proxies, for which all keys, or the keys of a pattern,
+// are lock keys.
 func startEscapes(t *testing.T, args ...string) (upstream *redistest.Server, masters []*redistest.Server, clients []*redistest.Client) {
 	t.Helper()
 	upstream = kit.StartRedis(t)
@@ -36,14 +36,13 @@ func startEscapes(t *testing.T, args ...string) (upstream *redistest.Server, mas
 	return upstream, masters, clients
 }
 
-// refusesByName is true of an error that names what it is about, and is not of a vote that failed.
+// refusesByName reports whether a reply is an error that contains the name, and is not NOQUORUM.
 func refusesByName(reply any, name string) bool {
 	failure, bad := reply.(redistest.RespError)
 	return bad && !strings.HasPrefix(string(failure), "NOQUORUM") && strings.Contains(string(failure), name)
 }
 
-// ownKeyAttacks are the ways to a key by the commands of a client; each part between commas is a
-// command.
+// ownKeyAttacks returns client commands that try to reach a key; commas separate the commands.
 func ownKeyAttacks(key string) [][][]string {
 	var all [][][]string
 	for _, line := range []string{
@@ -76,8 +75,8 @@ func reversed(s string) string {
 	return string(b)
 }
 
-// TestOwnKeysCannotBeReached: no command of a client reads or changes a key of the proxies' own, in
-// any database, with or without a prefix, also by what is left over of a prefix.
+// TestOwnKeysCannotBeReached: no client command reads or changes the proxies' own keys, in any
+// database, with or without a prefix, or with a part of a prefix.
 func TestOwnKeysCannotBeReached(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -86,7 +85,7 @@ func TestOwnKeysCannotBeReached(t *testing.T) {
 			_, masters, clients := startEscapes(t, "--lock-keys", "*", "--key-prefix", c.prefix)
 			kit.Want(t, clients[0], "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "SCRIPT", "LOAD", "return 1")
 			kit.WantGrant(t, clients[0], "LOCK", "held", "me", "PX", "600000")
-			before := settledOwnStates(t, masters[0])
+			before := awaitOwnStates(t, masters[0])
 			for _, own := range ownKeys {
 				whole := "redlock-proxy:" + own
 				key := strings.TrimPrefix(whole, c.prefix)
@@ -96,7 +95,7 @@ func TestOwnKeysCannotBeReached(t *testing.T) {
 			}
 			kit.Want(t, clients[0], "OK", "SELECT", "3")
 			tryOwnKey(t, clients[0], "redlock-proxy:marker", [][]string{{"SET", strings.TrimPrefix("redlock-proxy:marker", c.prefix), "v"}})
-			if after := ownStates(t, masters[0]); !slices.Equal(before, after) {
+			if after := ownStateKeys(t, masters[0]); !slices.Equal(before, after) {
 				t.Errorf("the keys were %q, and are %q", before, after)
 			}
 			kit.Want(t, clients[1], nil, "LOCK", "held", "you", "PX", "600000")
@@ -106,8 +105,8 @@ func TestOwnKeysCannotBeReached(t *testing.T) {
 	}
 }
 
-// tryOwnKey fails unless the last command that is not refused by its form is an error; what a
-// transaction did is looked into.
+// tryOwnKey fails unless the last command that is not refused by its form gets an error. It also
+// checks the results of a transaction.
 func tryOwnKey(t *testing.T, client *redistest.Client, own string, commands [][]string) {
 	t.Helper()
 	var replies []any
@@ -121,8 +120,8 @@ func tryOwnKey(t *testing.T, client *redistest.Client, own string, commands [][]
 	}
 }
 
-// ownStates are the keys of the proxies' own on a master that stay as they are, with what they are.
-func ownStates(t *testing.T, master *redistest.Server) (states []string) {
+// ownStateKeys returns the constant keys of the proxies on a master, with their values.
+func ownStateKeys(t *testing.T, master *redistest.Server) (states []string) {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
 	kit.Must(t, err)
@@ -140,19 +139,19 @@ func ownStates(t *testing.T, master *redistest.Server) (states []string) {
 	return states
 }
 
-// settledOwnStates waits until a master has what it gets after the majority, and nothing new for a
-// while.
-func settledOwnStates(t *testing.T, master *redistest.Server) (states []string) {
+// awaitOwnStates waits until a master has received the operations after the majority, and has not
+// changed for a while.
+func awaitOwnStates(t *testing.T, master *redistest.Server) (states []string) {
 	t.Helper()
 	hasLongest := func() bool { return slices.Contains(states, "redlock-proxy:longest is a string") }
 	for before := []string{}; !hasLongest() || !slices.Equal(before, states); {
-		time.Sleep(500 * time.Millisecond) // until two looks in a row see the same
-		before, states = states, ownStates(t, master)
+		time.Sleep(500 * time.Millisecond) // until two reads in a row are equal
+		before, states = states, ownStateKeys(t, master)
 	}
 	return states
 }
 
-// wantKeys wants a server to have these keys of a pattern, one at most.
+// wantKeys fails the test unless a server has exactly these keys of a pattern, at most one.
 func wantKeys(t *testing.T, client *redistest.Client, pattern string, keys ...string) {
 	t.Helper()
 	if got := fmt.Sprint(kit.Do(t, client, "KEYS", pattern)); got != fmt.Sprint(keys) {
@@ -160,8 +159,9 @@ func wantKeys(t *testing.T, client *redistest.Client, pattern string, keys ...st
 	}
 }
 
-// TestScriptOfAnotherProxy: what one proxy loaded is known to the other: the lock it takes stands
-// on the masters. What only one of them was sent whole, the other does not send on by its hash.
+// TestScriptOfAnotherProxy: a script that one proxy loaded is known to the other: the masters have
+// the lock that it takes. If only one proxy got the complete script, the other does not forward it
+// by its hash.
 func TestScriptOfAnotherProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -184,8 +184,8 @@ func TestScriptOfAnotherProxy(t *testing.T) {
 	wantKeys(t, direct, "*", "foo")
 }
 
-// TestScriptLoadIsBounded: a flood of scripts leaves 1,000 on each master, which do not stay for
-// ever, and the last ones are found by another proxy.
+// TestScriptLoadIsBounded: a flood of scripts leaves 1,000 on each master, which expire, and
+// another proxy finds the last ones.
 func TestScriptLoadIsBounded(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -207,8 +207,8 @@ func TestScriptLoadIsBounded(t *testing.T) {
 	}
 }
 
-// TestFunctionThatTakesALock: the function of the issue is not called through either proxy, whoever
-// loaded it, and there is one holder.
+// TestFunctionThatTakesALock: neither proxy calls the function of the issue, whichever proxy loaded
+// it, and one client holds the lock.
 func TestFunctionThatTakesALock(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.Needs(t, "FUNCTION", "7.0")

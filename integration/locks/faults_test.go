@@ -17,12 +17,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// comeback is how long masters may be back before they are used again, on a busy machine; the log
-// tells how long it was.
+// comeback limits the time until restarted masters are used again, on a busy machine; the log has
+// the true time.
 const comeback = kit.Patience
 
-// TestTwoOfFiveFail: locks go on without a single error while a minority fails, is gone, and comes
-// back.
+// TestTwoOfFiveFail: locks keep working without a single error while a minority fails, is down, and
+// recovers.
 func TestTwoOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
@@ -42,12 +42,12 @@ func TestTwoOfFiveFail(t *testing.T) {
 	}
 }
 
-// TestThreeOfFiveFail: without a majority there is an error in time that names every cause, and
-// nothing is left behind: not on the living masters, nor on the others when they are back.
+// TestThreeOfFiveFail: without a majority the client gets an error in time that names every cause.
+// No lock remains: neither on the running masters, nor on the other masters after their restart.
 func TestThreeOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
-			// With the guard, three that were killed would have to wait until their locks are over:
+			// With the guard, three killed masters would have to wait until their locks have ended:
 			// TestAllForgetAtOnce.
 			f := fault.Start(t, append(kit.HungMasters(), "--guard=false")...)
 			client := kit.Connect(t, f.Proxies[0])
@@ -66,21 +66,21 @@ func TestThreeOfFiveFail(t *testing.T) {
 			}
 			wantAllUsed(t, f)
 			kit.Everywhere(t, f.Masters, free)
-			time.Sleep(300 * time.Millisecond) // what comes late, comes now
+			time.Sleep(300 * time.Millisecond) // late messages arrive now
 			kit.Everywhere(t, f.Masters, free)
 		})
 	}
 }
 
-// TestMachineStandsStill: everything stops for longer than a master is waited for, as where the
-// machine gives its processors to others. When it goes on the answers come, and nobody is told that
-// there were none.
+// TestMachineStandsStill: everything stops for longer than the master-timeout, as on a machine
+// whose processors other guests use. When it continues, the answers arrive, and no client gets an
+// error.
 func TestMachineStandsStill(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartFleet(t, kit.HungMasters()...)
 	load := startLoad(t, f.Proxies[0], 16, false)
 	for range 8 {
-		time.Sleep(100 * time.Millisecond) // it works before it stands still
+		time.Sleep(100 * time.Millisecond) // it works before it is stopped
 		kit.Must(t, f.Proxies[0].Signal(syscall.SIGSTOP))
 		for _, master := range f.Masters {
 			kit.Must(t, master.Pause())
@@ -94,7 +94,7 @@ func TestMachineStandsStill(t *testing.T) {
 	load.stop().wantFlawless(t)
 }
 
-// free wants neither of the keys of TestThreeOfFiveFail on a master.
+// free fails the test if a master has one of the keys of TestThreeOfFiveFail.
 func free(master *redistest.Server) error {
 	for _, key := range []string{"k", "before"} {
 		if err := kit.Lacks(master, key); err != nil {
@@ -104,7 +104,8 @@ func free(master *redistest.Server) error {
 	return nil
 }
 
-// wantNoQuorum wants a command refused, soon, with the causes of the first three masters.
+// wantNoQuorum fails the test unless a command is refused in time, with the causes of the first
+// three masters.
 func wantNoQuorum(t *testing.T, f *kit.Fleet, client *redistest.Client, command ...string) {
 	t.Helper()
 	sent := time.Now()
@@ -127,7 +128,7 @@ func wantNoQuorum(t *testing.T, f *kit.Fleet, client *redistest.Client, command 
 	}
 }
 
-// wantAllUsed wants a lock to stand on all masters soon.
+// wantAllUsed waits until all masters hold a new lock.
 func wantAllUsed(t *testing.T, f *kit.Fleet) {
 	t.Helper()
 	client, began := kit.Connect(t, f.Proxies[0]), time.Now()
@@ -143,7 +144,8 @@ func wantAllUsed(t *testing.T, f *kit.Fleet) {
 	t.Fatalf("not all five masters are used %v after they came back: %v", comeback, err)
 }
 
-// standsSoon looks for a key on all masters a few times: the slower of them may follow.
+// standsSoon checks several times whether all masters have a key, since the slower masters may
+// follow.
 func standsSoon(f *kit.Fleet, key, value string) (err error) {
 	for range 5 {
 		err = nil
@@ -155,18 +157,19 @@ func standsSoon(f *kit.Fleet, key, value string) (err error) {
 		if err == nil {
 			return nil
 		}
-		time.Sleep(10 * time.Millisecond) // between two looks
+		time.Sleep(10 * time.Millisecond) // between two checks
 	}
 	return err
 }
 
-// TestLateSet: a stopped master gets the SET of a LOCK that has failed meanwhile out of its
-// socket's buffer when it goes on, and the undo after it. Where the proxy waited for another answer
-// of a master when that was stopped, the SET is not sent: then it is tried again.
+// TestLateSet: a stopped master reads the SET of a LOCK, which has failed meanwhile, from its
+// socket's buffer when it continues, and then its undo. If the proxy was waiting for another answer
+// of the master when that was stopped, the SET is not sent; then the test tries again.
 func TestLateSet(t *testing.T) {
 	f := kit.StartFleet(t, kit.HungMasters()...)
 	client := kit.Connect(t, f.Proxies[0])
-	kit.WantGrant(t, client, "LOCK", "warm", "t", "PX", "60000") // that TTL is known to be in use, so the next LOCK begins with its SET
+	// That TTL is known to be in use, so the next LOCK begins with its SET.
+	kit.WantGrant(t, client, "LOCK", "warm", "t", "PX", "60000")
 	late := false
 	for try := 0; !late && try < 10; try++ {
 		late = lateSet(t, f, client)
@@ -191,10 +194,10 @@ func lateSet(t *testing.T, f *kit.Fleet, client *redistest.Client) (late bool) {
 		kit.Must(t, master.Continue())
 	}
 	wantAllUsed(t, f)
-	return !slices.ContainsFunc(stopped, func(master *redistest.Server) bool { return !executed(t, master, "set", "k") })
+	return !slices.ContainsFunc(stopped, func(master *redistest.Server) bool { return !hasExecuted(t, master, "set", "k") })
 }
 
-// recordCommands has a master keep what it executes from now on.
+// recordCommands makes a master record the commands that it executes from now on.
 func recordCommands(t *testing.T, master *redistest.Server) {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
@@ -205,9 +208,9 @@ func recordCommands(t *testing.T, master *redistest.Server) {
 	kit.Want(t, client, "OK", "SLOWLOG", "RESET")
 }
 
-// executed reports whether a master has executed a command that begins with these words since
+// hasExecuted reports whether a master has executed a command that begins with these words since
 // recordCommands.
-func executed(t *testing.T, master *redistest.Server, words ...string) bool {
+func hasExecuted(t *testing.T, master *redistest.Server, words ...string) bool {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
 	kit.Must(t, err)
@@ -222,8 +225,8 @@ func executed(t *testing.T, master *redistest.Server, words ...string) bool {
 	return false
 }
 
-// TestMasterRestarts: a master that dies and comes back empty, again and again, is no error for
-// anyone, and keeps no key that is free from being granted.
+// TestMasterRestarts: a master crashes and restarts without data, repeatedly. No client gets an
+// error, and every free lock can be granted.
 func TestMasterRestarts(t *testing.T) {
 	f := kit.StartFleet(t)
 	load := startLoad(t, f.Proxies[0], 16, true)

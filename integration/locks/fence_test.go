@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// fenceCode is the first block of code in docs/fences.md in this language.
+// fenceCode returns the first block of code in docs/fences.md in this language.
 func fenceCode(t *testing.T, language string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/fences.md")
@@ -27,7 +27,7 @@ func fenceCode(t *testing.T, language string) string {
 	return code
 }
 
-// fencesOf are the fences of two locks of a key that follow each other, by two proxies.
+// fencesOf returns the fences of two consecutive locks of a key, through two proxies.
 func fencesOf(t *testing.T, key string) (older, newer int64) {
 	t.Helper()
 	f := kit.StartGuarded(t, true, 2)
@@ -52,8 +52,8 @@ func fencesOf(t *testing.T, key string) (older, newer int64) {
 	return fences[0], fences[1]
 }
 
-// TestOldHolderIsRefused: a database and a Redis refuse what the holder of an older lock writes, as
-// docs/fences.md has it.
+// TestOldHolderIsRefused: a database and a Redis refuse the writes of the holder of an older lock,
+// with the code of docs/fences.md.
 func TestOldHolderIsRefused(t *testing.T) {
 	older, newer := fencesOf(t, "report:7")
 	t.Logf("fences %d, then %d", older, newer)

@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// fields is a flat array of names and values as a map.
+// fields converts a flat array of names and values to a map.
 func fields(t *testing.T, reply any) map[string]any {
 	t.Helper()
 	flat, ok := reply.([]any)
@@ -35,7 +35,7 @@ func lockInfo(t *testing.T, client *redistest.Client, key string) map[string]any
 	return fields(t, kit.Do(t, client, "LOCKINFO", key))
 }
 
-// votesOf are how many masters say this of a lock.
+// votesOf returns how many masters report this state of a lock.
 func votesOf(t *testing.T, info map[string]any, says string) (n int) {
 	t.Helper()
 	for _, vote := range fields(t, info["votes"]) {
@@ -46,8 +46,8 @@ func votesOf(t *testing.T, info map[string]any, says string) (n int) {
 	return n
 }
 
-// wantInfo wants a state, so many masters that say so, and the name of the client that took the
-// lock, or nil.
+// wantInfo requires a state, the number of masters that report it, and the name of the client that
+// took the lock, or nil.
 func wantInfo(t *testing.T, client *redistest.Client, key, state string, votes int, name any) {
 	t.Helper()
 	kit.Settles(t, func() error {
@@ -82,7 +82,7 @@ func called(t *testing.T, proxy *harness.Proxy, name string) *redistest.Client {
 	return client
 }
 
-// TestLockInfo tells the life of a lock as two proxies see it.
+// TestLockInfo checks LOCKINFO during the life of a lock, at two proxies.
 func TestLockInfo(t *testing.T) {
 	t.Parallel()
 	f := startPair(t)
@@ -115,13 +115,13 @@ func TestLockInfo(t *testing.T) {
 			}
 		}
 	}
-	kit.Want(t, bob, int64(1), "UNLOCK", "k", "secret") // by ballot; the waiter has it then
+	kit.Want(t, bob, int64(1), "UNLOCK", "k", "secret") // by ballot; the waiter holds it then
 	kit.Await(t, "the waiter has the lock", func() bool { return lockInfo(t, bob, "k")["since"] != nil })
 	kit.Want(t, bob, int64(1), "UNLOCK", "k", "next")
 	both("free", 5, nil, nil)
 
-	// An equal token is another holder, also within the three seconds in which the removal still
-	// stands there.
+	// An equal token means a different holder, even within the three seconds in which the removal
+	// is still there.
 	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.Granted)
 	kit.Want(t, bob, int64(1), "FORCEUNLOCK", "k")
 	kit.WantReply(t, bob, "LOCK k secret PX 10000", kit.Granted)
@@ -174,7 +174,7 @@ func TestForceUnlock(t *testing.T) {
 	}
 }
 
-// TestForceUnlockWithMastersDown: a minority that is down keeps nobody from it.
+// TestForceUnlockWithMastersDown: FORCEUNLOCK works while a minority is down.
 func TestForceUnlockWithMastersDown(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -192,7 +192,7 @@ func TestForceUnlockWithMastersDown(t *testing.T) {
 	}
 }
 
-// TestForeignHolder: what a client of the masters themselves holds is shown, and not taken from it.
+// TestForeignHolder: the lock of a client of the masters is shown, and not taken from it.
 func TestForeignHolder(t *testing.T) {
 	t.Parallel()
 	f := startPair(t)
@@ -204,7 +204,7 @@ func TestForeignHolder(t *testing.T) {
 	kit.Does(t, client, "FORCEUNLOCK k", "ERR the key is held by a client of the masters themselves, and can only be changed there")
 }
 
-// listed are the keys of a LOCKLIST, sorted.
+// listed returns the keys of a LOCKLIST, sorted.
 func listed(t *testing.T, client *redistest.Client, command string) []string {
 	t.Helper()
 	reply, ok := kit.Do(t, client, strings.Fields(command)...).([]any)
@@ -223,8 +223,8 @@ func listed(t *testing.T, client *redistest.Client, command string) []string {
 	return names
 }
 
-// TestLockList: the locks of one database, wherever they were granted, and nothing else that stands
-// on the masters.
+// TestLockList: LOCKLIST has the locks of one database, from all proxies, and no other keys of the
+// masters.
 func TestLockList(t *testing.T) {
 	t.Parallel()
 	f := startPair(t, "--key-prefix", "p[*]:")
@@ -284,8 +284,8 @@ func TestLockList(t *testing.T) {
 	}
 }
 
-// TestHoldersErrors: wrong words get Redis' own errors, with and without an upstream; so does what
-// cannot be done in a transaction or a script.
+// TestHoldersErrors: wrong arguments get Redis' own errors, with and without an upstream, as do
+// commands that are not allowed in a transaction or a script.
 func TestHoldersErrors(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -333,8 +333,8 @@ func TestHoldersErrors(t *testing.T) {
 	kit.Does(t, client, "COMMAND GETKEYS lockinfo k", "[k]")
 }
 
-// TestHoldersRights: a client sees what it may read at the upstream, and takes from others what it
-// may delete there, if it may also end their connections.
+// TestHoldersRights: a client sees the locks of keys that it may read at the upstream. It may
+// force-unlock keys that it may delete there, if it may also end connections.
 func TestHoldersRights(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t,
@@ -371,7 +371,7 @@ func TestHoldersRights(t *testing.T) {
 		}
 	}
 	if got := listed(t, admin, "LOCKLIST"); !slices.Equal(got, []string{"lock:a", "lock:ab", "other"}) {
-		t.Errorf("who may do everything sees %q", got)
+		t.Errorf("a client with all permissions sees %q", got)
 	}
 	if got := lockInfo(t, admin, "lock:a")["name"]; got != any("ann2") {
 		t.Errorf("held by %v", got)
@@ -385,7 +385,7 @@ func TestHoldersRights(t *testing.T) {
 	}
 }
 
-// TestHoldersWithRedisCLI: what a user types, and reads.
+// TestHoldersWithRedisCLI: the commands and output of redis-cli.
 func TestHoldersWithRedisCLI(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
@@ -412,8 +412,8 @@ func TestHoldersWithRedisCLI(t *testing.T) {
 	}
 }
 
-// TestAuditLog: with audit-log there is a line for each grant and release, whatever way it goes,
-// and never a token.
+// TestAuditLog: with audit-log there is a line for each grant and release, by any command, and
+// never a token.
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)

@@ -16,14 +16,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// departure is a way to leave while waiting for a lock. wait sends the LOCK; the function that it
-// returns leaves.
+// departure is a way to disconnect while waiting for a lock. wait sends the LOCK; the returned
+// function disconnects.
 type departure struct {
 	name string
 	wait func(t *testing.T, proxy *harness.Proxy, token string) (leave func())
 }
 
-func departures() []departure {
+func waysToLeave() []departure {
 	return []departure{
 		{"killed", waitInProcess},
 		{"closed", func(t *testing.T, proxy *harness.Proxy, token string) func() {
@@ -68,10 +68,10 @@ func leaveByHalf(t *testing.T, client *redistest.Client) {
 	}
 }
 
-// TestClientsLeave: who leaves while waiting is granted nothing and keeps nobody from being next,
-// be it at the head of the queue or in the middle of it.
+// TestClientsLeave: a client that disconnects while waiting is granted nothing, and does not block
+// the next client, whether it is at the head of the queue or in the middle.
 func TestClientsLeave(t *testing.T) {
-	for _, way := range departures() {
+	for _, way := range waysToLeave() {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			f := kit.StartFleet(t)
@@ -96,7 +96,8 @@ func TestClientsLeave(t *testing.T) {
 	}
 }
 
-// wantServed wants the reply to a LOCK that waits, at once, and its token on all masters.
+// wantServed fails the test unless a waiting LOCK is answered in time, and its token is on all
+// masters.
 func wantServed(t *testing.T, f *kit.Fleet, client *redistest.Client, token string) {
 	t.Helper()
 	began := time.Now()
@@ -109,7 +110,8 @@ func wantServed(t *testing.T, f *kit.Fleet, client *redistest.Client, token stri
 	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", token) })
 }
 
-// TestAllLeave: when all have left, nothing is left of them, and the lock is free.
+// TestAllLeave: when all waiting clients have disconnected, no waiter remains, and the lock is
+// free.
 func TestAllLeave(t *testing.T) {
 	f := kit.StartFleet(t)
 	holder := kit.Connect(t, f.Proxies[0])
@@ -134,7 +136,7 @@ func TestAllLeave(t *testing.T) {
 	kit.WantGrant(t, holder, "LOCK", "k", "again", "PX", "60000")
 }
 
-// TestOrderOfService: 64 clients who wait for one key at one proxy are served strictly in turn.
+// TestOrderOfService: 64 clients that wait for one key at one proxy are served strictly in turn.
 func TestOrderOfService(t *testing.T) {
 	const waiters = 64
 	f := kit.StartFleet(t)
@@ -158,14 +160,14 @@ func TestOrderOfService(t *testing.T) {
 	t.Logf("%d waiters were served in turn, in %v", waiters, time.Since(began).Round(time.Millisecond))
 }
 
-// turn is who was served, or what went wrong.
+// turn is the served client, or an error.
 type turn struct {
 	waiter int
 	err    error
 }
 
-// takeTurn waits for the grant, tells so, and gives the lock back: so turns are told in the order
-// of the grants.
+// takeTurn waits for the grant, reports it, and releases the lock, so that turns are reported in
+// the order of the grants.
 func takeTurn(client *redistest.Client, waiter int, order chan<- turn) {
 	client.SetTimeout(kit.Patience)
 	reply, err := client.Receive()

@@ -15,16 +15,16 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// load is clients that lock and unlock without a pause, until it is stopped. Each has a key of its
-// own, which is always free when it asks; one that shares as well asks in every other turn for a
-// key that all have in common.
+// load has clients that repeatedly lock and unlock until it is stopped. Each has a key of its own,
+// which is always free when it requests it. A client that shares also requests a common key in
+// every other turn.
 type load struct {
 	over    atomic.Bool
 	workers sync.WaitGroup
 	results []result
 }
 
-// result is what came of the turns of one client, or of all.
+// result has the results of the turns of one client, or of all.
 type result struct {
 	pairs   int // granted and released
 	held    int // nil for the shared key
@@ -33,7 +33,7 @@ type result struct {
 	slowest time.Duration // LOCK
 }
 
-// startLoad connects the clients and lets them go.
+// startLoad connects the clients and starts them.
 func startLoad(t *testing.T, proxy *harness.Proxy, clients int, shared bool) *load {
 	t.Helper()
 	l := &load{results: make([]result, clients)}
@@ -65,7 +65,7 @@ func (l *load) stop() result {
 	return sum
 }
 
-// wantFlawless wants many turns and not a single wrong reply.
+// wantFlawless fails the test unless there were many turns and no wrong reply.
 func (r result) wantFlawless(t *testing.T) {
 	t.Helper()
 	t.Logf("%d pairs of LOCK and UNLOCK, %d times nil for the shared key, slowest LOCK %v", r.pairs, r.held, r.slowest)
@@ -114,9 +114,9 @@ func (w *worker) release(key, token string) {
 	w.result.pairs++
 }
 
-// wrong counts a reply that must not be, and pauses: the next may come at once.
+// wrong counts a wrong reply, and pauses, since the next one may follow immediately.
 func (w *worker) wrong(command string, reply any, err error) {
 	w.result.wrong++
 	w.result.example = fmt.Sprintf("%s: %#v, %v", command, reply, err)
-	time.Sleep(time.Millisecond) // an error may come again at once
+	time.Sleep(time.Millisecond) // another error may follow immediately
 }

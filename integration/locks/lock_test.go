@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLock tells the life of a lock, command by command, with what the masters hold after each.
+// TestLock checks the life of a lock, command by command, with the masters' cells after each.
 func TestLock(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
@@ -45,8 +45,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLockExpires: a lock that nobody gives back is free when its time is over, and not before its
-// validity was.
+// TestLockExpires: an unreleased lock is free after its TTL, and not before the end of its
+// validity.
 func TestLockExpires(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
@@ -55,7 +55,7 @@ func TestLockExpires(t *testing.T) {
 	answered := time.Now()
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "u", "PX", "10000", "BLOCK", "5000")
 	if waited := time.Since(answered); waited < validity-2*time.Millisecond {
-		t.Fatalf("the next was granted the lock %v after the first, who may rely on it for %v", waited, validity)
+		t.Fatalf("the next client was granted the lock %v after the first, which may rely on it for %v", waited, validity)
 	}
 	kit.Want(t, client, int64(0), "UNLOCK", "k", "t")
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "k", "u") })
@@ -71,8 +71,7 @@ func TestKeyPrefix(t *testing.T) {
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Lacks(master, "app:k") })
 }
 
-// TestSelect: the same key in another database is another lock, and stands in that database of each
-// master.
+// TestSelect: the same key in another database is another lock, in that database of each master.
 func TestSelect(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
@@ -101,8 +100,8 @@ func TestMaxTTL(t *testing.T) {
 	kit.WantReply(t, client, "EXTEND k t EX 10", kit.Granted)
 }
 
-// TestMadeToken: for the token * the proxy makes one, and tells it in the form that HELLO's reply
-// has.
+// TestMadeToken: for the token * the proxy makes one, and returns it in the form of the client's
+// protocol.
 func TestMadeToken(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
@@ -120,8 +119,8 @@ func TestMadeToken(t *testing.T) {
 	wantMade(t, client, masters, "b", reply["validity"], reply["token"])
 }
 
-// wantMade wants a validity, and a token of 128 bits in hexadecimal that holds the key and releases
-// it.
+// wantMade fails the test unless the reply has a validity and a token of 128 bits in hexadecimal,
+// which holds and releases the key.
 func wantMade(t *testing.T, client *redistest.Client, masters []*redistest.Server, key string, validity, token any) {
 	t.Helper()
 	text, _ := token.(string)

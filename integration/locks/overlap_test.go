@@ -27,7 +27,7 @@ const (
 )
 
 // TestOverlap: two proxies, 64 clients and one key, while a minority of the masters is stopped, cut
-// off and continued at random. Two clients must never hold the lock at once.
+// off and continued at random. Two clients must never hold the lock at the same time.
 func TestOverlap(t *testing.T) {
 	grants, seed := kit.SizeFrom(t, grantsEnv, defaultGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, grantsEnv, seed, kit.SeedEnv)
@@ -50,8 +50,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestOverlapIsSeen: with somebody who deletes the key on a majority of the masters behind the
-// proxies' backs, the same contest has overlaps, and they are found.
+// TestOverlapIsSeen: if a client deletes the key directly on a majority of the masters, the same
+// contest finds overlaps.
 func TestOverlapIsSeen(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartLinkedFleet(t, 2)
@@ -71,7 +71,7 @@ func TestOverlapIsSeen(t *testing.T) {
 	t.Logf("%d overlaps in %d grants, such as: %v", len(found), c.History.Count(), found[0])
 }
 
-// remove deletes a key on one master, whoever holds it.
+// remove deletes a key with any value on one master.
 func remove(t *testing.T, master *redistest.Server, key string) {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
@@ -80,8 +80,8 @@ func remove(t *testing.T, master *redistest.Server, key string) {
 	kit.Do(t, client, "DEL", key)
 }
 
-// holdAtRandom is how long a client keeps the lock: mostly not at all, sometimes for a part of the
-// lease, and rarely for longer than it has it.
+// holdAtRandom returns how long a client keeps the lock: mostly not at all, sometimes for a part of
+// the lease, and rarely longer than the lease.
 func holdAtRandom(random *rand.Rand) time.Duration {
 	switch n := random.IntN(2000); {
 	case n == 0:
@@ -96,13 +96,14 @@ func holdAtRandom(random *rand.Rand) time.Duration {
 }
 
 const (
-	// contested is the key that all want.
+	// contested is the key of all clients.
 	contested = "contested"
-	// revived counts what must not be.
+	// revived counts violations.
 	revived = "EXTEND of a lock that was given back was granted"
 )
 
-// startContest has 64 clients of two proxies contend; hold tells for how long one keeps the lock.
+// startContest lets 64 clients of two proxies contend; hold returns how long a client keeps the
+// lock.
 func startContest(t *testing.T, f *kit.Fleet, seed uint64, hold func(*rand.Rand) time.Duration) *holdings.Contest {
 	t.Helper()
 	c := holdings.NewContest()
@@ -126,12 +127,12 @@ type contender struct {
 	hold    func(*rand.Rand) time.Duration
 }
 
-// turn waits for the lock, holds it for a while, sometimes for longer than it was given at first,
-// and gives it back.
+// turn waits for the lock, holds it for a while, sometimes for longer than its first lease, and
+// releases it.
 func (c *contender) turn(token string) {
 	received, until := c.ask("LOCK", contested, token, "PX", kit.Millis(lease), "BLOCK", "10000")
 	if until == 0 {
-		time.Sleep(5 * time.Millisecond) // an error may come again at once
+		time.Sleep(5 * time.Millisecond) // another error may follow immediately
 		return
 	}
 	pause := c.hold(c.random)
@@ -148,15 +149,15 @@ func (c *contender) turn(token string) {
 	}
 }
 
-// revive tries to extend what was given back, which must not be granted.
+// revive tries to extend a released lock, which must fail.
 func (c *contender) revive(token string) {
 	if _, until := c.ask("EXTEND", contested, token, "PX", kit.Millis(lease)); until > 0 {
 		c.contest.Count(revived, nil, nil)
 	}
 }
 
-// ask sends a LOCK or EXTEND. It returns when the reply was there, and until when the lock may be
-// relied on: 0 if not at all.
+// ask sends a LOCK or EXTEND. It returns when the reply arrived, and until when the client may rely
+// on the lock, or 0.
 func (c *contender) ask(command ...string) (received, until time.Duration) {
 	reply, err := c.client.Do(command...)
 	received = c.contest.History.Now()

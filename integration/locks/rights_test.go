@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// What Redis 7.0 says to who may not.
+// Redis 7.0's errors for missing permissions.
 const (
 	noRight    = "NOPERM this user has no permissions to run the '%s' command"
 	noKey      = "NOPERM this user has no permissions to access one of the keys used as arguments"
@@ -25,7 +25,7 @@ const (
 
 func noRightTo(command string) string { return fmt.Sprintf(noRight, command) }
 
-// restricted is a proxy before an upstream with users who may not do everything.
+// restricted has a proxy, and an upstream with users that have limited permissions.
 type restricted struct {
 	upstream *redistest.Server
 	admin    *redistest.Client // at the upstream
@@ -41,11 +41,11 @@ func startRestricted(t *testing.T, users ...string) *restricted {
 		kit.Does(t, r.admin, "ACL SETUSER "+user, "OK")
 	}
 	r.proxy = kit.StartProxy(t, redistest.URLs(r.masters), "--upstream", r.upstream.URL(), "--lock-keys", "lock:*")
-	seen(t, r.proxy, "upstream up") // from then on it is known what everybody may do
+	seen(t, r.proxy, "upstream up") // the proxy knows all users' permissions from then on
 	return r
 }
 
-// as is a client of the proxy that has logged in.
+// as returns a client of the proxy that has logged in.
 func (r *restricted) as(t *testing.T, user string) *redistest.Client {
 	t.Helper()
 	client := kit.Dial(t, r.proxy.Addr())
@@ -53,8 +53,8 @@ func (r *restricted) as(t *testing.T, user string) *redistest.Client {
 	return client
 }
 
-// untouched wants nothing of a key on any master, nor on the upstream.
-func (r *restricted) untouched(t *testing.T, key string) {
+// wantUntouched fails the test if a master or the upstream has the key.
+func (r *restricted) wantUntouched(t *testing.T, key string) {
 	t.Helper()
 	kit.Everywhere(t, r.masters, func(master *redistest.Server) error { return kit.Lacks(master, key) })
 	kit.Does(t, r.admin, "EXISTS "+key, "0")
@@ -62,7 +62,8 @@ func (r *restricted) untouched(t *testing.T, key string) {
 
 const lim2 = "lim2 on >x ~app:* +@read +@write +@connection -eval -publish"
 
-// TestScriptEscapes: what a script leaves for the upstream is done as its client, or not at all.
+// TestScriptEscapes: a script's commands for the upstream are executed with its client's
+// permissions, or not at all.
 func TestScriptEscapes(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t, lim2)
@@ -87,7 +88,7 @@ func TestScriptEscapes(t *testing.T) {
 				user != "lim2" && !strings.HasPrefix(got, "ERR The user executing the script can't ") {
 				t.Errorf("%s: %s: %s", user, script, got)
 			}
-			r.untouched(t, "lock:esc")
+			r.wantUntouched(t, "lock:esc")
 		}
 	}
 	kit.Does(t, r.admin, "GET victim", "v")
@@ -125,8 +126,8 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestScriptBesideAPassword: where the upstream demands a password that the proxy does not have,
-// what a script does beside its lock keys is not lost.
+// TestScriptBesideAPassword: if the upstream requires a password that the proxy does not have, the
+// side effects of scripts are not lost.
 func TestScriptBesideAPassword(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -154,7 +155,7 @@ func TestScriptBesideAnUpstreamThatIsDown(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t)
 	kit.Must(t, r.upstream.Kill())
-	kit.Soon(t, func() error { // what was connected is reset in the moment of the kill, and refused after it
+	kit.Soon(t, func() error { // open connections are reset at the kill, and new ones refused after it
 		if reply := kit.Text(kit.Do(t, kit.Dial(t, r.proxy.Addr()), "GET", "data")); !strings.HasSuffix(reply, "connection refused") {
 			return errors.New(reply)
 		}
@@ -162,11 +163,11 @@ func TestScriptBesideAnUpstreamThatIsDown(t *testing.T) {
 	})
 	client := kit.Dial(t, r.proxy.Addr())
 	kit.Does(t, client, "EVAL|redis.call('publish','c','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:a", "ERR upstream "+r.upstream.Addr()+": connection refused")
-	kit.Does(t, client, "SET lock:a v NX PX 60000", "OK") // nobody has it
+	kit.Does(t, client, "SET lock:a v NX PX 60000", "OK") // no client holds it
 	kit.Does(t, client, "DEL lock:a", "1")
 }
 
-// TestRights: a client may do on lock keys what it may do with these keys at the upstream.
+// TestRights: a client has the same permissions for lock keys as for these keys at the upstream.
 func TestRights(t *testing.T) {
 	redistest.Needs(t, "EVAL_RO, rights to read a key, and redis.acl_check_cmd", "7.0")
 	t.Parallel()
@@ -232,8 +233,8 @@ func TestRights(t *testing.T) {
 		kit.Does(t, client, "AUTH default x", "OK") // its connection is in order, and the answers are its own
 		kit.Does(t, client, "ECHO here", "here")
 	}
-	r.untouched(t, "lock:a")
-	r.untouched(t, "a")
+	r.wantUntouched(t, "lock:a")
+	r.wantUntouched(t, "a")
 }
 
 func wordsOf(command string) []string {
@@ -265,13 +266,14 @@ func TestRightsInTransactions(t *testing.T) {
 	} {
 		kit.Does(t, client, step[0], step[1])
 	}
-	r.untouched(t, "lock:a")
+	r.wantUntouched(t, "lock:a")
 
 	for _, step := range [][2]string{{"AUTH writer x", "OK"}, {"WATCH data", "OK"}, {"SET lock:u v PX 60000", "OK"}} {
 		kit.Does(t, client, step[0], step[1])
 	}
 	kit.Does(t, r.admin, "SET data changed", "OK")
-	for _, step := range [][2]string{{"MULTI", "OK"}, {"SET data mine", "QUEUED"}, {"EXEC", "nil"}, {"DEL data", "1"}} { // the question ended no watch
+	// The question ended no watch.
+	for _, step := range [][2]string{{"MULTI", "OK"}, {"SET data mine", "QUEUED"}, {"EXEC", "nil"}, {"DEL data", "1"}} {
 		kit.Does(t, client, step[0], step[1])
 	}
 
@@ -292,14 +294,14 @@ func TestRightsInTransactions(t *testing.T) {
 	}
 }
 
-// TestSilenceForgesNoAnswer: a client that was refused silence gets answers that the proxy does not
-// await; they must not be taken for those to the proxy's own questions.
+// TestSilenceForgesNoAnswer: a client that was refused CLIENT REPLY gets answers that the proxy
+// does not expect. The proxy must not take them for the answers to its own questions.
 func TestSilenceForgesNoAnswer(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "forger on >x ~app:* +@all -client -acl -@admin")
-	// slow is answered when the proxy has asked its next question, and by itself: Redis reads 16 KB
-	// at a time.
+	// slow is executed when the proxy has asked its next question, in a separate read: Redis reads
+	// 16 KB at a time.
 	slow := func(text string) []string {
 		return []string{"EVAL", "for i = 1, 2e7 do end return {ok='" + text + "'}", "0", strings.Repeat("x", 64<<10)}
 	}
@@ -320,10 +322,10 @@ func TestSilenceForgesNoAnswer(t *testing.T) {
 		kit.Must(t, err)
 		kit.Await(t, "the end of what it sent", func() bool { return !strings.Contains(kit.Text(kit.Do(t, r.admin, "CLIENT", "LIST")), "user=forger") })
 	}
-	r.untouched(t, "lock:a")
+	r.wantUntouched(t, "lock:a")
 }
 
-// TestRightsChange: what is taken or given at the upstream holds here, too, soon.
+// TestRightsChange: changed permissions at the upstream soon apply at the proxy, too.
 func TestRightsChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -343,8 +345,7 @@ func TestRightsChange(t *testing.T) {
 	kit.Does(t, open, "GET lock:b", "w")
 }
 
-// TestUnknownIsNotLoggedIn: whatever the upstream's trouble is, a client that did not log in does
-// not get in by it.
+// TestUnknownIsNotLoggedIn: no failure of the upstream lets in a client that has not logged in.
 func TestUnknownIsNotLoggedIn(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -367,13 +368,13 @@ func TestUnknownIsNotLoggedIn(t *testing.T) {
 		{"protected", noAuth, []string{"--requirepass", "secret"}, func(*testing.T, *redistest.Server) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			upstream := startRedisAnyhow(t, c.args...)
+			upstream := startRedisRetrying(t, c.args...)
 			c.spoil(t, upstream)
 			proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*", "--upstream-timeout", "300ms")
 			client := kit.Dial(t, proxy.Addr())
 			for _, command := range []string{"DEL lock:v", "LOCK k t PX 60000", "UNLOCK lock:v theirs", "SCRIPT FLUSH", "PROXY INFO", "EVAL|return redis.call('del','lock:v')|0"} {
 				want := c.want
-				if c.name == "full" { // which Redis says, and closes
+				if c.name == "full" { // Redis sends this error, and closes the connection
 					want = "ERR cannot check this client's permissions: "
 				}
 				if got := kit.Text(kit.Do(t, client, wordsOf(command)...)); !strings.HasPrefix(got, want) && !strings.HasPrefix(got, "NOPERM") && !strings.HasPrefix(got, "ERR max number of clients") {
@@ -387,9 +388,8 @@ func TestUnknownIsNotLoggedIn(t *testing.T) {
 	}
 }
 
-// startRedisAnyhow is kit.StartRedis for one that does not answer PING as it should: the users are
-// set when it is up.
-func startRedisAnyhow(t *testing.T, args ...string) *redistest.Server {
+// startRedisRetrying starts a Redis that refuses PING: it sets the users after the start.
+func startRedisRetrying(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	if len(args) == 0 || args[0] != "--user" {
 		return kit.StartRedis(t, args...)
@@ -399,7 +399,8 @@ func startRedisAnyhow(t *testing.T, args ...string) *redistest.Server {
 	return server
 }
 
-// TestLoginWhileTheUpstreamIsDown: who was let in stays so; who was not, waits until it is back.
+// TestLoginWhileTheUpstreamIsDown: clients that have logged in stay so; other clients wait until
+// the upstream is back.
 func TestLoginWhileTheUpstreamIsDown(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -425,8 +426,8 @@ func seen(t *testing.T, proxy *harness.Proxy, text string) {
 	kit.Must(t, err)
 }
 
-// TestLoginStandsWhileTheUpstreamHangs: who has logged in and is known goes on; nobody else comes
-// in.
+// TestLoginStandsWhileTheUpstreamHangs: clients that have logged in and are known continue; no
+// other client can log in.
 func TestLoginStandsWhileTheUpstreamHangs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -20,15 +20,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// setting is in what a lock stands whose client may leave before it hears of it.
+// setting is the setting of a lock whose client may disconnect before it reads the grant.
 type setting struct {
 	name string
 	args []string
-	// key is the lock's.
+	// key is the key of the lock.
 	key string
-	// neighbour is a key that is put beside it when it was granted, if that is to be.
+	// neighbour is another key of the tag that is set after the grant, if it is not empty.
 	neighbour string
-	trust     *tls.Config // with which clients speak TLS; nil: they do not
+	trust     *tls.Config // the clients' TLS configuration; nil: no TLS
 }
 
 func settings(t *testing.T) []setting {
@@ -60,7 +60,7 @@ func inEachSetting(t *testing.T, test func(t *testing.T, s setting, masters []*r
 	}
 }
 
-// client speaks to a proxy, over TLS where that is the setting, and reads when it is told to.
+// client connects to a proxy, over TLS if the setting says so, and reads only on request.
 type client struct {
 	t    *testing.T
 	tcp  *net.TCPConn
@@ -68,9 +68,9 @@ type client struct {
 	in   *bufio.Reader
 }
 
-// narrow has the sockets at both ends take little that is not read: small segments have the sender
-// take fewer bytes ahead.
-func narrow(_, _ string, raw syscall.RawConn) error {
+// limitBuffers limits the buffers of the sockets at both ends. Small segments make the sender
+// buffer fewer bytes.
+func limitBuffers(_, _ string, raw syscall.RawConn) error {
 	var failed error
 	err := raw.Control(func(fd uintptr) {
 		failed = errors.Join(syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10), syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 536))
@@ -80,7 +80,7 @@ func narrow(_, _ string, raw syscall.RawConn) error {
 
 func (s setting) connect(t *testing.T, proxy *harness.Proxy) *client {
 	t.Helper()
-	dialer := net.Dialer{Timeout: kit.Patience, Control: narrow}
+	dialer := net.Dialer{Timeout: kit.Patience, Control: limitBuffers}
 	conn, err := dialer.Dial("tcp", proxy.Addr())
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
@@ -131,7 +131,7 @@ func (c *client) leave(s setting, proxy *harness.Proxy) {
 	})
 }
 
-// tail is more than the sockets between a proxy and a client take that does not read.
+// tail is more than the sockets between a proxy and a client buffer.
 const tail = "return string.rep('x', 1000000)"
 
 // grant takes a lock with the token "1"; the last of its commands has the reply.
@@ -140,7 +140,7 @@ type grant struct {
 	commands func(key, ms string) [][]string
 }
 
-// script is an EVAL of one key.
+// script returns an EVAL of one key.
 func script(body, key string, args ...string) []string {
 	return append([]string{"EVAL", body, "1", key}, args...)
 }
@@ -165,7 +165,7 @@ func grants() []grant {
 	}
 }
 
-// longGrants are those whose reply does not fit into the sockets.
+// longGrants returns the commands whose reply does not fit into the sockets.
 func longGrants() []grant {
 	return []grant{
 		{"EVAL", func(key, ms string) [][]string {
@@ -177,7 +177,7 @@ func longGrants() []grant {
 	}
 }
 
-// isHeld waits until a lock is held with the token "1", and puts the neighbour beside it.
+// isHeld waits until a lock is held with the token "1", and sets the neighbour.
 func (s setting) isHeld(t *testing.T, other *client) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -191,18 +191,19 @@ func (s setting) isHeld(t *testing.T, other *client) {
 	}
 }
 
-// stays wants a lock to be held on after its client has left: a moment later, it can be released.
-func (s setting) stays(t *testing.T, other *client) {
+// wantStillHeld fails the test unless a lock is still held after its client has disconnected: a
+// moment later, it can be released.
+func (s setting) wantStillHeld(t *testing.T, other *client) {
 	t.Helper()
-	time.Sleep(300 * time.Millisecond) // what is undone is so at once
+	time.Sleep(300 * time.Millisecond) // an undo would happen immediately
 	if got := other.do("UNLOCK", s.key, "1"); got != any(int64(1)) {
 		t.Errorf("UNLOCK of what was delivered: %v", got)
 	}
 }
 
-// TestLockWhoseClientReadIt: a client takes a lock, and in the same pipeline asks for more than it
-// reads. It reads that it has the lock, and leaves; the lock stays. So it does where it sends no
-// more from the beginning.
+// TestLockWhoseClientReadIt: a client takes a lock, and in the same pipeline requests more than it
+// reads. It reads the grant, and disconnects; the lock stays. The same holds if it sends no further
+// commands.
 func TestLockWhoseClientReadIt(t *testing.T) {
 	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for i, way := range slices.Repeat(grants(), 2) {
@@ -221,14 +222,14 @@ func TestLockWhoseClientReadIt(t *testing.T) {
 					}
 				}
 				owner.leave(s, proxies[0])
-				s.stays(t, other)
+				s.wantStillHeld(t, other)
 			})
 		}
 	})
 }
 
-// TestLockWhoseClientNeverReadIt: a client leaves while it has still not taken the reply that
-// grants it a lock: another gets the lock long before its time is over.
+// TestLockWhoseClientNeverReadIt: a client disconnects before it has received the grant of a lock:
+// another client gets the lock long before its lease ends.
 func TestLockWhoseClientNeverReadIt(t *testing.T) {
 	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for _, way := range longGrants() {
@@ -252,9 +253,9 @@ func TestLockWhoseClientNeverReadIt(t *testing.T) {
 	})
 }
 
-// TestLockAfterOneThatWasNeverRead: a client does not take the reply that grants it a lock, and its
-// time is over. Another takes the lock with the same token, through the same proxy or through
-// another one, and keeps it when the first one leaves.
+// TestLockAfterOneThatWasNeverRead: a client does not receive the grant of a lock, and its lease
+// ends. Another client takes the lock with the same token, through the same proxy or another one,
+// and keeps it when the first one disconnects.
 func TestLockAfterOneThatWasNeverRead(t *testing.T) {
 	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for _, long := range longGrants() {
@@ -279,11 +280,11 @@ func TestLockAfterOneThatWasNeverRead(t *testing.T) {
 							}
 							return nil
 						})
-						if proxy == proxies[0] { // or it counts as one that has not left
+						if proxy == proxies[0] { // otherwise it counts as a client that has not left
 							kit.Must(t, owner.conn.Close())
 						}
 						stalled.leave(s, proxies[0])
-						s.stays(t, other)
+						s.wantStillHeld(t, other)
 						kit.Must(t, other.conn.Close())
 					})
 				}

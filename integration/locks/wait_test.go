@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWaitCountsMasters: WAIT returns how many masters beyond a majority hold what the client did,
+// TestWaitCountsMasters: WAIT returns how many masters beyond a majority have the client's changes,
 // as Redis counts replicas.
 func TestWaitCountsMasters(t *testing.T) {
 	redistest.SkipShort(t)

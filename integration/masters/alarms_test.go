@@ -11,7 +11,7 @@ import (
 )
 
 // TestChangeRaisesNoAlarm: each proxy logs one line at the beginning of a change of the masters and
-// one at its end, beside that it read its configuration.
+// one at its end, in addition to the line about its configuration.
 func TestChangeRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
@@ -30,8 +30,8 @@ func TestChangeRaisesNoAlarm(t *testing.T) {
 	r.wantLogged(want)
 }
 
-// wantLogged wants each proxy to have logged this since it was ready, in any order, and by one of
-// them that a master caught up.
+// wantLogged waits until each proxy has logged exactly these messages since it was ready, in any
+// order. It ignores that a master caught up.
 func (r *rig) wantLogged(want []string) {
 	r.t.Helper()
 	want = slices.Sorted(slices.Values(want))

@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestTwoDifferentChangesAtOnce: two proxies are told different masters at the same time. They come
-// to the same, and the one that wanted other ones says so; with its file put right it follows.
+// TestTwoDifferentChangesAtOnce: two proxies get different masters at the same time. They agree on
+// one set, and the other proxy reports that; with a corrected file it follows.
 func TestTwoDifferentChangesAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -34,7 +34,7 @@ func TestTwoDifferentChangesAtOnce(t *testing.T) {
 	both.Wait()
 	t.Log(said)
 	var won []int
-	kit.Soon(t, func() error { // one of them has its own, whatever it said of it
+	kit.Soon(t, func() error { // one of them has changed to its own list, whatever it replied
 		for i, proxy := range r.proxies {
 			if won = []int{0, 1, 2, 3 + i}; r.votes(proxy, won) == nil {
 				return nil
@@ -48,15 +48,15 @@ func TestTwoDifferentChangesAtOnce(t *testing.T) {
 	kit.Want(t, kit.Connect(t, r.proxies[1]), int64(1), "UNLOCK", "held", "t")
 }
 
-// killedWays lead from the first three masters to others, and back to them.
+// killedWays are changes from the first three masters to others, and back.
 var killedWays = [][]int{
 	{0, 1, 2, 3}, {0, 1, 2, 3, 4}, {0, 1, 5, 3, 4}, {0, 5, 3, 4}, {0, 3, 4},
 	{0, 3, 4, 1}, {0, 3, 4, 1, 2}, {0, 3, 5, 1, 2}, {0, 5, 1, 2}, {0, 1, 2},
 }
 
-// TestChangerIsKilled: the proxy that changes the masters is killed at any moment of it, under
-// load. The others bring the change to its end, if it had begun; the proxy starts again, with the
-// new masters in its file or the old ones.
+// TestChangerIsKilled: the proxy that changes the masters is killed at any moment of the change,
+// under load. The other proxies complete the change, if it had begun; the proxy starts again, with
+// the new masters in its file or the old ones.
 func TestChangerIsKilled(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, "REDLOCK_MASTERS_SEED", 1)
@@ -70,7 +70,7 @@ func TestChangerIsKilled(t *testing.T) {
 		go r.tryReload(0)
 		time.Sleep(time.Duration(random.Int64N(int64(40 * time.Millisecond)))) // at any moment of the change
 		kit.Must(t, r.proxies[0].Kill())
-		time.Sleep(300 * time.Millisecond) // what was sent arrives
+		time.Sleep(300 * time.Millisecond) // the sent commands arrive
 		begun := r.isBegun(1, is)
 		t.Logf("to %v: begun %v", next, begun)
 		if !begun {
@@ -83,20 +83,20 @@ func TestChangerIsKilled(t *testing.T) {
 	l.want(t)
 }
 
-// isBegun reports whether a proxy has other masters than these, or is on its way to them.
+// isBegun reports whether a proxy has different masters than these, or is changing them.
 func (r *rig) isBegun(proxy int, masters []int) bool {
 	return r.votes(r.proxies[proxy], masters) != nil
 }
 
-// TestStoppedProxyGoesOn: a proxy stands still from before a change until after it. Then a lock is
-// held by two of the new masters, and two of those that it knew are without it: it counts no vote
-// of these, and follows.
+// TestStoppedProxyGoesOn: a proxy is stopped from before a change until after it. Then two of the
+// new masters hold a lock, and two masters that the proxy knew do not: it does not count their
+// votes, and follows.
 func TestStoppedProxyGoesOn(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	client := kit.Connect(t, r.proxies[1])
-	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "60000") // its connections stand
+	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "60000") // so that its connections are open
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "u")
 	kit.Must(t, r.proxies[1].Signal(stop))
 	r.nameAll(0, 1, 3)
@@ -112,13 +112,13 @@ func TestStoppedProxyGoesOn(t *testing.T) {
 	kit.Must(t, r.proxies[1].Signal(goOn))
 	reply, err := late.Receive()
 	if _, granted := reply.(int64); granted || err != nil {
-		t.Errorf("LOCK at the proxy that stood still: %v, %v", reply, err)
+		t.Errorf("LOCK at the proxy that was stopped: %v, %v", reply, err)
 	}
 	r.wantVoting(0, 1, 3)
 }
 
-// TestStartsWithOtherMasters: a proxy that starts with the masters of before, or with some that
-// nobody agreed on, gives no lock and says why.
+// TestStartsWithOtherMasters: a proxy that starts with the former masters, or with masters that
+// were never agreed on, grants no lock and says why.
 func TestStartsWithOtherMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestStartsWithOtherMasters(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "1000")
 }
 
-// TestRefusedChanges: what cannot be changed is refused, and the masters stay as they are.
+// TestRefusedChanges: impossible changes are refused, and the masters stay the same.
 func TestRefusedChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestRefusedChanges(t *testing.T) {
 }
 
 // TestAllProxiesRestartInTheMiddle: all proxies end when the masters are sealed and none has
-// joined; one that starts with the new masters brings the change to its end, and the locks are
+// joined. A proxy that starts with the new masters completes the change, and the locks are still
 // held.
 func TestAllProxiesRestartInTheMiddle(t *testing.T) {
 	redistest.SkipShort(t)
@@ -195,15 +195,15 @@ func TestAllProxiesRestartInTheMiddle(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// isSealed reports whether the marker of the first master names what follows, and nothing has
+// isSealed reports whether the marker of the first master names the next set, and no master has
 // joined.
 func (r *rig) isSealed() bool {
 	text, err := kit.AskIn(r.servers[0], "0", "GET", "redlock-proxy:marker")
 	return err == nil && strings.Contains(fmt.Sprint(text), ";")
 }
 
-// TestWithoutTheMechanism: the same load finds double grants where proxies go from three masters,
-// of which they do not reach one, to five, with nothing between them that knows of it. So it would
+// TestWithoutTheMechanism: the same load finds double grants if proxies switch from three masters,
+// one of which they cannot reach, to five without a change that the masters know of. So it would
 // find them in the tests above.
 func TestWithoutTheMechanism(t *testing.T) {
 	redistest.SkipShort(t)
@@ -217,7 +217,7 @@ func TestWithoutTheMechanism(t *testing.T) {
 	proxies = append(proxies, start(all...))
 	for seed := range uint64(10) {
 		l := startLoad(proxies, seed)
-		time.Sleep(3 * time.Second) // the load works
+		time.Sleep(3 * time.Second) // time for the load
 		if _, found := l.stop(t); len(found) > 0 {
 			return
 		}

@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLocksOutliveAChange: a lock that was granted by two of three masters is held, extended and
-// released after one was added, one replaced, and one removed, through the proxy that changed them
-// and through the one that followed.
+// TestLocksOutliveAChange: a lock that two of three masters granted is held, extended and released
+// after a master was added, one replaced, and one removed. This holds at the proxy that changed the
+// masters and at the one that followed.
 func TestLocksOutliveAChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
@@ -36,10 +36,10 @@ func TestLocksOutliveAChange(t *testing.T) {
 	kit.WantGrant(t, two, "LOCK", "a", "u", "PX", "1000")
 }
 
-// TestWaitersOutliveAChange: who waits for a lock while all masters but one are replaced, one after
-// the other, and added to, and while the configuration is read again, gets it when it is released,
-// without asking the masters of before, which are gone. So does who waits for an element. With tags
-// a ballot takes it.
+// TestWaitersOutliveAChange: a client that waits for a lock while all masters except one are
+// replaced, one after the other, masters are added, and the configuration is reloaded, gets the
+// lock when it is released, without the old masters, which are gone. The same holds for a client
+// that waits for an element. With tags, a ballot takes it.
 func TestWaitersOutliveAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -84,12 +84,12 @@ func waitersOutliveAChange(t *testing.T, r *rig) {
 		r.change(masters...)
 		r.reload(1)
 	}
-	time.Sleep(11 * time.Second) // the masters of before are let go
+	time.Sleep(11 * time.Second) // the proxies release the earlier masters
 	for _, client := range popping {
 		kit.Do(t, holder, "RPUSH", list, "e")
 		defer func() {
 			if reply, err := client.Receive(); err != nil || fmt.Sprint(reply) != "["+list+" e]" {
-				t.Errorf("who waited for an element got %v, %v", reply, err)
+				t.Errorf("a client that waited for an element got %v, %v", reply, err)
 			}
 		}()
 	}
@@ -98,10 +98,10 @@ func waitersOutliveAChange(t *testing.T, r *rig) {
 		select {
 		case reply := <-served:
 			if reply != any(int64(1)) {
-				t.Errorf("who waited got %v", reply)
+				t.Errorf("a client that waited got %v", reply)
 			}
 		case <-time.After(kit.Patience):
-			t.Fatal("who waits is not told that the lock is free")
+			t.Fatal("a waiter is not told that the lock is free")
 		}
 	}
 }

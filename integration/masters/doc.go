@@ -1,3 +1,3 @@
-// Package masters has the tests of changes of the masters while proxies run: one added, removed, or
+// Package masters tests changes of the masters while proxies run: one master is added, removed or
 // replaced at a time, under load and faults.
 package masters

@@ -16,15 +16,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// hotLoad is clients that change a few keys all the time, without a pause.
+// hotLoad has clients that repeatedly change a few keys without a pause.
 type hotLoad struct {
 	over    atomic.Bool
 	workers sync.WaitGroup
 	done    atomic.Int64
 }
 
-// startHotLoad has clients take turns at the proxies. Each does one of several things, over and
-// over, to one key after the other.
+// startHotLoad starts clients that use the proxies in rotation. Each repeats one of several
+// operations, on one key after the other.
 func startHotLoad(t *testing.T, proxies []*harness.Proxy, clients, keys int) *hotLoad {
 	t.Helper()
 	l := &hotLoad{}
@@ -40,8 +40,7 @@ func startHotLoad(t *testing.T, proxies []*harness.Proxy, clients, keys int) *ho
 	return l
 }
 
-// turn takes a lock and gives it back, with a lease or without, by LOCK or by SET, or changes a
-// hash.
+// turn takes and releases a lock, with or without a lease, by LOCK or by SET, or changes a hash.
 func (l *hotLoad) turn(client *redistest.Client, key, token string, kind int) {
 	commands := [][][]string{
 		{{"HINCRBY", key + ":hash", "n", "1"}},
@@ -63,16 +62,16 @@ func (l *hotLoad) stop() {
 	l.workers.Wait()
 }
 
-// wantWork wants commands to be done while the load goes on.
+// wantWork requires the load to execute commands.
 func (l *hotLoad) wantWork(t *testing.T) {
 	t.Helper()
 	before := l.done.Load()
 	kit.Await(t, "no command is done", func() bool { return l.done.Load() > before+100 })
 }
 
-// TestJoinsUnderLoad: clients change the same few keys all the time, and none of them stops, while
-// a master is replaced, one restarts without its data, one is added, and one is removed. Every one
-// votes at all proxies while they go on.
+// TestJoinsUnderLoad: clients change the same few keys all the time without stopping, while a
+// master is replaced, one restarts without its data, one is added, and one is removed. Each master
+// votes at all proxies meanwhile.
 func TestJoinsUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	clients := 8
@@ -111,7 +110,7 @@ func TestJoinsUnderLoad(t *testing.T) {
 	}
 }
 
-// hasNewMarker wants a master that restarted to have been admitted again.
+// hasNewMarker returns an error unless a restarted master was admitted again.
 func (r *rig) hasNewMarker(server int) error {
 	reply, err := kit.AskIn(r.servers[server], "0", "EXISTS", "redlock-proxy:marker")
 	if err == nil && reply != int64(1) {
@@ -121,7 +120,7 @@ func (r *rig) hasNewMarker(server int) error {
 }
 
 // TestJoinsWithManyLocks: a master restarts without its data while many locks are held. It votes
-// again, and has every one of them; the proxies need little memory for it.
+// again, and has every lock; the proxies need little memory for it.
 func TestJoinsWithManyLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	locks := int(kit.NumberFrom(t, "REDLOCK_MASTERS_LOCKS", 10_000))
@@ -153,7 +152,7 @@ func TestJoinsWithManyLocks(t *testing.T) {
 	}
 }
 
-// resident is how much memory the proxies have together.
+// resident returns the memory of all proxies in bytes.
 func (r *rig) resident() (bytes int64) {
 	for _, proxy := range r.proxies {
 		n, err := proxy.RSS()
@@ -163,7 +162,7 @@ func (r *rig) resident() (bytes int64) {
 	return bytes
 }
 
-// take takes so many locks of an hour, k-many:0 and so on.
+// take takes the given number of locks for an hour, k-many:0 and so on.
 func take(t *testing.T, proxy *harness.Proxy, locks int) {
 	t.Helper()
 	const clients, at = 32, 100

@@ -16,9 +16,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestChangeLeavesNoLockBehind: locks that nobody else wants, asked for while the masters are
-// changed, are granted, or it is said that this is not known: then they are free soon after. They
-// are taken by ballot, since they were removed by one a moment ago.
+// TestChangeLeavesNoLockBehind: locks without contention that are requested during a change of the
+// masters are granted, or their state is reported as unknown; then they are free soon after. They
+// are taken by ballot, since they were just removed by ballot.
 func TestChangeLeavesNoLockBehind(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -46,12 +46,12 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 					mu.Unlock()
 					key = ""
 				case reply == nil:
-					t.Errorf("LOCK of %s, which nobody else wants, is refused", key)
+					t.Errorf("LOCK of %s, which no other client requests, is refused", key)
 					key = ""
 				default:
 					_, _ = client.Do("SET", key, "u", "XX", "PX", "600000")
 					if removed, _ := client.Do("DEL", key); removed != any(int64(1)) {
-						key = "" // it is not known what it holds
+						key = "" // its content is unknown
 					}
 				}
 			}
@@ -74,9 +74,10 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 	}
 }
 
-// TestLeftoversDoNotStopAChange: two masters each hold two locks of one key when the fifth, which
-// is gone, is replaced: nobody can know which of them was granted with its vote. Nobody gets that
-// key until both leases are over, or somebody gives it away; all others are to be had.
+// TestLeftoversDoNotStopAChange: two locks of one key are on two masters each when the fifth,
+// unavailable master is replaced: it is unknowable which of them was granted with its vote. No
+// client gets that key until both leases have ended, or an operator force-unlocks it; all other
+// keys are available.
 func TestLeftoversDoNotStopAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -122,12 +123,13 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 }
 
 // TestLeftoversDoNotStopACatchUp: the same when the fifth master loses its data. It votes again
-// long before a lease is over, and FORCEUNLOCK gives the key away.
+// long before a lease ends, and FORCEUNLOCK frees the key.
 func TestLeftoversDoNotStopACatchUp(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
 	r := startRig(t, 2, 5, 5)
-	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-long", "t", "PX", "600000") // so no master votes again by waiting
+	// So no master votes again by waiting.
+	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-long", "t", "PX", "600000")
 	began := time.Now()
 	r.leaveTwo(lease, "k-given")
 	kit.Must(t, kit.Tell(r.servers[4], "FLUSHALL"))
@@ -144,7 +146,8 @@ func TestLeftoversDoNotStopACatchUp(t *testing.T) {
 	}
 }
 
-// leaveTwo has two of the first four masters hold one attempt of each key, and two another one.
+// leaveTwo leaves one attempt of each key on two of the first four masters, and another attempt on
+// the other two.
 func (r *rig) leaveTwo(lease time.Duration, keys ...string) {
 	r.t.Helper()
 	ids := cell.NewSource()

@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// liars are what one master may say of the masters of all.
+// liars are false claims of one master about the masters.
 var liars = []struct {
 	name string
 	lie  func(r *rig, masters []string, m *marker.Marker)
@@ -36,7 +36,7 @@ var liars = []struct {
 	}},
 }
 
-// lie has a master say something else of what it is, as if it had always said so.
+// lie makes a master claim other masters, as if it always had.
 func (r *rig) lie(master int, masters []string, change func(r *rig, masters []string, m *marker.Marker)) {
 	r.t.Helper()
 	stands, err := kit.AskIn(r.servers[master], "0", "GET", "redlock-proxy:marker")
@@ -59,7 +59,7 @@ func (r *rig) names(n int) []string {
 	return names
 }
 
-// wantServing wants each proxy to grant locks, and hold one.
+// wantServing waits until each proxy grants locks, and takes one.
 func (r *rig) wantServing(key string) {
 	r.t.Helper()
 	for i, proxy := range r.proxies {
@@ -74,9 +74,8 @@ func (r *rig) wantServing(key string) {
 	}
 }
 
-// TestOneMasterSaysItIsOver: one master of some claims that the masters were changed. It has no
-// vote; the others have, also with a proxy that starts then, and none of them says the same. Once
-// it is flushed it votes as before.
+// TestOneMasterSaysItIsOver: one master claims that the masters were changed. It gets no votes; the
+// other masters vote, even for a proxy that starts then. After a flush, it votes again.
 func TestOneMasterSaysItIsOver(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
@@ -93,7 +92,7 @@ func TestOneMasterSaysItIsOver(t *testing.T) {
 				r.wantServing("k-beside-")
 				r.proxies = append(r.proxies, kit.StartConfigured(t, r.files[0]))
 				r.wantServing("k-later-")
-				time.Sleep(1500 * time.Millisecond) // nothing comes of it later, either
+				time.Sleep(1500 * time.Millisecond) // nor has it an effect later
 				r.wantServing("k-then-")
 				for _, server := range r.servers[1:] {
 					stands, err := kit.AskIn(server, "0", "GET", "redlock-proxy:marker")
@@ -109,8 +108,8 @@ func TestOneMasterSaysItIsOver(t *testing.T) {
 	}
 }
 
-// TestDiskOfAnotherCluster: a master has the data of one of another cluster, of which the masters
-// were changed once. It catches up, and the locks of all are granted meanwhile.
+// TestDiskOfAnotherCluster: a master has the data of a master of another cluster, whose masters
+// were changed once. It catches up, and all clients are granted locks meanwhile.
 func TestDiskOfAnotherCluster(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
@@ -151,8 +150,8 @@ func TestLiarIsReplaced(t *testing.T) {
 	kit.Everywhere(t, []*redistest.Server{r.servers[1], r.servers[2], r.servers[3]}, func(s *redistest.Server) error { return kit.Stands(s, "0", "k-held", "t") })
 }
 
-// TestFollowsOneWitness: a proxy that stood still during a change reaches just one master that
-// tells of it. With a file that names the new masters it follows.
+// TestFollowsOneWitness: a proxy that was stopped during a change reaches only one master that
+// knows of it. With a file that names the new masters, it follows.
 func TestFollowsOneWitness(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -179,10 +178,9 @@ func TestFollowsOneWitness(t *testing.T) {
 	r.wantServing("k-")
 }
 
-// TestSealedByAnotherBallot: of two changes at once the one that is not made has sealed a master
-// that the other one keeps, which knows of that one alone. The lock that the three masters of
-// before hold is held by all of the four: none of them has to ask itself whether it may be a
-// leftover.
+// TestSealedByAnotherBallot: of two concurrent changes, the unsuccessful one has sealed a master
+// that the other one keeps, and which knows only of the first. All four masters hold the lock that
+// the three old masters had: no master has to treat it as a possible leftover.
 func TestSealedByAnotherBallot(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
@@ -191,7 +189,8 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	r.nameAll(0, 1, 2, 3)
 	stands, err := kit.AskIn(r.servers[2], "0", "GET", script.MarkerKey)
 	kit.Must(t, err)
-	kit.Soon(t, func() error { // once the change begins before a proxy has seen that seal, by which the master has no vote
+	// Once the change begins before a proxy has seen that seal, by which the master has no vote.
+	kit.Soon(t, func() error {
 		r.lie(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
 			m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: len(masters), Names: append(masters, "127.0.0.1:1")}}
 			kit.Must(t, kit.Tell(r.servers[2], "HSET", script.SequenceKey, marker.InDatabase(m.Nonce, 0), fmt.Sprint(1<<40)))

@@ -21,16 +21,17 @@ import (
 )
 
 const (
-	// loadKeys are the locks that the clients have in common.
+	// loadKeys is the number of locks that all clients share.
 	loadKeys = 48
-	// loaders is how many clients there are.
+	// loaders is the number of clients.
 	loaders = 32
-	// loadLease is long beside a change, so that a lock which was forgotten would be granted again.
+	// loadLease is longer than a change, so that a lost lock would be granted again.
 	loadLease = 1500 * time.Millisecond
 )
 
-// load is clients that take locks at proxies, keep them for up to their whole time, and give most
-// of them back at another proxy. A holder counts by its own clock, from before it asked.
+// load has clients that take locks at proxies, keep them for up to their whole lease, and release
+// most of them at another proxy. A client relies on a lock by its own clock, from before the
+// request.
 type load struct {
 	histories [loadKeys]*holdings.History
 	// key names a lock.
@@ -42,7 +43,7 @@ type load struct {
 	replies map[string]int
 }
 
-// startLoad has clients take turns at the proxies.
+// startLoad starts clients that use the proxies in rotation.
 func startLoad(proxies []*harness.Proxy, seed uint64) *load {
 	return startLoadOf(proxies, seed, func(number int) string { return "lock:" + strconv.Itoa(number) })
 }
@@ -66,7 +67,7 @@ func startLoadOf(proxies []*harness.Proxy, seed uint64, key func(number int) str
 	return l
 }
 
-// ask asks a proxy, over a new connection if the last one failed.
+// ask sends a command to a proxy, over a new connection if the last one failed.
 func ask(clients []*redistest.Client, proxies []*harness.Proxy, p int, words ...string) (any, error) {
 	if clients[p] == nil {
 		client, err := redistest.Dial(proxies[p].Addr(), 2*time.Second)
@@ -101,7 +102,7 @@ func (l *load) turn(clients []*redistest.Client, proxies []*harness.Proxy, rando
 	until := asked + time.Duration(validity)*time.Millisecond
 	keeps := time.Duration(random.Int64N(int64(20 * time.Millisecond)))
 	if random.IntN(4) == 0 {
-		keeps = loadLease // nobody gives it back
+		keeps = loadLease // no client releases it
 	}
 	time.Sleep(keeps) // the client works
 	if one := holdings.Relied(token, received, until, history.Now()); one.From < one.To {
@@ -129,7 +130,7 @@ func (l *load) note(command string, reply any, err error) {
 	l.replies[kind]++
 }
 
-// stop lets all finish their turns, and tells how many locks were held, and those that overlapped.
+// stop lets all clients finish their turns, and returns the number of held locks, and the overlaps.
 func (l *load) stop(t *testing.T) (grants int, found []holdings.Overlap) {
 	t.Helper()
 	l.over.Store(true)
@@ -142,7 +143,7 @@ func (l *load) stop(t *testing.T) (grants int, found []holdings.Overlap) {
 	return grants, found
 }
 
-// want wants grants, and no double ones.
+// want requires grants, and no double ones.
 func (l *load) want(t *testing.T) {
 	t.Helper()
 	grants, found := l.stop(t)
@@ -156,7 +157,7 @@ func (l *load) want(t *testing.T) {
 	}
 }
 
-// rounds is how many changes there are: a few, or all of so many rounds as are asked for.
+// rounds returns the number of changes: a few, or as many rounds as requested.
 func rounds(few, all int) int {
 	n, _ := strconv.Atoi(os.Getenv("REDLOCK_MASTERS_ROUNDS"))
 	return max(n*all, few)
@@ -168,14 +169,14 @@ var loadWays = [][]int{
 }
 
 // TestChangesUnderLoad: from three masters to five and back, one at a time, under load, while a
-// master is killed, stopped, or restarts without its data, and proxies stand still. No lock is
+// master is killed, stopped, or restarts without its data, and proxies are stopped. No lock is
 // granted twice.
 func TestChangesUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	changeUnderLoad(t, startRig(t, 3, 3, 6), func(number int) string { return "lock:" + strconv.Itoa(number) })
 }
 
-// TestChangesUnderLoadOfTags: the same with locks of which four each have a tag in common, and one
+// TestChangesUnderLoadOfTags: the same with locks in groups of four with a common tag, one of which
 // is the tag itself.
 func TestChangesUnderLoadOfTags(t *testing.T) {
 	redistest.SkipShort(t)
@@ -200,7 +201,7 @@ func changeUnderLoad(t *testing.T, r *rig, key func(number int) string) {
 		r.cutOff(random, is, masters)
 		r.disturbed(random, masters)
 		t.Logf("%v after %v", masters, time.Since(began).Round(time.Millisecond))
-		time.Sleep(200 * time.Millisecond) // clients go on meanwhile
+		time.Sleep(200 * time.Millisecond) // clients keep running
 		is = masters
 	}
 	l.want(t)
@@ -211,8 +212,8 @@ func changeUnderLoad(t *testing.T, r *rig, key func(number int) string) {
 	}
 }
 
-// cutOff has no proxy reach a master that is to stay, for a moment: there are locks then that only
-// the others hold.
+// cutOff makes a remaining master unreachable for all proxies for a moment, so that only the other
+// masters hold some locks.
 func (r *rig) cutOff(random *rand.Rand, is, next []int) {
 	r.t.Helper()
 	var stay []int
@@ -228,8 +229,7 @@ func (r *rig) cutOff(random *rand.Rand, is, next []int) {
 	kit.Soon(r.t, func() error { return r.votes(r.proxies[0], is) })
 }
 
-// disturbed changes the masters while something goes wrong, which is well again before all have to
-// vote.
+// disturbed changes the masters during a fault, which ends before all masters have to vote.
 func (r *rig) disturbed(random *rand.Rand, masters []int) {
 	r.t.Helper()
 	r.nameAll(masters...)
@@ -239,7 +239,7 @@ func (r *rig) disturbed(random *rand.Rand, masters []int) {
 	var heal func() error
 	fault := random.IntN(5)
 	begin := func() (err error) {
-		time.Sleep(after) // a schedule goes on at any moment
+		time.Sleep(after) // the next step may come after any delay
 		switch fault {
 		case 0:
 			err, heal = one.Pause(), one.Continue
@@ -276,7 +276,7 @@ func (r *rig) disturbed(random *rand.Rand, masters []int) {
 	r.wantVoting(masters...)
 }
 
-// tryReload has a proxy read its file again, and tells what it answered.
+// tryReload lets a proxy reload its file, and returns the reply.
 func (r *rig) tryReload(proxy int) string {
 	client, err := redistest.Dial(r.proxies[proxy].Addr(), 30*time.Second)
 	if err != nil {

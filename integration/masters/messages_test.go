@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestSubscribersAndAChange: when the masters are changed subscribers lose their connection, at the
-// proxy that changes them and at the one that follows. Then messages go over the new masters alone,
-// from and to both.
+// TestSubscribersAndAChange: when the masters are changed, subscribers lose their connection, at
+// the proxy that changes them and at the other proxy. Then both proxies send and receive messages
+// only over the new masters.
 func TestSubscribersAndAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

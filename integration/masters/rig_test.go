@@ -17,17 +17,17 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// rig is some servers, a few of which are the masters of proxies, each with a file of its own.
+// rig has some servers, a few of which are masters of proxies, each with a file of its own.
 type rig struct {
 	t       *testing.T
 	servers []*redistest.Server
 	links   []*faultlink.Link // to the servers, for all proxies
 	files   []string
-	tags    bool // keys of one tag stand together
+	tags    bool // keys of one tag share a cell
 	proxies []*harness.Proxy
 }
 
-// startRig starts so many proxies on the first masters of so many servers.
+// startRig starts servers, and proxies whose masters are the first of them.
 func startRig(t *testing.T, proxies, masters, servers int) *rig {
 	t.Helper()
 	return start(t, &rig{t: t}, proxies, masters, servers)
@@ -48,10 +48,10 @@ func start(t *testing.T, r *rig, proxies, masters, servers int) *rig {
 	return r
 }
 
-// url is where the proxies find a server.
+// url returns the URL of a server for the proxies.
 func (r *rig) url(i int) string { return "redis://" + r.links[i].Addr() }
 
-// first are the numbers from 0.
+// first returns the numbers from 0 to n-1.
 func first(n int) []int {
 	all := make([]int, n)
 	for i := range all {
@@ -60,7 +60,7 @@ func first(n int) []int {
 	return all
 }
 
-// name has the file of a proxy name these masters, and no others.
+// name writes exactly these masters into the file of a proxy.
 func (r *rig) name(proxy int, masters ...int) {
 	r.t.Helper()
 	var urls []string
@@ -76,7 +76,7 @@ func (r *rig) name(proxy int, masters ...int) {
 	kit.Must(r.t, os.Rename(r.files[proxy]+".new", r.files[proxy]))
 }
 
-// nameAll has the files of all proxies name these masters.
+// nameAll writes these masters into the files of all proxies.
 func (r *rig) nameAll(masters ...int) {
 	r.t.Helper()
 	for i := range r.files {
@@ -84,7 +84,7 @@ func (r *rig) nameAll(masters ...int) {
 	}
 }
 
-// reload has a proxy read its file again, which must be done.
+// reload sends PROXY RELOAD to a proxy, and fails the test unless it succeeds.
 func (r *rig) reload(proxy int) {
 	r.t.Helper()
 	if reply, failed := kit.Do(r.t, kit.Connect(r.t, r.proxies[proxy]), "PROXY", "RELOAD").(redistest.RespError); failed {
@@ -92,7 +92,7 @@ func (r *rig) reload(proxy int) {
 	}
 }
 
-// change has all proxies have other masters: the first one changes them, the others follow.
+// change configures other masters for all proxies: the first one changes them, the others follow.
 func (r *rig) change(masters ...int) {
 	r.t.Helper()
 	r.nameAll(masters...)
@@ -100,7 +100,7 @@ func (r *rig) change(masters ...int) {
 	r.wantVoting(masters...)
 }
 
-// wantVoting waits until each proxy has so many masters, those of its file, all of which vote.
+// wantVoting waits until each proxy has exactly these masters, and all of them vote.
 func (r *rig) wantVoting(masters ...int) {
 	r.t.Helper()
 	for _, proxy := range r.proxies {
@@ -108,7 +108,7 @@ func (r *rig) wantVoting(masters ...int) {
 	}
 }
 
-// votes wants a proxy to have these masters, and that all of them vote.
+// votes returns an error unless a proxy has these masters and all of them vote.
 func (r *rig) votes(proxy *harness.Proxy, masters []int) error {
 	client, err := redistest.Dial(proxy.Addr(), 2*time.Second)
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *rig) votes(proxy *harness.Proxy, masters []int) error {
 	return nil
 }
 
-// What stops a process, and has it go on.
+// The signals that stop and continue a process.
 const (
 	stop = syscall.SIGSTOP
 	goOn = syscall.SIGCONT

@@ -15,9 +15,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestAtOnce: what is published at one proxy right after a subscription was confirmed at another
-// one is delivered, a thousand times, each time to a subscriber of its own; the first one's proxy
-// had not listened before.
+// TestAtOnce: a message that is published at one proxy right after a subscription was confirmed at
+// another is delivered, a thousand times, each time to a new subscriber, whose proxy had no
+// subscription before.
 func TestAtOnce(t *testing.T) {
 	f := start(t, 2)
 	publisher := kit.Connect(t, f.Proxies[0])
@@ -30,8 +30,8 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// publishers publish n messages each, one after the other, numbered, through these proxies in
-// turns.
+// publishers publish n numbered messages each, one after the other, through these proxies in
+// rotation.
 func publishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after func(published int)) (wait func()) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -53,7 +53,7 @@ func publishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after
 	return wg.Wait
 }
 
-// heard reads the numbers of so many publishers, n of each, and wants each once and in its order.
+// heard reads n numbers of each publisher, and requires each once and in order.
 func heard(t *testing.T, client *redistest.Client, publishers, n int) {
 	t.Helper()
 	next := make([]int, publishers)
@@ -106,8 +106,8 @@ func TestMastersAreKilled(t *testing.T) {
 	}
 }
 
-// TestPaused: a proxy with subscribers that stands still for a while delivers all that was
-// published meanwhile, and one master that does misses nothing.
+// TestPaused: a proxy with subscribers that is stopped for a while delivers all messages of that
+// time. If a master is stopped, no message is lost.
 func TestPaused(t *testing.T) {
 	f := start(t, 2)
 	client := subscriber(t, f.Proxies[1], "numbers")
@@ -122,8 +122,8 @@ func TestPaused(t *testing.T) {
 	wantSilent(t, client)
 }
 
-// TestTooFew: without a majority nothing is published, and nobody is subscribed; who may miss
-// messages loses the connection, and is not left to wait for what never comes.
+// TestTooFew: without a majority no message is published, and no subscription is confirmed.
+// Subscribers that may miss messages lose their connection instead of waiting forever.
 func TestTooFew(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, 2)
@@ -156,9 +156,9 @@ func TestTooFew(t *testing.T) {
 	})
 }
 
-// TestBrokenAgain: a subscriber whose masters break one after the other, and come back, keeps its
-// connection as long as three of five were heard without a break since it came, and loses it then,
-// though all are heard.
+// TestBrokenAgain: the links to a subscriber's masters break and recover in turn. The subscriber
+// keeps its connection as long as three of five were connected without a break since its
+// subscription. Then it loses it, even if all are connected again.
 func TestBrokenAgain(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
@@ -182,8 +182,7 @@ func TestBrokenAgain(t *testing.T) {
 	wantNext(t, client, []any{"message", "channel", "anew"})
 }
 
-// TestOthersOnTheChannel: what others publish on the masters' channel is nobody's message and harms
-// nobody.
+// TestOthersOnTheChannel: messages that other programs publish on the masters' channel are ignored.
 func TestOthersOnTheChannel(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
@@ -203,8 +202,8 @@ func TestOthersOnTheChannel(t *testing.T) {
 	wantNext(t, client, []any{"message", "channel", "message"})
 }
 
-// TestSlowSubscriber: a subscriber that reads nothing is cut at the bound, and nobody else waits
-// for it.
+// TestSlowSubscriber: a subscriber that reads nothing is disconnected at the limit, and no other
+// client waits for it.
 func TestSlowSubscriber(t *testing.T) {
 	f := start(t, 1)
 	slow, quick, publisher := subscriber(t, f.Proxies[0], "channel"), subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
@@ -230,7 +229,7 @@ func TestSlowSubscriber(t *testing.T) {
 	wantSilent(t, quick)
 }
 
-// TestParked: subscribers that are quiet are parked, and hear, and are cut, all the same.
+// TestParked: silent subscribers are parked, and still get messages and are disconnected.
 func TestParked(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, 1)
@@ -243,7 +242,7 @@ func TestParked(t *testing.T) {
 		kit.Must(t, master.Kill())
 	}
 	wantEnd(t, client)
-	kit.Soon(t, func() error { // its session has ended, too
+	kit.Soon(t, func() error { // its session has ended
 		info := fmt.Sprint(kit.Do(t, publisher, "INFO", "clients"))
 		if !strings.Contains(info, "connected_clients:1\r\n") {
 			return fmt.Errorf("%s", info)

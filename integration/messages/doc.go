@@ -1,2 +1,2 @@
-// Package messages holds tests of messages between the clients of lock servers.
+// Package messages tests pub/sub between the clients of lock servers.
 package messages

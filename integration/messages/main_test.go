@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// start starts five masters and so many lock servers before them, for which lock:* are lock keys.
+// start starts five masters and the given number of lock servers, with the lock keys lock:*.
 func start(t *testing.T, proxies int) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
@@ -36,8 +36,7 @@ func subscriber(t *testing.T, proxy *harness.Proxy, channels ...string) *rediste
 	return client
 }
 
-// wantNext sends a command, if there is one, and wants this to be the next thing that a client
-// hears.
+// wantNext sends a command, if there is one, and requires this as the client's next reply or push.
 func wantNext(t *testing.T, client *redistest.Client, want any, command ...string) {
 	t.Helper()
 	if len(command) > 0 {
@@ -50,13 +49,13 @@ func wantNext(t *testing.T, client *redistest.Client, want any, command ...strin
 	}
 }
 
-// wantSilent wants a subscriber in RESP2 to have heard all that it is to hear.
+// wantSilent fails the test if a RESP2 subscriber gets a further message.
 func wantSilent(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	wantNext(t, client, []any{"pong", "end"}, "PING", "end")
 }
 
-// wantEnd wants a client's connection to end, and nothing to come before.
+// wantEnd fails the test unless a client's connection ends without a further message.
 func wantEnd(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	got, err := client.Receive()
@@ -66,7 +65,7 @@ func wantEnd(t *testing.T, client *redistest.Client) {
 	kit.Must(t, isEnd(err))
 }
 
-// isEnd is nil for an error that says that a connection has ended.
+// isEnd returns nil for an error that means the end of a connection.
 func isEnd(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("the connection does not end: %w", err)

@@ -16,11 +16,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// party is a client of a conversation, by its bytes.
+// party is a client of a conversation, with raw bytes.
 type party struct{ net.Conn }
 
-// hears is what a client has heard when it has been silent for a while, or when that is enough.
-func (p party) hears(t *testing.T, quiet time.Duration, enough func(heard []byte) bool) []byte {
+// received returns the replies that a client receives until none comes for a while, or until enough
+// have come.
+func (p party) received(t *testing.T, quiet time.Duration, enough func(heard []byte) bool) []byte {
 	t.Helper()
 	var all []byte
 	buf := make([]byte, 64<<10)
@@ -38,11 +39,11 @@ func (p party) hears(t *testing.T, quiet time.Duration, enough func(heard []byte
 	return all
 }
 
-// quiet is how long nothing comes of a Redis when all has.
+// quiet is how long a Redis is silent after its last reply.
 const quiet = 100 * time.Millisecond
 
-// conversations are what clients a, b and c say, in turns; each is a connection of its own. What is
-// there of versions differs.
+// conversations are the commands of clients a, b and c, in order; each is a connection of its own.
+// Differences between versions are left out.
 var conversations = map[string]string{
 	"RESP2": `a SUBSCRIBE x|b PUBLISH x 1|a GET lock:k|a CLIENT ID|a FOO|a GET|a PING|a PING hi|a MULTI|a HELLO 3|a SUBSCRIBE|a SUBSCRIBE x y y|b PUBLISH y 2
 		a UNSUBSCRIBE zz x|b PUBLISH x 3|b PUBLISH y 4|a UNSUBSCRIBE|b PUBLISH y 5|a PING|a UNSUBSCRIBE|a PUNSUBSCRIBE p|a SUNSUBSCRIBE|a SET lock:k v|a GET lock:k|a QUIT`,
@@ -79,29 +80,29 @@ func TestAsRedis(t *testing.T) {
 					_, _ = parties[who].Write([]byte(said + "\r\n"))
 				}
 				for one := range ours {
-					want := theirs[one].hears(t, quiet, func([]byte) bool { return false })
+					want := theirs[one].received(t, quiet, func([]byte) bool { return false })
 					same := func(got []byte) bool {
 						return bytes.Equal(versions.ReplaceAll(got, nil), versions.ReplaceAll(want, nil))
 					}
-					if got := ours[one].hears(t, 10*time.Second, func(got []byte) bool { return len(want) == 0 || same(got) }); !same(got) {
-						t.Fatalf("%s: %s hears\n%q, want\n%q", line, one, got, want)
+					if got := ours[one].received(t, 10*time.Second, func(got []byte) bool { return len(want) == 0 || same(got) }); !same(got) {
+						t.Fatalf("%s: %s gets\n%q, want\n%q", line, one, got, want)
 					}
 				}
 			}
 			for one := range ours { // and nothing else
-				if got := ours[one].hears(t, 2*quiet, func([]byte) bool { return false }); len(bytes.TrimSuffix(got, []byte("<end>"))) > 0 {
-					t.Errorf("at the end %s hears %q", one, got)
+				if got := ours[one].received(t, 2*quiet, func([]byte) bool { return false }); len(bytes.TrimSuffix(got, []byte("<end>"))) > 0 {
+					t.Errorf("at the end %s gets %q", one, got)
 				}
 			}
 		})
 	}
 }
 
-// versions are what a HELLO tells of versions and ids.
+// versions matches the versions and IDs in the reply to HELLO.
 var versions = regexp.MustCompile(`\$[56]\r\n7\.[0-9.]+\r\n|id\r\n:[0-9]+`)
 
-// TestRedisson: a client of Redisson's that waits at one proxy for a lock is told by its
-// subscription when the lock is released at the other one, once, and only where it was released.
+// TestRedisson: a Redisson client that waits for a lock at one proxy is notified by its
+// subscription when the lock is released at the other one, exactly once, and only for that lock.
 func TestRedisson(t *testing.T) {
 	const take = "if (redis.call('exists', KEYS[1]) == 0) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
 		"if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestUsers: users of the proxy's own hear and publish what their rules allow, also in scripts and
-// transactions, and lose their connection when that is taken away.
+// TestUsers: users of the proxy's own subscribe and publish according to their rules, also in
+// scripts and transactions, and lose their connection when a permission is withdrawn.
 func TestUsers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users.acl")
 	rules := func(text string) {

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestMoveRaisesNoAlarm: each proxy logs one line at the beginning of a move and one at its end,
-// beside the steps at debug level, and a master that is lost right after several moves is reported
+// TestMoveRaisesNoAlarm: each proxy logs one line at the beginning of a move and one at its end, in
+// addition to the steps at debug level. A master that is lost right after several moves is reported
 // once.
 func TestMoveRaisesNoAlarm(t *testing.T) {
 	r := startRig(t)
@@ -31,8 +31,8 @@ func TestMoveRaisesNoAlarm(t *testing.T) {
 	kit.WantGrant(t, client, "LOCK", "lock:a", "t", "PX", "1000")
 }
 
-// wantLogged wants each proxy to have logged this from info level on since it was ready, in any
-// order.
+// wantLogged fails the test unless each proxy has logged exactly these messages, from level info
+// on, since it was ready, in any order.
 func (r *rig) wantLogged(want ...string) {
 	r.t.Helper()
 	want = slices.Clone(want)

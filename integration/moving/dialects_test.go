@@ -13,42 +13,41 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// dialect is a way in which clients lock. Each of its functions fails where a command was not
-// answered, or with an error.
+// dialect is a way in which clients lock. Each function returns an error if a command got no reply,
+// or an error reply.
 type dialect struct {
 	name string
-	// kind is what the names of its keys have in common with those of other dialects, which lock
-	// the same keys.
+	// kind is the common part of the key names of the dialects that lock the same keys.
 	kind string
 	// direct: clients of the upstream can do so without a proxy.
 	direct bool
-	// fragile: what was not answered may have left the key in a state in which nobody ever gets it.
+	// fragile: a command without an answer may leave the key in a state in which it can never be
+	// taken.
 	fragile bool
 	lease   time.Duration
-	// take tries it once. It returns for how long it is granted, from when it was asked for; 0: not
-	// at all.
+	// take tries it once. It returns the validity, counted from the request, or 0 if the lock is
+	// not granted.
 	take func(c *client, key, token string) (time.Duration, error)
 	// holds reports whether the lock is still held with that token.
 	holds func(c *client, key, token string) (bool, error)
-	// extend has the lease begin anew; nil: there is no such thing.
+	// extend restarts the lease; it is nil if the dialect has no such command.
 	extend func(c *client, key, token string) (bool, error)
-	// give gives it back, and reports whether it was there to be given.
+	// give releases the lock, and reports whether it was held.
 	give func(c *client, key, token string) (bool, error)
-	// there are the tokens by which the key is held.
+	// there returns the tokens that hold the key.
 	there func(c *client, key string) ([]string, error)
 }
 
 const (
 	lease = 1500 * time.Millisecond
-	// datedLease is that of locks whose value says when they are over: who gives one back must not
-	// come late.
+	// datedLease is the lease of locks whose value has their end: they must not be released late.
 	datedLease = 6 * time.Second
 )
 
-// What libraries send, in words of our own.
+// The scripts of libraries, in our own words.
 const (
 	deleteOwn = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
-	// pyExtend is redis-py's: the time is added, or replaces what is left.
+	// pyExtend is redis-py's script: the time is added to the remaining time, or replaces it.
 	pyExtend = `local token = redis.call('get', KEYS[1])
 if not token or token ~= ARGV[1] then return 0 end
 local left = redis.call('pttl', KEYS[1])
@@ -128,12 +127,12 @@ func one(words func(key, token string) []string) func(*client, string, string) (
 	}
 }
 
-func holdsText(c *client, key, token string) (bool, error) {
+func textHolds(c *client, key, token string) (bool, error) {
 	reply, err := c.do("GET", key)
 	return reply == token, err
 }
 
-// evalSHA runs a script as libraries do: by its hash, and with its text where it is unknown.
+// evalSHA runs a script as libraries do: by its hash, and with its source if it is unknown.
 func (c *client) evalSHA(script string, words ...string) (any, error) {
 	sum := sha1.Sum([]byte(script))
 	reply, err := c.doUnless("NOSCRIPT", append([]string{"EVALSHA", hex.EncodeToString(sum[:])}, words...)...)
@@ -143,7 +142,7 @@ func (c *client) evalSHA(script string, words ...string) (any, error) {
 	return reply, err
 }
 
-// watchedGive gives a lock back as clients do where there are no scripts.
+// watchedGive releases a lock as clients without scripts do.
 func watchedGive(c *client, key, token string) (bool, error) {
 	for {
 		if _, err := c.do("WATCH", key); err != nil {
@@ -193,17 +192,17 @@ func takeDated(c *client, key, token string) (time.Duration, error) {
 	return datedLease, nil
 }
 
-// isOver reports whether a lock is over that says so itself.
+// isOver reports whether a lock with its end in the value has ended.
 func isOver(value string) bool {
 	end, _, _ := strings.Cut(value, " ")
 	at, err := strconv.ParseInt(end, 10, 64)
 	return err == nil && time.Now().UnixMilli() > at
 }
 
-// unmoved is what LOCK and the like of a lock key say while the locks are at the upstream.
+// unmoved is the error of LOCK and similar commands while the locks are at the upstream.
 const unmoved = " needs the locks on the masters: they are at the upstream; run 'redlock-proxy move' first"
 
-// unlock is UNLOCK, or what does the same at the upstream.
+// unlock sends UNLOCK, or the equivalent script to the upstream.
 func unlock(c *client, key, token string) (bool, error) {
 	reply, err := c.doUnless("ERR UNLOCK"+unmoved, "UNLOCK", key, token)
 	if err == errUnless {
@@ -212,14 +211,14 @@ func unlock(c *client, key, token string) (bool, error) {
 	return reply == int64(1), err
 }
 
-// dialects are all.
+// dialects has all dialects.
 var dialects = []*dialect{
 	{
-		name: "SET NX", kind: "text", direct: true, lease: lease, take: setNX, holds: holdsText, there: textThere,
+		name: "SET NX", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, there: textThere,
 		give: one(func(key, token string) []string { return []string{"EVAL", deleteOwn, "1", key, token} }),
 	},
 	{
-		name: "redis-py", kind: "text", direct: true, lease: lease, take: setNX, holds: holdsText, there: textThere,
+		name: "redis-py", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, there: textThere,
 		extend: func(c *client, key, token string) (bool, error) {
 			reply, err := c.evalSHA(pyExtend, "1", key, token, kit.Millis(lease), "1")
 			return reply == int64(1), err
@@ -229,9 +228,9 @@ var dialects = []*dialect{
 			return reply == int64(1), err
 		},
 	},
-	{name: "WATCH", kind: "text", direct: true, lease: lease, take: setNX, holds: holdsText, there: textThere, give: watchedGive},
+	{name: "WATCH", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, there: textThere, give: watchedGive},
 	{
-		name: "LOCK", kind: "text", lease: lease, holds: holdsText, there: textThere,
+		name: "LOCK", kind: "text", lease: lease, holds: textHolds, there: textThere,
 		take: func(c *client, key, token string) (time.Duration, error) {
 			reply, err := c.doUnless("ERR LOCK"+unmoved, "LOCK", key, token, "PX", kit.Millis(lease))
 			if err == errUnless {
@@ -251,7 +250,7 @@ var dialects = []*dialect{
 		give: unlock,
 	},
 	{
-		name: "LOCK BLOCK", kind: "text", lease: lease, holds: holdsText, there: textThere,
+		name: "LOCK BLOCK", kind: "text", lease: lease, holds: textHolds, there: textThere,
 		take: func(c *client, key, token string) (time.Duration, error) {
 			reply, err := c.ask("ERR LOCK"+unmoved, false, "LOCK", key, token, "PX", kit.Millis(lease), "BLOCK", "300")
 			if err == errUnless {
@@ -263,7 +262,7 @@ var dialects = []*dialect{
 		give: unlock,
 	},
 	{
-		name: "endless", kind: "endless", direct: true, fragile: true, holds: holdsText, there: textThere,
+		name: "endless", kind: "endless", direct: true, fragile: true, holds: textHolds, there: textThere,
 		take: func(c *client, key, token string) (time.Duration, error) {
 			reply, err := c.do("SET", key, token, "NX")
 			if reply == "OK" {
@@ -328,7 +327,7 @@ var dialects = []*dialect{
 			}
 			return 0, err
 		},
-		holds: func(c *client, key, _ string) (bool, error) { // nobody else can have it
+		holds: func(c *client, key, _ string) (bool, error) { // no other client can have it
 			reply, err := c.do("LLEN", key)
 			return reply == int64(0), err
 		},

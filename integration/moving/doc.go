@@ -1,3 +1,3 @@
-// Package moving has the tests of locks that move from the upstream to the masters and back, by two
-// proxies: under load and faults, and in the small schedules that a user would try.
+// Package moving tests that two proxies move the locks from the upstream to the masters and back:
+// under load and faults, and in small schedules that a user would try.
 package moving

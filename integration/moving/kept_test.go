@@ -10,11 +10,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// kept are locks that stand over all moves, of each type, as they are made and asked for.
+// kept are locks of each type that are held during all moves, with the commands that set and read
+// them.
 type kept struct {
 	key        string
 	make, read []string
-	// want is the reply to read, in words.
+	// want is the reply to read, as text.
 	want string
 	ends bool
 }
@@ -30,13 +31,13 @@ var keepers = []kept{
 
 const keptFor = time.Hour
 
-// ends are bounds of when a key is over, by the test's clock; endless: it never is.
+// ends limits when a key expires, by the test's clock; endless: it never does.
 type ends struct {
 	from, to time.Time
 	endless  bool
 }
 
-// look wants the kept locks to be as they were made, and returns when they are over.
+// look requires the kept locks to be unchanged, and returns when they expire.
 func look(t *testing.T, client *redistest.Client) map[string]ends {
 	t.Helper()
 	all := map[string]ends{}

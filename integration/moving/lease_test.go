@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// wantBack wants the locks to be at the upstream again without a command of an operator, as soon as
-// all servers are well.
+// wantBack waits until the locks are at the upstream again, without a command of an operator, as
+// soon as all servers work.
 func (r *rig) wantBack(proxy int, key string) {
 	r.t.Helper()
 	began := time.Now()
@@ -24,8 +24,8 @@ func (r *rig) wantBack(proxy int, key string) {
 	}
 }
 
-// TestMoverIsKilled: the proxy that moves the locks is killed once it is decided that they move.
-// The locks stay where they are, without a command of an operator.
+// TestMoverIsKilled: the proxy that moves the locks is killed after the move is decided. The locks
+// stay where they are, without an operator's command.
 func TestMoverIsKilled(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -48,9 +48,9 @@ func TestMoverIsKilled(t *testing.T) {
 	wantSaid(t, r.mustMove(1), "the locks are at the masters now: 3001 string")
 }
 
-// TestMastersStandStillDuringAMove: most masters stand still while the locks are copied, for longer
-// than the proxy tries. The move fails, and says where the locks are. They stay there as soon as
-// the masters are back, without a command of an operator.
+// TestMastersStandStillDuringAMove: most masters are stopped while the locks are copied, for longer
+// than the proxy tries. The move fails, and reports where the locks are. They stay there when the
+// masters continue, without an operator's command.
 func TestMastersStandStillDuringAMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

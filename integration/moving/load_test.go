@@ -19,33 +19,33 @@ import (
 )
 
 const (
-	// keysOfKind is how many locks there are of each kind.
+	// keysOfKind is the number of locks of each kind.
 	keysOfKind = 4
-	// clientsOf is how many clients there are of each dialect; one of them is at the upstream
-	// itself until the first move.
+	// clientsOf is the number of clients of each dialect; one of them uses the upstream directly
+	// until the first move.
 	clientsOf = 4
 	// patience is how long a client waits for an answer: longer than a fault lasts.
 	patience = 20 * time.Second
-	// hasty is how long one waits that uses both proxies, of which one may be stopped.
+	// hasty is how long a client of both proxies waits, since one of the proxies may be stopped.
 	hasty = 3 * time.Second
 )
 
-// load is clients that lock in all dialects, and what they saw.
+// load has clients that lock in all dialects, and their records.
 type load struct {
 	t        *testing.T
 	addrs    []string
 	upstream string
 	began    time.Time
-	// atUpstream: clients may go on that are connected there.
+	// atUpstream allows clients with a direct connection to the upstream to continue.
 	atUpstream, over atomic.Bool
 	direct, workers  sync.WaitGroup
 
 	mu        sync.Mutex
 	histories map[string]*holdings.History
-	// versions are those of keys: where it is not known what stands under one that has no end, all
-	// go on with another one.
+	// versions are versions of keys: if the state of a key without an expiry is unknown, all
+	// clients use another version.
 	versions map[string]int
-	// gone is since when nothing may be there any more of a token.
+	// gone is the time since which a token must not hold a key.
 	gone    map[string]time.Duration
 	wrong   []string
 	replies map[string]int
@@ -88,7 +88,7 @@ func startLoad(t *testing.T, r *rig, seed uint64) *load {
 
 func (l *load) now() time.Duration { return time.Since(l.began) }
 
-// leaveUpstream has the clients leave that are there without a proxy.
+// leaveUpstream ends the clients with direct connections to the upstream.
 func (l *load) leaveUpstream() {
 	l.atUpstream.Store(false)
 	l.direct.Wait()
@@ -102,7 +102,7 @@ func (l *load) key(kind string, n int) string {
 	return fmt.Sprintf("%s:%d", name, l.versions[name])
 }
 
-// retire has all go on with another key.
+// retire makes all clients use another version of a key.
 func (l *load) retire(kind string, n int, key string) bool {
 	if l.key(kind, n) != key {
 		return false
@@ -122,7 +122,7 @@ func (l *load) history(key string) *holdings.History {
 	return l.histories[key]
 }
 
-func (l *load) blame(format string, args ...any) {
+func (l *load) addWrong(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wrong = append(l.wrong, fmt.Sprintf("%v: ", l.now().Round(time.Millisecond))+fmt.Sprintf(format, args...))
@@ -134,7 +134,7 @@ func (l *load) note(kind string) {
 	l.replies[kind]++
 }
 
-// round is what was seen in one.
+// round has the records of one round.
 type round struct {
 	errors    map[string]int
 	slowest   time.Duration
@@ -143,7 +143,7 @@ type round struct {
 	wrong     []string
 }
 
-// take returns what was seen since the last time.
+// take returns the records since its last call.
 func (l *load) take() round {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +166,7 @@ func (l *load) stop() (grants int, found []string) {
 	return grants, found
 }
 
-// client is one that locks in one dialect.
+// client is a client that locks in one dialect.
 type client struct {
 	*load
 	dialect  *dialect
@@ -174,7 +174,7 @@ type client struct {
 	random   *rand.Rand
 	patience time.Duration
 	conns    map[string]*redistest.Client
-	// at is where it sends its commands now.
+	// at is the address to which it sends its commands now.
 	at string
 }
 
@@ -185,12 +185,12 @@ var (
 
 func (c *client) do(words ...string) (any, error) { return c.ask("", true, words...) }
 
-// doUnless is do with a kind of error that is errUnless.
+// doUnless does the same as do, and returns errUnless for one kind of error.
 func (c *client) doUnless(kind string, words ...string) (any, error) {
 	return c.ask(kind, true, words...)
 }
 
-// doBlocking is do of a command that may take its time.
+// doBlocking does the same as do, for a command that may block.
 func (c *client) doBlocking(words ...string) (any, error) { return c.ask("", false, words...) }
 
 func (c *client) ask(unless string, timed bool, words ...string) (any, error) {
@@ -252,7 +252,7 @@ func (c *client) run(goesOn func() bool, addrs ...string) {
 	}
 }
 
-// turn tries a lock once, keeps it for a while if it is granted, and gives it back, mostly.
+// turn requests a lock once, holds it for a while if it is granted, and mostly releases it.
 func (c *client) turn(addrs []string, token string) {
 	n := c.random.IntN(keysOfKind)
 	d, key := c.dialect, c.key(c.dialect.kind, n)
@@ -296,16 +296,16 @@ func (c *client) turn(addrs []string, token string) {
 			extended, err := d.extend(c, key, token)
 			after := c.now()
 			if after < until && err == nil && !extended {
-				c.blame("LOST: %s: %s of %s is not extended, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
+				c.addWrong("LOST: %s: %s of %s is not extended, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
 			}
 			latest = max(latest, after+d.lease+slack)
-			if extended && err == nil && after < until { // else there may have been another one meanwhile
+			if extended && err == nil && after < until { // otherwise another client may have held it in between
 				until = sent + d.lease - slack
 			}
 		} else {
 			held, err := d.holds(c, key, token)
 			if after := c.now(); after < until && err == nil && !held {
-				c.blame("LOST: %s: %s of %s is not held, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
+				c.addWrong("LOST: %s: %s of %s is not held, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
 			}
 		}
 		if now := c.now(); now >= min(end, until) {
@@ -318,7 +318,8 @@ func (c *client) turn(addrs []string, token string) {
 		c.forget(token, latest)
 		return
 	}
-	if d.lease == datedLease && until-c.now() < datedLease/2 { // it is too late to be sure that it is ours when that arrives
+	// It is too late to be sure that it is ours when that arrives.
+	if d.lease == datedLease && until-c.now() < datedLease/2 {
 		c.add(key, holdings.Holding{Token: token, From: reliedFrom, To: until})
 		return
 	}
@@ -331,7 +332,7 @@ func (c *client) turn(addrs []string, token string) {
 		c.forget(token, latest)
 		unsure()
 	case !given && after < until:
-		c.blame("LOST: %s: %s of %s was not there to be given back, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
+		c.addWrong("LOST: %s: %s of %s was not there to be given back, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
 	default:
 		c.forget(token, after)
 	}
@@ -345,7 +346,7 @@ func (c *client) add(key string, one holdings.Holding) {
 	}
 }
 
-// forget notes since when nothing may be there of a token.
+// forget records since when a token must not hold a key.
 func (c *client) forget(token string, since time.Duration) {
 	if c.dialect.kind == "list" || c.dialect.kind == "dated" {
 		return
@@ -355,7 +356,7 @@ func (c *client) forget(token string, since time.Duration) {
 	c.gone[token] = since
 }
 
-// look wants nobody to hold a key who gave it back.
+// look returns an error if a client still holds a key that it has released.
 func (c *client) look(key string) {
 	sent := c.now()
 	tokens, err := c.dialect.there(c, key)
@@ -367,7 +368,7 @@ func (c *client) look(key string) {
 		since, is := c.gone[token]
 		c.mu.Unlock()
 		if is && since < sent {
-			c.blame("REVIVED: %s: %s of %s is there %v after its end", c.dialect.name, key, token, sent-since)
+			c.addWrong("REVIVED: %s: %s of %s is there %v after its end", c.dialect.name, key, token, sent-since)
 		}
 	}
 }

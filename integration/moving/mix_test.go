@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// mixEnv is how many rounds of random operations and faults there are.
+	// mixEnv is the number of rounds of random operations and faults.
 	mixEnv = "REDLOCK_MIX"
-	// mostTimeBack bounds the time until locks are available once all servers are well.
+	// mostTimeBack limits the time until locks are available again after all servers work.
 	mostTimeBack = 10 * time.Second
-	// longestFault bounds the time that a fault lasts.
+	// longestFault is the longest time that a fault lasts.
 	longestFault = 3 * time.Second
 )
 
-// TestRandomMix: operators move the locks, abort moves and change masters while proxies are killed
-// and stopped, masters stand still and lose their data, and the upstream restarts, all at random
-// and at the same time. No lock is granted twice or lost, each key is in one place, and locks are
-// available on each proxy within mostTimeBack after all servers are well, without an operator.
+// TestRandomMix: operators move the locks, abort moves and change masters. At the same time, and at
+// random, proxies are killed and stopped, masters are stopped and lose their data, and the upstream
+// restarts. No lock is granted twice or lost, and each key is in one place. When all servers work
+// again, each proxy grants locks within mostTimeBack, without an operator.
 func TestRandomMix(t *testing.T) {
 	redistest.SkipShort(t)
 	rounds := int(kit.NumberFrom(t, mixEnv, 3))
@@ -68,7 +68,7 @@ func TestRandomMix(t *testing.T) {
 			t.Errorf("round %d: %s", i, what)
 		}
 		if t.Failed() {
-			break // what comes after a wrong answer says little
+			break // results after a wrong answer mean little
 		}
 	}
 	_, double := l.stop()
@@ -78,10 +78,10 @@ func TestRandomMix(t *testing.T) {
 	t.Logf("%d rounds, %d grants, %d of them double; locks were available again: %s", len(back), grants, len(double), figures(back))
 }
 
-// mixKeptFor is longer than a thousand rounds take.
+// mixKeptFor is longer than a thousand rounds.
 const mixKeptFor = 12 * time.Hour
 
-// mix is a rig of three proxies whose masters change: they are five of seven servers.
+// mix is a rig of three proxies whose masters change: five of seven servers are masters.
 type mix struct {
 	*rig
 	random  *rand.Rand
@@ -89,7 +89,7 @@ type mix struct {
 	files   []string
 	// killed is the proxy that was killed in the round, or -1.
 	killed int
-	// probes counts the locks that were asked for to see whether any are granted.
+	// probes counts the locks that were requested to find out whether locks are available.
 	probes int
 }
 
@@ -110,7 +110,7 @@ func startMix(t *testing.T, random *rand.Rand) *mix {
 	return m
 }
 
-// configure has the file of a proxy name these masters.
+// configure writes these masters into the file of a proxy.
 func (m *mix) configure(proxy int, masters []*redistest.Server) {
 	m.t.Helper()
 	text := fmt.Sprintf("listen: %s\nfresh-start: true\nmaster-timeout: 1s\nmax-ttl: 24h\nlock-keys: [\"lock:*\"]\nupstream: %s\nmove-from-upstream: true\nmaster:\n", m.addrs[proxy], m.upstream.URL())
@@ -121,14 +121,13 @@ func (m *mix) configure(proxy int, masters []*redistest.Server) {
 	kit.Must(m.t, os.Rename(m.files[proxy]+".new", m.files[proxy]))
 }
 
-// event is one of those that a round has at the same time. It takes a while, and has ended when do
-// returns.
+// event is one of the events that a round runs at the same time. It ends when do returns.
 type event struct {
 	name string
 	do   func() error
 }
 
-// disturb has random events happen at the same time, and returns what they were.
+// disturb runs random events at the same time, and returns their names.
 func (m *mix) disturb() string {
 	m.t.Helper()
 	events := m.events()
@@ -140,7 +139,7 @@ func (m *mix) disturb() string {
 		after := time.Duration(m.random.Int64N(int64(1500 * time.Millisecond)))
 		said = append(said, fmt.Sprintf("%s after %v", e.name, after.Round(time.Millisecond)))
 		running.Go(func() {
-			time.Sleep(after) // an event comes at any moment of the others
+			time.Sleep(after) // events begin at random times
 			err := e.do()
 			mu.Lock()
 			defer mu.Unlock()
@@ -164,25 +163,26 @@ func (m *mix) events() []event {
 		m.operator("move", "--even-if-others"), m.operator("move --back", "--even-if-others", toUpstream), m.operator("a second move", "--even-if-others"),
 		m.operator("move --abort", "--abort"),
 		{fmt.Sprintf("proxy %d is killed", proxies[0]), func() error { m.killed = proxies[0]; return m.proxies[proxies[0]].Kill() }},
-		{fmt.Sprintf("proxy %d stands still", proxies[1]), m.lasts(m.proxies[proxies[1]].Pause, m.proxies[proxies[1]].Continue)},
-		{fmt.Sprintf("%d masters stand still", len(stalled)), m.lasts(each(stalled, (*redistest.Server).Pause), each(stalled, (*redistest.Server).Continue))},
-		{"a master loses its data", m.lasts(masters[0].Kill, masters[0].Restart)},
+		{fmt.Sprintf("proxy %d stands still", proxies[1]), m.forRandomTime(m.proxies[proxies[1]].Pause, m.proxies[proxies[1]].Continue)},
+		{fmt.Sprintf("%d masters stand still", len(stalled)), m.forRandomTime(forEach(stalled, (*redistest.Server).Pause), forEach(stalled, (*redistest.Server).Continue))},
+		{"a master loses its data", m.forRandomTime(masters[0].Kill, masters[0].Restart)},
 	}
 	if m.random.IntN(2) == 0 {
-		all = append(all, m.replaces(masters[1], proxies[m.random.IntN(2)]))
+		all = append(all, m.replacement(masters[1], proxies[m.random.IntN(2)]))
 	} else {
-		all = append(all, event{"another master loses its data", m.lasts(masters[1].Kill, masters[1].Restart)})
+		all = append(all, event{"another master loses its data", m.forRandomTime(masters[1].Kill, masters[1].Restart)})
 	}
 	if m.random.IntN(2) == 0 {
 		all = append(all, event{"the upstream restarts", m.upstream.Revive})
 	} else {
-		all = append(all, event{"the upstream stands still", m.lasts(m.upstream.Pause, m.upstream.Continue)})
+		all = append(all, event{"the upstream stands still", m.forRandomTime(m.upstream.Pause, m.upstream.Continue)})
 	}
 	m.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:1+m.random.IntN(4)]
 }
 
-// operator is an operator's move at some proxy, whatever becomes of it.
+// operator returns an event in which an operator starts a move at a random proxy. Any result is
+// allowed.
 func (m *mix) operator(name string, flags ...string) event {
 	proxy := m.random.IntN(len(m.proxies))
 	return event{fmt.Sprintf("%s at proxy %d", name, proxy), func() error {
@@ -195,9 +195,9 @@ func (m *mix) operator(name string, flags ...string) event {
 	}}
 }
 
-// replaces has an operator replace a master by a server that is none, at some proxy, whatever
-// becomes of it.
-func (m *mix) replaces(master *redistest.Server, proxy int) event {
+// replacement returns an event in which an operator replaces a master by another server,
+// at the given proxy. Any result is allowed.
+func (m *mix) replacement(master *redistest.Server, proxy int) event {
 	spare := slices.IndexFunc(m.servers, func(s *redistest.Server) bool { return !slices.Contains(m.masters, s) })
 	next := slices.Clone(m.masters)
 	next[slices.Index(next, master)] = m.servers[spare]
@@ -215,8 +215,8 @@ func (m *mix) replaces(master *redistest.Server, proxy int) event {
 	}}
 }
 
-// lasts is a fault that is there for a random time.
-func (m *mix) lasts(begin, end func() error) func() error {
+// forRandomTime returns a function that begins a fault, and ends it after a random time.
+func (m *mix) forRandomTime(begin, end func() error) func() error {
 	long := time.Duration(m.random.Int64N(int64(longestFault)))
 	return func() error {
 		err := begin()
@@ -225,8 +225,8 @@ func (m *mix) lasts(begin, end func() error) func() error {
 	}
 }
 
-// each is a function for all of these servers.
-func each(servers []*redistest.Server, do func(*redistest.Server) error) func() error {
+// forEach returns a function that calls do for all of these servers.
+func forEach(servers []*redistest.Server, do func(*redistest.Server) error) func() error {
 	return func() error {
 		var failed []error
 		for _, server := range servers {
@@ -238,8 +238,8 @@ func each(servers []*redistest.Server, do func(*redistest.Server) error) func() 
 
 var mastersInInfo = regexp.MustCompile(`address=([^,]+),state=`)
 
-// settle waits until the proxies that run agree on the masters, has all files name these, and
-// starts the proxy that was killed.
+// settle waits until the running proxies agree on the masters, writes these into all files, and
+// starts the killed proxy.
 func (m *mix) settle() {
 	m.t.Helper()
 	var agreed []string
@@ -282,14 +282,14 @@ func (m *mix) settle() {
 	}
 }
 
-// wantAvailable wants a lock to be granted by each proxy, and returns how long that took.
+// wantAvailable waits until each proxy grants a lock, and returns how long that took.
 func (m *mix) wantAvailable() time.Duration {
 	m.t.Helper()
 	began := time.Now()
 	for i, proxy := range m.proxies {
 		client := kit.Connect(m.t, proxy)
 		m.probes++
-		key := fmt.Sprint("lock:probe:", m.probes) // a new one: whether another one was deleted may be unknown
+		key := fmt.Sprint("lock:probe:", m.probes) // a new key each time: whether the last one was deleted may be unknown
 		kit.Within(m.t, mostTimeBack-time.Since(began), func() error {
 			if reply := kit.Do(m.t, client, "SET", key, "me", "NX", "PX", "60000"); reply != "OK" {
 				return fmt.Errorf("proxy %d grants no lock: %v", i, reply)
@@ -303,7 +303,8 @@ func (m *mix) wantAvailable() time.Duration {
 
 var placeInInfo = regexp.MustCompile(`redlock_locks_at:(\S+)`)
 
-// wantOnePlace wants the proxies to agree where the locks are, and no lock to be anywhere else.
+// wantOnePlace returns an error unless the proxies agree where the locks are, and no lock is
+// anywhere else.
 func (m *mix) wantOnePlace() error {
 	at := ""
 	for _, proxy := range m.proxies {

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// movesEnv is how many moves there are, and as many back.
+	// movesEnv sets the number of moves, and of moves back.
 	movesEnv = "REDLOCK_MOVES"
-	// locksEnv is how many locks are moved beside those that are in use.
+	// locksEnv sets how many unused locks are moved in addition.
 	locksEnv = "REDLOCK_MOVE_LOCKS"
 )
 
-// slack is what the clocks of the test and of the servers may count differently in a lease.
+// slack is the tolerance for differences between the clocks of the test and of the servers.
 const slack = 50 * time.Millisecond
 
-// TestMovesUnderLoad: the locks move to the masters and back, again and again, while clients lock
-// in all dialects through two proxies, and at the upstream until the first move. No lock is held
-// twice, lost, or back; in rounds without a fault nobody is answered with an error.
+// TestMovesUnderLoad: the locks move to the masters and back repeatedly, while clients lock in all
+// dialects through two proxies, and at the upstream until the first move. No lock is held twice,
+// lost, or reappears; in rounds without a fault no client gets an error.
 func TestMovesUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	moves := int(kit.NumberFrom(t, movesEnv, 3))
@@ -48,7 +48,7 @@ func TestMovesUnderLoad(t *testing.T) {
 		kit.Do(t, asking, "SET", "lock:more:"+strconv.Itoa(i), "x", "PX", kit.Millis(keptFor))
 	}
 	l := startLoad(t, r, seed)
-	time.Sleep(time.Second) // clients go on meanwhile
+	time.Sleep(time.Second) // clients keep running
 	l.leaveUpstream()
 	var pauses, faulty []time.Duration
 	for i := range 2 * moves {
@@ -62,7 +62,7 @@ func TestMovesUnderLoad(t *testing.T) {
 		began := time.Now()
 		said := r.moveWith(random, l, fault, back)
 		took := time.Since(began)
-		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond) // clients go on meanwhile
+		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond) // clients keep running
 		after := look(t, kit.Connect(t, r.proxies[random.IntN(2)]))
 		seen := l.take()
 		for key, was := range before { // later by as long as a command took to be carried out, but never earlier
@@ -107,7 +107,7 @@ func TestMovesUnderLoad(t *testing.T) {
 	}
 }
 
-// figures are the median and the largest.
+// figures returns the median and the maximum.
 func figures(all []time.Duration) string {
 	if len(all) == 0 {
 		return "none"
@@ -116,14 +116,14 @@ func figures(all []time.Duration) string {
 	return fmt.Sprintf("median %v, max %v", all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond))
 }
 
-// isSlow reports whether a command was not answered well because the machine stood still for longer
-// than a round of masters, or a ballot, may take: that has nothing to do with a move.
+// isSlow reports whether a command failed only because the machine was stopped for longer than the
+// masters' answers, or a ballot, may take. A move does not cause this.
 func isSlow(what string) bool {
 	_, cause, unknown := strings.Cut(what, ": NOQUORUM ")
 	return unknown && (strings.Contains(cause, "agreed only after") || strings.Contains(cause, "no answer in time") || strings.HasPrefix(cause, "others have changed the key since"))
 }
 
-// explained reports whether a fault may be why a command was not answered well.
+// explained reports whether a fault may have caused the wrong answer to a command.
 func explained(what string) bool {
 	for _, kind := range []string{"connection failed", "no answer in", "NOQUORUM", "UPSTREAM", "upstream", "LOADING"} {
 		if strings.Contains(what, kind) {
@@ -133,7 +133,7 @@ func explained(what string) bool {
 	return false
 }
 
-// mishap is what happens during a move.
+// mishap is a fault during a move.
 type mishap int
 
 const (
@@ -152,8 +152,7 @@ func (f mishap) String() string {
 		"the proxy that moves is stopped", "the program is interrupted"}[f]
 }
 
-// moveWith moves the locks while something goes wrong, until they have moved, and returns what was
-// said.
+// moveWith moves the locks during a fault, until they have moved, and returns the output.
 func (r *rig) moveWith(random *rand.Rand, l *load, fault mishap, back bool) (said string) {
 	r.t.Helper()
 	var flags []string
@@ -197,10 +196,10 @@ func (r *rig) moveWith(random *rand.Rand, l *load, fault mishap, back bool) (sai
 			stopped = r.proxies[mover]
 		}
 		begin()
-		time.Sleep(after) // a schedule goes on at any moment
+		time.Sleep(after) // the next step may come after any delay
 		kit.Must(r.t, stopped.Signal(syscall.SIGSTOP))
 		if fault == moverStopped {
-			time.Sleep(500 * time.Millisecond) // a schedule goes on at any moment
+			time.Sleep(500 * time.Millisecond) // the next step may come after any delay
 			again(1 - mover)
 		} else {
 			<-done
@@ -208,18 +207,18 @@ func (r *rig) moveWith(random *rand.Rand, l *load, fault mishap, back bool) (sai
 		time.Sleep(time.Duration(random.Int64N(int64(time.Second)))) // the fault lasts
 		kit.Must(r.t, stopped.Signal(syscall.SIGCONT))
 		<-done
-		time.Sleep(200 * time.Millisecond) // a schedule goes on at any moment
+		time.Sleep(200 * time.Millisecond) // the next step may come after any delay
 		again(mover)
 	case moverKilled:
 		begin()
-		time.Sleep(after) // a schedule goes on at any moment
+		time.Sleep(after) // the next step may come after any delay
 		kit.Must(r.t, r.proxies[mover].Kill())
 		<-done
 		again(1 - mover)
 		r.restart(mover)
 	case masterKilled:
 		begin()
-		time.Sleep(after) // a schedule goes on at any moment
+		time.Sleep(after) // the next step may come after any delay
 		master := r.masters[random.IntN(len(r.masters))]
 		kit.Must(r.t, master.Kill())
 		time.Sleep(time.Duration(random.Int64N(int64(time.Second)))) // the fault lasts
@@ -228,16 +227,16 @@ func (r *rig) moveWith(random *rand.Rand, l *load, fault mishap, back bool) (sai
 		again(mover)
 	case upstreamRestarted:
 		begin()
-		time.Sleep(after) // a schedule goes on at any moment
+		time.Sleep(after) // the next step may come after any delay
 		kit.Must(r.t, r.upstream.Revive())
 		<-done
 		again(mover)
 	case interrupted:
 		begin()
-		time.Sleep(after) // a schedule goes on at any moment
+		time.Sleep(after) // the next step may come after any delay
 		cancel()
 		<-done
-		time.Sleep(200 * time.Millisecond) // a schedule goes on at any moment
+		time.Sleep(200 * time.Millisecond) // the next step may come after any delay
 		again(random.IntN(2))
 	}
 	r.wantVoting()

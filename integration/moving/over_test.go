@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// during begins a move and returns when it is decided; done waits until it is over.
+// during begins a move and returns when it is decided; done waits until it has ended.
 func (r *rig) during(proxy int, flags ...string) (done func()) {
 	r.t.Helper()
 	ended := make(chan error, 1)
@@ -24,10 +24,10 @@ func (r *rig) during(proxy int, flags ...string) (done func()) {
 	return func() { kit.Must(r.t, <-ended) }
 }
 
-// TestBlockedOverTheMove: who waits on the masters for something in a lock key gets it after the
-// move. Who waits for something at the upstream is answered as when its time is over. A LOCK that
-// comes while the locks move to the masters waits, and is granted there; one that waits on the
-// masters when they leave is told that there is none at the upstream.
+// TestBlockedOverTheMove: a client that waits on the masters for an element of a lock key gets it
+// after the move. A client that waits at the upstream gets the reply of a timeout. A LOCK during a
+// move to the masters waits, and is granted there. A LOCK that waits on the masters when the locks
+// leave gets an error.
 func TestBlockedOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestBlockedOverTheMove(t *testing.T) {
 				time.Sleep(10 * time.Millisecond) // the pace of a client
 			}
 		}()
-		time.Sleep(100 * time.Millisecond) // they wait by now, or are told at once: the answer is the same
+		time.Sleep(100 * time.Millisecond) // they wait by now, or are answered later: the answer is the same
 		r.mustMove(1, flags...)
 		kit.Want(t, other, int64(1), "RPUSH", "lock:list", "x")
 		kit.Want(t, other, int64(1), "DEL", "lock:b")
@@ -75,8 +75,8 @@ func TestBlockedOverTheMove(t *testing.T) {
 	}
 }
 
-// TestPipelinesOverTheMove: a client that sends transactions in one go has each of them carried
-// out, once, in order.
+// TestPipelinesOverTheMove: if a client pipelines transactions, each of them is executed once, in
+// order.
 func TestPipelinesOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

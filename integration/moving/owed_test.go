@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// startLinked is startRig, with the locks at the masters, and three of these. The first proxy
-// reaches each of them over links of its own.
+// startLinked does the same as startRig, with the locks on three masters. The first proxy uses
+// links to them.
 func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 	t.Helper()
 	r = &rig{t: t, upstream: kit.StartRedis(t, redistest.Durable()...), masters: kit.StartMasters(t)[:3]}
@@ -43,8 +43,8 @@ func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 	return r, links
 }
 
-// lose has a command about a key reach all masters, and nothing after it. With the answer, which is
-// NOQUORUM, it returns what has the proxy be well.
+// lose lets a command on a key reach all masters, but no later command. It returns the answer,
+// which is NOQUORUM, and the function that ends the fault.
 func (r *rig) lose(links []*faultlink.CommandLink, command ...string) (well func()) {
 	r.t.Helper()
 	var holds []*faultlink.Hold
@@ -63,10 +63,9 @@ func (r *rig) lose(links []*faultlink.CommandLink, command ...string) (well func
 	}
 }
 
-// TestRemovalBeforeAMove: a lock has reached the masters, and was answered with NOQUORUM. The locks
-// are moved to the upstream by another proxy, which is begun before the first one hears of the key
-// again, or after. It comes to an end, and the lock is not among those that it has moved; one that
-// was granted is.
+// TestRemovalBeforeAMove: a lock has reached the masters, and was answered with NOQUORUM. Another
+// proxy moves the locks to the upstream; the move begins before or after the first proxy handles
+// the key again. The move succeeds, and does not move this lock, but it moves a granted one.
 func TestRemovalBeforeAMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// afterwards are the settings that operators are told to have once the locks have moved.
-func (r *rig) afterwards() []string {
+// argsAfterMove returns the settings that operators should use after a move.
+func (r *rig) argsAfterMove() []string {
 	return slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return arg == "--move-from-upstream" })
 }
 
@@ -33,7 +33,7 @@ func (r *rig) restartAs(args []string) {
 	}
 }
 
-// run runs the program with the settings of the proxies, and returns what it said.
+// run runs the program with the settings of the proxies, and returns its output.
 func (r *rig) run(command string, args ...string) string {
 	r.t.Helper()
 	all := []string{command}
@@ -44,24 +44,24 @@ func (r *rig) run(command string, args ...string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s\n%v", out, err))
 }
 
-// settings are those of the proxies that their other commands know, too.
+// settings returns the proxies' settings that their other commands accept, too.
 func (r *rig) settings() []string {
 	return slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return strings.HasPrefix(arg, "--fresh-start") })
 }
 
-// moveBack has a lock be held at the upstream, to which it was moved back, by proxies that are told
-// nothing of that.
+// moveBack takes a lock at the upstream after a move back, and starts the proxies without a setting
+// for that.
 func (r *rig) moveBack() {
 	r.t.Helper()
 	kit.Want(r.t, kit.Connect(r.t, r.proxies[0]), "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
 	r.mustMove(0)
-	r.restartAs(r.afterwards())
+	r.restartAs(r.argsAfterMove())
 	r.wantVoting()
 	r.mustMove(0, "--even-if-others", toUpstream)
 	kit.Want(r.t, kit.Connect(r.t, r.proxies[1]), "OK", "SET", "lock:b", "me", "NX", "PX", "600000")
 }
 
-// wantHeld wants what was granted at the upstream to be granted to nobody else.
+// wantHeld requires that no other client is granted the lock at the upstream.
 func (r *rig) wantHeld() {
 	r.t.Helper()
 	for _, proxy := range r.proxies {
@@ -72,7 +72,7 @@ func (r *rig) wantHeld() {
 	}
 }
 
-// flushMasters has all masters lose all.
+// flushMasters deletes all data of all masters.
 func (r *rig) flushMasters() {
 	r.t.Helper()
 	for _, master := range r.masters {
@@ -80,32 +80,32 @@ func (r *rig) flushMasters() {
 	}
 }
 
-// TestMastersForgetWhereTheLocksAre: the locks were moved back to the upstream, all masters lose
-// their data, and an operator says that no lock is held that was taken there, or that the masters
-// are new. What is held at the upstream stays so, whatever the settings say.
+// TestMastersForgetWhereTheLocksAre: after the locks were moved back to the upstream, all masters
+// lose their data. An operator confirms that no lock from there is held, or that the masters are
+// new. Locks at the upstream stay held, whatever the settings are.
 func TestMastersForgetWhereTheLocksAre(t *testing.T) {
 	for name, again := range map[string]func(r *rig){
 		"init": func(r *rig) {
 			r.flushMasters()
 			wantSaid(r.t, r.run("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
-			r.restartAs(append(r.afterwards(), "--fresh-start=false"))
+			r.restartAs(append(r.argsAfterMove(), "--fresh-start=false"))
 		},
 		"fresh start": func(r *rig) {
 			r.flushMasters()
-			r.restartAs(append(r.afterwards(), "--fresh-start"))
+			r.restartAs(append(r.argsAfterMove(), "--fresh-start"))
 		},
 		"restarted without data": func(r *rig) {
 			for _, master := range r.masters {
 				kit.Must(r.t, master.Restart())
 			}
 			wantSaid(r.t, r.run("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
-			r.restartAs(append(r.afterwards(), "--fresh-start=false"))
+			r.restartAs(append(r.argsAfterMove(), "--fresh-start=false"))
 		},
 		"new masters": func(r *rig) {
 			r.flushMasters()
 			r.masters = kit.StartMasters(r.t)
 			wantSaid(r.t, r.run("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
-			r.restartAs(append(r.afterwards(), "--fresh-start=false"))
+			r.restartAs(append(r.argsAfterMove(), "--fresh-start=false"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,13 +135,14 @@ func TestMastersForgetBesideAProxy(t *testing.T) {
 	r.moveBack()
 	r.flushMasters()
 	wantSaid(t, r.run("init", "--longest-ttl", "0s", "--force"), "5 of 5 masters vote")
-	r.add(append(r.afterwards(), "--fresh-start=false")...)
+	r.add(append(r.argsAfterMove(), "--fresh-start=false")...)
 	r.wantVoting()
 	r.wantHeld()
 }
 
-// TestUpstreamIsAwayAtTheBeginning: where the masters have forgotten where the locks are, and the
-// upstream is away, nobody decides it. A proxy that starts while the masters know does not need it.
+// TestUpstreamIsAwayAtTheBeginning: if the masters have lost where the locks are, and the upstream
+// is unavailable, no location is decided. A proxy that starts while the masters know it does not
+// need the upstream.
 func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -152,7 +153,7 @@ func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	kit.Must(t, r.upstream.Kill())
 	r.flushMasters()
 	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: where the locks are is not known: the masters have forgotten it, and the upstream, which may have it, cannot be asked", "connection refused")
-	r.restartAs(append(r.afterwards(), "--fresh-start"))
+	r.restartAs(append(r.argsAfterMove(), "--fresh-start"))
 	for _, proxy := range r.proxies {
 		for _, master := range r.masters {
 			_, err := proxy.WaitLog(master.Addr()+` cause="waits until it is known where the locks are (the masters have forgotten it, and the upstream, which may have it, cannot be asked`, kit.Patience)
@@ -163,15 +164,15 @@ func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	r.wantVoting()
 	r.wantHeld()
 	kit.Must(t, r.upstream.Kill())
-	late := r.add(append(r.afterwards(), "--fresh-start=false")...)
+	late := r.add(append(r.argsAfterMove(), "--fresh-start=false")...)
 	for _, master := range r.masters {
 		_, err := late.WaitLog(`msg="master votes" master=`+master.Addr(), kit.Patience)
 		kit.Must(t, err)
 	}
 }
 
-// TestMastersAndRecordContradict: masters begin anew through a proxy that knows no upstream. A
-// proxy that does gets no votes, and names both, until the operator says which is right.
+// TestMastersAndRecordContradict: masters start again through a proxy without an upstream. A proxy
+// with one gets no votes, and reports both locations, until the operator says which is right.
 func TestMastersAndRecordContradict(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -184,7 +185,7 @@ func TestMastersAndRecordContradict(t *testing.T) {
 	kit.Must(t, err)
 	kit.WantGrant(t, kit.Dial(t, without.Addr()), "LOCK", "other", "me", "PX", "60000")
 	kit.Must(t, without.Close())
-	r.restartAs(append(r.afterwards(), "--fresh-start=false"))
+	r.restartAs(append(r.argsAfterMove(), "--fresh-start=false"))
 	both := fmt.Sprintf("the record at the upstream %s says upstream (era 4), the masters %s", r.upstream.Addr(), r.masters[0].Addr())
 	for _, proxy := range r.proxies {
 		client := kit.Connect(t, proxy)
@@ -208,8 +209,8 @@ func TestMastersAndRecordContradict(t *testing.T) {
 	r.wantHeld()
 }
 
-// TestSettingContradictsRecord: the locks were at the masters, these have forgotten all, and a
-// setting says that the locks are at the upstream. Nothing votes until it is left out.
+// TestSettingContradictsRecord: the locks were at the masters, which have lost their data, and a
+// setting says that the locks are at the upstream. No master votes until the setting is removed.
 func TestSettingContradictsRecord(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -233,14 +234,14 @@ func TestSettingContradictsRecord(t *testing.T) {
 	if reply := kit.Do(t, kit.Connect(t, r.proxies[1]), "SET", "lock:a", "me", "NX"); !strings.Contains(fmt.Sprint(reply), "NOQUORUM") {
 		t.Errorf("it was answered %v", reply)
 	}
-	r.restartAs(r.afterwards())
+	r.restartAs(r.argsAfterMove())
 	r.wantVoting()
 	kit.Want(t, kit.Connect(t, r.proxies[1]), "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
 	kit.Must(t, r.wantOnlyAt(false))
 }
 
-// TestRecordIsKept: what the upstream loses of the record, by a flush or a failover, is written
-// there again; a cluster whose locks never moved has none.
+// TestRecordIsKept: if the upstream loses the record, by a flush or a failover, it is written
+// again. A cluster whose locks never moved has none.
 func TestRecordIsKept(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -265,8 +266,8 @@ func TestRecordIsKept(t *testing.T) {
 	recorded("[upstream]")
 }
 
-// TestMoveThatCannotSucceed: masters that lack a database, or the memory, are found before anything
-// is decided; so is an upstream on the way back.
+// TestMoveThatCannotSucceed: a move fails before anything is decided if a master lacks a database
+// or memory. A move back fails so if the upstream lacks memory.
 func TestMoveThatCannotSucceed(t *testing.T) {
 	t.Parallel()
 	r := &rig{t: t, upstream: kit.StartRedis(t)}
@@ -298,8 +299,8 @@ func TestMoveThatCannotSucceed(t *testing.T) {
 	}
 }
 
-// TestTwoMoversAtOnce: of two operators who move the locks at the same moment, at two proxies, one
-// does, and the other is told that they have moved.
+// TestTwoMoversAtOnce: if two operators move the locks at the same time, at two proxies, one moves
+// them, and the other gets the reply that they have moved.
 func TestTwoMoversAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	// redsyncExpiry is short enough that 5 % of it, for which redsync waits, is less than commands
-	// are held back for.
+	// redsyncExpiry is so short that 5 % of it, for which redsync waits, is less than the time for
+	// which commands are held back.
 	redsyncExpiry = 8 * time.Second
-	// redsyncClients is how many lock at the same time, each a key of its own.
+	// redsyncClients is the number of concurrent clients, each with a key of its own.
 	redsyncClients = 16
-	// redsyncMoves is how many moves there are, and as many back.
+	// redsyncMoves is the number of moves, and of moves back.
 	redsyncMoves = 2
 )
 
-// TestRedsyncOverTheMove: what clients of redsync see while locks of 8 s move. go-redis by itself
-// does not keep to the time that redsync gives a command, so no client sees an error. With
-// ContextTimeoutEnabled one gives up after 0.4 s: Lock tries again, TryLock reports it. Nothing is
-// left of what it gave up: the lock that it takes next is free, and stays held.
+// TestRedsyncOverTheMove: the effect of a move on clients of redsync with locks of 8 s. go-redis by
+// default ignores the time limit that redsync sets for a command, so no client gets an error. With
+// ContextTimeoutEnabled, a command fails after 0.4 s: Lock tries again, TryLock reports it. Nothing
+// is left of the failed command: the next lock is free, and stays held.
 func TestRedsyncOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -74,12 +74,12 @@ func TestRedsyncOverTheMove(t *testing.T) {
 // whileWorking moves the locks while the clients are at work.
 func (l *redsyncs) whileWorking(t *testing.T, r *rig, flags ...string) {
 	t.Helper()
-	time.Sleep(time.Second) // clients go on meanwhile
+	time.Sleep(time.Second) // clients keep running
 	t.Log(strings.ReplaceAll(strings.TrimSpace(r.mustMove(0, flags...)), "\n", " | "))
-	time.Sleep(time.Second) // clients go on meanwhile
+	time.Sleep(time.Second) // clients keep running
 }
 
-// redsyncs are clients of redsync, and what they saw.
+// redsyncs has clients of redsync, and their records.
 type redsyncs struct {
 	over    atomic.Bool
 	workers sync.WaitGroup
@@ -109,7 +109,7 @@ func startRedsyncs(t *testing.T, r *rig, enabled bool, factor float64) *redsyncs
 	return l
 }
 
-// lock takes a mutex, extends it and releases it, until all is over.
+// lock takes a mutex, extends it and releases it, until the test ends.
 func (l *redsyncs) lock(mutex *redsync.Mutex, call string, take func() error) {
 	for !l.over.Load() {
 		began := time.Now()
@@ -125,13 +125,13 @@ func (l *redsyncs) lock(mutex *redsync.Mutex, call string, take func() error) {
 	}
 }
 
-// stop has the clients end.
+// stop stops the clients.
 func (l *redsyncs) stop() {
 	l.over.Store(true)
 	l.workers.Wait()
 }
 
-// note counts what a call came to, and how long it took at the most.
+// note counts the result of a call, and its maximum duration.
 func (l *redsyncs) note(call string, err error, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +143,7 @@ func (l *redsyncs) note(call string, err error, took time.Duration) {
 	l.slowest = max(l.slowest, took)
 }
 
-// kindOf is an error of redsync without what differs from one to the next.
+// kindOf returns an error of redsync without its variable parts.
 func kindOf(err error) string {
 	var taken *redsync.ErrTaken
 	var node *redsync.ErrNodeTaken

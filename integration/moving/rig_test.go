@@ -19,14 +19,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// rig is an upstream that keeps its data, five masters, and two proxies.
+// rig has an upstream with persistence, five masters, and two proxies.
 type rig struct {
 	t        *testing.T
 	upstream *redistest.Server
 	masters  []*redistest.Server
 	proxies  []*harness.Proxy
 	args     []string
-	// addrs are where the proxies listen, also when one is started again.
+	// addrs are the addresses of the proxies, which stay the same over restarts.
 	addrs []string
 }
 
@@ -55,20 +55,20 @@ func (r *rig) add(args ...string) *harness.Proxy {
 	return proxy
 }
 
-// restart starts a proxy that has ended at the address that it had, with the settings of before.
+// restart restarts a proxy at the same address, with the earlier settings.
 func (r *rig) restart(i int) {
 	r.t.Helper()
 	r.proxies[i] = kit.StartProxy(r.t, redistest.URLs(r.masters), append(slices.Clone(r.args), "--listen", r.addrs[i])...)
 }
 
-// wantVoting wants all masters to vote, as each proxy sees it.
+// wantVoting waits until each proxy sees all masters vote.
 func (r *rig) wantVoting() {
 	r.t.Helper()
 	(&kit.Fleet{Masters: r.masters, Proxies: r.proxies}).WantVoting(r.t, len(r.masters))
 }
 
-// wantAllHold wants each proxy to have said, to each master, that it holds back commands on lock
-// keys; or to have done so by now, where the move is over.
+// wantAllHold waits until each proxy has told each master that it holds back commands on lock keys,
+// or until the move has ended.
 func (r *rig) wantAllHold() {
 	r.t.Helper()
 	for _, master := range r.masters {
@@ -82,13 +82,12 @@ func (r *rig) wantAllHold() {
 	}
 }
 
-// errNotMoved is what the program says when it has not done what it was asked.
+// errNotMoved is the error of a failed move, with the program's output.
 type errNotMoved struct{ said string }
 
 func (e errNotMoved) Error() string { return e.said }
 
-// move runs the program by which an operator moves the locks, at one proxy, and returns what it
-// printed.
+// move runs the operator's program that moves the locks, at one proxy, and returns its output.
 func (r *rig) move(proxy int, flags ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 	defer cancel()
@@ -108,7 +107,7 @@ func (r *rig) moveUntil(ctx context.Context, proxy int, flags ...string) (string
 	return string(out), err
 }
 
-// mustMove is move that must be done; it returns what was said.
+// mustMove moves the locks, and returns the output. A failure ends the test.
 func (r *rig) mustMove(proxy int, flags ...string) string {
 	r.t.Helper()
 	out, err := r.move(proxy, flags...)
@@ -118,7 +117,7 @@ func (r *rig) mustMove(proxy int, flags ...string) string {
 	return out
 }
 
-// wantRefused wants a move not to be made, for a reason.
+// wantRefused fails the test unless a move is refused for the given reason.
 func (r *rig) wantRefused(proxy int, why string, flags ...string) {
 	r.t.Helper()
 	out, err := r.move(proxy, flags...)
@@ -127,7 +126,7 @@ func (r *rig) wantRefused(proxy int, why string, flags ...string) {
 	}
 }
 
-// atUpstream are the lock keys at the upstream, of all databases.
+// atUpstream returns the lock keys at the upstream, of all databases.
 func (r *rig) atUpstream() []string {
 	r.t.Helper()
 	var all []string
@@ -141,8 +140,8 @@ func (r *rig) atUpstream() []string {
 	return all
 }
 
-// atMasters are the lock keys that are held on a majority of the masters that are up, with the
-// names that they have there.
+// atMasters returns the lock keys that a majority of the running masters hold, with their names
+// there.
 func (r *rig) atMasters(pattern string) []string {
 	r.t.Helper()
 	held := map[string]int{}
@@ -168,7 +167,7 @@ func (r *rig) atMasters(pattern string) []string {
 	return all
 }
 
-// wantOnlyAt wants nothing of the locks to be left where they are not.
+// wantOnlyAt returns an error if locks are left at the place from which they moved.
 func (r *rig) wantOnlyAt(back bool) error {
 	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		left := r.atUpstream()
@@ -184,7 +183,7 @@ func (r *rig) wantOnlyAt(back bool) error {
 	}
 }
 
-// counts is a map in words, in order.
+// counts returns a map as text, sorted.
 func counts(of map[string]int) string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(of)) {

@@ -18,13 +18,13 @@ import (
 
 const toUpstream = "--back"
 
-// pair are a client of each proxy.
+// pair returns a client of each proxy.
 func (r *rig) pair() (one, other *redistest.Client) {
 	r.t.Helper()
 	return kit.Connect(r.t, r.proxies[0]), kit.Connect(r.t, r.proxies[1])
 }
 
-// wantSaid wants words in what the program printed.
+// wantSaid requires texts in the program's output.
 func wantSaid(t *testing.T, said string, words ...string) {
 	t.Helper()
 	for _, word := range words {
@@ -34,8 +34,8 @@ func wantSaid(t *testing.T, said string, words ...string) {
 	}
 }
 
-// TestMoveTwice: what is done already is said, and changes nothing; nor does giving up what nobody
-// began.
+// TestMoveTwice: a repeated move reports that it is done, and changes nothing, as does aborting a
+// move that has not begun.
 func TestMoveTwice(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -58,9 +58,9 @@ func TestMoveTwice(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(true))
 }
 
-// TestMoveIsAborted: while it waits for a proxy that stands still, a move is given up. The locks
-// are where they were, and commands go on there. That proxy is stopped when the move is decided, in
-// the midst of a transaction: it has not said that it holds back, and was heard of a moment ago.
+// TestMoveIsAborted: a move that waits for a stopped proxy is aborted. The locks stay where they
+// were, and commands continue there. The proxy is stopped when the move is decided, within a
+// transaction: it has not reported that it holds back, and was seen a moment ago.
 func TestMoveIsAborted(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -100,8 +100,8 @@ func TestMoveIsAborted(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(false))
 }
 
-// TestOldSettingsAfterTheMove: a proxy that starts after the move learns from the masters where the
-// locks are, with the setting and without it.
+// TestOldSettingsAfterTheMove: a proxy that starts after the move gets the place of the locks from
+// the masters, with the setting and without it.
 func TestOldSettingsAfterTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -117,14 +117,14 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 	kit.Must(t, r.proxies[0].Kill())
 	r.restart(0)
 	kit.Want(t, kit.Connect(t, r.proxies[0]), "me", "GET", "lock:a")
-	r.mustMove(2, "--even-if-others", toUpstream) // one that was killed may be waited for
+	r.mustMove(2, "--even-if-others", toUpstream) // the move may wait for a killed proxy
 	kit.Want(t, kit.Connect(t, r.proxies[3]), "me", "GET", "lock:a")
 	kit.Want(t, kit.Connect(t, r.proxies[3]), nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 	kit.Must(t, r.wantOnlyAt(true))
 }
 
-// TestSettingsDiffer: beside a proxy with the setting, one without it grants nothing that is locked
-// at the upstream.
+// TestSettingsDiffer: a proxy without the setting, together with one that has it, grants no lock
+// that is held at the upstream.
 func TestSettingsDiffer(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -201,13 +201,13 @@ func TestDirectClients(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(true))
 	wantSaid(t, r.mustMove(0, "--even-if-others"), "name=billing", "1 connections at the upstream were ended")
 	if reply, err := direct.Do("PING"); err == nil {
-		t.Errorf("the client at the upstream goes on: %v", reply)
+		t.Errorf("the client at the upstream is not disconnected: %v", reply)
 	}
 	kit.Want(t, one, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 }
 
-// TestClientsComeAndGo: clients that connect while the locks are moved, and leave, are taken for
-// nobody else, and none of their connections is ended.
+// TestClientsComeAndGo: clients that connect and disconnect during a move are not confused with
+// other clients, and none of their connections is ended.
 func TestClientsComeAndGo(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -244,7 +244,7 @@ func TestClientsComeAndGo(t *testing.T) {
 	t.Logf("%d clients", came.Load())
 }
 
-// TestUnfitKeys: what the masters cannot hold is named before anything is changed.
+// TestUnfitKeys: keys that the masters cannot store are named before anything is changed.
 func TestUnfitKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -260,8 +260,8 @@ func TestUnfitKeys(t *testing.T) {
 	r.mustMove(0)
 }
 
-// TestWatchOverTheMove: who watches a lock key over the move is told that it has changed, whatever
-// came in between.
+// TestWatchOverTheMove: a client that watches a lock key during the move gets the result of a
+// changed key, in every case.
 func TestWatchOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -292,7 +292,7 @@ func TestWatchOverTheMove(t *testing.T) {
 					_, err := r.move(1, flags...)
 					done <- err
 				}()
-				if at == 2 { // it has to be let go on
+				if at == 2 { // the operator must continue it
 					time.Sleep(1500 * time.Millisecond) // the fault lasts
 				} else {
 					kit.Must(t, <-done)
@@ -322,9 +322,9 @@ func TestWatchOverTheMove(t *testing.T) {
 	}
 }
 
-// TestLockInATransactionThatBeganBefore: a transaction that held nothing of lock keys when its
-// connection was said to be at rest takes no lock at the upstream afterwards, and goes on with what
-// else there is in it.
+// TestLockInATransactionThatBeganBefore: a transaction without lock keys, whose connection was
+// reported as quiet, takes no lock at the upstream afterwards. The rest of the transaction
+// continues.
 func TestLockInATransactionThatBeganBefore(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -344,8 +344,7 @@ func TestLockInATransactionThatBeganBefore(t *testing.T) {
 	kit.Want(t, other, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
 }
 
-// TestTransactionsOverTheMove: a transaction in which nothing was said of lock keys before the move
-// goes on after it.
+// TestTransactionsOverTheMove: a transaction without lock keys before the move continues after it.
 func TestTransactionsOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -370,7 +369,7 @@ func TestTransactionsOverTheMove(t *testing.T) {
 	}
 }
 
-// TestSilentClients: who wants no replies has its commands carried out as well.
+// TestSilentClients: commands of clients that want no replies are executed, too.
 func TestSilentClients(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -412,7 +411,7 @@ func TestSettingsOfAllKinds(t *testing.T) {
 	}
 }
 
-// wantThereAndBack has locks of all kinds move to the masters and back.
+// wantThereAndBack moves locks of all kinds to the masters and back.
 func (r *rig) wantThereAndBack() {
 	t := r.t
 	t.Helper()
@@ -454,8 +453,8 @@ func (r *rig) wantThereAndBack() {
 	}
 }
 
-// TestFewRights: a user of the proxy at the upstream that may not do what a move needs is found out
-// before anything is changed.
+// TestFewRights: if the proxy's user lacks permissions at the upstream, the move fails before
+// anything is changed.
 func TestFewRights(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -475,8 +474,8 @@ func TestFewRights(t *testing.T) {
 	kit.Want(t, one, "me", "GET", "lock:a")
 }
 
-// TestMastersAreDown: while most masters are down, those go on who locked at the upstream before,
-// and others are told why they do not.
+// TestMastersAreDown: while most masters are down, clients that locked at the upstream before
+// continue, and other clients get an error with the reason.
 func TestMastersAreDown(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -500,8 +499,8 @@ func TestMastersAreDown(t *testing.T) {
 	kit.Want(t, one, int64(1), "DEL", "lock:a")
 }
 
-// TestLockServerBesideAMove: a proxy without an upstream, but with the same lock keys, grants none
-// of them while they are at the upstream of others.
+// TestLockServerBesideAMove: a proxy without an upstream, but with the same lock keys, grants no
+// lock while the locks are at the upstream of other proxies.
 func TestLockServerBesideAMove(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
@@ -531,7 +530,7 @@ func TestLockServerBesideAMove(t *testing.T) {
 			}
 		}
 		kit.WantGrant(t, of, "LOCK", "other", "me", "PX", "100") // of another key the locks do not move
-		time.Sleep(150 * time.Millisecond)                       // until the lease is over
+		time.Sleep(150 * time.Millisecond)                       // until the lease has ended
 	}
 	r.mustMove(0)
 	kit.Want(t, beside, "me", "GET", "lock:a")

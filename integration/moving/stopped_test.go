@@ -13,11 +13,11 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// stopsEnv is how many proxies are stopped.
+// stopsEnv sets how many proxies are stopped.
 const stopsEnv = "REDLOCK_MOVE_STOPS"
 
-// TestStoppedProxyGrantsNothing: a proxy is stopped around a SET NX that it relays, and goes on
-// when the locks have moved and somebody else has the lock. Its client is granted nothing.
+// TestStoppedProxyGrantsNothing: a proxy is stopped around a SET NX that it relays, and continues
+// when the locks have moved and another client has the lock. Its client is granted nothing.
 func TestStoppedProxyGrantsNothing(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -38,8 +38,8 @@ func TestStoppedProxyGrantsNothing(t *testing.T) {
 	t.Log(counts(seen))
 }
 
-// stopAround stops the first proxy around a command once, and has the locks be at the upstream
-// again afterwards.
+// stopAround stops the first proxy around a command once, and then moves the locks to the upstream
+// again.
 func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (how, what string) {
 	r.t.Helper()
 	key := fmt.Sprint("lock:stopped:", i)
@@ -63,19 +63,19 @@ func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (how, w
 	case 2:
 		how = "sent, then stopped soon"
 		send()
-		time.Sleep(time.Duration(random.Int64N(int64(time.Millisecond)))) // a schedule goes on at any moment
+		time.Sleep(time.Duration(random.Int64N(int64(time.Millisecond)))) // the next step may come after any delay
 		kit.Must(r.t, r.proxies[0].Pause())
-	case 3: // what it forwarded is in the upstream's socket
+	case 3: // the forwarded command is in the upstream's socket
 		how, upstreamStops = "forwarded to an upstream that stands still, then stopped", true
 		kit.Must(r.t, r.upstream.Pause())
 		send()
-		time.Sleep(20 * time.Millisecond) // a schedule goes on at any moment
+		time.Sleep(20 * time.Millisecond) // the next step may come after any delay
 		kit.Must(r.t, r.proxies[0].Pause())
 	case 4:
 		how = "on its way to the upstream when the proxy is stopped, and there after the move"
 		link.Cut()
 		send()
-		time.Sleep(20 * time.Millisecond) // a schedule goes on at any moment
+		time.Sleep(20 * time.Millisecond) // the next step may come after any delay
 		kit.Must(r.t, r.proxies[0].Pause())
 	}
 	if upstreamStops {

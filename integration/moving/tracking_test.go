@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestCachesOverTheMove: who caches what it reads (CLIENT TRACKING) is told that all may have
-// changed when the locks are moved, there and back: also of a key that was absent, of which neither
-// place tells anything then.
+// TestCachesOverTheMove: a client that caches (CLIENT TRACKING) is told that all keys may have
+// changed when the locks move, in both directions, even if a key was absent, for which neither
+// place sends an invalidation.
 func TestCachesOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -31,8 +31,8 @@ func TestCachesOverTheMove(t *testing.T) {
 	}
 }
 
-// wantPush wants an invalidation of these keys, or, with nil, of all. Before it a key may be told
-// that cannot be watched while the locks are moved.
+// wantPush requires an invalidation of these keys, or with nil, of all keys. Before it, a key may
+// be invalidated that cannot be watched during the move.
 func wantPush(t *testing.T, client *redistest.Client, keys any) {
 	t.Helper()
 	for want := fmt.Sprint(redistest.Push{"invalidate", keys}); ; {

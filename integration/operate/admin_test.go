@@ -18,10 +18,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// adminPort has a proxy open its admin port.
+// adminPort has the arguments that open an admin port.
 var adminPort = []string{"--admin", "127.0.0.1:0"}
 
-// adminOf is the address of the admin port, which the log tells.
+// adminOf returns the address of the admin port from the log.
 func adminOf(t *testing.T, proxy *harness.Proxy) string {
 	t.Helper()
 	line, err := proxy.WaitLog(`msg="health and metrics"`, kit.Patience)
@@ -41,8 +41,8 @@ func askAdmin(addr, path string) (code int, body string, err error) {
 	return response.StatusCode, string(text), err
 }
 
-// saysSoon wants a page to be this one within a minute.
-func saysSoon(t *testing.T, addr, path string, code int, lines ...string) {
+// awaitPage waits up to a minute for a page to have this text.
+func awaitPage(t *testing.T, addr, path string, code int, lines ...string) {
 	t.Helper()
 	want := strings.Join(lines, "\n") + "\n"
 	kit.Soon(t, func() error {
@@ -54,34 +54,34 @@ func saysSoon(t *testing.T, addr, path string, code int, lines ...string) {
 	})
 }
 
-// TestReadyz: without its upstream a proxy is degraded, without a majority it is not ready, and it
-// lives in either case.
+// TestReadyz: without its upstream a proxy is degraded, and without a majority it is not ready. It
+// is alive in either case.
 func TestReadyz(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminPort, "--upstream", upstream.URL())...)
 	addr := adminOf(t, proxy)
 	const served, up, live = "[+]clients: served", "[+]upstream: up", "ok"
-	saysSoon(t, addr, "/readyz", 200, served, "[+]locks: available, 5 of 5 masters vote", up, "ready")
+	awaitPage(t, addr, "/readyz", 200, served, "[+]locks: available, 5 of 5 masters vote", up, "ready")
 	kit.Must(t, masters[0].Kill())
 	kit.Must(t, masters[1].Kill())
-	saysSoon(t, addr, "/readyz", 200, served, "[!]locks: available, 3 of 5 masters vote", up, "ready, but degraded")
+	awaitPage(t, addr, "/readyz", 200, served, "[!]locks: available, 3 of 5 masters vote", up, "ready, but degraded")
 	kit.Must(t, upstream.Kill())
 	down := "[!]upstream: " + upstream.Addr() + ": connection refused"
-	saysSoon(t, addr, "/readyz", 200, served, "[!]locks: available, 3 of 5 masters vote", down, "ready, but degraded")
+	awaitPage(t, addr, "/readyz", 200, served, "[!]locks: available, 3 of 5 masters vote", down, "ready, but degraded")
 	kit.Must(t, masters[2].Kill())
-	saysSoon(t, addr, "/readyz", 503, served, "[-]locks: 2 of 5 masters vote, 3 needed", down, "not ready")
-	saysSoon(t, addr, "/readyz?exclude=masters", 200, served, down, "ready, but degraded")
-	saysSoon(t, addr, "/livez", 200, live)
+	awaitPage(t, addr, "/readyz", 503, served, "[-]locks: 2 of 5 masters vote, 3 needed", down, "not ready")
+	awaitPage(t, addr, "/readyz?exclude=masters", 200, served, down, "ready, but degraded")
+	awaitPage(t, addr, "/livez", 200, live)
 	for _, master := range masters[:3] {
 		kit.Must(t, master.Restart())
 	}
 	kit.Must(t, upstream.Restart())
-	saysSoon(t, addr, "/readyz", 200, served, "[+]locks: available, 5 of 5 masters vote", up, "ready")
+	awaitPage(t, addr, "/readyz", 200, served, "[+]locks: available, 5 of 5 masters vote", up, "ready")
 }
 
-// TestReadyzWhileStopping: when new clients are not taken any more, the proxy is not ready; the
-// port is there until the end.
+// TestReadyzWhileStopping: when the proxy no longer accepts clients, it is not ready; the admin
+// port is available until the end.
 func TestReadyzWhileStopping(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--drain-timeout", "1m")...)
@@ -103,7 +103,7 @@ func TestReadyzWhileStopping(t *testing.T) {
 	}
 }
 
-// TestAdminPortTaken: two proxies cannot have the same one, and the second says why.
+// TestAdminPortTaken: two proxies cannot have the same admin port, and the second one says why.
 func TestAdminPortTaken(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -115,7 +115,7 @@ func TestAdminPortTaken(t *testing.T) {
 	}
 }
 
-// metricsOf are the metrics of a proxy, by their names with labels.
+// metricsOf returns the metrics of a proxy, by their names with labels.
 func metricsOf(t *testing.T, addr string) map[string]float64 {
 	t.Helper()
 	code, body, err := askAdmin(addr, "/metrics")
@@ -136,8 +136,8 @@ func metricsOf(t *testing.T, addr string) map[string]float64 {
 	return all
 }
 
-// wantMoved wants metrics to have grown by so much, and all others of locks, scripts and keys not
-// at all.
+// wantMoved requires metrics to have grown by these values, and no other metrics of locks, scripts
+// and keys.
 func wantMoved(t *testing.T, before, after, want map[string]float64) {
 	t.Helper()
 	watched := regexp.MustCompile(`^redlock_(lock_(requests|no_quorum|withdrawals)_total|lock_(duration|wait|lease)_seconds_count|locks_|script_|uncovered_)`)
@@ -159,7 +159,7 @@ func requests(operation, result string) (count, took string) {
 		fmt.Sprintf("redlock_lock_duration_seconds_count{operation=%q}", operation)
 }
 
-// TestMetrics: each thing that a client does moves the metrics that tell of it, and no others.
+// TestMetrics: each operation of a client changes exactly the metrics about it.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -203,7 +203,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsOfTheRelay: bytes are counted both ways, and clients as they come, rest and go.
+// TestMetricsOfTheRelay: the metrics count bytes in both directions, and connected, parked and
+// disconnected clients.
 func TestMetricsOfTheRelay(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -217,7 +218,7 @@ func TestMetricsOfTheRelay(t *testing.T) {
 	const there, back = `redlock_relay_bytes_total{direction="to_upstream"}`, `redlock_relay_bytes_total{direction="to_clients"}`
 	sent := len("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048576\r\n") + len(value) + 2 + len("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
 	got := len("+OK\r\n$1048576\r\n") + len(value) + 2
-	kit.Soon(t, func() error { // they are counted when they have left
+	kit.Soon(t, func() error { // they are counted when they have disconnected
 		return differ(metricsOf(t, addr), map[string]float64{there: before[there] + float64(sent), back: before[back] + float64(got)})
 	})
 	second := kit.Connect(t, proxy)
@@ -233,14 +234,14 @@ func TestMetricsOfTheRelay(t *testing.T) {
 			"redlock_client_connections_accepted_total": 2, "redlock_client_connections_refused_total": 1, "redlock_upstream_up": 1,
 		})
 	})
-	kit.Want(t, second, "PONG", "PING") // which wakes it
+	kit.Want(t, second, "PONG", "PING") // this wakes it
 	kit.Must(t, second.Close())
 	kit.Soon(t, func() error {
 		return differ(metricsOf(t, addr), map[string]float64{"redlock_client_connections": 1, "redlock_client_connections_parked": 1})
 	})
 }
 
-// differ says which metrics are not as they should be.
+// differ returns the metrics that have wrong values.
 func differ(got, want map[string]float64) error {
 	for name, value := range want {
 		if got[name] != value {
@@ -250,8 +251,8 @@ func differ(got, want map[string]float64) error {
 	return nil
 }
 
-// TestMetricsOfMasters: those that are gone are seen, what is refused for them is counted by its
-// cause, and so is the catch-up of one that comes back.
+// TestMetricsOfMasters: the metrics show unavailable masters, count the resulting refusals by
+// cause, and count the catch-up of a master that is available again.
 func TestMetricsOfMasters(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -323,7 +324,7 @@ func TestAdminTellsNoSecrets(t *testing.T) {
 	}
 }
 
-// TestPromtool has Prometheus' own tool look at the metrics.
+// TestPromtool checks the metrics with Prometheus' own tool.
 func TestPromtool(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("promtool"); err != nil {
@@ -335,7 +336,7 @@ func TestPromtool(t *testing.T) {
 	addr := adminOf(t, proxy)
 	kit.Must(t, masters[0].Restart())
 	body, err := "", error(nil)
-	kit.Await(t, "a master to be in quarantine", func() (seen bool) { // with that all metrics that there are were looked at
+	kit.Await(t, "a master to be in quarantine", func() (seen bool) { // this completes the test of all existing metrics
 		_, body, err = askAdmin(addr, "/metrics")
 		return err == nil && strings.Contains(body, "redlock_master_quarantined{")
 	})

@@ -43,8 +43,8 @@ func startBalancer(t *testing.T, proxy, how string) string {
 	return server.Addr()
 }
 
-// TestBehindHAProxy: what the proxy shows, logs and judges is the address of the client, not that
-// of a real HAProxy before it.
+// TestBehindHAProxy: the proxy shows, logs and checks the address of the client, not of the HAProxy
+// between them.
 func TestBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	elsewhere := kit.OtherAddress(t)
@@ -74,7 +74,7 @@ func TestBehindHAProxy(t *testing.T) {
 	}
 }
 
-// TestHostileHeaders: whatever a connection begins with, it ends itself alone.
+// TestHostileHeaders: a connection with any beginning affects only itself.
 func TestHostileHeaders(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -84,7 +84,7 @@ func TestHostileHeaders(t *testing.T) {
 	const signature, line = "\r\n\r\n\x00\r\nQUIT\n", "PROXY TCP4 10.9.8.7 10.0.0.1 "
 	const ping, refused = "*1\r\n$4\r\nPING\r\n", "-ERR this port expects the PROXY protocol"
 
-	// silence is until the proxy has had enough of it
+	// the proxy closes a silent connection
 	began := time.Now()
 	half := kit.Dial(t, listed.Addr())
 	kit.Must(t, half.Send([]byte(signature+"\x21\x11\x00")))
@@ -96,13 +96,14 @@ func TestHostileHeaders(t *testing.T) {
 		{listed, signature + "\x20\x00\x00\x00" + ping, "+PONG"},
 		{listed, line + "0 6379\r\n" + ping, "-DENIED"},
 		{listed, line + "1234 6379\r\n" + ping, "-DENIED"},
-		{listed, "PROXY TCP4 127.0.0.1 127.0.0.1 1 1\r\n" + line + "1 1\r\n" + ping, "-ERR"}, // the second one is a command
+		// The second one is a command.
+		{listed, "PROXY TCP4 127.0.0.1 127.0.0.1 1 1\r\n" + line + "1 1\r\n" + ping, "-ERR"},
 		{listed, ping, refused},
 		{listed, "PROXY INFO\r\n", refused},
 		{listed, "PROXY " + strings.Repeat("x", 4096), refused},
 		{listed, signature + "\x21\x11\xff\xff" + strings.Repeat("x", 70000), refused},
 		{other, line + "1234 6379\r\n", "-ERR"},
-		{other, signature + "\x21\x11\x00\x0c", ""}, // a line with a zero byte, to whose end Redis waits as well
+		{other, signature + "\x21\x11\x00\x0c", ""}, // a line with a zero byte: Redis waits for its end as well
 		{other, ping, "+PONG"},
 	} {
 		client := kit.Dial(t, c.proxy.Addr())

@@ -39,7 +39,8 @@ func (o outcome) row(t *testing.T, name string) string {
 	return ""
 }
 
-// wantVerdict wants an exit code and the last line that check prints, and silence on stderr.
+// wantVerdict fails the test unless check exits with this code, prints this last line, and prints
+// nothing to stderr.
 func (o outcome) wantVerdict(t *testing.T, code int, verdict string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(o.stdout, "\n"), "\n")
@@ -48,7 +49,7 @@ func (o outcome) wantVerdict(t *testing.T, code int, verdict string) {
 	}
 }
 
-// wantRow wants words in the row of a master.
+// wantRow fails the test unless the row of a master contains the words.
 func (o outcome) wantRow(t *testing.T, name string, words ...string) {
 	t.Helper()
 	row := o.row(t, name)
@@ -59,8 +60,8 @@ func (o outcome) wantRow(t *testing.T, name string, words ...string) {
 	}
 }
 
-// TestCheckNew: masters that no proxy has used; locks are not had before the operator says that
-// they are new.
+// TestCheckNew: no proxy has used these masters, so locks are not available before the operator
+// confirms that they are new.
 func TestCheckNew(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -90,7 +91,7 @@ func TestCheckHealthy(t *testing.T) {
 	got.wantRow(t, upstream.Addr(), "(upstream)", "noeviction", "ok")
 }
 
-// TestCheckMarker: what proxies have found shows in the table.
+// TestCheckMarker: the table shows the proxies' findings.
 func TestCheckMarker(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -102,7 +103,7 @@ func TestCheckMarker(t *testing.T) {
 		}
 		return nil
 	})
-	kit.Must(t, f.Proxies[0].Kill()) // or it would soon catch up
+	kit.Must(t, f.Proxies[0].Kill()) // otherwise it would soon catch up
 	got := checkMasters(t, redistest.URLs(f.Masters))
 	got.wantRow(t, f.Masters[1].Addr(), "votes")
 	got.wantRow(t, f.Masters[2].Addr(), "quarantine: restarted without proof of its data, for ")
@@ -150,7 +151,7 @@ func TestCheckSameServer(t *testing.T) {
 	got.wantVerdict(t, 2, "unsafe: it would not be safe to serve; localhost:"+port+": it is the same server as "+master.Addr())
 }
 
-// TestCheckDead: what does not answer is no danger by itself, as long as a majority does.
+// TestCheckDead: an unavailable master is no danger by itself, as long as a majority answers.
 func TestCheckDead(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -166,7 +167,7 @@ func TestCheckDead(t *testing.T) {
 	got.wantVerdict(t, 3, "no locks: 2 of 5 masters vote, 3 needed; ")
 }
 
-// TestCheckNotToBeAsked: each master that cannot be asked is told apart.
+// TestCheckNotToBeAsked: each kind of master that check cannot ask gets its own text.
 func TestCheckNotToBeAsked(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -180,9 +181,9 @@ func TestCheckNotToBeAsked(t *testing.T) {
 		{"no password", locked.URL(), "no password is given, and it demands one: NOAUTH "},
 		{"a name that is none", "redis://no-such-host.invalid:" + port, "no such host"},
 		{"a web server", "redis://" + web.Listener.Addr().String(), "it is not a Redis: "},
-		{"TLS to a Redis without", "rediss://" + locked.Addr(), "it speaks no TLS: use redis:// instead of rediss://"},
-		{"no TLS to a Redis with it", strings.Replace(secured, "rediss://", "redis://", 1), "it speaks TLS: use rediss:// instead of redis://"},
-		{"TLS to a web server without", "rediss://" + web.Listener.Addr().String(), "it speaks no TLS: use redis:// instead of rediss://"},
+		{"TLS to a Redis without", "rediss://" + locked.Addr(), "it does not use TLS: use redis:// instead of rediss://"},
+		{"no TLS to a Redis with it", strings.Replace(secured, "rediss://", "redis://", 1), "it requires TLS: use rediss:// instead of redis://"},
+		{"TLS to a web server without", "rediss://" + web.Listener.Addr().String(), "it does not use TLS: use redis:// instead of rediss://"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := checkMasters(t, []string{c.url})
@@ -199,8 +200,8 @@ func TestCheckNotToBeAsked(t *testing.T) {
 	}
 }
 
-// TestCheckRights: what the proxies' user lacks for clients that wait, and for messages, is told
-// where it is needed; all that locks need it has.
+// TestCheckRights: missing permissions of the proxies' user for waiting clients and messages are
+// reported if they are needed; it has all permissions for locks.
 func TestCheckRights(t *testing.T) {
 	redistest.Needs(t, "rights to channels", "6.2")
 	t.Parallel()
@@ -236,13 +237,14 @@ func TestCheckRights(t *testing.T) {
 	}
 }
 
-// TestCheckUpstream: one that is down is a degradation; one that is a master as well is a danger,
-// also under another name.
+// TestCheckUpstream: check reports an unreachable upstream as degraded, and an upstream that is
+// also a master as unsafe, even under another name.
 func TestCheckUpstream(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
 	upstream := kit.StartRedis(t, "--requirepass", "secret")
-	checkMasters(t, redistest.URLs(f.Masters), "--upstream", upstream.URL()).wantVerdict(t, 0, "ok: ") // its clients log in
+	// Its clients log in.
+	checkMasters(t, redistest.URLs(f.Masters), "--upstream", upstream.URL()).wantVerdict(t, 0, "ok: ")
 	checkMasters(t, redistest.URLs(f.Masters), "--upstream", "redis://:wrong@"+upstream.Addr(), "--share-upstream-login").
 		wantVerdict(t, 4, "degraded: 5 of 5 masters vote; upstream "+upstream.Addr()+": wrong password: ")
 	kit.Must(t, upstream.Kill())
@@ -286,6 +288,6 @@ func TestCheckConfig(t *testing.T) {
 	if got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, "warning: masters: only 1 master: no failure is tolerated") || !strings.HasSuffix(got.stdout, "\nthe configuration is valid\n") {
 		t.Errorf("got %+v", got)
 	}
-	fails(t, runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1", "--max-ttl", "soon"),
+	wantFailure(t, runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1", "--max-ttl", "soon"),
 		`redlock-proxy: --max-ttl: "soon" is not a duration (a number and a unit, such as "100ms" or "24h")`)
 }

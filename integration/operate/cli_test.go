@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestBadCommandLine: whatever is wrong, it is told in one line, and nothing else is printed.
+// TestBadCommandLine: each mistake is reported in one line, and nothing else is printed.
 func TestBadCommandLine(t *testing.T) {
 	t.Parallel()
 	const master = "redis://127.0.0.1:1"
@@ -48,7 +48,7 @@ func TestBadCommandLine(t *testing.T) {
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			got := runProxy(t, strings.Fields(test.args)...)
-			fails(t, got, "redlock-proxy: "+test.want)
+			wantFailure(t, got, "redlock-proxy: "+test.want)
 			if got.stdout != "" {
 				t.Errorf("got on stdout:\n%s", got.stdout)
 			}

@@ -16,8 +16,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// startDemo runs demo on a free port. It returns what it prints up to its last line, and the
-// process.
+// startDemo runs demo on a free port. It returns its output up to the last line, and the process.
 func startDemo(t *testing.T) (text string, demo *exec.Cmd) {
 	t.Helper()
 	demo = exec.Command(binary(t), "demo", "--listen", "127.0.0.1:0")
@@ -40,7 +39,7 @@ func startDemo(t *testing.T) (text string, demo *exec.Cmd) {
 	return text, demo
 }
 
-// TestDemo types what the demo says.
+// TestDemo types the commands of the demo.
 func TestDemo(t *testing.T) {
 	text, demo := startDemo(t)
 	port := regexp.MustCompile(`redis-cli -p (\d+) LOCK`).FindStringSubmatch(text)
@@ -57,7 +56,7 @@ func TestDemo(t *testing.T) {
 	for _, command := range regexp.MustCompile(`redis-cli -p \d+ (.*?)(  .*)?\n`).FindAllStringSubmatch(text, -1) {
 		words := strings.Fields(strings.ReplaceAll(command[1], "'", ""))
 		if words[len(words)-2] == "BLOCK" {
-			words[len(words)-1] = "10" // ms: nobody gives the lock back here
+			words[len(words)-1] = "10" // ms: no client releases the lock here
 		}
 		reply := kit.Do(t, client, words...)
 		if failure, bad := reply.(redistest.RespError); bad {

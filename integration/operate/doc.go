@@ -1,4 +1,4 @@
-// Package operate tests the program as its operator meets it: commands and settings, checks and
-// their verdicts, how a proxy starts and stops, and what it tells of itself. The tests need the
-// build tag integration.
+// Package operate tests the program as an operator uses it: commands and settings, checks and their
+// results, how a proxy starts and stops, and its logs, metrics and INFO. The tests need the build
+// tag integration.
 package operate

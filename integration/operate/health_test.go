@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestHealthcheck asks a proxy that lives, one that hangs up, and none.
+// TestHealthcheck checks a running proxy, a server that closes connections, and an address without
+// a server.
 func TestHealthcheck(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)))
@@ -30,17 +31,17 @@ func TestHealthcheck(t *testing.T) {
 		t.Errorf("found on any address: got %+v, want 0 and silence", got)
 	}
 	kit.Must(t, proxy.Kill())
-	fails(t, runProxy(t, "healthcheck", "--listen", proxy.Addr()),
+	wantFailure(t, runProxy(t, "healthcheck", "--listen", proxy.Addr()),
 		fmt.Sprintf("redlock-proxy: unhealthy: dial tcp %s: connect: connection refused", proxy.Addr()))
 }
 
-// checkHealth asks a proxy whether it lives, and whether locks can be had.
+// checkHealth asks whether a proxy is alive, and whether it is ready.
 func checkHealth(t *testing.T, proxy *harness.Proxy) (live, ready outcome) {
 	t.Helper()
 	return runProxy(t, "healthcheck", "--listen", proxy.Addr()), runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr())
 }
 
-// wantHealth wants a proxy to live, and to be ready unless there is a cause.
+// wantHealth requires a proxy to be alive, and to be ready unless there is a cause.
 func wantHealth(t *testing.T, proxy *harness.Proxy, cause string) {
 	t.Helper()
 	live, ready := checkHealth(t, proxy)
@@ -56,7 +57,7 @@ func wantHealth(t *testing.T, proxy *harness.Proxy, cause string) {
 	}
 }
 
-// TestHealthWithoutQuorum: a proxy that has no majority lives, and is not ready. The loss is logged
+// TestHealthWithoutQuorum: a proxy without a majority is alive, and not ready. The loss is logged
 // once, and so is the return.
 func TestHealthWithoutQuorum(t *testing.T) {
 	t.Parallel()
@@ -86,8 +87,8 @@ func TestHealthWithoutQuorum(t *testing.T) {
 	}
 }
 
-// TestHealthWithoutUpstream: a proxy whose upstream is down, or hangs, lives and is ready: locks
-// are had.
+// TestHealthWithoutUpstream: a proxy whose upstream is down, or hangs, is alive and ready: locks
+// are available.
 func TestHealthWithoutUpstream(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -101,8 +102,7 @@ func TestHealthWithoutUpstream(t *testing.T) {
 	}
 }
 
-// TestHealthOfAFullProxy: one that has as many clients as it may have lives, and takes no more of
-// them.
+// TestHealthOfAFullProxy: a proxy with max-clients clients is alive, but not ready.
 func TestHealthOfAFullProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -117,8 +117,7 @@ func TestHealthOfAFullProxy(t *testing.T) {
 	wantHealth(t, proxy, "ERR max number of clients reached")
 }
 
-// TestHealthcheckLogin: a proxy whose clients have to log in says whether it is ready, and nothing
-// else.
+// TestHealthcheckLogin: if clients have to log in, the proxy tells others only whether it is ready.
 func TestHealthcheckLogin(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t, "--requirepass", "secret")
@@ -130,7 +129,7 @@ func TestHealthcheckLogin(t *testing.T) {
 	wantHealth(t, proxy, "")
 }
 
-// TestHealthcheckSilence: what accepts and says nothing is not healthy.
+// TestHealthcheckSilence: a server that accepts connections and sends nothing is not healthy.
 func TestHealthcheckSilence(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

@@ -27,7 +27,7 @@ func initMasters(t *testing.T, masters []*redistest.Server, args ...string) outc
 	return runProxy(t, append(all, args...)...)
 }
 
-// wantInit wants an exit code of init and a text in what it says.
+// wantInit requires an exit code of init and a text in its output.
 func wantInit(t *testing.T, got outcome, code int, text string) {
 	t.Helper()
 	if got.code != code || !strings.Contains(got.stdout+got.stderr, text) {
@@ -35,7 +35,7 @@ func wantInit(t *testing.T, got outcome, code int, text string) {
 	}
 }
 
-// wantAdvice wants locks to be refused with an error that names the cure.
+// wantAdvice fails the test unless locks are refused with an error that names the remedy.
 func wantAdvice(t *testing.T, proxy *harness.Proxy, texts ...string) {
 	t.Helper()
 	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "1000"))
@@ -46,9 +46,9 @@ func wantAdvice(t *testing.T, proxy *harness.Proxy, texts ...string) {
 	}
 }
 
-// TestNewMastersAreNamed: a new cluster and a proxy that was not told of it: the error and the log
-// say what to do, and a start with --fresh-start is still one, although a proxy has left its record
-// on the masters.
+// TestNewMastersAreNamed: for a new cluster and a proxy that does not know it is new, the error and
+// the log say what to do. A start with --fresh-start still works, although a proxy has left its
+// record on the masters.
 func TestNewMastersAreNamed(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -61,8 +61,8 @@ func TestNewMastersAreNamed(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "k", "t", "PX", "1000")
 }
 
-// TestInitTwiceAtOnce: from two machines at the same time, for masters that a proxy waits for. It
-// is done, and once it is, there is nothing to do.
+// TestInitTwiceAtOnce: init runs on two machines at the same time, for masters for which a proxy
+// waits. One succeeds, and then there is nothing to do.
 func TestInitTwiceAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -110,14 +110,13 @@ func TestInitWaitsForMasters(t *testing.T) {
 	var got outcome
 	var running sync.WaitGroup
 	running.Go(func() { got = initMasters(t, masters, "--longest-ttl", "0s") })
-	time.Sleep(time.Second / 2) // init meets a master that is down, and waits
+	time.Sleep(time.Second / 2) // init finds a master down, and waits
 	kit.Must(t, masters[0].Restart())
 	running.Wait()
 	wantInit(t, got, 0, "5 of 5 masters vote\n")
 }
 
-// TestInitRefuses: where locks stand that belie what is said, and where not all masters are there
-// to tell of locks.
+// TestInitRefuses: if existing locks contradict the operator, or if not all masters are available.
 func TestInitRefuses(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -125,7 +124,7 @@ func TestInitRefuses(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
 	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
 	kit.Must(t, f.Proxies[0].Kill())
-	for _, master := range f.Masters { // now none votes: all might have forgotten more than this
+	for _, master := range f.Masters { // now none votes: all might have lost more than this
 		kit.Must(t, kit.Tell(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
@@ -140,9 +139,9 @@ func TestInitRefuses(t *testing.T) {
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, f.Masters[1].Addr()+": connection refused")
 }
 
-// TestInitForced: all masters lose their data beside a proxy that knows of a lock without a TTL.
-// That is named, and an operator who knows that nobody holds it any more says so; nobody has to be
-// stopped, and nothing is emptied.
+// TestInitForced: all masters lose their data while a proxy knows of a lock without a TTL. The
+// error names the lock, and an operator who knows that it is no longer held confirms that. No
+// process has to be stopped, and no data deleted.
 func TestInitForced(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t, "--lock-keys", "lock:*")
@@ -162,7 +161,7 @@ func TestInitForced(t *testing.T) {
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s", "--force"), 0, "5 of 5 masters vote\n")
 	f.WantVoting(t, 5)
 	kit.Want(t, client, "OK", "SET", "lock:a", "you", "NX")
-	for _, master := range f.Masters { // now there is a longer one on each, which none of them has proof of
+	for _, master := range f.Masters { // each has a longer one now, without proof of it
 		kit.Must(t, kit.Tell(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
@@ -193,8 +192,8 @@ func TestInitOnce(t *testing.T) {
 }
 
 // TestRestartOfAProxyKeepsTheWait: a majority lost its data, and the proxy that knows the longest
-// TTL in use restarts. It waits for that TTL again, and not for max-ttl: the one before has left
-// its knowledge on the masters that forgot.
+// TTL in use restarts. It waits for that TTL again, not for max-ttl, since it had left its
+// knowledge on the masters that lost their data.
 func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -220,7 +219,8 @@ func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 	after := kit.StartProxy(t, kit.LinkURLs(f.Links[0]), "--fresh-start=false")
 	rival := kit.Connect(t, after)
 	first := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000")
-	_, isOver := first.(int64) // the wait, on a machine that took longer to get here; below is whether it was long enough
+	// The wait, on a machine that took longer to get here; below is whether it was long enough.
+	_, isOver := first.(int64)
 	text := fmt.Sprint(first)
 	if !isOver && !strings.Contains(text, "2 of 5 masters vote: 3 restarted without proof of their data, ready in ") || strings.Contains(text, "max-ttl") {
 		t.Errorf("got %s", text)
@@ -236,8 +236,8 @@ func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 	}
 }
 
-// TestInitTellsWhatItCouldNot: of one master that is known and two new ones too few vote, because
-// that one knows of longer locks than what is said. It says so, and exits with an error.
+// TestInitTellsWhatItCouldNot: of one known master and two new ones too few vote, because the known
+// one has longer locks than the operator says. init reports that, and exits with an error.
 func TestInitTellsWhatItCouldNot(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -256,7 +256,7 @@ func TestInitTellsWhatItCouldNot(t *testing.T) {
 	got := initMasters(t, masters, "--longest-ttl", "0s")
 	wantInit(t, got, 3, masters[0].Addr()+": does not vote here: is in use by proxies with other settings (masters: ")
 	wantInit(t, got, 3, "0 of 3 masters vote\n")
-	kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:rules")) // as no earlier version has them
+	kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:rules")) // as earlier versions leave it
 	got = initMasters(t, masters, "--longest-ttl", "0s")
 	wantInit(t, got, 3, "1 of 3 masters vote\n")
 	wantInit(t, got, 3, "empty when first seen")

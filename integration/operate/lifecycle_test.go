@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// wantExit wants the proxy to end with a code.
+// wantExit fails the test unless the proxy exits with a code.
 func wantExit(t *testing.T, proxy *harness.Proxy, code int, within time.Duration) {
 	t.Helper()
 	if got, err := proxy.Wait(within); err != nil || got != code {
@@ -33,9 +33,9 @@ func stop(t *testing.T, proxy *harness.Proxy, signal os.Signal) {
 	}
 }
 
-// TestStopRefusesWhoWaits: at the first signal idle clients are sent away and new ones not taken,
-// and who waits for what others do is told at once that the proxy stops: for a lock, an element or
-// masters. What others hold stands.
+// TestStopRefusesWhoWaits: at the first signal, idle clients are disconnected and new ones refused.
+// Clients that wait for a lock, an element or masters get an error immediately. Held locks stay
+// held.
 func TestStopRefusesWhoWaits(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "10m", "--lock-keys", "lock:*")
@@ -46,7 +46,8 @@ func TestStopRefusesWhoWaits(t *testing.T) {
 	kit.WantBlocked(t, proxy, 2)
 	kit.Does(t, waiters[2], "SET lock:w t PX 60000", "OK")
 	kit.Must(t, waiters[2].Send(redistest.AppendCommand(redistest.AppendCommand(nil, "PING"), "WAIT", "5", "0")))
-	if pong, err := waiters[2].Receive(); err != nil || pong != any("PONG") { // it was read, and what follows it
+	// The command and what follows it were read.
+	if pong, err := waiters[2].Receive(); err != nil || pong != any("PONG") {
 		t.Errorf("PING: got %#v, %v", pong, err)
 	}
 	stop(t, proxy, syscall.SIGTERM)
@@ -55,7 +56,7 @@ func TestStopRefusesWhoWaits(t *testing.T) {
 	}
 	for i, waiter := range waiters {
 		if reply, err := waiter.Receive(); reply != any(redistest.RespError("ERR the proxy is shutting down; try again")) {
-			t.Errorf("waiter %d: got %#v, %v, want to hear that the proxy is shutting down", i, reply, err)
+			t.Errorf("waiter %d: got %#v, %v, want an error that the proxy is shutting down", i, reply, err)
 		}
 	}
 	wantExit(t, proxy, 0, kit.Patience)
@@ -63,7 +64,7 @@ func TestStopRefusesWhoWaits(t *testing.T) {
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "holder") })
 }
 
-// TestStopCutsOff: what does not end is cut off when the drain timeout is over.
+// TestStopCutsOff: connections that do not end are closed after the drain timeout.
 func TestStopCutsOff(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--drain-timeout", "300ms")
@@ -77,7 +78,7 @@ func TestStopCutsOff(t *testing.T) {
 	kit.WantLogged(t, proxy, `msg="drain-timeout is over: what still runs is cut off" clients=1`)
 }
 
-// TestSecondSignal: whoever asks twice does not want to wait.
+// TestSecondSignal: a second signal ends the wait.
 func TestSecondSignal(t *testing.T) {
 	masters := kit.StartMasters(t)
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -89,8 +90,8 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// TestStopUnderLoad: of clients that are cut off in the middle of their work, none has a lock that
-// it was not told of.
+// TestStopUnderLoad: clients that are disconnected in the middle of their work hold no lock that
+// they do not know of.
 func TestStopUnderLoad(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters))
@@ -125,7 +126,7 @@ func lockUntilCut(client *redistest.Client, key string) (granted bool) {
 	}
 }
 
-// TestCrashLeavesLocks: locks outlive the proxy that gave them; another one knows them.
+// TestCrashLeavesLocks: locks outlive the proxy that granted them; another proxy knows them.
 func TestCrashLeavesLocks(t *testing.T) {
 	f := kit.StartLinkedFleet(t, 2)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")

@@ -25,7 +25,7 @@ func holds(t *testing.T, addr, flags, script string) outcome {
 	return runProxy(t, append(args, "--", "sh", "-c", script)...)
 }
 
-// wantEnd wants an exit code and the beginning of what was printed.
+// wantEnd requires an exit code and the beginning of the output.
 func (o outcome) wantEnd(t *testing.T, code int, stdout, stderr string) {
 	t.Helper()
 	if o.code != code || o.stdout != stdout || !strings.HasPrefix(o.stderr, stderr) || stderr == "" && o.stderr != "" {
@@ -68,13 +68,13 @@ func TestLockCommand(t *testing.T) {
 	free()
 
 	holds(t, "127.0.0.1:1", "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by 127.0.0.1:1: connection refused`)
-	holds(t, "rediss://"+addr, "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: it speaks no TLS: use redis:// instead of rediss://`)
+	holds(t, "rediss://"+addr, "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: it does not use TLS: use redis:// instead of rediss://`)
 	holds(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+f.Masters[0].Addr()+`: ERR unknown command`)
 	holds(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time in 'lock' command: over max-ttl`)
 	holds(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time`)
 }
 
-// TestLockCommandLine: what is wrong with it is told in one line.
+// TestLockCommandLine: mistakes are reported in one line.
 func TestLockCommandLine(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -91,11 +91,11 @@ func TestLockCommandLine(t *testing.T) {
 		"lock k --addr http://u:secret@h -- ls": "--addr: http://u:xxxxx@h is not the URL of a proxy",
 		"lock k --password-file /no/such -- ls": "--password-file: open /no/such: no such file or directory",
 	} {
-		fails(t, runProxy(t, strings.Fields(args)...), "redlock-proxy: "+want)
+		wantFailure(t, runProxy(t, strings.Fields(args)...), "redlock-proxy: "+want)
 	}
 }
 
-// running is a command of the proxy that was started.
+// running is a started command of the proxy.
 type running struct {
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
@@ -122,8 +122,8 @@ func (r *running) end(t *testing.T) outcome {
 	return outcome{r.cmd.ProcessState.ExitCode(), r.stdout.String(), r.stderr.String()}
 }
 
-// stubborn is a script that makes the file, says that it was told to end, and goes on, unless it is
-// to end.
+// stubborn returns a script that creates the file, reports SIGTERM, and continues unless end says
+// to exit.
 func stubborn(file, end string) []string {
 	return []string{"sh", "-c", `trap "echo told;` + end + `" TERM INT; touch ` + file + `; while :; do sleep 0.05; done`}
 }
@@ -133,16 +133,15 @@ func awaitFile(t *testing.T, file string) {
 	kit.Await(t, "the command runs", func() bool { _, err := os.Stat(file); return err == nil })
 }
 
-// TestLockCommandLoses: whoever takes the lock away, or keeps it from being extended, ends the
-// command.
+// TestLockCommandLoses: if the lock is lost, or cannot be extended, the command is terminated.
 func TestLockCommandLoses(t *testing.T) {
 	t.Parallel()
-	const told = "redlock-proxy: the command gets SIGTERM, since the lock is lost\n"
+	const told = "redlock-proxy: the lock was lost: sending SIGTERM to the command\n"
 	for _, test := range []struct {
 		name, end, stderr string
 		lose              func(t *testing.T, f *kit.Fleet)
 	}{
-		{"taken from it", "", told + "redlock-proxy: the command goes on 200ms after that: it is killed\nredlock-proxy: the lock was lost: it is not held any more\n", func(t *testing.T, f *kit.Fleet) {
+		{"taken from it", "", told + "redlock-proxy: the command still runs 200ms after SIGTERM: killing it\nredlock-proxy: the lock was lost: it expired or was released\n", func(t *testing.T, f *kit.Fleet) {
 			kit.Want(t, kit.Connect(t, f.Proxies[0]), int64(1), "FORCEUNLOCK", "k")
 		}},
 		{"no masters", "exit 3", told + "redlock-proxy: the lock was lost: it could not be extended in time: NOQUORUM ", func(t *testing.T, f *kit.Fleet) {
@@ -166,7 +165,7 @@ func TestLockCommandLoses(t *testing.T) {
 	}
 	f := kit.StartFleet(t)
 	_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
-	holds(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantEnd(t, 121, "1\n", "redlock-proxy: the lock was lost: it is not held any more\n")
+	holds(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantEnd(t, 121, "1\n", "redlock-proxy: the lock was lost: it expired or was released\n")
 }
 
 // TestLockCommandGoesOn: a proxy is killed, or stopped, while a command holds a lock through it.
@@ -184,7 +183,8 @@ func TestLockCommandGoesOn(t *testing.T) {
 			r := start(t, nil, "lock", "k", "--ttl", "6s", "--addr", f.Proxies[0].Addr(), "--addr", f.Proxies[1].Addr(), "--", "sh", "-c", "touch "+file+"; sleep 12; exit 5")
 			awaitFile(t, file)
 			kit.Must(t, lose(f.Proxies[0]))
-			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // polls
+			// Polls.
+			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 				if reply := kit.Do(t, other, "LOCK", "k", "other", "PX", "1000"); reply != nil {
 					t.Fatalf("another client's LOCK: %v", reply)
 				}
@@ -222,15 +222,15 @@ func TestLockCommandSignals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "runs")
 	r := start(t, nil, append([]string{"lock", "k", "--addr", addr, "--"}, stubborn(file, "exit 5")...)...)
 	awaitFile(t, file)
-	kit.Must(t, r.cmd.Process.Kill()) // nobody extends the lock then: the command is told to end
+	kit.Must(t, r.cmd.Process.Kill()) // no process extends the lock then, so the command is terminated
 	_ = r.cmd.Wait()
 	if r.stdout.String() != "told\n" {
 		t.Errorf("after the end of its parent the command said %q", r.stdout.String())
 	}
 }
 
-// TestLockCommandLogsIn: the password comes from redis-cli's variable or a file, and is nowhere to
-// be seen.
+// TestLockCommandLogsIn: the password comes from redis-cli's variable or a file, and is visible
+// nowhere.
 func TestLockCommandLogsIn(t *testing.T) {
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t, "--requirepass", "topsecret"), kit.StartMasters(t)

@@ -49,8 +49,7 @@ func readerOfLog(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
 	}
 }
 
-// locks takes and gives back so many locks, each of which stands for most of its time when it is
-// granted.
+// locks takes and releases the given number of locks, each granted with most of its TTL left.
 func locks(t *testing.T, addr string, n int) {
 	t.Helper()
 	client, err := redistest.Dial(addr, kit.Patience)
@@ -68,7 +67,7 @@ func locks(t *testing.T, addr string, n int) {
 	}
 }
 
-// wantEnd wants the proxy to end in order at SIGTERM.
+// wantEnd fails the test unless the proxy exits in order after SIGTERM.
 func wantEnd(t *testing.T, proxy *exec.Cmd) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -82,8 +81,8 @@ func wantEnd(t *testing.T, proxy *exec.Cmd) {
 	}
 }
 
-// TestLogThatNobodyReads: a pipe with a reader that stands still fills up; locks are granted as
-// before, and the proxy ends when it is asked to.
+// TestLogThatNobodyReads: a pipe whose reader is stopped fills up; locks are granted as before, and
+// the proxy stops on request.
 func TestLogThatNobodyReads(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy, addr, _ := readerOfLog(t)
@@ -91,7 +90,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 	wantEnd(t, proxy)
 }
 
-// TestLogWhoseReaderEnds: the proxy goes on without.
+// TestLogWhoseReaderEnds: the proxy continues without its log.
 func TestLogWhoseReaderEnds(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy, addr, pipe := readerOfLog(t)

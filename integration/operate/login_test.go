@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLoginOfTheUpstreamURL: a password in the URL of the upstream is not given to everybody who
-// reaches the proxy, unless that is said, and then it is told.
+// TestLoginOfTheUpstreamURL: clients without a login do not get the password in the upstream's URL,
+// unless a setting says so, and then a warning is logged.
 func TestLoginOfTheUpstreamURL(t *testing.T) {
 	t.Parallel()
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t, "--requirepass", "secret")
@@ -25,7 +25,7 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 	const refusal = " has a login, with which everybody who reaches the proxy would use that Redis: have them log in as users of the proxy (acl-file), or demand a password of them with client-password-file, " +
 		"or say share-upstream-login: true; or take the login out, and clients log in with their own"
 	for _, command := range []string{"serve", "check"} {
-		fails(t, runProxy(t, append([]string{command, "--upstream", url}, flags...)...), `redlock-proxy: --upstream: "redis://:xxxxx@`+upstream.Addr()+`"`+refusal)
+		wantFailure(t, runProxy(t, append([]string{command, "--upstream", url}, flags...)...), `redlock-proxy: --upstream: "redis://:xxxxx@`+upstream.Addr()+`"`+refusal)
 	}
 	const told = "share-upstream-login: everybody who reaches "
 	if got := runProxy(t, append([]string{"check", "--upstream", url, "--share-upstream-login", "--lock-keys", "lock:*"}, flags...)...); !strings.Contains(got.stdout, "warning: "+told) {
@@ -36,7 +36,7 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 	kit.Does(t, kit.Dial(t, shared.Addr()), "CONFIG GET requirepass", "[requirepass secret]")
 
 	file := filepath.Join(t.TempDir(), "password")
-	fails(t, runProxy(t, append([]string{"serve", "--upstream", url, "--client-password-file", file}, flags...)...),
+	wantFailure(t, runProxy(t, append([]string{"serve", "--upstream", url, "--client-password-file", file}, flags...)...),
 		"redlock-proxy: client-password-file: open "+file+": no such file or directory")
 	kit.Must(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
 	proxy := kit.StartProxy(t, masters, "--upstream", url, "--client-password-file", file, "--lock-keys", "lock:*")
@@ -52,6 +52,6 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 		t.Errorf("healthcheck: %+v", got)
 	}
 	if strings.Contains(proxy.Log()+shared.Log(), "secret") || strings.Contains(proxy.Log(), "sesame") {
-		t.Error("a password stands in the log")
+		t.Error("the log has a password")
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestItsOwnUpstream: a proxy whose upstream or master is its own address, under whatever name,
-// does not start; it used to open connections to itself until no descriptor was left. Nor does
-// check take it.
+// TestItsOwnUpstream: a proxy whose upstream or master is its own address, under any name, does not
+// start; it used to open connections to itself until it had no descriptors left. check does not
+// accept it either.
 func TestItsOwnUpstream(t *testing.T) {
 	t.Parallel()
 	hostname, err := os.Hostname()
@@ -46,8 +46,8 @@ func TestItsOwnUpstream(t *testing.T) {
 	}
 }
 
-// TestUpstreamLeadsBack: over another address, or another proxy, whichever of them starts first, no
-// address tells; the proxies do.
+// TestUpstreamLeadsBack: if the upstream leads back over another address, or over another proxy
+// that starts earlier or later, the addresses do not show it; the proxies find it.
 func TestUpstreamLeadsBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -91,8 +91,8 @@ func TestUpstreamLeadsBack(t *testing.T) {
 	})
 }
 
-// TestUpstreamBecomesLoop: an upstream that comes to lead back while both run is refused, and not
-// used again and again.
+// TestUpstreamBecomesLoop: if an upstream begins to lead back while both proxies run, the proxy
+// refuses it, and does not use it repeatedly.
 func TestUpstreamBecomesLoop(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestUpstreamBecomesLoop(t *testing.T) {
 	second := kit.StartProxy(t, masters, "--upstream", "redis://"+first.Addr())
 	kit.WantReply(t, kit.Connect(t, second), "SET a 1", "OK")
 	link.Lead(second.Addr())
-	kit.Must(t, link.Cut()) // what is connected ends
+	kit.Must(t, link.Cut()) // open connections end
 	kit.Must(t, link.Heal())
 	client := kit.Connect(t, second)
 	kit.Soon(t, func() error {
@@ -126,8 +126,8 @@ func TestUpstreamBecomesLoop(t *testing.T) {
 			t.Errorf("%d open descriptors, %v", open, err)
 		}
 	}
-	// An upstream that does not answer for itself cannot say what a client may do: a LOCK is
-	// granted, or told that.
+	// An upstream that leads back cannot tell a client's permissions: a LOCK is granted, or gets
+	// that error.
 	reply, err := kit.Connect(t, second).Do("LOCK", "k", "t", "PX", "10000")
 	kit.Must(t, err)
 	if refusal, refused := reply.(redistest.RespError); refused && !strings.Contains(string(refusal), "cannot check this client's permissions") {
@@ -135,7 +135,7 @@ func TestUpstreamBecomesLoop(t *testing.T) {
 	}
 }
 
-// TestProxyIsNoMaster: a proxy behind another name is not taken for one, by serve and by check.
+// TestProxyIsNoMaster: serve and check do not accept a proxy, behind another name, as a master.
 func TestProxyIsNoMaster(t *testing.T) {
 	t.Parallel()
 	other := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", kit.StartRedis(t).URL())
@@ -151,8 +151,8 @@ func TestProxyIsNoMaster(t *testing.T) {
 	}
 }
 
-// TestFewDescriptors: clients are only let in as far as there are descriptors for them, and the log
-// says so once.
+// TestFewDescriptors: the proxy accepts only as many clients as it has descriptors for, and logs
+// that once.
 func TestFewDescriptors(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -192,8 +192,8 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// TestUpstreamIsAMaster: an upstream that is a master is refused: by its address; by what it says
-// when the proxy starts, whatever its address; and where it answers only later, from then on.
+// TestUpstreamIsAMaster: an upstream that is a master is refused: by its address; by its INFO when
+// the proxy starts, at any address; and if it answers only later, from then on.
 func TestUpstreamIsAMaster(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)

@@ -19,7 +19,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// manager is what a process under systemd tells, by sd_notify(3).
+// manager receives the notifications of a process under systemd, by sd_notify(3).
 type manager struct{ conn *net.UnixConn }
 
 func startManager(t *testing.T) manager {
@@ -31,8 +31,8 @@ func startManager(t *testing.T) manager {
 	return manager{conn}
 }
 
-// env has a process tell this manager, which waits for so many microseconds before it takes it for
-// dead.
+// env returns the environment of a process with this manager, whose watchdog has the given time
+// limit in microseconds.
 func (m manager) env(watchdog string) []string {
 	env := []string{"NOTIFY_SOCKET=" + m.conn.LocalAddr().String()}
 	if watchdog != "" {
@@ -41,7 +41,7 @@ func (m manager) env(watchdog string) []string {
 	return env
 }
 
-// next returns the first line of what is told next, or why nothing was.
+// next returns the first line of the next notification, or the reason why there was none.
 func (m manager) next(within time.Duration) (string, error) {
 	buffer := make([]byte, 4096)
 	_ = m.conn.SetReadDeadline(time.Now().Add(within))
@@ -50,7 +50,7 @@ func (m manager) next(within time.Duration) (string, error) {
 	return line, err
 }
 
-// want wants this to be told next.
+// want requires this notification next.
 func (m manager) want(t *testing.T, state string) {
 	t.Helper()
 	if got, err := m.next(kit.Patience); got != state {
@@ -58,7 +58,7 @@ func (m manager) want(t *testing.T, state string) {
 	}
 }
 
-// rest is all that was told and not yet read.
+// rest returns all unread notifications.
 func (m manager) rest() (states []string) {
 	for {
 		state, err := m.next(time.Millisecond)
@@ -69,7 +69,7 @@ func (m manager) rest() (states []string) {
 	}
 }
 
-// startManaged starts a proxy that tells a manager.
+// startManaged starts a proxy that notifies a manager.
 func startManaged(t *testing.T, m manager, watchdog string, args ...string) *harness.Proxy {
 	t.Helper()
 	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)), Args: args, Env: m.env(watchdog)})
@@ -78,7 +78,8 @@ func startManaged(t *testing.T, m manager, watchdog string, args ...string) *har
 	return proxy
 }
 
-// TestNotify: systemd hears when clients are served, and when the drain begins, while it lasts.
+// TestNotify: systemd is notified when clients are served, when the drain begins, and during the
+// drain.
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
@@ -94,8 +95,8 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// TestNotifyNobody: a manager that went away, or a variable that leads nowhere, keeps nobody from
-// being served.
+// TestNotifyNobody: a missing manager, or a wrong variable, does not prevent the proxy from
+// serving.
 func TestNotifyNobody(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
@@ -124,8 +125,8 @@ func TestNotifyFailedStart(t *testing.T) {
 	}
 }
 
-// TestWatchdog: the watchdog is told that the proxy lives, also without a quorum and while it
-// drains, but not where it cannot take clients.
+// TestWatchdog: the proxy pings the watchdog, even without a quorum and while it drains, but not if
+// it cannot accept clients.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
@@ -164,7 +165,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// TestWatchdogOfAnother: a watchdog that waits for another process is told nothing.
+// TestWatchdogOfAnother: a watchdog for another process gets no messages from the proxy.
 func TestWatchdogOfAnother(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -177,8 +178,8 @@ func TestWatchdogOfAnother(t *testing.T) {
 	m.want(t, "STOPPING=1")
 }
 
-// onlyClient connects to a proxy that takes one client, and whose question to itself may be it, and
-// takes the lock k.
+// onlyClient connects to a proxy with room for one client, which the proxy's own probe may take for
+// a moment, and takes the lock k.
 func onlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
 	t.Helper()
 	kit.Soon(t, func() (err error) {
@@ -207,8 +208,7 @@ func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (before 
 	return before
 }
 
-// TestNotifyReload: systemd hears that the configuration is being read again, and that this is
-// over.
+// TestNotifyReload: systemd is notified when a reload of the configuration begins and when it ends.
 func TestNotifyReload(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)

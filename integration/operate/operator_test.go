@@ -27,7 +27,7 @@ func TestTakenPort(t *testing.T) {
 	}
 }
 
-// TestHangup: SIGHUP is told in the log, each time, and ends nothing; SIGTERM still does.
+// TestHangup: each SIGHUP is logged, and stops nothing; SIGTERM still stops the proxy.
 func TestHangup(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)))
@@ -47,7 +47,7 @@ func TestHangup(t *testing.T) {
 	wantExit(t, proxy, 0, kit.Patience)
 }
 
-// linesOf are the log lines that name a server.
+// linesOf returns the log lines that name a server.
 func linesOf(log, addr string) (lines []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, addr) {
@@ -57,8 +57,8 @@ func linesOf(log, addr string) (lines []string) {
 	return lines
 }
 
-// TestOneLinePerMaster: a start where all is well has one line for each master and one for the
-// upstream, at the first time, the second time, and without the guard.
+// TestOneLinePerMaster: a start without problems logs one line for each master and one for the
+// upstream: at the first start, at the second one, and without the guard.
 func TestOneLinePerMaster(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -68,7 +68,7 @@ func TestOneLinePerMaster(t *testing.T) {
 			wantInit(t, initMasters(t, masters, "--new-settings", args[0]), 0, "")
 		}
 		proxy := kit.StartProxy(t, redistest.URLs(masters), append(args, "--upstream", upstream.URL())...)
-		kit.Soon(t, func() error { return allVote(proxy, len(masters)) })
+		kit.Soon(t, func() error { return checkAllVote(proxy, len(masters)) })
 		kit.Must(t, proxy.Signal(syscall.SIGTERM))
 		wantExit(t, proxy, 0, kit.Patience)
 		for _, server := range append(masters, upstream) {
@@ -79,8 +79,8 @@ func TestOneLinePerMaster(t *testing.T) {
 	}
 }
 
-// allVote wants that many masters to vote.
-func allVote(proxy *harness.Proxy, n int) error {
+// checkAllVote returns an error unless the given number of masters vote.
+func checkAllVote(proxy *harness.Proxy, n int) error {
 	client, err := redistest.Dial(proxy.Addr(), kit.Patience)
 	if err != nil {
 		return err
@@ -93,8 +93,8 @@ func allVote(proxy *harness.Proxy, n int) error {
 	return err
 }
 
-// TestDownFromTheStart: a master that refuses the password, and one where nothing listens, are
-// logged by each of two proxies as soon as they start, not only once they have been up.
+// TestDownFromTheStart: each of two proxies logs a master that refuses the password, and one that
+// does not listen, at its start, not only after both have been reachable.
 func TestDownFromTheStart(t *testing.T) {
 	t.Parallel()
 	masters := redistest.URLs(kit.StartMasters(t))
@@ -160,8 +160,8 @@ func TestInfoOfTheDown(t *testing.T) {
 	})
 }
 
-// TestForSeconds: for_seconds begins anew when a master that was up all the time loses its vote or
-// gets it.
+// TestForSeconds: for_seconds starts again at 0 when a master that was always reachable loses its
+// vote or gets it.
 func TestForSeconds(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t, "--fresh-start")
@@ -181,8 +181,8 @@ func TestForSeconds(t *testing.T) {
 	}
 }
 
-// TestUncoveredLocks: what is used like a lock on keys that no glob covers is logged once per
-// pattern, without tokens, and counted; what a glob covers is not.
+// TestUncoveredLocks: commands that use a key like a lock, though no lock-keys pattern matches it,
+// are counted and logged once per pattern, without tokens. Keys that match are not.
 func TestUncoveredLocks(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)

@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// outcome is what a command of the proxy left behind.
+// outcome is the output and the exit code of a command of the proxy.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -35,7 +35,8 @@ func runProxy(t *testing.T, args ...string) outcome {
 	return runProxyWith(t, nil, args...)
 }
 
-// runProxyWith runs a command with variables added to an environment that has none of ours.
+// runProxyWith runs a command of the proxy with these variables added to an environment without any
+// variable of the proxy.
 func runProxyWith(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
 	program := binary(t) // the first call builds it, which may take longer
@@ -54,8 +55,9 @@ func runProxyWith(t *testing.T, env []string, args ...string) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// fails wants a command to end with 1, and exactly these lines on stderr.
-func fails(t *testing.T, got outcome, lines ...string) {
+// wantFailure fails the test unless the command exited with 1 and printed exactly these lines to
+// stderr.
+func wantFailure(t *testing.T, got outcome, lines ...string) {
 	t.Helper()
 	want := strings.Join(lines, "\n") + "\n"
 	if got.code != 1 || got.stderr != want {

@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestProtectedMode: on an address that others can reach, they are turned away as long as nobody
-// has to log in, and the log says so.
+// TestProtectedMode: on an address that other machines can reach, the proxy refuses their clients
+// while no login is required, and logs that it does.
 func TestProtectedMode(t *testing.T) {
 	t.Parallel()
 	elsewhere := kit.OtherAddress(t)
@@ -28,7 +28,7 @@ func TestProtectedMode(t *testing.T) {
 	for name, test := range map[string]struct {
 		args   []string
 		here   string // the answer to LOCK from this machine
-		there  string // and from elsewhere
+		there  string // and from another machine
 		warned bool
 	}{
 		"a lock server":          {nil, "5", "DENIED Redis is running in protected mode", true},
@@ -61,6 +61,6 @@ func TestProtectedMode(t *testing.T) {
 	}
 	quiet := kit.StartProxy(t, masters)
 	if strings.Contains(quiet.Log(), warning) {
-		t.Error("it is told where nobody else can reach the port")
+		t.Error("it is logged though no other machine can reach the port")
 	}
 }

@@ -20,17 +20,17 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// worked counts what clients had done.
-type worked struct{ commands, grants, waited, connects atomic.Int64 }
+// workCounts counts the operations that clients completed.
+type workCounts struct{ commands, grants, waited, connects atomic.Int64 }
 
 // loadClient has one connection, which it must keep, and a key of its own.
 type loadClient struct {
 	conn *redistest.Client
 	key  string
-	did  *worked
+	did  *workCounts
 }
 
-// want sends a command and wants this reply.
+// want sends a command, and returns an error unless it gets this reply.
 func (c *loadClient) want(want any, command ...string) error {
 	got, err := c.conn.Do(command...)
 	if c.did.commands.Add(1); err == nil && kit.Text(got) != kit.Text(want) {
@@ -50,7 +50,7 @@ func (c *loadClient) grant(command ...string) error {
 	return err
 }
 
-// locks takes and gives back a lock that is its own, in all ways that there are.
+// locks takes and releases a lock that no other client uses, with all commands that can do so.
 func (c *loadClient) locks(int) error {
 	lock := "lock:" + c.key
 	return errors.Join(
@@ -71,7 +71,7 @@ func (c *loadClient) transacts(n int) error {
 		c.want("QUEUED", "GET", lock), c.want([]any{"OK", strconv.Itoa(n)}, "EXEC"))
 }
 
-// waits takes part in a queue for one lock, which all of its kind want: one of them has it at a
+// waits takes part in a queue for one lock, which all these clients use: one of them holds it at a
 // time.
 func (c *loadClient) waits(holder *atomic.Int64) error {
 	if err := c.grant("LOCK", "common", c.key, "PX", "60000", "BLOCK", "0"); err != nil {
@@ -86,8 +86,8 @@ func (c *loadClient) waits(holder *atomic.Int64) error {
 	return c.want(int64(1), "UNLOCK", "common", c.key)
 }
 
-// comes connects for each command, over TLS or not, as the proxy wants it meanwhile.
-func (c *loadClient) comes(addr string) error {
+// connectOnce connects for each command, with or without TLS, as the proxy requires at that time.
+func (c *loadClient) connectOnce(addr string) error {
 	conn, err := redistest.Dial(addr, kit.Patience)
 	if err != nil {
 		return err
@@ -102,22 +102,22 @@ func (c *loadClient) comes(addr string) error {
 }
 
 // TestReloadsUnderLoad: while clients lock, relay, hold transactions and wait for locks, the
-// configuration is reloaded by SIGHUP and by PROXY RELOAD in turns: with other settings, other
-// certificates, TLS on and off, and files that are broken. No connection, no reply and no lock is
-// lost. REDLOCK_RELOADS says how often.
+// configuration is reloaded by SIGHUP and by PROXY RELOAD alternately: with other settings, other
+// certificates, TLS on and off, and invalid files. No connection, no reply and no lock is lost.
+// REDLOCK_RELOADS is the number of reloads.
 func TestReloadsUnderLoad(t *testing.T) {
 	reloads := int(kit.SizeFrom(t, "REDLOCK_RELOADS", 100))
 	r := startReloadable(t, map[string]string{"master-timeout": "5s", "max-clients": "100"})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var workers sync.WaitGroup
-	var did worked
+	var did workCounts
 	var holder atomic.Int64
 	failures := make(chan error, 24)
 	for i := range cap(failures) {
 		c := &loadClient{conn: kit.Connect(t, r.proxy), key: fmt.Sprint("k", i), did: &did}
 		step := map[int]func(int) error{
-			0: c.locks, 1: c.relays, 2: c.transacts, 3: func(int) error { return c.waits(&holder) }, 4: func(int) error { return c.comes(r.proxy.Addr()) },
+			0: c.locks, 1: c.relays, 2: c.transacts, 3: func(int) error { return c.waits(&holder) }, 4: func(int) error { return c.connectOnce(r.proxy.Addr()) },
 		}[i%5]
 		workers.Go(func() {
 			for n := 1; ctx.Err() == nil; n++ {
@@ -139,7 +139,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 			refused++
 		}
 		done++
-		at := did.commands.Load() // what follows runs with the new settings
+		at := did.commands.Load() // the following commands run with the new settings
 		kit.Await(t, "more commands, with "+strconv.Itoa(n)+" reloads", func() bool { return did.commands.Load() > at+50 || len(failures) > 0 })
 		if len(failures) > 0 {
 			break
@@ -160,15 +160,16 @@ func TestReloadsUnderLoad(t *testing.T) {
 		done, refused, took.Round(time.Millisecond), did.commands.Load(), did.grants.Load(), did.waited.Load(), did.connects.Load())
 }
 
-// reloadOnce changes something and has it read again, by SIGHUP or by PROXY RELOAD. It reports
-// whether it was wrong, and waits until the proxy has said what became of it.
+// reloadOnce changes a setting and reloads the configuration by SIGHUP or by PROXY RELOAD. It waits
+// until the proxy has reported the result, and returns whether the configuration was invalid.
 func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair) (refused bool) {
 	r.t.Helper()
 	r.settings["max-ttl"] = strconv.Itoa(2+n%7) + "h"
 	r.settings["no-ttl"] = []string{"allow", "refuse"}[n%2]
 	r.settings["audit-log"] = strconv.FormatBool(n%5 == 0)
 	r.settings["log-format"] = []string{"text", "json"}[n%3/2]
-	r.settings["max-clients"] = []string{"100", "90", "80"}[n%11%3] // always with room: who is refused may see a reset instead of the text, as at Redis
+	// Always with room: a refused client may see a reset instead of the text, as at Redis.
+	r.settings["max-clients"] = []string{"100", "90", "80"}[n%11%3]
 	r.settings["upstream-timeout"] = strconv.Itoa(10+n%3) + "s"
 	r.settings["tls-cert"], r.settings["tls-key"] = `""`, `""`
 	if n%4 == 1 {
@@ -190,8 +191,7 @@ func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair
 	}
 	if n%2 == 0 {
 		kit.Must(r.t, r.proxy.Signal(syscall.SIGHUP))
-		// The operator's own reload comes behind the signal's, or does its work: both read the
-		// same.
+		// The operator's own reload follows the signal's, or includes it: both read the same files.
 		_ = kit.Do(r.t, r.operator, "PING")
 	}
 	reply := kit.Do(r.t, r.operator, "PROXY", "RELOAD")

@@ -19,9 +19,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// acts shows of each setting that can change at once that a reload has it hold, on the built
-// binary; the others of these are in with.
-var acts = map[string]func(*testing.T, *reloadRig){
+// effectTests has, for each setting that can change without a restart, a test that the proxy uses
+// the new value after a reload. The remaining ones of these settings are in with.
+var effectTests = map[string]func(*testing.T, *reloadRig){
 	"max-ttl": func(t *testing.T, r *reloadRig) {
 		r.set("max-ttl", "1m")
 		kit.Does(t, r.operator, "LOCK ttl t PX 60001", "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
@@ -82,13 +82,13 @@ var acts = map[string]func(*testing.T, *reloadRig){
 		r.set("max-unread-memory", "4mb")
 		var slow []*redistest.Client
 		cut := func() float64 { return metricsOf(t, adminOf(t, r.proxy))["redlock_client_unread_cut_total"] }
-		for range 20 { // of which each leaves a part of one reply behind what its socket takes
+		for range 20 { // each of them leaves a part of one reply that its socket buffer has no room for
 			slow = append(slow, kit.Connect(t, r.proxy))
 			kit.Must(t, slow[len(slow)-1].Narrow())
 			kit.Must(t, slow[len(slow)-1].Send([]byte(strings.Repeat("GET lock:unread\r\n", 24))))
 		}
 		kit.Await(t, "a client to be cut off", func() bool { return cut() > 0 })
-		r.logs("a client that does not take its replies is disconnected (max-unread-memory)")
+		r.awaitLog("a client that does not take its replies is disconnected (max-unread-memory)")
 		kit.Does(t, r.operator, "GET lock:unread", "x")
 		r.set("max-unread-memory", "256mb")
 		before := cut()
@@ -106,7 +106,7 @@ var acts = map[string]func(*testing.T, *reloadRig){
 		kit.Does(t, r.operator, "LOCK unseen t PX 60000", "5")
 		r.set("audit-log", "true")
 		kit.Does(t, r.operator, "LOCK seen t PX 60000", "5")
-		r.logs("msg=audit action=granted db=0 key=seen")
+		r.awaitLog("msg=audit action=granted db=0 key=seen")
 		r.set("audit-log", "false")
 		kit.Does(t, r.operator, "UNLOCK seen t", "1")
 		if log := r.proxy.Log(); strings.Contains(log, "key=unseen") || strings.Contains(log, "action=released") {
@@ -122,12 +122,12 @@ var acts = map[string]func(*testing.T, *reloadRig){
 			t.Error("a line of a lower level is logged")
 		}
 		r.set("log-level", "info")
-		r.logs(`log-level: \"error\" -> \"info\"`)
+		r.awaitLog(`log-level: \"error\" -> \"info\"`)
 	},
 	"log-format": func(t *testing.T, r *reloadRig) {
 		r.set("log-format", "json")
-		r.logs(`"level":"INFO","msg":"the configuration is reloaded"`)
-		kit.Must(t, r.masters[4].Kill()) // told by a part that has its logger since the start
+		r.awaitLog(`"level":"INFO","msg":"the configuration is reloaded"`)
+		kit.Must(t, r.masters[4].Kill()) // logged by a component that has had its logger since the start
 		_, err := r.proxy.WaitLog(`"msg":"master down"`, kit.Patience)
 		kit.Must(t, err)
 		kit.Must(t, r.masters[4].Restart())
@@ -147,7 +147,7 @@ var acts = map[string]func(*testing.T, *reloadRig){
 	},
 	"upstream-timeout": func(t *testing.T, r *reloadRig) {
 		r.set("upstream-timeout", "200ms")
-		link := kit.StartLink(t, r.upstream) // its own proxy: this one's upstream goes on
+		link := kit.StartLink(t, r.upstream) // a proxy of its own: the upstream of this one keeps working
 		slow := startReloadable(t, map[string]string{"upstream-timeout": "30m", "upstream": "redis://:" + upstreamPassword(r.settings["upstream"]) + "@" + link.Addr()})
 		slow.set("upstream-timeout", "200ms")
 		kit.Must(t, link.Cut())
@@ -160,7 +160,7 @@ var acts = map[string]func(*testing.T, *reloadRig){
 		before := kit.Connect(t, r.proxy)
 		kit.Does(t, before, "SET a 1", "OK")
 		r.set("client-password-file", file, "share-upstream-login", "false")
-		kit.Does(t, before, "GET a", "1") // who is in stays in
+		kit.Does(t, before, "GET a", "1") // logged-in clients stay logged in
 		after, late := kit.Connect(t, r.proxy), kit.Connect(t, r.proxy)
 		kit.Does(t, after, "GET a", "NOAUTH")
 		kit.Does(t, late, "LOCK k t PX 60000", "NOAUTH")
@@ -185,7 +185,8 @@ var acts = map[string]func(*testing.T, *reloadRig){
 		kit.Does(t, shut, "GET a", "NOAUTH")
 		r.set("client-password-file", `""`, "share-upstream-login", "true")
 		kit.Does(t, kit.Connect(t, r.proxy), "GET a", "1")
-		kit.Does(t, shut, "GET a", "NOAUTH") // who was asked for a password is not let in for the want of one
+		// A client that had to log in stays unauthenticated when no password is required any more.
+		kit.Does(t, shut, "GET a", "NOAUTH")
 		kit.Does(t, shut, "AUTH open", "OK")
 	},
 	"upstream": func(t *testing.T, r *reloadRig) {
@@ -194,9 +195,10 @@ var acts = map[string]func(*testing.T, *reloadRig){
 		kit.Must(t, r.tellUpstream("CONFIG", "SET", "requirepass", "two"))
 		kit.Does(t, kit.Connect(t, r.proxy), "GET a", "ERR upstream "+r.upstream.Addr()+": AUTH: WRONGPASS")
 		r.set("upstream", "redis://:two@"+r.upstream.Addr())
-		kit.Soon(t, func() error { return says(r.proxy.Addr(), "1", "GET", "a") })
+		kit.Soon(t, func() error { return checkAnswer(r.proxy.Addr(), "1", "GET", "a") })
 		kit.Does(t, old, "GET a", "1")
-		kit.Soon(t, func() error { return says(r.proxy.Addr(), "e0e1f9", "SCRIPT", "LOAD", "return 1") }) // nothing of the proxy's own fails either
+		// Nothing of the proxy's own fails either.
+		kit.Soon(t, func() error { return checkAnswer(r.proxy.Addr(), "e0e1f9", "SCRIPT", "LOAD", "return 1") })
 	},
 	"master": func(t *testing.T, r *reloadRig) { r.newPasswords(t) },
 	"tls-cert": func(t *testing.T, r *reloadRig) {
@@ -239,16 +241,15 @@ var acts = map[string]func(*testing.T, *reloadRig){
 	},
 }
 
-// with are settings that are shown to act together with another one, and those that have a test of
-// their own.
-var with = map[string]string{
+// testedWith lists the settings that are tested together with another one or by a test function.
+var testedWith = map[string]string{
 	"tls-key": "tls-cert", "tls-client-ca": "tls-cert", "drain-delay": "drain-timeout",
 	"ca": "TestReloadToServers", "client-cert": "TestReloadToServers", "client-key": "TestReloadToServers",
 	"protected-mode": "TestReloadProtectedMode", "max-message-memory": "TestReloadMessageMemory",
 }
 
-// says wants a new client to be answered so.
-func says(addr, want string, command ...string) error {
+// checkAnswer returns an error unless a new client gets this answer.
+func checkAnswer(addr, want string, command ...string) error {
 	client, err := redistest.Dial(addr, kit.Patience)
 	if err != nil {
 		return err
@@ -261,7 +262,7 @@ func says(addr, want string, command ...string) error {
 	return err
 }
 
-// newPasswords has every master demand a password, and then another one; then one master is
+// newPasswords makes every master require a password, and then another one; then one master is
 // removed.
 func (r *reloadRig) newPasswords(t *testing.T) {
 	masters := kit.StartMasters(t)
@@ -280,19 +281,19 @@ func (r *reloadRig) newPasswords(t *testing.T) {
 		conn := kit.Dial(t, m.Addr())
 		kit.Does(t, conn, "AUTH one", "OK")
 		kit.Does(t, conn, "CONFIG SET requirepass two", "OK")
-		kit.Do(t, conn, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") // who is in must come again
+		kit.Do(t, conn, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") // connected clients must connect again
 	}
 	own.set("master", list(urls("two")))
-	kit.Soon(t, func() error { return allVote(own.proxy, len(masters)) })
+	kit.Soon(t, func() error { return checkAllVote(own.proxy, len(masters)) })
 	kit.Does(t, own.operator, "LOCK before u PX 60000", "nil")
 	own.set("master", list(urls("two")[1:]))
-	kit.Soon(t, func() error { return allVote(own.proxy, len(masters)-1) })
+	kit.Soon(t, func() error { return checkAllVote(own.proxy, len(masters)-1) })
 	kit.Does(t, own.operator, "LOCK before u PX 60000", "nil")
 	kit.Does(t, own.operator, "UNLOCK before t", "1")
 }
 
-// TestReloadOfEachSetting: each setting of the table is shown to act after a reload or, where it
-// needs a restart, to be reported, and to change nothing.
+// TestReloadOfEachSetting: after a reload, each setting takes effect or, if it needs a restart, is
+// reported and changes nothing.
 func TestReloadOfEachSetting(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -311,18 +312,18 @@ func TestReloadOfEachSetting(t *testing.T) {
 	}
 	const last = "drain-timeout"
 	for _, s := range conf.Settings() {
-		switch act := acts[s.Name]; {
+		switch act := effectTests[s.Name]; {
 		case s.Name == "acl-file": // TestReloadOfUsers
 		case s.Name == "cluster-mode": // for a proxy without an upstream
 		case s.Reload == conf.AtRestart:
 			run(s.Name, func(t *testing.T, r *reloadRig) { r.onlyReported(t, s.Name, other[s.Name]) })
-		case act == nil && with[s.Name] == "":
+		case act == nil && testedWith[s.Name] == "":
 			t.Errorf("%s is not shown to act after a reload", s.Name)
 		case act != nil && s.Name != last:
 			run(s.Name, act)
 		}
 	}
-	run(last, acts[last])
+	run(last, effectTests[last])
 }
 
 // TestReloadOfUsers: users of the proxy's own are read again with everything else, or not at all;
@@ -355,7 +356,8 @@ func TestReloadOfUsers(t *testing.T) {
 	r.onlyReported(t, "acl-file", file+".other")
 }
 
-// onlyReported wants a setting to be named as one that needs a restart, until it is as before.
+// onlyReported fails the test unless a setting is reported as one that needs a restart, until it
+// has its former value.
 func (r *reloadRig) onlyReported(t *testing.T, name, value string) {
 	before, given := r.settings[name]
 	r.settings[name] = value
@@ -379,8 +381,8 @@ func (r *reloadRig) onlyReported(t *testing.T, name, value string) {
 	}
 }
 
-// TestReloadToServers: whom the proxy believes of its masters, and what it shows them, may be other
-// files after a reload.
+// TestReloadToServers: a reload can change the files with the authorities and certificates for
+// connections to masters.
 func TestReloadToServers(t *testing.T) {
 	t.Parallel()
 	ca, wrong := certtest.NewAuthority(t), certtest.NewAuthority(t)
@@ -392,7 +394,7 @@ func TestReloadToServers(t *testing.T) {
 	}
 	r := startReloadable(t, map[string]string{"master": list(urls), "ca": wrong.File})
 	votes := func(n int) error {
-		return says(r.proxy.Addr(), fmt.Sprintf("[ready:%s\r\n", map[bool]string{true: "yes", false: "no"}[n == 3]), "PROXY", "HEALTH")
+		return checkAnswer(r.proxy.Addr(), fmt.Sprintf("[ready:%s\r\n", map[bool]string{true: "yes", false: "no"}[n == 3]), "PROXY", "HEALTH")
 	}
 	kit.Must(t, votes(0))
 	r.set("ca", ca.File)
@@ -405,10 +407,10 @@ func TestReloadToServers(t *testing.T) {
 	})
 	r.set("client-cert", shown.Cert, "client-key", shown.Key)
 	kit.Soon(t, func() error { return votes(3) })
-	kit.Soon(t, func() error { return says(r.proxy.Addr(), "5", "LOCK", "k", "t", "PX", "60000") })
+	kit.Soon(t, func() error { return checkAnswer(r.proxy.Addr(), "5", "LOCK", "k", "t", "PX", "60000") })
 }
 
-// TestReloadProtectedMode: it holds for those who connect from then on.
+// TestReloadProtectedMode: after a reload, protected-mode applies to new connections.
 func TestReloadProtectedMode(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -417,17 +419,17 @@ func TestReloadProtectedMode(t *testing.T) {
 	_, port, err := net.SplitHostPort(r.proxy.Addr())
 	kit.Must(t, err)
 	addr := net.JoinHostPort(elsewhere, port)
-	kit.Must(t, says(addr, "DENIED", "LOCK", "k", "t", "PX", "60000"))
+	kit.Must(t, checkAnswer(addr, "DENIED", "LOCK", "k", "t", "PX", "60000"))
 	r.set("protected-mode", "false")
 	in := kit.Dial(t, addr)
 	kit.Does(t, in, "LOCK k t PX 60000", "5")
 	r.set("protected-mode", "true")
-	kit.Must(t, says(addr, "DENIED", "LOCK", "l", "t", "PX", "60000"))
-	kit.Does(t, in, "UNLOCK k t", "1") // who is in stays in
+	kit.Must(t, checkAnswer(addr, "DENIED", "LOCK", "l", "t", "PX", "60000"))
+	kit.Does(t, in, "UNLOCK k t", "1") // logged-in clients stay logged in
 }
 
-// TestReloadMessageMemory: how much may wait for subscribers. Where it is too much, the slowest is
-// disconnected, and who reads is not.
+// TestReloadMessageMemory: a reload changes the memory for messages that wait for subscribers.
+// Beyond it, the slowest subscriber is disconnected, and a subscriber that reads is not.
 func TestReloadMessageMemory(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -444,11 +446,11 @@ func TestReloadMessageMemory(t *testing.T) {
 	metric := func(name string) float64 { return metricsOf(t, adminOf(t, r.proxy))[name] }
 	for n := 0; metric("redlock_message_backlog_cut_total") == 0; n++ {
 		if n == 500 {
-			t.Fatal("nobody is disconnected")
+			t.Fatal("no client is disconnected")
 		}
 		kit.Do(t, r.operator, "PUBLISH", "news", payload)
 		if _, err := quick.Receive(); err != nil {
-			t.Fatalf("who reads: %v", err)
+			t.Fatalf("a client that reads: %v", err)
 		}
 	}
 	for err := error(nil); err == nil; _, err = slow.Receive() {

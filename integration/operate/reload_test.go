@@ -18,19 +18,19 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// reloadRig is a proxy whose whole configuration stands in a file, before five masters and an
-// upstream with a password.
+// reloadRig is a proxy whose whole configuration is in a file, with five masters and an upstream
+// with a password.
 type reloadRig struct {
 	t        *testing.T
 	file     string
-	settings map[string]string // as they stand in the file
+	settings map[string]string // as written in the file
 	masters  []*redistest.Server
 	upstream *redistest.Server
 	proxy    *harness.Proxy
 	operator *redistest.Client // has connected before the first reload
 }
 
-// startReloadable starts all of it, with settings over those that it needs.
+// startReloadable starts a reloadRig. The settings replace its own.
 func startReloadable(t *testing.T, settings map[string]string) *reloadRig {
 	t.Helper()
 	r := &reloadRig{t: t, file: filepath.Join(t.TempDir(), "conf.yaml"), masters: kit.StartMasters(t), upstream: kit.StartRedis(t, "--requirepass", "one")}
@@ -57,15 +57,15 @@ func (r *reloadRig) write() {
 	r.replace(text.String())
 }
 
-// replace puts a text in the place of the file.
+// replace replaces the text of the file.
 func (r *reloadRig) replace(text string) {
 	r.t.Helper()
 	kit.Must(r.t, os.WriteFile(r.file+".new", []byte(text), 0o600))
 	kit.Must(r.t, os.Rename(r.file+".new", r.file))
 }
 
-// set changes settings, given as name and value in turns, reloads, and wants these to change and no
-// others to be pending.
+// set changes settings, given as alternating names and values, and reloads. It fails the test
+// unless exactly these change and no setting is pending.
 func (r *reloadRig) set(pairs ...string) {
 	r.t.Helper()
 	var want []string
@@ -80,7 +80,7 @@ func (r *reloadRig) set(pairs ...string) {
 	}
 }
 
-// reload is PROXY RELOAD, which must be done.
+// reload sends PROXY RELOAD, and fails the test unless it succeeds.
 func (r *reloadRig) reload(client *redistest.Client) (changed, pending []string) {
 	r.t.Helper()
 	got := kit.Do(r.t, client, "PROXY", "RELOAD")
@@ -91,8 +91,8 @@ func (r *reloadRig) reload(client *redistest.Client) (changed, pending []string)
 	return texts(reply[1]), texts(reply[3])
 }
 
-// logs wants parts of lines in the log, soon.
-func (r *reloadRig) logs(parts ...string) {
+// awaitLog waits for lines in the log that contain these parts.
+func (r *reloadRig) awaitLog(parts ...string) {
 	r.t.Helper()
 	for _, part := range parts {
 		if _, err := r.proxy.WaitLog(part, kit.Patience); err != nil {
@@ -108,7 +108,7 @@ func texts(array any) (all []string) {
 	return all
 }
 
-// settingsIn are the settings that lines of a reply are about.
+// settingsIn returns the names of the settings in lines of a reply.
 func settingsIn(lines []string) (names []string) {
 	for _, line := range lines {
 		name, _, _ := strings.Cut(line, ":")
@@ -121,8 +121,9 @@ func sameWords(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// TestReload: PROXY RELOAD and SIGHUP do the same; the reply and the log say what changed and what
-// needs a restart, and no password; what is wrong changes nothing, and is told with its place.
+// TestReload: PROXY RELOAD and SIGHUP have the same effect. The reply and the log name the changed
+// settings and those that need a restart, and show no password. An invalid configuration changes
+// nothing, and its error has a position.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := startReloadable(t, map[string]string{"max-ttl": "1h"})
@@ -139,7 +140,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("changed %q, pending %q", changed, pending)
 	}
 	kit.Does(t, r.operator, over, "7")
-	r.logs(`level=INFO msg="the configuration is reloaded" by="PROXY RELOAD from 127.0.0.1:`, `changed="max-ttl: \"1h\" -> \"3h\""`,
+	r.awaitLog(`level=INFO msg="the configuration is reloaded" by="PROXY RELOAD from 127.0.0.1:`, `changed="max-ttl: \"1h\" -> \"3h\""`,
 		`level=WARN msg="settings differ that need a restart" by="PROXY RELOAD from 127.0.0.1:`, `settings="listen: \"127.0.0.1:0\" -> \"127.0.0.1:1\""`)
 
 	for _, bad := range []struct{ text, want string }{
@@ -160,7 +161,7 @@ func TestReload(t *testing.T) {
 	kit.Must(t, os.Remove(r.file))
 	kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: --config: open "+r.file+": no such file or directory")
 	kit.Does(t, r.operator, over, "nil")
-	r.logs(`level=ERROR msg="the configuration is not reloaded: nothing is changed" by="PROXY RELOAD from 127.0.0.1:`)
+	r.awaitLog(`level=ERROR msg="the configuration is not reloaded: nothing is changed" by="PROXY RELOAD from 127.0.0.1:`)
 
 	delete(r.settings, "tls-cert")
 	delete(r.settings, "tls-key")
@@ -170,11 +171,12 @@ func TestReload(t *testing.T) {
 	kit.Must(t, err)
 	kit.Does(t, r.operator, over, "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
 	if log := r.proxy.Log(); strings.Contains(log, "hunter2") || strings.Contains(log, ":one@") {
-		t.Error("a password stands in the log")
+		t.Error("the log has a password")
 	}
 }
 
-// TestReloadRights: a user of the upstream may reload who may change its settings, and nobody else.
+// TestReloadRights: users of the upstream may reload if they may change its settings, and otherwise
+// not.
 func TestReloadRights(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -193,11 +195,11 @@ func TestReloadRights(t *testing.T) {
 	if after := kit.Do(t, r.operator, "CONFIG", "GET", "*"); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Error("the question of the right changed the upstream's settings")
 	}
-	r.logs(`by user \"ops\"`)
+	r.awaitLog(`by user \"ops\"`)
 }
 
-// TestReloadHangs: files that cannot be read keep nobody waiting for long, and the proxy from
-// nothing.
+// TestReloadHangs: files that cannot be read block a reload only for a short time, and no other
+// command of the proxy.
 func TestReloadHangs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -234,8 +236,8 @@ func upstreamPassword(url string) string {
 	return password
 }
 
-// TestMetricsOfReloads: what Prometheus is told of the last reload: whether it went well, and since
-// when the configuration holds.
+// TestMetricsOfReloads: the metrics tell whether the last reload succeeded, and the time of the
+// last successful one.
 func TestMetricsOfReloads(t *testing.T) {
 	t.Parallel()
 	const well, at = "redlock_config_last_reload_successful", "redlock_config_last_reload_success_timestamp_seconds"
@@ -253,7 +255,7 @@ func TestMetricsOfReloads(t *testing.T) {
 	if got := metricsOf(t, addr); got[well] != 0 || got[at] != start[at] {
 		t.Errorf("after one that was refused: %v, at %v", got[well], got[at])
 	}
-	time.Sleep(1100 * time.Millisecond) // the time is told in whole seconds
+	time.Sleep(1100 * time.Millisecond) // the time is in whole seconds
 	r.set("max-ttl", "1h")
 	if got := metricsOf(t, addr); got[well] != 1 || got[at] <= start[at] {
 		t.Errorf("after a good one: %v, at %v; before %v", got[well], got[at], start[at])

@@ -20,8 +20,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestDrainDelay: a proxy that is asked to stop is not ready at once, but takes clients and serves
-// them for drain-delay; then it drains. A waiting LOCK is served meanwhile.
+// TestDrainDelay: a proxy that is stopped is not ready from then on, but accepts and serves clients
+// for drain-delay; then it drains. A waiting LOCK is served meanwhile.
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--drain-delay", "3s", "--drain-timeout", "20s")...)
@@ -49,7 +49,7 @@ func TestDrainDelay(t *testing.T) {
 	kit.WantGrant(t, late, "LOCK", "late", "t", "PX", "60000")
 	kit.Does(t, holder, "UNLOCK k holder", "1")
 	if ms, _ := waiter.Receive(); ms == nil {
-		t.Error("who waited is not served")
+		t.Error("a client that waited is not served")
 	}
 	wantExit(t, proxy, 0, kit.Patience)
 	if took := time.Since(began); took < 3*time.Second {
@@ -70,8 +70,8 @@ func TestDrainDelayEnds(t *testing.T) {
 	wantExit(t, proxy, 1, kit.Patience)
 }
 
-// roller has one command at a time under way at one of two proxies, and goes to the other one when
-// its connection ends.
+// roller sends one command at a time to one of two proxies, and changes to the other one when its
+// connection ends.
 type roller struct {
 	addrs    [2]string
 	key      string
@@ -82,9 +82,9 @@ type roller struct {
 	unclear  int64 // commands whose connection ended instead of an answer
 }
 
-// do sends a command until it is answered. It may be sent again where the connection ended before
-// the command was sent, which the proxy is to see to; a command that was sent and not answered is
-// counted.
+// do sends a command until it is answered. It sends a command again if the connection ended before
+// the command was sent, which the proxy must ensure. It counts commands that were sent and not
+// answered.
 func (r *roller) do(command ...string) (any, error) {
 	for tries := 0; ; tries++ {
 		if r.conn == nil {
@@ -117,9 +117,9 @@ func (r *roller) do(command ...string) (any, error) {
 	}
 }
 
-// TestRollingRestart: two proxies under load are restarted one after the other, several times. No
-// lock that stands is lost or had twice, each command is answered, or its connection was closed
-// before it was carried out: what counts at the upstream shows it.
+// TestRollingRestart: two proxies under load are restarted in turn, several times. No lock is lost
+// or held twice. Each command is answered, or its connection was closed before it was executed: the
+// counter at the upstream shows that.
 func TestRollingRestart(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -182,8 +182,8 @@ func TestRollingRestart(t *testing.T) {
 	t.Logf("4 restarts: %d commands, %d of them sent again, since their connection was closed; %d connections, %d turns with the common lock", commands, unclear, moves, waits.Load())
 }
 
-// lockOnce takes its own lock and gives it back. A command that was sent again must not have been
-// carried out before.
+// lockOnce takes and releases its own lock. A command that was sent again must not have been
+// executed before.
 func (r *roller) lockOnce(n int) error {
 	token := fmt.Sprint(r.key, "-", n)
 	granted, err := r.do("LOCK", r.key, token, "PX", "60000")
@@ -217,7 +217,7 @@ func (r *roller) countOnce(n int) error {
 	return err
 }
 
-// waitOnce has the common lock once. Two at a time never have it.
+// waitOnce waits for the common lock, and releases it. It checks that no other client holds it.
 func (r *roller) waitOnce(holder, waits *atomic.Int64) error {
 	granted, err := r.do("LOCK", "common", r.key, "PX", "60000", "BLOCK", "60000")
 	if ms, ok := granted.(int64); err == nil && (!ok || ms <= 0) {

@@ -13,9 +13,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestNewSettings: proxies with other settings than those in use are refused, and check says so,
-// until an operator says that theirs are right. From then on nothing counts that the others had
-// under way, be it a client's first command after a proxy stood still.
+// TestNewSettings: the masters refuse proxies with other settings than the running ones, and check
+// reports that, until an operator confirms the new settings. Afterwards the masters refuse
+// everything from proxies with the earlier settings, even the first command after such a proxy was
+// stopped.
 func TestNewSettings(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)[:3]
@@ -40,7 +41,8 @@ func TestNewSettings(t *testing.T) {
 	got.wantVerdict(t, 4, "degraded: 3 of 3 masters vote; ")
 	got.wantRow(t, masters[0].Addr(), "another proxy has other settings of what is a lock")
 
-	kit.Must(t, before.Signal(syscall.SIGSTOP)) // as one that has ended: after a while it is not heard of any more
+	// Like a proxy that has ended: after a while the masters no longer know of it.
+	kit.Must(t, before.Signal(syscall.SIGSTOP))
 	said := initMasters(t, masters, "--new-settings", setting)
 	wantInit(t, said, 0, masters[0].Addr()+": votes for proxies with these settings alone ("+differs+", before)\n")
 	afterwards := kit.Connect(t, after)
@@ -73,7 +75,7 @@ func TestNewSettings(t *testing.T) {
 	wantInit(t, said, 3, "not all masters were reached")
 }
 
-// wantUnlike is an error unless the proxy gives no lock, and says what differs.
+// wantUnlike returns an error unless the proxy refuses to lock and names the setting that differs.
 func wantUnlike(t *testing.T, proxy *harness.Proxy, differs string) error {
 	t.Helper()
 	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "you", "PX", "60000"))

@@ -16,16 +16,16 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// need skips a test where there is no such program.
-func need(t *testing.T, program string) {
+// skipWithout skips a test if the program is not installed.
+func skipWithout(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
 		redistest.Absent(t, program)
 	}
 }
 
-// printed is the file of what a command of the proxy prints.
-func printed(t *testing.T, args ...string) (path string) {
+// outputFile returns the path of a file with the output of a command of the proxy.
+func outputFile(t *testing.T, args ...string) (path string) {
 	t.Helper()
 	got := runProxy(t, args...)
 	if got.code != 0 || got.stderr != "" || got.stdout == "" {
@@ -39,7 +39,7 @@ func printed(t *testing.T, args ...string) (path string) {
 // shell runs a script in a folder, with $1 and so on.
 func shell(t *testing.T, folder, program, script string, args ...string) string {
 	t.Helper()
-	need(t, program)
+	skipWithout(t, program)
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, append([]string{"-c", script, program}, args...)...)
@@ -51,11 +51,11 @@ func shell(t *testing.T, folder, program, script string, args ...string) string 
 	return string(output)
 }
 
-// TestBashCompletion has bash complete the last of some words.
+// TestBashCompletion completes the last of some words with bash.
 func TestBashCompletion(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	script, folder := printed(t, "completion", "bash"), t.TempDir()
+	script, folder := outputFile(t, "completion", "bash"), t.TempDir()
 	for _, file := range []string{"settings one.yaml", "settings.yaml"} {
 		kit.Must(t, os.WriteFile(filepath.Join(folder, file), nil, 0o600))
 	}
@@ -107,8 +107,8 @@ func sorted(words string) string {
 func TestZshCompletion(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	need(t, "zsh")
-	script, folder := printed(t, "completion", "zsh"), t.TempDir()
+	skipWithout(t, "zsh")
+	script, folder := outputFile(t, "completion", "zsh"), t.TempDir()
 	kit.Must(t, os.WriteFile(filepath.Join(folder, "settings.yaml"), nil, 0o600))
 	cases := []struct{ typed, want string }{
 		{"heal\t", "healthcheck"},
@@ -144,21 +144,22 @@ func TestZshCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletionOfWhat: without a shell, or with one that it does not know, it says so.
+// TestCompletionOfWhat: completion without a shell, or with an unknown one, is an error that says
+// so.
 func TestCompletionOfWhat(t *testing.T) {
 	t.Parallel()
-	fails(t, runProxy(t, "completion"), `redlock-proxy: completion of which shell: bash or zsh? (not "")`)
-	fails(t, runProxy(t, "completion", "fish"), `redlock-proxy: completion of which shell: bash or zsh? (not "fish")`)
-	fails(t, runProxy(t, "completion", "bash", "zsh"), `redlock-proxy: unexpected argument "zsh"`)
-	fails(t, runProxy(t, "man", "me"), `redlock-proxy: unexpected argument "me"`)
+	wantFailure(t, runProxy(t, "completion"), `redlock-proxy: completion of which shell: bash or zsh? (not "")`)
+	wantFailure(t, runProxy(t, "completion", "fish"), `redlock-proxy: completion of which shell: bash or zsh? (not "fish")`)
+	wantFailure(t, runProxy(t, "completion", "bash", "zsh"), `redlock-proxy: unexpected argument "zsh"`)
+	wantFailure(t, runProxy(t, "man", "me"), `redlock-proxy: unexpected argument "me"`)
 }
 
 // TestManual: man and groff have no complaint, and the page has every setting, command and exit
 // code.
 func TestManual(t *testing.T) {
 	t.Parallel()
-	page := printed(t, "man")
-	need(t, "man")
+	page := outputFile(t, "man")
+	skipWithout(t, "man")
 	cmd := exec.Command("man", "--warnings=w", "-l", page)
 	cmd.Env = append(harness.Environ(), "MANWIDTH=80", "LC_ALL=C.UTF-8", "MANPAGER=cat", "MANOPT=")
 	var complaints strings.Builder
@@ -172,7 +173,7 @@ func TestManual(t *testing.T) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
-	need(t, "groff")
+	skipWithout(t, "groff")
 	if output, err := exec.Command("groff", "-man", "-ww", "-z", "-Tutf8", page).CombinedOutput(); err != nil || len(output) > 0 {
 		t.Errorf("groff: %v\n%s", err, output)
 	}

@@ -23,26 +23,28 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// Whether locks are available is told in seven ways, and found out in an eighth. They agree in all
-// situations that an operator may meet.
+// The proxy tells in seven ways whether locks are available; taking a lock is the eighth. All agree
+// in every situation that an operator may meet.
 
-// views are these ways, and what each tells: nothing where locks are available, else the cause.
+// views has the answer of each way: granted if locks are available, otherwise the cause.
 type views map[string]string
 
-// granted stands for locks that are available.
+// granted means that locks are available.
 const granted = ""
 
-// stage is a proxy with its servers, on which situations are played one after the other.
+// stage is a proxy with its servers, for one situation after the other.
 type stage struct {
 	t        *testing.T
 	masters  []*redistest.Server
 	upstream *redistest.Server // nil: there is none
 	proxy    *harness.Proxy
 	admin    string
-	// config is the file with its settings, which settings are, a line each.
+	// config is the path of the configuration file; settings are the lines in it that all proxies
+	// share.
 	config, settings string
 	locked           int
-	// link is where another proxy reaches the upstream, and moved is told what came of a move.
+	// link is the link of another proxy to the upstream; moved receives the result of a move of the
+	// locks.
 	link  *faultlink.Link
 	other *harness.Proxy
 	moved chan error
@@ -75,14 +77,14 @@ func (s *stage) file(more ...string) string {
 	return name
 }
 
-// situation is something that happens to a stage.
+// situation is an event on a stage.
 type situation struct {
 	name string
-	// play brings it about, and end ends it; nil: nothing has to be done.
+	// play causes it, and end ends it; nil does nothing.
 	play, end func(s *stage) error
-	// want is what all views tell, at the beginning of a cause.
+	// want is the beginning of the cause that all views tell.
 	want string
-	// unsafe is set where check ends with 2: it is no question of whether locks are available.
+	// unsafe is true if check exits with 2, for a reason other than unavailable locks.
 	unsafe bool
 }
 
@@ -103,13 +105,13 @@ func (s *stage) run(t *testing.T, all []situation) {
 			if one.play != nil {
 				kit.Must(t, one.play(s))
 			}
-			kit.Soon(t, func() error { return s.agree(one) })
+			kit.Soon(t, func() error { return s.checkViews(one) })
 		})
 	}
 }
 
-// agree looks at a situation in all ways.
-func (s *stage) agree(one situation) error {
+// checkViews checks that all views agree on a situation.
+func (s *stage) checkViews(one situation) error {
 	seen := views{}
 	code := s.check(seen)
 	for _, look := range []func(views){s.healthcheck, s.readyz, s.page, s.metrics, s.info, s.health} {
@@ -191,7 +193,7 @@ func (s *stage) page(seen views) {
 	seen["the page"] = said.Quorum.Cause
 }
 
-// metrics tell no cause: it is taken from the page.
+// The metrics have no cause, so metrics takes it from the page.
 func (s *stage) metrics(seen views) {
 	switch quorum := metricsOf(s.t, s.admin)["redlock_quorum"]; {
 	case quorum == 1:
@@ -217,7 +219,7 @@ func (s *stage) health(seen views) {
 	}
 }
 
-// ask has the proxy carry out a command of which the reply has the form of INFO.
+// ask sends a command whose reply has the form of INFO to the proxy.
 func (s *stage) ask(command ...string) map[string]string {
 	s.t.Helper()
 	told := map[string]string{}
@@ -228,11 +230,11 @@ func (s *stage) ask(command ...string) map[string]string {
 	return told
 }
 
-// lockPatience is how long a client waits for a lock that is free.
+// lockPatience is how long a client waits for a free lock.
 const lockPatience = 3 * time.Second
 
-// lock is what a new client gets that takes a lock: granted, or an error. Where the locks may be at
-// the upstream there is no LOCK.
+// lock takes a lock with a new client, and returns granted or the error. LOCK is not available if
+// the locks may be at the upstream.
 func (s *stage) lock() string {
 	client, err := redistest.Dial(s.proxy.Addr(), lockPatience)
 	if err != nil {
@@ -252,7 +254,7 @@ func (s *stage) lock() string {
 	return fmt.Sprint("ERR ", reply, err)
 }
 
-// each does something to the first so many masters.
+// each calls do for the given number of masters, from the first one.
 func (s *stage) each(masters int, do func(*redistest.Server) error) error {
 	for _, m := range s.masters[:masters] {
 		if err := do(m); err != nil {
@@ -262,17 +264,17 @@ func (s *stage) each(masters int, do func(*redistest.Server) error) error {
 	return nil
 }
 
-// on makes plays of what is done to so many masters.
+// on returns a play that calls do for the given number of masters.
 func on(masters int, do func(*redistest.Server) error) func(*stage) error {
 	return func(s *stage) error { return s.each(masters, do) }
 }
 
-// atUpstream makes plays of what is done to the upstream.
+// atUpstream returns a play that calls do for the upstream.
 func atUpstream(do func(*redistest.Server) error) func(*stage) error {
 	return func(s *stage) error { return do(s.upstream) }
 }
 
-// told makes of commands, parted by |, what is done to a server by them.
+// told returns a function that sends commands, separated by |, to a server.
 func told(commands string) func(*redistest.Server) error {
 	return func(server *redistest.Server) error {
 		for command := range strings.SplitSeq(commands, "|") {
@@ -298,7 +300,7 @@ const (
 	evicts, keeps    = "CONFIG SET maxmemory-policy allkeys-lru", "CONFIG SET maxmemory-policy noeviction"
 )
 
-// ofMasters are situations of three masters, whatever else there is.
+// ofMasters are situations of three masters, with or without an upstream.
 func ofMasters() []situation {
 	const one, two = "", "1 of 3 masters vote, 2 needed"
 	return []situation{
@@ -343,7 +345,7 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 	})
 	t.Run("without the guard", func(t *testing.T) {
 		t.Parallel()
-		newStage(t, nil, "guard: false").run(t, append(ofMasters()[:12], // all masters vote, whatever they forget
+		newStage(t, nil, "guard: false").run(t, append(ofMasters()[:12], // all masters vote, even without their data
 			situation{"two masters evict", on(2, told(evicts)), on(2, told(keeps)), granted, true}))
 	})
 	t.Run("new masters", func(t *testing.T) {
@@ -398,8 +400,8 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 	})
 }
 
-// beginMove has the locks moved beside a proxy that counts and does not hold back: it does not
-// reach the upstream any more, and waits for it.
+// beginMove begins to move the locks. A second proxy takes part that cannot reach the upstream, so
+// the move waits for it.
 func (s *stage) beginMove() error {
 	s.link = kit.StartLink(s.t, s.upstream)
 	s.other = kit.StartConfigured(s.t, s.file("upstream: redis://app:secret@"+s.link.Addr(), "upstream-timeout: 1m"))
@@ -419,8 +421,8 @@ func (s *stage) beginMove() error {
 	return nil
 }
 
-// endMove waits until that move is given up for that proxy, or it has found out that it cannot
-// reach the upstream, and the locks have moved.
+// endMove waits until the move fails because of that proxy, or until that proxy has noticed that it
+// cannot reach the upstream and the locks have moved.
 func (s *stage) endMove() error {
 	if err := <-s.moved; err != nil && !strings.Contains(err.Error(), "do not hold back") {
 		return err
@@ -432,7 +434,8 @@ func (s *stage) endMove() error {
 func (s *stage) move(flags ...string) error {
 	var code int
 	var out string
-	for end := time.Now().Add(kit.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // a proxy that was killed counts for a while
+	// A proxy that was killed counts for a while.
+	for end := time.Now().Add(kit.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if code, out = s.command(append([]string{"move", "--addr", s.proxy.Addr(), "--even-if-others"}, flags...)...); code == 0 {
 			return nil
 		}
@@ -440,8 +443,8 @@ func (s *stage) move(flags ...string) error {
 	return errors.New(out)
 }
 
-// sameQuarantine wants check to say the same as PROXY INFO of how long masters are in quarantine
-// still.
+// sameQuarantine fails the test unless check and PROXY INFO report the same remaining time of
+// quarantine.
 func (s *stage) sameQuarantine() error {
 	kit.Soon(s.t, func() error {
 		_, out := s.command("check", "--json", "--config", s.config, "--master-timeout", "500ms")

@@ -13,9 +13,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWhereTheLocksAre: it is told where the locks are before a move, after it, and after the way
-// back; and who locks at the upstream directly after the move is noticed, by each proxy, and by
-// check.
+// TestWhereTheLocksAre: proxies and check report where the locks are before a move, after it, and
+// after the move back. After the move, each proxy and check notice clients that lock at the
+// upstream directly.
 func TestWhereTheLocksAre(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -76,7 +76,7 @@ func TestWhereTheLocksAre(t *testing.T) {
 	wantLine(check("--move-from-upstream"), "locks: at the upstream, where they were moved (era 4); move-from-upstream makes no difference any more")
 }
 
-// wantEach wants proxies to tell soon where the locks are, how many strays they noticed, and how
+// wantEach waits until all proxies tell where the locks are, how many strays they noticed, and how
 // they watch for them: in INFO, as a metric, and for the page.
 func wantEach(t *testing.T, proxies []*harness.Proxy, at string, strays int, watch string) {
 	t.Helper()

@@ -26,11 +26,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// tlsRig is a proxy that speaks TLS to its clients, to three masters and to its upstream. Everybody
-// shows a certificate.
+// tlsRig is a proxy that uses TLS for its clients, three masters and the upstream. Both sides of
+// each connection have a certificate.
 type tlsRig struct {
 	ca, clientCA *certtest.Authority
-	shown, own   certtest.Pair // what the proxy shows clients, and what it shows servers
+	shown, own   certtest.Pair // the proxy's certificates for clients and for servers
 	upstream     *redistest.Server
 	proxy        *harness.Proxy
 	args         []string // its certificates and its upstream
@@ -54,8 +54,8 @@ func startTLS(t *testing.T, more ...string) *tlsRig {
 	return r
 }
 
-// startSecured starts a redis-server that also speaks TLS, with those that show a certificate of
-// the authority.
+// startSecured starts a redis-server that also listens for TLS, and requires certificates of the
+// authority.
 func startSecured(t *testing.T, ca *certtest.Authority) (*redistest.Server, string) {
 	t.Helper()
 	pair, port := ca.Issue(t), kit.FreePort(t)
@@ -64,7 +64,7 @@ func startSecured(t *testing.T, ca *certtest.Authority) (*redistest.Server, stri
 	return server, "rediss://127.0.0.1:" + port
 }
 
-// trust is what a client needs: whom to believe and, if it is given, what to show.
+// trust returns the configuration of a client: its authority and, if given, its certificate.
 func (r *tlsRig) trust(shown ...certtest.Pair) *tls.Config {
 	config := &tls.Config{RootCAs: r.ca.Pool(), ServerName: "localhost", MinVersion: tls.VersionTLS12}
 	for _, pair := range shown {
@@ -73,7 +73,7 @@ func (r *tlsRig) trust(shown ...certtest.Pair) *tls.Config {
 	return config
 }
 
-// client is one of go-redis, with one connection.
+// client returns a go-redis client with one connection.
 func (r *tlsRig) client(t *testing.T, config *tls.Config) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: r.proxy.Addr(), TLSConfig: config, MaxRetries: -1, PoolSize: 1, DialTimeout: kit.Patience, ReadTimeout: kit.Patience})
@@ -90,8 +90,8 @@ func cli(t *testing.T, addr string, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// TestTLSClients: real clients lock and use the upstream over TLS on every way, with certificates
-// of their own.
+// TestTLSClients: real clients lock and use the upstream over TLS, in every mode, with their own
+// certificates.
 func TestTLSClients(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -120,7 +120,7 @@ func TestTLSClients(t *testing.T) {
 	pythonOverTLS(t, r, known)
 }
 
-// pythonOverTLS has redis-py lock and pipeline.
+// pythonOverTLS locks and pipelines with redis-py.
 func pythonOverTLS(t *testing.T, r *tlsRig, shown certtest.Pair) {
 	t.Helper()
 	const python = "/usr/bin/python3"
@@ -141,8 +141,8 @@ print(r.execute_command("LOCK", "py", "t", "PX", 60000) > 50000, r.execute_comma
 	}
 }
 
-// TestTLSRefused: who does not show or believe what is wanted, or speaks something else, gets
-// nothing done; the log says why, and the proxy goes on.
+// TestTLSRefused: clients without a valid certificate, with another authority, or without TLS are
+// refused. The log gives the reason, and the proxy keeps running.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -188,13 +188,13 @@ func TestTLSFiles(t *testing.T) {
 	one, two := ca.Issue(t), ca.Issue(t)
 	for _, command := range [][]string{{"serve"}, {"serve", "--check-config"}, {"check"}, {"init", "--longest-ttl", "0s"}} {
 		for want, args := range map[string][]string{
-			"tls-cert: open /none: no such file or directory":                                                                     {"--tls-cert", "/none", "--tls-key", one.Key},
-			"tls-key: " + two.Key + ": it does not go with tls-cert " + one.Cert + ": tls: private key does not match public key": {"--tls-cert", one.Cert, "--tls-key", two.Key},
-			"ca: " + one.Key + ": it holds no certificate in PEM":                                                                 {"--ca", one.Key},
-			`--tls-cert: "x" is given without tls-key`:                                                                            {"--tls-cert", "x"},
+			"tls-cert: open /none: no such file or directory":                                                                   {"--tls-cert", "/none", "--tls-key", one.Key},
+			"tls-key: " + two.Key + ": it does not match tls-cert " + one.Cert + ": tls: private key does not match public key": {"--tls-cert", one.Cert, "--tls-key", two.Key},
+			"ca: " + one.Key + ": it contains no PEM certificate":                                                               {"--ca", one.Key},
+			`--tls-cert: "x" is given without tls-key`:                                                                          {"--tls-cert", "x"},
 		} {
 			masters := []string{"--master", "rediss://127.0.0.1:1", "--master", "rediss://127.0.0.1:2", "--master", "rediss://127.0.0.1:3"}
-			fails(t, runProxy(t, slices.Concat(command, masters, args)...), "redlock-proxy: "+want)
+			wantFailure(t, runProxy(t, slices.Concat(command, masters, args)...), "redlock-proxy: "+want)
 		}
 	}
 	expired := ca.IssueUntil(t, time.Now().Add(-time.Minute))
@@ -204,8 +204,8 @@ func TestTLSFiles(t *testing.T) {
 	}
 }
 
-// TestTLSHealth: the health check speaks TLS where the proxy does, and no certificate that the
-// proxy wants makes a living one dead.
+// TestTLSHealth: the health check uses TLS if the proxy does. It reports a running proxy as alive
+// even if it has none of the client certificates that the proxy requires.
 func TestTLSHealth(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -247,7 +247,7 @@ func (r *tlsRig) hangUp(t *testing.T, words string, n int) {
 	kit.Await(t, words, func() bool { return strings.Count(r.proxy.Log(), words) >= n })
 }
 
-// serial is that of the certificate which a new client is shown.
+// serial returns the serial number of the certificate that a new client receives.
 func (r *tlsRig) serial(t *testing.T) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", r.proxy.Addr(), r.trust())
@@ -261,9 +261,9 @@ const (
 	stays   = `msg="the configuration is not reloaded: nothing is changed" by=SIGHUP`
 )
 
-// TestRenewalUnderLoad: while clients work, and connect again now and then, certificates are
-// renewed, and bad ones come between. No connection is lost, no reply, and new clients are shown
-// the new certificate.
+// TestRenewalUnderLoad: certificates are renewed while clients work and sometimes reconnect; some
+// of the new files are invalid. No connection and no reply is lost, and new clients receive the new
+// certificate.
 func TestRenewalUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -303,9 +303,9 @@ func TestRenewalUnderLoad(t *testing.T) {
 	t.Logf("%d commands and %d connections during 6 renewals", done.Load(), connected.Load())
 }
 
-// count has a client count up at the upstream, and lock, until ctx ends. Each reply must be the
-// next number. One that stays has one connection all the time; the others connect again after every
-// 5.
+// count increments a counter at the upstream and locks until ctx ends. Each reply must be the next
+// number. If stays is true, the client keeps its connection; otherwise it reconnects after every 5
+// replies.
 func (r *tlsRig) count(ctx context.Context, key string, stays bool, done, connected *atomic.Int64) error {
 	always := context.Background()
 	for n, mine := int64(0), 0; ctx.Err() == nil; {
@@ -338,8 +338,8 @@ func (r *tlsRig) count(ctx context.Context, key string, stays bool, done, connec
 	return nil
 }
 
-// TestRenewalOfAuthorities: whom the proxy believes may change while it runs, also where it
-// believed nobody before.
+// TestRenewalOfAuthorities: the authorities that the proxy trusts can change while it runs, even
+// from none.
 func TestRenewalOfAuthorities(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -20,12 +20,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// A cliUse is one way to use redis-cli.
+// cliUse is one use of redis-cli.
 type cliUse struct {
 	name  string
 	args  string
 	stdin string
-	part  string // of what it must print
+	part  string // of the output that it must print
 }
 
 // TestRelayRedisCLI runs redis-cli with the same arguments and input both ways.
@@ -43,11 +43,12 @@ func TestRelayRedisCLI(t *testing.T) {
 		{name: "scripts", args: `EVAL return{ARGV[1],redis.call('GET',KEYS[1])} 1 user x`, part: "x\n1\n"},
 		{name: "errors", stdin: "NOSUCH a\nINCR set\nGET\n", part: "WRONGTYPE"},
 	} {
-		t.Run(use.name, func(t *testing.T) { r.alike(t, func(addr string) string { return use.run(t, addr) }) })
+		t.Run(use.name, func(t *testing.T) { r.wantSame(t, func(addr string) string { return use.run(t, addr) }) })
 	}
 }
 
-// TestRelayRedisCLIWrites does the same where the data are changed: each time, they are as before.
+// TestRelayRedisCLIWrites compares uses of redis-cli that change data. Each begins with the same
+// data.
 func TestRelayRedisCLIWrites(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRelay(t)
@@ -61,7 +62,7 @@ func TestRelayRedisCLIWrites(t *testing.T) {
 		{name: "repeated", args: "-r 3 INCR n", part: "1\n2\n3\n"},
 	} {
 		t.Run(use.name, func(t *testing.T) {
-			r.alike(t, func(addr string) string {
+			r.wantSame(t, func(addr string) string {
 				r.fill(t)
 				return use.run(t, addr)
 			})
@@ -78,8 +79,8 @@ func (use cliUse) run(t *testing.T, addr string) string {
 	return printed
 }
 
-// fill replaces what the server holds by the same data each time. They are so few that no table is
-// being enlarged when it ends: SCAN gives the keys of an enlarged one in another order.
+// fill replaces the data of the server by the same data each time. These are too few for a table to
+// be enlarged at the end: SCAN returns the keys of an enlarged table in another order.
 func (r *relay) fill(t *testing.T) {
 	t.Helper()
 	control := r.control(t)
@@ -99,7 +100,7 @@ func (r *relay) fill(t *testing.T) {
 func TestRelayRDB(t *testing.T) {
 	r := startRelay(t)
 	r.fill(t)
-	r.alike(t, func(addr string) string {
+	r.wantSame(t, func(addr string) string {
 		folder := t.TempDir()
 		file := filepath.Join(folder, "dump.rdb")
 		ctx, cancel := context.WithTimeout(t.Context(), clients.Timeout)
@@ -115,7 +116,8 @@ func TestRelayRDB(t *testing.T) {
 	})
 }
 
-// TestRelayMonitor: two redis-cli print what the server does, one of them through the proxy.
+// TestRelayMonitor compares two redis-cli that print the commands of the server. One of them is
+// connected through the proxy.
 func TestRelayMonitor(t *testing.T) {
 	r := startRelay(t)
 	r.wantSameStream(t, []string{"MONITOR"}, "OK\n", func(control *redistest.Client) {
@@ -152,7 +154,7 @@ func (r *relay) wantSameStream(t *testing.T, command []string, begun string, act
 	}
 	act(r.control(t))
 	wanted, got := direct.until(t, end), through.until(t, end)
-	// One of them may have seen the proxy's probes of the server before the other began.
+	// One of them may have received the proxy's probes of the server before the other one began.
 	if wanted, got = withoutProbes(wanted), withoutProbes(got); got != wanted {
 		t.Errorf("through the proxy:\n%s\ndirect:\n%s", got, wanted)
 	}
@@ -162,7 +164,7 @@ var probeLine = regexp.MustCompile(`(?m)^.*"PING"$\n`)
 
 func withoutProbes(printed string) string { return probeLine.ReplaceAllString(printed, "") }
 
-// stream is a program that runs until the test ends, and what it prints.
+// stream is a program that runs until the test ends, and its output.
 type stream struct {
 	stdin  io.Writer
 	stdout *bufio.Reader
@@ -189,7 +191,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd, stop context.CancelFunc) *stream 
 	return &stream{stdin, bufio.NewReader(stdout), stop}
 }
 
-// until reads up to where the text ends with this, and returns all that it read.
+// until reads up to the first text that ends with end, and returns all text read.
 func (s *stream) until(t *testing.T, end string) string {
 	t.Helper()
 	late := time.AfterFunc(kit.Patience, s.stop)
@@ -214,7 +216,7 @@ func TestRelayStat(t *testing.T) {
 	}
 	r := startRelay(t)
 	r.fill(t)
-	r.alike(t, func(addr string) string {
+	r.wantSame(t, func(addr string) string {
 		ctx, stop := context.WithTimeout(t.Context(), clients.Timeout)
 		cmd := program(t, ctx, "redis-cli", addr, "--stat", "-i", "0.05")
 		cmd.Path, cmd.Args = unbuffered(t, cmd)
@@ -228,7 +230,7 @@ func TestRelayStat(t *testing.T) {
 	})
 }
 
-// unbuffered has a program print each line at once, also where no terminal reads it.
+// unbuffered makes a program print each line immediately, even without a terminal.
 func unbuffered(t *testing.T, cmd *exec.Cmd) (string, []string) {
 	t.Helper()
 	path, err := exec.LookPath("stdbuf")
@@ -236,8 +238,8 @@ func unbuffered(t *testing.T, cmd *exec.Cmd) (string, []string) {
 	return path, append([]string{"stdbuf", "-oL", cmd.Path}, cmd.Args[1:]...)
 }
 
-// statNumbers are what changes in a row of redis-cli --stat: all numbers but that of the keys,
-// which stands first.
+// statNumbers are the varying parts of a row of redis-cli --stat: all numbers except the first one,
+// which counts the keys.
 var statNumbers = regexp.MustCompile(` +\(?\+?\d[\d.]*[KMG]?\)?`)
 
 // TestRelayHints types at a terminal: redis-cli must show the arguments of LOCK in grey, and
@@ -263,8 +265,8 @@ func TestRelayHints(t *testing.T) {
 	terminal.until(t, "\n(integer) 8")
 }
 
-// TestRelayDocs asks for the documentation that the hints are made of: ours stands beside the
-// server's, which is untouched.
+// TestRelayDocs requests the documentation that redis-cli uses for hints: the proxy adds that of
+// its own commands, and does not change the server's.
 func TestRelayDocs(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.Needs(t, "COMMAND DOCS", "7.0")
@@ -276,7 +278,7 @@ func TestRelayDocs(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"COMMAND DOCS get", "COMMAND INFO get set", "COMMAND GETKEYS MSET a 1 b 2", "COMMAND LIST FILTERBY PATTERN z*"} {
-		r.alike(t, func(addr string) string {
+		r.wantSame(t, func(addr string) string {
 			return output(t, "redis-cli", addr, nil, append([]string{"--json"}, strings.Fields(command)...)...)
 		})
 	}

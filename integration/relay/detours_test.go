@@ -25,9 +25,9 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// startMaintained starts a server that announces planned maintenance, as Redis Cloud does: all that
-// is said to it is answered by a real server, but CLIENT MAINT_NOTIFICATIONS, which it grants; and
-// behind the answer to GET maintenance it has the client move to its own address.
+// startMaintained starts a server that announces planned maintenance, as Redis Cloud does. A real
+// server answers all commands except CLIENT MAINT_NOTIFICATIONS, which this one grants. After the
+// answer to GET maintenance it sends the client its own address as the new one.
 func startMaintained(t *testing.T, behind *redistest.Server) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -109,7 +109,7 @@ func startDetoured(t *testing.T, upstream string, args ...string) *harness.Proxy
 	return kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), append(args, "--lock-keys", "lock:*", "--upstream", "redis://"+upstream)...)
 }
 
-// wantNoLocks wants no lock key to be on a server.
+// wantNoLocks fails the test if a server has a lock key.
 func wantNoLocks(t *testing.T, server *redistest.Server, login ...string) {
 	t.Helper()
 	client := dial(t, server.Addr())
@@ -121,8 +121,9 @@ func wantNoLocks(t *testing.T, server *redistest.Server, login ...string) {
 	}
 }
 
-// TestMaintenanceLeadsNobodyAway: a client that asks to be told of maintenance, as go-redis does by
-// itself, and is told to move to the upstream's own address, stays and locks at the proxy.
+// TestMaintenanceLeadsNobodyAway: a client requests notifications of maintenance, as go-redis does
+// by default, and receives the upstream's own address as a new one. The client stays at the proxy,
+// and locks there.
 func TestMaintenanceLeadsNobodyAway(t *testing.T) {
 	server := kit.StartRedis(t)
 	proxy := startDetoured(t, startMaintained(t, server))
@@ -135,12 +136,13 @@ func TestMaintenanceLeadsNobodyAway(t *testing.T) {
 			t.Fatalf("lock %d: %v, %v", i, granted, err)
 		}
 		kit.Must(t, client.Get(t.Context(), "data").Err())
-		time.Sleep(10 * time.Millisecond) // in which it may move
+		time.Sleep(10 * time.Millisecond) // time to move
 	}
 	wantNoLocks(t, server)
 	kit.WantLogged(t, proxy, "what=MOVING")
 
-	raw, direct := dial(t, proxy.Addr()), dial(t, server.Addr()) // the server knows no such subcommand, under either name
+	// The server knows no such subcommand, under either name.
+	raw, direct := dial(t, proxy.Addr()), dial(t, server.Addr())
 	for _, words := range []string{"CLIENT MAINT_NOTIFICATIONS ON", "MULTI", "CLIENT MAINT_NOTIFICATIONS ON", "EXEC"} {
 		want := kit.Text(kit.Do(t, direct, strings.Fields(words)...))
 		kit.Does(t, raw, words, strings.ReplaceAll(want, "MAINT_NOTIFICATIONS", "MAINT_NOTIFICATIONS-IS-NOT-FOR-LOCK-KEYS"))
@@ -158,8 +160,8 @@ func ignoreNil(err error) error {
 	return err
 }
 
-// TestRedirectLeadsNobodyAway: a client that asks to be told where a Valkey's master is, and is
-// told after a failover of the upstream, stays and locks at the proxy.
+// TestRedirectLeadsNobodyAway: a client requests redirections to the master of a Valkey, and
+// receives one after a failover of the upstream. The client stays at the proxy, and locks there.
 func TestRedirectLeadsNobodyAway(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -198,7 +200,7 @@ func portOf(server *redistest.Server) string {
 	return port
 }
 
-// startCluster starts a cluster of three nodes with further arguments, of which the second one is a
+// startCluster starts a cluster of three nodes with further arguments, the second of which is a
 // password.
 func startCluster(t *testing.T, args ...string) []*redistest.Server {
 	t.Helper()
@@ -220,8 +222,8 @@ func startCluster(t *testing.T, args ...string) []*redistest.Server {
 	return nodes
 }
 
-// TestClusterIsRefused as upstream, with a sentence that says what to do; without lock keys it is
-// not.
+// TestClusterIsRefused: the proxy refuses a cluster as upstream, with an error that says what to
+// do. Without lock keys it does not.
 func TestClusterIsRefused(t *testing.T) {
 	redistest.SkipShort(t)
 	nodes := startCluster(t)
@@ -242,10 +244,10 @@ func TestClusterIsRefused(t *testing.T) {
 	kit.StartProxy(t, []string{master.URL()}, "--upstream", nodes[0].URL())
 }
 
-// TestClusterLeadsNobodyAway: where an upstream does not say that it is a cluster, for want of a
-// login, clients of clusters are not led to its nodes, and others get an error that they retry in
-// the place of MOVED. Then the proxy asks as the client, and the cluster is refused, as one that
-// says so.
+// TestClusterLeadsNobodyAway: without a login, the proxy cannot find out that its upstream is a
+// cluster. Even then cluster clients are not redirected to its nodes, and other clients get an
+// error instead of MOVED, so that they retry. When a client logs in, the proxy asks again with that
+// login, and refuses the cluster.
 func TestClusterLeadsNobodyAway(t *testing.T) {
 	t.Parallel()
 	login := []string{"--requirepass", "secret"}
@@ -276,17 +278,18 @@ func TestClusterLeadsNobodyAway(t *testing.T) {
 	}
 	const refusal = "it is a node of a Redis Cluster"
 	var ended error
-	for until := time.Now().Add(kit.Patience); ended == nil && time.Now().Before(until); { // one that was connected before is disconnected
+	// A client that connected before is disconnected.
+	for until := time.Now().Add(kit.Patience); ended == nil && time.Now().Before(until); {
 		_, ended = raw.Do("SET", fmt.Sprint("data:", rand.Int()), "v")
 	}
 	if ended == nil {
-		t.Error("a client goes on in the cluster")
+		t.Error("a client stays connected to the cluster")
 	}
 	if reply := kit.Text(kit.Do(t, dial(t, proxy.Addr()), "AUTH", "secret")); !strings.Contains(reply, refusal) {
 		t.Errorf("AUTH: %s", reply)
 	}
 	kit.WantLogged(t, proxy, "what=MOVED")
-	down, err := proxy.WaitLog(`msg="upstream down"`, kit.Patience) // clients may be told before it is logged
+	down, err := proxy.WaitLog(`msg="upstream down"`, kit.Patience) // clients may get the error before it is logged
 	kit.Must(t, err)
 	if !strings.Contains(down, refusal) {
 		t.Errorf("logged %s", down)
@@ -296,14 +299,14 @@ func TestClusterLeadsNobodyAway(t *testing.T) {
 	}
 }
 
-// check is what the program says of an upstream.
+// check returns the output of redlock-proxy check for an upstream.
 func check(t *testing.T, upstream *redistest.Server) string {
 	t.Helper()
 	output, _ := kit.Program(t, "check", "--master", kit.StartRedis(t).URL(), "--lock-keys", "lock:*", "--upstream", upstream.URL()).Output()
 	return string(output)
 }
 
-// TestClaimedCluster: a script can say MOVED. A server that is alone is used all the same.
+// TestClaimedCluster: a script can return MOVED. The proxy still uses a server that is no cluster.
 func TestClaimedCluster(t *testing.T) {
 	proxy := startDetoured(t, kit.StartRedis(t, "--requirepass", "secret").Addr())
 	one, other := dial(t, proxy.Addr()), dial(t, proxy.Addr())

@@ -1,3 +1,3 @@
-// Package relay tests the way to the upstream: whatever is no lock is answered as by the Redis
-// itself. The tests need the build tag integration.
+// Package relay tests the connections to the upstream: all commands that are not about locks get
+// the same replies as from the Redis itself. The tests need the build tag integration.
 package relay

@@ -20,9 +20,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestSentinelFailover: the master behind three real Sentinels is killed, or stands still without
-// closing anything, and the relay follows them to the replica. A transaction under way is not
-// continued there.
+// TestSentinelFailover: the master behind three real Sentinels is killed, or stopped without
+// closing its connections. The relay follows the Sentinels to the replica, and continues no
+// transaction there.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	for name, strike := range map[string]func(*redistest.Server) error{"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause} {
@@ -43,7 +43,7 @@ func TestSentinelFailover(t *testing.T) {
 				value, err := dial(t, replica.Addr()).Do("GET", "before")
 				return err == nil && value == "1"
 			})
-			time.Sleep(3 * time.Second) // in which idle clients are parked
+			time.Sleep(3 * time.Second) // idle clients are parked in this time
 			kit.Must(t, strike(master))
 
 			_, err := proxy.WaitLog("from="+master.Addr()+" to="+replica.Addr(), kit.Patience)
@@ -71,8 +71,8 @@ func TestSentinelFailover(t *testing.T) {
 	}
 }
 
-// TestSentinelOverTLS: Sentinels, master and replica are spoken to over TLS, by certificates of the
-// authority that ca names, and the relay follows a failover there, too.
+// TestSentinelOverTLS: the proxy uses TLS for Sentinels, master and replica, with the authority in
+// ca, and follows a failover there, too.
 func TestSentinelOverTLS(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestSentinelOverTLS(t *testing.T) {
 	kit.Want(t, dial(t, replica.Addr()), "2", "GET", "after")
 }
 
-// TestNoSentinel: who cannot be asked is named, and locks go on.
+// TestNoSentinel: if a Sentinel cannot be reached, the error names it, and locks keep working.
 func TestNoSentinel(t *testing.T) {
 	addr, err := redistest.FreeAddr()
 	kit.Must(t, err)
@@ -137,7 +137,7 @@ func dial(t *testing.T, addr string) *redistest.Client {
 	return client
 }
 
-// startSentinels starts three that know of each other and of the replica.
+// startSentinels starts three Sentinels that know each other and the replica.
 func startSentinels(t *testing.T, master *redistest.Server) []string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(master.Addr())
@@ -156,7 +156,7 @@ func startSentinels(t *testing.T, master *redistest.Server) []string {
 	return addrs
 }
 
-// startSentinel starts one that wants so many to agree, with settings of its own.
+// startSentinel starts a Sentinel with a quorum and further settings.
 func startSentinel(t *testing.T, host, port string, quorum int, settings ...string) (addr string) {
 	t.Helper()
 	server, err := harness.StartServer(harness.ServerOptions{Program: "redis-server", Arguments: func(addr, dir string) ([]string, error) {

@@ -17,18 +17,19 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// stalledKey is a lock key of which a few values are more than any socket holds.
+// stalledKey is a lock key with a large value: a few of its replies exceed every socket buffer.
 const stalledKey = "lock:big"
 
-// stall has a client ask for more replies of the proxy's own than its socket takes. It reads none.
+// stall sends a client's commands until the replies of the proxy exceed the socket buffer. It reads
+// none.
 func stall(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	kit.Must(t, client.Send([]byte(strings.Repeat(string(redistest.AppendCommand(nil, "GET", stalledKey)), 24))))
-	time.Sleep(300 * time.Millisecond) // so that most runs find it writing
+	time.Sleep(300 * time.Millisecond) // so that the proxy is writing in most runs
 }
 
-// startStalled starts a proxy with users of its own, of which app is one until the file is written
-// anew.
+// startStalled starts a proxy with a file of users. The file has the user app until the test
+// changes it.
 func startStalled(t *testing.T, args ...string) (r *relay, users string, op *redistest.Client) {
 	t.Helper()
 	upstream := kit.StartRedis(t)
@@ -46,7 +47,7 @@ func writeUsers(t *testing.T, file, more string) {
 	kit.Must(t, os.WriteFile(file, []byte("user default off\nuser op on >op ~* &* +@all\n"+more+"\n"), 0o600))
 }
 
-// as connects a client that logs in, by a password that is its name.
+// as connects a client, and logs in with a password that equals its name.
 func as(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -54,7 +55,7 @@ func as(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 	return client
 }
 
-// listening is a client that speaks RESP3 and is subscribed to news.
+// listening returns a RESP3 client that is subscribed to news.
 func listening(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 	t.Helper()
 	client := as(t, proxy, user)
@@ -63,16 +64,17 @@ func listening(t *testing.T, proxy *harness.Proxy, user string) *redistest.Clien
 	return client
 }
 
-// Clients that leave replies of the proxy's own unread while their upstream connections are killed,
-// and a message for some of them comes, keep nobody else waiting: neither those that are idle, nor
-// who kills them.
+// TestStalledClientIsKilledAtTheUpstream: clients leave replies of the proxy unread while their
+// upstream connections are killed, and some of them get a message. They delay no other client:
+// neither idle ones nor the one that kills the connections.
 func TestStalledClientIsKilledAtTheUpstream(t *testing.T) {
 	r, _, op := startStalled(t)
 	idle := make([]*redistest.Client, 10)
 	for i := range idle {
 		idle[i] = as(t, r.proxy, "op")
 		kit.Want(t, idle[i], nil, "GET", "none")
-		idle[i].SetTimeout(kit.Patience / 2) // a stalled client whose upstream is gone is disconnected after a minute, which is too late
+		// A stalled client whose upstream is gone is disconnected after a minute, which is too late.
+		idle[i].SetTimeout(kit.Patience / 2)
 	}
 	time.Sleep(3 * time.Second) // longer than a client is quiet before it is parked
 	for _, stalled := range []*redistest.Client{listening(t, r.proxy, "app"), as(t, r.proxy, "app"), as(t, r.proxy, "app")} {
@@ -87,8 +89,8 @@ func TestStalledClientIsKilledAtTheUpstream(t *testing.T) {
 	}
 }
 
-// Users are read again, by all ways, while clients of one that is another now, or gone, leave
-// replies unread. Who is gone hears nothing more.
+// TestUsersAreReadAgainBesideStalledClients: the users are reloaded, in every way, while clients of
+// a changed or removed user leave replies unread. Clients of removed users get no further messages.
 func TestUsersAreReadAgainBesideStalledClients(t *testing.T) {
 	redistest.SkipShort(t)
 	r, file, op := startStalled(t)
@@ -118,7 +120,8 @@ func TestUsersAreReadAgainBesideStalledClients(t *testing.T) {
 	kit.Want(t, op, "OK", "ACL", "LOAD")
 }
 
-// What a client tracks and does not read is nothing to others that track the same.
+// TestInvalidationsBesideAStalledClient: a client that does not read its invalidations delays no
+// other client that tracks the same keys.
 func TestInvalidationsBesideAStalledClient(t *testing.T) {
 	redistest.SkipShort(t)
 	r, _, op := startStalled(t)
@@ -139,7 +142,8 @@ func TestInvalidationsBesideAStalledClient(t *testing.T) {
 	kit.Want(t, honest, "PONG", "PING", "PONG")
 }
 
-// A proxy that is asked to stop ends by its drain-timeout, whoever leaves his replies unread.
+// TestDrainBesideStalledClients: a proxy that is stopped ends after its drain-timeout, even if
+// clients leave replies unread.
 func TestDrainBesideStalledClients(t *testing.T) {
 	redistest.SkipShort(t)
 	r, _, _ := startStalled(t, "--drain-timeout", "1s")

@@ -11,15 +11,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// A talk is what clients say to the server, line by line:
+// talk is a conversation of clients with the server, in lines:
 //
 //	A GET k      client A sends the command and reads its reply
-//	A> GET k     it sends the command
-//	A <          it reads one reply, or push, more
+//	A> GET k     client A sends the command
+//	A <          client A reads one more reply or push
 type talk struct {
 	name  string
 	lines string
-	part  string // of what the clients must hear
+	part  string // of the replies that the clients must get
 }
 
 func talks() []talk {
@@ -47,8 +47,8 @@ func talks() []talk {
 	}
 }
 
-// TestRelayTalks has each talk with the server, then through the proxy: the clients must hear the
-// same.
+// TestRelayTalks runs each conversation with the server, then through the proxy, and compares the
+// replies.
 func TestRelayTalks(t *testing.T) {
 	r := startRelay(t)
 	for _, talk := range talks() {
@@ -56,7 +56,7 @@ func TestRelayTalks(t *testing.T) {
 			if strings.Contains(talk.lines, "SSUBSCRIBE") {
 				redistest.Needs(t, "SSUBSCRIBE", "7.0")
 			}
-			r.alike(t, func(addr string) string {
+			r.wantSame(t, func(addr string) string {
 				kit.Want(t, r.control(t), "OK", "FLUSHALL")
 				heard := hold(t, talk, addr)
 				if !strings.Contains(heard, talk.part) {
@@ -68,7 +68,7 @@ func TestRelayTalks(t *testing.T) {
 	}
 }
 
-// hold has the talk and returns what was heard, a line for each reply.
+// hold runs the talk and returns the replies, one a line.
 func hold(t *testing.T, talk talk, addr string) string {
 	t.Helper()
 	clients := map[string]*redistest.Client{}

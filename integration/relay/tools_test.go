@@ -22,7 +22,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// relay is a redis-server and a proxy that has it as its upstream.
+// relay is a redis-server and a proxy with this server as its upstream.
 type relay struct {
 	upstream *redistest.Server
 	proxy    *harness.Proxy
@@ -35,9 +35,9 @@ func startRelay(t *testing.T) *relay {
 	return &relay{upstream, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", upstream.URL())}
 }
 
-// alike wants the same of a way straight to the server, which it goes first, and of the way through
-// the proxy.
-func (r *relay) alike(t *testing.T, run func(addr string) string) {
+// wantSame fails the test unless run gives the same directly at the server, which is first, and
+// through the proxy.
+func (r *relay) wantSame(t *testing.T, run func(addr string) string) {
 	t.Helper()
 	direct := run(r.upstream.Addr())
 	if through := run(r.proxy.Addr()); through != direct {
@@ -54,7 +54,7 @@ func (r *relay) control(t *testing.T) *redistest.Client {
 	return client
 }
 
-// program is one of Redis' own tools, to be run against an address.
+// program returns a command that runs one of Redis' own tools against an address.
 func program(t *testing.T, ctx context.Context, name, addr string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -67,7 +67,7 @@ func program(t *testing.T, ctx context.Context, name, addr string, args ...strin
 	return cmd
 }
 
-// output runs a tool to its end, which must be a good one, and returns what it printed.
+// output runs a tool, and returns its output. It fails the test if the tool fails.
 func output(t *testing.T, name, addr string, stdin io.Reader, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), clients.Timeout)
@@ -81,9 +81,9 @@ func output(t *testing.T, name, addr string, stdin io.Reader, args ...string) st
 	return stdout.String()
 }
 
-// TestRelayRedisBenchmark runs everything that redis-benchmark does by default. It stops at the
-// first error reply, and the server counts those as well; but for the proxy's own question whether
-// the upstream leads back to it, at the start and every 64 connections.
+// TestRelayRedisBenchmark runs all default tests of redis-benchmark. It stops at the first error
+// reply, and checks the server's count of errors, too. That count includes the proxy's own question
+// whether the upstream leads back to it, at the start and every 64 connections.
 func TestRelayRedisBenchmark(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRelay(t)
@@ -102,7 +102,7 @@ func TestRelayRedisBenchmark(t *testing.T) {
 	}
 }
 
-// counter is a number in the text of INFO.
+// counter returns a number in the text of INFO.
 func counter(t *testing.T, info, name string) int {
 	t.Helper()
 	_, rest, _ := strings.Cut(info, name+":")
@@ -139,7 +139,7 @@ func TestRelayPipe(t *testing.T) {
 	kit.Want(t, r.control(t), int64(commands), "DBSIZE")
 }
 
-// commands is a stream of SET commands, each of another key, that is made as it is read.
+// commands is a stream of SET commands with different keys, generated while it is read.
 type commands struct {
 	number, end int
 	rest        []byte
@@ -147,7 +147,7 @@ type commands struct {
 
 func newCommands(n int) *commands { return &commands{end: n} }
 
-// Read gives the next bytes of the stream.
+// Read returns the next bytes of the stream.
 func (c *commands) Read(p []byte) (int, error) {
 	if len(c.rest) == 0 {
 		if c.number == c.end {
@@ -168,14 +168,14 @@ func TestRelayHiredis(t *testing.T) {
 	clients.Passes(t, startRelay(t).proxy, checks, program)
 }
 
-// TestRelayClients runs the programs of TestClients, which find everything as at a proxy that
-// answers by itself.
+// TestRelayClients runs the programs of TestClients, which behave as at a proxy without an
+// upstream.
 func TestRelayClients(t *testing.T) {
 	redistest.Needs(t, "error with quotes for a command that it does not know, as the programs want it", "7.0")
 	clients.RunAll(t, startRelay(t).proxy)
 }
 
-// TestRelayClientLeaves: nothing is popped for a client that left while it waited.
+// TestRelayClientLeaves: no element is popped for a client that disconnected while it waited.
 func TestRelayClientLeaves(t *testing.T) {
 	r := startRelay(t)
 	control, client := r.control(t), kit.Connect(t, r.proxy)
@@ -187,7 +187,7 @@ func TestRelayClientLeaves(t *testing.T) {
 	kit.Want(t, control, int64(1), "LLEN", "queue")
 }
 
-// blocked wants so many clients to wait at the server.
+// blocked waits until the given number of clients are blocked at the server.
 func blocked(control *redistest.Client, clients int) error {
 	reply, err := control.Do("INFO", "clients")
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// keeper keeps one lock for as long as it can, by EXTENDs to times that differ through all proxies
-// in turn, while a rival tries to get it.
+// keeper keeps one lock for as long as it can, by EXTENDs to varying TTLs through all proxies in
+// turn, while a rival tries to get it.
 type keeper struct {
 	key     string
 	clients []*redistest.Client
 	rival   *redistest.Client
-	gives   bool // gives it back now and then
+	gives   bool // sometimes releases it
 
 	mu                                    sync.Mutex
 	until                                 time.Time
@@ -37,13 +37,13 @@ func (k *keeper) held() time.Time {
 	return k.until
 }
 
-// keep asks once. What it has it has for as long as the answer said.
+// keep sends one command. It relies on a granted lock for the validity in the answer.
 func (k *keeper) keep() error {
 	ttl := fmt.Sprint(2000 + rand.IntN(20_000))
 	command := []string{"EXTEND", k.key, "owner", "PX", ttl}
 	before := k.held()
 	switch {
-	case before.IsZero() && k.turn%4 != 0: // else what a LOCK may have left is extended
+	case before.IsZero() && k.turn%4 != 0: // otherwise the remains of a LOCK are extended
 		command[0] = "LOCK"
 	case k.gives && rand.IntN(12) == 0:
 		command = []string{"UNLOCK", k.key, "owner"}
@@ -69,7 +69,7 @@ func (k *keeper) keep() error {
 	case isNoQuorum(reply):
 		k.unknown.Add(1)
 	case command[0] != "UNLOCK" && time.Now().Before(before), command[0] == "UNLOCK" && reply != any(int64(1)) && time.Now().Before(before):
-		return fmt.Errorf("%s: %v: %v, %v before its lease is over", k.key, command, reply, time.Until(before))
+		return fmt.Errorf("%s: %v: %v, %v before its lease ends", k.key, command, reply, time.Until(before))
 	default:
 		k.anew.Add(1)
 		k.mu.Lock()
@@ -79,7 +79,8 @@ func (k *keeper) keep() error {
 	return nil
 }
 
-// contend has the rival try. It gives back at once what it is granted.
+// contend makes the rival try to take the lock. The rival immediately releases a lock that it is
+// granted.
 func (k *keeper) contend() error {
 	reply, err := k.rival.Do("LOCK", k.key, "rival", "PX", "1000")
 	now := time.Now()
@@ -87,7 +88,7 @@ func (k *keeper) contend() error {
 	case err != nil:
 		return err
 	case isGrant(reply) && now.Before(until):
-		return fmt.Errorf("%s is granted to a rival %v before the lease of its owner is over", k.key, until.Sub(now))
+		return fmt.Errorf("%s is granted to a rival %v before the lease of its owner ends", k.key, until.Sub(now))
 	case isGrant(reply):
 		_, err = k.rival.Do("UNLOCK", k.key, "rival")
 	default:
@@ -96,8 +97,8 @@ func (k *keeper) contend() error {
 	return err
 }
 
-// TestCatchUpsBesideExtends: masters lose all data, one when the one before votes again, while many
-// locks are held and some are extended all the time.
+// TestCatchUpsBesideExtends: masters lose all data in turn, each when the last one votes again,
+// while many locks are held and some are extended all the time.
 func TestCatchUpsBesideExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -147,10 +148,11 @@ func TestCatchUpsBesideExtends(t *testing.T) {
 		t.Logf("master %d votes again after %v", i, time.Since(began).Round(time.Millisecond))
 	}
 	stop()
-	tellKeepers(t, keepers)
+	logKeepers(t, keepers)
 }
 
-// keepers keep some locks until stop is called, or over is set because one lost its own.
+// keepers starts clients that keep n locks until stop is called, or until one has lost its lock and
+// sets over.
 func (f *fleet) keepers(t *testing.T, proxies []*proxy, n int) (keepers []*keeper, over *atomic.Bool, stop func()) {
 	t.Helper()
 	over = &atomic.Bool{}
@@ -182,7 +184,7 @@ func (f *fleet) keepers(t *testing.T, proxies []*proxy, n int) (keepers []*keepe
 	return keepers, over, stop
 }
 
-func tellKeepers(t *testing.T, keepers []*keeper) {
+func logKeepers(t *testing.T, keepers []*keeper) {
 	t.Helper()
 	for _, k := range keepers {
 		t.Logf("%s: extended %d, NOQUORUM %d, anew %d, given back %d, rival refused %d", k.key, k.extended.Load(), k.unknown.Load(), k.anew.Load(), k.given.Load(), k.stood.Load())
@@ -216,7 +218,7 @@ func TestClocksBesideExtends(t *testing.T) {
 		step := steps[rand.IntN(len(steps))]
 		ahead[i] += step
 		kit.Must(t, clocks[i].Set(ahead[i]))
-		time.Sleep(2500 * time.Millisecond) // each proxy looks at the clock once a second
+		time.Sleep(2500 * time.Millisecond) // each proxy probes the clock once a second
 		for _, p := range proxies {
 			asked := connect(t, p)
 			kit.Within(t, 2*time.Minute, func() error {
@@ -230,10 +232,10 @@ func TestClocksBesideExtends(t *testing.T) {
 		t.Logf("master %d by %v: all vote again after %v", i, step, time.Since(began).Round(time.Millisecond))
 	}
 	stop()
-	tellKeepers(t, keepers)
+	logKeepers(t, keepers)
 }
 
-// late has so many of a thousand commands about locks that are kept arrive late.
+// late delays perMille of a thousand commands about kept locks.
 func (f *fleet) late(proxies []*proxy, perMille int) {
 	if perMille == 0 {
 		return
@@ -245,8 +247,8 @@ func (f *fleet) late(proxies []*proxy, perMille int) {
 	}
 }
 
-// TestTagsBesideFaults: locks of the same tags are taken, extended and given back, while answers
-// and commands are lost.
+// TestTagsBesideFaults: locks of the same tags are taken, extended and released, while answers and
+// commands are lost.
 func TestTagsBesideFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -277,10 +279,10 @@ func TestTagsBesideFaults(t *testing.T) {
 				one.Discard()
 			}
 		}
-		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond) // all is well for a while
+		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond) // no fault for a while
 	}
 	stop()
-	tellKeepers(t, keepers)
+	logKeepers(t, keepers)
 	for _, p := range proxies {
 		p.wantVoting(t)
 	}

@@ -15,22 +15,21 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// masterTimeout is for how long these proxies wait for an answer.
+// masterTimeout is how long these proxies wait for an answer.
 var masterTimeout = "2s"
 
-// compares is how long after its start a proxy has compared what the masters hold: until then it
-// may mend what a schedule leaves there.
+// compares is how long a proxy takes after its start to compare the data of the masters. Until then
+// it may repair what a schedule leaves there.
 const compares = 5 * time.Second
 
-// changing is a fleet whose masters are changed: the first of its servers are the masters.
+// changing is a fleet whose masters change: the first of its servers are the masters at first.
 type changing struct {
 	*fleet
 	junctions []*kit.Junction
 	files     []string // of the proxies
 }
 
-// startChanging starts so many servers, all of which are empty, and so many proxies on the first
-// ones.
+// startChanging starts empty servers, and proxies that have the first of them as masters.
 func startChanging(t *testing.T, servers, proxies, masters int) (f *changing, first, other *proxy) {
 	t.Helper()
 	f = &changing{fleet: startFleet(t, servers)}
@@ -45,7 +44,7 @@ func startChanging(t *testing.T, servers, proxies, masters int) (f *changing, fi
 			f.junctions[m].Lead(password(i), link.Addr())
 			p.links = append(p.links, link)
 		}
-		f.name(t, i, f.everyMaster()[:masters]...)
+		f.name(t, i, f.allMasters()[:masters]...)
 		p.Proxy = kit.StartConfigured(t, f.files[i])
 		f.proxies = append(f.proxies, p)
 	}
@@ -56,10 +55,10 @@ func startChanging(t *testing.T, servers, proxies, masters int) (f *changing, fi
 	return f, f.proxies[0], f.proxies[1]
 }
 
-// password is that of a proxy.
+// password returns the password of a proxy.
 func password(proxy int) string { return fmt.Sprintf("of-proxy-%d", proxy) }
 
-// name has the file of a proxy name these masters.
+// name writes these masters into the file of a proxy.
 func (f *changing) name(t *testing.T, proxy int, masters ...int) {
 	t.Helper()
 	var urls []string
@@ -71,8 +70,8 @@ func (f *changing) name(t *testing.T, proxy int, masters ...int) {
 	kit.Must(t, os.Rename(f.files[proxy]+".new", f.files[proxy]))
 }
 
-// change has all proxies name other masters, and one change them. It returns when those vote as
-// that one sees it.
+// change writes other masters into the configurations of all proxies, and reloads that of one. It
+// returns when that proxy sees them all vote.
 func (f *changing) change(t *testing.T, by *proxy, masters ...int) {
 	t.Helper()
 	for i := range f.files {
@@ -84,7 +83,7 @@ func (f *changing) change(t *testing.T, by *proxy, masters ...int) {
 	f.wantMasters(t, by, masters...)
 }
 
-// wantMasters wants a proxy to have these masters, soon, and all of them to vote.
+// wantMasters waits until a proxy has these masters and all of them vote.
 func (f *changing) wantMasters(t *testing.T, p *proxy, masters ...int) {
 	t.Helper()
 	client := connect(t, p)

@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// convergeRoundsEnv sets how often TestConverge has each kind of command contend on 3 and on 5
+	// convergeRoundsEnv sets how many rounds TestConverge runs for each kind of command, on 3 and on 5
 	// masters.
 	convergeRoundsEnv = "REDLOCK_ROUNDS_CONVERGE"
 	// defaultConvergeRounds take about two minutes on two busy cores.
 	defaultConvergeRounds = 3
 
-	// quiet is how long after the last command all masters hold the same.
+	// quiet is the time after the last command until all masters agree.
 	quiet = 2 * time.Second
-	// contention is how long clients contend in a round.
+	// contention is how long clients compete in a round.
 	contention = 300 * time.Millisecond
-	// longTime is the lease of what they write.
+	// longTime is the lease of the values that clients write.
 	longTime = "600000"
 )
 
-// casScript is a compare-and-set as clients of a single Redis write it.
+// casScript is a compare-and-set as written for a single Redis.
 const casScript = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("set",KEYS[1],ARGV[2],"PX",ARGV[3]) end return false`
 
-// kind is a way to write a value; it may have to look first.
+// kind is a way to write a value, possibly with a read before it.
 type kind struct {
 	name  string
 	write func(client *redistest.Client, key, value string) (any, error)
@@ -67,7 +67,7 @@ func kinds() []kind {
 	}
 }
 
-// afterGet reads the key and sends a command that depends on what it saw.
+// afterGet returns a write that reads the key and sends a command that depends on its value.
 func afterGet(command func(key, old, value string) []string) func(*redistest.Client, string, string) (any, error) {
 	return func(client *redistest.Client, key, value string) (any, error) {
 		old, err := client.Do("GET", key)
@@ -79,25 +79,24 @@ func afterGet(command func(key, old, value string) []string) func(*redistest.Cli
 	}
 }
 
-// transaction is an optimistic one: a value that changed meanwhile ends it without a change.
+// transaction writes in a transaction that changes nothing if the value changed in between (WATCH).
 func transaction(client *redistest.Client, key, value string) (reply any, err error) {
 	for _, command := range [][]string{{"WATCH", key}, {"GET", key}, {"MULTI"}, {"SET", key, value, "PX", longTime}, {"EXEC"}} {
 		if reply, err = client.Do(command...); err != nil {
 			return nil, err
 		}
 		if _, failed := reply.(redistest.RespError); failed {
-			_, err := client.Do("DISCARD") // also ends the WATCH; an error where there was no MULTI is none
+			_, err := client.Do("DISCARD") // also ends the WATCH; an error without a MULTI does not matter
 			return reply, err
 		}
 	}
 	return reply, nil
 }
 
-// TestConverge: clients of two proxies write a few keys at once, all masters well. A second after
-// the last command all masters hold the same, so that every command still works when a minority
-// stops at that moment. A round in which a proxy found a master down that the test had not stopped
-// is not one with all masters well: then they only come to hold the same, and another round takes
-// its place.
+// TestConverge: clients of two proxies write a few keys concurrently, without faults. A second
+// after the last command all masters agree, so that every command still works if a minority stops
+// at that moment. A round in which a proxy found a master down that the test had not stopped does
+// not count: the masters only have to agree in the end, and the round is repeated.
 func TestConverge(t *testing.T) {
 	rounds := int(kit.NumberFrom(t, convergeRoundsEnv, defaultConvergeRounds))
 	for _, masters := range []int{3, 5} {
@@ -132,9 +131,9 @@ func TestConverge(t *testing.T) {
 	}
 }
 
-// TestConvergeTwoSetters: two clients of two proxies set the same keys to values of their own,
-// again and again, over three masters that are well. After two seconds of quiet all three hold the
-// same.
+// TestConvergeTwoSetters: two clients of two proxies repeatedly set the same keys to their own
+// values, on three masters without faults. After two seconds without commands all three masters
+// agree.
 func TestConvergeTwoSetters(t *testing.T) {
 	f := startFleet(t, 3)
 	for range 2 {
@@ -157,8 +156,8 @@ func TestConvergeTwoSetters(t *testing.T) {
 		busy.Wait()
 	}
 	t.Logf("replies: %v", c.replies)
-	time.Sleep(quiet) // the bound under which masters agree is what is tested
-	if err := c.differ(t); err != nil {
+	time.Sleep(quiet) // this test checks exactly this time
+	if err := c.compareMasters(t); err != nil {
 		if !c.disturbed() {
 			t.Fatal(err)
 		}
@@ -166,14 +165,14 @@ func TestConvergeTwoSetters(t *testing.T) {
 	}
 }
 
-// convergence is one contest of many clients for a few keys.
+// convergence is a contest of many clients for a few keys.
 type convergence struct {
 	fleet *fleet
 	kind  kind
 	equal bool // all write the same value
 	keys  []string
-	// downs is how often each master had been found down at the beginning; stopped are those that
-	// the test stopped.
+	// downs counts, for each master, how often it had been found down at the beginning; stopped are
+	// the masters that the test stopped.
 	downs   map[string]int
 	stopped []int
 
@@ -189,23 +188,23 @@ func newConvergence(f *fleet, kind kind, round int) *convergence {
 	return c
 }
 
-// contest is a round: what it finds wrong is its error.
+// contest runs one round, and returns what went wrong.
 func (c *convergence) contest(t *testing.T, clients int) error {
 	t.Helper()
-	for _, key := range c.keys { // there is something to replace
+	for _, key := range c.keys { // so that a value can be replaced
 		if reply := kit.Do(t, connect(t, c.fleet.proxies[0]), "SET", key, "0", "PX", longTime); reply != "OK" {
 			return fmt.Errorf("SET %s: %v", key, reply)
 		}
 	}
 	c.contend(t, clients)
-	time.Sleep(quiet) // the bound under which masters agree is what is tested
-	if err := c.differ(t); err != nil {
+	time.Sleep(quiet) // this test checks exactly this time
+	if err := c.compareMasters(t); err != nil {
 		return err
 	}
 	return c.minorityMissed(t)
 }
 
-// downs is how often the proxies found each master down.
+// downs counts, for each master, how often the proxies found it down.
 func (f *fleet) downs() map[string]int {
 	found := map[string]int{}
 	for _, p := range f.proxies {
@@ -229,7 +228,7 @@ func (c *convergence) disturbed() bool {
 	return false
 }
 
-// contend has so many clients write, and all have their answers when it returns.
+// contend lets the given number of clients write, and returns when all have their answers.
 func (c *convergence) contend(t *testing.T, clients int) {
 	t.Helper()
 	began := time.Now()
@@ -250,7 +249,7 @@ func (c *convergence) contend(t *testing.T, clients int) {
 	busy.Wait()
 }
 
-// count notes a reply by its kind.
+// count counts a reply by its kind.
 func (c *convergence) count(reply any, err error) {
 	what := fmt.Sprintf("%T", reply)
 	if failure, failed := reply.(redistest.RespError); failed {
@@ -264,8 +263,9 @@ func (c *convergence) count(reply any, err error) {
 	c.replies[what]++
 }
 
-// differ is nil where each key is the same on all masters, with about the same time left.
-func (c *convergence) differ(t *testing.T) error {
+// compareMasters returns nil if all masters have the same value of each key and about the same time
+// left.
+func (c *convergence) compareMasters(t *testing.T) error {
 	t.Helper()
 	held := make([][]cell, len(c.fleet.masters))
 	for i, master := range c.fleet.masters {
@@ -286,11 +286,12 @@ func (c *convergence) differ(t *testing.T) error {
 	return errors.Join(wrong...)
 }
 
-// wantSameInTheEnd waits until the masters hold the same: also those that were away for a moment.
+// wantSameInTheEnd waits until all masters agree, including those that were unreachable for a
+// moment.
 func (c *convergence) wantSameInTheEnd(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		err := c.differ(t)
+		err := c.compareMasters(t)
 		if err == nil {
 			return
 		}
@@ -300,8 +301,8 @@ func (c *convergence) wantSameInTheEnd(t *testing.T) {
 	}
 }
 
-// minorityMissed stops a minority, which may be any, and wants the command, a read and a delete to
-// be carried out on each key.
+// minorityMissed stops any minority, and returns an error unless the command, a read and a delete
+// work on each key.
 func (c *convergence) minorityMissed(t *testing.T) error {
 	t.Helper()
 	masters := c.fleet.masters
@@ -312,7 +313,7 @@ func (c *convergence) minorityMissed(t *testing.T) error {
 	var wrong []error
 	client := connect(t, c.fleet.proxies[0])
 	for _, key := range c.keys {
-		wrong = append(wrong, c.works(t, client, key))
+		wrong = append(wrong, c.checkWorks(t, client, key))
 	}
 	for _, i := range c.stopped {
 		kit.Must(t, masters[i].Continue())
@@ -323,8 +324,8 @@ func (c *convergence) minorityMissed(t *testing.T) error {
 	return errors.Join(wrong...)
 }
 
-// works is nil where the command, a read and a delete are carried out on a key.
-func (c *convergence) works(t *testing.T, client *redistest.Client, key string) error {
+// checkWorks returns nil if a key can be changed by the command, read and deleted.
+func (c *convergence) checkWorks(t *testing.T, client *redistest.Client, key string) error {
 	t.Helper()
 	before := kit.Do(t, client, "GET", key)
 	reply, err := c.kind.write(client, key, "after")

@@ -12,14 +12,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// mostMoved is by how much more than they were apart ends may move that are kept: thousandths of a
-// second are rounded.
+// mostMoved is the most by which an end may leave the range of all ends before: proxies round to
+// milliseconds.
 const mostMoved = 3 * time.Millisecond
 
-// span is a time that is known no better.
+// span is a time that is known only to lie between two others.
 type span struct{ from, to time.Time }
 
-// endOn is when a key ends on a master.
+// endOn returns when a key ends on a master.
 func endOn(t *testing.T, master *redistest.Server, key string) span {
 	t.Helper()
 	asked := time.Now()
@@ -27,7 +27,7 @@ func endOn(t *testing.T, master *redistest.Server, key string) span {
 	return span{asked.Add(left), time.Now().Add(left)}
 }
 
-// wantWithin wants a time to be in another, but for mostMoved.
+// wantWithin fails the test unless a time is within another span, extended by mostMoved.
 func (s span) wantWithin(t *testing.T, all span, changes int64) {
 	t.Helper()
 	if early := all.from.Sub(s.to); early > mostMoved {
@@ -38,8 +38,8 @@ func (s span) wantWithin(t *testing.T, all span, changes int64) {
 	}
 }
 
-// keepBusy has six clients of these proxies send a command all the time, until stop is called, at
-// the latest at the end of the test. done counts those that were answered with a number.
+// keepBusy starts six clients of these proxies, which send a command repeatedly until stop is
+// called, or at most until the test ends. done counts the answers that are numbers.
 func keepBusy(t *testing.T, proxies []*proxy, command ...string) (done *atomic.Int64, stop func()) {
 	t.Helper()
 	done = &atomic.Int64{}
@@ -65,8 +65,8 @@ func keepBusy(t *testing.T, proxies []*proxy, command ...string) (done *atomic.I
 	return done, stop
 }
 
-// TestEndBesideManyChanges: a key of a minute is counted up through three proxies. It ends on each
-// master where it ended on one of them.
+// TestEndBesideManyChanges: clients increment a key with an expiry of a minute through three
+// proxies. Its end on each master stays between the ends that the masters had at first.
 func TestEndBesideManyChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -89,7 +89,7 @@ func TestEndBesideManyChanges(t *testing.T) {
 	}
 	done, stop := keepBusy(t, proxies, "INCR", "lock:k")
 	for range 5 {
-		time.Sleep(4 * time.Second) // the changes go on meanwhile
+		time.Sleep(4 * time.Second) // the changes continue
 		for _, master := range f.masters {
 			endOn(t, master, "lock:k").wantWithin(t, all, done.Load())
 		}
@@ -98,8 +98,8 @@ func TestEndBesideManyChanges(t *testing.T) {
 	stop()
 }
 
-// TestEndBesideManyExtends: a lock of 20 s is extended to a second all the time, through three
-// proxies: it keeps its end. No rival gets it before its first lease is over.
+// TestEndBesideManyExtends: clients repeatedly extend a lock of 20 s to a second, through three
+// proxies. It keeps its end: no rival is granted it during its first lease.
 func TestEndBesideManyExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -107,13 +107,13 @@ func TestEndBesideManyExtends(t *testing.T) {
 	proxies := []*proxy{f.proxy(t), f.proxy(t), f.proxy(t)}
 	until := wantGrant(t, connect(t, proxies[0]), "LOCK", "lock:k", "t", "PX", "20000")
 	done, stop := keepBusy(t, proxies, "EXTEND", "lock:k", "t", "PX", "1000")
-	time.Sleep(time.Until(until) - 3*time.Second) // the EXTENDs go on meanwhile
+	time.Sleep(time.Until(until) - 3*time.Second) // the EXTENDs continue
 	stop()
 	t.Logf("%d times extended", done.Load())
 	rival := connect(t, proxies[0])
 	for time.Until(until) > 0 {
 		if isGrant(kit.Do(t, rival, "LOCK", "lock:k", "rival", "PX", "60000")) {
-			t.Fatalf("a rival is granted the lock %v before the lease is over", time.Until(until))
+			t.Fatalf("a rival is granted the lock %v before the lease ends", time.Until(until))
 		}
 		time.Sleep(5 * time.Millisecond) // polls
 	}
@@ -137,7 +137,7 @@ func TestEndBesideManyChangesOfItsTag(t *testing.T) {
 	before := end()
 	done, stop := keepBusy(t, proxies, "INCR", "x:{lock:k}")
 	for range 5 {
-		time.Sleep(4 * time.Second) // the changes go on meanwhile
+		time.Sleep(4 * time.Second) // the changes continue
 		end().wantWithin(t, before, done.Load())
 	}
 	t.Logf("%d changes", done.Load())

@@ -10,40 +10,40 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestLateExtend: an EXTEND to 1 s is answered NOQUORUM and reaches the masters when another proxy
-// has extended the lock to 60 s. That is what is left of it.
+// TestLateExtend: an EXTEND to 1 s is answered NOQUORUM, and reaches the masters after another
+// proxy has extended the lock to 60 s. The lock keeps these 60 s.
 func TestLateExtend(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
 	slow, other := f.proxy(t), f.proxy(t)
 	client := connect(t, other)
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "10000")
-	f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
-	late := slow.hold("lock:k", 0, f.everyMaster()...)
+	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
+	late := slow.hold("lock:k", 0, f.allMasters()...)
 	if reply := kit.Do(t, connect(t, slow), "EXTEND", "lock:k", "t", "PX", "1000"); !isNoQuorum(reply) {
-		t.Fatalf("EXTEND that reaches nobody: %v, want NOQUORUM", reply)
+		t.Fatalf("EXTEND that reaches no master: %v, want NOQUORUM", reply)
 	}
 	wantGrant(t, client, "EXTEND", "lock:k", "t", "PX", "60000")
 	late.release()
-	time.Sleep(300 * time.Millisecond) // what must not happen has time to
+	time.Sleep(300 * time.Millisecond) // a wrong result would appear by then
 	for i, master := range f.masters {
 		if held := look(t, master, "lock:k")[0]; held.left < 50*time.Second {
 			t.Errorf("master %d holds %v", i, held)
 		}
 	}
-	time.Sleep(time.Second) // what must not happen has time to
+	time.Sleep(time.Second) // a wrong result would appear by then
 	kit.Want(t, client, nil, "LOCK", "lock:k", "rival", "PX", "10000")
 }
 
-// What is to come of an EXTEND.
+// The expected results of an EXTEND.
 const (
 	granted  = "granted"
 	nothing  = "nil"
 	noQuorum = "NOQUORUM"
 )
 
-// TestExtendNil: an EXTEND is answered nil only where so many masters do not hold the lock that no
-// majority can.
+// TestExtendNil: an EXTEND is answered nil only if the masters without the lock are so many that no
+// majority can have it.
 func TestExtendNil(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -69,7 +69,7 @@ func TestExtendNil(t *testing.T) {
 			p := f.proxy(t)
 			client := connect(t, p)
 			wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "60000")
-			f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
+			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 			for i, master := range f.masters {
 				if !has(c.holders, i) {
 					tell(t, master, "DEL", "lock:k")

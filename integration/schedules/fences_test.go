@@ -23,7 +23,7 @@ func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 
 	return fields[5].(int64)
 }
 
-// counter is the fence counter of a key on a master; 0: there is none.
+// counter returns the fence counter of a key on a master, or 0 if there is none.
 func (f *fleet) counter(t *testing.T, key string, master int) int64 {
 	t.Helper()
 	text, _ := look(t, f.masters[master], "redlock-proxy:fence:"+key)[0].value.(string)
@@ -31,8 +31,8 @@ func (f *fleet) counter(t *testing.T, key string, master int) int64 {
 	return n
 }
 
-// TestLateFence: a LOCK's message to C is on its way for long. By the time that it arrives the lock
-// has been given back, and another has got it by another proxy, with a higher fence, which C keeps.
+// TestLateFence: the message of a LOCK to C is delayed. When it arrives, the lock was released and
+// granted again by another proxy with a higher fence, which C keeps.
 func TestLateFence(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -44,7 +44,7 @@ func TestLateFence(t *testing.T) {
 	higher := wantFence(t, second, "lock:k", "two")
 	f.wantHolders(t, "lock:k", "two", A, B, C)
 	late.Release()
-	time.Sleep(200 * time.Millisecond) // what must not happen has time to
+	time.Sleep(200 * time.Millisecond) // a wrong result would appear by then
 	for i := range f.masters {
 		if got := f.counter(t, "lock:k", i); got != higher || higher <= lower {
 			t.Errorf("%s: %d, want %d, after %d", names([]int{i}), got, higher, lower)
@@ -53,9 +53,9 @@ func TestLateFence(t *testing.T) {
 	kit.Want(t, first, higher, "FENCE", "lock:k")
 }
 
-// TestFenceAfterARemoval: another proxy gives the lock back, which goes by ballot, and the next
-// LOCK comes by ballot, too, before the removal is over. Its fence is higher all the same, on all
-// masters that hold the lock.
+// TestFenceAfterARemoval: another proxy releases the lock by ballot, and the next LOCK, by ballot,
+// too, comes before the removal is complete. Its fence is higher nevertheless, on all masters that
+// have the lock.
 func TestFenceAfterARemoval(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -82,12 +82,12 @@ func TestFenceAfterARemoval(t *testing.T) {
 		}
 	}
 	if all < 3 {
-		t.Errorf("the last fence stands on %d masters", all)
+		t.Errorf("the last fence is on %d masters", all)
 	}
 }
 
-// TestEqualProposals: both proxies know the same number, and no clock helps. Both propose the same
-// next one, and one of them is told.
+// TestEqualProposals: both proxies know the same fence, and their clocks do not distinguish them.
+// Both propose the same next fence, and only one of them is granted it.
 func TestEqualProposals(t *testing.T) {
 	t.Parallel()
 	const ahead = int64(1) << 52
@@ -99,8 +99,8 @@ func TestEqualProposals(t *testing.T) {
 	seen := map[int64]bool{}
 	for range 20 {
 		replies := []<-chan any{
-			doing(one, "LOCK", "lock:k", "one", "PX", "10000", "FENCE", "BLOCK", "5000"),
-			doing(two, "LOCK", "lock:k", "two", "PX", "10000", "FENCE", "BLOCK", "5000"),
+			sendAsync(one, "LOCK", "lock:k", "one", "PX", "10000", "FENCE", "BLOCK", "5000"),
+			sendAsync(two, "LOCK", "lock:k", "two", "PX", "10000", "FENCE", "BLOCK", "5000"),
 		}
 		tokens := []string{"one", "two"}
 		for range 2 {
@@ -131,8 +131,8 @@ func TestEqualProposals(t *testing.T) {
 	}
 }
 
-// TestFenceInOneRoundTrip: while all is well a LOCK with a fence is one script on each master, like
-// an UNLOCK, and without one it is none.
+// TestFenceInOneRoundTrip: without faults, a LOCK with a fence takes one script on each master,
+// like an UNLOCK. A LOCK without a fence takes no script.
 func TestFenceInOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	const pairs = 300
@@ -158,7 +158,7 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 			}
 			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
 		}
-		guards := 20 * int64(time.Since(began)/time.Second+1) // what the two guards run, at the most
+		guards := 20 * int64(time.Since(began)/time.Second+1) // the scripts that the two guards run, at most
 		scripts := f.calls(t, A, "evalsha")
 		t.Logf("%v: %d scripts for %d pairs", c.lock, scripts, pairs)
 		if scripts > c.scripts+pairs/5+guards {
@@ -167,7 +167,7 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 	}
 }
 
-// calls is how often a command was called on a master since its counts were reset.
+// calls returns how often a master ran a command since its counts were reset.
 func (f *fleet) calls(t *testing.T, master int, command string) int64 {
 	t.Helper()
 	stats, err := kit.AskIn(f.masters[master], "0", "INFO", "commandstats")

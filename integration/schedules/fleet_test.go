@@ -1,9 +1,9 @@
 //go:build integration
 
-// Package schedules runs small schedules, message by message, on real redis-servers: what is late,
-// lost or done twice there once let a lock be held by two, come back after its release, or vanish.
-// The tests know of the masters only that a lock's key has the lock's name, that its value ends
-// with the token, and that its PTTL is the lease.
+// Package schedules runs small schedules, message by message, on real redis-servers. Each one
+// delays, loses or repeats messages in an order that once let two clients hold a lock, or made a
+// lock vanish or return after its release. The tests rely on three facts about the masters: the key
+// has the name of the lock, its value ends with the token, and its PTTL is the lease.
 package schedules
 
 import (
@@ -30,7 +30,7 @@ const (
 
 func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
 
-// fleet is masters, and the upstream and the proxies before them.
+// fleet is masters, an upstream and proxies.
 type fleet struct {
 	masters  []*redistest.Server
 	upstream *redistest.Server
@@ -38,14 +38,14 @@ type fleet struct {
 	tags     bool // the proxies keep keys with a tag together
 }
 
-// proxy reaches each master over a link of its own.
+// proxy is a proxy with a link of its own to each master.
 type proxy struct {
 	*harness.Proxy
 	links []*faultlink.CommandLink // in the order of the masters
 }
 
-// startFleet starts masters that are empty. Everything ends with the test. All schedules are left
-// to make test-all.
+// startFleet starts empty masters, and stops all servers when the test ends. Only make test-all
+// runs all schedules.
 func startFleet(t *testing.T, masters int) *fleet {
 	t.Helper()
 	redistest.SkipShort(t)
@@ -65,8 +65,8 @@ func startLink(t *testing.T, target string) *faultlink.CommandLink {
 	return link
 }
 
-// proxy starts one for which lock:* are lock keys, and waits until all masters vote. It gives up
-// what is held after two seconds, which a busy machine keeps.
+// proxy starts a proxy with lock:* as lock keys, and waits until all masters vote. The proxy
+// discards held messages after two seconds, which is enough on a busy machine.
 func (f *fleet) proxy(t *testing.T, args ...string) *proxy {
 	t.Helper()
 	p := &proxy{}
@@ -81,8 +81,8 @@ func (f *fleet) proxy(t *testing.T, args ...string) *proxy {
 	return p
 }
 
-// wantVoting wants all masters to vote soon, as this proxy sees it: then it owes them nothing,
-// either.
+// wantVoting waits until this proxy sees all masters vote: then it has sent them everything that it
+// owed them.
 func (p *proxy) wantVoting(t *testing.T) {
 	t.Helper()
 	client := connect(t, p)
@@ -96,13 +96,13 @@ func (p *proxy) wantVoting(t *testing.T) {
 	})
 }
 
-// wantVotesOf wants exactly these masters to vote soon, as this proxy sees it.
+// wantVotesOf waits until this proxy sees exactly these masters vote.
 func (p *proxy) wantVotesOf(t *testing.T, masters ...int) {
 	t.Helper()
 	client := connect(t, p)
 	defer client.Close()
 	kit.Soon(t, func() error {
-		_ = kit.Do(t, client, "GET", "lock:noticed") // or a master that hangs is not known to
+		_ = kit.Do(t, client, "GET", "lock:noticed") // otherwise the proxy would not notice a hanging master
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
 		for i, link := range p.links {
 			if votes := strings.Contains(info, "address="+link.Addr()+",state=voting,"); votes != has(masters, i) {
@@ -116,8 +116,7 @@ func (p *proxy) wantVotesOf(t *testing.T, masters ...int) {
 // connect opens a connection to a proxy, closed with the test.
 func connect(t *testing.T, p *proxy) *redistest.Client { t.Helper(); return kit.Dial(t, p.Addr()) }
 
-// settles is how long masters have to come to hold the same; it takes 3 s of quiet where the
-// machine is idle.
+// settles is how long masters have to agree; on an idle machine it takes 3 s without commands.
 const settles = 20 * time.Second
 
 // eventually waits until a condition is met, and returns why it is not.
@@ -129,9 +128,8 @@ func eventually(condition func() error) error {
 	return err
 }
 
-// doing sends a command at once, and gives its reply when it is there: nil, too, for a connection
-// that fails.
-func doing(client *redistest.Client, command ...string) <-chan any {
+// sendAsync sends a command, and returns a channel for its reply: nil if the connection fails.
+func sendAsync(client *redistest.Client, command ...string) <-chan any {
 	replies := make(chan any, 1)
 	go func() {
 		reply, err := client.Do(command...)
@@ -143,8 +141,8 @@ func doing(client *redistest.Client, command ...string) <-chan any {
 	return replies
 }
 
-// wantGrant sends a LOCK or EXTEND, wants it granted, and returns until when its client may rely on
-// it at least.
+// wantGrant sends a LOCK or EXTEND, fails the test unless it is granted, and returns how long its
+// client may rely on it at least.
 func wantGrant(t *testing.T, client *redistest.Client, command ...string) (until time.Time) {
 	t.Helper()
 	sent := time.Now()
@@ -161,14 +159,14 @@ func isGrant(reply any) bool {
 	return ok && ms > 0 || reply == "OK"
 }
 
-// isNoQuorum reports whether a reply says that it cannot be known.
+// isNoQuorum reports whether a reply is NOQUORUM.
 func isNoQuorum(reply any) bool {
 	failure, ok := reply.(redistest.RespError)
 	return ok && strings.HasPrefix(string(failure), "NOQUORUM ")
 }
 
-// firstGrant sends a command again and again until it is granted, and returns when that answer was
-// there; the zero time if it was not before end.
+// firstGrant repeats a command until it is granted, and returns the time of that answer, or the
+// zero time if end comes before.
 func firstGrant(t *testing.T, client *redistest.Client, end time.Time, command ...string) time.Time {
 	t.Helper()
 	for ; time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

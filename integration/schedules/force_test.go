@@ -10,16 +10,16 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestForceUnlockEndsAnOpenLock: a lock reached A, B and C alone, and then so few of these are left
-// that nobody can know whether it is held, though a majority votes. An operator ends it: then
-// others can take it, and it does not come back.
+// TestForceUnlockEndsAnOpenLock: a lock reached only A, B and C. Then so few of these remain that
+// no proxy can tell whether it is held, though a majority votes. After an operator ends it, other
+// clients can take it, and it does not return.
 func TestForceUnlockEndsAnOpenLock(t *testing.T) {
 	t.Parallel()
 	for _, open := range []struct {
 		name  string
 		begin func(t *testing.T, f *fleet) (end func())
 		then  func(t *testing.T, f *fleet, p *proxy) // when D and E are back
-		// voters are those that vote in the end.
+		// voters are the masters that vote in the end.
 		voters []int
 	}{
 		{"C forgot it", func(t *testing.T, f *fleet) func() {

@@ -13,11 +13,11 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// tooShort is what the error of a TTL that is too short to be granted has to say.
+// tooShort matches the error for a TTL that is too short to be granted.
 var tooShort = regexp.MustCompile(`(?i)too short|invalid expire time`)
 
-// TestTooShort: a TTL of which nothing is left for the client is an error that says so, not
-// another's lock; and what is granted is valid for a millisecond at least.
+// TestTooShort: a TTL without any validity left is answered with an error that says so, not as if
+// another client held the lock. A granted lock is valid for at least a millisecond.
 func TestTooShort(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -40,8 +40,8 @@ func TestTooShort(t *testing.T) {
 	}
 }
 
-// TestSplitVote: three who take a free lock at once through three proxies win one master each. None
-// of them is told that another has it, unless one of them does.
+// TestSplitVote: three clients of three proxies take a free lock at the same time, and each gets
+// one master. None is told that another client holds the lock, unless one of them does.
 func TestSplitVote(t *testing.T) {
 	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "", "PX", "10000"}, {"SET", "lock:k", "", "NX", "PX", "10000"}, {"SETNX", "lock:k", ""}} {
@@ -51,7 +51,7 @@ func TestSplitVote(t *testing.T) {
 			var late holds
 			for i := range f.masters {
 				p := f.proxy(t, kit.PatientMasters()...)
-				for _, other := range f.everyMaster() {
+				for _, other := range f.allMasters() {
 					if other != i {
 						late = append(late, p.hold("lock:k", 0, other)...)
 					}
@@ -62,7 +62,7 @@ func TestSplitVote(t *testing.T) {
 			for i, client := range clients {
 				command := append([]string(nil), take...)
 				command[2] = names([]int{i})
-				replies = append(replies, doing(client, command...))
+				replies = append(replies, sendAsync(client, command...))
 			}
 			late.wait(t)
 			for i := range f.masters {
@@ -88,10 +88,10 @@ func TestSplitVote(t *testing.T) {
 	}
 }
 
-// TestLateBlock: the answer to LOCK … BLOCK is a second on its way. With AT it tells how long the
-// command waited, so that its client knows until when to rely on the lock: for the validity, from
-// when it asked, and that wait. Who counts from the answer's arrival still believes in the lock
-// when another has it.
+// TestLateBlock: the answer to LOCK … BLOCK is delayed by a second. With AT it tells how long the
+// command waited, so the client can compute how long it may rely on the lock: from its request, for
+// that wait and the validity. A client that counts from the arrival of the answer would rely on the
+// lock when another client holds it.
 func TestLateBlock(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -101,14 +101,14 @@ func TestLateBlock(t *testing.T) {
 	client := kit.Dial(t, way.Addr())
 	onItsWay := way.HoldAnswers(faultlink.Naming("lock:k"))
 	sent := time.Now()
-	reply := doing(client, "LOCK", "lock:k", "t", "PX", "2000", "BLOCK", "5000", "AT")
-	f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
+	reply := sendAsync(client, "LOCK", "lock:k", "t", "PX", "2000", "BLOCK", "5000", "AT")
+	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 	rival := connect(t, near)
 	taken := make(chan time.Time, 1)
 	go func() {
 		taken <- firstGrant(t, rival, time.Now().Add(kit.Patience), "LOCK", "lock:k", "rival", "PX", "10000")
 	}()
-	time.Sleep(time.Second) // what must not happen has time to
+	time.Sleep(time.Second) // a wrong result would appear by then
 	onItsWay.Release()
 	lease := leaseOf(t, <-reply)
 	arrived := time.Now()
@@ -130,8 +130,8 @@ func TestLateBlock(t *testing.T) {
 	}
 }
 
-// TestAt: the reply with AT, in RESP2 and RESP3, also of a LOCK that does not wait and of EXTEND;
-// without it, it is an integer.
+// TestAt checks the reply with AT, in RESP2 and RESP3, of a LOCK with and without BLOCK and of
+// EXTEND; without AT, it is an integer.
 func TestAt(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -158,7 +158,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// timedLease is a reply with AT.
+// timedLease is the reply of a command with AT.
 type timedLease struct{ validity, waited time.Duration }
 
 // leaseOf reads a reply with AT, a map or a flat array.

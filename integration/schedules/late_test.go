@@ -10,13 +10,12 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestLateLockAfterARemoval: the key was removed by ballot a moment ago, so a lock of it is one,
-// too. What it writes reaches A, is seen and removed through another proxy, and a rival is granted
-// the lock there. When the first proxy hears of the rest it is too late for its client, and it
-// takes back what it wrote: not the rival's lock.
+// TestLateLockAfterARemoval: a key was removed by ballot a moment ago, so a LOCK of it is a ballot,
+// too. Its write reaches A, another proxy sees and removes it, and a rival is granted the lock
+// there. The first proxy gets the other answers too late for its client, and undoes its own write,
+// but not the rival's lock.
 //
-// Which message is the one that writes is not for this test to know, so it has more or fewer of
-// them pass.
+// The test does not know which message is the write, so it varies the number of messages that pass.
 func TestLateLockAfterARemoval(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -40,7 +39,7 @@ func lateLocks() [][]string {
 	return [][]string{{"LOCK", "late", "PX", longTime}, {"SET", "late", "NX", "PX", longTime}}
 }
 
-// lateLock is a lock that comes late.
+// lateLock is a lock that is granted too late.
 type lateLock struct {
 	fleet       *fleet
 	late, other *proxy
@@ -55,8 +54,8 @@ func (l *lateLock) run(t *testing.T, lock []string, passed int) (met bool) {
 	kit.Want(t, rival, int64(1), "UNLOCK", l.key, "first") // another proxy: by ballot
 
 	held := l.late.hold(l.key, passed, B, C)
-	reply := doing(owner, append([]string{lock[0], l.key}, lock[1:]...)...)
-	if !l.isOn(t, A) {
+	reply := sendAsync(owner, append([]string{lock[0], l.key}, lock[1:]...)...)
+	if !l.awaitLate(t, A) {
 		held.release()
 		t.Logf("%s, %d messages pass: %v", lock[0], passed, <-reply)
 		return false
@@ -66,15 +65,15 @@ func (l *lateLock) run(t *testing.T, lock []string, passed int) (met bool) {
 	time.Sleep(800 * time.Millisecond) // over the limit of a round
 	held.release()
 	t.Logf("%s, %d messages pass: %v; seen and removed: %v; the rival's granted: %v", lock[0], passed, <-reply, met, granted)
-	time.Sleep(300 * time.Millisecond) // what is to be taken back is
+	time.Sleep(300 * time.Millisecond) // everything to be undone is undone by then
 	if granted {
 		kit.Want(t, rival, int64(1), "UNLOCK", l.key, "rival")
 	}
 	return met && granted
 }
 
-// isOn waits a moment for a master to hold the late lock; it may never.
-func (l *lateLock) isOn(t *testing.T, master int) bool {
+// awaitLate waits up to 400 ms until a master has the late lock, and returns whether it has.
+func (l *lateLock) awaitLate(t *testing.T, master int) bool {
 	t.Helper()
 	for end := time.Now().Add(400 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if has(l.fleet.holders(t, l.key, "late"), master) {

@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestValidityLeavesFirst: in one pipeline a client takes or extends a lock, and then asks for
-// something of which nothing reaches the masters. The validity is replied before that is answered:
-// it counts from then.
+// TestValidityLeavesFirst: in one pipeline a client takes or extends a lock, and then sends a
+// command that reaches no master. The validity is sent before that command is answered, because the
+// lease already runs.
 func TestValidityLeavesFirst(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -26,12 +26,13 @@ func TestValidityLeavesFirst(t *testing.T) {
 			{"GET", ""}, {"SET", "", "v", "NX"}, {"EVAL", releaseIfOwn, "1", "", "me"}, {"LOCKINFO", ""},
 		} {
 			n++
-			key := fmt.Sprintf("lock:slow%03d", n) // another one each time: what is left of the one before holds up nothing
+			// A new key each time: nothing that remains of the last one delays the next.
+			key := fmt.Sprintf("lock:slow%03d", n)
 			next[slices.Index(next, "")] = key
 			if first[0] == "EXTEND" {
 				wantGrant(t, connect(t, other), "LOCK", "lock:a", "me", "PX", "3000")
 			}
-			slow, client := p.hold(key, 0, f.everyMaster()...), connect(t, p)
+			slow, client := p.hold(key, 0, f.allMasters()...), connect(t, p)
 			kit.Must(t, client.Send(redistest.AppendCommand(redistest.AppendCommand(nil, first...), next...)))
 			slow.wait(t)
 			client.SetTimeout(10 * time.Second)

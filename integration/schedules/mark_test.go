@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestMarkThatDoesNotEnd: a mark that keeps a place on a master whose clock was set back since is
+// TestMarkThatDoesNotEnd: a mark that reserves a key on a master whose clock was set back is
 // removed, and the lock is taken there, too.
 func TestMarkThatDoesNotEnd(t *testing.T) {
 	masters := kit.StartMasters(t)

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// cell is what a master holds under a key.
+// cell is the content of a key on a master.
 type cell struct {
 	value any // a string, or nil: no such key
 	left  time.Duration
@@ -27,7 +27,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%v for %v", c.value, c.left)
 }
 
-// look asks a master itself, all keys at one moment.
+// look reads from a master directly, all keys at one moment.
 func look(t *testing.T, master *redistest.Server, keys ...string) []cell {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
@@ -48,7 +48,7 @@ return held`, fmt.Sprint(len(keys))}, keys...)
 	return cells
 }
 
-// tell sends one command to a master itself and wants no error.
+// tell sends a command directly to a master, and fails the test on an error.
 func tell(t *testing.T, master *redistest.Server, command ...string) {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
@@ -59,7 +59,7 @@ func tell(t *testing.T, master *redistest.Server, command ...string) {
 	}
 }
 
-// holders are the masters that hold a token under a key.
+// holders returns the masters that have a token at a key.
 func (f *fleet) holders(t *testing.T, key, token string) []int {
 	t.Helper()
 	var all []int
@@ -71,7 +71,7 @@ func (f *fleet) holders(t *testing.T, key, token string) []int {
 	return all
 }
 
-// wantHolders wants exactly these masters to hold a token under a key, soon.
+// wantHolders waits until exactly these masters have a token at a key.
 func (f *fleet) wantHolders(t *testing.T, key, token string, masters ...int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -82,8 +82,8 @@ func (f *fleet) wantHolders(t *testing.T, key, token string, masters ...int) {
 	})
 }
 
-// everyMaster are the numbers of all.
-func (f *fleet) everyMaster() []int {
+// allMasters returns the numbers of all masters.
+func (f *fleet) allMasters() []int {
 	all := make([]int, len(f.masters))
 	for i := range all {
 		all[i] = i
@@ -91,19 +91,19 @@ func (f *fleet) everyMaster() []int {
 	return all
 }
 
-// sentinel is a lock that stands on all masters, so that one which lost its data and has it again
-// has caught up.
+// sentinel is a lock on all masters: a master that lost its data and has this lock again has caught
+// up.
 const sentinel = "lock:sentinel"
 
 // holdSentinel takes it.
 func (f *fleet) holdSentinel(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	wantGrant(t, client, "LOCK", sentinel, "sentinel", "PX", "600000")
-	f.wantHolders(t, sentinel, "sentinel", f.everyMaster()...)
+	f.wantHolders(t, sentinel, "sentinel", f.allMasters()...)
 }
 
-// wantCaughtUp wants a master that lost its data to have caught up, soon, and all to vote for this
-// proxy.
+// wantCaughtUp waits until a master that lost its data has caught up, and this proxy sees all
+// masters vote.
 func (f *fleet) wantCaughtUp(t *testing.T, p *proxy, master int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -115,11 +115,11 @@ func (f *fleet) wantCaughtUp(t *testing.T, p *proxy, master int) {
 	p.wantVoting(t)
 }
 
-// holds are those of several links.
+// holds has the held messages of several links.
 type holds []*faultlink.Hold
 
-// hold keeps from these masters what this proxy sends them about the key, but for the first so many
-// commands of each.
+// hold holds back what the proxy sends to these masters about the key, except the first passed
+// commands to each.
 func (p *proxy) hold(key string, passed int, masters ...int) holds {
 	var all holds
 	for _, i := range masters {
@@ -128,7 +128,7 @@ func (p *proxy) hold(key string, passed int, masters ...int) holds {
 	return all
 }
 
-// holdAnswers keeps from this proxy what these masters answer about the key.
+// holdAnswers holds back the answers of these masters about the key to the proxy.
 func (p *proxy) holdAnswers(key string, masters ...int) holds {
 	var all holds
 	for _, i := range masters {
@@ -166,10 +166,10 @@ func (h holds) discard() {
 	}
 }
 
-// grantOn has a LOCK granted that never reaches the masters but these.
+// grantOn takes a lock by a LOCK that reaches only these masters.
 func (f *fleet) grantOn(t *testing.T, p *proxy, masters []int, client *redistest.Client, command ...string) (until time.Time) {
 	t.Helper()
-	missed := p.hold(command[1], 0, slices.DeleteFunc(f.everyMaster(), func(i int) bool { return slices.Contains(masters, i) })...)
+	missed := p.hold(command[1], 0, slices.DeleteFunc(f.allMasters(), func(i int) bool { return slices.Contains(masters, i) })...)
 	until = wantGrant(t, client, command...)
 	missed.wait(t)
 	missed.discard()
@@ -181,7 +181,7 @@ func (f *fleet) grantOn(t *testing.T, p *proxy, masters []int, client *redistest
 // has reports whether a master is among these.
 func has(masters []int, i int) bool { return slices.Contains(masters, i) }
 
-// names are the letters of masters.
+// names returns the letters of masters.
 func names(masters []int) string {
 	if len(masters) == 0 {
 		return "nobody"

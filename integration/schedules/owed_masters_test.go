@@ -11,27 +11,27 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// soonNobodys is nobodys, where masters were changed: they may have to catch up, and a busy machine
-// takes its time.
-func soonNobodys(t *testing.T, f *changing, rival *proxy, key string) {
+// awaitNotHeld is like wantNotHeld, after a change of masters: masters may have to catch up, which
+// takes long on a busy machine.
+func awaitNotHeld(t *testing.T, f *changing, rival *proxy, key string) {
 	t.Helper()
 	began, client := time.Now(), connect(t, rival)
 	if at := firstGrant(t, client, began.Add(10*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
-		t.Errorf("%s is held by nobody: %v", key, kit.Do(t, client, "LOCKINFO", key))
+		t.Errorf("%s is not free, though no client holds it: %v", key, kit.Do(t, client, "LOCKINFO", key))
 	} else {
 		t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
 	}
 }
 
-// changes are those of three masters.
+// changes are the changes of three masters.
 var changes = []struct {
 	what    string
 	masters []int
 }{{"added", []int{A, B, C, D}}, {"replaced", []int{A, D, C}}, {"removed", []int{A, B}}}
 
-// TestRemovalOverAChangeOfMasters: a lock reaches masters, and its proxy hears nothing more of the
-// key: the answer is NOQUORUM. That proxy is stopped, and another one changes the masters. When the
-// first one goes on, the key is free soon.
+// TestRemovalOverAChangeOfMasters: a lock reaches masters, but their answers are lost: it is
+// answered NOQUORUM. Its proxy is stopped, and another proxy changes the masters. Soon after the
+// first proxy continues, the key is free.
 func TestRemovalOverAChangeOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestRemovalOverAChangeOfMasters(t *testing.T) {
 				t.Run(fmt.Sprint(command[0], " reaches ", names(reached), ", one is ", change.what), func(t *testing.T) {
 					t.Parallel()
 					f, p, other := startChanging(t, 4, 2, 3)
-					goOn := f.loseAndStop(t, p, reached, command...)
+					goOn := f.loseAnswersAndStop(t, p, reached, command...)
 					if len(reached) == 2 { // the other proxy restores it, so that a ballot alone removes it
 						kit.Do(t, connect(t, other), "LOCKINFO", "lock:k")
 						f.wantHolders(t, "lock:k", "lost", A, B, C)
@@ -49,17 +49,17 @@ func TestRemovalOverAChangeOfMasters(t *testing.T) {
 					f.change(t, other, change.masters...)
 					goOn()
 					f.wantMasters(t, p, change.masters...)
-					soonNobodys(t, f, other, "lock:k")
+					awaitNotHeld(t, f, other, "lock:k")
 				})
 			}
 		}
 	}
 }
 
-// loseAndStop has a command about lock:k reach some of the masters A, B and C, and nothing after
-// it. Its proxy hears nothing of the key, answers NOQUORUM, and is stopped before it has taken
-// anything back. With goOn it is well again.
-func (f *changing) loseAndStop(t *testing.T, p *proxy, reached []int, command ...string) (goOn func()) {
+// loseAnswersAndStop sends a command about lock:k that reaches some of the masters A, B and C. The
+// proxy gets no answer about the key, so it replies NOQUORUM, and is stopped before it has undone
+// anything. goOn continues it, with all links working.
+func (f *changing) loseAnswersAndStop(t *testing.T, p *proxy, reached []int, command ...string) (goOn func()) {
 	t.Helper()
 	answers, rest := p.holdAnswers("lock:k", reached...), p.hold("lock:k", 1, reached...)
 	for _, i := range []int{A, B, C} {
@@ -67,7 +67,7 @@ func (f *changing) loseAndStop(t *testing.T, p *proxy, reached []int, command ..
 			rest = append(rest, p.hold("lock:k", 0, i)...)
 		}
 	}
-	reply := doing(connect(t, p), command...)
+	reply := sendAsync(connect(t, p), command...)
 	answers.wait(t)
 	if got := <-reply; !isNoQuorum(got) {
 		t.Fatalf("%v: %v, want NOQUORUM", command, got)
@@ -79,9 +79,9 @@ func (f *changing) loseAndStop(t *testing.T, p *proxy, reached []int, command ..
 	return func() { kit.Must(t, p.Continue()) }
 }
 
-// TestRemovalLeavesWhatCameSince: a lock with NOQUORUM for an answer has reached one master, or has
-// been taken away by FORCEUNLOCK, before the masters are changed. Another client has been granted
-// the lock meanwhile, with the same token. Its lock stays when the first proxy goes on.
+// TestRemovalLeavesWhatCameSince: a lock that was answered NOQUORUM has reached one master, or was
+// removed by FORCEUNLOCK, before the masters change. Meanwhile another client was granted the lock
+// with the same token. Its lock stays when the first proxy continues.
 func TestRemovalLeavesWhatCameSince(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestRemovalLeavesWhatCameSince(t *testing.T) {
 				t.Run(fmt.Sprint("reaches ", names(reached), ", one is ", change.what, ", granted before ", before), func(t *testing.T) {
 					t.Parallel()
 					f, p, other := startChanging(t, 4, 2, 3)
-					goOn := f.loseAndStop(t, p, reached, "LOCK", "lock:k", "same", "PX", "600000")
+					goOn := f.loseAnswersAndStop(t, p, reached, "LOCK", "lock:k", "same", "PX", "600000")
 					rival, third := connect(t, other), connect(t, other)
 					grant := func() {
 						if len(reached) > 1 {
@@ -122,7 +122,7 @@ func TestRemovalLeavesWhatCameSince(t *testing.T) {
 						return nil
 					})
 					kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "same")
-					soonNobodys(t, f, p, "lock:k")
+					awaitNotHeld(t, f, p, "lock:k")
 				})
 			}
 		}

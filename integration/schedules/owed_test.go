@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// holdAccepts keeps from these masters the accepts of this proxy's ballots about the key: those
-// that keep what it holds ("keep"), or give it a new time ("px").
+// holdAccepts holds back the accepts of the proxy's ballots about the key to these masters: those
+// that keep the value ("keep") or set a new expiry ("px").
 func (p *proxy) holdAccepts(key, how string, masters ...int) holds {
 	word := fmt.Appendf(nil, "\r\n$%d\r\n%s\r\n", len(how), how)
 	var all holds
@@ -27,7 +27,7 @@ func (p *proxy) holdAccepts(key, how string, masters ...int) holds {
 	return all
 }
 
-// waitFor waits until so many of them have held something, and returns which.
+// waitFor waits until n links hold a message, and returns their masters.
 func (h holds) waitFor(t *testing.T, n int) (which []int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -45,10 +45,10 @@ func (h holds) waitFor(t *testing.T, n int) (which []int) {
 	return which
 }
 
-// TestExtendBesideARefill: a lock of 6 s is on A to D. Another proxy restores it on E by a ballot
-// that keeps its value, and its accept reaches one master alone. An EXTEND to ten minutes is
-// granted: by the others, or by all, between the promises and the accepts of a second ballot. No
-// rival gets the lock when the 6 s are over.
+// TestExtendBesideARefill: a lock of 6 s is on A to D. Another proxy copies it to E by a ballot
+// that keeps its value, and its accept reaches only one master. Then an EXTEND to ten minutes is
+// granted: by the other masters, or by all between the promises and the accepts of a second ballot.
+// No rival gets the lock after the 6 s.
 func TestExtendBesideARefill(t *testing.T) {
 	t.Parallel()
 	for _, between := range []bool{false, true} {
@@ -60,8 +60,8 @@ func TestExtendBesideARefill(t *testing.T) {
 			quiet := third.holdAccepts("lock:k", "keep", f.everyMaster()...) // nor does the third one, until the other one has
 			until := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
 			accepts := other.holdAccepts("lock:k", "keep", A, B, C, D)
-			kit.Soon(t, func() error { // a look that is decided before the reply of E is in restores nothing
-				doing(connect(t, other), "LOCKINFO", "lock:k")
+			kit.Soon(t, func() error { // a read that is decided before the reply of E restores nothing
+				sendAsync(connect(t, other), "LOCKINFO", "lock:k")
 				for _, one := range accepts {
 					if one.Wait(1, 300*time.Millisecond) == nil {
 						return nil
@@ -71,12 +71,12 @@ func TestExtendBesideARefill(t *testing.T) {
 			})
 			one := accepts.waitFor(t, 3)[0]
 			accepts[one].Release()
-			time.Sleep(20 * time.Millisecond) // what was let go arrives before the rest is thrown away
+			time.Sleep(20 * time.Millisecond) // the released message arrives before the others are discarded
 			accepts.discard()
 			quiet.discard()
 			if between {
 				accepts = third.holdAccepts("lock:k", "keep", A, B, C, D)
-				read := doing(connect(t, third), "GET", "lock:k")
+				read := sendAsync(connect(t, third), "GET", "lock:k")
 				accepts.waitFor(t, 3)
 				wantGrant(t, client, "EXTEND", "lock:k", "t", "PX", "600000")
 				accepts.release()
@@ -102,20 +102,20 @@ func TestExtendBesideARefill(t *testing.T) {
 	}
 }
 
-// nobodys wants a key that nobody holds to be granted to a rival within three seconds.
-func nobodys(t *testing.T, rival *redistest.Client, key string) {
+// wantNotHeld fails the test unless a rival is granted the free key within three seconds.
+func wantNotHeld(t *testing.T, rival *redistest.Client, key string) {
 	t.Helper()
 	began := time.Now()
 	if at := firstGrant(t, rival, began.Add(3*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
-		t.Errorf("%s is held by nobody: %v", key, kit.Do(t, rival, "LOCKINFO", key))
+		t.Errorf("%s is not free, though no client holds it: %v", key, kit.Do(t, rival, "LOCKINFO", key))
 	} else {
 		t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
 	}
 }
 
-// TestLockAfterARemovalIsTakenBack: a lock right after a removal is a ballot. The network fails as
-// its accepts have arrived, for two seconds: the answer is NOQUORUM, and soon after the network is
-// well the key is free.
+// TestLockAfterARemovalIsTakenBack: a LOCK right after a removal is a ballot. When its accepts have
+// arrived, the network fails for two seconds: the answer is NOQUORUM. Soon after the network works
+// again the key is free.
 func TestLockAfterARemovalIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{
@@ -127,10 +127,10 @@ func TestLockAfterARemovalIsTakenBack(t *testing.T) {
 			client, rival := connect(t, p), connect(t, other)
 			wantGrant(t, client, "LOCK", "lock:k", "first", "PX", "60000")
 			kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "first") // another proxy: by ballot
-			accepts := p.holdAccepts("lock:k", "px", f.everyMaster()...)
-			reply := doing(client, command...)
+			accepts := p.holdAccepts("lock:k", "px", f.allMasters()...)
+			reply := sendAsync(client, command...)
 			accepts.waitFor(t, 3)
-			answers := p.holdAnswers("", f.everyMaster()...) // everything: it is in each
+			answers := p.holdAnswers("", f.allMasters()...) // everything: it is in each
 			accepts.release()
 			if got := <-reply; !isNoQuorum(got) {
 				t.Fatalf("%v: %v, want NOQUORUM", command, got)
@@ -138,7 +138,7 @@ func TestLockAfterARemovalIsTakenBack(t *testing.T) {
 			time.Sleep(2 * time.Second) // the fault lasts
 			answers.discard()
 			p.wantVoting(t)
-			nobodys(t, rival, "lock:k")
+			wantNotHeld(t, rival, "lock:k")
 		})
 	}
 }
@@ -152,18 +152,18 @@ func TestLockThatWasRestoredIsTakenBack(t *testing.T) {
 	p, other := f.proxy(t, "--master-timeout", "4s"), f.proxy(t)
 	rival := connect(t, other)
 	answers, missed := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
-	reply := doing(connect(t, p), "SET", "lock:k", "lost", "NX", "PX", "60000")
+	reply := sendAsync(connect(t, p), "SET", "lock:k", "lost", "NX", "PX", "60000")
 	answers.wait(t)
 	missed.wait(t)
 	kit.Do(t, rival, "LOCKINFO", "lock:k")
-	f.wantHolders(t, "lock:k", "lost", f.everyMaster()...)
+	f.wantHolders(t, "lock:k", "lost", f.allMasters()...)
 	answers.discard()
 	missed.discard()
 	if got := <-reply; !isNoQuorum(got) {
 		t.Fatalf("SET NX: %v, want NOQUORUM", got)
 	}
 	p.wantVoting(t)
-	nobodys(t, rival, "lock:k")
+	wantNotHeld(t, rival, "lock:k")
 }
 
 // TestLockWithoutItsFenceIsTakenBack: a lock is granted by ballot, and then no majority gets its
@@ -175,8 +175,8 @@ func TestLockWithoutItsFenceIsTakenBack(t *testing.T) {
 	client, rival := connect(t, p), connect(t, other)
 	wantGrant(t, client, "LOCK", "lock:k", "first", "PX", "60000")
 	kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "first")
-	accepts := p.holdAccepts("lock:k", "px", f.everyMaster()...)
-	reply := doing(client, "LOCK", "lock:k", "lost", "PX", "60000", "FENCE")
+	accepts := p.holdAccepts("lock:k", "px", f.allMasters()...)
+	reply := sendAsync(client, "LOCK", "lock:k", "lost", "PX", "60000", "FENCE")
 	accepts.waitFor(t, 2)
 	var all holds
 	for _, link := range p.links {
@@ -184,7 +184,7 @@ func TestLockWithoutItsFenceIsTakenBack(t *testing.T) {
 	}
 	accepts.release()
 	all.waitFor(t, 2)
-	rest := p.hold("lock:k", 0, f.everyMaster()...)
+	rest := p.hold("lock:k", 0, f.allMasters()...)
 	time.Sleep(3 * time.Second) // the fault lasts
 	if got := <-reply; !isNoQuorum(got) {
 		t.Fatalf("LOCK FENCE: %v, want NOQUORUM", got)
@@ -192,12 +192,12 @@ func TestLockWithoutItsFenceIsTakenBack(t *testing.T) {
 	all.discard()
 	rest.discard()
 	p.wantVoting(t)
-	nobodys(t, rival, "lock:k")
+	wantNotHeld(t, rival, "lock:k")
 }
 
-// TestWaiterTakesOverItsOwnTry: the first try of a LOCK that waits reaches A, B and C, and its answers
-// are lost. Meanwhile another proxy restores the key on D and E by ballot. A later try takes that
-// over, also with a fence, and is granted.
+// TestWaiterTakesOverItsOwnTry: the first attempt of a waiting LOCK reaches A, B and C, and its
+// answers are lost. Meanwhile another proxy copies the key to D and E by ballot. A later attempt
+// takes the key over, also with a fence, and is granted.
 func TestWaiterTakesOverItsOwnTry(t *testing.T) {
 	t.Parallel()
 	for _, fence := range []bool{false, true} {
@@ -210,11 +210,11 @@ func TestWaiterTakesOverItsOwnTry(t *testing.T) {
 				command = append(command, "FENCE")
 			}
 			began := time.Now()
-			reply := doing(connect(t, p), command...)
+			reply := sendAsync(connect(t, p), command...)
 			answers.wait(t)
 			missed.wait(t)
 			kit.Do(t, connect(t, other), "LOCKINFO", "lock:k")
-			f.wantHolders(t, "lock:k", "token", f.everyMaster()...)
+			f.wantHolders(t, "lock:k", "token", f.allMasters()...)
 			answers.discard()
 			missed.discard()
 			got := <-reply
@@ -227,21 +227,21 @@ func TestWaiterTakesOverItsOwnTry(t *testing.T) {
 	}
 }
 
-// TestUnlockIsOwed: an UNLOCK whose commands reach no master is answered NOQUORUM. It is carried
-// out as soon as a majority can, also where another proxy has kept the value by ballot since.
+// TestUnlockIsOwed: an UNLOCK whose commands reach no master is answered NOQUORUM. It is executed
+// as soon as a majority is reachable, even if another proxy has kept the value by ballot since.
 func TestUnlockIsOwed(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
 	p, other := f.proxy(t), f.proxy(t)
 	client, rival := connect(t, p), connect(t, other)
 	f.grantOn(t, p, []int{A, B, C, D}, client, "LOCK", "lock:k", "t", "PX", "60000")
-	held := p.hold("lock:k", 0, f.everyMaster()...)
+	held := p.hold("lock:k", 0, f.allMasters()...)
 	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
 		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 	}
 	kit.Do(t, rival, "LOCKINFO", "lock:k")
-	f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
+	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 	held.discard()
 	p.wantVoting(t)
-	nobodys(t, rival, "lock:k")
+	wantNotHeld(t, rival, "lock:k")
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // TestReleaseBesideAReplacing: a lock is released through one proxy while its value is replaced
-// through another, again and again, all masters well. Either may come first; then all masters hold
-// the same, and when one of them dies every key can still be read and written.
+// through another, repeatedly, without faults. Either may be first. Then all masters agree, and
+// when one of them dies every key can still be read and written.
 func TestReleaseBesideAReplacing(t *testing.T) {
 	t.Parallel()
 	const tries = 1000
@@ -37,9 +37,9 @@ func TestReleaseBesideAReplacing(t *testing.T) {
 				wantGrant(t, owner, "LOCK", key, "t", "PX", longTime)
 				replacing := append([]string(nil), replacings[i%len(replacings)]...)
 				replacing[1] = key
-				released, replaced := doing(owner, "UNLOCK", key, "t"), doing(other, replacing...)
+				released, replaced := sendAsync(owner, "UNLOCK", key, "t"), sendAsync(other, replacing...)
 				if failed := errors.Join(failure(<-released), failure(<-replaced)); failed != nil {
-					t.Errorf("UNLOCK %s beside %v: %v", key, replacing, failed)
+					t.Errorf("UNLOCK %s during %v: %v", key, replacing, failed)
 				}
 			}
 			kit.NoError(t, eventually(func() error { return kit.Agree(f.masters, keys...) }))
@@ -56,15 +56,15 @@ func TestReleaseBesideAReplacing(t *testing.T) {
 	}
 }
 
-// failure is a reply that is an error, which may be that of the connection.
+// failure returns the error of a reply, which may be that of the connection.
 func failure(reply any) error {
 	err, _ := reply.(error)
 	return err
 }
 
-// TestReleaseIsSaid: clients of two proxies contend for a few locks while a master dies and comes
-// back without its data, all others well, one after the other. Whoever gives back what it holds,
-// through the proxy that granted it, is answered 1.
+// TestReleaseIsSaid: clients of two proxies compete for a few locks while one master after the
+// other dies and restarts without its data. A client that releases its lock, through the proxy that
+// granted it, gets the answer 1.
 func TestReleaseIsSaid(t *testing.T) {
 	t.Parallel()
 	for _, masters := range []int{3, 5} {
@@ -76,11 +76,11 @@ func TestReleaseIsSaid(t *testing.T) {
 			released := 0
 			for round := range rounds {
 				released += f.releaseBeside(t, proxies, func() {
-					time.Sleep(rand.N(100 * time.Millisecond)) // a schedule goes on at any moment
+					time.Sleep(rand.N(100 * time.Millisecond)) // the next step may come after any delay
 					kit.NoError(t, f.masters[round%masters].Kill())
 					time.Sleep(rand.N(300 * time.Millisecond)) // the fault lasts
 					kit.NoError(t, f.masters[round%masters].Restart())
-					time.Sleep(rand.N(300 * time.Millisecond)) // a schedule goes on at any moment
+					time.Sleep(rand.N(300 * time.Millisecond)) // the next step may come after any delay
 				})
 				for _, p := range proxies {
 					p.wantVoting(t)
@@ -91,8 +91,8 @@ func TestReleaseIsSaid(t *testing.T) {
 	}
 }
 
-// releaseBeside has clients take and give back locks while something happens, and returns how often
-// they did.
+// releaseBeside lets clients take and release locks during an event, and returns how many they
+// released.
 func (f *fleet) releaseBeside(t *testing.T, proxies []*proxy, what func()) int {
 	t.Helper()
 	var over atomic.Bool
@@ -120,9 +120,9 @@ func (f *fleet) releaseBeside(t *testing.T, proxies []*proxy, what func()) int {
 	return int(released.Load())
 }
 
-// TestReleaseOfABareMajority: a lock is on A and C alone when C dies, and B is well and never got
-// it. Who was granted it gives it back, and ends it: what is left of it can have no majority any
-// more.
+// TestReleaseOfABareMajority: a lock is only on A and C, because B was unreachable. B is reachable
+// again, and C dies. The holder releases the lock, and it ends: what remains of it can have no
+// majority any more.
 func TestReleaseOfABareMajority(t *testing.T) {
 	t.Parallel()
 	const lock = "LOCK KEY v PX " + longTime

@@ -13,19 +13,20 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// history is how a key came to hold what it holds, by commands through two proxies. Two of five
-// masters are away for what is in missed. A command is of the first proxy, or behind a > of the
-// second; KEY is the key, and CELL that under which the masters keep it.
+// history is the sequence of commands, through two proxies, by which a key got its value. Two of
+// five masters miss the commands in missed. A command goes through the first proxy, or with a >
+// before it through the second one. KEY stands for the key, and CELL for the key of its cell on the
+// masters.
 type history struct {
 	name       string
 	key        string // around CELL; empty: it is that
 	all        string // commands that reach all masters, before
 	missed     string // commands that D and E miss
-	read, want string // a command, and what it answers from then on
-	absent     bool   // nothing is held in the end
+	read, want string // a command, and its answer from then on
+	absent     bool   // the key is absent at the end
 }
 
-// histories are those of keys that are cells of their own.
+// histories returns histories of keys with a cell of their own.
 func histories() []history {
 	held := func(name, all, missed string) history {
 		return history{name: name, all: all, missed: missed, read: "GET KEY", want: "v"}
@@ -59,7 +60,7 @@ func histories() []history {
 	}
 }
 
-// taggedHistories are those of keys that share a cell with others of their tag.
+// taggedHistories returns histories of keys that share a cell with others of their tag.
 func taggedHistories() []history {
 	const long = " PX " + longTime
 	held := func(name, key, missed string) history {
@@ -77,13 +78,13 @@ func taggedHistories() []history {
 	}
 }
 
-// uses are what must work on a key that one of its masters has forgotten. Each is of a key of its
-// own.
+// uses are operations that must work on a key that one of its masters has lost. Each has a key of
+// its own.
 var uses = []string{"read", "DEL", "LOCK", "FORCEUNLOCK"}
 
-// TestRefill: D and E are away while something comes to be held through two proxies, and come back.
-// Then all five hold it, also where the proxy that wrote it died with its last reply, and so
-// everything works on it when another master has lost its data.
+// TestRefill: D and E are away while clients of two proxies write values, and return. Then all five
+// masters have them, even if the proxy that wrote them died after its last reply. So all operations
+// work on them when another master has lost its data.
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -108,13 +109,14 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// absence is a way for masters to be away, and how it ends.
+// absence is a way in which masters are away, and its end.
 type absence struct {
 	name  string
 	begin func(t *testing.T, f *fleet, masters ...int) (end func())
 }
 
-// hang stops masters. What is sent before they are known to be down arrives when they go on.
+// hang stops masters. What proxies send before they find them down arrives when the masters
+// continue.
 var hang = absence{"hang", func(t *testing.T, f *fleet, masters ...int) func() {
 	for _, i := range masters {
 		kit.Must(t, f.masters[i].Pause())
@@ -126,7 +128,7 @@ var hang = absence{"hang", func(t *testing.T, f *fleet, masters ...int) func() {
 	}
 }}
 
-// cut has nothing arrive at masters, also not late.
+// cut loses all messages to masters.
 var cut = absence{"are cut off", func(_ *testing.T, f *fleet, masters ...int) func() {
 	var all holds
 	for _, p := range f.proxies {
@@ -135,7 +137,7 @@ var cut = absence{"are cut off", func(_ *testing.T, f *fleet, masters ...int) fu
 	return all.discard
 }}
 
-// refill is a run of histories through two proxies.
+// refill runs histories through two proxies.
 type refill struct {
 	fleet         *fleet
 	writer, other *proxy
@@ -144,7 +146,7 @@ type refill struct {
 func (r *refill) run(t *testing.T, all []history, away absence, dies bool) {
 	t.Helper()
 	clients := []*redistest.Client{connect(t, r.writer), connect(t, r.other)}
-	cells := map[bool][]string{} // by whether nothing is held in the end
+	cells := map[bool][]string{} // by whether the key is absent at the end
 	each := func(do func(h history, cell, use string)) {
 		for _, h := range all {
 			for _, use := range uses {
@@ -171,7 +173,8 @@ func (r *refill) run(t *testing.T, all []history, away absence, dies bool) {
 	each(func(h history, cell, use string) { h.use(t, clients[1], cell, use) })
 }
 
-// hold is nil where a master holds something under each of these keys, or under none of them.
+// hold returns nil if a master has a value at each of these keys or, without something, at none of
+// them.
 func (f *fleet) hold(t *testing.T, master int, something bool, keys []string) error {
 	t.Helper()
 	var wrong []error
@@ -183,7 +186,7 @@ func (f *fleet) hold(t *testing.T, master int, something bool, keys []string) er
 	return errors.Join(wrong...)
 }
 
-// send has the commands of a history carried out, none of which may fail.
+// send sends the commands of a history, and fails the test if one fails.
 func (h history) send(t *testing.T, clients []*redistest.Client, commands, cell string) {
 	t.Helper()
 	for command := range strings.SplitSeq(commands, "|") {
@@ -215,7 +218,7 @@ func (h history) do(t *testing.T, client *redistest.Client, command, cell string
 	return kit.Do(t, client, words...)
 }
 
-// use wants a command on the key to be answered as if nothing had happened.
+// use fails the test unless an operation on the key is answered as if nothing had happened.
 func (h history) use(t *testing.T, client *redistest.Client, cell, use string) {
 	t.Helper()
 	want := func(reply, command string) {

@@ -15,9 +15,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestZombie: clients lock and unlock two busy keys while one master after the other is flushed,
-// each when the one before has caught up. When all have given back what they had, both keys are
-// free.
+// TestZombie: clients lock and unlock two busy keys while each master in turn is flushed, after the
+// one before has caught up. When all clients have released their locks, both keys are free.
 func TestZombie(t *testing.T) {
 	t.Parallel()
 	const clients = 8
@@ -43,7 +42,7 @@ func TestZombie(t *testing.T) {
 	stop := func() { over.Store(true); busy.Wait() }
 	t.Cleanup(stop)
 	for _, i := range []int{C, A, B, D} {
-		time.Sleep(200 * time.Millisecond) // clients go on meanwhile
+		time.Sleep(200 * time.Millisecond) // clients keep running
 		tell(t, f.masters[i], "FLUSHALL")
 		for _, p := range proxies {
 			f.wantCaughtUp(t, p, i)
@@ -51,7 +50,7 @@ func TestZombie(t *testing.T) {
 	}
 	stop()
 	t.Logf("%d grants", grants.Load())
-	time.Sleep(500 * time.Millisecond) // what must not happen has time to
+	time.Sleep(500 * time.Millisecond) // a wrong result would appear by then
 	for _, key := range keys {
 		f.wantFree(t, proxies[0], key)
 	}
@@ -80,7 +79,7 @@ func TestReturnBesideReplacings(t *testing.T) {
 	}
 	t.Cleanup(func() { over.Store(true); busy.Wait() })
 	for _, i := range []int{C, A} {
-		time.Sleep(200 * time.Millisecond) // clients go on meanwhile
+		time.Sleep(200 * time.Millisecond) // clients keep running
 		tell(t, f.masters[i], "FLUSHALL")
 		for _, p := range proxies {
 			f.wantCaughtUp(t, p, i)
@@ -88,9 +87,9 @@ func TestReturnBesideReplacings(t *testing.T) {
 	}
 }
 
-// TestZombieCopied: the same, message by message: a LOCK reaches E alone, is answered NOQUORUM, and
-// its undoing is on its way to E while C, A and B are flushed in turn. Then E is as if nothing had
-// been, and the lock stands nowhere else, either.
+// TestZombieCopied: the same, message by message. A LOCK reaches only E and is answered NOQUORUM.
+// Its undo is on the way to E while C, A and B are flushed in turn. Then E has nothing, and no
+// other master has the lock.
 func TestZombieCopied(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -108,11 +107,11 @@ func TestZombieCopied(t *testing.T) {
 	}
 	undoing.release()
 	slow.wantVoting(t)
-	time.Sleep(quiet) // what must not happen has time to
+	time.Sleep(quiet) // a wrong result would appear by then
 	f.wantGone(t, p)
 }
 
-// locker takes a lock and gives it back.
+// locker takes and releases a lock.
 type locker struct {
 	name, key string
 	client    *redistest.Client
@@ -120,7 +119,8 @@ type locker struct {
 	failed    error
 }
 
-// turn asks once. What was granted, or may have been, is released until that is known to be done.
+// turn sends one command. If the lock was or may have been granted, it repeats the release until
+// that has succeeded.
 func (l *locker) turn(turn int) {
 	token := fmt.Sprint("client", l.name, "-", turn)
 	reply, err := l.client.Do("LOCK", l.key, token, "PX", "60000")
@@ -140,7 +140,7 @@ func (l *locker) turn(turn int) {
 	l.failed = err
 }
 
-// removalStays is less than the three seconds for which a master knows what was removed.
+// removalStays is less than the three seconds for which a master remembers a removal.
 const removalStays = 2500 * time.Millisecond
 
 // unlock releases a lock, and again while it is not known whether that is done. It returns when the
@@ -159,7 +159,7 @@ func unlock(t *testing.T, client *redistest.Client, key, token string) (sent tim
 	return sent
 }
 
-// wantFree wants a key to be free for a newcomer, who gives it back.
+// wantFree fails the test unless a new client is granted a key; the client releases it.
 func (f *fleet) wantFree(t *testing.T, p *proxy, key string) {
 	t.Helper()
 	client := connect(t, p)
@@ -167,12 +167,12 @@ func (f *fleet) wantFree(t *testing.T, p *proxy, key string) {
 		for i, master := range f.masters {
 			t.Logf("master %d: %v", i, look(t, master, key))
 		}
-		t.Fatalf("%s is nobody's, and nobody is granted it", key)
+		t.Fatalf("no client holds %s, and no client is granted it", key)
 	}
 	kit.Want(t, client, int64(1), "UNLOCK", key, "newcomer")
 }
 
-// restartInTurn has masters lose all data, one when the one before has caught up.
+// restartInTurn makes masters lose all data, each when the last one has caught up.
 func (f *fleet) restartInTurn(t *testing.T, p *proxy, masters ...int) {
 	t.Helper()
 	for _, i := range masters {
@@ -181,8 +181,8 @@ func (f *fleet) restartInTurn(t *testing.T, p *proxy, masters ...int) {
 	}
 }
 
-// TestResurrect: a lock is released, but E is out of reach, and the proxy that owes E the release
-// dies. Then A and B lose their data in turn. The lock does not come back.
+// TestResurrect: a lock is released while E is unreachable, and the proxy that owes E the release
+// dies. Then A and B lose their data in turn. The lock does not return.
 func TestResurrect(t *testing.T) {
 	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", "60000"}, {"SET", "lock:k", "t", "NX"}} {
@@ -194,7 +194,7 @@ func TestResurrect(t *testing.T) {
 			if reply := kit.Do(t, client, take...); !isGrant(reply) {
 				t.Fatalf("%v: %v", take, reply)
 			}
-			f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
+			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 			unreached := mortal.hold("lock:k", 0, E)
 			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
 			f.wantHolders(t, "lock:k", "t", E)
@@ -223,11 +223,11 @@ func TestResurrectRefused(t *testing.T) {
 	f.wantGone(t, p)
 }
 
-// wantGone wants the lock lock:k with the token t not to stand any more.
+// wantGone fails the test if the lock lock:k with the token t is still held.
 func (f *fleet) wantGone(t *testing.T, p *proxy) {
 	t.Helper()
 	if holders := f.holders(t, "lock:k", "t"); len(holders) > len(f.masters)/2 {
-		t.Errorf("it stands on the masters %v", holders)
+		t.Errorf("it is on the masters %v", holders)
 	}
 	if reply := kit.Do(t, connect(t, p), "EXTEND", "lock:k", "t", "PX", "60000"); reply != nil {
 		t.Errorf("its old owner extends it: %v; want nil", reply)
@@ -235,9 +235,9 @@ func (f *fleet) wantGone(t *testing.T, p *proxy) {
 	f.wantFree(t, p, "lock:k")
 }
 
-// TestUnlockedBesideReplacing: a GETSET reaches A and B only. The owner gives the lock back, but
-// cannot reach C, and the GETSET is given up; the owner's proxy dies. If the owner was told that
-// the lock is released, it does not stand any more.
+// TestUnlockedBesideReplacing: a GETSET reaches only A and B. The owner releases the lock without
+// reaching C, and the GETSET is given up; the owner's proxy dies. If the owner was told that the
+// lock is released, it is not held any more.
 func TestUnlockedBesideReplacing(t *testing.T) {
 	t.Parallel()
 	for passed := range 3 {
@@ -246,10 +246,10 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 			mortal, slow := f.proxy(t), f.proxy(t, "--master-timeout", "1s")
 			client := connect(t, mortal)
 			wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "60000")
-			f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
+			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 			held := slow.hold("lock:k", passed, C, D, E)
-			swap := doing(connect(t, slow), "GETSET", "lock:k", "v")
-			time.Sleep(300 * time.Millisecond) // it is as far as it comes
+			swap := sendAsync(connect(t, slow), "GETSET", "lock:k", "v")
+			time.Sleep(300 * time.Millisecond) // it has passed all messages that it can
 			cut := mortal.hold("lock:k", 0, C)
 			unlocked := kit.Do(t, client, "UNLOCK", "lock:k", "t")
 			kit.Must(t, mortal.Kill())
@@ -264,16 +264,16 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 				t.Errorf("it was released, and its old owner extends it: %v", reply)
 			}
 			if holders := f.holders(t, "lock:k", "t"); len(holders) > 2 {
-				t.Errorf("it was released, and stands on the masters %v", holders)
+				t.Errorf("it was released, and is on the masters %v", holders)
 			}
 		})
 	}
 }
 
-// TestReleasedCopy: a LOCK is granted on A and B while its message to C is late, and its connection
-// breaks. C loses its data and catches up with the lock. Its owner gives it back, which does not
-// reach B; then the late message comes to C. If the owner was told that the lock is released, it
-// does not stand on C and B again.
+// TestReleasedCopy: a LOCK is granted on A and B while its message to C is delayed and its
+// connection breaks. C loses its data, and gets a copy of the lock. The owner releases it, which
+// does not reach B; then the delayed message arrives at C. If the owner was told that the lock is
+// released, C and B do not have it again.
 func TestReleasedCopy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -282,7 +282,8 @@ func TestReleasedCopy(t *testing.T) {
 	client := connect(t, p)
 	late := p.links[C].HoldCommands(faultlink.First(1, faultlink.Naming("lock:k")))
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
-	_, err := p.WaitLog("\"master down\" master="+p.links[C].Addr(), kit.Patience) // or C counts as voting, and an UNLOCK does not reach it
+	// Otherwise C counts as voting, and an UNLOCK does not reach it.
+	_, err := p.WaitLog("\"master down\" master="+p.links[C].Addr(), kit.Patience)
 	kit.Must(t, err)
 	tell(t, f.masters[C], "FLUSHALL")
 	f.wantCaughtUp(t, other, C)
@@ -295,9 +296,9 @@ func TestReleasedCopy(t *testing.T) {
 	if time.Since(sent) > removalStays {
 		t.Skipf("NOT TESTED: the machine gave it %v, in which what was removed is forgotten", time.Since(sent))
 	}
-	time.Sleep(quiet / 10) // nothing tells that it has come: the connection of its sender is gone
+	time.Sleep(quiet / 10) // nothing reports its arrival, since the connection of its sender has ended
 	f.wantHolders(t, "lock:k", "t", B)
 	cut.release()
-	time.Sleep(quiet) // what must not happen has time to
+	time.Sleep(quiet) // a wrong result would appear by then
 	f.wantFree(t, other, "lock:k")
 }

@@ -10,13 +10,13 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestSweepMeetsALateTake: a SET NX has come to A and B when its proxy dies; its message to C is
-// late. Another proxy finds what is on A and B to be nobody's, and is about to remove it when that
-// message arrives, so that a majority holds it. A third replaces the value, and is told so: that
-// stands, however late the removal comes.
+// TestSweepMeetsALateTake: a SET NX has reached A and B when its proxy dies; its message to C is
+// delayed. Another proxy finds that the value on A and B has no majority, and is about to remove it
+// when that message arrives, so that a majority has the value. A third proxy replaces the value,
+// and confirms that: the new value stays, however late the removal arrives.
 //
-// Which message of the second proxy is the removal is not for this test to know, so it has more or
-// fewer of them pass.
+// The test does not know which message of the second proxy is the removal, so it varies the number
+// of messages that pass.
 func TestSweepMeetsALateTake(t *testing.T) {
 	t.Parallel()
 	for passed := range 5 {
@@ -25,7 +25,7 @@ func TestSweepMeetsALateTake(t *testing.T) {
 			f := startFleet(t, 5)
 			dying, finder, third := f.proxy(t), f.proxy(t), f.proxy(t)
 			const key = "lock:k"
-			time.Sleep(compares) // else the finder may find it before it is asked
+			time.Sleep(compares) // otherwise the finder may find it too early
 			dying.hold(key, 1, A, B)
 			away, toC := dying.hold(key, 0, D, E), dying.hold(key, 0, C)
 			if reply := kit.Do(t, connect(t, dying), "SET", key, "old", "NX"); !isNoQuorum(reply) {
@@ -36,16 +36,16 @@ func TestSweepMeetsALateTake(t *testing.T) {
 			f.wantHolders(t, key, "old", A, B)
 
 			late := finder.hold(key, passed, A, B)
-			doing(connect(t, finder), "GET", key)
-			time.Sleep(1500 * time.Millisecond) // a sweep looks twice
+			sendAsync(connect(t, finder), "GET", key)
+			time.Sleep(1500 * time.Millisecond) // a sweep reads twice
 			toC.release()
-			time.Sleep(100 * time.Millisecond) // what must not happen has time to
+			time.Sleep(100 * time.Millisecond) // a wrong result would appear by then
 			client := connect(t, third)
 			if reply := kit.Do(t, client, "GETSET", key, "new"); reply != "old" {
 				t.Logf("what was on A and B is gone already: %v", reply)
 			}
 			late.release()
-			time.Sleep(300 * time.Millisecond) // what must not happen has time to
+			time.Sleep(300 * time.Millisecond) // a wrong result would appear by then
 			kit.Want(t, client, "new", "GET", key)
 		})
 	}

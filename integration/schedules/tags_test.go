@@ -18,13 +18,13 @@ func (f *fleet) tagged(t *testing.T) *proxy {
 	return f.proxy(t, "--lock-keys", "*{lock:*", "--lock-tags", "*")
 }
 
-// cannotTell has a command answered NOQUORUM: it is carried out, and the proxy gets no answer about
-// lock:k until what is returned is discarded.
-func cannotTell(t *testing.T, f *fleet, p *proxy, client *redistest.Client, command ...string) holds {
+// loseAnswers sends a command that is executed and answered NOQUORUM: the proxy gets no answer
+// about lock:k until the returned holds are discarded.
+func loseAnswers(t *testing.T, f *fleet, p *proxy, client *redistest.Client, command ...string) holds {
 	t.Helper()
 	var answers holds
 	for _, link := range p.links {
-		began := false // a look at the key comes first
+		began := false // a read of the key comes first
 		answers = append(answers, link.HoldAnswers(func(c []byte) bool {
 			began = began || bytes.Contains(c, []byte("lock:k")) && (bytes.Contains(c, []byte("\r\nNX\r\n")) || bytes.Contains(c, []byte("redlock:b")))
 			return began && bytes.Contains(c, []byte("lock:k"))
@@ -36,9 +36,9 @@ func cannotTell(t *testing.T, f *fleet, p *proxy, client *redistest.Client, comm
 	return answers
 }
 
-// TestExtendOfWhatIsOwed: a LOCK of a minute is answered NOQUORUM, and holds the key. Before its
-// proxy can take it back another one grants an EXTEND, which is for less than what is left. That
-// lease is kept.
+// TestExtendOfWhatIsOwed: a LOCK of a minute is answered NOQUORUM, but holds the key. Before its
+// proxy can undo it, another proxy grants an EXTEND to less than the time left. The extended lease
+// is kept.
 func TestExtendOfWhatIsOwed(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
@@ -46,13 +46,13 @@ func TestExtendOfWhatIsOwed(t *testing.T) {
 			f := startFleet(t, 3)
 			p, other := f.tagged(t), f.tagged(t)
 			client, rival := connect(t, p), connect(t, other)
-			answers := cannotTell(t, f, p, client, "LOCK", key, "t", "PX", "60000")
+			answers := loseAnswers(t, f, p, client, "LOCK", key, "t", "PX", "60000")
 			until := wantGrant(t, rival, "EXTEND", key, "t", "PX", "10000")
 			answers.discard()
 			p.wantVoting(t)
 			for time.Until(until) > 0 {
 				if isGrant(kit.Do(t, rival, "LOCK", key, "rival", "PX", "60000")) {
-					t.Fatalf("a rival is granted the lock %v before the lease is over", time.Until(until))
+					t.Fatalf("a rival is granted the lock %v before the lease ends", time.Until(until))
 				}
 				time.Sleep(50 * time.Millisecond) // polls
 			}
@@ -61,7 +61,7 @@ func TestExtendOfWhatIsOwed(t *testing.T) {
 }
 
 // TestOwedBesideItsTag: a LOCK of the key that is the tag itself is answered NOQUORUM, and holds
-// the key. Before its proxy can take it back another key of the tag comes and goes. The key is free
+// the key. Before its proxy can undo it, another key of the tag is set and removed. The key is free
 // soon.
 func TestOwedBesideItsTag(t *testing.T) {
 	t.Parallel()
@@ -70,22 +70,22 @@ func TestOwedBesideItsTag(t *testing.T) {
 			f := startFleet(t, 3)
 			p, other := f.tagged(t), f.tagged(t)
 			client, rival := connect(t, p), connect(t, other)
-			answers := cannotTell(t, f, p, client, "LOCK", "lock:k", "t", "PX", "60000")
+			answers := loseAnswers(t, f, p, client, "LOCK", "lock:k", "t", "PX", "60000")
 			if firstGrant(t, rival, time.Now().Add(kit.Patience), "LOCK", "x:{lock:k}", "u", "PX", "30000").IsZero() {
 				t.Fatal("the other key is not granted")
 			}
 			if goes {
-				kit.Do(t, rival, "UNLOCK", "x:{lock:k}", "u") // after NOQUORUM, too, it is carried out
+				kit.Do(t, rival, "UNLOCK", "x:{lock:k}", "u") // even after NOQUORUM it is executed
 			}
 			answers.discard()
 			p.wantVoting(t)
-			nobodys(t, rival, "lock:k")
+			wantNotHeld(t, rival, "lock:k")
 		})
 	}
 }
 
-// TestTaggedClientLeaves: the client of a LOCK leaves while the masters are asked to accept it. The
-// key is free soon.
+// TestTaggedClientLeaves: the client of a LOCK disconnects while the masters are asked to accept
+// it. The key is free soon.
 func TestTaggedClientLeaves(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
@@ -94,14 +94,14 @@ func TestTaggedClientLeaves(t *testing.T) {
 			p, other := f.tagged(t), f.tagged(t)
 			client, rival := connect(t, p), connect(t, other)
 			wantGrant(t, rival, "LOCK", "y:{lock:k}", "u", "PX", "60000")
-			accepts := p.holdAccepts("lock:k", "keep", f.everyMaster()...)
-			reply := doing(client, "LOCK", key, "t", "PX", "60000")
+			accepts := p.holdAccepts("lock:k", "keep", f.allMasters()...)
+			reply := sendAsync(client, "LOCK", key, "t", "PX", "60000")
 			accepts.waitFor(t, 2)
 			kit.Must(t, client.Reset())
-			time.Sleep(200 * time.Millisecond) // the proxy sees that its client has left
+			time.Sleep(200 * time.Millisecond) // the proxy notices that its client has disconnected
 			accepts.release()
 			t.Log(<-reply)
-			nobodys(t, rival, key)
+			wantNotHeld(t, rival, key)
 		})
 	}
 }
@@ -110,8 +110,8 @@ func TestTaggedClientLeaves(t *testing.T) {
 const tryLock = `if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
 redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end return redis.call('pttl', KEYS[1])`
 
-// TestScriptsAreTakenBack: what takes a key is answered NOQUORUM, and holds it. Soon after the
-// network is well the key is free.
+// TestScriptsAreTakenBack: a command that takes a key is answered NOQUORUM, but holds the key. Soon
+// after the network works again the key is free.
 func TestScriptsAreTakenBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -142,12 +142,12 @@ func TestScriptsAreTakenBack(t *testing.T) {
 								words[i] = key
 							}
 						}
-						answers := cannotTell(t, f, p, client, words...)
+						answers := loseAnswers(t, f, p, client, words...)
 						answers.discard()
 						p.wantVoting(t)
 						began := time.Now()
 						if at := firstGrant(t, rival, began.Add(10*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
-							t.Errorf("%s is held by nobody: %v", key, kit.Do(t, rival, "LOCKINFO", key))
+							t.Errorf("%s is not free, though no client holds it: %v", key, kit.Do(t, rival, "LOCKINFO", key))
 						} else {
 							t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
 						}
@@ -158,8 +158,8 @@ func TestScriptsAreTakenBack(t *testing.T) {
 	}
 }
 
-// TestUnlocksAreOwed: an UNLOCK of a lock that stands is answered NOQUORUM: it reached no master,
-// or its answers are lost. Soon after the network is well the key is free.
+// TestUnlocksAreOwed: an UNLOCK of a held lock is answered NOQUORUM, because it reached no master
+// or its answers are lost. Soon after the network works again the key is free.
 func TestUnlocksAreOwed(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -167,7 +167,7 @@ func TestUnlocksAreOwed(t *testing.T) {
 		for _, lost := range []string{"everything", "accepts"} {
 			for _, through := range []string{"the same", "another"} {
 				switch {
-				case lost == "everything" && through == "another": // nobody knows which version was meant
+				case lost == "everything" && through == "another": // no proxy knows which version was meant
 					continue
 				case lost == "accepts" && through == "the same" && key == "lock:k": // it is one round, without accepts
 					continue
@@ -200,7 +200,7 @@ func TestUnlocksAreOwed(t *testing.T) {
 					p.wantVoting(t)
 					began := time.Now()
 					if at := firstGrant(t, rival, began.Add(10*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
-						t.Errorf("%s is held by nobody: %v", key, kit.Do(t, rival, "LOCKINFO", key))
+						t.Errorf("%s is not free, though no client holds it: %v", key, kit.Do(t, rival, "LOCKINFO", key))
 					} else {
 						t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
 					}
@@ -210,7 +210,7 @@ func TestUnlocksAreOwed(t *testing.T) {
 	}
 }
 
-// wantCells wants so many masters to hold something under a key.
+// wantCells waits until n masters have a value at a key.
 func (f *fleet) wantCells(t *testing.T, key string, n int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -228,8 +228,8 @@ func (f *fleet) wantCells(t *testing.T, key string, n int) {
 }
 
 // TestExtendBesideAnUndeliveredReply: a script takes a lock, and its client does not read the
-// reply. On another connection the client extends the lock, and then the first one breaks. The
-// lease that the EXTEND gave is kept.
+// reply. The client extends the lock on another connection, and then the first one breaks. The
+// extended lease is kept.
 func TestExtendBesideAnUndeliveredReply(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -254,7 +254,7 @@ func TestExtendBesideAnUndeliveredReply(t *testing.T) {
 	kit.Must(t, client.Reset())
 	for time.Until(until) > 0 {
 		if isGrant(kit.Do(t, rival, "LOCK", key, "rival", "PX", "60000")) {
-			t.Fatalf("a rival is granted %s %v before the lease is over", key, time.Until(until))
+			t.Fatalf("a rival is granted %s %v before the lease ends", key, time.Until(until))
 		}
 		time.Sleep(20 * time.Millisecond) // polls
 	}

@@ -12,12 +12,12 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestTwice: a GETSET is on one master when others compare-and-delete what it replaces, and tries
-// again; then they see its value, and compare-and-delete that. What they took away does not stand
-// again: it is done once.
+// TestTwice: a GETSET is on one master when other clients compare-and-delete the value that it
+// replaces, so it tries again. Then they see its value, and compare-and-delete that. A deleted
+// value does not return: each command is executed once.
 //
-// Which message of the GETSET is the one that writes is not for this test to know, so it has more
-// or fewer of them pass, with several keys.
+// The test does not know which message of the GETSET is the write, so it varies the number of
+// messages that pass, with several keys.
 func TestTwice(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -35,12 +35,12 @@ func TestTwice(t *testing.T) {
 	t.Logf("the value of %d GETSETs was taken away in the middle", seen)
 }
 
-// swap is a GETSET of "new" that meets compare-and-deletes.
+// swap is a GETSET of "new" during compare-and-deletes.
 type swap struct {
 	fleet       *fleet
 	slow, other *proxy
 	key         string
-	removed     bool // its value was seen, and taken away with the answer 1
+	removed     bool // its value was seen, and removed with the answer 1
 }
 
 func (s *swap) run(t *testing.T, passed int) {
@@ -51,7 +51,7 @@ func (s *swap) run(t *testing.T, passed int) {
 	links := s.slow.links
 
 	onB, onC := links[B].HoldCommands(faultlink.After(passed, faultlink.Naming(s.key))), links[C].HoldCommands(faultlink.After(passed, faultlink.Naming(s.key)))
-	reply := doing(connect(t, s.slow), "GETSET", s.key, "new")
+	reply := sendAsync(connect(t, s.slow), "GETSET", s.key, "new")
 	s.await(t, "new", A)
 	s.remove(t, client, "old")
 
@@ -66,14 +66,14 @@ func (s *swap) run(t *testing.T, passed int) {
 	laterOnC.Release()
 
 	got := <-reply
-	time.Sleep(50 * time.Millisecond) // what was left behind is removed
+	time.Sleep(50 * time.Millisecond) // leftovers are removed
 	after := kit.Do(t, client, "GET", s.key)
 	if s.removed && after == "new" {
-		t.Errorf("%s, %d messages pass: its value was seen and taken away, the GETSET was answered %v, and the value stands again", s.key, passed, got)
+		t.Errorf("%s, %d messages pass: its value was seen and removed, the GETSET was answered %v, and the value returned", s.key, passed, got)
 	}
 }
 
-// remove compares and deletes, and reports whether it was told that it did.
+// remove sends a compare-and-delete, and returns whether it deleted the key.
 func (s *swap) remove(t *testing.T, client *redistest.Client, value string) bool {
 	t.Helper()
 	return kit.Do(t, client, "EVAL", releaseIfOwn, "1", s.key, value) == any(int64(1))
@@ -94,8 +94,8 @@ func (s *swap) await(t *testing.T, value string, masters ...int) {
 	}
 }
 
-// TestPersistOnce: of clients of two proxies that take the time from a key at the same moment, one
-// is told that it did.
+// TestPersistOnce: if clients of two proxies remove the expiry of a key at the same moment, exactly
+// one is told that it did.
 func TestPersistOnce(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -103,7 +103,7 @@ func TestPersistOnce(t *testing.T) {
 	for i := range 200 {
 		key := fmt.Sprint("lock:persist:", i)
 		kit.Want(t, clients[i%2], "OK", "SET", key, "me", "PX", longTime)
-		first, second := doing(clients[0], "PERSIST", key), doing(clients[1], "PERSIST", key)
+		first, second := sendAsync(clients[0], "PERSIST", key), sendAsync(clients[1], "PERSIST", key)
 		if one, other := <-first, <-second; one == other {
 			t.Fatalf("%s: both are told %v", key, one)
 		}

@@ -12,12 +12,11 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// releaseIfOwn is what clients of a single Redis have sent for years.
+// releaseIfOwn is the usual script to release a lock at a single Redis.
 const releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 
-// TestUndoShortens: a lock stands on A, B, C. What another's SET XX writes comes late to A and B
-// and never to the rest, so it is given up. A rival is not granted the lock before its time is
-// over.
+// TestUndoShortens: a lock is on A, B, C. Another client's SET XX arrives late at A and B and never
+// at the others, so it is undone. A rival is not granted the lock before its lease ends.
 func TestUndoShortens(t *testing.T) {
 	t.Parallel()
 	for passed := range 3 {
@@ -39,15 +38,16 @@ func TestUndoShortens(t *testing.T) {
 	}
 }
 
-// TestSameValue: the owner takes a lock with a plain value. Another's same try through another
-// proxy, of which the answers of C, D, E are lost, leaves it alone: a third is refused.
+// TestSameValue: the owner takes a lock with a plain value. Another client makes the same attempt
+// through another proxy, which loses the answers of C, D, E. This does not change the lock: a third
+// client is refused.
 func TestSameValue(t *testing.T) {
 	t.Parallel()
 	for _, lease := range leases() {
 		t.Run(lease.name, func(t *testing.T) {
 			f := startFleet(t, 5)
 			other, owner := f.proxy(t), f.proxy(t)
-			f.takeEverywhere(t, owner, lease)
+			f.setOnAll(t, owner, lease)
 			lost := other.holdAnswers("lock:k", C, D, E)
 			reply := kit.Do(t, connect(t, other), lease.set("1")...)
 			if isGrant(reply) {
@@ -71,9 +71,9 @@ func TestSameValuePause(t *testing.T) {
 	for round := range rounds {
 		lease := leases()[round%2]
 		lease.key = fmt.Sprint("lock:k", round)
-		f.takeEverywhere(t, owner, lease)
-		late := other.hold(lease.key, 0, f.everyMaster()...)
-		reply := doing(connect(t, other), lease.set("1")...)
+		f.setOnAll(t, owner, lease)
+		late := other.hold(lease.key, 0, f.allMasters()...)
+		reply := sendAsync(connect(t, other), lease.set("1")...)
 		late.wait(t)
 		kit.Must(t, other.Signal(syscall.SIGSTOP))
 		late.release()
@@ -89,9 +89,9 @@ func TestSameValuePause(t *testing.T) {
 	}
 }
 
-// TestStaleRelease: the first owner's release reaches C, D, E when its lock has ended there, and
-// the second owner has it with the same value: sent late, or owed and made up for. It stays the
-// second one's.
+// TestStaleRelease: the first owner's release arrives at C, D, E when its lock has ended there and
+// the second owner has the lock with the same value. It arrives late, or the proxy makes up for it.
+// The second owner keeps the lock.
 func TestStaleRelease(t *testing.T) {
 	t.Parallel()
 	endings := map[string]func(holds){"late": holds.release, "owed": holds.discard}
@@ -103,22 +103,22 @@ func TestStaleRelease(t *testing.T) {
 				f := startFleet(t, 5)
 				first, second := f.proxy(t), f.proxy(t)
 				brief := lease{key: "lock:k", options: []string{"PX", "1000"}}
-				f.takeEverywhere(t, first, brief)
+				f.setOnAll(t, first, brief)
 				away := first.cutOff(C, D, E)
 				t.Logf("the first owner's release: %v", kit.Do(t, connect(t, first), release...))
 				f.wantHolders(t, "lock:k", "1") // nowhere any more
 				long := lease{key: "lock:k", options: []string{"PX", "60000"}}
-				f.takeEverywhere(t, second, long)
+				f.setOnAll(t, second, long)
 				arrive(away)
 				first.wantVoting(t)
-				time.Sleep(300 * time.Millisecond) // what comes late, comes now
+				time.Sleep(300 * time.Millisecond) // late messages arrive now
 				f.wantStands(t, second, long)
 			})
 		}
 	}
 }
 
-// lease is a lock that is taken by SET NX.
+// lease is a lock taken by SET NX.
 type lease struct {
 	name, key string
 	options   []string
@@ -132,14 +132,15 @@ func (l lease) set(value string) []string {
 	return append([]string{"SET", l.key, value, "NX"}, l.options...)
 }
 
-// takeEverywhere has the value 1 stand on all masters.
-func (f *fleet) takeEverywhere(t *testing.T, p *proxy, l lease) {
+// setOnAll sets the key to the value 1 on all masters.
+func (f *fleet) setOnAll(t *testing.T, p *proxy, l lease) {
 	t.Helper()
 	kit.Want(t, connect(t, p), "OK", l.set("1")...)
-	f.wantHolders(t, l.key, "1", f.everyMaster()...)
+	f.wantHolders(t, l.key, "1", f.allMasters()...)
 }
 
-// wantStands wants the value 1 to be on all masters still, and a third to be refused.
+// wantStands fails the test unless the value 1 is still on all masters and a third client is
+// refused.
 func (f *fleet) wantStands(t *testing.T, p *proxy, l lease) {
 	t.Helper()
 	if holders := f.holders(t, l.key, "1"); len(holders) != len(f.masters) {

@@ -10,9 +10,10 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestUnlockIsOwedDuringAChangeOfMasters: another proxy changes the masters, and the configuration
-// of this one names those of before for longer than a command waits. An UNLOCK of what it has
-// granted is answered NOQUORUM meanwhile. Once it has followed, the key is free soon.
+// TestUnlockIsOwedDuringAChangeOfMasters: another proxy changes the masters, and this proxy's
+// configuration has the old ones for longer than a command waits. Meanwhile an UNLOCK of a lock
+// that this proxy granted is answered NOQUORUM. Soon after this proxy follows the change, the key
+// is free.
 func TestUnlockIsOwedDuringAChangeOfMasters(t *testing.T) {
 	t.Parallel()
 	f, p, other := startChanging(t, 4, 2, 3)
@@ -20,7 +21,7 @@ func TestUnlockIsOwedDuringAChangeOfMasters(t *testing.T) {
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
 	f.wantHolders(t, "lock:k", "t", A, B, C)
 	file := f.files[0]
-	f.files[0] += ".later" // nobody reads it there yet
+	f.files[0] += ".later" // no proxy reads it there yet
 	f.change(t, other, A, B, C, D)
 	time.Sleep(time.Second) // by now it knows that they are being changed
 	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
@@ -28,12 +29,12 @@ func TestUnlockIsOwedDuringAChangeOfMasters(t *testing.T) {
 	}
 	kit.Must(t, os.Rename(f.files[0], file))
 	f.wantMasters(t, p, A, B, C, D)
-	soonNobodys(t, f, other, "lock:k")
+	awaitNotHeld(t, f, other, "lock:k")
 }
 
 // TestUnlockIsOwedAfterAChangeOfMasters: a proxy has granted a lock before a change of the masters,
-// and reaches none of them for a while after it. An UNLOCK is answered NOQUORUM meanwhile. Once the
-// proxy is well again, the key is free soon.
+// and reaches none of them for a while after it. Meanwhile an UNLOCK is answered NOQUORUM. Soon
+// after the proxy reaches them again, the key is free.
 func TestUnlockIsOwedAfterAChangeOfMasters(t *testing.T) {
 	t.Parallel()
 	f, p, other := startChanging(t, 4, 2, 3)
@@ -42,12 +43,12 @@ func TestUnlockIsOwedAfterAChangeOfMasters(t *testing.T) {
 	f.wantHolders(t, "lock:k", "t", A, B, C)
 	f.change(t, other, A, B, C, D)
 	f.wantMasters(t, p, A, B, C, D)
-	stuck := p.hold("lock:k", 0, f.everyMaster()...)
+	stuck := p.hold("lock:k", 0, f.allMasters()...)
 	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
 		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 	}
 	time.Sleep(time.Second) // the fault lasts
 	stuck.discard()
 	f.wantMasters(t, p, A, B, C, D)
-	soonNobodys(t, f, other, "lock:k")
+	awaitNotHeld(t, f, other, "lock:k")
 }

@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWaiterLeavesAfterAChangeOfMasters: the first try of a LOCK that waits has reached the
-// masters, and was not answered. The masters are changed by another proxy. The client leaves before
-// the next try has come to anything, or its time is over. Nobody holds the lock then, and it is
+// TestWaiterLeavesAfterAChangeOfMasters: the first attempt of a waiting LOCK has reached the
+// masters, and its answers are lost. Another proxy changes the masters. The client disconnects
+// before the next attempt has a result, or its time ends. Then no client holds the lock, and it is
 // free soon.
 func TestWaiterLeavesAfterAChangeOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
@@ -33,7 +33,7 @@ func TestWaiterLeavesAfterAChangeOfMasters(t *testing.T) {
 					}
 					waiter := connect(t, p)
 					answers, rest := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 1, A, B, C)
-					reply := doing(waiter, command...)
+					reply := sendAsync(waiter, command...)
 					answers.wait(t)
 					time.Sleep(2500 * time.Millisecond) // the try is given up
 					kit.Must(t, p.Pause())
@@ -49,7 +49,7 @@ func TestWaiterLeavesAfterAChangeOfMasters(t *testing.T) {
 					leave("after the change")
 					kit.Must(t, p.Continue())
 					leave("when its proxy goes on")
-					time.Sleep(100 * time.Millisecond) // a schedule goes on at any moment
+					time.Sleep(100 * time.Millisecond) // the next step may come after any delay
 					leave("soon after")
 					f.wantMasters(t, p, change.masters...)
 					select {
@@ -61,7 +61,7 @@ func TestWaiterLeavesAfterAChangeOfMasters(t *testing.T) {
 					case <-time.After(kit.Patience):
 						t.Fatal("the waiter is not answered")
 					}
-					soonNobodys(t, f, other, "lock:k")
+					awaitNotHeld(t, f, other, "lock:k")
 				})
 			}
 		}

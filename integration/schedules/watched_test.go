@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWatchedMSetNX: a client of one proxy watches a key that is absent, and a client of another
-// takes it together with a second one. Whoever watches finds that changed, and nothing where
-// nothing was taken.
+// TestWatchedMSetNX: a client of one proxy watches an absent key, and a client of another proxy
+// takes it together with a second one. The transaction of the first client fails then, and does not
+// if the second client took nothing.
 func TestWatchedMSetNX(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -37,9 +37,8 @@ func TestWatchedMSetNX(t *testing.T) {
 	kit.Want(t, other, "mine", "GET", "lock:c")
 }
 
-// TestWatchLeavesNothing: a client watches keys that are absent. Nothing is under them on any
-// master, whoever takes one does so as if nobody watched it, and whoever asks is told that it is
-// free.
+// TestWatchLeavesNothing: a client watches absent keys. No master has a value for them, other
+// clients take one as if it were not watched, and reads show it as free.
 func TestWatchLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -60,8 +59,8 @@ func TestWatchLeavesNothing(t *testing.T) {
 	kit.Want(t, other, "OK", "SET", "lock:put", "t")
 }
 
-// TestWatchBesideAHang: of three masters one hangs while somebody watches a key that is absent.
-// When that one is back and another has died, the key can be taken.
+// TestWatchBesideAHang: one of three masters hangs while a client watches an absent key. When that
+// master is back and another one has died, the key can be taken.
 func TestWatchBesideAHang(t *testing.T) {
 	t.Parallel()
 	for _, away := range []absence{hang, cut} {
@@ -84,8 +83,8 @@ func TestWatchBesideAHang(t *testing.T) {
 	}
 }
 
-// TestWatchOfNothing: a key that is absent when it is watched, and at the EXEC, has not changed;
-// one that holds something by then has.
+// TestWatchOfNothing: a key that is absent both at the WATCH and at the EXEC has not changed; a key
+// that exists by then has.
 func TestWatchOfNothing(t *testing.T) {
 	t.Parallel()
 	for _, masters := range []int{3, 5} {
@@ -125,9 +124,9 @@ func TestWatchOfNothing(t *testing.T) {
 	}
 }
 
-// TestWatcherFinds: a client watches an absent key, and finds what another put there, in any way.
-// The key is removed again, and the client's transaction is not done: what it depends on was there
-// after the watch began.
+// TestWatcherFinds: a client watches an absent key, and another client sets it, with any command,
+// and removes it again. The transaction of the first client fails, because the key existed after
+// the watch began.
 func TestWatcherFinds(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -151,8 +150,8 @@ func TestWatcherFinds(t *testing.T) {
 	}
 }
 
-// TestWatchersOfNothing: clients of two proxies watch the same absent key, and each puts its own
-// value there. One of them does.
+// TestWatchersOfNothing: clients of two proxies watch the same absent key, and each sets it to its
+// own value. Exactly one of them succeeds.
 func TestWatchersOfNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -182,7 +181,7 @@ func TestWatchersOfNothing(t *testing.T) {
 				}
 				var replies []<-chan any
 				for _, client := range clients {
-					replies = append(replies, doing(client, "EXEC"))
+					replies = append(replies, sendAsync(client, "EXEC"))
 				}
 				done, unknown := -1, false
 				for i, reply := range replies {

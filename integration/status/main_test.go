@@ -25,7 +25,8 @@ type site struct {
 	url      string // of the page
 }
 
-// open starts five masters, an upstream and a proxy, whose page tells locks, if that is wanted.
+// open starts five masters, an upstream and a proxy, which shows locks on its page if locks is
+// true.
 func open(t *testing.T, locks bool) site {
 	t.Helper()
 	s := site{masters: kit.StartMasters(t), upstream: kit.StartRedis(t)}
@@ -53,7 +54,7 @@ func (s site) get(t *testing.T, method, path, host string) (*http.Response, stri
 	return answer, string(body)
 }
 
-// view is an answer in JSON.
+// view returns an answer of the admin port, which is JSON.
 func (s site) view(t *testing.T, path string) (view map[string]any) {
 	t.Helper()
 	answer, body := s.get(t, http.MethodGet, path, "")

@@ -14,20 +14,20 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// seen bounds what the page must show soon after it happened: it asks each second, and the log of
-// the test tells what it took. On an idle machine that is less than two seconds.
+// seen is the time within which the page must show an event: it requests the state each second, and
+// the test logs how long that took. On an idle machine that is less than two seconds.
 const seen = 15 * time.Second
 
-// hostile is a key that would be markup.
+// hostile is a key that contains markup.
 const hostile = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
 
-// rowOf is a JavaScript expression: the text of the table row of a server or a key.
+// rowOf returns a JavaScript expression for the text of the table row of a server or a key.
 func rowOf(name string) string {
 	return fmt.Sprintf("([...document.querySelectorAll('tbody tr')].map((tr) => tr.innerText).find((text) => text.includes(%q)) || '')", name)
 }
 
-// TestPage: the page shows masters, locks and events as they are; what others chose to write is
-// text; and it asks nobody else.
+// TestPage: the page shows the current masters, locks and events, shows names from clients as text,
+// and requests nothing from other sites.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	chromium, s := browser.Start(t), open(t, true)
@@ -38,7 +38,7 @@ func TestPage(t *testing.T) {
 	page := chromium.Open(t, s.url, browser.Look{})
 	page.Soon(t, kit.Patience, "document.querySelectorAll('#masters tr').length === 5 && document.querySelector('#banner').innerText.includes('5 of 5 masters vote')")
 	page.Soon(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 2")
-	page.Soon(t, kit.Patience, rowOf(hostile)+".includes('script>document.title')") // as text, and the client's name
+	page.Soon(t, kit.Patience, rowOf(hostile)+".includes('script>document.title')") // as text, with the client's name
 	page.Soon(t, kit.Patience, "document.querySelectorAll('.plot path').length >= 8")
 
 	kit.Want(t, client, int64(1), "FORCEUNLOCK", hostile)
@@ -58,7 +58,7 @@ func TestPage(t *testing.T) {
 	}
 	page.Soon(t, seen, "document.querySelector('#banner').classList.contains('bad') && document.title.startsWith('⚠')")
 	page.Soon(t, seen, "document.querySelector('#events').innerText.includes('no locks')")
-	kit.Must(t, s.masters[0].Restart()) // of three that forgot, none votes until the lease is over
+	kit.Must(t, s.masters[0].Restart()) // of three masters without data, none votes until the longest lease has ended
 	page.Soon(t, kit.Patience, rowOf(s.masters[0].Addr())+".includes('quarantine') && "+rowOf(s.masters[0].Addr())+".match(/1[01] min/) !== null")
 
 	if title, err := page.Eval("document.title"); err != nil || !strings.Contains(fmt.Sprint(title), "redlock-proxy 2/5") {
@@ -82,7 +82,7 @@ func TestPage(t *testing.T) {
 	page.Soon(t, 10*time.Second, "document.querySelector('#banner').innerText.includes('does not answer')")
 }
 
-// TestNoLocks: without the setting no key and no client is told, by no path.
+// TestNoLocks: without the setting, no path shows a key or a client.
 func TestNoLocks(t *testing.T) {
 	t.Parallel()
 	chromium, s := browser.Start(t), open(t, false)
@@ -136,7 +136,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestStrangers: what other sites could have a browser do is refused.
+// TestStrangers: requests that other sites can make a browser send are refused.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	chromium, s := browser.Start(t), open(t, true)
@@ -152,7 +152,8 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("%s: got %s", method, answer.Status)
 		}
 	}
-	other := chromium.Open(t, strings.Replace(open(t, false).url, "127.0.0.1", "localhost", 1), browser.Look{}) // another origin
+	// Another origin.
+	other := chromium.Open(t, strings.Replace(open(t, false).url, "127.0.0.1", "localhost", 1), browser.Look{})
 	other.Soon(t, kit.Patience, "document.querySelectorAll('#masters tr').length === 5")
 	got, err := other.Eval(fmt.Sprintf("fetch(%q).then(() => 'read', () => 'refused')", s.url+"status/v1"))
 	if err != nil || got != "refused" {

@@ -14,9 +14,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestPictures takes the pictures of docs/pictures (of which status-phone.png is the dark one), and
-// further ones, where REDLOCK_PICTURES names a folder: of a proxy with work to do, of which one
-// master fails.
+// TestPictures takes the pictures in docs/pictures, of which status-phone.png is dark. If
+// REDLOCK_PICTURES names a folder, it takes further ones: of a busy proxy, one of whose masters
+// fails.
 func TestPictures(t *testing.T) {
 	redistest.SkipShort(t)
 	folder := os.Getenv("REDLOCK_PICTURES")
@@ -50,7 +50,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// work has clients lock, wait, be refused, and use the upstream, until stop is called.
+// work starts clients that lock, wait, are refused and use the upstream, until stop is called.
 func work(t *testing.T, s site) (stop func()) {
 	t.Helper()
 	holder := kit.Connect(t, s.proxy)

@@ -1,2 +1,2 @@
-// Package tracking holds tests of CLIENT TRACKING on lock keys.
+// Package tracking tests CLIENT TRACKING on lock keys.
 package tracking

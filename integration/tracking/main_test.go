@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// start starts masters and two proxies before them, for which lock:* are lock keys, with an
-// upstream or as lock servers.
+// start starts masters and two proxies with lock:* as lock keys, with an upstream or as lock
+// servers.
 func start(t *testing.T, relays bool, more ...string) *kit.Fleet {
 	t.Helper()
 	args := []string{"--lock-keys", "lock:*", "--guard=false"}
@@ -45,7 +45,8 @@ func tracks(t *testing.T, proxy *harness.Proxy, options ...string) *redistest.Cl
 	return client
 }
 
-// wantInvalidation wants the next thing that a client hears to be that a key may have changed.
+// wantInvalidation fails the test unless the next message to a client is that a key may have
+// changed.
 func wantInvalidation(t *testing.T, client *redistest.Client, key string) {
 	t.Helper()
 	got, err := client.Receive()
@@ -55,10 +56,10 @@ func wantInvalidation(t *testing.T, client *redistest.Client, key string) {
 	}
 }
 
-// wantSilence wants a client to hear nothing. What is wrongly told comes at once, or a moment
-// later.
+// wantSilence fails the test if a client gets a message. Wrong messages come immediately, or a
+// moment later.
 func wantSilence(t *testing.T, client *redistest.Client) {
 	t.Helper()
-	time.Sleep(500 * time.Millisecond) // what must not come has the time to
+	time.Sleep(500 * time.Millisecond) // a wrong message would come by then
 	kit.Want(t, client, "PONG", "PING")
 }

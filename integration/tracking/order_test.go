@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestBetweenReplies: while a client reads long replies of the upstream and short ones of the
-// proxy, and another changes lock keys, each reply comes whole and in its place, and invalidations
-// between them. The last change is always told.
+// TestBetweenReplies: a client reads long replies of the upstream and short ones of the proxy,
+// while another client changes lock keys. Each reply arrives whole and in its place, with
+// invalidations between them. The last change is always reported.
 func TestBetweenReplies(t *testing.T) {
 	const long, rounds = 1 << 20, 150
 	f := start(t, true)
@@ -31,7 +31,7 @@ func TestBetweenReplies(t *testing.T) {
 		ended <- nil
 	}()
 	told, known := 0, ""
-	// next is the next reply. An invalidation before it has what is known be forgotten.
+	// next returns the next reply. Invalidations before it remove keys from known.
 	next := func() any {
 		for {
 			got, err := client.Receive()
@@ -70,7 +70,7 @@ func TestBetweenReplies(t *testing.T) {
 		}
 	}
 	for last := fmt.Sprint(rounds - 1); known != last; {
-		if known != "" { // it is told that this is not so any more
+		if known != "" { // an invalidation says that this value is outdated
 			got, err := client.Receive()
 			kit.Must(t, err)
 			if _, push := got.(redistest.Push); !push {
@@ -83,7 +83,7 @@ func TestBetweenReplies(t *testing.T) {
 	t.Logf("told %d times of %d changes", told, rounds)
 }
 
-// TestRESP2: a client that speaks RESP2 is told nothing, since there is no message for that.
+// TestRESP2: a RESP2 client gets no invalidations, since RESP2 has no message for them.
 func TestRESP2(t *testing.T) {
 	each(t, func(t *testing.T, f *kit.Fleet) {
 		client, other := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -94,7 +94,7 @@ func TestRESP2(t *testing.T) {
 	})
 }
 
-// TestParked: a client that says nothing for long is told all the same.
+// TestParked: a client that sends nothing for long still gets invalidations.
 func TestParked(t *testing.T) {
 	redistest.SkipShort(t)
 	each(t, func(t *testing.T, f *kit.Fleet) {

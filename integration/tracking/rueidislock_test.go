@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// locker is rueidislock at a proxy. It waits for what the server tells it, and has no other way to
-// hear that a lock is free.
+// locker returns a rueidislock client of a proxy. It waits for invalidations, and has no other way
+// to find out that a lock is free.
 func locker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Locker {
 	t.Helper()
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
@@ -28,8 +28,8 @@ func locker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Locker 
 	return l
 }
 
-// TestRueidislock: one that waits has the lock when the other gives it back, through another proxy,
-// and again and again; one whose lock is taken by force hears of it.
+// TestRueidislock: a waiter gets the lock when the holder releases it through another proxy,
+// repeatedly. A holder learns that its lock was taken by force.
 func TestRueidislock(t *testing.T) {
 	redistest.SkipShort(t)
 	each(t, func(t *testing.T, f *kit.Fleet) {

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestTags: who has read a key hears of its changes, and of none of what stands in its cell beside
-// it.
+// TestTags: a client that has read a key is told of changes of this key, and of no other key in its
+// cell.
 func TestTags(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")
@@ -34,9 +34,9 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestEndsInATag: who has read a key hears at once that it ended by itself: of the cell that it
-// shares no master tells, and that of one that is left alone ends later. Where it was extended
-// before, it hears of that.
+// TestEndsInATag: a client that has read a key is told immediately that it ended by itself. No
+// master reports the end of a shared cell, and a cell with one remaining key ends later. If the key
+// was extended before, the client is told of that.
 func TestEndsInATag(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")

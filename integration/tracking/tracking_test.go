@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestChanges: who has read a lock key hears of a change, whoever makes it, once.
+// TestChanges: a client that has read a lock key is told once of a change by any client.
 func TestChanges(t *testing.T) {
 	each(t, func(t *testing.T, f *kit.Fleet) {
 		other, plain := kit.Connect(t, f.Proxies[1]), kit.Connect(t, f.Proxies[0])
@@ -50,14 +50,14 @@ func TestChanges(t *testing.T) {
 				change()
 				wantInvalidation(t, client, "lock:k")
 				kit.Want(t, other, "OK", "SET", "lock:k", "again", "PX", "100000")
-				wantSilence(t, client) // it was told once
+				wantSilence(t, client) // it is told once
 				wantSilence(t, plain)  // it does not track
 			})
 		}
 	})
 }
 
-// TestAbsent: a key that is not there is remembered, too.
+// TestAbsent: a read of an absent key is tracked, too.
 func TestAbsent(t *testing.T) {
 	each(t, func(t *testing.T, f *kit.Fleet) {
 		client, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -68,7 +68,7 @@ func TestAbsent(t *testing.T) {
 	})
 }
 
-// TestModes: OPTIN, OPTOUT and OFF remember what they should.
+// TestModes: OPTIN, OPTOUT and OFF select the tracked reads as in Redis.
 func TestModes(t *testing.T) {
 	each(t, func(t *testing.T, f *kit.Fleet) {
 		other := kit.Connect(t, f.Proxies[1])
@@ -117,8 +117,9 @@ func TestModes(t *testing.T) {
 	})
 }
 
-// TestMastersGo: while a majority can be watched nobody is told for nothing, without one everybody
-// is told. Masters go once all are watched: before, those that are left may not be.
+// TestMastersGo: as long as a majority can be watched, no client gets a needless invalidation;
+// without one, all clients get invalidations. The test stops masters only once all are watched:
+// before that, the remaining ones might not be.
 func TestMastersGo(t *testing.T) {
 	f := start(t, true)
 	client, looks, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])

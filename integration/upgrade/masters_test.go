@@ -53,13 +53,13 @@ func TestMastersReplacedByAnotherRelease(t *testing.T) {
 				r.wantVoting()
 				kit.Must(t, old.Kill())
 			}
-			r.wantSound(path[1], false) // what is under way when the masters are changed may be NOQUORUM
+			r.wantSound(path[1], false) // commands in flight while the masters change may be answered NOQUORUM
 			r.stop()
 		})
 	}
 }
 
-// startNow starts masters of a version, and proxies of now.
+// startNow starts masters of a version, and current proxies.
 func startNow(t *testing.T, version string) *rig {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
@@ -69,7 +69,7 @@ func startNow(t *testing.T, version string) *rig {
 	return startRig(t, program, seed, version)
 }
 
-// wantVoting wants all masters of now to vote soon.
+// wantVoting waits until all current masters vote.
 func (r *rig) wantVoting() {
 	r.t.Helper()
 	for _, addr := range r.addrs {

@@ -15,8 +15,9 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestEarlierProxyAfterAMove: as long as a proxy of protocol 1 is heard of the locks are not moved.
-// One that is started when they have moved gets no votes, and changes nothing for others.
+// TestEarlierProxyAfterAMove: the locks are not moved as long as the masters know of a proxy with
+// protocol 1. If one is started after the move, it gets no votes, and changes nothing for the
+// others.
 func TestEarlierProxyAfterAMove(t *testing.T) {
 	old := build(t, earlier[1].commit)
 	upstream, masters := kit.StartRedis(t, redistest.Durable()...), kit.StartMasters(t)
@@ -58,7 +59,7 @@ func TestEarlierProxyAfterAMove(t *testing.T) {
 	}
 }
 
-// move runs the program by which an operator moves the locks, and returns what it said.
+// move runs the command that moves the locks, and returns its output.
 func move(t *testing.T, proxy *harness.Proxy) string {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
@@ -67,7 +68,7 @@ func move(t *testing.T, proxy *harness.Proxy) string {
 	return string(out)
 }
 
-// markers are the markers and records on masters.
+// markers returns the markers and records on masters.
 func markers(t *testing.T, masters []*redistest.Server) string {
 	t.Helper()
 	var all strings.Builder

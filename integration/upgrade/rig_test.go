@@ -19,14 +19,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// rig is five masters that forget nothing, two proxies, and clients of both.
+// rig is five masters that lose no data, two proxies, and clients of both.
 type rig struct {
 	t       *testing.T
 	old     string
 	masters []*redistest.Server
 	proxies [2]*harness.Proxy
 	addrs   [2]string
-	// files say all of the proxies, but where they listen.
+	// files are the configurations of the proxies, which lack only the address to listen on.
 	files    [2]string
 	upstream string
 	random   *rand.Rand
@@ -72,7 +72,7 @@ func startRig(t *testing.T, old string, seed uint64, version string) *rig {
 	return r
 }
 
-// name has the file of a proxy name masters.
+// name writes masters into the file of a proxy.
 func (r *rig) name(proxy int, masters []*redistest.Server) {
 	r.t.Helper()
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlock-keys: [\"lock:*\"]\nupstream: %s\nmax-ttl: 1m\nmaster: [%s]\n", r.upstream, strings.Join(redistest.URLs(masters), ", "))
@@ -91,22 +91,22 @@ func (r *rig) start(i int, program string) {
 	r.proxies[i] = proxy
 }
 
-// forget forgets what clients were answered so far.
+// forget discards the recorded answers to clients.
 func (r *rig) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.unknown)
 }
 
-// wantSound wants no lock to be lost, and, where nothing was done to masters but what is to be
-// done, no NOQUORUM.
+// wantSound fails the test if a lock was lost or, if healthy is true, because no master was
+// disturbed, if a client got NOQUORUM.
 func (r *rig) wantSound(when string, healthy bool) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for what, times := range r.unknown {
-		// A machine that stands still for longer than a round of masters may take has nothing to do
-		// with versions.
+		// A machine that stops for longer than the masters' answers may take is no fault of the
+		// version.
 		if healthy && !strings.Contains(what, "agreed only after") && !strings.Contains(what, "no answer in time") {
 			r.t.Errorf("%s: %d × %s", when, times, what)
 		}
@@ -134,7 +134,7 @@ func (r *rig) stop() {
 	}
 }
 
-// client wants one lock again and again, through one proxy, or the other where that is away.
+// client takes one lock repeatedly, through one proxy, or through the other one while that is down.
 type client struct {
 	*rig
 	contest *holdings.Contest
@@ -146,7 +146,7 @@ type client struct {
 
 const (
 	lease = time.Second
-	// slack is what clocks may count differently.
+	// slack is by how much clocks may differ.
 	slack = 50 * time.Millisecond
 )
 

@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// roundsEnv is how many rounds there are with each version.
+// roundsEnv is the number of rounds with each version.
 const roundsEnv = "REDLOCK_UPGRADES"
 
-// earlier are the last versions of earlier protocols (marker.Protocol).
+// earlier has the last version of each earlier protocol (marker.Protocol).
 var earlier = []struct{ name, commit string }{
 	{"protocol 0", "afe1ec79"},
 	{"protocol 1", "9e3fb4f0"},
@@ -47,9 +47,9 @@ func build(t *testing.T, commit string) string {
 	return program
 }
 
-// TestRollingUpgrades: two proxies of an earlier version are replaced by those of now, one after
-// the other, and these by the earlier ones again, while clients lock through both. No lock is held
-// twice or lost, and in rounds without another fault nobody is answered NOQUORUM.
+// TestRollingUpgrades: two proxies of an earlier version are replaced by current ones in turn, and
+// these by earlier ones again, while clients lock through both. No lock is lost or held twice, and
+// without a disturbed master no client gets NOQUORUM.
 func TestRollingUpgrades(t *testing.T) {
 	rounds, seed := int(kit.NumberFrom(t, roundsEnv, 3)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d rounds (%s); seed %d (%s)", rounds, roundsEnv, seed, kit.SeedEnv)
@@ -64,7 +64,7 @@ func TestRollingUpgrades(t *testing.T) {
 	}
 }
 
-// replace has a proxy be of another version: it drains, or is killed.
+// replace replaces a proxy by one of another version: the old one drains, or is killed.
 func (r *rig) replace(i int, program string, kill bool) {
 	r.t.Helper()
 	if kill {
@@ -80,7 +80,8 @@ func (r *rig) replace(i int, program string, kill bool) {
 	r.start(i, program)
 }
 
-// round is there and back, in every other round with a master that is away meanwhile.
+// round upgrades and downgrades both proxies. In every other round a master is down in the
+// meantime.
 func (r *rig) round(n int) {
 	r.t.Helper()
 	fault := []string{"", "a master is stopped", "", "a master is killed"}[n%4]
@@ -101,7 +102,7 @@ func (r *rig) round(n int) {
 	for step, program := range []string{now, now, r.old, r.old} {
 		last = (first + step) % 2
 		r.replace(last, program, fault != "" && r.random.IntN(2) == 0)
-		time.Sleep(time.Duration(r.random.Int64N(int64(lease)))) // clients go on meanwhile
+		time.Sleep(time.Duration(r.random.Int64N(int64(lease)))) // clients keep running
 		if step == 1 {
 			kit.Must(r.t, end())
 		}

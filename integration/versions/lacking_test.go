@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestUpstreamThatLacksACommand: on a lock key it is answered all the same to who may do
-// everything. What a user may do whose rights have to be asked for is not known there, so the
-// command is refused, and others are not.
+// TestUpstreamThatLacksACommand: users with all permissions can run the command on lock keys all
+// the same. For a user whose permissions the proxy has to ask for, the upstream cannot answer for
+// that command, so it is refused; other commands are not.
 func TestUpstreamThatLacksACommand(t *testing.T) {
 	all := redistest.Extremes()
 	if len(all) == 0 || !strings.HasPrefix(all[0], "redis-6.0.") {

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// later are conversations with commands that Redis 7.0 does not know, as the newest server of a
-// kind answers them.
+// later are conversations with commands that Redis 7.0 lacks, with the answers of the newest server
+// of a kind.
 var later = map[string]string{
 	"redis": `
 		HSET lock:h a 1 b 2; HGETDEL lock:h FIELDS 1 a; HGETDEL lock:h FIELDS 2 a b; HGETDEL lock:h FIELDS 1 a; EXISTS lock:h
@@ -35,8 +35,8 @@ var later = map[string]string{
 		SET lock:s a; SET lock:s b IFEQ x; SET lock:s b IFEQ a PX 100000; SET lock:s c IFEQ b GET; DELIFEQ lock:s x; DELIFEQ lock:s c`,
 }
 
-// TestLaterCommands: on lock keys they are answered as the newest server answers them, whatever
-// version the masters have.
+// TestLaterCommands: on lock keys these commands are answered like the newest server does, with any
+// version of the masters.
 func TestLaterCommands(t *testing.T) {
 	redistest.SkipShort(t)
 	for kind, conversation := range later {

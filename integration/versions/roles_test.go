@@ -43,8 +43,8 @@ func TestRoles(t *testing.T) {
 	})
 }
 
-// exercise has clients of two proxies lock in each way that there is, before and after a master has
-// restarted without its data.
+// exercise lets clients of two proxies lock with every command, before and after a master restarted
+// without its data.
 func exercise(t *testing.T, masters []*redistest.Server, upstream *redistest.Server) {
 	t.Helper()
 	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "few", "on", ">few", "~*", "+@all", "-@dangerous")
@@ -87,10 +87,11 @@ func lockInAllWays(t *testing.T, fleet *kit.Fleet) {
 	kit.Does(t, other, "GET data", "v")
 }
 
-// wantShown wants check to show the version as the server names itself.
+// wantShown fails the test unless check shows the version that the server reports.
 func wantShown(t *testing.T, version string) {
 	t.Helper()
-	output, _ := kit.Program(t, "check", "--master", servers(t, version)[0].URL()).Output() // degraded, since there is but one
+	// Degraded, since there is only one.
+	output, _ := kit.Program(t, "check", "--master", servers(t, version)[0].URL()).Output()
 	kind, number, _ := strings.Cut(version, "-")
 	if want := strings.TrimPrefix(kind+" "+number, "redis "); !strings.Contains(string(output), "  "+want+"  ") {
 		t.Errorf("check does not show %s:\n%s", want, output)

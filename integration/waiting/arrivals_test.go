@@ -18,7 +18,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// pops has a client of a proxy wait in a BLPOP or the like.
+// pops lets a client of a proxy wait in a BLPOP or a similar command.
 func pops(t *testing.T, proxy *harness.Proxy, words ...string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -36,15 +36,14 @@ func wantPopped(t *testing.T, client *redistest.Client, want ...any) {
 	}
 }
 
-// TestArrivalsIdle: 200 clients of two proxies wait for four keys, which are absent, a string and a
-// list that others wait for, and the masters are asked nothing for it but signs of life of the
-// watches.
+// TestArrivalsIdle: 200 clients of two proxies wait for four keys: absent ones, a string, and a
+// list for which others wait. For that the masters get only the keep-alives of the watches.
 func TestArrivalsIdle(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
-	usual := usualOf(t, f)
+	usual := idleCommands(t, f)
 	for i := range 200 {
 		client := kit.Connect(t, f.Proxies[i%2])
 		kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "k"+strconv.Itoa(i/2%4), "k"+strconv.Itoa((i/2+1)%4), "0")))
@@ -53,12 +52,13 @@ func TestArrivalsIdle(t *testing.T) {
 		kit.WantBlocked(t, proxy, 100)
 	}
 	other := kit.Connect(t, f.Proxies[0])
-	kit.Want(t, other, "OK", "SET", "k1", "a string", "PX", forLong)
+	kit.Want(t, other, "OK", "SET", "k1", "a string", "PX", longLease)
 	kit.Want(t, other, int64(1), "ZADD", "k2", "1", "member")
 	wantIdle(t, f, usual)
 }
 
-// TestArrivals: who waits at one proxy is woken by what is put there through another.
+// TestArrivals: a client that waits at one proxy is woken when another client adds elements through
+// another proxy.
 func TestArrivals(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
@@ -74,7 +74,7 @@ func TestArrivals(t *testing.T) {
 		{"BLPOP k2 k 0", "RPUSH k a b", int64(2), []any{"k", "a"}},
 	} {
 		client := pops(t, f.Proxies[0], strings.Fields(test.wait)...)
-		rest(t, f.Masters...)
+		awaitNoCommands(t, f.Masters...)
 		words := strings.Fields(test.put)
 		for i := range words {
 			words[i] = strings.ReplaceAll(words[i], "|", " ")
@@ -85,8 +85,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestArrivalsOnce: what clients of two proxies put there is taken by others, each element once,
-// through all of the time.
+// TestArrivalsOnce: clients of two proxies push elements, and others pop each of them exactly once,
+// repeatedly.
 func TestArrivalsOnce(t *testing.T) {
 	const producers, consumers, times = 4, 12, 40
 	f := start(t, 2, "--lock-keys", "k*")
@@ -141,7 +141,7 @@ func TestArrivalsOnce(t *testing.T) {
 	}
 }
 
-// consume takes elements until one says that it is the last.
+// consume pops elements up to the one that marks the end.
 func consume(client *redistest.Client, pop []string, take func(element string)) error {
 	for {
 		reply, err := client.Do(pop...)
@@ -156,8 +156,8 @@ func consume(client *redistest.Client, pop []string, take func(element string)) 
 	}
 }
 
-// TestArrivalsWithoutMasters: one of three masters is killed while a client waits, which is woken
-// all the same; when a second one is, the wait ends with that.
+// TestArrivalsWithoutMasters: one of three masters is killed while a client waits, and the client
+// is woken nevertheless. When a second one is killed, the wait ends.
 func TestArrivalsWithoutMasters(t *testing.T) {
 	f := &kit.Fleet{Masters: []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)}}
 	for range 2 {
@@ -182,14 +182,14 @@ func TestArrivalsWithoutMasters(t *testing.T) {
 	}
 }
 
-// TestArrivalsWatchKilled: the connections of the watch end together with the change, so that
-// nobody is told of it.
+// TestArrivalsWatchKilled: the connections of the watch break together with the change, so that no
+// master reports it.
 func TestArrivalsWatchKilled(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
 	client, other := pops(t, f.Proxies[0], "BLPOP", "k", "0"), kit.Connect(t, f.Proxies[1])
 	wantWatched(t, f.Proxies[0], 5)
-	rest(t, f.Masters...)
+	awaitNoCommands(t, f.Masters...)
 	for _, master := range f.Masters {
 		for _, id := range watchers(t, master) {
 			kit.Must(t, kit.Tell(master, "CLIENT", "KILL", "ID", id))
@@ -199,15 +199,15 @@ func TestArrivalsWatchKilled(t *testing.T) {
 	wantPopped(t, client, "k", "a")
 }
 
-// TestArrivalsInNobodysWay: who waits for an element does not keep others from the key, and those
-// do not keep each other.
+// TestArrivalsInNobodysWay: clients that wait for an element block no other client's commands on
+// the key, and these do not block each other.
 func TestArrivalsInNobodysWay(t *testing.T) {
 	f := start(t, 1, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
 	client, other := pops(t, f.Proxies[0], "BLPOP", "k", "0"), kit.Connect(t, f.Proxies[0])
-	kit.Want(t, other, "OK", "SET", "k", "x", "NX", "PX", forLong)
+	kit.Want(t, other, "OK", "SET", "k", "x", "NX", "PX", longLease)
 	waiter := kit.Connect(t, f.Proxies[0])
-	kit.Must(t, waiter.Send(redistest.AppendCommand(nil, "LOCK", "k", "token", "PX", forLong, "BLOCK", "0")))
+	kit.Must(t, waiter.Send(redistest.AppendCommand(nil, "LOCK", "k", "token", "PX", longLease, "BLOCK", "0")))
 	kit.WantBlocked(t, f.Proxies[0], 2)
 	kit.Want(t, other, int64(1), "DEL", "k")
 	wantGranted(t, waiter)
@@ -216,8 +216,8 @@ func TestArrivalsInNobodysWay(t *testing.T) {
 	wantPopped(t, client, "k", "a")
 }
 
-// TestArrivalsEnd: a drain ends a wait at once with an error that says why; a client that has left
-// takes nothing.
+// TestArrivalsEnd: a drain ends a wait immediately with an error that says why; a client that has
+// disconnected takes nothing.
 func TestArrivalsEnd(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*", "--drain-timeout", "10m")
 	f.WantVoting(t, 5)
@@ -233,22 +233,23 @@ func TestArrivalsEnd(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 	if _, err := client.Receive(); err == nil {
-		t.Error(errors.New("the connection goes on"))
+		t.Error(errors.New("the connection stays open"))
 	}
 	other := kit.Connect(t, f.Proxies[1])
 	kit.Want(t, other, int64(1), "RPUSH", "k", "a")
 	kit.Want(t, other, int64(1), "LLEN", "k")
 }
 
-// TestArrivalsUnderFaults: while masters stop and go on no element is taken twice, and none is lost
-// but by a pop that was told an error: who was told nil has taken nothing.
+// TestArrivalsUnderFaults: while masters stop and continue, no element is popped twice, and
+// elements are lost only by pops that were answered with an error. Pops that were answered nil took
+// nothing.
 func TestArrivalsUnderFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Run("a minority stops", func(t *testing.T) { popUnderFaults(t, 2) })
 	t.Run("too many stop", func(t *testing.T) { popUnderFaults(t, 3) })
 }
 
-// popUnderFaults stops so many masters at a time.
+// popUnderFaults stops n masters at a time.
 func popUnderFaults(t *testing.T, n int) {
 	t.Helper()
 	const producers, consumers, rounds = 3, 6, 6
@@ -279,7 +280,7 @@ func popUnderFaults(t *testing.T, n int) {
 			reply, err := client.Do("RPUSH", fmt.Sprint("k", 1+n%2), element)
 			_, ok := reply.(int64)
 			l.pushed(element, ok)
-			time.Sleep(5 * time.Millisecond) // or the load takes all the processors
+			time.Sleep(5 * time.Millisecond) // otherwise the load would use all processors
 			return err
 		})
 	}
@@ -287,13 +288,13 @@ func popUnderFaults(t *testing.T, n int) {
 		work(i, func(client *redistest.Client, n int) error {
 			reply, err := client.Do("BLPOP", fmt.Sprint("k", 1+n%2), fmt.Sprint("k", 2-n%2), "0.05")
 			if !l.popped(reply) {
-				time.Sleep(20 * time.Millisecond) // or the load takes all the processors
+				time.Sleep(20 * time.Millisecond) // otherwise the load would use all processors
 			}
 			return err
 		})
 	}
 	for round := range rounds {
-		time.Sleep(300 * time.Millisecond) // the load goes on between two faults
+		time.Sleep(300 * time.Millisecond) // the load continues between two faults
 		stopped := []*redistest.Server{f.Masters[round%5], f.Masters[(round+1)%5], f.Masters[(round+2)%5]}[:n]
 		for _, master := range stopped {
 			kit.Must(t, master.Pause())
@@ -317,14 +318,14 @@ func popUnderFaults(t *testing.T, n int) {
 	l.judge(t)
 }
 
-// ledger is what was pushed and popped.
+// ledger records pushed and popped elements.
 type ledger struct {
 	mu sync.Mutex
-	// there are elements of which it was told that they were pushed, perhaps others; taken counts
-	// what was popped.
+	// there are elements whose push was confirmed, perhaps elements whose push was not; taken
+	// counts how often each was popped.
 	there, perhaps []string
 	taken          map[string]int
-	// none are pops that were told nil, unknown those that were told an error.
+	// none counts the pops that were answered nil, unknown those that were answered with an error.
 	none, unknown int
 	errs          []error
 }

@@ -1,5 +1,6 @@
-// Package waiting tests LOCK … BLOCK, and BLPOP and its kin on lock keys, over several proxies:
-// that those who wait cost the masters nothing, and are woken by whatever frees the lock, or puts
-// something there. The leases are far longer than a test, and a test first sees to it that nobody
-// polls: only being told can wake a waiter then. The tests need the build tag integration.
+// Package waiting tests LOCK … BLOCK, and BLPOP and similar commands on lock keys, over several
+// proxies. Waiters must not cost the masters any commands, and must be notified of every event that
+// frees the lock or adds an element. The leases are much longer than a test, and a test first
+// checks that no waiter polls, so that only a notification can wake a waiter. The tests need the
+// build tag integration.
 package waiting

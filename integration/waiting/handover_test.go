@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestHandovers: a lock passes a thousand times between clients of two proxies, each of which wants
-// it as often. A wake-up that is lost would leave some waiting until the end of a lease, which is
-// far after that of the test.
+// TestHandovers: a lock passes a thousand times between clients of two proxies, each of which takes
+// it equally often. A lost wake-up would leave some waiting until the end of a lease, which is far
+// after that of the test.
 func TestHandovers(t *testing.T) {
 	const clients, times = 20, 50
 	f := start(t, 2)
@@ -31,10 +31,11 @@ func TestHandovers(t *testing.T) {
 	}
 }
 
-// contend gets the lock so many times; held is held meanwhile, which nobody else must do.
+// contend takes and releases the lock the given number of times. held is true meanwhile, and must
+// not be true for another client.
 func contend(client *redistest.Client, token string, times int, held *sync.Mutex) error {
 	for n := range times {
-		reply, err := client.Do("LOCK", "k", token, "PX", forLong, "BLOCK", "600000")
+		reply, err := client.Do("LOCK", "k", token, "PX", longLease, "BLOCK", "600000")
 		if validity, ok := reply.(int64); err != nil || !ok || validity <= 0 {
 			return fmt.Errorf("%s, lock %d of %d: %v, %w", token, n+1, times, reply, err)
 		}

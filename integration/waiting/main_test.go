@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
 
-// forLong is a lease that no test sees the end of.
-const forLong = "6000000"
+// longLease is a lease that outlasts each test.
+const longLease = "6000000"
 
-// start starts five masters and so many proxies.
+// start starts five masters and n proxies.
 func start(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
@@ -28,16 +28,16 @@ func start(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	return f
 }
 
-// waits has a client of a proxy wait for the key k.
+// waits lets a client of a proxy wait for the key k.
 func waits(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
-	kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k", token, "PX", forLong, "BLOCK", "600000")))
+	kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k", token, "PX", longLease, "BLOCK", "600000")))
 	kit.WantBlocked(t, proxy, 1)
 	return client
 }
 
-// wantGranted wants the lock for one who waits.
+// wantGranted fails the test unless the waiting client is granted the lock.
 func wantGranted(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	reply, err := client.Receive()
@@ -47,20 +47,21 @@ func wantGranted(t *testing.T, client *redistest.Client) {
 	}
 }
 
-// rest waits until these masters are not asked for keys that begin with k any more.
-func rest(t *testing.T, masters ...*redistest.Server) {
+// awaitNoCommands waits until no proxy sends these masters commands with keys that begin with k.
+func awaitNoCommands(t *testing.T, masters ...*redistest.Server) {
 	t.Helper()
 	kit.Soon(t, func() error {
-		if asked := about(t, masters, 300*time.Millisecond); len(asked) > 0 { // one who polls asks ten times
+		// A client that polls would ask ten times.
+		if asked := commandsOnKeys(t, masters, 300*time.Millisecond); len(asked) > 0 {
 			return fmt.Errorf("the masters are asked: %s", asked[0])
 		}
 		return nil
 	})
 }
 
-// about are the commands that name a key which begins with k, of all that these masters do within a
-// window.
-func about(t *testing.T, masters []*redistest.Server, window time.Duration) (asked []string) {
+// commandsOnKeys returns the commands that these masters run within a time window and whose key
+// begins with k.
+func commandsOnKeys(t *testing.T, masters []*redistest.Server, window time.Duration) (asked []string) {
 	t.Helper()
 	var looking []*redistest.Client
 	for _, master := range masters {
@@ -68,7 +69,7 @@ func about(t *testing.T, masters []*redistest.Server, window time.Duration) (ask
 		kit.Want(t, client, "OK", "MONITOR")
 		looking = append(looking, client)
 	}
-	time.Sleep(window) // what rests does nothing for some time
+	time.Sleep(window) // idle servers run no commands for some time
 	for i, client := range looking {
 		end := fmt.Sprint("the end of window ", i)
 		kit.Must(t, kit.Tell(masters[i], "ECHO", end))
@@ -86,7 +87,7 @@ func about(t *testing.T, masters []*redistest.Server, window time.Duration) (ask
 	return asked
 }
 
-// commands are those that a master has done since its figures were reset, by name.
+// commands counts, by name, the commands that a master has run since its statistics were reset.
 func commands(t *testing.T, master *redistest.Server) map[string]int {
 	t.Helper()
 	reply, err := kit.AskIn(master, "0", "INFO", "commandstats")
@@ -104,7 +105,8 @@ func commands(t *testing.T, master *redistest.Server) map[string]int {
 	return done
 }
 
-// wantWatched wants the first proxy with a waiter to watch so many masters.
+// wantWatched waits until the proxy, which has the first waiter, watches the given number of
+// masters.
 func wantWatched(t *testing.T, proxy *harness.Proxy, masters int) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -116,7 +118,7 @@ func wantWatched(t *testing.T, proxy *harness.Proxy, masters int) {
 	})
 }
 
-// watchers are the connections on which a master tells of changes.
+// watchers returns the IDs of the connections on which a master reports changes.
 func watchers(t *testing.T, master *redistest.Server) (ids []string) {
 	t.Helper()
 	reply, err := kit.AskIn(master, "0", "CLIENT", "LIST")

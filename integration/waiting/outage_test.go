@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// outages are what can happen to two of three masters.
+// outages are the ways in which two of three masters can be down.
 var outages = map[string]struct {
 	begin, end func(*redistest.Server, *faultlink.Link) error
 }{
@@ -38,7 +38,7 @@ var outages = map[string]struct {
 	},
 }
 
-// three is two proxies before three masters, which forget nothing, over links.
+// three is two proxies and three masters that lose no data, with links between them.
 type three struct {
 	*kit.Fleet
 	links []*faultlink.Link
@@ -70,7 +70,7 @@ func (f three) without(t *testing.T, outage string, act func()) {
 	}
 }
 
-// crowd is clients that wait for a lock, have it in turn, and release it.
+// crowd is clients that wait for a lock, hold it in turn, and release it.
 type crowd struct {
 	done   sync.WaitGroup
 	failed chan error
@@ -79,7 +79,7 @@ type crowd struct {
 func (c *crowd) waits(t *testing.T, proxy *harness.Proxy, key, token string) {
 	client := kit.Connect(t, proxy)
 	c.done.Go(func() {
-		reply, err := client.Do("LOCK", key, token, "PX", forLong, "BLOCK", "0")
+		reply, err := client.Do("LOCK", key, token, "PX", longLease, "BLOCK", "0")
 		if validity, granted := reply.(int64); err != nil || !granted || validity <= 0 {
 			c.failed <- fmt.Errorf("LOCK %s %s: %v, %w", key, token, reply, err)
 			return
@@ -90,8 +90,8 @@ func (c *crowd) waits(t *testing.T, proxy *harness.Proxy, key, token string) {
 	})
 }
 
-// release unlocks until it is known that the lock was released. After NOQUORUM that may have
-// happened at any time: then 0 says so.
+// release repeats an UNLOCK until the lock is known to be released. After NOQUORUM that may have
+// happened at any time: then the answer is 0.
 func release(client *redistest.Client, key, token string) error {
 	unknown := false
 	for end := time.Now().Add(kit.Patience); ; time.Sleep(time.Millisecond) {
@@ -116,8 +116,9 @@ func (c *crowd) wantServed(t *testing.T) {
 	}
 }
 
-// TestWaitersOutliveAnOutage: whoever waits, for a lock, for one that has a tag, or for an element,
-// is served when two of three masters are back; so is one who comes while they are away.
+// TestWaitersOutliveAnOutage: clients that wait for a lock, for one with a tag, or for an element
+// are served when two of three masters are up again. So is a client that begins to wait during the
+// outage.
 func TestWaitersOutliveAnOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -130,7 +131,7 @@ func TestWaitersOutliveAnOutage(t *testing.T) {
 				keys := []string{"k", "x:{u}"}
 				c := crowd{failed: make(chan error, 100)}
 				for _, key := range keys {
-					kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", forLong)
+					kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", longLease)
 					for i := range each {
 						c.waits(t, f.Proxies[i%2], key, fmt.Sprint("waiter ", i))
 					}
@@ -148,7 +149,7 @@ func TestWaitersOutliveAnOutage(t *testing.T) {
 					for i, key := range keys {
 						c.waits(t, f.Proxies[i], key, "late")
 					}
-					time.Sleep(lasts) // the length of the outage is what is tried
+					time.Sleep(lasts) // the test varies the length of the outage
 					for _, proxy := range f.Proxies {
 						kit.WantBlocked(t, proxy, len(keys)*each/2+2)
 					}
@@ -167,19 +168,21 @@ func TestWaitersOutliveAnOutage(t *testing.T) {
 	}
 }
 
-// TestWaitsEndInAnOutage: at the end of its time a client is not told that another holds the lock,
-// or that nothing was put there, while that cannot be known; else it is.
+// TestWaitsEndInAnOutage: a client whose waiting time ends during an outage is not told that
+// another client holds the lock, or that there is no element, since the proxy cannot know that.
+// Without an outage it is.
 func TestWaitsEndInAnOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startThree(t, "--lock-tags", "*")
 	holder := kit.Connect(t, f.Proxies[0])
 	for _, key := range []string{"k", "x:{u}"} {
-		kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", forLong)
+		kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", longLease)
 	}
 	commands := [][]string{
-		{"LOCK", "k", "t", "PX", forLong, "BLOCK", "3000"}, {"LOCK", "k", "t", "PX", forLong, "BLOCK", "3100"}, // one is behind the other
-		{"LOCK", "x:{u}", "t", "PX", forLong, "BLOCK", "3000"}, {"LOCK", "free", "t", "PX", forLong, "BLOCK", "3000"},
+		// One is behind the other.
+		{"LOCK", "k", "t", "PX", longLease, "BLOCK", "3000"}, {"LOCK", "k", "t", "PX", longLease, "BLOCK", "3100"},
+		{"LOCK", "x:{u}", "t", "PX", longLease, "BLOCK", "3000"}, {"LOCK", "free", "t", "PX", longLease, "BLOCK", "3000"},
 		{"BLPOP", "list", "3"}, {"BLPOP", "list", "list2", "3"}, {"BLPOP", "list:{u}", "3"},
 	}
 	wantEnd := func(isRight func(string) bool, commands ...[]string) {
@@ -207,15 +210,15 @@ func TestWaitsEndInAnOutage(t *testing.T) {
 	wantEnd(isNil, append(commands[:3:3], commands[4:]...)...)
 }
 
-// TestWaitersLeaveInAnOutage: one who leaves while two of three masters are away leaves its queue
-// at once, and is granted nothing afterwards.
+// TestWaitersLeaveInAnOutage: a client that disconnects while two of three masters are down leaves
+// its queue immediately, and is granted nothing afterwards.
 func TestWaitersLeaveInAnOutage(t *testing.T) {
 	f := startThree(t)
 	var leaving []*redistest.Client
 	f.without(t, "refused", func() {
 		for range 2 {
 			client := kit.Connect(t, f.Proxies[1])
-			kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k", "t", "PX", forLong, "BLOCK", "0")))
+			kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k", "t", "PX", longLease, "BLOCK", "0")))
 			leaving = append(leaving, client)
 		}
 		kit.WantBlocked(t, f.Proxies[1], 2)
@@ -225,23 +228,23 @@ func TestWaitersLeaveInAnOutage(t *testing.T) {
 		kit.WantBlocked(t, f.Proxies[1], 0)
 	})
 	f.WantVoting(t, 3)
-	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "u", "PX", forLong)
+	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "u", "PX", longLease)
 }
 
-// TestOutagesAreNotPolled: while two of three masters are away, the third is asked nothing for
-// those who wait.
+// TestOutagesAreNotPolled: while two of three masters are down, the proxies send the third no
+// commands for waiters.
 func TestOutagesAreNotPolled(t *testing.T) {
 	f := startThree(t)
 	f.without(t, "refused", func() {
 		for i := range 20 {
 			client := kit.Connect(t, f.Proxies[i%2])
-			kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", fmt.Sprint("k", i), "t", "PX", forLong, "BLOCK", "0")))
+			kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", fmt.Sprint("k", i), "t", "PX", longLease, "BLOCK", "0")))
 			client = kit.Connect(t, f.Proxies[i%2])
 			kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", fmt.Sprint("kl", i), "0")))
 		}
 		for _, proxy := range f.Proxies {
 			kit.WantBlocked(t, proxy, 20)
 		}
-		rest(t, f.Masters[2])
+		awaitNoCommands(t, f.Masters[2])
 	})
 }

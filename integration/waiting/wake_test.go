@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWoken: whatever frees a lock that a client of one proxy has wakes one of another proxy.
+// TestWoken: all events that free a lock, held by a client of one proxy, wake a waiter at another
+// proxy.
 func TestWoken(t *testing.T) {
 	const endOfLease = "the end of the lease"
 	f := start(t, 2, "--guard=false") // with it FLUSHALL takes the masters' votes
@@ -33,14 +34,14 @@ func TestWoken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			holder := kit.Connect(t, f.Proxies[0])
-			ttl := forLong
+			ttl := longLease
 			if name == endOfLease {
 				ttl = "4000"
 			}
 			kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", ttl)
 			waiter := waits(t, f.Proxies[1], "waiter")
 			wantWatched(t, f.Proxies[1], 5)
-			rest(t, f.Masters...)
+			awaitNoCommands(t, f.Masters...)
 			free(t, holder)
 			wantGranted(t, waiter)
 			kit.Want(t, waiter, int64(1), "UNLOCK", "k", "waiter")
@@ -48,66 +49,66 @@ func TestWoken(t *testing.T) {
 	}
 }
 
-// TestForeignHolder: a client that locks on the masters directly is waited for as well.
+// TestForeignHolder: clients also wait for the lock of a client that locks directly on the masters.
 func TestForeignHolder(t *testing.T) {
 	f := start(t, 1)
 	for _, master := range f.Masters {
-		kit.Must(t, kit.Tell(master, "SET", "k", "of another", "NX", "PX", forLong))
+		kit.Must(t, kit.Tell(master, "SET", "k", "of another", "NX", "PX", longLease))
 	}
 	waiter := waits(t, f.Proxies[0], "waiter")
 	wantWatched(t, f.Proxies[0], 5)
-	rest(t, f.Masters...)
+	awaitNoCommands(t, f.Masters...)
 	for _, master := range f.Masters[:3] {
 		kit.Must(t, kit.Tell(master, "DEL", "k"))
 	}
 	wantGranted(t, waiter)
 }
 
-// TestWokenByAMajority: two masters of five are down, and do not tell.
+// TestWokenByAMajority: two of five masters are down, and report nothing.
 func TestWokenByAMajority(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
 	holder := kit.Connect(t, f.Proxies[0])
-	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", forLong)
+	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", longLease)
 	waiter := waits(t, f.Proxies[1], "waiter")
 	wantWatched(t, f.Proxies[1], 5)
 	for _, master := range f.Masters[:2] {
 		kit.Must(t, master.Kill())
 	}
 	wantWatched(t, f.Proxies[1], 3)
-	rest(t, f.Masters[2:]...)
+	awaitNoCommands(t, f.Masters[2:]...)
 	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
 	wantGranted(t, waiter)
 }
 
-// TestMasterStops: a master that hangs while it is watched is noticed, and watched again when it
-// goes on.
+// TestMasterStops: a proxy notices that a watched master hangs, and watches it again when it
+// continues.
 func TestMasterStops(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
 	holder := kit.Connect(t, f.Proxies[0])
-	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", forLong)
+	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", longLease)
 	waiter := waits(t, f.Proxies[1], "waiter")
 	wantWatched(t, f.Proxies[1], 5)
 	kit.Must(t, f.Masters[0].Pause())
 	wantWatched(t, f.Proxies[1], 4)
 	kit.Must(t, f.Masters[0].Continue())
 	wantWatched(t, f.Proxies[1], 5)
-	rest(t, f.Masters...)
+	awaitNoCommands(t, f.Masters...)
 	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
 	wantGranted(t, waiter)
 }
 
-// TestWatchIsKilled: the connections of the watch end together with the lock, so that no change of
-// it is told.
+// TestWatchIsKilled: the connections of the watch break when the lock ends, so that no master
+// reports the change.
 func TestWatchIsKilled(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
 	holder := kit.Connect(t, f.Proxies[0])
-	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", forLong)
+	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", longLease)
 	waiter := waits(t, f.Proxies[1], "waiter")
 	wantWatched(t, f.Proxies[1], 5)
-	rest(t, f.Masters...)
+	awaitNoCommands(t, f.Masters...)
 	for _, master := range f.Masters {
 		ids := watchers(t, master)
 		if len(ids) != 1 {
@@ -124,24 +125,25 @@ func TestWatchIsKilled(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestProxyStops: a waiter whose proxy stands still while the lock is released gets it afterwards.
+// TestProxyStops: a waiter's proxy is stopped while the lock is released, and the waiter gets the
+// lock afterwards.
 func TestProxyStops(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
 	holder := kit.Connect(t, f.Proxies[0])
-	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", forLong)
+	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", longLease)
 	waiter := waits(t, f.Proxies[1], "waiter")
 	wantWatched(t, f.Proxies[1], 5)
-	rest(t, f.Masters...) // what it has sent would be done while it stands still
+	awaitNoCommands(t, f.Masters...) // commands already sent would be executed while it is stopped
 	kit.Must(t, f.Proxies[1].Pause())
 	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
-	kit.WantGrant(t, holder, "LOCK", "k", "again", "PX", forLong)
+	kit.WantGrant(t, holder, "LOCK", "k", "again", "PX", longLease)
 	kit.Want(t, holder, int64(1), "UNLOCK", "k", "again")
 	kit.Must(t, f.Proxies[1].Signal(syscall.SIGCONT))
 	wantGranted(t, waiter)
 }
 
-// TestMayNotWatch: a proxy whose user may not watch polls, and says so.
+// TestMayNotWatch: a proxy whose user may not watch polls, and logs that.
 func TestMayNotWatch(t *testing.T) {
 	masters := kit.StartMasters(t)
 	var urls []string
@@ -151,9 +153,9 @@ func TestMayNotWatch(t *testing.T) {
 	}
 	proxy := kit.StartProxy(t, urls)
 	holder := kit.Connect(t, proxy)
-	kit.WantGrant(t, holder, "LOCK", "other", "holder", "PX", forLong)
+	kit.WantGrant(t, holder, "LOCK", "other", "holder", "PX", longLease)
 	for _, master := range masters {
-		kit.Must(t, kit.Tell(master, "SET", "k", "of another", "NX", "PX", forLong))
+		kit.Must(t, kit.Tell(master, "SET", "k", "of another", "NX", "PX", longLease))
 	}
 	waiter := waits(t, proxy, "waiter")
 	kit.Soon(t, func() error {

@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
-// Files are the paths of the PEM files that settings of the same names hold. Empty is none.
+// Files holds the paths of PEM files, as the settings of the same names give them. An empty path
+// means no file.
 type Files struct {
-	// TLSCert and TLSKey are what clients are shown; TLSClientCA has the authorities of their
-	// certificates.
+	// TLSCert and TLSKey are for the listener; TLSClientCA has the certificate authorities that
+	// sign the clients' certificates.
 	TLSCert, TLSKey, TLSClientCA string
-	// ClientCert and ClientKey are what servers are shown; CA has the authorities of theirs, beside
-	// the system's.
+	// ClientCert and ClientKey are for connections to servers; CA has certificate authorities to
+	// trust in addition to the system's.
 	ClientCert, ClientKey, CA string
 }
 
-// Certificates are what the files hold. Any goroutine may use them.
+// Certificates holds the contents of the files. It is safe for concurrent use.
 type Certificates struct{ current atomic.Pointer[contents] }
 
 // Load reads the files. An error names the setting and the file.
@@ -32,9 +33,10 @@ func Load(files Files) (*Certificates, error) {
 	return c, nil
 }
 
-// Prepare reads files, which may be others than before, and gives what has them be used; renewed
-// are the settings whose certificates are others than those in use. If a file is missing or broken,
-// or a certificate that was not in use before is out of its time, the error names what is wrong.
+// Prepare reads files, which may differ from the files before, and returns a function that puts
+// their contents into use; renewed lists the settings whose certificates change by it. The error
+// names each setting and file that is missing or broken, and each new certificate that has expired
+// or is not valid yet.
 func (c *Certificates) Prepare(files Files, now time.Time) (use func(), renewed []string, err error) {
 	read, err := files.read()
 	if err != nil {
@@ -42,25 +44,28 @@ func (c *Certificates) Prepare(files Files, now time.Time) (use func(), renewed 
 	}
 	before := c.current.Load()
 	err = errors.Join(
-		untimely("tls-cert", files.TLSCert, unlike(read.own, before.own), now),
-		untimely("client-cert", files.ClientCert, unlike(read.shown, before.shown), now),
+		checkValidity("tls-cert", files.TLSCert, replaced(read.serverCert, before.serverCert), now),
+		checkValidity("client-cert", files.ClientCert, replaced(read.clientCert, before.clientCert), now),
 	)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func() { c.current.Store(read) }, read.unlike(before), nil
+	return func() { c.current.Store(read) }, read.changedSettings(before), nil
 }
 
-// unlike are the settings that hold other certificates than before.
-func (c *contents) unlike(before *contents) (settings []string) {
+// changedSettings returns the settings whose certificates differ from before.
+func (c *contents) changedSettings(before *contents) (settings []string) {
+	same := func(now, before *tls.Certificate) bool {
+		return (now == nil) == (before == nil) && replaced(now, before) == nil
+	}
 	for _, setting := range []struct {
 		name string
 		same bool
 	}{
-		{"tls-cert", (c.own == nil) == (before.own == nil) && unlike(c.own, before.own) == nil},
-		{"tls-client-ca", c.clients.Equal(before.clients)},
-		{"client-cert", (c.shown == nil) == (before.shown == nil) && unlike(c.shown, before.shown) == nil},
-		{"ca", c.roots.Equal(before.roots)},
+		{"tls-cert", same(c.serverCert, before.serverCert)},
+		{"tls-client-ca", c.clientCAs.Equal(before.clientCAs)},
+		{"client-cert", same(c.clientCert, before.clientCert)},
+		{"ca", c.rootCAs.Equal(before.rootCAs)},
 	} {
 		if !setting.same {
 			settings = append(settings, setting.name)
@@ -69,56 +74,58 @@ func (c *contents) unlike(before *contents) (settings []string) {
 	return settings
 }
 
-// unlike is a certificate, or nil if it is the same as before.
-func unlike(now, before *tls.Certificate) *tls.Certificate {
+// replaced returns the certificate now, or nil if it is the same as before.
+func replaced(now, before *tls.Certificate) *tls.Certificate {
 	if now != nil && before != nil && now.Leaf.Equal(before.Leaf) {
 		return nil
 	}
 	return now
 }
 
-// Untimely says which certificate has expired, or is not valid yet; nil: none.
+// Untimely returns an error that names the certificates that have expired or are not valid yet, or
+// nil.
 func (c *Certificates) Untimely(now time.Time) error {
 	held := c.current.Load()
 	return errors.Join(
-		untimely("tls-cert", held.files.TLSCert, held.own, now),
-		untimely("client-cert", held.files.ClientCert, held.shown, now),
+		checkValidity("tls-cert", held.files.TLSCert, held.serverCert, now),
+		checkValidity("client-cert", held.files.ClientCert, held.clientCert, now),
 	)
 }
 
-// Until is when the certificate that clients are shown expires; zero without one.
+// Until returns when the listener's certificate expires, or the zero time without a certificate.
 func (c *Certificates) Until() time.Time {
-	if own := c.current.Load().own; own != nil {
+	if own := c.current.Load().serverCert; own != nil {
 		return own.Leaf.NotAfter
 	}
 	return time.Time{}
 }
 
-// Listener are the TLS settings towards clients as the files say now, or nil if clients speak none.
+// Listener returns the TLS settings for clients, from the current files, or nil if the listener has
+// no certificate.
 func (c *Certificates) Listener() *tls.Config {
 	held := c.current.Load()
-	if held.own == nil {
+	if held.serverCert == nil {
 		return nil
 	}
 	return held.listener()
 }
 
-// Dialing adds to the TLS settings of a connection that is about to be made: whom to believe, and
-// what to show.
+// Dialing adds to the TLS settings of a new connection to a server: the certificate authorities to
+// trust, and the certificate to present.
 func (c *Certificates) Dialing(config *tls.Config) {
 	now := c.current.Load()
-	if now.roots != nil {
-		config.RootCAs = now.roots
+	if now.rootCAs != nil {
+		config.RootCAs = now.rootCAs
 	}
-	if now.shown != nil {
-		config.Certificates = []tls.Certificate{*now.shown}
+	if now.clientCert != nil {
+		config.Certificates = []tls.Certificate{*now.clientCert}
 	}
 }
 
-// Probing are the TLS settings with which a program of the same configuration asks the listener for
-// a sign of life. Whose certificate that has does not count: nothing that is secret is sent, and
-// nothing but a sign of life is believed. Nor do files that are broken, since the listener may
-// still have what they held. It is nil if clients speak no TLS.
+// Probing returns the TLS settings for a health check of the listener by a program with the same
+// configuration, or nil if the listener has no certificate. It accepts any certificate, since the
+// check sends no secret. It ignores broken files, since the listener may still use their earlier
+// contents.
 func Probing(files Files) *tls.Config {
 	if files.TLSCert == "" {
 		return nil
@@ -127,22 +134,25 @@ func Probing(files Files) *tls.Config {
 	read, err := files.read()
 	switch {
 	case err != nil:
-	case read.shown != nil:
-		config.Certificates = []tls.Certificate{*read.shown}
+	case read.clientCert != nil:
+		config.Certificates = []tls.Certificate{*read.clientCert}
 	default:
-		config.Certificates = []tls.Certificate{*read.own} // mostly good for both sides
+		config.Certificates = []tls.Certificate{*read.serverCert} // mostly valid for clients, too
 	}
 	return config
 }
 
-func untimely(setting, path string, pair *tls.Certificate, now time.Time) error {
+// checkValidity returns an error if a certificate has expired or is not valid yet.
+func checkValidity(setting, path string, pair *tls.Certificate, now time.Time) error {
 	switch {
 	case pair == nil:
 		return nil
 	case now.After(pair.Leaf.NotAfter):
-		return fmt.Errorf("%s: %s: the certificate expired at %s", setting, path, pair.Leaf.NotAfter.Format(time.RFC3339))
+		return fmt.Errorf("%s: %s: the certificate expired at %s",
+			setting, path, pair.Leaf.NotAfter.Format(time.RFC3339))
 	case now.Before(pair.Leaf.NotBefore):
-		return fmt.Errorf("%s: %s: the certificate is not valid before %s", setting, path, pair.Leaf.NotBefore.Format(time.RFC3339))
+		return fmt.Errorf("%s: %s: the certificate is not valid before %s",
+			setting, path, pair.Leaf.NotBefore.Format(time.RFC3339))
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-// What is wrong with a file is told with the setting and the file.
+// An error names the setting and the file.
 func TestLoadErrors(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	one, two := ca.Issue(t), ca.Issue(t)
@@ -39,10 +39,10 @@ func TestLoadErrors(t *testing.T) {
 		{"no key", Files{TLSCert: one.Cert, TLSKey: "/none"}, "tls-key: open /none: no such file or directory"},
 		{"a folder", Files{TLSCert: one.Cert, TLSKey: "/tmp"}, "tls-key: read /tmp: is a directory"},
 		{"without an end", Files{TLSCert: one.Cert, TLSKey: "/dev/zero"}, "tls-key: /dev/zero: it is larger than 4194304 bytes"},
-		{"another's key", Files{TLSCert: one.Cert, TLSKey: two.Key}, "tls-key: " + two.Key + ": it does not go with tls-cert " + one.Cert + ": "},
-		{"a certificate for a key", Files{ClientCert: one.Cert, ClientKey: one.Cert}, "client-key: " + one.Cert + ": it does not go with client-cert " + one.Cert + ": "},
-		{"a key for a certificate", Files{ClientCert: one.Key, ClientKey: one.Key}, "client-cert: " + one.Key + ": it holds no certificate in PEM"},
-		{"an empty authority", Files{TLSCert: one.Cert, TLSKey: one.Key, TLSClientCA: empty}, "tls-client-ca: " + empty + ": it holds no certificate in PEM"},
+		{"another's key", Files{TLSCert: one.Cert, TLSKey: two.Key}, "tls-key: " + two.Key + ": it does not match tls-cert " + one.Cert + ": "},
+		{"a certificate for a key", Files{ClientCert: one.Cert, ClientKey: one.Cert}, "client-key: " + one.Cert + ": it does not match client-cert " + one.Cert + ": "},
+		{"a key for a certificate", Files{ClientCert: one.Key, ClientKey: one.Key}, "client-cert: " + one.Key + ": it contains no PEM certificate"},
+		{"an empty authority", Files{TLSCert: one.Cert, TLSKey: one.Key, TLSClientCA: empty}, "tls-client-ca: " + empty + ": it contains no PEM certificate"},
 		{"a broken authority", Files{CA: broken}, "ca: " + broken + ": x509: "},
 	}
 	for _, test := range tests {
@@ -64,7 +64,8 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// handshake is what a client with these settings comes to at a listener of these certificates.
+// handshake connects a client with these settings to a listener with these certificates, and
+// returns the serial number of the certificate that the client gets.
 func handshake(t *testing.T, c *Certificates, client *tls.Config) (shown string, err error) {
 	t.Helper()
 	here, there := net.Pipe()
@@ -73,7 +74,7 @@ func handshake(t *testing.T, c *Certificates, client *tls.Config) (shown string,
 	go func() {
 		conn := tls.Server(there, c.Listener())
 		err := conn.Handshake()
-		there.Close() // in any case: without a farewell, for which nobody waits
+		there.Close() // without TLS' closing message: the client does not read it
 		served <- err
 	}()
 	conn := tls.Client(here, client)
@@ -97,7 +98,7 @@ func reload(c *Certificates, files Files) error {
 	return err
 }
 
-// What is read again holds for the next connection; what is wrong changes nothing.
+// A reload applies to the next connection; a failed reload changes nothing.
 func TestReload(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)
@@ -119,7 +120,7 @@ func TestReload(t *testing.T) {
 	}{
 		"expired": {expired, "tls-cert: " + pair.Cert + ": the certificate expired at "},
 		"early":   {early, "tls-cert: " + pair.Cert + ": the certificate is not valid before "},
-		"halves":  {certtest.Pair{Cert: ca.Issue(t).Cert, Key: pair.Key}, "tls-key: " + pair.Key + ": it does not go with"},
+		"halves":  {certtest.Pair{Cert: ca.Issue(t).Cert, Key: pair.Key}, "tls-key: " + pair.Key + ": it does not match"},
 	} {
 		was := certtest.Pair{Cert: file(t, read(t, pair.Cert)), Key: file(t, read(t, pair.Key))}
 		pair.Become(t, bad.with)
@@ -149,8 +150,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Other files may be named, and TLS be given up and taken up again. A certificate that expired
-// while it was in use is no reason against all the rest.
+// A reload can name different files, and can switch TLS off and on. A certificate that expired
+// while in use does not fail a reload.
 func TestOtherFiles(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	one, two, old := ca.Issue(t), ca.Issue(t), ca.IssueUntil(t, time.Now().Add(-time.Minute))
@@ -182,7 +183,7 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
-// Nobody is let in without the certificate that is wanted, or with an old TLS.
+// The listener refuses clients without the required certificate or with an old TLS version.
 func TestListener(t *testing.T) {
 	ca, other := certtest.NewAuthority(t), certtest.NewAuthority(t)
 	pair, known, stranger := ca.Issue(t), ca.Issue(t), other.Issue(t)
@@ -219,8 +220,8 @@ func TestListener(t *testing.T) {
 	}
 }
 
-// Servers are believed by the authorities of the file beside the system's, and shown what the file
-// holds.
+// A connection to a server trusts the certificate authorities of the file in addition to the
+// system's, and presents the certificate of the file.
 func TestDialing(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)

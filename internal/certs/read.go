@@ -10,62 +10,61 @@ import (
 	"os"
 )
 
-// contents are what the files held when they were read. They are not changed.
+// contents holds the contents of the files at one time. It never changes.
 type contents struct {
-	files   Files
-	own     *tls.Certificate // what clients are shown
-	clients *x509.CertPool   // the authorities of what they show; nil: they need show nothing
-	shown   *tls.Certificate // what servers are shown
-	roots   *x509.CertPool   // the authorities of what they show; nil: the system's
+	files      Files
+	serverCert *tls.Certificate // the listener's
+	clientCAs  *x509.CertPool   // sign the clients' certificates; nil: clients need no certificate
+	clientCert *tls.Certificate // for connections to servers
+	rootCAs    *x509.CertPool   // sign the servers' certificates; nil: the system's
 }
 
-// listener are the TLS settings for one client.
+// listener returns the TLS settings for one client.
 func (c *contents) listener() *tls.Config {
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
-		Certificates: []tls.Certificate{*c.own},
-		// Nobody comes back by what an authority said that is not believed any more.
+		Certificates: []tls.Certificate{*c.serverCert},
+		// A resumed session would not check a certificate that is no longer trusted.
 		SessionTicketsDisabled: true,
-		// Small records at the beginning are for browsers.
+		// Small records at the beginning help only browsers.
 		DynamicRecordSizingDisabled: true,
 	}
-	if c.clients != nil {
-		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, c.clients
+	if c.clientCAs != nil {
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, c.clientCAs
 	}
 	return config
 }
 
 // read reads all files.
 func (f Files) read() (*contents, error) {
-	own, ownErr := readPair("tls-cert", f.TLSCert, "tls-key", f.TLSKey)
-	shown, shownErr := readPair("client-cert", f.ClientCert, "client-key", f.ClientKey)
-	read := &contents{files: f, own: own, shown: shown}
-	var clientsErr, rootsErr error
+	serverCert, serverErr := readPair("tls-cert", f.TLSCert, "tls-key", f.TLSKey)
+	clientCert, clientErr := readPair("client-cert", f.ClientCert, "client-key", f.ClientKey)
+	read := &contents{files: f, serverCert: serverCert, clientCert: clientCert}
+	var clientCAsErr, rootCAsErr error
 	if f.TLSClientCA != "" {
-		read.clients = x509.NewCertPool()
-		clientsErr = addAuthorities(read.clients, "tls-client-ca", f.TLSClientCA)
+		read.clientCAs = x509.NewCertPool()
+		clientCAsErr = addAuthorities(read.clientCAs, "tls-client-ca", f.TLSClientCA)
 	}
 	if f.CA != "" {
-		if read.roots, rootsErr = x509.SystemCertPool(); rootsErr == nil {
-			rootsErr = addAuthorities(read.roots, "ca", f.CA)
+		if read.rootCAs, rootCAsErr = x509.SystemCertPool(); rootCAsErr == nil {
+			rootCAsErr = addAuthorities(read.rootCAs, "ca", f.CA)
 		}
 	}
-	if err := errors.Join(ownErr, clientsErr, rootsErr, shownErr); err != nil {
+	if err := errors.Join(serverErr, clientCAsErr, rootCAsErr, clientErr); err != nil {
 		return nil, err
 	}
 	return read, nil
 }
 
-// readPair reads a certificate, and those after it that lead to its authority, and its key. Without
-// a path it is nil.
+// readPair reads a certificate with its chain, and its key. Without a path it returns nil.
 func readPair(certSetting, certPath, keySetting, keyPath string) (*tls.Certificate, error) {
 	if certPath == "" {
 		return nil, nil
 	}
 	certPEM, err := readFile(certSetting, certPath)
 	if err == nil {
-		_, err = parseAll(certPEM) // tells what is wrong with the certificates alone
-		err = wrong(certSetting, certPath, err)
+		_, err = parseAll(certPEM) // its error is about the certificates alone
+		err = atFile(certSetting, certPath, err)
 	}
 	keyPEM, keyErr := readFile(keySetting, keyPath)
 	if err := errors.Join(err, keyErr); err != nil {
@@ -73,7 +72,7 @@ func readPair(certSetting, certPath, keySetting, keyPath string) (*tls.Certifica
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: it does not go with %s %s: %w", keySetting, keyPath, certSetting, certPath, err)
+		return nil, fmt.Errorf("%s: %s: it does not match %s %s: %w", keySetting, keyPath, certSetting, certPath, err)
 	}
 	return &pair, nil
 }
@@ -87,12 +86,13 @@ func addAuthorities(pool *x509.CertPool, setting, path string) error {
 	for _, certificate := range all {
 		pool.AddCert(certificate)
 	}
-	return wrong(setting, path, err)
+	return atFile(setting, path, err)
 }
 
-var errNoCertificate = errors.New("it holds no certificate in PEM")
+var errNoCertificate = errors.New("it contains no PEM certificate")
 
-// parseAll gives all certificates of a file. Unlike x509's own, it does not pass over a broken one.
+// parseAll returns all certificates of a file. Unlike CertPool.AppendCertsFromPEM, it does not skip
+// broken ones.
 func parseAll(content []byte) (all []*x509.Certificate, err error) {
 	for {
 		var block *pem.Block
@@ -113,7 +113,8 @@ func parseAll(content []byte) (all []*x509.Certificate, err error) {
 	}
 }
 
-// maxFile bounds a file, in bytes: the authorities of a system take a quarter of a megabyte.
+// maxFile limits a file, in bytes: the certificate authorities of a system take a quarter of a
+// megabyte.
 const maxFile = 4 << 20
 
 func readFile(setting, path string) ([]byte, error) {
@@ -132,8 +133,8 @@ func readFile(setting, path string) ([]byte, error) {
 	return content, nil
 }
 
-// wrong is an error with the setting and the file that it comes from.
-func wrong(setting, path string, err error) error {
+// atFile adds the setting and the file to an error.
+func atFile(setting, path string, err error) error {
 	if err == nil {
 		return nil
 	}

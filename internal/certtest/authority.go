@@ -1,4 +1,5 @@
-// Package certtest makes authorities and certificates for tests. All of them end with the test.
+// Package certtest makes certificate authorities and certificates for tests. Their files are
+// removed when the test ends.
 package certtest
 
 import (
@@ -17,28 +18,29 @@ import (
 	"time"
 )
 
-// Authority signs certificates.
+// Authority is a certificate authority.
 type Authority struct {
-	// File is a PEM file with its own certificate.
+	// File is the path of a PEM file with its own certificate.
 	File string
 
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// Pair is a certificate and its key, each in a PEM file.
+// Pair is a certificate and its key, each in a PEM file; Cert and Key are their paths.
 type Pair struct {
 	Cert, Key string
 	TLS       tls.Certificate
 }
 
-// NewAuthority makes one.
+// NewAuthority returns a new certificate authority.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{File: filepath.Join(t.TempDir(), "ca.crt"), key: newKey(t)}
 	template := &x509.Certificate{
-		SerialNumber: newSerial(t), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: newSerial(t), Subject: pkix.Name{CommonName: "test authority"},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
 	must(t, err)
@@ -48,27 +50,31 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Pool holds the authority alone.
+// Pool returns a pool with this certificate authority only.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
 	return pool
 }
 
-// Issue makes a certificate for both sides of a connection on this machine, good for a day.
+// Issue returns a certificate for both sides of a connection on this machine, valid for a day.
 func (a *Authority) Issue(t testing.TB) Pair {
 	t.Helper()
 	return a.IssueUntil(t, time.Now().Add(24*time.Hour))
 }
 
-// IssueUntil is Issue of one that expires, or has expired, at a time; it was good for 48 hours.
+// IssueUntil returns a certificate as Issue does, valid for the 48 hours before until, which may
+// have passed.
 func (a *Authority) IssueUntil(t testing.TB, until time.Time) Pair {
 	t.Helper()
 	folder, key := t.TempDir(), newKey(t)
 	template := &x509.Certificate{
-		SerialNumber: newSerial(t), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: until.Add(-48 * time.Hour), NotAfter: until,
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		SerialNumber: newSerial(t), Subject: pkix.Name{CommonName: "localhost"},
+		NotBefore: until.Add(-48 * time.Hour), NotAfter: until,
+		DNSNames:    []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
 	must(t, err)
@@ -82,7 +88,7 @@ func (a *Authority) IssueUntil(t testing.TB, until time.Time) Pair {
 	return p
 }
 
-// Become puts another certificate and key into the files of this one.
+// Become overwrites the files of this pair with the certificate and key of another.
 func (p Pair) Become(t testing.TB, other Pair) {
 	t.Helper()
 	for to, from := range map[string]string{p.Cert: other.Cert, p.Key: other.Key} {

@@ -1,4 +1,4 @@
-// Package clientlist reads what Redis' CLIENT LIST tells.
+// Package clientlist parses the reply of Redis' CLIENT LIST.
 package clientlist
 
 import (
@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Client is a line of it: the fields by their names. One that a server does not tell is empty.
+// Client is one line of the reply: the fields by name. A field that the server does not report is
+// empty.
 type Client map[string]string
 
-// Parse reads all lines.
+// Parse returns the clients of all lines that have an ID.
 func Parse(list string) (all []Client) {
 	for line := range strings.Lines(list) {
 		c := Client{}
@@ -24,10 +25,10 @@ func Parse(list string) (all []Client) {
 	return all
 }
 
-// Addr is the client's end of its connection, as [Address] writes it.
+// Addr returns the client's address, in the form of [Address].
 func (c Client) Addr() string { return Address(c["addr"]) }
 
-// Address is a host:port in one form, however a server writes it. Anything else stays as it is.
+// Address returns an ip:port in one canonical form. It returns other texts unchanged.
 func Address(text string) string {
 	at, err := netip.ParseAddrPort(text)
 	if err != nil {

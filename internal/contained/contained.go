@@ -1,5 +1,5 @@
-// Package contained keeps a panic to what it happened in: what a master says, or a caller's
-// function does, never ends the process.
+// Package contained turns panics into errors, so that neither a master's reply nor a caller's
+// function can end the process.
 package contained
 
 import (
@@ -8,21 +8,21 @@ import (
 	"runtime/debug"
 )
 
-// PanicError is a panic that cost what it happened in, and no more.
+// PanicError is a recovered panic, with its stack.
 type PanicError struct {
 	problem any
 	stack   string
 }
 
-// Error tells what it was, without the stack.
+// Error returns the value of the panic, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.problem) }
 
-// LogValue has a log tell the stack, too.
+// LogValue returns the value of the panic and the stack, for logs.
 func (e *PanicError) LogValue() slog.Value {
 	return slog.StringValue(e.Error() + "\n" + e.stack)
 }
 
-// Run runs f, and makes a panic in it its error: a *PanicError.
+// Run runs f and returns its error, or a *PanicError if f panics.
 func Run(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

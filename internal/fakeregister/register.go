@@ -13,45 +13,45 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// Register is what a majority of the masters holds, in a map; time stands still there.
+// Register imitates a majority of the masters with a map. Its locks never expire.
 type Register struct {
-	// Held is what it holds.
+	// Held maps keys to their values.
 	Held map[quorum.Key]Held
-	// Fails is what every round comes to.
+	// Fails is the error of every round.
 	Fails error
 	// Before is called before each round with its number, from 1.
 	Before func(round int)
-	// Meanwhile is called once, after the first run of a change that is made by ballot:
-	// others are quicker with theirs.
+	// Meanwhile is called once, after the first run of a change that is made by ballot, in place of
+	// another client that changes the key at the same time.
 	Meanwhile func()
-	// Later is what happens while somebody waits, one thing after the other. Behind: others came
-	// before for all keys, until the first of it.
+	// Later are called one after the other while a client waits. If Behind is set, other clients
+	// are before this one in the queues of all keys until the first call.
 	Later  []func()
 	Behind bool
-	// Promised: there is a promise for the next ballot of each key, so that its first run
+	// Promised reports whether the next ballot of each key has a promise, so that its first run
 	// does not know the remaining time.
 	Promised bool
-	// guesses are the tokens under which keys were taken here, or what was put there.
+	// guesses are the tokens with which keys were taken through this register, or the last values.
 	guesses map[quorum.Key]string
-	// Rounds are what was asked.
+	// Rounds lists the rounds so far.
 	Rounds []string
 
 	versions int
 }
 
-// Held is what stands under a key.
+// Held is the value of a key.
 type Held struct {
 	value   string
 	left    time.Duration
 	version string
 }
 
-// NewRegister makes one that holds nothing.
+// NewRegister returns an empty register.
 func NewRegister() *Register {
 	return &Register{Held: map[quorum.Key]Held{}, guesses: map[quorum.Key]string{}}
 }
 
-// ErrTooFew is what a register says when three of five masters refuse connections.
+// ErrTooFew returns the error of a round when three of five masters refuse connections.
 func ErrTooFew() error {
 	causes := &multierror.Error{ErrorFormat: func([]error) string { return "connection refused" }}
 	for range 3 {
@@ -76,7 +76,7 @@ func (f *Register) look(key quorum.Key) quorum.Look {
 	return quorum.Look{Present: true, Value: h.value, Left: h.left, Version: h.version}
 }
 
-// next begins another change: what it puts has this version.
+// next begins another change and returns the version of its values.
 func (f *Register) next() string {
 	f.versions++
 	return f.version()
@@ -88,7 +88,7 @@ func (f *Register) set(key quorum.Key, value string, left time.Duration) {
 	f.Held[key] = Held{value, left, f.version()}
 }
 
-// Read is that of a *quorum.Cluster.
+// Read imitates the method of *quorum.Cluster.
 func (f *Register) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
 	if err := f.round("read %v", names(keys)); err != nil {
 		return nil, err
@@ -100,12 +100,12 @@ func (f *Register) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, er
 	return looks, nil
 }
 
-// Watch is that of a *quorum.Cluster.
+// Watch imitates the method of *quorum.Cluster.
 func (f *Register) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error) {
 	return f.Read(ctx, keys)
 }
 
-// Take is that of a *quorum.Cluster.
+// Take imitates the method of *quorum.Cluster.
 func (f *Register) Take(_ context.Context, t quorum.Taking) (quorum.Grant, error) {
 	var all []string
 	for i := range t.Keys {
@@ -128,7 +128,7 @@ func (f *Register) Take(_ context.Context, t quorum.Taking) (quorum.Grant, error
 	return got, nil
 }
 
-// Release is that of a *quorum.Cluster.
+// Release imitates the method of *quorum.Cluster.
 func (f *Register) Release(_ context.Context, key quorum.Key, token string) error {
 	if err := f.round("release %s %s", names([]quorum.Key{key}), token); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (f *Register) Release(_ context.Context, key quorum.Key, token string) erro
 	return nil
 }
 
-// Withdraw is that of a *quorum.Cluster.
+// Withdraw imitates the method of *quorum.Cluster.
 func (f *Register) Withdraw(keys []quorum.Key, got quorum.Grant) {
 	for _, key := range keys {
 		if h, there := f.Held[key]; there && h.version == got.Version {
@@ -151,8 +151,10 @@ func (f *Register) Withdraw(keys []quorum.Key, got quorum.Grant) {
 	}
 }
 
-// Extend is that of a *quorum.Cluster.
-func (f *Register) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error) {
+// Extend imitates the method of *quorum.Cluster.
+func (f *Register) Extend(
+	_ context.Context, key quorum.Key, token string, ttl time.Duration,
+) (quorum.Grant, error) {
 	if err := f.round("extend %s %s", names([]quorum.Key{key}), entryText(token, ttl)); err != nil {
 		return quorum.Grant{}, err
 	}
@@ -172,8 +174,10 @@ func (f *Register) Extend(_ context.Context, key quorum.Key, token string, ttl t
 
 func longer(left, ttl time.Duration) bool { return ttl >= 0 && (left < 0 || left > ttl) }
 
-// Update is that of a *quorum.Cluster.
-func (f *Register) Update(_ context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
+// Update imitates the method of *quorum.Cluster.
+func (f *Register) Update(
+	_ context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error),
+) (quorum.Outcome, error) {
 	expected := ""
 	if expect != nil {
 		expected = " if " + *expect
@@ -187,7 +191,7 @@ func (f *Register) Update(_ context.Context, key quorum.Key, expect *string, run
 		l := f.look(key)
 		l.Unknown, l.Left = true, 0
 		if d, err := decide(l); err == nil && d.Do != quorum.Leave {
-			return f.made(key, d), nil
+			return f.changeOne(key, d), nil
 		} else if err != nil && !errors.Is(err, quorum.ErrNeedsLeft) {
 			return quorum.Outcome{}, err
 		}
@@ -201,13 +205,15 @@ func (f *Register) Update(_ context.Context, key quorum.Key, expect *string, run
 			f.Meanwhile()
 			f.Meanwhile = nil
 		default:
-			return f.made(key, d), nil
+			return f.changeOne(key, d), nil
 		}
 	}
 }
 
-// UpdateAll is that of a *quorum.Cluster.
-func (f *Register) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error) {
+// UpdateAll imitates the method of *quorum.Cluster.
+func (f *Register) UpdateAll(
+	_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Look) ([]quorum.Decision, error),
+) (quorum.Outcome, error) {
 	if err := f.round("update %s", names(keys)); err != nil {
 		return quorum.Outcome{}, err
 	}
@@ -216,7 +222,7 @@ func (f *Register) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, ru
 		for i, key := range keys {
 			looks[i] = f.look(key)
 		}
-		made, err := run(looks)
+		decisions, err := run(looks)
 		switch {
 		case err != nil:
 			return quorum.Outcome{}, err
@@ -225,23 +231,23 @@ func (f *Register) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, ru
 			f.Meanwhile = nil
 			continue
 		}
-		out := quorum.Outcome{Decision: made[0], Granted: quorum.Grant{Version: f.next()}}
-		for i, d := range made {
-			f.make(keys[i], d)
+		out := quorum.Outcome{Decision: decisions[0], Granted: quorum.Grant{Version: f.next()}}
+		for i, d := range decisions {
+			f.apply(keys[i], d)
 		}
 		return out, nil
 	}
 }
 
-// made is make for the only key of a change.
-func (f *Register) made(key quorum.Key, d quorum.Decision) quorum.Outcome {
+// changeOne applies a decision for the only key of a change, and returns the outcome.
+func (f *Register) changeOne(key quorum.Key, d quorum.Decision) quorum.Outcome {
 	out := quorum.Outcome{Decision: d, Granted: quorum.Grant{Version: f.next()}}
-	f.make(key, d)
+	f.apply(key, d)
 	return out
 }
 
-// make does what was decided.
-func (f *Register) make(key quorum.Key, d quorum.Decision) {
+// apply changes a key as decided.
+func (f *Register) apply(key quorum.Key, d quorum.Decision) {
 	switch {
 	case d.Do == quorum.Leave:
 	case d.Do == quorum.Remove:
@@ -259,13 +265,14 @@ func (f *Register) make(key quorum.Key, d quorum.Decision) {
 	}
 }
 
-// Guess is that of a *quorum.Cluster.
+// Guess imitates the method of *quorum.Cluster.
 func (f *Register) Guess(key quorum.Key) (string, bool) {
 	token, ok := f.guesses[key]
 	return token, ok
 }
 
-// Put has the masters hold a value, as others have put it there; the time is in ms, or -1.
+// Put sets the value of a key in place of another client; the time is in milliseconds, or -1 for a
+// value without a TTL.
 func (f *Register) Put(key, value string, ms int) {
 	left := time.Duration(ms) * time.Millisecond
 	if ms < 0 {
@@ -275,10 +282,10 @@ func (f *Register) Put(key, value string, ms int) {
 	f.set(quorum.Key{Name: key}, value, left)
 }
 
-// Remove has the masters hold nothing.
+// Remove removes a key.
 func (f *Register) Remove(key string) { delete(f.Held, quorum.Key{Name: key}) }
 
-// Holds is what the masters hold under a key.
+// Holds returns the value and the remaining milliseconds of a key as text, or "." if it is absent.
 func (f *Register) Holds(key string) string {
 	h, there := f.Held[quorum.Key{Name: key}]
 	if !there {

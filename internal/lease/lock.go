@@ -14,53 +14,55 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrHeld says that another held the lock for as long as it was waited for.
+// ErrHeld means that another client held the lock during the whole wait.
 var ErrHeld = errors.New("the lock is held by another client")
 
-// errNoAnswer says that the proxy did not answer while there was time for it.
+// errNoAnswer means that the proxy did not answer in time.
 var errNoAnswer = errors.New("no answer in time")
 
-// LostError says that a lock is not held any more.
+// LostError means that the lock is no longer held.
 type LostError struct {
-	// Cause is why it could not be extended; nil where it was held by then no more.
+	// Cause is why the lock could not be extended in time. It is nil if the proxy answered that the
+	// lock had expired or was released.
 	Cause error
 }
 
-// Error says why.
+// Error returns a text that includes the cause.
 func (e *LostError) Error() string {
 	if e.Cause == nil {
-		return "the lock was lost: it is not held any more"
+		return "the lock was lost: it expired or was released"
 	}
 	return fmt.Sprintf("the lock was lost: it could not be extended in time: %v", e.Cause)
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
 // Request asks for a lock.
 type Request struct {
 	Key string
-	// TTL is how long it stands if nobody extends it; Wait how long to wait while another holds it.
+	// TTL is the lease of the lock; Wait is how long to wait while another client holds it.
 	TTL, Wait time.Duration
 }
 
-// Lock is a lock that was granted. It is for one goroutine at a time.
+// Lock is a lock that was granted. It is not safe for concurrent use.
 type Lock struct {
 	proxies *Proxies
 	Request
 	token string
-	// since is when it was asked for last, and answered; until then it can be relied on.
-	since, until time.Time
+	// leaseStart is when the current lease began; until validUntil the client may rely on the lock.
+	leaseStart, validUntil time.Time
 }
 
 const (
-	// answerTime is how long the proxy may take to answer a LOCK, beside what it waits.
+	// answerTime limits how long the proxy may take to answer a LOCK, in addition to the wait.
 	answerTime = 10 * time.Second
-	// shortTime is how long it may take for anything else: then it is asked again, or given up.
+	// shortTime limits how long the proxy may take to answer other commands. Then the command is
+	// repeated, or counts as failed.
 	shortTime = 2 * time.Second
 )
 
-// Settings make go-redis ask once, and wait as long as the context says.
+// Settings makes go-redis send each command once, and wait for as long as the context allows.
 func Settings(opts *redis.Options) {
 	opts.Protocol = 2
 	opts.DisableIdentity = true
@@ -71,21 +73,24 @@ func Settings(opts *redis.Options) {
 	opts.PoolSize = 1
 }
 
-// Take asks proxies for a lock, one after the other until one answers. Its validity counts from
+// Take asks proxies for a lock, one after the other until one answers. The validity counts from
 // before the request is sent.
 //
-// Errors: ErrHeld, that of a proxy or of the way to it, or the cause of ctx; nothing is held then.
+// Errors: ErrHeld, the error of a proxy or of the connection to it, or the cause of ctx. After an
+// error no lock is held.
 func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	l := &Lock{proxies: proxies, Request: r, token: newToken()}
-	stop := context.AfterFunc(ctx, proxies.Close) // the proxy sees us leave the queue
+	stop := context.AfterFunc(ctx, proxies.Close) // so that the proxy removes this client from the queue
 	defer stop()
-	over, sent := time.Now().Add(r.Wait), time.Time{}
+	end, sent := time.Now().Add(r.Wait), time.Time{}
 	var answer []any
 	var err error
 	for range proxies.clients {
 		sent = time.Now()
-		answer, err = l.ask(ctx, max(over.Sub(sent), 0))
-		if !isUnanswered(err) || ctx.Err() != nil { // else one that took the lock takes it back: it cannot deliver its reply
+		answer, err = l.ask(ctx, max(end.Sub(sent), 0))
+		// A proxy that cannot deliver its reply releases the lock again, so the next one can take
+		// it.
+		if !isNotReply(err) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -97,16 +102,16 @@ func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	case err != nil:
 		return nil, err
 	}
-	told, err := numbers(answer)
+	fields, err := durations(answer)
 	if err != nil {
 		return nil, err
 	}
-	l.since = sent.Add(told["waited"])
-	l.until = l.since.Add(told["validity"])
+	l.leaseStart = sent.Add(fields["waited"])
+	l.validUntil = l.leaseStart.Add(fields["validity"])
 	return l, nil
 }
 
-// ask is one try to take it.
+// ask sends one LOCK.
 func (l *Lock) ask(ctx context.Context, wait time.Duration) ([]any, error) {
 	words := []any{"LOCK", l.Key, l.token, "PX", l.TTL.Milliseconds(), "AT"}
 	if wait := wait.Milliseconds(); wait > 0 {
@@ -117,38 +122,39 @@ func (l *Lock) ask(ctx context.Context, wait time.Duration) ([]any, error) {
 	return l.proxies.do(ctx, words...).Slice()
 }
 
-// numbers reads a map of milliseconds, as RESP2 has it.
-func numbers(answer []any) (map[string]time.Duration, error) {
-	told := map[string]time.Duration{}
+// durations reads a map of milliseconds, in its form of RESP2. It returns an error if the validity
+// is missing.
+func durations(answer []any) (map[string]time.Duration, error) {
+	fields := map[string]time.Duration{}
 	for ; len(answer) > 1; answer = answer[2:] {
 		name, isText := answer[0].(string)
 		ms, isNumber := answer[1].(int64)
 		if isText && isNumber {
-			told[name] = time.Duration(ms) * time.Millisecond
+			fields[name] = time.Duration(ms) * time.Millisecond
 		}
 	}
-	if told["validity"] <= 0 {
-		return nil, errors.New("the server grants no validity: is it a redlock-proxy?")
+	if fields["validity"] <= 0 {
+		return nil, errors.New("the reply has no validity: check that the server is a redlock-proxy")
 	}
-	return told, nil
+	return fields, nil
 }
 
-// newToken makes 128 random bits, in hexadecimal.
+// newToken returns 128 random bits in hexadecimal.
 func newToken() string {
 	var bits [16]byte
 	_, _ = rand.Read(bits[:]) // never fails
 	return hex.EncodeToString(bits[:])
 }
 
-// Keep extends the lock, each time a third of its TTL is over, until ctx ends; or until it is lost,
-// which the *LostError says.
+// Keep extends the lock whenever a third of its TTL has passed. It returns nil when ctx ends, or a
+// *LostError when the lock is lost.
 func (l *Lock) Keep(ctx context.Context) error {
 	var failed error
-	for next := l.since.Add(l.TTL / 3); ; {
-		if !sleepUntil(ctx, earlier(next, l.until)) {
+	for next := l.leaseStart.Add(l.TTL / 3); ; {
+		if !sleepUntil(ctx, earlier(next, l.validUntil)) {
 			return nil
 		}
-		if !time.Now().Before(l.until) {
+		if !time.Now().Before(l.validUntil) {
 			return &LostError{failed}
 		}
 		err := l.extend(ctx)
@@ -159,28 +165,29 @@ func (l *Lock) Keep(ctx context.Context) error {
 		case errors.As(err, &lost):
 			return err
 		case err == nil:
-			failed, next = nil, l.since.Add(l.TTL/3)
+			failed, next = nil, l.leaseStart.Add(l.TTL/3)
 		default:
-			failed, next = tellsMore(failed, err), time.Now().Add(l.pause())
+			failed, next = moreSpecific(failed, err), time.Now().Add(l.pause())
 		}
 	}
 }
 
-// tellsMore is the error of the latest try, but where that was not answered and one before it was.
-func tellsMore(before, latest error) error {
+// moreSpecific returns the error of the latest try, or the error before it if the proxy answered
+// that try but not the latest.
+func moreSpecific(before, latest error) error {
 	if before != nil && errors.Is(latest, errNoAnswer) {
 		return before
 	}
 	return latest
 }
 
-// pause is the time between two tries to extend it.
+// pause returns the time between two tries to extend the lock after one failed.
 func (l *Lock) pause() time.Duration { return min(time.Second, l.TTL/30) }
 
-// extend is one try. What is answered after the lock's time counts for nothing.
+// extend sends one EXTEND. It ignores an answer that comes after the lock's validity has ended.
 func (l *Lock) extend(ctx context.Context) error {
 	sent := time.Now()
-	ctx, cancel := context.WithDeadline(ctx, earlier(sent.Add(min(shortTime, l.TTL/6)), l.until))
+	ctx, cancel := context.WithDeadline(ctx, earlier(sent.Add(min(shortTime, l.TTL/6)), l.validUntil))
 	defer cancel()
 	ms, err := l.proxies.do(ctx, "EXTEND", l.Key, l.token, "PX", l.TTL.Milliseconds()).Int64()
 	switch {
@@ -188,21 +195,22 @@ func (l *Lock) extend(ctx context.Context) error {
 		return &LostError{}
 	case err != nil && ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded):
 		return err
-	case err != nil, !time.Now().Before(l.until):
+	case err != nil, !time.Now().Before(l.validUntil):
 		return errNoAnswer
 	}
-	l.since, l.until = sent, sent.Add(time.Duration(ms)*time.Millisecond)
+	l.leaseStart, l.validUntil = sent, sent.Add(time.Duration(ms)*time.Millisecond)
 	return nil
 }
 
-// Release gives the lock back. A *LostError says that it was not held any more.
+// Release releases the lock. It returns a *LostError if the lock was no longer held, or the error
+// of the last proxy or of the connection to it.
 func (l *Lock) Release(ctx context.Context) (err error) {
 	for try := range l.proxies.clients {
 		var n int64
 		switch n, err = l.unlock(ctx); {
-		case err == nil && n == 0 && try == 0: // else one that did not answer may have done it
+		case err == nil && n == 0 && try == 0: // later, a proxy that did not answer may have released it
 			return &LostError{}
-		case !isUnanswered(err):
+		case !isNotReply(err):
 			return err
 		}
 	}
@@ -222,7 +230,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// sleepUntil waits for a moment; false: ctx ended.
+// sleepUntil waits until t. It reports whether t came before the end of ctx.
 func sleepUntil(ctx context.Context, t time.Time) bool {
 	return pacing.Sleep(ctx, time.Until(t)) == nil
 }

@@ -14,36 +14,37 @@ import (
 type Job struct {
 	Request
 	Proxies *Proxies
-	// Command is made by exec.Command, with what it reads and writes.
+	// Command is made by exec.Command, with its standard input and output set.
 	Command *exec.Cmd
-	// Grace is for how long the command may go on after it was told that the lock is lost.
+	// Grace is how long the command may run after SIGTERM when the lock is lost.
 	Grace time.Duration
-	// Signals are passed on to the command. Before it runs, one ends the wait for the lock.
+	// Signals are passed on to the command. Before the command runs, a signal ends the wait for the
+	// lock.
 	Signals <-chan os.Signal
-	// Tell is told what goes wrong while the command runs.
+	// Tell is called with problems while the command runs.
 	Tell func(error)
 }
 
-// InterruptedError says that a signal ended the wait for the lock.
+// InterruptedError means that a signal ended the wait for the lock.
 type InterruptedError struct{ Signal os.Signal }
 
-// Error names the signal.
+// Error returns a text that names the signal.
 func (e *InterruptedError) Error() string {
 	return fmt.Sprintf("%v while waiting for the lock", e.Signal)
 }
 
-// StartError says that a command could not be run.
+// StartError means that the command could not be started.
 type StartError struct {
 	Command string
 	Cause   error
 }
 
-// Error says why.
+// Error returns a text that names the command and the cause.
 func (e *StartError) Error() string {
 	return fmt.Sprintf("the command %q cannot be run: %v", e.Command, rootOf(e.Cause))
 }
 
-// rootOf is an error without what os and os/exec put around it.
+// rootOf returns the innermost error, without what os and os/exec wrap around it.
 func rootOf(err error) error {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
@@ -51,17 +52,17 @@ func rootOf(err error) error {
 	return err
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Cause }
 
-// Run takes the lock, runs the command, and gives the lock back.
+// Run takes the lock, runs the command, and releases the lock. It returns the state of the command
+// when it ended.
 //
-// Errors: ErrHeld, *InterruptedError or those of Take, where the command did not run; *StartError;
-// *LostError, where the lock was lost before the command ended, or as it did. Else state is how the
-// command ended.
+// Errors: if the command did not run, ErrHeld, *InterruptedError, another error of Take, or
+// *StartError; *LostError if the lock was lost before the command ended, or at the same time.
 func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 	if j.Command.Err != nil {
-		return nil, &StartError{j.Command.Args[0], j.Command.Err} // no lock is taken for it
+		return nil, &StartError{j.Command.Args[0], j.Command.Err} // before a lock is taken
 	}
 	lock, err := j.take(ctx)
 	if err != nil {
@@ -72,11 +73,11 @@ func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 	go func() { lost <- lock.Keep(keeping) }()
 	started := start(j.Command, ended)
 	if started == nil {
-		err = j.attend(lost, ended)
+		err = j.waitCommand(lost, ended)
 	}
 	stop()
 	if err == nil {
-		err = <-lost // it may have been lost at the same moment
+		err = <-lost // the lock may have been lost at the same moment
 	}
 	if err == nil {
 		err = j.release(ctx, lock)
@@ -87,7 +88,7 @@ func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 	return j.Command.ProcessState, err
 }
 
-// take is Take, until a signal comes.
+// take calls Take, and ends the wait when a signal comes.
 func (j *Job) take(ctx context.Context) (*Lock, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	taken, done := make(chan struct{}), make(chan struct{})
@@ -102,7 +103,7 @@ func (j *Job) take(ctx context.Context) (*Lock, error) {
 	lock, err := Take(ctx, j.Proxies, j.Request)
 	close(taken)
 	<-done
-	if err == nil && ctx.Err() != nil { // it came with the grant
+	if err == nil && ctx.Err() != nil { // the signal came together with the grant
 		_ = lock.Release(context.WithoutCancel(ctx))
 		err = context.Cause(ctx)
 	}
@@ -110,10 +111,10 @@ func (j *Job) take(ctx context.Context) (*Lock, error) {
 	return lock, err
 }
 
-// attend waits for the command to end. Should the lock be lost before, it is told, and then killed;
-// the error says so.
-func (j *Job) attend(lost <-chan error, ended <-chan error) (failed error) {
-	var over <-chan time.Time
+// waitCommand waits for the command to end. If the lock is lost before, it sends SIGTERM to the
+// command, kills it after the grace period, and returns the error of the loss.
+func (j *Job) waitCommand(lost <-chan error, ended <-chan error) (failed error) {
+	var graceEnd <-chan time.Time
 	for {
 		select {
 		case <-ended:
@@ -122,23 +123,23 @@ func (j *Job) attend(lost <-chan error, ended <-chan error) (failed error) {
 			_ = j.Command.Process.Signal(s)
 		case failed = <-lost:
 			lost = nil
-			j.Tell(errors.New("the command gets SIGTERM, since the lock is lost"))
+			j.Tell(errors.New("the lock was lost: sending SIGTERM to the command"))
 			_ = j.Command.Process.Signal(syscall.SIGTERM)
-			over = time.After(j.Grace)
-		case <-over:
-			j.Tell(fmt.Errorf("the command goes on %v after that: it is killed", j.Grace))
+			graceEnd = time.After(j.Grace)
+		case <-graceEnd:
+			j.Tell(fmt.Errorf("the command still runs %v after SIGTERM: killing it", j.Grace))
 			_ = j.Command.Process.Kill()
 		}
 	}
 }
 
-// release gives the lock back. One that cannot be given back ends by itself.
+// release releases the lock. It returns only a *LostError: a lock that cannot be released expires.
 func (j *Job) release(ctx context.Context, lock *Lock) error {
 	err := lock.Release(ctx)
 	var lost *LostError
 	if err == nil || errors.As(err, &lost) {
 		return err
 	}
-	j.Tell(fmt.Errorf("the lock was not given back, and ends by itself: %w", err))
+	j.Tell(fmt.Errorf("cannot release the lock, which will expire: %w", err))
 	return nil
 }

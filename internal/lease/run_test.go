@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// peer is a server that answers lock commands as it is told.
+// peer is a server that answers lock commands with the given functions.
 type peer struct {
 	lock, extend, unlock func(c *server.Peer)
 	unlocks              atomic.Int32
@@ -35,7 +35,7 @@ func grant(validity int) func(*server.Peer) {
 	}
 }
 
-// client is one of the peer.
+// client returns a client of the peer.
 func (p *peer) client(t *testing.T) *redis.Client {
 	t.Helper()
 	s, err := server.NewServer("127.0.0.1:0")
@@ -60,7 +60,7 @@ func (p *peer) client(t *testing.T) *redis.Client {
 	return client
 }
 
-// TestRun: what becomes of a command by what the proxy answers, whatever that is.
+// TestRun: how the command ends, depending on the proxy's answers.
 func TestRun(t *testing.T) {
 	hang := func(c *server.Peer) { time.Sleep(time.Second) }
 	null := func(c *server.Peer) { c.WriteNull() }
@@ -79,20 +79,20 @@ func TestRun(t *testing.T) {
 		name    string
 		peer    *peer
 		command string
-		want    string // of the error, in its beginning; or how the command ended
+		want    string // the beginning of the error, or how the command ended
 		unlocks int32
 	}{
 		{"all is well", &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "sleep 2; exit 3", "exit status 3", 1},
 		{"one try to extend fails", &peer{lock: grant(1400), extend: once(fail, say(1400)), unlock: say(1)}, "sleep 2", "exit status 0", 1},
-		{"it is gone", &peer{lock: grant(1000), extend: null, unlock: say(1)}, "exec sleep 60", "the lock was lost: it is not held any more", 0},
+		{"it is gone", &peer{lock: grant(1000), extend: null, unlock: say(1)}, "exec sleep 60", "the lock was lost: it expired or was released", 0},
 		{"no try succeeds", &peer{lock: grant(1000), extend: fail, unlock: say(1)}, "exec sleep 60", "the lock was lost: it could not be extended in time: NOQUORUM 1 of 3", 0},
 		{"no answer comes", &peer{lock: grant(1000), extend: hang, unlock: say(1)}, "exec sleep 60", "the lock was lost: it could not be extended in time: no answer in time", 0},
 		{"no answer comes after an error", &peer{lock: grant(1000), extend: once(fail, hang), unlock: say(1)}, "exec sleep 60", "the lock was lost: it could not be extended in time: NOQUORUM 1 of 3", 0},
 		{"less time than asked for", &peer{lock: grant(20), extend: say(20), unlock: say(1)}, "exec sleep 60", "the lock was lost: ", 0},
-		{"gone at the end", &peer{lock: grant(1400), extend: say(1400), unlock: say(0)}, "exit 0", "the lock was lost: it is not held any more", 1},
+		{"gone at the end", &peer{lock: grant(1400), extend: say(1400), unlock: say(0)}, "exit 0", "the lock was lost: it expired or was released", 1},
 		{"not given back", &peer{lock: grant(1400), extend: say(1400), unlock: fail}, "exit 4", "exit status 4", 1},
 		{"held", &peer{lock: null, extend: null, unlock: null}, "exit 0", "the lock is held by another client", 0},
-		{"no validity", &peer{lock: grant(0), extend: null, unlock: null}, "exit 0", "the server grants no validity", 0},
+		{"no validity", &peer{lock: grant(0), extend: null, unlock: null}, "exit 0", "the reply has no validity", 0},
 		{"another answer", &peer{lock: func(c *server.Peer) { c.WriteOK() }, extend: null, unlock: null}, "exit 0", "", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestSignalWhileWaiting: a signal ends the wait at once, though the proxy does not answer.
+// TestSignalWhileWaiting: a signal ends the wait immediately, even if the proxy does not answer.
 func TestSignalWhileWaiting(t *testing.T) {
 	asked, over := make(chan bool, 1), make(chan bool)
 	p := peer{lock: func(*server.Peer) { asked <- true; <-over }, extend: say(1), unlock: say(1)}
@@ -130,15 +130,14 @@ func TestSignalWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestNextProxy: when a proxy does not answer the next one is asked: for the lock, to extend it,
-// and to give it back. A release that one has answered after another may have done it says nothing
-// of a loss.
+// TestNextProxy: if a proxy does not answer LOCK, EXTEND or UNLOCK, the next proxy is asked. After
+// that, a reply that the lock was not held is no loss: the first proxy may have released it.
 func TestNextProxy(t *testing.T) {
 	leave := func(c *server.Peer) { c.Close() }
 	for _, test := range []struct {
 		name          string
 		first, second *peer
-		want          string // of the error, in its beginning; or how the command ended
+		want          string // the beginning of the error, or how the command ended
 	}{
 		{"it cannot be asked", nil, &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
 		{"it leaves with the LOCK", &peer{lock: leave, extend: leave, unlock: leave}, &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},

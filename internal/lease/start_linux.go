@@ -6,13 +6,13 @@ import (
 	"syscall"
 )
 
-// start starts a command, and tells when it has ended. It is told to end should this process die:
-// nobody would extend the lock then.
+// start starts a command, and sends to ended when the command has ended. If this process dies, the
+// kernel sends SIGTERM to the command, since the lock would no longer be extended.
 func start(cmd *exec.Cmd, ended chan<- error) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the end of the thread that started it counts as our end
+		runtime.LockOSThread() // the kernel sends the signal when the thread ends that started the command
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err

@@ -1,4 +1,4 @@
-// Package logtest is what tests read that a server has logged.
+// Package logtest collects the log of a server for tests.
 package logtest
 
 import (
@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// Buffer collects what is logged. It is safe for concurrent use; the zero value is empty.
+// Buffer collects log text. It is safe for concurrent use; the zero value is empty.
 type Buffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-// Write is of io.Writer.
+// Write implements io.Writer.
 func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(p)
 }
 
-// String is all that was logged.
+// String returns the log so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

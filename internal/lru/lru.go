@@ -1,4 +1,4 @@
-// Package lru keeps what was used last.
+// Package lru caches the values that were used last.
 package lru
 
 import (
@@ -6,14 +6,15 @@ import (
 	"sync"
 )
 
-// Cache keeps values by key, as many as it is allowed to. It is safe for concurrent use.
+// Cache holds values by key, up to a limit; then it evicts the value that was not used for longest.
+// It is safe for concurrent use.
 type Cache[V any] struct {
 	size func(V) int
 
 	mu          sync.Mutex
 	byKey       map[string]*list.Element // of entry[V]
 	recent      list.List                // the last used first
-	held, limit int                      // in sizes
+	used, limit int                      // in units of size
 }
 
 type entry[V any] struct {
@@ -21,15 +22,16 @@ type entry[V any] struct {
 	value V
 }
 
-// New makes a cache of at most so many values.
+// New returns a cache of at most the given number of values.
 func New[V any](entries int) *Cache[V] { return Sized(entries, func(V) int { return 1 }) }
 
-// Sized makes a cache of values whose sizes come to no more than a limit, but for the newest one.
+// Sized returns a cache of values whose sizes add up to at most the limit. It keeps the newest
+// value even if that alone is larger.
 func Sized[V any](limit int, size func(V) int) *Cache[V] {
 	return &Cache[V]{limit: limit, size: size, byKey: map[string]*list.Element{}}
 }
 
-// Limit has another limit hold.
+// Limit changes the limit, and evicts values if needed.
 func (c *Cache[V]) Limit(limit int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,14 +39,14 @@ func (c *Cache[V]) Limit(limit int) {
 	c.evict()
 }
 
-// Held returns what the sizes come to.
+// Held returns the sum of the sizes of all values.
 func (c *Cache[V]) Held() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.held
+	return c.used
 }
 
-// Get is the value of a key, if the cache has it.
+// Get returns the value of a key, if the cache has it.
 func (c *Cache[V]) Get(key string) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,14 +58,14 @@ func (c *Cache[V]) Get(key string) (value V, ok bool) {
 	return e.Value.(entry[V]).value, true
 }
 
-// Len counts the values.
+// Len returns the number of values.
 func (c *Cache[V]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.byKey)
 }
 
-// Add adds a value, unless there is one under its key, and gives the one that is there now.
+// Add adds a value unless the key has one already, and returns the key's value.
 func (c *Cache[V]) Add(key string, value V) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,12 +76,12 @@ func (c *Cache[V]) Add(key string, value V) V {
 	return value
 }
 
-// Set puts a value under its key. To replace one is no use of it.
+// Set sets the value of a key. To replace a value does not count as a use of it.
 func (c *Cache[V]) Set(key string, value V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.byKey[key]; ok {
-		c.held += c.size(value) - c.size(e.Value.(entry[V]).value)
+		c.used += c.size(value) - c.size(e.Value.(entry[V]).value)
 		e.Value = entry[V]{key, value}
 		return
 	}
@@ -88,22 +90,22 @@ func (c *Cache[V]) Set(key string, value V) {
 
 func (c *Cache[V]) put(key string, value V) {
 	c.byKey[key] = c.recent.PushFront(entry[V]{key, value})
-	c.held += c.size(value)
+	c.used += c.size(value)
 	c.evict()
 }
 
 func (c *Cache[V]) evict() {
-	for c.recent.Len() > 1 && c.held > c.limit {
+	for c.recent.Len() > 1 && c.used > c.limit {
 		oldest := c.recent.Remove(c.recent.Back()).(entry[V])
 		delete(c.byKey, oldest.key)
-		c.held -= c.size(oldest.value)
+		c.used -= c.size(oldest.value)
 	}
 }
 
-// Flush forgets all values.
+// Flush removes all values.
 func (c *Cache[V]) Flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.byKey, c.held = map[string]*list.Element{}, 0
+	c.byKey, c.used = map[string]*list.Element{}, 0
 	c.recent.Init()
 }

@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// Go functions read their arguments as C functions do, and complain in the same words.
+// TestArgumentsOfGoFunctions: Go functions check their arguments with the same errors as C
+// functions.
 func TestArgumentsOfGoFunctions(t *testing.T) {
 	take := func(read func(c *Call) Value) Entry {
 		return Entry{"f", func(c *Call) []Value { return c.Return(read(c)) }}
@@ -17,7 +18,7 @@ func TestArgumentsOfGoFunctions(t *testing.T) {
 	for _, test := range []struct {
 		source string
 		read   func(c *Call) Value
-		want   Value // or the error
+		want   Value // or the text of the error
 	}{
 		{`return f()`, func(c *Call) Value { return c.Arg(1) }, nil},
 		{`return f(1, 2)`, func(c *Call) Value { return float64(c.NArgs()) }, 2.0},
@@ -46,7 +47,7 @@ func TestArgumentsOfGoFunctions(t *testing.T) {
 	}
 }
 
-// Values of Go become values of Lua.
+// TestValuesFromGo: values of Go become values of Lua.
 func TestValuesFromGo(t *testing.T) {
 	state := NewState(meter.Limits{Bytes: 1000})
 	list := state.NewArray([]Value{"a", 2.0, true})
@@ -68,7 +69,7 @@ func TestValuesFromGo(t *testing.T) {
 	}
 }
 
-// A panic that is no error of Lua is a mistake of the program and goes on.
+// TestPanicsOfGoGoOn: a panic that is not an error of Lua is a bug, and is not recovered.
 func TestPanicsOfGoGoOn(t *testing.T) {
 	defer func() {
 		if recover() != "mistake" {
@@ -78,7 +79,7 @@ func TestPanicsOfGoGoOn(t *testing.T) {
 	_, _ = run(t, "f()", meter.Limits{}, Entry{"f", func(*Call) []Value { panic("mistake") }})
 }
 
-// Objects have types, names and places of their own.
+// TestObjects: objects have types, names and distinct addresses.
 func TestObjects(t *testing.T) {
 	value, err := run(t, `local g = function() end local t = {[f] = 1, [g] = 2, [null] = 3, [true] = 4}
 		return type(null) .. " " .. tostring(null) .. " " .. t[f] + t[g] + t[null] + t[true] .. " " .. tostring(f):match("^function: 0x") .. tostring({}):match("^table: 0x")`,
@@ -88,7 +89,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// A library can be extended, and an entry of it replaced.
+// TestExtended: a library can be extended, and its entries can be replaced.
 func TestExtended(t *testing.T) {
 	b := NewBuilder()
 	library := b.Extended(b.Table(Entry{"a", 1.0}, Entry{"b", 2.0}), Entry{"b", 3.0}, Entry{"c", 4.0})

@@ -8,13 +8,13 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// What a Go function gets from its Call, counted from 1 as in messages. An argument of a wrong type
-// is an error of Lua in C Lua's words.
+// A Go function gets its arguments from its Call. They are counted from 1, as in messages. An
+// argument of a wrong type raises C Lua's error.
 
-// NArgs is the number of arguments.
+// NArgs returns the number of arguments.
 func (c *Call) NArgs() int { return len(c.slots) }
 
-// Arg is an argument, nil if there are fewer.
+// Arg returns the i-th argument, or nil if there are fewer.
 func (c *Call) Arg(i int) Value {
 	if i > len(c.slots) {
 		return nil
@@ -22,35 +22,35 @@ func (c *Call) Arg(i int) Value {
 	return c.slots[i-1]
 }
 
-// Args are all arguments. They are not to be kept.
+// Args returns all arguments. The caller must not keep the slice.
 func (c *Call) Args() []Value { return c.slots }
 
-// Return makes the result of a function.
+// Return returns values as the result of a function.
 func (c *Call) Return(values ...Value) []Value {
 	t := c.thread
 	t.results = append(t.results[:0], values...)
 	return t.results
 }
 
-// State is the run.
+// State returns the state of the run.
 func (c *Call) State() *State { return c.thread.state }
 
-// Fail raises an error with the position of the caller.
+// Fail raises an error with the position of the caller. It does not return.
 func (c *Call) Fail(format string, args ...any) []Value {
-	c.thread.raise(c.caller.where() + fmt.Sprintf(format, args...))
+	c.thread.raise(c.caller.position() + fmt.Sprintf(format, args...))
 	return nil
 }
 
-// Raise raises a value as the error.
+// Raise raises a value as an error. It does not return.
 func (c *Call) Raise(v Value) []Value {
 	c.thread.raise(v)
 	return nil
 }
 
-// Abort ends the run with an error that no pcall catches; Run returns it as it is.
+// Abort ends the run. pcall does not catch the error, and Run returns it unchanged.
 func (c *Call) Abort(err error) { panic(meter.Ended{Err: err}) }
 
-// BadArg raises an error about an argument.
+// BadArg raises an error about the i-th argument. It does not return.
 func (c *Call) BadArg(i int, problem string) {
 	name := "?"
 	if c.site != nil && c.site.kind != "" {
@@ -64,7 +64,7 @@ func (c *Call) BadArg(i int, problem string) {
 	c.Fail("bad argument #%d to '%s' (%s)", i, name, problem)
 }
 
-// wrongType raises that an argument is not of the type that is wanted.
+// wrongType raises the error that an argument does not have the required type.
 func (c *Call) wrongType(i int, want string) {
 	got := "no value"
 	if i <= len(c.slots) {
@@ -73,7 +73,7 @@ func (c *Call) wrongType(i int, want string) {
 	c.BadArg(i, want+" expected, got "+got)
 }
 
-// WantAny is any argument, but there must be one.
+// WantAny returns the i-th argument, which must be present.
 func (c *Call) WantAny(i int) Value {
 	if i > len(c.slots) {
 		c.BadArg(i, "value expected")
@@ -81,7 +81,7 @@ func (c *Call) WantAny(i int) Value {
 	return c.slots[i-1]
 }
 
-// WantString is a string, or a number as a string.
+// WantString returns the i-th argument, a string or a number, as a string.
 func (c *Call) WantString(i int) string {
 	s, ok := ToString(c.Arg(i))
 	if !ok {
@@ -90,15 +90,15 @@ func (c *Call) WantString(i int) string {
 	return s
 }
 
-// OptString is WantString with a default for nil.
-func (c *Call) OptString(i int, otherwise string) string {
+// OptString returns the i-th argument as WantString does, or a default for nil.
+func (c *Call) OptString(i int, fallback string) string {
 	if c.Arg(i) == nil {
-		return otherwise
+		return fallback
 	}
 	return c.WantString(i)
 }
 
-// WantNumber is a number, or a string that reads as one.
+// WantNumber returns the i-th argument, a number or a numeric string, as a number.
 func (c *Call) WantNumber(i int) float64 {
 	n, ok := c.State().Number(c.Arg(i))
 	if !ok {
@@ -107,21 +107,21 @@ func (c *Call) WantNumber(i int) float64 {
 	return n
 }
 
-// WantInt is a number without its fraction, as a 64-bit integer.
+// WantInt returns the i-th argument, a number, as a 64-bit integer without the fraction.
 func (c *Call) WantInt(i int) int { return int(clib.Truncate(c.WantNumber(i))) }
 
-// OptInt is WantInt with a default for nil.
-func (c *Call) OptInt(i, otherwise int) int {
+// OptInt returns the i-th argument as WantInt does, or a default for nil.
+func (c *Call) OptInt(i, fallback int) int {
 	if c.Arg(i) == nil {
-		return otherwise
+		return fallback
 	}
 	return c.WantInt(i)
 }
 
-// WantInt32 is WantInt cut to 32 bits, as C's int.
+// WantInt32 returns the lowest 32 bits of WantInt, as a conversion to C's int does.
 func (c *Call) WantInt32(i int) int { return int(int32(c.WantInt(i))) }
 
-// WantTable is a table.
+// WantTable returns the i-th argument, which must be a table.
 func (c *Call) WantTable(i int) *Table {
 	t, ok := c.Arg(i).(*Table)
 	if !ok {
@@ -130,8 +130,8 @@ func (c *Call) WantTable(i int) *Table {
 	return t
 }
 
-// readonly raises that a table cannot be changed.
-func (c *Call) readonly() { c.Raise("Attempt to modify a readonly table") }
+// raiseReadonly raises the error that a table cannot be changed.
+func (c *Call) raiseReadonly() { c.Raise("Attempt to modify a readonly table") }
 
 func (c *Call) wantFunction(i int) Value {
 	f := c.Arg(i)
@@ -141,10 +141,10 @@ func (c *Call) wantFunction(i int) Value {
 	return f
 }
 
-// rawSet is a table's change by a Go function.
+// rawSet sets the value of a key for a Go function, without metamethods.
 func (c *Call) rawSet(t *Table, key, value Value) {
 	if t.frozen {
-		c.readonly()
+		c.raiseReadonly()
 	}
 	switch k := key.(type) {
 	case nil:
@@ -157,5 +157,5 @@ func (c *Call) rawSet(t *Table, key, value Value) {
 	t.set(key, value)
 }
 
-// ReturnText is Return of one string, which it charges to the run.
+// ReturnText charges a string to the run, and returns it as the result of a function.
 func (c *Call) ReturnText(s string) []Value { return c.Return(c.State().Text(s)) }

@@ -2,14 +2,14 @@ package lua
 
 import "redlock-proxy/internal/lua/meter"
 
-// Builtin is a function of Go that Lua can call.
+// Builtin is a Go function that Lua can call.
 type Builtin struct {
 	run     func(*Call) []Value
-	metered bool // it charges for what it does with its arguments
+	metered bool // it charges for its work itself
 	address uint32
 }
 
-// Closure is a function of Lua with the variables that it captured.
+// Closure is a function of Lua with its captured variables.
 type Closure struct {
 	proto    *proto
 	captured []*cell
@@ -25,9 +25,9 @@ type Call struct {
 	thread    *thread
 	caller    *Call
 	closure   *Closure // nil for a Go function
-	site      *site    // how the caller calls the function; nil if Go calls
-	line      int      // that runs now
-	tailCalls int      // that this call has taken the place of
+	site      *site    // of the call in the caller; nil if Go code calls
+	line      int      // the current line
+	tailCalls int      // how many calls this call has replaced
 	slots     []Value  // the local variables, or the arguments of a Go function
 	extra     []Value  // arguments for ...
 	result    []Value  // of a return
@@ -35,33 +35,33 @@ type Call struct {
 	nextSite  *site
 }
 
-// site is a place in the source that calls a function, and what it calls it by: for messages.
+// site is a place in the source where a value is used, with the name of the value, for messages.
 type site struct {
-	kind, name string // "global", "print"; empty if it has no name
+	kind, name string // "global", "print"; empty if the value has no name
 	line       int
 }
 
 // thread is a run's chain of calls.
 type thread struct {
-	state   *State
-	call    *Call // the innermost
-	calls   int
-	goCalls int     // calls that Go code waits for
-	stack   []Value // arguments of calls to come
-	paid    int     // of the stack's places
-	results []Value // of the last call, until the next
-	spare   []*Call
+	state        *State
+	call         *Call // the innermost
+	calls        int
+	goCalls      int     // calls that Go code waits for
+	stack        []Value // arguments of the next calls
+	chargedStack int     // capacity of stack that was charged
+	results      []Value // of the last call; valid until the next
+	unused       []*Call // for reuse
 }
 
-// The limits of C Lua, and one of ours: nested expressions take Go's stack.
+// The limits of C Lua, except maxDepth: nested expressions take Go's stack.
 const (
 	maxCalls   = 20000
 	maxGoCalls = 200
 	maxDepth   = 300000
 )
 
-// enter begins a call that takes depth levels of Go's stack, and is charged for the call and for
-// this work in it.
+// enter begins a call that takes depth levels of Go's stack. It charges for the call, and for work
+// in it.
 func (t *thread) enter(closure *Closure, at *site, depth, work int) *Call {
 	m := &t.state.meter
 	m.Work(meter.Step + work)
@@ -69,41 +69,42 @@ func (t *thread) enter(closure *Closure, at *site, depth, work int) *Call {
 		t.overflow("stack overflow")
 	}
 	m.Deepens(depth)
-	if grown := cap(t.stack) - t.paid; grown > 0 {
-		t.paid += grown
+	if grown := cap(t.stack) - t.chargedStack; grown > 0 {
+		t.chargedStack += grown
 		m.Charge(grown * arraySlotSize)
 	}
 	t.calls++
 	m.Nest(depth)
-	c := t.spareCall()
+	c := t.reuseCall()
 	c.thread, c.caller, c.closure, c.site = t, t.call, closure, at
 	t.call = c
 	return c
 }
 
-func (t *thread) overflow(text string) { t.raise(t.call.where() + text) }
+// overflow raises the error of a full stack.
+func (t *thread) overflow(text string) { t.raise(t.call.position() + text) }
 
 // leave ends the innermost call.
 func (t *thread) leave(c *Call, depth int) {
 	t.calls--
 	t.state.meter.Nest(-depth)
 	t.call = c.caller
-	t.spare = append(t.spare, c)
+	t.unused = append(t.unused, c)
 }
 
-// spareCall is a call that has ended, or a new one.
-func (t *thread) spareCall() *Call {
-	n := len(t.spare)
+// reuseCall returns a Call that has ended for reuse, or a new one.
+func (t *thread) reuseCall() *Call {
+	n := len(t.unused)
 	if n == 0 {
 		return &Call{}
 	}
-	c := t.spare[n-1]
-	t.spare = t.spare[:n-1]
+	c := t.unused[n-1]
+	t.unused = t.unused[:n-1]
 	*c = Call{slots: c.slots[:0], extra: c.extra[:0]}
 	return c
 }
 
-// invoke calls any value. What it returns stands until the next call. at is nil if Go calls.
+// invoke calls any value. Its results are valid until the next call. at is nil if Go code calls.
 func (t *thread) invoke(f Value, args []Value, at *site) []Value {
 	switch fn := f.(type) {
 	case *Closure:
@@ -133,6 +134,7 @@ func (t *thread) notCallable(f Value, at *site) {
 	t.call.typeError(at, f, "call")
 }
 
+// builtinDepth is the cost of a call of a Go function, in levels of Go calls.
 const builtinDepth = 12
 
 func (t *thread) runBuiltin(b *Builtin, args []Value, at *site) []Value {
@@ -149,11 +151,10 @@ func (t *thread) runBuiltin(b *Builtin, args []Value, at *site) []Value {
 	return results
 }
 
-// argumentWork is what passing an argument on costs, in bytes gone through.
+// argumentWork is the cost of passing an argument, in bytes processed.
 const argumentWork = 8
 
-// bytesOf are the bytes of arguments that a function of Go may go through, whether it succeeds or
-// not.
+// bytesOf returns how many bytes a Go function may process of its arguments.
 func bytesOf(args []Value) int {
 	n := len(args) * argumentWork
 	for _, v := range args {
@@ -168,10 +169,10 @@ func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
 	depth := f.proto.depth
 	c := t.enter(f, at, depth, f.proto.work+len(args)*argumentWork)
 	f.proto.prepare(c, args)
-	for c.closure.proto.run(c) == tailCalled {
+	for c.closure.proto.run(c) == flowTailCall {
 		next, nextSite, results := c.next, c.nextSite, c.result
 		fn, ok := next.(*Closure)
-		if !ok { // a Go function does not take the place of its caller
+		if !ok { // a Go function does not replace its caller
 			base := len(t.stack)
 			t.stack = append(t.stack, results...)
 			c.result = t.invoke(next, t.stack[base:], nextSite)
@@ -190,7 +191,7 @@ func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
 	return results
 }
 
-// goCall calls a value from Go code, which nests only so deep.
+// goCall calls a value from Go code. Such calls nest at most about maxGoCalls deep.
 func (t *thread) goCall(f Value, args ...Value) []Value {
 	t.enterGo()
 	results := t.invoke(f, args, nil)
@@ -206,7 +207,7 @@ func (t *thread) enterGo() {
 	t.goCalls++
 }
 
-// first is the first of a call's values.
+// first returns the first value of a call's results, or nil.
 func first(values []Value) Value {
 	if len(values) == 0 {
 		return nil
@@ -214,7 +215,7 @@ func first(values []Value) Value {
 	return values[0]
 }
 
-// checkpoint is what a protected call goes back to.
+// checkpoint is the state of a thread that a protected call restores after an error.
 type checkpoint struct {
 	call                         *Call
 	calls, depth, goCalls, stack int
@@ -230,7 +231,7 @@ func (t *thread) restore(p checkpoint) {
 	t.call, t.calls, t.goCalls, t.stack = p.call, p.calls, p.goCalls, t.stack[:p.stack]
 }
 
-// protected calls a value and catches its error.
+// protected calls a value, and returns the error that the call raises.
 func (t *thread) protected(f Value, args []Value) (results []Value, caught *Error) {
 	back := t.mark()
 	defer func() {

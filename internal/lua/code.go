@@ -5,7 +5,7 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// eval is the one value of an expression.
+// eval returns the value of an expression.
 type eval func(*Call) Value
 
 // evalMany appends all values of an expression.
@@ -14,14 +14,14 @@ type evalMany func(c *Call, to []Value) []Value
 // exec runs a statement.
 type exec func(*Call) flow
 
-// flow is how a statement ended.
+// flow says how execution continues after a statement.
 type flow int
 
 const (
-	goesOn flow = iota
-	broke
-	returned
-	tailCalled // Call.next is to be called with Call.result, and what it returns is the result
+	flowNext     flow = iota // with the next statement
+	flowBreak                // after the loop
+	flowReturn               // in the caller
+	flowTailCall             // with a call of Call.next with Call.result, whose results are the result
 )
 
 // Chunk is a compiled source.
@@ -30,10 +30,10 @@ type Chunk struct {
 	tokens int
 }
 
-// Size is about how many bytes the chunk holds, beside its source.
+// Size returns about how many bytes the chunk takes, without its source.
 func (c *Chunk) Size() int { return c.tokens * syntax.TokenSize }
 
-// Compile makes the code of a syntax tree, and charges a meter for it, which may be nil.
+// Compile compiles a syntax tree, and charges the meter for it.
 func Compile(m *meter.Meter, main *syntax.Function) *Chunk {
 	return &Chunk{newProto(m, main), main.Tokens}
 }
@@ -42,7 +42,7 @@ func Compile(m *meter.Meter, main *syntax.Function) *Chunk {
 type proto struct {
 	source   string
 	run      exec
-	work     int // what running it is charged, without the blocks in it
+	work     int // the cost of running it, without the blocks in it
 	params   int
 	boxed    []int // parameters that inner functions capture, by slot
 	isVararg bool
@@ -52,18 +52,19 @@ type proto struct {
 	depth    int
 }
 
-// coder makes the code of one function.
-type coder struct {
+// compiler compiles one function.
+type compiler struct {
 	meter          *meter.Meter
 	level, deepest int
-	size           int    // of the block so far: see block
-	zero           *Value // constants 0 and -0 are one, as in C Lua: the first
+	size           int    // the cost of the current block so far
+	zero           *Value // the first constant 0 or -0, which stands for both, as in C Lua
 }
 
 func newProto(m *meter.Meter, f *syntax.Function) *proto {
-	g := &coder{meter: m}
+	g := &compiler{meter: m}
 	p := &proto{
-		source: f.Source, params: len(f.Params), isVararg: f.IsVararg, arg: f.NeedsArg, slots: f.Slots, captures: f.Captures,
+		source: f.Source, params: len(f.Params), isVararg: f.IsVararg,
+		arg: f.NeedsArg, slots: f.Slots, captures: f.Captures,
 	}
 	for _, l := range f.Params {
 		if l.Captured {
@@ -75,14 +76,14 @@ func newProto(m *meter.Meter, f *syntax.Function) *proto {
 	return p
 }
 
-// Go calls per call of Lua, and per level of nesting in it.
+// Levels of Go calls for each call of Lua, and for each level of nesting in it.
 const (
 	callDepth  = 4
 	levelDepth = 2
 )
 
-// nest counts a level of the tree, and a node; the result leaves it.
-func (g *coder) nest() func() {
+// nest counts a level of the tree, and a node. The returned function ends the level.
+func (g *compiler) nest() func() {
 	g.meter.Work(nodeWork)
 	g.size += nodeWork
 	g.level++
@@ -90,7 +91,7 @@ func (g *coder) nest() func() {
 	return func() { g.level-- }
 }
 
-// prepare makes a call ready to run p with arguments.
+// prepare sets up the local variables of a call of p.
 func (p *proto) prepare(c *Call, args []Value) {
 	m := &c.thread.state.meter
 	if cap(c.slots) < p.slots {
@@ -115,33 +116,33 @@ func (p *proto) prepare(c *Call, args []Value) {
 	}
 }
 
-// setArg makes the table arg, which functions with ... had before they had ....
+// setArg sets the variable arg, a table with the extra arguments, as in Lua 5.0.
 func (p *proto) setArg(c *Call) {
 	s := c.thread.state
 	arg := s.NewTable()
 	arg.fill(c.extra)
 	s.Set(arg, "n", float64(len(c.extra)))
-	c.set(p.arg, arg)
+	c.initLocal(p.arg, arg)
 }
 
-// set gives a variable its first value.
-func (c *Call) set(l *syntax.Local, v Value) {
+// initLocal sets the first value of a local variable.
+func (c *Call) initLocal(l *syntax.Local, v Value) {
 	if l.Captured {
 		v = &cell{v}
 	}
 	c.slots[l.Slot] = v
 }
 
-// What running code costs, in bytes gone through: a block or a turn of a loop, and each node of the
-// tree in it.
+// The cost of running code, in bytes processed: of a block or an iteration of a loop, and of each
+// node of the tree in it.
 const (
 	blockWork = 8
 	nodeWork  = 2
 )
 
-// measured returns what running the code costs that an action makes, without the blocks in it:
-// these are charged for when they are entered.
-func (g *coder) measured(action func()) (size int) {
+// costOf returns the cost of the code that an action compiles, without the blocks in it, which
+// are charged when they begin.
+func (g *compiler) costOf(action func()) (size int) {
 	outer := g.size
 	g.size = blockWork
 	action()
@@ -149,12 +150,12 @@ func (g *coder) measured(action func()) (size int) {
 	return size
 }
 
-// block runs statements until one does not go on. Who enters it is charged its size, which is for
-// all of them.
-func (g *coder) block(statements []syntax.Statement) (run exec, size int) {
+// block compiles statements, and returns the cost of running all of them. The caller charges it
+// when the block begins.
+func (g *compiler) block(statements []syntax.Statement) (run exec, size int) {
 	defer g.nest()()
 	code := make([]exec, len(statements))
-	size = g.measured(func() {
+	size = g.costOf(func() {
 		for i, s := range statements {
 			code[i] = g.statement(s)
 		}
@@ -162,17 +163,17 @@ func (g *coder) block(statements []syntax.Statement) (run exec, size int) {
 	return sequence(code), size
 }
 
-// sequence runs code until a piece of it does not go on.
+// sequence runs statements until one returns another flow than flowNext.
 func sequence(code []exec) exec {
 	switch len(code) {
 	case 0:
-		return func(*Call) flow { return goesOn }
+		return func(*Call) flow { return flowNext }
 	case 1:
 		return code[0]
 	case 2:
 		first, second := code[0], code[1]
 		return func(c *Call) flow {
-			if f := first(c); f != goesOn {
+			if f := first(c); f != flowNext {
 				return f
 			}
 			return second(c)
@@ -180,10 +181,10 @@ func sequence(code []exec) exec {
 	}
 	return func(c *Call) flow {
 		for _, s := range code {
-			if f := s(c); f != goesOn {
+			if f := s(c); f != flowNext {
 				return f
 			}
 		}
-		return goesOn
+		return flowNext
 	}
 }

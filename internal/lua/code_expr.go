@@ -2,8 +2,8 @@ package lua
 
 import "redlock-proxy/internal/lua/syntax"
 
-// eval makes the code of an expression of which one value is wanted.
-func (g *coder) eval(e syntax.Expression) eval {
+// eval compiles an expression whose first value is used.
+func (g *compiler) eval(e syntax.Expression) eval {
 	defer g.nest()()
 	switch e := e.(type) {
 	case *syntax.ConstantExpr:
@@ -34,8 +34,9 @@ func (g *coder) eval(e syntax.Expression) eval {
 	return g.eval(e.(*syntax.ParenExpr).Inner)
 }
 
-// constant is a value of the source. 0 and -0 are the same key in C Lua's table of constants.
-func (g *coder) constant(v Value) Value {
+// constant returns a constant of the source. 0 and -0 are the same key in C Lua's table of
+// constants, so the first of them is used for both.
+func (g *compiler) constant(v Value) Value {
 	if n, ok := v.(float64); !ok || n != 0 {
 		return v
 	}
@@ -45,7 +46,7 @@ func (g *coder) constant(v Value) Value {
 	return *g.zero
 }
 
-// read makes the code of a local variable.
+// read compiles a local variable.
 func read(l *syntax.Local) eval {
 	slot := l.Slot
 	if l.Captured {
@@ -54,7 +55,7 @@ func read(l *syntax.Local) eval {
 	return func(c *Call) Value { return c.slots[slot] }
 }
 
-func (g *coder) global(e *syntax.GlobalExpr) eval {
+func (g *compiler) global(e *syntax.GlobalExpr) eval {
 	hash, at := hashString(e.Name), &site{line: e.Line}
 	var name Value = e.Name
 	return func(c *Call) Value {
@@ -65,7 +66,7 @@ func (g *coder) global(e *syntax.GlobalExpr) eval {
 	}
 }
 
-func (g *coder) index(e *syntax.IndexExpr) eval {
+func (g *compiler) index(e *syntax.IndexExpr) eval {
 	object, at := g.eval(e.Object), siteOf(e.Object, e.Line)
 	if name, ok := constantString(e.Key); ok {
 		hash := hashString(name)
@@ -96,7 +97,7 @@ func constantString(e syntax.Expression) (string, bool) {
 	return s, ok
 }
 
-// siteOf is what messages call the value of an expression.
+// siteOf returns the site of an expression, with its name for messages.
 func siteOf(e syntax.Expression, line int) *site {
 	switch e := e.(type) {
 	case *syntax.LocalExpr:
@@ -118,8 +119,8 @@ func siteOf(e syntax.Expression, line int) *site {
 	return &site{line: line}
 }
 
-// list makes the code of expressions of which the last gives all its values.
-func (g *coder) list(list []syntax.Expression) evalMany {
+// list compiles expressions. All values of the last one are used.
+func (g *compiler) list(list []syntax.Expression) evalMany {
 	if len(list) == 0 {
 		return func(_ *Call, to []Value) []Value { return to }
 	}
@@ -131,9 +132,9 @@ func (g *coder) list(list []syntax.Expression) evalMany {
 	return func(c *Call, to []Value) []Value { return many(c, singles(c, to)) }
 }
 
-// singles makes the code of expressions that give one value each. The values stay on the thread's
-// stack, which is to, while the next is computed.
-func (g *coder) singles(list []syntax.Expression) evalMany {
+// singles compiles expressions with one value each. The values stay on the thread's stack, which is
+// to, while the next one is computed.
+func (g *compiler) singles(list []syntax.Expression) evalMany {
 	code := make([]eval, len(list))
 	for i, e := range list {
 		code[i] = g.eval(e)
@@ -149,8 +150,8 @@ func (g *coder) singles(list []syntax.Expression) evalMany {
 	}
 }
 
-// many makes the code of an expression with any number of values.
-func (g *coder) many(e syntax.Expression) evalMany {
+// many compiles an expression with any number of values.
+func (g *compiler) many(e syntax.Expression) evalMany {
 	call, ok := e.(*syntax.CallExpr)
 	if !ok {
 		return func(c *Call, to []Value) []Value {
@@ -167,8 +168,8 @@ func (g *coder) many(e syntax.Expression) evalMany {
 	}
 }
 
-// adjusted makes the code of expressions of which exactly n values are wanted.
-func (g *coder) adjusted(list []syntax.Expression, n int) evalMany {
+// adjusted compiles expressions of which exactly n values are used.
+func (g *compiler) adjusted(list []syntax.Expression, n int) evalMany {
 	values := g.list(list)
 	g.size += n
 	return func(c *Call, to []Value) []Value {
@@ -181,8 +182,8 @@ func (g *coder) adjusted(list []syntax.Expression, n int) evalMany {
 	}
 }
 
-// call makes the code of a call. What it returns stands until the next call.
-func (g *coder) call(e *syntax.CallExpr) func(*Call) []Value {
+// call compiles a call. Its results are valid until the next call.
+func (g *compiler) call(e *syntax.CallExpr) func(*Call) []Value {
 	defer g.nest()()
 	push, at := g.pushCall(e)
 	return func(c *Call) []Value {
@@ -196,8 +197,8 @@ func (g *coder) call(e *syntax.CallExpr) func(*Call) []Value {
 	}
 }
 
-// tailCall makes the code of return f(…).
-func (g *coder) tailCall(e *syntax.CallExpr) exec {
+// tailCall compiles return f(…).
+func (g *compiler) tailCall(e *syntax.CallExpr) exec {
 	defer g.nest()()
 	push, at := g.pushCall(e)
 	return func(c *Call) flow {
@@ -207,12 +208,13 @@ func (g *coder) tailCall(e *syntax.CallExpr) exec {
 		c.result = c.Return(t.stack[base:]...)
 		t.stack = t.stack[:base]
 		c.line = at.line
-		return tailCalled
+		return flowTailCall
 	}
 }
 
-// pushCall makes the code that puts the arguments on the thread's stack and gives the function.
-func (g *coder) pushCall(e *syntax.CallExpr) (push eval, at *site) {
+// pushCall compiles the arguments and the function of a call. The code puts the arguments on the
+// thread's stack, and returns the function.
+func (g *compiler) pushCall(e *syntax.CallExpr) (push eval, at *site) {
 	args := g.list(e.Args)
 	if e.Method != "" {
 		object, self := g.eval(e.Function), siteOf(e.Function, e.SelfLine)
@@ -232,8 +234,8 @@ func (g *coder) pushCall(e *syntax.CallExpr) (push eval, at *site) {
 	}, siteOf(e.Function, e.Line)
 }
 
-// function makes the code that makes a closure.
-func (g *coder) function(f *syntax.Function) eval {
+// function compiles a function. The code returns its closure.
+func (g *compiler) function(f *syntax.Function) eval {
 	p := newProto(g.meter, f)
 	return func(c *Call) Value {
 		m := &c.thread.state.meter
@@ -253,9 +255,10 @@ func (g *coder) function(f *syntax.Function) eval {
 	}
 }
 
+// closureSize is charged for a closure, in bytes.
 const closureSize = 64
 
-func (g *coder) table(e *syntax.TableExpr) eval {
+func (g *compiler) table(e *syntax.TableExpr) eval {
 	var keys, values []eval
 	positional := 0
 	var many evalMany

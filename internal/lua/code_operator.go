@@ -5,7 +5,7 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-func (g *coder) unary(e *syntax.UnaryExpr) eval {
+func (g *compiler) unary(e *syntax.UnaryExpr) eval {
 	operand, at := g.eval(e.Operand), siteOf(e.Operand, e.Line)
 	switch e.Operator {
 	case syntax.Not:
@@ -22,7 +22,7 @@ func (g *coder) unary(e *syntax.UnaryExpr) eval {
 	}
 }
 
-func (g *coder) binary(e *syntax.BinaryExpr) eval {
+func (g *compiler) binary(e *syntax.BinaryExpr) eval {
 	switch e.Operator {
 	case syntax.And:
 		left, right := g.eval(e.Left), g.eval(e.Right)
@@ -49,8 +49,8 @@ func (g *coder) binary(e *syntax.BinaryExpr) eval {
 	return g.arithmetic(e)
 }
 
-// condition makes the code of an expression of which only the truth is wanted.
-func (g *coder) condition(e syntax.Expression) func(*Call) bool {
+// condition compiles an expression of which only the truth is used.
+func (g *compiler) condition(e syntax.Expression) func(*Call) bool {
 	defer g.nest()()
 	switch e := e.(type) {
 	case *syntax.ConstantExpr:
@@ -77,7 +77,7 @@ func (g *coder) condition(e syntax.Expression) func(*Call) bool {
 	return func(c *Call) bool { return Truth(value(c)) }
 }
 
-func (g *coder) comparison(e *syntax.BinaryExpr) func(*Call) bool {
+func (g *compiler) comparison(e *syntax.BinaryExpr) func(*Call) bool {
 	defer g.nest()()
 	left, right, line := g.eval(e.Left), g.eval(e.Right), e.Line
 	switch e.Operator {
@@ -95,7 +95,7 @@ func (g *coder) comparison(e *syntax.BinaryExpr) func(*Call) bool {
 	return func(c *Call) bool { a := left(c); return c.thread.lessOrEqual(right(c), a, line) }
 }
 
-func (g *coder) arithmetic(e *syntax.BinaryExpr) eval {
+func (g *compiler) arithmetic(e *syntax.BinaryExpr) eval {
 	left, right := g.eval(e.Left), g.eval(e.Right)
 	leftAt, rightAt := siteOf(e.Left, e.Line), siteOf(e.Right, e.Line)
 	operator := e.Operator
@@ -111,8 +111,8 @@ func (g *coder) arithmetic(e *syntax.BinaryExpr) eval {
 	}
 }
 
-// concat makes the code of a .. b .. c, which is one operation.
-func (g *coder) concat(e *syntax.BinaryExpr) eval {
+// concat compiles a .. b .. c, which is one operation.
+func (g *compiler) concat(e *syntax.BinaryExpr) eval {
 	operands := []syntax.Expression{e.Left}
 	for {
 		right, ok := e.Right.(*syntax.BinaryExpr)

@@ -2,7 +2,7 @@ package lua
 
 import "redlock-proxy/internal/lua/syntax"
 
-func (g *coder) statement(s syntax.Statement) exec {
+func (g *compiler) statement(s syntax.Statement) exec {
 	g.size += nodeWork
 	switch s := s.(type) {
 	case *syntax.LocalStmt:
@@ -13,11 +13,11 @@ func (g *coder) statement(s syntax.Statement) exec {
 		call := g.call(s.Call)
 		return func(c *Call) flow {
 			call(c)
-			return goesOn
+			return flowNext
 		}
 	case *syntax.DoStmt:
 		body, size := g.block(s.Body)
-		g.size += size // no other way leads into it
+		g.size += size // it always runs
 		return body
 	case *syntax.LoopStmt:
 		if s.Repeat {
@@ -35,21 +35,21 @@ func (g *coder) statement(s syntax.Statement) exec {
 	case *syntax.ReturnStmt:
 		return g.ret(s)
 	}
-	return func(*Call) flow { return broke }
+	return func(*Call) flow { return flowBreak }
 }
 
-func (g *coder) local(s *syntax.LocalStmt) exec {
+func (g *compiler) local(s *syntax.LocalStmt) exec {
 	if len(s.Locals) == 1 && len(s.Values) == 1 {
 		l, value := s.Locals[0], g.eval(s.Values[0])
 		if slot := l.Slot; !l.Captured {
 			return func(c *Call) flow {
 				c.slots[slot] = value(c)
-				return goesOn
+				return flowNext
 			}
 		}
 		return func(c *Call) flow {
-			c.set(l, value(c))
-			return goesOn
+			c.initLocal(l, value(c))
+			return flowNext
 		}
 	}
 	values := g.adjusted(s.Values, len(s.Locals))
@@ -58,28 +58,28 @@ func (g *coder) local(s *syntax.LocalStmt) exec {
 		base := len(t.stack)
 		t.stack = values(c, t.stack)
 		for i, l := range s.Locals {
-			c.set(l, t.stack[base+i])
+			c.initLocal(l, t.stack[base+i])
 		}
 		t.stack = t.stack[:base]
-		return goesOn
+		return flowNext
 	}
 }
 
-func (g *coder) localFunction(s *syntax.FunctionStmt) exec {
+func (g *compiler) localFunction(s *syntax.FunctionStmt) exec {
 	l, function := s.Local, g.function(s.Function)
 	return func(c *Call) flow {
 		if !l.Captured {
 			c.slots[l.Slot] = function(c)
-			return goesOn
+			return flowNext
 		}
 		own := &cell{} // before the function, which captures it
 		c.slots[l.Slot] = own
 		own.value = function(c)
-		return goesOn
+		return flowNext
 	}
 }
 
-func (g *coder) ret(s *syntax.ReturnStmt) exec {
+func (g *compiler) ret(s *syntax.ReturnStmt) exec {
 	if len(s.Values) == 1 {
 		if call, ok := s.Values[0].(*syntax.CallExpr); ok {
 			return g.tailCall(call)
@@ -88,7 +88,7 @@ func (g *coder) ret(s *syntax.ReturnStmt) exec {
 			value := g.eval(s.Values[0])
 			return func(c *Call) flow {
 				c.result = c.Return(value(c))
-				return returned
+				return flowReturn
 			}
 		}
 	}
@@ -99,49 +99,49 @@ func (g *coder) ret(s *syntax.ReturnStmt) exec {
 		t.stack = values(c, t.stack)
 		c.result = c.Return(t.stack[base:]...)
 		t.stack = t.stack[:base]
-		return returned
+		return flowReturn
 	}
 }
 
-func (g *coder) while(s *syntax.LoopStmt) exec {
+func (g *compiler) while(s *syntax.LoopStmt) exec {
 	var condition func(*Call) bool
-	turn := g.measured(func() { condition = g.condition(s.Condition) })
+	iteration := g.costOf(func() { condition = g.condition(s.Condition) })
 	body, size := g.block(s.Body)
-	turn += size
+	iteration += size
 	return func(c *Call) flow {
 		for condition(c) {
-			c.thread.state.meter.Work(turn)
-			if f := body(c); f == broke {
+			c.thread.state.meter.Work(iteration)
+			if f := body(c); f == flowBreak {
 				break
-			} else if f != goesOn {
+			} else if f != flowNext {
 				return f
 			}
 		}
-		return goesOn
+		return flowNext
 	}
 }
 
-func (g *coder) repeat(s *syntax.LoopStmt) exec {
+func (g *compiler) repeat(s *syntax.LoopStmt) exec {
 	var condition func(*Call) bool
-	turn := g.measured(func() { condition = g.condition(s.Condition) })
+	iteration := g.costOf(func() { condition = g.condition(s.Condition) })
 	body, size := g.block(s.Body)
-	turn += size
+	iteration += size
 	return func(c *Call) flow {
 		for {
-			c.thread.state.meter.Work(turn)
-			if f := body(c); f == broke {
-				return goesOn
-			} else if f != goesOn {
+			c.thread.state.meter.Work(iteration)
+			if f := body(c); f == flowBreak {
+				return flowNext
+			} else if f != flowNext {
 				return f
 			}
 			if condition(c) {
-				return goesOn
+				return flowNext
 			}
 		}
 	}
 }
 
-func (g *coder) ifElse(s *syntax.IfStmt) exec {
+func (g *compiler) ifElse(s *syntax.IfStmt) exec {
 	conditions := make([]func(*Call) bool, len(s.Conditions))
 	bodies, sizes := make([]exec, len(s.Bodies)), make([]int, len(s.Bodies))
 	for i, e := range s.Conditions {
@@ -156,17 +156,17 @@ func (g *coder) ifElse(s *syntax.IfStmt) exec {
 			i++
 		}
 		if i == len(bodies) {
-			return goesOn
+			return flowNext
 		}
 		c.thread.state.meter.Work(sizes[i])
 		return bodies[i](c)
 	}
 }
 
-func (g *coder) numericFor(s *syntax.ForStmt) exec {
+func (g *compiler) numericFor(s *syntax.ForStmt) exec {
 	first, last, by := g.eval(s.Start), g.eval(s.Limit), g.eval(s.Step)
 	body, size := g.block(s.Body)
-	l, line, turn := s.Local, s.Line, blockWork+size
+	l, line, iteration := s.Local, s.Line, blockWork+size
 	number := func(c *Call, v Value, what string) float64 {
 		n, ok := c.thread.state.Number(v)
 		if !ok {
@@ -178,22 +178,22 @@ func (g *coder) numericFor(s *syntax.ForStmt) exec {
 		a, b, d := first(c), last(c), by(c)
 		i, limit, step := number(c, a, "initial value"), number(c, b, "limit"), number(c, d, "step")
 		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step { // rounded as in C Lua
-			c.thread.state.meter.Work(turn)
-			c.set(l, i)
-			if f := body(c); f == broke {
+			c.thread.state.meter.Work(iteration)
+			c.initLocal(l, i)
+			if f := body(c); f == flowBreak {
 				break
-			} else if f != goesOn {
+			} else if f != flowNext {
 				return f
 			}
 		}
-		return goesOn
+		return flowNext
 	}
 }
 
-func (g *coder) genericFor(s *syntax.ForInStmt) exec {
+func (g *compiler) genericFor(s *syntax.ForInStmt) exec {
 	values := g.adjusted(s.Values, 3)
 	body, size := g.block(s.Body)
-	at, turn := &site{"local", forGenerator, s.Line}, blockWork+size+len(s.Locals)
+	at, iteration := &site{"local", forGenerator, s.Line}, blockWork+size+len(s.Locals)
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)
@@ -201,24 +201,24 @@ func (g *coder) genericFor(s *syntax.ForInStmt) exec {
 		copy(c.slots[s.Hidden:], t.stack[base:])
 		t.stack = t.stack[:base]
 		for {
-			t.state.meter.Work(turn)
+			t.state.meter.Work(iteration)
 			c.line = s.Line
 			if !c.advance(s, at) {
-				return goesOn
+				return flowNext
 			}
-			if f := body(c); f == broke {
-				return goesOn
-			} else if f != goesOn {
+			if f := body(c); f == flowBreak {
+				return flowNext
+			} else if f != flowNext {
 				return f
 			}
 		}
 	}
 }
 
-// forGenerator is what C Lua calls the iterator of a for loop.
+// forGenerator is C Lua's name for the iterator of a for loop.
 const forGenerator = "(for generator)"
 
-// advance asks the iterator for the next values of the variables.
+// advance calls the iterator, sets the variables, and reports whether the loop continues.
 func (c *Call) advance(s *syntax.ForInStmt, at *site) bool {
 	t := c.thread
 	hidden := c.slots[s.Hidden : s.Hidden+3]
@@ -235,12 +235,12 @@ func (c *Call) advance(s *syntax.ForInStmt, at *site) bool {
 		if i < len(results) {
 			v = results[i]
 		}
-		c.set(l, v)
+		c.initLocal(l, v)
 	}
 	return true
 }
 
-func (g *coder) assign(s *syntax.AssignStmt) exec {
+func (g *compiler) assign(s *syntax.AssignStmt) exec {
 	if len(s.Targets) == 1 && len(s.Values) == 1 {
 		return g.assignOne(s.Targets[0], g.eval(s.Values[0]), s.Line)
 	}
@@ -268,19 +268,20 @@ func (g *coder) assign(s *syntax.AssignStmt) exec {
 			stores[i](c, t.stack[base+offsets[i]:], t.stack[base+len(places)+i])
 		}
 		t.stack = t.stack[:base]
-		return goesOn
+		return flowNext
 	}
 }
 
-// store assigns a value; place begins with the object and the key of an index.
-func (g *coder) store(target syntax.Expression, line int) func(c *Call, place []Value, v Value) {
+// store compiles an assignment of a value. If the target is an index, place begins with its object
+// and key.
+func (g *compiler) store(target syntax.Expression, line int) func(c *Call, place []Value, v Value) {
 	g.size += nodeWork
 	switch e := target.(type) {
 	case *syntax.IndexExpr:
 		at := siteOf(e.Object, line)
 		return func(c *Call, place []Value, v Value) { c.thread.setIndex(place[0], place[1], v, at) }
 	case *syntax.LocalExpr:
-		return func(c *Call, _ []Value, v Value) { c.reset(e.Local, v) }
+		return func(c *Call, _ []Value, v Value) { c.assignLocal(e.Local, v) }
 	case *syntax.CapturedExpr:
 		return func(c *Call, _ []Value, v Value) { c.closure.captured[e.Index].value = v }
 	}
@@ -289,25 +290,25 @@ func (g *coder) store(target syntax.Expression, line int) func(c *Call, place []
 	return func(c *Call, _ []Value, v Value) { c.thread.setIndex(c.closure.env, name, v, at) }
 }
 
-func (g *coder) assignOne(target syntax.Expression, value eval, line int) exec {
+func (g *compiler) assignOne(target syntax.Expression, value eval, line int) exec {
 	if e, ok := target.(*syntax.IndexExpr); ok {
 		object, key, at := g.eval(e.Object), g.eval(e.Key), siteOf(e.Object, line)
 		return func(c *Call) flow {
 			o, k := object(c), key(c)
 			v := value(c)
 			c.thread.setIndex(o, k, v, at)
-			return goesOn
+			return flowNext
 		}
 	}
 	store := g.store(target, line)
 	return func(c *Call) flow {
 		store(c, nil, value(c))
-		return goesOn
+		return flowNext
 	}
 }
 
-// reset gives a variable another value.
-func (c *Call) reset(l *syntax.Local, v Value) {
+// assignLocal sets a later value of a local variable.
+func (c *Call) assignLocal(l *syntax.Local, v Value) {
 	if l.Captured {
 		c.slots[l.Slot].(*cell).value = v
 		return

@@ -1,5 +1,5 @@
-// Package lua runs Lua 5.1 as the C implementation runs it, with the same values and error texts,
-// within limits that a script cannot pass.
+// Package lua runs Lua 5.1 with the same values and error texts as the C implementation, within
+// limits that a script cannot exceed.
 //
 //	var dog meter.Watchdog // one for all runs
 //	var watch meter.Watch
@@ -16,51 +16,52 @@
 //	state.Set(globals, "x", 2.0)
 //	value, err := state.Run(chunk, globals) // 3.0
 //
-// A [Chunk] is immutable and safe for concurrent use; so is a table that was frozen. A [State] is
-// one run, and nothing outlives it. Functions of Go get a [Call]; a [Builder] makes libraries of
-// them that all runs share. The package and those below it import nothing else of this module.
+// A [Chunk] is immutable and safe for concurrent use, as is a frozen table. A [State] is one run,
+// and its objects must not be used after the run. Go functions get a [Call]; a [Builder] makes
+// libraries of them that all runs share. The package and the packages below it import no other
+// package of this module.
 //
-// # What is metered
+// # Limits
 //
-// The package is made for short scripts of strangers. Package meter counts what blocks and library
-// functions do, calls, and the bytes that a run allocates, where the language spends them. A run
-// that exceeds a limit ends, whatever the script protects with pcall:
+// The package is made for short scripts that are not trusted. Package meter counts the work of
+// blocks and library functions, calls, and allocated bytes. A run that exceeds a limit ends, even
+// within pcall:
 //
-//   - Bytes limits all that is allocated, also what is freed on the way.
-//   - Depth limits how deep calls nest, and so Go's stack. It is an error of Lua, "stack overflow",
-//     as in C.
-//   - Watch ends a run from outside: when its time is over, or its context ends. A watchdog raises
-//     a flag, which each charge reads; so the end of a run rests on no charge being right.
+//   - Bytes limits all allocations, including those that are freed.
+//   - Depth limits how deep calls nest, and so Go's stack. As in C, exceeding it is an error of
+//     Lua, "stack overflow".
+//   - Watch ends a run from outside: when its time is up, or when its context ends. A watchdog sets
+//     a flag, which each charge reads, so a run ends in time even if charges are inaccurate.
 //   - Pace lets large runs share the machine.
 //
-// Parsing and compiling are metered in the same way. In gopher-lua one assignment, t[67000000] = 1,
-// allocates gigabytes that nothing around it can count or prevent, and error texts and numbers in
-// strings differ from those of C.
+// Parsing and compiling are metered in the same way. In gopher-lua, one assignment, t[67000000] =
+// 1, allocates gigabytes that the caller can neither count nor prevent, and error texts and numbers
+// in strings differ from C's.
 //
-// # What it has
+// # Contents
 //
 // The whole language, and of its library ([Standard]): assert, collectgarbage, error, gcinfo,
 // getmetatable, ipairs, load, loadstring, next, pairs, rawequal, rawget, rawset, select,
 // setmetatable, tonumber, tostring, type, unpack, xpcall, and the tables string, table and math.
-// pcall is for the host to give, with [Call.Protected], and so is math.random. Package structlib
-// has the library struct, which packs numbers and texts into strings.
+// The host provides pcall, with [Call.Protected], and math.random. Package structlib has the
+// library struct, which packs numbers and texts into strings.
 //
-// The examples by area (examples_*_test.go) say what it does, with what Redis 7.0 answers to each;
-// under the build tag integration they are held against a redis-server. Of the official tests of
-// Lua 5.1 (REDLOCK_LUA_TESTS=their directory) the 17 files that are not about files, debugging and
-// the API in C pass: nine as they are, eight without the parts that official_test.go names.
+// The examples by area (examples_*_test.go) show its behaviour, with the replies of Redis 7.0. The
+// build tag integration compares them with a redis-server. Of the official tests of Lua 5.1
+// (REDLOCK_LUA_TESTS=their directory), the 17 files that are not about files, debugging and the API
+// in C pass: nine unchanged, eight without the parts that official_test.go names.
 //
-// # What it lacks
+// # Limitations
 //
-// Coroutines, io, os, debug, modules, print, setfenv and getfenv, newproxy, string.dump and
-// precompiled chunks, __gc and weak tables. There is no clock. The digits of logarithms are those
-// of Go; pairs goes through a table in an order of its own ([Table]), as table.sort has equal
-// elements.
+// There are no coroutines, io, os, debug, modules, print, setfenv and getfenv, newproxy,
+// string.dump and precompiled chunks, __gc and weak tables. There is no clock. The digits of
+// logarithms are Go's. pairs visits a table in an order of its own ([Table]), and table.sort orders
+// equal elements differently.
 //
 // # Where to begin reading
 //
-// Package syntax makes a tree of a source. That becomes a tree of Go functions, one per expression
-// and statement (code*.go), whose local variables are slots of their call: call.go and state.go run
-// them. Package clib has what C says of numbers and characters, package pattern the patterns of
-// Lua.
+// Package syntax parses a source into a tree. The tree is compiled to a tree of Go functions, one
+// for each expression and statement (code*.go), whose local variables are slots of their call.
+// call.go and state.go run them. Package clib has C's functions for numbers and characters, package
+// pattern the patterns of Lua.
 package lua

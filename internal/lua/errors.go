@@ -6,31 +6,31 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// Error is an error of Lua that nothing in the script caught.
+// Error is an error of Lua that the script did not catch.
 type Error struct {
-	// Value is what was raised: a string as a rule.
+	// Value is the raised value, usually a string.
 	Value Value
-	// Source and Line are where: the name given to syntax.Parse, and the line in it; "=[C]" and -1
-	// if a Go function called the one that failed.
+	// Source is the name that was given to syntax.Parse, and Line the line in it. They are "=[C]"
+	// and -1 if a Go function called the function that failed.
 	Source string
 	Line   int
 }
 
-// Error is the error's text.
+// Error returns the value as text.
 func (e *Error) Error() string { return describe(e.Value) }
 
-// raise ends the call with a value as the error, which pcall can catch.
+// raise raises a value as an error, which pcall can catch.
 func (t *thread) raise(v Value) {
-	if text, ok := v.(string); ok { // names in it may be as long as a source
+	if text, ok := v.(string); ok { // the text may contain names as long as a source
 		t.state.meter.Charge(len(text))
 	}
-	source, line := t.blamed()
+	source, line := t.errorPosition()
 	panic(&Error{Value: v, Source: source, Line: line})
 }
 
-// blamed is where an error of this moment happened: in the innermost call, or in its caller if it
-// is of a Go function.
-func (t *thread) blamed() (source string, line int) {
+// errorPosition returns the position of an error: in the innermost call, or in its caller if it is
+// a call of a Go function.
+func (t *thread) errorPosition() (source string, line int) {
 	c := t.call
 	if c != nil && c.closure == nil {
 		c = c.caller
@@ -41,22 +41,21 @@ func (t *thread) blamed() (source string, line int) {
 	return c.closure.proto.source, c.line
 }
 
-// fail raises an error of the language: with the position of the Lua code that runs.
+// fail raises an error of the language, with the position of the Lua code.
 func (c *Call) fail(line int, format string, args ...any) {
 	c.line = line
-	c.thread.raise(c.where() + fmt.Sprintf(format, args...))
+	c.thread.raise(c.position() + fmt.Sprintf(format, args...))
 }
 
-// where is the position of Lua code, as errors begin; empty for a Go function.
-func (c *Call) where() string {
+// position returns the position of Lua code, with which an error begins; "" for a Go function.
+func (c *Call) position() string {
 	if c == nil || c.closure == nil {
 		return ""
 	}
 	return fmt.Sprintf("%s:%d: ", syntax.ChunkName(c.closure.proto.source), c.line)
 }
 
-// level finds the call so many levels above; nil if there is none or if it has made way for a tail
-// call.
+// level returns the call n levels above, or nil if there is none or if a tail call has replaced it.
 func (c *Call) level(n int) *Call {
 	for c != nil && n > 0 {
 		n--

@@ -1,6 +1,6 @@
 package lua
 
-// errorExamples are errors while a chunk runs: what they say, and where they say it was.
+// errorExamples are errors while a chunk runs, with their texts and positions.
 var errorExamples = []example{
 	// names of what fails
 	{`local x return x.y`, `! "example:1: attempt to index local 'x' (a nil value)"`},

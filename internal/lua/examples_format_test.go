@@ -1,6 +1,6 @@
 package lua
 
-// formatExamples are what string.format makes of directives.
+// formatExamples are directives of string.format.
 var formatExamples = []example{
 	{`=string.format("%d", 42)`, `"42"`},
 	{`=string.format("%d", -42)`, `"-42"`},
@@ -133,7 +133,7 @@ var formatExamples = []example{
 	{`=string.format("%q", 12)`, `"\"12\""`},
 	{`=string.format("%5q", "x")`, `"\"x\""`},
 	{`=string.format("%.1q", "xyz")`, `"\"xyz\""`},
-	// what is no directive
+	// not a directive
 	{`return string.format("%")`, `! "example:1: bad argument #2 to 'format' (no value)"`},
 	{`return string.format("%", 1)`, `! "example:1: invalid option '%' to 'format'"`},
 	{`return string.format("%y", 1)`, `! "example:1: invalid option '%y' to 'format'"`},

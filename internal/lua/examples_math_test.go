@@ -1,7 +1,7 @@
 package lua
 
-// mathExamples are the mathematical functions: all 17 digits, or 13 where the C library decides
-// about the last.
+// mathExamples are the mathematical functions: all 17 digits, or 13 if the last ones depend on the
+// C library.
 var mathExamples = []example{
 	{`=math.pi, math.huge, -math.huge`, `3.1415926535897931, inf, -inf`},
 	{`=math.mod == math.fmod`, `true`},

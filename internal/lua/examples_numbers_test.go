@@ -1,6 +1,6 @@
 package lua
 
-// numberExamples are how numbers are read and printed.
+// numberExamples are numbers that are parsed and printed.
 var numberExamples = []example{
 	// literals
 	{`=0`, `0`},

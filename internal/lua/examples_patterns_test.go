@@ -118,7 +118,7 @@ var patternExamples = []example{
 	{`=(""):find("%f[%z]")`, `nil`},
 	{`=("[x]"):gsub("%f[[].", "y")`, `"yx]", 1`},
 	{`=("a b"):gsub("%f[%w]%w", string.upper)`, `"A B", 2`},
-	// what is no pattern
+	// not a pattern
 	{`return ("abc"):match("%")`, `! "example:1: malformed pattern (ends with '%')"`},
 	{`return ("abc"):match("a%")`, `! "example:1: malformed pattern (ends with '%')"`},
 	{`return ("abc"):match("[")`, `! "example:1: malformed pattern (missing ']')"`},

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// startRedis is a client of a redis-server of the test's own.
+// startRedis returns a client of a redis-server of the test's own.
 func startRedis(t *testing.T) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: redistest.New(t, redistest.Options{}).Addr()})
@@ -20,7 +20,7 @@ func startRedis(t *testing.T) *redis.Client {
 	return client
 }
 
-// What the examples expect is what a real redis-server answers.
+// TestExamplesAsInRedis: a real redis-server gives the results that the examples expect.
 func TestExamplesAsInRedis(t *testing.T) {
 	client := startRedis(t)
 	show := strings.Replace(showSource, "SOURCE", "ARGV[1]", 1)
@@ -36,7 +36,7 @@ func TestExamplesAsInRedis(t *testing.T) {
 	}
 }
 
-// A run of Redis begins with some memory in use; ours says about as much.
+// The memory in use at the beginning of a run is about the same as in Redis.
 func TestMemoryAsInRedis(t *testing.T) {
 	theirs, err := startRedis(t).Eval(t.Context(), "return gcinfo()", nil).Int()
 	ours, _ := run(t, "return gcinfo()", meter.Limits{})

@@ -1,6 +1,6 @@
 package lua
 
-// syntaxExamples are chunks that compile, in spite of what they look like.
+// syntaxExamples are chunks that compile.
 var syntaxExamples = []example{
 	{``, ``},
 	{`return`, ``},

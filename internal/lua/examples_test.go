@@ -8,12 +8,12 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// example is a chunk and what it returns or fails with in Redis 7.0, as showSource writes it. "=x"
-// stands for "return x".
+// example is a chunk and its result or error in Redis 7.0, as showSource writes it. "=x" means
+// "return x".
 type example struct{ source, want string }
 
-// examples are all tables of examples by area. TestExamplesAsInRedis holds them against a real
-// redis-server, and says what stands there for one that is new.
+// examples are all tables of examples by area. TestExamplesAsInRedis compares them with a real
+// redis-server, and prints the result of a new one.
 var examples = map[string][]example{
 	"arguments":  argumentExamples,
 	"calls":      callExamples,
@@ -32,7 +32,7 @@ var examples = map[string][]example{
 	"tables":     tableExamples,
 }
 
-// showSource runs SOURCE and writes what comes of it: its values, or ! and the error.
+// showSource runs SOURCE and writes its values, or ! and its error.
 const showSource = `
 local function text(v, depth)
 	if type(v) == "string" then return (string.format("%q", v):gsub("\\?\n", "\\n"):gsub("\\000", "\\0")) end
@@ -59,7 +59,7 @@ local chunk, problem = loadstring(SOURCE, "@example")
 if not chunk then return "! " .. problem end
 return all(pcall(chunk))`
 
-// chunkOf is the source of an example in full.
+// chunk returns the complete source of an example.
 func (e example) chunk() string {
 	if expression, ok := strings.CutPrefix(e.source, "="); ok {
 		return "return " + expression
@@ -67,8 +67,8 @@ func (e example) chunk() string {
 	return e.source
 }
 
-// exampleGlobals are global variables as scripts in Redis have them: none can be made, and one that
-// is not there is an error.
+// exampleGlobals returns the global variables of scripts in Redis: a script can create none, and
+// reading a missing one is an error.
 func exampleGlobals(s *State, source string) *Table {
 	b := NewBuilder()
 	entries := append(Standard(), Entry{"pcall", redisPCall})
@@ -86,8 +86,8 @@ func exampleGlobals(s *State, source string) *Table {
 	return g
 }
 
-// redisPCall is pcall as Redis has it for what examples do with it: of an error that is a table it
-// gives the field err too.
+// redisPCall is Redis' pcall, as far as the examples need it: for an error that is a table, it also
+// returns the field err.
 func redisPCall(c *Call) []Value {
 	if c.NArgs() == 0 {
 		return c.Return(false, "attempt to call a boolean value")

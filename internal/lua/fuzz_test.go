@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// addExamples makes the examples seeds.
+// addExamples adds the examples as seeds.
 func addExamples(f *testing.F) {
 	for _, list := range examples {
 		for _, e := range list {
@@ -18,7 +18,7 @@ func addExamples(f *testing.F) {
 	}
 }
 
-// Any text compiles or has a mistake, the same one if it comes byte by byte.
+// FuzzCompile: any text compiles or has an error, which is the same if the text comes byte by byte.
 func FuzzCompile(f *testing.F) {
 	addExamples(f)
 	f.Fuzz(func(t *testing.T, source string) {
@@ -41,7 +41,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// inPieces gives a source byte by byte.
+// inPieces returns a source byte by byte.
 func inPieces(source string) func() string {
 	return func() (piece string) {
 		if source == "" {
@@ -52,7 +52,7 @@ func inPieces(source string) func() string {
 	}
 }
 
-// Any program ends within its limits, and with an error that says what happened.
+// FuzzShortPrograms: any program ends within its limits, and with a known error.
 func FuzzShortPrograms(f *testing.F) {
 	addExamples(f)
 	f.Fuzz(func(t *testing.T, source string) {

@@ -8,7 +8,7 @@ import (
 )
 
 func baseLibrary(b *Builder) []Entry {
-	next := b.Function(baseNext) // another than the global one, as in C Lua
+	next := b.Function(baseNext) // not the same function as the global one, as in C Lua
 	step := b.Function(ipairsStep)
 	entries := []Entry{
 		{"next", baseNext},
@@ -83,18 +83,19 @@ func baseCollect(c *Call) []Value {
 	return c.Return(0.0)
 }
 
-// libraryBytes is what Redis' Lua holds before a script makes anything: its libraries, above all.
+// libraryBytes is the memory of Redis' Lua before a script allocates any, in bytes: mostly its
+// libraries.
 const libraryBytes = 33 << 10
 
-// memory is what a script sees of the bytes that Lua holds: never less than before, since what is
-// freed is not known.
+// memory returns the memory in use as scripts see it, in bytes. It never shrinks, since freed
+// memory is not counted.
 func (s *State) memory() int { return libraryBytes + s.meter.Spent() }
 
 func baseError(c *Call) []Value {
 	level := c.OptInt(2, 1)
 	v := c.Arg(1)
 	if s, ok := ToString(v); ok && level > 0 {
-		v = c.State().Text(c.level(level).where() + s)
+		v = c.State().Text(c.level(level).position() + s)
 	}
 	return c.Raise(v)
 }
@@ -120,7 +121,7 @@ func baseSetMeta(c *Call) []Value {
 		return c.Fail("cannot change a protected metatable")
 	}
 	if t.frozen {
-		c.readonly()
+		c.raiseReadonly()
 	}
 	t.meta = meta
 	return c.Return(t)
@@ -175,7 +176,7 @@ func baseToString(c *Call) []Value {
 	return c.ReturnText(describe(v))
 }
 
-// maxResults is how many values C Lua's stack takes.
+// maxResults is the maximum number of values on C Lua's stack.
 const maxResults = 8000
 
 func baseUnpack(c *Call) []Value {
@@ -209,7 +210,7 @@ func baseXPCall(c *Call) []Value {
 	if failed == nil {
 		return c.Return(append([]Value{true}, results...)...)
 	}
-	// An error in the handler goes to the handler, until the stack is full.
+	// The handler also handles its own errors, until the stack is full.
 	for range maxGoCalls {
 		results, again := c.thread.protected(handler, []Value{failed.Value})
 		if again == nil {
@@ -220,7 +221,7 @@ func baseXPCall(c *Call) []Value {
 	return c.Return(false, "error in error handling")
 }
 
-// Protected calls a value and catches its error.
+// Protected calls a value, and returns the error that the call raises.
 func (c *Call) Protected(f Value, args []Value) ([]Value, *Error) {
 	return c.thread.protected(f, args)
 }
@@ -249,7 +250,7 @@ func baseLoad(c *Call) []Value {
 	return results
 }
 
-// readPiece asks the reader of load for a piece of the source.
+// readPiece calls the reader of load for the next piece of the source.
 func (c *Call) readPiece(reader Value) (string, *Error) {
 	results, failed := c.thread.protected(reader, nil)
 	if failed != nil {
@@ -258,7 +259,7 @@ func (c *Call) readPiece(reader Value) (string, *Error) {
 	piece := first(results)
 	text, ok := ToString(piece)
 	if piece != nil && !ok {
-		return "", &Error{Value: c.caller.where() + "reader function must return a string"}
+		return "", &Error{Value: c.caller.position() + "reader function must return a string"}
 	}
 	c.State().meter.Charge(len(text))
 	return text, nil
@@ -269,7 +270,7 @@ func (c *Call) load(source, name string) []Value {
 	return c.compiled(main, err)
 }
 
-// compiled is what load and loadstring return.
+// compiled returns the results of load and loadstring.
 func (c *Call) compiled(main *syntax.Function, err error) []Value {
 	s := c.State()
 	if err != nil {
@@ -278,9 +279,9 @@ func (c *Call) compiled(main *syntax.Function, err error) []Value {
 	return c.Return(&Closure{proto: newProto(&s.meter, main), env: s.globals, address: s.meter.Address()})
 }
 
-func (c *Call) optInt32(i, otherwise int) int {
+func (c *Call) optInt32(i, fallback int) int {
 	if c.Arg(i) == nil {
-		return otherwise
+		return fallback
 	}
 	return c.WantInt32(i)
 }

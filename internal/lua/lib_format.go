@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// stringFormat is C's printf, as far as Lua lets it through.
+// stringFormat implements string.format: C's printf with the directives that Lua allows.
 func stringFormat(c *Call) []Value {
 	format := c.WantString(1)
 	var b strings.Builder
@@ -35,7 +35,7 @@ func stringFormat(c *Call) []Value {
 	return c.Return(b.String())
 }
 
-// directive is one % of a format.
+// directive is one % directive of a format.
 type directive struct {
 	left, plus, blank, alternate, zero bool
 	width                              int
@@ -43,7 +43,7 @@ type directive struct {
 	verb                               byte
 }
 
-// directive reads what follows a %, and leaves i at its last character.
+// directive parses a directive after its %, and leaves i at its last character.
 func (c *Call) directive(format string, i *int) directive {
 	d := directive{precision: -1}
 	at := func() byte {
@@ -89,7 +89,7 @@ func (c *Call) directive(format string, i *int) directive {
 	return d
 }
 
-// print is the text of an argument.
+// print returns the text of an argument.
 func (d directive) print(c *Call, arg int) string {
 	switch d.verb {
 	case 'c':
@@ -154,7 +154,7 @@ func (d directive) unsigned(n uint64) string {
 	return d.integer(prefix, digits)
 }
 
-// integer pads digits to the precision, and all to the width.
+// integer pads digits to the precision, and the whole text to the width.
 func (d directive) integer(prefix, digits string) string {
 	if d.precision >= 0 {
 		d.zero = false
@@ -193,7 +193,7 @@ func (d directive) float(n float64) string {
 	return d.pad(sign, fmt.Sprintf(format, precision, math.Abs(n)))
 }
 
-// pad widens a text to the width.
+// pad pads a text to the width.
 func (d directive) pad(prefix, text string) string {
 	missing := d.width - len(prefix) - len(text)
 	switch {
@@ -207,7 +207,7 @@ func (d directive) pad(prefix, text string) string {
 	return strings.Repeat(" ", missing) + prefix + text
 }
 
-// quote writes a string so that Lua can read it back.
+// quote returns a string as a literal of Lua.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

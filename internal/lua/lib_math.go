@@ -42,12 +42,13 @@ func unary(f func(float64) float64) func(*Call) []Value {
 	return func(c *Call) []Value { return c.Return(f(c.WantNumber(1))) }
 }
 
-// signed is f with the sign of NaN that the C library gives it.
+// signed returns f with C's sign for a result of NaN.
 func signed(f func(float64) float64) func(float64) float64 {
 	return func(x float64) float64 { return clib.SignedNaN(f(x), x) }
 }
 
-// binary checks the second argument first, as compiled C does.
+// binary returns a Lua function of two numbers. It checks the second argument first, as compiled C
+// does.
 func binary(f func(x, y float64) float64) func(*Call) []Value {
 	return func(c *Call) []Value {
 		y := c.WantNumber(2)
@@ -70,7 +71,7 @@ func mathModf(c *Call) []Value {
 	return c.Return(whole, math.Copysign(n-whole, n))
 }
 
-// extreme is the argument that beats all others.
+// extreme returns the argument that beats all others.
 func (c *Call) extreme(beats func(a, b float64) bool) []Value {
 	best := c.WantNumber(1)
 	for i := 2; i <= c.NArgs(); i++ {

@@ -27,7 +27,7 @@ var stringLibrary = []Entry{
 	{"upper", func(c *Call) []Value { return c.mapBytes(clib.ToUpper) }},
 }
 
-// relative is an index of which the negative ones count from the end.
+// relative converts an index that counts from the end if it is negative.
 func relative(i, length int) int {
 	if i < 0 {
 		i += length + 1
@@ -68,13 +68,13 @@ func stringRep(c *Call) []Value {
 	s := c.WantString(1)
 	n := max(c.WantInt32(2), 0)
 	if len(s) > 0 && n > maxLength/len(s) {
-		n = maxLength / len(s) // more than any run may have
+		n = maxLength / len(s) // still more than the limit of any run
 	}
 	c.State().Charge(n*len(s) + meter.StringSize)
 	return c.Return(strings.Repeat(s, n))
 }
 
-// maxLength is more than a string can have.
+// maxLength is more bytes than any string can have.
 const maxLength = 1 << 40
 
 func stringReverse(c *Call) []Value {
@@ -101,7 +101,7 @@ func (c *Call) mapBytes(f func(byte) byte) []Value {
 	return c.Return(string(text))
 }
 
-// search is find and match.
+// search implements find and match.
 func (c *Call) search(find bool) []Value {
 	s, form := c.WantString(1), c.WantString(2)
 	from := min(max(relative(c.OptInt(3, 1), len(s))-1, 0), len(s))
@@ -184,7 +184,7 @@ func stringGsub(c *Call) []Value {
 	return c.Return(b.String(), float64(n))
 }
 
-// replace appends what stands for a match in gsub.
+// replace appends the replacement of a match in gsub.
 func (c *Call) replace(m *pattern.Matcher, b *strings.Builder, from, to int) {
 	var v Value
 	switch by := c.Arg(3).(type) {
@@ -207,7 +207,7 @@ func (c *Call) replace(m *pattern.Matcher, b *strings.Builder, from, to int) {
 	b.WriteString(text)
 }
 
-// expand appends a template in which %1 stands for a capture.
+// expand appends a template with its captures, %0 to %9, replaced.
 func (c *Call) expand(m *pattern.Matcher, b *strings.Builder, template string, from, to int) {
 	c.State().Charge(len(template))
 	for i := 0; i < len(template); i++ {
@@ -218,7 +218,7 @@ func (c *Call) expand(m *pattern.Matcher, b *strings.Builder, template string, f
 		i++
 		switch {
 		case i == len(template):
-			b.WriteByte(0) // what ends a string in C
+			b.WriteByte(0) // C Lua copies the zero byte at the end of a C string
 		case !clib.IsDigit(template[i]):
 			b.WriteByte(template[i])
 		case template[i] == '0':

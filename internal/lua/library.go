@@ -1,24 +1,24 @@
 package lua
 
-// Entry is a name in a library and what it stands for: a value, or a func(*Call) []Value or
-// Metered, which becomes a function of Lua.
+// Entry is a name in a library and its value. A func(*Call) []Value and a Metered become functions
+// of Lua.
 type Entry struct {
 	Name  string
 	Value any
 }
 
-// Metered is a function that charges for what it does with its arguments. Any other is charged for
-// all their bytes before it runs.
+// Metered is a function that charges for its work itself. Other functions are charged for all bytes
+// of their arguments before they run.
 type Metered func(*Call) []Value
 
-// alias stands for an entry before it that has a second name: both are the same function, as a
-// script can compare them.
+// alias is the name of an earlier entry, of which it is a second name. Both are the same function,
+// since a script can compare them.
 type alias string
 
 // Builder makes objects that all runs share. Its tables are frozen.
 type Builder struct{ last uint32 }
 
-// NewBuilder makes a Builder whose objects differ from those of the standard library.
+// NewBuilder returns a Builder whose objects have other addresses than the standard library.
 func NewBuilder() *Builder { return &Builder{last: standard.lastAddress} }
 
 func (b *Builder) address() uint32 {
@@ -26,13 +26,13 @@ func (b *Builder) address() uint32 {
 	return b.last
 }
 
-// Function makes a function of Lua. run returns what Call.Return gives, or nil for no value, and
-// keeps nothing of the Call.
+// Function returns a function of Lua. run returns the result of Call.Return, or nil for no value,
+// and must not keep the Call.
 func (b *Builder) Function(run func(*Call) []Value) *Builtin {
 	return &Builtin{run: run, address: b.address()}
 }
 
-// value is a value, or the function of Lua for one of Go.
+// value returns the function of Lua for a Go function, and other values unchanged.
 func (b *Builder) value(v any) Value {
 	switch run := v.(type) {
 	case func(*Call) []Value:
@@ -45,7 +45,7 @@ func (b *Builder) value(v any) Value {
 	return v
 }
 
-// Table makes a frozen table.
+// Table returns a frozen table with these entries.
 func (b *Builder) Table(entries ...Entry) *Table {
 	t := &Table{address: b.address()}
 	for _, e := range entries {
@@ -59,7 +59,7 @@ func (b *Builder) Table(entries ...Entry) *Table {
 	return t
 }
 
-// WithMeta gives a table that is not yet in use a metatable.
+// WithMeta sets the metatable of a table that is not yet in use, and returns the table.
 func (b *Builder) WithMeta(t, meta *Table) *Table {
 	t.meta = meta
 	return t
@@ -88,11 +88,11 @@ func newStandard() (l standardLibrary) {
 	return l
 }
 
-// Standard are the names of Lua's own library that scripts in Redis have, but for pcall and
-// math.random, which Redis makes its own, and _G.
+// Standard returns the entries of Lua's own library that scripts in Redis have, except pcall and
+// math.random, which Redis replaces, and _G.
 func Standard() []Entry { return standard.globals }
 
-// Extended is a library with more names, or with others for names that it has.
+// Extended returns a copy of a library with more entries, which may replace existing ones.
 func (b *Builder) Extended(library *Table, more ...Entry) *Table {
 	var entries []Entry
 	for key, value, _ := library.Next(nil); key != nil; key, value, _ = library.Next(key) {
@@ -101,11 +101,11 @@ func (b *Builder) Extended(library *Table, more ...Entry) *Table {
 	return b.Table(append(entries, more...)...)
 }
 
-// NewGlobals makes a table with room for so many global variables of a run's own; what is in shared
-// can be read in it.
+// NewGlobals returns a table for a run's global variables, with room for own of them. Reads of
+// other names go to shared.
 func (s *State) NewGlobals(shared *Table, own int) *Table {
 	t := s.NewTable()
 	t.reserve(own)
-	t.under, t.meta = shared, shared.meta
+	t.fallback, t.meta = shared, shared.meta
 	return t
 }

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// watched is a run that has so much time.
+// watched returns the watch of a run with a limit of time.
 func watched(t *testing.T, limit time.Duration) *meter.Watch {
 	w := &meter.Watch{}
 	w.Start(t.Context(), &meter.Watchdog{}, limit, 0)
@@ -17,7 +17,8 @@ func watched(t *testing.T, limit time.Duration) *meter.Watch {
 	return w
 }
 
-// What allocates ends at the limit, wherever in the language it is spent, and no pcall keeps it.
+// TestLimitOfBytes: code that allocates ends at the limit, in any part of the language, even within
+// pcall.
 func TestLimitOfBytes(t *testing.T) {
 	for _, source := range []string{
 		`local s = "x" while true do s = s .. s end`,
@@ -49,7 +50,8 @@ func TestLimitOfBytes(t *testing.T) {
 	}
 }
 
-// What takes time ends at the limit or when its watch ends it, also inside of one function of Go.
+// TestLimitOfTime: code that takes time ends at the limit or when its watch ends it, even inside
+// one Go function.
 func TestLimitOfTime(t *testing.T) {
 	cause := errors.New("the client left")
 	for _, source := range []string{
@@ -85,7 +87,7 @@ func TestLimitOfTime(t *testing.T) {
 	}
 }
 
-// A chain of operators or indices is bounded too, because it nests in Go.
+// TestLimitOfChains: a chain of operators or indices is limited, too, because it nests in Go.
 func TestLimitOfChains(t *testing.T) {
 	for _, link := range []string{" + x", ".x", "[1]", "()", ":m()", " .. x", " and x", " ^ x", "{}"} {
 		_, err := compile("return x"+strings.Repeat(link, 100000), "@test")
@@ -95,7 +97,7 @@ func TestLimitOfChains(t *testing.T) {
 	}
 }
 
-// Patterns that backtrack too deep are errors that pcall catches.
+// TestLimitOfPatterns: patterns that backtrack too deep raise errors, which pcall catches.
 func TestLimitOfPatterns(t *testing.T) {
 	value, err := run(t, `local ok, e = pcall(string.find, ("a"):rep(50000), ("a?"):rep(30000)) return e`, meter.Limits{}, Entry{"pcall", hostPCall})
 	if text, _ := value.(string); err != nil || !strings.HasSuffix(text, "pattern too complex") {
@@ -103,7 +105,7 @@ func TestLimitOfPatterns(t *testing.T) {
 	}
 }
 
-// A run says how much memory it took: never nothing, never less than before.
+// TestMemoryThatScriptsSee: the memory that a script sees is never zero, and never shrinks.
 func TestMemoryThatScriptsSee(t *testing.T) {
 	value, err := run(t, `local before, exact = gcinfo(), collectgarbage("count") local s = ("x"):rep(100000)
 		return before > 0 and before == math.floor(exact) and gcinfo() - before >= 97 and gcinfo() - before < 110 and collectgarbage("step")
@@ -113,7 +115,7 @@ func TestMemoryThatScriptsSee(t *testing.T) {
 	}
 }
 
-// growing is a Pace that notes whether its run became a large one.
+// growing is a Pace that records whether its run became large.
 type growing struct{ grew bool }
 
 func (g *growing) Grow() error {
@@ -123,7 +125,7 @@ func (g *growing) Grow() error {
 
 func (g *growing) Pause() error { return nil }
 
-// A block is charged for all that is in it when it is entered, whichever way leads into it, and
+// TestBlocksAreCharged: a block is charged for all its code when it begins, in every statement, and
 // only then.
 func TestBlocksAreCharged(t *testing.T) {
 	for source, want := range map[string]bool{

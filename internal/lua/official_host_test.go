@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// What the official tests call and scripts in Redis do not have, as far as these tests need it.
+// Functions that the official tests need and scripts in Redis do not have.
 
-// officialGlobals are the global variables of a file in dir.
+// officialGlobals returns the global variables for a file in dir.
 func officialGlobals(s *State, dir string) *Table {
 	t := s.NewTable()
 	for _, e := range Standard() {
@@ -75,7 +75,7 @@ func hostPCall(c *Call) []Value {
 	return c.Return(append([]Value{true}, results...)...)
 }
 
-// hostLocale knows the locale C alone.
+// hostLocale knows only the locale C.
 func hostLocale(c *Call) []Value {
 	if name := c.OptString(1, "C"); name != "C" {
 		return c.Return(nil)
@@ -98,7 +98,8 @@ func hostRandom(c *Call, random *rand.Rand) []Value {
 	return c.Return(float64(low + random.IntN(high-low+1)))
 }
 
-// hostFunction is the function that an argument names: itself, or by its level, 1 for the caller.
+// hostFunction returns the function in an argument, or the function of the level in it; level 1 is
+// the caller.
 func hostFunction(c *Call, i int) (*Closure, *Call) {
 	if f, ok := c.Arg(i).(*Closure); ok {
 		return f, nil
@@ -137,7 +138,7 @@ func hostSetEnv(c *Call) []Value {
 	return c.Return(f)
 }
 
-// hostInfo is debug.getinfo, with what this interpreter knows.
+// hostInfo implements debug.getinfo, with the fields that this interpreter knows.
 func hostInfo(c *Call) []Value {
 	f, at := hostFunction(c, 1)
 	s := c.State()
@@ -154,15 +155,15 @@ func hostInfo(c *Call) []Value {
 	return c.Return(info)
 }
 
-// hostTrace is a line per call.
+// hostTrace returns one line for each call.
 func hostTrace(c *Call) (text string) {
 	for at := c; at != nil; at = at.caller {
-		text += "\n\t" + at.where()
+		text += "\n\t" + at.position()
 	}
 	return text
 }
 
-// hostTemporary is a file that is read as a whole after it was written.
+// hostTemporary returns a file that is read completely after it was written.
 func hostTemporary(c *Call) []Value {
 	s, b := c.State(), NewBuilder()
 	var text strings.Builder
@@ -183,7 +184,7 @@ func hostTemporary(c *Call) []Value {
 	return c.Return(file)
 }
 
-// hostFiles are the files of the suite, and one that is being written.
+// hostFiles are the files of the suite, and the file that is being written.
 type hostFiles struct {
 	dir   string
 	parts *[]string
@@ -211,7 +212,7 @@ func (h hostFiles) write(c *Call) []Value {
 	return nil
 }
 
-// doWritten runs what was written.
+// doWritten runs the written file.
 func (h hostFiles) doWritten(c *Call) []Value {
 	var text []byte
 	for _, part := range *h.parts {

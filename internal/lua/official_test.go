@@ -20,8 +20,8 @@ const officialDir = "REDLOCK_LUA_TESTS"
 var officialFiles = []string{"attrib", "big", "calls", "closure", "constructs", "errors", "events", "gc", "literals", "locals", "math",
 	"nextvar", "pm", "sort", "strings", "vararg", "verybig"}
 
-// officialCuts are the parts of a file that ask for what scripts in Redis do not have: from a text
-// to another, both cut. The ends of lines stay, since the files count them.
+// officialCuts are the parts of a file that need features which scripts in Redis do not have: from
+// one text to another, both included. Their line ends stay, since the files check line numbers.
 var officialCuts = map[string][][2]string{
 	// require, module and files
 	"attrib": {{"do --[", "end  --]"}},
@@ -43,7 +43,7 @@ var officialCuts = map[string][][2]string{
 	"gc": {{"local bytes = gcinfo()", "newproxy(u)) end\nend"}},
 }
 
-// The official tests of Lua 5.1 find nothing to complain about.
+// TestOfficial: the official tests of Lua 5.1 pass.
 func TestOfficial(t *testing.T) {
 	dir := os.Getenv(officialDir)
 	if dir == "" {
@@ -75,8 +75,7 @@ func runOfficial(t *testing.T, dir, name string) {
 	}
 }
 
-// blankOut takes the first part of a text from one of its texts to another, but for the ends of
-// lines.
+// blankOut removes the first part of a text from one given text to another, except line ends.
 func blankOut(text, from, to string) (string, error) {
 	head, rest, ok := strings.Cut(text, from)
 	if !ok {

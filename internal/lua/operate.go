@@ -9,12 +9,12 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// What the operators do, metamethods included.
+// The operators, with metamethods.
 
-// maxMetaLoop is how many tables stand in for each other at most.
+// maxMetaLoop is the maximum length of a chain of tables by __index or __newindex.
 const maxMetaLoop = 100
 
-// metatable is the metatable of any value, or nil.
+// metatable returns the metatable of any value, or nil.
 func (t *thread) metatable(v Value) *Table {
 	switch v := v.(type) {
 	case *Table:
@@ -32,10 +32,10 @@ func (t *thread) metamethod(v Value, event string) Value {
 	return nil
 }
 
-// indexName is a frequent name.
+// indexName is a name that is looked up often; indexHash is its hash.
 var indexName, indexHash = Value("__index"), hashString("__index")
 
-// index is object[key]. at says where and what the object is called.
+// index returns object[key]. at has the line and the name of the object.
 func (t *thread) index(object, key Value, at *site) Value {
 	for range maxMetaLoop {
 		var handler Value
@@ -58,11 +58,11 @@ func (t *thread) index(object, key Value, at *site) Value {
 		object, at = handler, unnamed(at)
 	}
 	t.call.setLine(at)
-	t.raise(t.call.where() + "loop in gettable")
+	t.raise(t.call.position() + "loop in gettable")
 	return nil
 }
 
-// setIndex is object[key] = value.
+// setIndex executes object[key] = value.
 func (t *thread) setIndex(object, key, value Value, at *site) {
 	for range maxMetaLoop {
 		var handler Value
@@ -89,7 +89,7 @@ func (t *thread) setIndex(object, key, value Value, at *site) {
 		object, at = handler, unnamed(at)
 	}
 	t.call.setLine(at)
-	t.raise(t.call.where() + "loop in settable")
+	t.raise(t.call.position() + "loop in settable")
 }
 
 func (t *thread) checkWritable(table *Table, key Value, at *site) {
@@ -107,11 +107,11 @@ func (t *thread) checkWritable(table *Table, key Value, at *site) {
 	}
 	if problem != "" {
 		t.call.setLine(at)
-		t.raise(t.call.where() + problem)
+		t.raise(t.call.position() + problem)
 	}
 }
 
-// unnamed is the place of a value that has no name.
+// unnamed returns a site without a name.
 func unnamed(at *site) *site {
 	if at == nil {
 		return nil
@@ -125,17 +125,17 @@ func (c *Call) setLine(at *site) {
 	}
 }
 
-// typeError raises that a value cannot do something.
+// typeError raises the error that a value does not support an operation.
 func (c *Call) typeError(at *site, v Value, verb string) {
 	c.setLine(at)
 	name := "a " + TypeName(v) + " value"
 	if at != nil && at.kind != "" {
 		name = at.kind + " '" + at.name + "' (" + name + ")"
 	}
-	c.thread.raise(c.where() + "attempt to " + verb + " " + name)
+	c.thread.raise(c.position() + "attempt to " + verb + " " + name)
 }
 
-// arithmetic is an operation on what are not two numbers.
+// arithmetic returns the result of an operator for two operands that are not both numbers.
 func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site) Value {
 	x, xOK := t.state.Number(a)
 	y, yOK := t.state.Number(b)
@@ -160,7 +160,7 @@ func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site)
 
 var events = map[syntax.Kind]string{'+': "__add", '-': "__sub", '*': "__mul", '/': "__div", '%': "__mod", '^': "__pow"}
 
-// negate is -v of what is not a number.
+// negate returns -v for an operand that is not a number.
 func (t *thread) negate(v Value, at *site) Value {
 	if n, ok := t.state.Number(v); ok {
 		return -n
@@ -173,7 +173,7 @@ func (t *thread) negate(v Value, at *site) Value {
 	return nil
 }
 
-// length is #v.
+// length returns #v.
 func (t *thread) length(v Value, at *site) Value {
 	switch v := v.(type) {
 	case string:
@@ -185,10 +185,10 @@ func (t *thread) length(v Value, at *site) Value {
 	return nil
 }
 
-// equal is a == b.
+// equal returns a == b.
 func (t *thread) equal(a, b Value, line int) bool {
 	if text, ok := a.(string); ok {
-		t.comparing(text, b)
+		t.chargeComparison(text, b)
 	}
 	if a == b {
 		return true
@@ -209,15 +209,15 @@ func (t *thread) equal(a, b Value, line int) bool {
 	return Truth(first(t.goCall(handler, a, b)))
 }
 
-// comparing charges for the comparison of a string with a value, which goes through many bytes at a
-// time.
-func (t *thread) comparing(a string, b Value) {
+// chargeComparison charges for the comparison of a string with a value, which processes 16 bytes at
+// a time.
+func (t *thread) chargeComparison(a string, b Value) {
 	if b, ok := b.(string); ok {
 		t.state.meter.Work(min(len(a), len(b)) >> 4)
 	}
 }
 
-// less is a < b.
+// less returns a < b.
 func (t *thread) less(a, b Value, line int) bool {
 	switch x := a.(type) {
 	case float64:
@@ -226,7 +226,7 @@ func (t *thread) less(a, b Value, line int) bool {
 		}
 	case string:
 		if y, ok := b.(string); ok {
-			t.comparing(x, b)
+			t.chargeComparison(x, b)
 			return x < y
 		}
 	}
@@ -237,7 +237,7 @@ func (t *thread) less(a, b Value, line int) bool {
 	return t.orderError(a, b)
 }
 
-// lessOrEqual is a <= b.
+// lessOrEqual returns a <= b.
 func (t *thread) lessOrEqual(a, b Value, line int) bool {
 	switch x := a.(type) {
 	case float64:
@@ -246,7 +246,7 @@ func (t *thread) lessOrEqual(a, b Value, line int) bool {
 		}
 	case string:
 		if y, ok := b.(string); ok {
-			t.comparing(x, b)
+			t.chargeComparison(x, b)
 			return x <= y
 		}
 	}
@@ -260,7 +260,8 @@ func (t *thread) lessOrEqual(a, b Value, line int) bool {
 	return t.orderError(a, b)
 }
 
-// compare asks the metamethod that two values of one type have in common.
+// compare calls the metamethod that two values of one type have in common. ok is false if there is
+// none.
 func (t *thread) compare(event string, a, b Value) (answer, ok bool) {
 	if TypeName(a) != TypeName(b) {
 		return false, false
@@ -275,14 +276,14 @@ func (t *thread) compare(event string, a, b Value) (answer, ok bool) {
 func (t *thread) orderError(a, b Value) bool {
 	x, y := TypeName(a), TypeName(b)
 	if x == y {
-		t.raise(t.call.where() + "attempt to compare two " + x + " values")
+		t.raise(t.call.position() + "attempt to compare two " + x + " values")
 	}
-	t.raise(t.call.where() + "attempt to compare " + x + " with " + y)
+	t.raise(t.call.position() + "attempt to compare " + x + " with " + y)
 	return false
 }
 
-// concat joins values from the last to the first, as many at once as are strings or numbers. It
-// uses up values.
+// concat concatenates values from the last to the first. It joins adjacent strings and numbers in
+// one step. It overwrites values.
 func (t *thread) concat(values []Value, at []*site) Value {
 	for n := len(values); n > 1; n = len(values) {
 		right, ok := ToString(values[n-1])

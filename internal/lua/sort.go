@@ -6,7 +6,8 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// tableSort sorts the values of a table. With a comparison that is no order they come in any order.
+// tableSort sorts the values of a table. If the comparison is not an order, the result has any
+// order.
 func tableSort(c *Call) []Value {
 	t := c.WantTable(1)
 	n := t.Len()
@@ -26,7 +27,7 @@ func tableSort(c *Call) []Value {
 	return nil
 }
 
-// sorting are values that are being sorted, for package sort.
+// sorting implements sort.Interface.
 type sorting struct {
 	call   *Call
 	values []Value
@@ -39,7 +40,7 @@ func (s sorting) Len() int { return len(s.values) }
 // Swap implements sort.Interface.
 func (s sorting) Swap(i, j int) { s.values[i], s.values[j] = s.values[j], s.values[i] }
 
-// Less implements sort.Interface. An error in the comparison leaves the table as it was.
+// Less implements sort.Interface. If the comparison raises an error, the table stays unchanged.
 func (s sorting) Less(i, j int) bool {
 	t := s.call.thread
 	t.state.meter.Work(meter.Step)

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// A comparison that is no order has the values come in any order, and loses none of them.
+// TestSortWithoutAnOrder: a comparison that is not an order gives any order, and loses no value.
 func TestSortWithoutAnOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	for name, answer := range map[string]func() bool{
@@ -26,8 +26,8 @@ func TestSortWithoutAnOrder(t *testing.T) {
 	}
 }
 
-// The comparison may change the table; what it sees and what is left are the values that there
-// were.
+// TestSortOfAChangingTable: the comparison may change the table. It gets the values of the time
+// when the sort began, and they are the result.
 func TestSortOfAChangingTable(t *testing.T) {
 	got, err := run(t, `local t = {} for i = 1, 50 do t[i] = i * 7 % 50 end
 		table.sort(t, function(a, b) t[#t], t.x = nil, a return a < b end) return table.concat(t, " ", 1, 50) == text`, meter.Limits{}, Entry{"text",

@@ -8,12 +8,12 @@ type State struct {
 	globals *Table
 	// strings is the metatable of all strings.
 	strings *Table
-	// Host is what the Go functions of the host find their run by.
+	// Host lets the host's Go functions find their data of the run.
 	Host any
 	main thread
 }
 
-// NewState prepares a run.
+// NewState returns the state of a new run.
 func NewState(limits meter.Limits) *State {
 	s := &State{strings: standard.stringMeta}
 	if limits.Depth == 0 || limits.Depth > maxDepth {
@@ -24,38 +24,38 @@ func NewState(limits meter.Limits) *State {
 	return s
 }
 
-// firstAddress leaves room for the objects that runs share.
+// firstAddress is above the addresses of the objects that runs share.
 const firstAddress = 1 << 20
 
-// NewTable makes an empty table that is charged to the run.
+// NewTable returns an empty table, and charges it to the run.
 func (s *State) NewTable() *Table {
 	s.meter.Charge(tableSize)
 	return &Table{address: s.meter.Address(), meter: &s.meter}
 }
 
-// NewArray makes a table of values, none of them nil, charged to the run.
+// NewArray returns a table of values, none of which is nil, and charges it to the run.
 func (s *State) NewArray(values []Value) *Table {
 	t := s.NewTable()
 	t.fill(values)
 	return t
 }
 
-// Set gives a key of a table of this run its value, without metamethods. The key is not nil and not
-// NaN.
+// Set sets the value of a key in a table of this run, without metamethods. The key must not be nil
+// or NaN.
 func (s *State) Set(t *Table, key, value Value) { t.set(key, value) }
 
-// Charge counts bytes that a Go function is about to allocate for Lua.
+// Charge counts bytes that a Go function will allocate for Lua.
 func (s *State) Charge(bytes int) { s.meter.Charge(bytes) }
 
-// Work counts bytes that a Go function is about to go through and does not allocate.
+// Work counts bytes that a Go function will process but not allocate.
 func (s *State) Work(bytes int) { s.meter.Work(bytes) }
 
-// Text counts a string that is about to be given to Lua, and returns it.
+// Text counts a new string of the run, and returns it.
 func (s *State) Text(text string) string { return s.meter.Text(text) }
 
 // Run executes a chunk with these global variables, and returns its first value. The error is an
-// *Error, ErrMemory, what its Watch was ended with, such as ErrTime, or what a Go function ended
-// the run with (Call.Abort).
+// *Error, an error that wraps meter.ErrMemory, the cause with which its Watch ended, such as
+// meter.ErrTime, or the error that a Go function passed to Call.Abort.
 func (s *State) Run(chunk *Chunk, globals *Table) (value Value, err error) {
 	s.globals = globals
 	err = s.Protect(func() {
@@ -75,8 +75,8 @@ func (s *State) Protect(f func()) (err error) {
 	return nil
 }
 
-// failure is a recovered panic as an error. What is neither an error of Lua nor the end of a run is
-// a mistake of ours.
+// failure returns the error of a recovered panic: an error of Lua or the end of the run. It panics
+// again for all other panics, which are bugs.
 func failure(problem any) error {
 	switch p := problem.(type) {
 	case *Error:

@@ -45,7 +45,7 @@ func ExampleState_Run() {
 	// Output: 3 <nil>
 }
 
-// A Go function has its arguments, and its result is Lua's.
+// TestBuiltin: a Go function gets its arguments, and its results are Lua's.
 func TestBuiltin(t *testing.T) {
 	var got []Value
 	value, err := run(t, `local a, b = f(1, "x", nil) return b .. a`, meter.Limits{}, Entry{"f", func(c *Call) []Value {
@@ -57,7 +57,7 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
-// An abort passes every pcall and xpcall.
+// TestAbort: neither pcall nor xpcall catches an abort.
 func TestAbort(t *testing.T) {
 	stop := errors.New("stop")
 	for _, source := range []string{
@@ -71,7 +71,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// An error tells where it was raised.
+// TestErrorPosition: an error has the position where it was raised.
 func TestErrorPosition(t *testing.T) {
 	for source, want := range map[string]Error{
 		"local x\nreturn x.y":                            {"test:2: attempt to index local 'x' (a nil value)", "@test", 2},
@@ -89,7 +89,7 @@ func TestErrorPosition(t *testing.T) {
 	}
 }
 
-// Frozen tables stay as they are, also for Go functions.
+// TestFrozen: frozen tables cannot be changed, not even by Go functions.
 func TestFrozen(t *testing.T) {
 	for _, change := range []string{`t.x = 1`, `t[1] = 1`, `t.a = nil`, `rawset(t, "a", 1)`, `table.insert(t, 1)`, `setmetatable(t, {})`, `table.sort(t, function() return true end)`,
 		`table.remove(t)`, `function t.f() end`, `t.a, t.b = 1, 2`} {
@@ -107,7 +107,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// Recursion without end is an error in Lua, however its calls nest, and not one of Go.
+// TestRecursion: endless recursion of any kind is an error of Lua, not of Go.
 func TestRecursion(t *testing.T) {
 	nested := "f(n + 1)"
 	for range 60 {

@@ -7,43 +7,44 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// Table is a table: an array of what the keys 1, 2, 3 … hold, and entries of all other keys. Next
-// goes through the array and then through the entries, in the order in which their keys came. A key
-// goes from the entries to the array when all before it are there.
+// Table is a table: an array with the values of the keys 1, 2, 3 …, and entries for all other keys.
+// Next visits the array, and then the entries in the order in which they were added. A key moves
+// from the entries to the array when the array has all keys before it.
 type Table struct {
 	array   []Value
 	entries []entry
-	index   []int32 // where the entries of keys are, by the hash of the key: 0, or 1 and more; nil if there are few entries
-	meta    *Table
-	under   *Table // read where a key is not here
-	frozen  bool
-	address uint32
-	meter   *meter.Meter // of the run that it belongs to; nil if all runs share it
+	// index has the numbers of the entries, from 1, at the hashes of their keys; 0 means free. It
+	// is nil if there are few entries.
+	index    []int32
+	meta     *Table
+	fallback *Table // for reads of keys that this table does not have
+	frozen   bool
+	address  uint32
+	meter    *meter.Meter // of its run; nil if all runs share it
 }
 
-// entry is a key and its value. If that is nil, the table does not have the key any more, and Next
-// passes it over.
+// entry is a key and its value. If the value is nil, the key was removed, and Next skips the entry.
 type entry struct{ key, value Value }
 
-// pay charges for a look at so many places.
-func (t *Table) pay(places int) {
+// charge charges for the work of visiting places of the array, the entries or the index.
+func (t *Table) charge(places int) {
 	if t.meter != nil {
 		t.meter.Work(places * placeWork)
 	}
 }
 
 const (
-	// placeWork is what looking at a place costs, in bytes gone through.
+	// placeWork is the cost of visiting a place, in bytes processed.
 	placeWork = 8
-	// fewPlaces are looked at in any step.
+	// fewPlaces is the number of places that an operation visits without a charge.
 	fewPlaces = 4
-	// longKey is how much of a key is compared in the time of a look at a place.
+	// longKey is how many bytes of a key are compared at the cost of visiting a place.
 	longKey = 256
-	// fewEntries are looked through without an index.
+	// fewEntries is the maximum number of entries without an index.
 	fewEntries = 8
 )
 
-// What a table and its places are charged as, in bytes.
+// The sizes for which a table and its places are charged, in bytes.
 const (
 	arraySlotSize = 16
 	entrySize     = 32
@@ -54,7 +55,7 @@ const (
 // Freeze makes every change of the table an error, in this run and all others.
 func (t *Table) Freeze() { t.frozen = true }
 
-// Get is the value of a key, without metamethods; nil if it has none.
+// Get returns the value of a key, without metamethods, or nil.
 func (t *Table) Get(key Value) Value {
 	if i, ok := arrayIndex(key); ok && i <= len(t.array) {
 		return t.array[i-1]
@@ -62,15 +63,15 @@ func (t *Table) Get(key Value) Value {
 	if n := t.find(key); n >= 0 {
 		return t.entries[n].value
 	}
-	if t.under != nil {
-		return t.under.Get(key)
+	if t.fallback != nil {
+		return t.fallback.Get(key)
 	}
 	return nil
 }
 
-// getName is Get of a string of which the hash is known.
+// getName returns the value of a string key whose hash is known, without metamethods.
 func (t *Table) getName(name Value, hash uint32) Value {
-	for ; t != nil; t = t.under {
+	for ; t != nil; t = t.fallback {
 		n := -1
 		if t.index == nil {
 			n = t.scan(name)
@@ -94,17 +95,17 @@ func (t *Table) getInt(i int) Value {
 	return nil
 }
 
-// arrayIndex is a key that can live in the array.
-func arrayIndex(key Value) (int, bool) {
+// arrayIndex converts a key that can be in the array. ok is false for other keys.
+func arrayIndex(key Value) (i int, ok bool) {
 	f, ok := key.(float64)
 	if !ok {
 		return 0, false
 	}
-	i := int(f)
+	i = int(f)
 	return i, float64(i) == f && i >= 1
 }
 
-// find is the entry of a key, or -1.
+// find returns the index of a key's entry, or -1.
 func (t *Table) find(key Value) int {
 	if t.index == nil {
 		return t.scan(key)
@@ -115,7 +116,7 @@ func (t *Table) find(key Value) int {
 // scan finds a key among few entries.
 func (t *Table) scan(key Value) int {
 	if text, ok := key.(string); ok && len(text) > longKey {
-		t.pay(len(t.entries) * (len(text) / longKey))
+		t.charge(len(t.entries) * (len(text) / longKey))
 	}
 	for n := range t.entries {
 		if t.entries[n].key == key {
@@ -130,7 +131,7 @@ func (t *Table) probe(key Value, hash uint32) int {
 	text, _ := key.(string)
 	for places := 0; ; places++ {
 		if places > fewPlaces || len(text) > longKey {
-			t.pay(1 + len(text)/longKey)
+			t.charge(1 + len(text)/longKey)
 		}
 		n := int(t.index[hash&uint32(len(t.index)-1)]) - 1
 		if n < 0 || t.entries[n].key == key {
@@ -140,8 +141,8 @@ func (t *Table) probe(key Value, hash uint32) int {
 	}
 }
 
-// set gives a key its value, without metamethods. The key is not nil and not NaN, and the table is
-// not frozen.
+// set sets the value of a key, without metamethods. The key must not be nil or NaN, and the table
+// must not be frozen.
 func (t *Table) set(key, value Value) {
 	if i, ok := arrayIndex(key); ok {
 		if i <= len(t.array) {
@@ -150,7 +151,7 @@ func (t *Table) set(key, value Value) {
 		}
 		if i == len(t.array)+1 && value != nil {
 			t.push(value)
-			t.pull()
+			t.moveEntries()
 			return
 		}
 	}
@@ -170,20 +171,20 @@ func (t *Table) push(value Value) {
 	t.array = append(t.array, value)
 }
 
-// pull appends what entries hold of the keys that follow the array.
-func (t *Table) pull() {
+// moveEntries moves the entries whose keys follow the array into the array.
+func (t *Table) moveEntries() {
 	for len(t.entries) > 0 {
 		n := t.find(float64(len(t.array) + 1))
 		if n < 0 || t.entries[n].value == nil {
 			return
 		}
-		t.pay(1)
+		t.charge(1)
 		t.push(t.entries[n].value)
 		t.entries[n].value = nil
 	}
 }
 
-// growArray makes room for so many values.
+// growArray grows the array's capacity to size values.
 func (t *Table) growArray(size int) {
 	t.meter.Charge(size * arraySlotSize)
 	array := make([]Value, len(t.array), size)
@@ -191,12 +192,12 @@ func (t *Table) growArray(size int) {
 	t.array = array
 }
 
-// fill has the keys 1, 2, 3 … hold values. Those that are nil have a place in the array, too.
+// fill sets the values of the keys 1, 2, 3 …. Values that are nil are in the array, too.
 func (t *Table) fill(values []Value) {
 	if len(values) > len(t.array) {
 		t.growArray(len(values))
 		t.array = t.array[:len(values)]
-		t.pay(len(t.entries))
+		t.charge(len(t.entries))
 		for n := range t.entries {
 			if i, ok := arrayIndex(t.entries[n].key); ok && i <= len(values) {
 				t.entries[n].value = nil
@@ -204,36 +205,36 @@ func (t *Table) fill(values []Value) {
 		}
 	}
 	copy(t.array, values)
-	t.pull()
+	t.moveEntries()
 }
 
-// insert makes an entry for a key that has none.
+// insert adds an entry for a key that has none.
 func (t *Table) insert(key, value Value) {
 	if len(t.entries) == cap(t.entries) {
 		t.rebuild()
 	}
 	t.entries = append(t.entries, entry{key, value})
-	t.note(len(t.entries))
+	t.addToIndex(len(t.entries))
 }
 
-// note writes into the index where the n-th entry is.
-func (t *Table) note(n int) {
+// addToIndex adds the n-th entry to the index, counted from 1.
+func (t *Table) addToIndex(n int) {
 	if t.index == nil {
 		return
 	}
 	hash, mask := hashOf(t.entries[n-1].key), uint32(len(t.index)-1)
 	for places := 0; t.index[hash&mask] != 0; places++ {
 		if places > fewPlaces {
-			t.pay(1)
+			t.charge(1)
 		}
 		hash++
 	}
 	t.index[hash&mask] = int32(n)
 }
 
-// rebuild leaves out the entries without a value, and makes room for as many again as are left.
+// rebuild removes the entries without a value, and doubles the room for the rest.
 func (t *Table) rebuild() {
-	t.pay(len(t.entries))
+	t.charge(len(t.entries))
 	left := 0
 	for n := range t.entries {
 		if t.entries[n].value != nil {
@@ -245,12 +246,12 @@ func (t *Table) rebuild() {
 	for _, e := range old {
 		if e.value != nil {
 			t.entries = append(t.entries, e)
-			t.note(len(t.entries))
+			t.addToIndex(len(t.entries))
 		}
 	}
 }
 
-// reserve gives the table room for so many entries, and takes away those that it has.
+// reserve removes all entries, and makes room for size of them.
 func (t *Table) reserve(size int) {
 	t.meter.Charge(size * entrySize)
 	t.entries, t.index = make([]entry, 0, size), nil
@@ -262,8 +263,8 @@ func (t *Table) reserve(size int) {
 	t.index = make([]int32, places)
 }
 
-// Len is a border of the table: the number of elements, where these have no holes. It is found in
-// the array alone, as no entry follows that.
+// Len returns a border of the table: the number of its elements, if there are no holes. The array
+// alone determines it, since no entry continues the array.
 func (t *Table) Len() int {
 	n := len(t.array)
 	if n == 0 || t.array[n-1] != nil {
@@ -280,35 +281,35 @@ func (t *Table) Len() int {
 	return low
 }
 
-// Next is the entry behind a key, the first behind nil; key is nil at the end. ok is false if the
-// table does not know that key.
+// Next returns the key and value after a key, or the first ones for nil; next is nil at the end. ok
+// is false if the table does not have the key.
 func (t *Table) Next(key Value) (next, value Value, ok bool) {
 	from, ok := t.position(key)
 	if !ok {
-		if t.under != nil {
-			return t.under.Next(key)
+		if t.fallback != nil {
+			return t.fallback.Next(key)
 		}
 		return nil, nil, false
 	}
 	for i := from; i < len(t.array); i++ {
-		t.pay(1)
+		t.charge(1)
 		if t.array[i] != nil {
 			return float64(i + 1), t.array[i], true
 		}
 	}
 	for i := max(from-len(t.array), 0); i < len(t.entries); i++ {
-		t.pay(1)
+		t.charge(1)
 		if t.entries[i].value != nil {
 			return t.entries[i].key, t.entries[i].value, true
 		}
 	}
-	if t.under != nil {
-		return t.under.Next(nil)
+	if t.fallback != nil {
+		return t.fallback.Next(nil)
 	}
 	return nil, nil, true
 }
 
-// position counts the places up to a key and with it.
+// position returns the number of places up to and including a key.
 func (t *Table) position(key Value) (int, bool) {
 	if key == nil {
 		return 0, true
@@ -322,19 +323,19 @@ func (t *Table) position(key Value) (int, bool) {
 	return 0, false
 }
 
-// hashOf is where to begin to look for a key. Keys that have it in common are charged for what they
-// cost.
+// hashOf returns the hash of a key. A script may choose keys with equal hashes, but it is charged
+// for the collisions.
 func hashOf(key Value) uint32 {
 	switch k := key.(type) {
 	case string:
 		return hashString(k)
 	case float64:
-		return mixed(math.Float64bits(k + 0)) // 0 and -0 are one key
+		return mixBits(math.Float64bits(k + 0)) // 0 and -0 are one key
 	}
-	return mixed(uint64(addressOf(key)))
+	return mixBits(uint64(addressOf(key)))
 }
 
-// hashString reads some 32 bytes of a long string.
+// hashString returns the hash of a string. It reads some 32 bytes of a long string.
 func hashString(s string) uint32 {
 	h := uint32(len(s))
 	step := len(s)>>5 + 1
@@ -344,5 +345,5 @@ func hashString(s string) uint32 {
 	return h
 }
 
-// mixed has every bit of a number in the lowest bits.
-func mixed(n uint64) uint32 { return uint32(n * 0x9e3779b97f4a7c15 >> 32) }
+// mixBits returns a hash whose lowest bits depend on every bit of n.
+func mixBits(n uint64) uint32 { return uint32(n * 0x9e3779b97f4a7c15 >> 32) }

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// A table and a Go map that are changed the same way hold the same; pairs gives each entry once, #
-// a border.
+// TestTableIsAMap: a table and a Go map with the same changes have the same contents. pairs returns
+// each entry once, and # a border.
 func TestTableIsAMap(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(3, seed))
@@ -72,7 +72,7 @@ func compare(t *testing.T, seed uint64, table *Table, oracle map[Value]Value) {
 	}
 }
 
-// Entries can be removed while pairs goes through them.
+// TestRemovalDuringPairs: entries can be removed while pairs visits them.
 func TestRemovalDuringPairs(t *testing.T) {
 	table := &Table{}
 	for i := range 100 {
@@ -90,12 +90,12 @@ func TestRemovalDuringPairs(t *testing.T) {
 		t.Errorf("%d entries, # %d", n, table.Len())
 	}
 	if _, _, ok := table.Next("never there"); ok {
-		t.Error("went on behind a key that was never there")
+		t.Error("Next accepts a key that was never in the table")
 	}
 }
 
-// Next goes through the array, which takes in what follows it, and then through the other keys as
-// they came.
+// TestOrderOfNext: Next visits the array, including keys that moved there, and then the other keys
+// in the order in which they were added.
 func TestOrderOfNext(t *testing.T) {
 	table := &Table{}
 	for _, key := range []Value{"b", 3.0, 5.0, "a", 2.0, true, 1.0, 4.0, "c", 6.5} {
@@ -116,7 +116,7 @@ func TestOrderOfNext(t *testing.T) {
 	}
 }
 
-// What a table takes is what its keys take, however many it has had.
+// TestRoomOfATable: the memory of a table depends on its present keys, not on removed ones.
 func TestRoomOfATable(t *testing.T) {
 	table := &Table{}
 	for i := range 10_000 {
@@ -128,7 +128,7 @@ func TestRoomOfATable(t *testing.T) {
 	}
 }
 
-// An index far away takes no more room than another.
+// TestSparseIndex: a large index takes no more memory than a small one.
 func TestSparseIndex(t *testing.T) {
 	m := meter.New(meter.Limits{}, 0)
 	table := &Table{meter: &m}

@@ -10,13 +10,13 @@ import (
 // Value is a value of Lua: nil, bool, float64, string, *Table, *Closure, *Builtin or *Userdata.
 type Value = any
 
-// Userdata is a value that Lua can only pass on and compare.
+// Userdata is a value that Lua can only store and compare.
 type Userdata struct{ address uint32 }
 
-// Null is the null pointer as a value, what cjson calls null.
+// Null is the null pointer as a value: cjson.null.
 var Null = &Userdata{}
 
-// TypeName is the name of a value's type, as type() gives it.
+// TypeName returns the name of a value's type, as type() does.
 func TypeName(v Value) string {
 	switch v.(type) {
 	case nil:
@@ -35,13 +35,13 @@ func TypeName(v Value) string {
 	return "userdata"
 }
 
-// Truth is whether a condition holds: all but nil and false.
+// Truth reports whether a value counts as true: all values except nil and false.
 func Truth(v Value) bool {
 	b, ok := v.(bool)
 	return v != nil && (!ok || b)
 }
 
-// ToString is a string, or a number as Lua prints it; ok is false for other types.
+// ToString returns a string, or a number as Lua prints it; ok is false for other types.
 func ToString(v Value) (s string, ok bool) {
 	switch v := v.(type) {
 	case string:
@@ -52,7 +52,7 @@ func ToString(v Value) (s string, ok bool) {
 	return "", false
 }
 
-// Number is a number, or what a string reads as; ok is false if it is none.
+// Number returns a number, or parses a string as a number; ok is false for other values.
 func (s *State) Number(v Value) (n float64, ok bool) {
 	switch v := v.(type) {
 	case float64:
@@ -64,11 +64,11 @@ func (s *State) Number(v Value) (n float64, ok bool) {
 	return 0, false
 }
 
-// digitWork is what reading a digit costs, in bytes gone through.
+// digitWork is the cost of parsing a digit, in bytes processed.
 const digitWork = 8
 
-// addressOf is the number of an object, which it prints as its address. Addresses count up within a
-// run, so that a script gives the same reply each time.
+// addressOf returns the address of an object, which tostring prints. Addresses count up within a
+// run, so that a script returns the same reply each time.
 func addressOf(v Value) uint32 {
 	switch v := v.(type) {
 	case *Table:
@@ -83,7 +83,7 @@ func addressOf(v Value) uint32 {
 	return 0
 }
 
-// describe is tostring of a value without a __tostring.
+// describe returns a value as tostring does without the metamethod __tostring.
 func describe(v Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -98,5 +98,5 @@ func describe(v Value) string {
 			return "userdata: (nil)"
 		}
 	}
-	return fmt.Sprintf("%s: 0x7f%010x", TypeName(v), addressOf(v)) // as long as most addresses are
+	return fmt.Sprintf("%s: 0x7f%010x", TypeName(v), addressOf(v)) // as long as a typical address
 }

@@ -1,4 +1,4 @@
-// Package luascript has a Lua script as the commands of Redis that run it need it.
+// Package luascript builds the Redis commands that run a Lua script.
 package luascript
 
 import (
@@ -6,17 +6,17 @@ import (
 	"encoding/hex"
 )
 
-// Script is a Lua script with its SHA-1, as EVAL and EVALSHA need them.
+// Script is a Lua script with its SHA-1 in hexadecimal, for EVAL and EVALSHA.
 type Script struct{ Source, SHA string }
 
-// New is that of a text.
+// New returns the script with the given source.
 func New(source string) Script {
 	sum := sha1.Sum([]byte(source))
 	return Script{source, hex.EncodeToString(sum[:])}
 }
 
-// Call is the command that runs it on keys. With whole set it is sent as such instead of by its
-// SHA.
+// Call returns the command that runs the script on keys: EVAL with the source if whole is set, else
+// EVALSHA.
 func (s Script) Call(whole bool, keys []string, args ...any) []any {
 	words := make([]any, 0, 3+len(keys)+len(args))
 	if whole {

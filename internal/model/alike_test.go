@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Replies that differ in anything are not taken for one.
+// TestRepliesThatDiffer: replies that differ in any field have different numbers.
 func TestRepliesThatDiffer(t *testing.T) {
-	l := newLab(&Scenario{N: 3, Ops: []Op{lockA}})
+	l := newTables(&Scenario{N: 3, Ops: []Op{lockA}})
 	plain := cell.Cell{Form: cell.Plain, Attempt: numberedSource(0).Attempt(), Value: cell.Value{Present: true, Text: "a"}}
 	replies := []register.Reply{{State: register.Counted}, {State: register.Uncounted}}
 	for _, answer := range []cell.Answer{
@@ -34,9 +34,9 @@ func TestRepliesThatDiffer(t *testing.T) {
 	}
 }
 
-// Proxies that will not do the same are not taken for one.
+// TestProxiesThatDiffer: proxies that may behave differently are different states.
 func TestProxiesThatDiffer(t *testing.T) {
-	l := newLab(&Scenario{N: 3, Retries: 1, Ops: []Op{get0, {Do: GetSet, Token: 'b'}, lockA}})
+	l := newTables(&Scenario{N: 3, Retries: 1, Ops: []Op{get0, {Do: GetSet, Token: 'b'}, lockA}})
 	counted := func(did bool, c cell.Cell) replyID {
 		return l.replyID(register.Reply{State: register.Counted, Answer: cell.Answer{Did: did, Found: []cell.Found{{Cell: c, Left: cell.Endless}}}})
 	}
@@ -45,13 +45,13 @@ func TestProxiesThatDiffer(t *testing.T) {
 	higher := cell.Cell{Form: cell.Register, Attempt: plain.Attempt, Promised: other.Ballot(9), Value: plain.Value}
 	absent, left := counted(true, cell.Cell{}), counted(true, plain)
 	ends := func(task, round uint8, replies ...replyID) input {
-		in := input{what: end, task: task, round: round}
+		in := input{kind: end, task: task, round: round}
 		copy(in.replies[:], replies)
 		return in
 	}
-	gets := []input{{what: start, task: 0}, ends(0, 0, left, absent, absent), {what: fire}}
-	takes := []input{{what: start, task: 2}, ends(2, 0, counted(false, plain), counted(false, plain), counted(false, plain))}
-	sets := []input{{what: start, task: 1}, ends(1, 0, left, left, left), ends(1, 1, left, counted(false, higher), counted(false, higher))}
+	gets := []input{{kind: start, task: 0}, ends(0, 0, left, absent, absent), {kind: fire}}
+	takes := []input{{kind: start, task: 2}, ends(2, 0, counted(false, plain), counted(false, plain), counted(false, plain))}
+	sets := []input{{kind: start, task: 1}, ends(1, 0, left, left, left), ends(1, 1, left, counted(false, higher), counted(false, higher))}
 	for _, test := range []struct {
 		name     string
 		one, two []input
@@ -66,8 +66,8 @@ func TestProxiesThatDiffer(t *testing.T) {
 			defer p.close()
 			defer q.close()
 			for i := range test.one {
-				p.take(test.one[i])
-				q.take(test.two[i])
+				p.handle(test.one[i])
+				q.handle(test.two[i])
 			}
 			if p.String() == q.String() {
 				t.Errorf("they are taken for one: %q", p.String())

@@ -9,47 +9,48 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// CatchUp are rules of catching up (R7 and R8) that a variant leaves out.
+// CatchUp selects rules of the catch-up (R7 and R8) that a variant leaves out.
 type CatchUp struct {
 	// NoBarrier reads the sources at once.
 	NoBarrier bool
-	// NoBlocking copies in full what may have a majority.
+	// NoBlocking makes complete copies of locks that may or may not have a majority.
 	NoBlocking bool
-	// OnePass copies by what the first pass saw.
+	// OnePass omits the second pass.
 	OnePass bool
 	// NoQuarantine counts the master's votes at once.
 	NoQuarantine bool
-	// NoFences leaves the fence counters out.
+	// NoFences does not copy the fence counters.
 	NoFences bool
 	// FewSources reads one source fewer.
 	FewSources bool
-	// HighestEnd copies the end of the highest ballot.
+	// HighestEnd copies the end of the lease from the highest ballot, not the latest end.
 	HighestEnd bool
 }
 
-// catching is the catch-up of a master that restarted.
-type catching struct {
+// catchUpState is the state of a catch-up of a master that restarted.
+type catchUpState struct {
 	stage  stage
 	master uint8
 	since  clock
-	// passes are what was read of each source, plus 1, in each pass; zero: not read.
+	// passes are the cells of each source, plus 1, in each pass; zero: not read.
 	passes [2][maxMasters]cellID
-	// fence is the highest counter that was read.
+	// fence is the highest fence counter of the sources.
 	fence uint8
 }
 
-// stage is how far a catch-up has come.
+// stage is the stage of a catch-up.
 type stage uint8
 
 const (
-	votes stage = iota
+	voting stage = iota
 	firstPass
 	secondPass
 )
 
-func (c catching) text(b []byte) []byte {
+// encode appends the catch-up to b as bytes.
+func (c catchUpState) encode(b []byte) []byte {
 	b = append(b, byte(c.stage))
-	if c.stage == votes {
+	if c.stage == voting {
 		return b
 	}
 	b = append(b, c.master, byte(c.since), c.fence)
@@ -61,9 +62,9 @@ func (c catching) text(b []byte) []byte {
 	return b
 }
 
-// read takes what text wrote, and returns what is left.
-func (c *catching) read(b []byte) []byte {
-	if c.stage = stage(b[0]); c.stage == votes {
+// decode decodes the bytes of encode, and returns the rest.
+func (c *catchUpState) decode(b []byte) []byte {
+	if c.stage = stage(b[0]); c.stage == voting {
 		return b[1:]
 	}
 	c.master, c.since, c.fence = b[1], clock(b[2]), b[3]
@@ -77,9 +78,9 @@ func (c *catching) read(b []byte) []byte {
 	return b
 }
 
-func (c *catching) renumber(o order) {
+func (c *catchUpState) renumber(o order) {
 	old := *c
-	if c.stage == votes {
+	if c.stage == voting {
 		return
 	}
 	c.master = o[old.master]
@@ -90,9 +91,9 @@ func (c *catching) renumber(o order) {
 	}
 }
 
-// sign tells masters apart that stand differently in the catch-up.
-func (c *catching) sign(m int) uint32 {
-	if c.stage == votes {
+// signature returns a number that differs for masters with different roles in the catch-up.
+func (c *catchUpState) signature(m int) uint32 {
+	if c.stage == voting {
 		return 0
 	}
 	if int(c.master) == m {
@@ -103,20 +104,20 @@ func (c *catching) sign(m int) uint32 {
 
 // counted reports whether a master's vote counts.
 func (s *state) counted(m int) bool {
-	return s.target.stage == votes || int(s.target.master) != m
+	return s.target.stage == voting || int(s.target.master) != m
 }
 
-// catchUp restarts masters, and takes the next step of one that has.
+// catchUp restarts masters, or takes the next step of a catch-up.
 func (e *explorer) catchUp(s *state, f func(event, *state)) {
 	quiet := event{proxy: -1, master: -1}
-	if s.target.stage == votes {
+	if s.target.stage == voting {
 		for m := range s.masters {
 			if int(s.restarts) < e.Restarts {
 				t := s.clone()
 				t.restarts++
 				t.masters[m] = masterState{cell: e.older(s, m)}
 				if !e.CatchUp.NoQuarantine {
-					t.target = catching{stage: firstPass, master: uint8(m), since: s.at}
+					t.target = catchUpState{stage: firstPass, master: uint8(m), since: s.at}
 				}
 				ev := quiet
 				ev.name, ev.master = "restart of", m
@@ -164,7 +165,7 @@ func (e *explorer) catchUp(s *state, f func(event, *state)) {
 	}
 }
 
-// sources is how many are read at the least.
+// sources returns the minimum number of sources to read.
 func (e *explorer) sources() int {
 	if e.CatchUp.FewSources {
 		return e.N - vote.Majority(e.N)
@@ -172,7 +173,7 @@ func (e *explorer) sources() int {
 	return e.N - vote.Majority(e.N) + 1
 }
 
-// older is what a master holds after a restart.
+// older returns the cell of a master after a restart.
 func (e *explorer) older(s *state, m int) cellID {
 	if !e.Older {
 		return 0
@@ -184,18 +185,19 @@ func (e *explorer) older(s *state, m int) cellID {
 	return id
 }
 
-// share is what the sources hold of one incarnation.
+// share is an incarnation in the cells of the sources.
 type share struct {
-	content       // of the highest ballot, with the latest end
-	holders, dull int
-	// until is the end of a blocking copy: undecided ones may stand for this incarnation, and last
-	// longer.
+	content // of the highest ballot, with the latest end
+	// holders is the number of full cells, blocking the number of blocking copies.
+	holders, blocking int
+	// until is the end of a blocking copy. An undecided copy may be of this incarnation, and end
+	// later.
 	until time.Duration
 }
 
-// shares are what a pass saw, by incarnation, and how many masters it did not see, or saw with an
-// undecided copy.
-func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
+// shares returns the incarnations that a pass read, and the number of masters that it did not read,
+// or that have an undecided copy.
+func (e *explorer) shares(c catchUpState, pass int) (all []share, unseen int) {
 	unseen = e.total() - 1
 	for m := range e.total() {
 		if c.passes[pass][m] == 0 {
@@ -221,8 +223,8 @@ func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
 		one := &all[at]
 		one.ends = laterEnd(one.ends, seen.ends)
 		if seen.Form == cell.Blocking {
-			if !seen.IsUndecided() { // it is counted as not seen
-				one.dull++
+			if !seen.IsUndecided() { // unseen counts undecided copies
+				one.blocking++
 			}
 			continue
 		}
@@ -243,7 +245,7 @@ func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
 	return all, unseen
 }
 
-// laterEnd is the later of two ends; zero is never.
+// laterEnd returns the later of two ends; zero means never.
 func laterEnd(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return 0
@@ -251,7 +253,7 @@ func laterEnd(a, b time.Duration) time.Duration {
 	return max(a, b)
 }
 
-// undecided is an undecided copy that ends with the last of those that are possible.
+// undecided returns an undecided copy that ends with the last of the possible incarnations.
 func undecided(possible []share) share {
 	block := share{until: possible[0].until}
 	for _, one := range possible {
@@ -261,7 +263,7 @@ func undecided(possible []share) share {
 	return block
 }
 
-// copy fills the master by what the first pass saw.
+// copy copies the result of the first pass to the master.
 func (e *explorer) copy(s *state) {
 	c := &s.target
 	all, unseen := e.shares(*c, 0)
@@ -271,7 +273,7 @@ func (e *explorer) copy(s *state) {
 			possible = []share{one}
 			break
 		}
-		if one.holders+one.dull+unseen+1 >= vote.Majority(e.N) {
+		if one.holders+one.blocking+unseen+1 >= vote.Majority(e.N) {
 			possible = append(possible, one)
 		}
 	}
@@ -279,7 +281,7 @@ func (e *explorer) copy(s *state) {
 		possible = []share{undecided(possible)}
 	}
 	if e.Older {
-		s.masters[c.master].cell = 0 // what it brought back is worth nothing
+		s.masters[c.master].cell = 0 // its own data from before the restart are discarded
 	}
 	s.masters[c.master].fence = max(s.masters[c.master].fence, c.fence)
 	if len(possible) == 1 {
@@ -295,14 +297,14 @@ func (e *explorer) copy(s *state) {
 	}
 	c.stage = secondPass
 	if e.CatchUp.OnePass {
-		s.target = catching{}
+		s.target = catchUpState{}
 	}
 }
 
-// admit looks at the copy again by what the second pass saw, and lets the master vote.
+// admit checks the copy against the second pass, and lets the master vote.
 func (e *explorer) admit(s *state) {
 	c := s.target
-	s.target = catching{}
+	s.target = catchUpState{}
 	own := e.cells.all[s.masters[c.master].cell]
 	before, _ := e.shares(c, 0)
 	copied := false

@@ -8,36 +8,37 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Change is a change of the masters: the first N of a scenario are sealed one by one, and those of
-// New join the set that follows. That it is decided which set follows is taken for granted here;
-// package reconfig explores the decision.
+// Change is a change of the masters: the first N masters of a scenario are sealed one by one, and
+// the masters of New join the next set. The model assumes that the next set is decided; package
+// reconfig explores the decision.
 type Change struct {
 	// New are the masters of the new set, by their numbers from 0.
 	New []int
-	// Proxies are those that have the new set, by their numbers from 0; the others have the old
-	// one.
+	// Proxies are the proxies that use the new set, by their numbers from 0. The other proxies use
+	// the old set.
 	Proxies []int
-	// AllAnswer has masters join only when all of the old set are sealed, and read.
+	// AllAnswer lets masters join only after all masters of the old set are sealed and read.
 	AllAnswer bool
-	// What follows are mechanisms, each left out.
 
-	// NoSeal counts votes of the old set for ever.
+	// Each of the following fields switches a mechanism off.
+
+	// NoSeal counts votes of the old set forever.
 	NoSeal bool
-	// NoJoin counts the votes of the new set as soon as the old one is sealed.
+	// NoJoin counts the votes of the new set as soon as the old set is sealed.
 	NoJoin bool
-	// NewRules copies by the majority of the new set instead of the old one's.
+	// NewRules copies by the majority of the new set instead of the old set's.
 	NewRules bool
-	// EarlyRules copies as in any catch-up of the new set before a majority of it votes.
+	// EarlyRules copies as in a catch-up within the new set before a majority of that set votes.
 	EarlyRules bool
 	// FewOrigins reads one source fewer.
 	FewOrigins bool
-	// NoBlocking copies in full what may have a majority.
+	// NoBlocking makes complete copies of locks that may or may not have a majority.
 	NoBlocking bool
-	// OwnOnly has a master join with what it holds itself.
+	// OwnOnly lets a master join with only its own data.
 	OwnOnly bool
 }
 
-// total is how many masters there are, of both sets.
+// total returns the number of masters in both sets.
 func (s *Scenario) total() int {
 	n := s.N
 	if s.Change != nil {
@@ -48,7 +49,7 @@ func (s *Scenario) total() int {
 	return n
 }
 
-// set are the masters of a proxy.
+// set returns the masters of a proxy.
 func (s *Scenario) set(proxy int) []int {
 	if s.Change != nil {
 		if slices.Contains(s.Change.Proxies, proxy) {
@@ -62,7 +63,7 @@ func (s *Scenario) set(proxy int) []int {
 	return all
 }
 
-// hasNew reports whether a proxy has the new set.
+// hasNew reports whether a proxy uses the new set.
 func (s *Scenario) hasNew(proxy int) bool {
 	if s.Change == nil {
 		return false
@@ -70,7 +71,7 @@ func (s *Scenario) hasNew(proxy int) bool {
 	return slices.Contains(s.Change.Proxies, proxy)
 }
 
-// isNew reports whether a master is of the new set.
+// isNew reports whether a master is in the new set.
 func (s *Scenario) isNew(m int) bool {
 	if s.Change == nil {
 		return false
@@ -78,7 +79,7 @@ func (s *Scenario) isNew(m int) bool {
 	return slices.Contains(s.Change.New, m)
 }
 
-// role sorts masters: those of both sets, of the old one, of the new one.
+// role returns 0 for a master that is in both sets, 1 for the old set only, 2 for the new set only.
 func (s *Scenario) role(m int) byte {
 	switch {
 	case s.Change == nil || m < s.N && s.isNew(m):
@@ -90,29 +91,30 @@ func (s *Scenario) role(m int) byte {
 	}
 }
 
-// changing is how far a change of the masters has come.
-type changing struct {
-	// sealed are masters of the old set, joined those of the new one, as bits.
+// changeState is the state of a change of the masters.
+type changeState struct {
+	// sealed are the sealed masters of the old set, joined the voting ones of the new set, as bits.
 	sealed, joined uint8
-	// join is the joining of a master. ordinary is set where it catches up from others that joined.
-	join     catching
+	// join is the state of the master that is joining. ordinary is set if it catches up from
+	// masters that have joined.
+	join     catchUpState
 	ordinary bool
 }
 
-func (c changing) text(b []byte) []byte {
+func (c changeState) encode(b []byte) []byte {
 	ordinary := byte(0)
 	if c.ordinary {
 		ordinary = 1
 	}
-	return c.join.text(append(b, c.sealed, c.joined, ordinary))
+	return c.join.encode(append(b, c.sealed, c.joined, ordinary))
 }
 
-func (c *changing) read(b []byte) []byte {
+func (c *changeState) decode(b []byte) []byte {
 	c.sealed, c.joined, c.ordinary = b[0], b[1], b[2] == 1
-	return c.join.read(b[3:])
+	return c.join.decode(b[3:])
 }
 
-func (c *changing) renumber(o order) {
+func (c *changeState) renumber(o order) {
 	old := *c
 	c.sealed, c.joined = 0, 0
 	for m := range maxMasters {
@@ -122,9 +124,9 @@ func (c *changing) renumber(o order) {
 	c.join.renumber(o)
 }
 
-// sign tells masters apart that stand differently in the change.
-func (c *changing) sign(m int) uint32 {
-	return c.join.sign(m) ^ uint32(c.sealed>>m&1)<<30 ^ uint32(c.joined>>m&1)<<29
+// signature returns a number that differs for masters with different roles in the change.
+func (c *changeState) signature(m int) uint32 {
+	return c.join.signature(m) ^ uint32(c.sealed>>m&1)<<30 ^ uint32(c.joined>>m&1)<<29
 }
 
 // countedFor reports whether a master's vote counts for a proxy.
@@ -154,8 +156,8 @@ func (e *explorer) changes(s *state, f func(event, *state)) {
 	if bits.OnesCount8(s.change.sealed) < vote.Majority(e.N) {
 		return
 	}
-	if s.change.join.stage != votes {
-		e.goOnJoining(s, f)
+	if s.change.join.stage != voting {
+		e.continueJoin(s, f)
 		return
 	}
 	for _, m := range e.Change.New {
@@ -168,15 +170,16 @@ func (e *explorer) changes(s *state, f func(event, *state)) {
 			f(event{name: "joins at once:", proxy: -1, master: m}, t)
 			continue
 		}
-		e.beginsToJoin(s, m, f)
+		e.beginJoin(s, m, f)
 	}
 }
 
-// beginsToJoin has sources looked at for a master that is to join, in every way in which enough of
-// them answer. Those of one pass are looked at in one moment.
-func (e *explorer) beginsToJoin(s *state, target int, f func(event, *state)) {
+// beginJoin reads the sources for a master that joins, for every set of sources that is large
+// enough. It reads all sources of a pass at the same moment.
+func (e *explorer) beginJoin(s *state, target int, f func(event, *state)) {
 	n := len(e.Change.New)
-	ordinary := e.isOpen(s) && !e.Change.EarlyRules || e.Change.EarlyRules && bits.OnesCount8(s.change.joined) >= n-vote.Majority(n)+1
+	ordinary := e.isOpen(s) && !e.Change.EarlyRules ||
+		e.Change.EarlyRules && bits.OnesCount8(s.change.joined) >= n-vote.Majority(n)+1
 	needed := e.originsNeeded()
 	if ordinary {
 		needed = n - vote.Majority(n) + 1
@@ -187,7 +190,7 @@ func (e *explorer) beginsToJoin(s *state, target int, f func(event, *state)) {
 	for some := range uint8(1) << e.total() {
 		t := s.clone()
 		t.change.ordinary = ordinary
-		t.change.join = catching{stage: firstPass, master: uint8(target), since: s.at}
+		t.change.join = catchUpState{stage: firstPass, master: uint8(target), since: s.at}
 		right := bits.OnesCount8(some) >= needed && (some>>target&1 == 1) == e.isOrigin(t, target, target)
 		for m := range s.masters {
 			right = right && (some>>m&1 == 0 || e.isOrigin(t, m, target))
@@ -204,6 +207,7 @@ func (e *explorer) beginsToJoin(s *state, target int, f func(event, *state)) {
 	}
 }
 
+// originsNeeded returns the minimum number of sources in the old set.
 func (e *explorer) originsNeeded() int {
 	n := e.N - vote.Majority(e.N) + 1
 	if e.Change.AllAnswer {
@@ -218,8 +222,8 @@ func (e *explorer) originsNeeded() int {
 	return n
 }
 
-// isOrigin reports whether a master is a source for one that joins: what it held in the old set it
-// holds still.
+// isOrigin reports whether a master is a source for the target that joins: it still has its data of
+// the old set.
 func (e *explorer) isOrigin(s *state, m, target int) bool {
 	c := s.change
 	switch {
@@ -232,16 +236,16 @@ func (e *explorer) isOrigin(s *state, m, target int) bool {
 	}
 }
 
-// rules are the number of masters by whose majority is copied.
-func (e *explorer) rules(c changing) int {
+// rules returns the size of the set whose majority decides what is copied.
+func (e *explorer) rules(c changeState) int {
 	if c.ordinary || e.Change.NewRules {
 		return len(e.Change.New)
 	}
 	return e.N
 }
 
-// goOnJoining takes the next step of a master that joins.
-func (e *explorer) goOnJoining(s *state, f func(event, *state)) {
+// continueJoin takes the next step of a master that is joining.
+func (e *explorer) continueJoin(s *state, f func(event, *state)) {
 	t := s.clone()
 	c := &t.change.join
 	target := int(c.master)
@@ -255,17 +259,18 @@ func (e *explorer) goOnJoining(s *state, f func(event, *state)) {
 			c.passes[1][m] = s.masters[m].cell + 1
 		}
 	}
-	e.letIn(t)
+	e.admitJoined(t)
 	f(event{name: "joins, after another look:", proxy: -1, master: target}, t)
 }
 
-// isOpen reports whether a majority of the new set votes. Its proxies ask nothing of it before.
+// isOpen reports whether a majority of the new set votes. Before that, its proxies send no
+// operations.
 func (e *explorer) isOpen(s *state) bool {
 	return bits.OnesCount8(s.change.joined) >= vote.Majority(len(e.Change.New))
 }
 
-// sharesFor are what a pass saw at the sources, by incarnation, and how many masters are enough,
-// with those that were not read, to make a majority of what is held.
+// sharesFor returns the incarnations that a pass read at the sources, and the number of masters of
+// the deciding set that were not read.
 func (e *explorer) sharesFor(s *state, pass int) (all []share, unread int) {
 	c := s.change.join
 	target := int(c.master)
@@ -275,7 +280,7 @@ func (e *explorer) sharesFor(s *state, pass int) (all []share, unread int) {
 	} else if pass == 1 && seen.passes[0][target] != 0 {
 		first, second := e.cells.all[seen.passes[0][target]-1], e.cells.all[seen.passes[1][target]-1]
 		if first.Attempt != second.Attempt && !second.IsUndecided() {
-			seen.passes[1][target] = 1 // the copy itself
+			seen.passes[1][target] = 1 // it is the copy, which counts as an empty cell
 		}
 	}
 	all, unseen := e.shares(seen, pass)
@@ -283,7 +288,7 @@ func (e *explorer) sharesFor(s *state, pass int) (all []share, unread int) {
 	return all, e.rules(s.change) - read
 }
 
-// fill fills a master by what the first pass saw.
+// fill copies the result of the first pass to a master.
 func (e *explorer) fill(s *state) {
 	c := &s.change.join
 	target := int(c.master)
@@ -295,7 +300,7 @@ func (e *explorer) fill(s *state) {
 			possible = []share{one}
 			break
 		}
-		if one.holders+one.dull+unread >= q {
+		if one.holders+one.blocking+unread >= q {
 			possible = append(possible, one)
 		}
 	}
@@ -315,7 +320,7 @@ func (e *explorer) fill(s *state) {
 	copied := one.content
 	if one.holders < q && !e.Change.NoBlocking || one.Form == cell.Blocking {
 		if held := e.cells.all[own]; e.isOrigin(s, target, target) && held.Attempt == one.Attempt {
-			return // it is one of the few that hold it
+			return // the target itself is one of the holders
 		}
 		copied = content{Cell: cell.Cell{Form: cell.Blocking, Attempt: one.Attempt}, ends: one.until}
 	}
@@ -325,8 +330,8 @@ func (e *explorer) fill(s *state) {
 	s.masters[target].cell = e.cellID(copied)
 }
 
-// letIn looks at the copy again by what the second pass saw, and counts the master's votes.
-func (e *explorer) letIn(s *state) {
+// admitJoined checks the copy against the second pass, and counts the master's votes from now on.
+func (e *explorer) admitJoined(s *state) {
 	c := s.change.join
 	target := int(c.master)
 	before, _ := e.sharesFor(s, 0)
@@ -335,7 +340,7 @@ func (e *explorer) letIn(s *state) {
 	own := e.cells.all[s.masters[target].cell]
 	held := e.cells.all[c.passes[0][target]-1]
 	s.change.joined |= 1 << target
-	s.change.join, s.change.ordinary = catching{}, false
+	s.change.join, s.change.ordinary = catchUpState{}, false
 	wasOwn := target < e.N && held.Attempt == own.Attempt
 	copied := false
 	for _, one := range before {

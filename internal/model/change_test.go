@@ -7,8 +7,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The changes that are tried: one master replaced, added, or removed. Proxies 2 and 3 have the new
-// set.
+// The explored changes: one master is replaced, added, or removed. Proxies 2 and 3 use the new set.
 func replaced() *Change { return &Change{New: []int{0, 1, 3}, Proxies: []int{1, 2}} }
 func added() *Change    { return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}} }
 func calmly() *Change   { return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}, AllAnswer: true} }
@@ -54,7 +53,8 @@ func TestChangesOfTheMasters(t *testing.T) {
 	}
 }
 
-// Without any of its mechanisms a change of the masters is wrong, and the explorer says so.
+// TestEachMechanismOfAChangeIsNeeded: without any one of its mechanisms, a change of the masters
+// violates a property, and the explorer finds it.
 func TestEachMechanismOfAChangeIsNeeded(t *testing.T) {
 	redistest.SkipShort(t)
 	with := func(c *Change, leave func(*Change)) *Change { leave(c); return c }

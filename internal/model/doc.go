@@ -1,27 +1,26 @@
-// Package model tries the protocol of package register exhaustively over small bounds.
+// Package model explores the protocol of package register exhaustively within small bounds.
 //
-// What runs is the register's own code and what a master does to a cell by its own Apply;
-// the model is only what lies between and around them: messages that arrive in any order,
-// late, or never, answers that are lost, clocks, leases that end at each master by itself,
-// masters that restart and catch up. After each answer the history must be one that a
-// single Redis could have given.
+// It runs the register's own code, and for masters each operation's own Apply on a cell. The model
+// adds only their environment: messages that arrive in any order, late, or never, lost answers,
+// clocks, leases that end at each master independently, and masters that restart and catch up.
+// After each answer, a single Redis must be able to have given all answers so far.
 //
-// # How it goes
+// # How it works
 //
-// A proxy is a deterministic machine: its state follows from what happened to it (an
-// operation started, a round ended with such replies, a late reply came, a callback
-// fired). So it is run again from the beginning for each thing that may happen next, the
-// blocking code as a coroutine; what comes of it is remembered, and proxies that cannot be
-// told apart are one ([machine]). The same goes for a master's cell under an operation.
-// A state of the whole is then a few small numbers and the messages under way, and the
-// search goes breadth first over them ([explorer]), up to a renumbering of the masters.
+// A proxy is a deterministic machine: its state follows from its inputs (an operation starts, a
+// round ends with some replies, a late reply comes, a callback fires). So the explorer runs it
+// again from the beginning for each possible next input, with the blocking code as a coroutine. It
+// stores the result, and treats proxies that behave alike as one state ([machine]). It stores the
+// results of operations on a master's cell in the same way. A state of the whole system is then a
+// few small numbers and the messages in flight. The search visits these states breadth first
+// ([explorer]), up to a renumbering of the masters.
 //
-// # What is left out, and why nothing is lost by it
+// # What is left out, and why that loses nothing
 //
-//   - A message that is never delivered again, and a proxy that never goes on, need no
-//     event: they are what the search sees before it is delivered or goes on. A crash is that.
-//   - What a proxy does once a round has ended only sends messages, which may be under way
-//     for long, and answers, where sooner is stricter. So it goes on with the answer that
-//     ends the round, or never with that set of answers; unless its clock went on.
-//   - A pause is over at once.
+//   - A message that never arrives, and a proxy that never continues, need no event: they are the
+//     states before the message arrives or the proxy continues. So is a crash of a proxy.
+//   - After a round has ended, a proxy only sends messages, which may be in flight for long, and
+//     answers, where earlier is stricter. So it continues with the answer that ends the round, or
+//     never with that set of answers, unless its clock advances.
+//   - A pause ends at once.
 package model

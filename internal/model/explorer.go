@@ -9,37 +9,41 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Result is what came of exploring a scenario.
+// Result is the result of exploring a scenario.
 type Result struct {
-	// States is how many there are; Complete is false if there are more than were allowed.
+	// States is the number of visited states; Complete is false if the limit was reached.
 	States   int
 	Complete bool
-	// Violation says what is wrong, and Trace how it came to it; empty if nothing is.
+	// Violation describes the violated property, and Trace the events that led to it. They are
+	// empty if no property is violated.
 	Violation string
 	Trace     []string
-	// Answers are how often an operation, by its number from 0, was told what.
+	// Answers is always empty.
 	Answers map[string]int
 }
 
 // explorer searches the states of a scenario.
 type explorer struct {
-	*lab
-	machines []*machine
-	history  *historian
-	seed     maphash.Seed
-	seen     map[uint64]struct{}
-	parents  []uint32
-	hashes   []uint64
-	attempts interner[cell.Attempt]
-	answers  map[string]int
-	found    string
-	// first is what the masters held at the beginning.
+	*tables
+	machines  []*machine
+	history   *histories
+	seed      maphash.Seed
+	seen      map[uint64]struct{}
+	parents   []uint32
+	hashes    []uint64
+	attempts  interner[cell.Attempt]
+	answers   map[string]int
+	violation string
+	// first are the cells of the masters at the beginning.
 	first [maxMasters]cellID
 }
 
 func newExplorer(s *Scenario) *explorer {
-	l := newLab(s)
-	e := &explorer{lab: l, history: newHistorian(l), seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}, answers: map[string]int{}}
+	l := newTables(s)
+	e := &explorer{
+		tables: l, history: newHistories(l), seed: maphash.MakeSeed(),
+		seen: map[uint64]struct{}{}, answers: map[string]int{},
+	}
 	proxies := 0
 	for _, op := range s.Ops {
 		proxies = max(proxies, op.Proxy+1)
@@ -50,26 +54,26 @@ func newExplorer(s *Scenario) *explorer {
 	return e
 }
 
-// Explore goes through all states of a scenario, at most limit of them.
+// Explore visits all states of a scenario, but at most limit of them.
 func Explore(s Scenario, limit int) Result {
 	e := newExplorer(&s)
 	return e.explore(e.root(), limit)
 }
 
-// explore goes through all that may follow a state.
+// explore visits all states that can follow root.
 func (e *explorer) explore(root *state, limit int) Result {
 	queue := [][]byte{e.add(root, 0)}
 	for at := 0; len(queue) > 0; at++ {
 		if len(e.hashes) > limit {
 			return Result{States: len(e.hashes), Answers: e.answers}
 		}
-		now := e.read(queue[0])
+		now := e.decode(queue[0])
 		queue[0], queue = nil, queue[1:]
 		e.successors(now, func(ev event, next *state) {
-			if e.found != "" {
+			if e.violation != "" {
 				return
 			}
-			if e.found = e.wrong(next); e.found != "" {
+			if e.violation = e.check(next); e.violation != "" {
 				e.parents = append(e.parents, uint32(at))
 				e.hashes = append(e.hashes, e.hash(next))
 				return
@@ -78,16 +82,16 @@ func (e *explorer) explore(root *state, limit int) Result {
 				queue = append(queue, text)
 			}
 		})
-		if e.found != "" {
-			return Result{States: len(e.hashes), Violation: e.found, Trace: e.trace(root), Answers: e.answers}
+		if e.violation != "" {
+			return Result{States: len(e.hashes), Violation: e.violation, Trace: e.trace(root), Answers: e.answers}
 		}
 	}
 	return Result{States: len(e.hashes), Complete: true, Answers: e.answers}
 }
 
-// add adds a state, and returns its text if it is new.
+// add adds a state, and returns its text if it is new, else nil.
 func (e *explorer) add(s *state, parent int) []byte {
-	text := e.text(s)
+	text := e.encode(s)
 	sum := maphash.Bytes(e.seed, text)
 	if _, old := e.seen[sum]; old {
 		return nil
@@ -99,10 +103,10 @@ func (e *explorer) add(s *state, parent int) []byte {
 }
 
 func (e *explorer) hash(s *state) uint64 {
-	return maphash.Bytes(e.seed, e.text(s))
+	return maphash.Bytes(e.seed, e.encode(s))
 }
 
-// trace tells the events that led to the last state.
+// trace describes the events that led to the last state.
 func (e *explorer) trace(root *state) []string {
 	var path []uint64
 	for i := len(e.hashes) - 1; i != 0; i = int(e.parents[i]) {
@@ -116,7 +120,7 @@ func (e *explorer) trace(root *state) []string {
 		line := ""
 		e.successors(now, func(ev event, next *state) {
 			if step == nil && e.hash(next) == sum {
-				step, line = next, e.tell(ev, next)
+				step, line = next, e.describe(ev, next)
 			}
 		})
 		if step == nil {
@@ -127,32 +131,34 @@ func (e *explorer) trace(root *state) []string {
 	return lines
 }
 
-// wrong says what is wrong with a state, or nothing.
-func (e *explorer) wrong(s *state) string {
+// check describes the property that a state violates, or returns "".
+func (e *explorer) check(s *state) string {
 	if !e.history.possible(s.history) {
 		return "no single Redis can have given these answers"
 	}
 	if s.disordered {
 		return "a fence is not higher than the one of the lock before"
 	}
-	if e.deadStands(s) {
+	if e.deadHasMajority(s) {
 		return "a refused or released attempt stands on a majority"
 	}
-	if e.Calm && slices.Contains(s.told[:], noQuorum) {
+	if e.Calm && slices.Contains(s.results[:], noQuorum) {
 		return "NOQUORUM although all are well"
 	}
 	return ""
 }
 
-// deadStands reports whether an attempt that was refused, or released with 1, has a majority of the
-// voting masters of a set, with the value that it came with.
-func (e *explorer) deadStands(s *state) bool {
+// deadHasMajority reports whether an attempt that was refused, or released with 1, has its original
+// value on a majority of a set, counting only voting masters.
+func (e *explorer) deadHasMajority(s *state) bool {
 	for _, d := range s.dead {
 		for p := range e.machines {
 			set, holders := e.set(p), 0
 			for _, m := range set {
 				c := e.cells.all[s.masters[m].cell]
-				if e.countedFor(s, p, m) && c.Attempt == e.attempts.all[d] && (c.Form == cell.Plain || c.Form == cell.Register && c.Value.Present && len(c.Value.Changes) == 0) {
+				original := c.Form == cell.Plain ||
+					c.Form == cell.Register && c.Value.Present && len(c.Value.Changes) == 0
+				if e.countedFor(s, p, m) && c.Attempt == e.attempts.all[d] && original {
 					holders++
 				}
 			}
@@ -164,7 +170,7 @@ func (e *explorer) deadStands(s *state) bool {
 	return false
 }
 
-// event is what leads from one state to the next.
+// event leads from one state to the next.
 type event struct {
 	name    string
 	message message
@@ -173,18 +179,19 @@ type event struct {
 	master  int
 }
 
-// tell describes an event and the state after it.
-func (e *explorer) tell(ev event, s *state) string {
+// describe describes an event and the state after it.
+func (e *explorer) describe(ev event, s *state) string {
 	line := ev.name
 	switch {
 	case ev.message.op != 0 || ev.message.proxy != 0 || ev.name == "deliver":
-		line += fmt.Sprintf(" proxy %d's %s at %c", ev.message.proxy+1, show(e.ops.all[ev.message.op]), 'A'+ev.message.master)
+		line += fmt.Sprintf(" proxy %d's %s at %c",
+			ev.message.proxy+1, show(e.ops.all[ev.message.op]), 'A'+ev.message.master)
 	case ev.master >= 0:
 		line += fmt.Sprintf(" %c", 'A'+ev.master)
 	}
 	in := ev.move.in
 	if ev.proxy >= 0 {
-		switch in.what {
+		switch in.kind {
 		case start:
 			line += fmt.Sprintf(" %v starts", e.Ops[in.task])
 		case end:
@@ -209,7 +216,7 @@ func (e *explorer) tell(ev event, s *state) string {
 	return line
 }
 
-// short shows the end of an identity.
+// short returns an identity without its zeros.
 func short[T ~string](id T) string {
 	digits := []byte{}
 	for _, d := range []byte(id) {
@@ -220,7 +227,7 @@ func short[T ~string](id T) string {
 	return string(digits)
 }
 
-// showFence shows a fence, if there is one.
+// showFence returns a fence as text, or "" if there is none.
 func showFence(fence uint8) string {
 	if fence == 0 {
 		return ""

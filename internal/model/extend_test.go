@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// partlyFilled: of five masters A to D hold a lock for a short while. A proxy restores it on E, and
-// what its ballot has accepted reaches D alone.
+// partlyFilled: of five masters, A to D hold a lock with a short lease. A proxy restores it on E,
+// and the accept of its ballot reaches only D.
 const partlyFilled = `
 MEND & by proxy 2 starts
 deliver & proxy 2's read & at A
@@ -41,7 +41,7 @@ deliver & proxy 2's prepare & at D |
 deliver & proxy 2's accept & at D
 `
 
-// extendsPromised has masters extend also where a ballot may be under way.
+// extendsPromised makes masters extend even while a ballot may be running.
 func extendsPromised(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	f := s.Look(key)
 	if _, is := op.(cell.Extend); !is || f.Form != cell.Register {
@@ -55,8 +55,8 @@ func extendsPromised(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	return answer, true
 }
 
-// keepsEndOfHighest has a ballot keep the end of the highest ballot among its promises, also where
-// others have a longer one of the same value.
+// keepsEndOfHighest makes a ballot keep the lease's end of the highest ballot among its promises,
+// even if other promises have a later end of the same value.
 func keepsEndOfHighest(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	switch op := op.(type) {
 	case cell.Prepare:
@@ -72,7 +72,7 @@ func keepsEndOfHighest(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	return cell.Answer{}, false
 }
 
-// both is a variant of two.
+// both combines two variants.
 func both(a, b func(cell.Op, *cell.Store) (cell.Answer, bool)) Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		if answer, did := a(op, s); did {
@@ -82,15 +82,15 @@ func both(a, b func(cell.Op, *cell.Store) (cell.Answer, bool)) Variant {
 	})
 }
 
-// lasting are the operations around an EXTEND without an end: one that asks for less beside it, and
-// a LOCK when that is over.
+// lasting are the operations around an EXTEND to an endless lease: a concurrent EXTEND to a shorter
+// lease, and a LOCK after that lease.
 var lasting = Scenario{N: 5, Held: 4, Leases: 1, Slow: 2, Fires: 1, Losses: 1, Retries: 2, Restarts: 1, Ops: []Op{
 	shortA, mends(1), {Do: Extend, Token: 'a', After: []int{1}}, {Do: Extend, Token: 'a', Short: true, Proxy: 2},
 	{Do: Get, Proxy: 2}, {Do: Lock, Token: 'b', Proxy: 3},
 }}
 
-// TestExtendBesideBallots: an EXTEND that was granted is not cut short, neither by a ballot that
-// was promised before nor by one that finds another ballot accepted somewhere.
+// TestExtendBesideBallots: no ballot shortens a granted lease, neither a ballot that was promised
+// before the EXTEND nor one that finds another accepted ballot.
 func TestExtendBesideBallots(t *testing.T) {
 	limit := quickLimit
 	if all() {
@@ -123,7 +123,7 @@ func TestExtendBesideBallots(t *testing.T) {
 	}
 }
 
-// What may follow partlyFilled where masters extend at any time.
+// The violations after partlyFilled if masters extend at any time.
 const (
 	besideExtend = `
 EXTEND a by proxy 3 starts

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// follow goes through a scenario by a script, and then explores all that may come after it: what is
-// too far away for a search from the beginning. A line of the script is one event: the first whose
-// description has all the words between the line's signs &. Lines that begin with # are remarks.
-// Where an event does not come the test fails, and tells which may.
+// follow executes the events of a script, and then explores all states that can follow. They are
+// too far from the beginning for a search. A line of the script is one event: the first event whose
+// description contains all texts between the &. Lines that begin with # are comments. If no event
+// matches, the test fails with a list of the possible events.
 func follow(t *testing.T, s Scenario, script string, limit int) Result {
 	t.Helper()
 	e := newExplorer(&s)
@@ -22,7 +22,7 @@ func follow(t *testing.T, s Scenario, script string, limit int) Result {
 		var next *state
 		var may []string
 		e.successors(now, func(ev event, after *state) {
-			text := e.tell(ev, after)
+			text := e.describe(ev, after)
 			head, _, _ := strings.Cut(text, "\n")
 			may = append(may, head)
 			if next == nil && hasAll(head, strings.Split(line, "&")) {
@@ -35,7 +35,7 @@ func follow(t *testing.T, s Scenario, script string, limit int) Result {
 		}
 		next.tidy()
 		now = next
-		if wrong := e.wrong(now); wrong != "" {
+		if wrong := e.check(now); wrong != "" {
 			return Result{Violation: wrong, Trace: trace}
 		}
 	}
@@ -53,8 +53,8 @@ func hasAll(text string, words []string) bool {
 	return true
 }
 
-// A ballot that goes on when its limit is over may count a promise that its master has forgotten
-// since: it sends nothing any more.
+// TestBallotBeyondItsLimit: a ballot sends nothing after its limit, since a master may have
+// forgotten its promise.
 func TestBallotBeyondItsLimit(t *testing.T) {
 	s := Scenario{N: 3, Held: 3, Slow: 1, Restarts: 1, Retries: 4, Ops: []Op{
 		lockA, {Do: Unlock, Token: 'a', Proxy: 2}, {Do: GetSet, Token: 'b', Proxy: 1}, {Do: Get, Proxy: 3, After: []int{3}},
@@ -84,8 +84,8 @@ deliver & proxy 2's accept & at C |
 	}
 }
 
-// An accept that arrives when its deadline is over does nothing: another value may have been chosen
-// meanwhile, by a master that has forgotten its promise.
+// TestAcceptBeyondItsDeadline: an accept that arrives after its deadline has no effect. Another
+// value may have been chosen meanwhile, with a master that has forgotten its promise.
 func TestAcceptBeyondItsDeadline(t *testing.T) {
 	s := Scenario{N: 3, Held: 3, Slow: 1, Restarts: 1, Ops: []Op{
 		lockA, {Do: Unlock, Token: 'a', Proxy: 2}, {Do: GetSet, Token: 'b', Proxy: 1}, {Do: Get, Proxy: 3, After: []int{3}},
@@ -119,9 +119,9 @@ deliver & proxy 2's accept & at C |
 	}
 }
 
-// A take whose connection broke arrives at any time. The proxy that sent it releases the lock by
-// ballot, whose removal can be told from what the take has not reached; deleted as others are, the
-// lock may be back on a key that held nothing.
+// TestTakeThatStrays: a take whose connection broke may arrive at any time. So the proxy that sent
+// it releases the lock by ballot: masters with the removal differ from masters that the take has
+// not reached. With a plain deletion, the lock could reappear on a free key.
 func TestTakeThatStrays(t *testing.T) {
 	s := Scenario{N: 3, Losses: 3, Retries: 1, Ops: []Op{
 		lockA, {Do: Del, Proxy: 1, After: []int{1}}, unlockA, {Do: Get, Proxy: 2, After: []int{2}},

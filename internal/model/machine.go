@@ -2,29 +2,29 @@ package model
 
 import "redlock-proxy/quorum/register"
 
-// machine is one proxy as an automaton: its states by number, and what leads from one to
-// another, worked out when it is first asked for.
+// machine is one proxy as an automaton: its numbered states and its moves, which are computed on
+// demand.
 type machine struct {
-	*lab
+	*tables
 	number int
 	states []*node
 	byText map[string]uint32
-	moves  map[moving]move
-	ends   map[ending][]move
-	// renumberings are what is known of states with other numbers for the masters.
-	renumberings map[renumbering]uint32
+	moves  map[moveKey]move
+	ends   map[endKey][]move
+	// renumberings are the known states after a renumbering of the masters.
+	renumberings map[renumberKey]uint32
 }
 
 // node is a state of a proxy.
 type node struct {
 	log []input
-	// waits are the rounds that tasks wait for.
+	// waits are the rounds for which tasks wait.
 	waits []wait
-	// heeds are the rounds that are over of which late replies matter.
-	heeds []round
-	// callbacks are those that may come.
+	// lateRounds are the rounds that have ended, but whose late replies matter.
+	lateRounds []round
+	// callbacks are the pending callbacks.
 	callbacks []callback
-	// turn: a task has the turn to replace the key, which a callback waits for.
+	// turn reports whether a task has the turn to replace the key. Callbacks wait for it.
 	turn bool
 }
 
@@ -35,12 +35,12 @@ type wait struct {
 	asked       [maxMasters]bool
 }
 
-type moving struct {
+type moveKey struct {
 	from uint32
 	in   input
 }
 
-// move is what an input leads to.
+// move is the result of an input.
 type move struct {
 	to      uint32
 	sends   []send
@@ -48,14 +48,17 @@ type move struct {
 	in      input
 }
 
-func newMachine(l *lab, number int) *machine {
-	m := &machine{lab: l, number: number, byText: map[string]uint32{}, moves: map[moving]move{}, ends: map[ending][]move{}, renumberings: map[renumbering]uint32{}}
+func newMachine(l *tables, number int) *machine {
+	m := &machine{
+		tables: l, number: number, byText: map[string]uint32{},
+		moves: map[moveKey]move{}, ends: map[endKey][]move{}, renumberings: map[renumberKey]uint32{},
+	}
 	p := newProxy(l, number)
 	m.state(p, nil)
 	return m
 }
 
-// state is the number of the state that a proxy is in after a log.
+// state returns the number of a proxy's state, which its log led to.
 func (m *machine) state(p *proxy, log []input) uint32 {
 	text := p.String()
 	if id, known := m.byText[text]; known {
@@ -70,7 +73,9 @@ func (m *machine) state(p *proxy, log []input) uint32 {
 			}
 			n.waits = append(n.waits, w)
 		} else {
-			n.heeds = append(n.heeds, round{task: &task{id: r.task.id}, number: r.number, pending: r.pending, laters: r.laters})
+			n.lateRounds = append(n.lateRounds, round{
+				task: &task{id: r.task.id}, number: r.number, pending: r.pending, laters: r.laters,
+			})
 		}
 	}
 	for _, cb := range p.callbacks {
@@ -82,25 +87,25 @@ func (m *machine) state(p *proxy, log []input) uint32 {
 	return id
 }
 
-// move is what an input leads to from a state.
+// move returns the result of an input in a state.
 func (m *machine) move(from uint32, in input) move {
-	if known, ok := m.moves[moving{from, in}]; ok {
+	if known, ok := m.moves[moveKey{from, in}]; ok {
 		return known
 	}
-	p := newProxy(m.lab, m.number)
+	p := newProxy(m.tables, m.number)
 	old := m.states[from].log
 	for _, before := range old {
-		p.take(before)
+		p.handle(before)
 	}
-	p.take(in)
+	p.handle(in)
 	log := append(old[:len(old):len(old)], in)
 	done := move{to: m.state(p, log), sends: p.sends, answers: p.answers, in: in}
 	p.close()
-	m.moves[moving{from, in}] = done
+	m.moves[moveKey{from, in}] = done
 	return done
 }
 
-// wait is what a task waits for, or nil.
+// wait returns a round for which a task waits, or nil.
 func (n *node) wait(task, round uint8) *wait {
 	for i := range n.waits {
 		if w := &n.waits[i]; w.task == task && w.round == round {
@@ -110,19 +115,18 @@ func (n *node) wait(task, round uint8) *wait {
 	return nil
 }
 
-// heed is the round that is over of which late replies matter, or nil.
-func (n *node) heed(task, number uint8) *round {
-	for i := range n.heeds {
-		if r := &n.heeds[i]; r.task.id == task && r.number == number {
+// lateRound returns a round that has ended but whose late replies matter, or nil.
+func (n *node) lateRound(task, number uint8) *round {
+	for i := range n.lateRounds {
+		if r := &n.lateRounds[i]; r.task.id == task && r.number == number {
 			return r
 		}
 	}
 	return nil
 }
 
-// ending is a round with the replies that have come to it, of which the one of a master
-// is the last (or of none: noMaster).
-type ending struct {
+// endKey is a round with its replies so far. last is the master whose reply came last, or noMaster.
+type endKey struct {
 	state   uint32
 	task    uint8
 	round   uint8
@@ -131,22 +135,23 @@ type ending struct {
 	replies [maxMasters]replyID
 }
 
-// noMaster stands for none.
+// noMaster means no master.
 const noMaster = 255
 
-// end are the ways in which a round can end with the replies that have come, or with some
-// of them while others are late or lost.
-func (m *machine) end(e ending) []move {
+// end returns the moves with which a round can end: with all replies so far, or with some of them
+// while others are late or lost.
+func (m *machine) end(e endKey) []move {
 	if known, ok := m.ends[e]; ok {
 		return known
 	}
 	w := m.states[e.state].wait(e.task, e.round)
 	var moves []move
 	m.choose(w, e, 0, [maxMasters]replyID{}, func(chosen [maxMasters]replyID) {
-		moves = append(moves, m.move(e.state, input{what: end, at: e.at, task: e.task, round: e.round, replies: chosen}))
+		in := input{kind: end, at: e.at, task: e.task, round: e.round, replies: chosen}
+		moves = append(moves, m.move(e.state, in))
 	})
 	if m.Timeouts {
-		in := input{what: end, at: e.at, task: e.task, round: e.round, replies: e.replies, timeout: true}
+		in := input{kind: end, at: e.at, task: e.task, round: e.round, replies: e.replies, timeout: true}
 		for i, asked := range w.asked {
 			if !asked && i < m.total() {
 				in.replies[i] = failed
@@ -160,8 +165,8 @@ func (m *machine) end(e ending) []move {
 	return moves
 }
 
-// choose goes through the replies with which a round may end.
-func (m *machine) choose(w *wait, e ending, i int, chosen [maxMasters]replyID, f func([maxMasters]replyID)) {
+// choose calls f with all combinations of replies with which a round can end.
+func (m *machine) choose(w *wait, e endKey, i int, chosen [maxMasters]replyID, f func([maxMasters]replyID)) {
 	if i == m.total() {
 		if m.ended(w, chosen) && m.reached(w, chosen) {
 			f(chosen)
@@ -189,7 +194,7 @@ func (m *machine) choose(w *wait, e ending, i int, chosen [maxMasters]replyID, f
 	}
 }
 
-// ended reports whether a round is over with these replies.
+// ended reports whether a round ends with these replies.
 func (m *machine) ended(w *wait, chosen [maxMasters]replyID) bool {
 	set := m.set(m.number)
 	replies := make([]register.Reply, len(set))
@@ -201,8 +206,8 @@ func (m *machine) ended(w *wait, chosen [maxMasters]replyID) bool {
 	return !open || w.decided(replies)
 }
 
-// reached reports whether the replies may have come in such an order that the round was
-// not over before.
+// reached reports whether the replies can have come in an order in which the round did not end
+// before the last of them.
 func (m *machine) reached(w *wait, chosen [maxMasters]replyID) bool {
 	none := true
 	for i := range m.total() {

@@ -15,7 +15,10 @@ import (
 // Ask implements [register.Masters].
 func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Reply) bool) (register.Asked, error) {
 	t := p.running
-	r := &round{task: t, number: t.rounds, begun: p.at, ops: ops, decided: decided, replies: make([]register.Reply, len(ops))}
+	r := &round{
+		task: t, number: t.rounds, begun: p.at, ops: ops, decided: decided,
+		replies: make([]register.Reply, len(ops)),
+	}
 	t.rounds++
 	p.rounds = append(p.rounds, r)
 	for i, op := range ops {
@@ -42,7 +45,7 @@ func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Re
 	return r, nil
 }
 
-// note remembers the attempts that a task makes and releases.
+// note records the attempts that a task makes and releases.
 func (t *task) note(op cell.Op) {
 	switch op := op.(type) {
 	case cell.Take:
@@ -71,13 +74,13 @@ func (r *round) Replies() []register.Reply { return r.replies }
 // Later implements [register.Asked].
 func (r *round) Later(f func(int, register.Reply)) {
 	r.laters = append(r.laters, f)
-	r.sign += fmt.Sprint(" ", reflect.ValueOf(f).Pointer())
+	r.signature += fmt.Sprint(" ", reflect.ValueOf(f).Pointer())
 	if _, take := firstOf(r.ops).(cell.Take); !take {
-		r.sign += r.task.seen
+		r.signature += r.task.seen
 	}
 }
 
-// firstOf is the first operation of a round.
+// firstOf returns the first operation of a round.
 func firstOf(ops []cell.Op) cell.Op {
 	for _, op := range ops {
 		if op != nil {
@@ -87,15 +90,15 @@ func firstOf(ops []cell.Op) cell.Op {
 	return nil
 }
 
-// Drop implements [register.Asked]. What was sent was sent.
+// Drop implements [register.Asked]. Messages that were sent stay in flight.
 func (r *round) Drop() {}
 
-// Forget implements [register.Asked]. Nothing is used again.
+// Forget implements [register.Asked]. It does nothing, since rounds are not reused.
 func (r *round) Forget() {}
 
 // Tell implements [register.Masters].
 func (p *proxy) Tell(master int, op cell.Op, _ bool) {
-	p.send(send{told: true, master: uint8(p.masters[master])}, op)
+	p.send(send{oneWay: true, master: uint8(p.masters[master])}, op)
 }
 
 func (p *proxy) send(s send, op cell.Op) {
@@ -109,10 +112,10 @@ func (p *proxy) send(s send, op cell.Op) {
 	p.sends = append(p.sends, s)
 }
 
-// mendName is the name of the callback that mends the key.
+// mendName is the name of the callback that repairs the key.
 const mendName = "mend"
 
-// mendPause is that of the register before it mends, whereby that is told from its other callbacks.
+// mendPause is the register's pause before it repairs a key. It identifies that callback.
 const mendPause = 200 * time.Millisecond
 
 // Well implements [register.Masters].
@@ -124,13 +127,13 @@ func (p *proxy) Missed() {}
 // Voters implements [register.Masters].
 func (p *proxy) Voters() int { return len(p.masters) }
 
-// index is which of the proxy's own masters one is.
+// index returns the index of a master in the proxy's own list.
 func (p *proxy) index(master uint8) int { return slices.Index(p.masters, int(master)) }
 
-// Clock implements [register.Masters]: it holds no fence up.
+// Clock implements [register.Masters]. Zero never raises a fence.
 func (p *proxy) Clock() time.Duration { return 0 }
 
-// wellPause is how the register's question for Well is told from its other callbacks.
+// wellPause is the register's pause before it asks Well. It identifies that callback.
 const wellPause = 250 * time.Millisecond
 
 // After implements [register.Masters].
@@ -151,7 +154,8 @@ func (p *proxy) After(d time.Duration, f func()) {
 	if same > 0 {
 		name += fmt.Sprint(" #", same)
 	}
-	p.callbacks = append(p.callbacks, callback{name: name, call: f, since: p.at, long: d > register.Limit && !(p.Hurried && p.running != nil && p.running.marked)})
+	hurried := p.Hurried && p.running != nil && p.running.marked
+	p.callbacks = append(p.callbacks, callback{name: name, call: f, since: p.at, long: d > register.Limit && !hurried})
 }
 
 // Pause implements [register.Masters].

@@ -15,13 +15,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// all reports whether everything is to be explored (make model), which takes minutes.
+// all reports whether to explore everything (make model), which takes an hour.
 func all() bool { return os.Getenv("REDLOCK_MODEL") != "" }
 
-// explore finds nothing wrong in a scenario, or tells how it came to it.
+// explore fails the test, with the trace, if a scenario violates a property.
 func explore(t *testing.T, s Scenario, limit int) {
 	t.Helper()
-	if limit < wholeLimit { // two of the others at once take all the memory
+	if limit < wholeLimit { // two larger scenarios at once take too much memory
 		t.Parallel()
 	}
 	began := time.Now()
@@ -32,7 +32,7 @@ func explore(t *testing.T, s Scenario, limit int) {
 	}
 }
 
-// The operations of the scenarios. The first is the lock that is held where Held is set.
+// The operations of the scenarios. The first is the lock that is held if Held is set.
 var (
 	lockA     = Op{Do: Lock, Token: 'a'}
 	shortA    = Op{Do: Lock, Token: 'a', Short: true}
@@ -40,7 +40,7 @@ var (
 	otherA    = Op{Do: Unlock, Token: 'a', Proxy: 1, After: []int{1}}
 	extendA   = Op{Do: Extend, Token: 'a', After: []int{1}}
 	lockB     = Op{Do: Lock, Token: 'b', Proxy: 1}
-	handedOn  = Op{Do: Lock, Token: 'b'} // its take leaves with the release, or at any other time
+	handedOn  = Op{Do: Lock, Token: 'b'} // its take is sent with the release, or at any other time
 	lockAgain = Op{Do: Lock, Token: 'a', Proxy: 1}
 	lockC     = Op{Do: Lock, Token: 'c', Proxy: 2}
 	fencedA   = Op{Do: Lock, Token: 'a', Fence: true}
@@ -101,7 +101,7 @@ var whole = []Scenario{
 	{Name: "handed on: clients that wait no longer, held, UNLOCK, LOCK by the same proxy", N: 3, Held: 3, Timeouts: true, Unreachable: true, Losses: 1, Ops: []Op{lockA, unlockA, handedOn}},
 }
 
-// long are explored by make model as far as the limit.
+// long are explored by make model up to the limit.
 var long = []Scenario{
 	{Name: "restart, LOCK, LOCK", N: 3, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, lockB}},
 	{Name: "LOCK, UNLOCK, LOCK, UNLOCK of equal tokens", N: 3, Losses: 1, Ops: []Op{lockA, unlockA, lockAgain, {Do: Unlock, Token: 'a', Proxy: 1, After: []int{3}}}},
@@ -152,8 +152,8 @@ var long = []Scenario{
 	{Name: "all well: held, DEL, LOCK", N: 3, Held: 3, Calm: true, Retries: 2, Ops: []Op{lockA, del, lockC}},
 }
 
-// The limits bound the states of each scenario: what is larger is explored as far as that,
-// breadth first.
+// The limits of the number of states of each scenario. Larger scenarios are explored breadth first
+// up to the limit.
 const (
 	quickLimit = 50_000
 	longLimit  = 600_000

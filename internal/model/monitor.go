@@ -7,46 +7,46 @@ import (
 	"time"
 )
 
-// maxOps bounds the operations of a scenario.
+// maxOps is the maximum number of operations in a scenario.
 const maxOps = 8
 
-// possible is one state in which a single Redis may be that gave all answers so far.
-type possible struct {
-	// value is what it holds, or 0; ends is when its lease ends, zero for never; by is the
+// redisState is a possible state of a single Redis that gave all answers so far.
+type redisState struct {
+	// value is the value of the key, or 0; ends is when its lease ends, zero for never; by is the
 	// operation that put it, counted from 1.
 	value byte
 	by    uint8
 	ends  time.Duration
-	// lapsed: some lease has ended. fresh: nothing was there before the value.
+	// lapsed: some lease has ended. fresh: the key was absent before the value.
 	lapsed, fresh bool
-	// took are the operations that have taken effect and are not answered for good, with
-	// what their answer must be.
+	// took are the operations that have taken effect and have no final answer yet, with the answer
+	// that they must get.
 	took [maxOps]code
 }
 
-// standing is how far an operation has come.
-type standing uint8
+// progress is the progress of an operation.
+type progress uint8
 
 const (
-	notAsked standing = iota
+	notAsked progress = iota
 	asked
-	free // it was told NOQUORUM: it takes effect once at any moment, or never
-	over
+	undetermined // answered with NOQUORUM: it takes effect once at any later moment, or never
+	finished
 )
 
-// history is all that is known of a single Redis that gave the answers so far.
+// history holds the possible states of a single Redis after the answers so far.
 type history struct {
-	stands [maxOps]standing
-	began  [maxOps]clock
-	may    []possible
+	progress [maxOps]progress
+	began    [maxOps]clock
+	states   []redisState
 }
 
-// tookFreely is the code of an operation that took effect after its NOQUORUM.
-const tookFreely code = 255
+// tookUndetermined is the code of an operation that took effect and was answered with NOQUORUM.
+const tookUndetermined code = 255
 
-// historian numbers histories and remembers what led from one to another.
-type historian struct {
-	*lab
+// histories numbers histories, and stores the steps between them.
+type histories struct {
+	*tables
 	known interner[history]
 	moves map[historyMove]uint32
 }
@@ -55,72 +55,72 @@ type historyMove struct {
 	from uint32
 	at   clock
 	op   uint8
-	code code // nothing: it is asked
+	code code // nothing: the operation starts
 	ends time.Duration
 }
 
-func newHistorian(l *lab) *historian {
-	h := &historian{lab: l, moves: map[historyMove]uint32{}}
-	h.id(history{may: []possible{{}}})
+func newHistories(l *tables) *histories {
+	h := &histories{tables: l, moves: map[historyMove]uint32{}}
+	h.id(history{states: []redisState{{}}})
 	return h
 }
 
-func (h *historian) id(one history) uint32 {
-	texts := make([]string, len(one.may))
-	for i, p := range one.may {
+func (h *histories) id(one history) uint32 {
+	texts := make([]string, len(one.states))
+	for i, p := range one.states {
 		texts[i] = fmt.Sprint(p)
 	}
 	slices.Sort(texts)
-	return h.known.id(fmt.Sprint(one.stands, one.began, strings.Join(texts, "|")), func() history { return one })
+	return h.known.id(fmt.Sprint(one.progress, one.began, strings.Join(texts, "|")), func() history { return one })
 }
 
-// possible reports whether a single Redis may have answered so.
-func (h *historian) possible(id uint32) bool { return len(h.known.all[id].may) > 0 }
+// possible reports whether a single Redis can have given these answers.
+func (h *histories) possible(id uint32) bool { return len(h.known.all[id].states) > 0 }
 
-// asks is the history after an operation was asked for.
-func (h *historian) asks(from uint32, at clock, op uint8) uint32 {
+// asks returns the history after an operation starts.
+func (h *histories) asks(from uint32, at clock, op uint8) uint32 {
 	return h.move(historyMove{from: from, at: at, op: op})
 }
 
-// answers is the history after one was answered.
-func (h *historian) answers(from uint32, at clock, a answer) uint32 {
+// answers returns the history after an answer.
+func (h *histories) answers(from uint32, at clock, a answer) uint32 {
 	return h.move(historyMove{from: from, at: at, op: a.op, code: a.code, ends: a.ends})
 }
 
-func (h *historian) move(m historyMove) uint32 {
+func (h *histories) move(m historyMove) uint32 {
 	if to, known := h.moves[m]; known {
 		return to
 	}
 	next := h.known.all[m.from]
-	next.may = h.closure(next, m.at)
+	next.states = h.closure(next, m.at)
 	switch m.code {
 	case nothing:
-		next.stands[m.op], next.began[m.op] = asked, m.at
+		next.progress[m.op], next.began[m.op] = asked, m.at
 	case noQuorum, overtaken:
-		next.stands[m.op] = free
-		for i := range next.may {
-			switch took := &next.may[i].took[m.op]; *took {
+		next.progress[m.op] = undetermined
+		for i := range next.states {
+			switch took := &next.states[i].took[m.op]; *took {
 			case nothing:
-			case tookFreely:
-				*took = nothing // it was undone, and may come back
+			case tookUndetermined:
+				*took = nothing // it was undone, and may take effect again
 			default:
-				*took = tookFreely
+				*took = tookUndetermined
 			}
 		}
 	default:
-		next.stands[m.op], next.began[m.op] = over, 0
-		next.may = keepAnswered(next.may, m)
+		next.progress[m.op], next.began[m.op] = finished, 0
+		next.states = keepAnswered(next.states, m)
 	}
-	next.may = unlike(next.may)
+	next.states = withoutDuplicates(next.states)
 	to := h.id(next)
 	h.moves[m] = to
 	return to
 }
 
-// keepAnswered are those in which an operation took effect with this answer.
-func keepAnswered(may []possible, m historyMove) []possible {
-	var kept []possible
-	for _, p := range may {
+// keepAnswered returns the states in which an operation took effect with this answer.
+func keepAnswered(states []redisState, m historyMove) []redisState {
+	var kept []redisState
+	for _, p := range states {
 		want := m.code
 		if want == contended {
 			want = nothing
@@ -138,10 +138,11 @@ func keepAnswered(may []possible, m historyMove) []possible {
 	return kept
 }
 
-func unlike(may []possible) []possible {
-	seen := map[possible]bool{}
-	var kept []possible
-	for _, p := range may {
+// withoutDuplicates returns the states without duplicates.
+func withoutDuplicates(states []redisState) []redisState {
+	seen := map[redisState]bool{}
+	var kept []redisState
+	for _, p := range states {
 		if !seen[p] {
 			seen[p] = true
 			kept = append(kept, p)
@@ -150,15 +151,15 @@ func unlike(may []possible) []possible {
 	return kept
 }
 
-// closure are all states that can come of those by what may have happened meanwhile.
-func (h *historian) closure(one history, at clock) []possible {
-	seen := map[possible]bool{}
-	all := slices.Clone(one.may)
+// closure returns all states that can follow by events since the last answer.
+func (h *histories) closure(one history, at clock) []redisState {
+	seen := map[redisState]bool{}
+	all := slices.Clone(one.states)
 	for _, p := range all {
 		seen[p] = true
 	}
 	for i := 0; i < len(all); i++ {
-		h.next(one, at, all[i], func(p possible) {
+		h.next(one, at, all[i], func(p redisState) {
 			if !seen[p] {
 				seen[p] = true
 				all = append(all, p)
@@ -168,26 +169,26 @@ func (h *historian) closure(one history, at clock) []possible {
 	return all
 }
 
-// next tells what one thing that may happen makes of a state.
-func (h *historian) next(one history, at clock, p possible, f func(possible)) {
+// next calls f with each state that can follow p by one event.
+func (h *histories) next(one history, at clock, p redisState, f func(redisState)) {
 	if p.value != 0 && p.ends != 0 && p.ends <= h.passed(at) {
 		gone := p
 		gone.value, gone.by, gone.ends, gone.lapsed, gone.fresh = 0, 0, 0, true, false
 		f(gone)
 	}
-	if p.value != 0 && p.fresh && (one.stands[p.by-1] == free || one.stands[p.by-1] == asked) {
-		// What was taken, with NOQUORUM for an answer, may be released again; and come back, as
-		// long as requests of it are on their way.
+	if p.value != 0 && p.fresh && (one.progress[p.by-1] == undetermined || one.progress[p.by-1] == asked) {
+		// A lock whose LOCK is answered with NOQUORUM may be released again, and may reappear while
+		// requests of the LOCK are in flight.
 		undone := p
 		undone.took[p.by-1] = nothing
-		if one.stands[p.by-1] == asked {
-			undone.took[p.by-1] = tookFreely
+		if one.progress[p.by-1] == asked {
+			undone.took[p.by-1] = tookUndetermined
 		}
 		undone.value, undone.by, undone.ends, undone.fresh = 0, 0, 0, false
 		f(undone)
 	}
 	for i, op := range h.Ops {
-		if one.stands[i] != asked && one.stands[i] != free || p.took[i] != nothing {
+		if one.progress[i] != asked && one.progress[i] != undetermined || p.took[i] != nothing {
 			continue
 		}
 		ends := time.Duration(0)
@@ -196,23 +197,23 @@ func (h *historian) next(one history, at clock, p possible, f func(possible)) {
 		}
 		all := effects(op, uint8(i), p, ends)
 		if p.ends != 0 && p.ends <= h.passed(at) && op.Do != Lock && op.Do != GetSet {
-			// The lease is over, and a majority may have dropped it for now: a take that is on its
-			// way all that time may put it on one more master (REGISTER.md, I4).
+			// The lease has ended, and a majority may have dropped it for now. A take that was in
+			// flight all that time may put it on one more master (REGISTER.md, I4).
 			unseen := p
 			unseen.took[i] = refused
 			all = append(all, unseen)
 		}
 		for _, q := range all {
-			if one.stands[i] == free {
-				q.took[i] = tookFreely
+			if one.progress[i] == undetermined {
+				q.took[i] = tookUndetermined
 			}
 			f(q)
 		}
 	}
 }
 
-// effects are what an operation does to a single Redis; its answer is in took.
-func effects(op Op, i uint8, p possible, ends time.Duration) []possible {
+// effects returns the states of a single Redis after an operation, with its answer in took.
+func effects(op Op, i uint8, p redisState, ends time.Duration) []redisState {
 	old := refused
 	if p.value != 0 {
 		old = value + code(p.value)
@@ -220,11 +221,11 @@ func effects(op Op, i uint8, p possible, ends time.Duration) []possible {
 	same, put, gone := p, p, p
 	put.value, put.by, put.ends, put.fresh = op.Token, i+1, ends, p.value == 0
 	gone.value, gone.by, gone.ends, gone.fresh = 0, 0, 0, false
-	told := func(q possible, c code) []possible { q.took[i] = c; return []possible{q} }
+	told := func(q redisState, c code) []redisState { q.took[i] = c; return []redisState{q} }
 	mine := p.value == op.Token
 	switch {
 	case op.Do == Lock && p.value == 0 && p.lapsed:
-		// nil is right, too, for a lease that has ended and has not yet expired everywhere.
+		// nil is also correct if a lease has ended but has not yet expired everywhere.
 		return append(told(put, done), told(same, refused)...)
 	case op.Do == Lock && p.value == 0:
 		return told(put, done)

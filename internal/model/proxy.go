@@ -11,35 +11,35 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// maxMasters bounds the masters of a scenario.
+// maxMasters is the maximum number of masters in a scenario.
 const maxMasters = 5
 
 // key is the only key.
 const key = "k"
 
-// epoch is when everything begins.
+// epoch is the time at which a scenario begins.
 const epoch = 1_000_000 * time.Second
 
-// clock counts what has passed: slow rounds in its lower half, leases in its upper one.
+// clock counts the passed slow rounds in its lower half, and the passed leases in its upper half.
 type clock uint8
 
 const (
-	// slowTick is longer than a round may take, and shorter than any lease.
+	// slowTick is longer than the limit of a round, and shorter than any lease.
 	slowTick = 700 * time.Millisecond
-	// pauseTick is what a pause takes by the clock of the proxy.
+	// pauseTick is the length of a pause by the clock of the proxy.
 	pauseTick = time.Millisecond
 )
 
 func (c clock) slow() int  { return int(c & 15) }
 func (c clock) lease() int { return int(c >> 4) }
 
-// passed is the time since the epoch.
+// passed returns the time since the epoch.
 func (s *Scenario) passed(c clock) time.Duration {
 	return time.Duration(c.slow())*slowTick + time.Duration(c.lease())*s.leaseTick()
 }
 
-// leaseTick is longer than a short lease; it is also longer than a removal stays, or, in a
-// scenario of brief leases, shorter than a round may take.
+// leaseTick returns a time that is longer than a short lease. It is longer than the time for which
+// a removal is kept, or, in a scenario of brief leases, shorter than the limit of a round.
 func (s *Scenario) leaseTick() time.Duration {
 	if s.Brief {
 		return 100 * time.Millisecond
@@ -47,48 +47,48 @@ func (s *Scenario) leaseTick() time.Duration {
 	return 11 * time.Second
 }
 
-// shortLease ends with a leaseTick.
+// shortLease returns a lease that ends within a leaseTick.
 func (s *Scenario) shortLease() time.Duration { return s.leaseTick() * 9 / 10 }
 
-// what is something that happens to a proxy.
-type what uint8
+// inputKind is the kind of an input of a proxy.
+type inputKind uint8
 
 const (
-	start what = iota // a client's operation starts
-	end               // a round ends with these replies
-	late              // a reply comes after that
-	fire              // a callback's time has come
+	start inputKind = iota // a client's operation starts
+	end                    // a round ends with these replies
+	late                   // a reply comes after the end of its round
+	fire                   // a callback is due
 )
 
-// input is one thing that happens to a proxy.
+// input is one event at a proxy.
 type input struct {
-	what    what
+	kind    inputKind
 	at      clock
 	task    uint8 // the operation, or the callback's number
 	round   uint8 // the round of the task
 	master  uint8
-	replies [maxMasters]replyID // of a round that ended; the first, of a late reply
-	timeout bool                // the round did not end, but the proxy waits no longer
+	replies [maxMasters]replyID // of a round that ended; a late reply is the first
+	timeout bool                // the round did not end, but the proxy stops waiting
 }
 
 // send is a message that a proxy sends.
 type send struct {
-	told   bool // nothing waits for it
+	oneWay bool // without an answer
 	task   uint8
 	round  uint8
 	master uint8
 	op     opID
 }
 
-// answer is what a client was told.
+// answer is an answer to a client.
 type answer struct {
 	op   uint8
 	code code
-	// ends is when the lease ends that it was given, by the clock since the epoch.
+	// ends is the end of the granted lease, since the epoch.
 	ends time.Duration
-	// dead are the attempts that must never have a majority after it.
+	// dead are the attempts that must never have a majority after this answer.
 	dead []cell.Attempt
-	// fence is that of the lock, or 0.
+	// fence is the fence of the lock, or 0.
 	fence uint8
 }
 
@@ -97,23 +97,24 @@ type task struct {
 	id     uint8
 	rounds uint8
 	pauses int
-	// seen is all that it was told, as text.
+	// seen are all its inputs, as text.
 	seen string
 	next func() (struct{}, bool)
 	stop func()
 	wait func()
-	// round is the one that it waits for, or nil; lined is set while it waits for its turn.
-	round *round
-	lined bool
-	done  bool
-	// attempts are those that it made; releases the one that it released.
+	// round is the round for which it waits, or nil; waitsForTurn is set while it waits for its
+	// turn.
+	round        *round
+	waitsForTurn bool
+	done         bool
+	// attempts are the attempts that it made; releases the attempts that it released.
 	attempts []cell.Attempt
 	releases []cell.Attempt
-	// marked is set where it has put marks: what comes of it is a refill.
+	// marked is set if it has put marks, so that it is a refill.
 	marked bool
 }
 
-// round is one Ask.
+// round is one call of Ask.
 type round struct {
 	task    *task
 	number  uint8
@@ -122,48 +123,53 @@ type round struct {
 	decided func([]register.Reply) bool
 	replies []register.Reply
 	timeout bool
-	// pending are the masters that had not replied when it ended.
+	// pending are the masters that had not replied when the round ended, as bits.
 	pending uint8
 	laters  []func(int, register.Reply)
-	// sign tells what the laters are.
-	sign string
+	// signature identifies the laters.
+	signature string
 }
 
-// callback is one of After.
+// callback is a callback of After.
 type callback struct {
 	name string
 	call func()
-	// long is set where it comes when a round's time has passed since, at the earliest.
+	// long is set if the callback comes only after a round's time has passed since since.
 	since clock
 	long  bool
 }
 
-// proxy is a register with everything around it, as of one run of a log.
+// proxy is a register with its environment, during one run of a log.
 type proxy struct {
-	*lab
-	number    int
-	masters   []int // its own, by their numbers
-	register  *register.Register
-	source    *cell.Source
-	at        clock
-	tasks     []*task
-	running   *task
-	context   string // of what runs, with all that it has seen, for the names of callbacks: what they do follows from it
+	*tables
+	number   int
+	masters  []int // its own, by their numbers
+	register *register.Register
+	source   *cell.Source
+	at       clock
+	tasks    []*task
+	running  *task
+	// context identifies the running task and all its inputs. It is a part of the names of
+	// callbacks, since it determines what they do.
+	context   string
 	rounds    []*round
 	callbacks []callback
 	fired     uint8
-	holder    *task // of the turn to replace the key
+	holder    *task // has the turn to replace the key
 	sends     []send
 	answers   []answer
 }
 
-// errStopped ends a coroutine that is not needed any more.
+// errStopped ends a coroutine that is no longer needed.
 var errStopped = fmt.Errorf("stopped")
 
-// newProxy is a proxy to which nothing has happened.
-func newProxy(l *lab, number int) *proxy {
-	p := &proxy{lab: l, number: number, masters: l.set(number), source: numberedSource(number)}
-	options := register.Options{N: len(p.masters), Masters: p, Source: p.source, Patience: time.Duration(l.Retries)*pauseTick - 1, Keep: l.Keep}
+// newProxy returns a proxy without inputs.
+func newProxy(l *tables, number int) *proxy {
+	p := &proxy{tables: l, number: number, masters: l.set(number), source: numberedSource(number)}
+	options := register.Options{
+		N: len(p.masters), Masters: p, Source: p.source,
+		Patience: time.Duration(l.Retries)*pauseTick - 1, Keep: l.Keep,
+	}
 	if l.Variant.Options != nil {
 		l.Variant.Options(&options)
 	}
@@ -178,10 +184,10 @@ func (p *proxy) close() {
 	}
 }
 
-// take does what an input does, and notes what the proxy sends and answers by it.
-func (p *proxy) take(in input) {
+// handle handles an input, and records the messages and answers of the proxy.
+func (p *proxy) handle(in input) {
 	p.sends, p.answers, p.at = nil, nil, in.at
-	switch in.what {
+	switch in.kind {
 	case start:
 		op := p.Ops[in.task]
 		p.spawn(in.task, func(ctx context.Context, t *task) {
@@ -192,7 +198,7 @@ func (p *proxy) take(in input) {
 		p.callbacks = append(p.callbacks[:in.task:in.task], p.callbacks[in.task+1:]...)
 		p.fired++
 		t := p.spawnLater(100+p.fired, func(context.Context, *task) { cb.call() })
-		p.holder = t // in case that it replaces the key: its context is none of ours
+		p.holder = t // if it replaces the key, it does not wait for the turn by a turns context
 		p.resume(t)
 	case end:
 		t := p.task(in.task)
@@ -223,8 +229,8 @@ func (p *proxy) take(in input) {
 	p.settle()
 }
 
-// showTasks notes a late reply to a take in what the tasks have seen: a release holds the
-// grant that it changes in its hands, where digest does not look.
+// showTasks records a late reply to a take in the inputs of all tasks. It changes the grant in a
+// local variable of a release, which digest does not see.
 func (p *proxy) showTasks(r *round, in input) {
 	if _, take := firstOf(r.ops).(cell.Take); !take {
 		return
@@ -234,13 +240,13 @@ func (p *proxy) showTasks(r *round, in input) {
 	}
 }
 
-// settle lets those go on whose turn it is, and forgets what is over.
+// settle runs the tasks that wait for a free turn, and removes ended tasks and rounds.
 func (p *proxy) settle() {
 	for again := true; again; {
 		again = false
 		for _, t := range p.tasks {
-			if t.lined && p.holder == nil {
-				t.lined, again = false, true
+			if t.waitsForTurn && p.holder == nil {
+				t.waitsForTurn, again = false, true
 				p.resume(t)
 			}
 		}
@@ -279,11 +285,12 @@ func (p *proxy) round(task, number uint8) *round {
 	panic("no such round")
 }
 
-// spawn starts a coroutine and runs it up to where it waits.
+// spawn starts a coroutine, and runs it until it waits.
 func (p *proxy) spawn(id uint8, run func(context.Context, *task)) {
 	p.resume(p.spawnLater(id, run))
 }
 
+// spawnLater returns a coroutine that has not started.
 func (p *proxy) spawnLater(id uint8, run func(context.Context, *task)) *task {
 	t := &task{id: id}
 	ctx := turns{Context: context.Background(), p: p, t: t}
@@ -304,6 +311,7 @@ func (p *proxy) spawnLater(id uint8, run func(context.Context, *task)) *task {
 	return t
 }
 
+// resume runs a coroutine until it waits or ends.
 func (p *proxy) resume(t *task) {
 	t.seen += p.digest()
 	before, context := p.running, p.context
@@ -317,32 +325,33 @@ func (p *proxy) resume(t *task) {
 	p.running, p.context = before, context
 }
 
-// turns is the context of a task. Who waits for its end waits for a turn to replace the
-// key, too: that is when the task must not run on while another has it.
+// turns is the context of a task. The register calls Done when it waits for its turn to replace the
+// key, so Done stops the task while another has the turn.
 type turns struct {
 	context.Context
 	p *proxy
 	t *task
 }
 
-// Done is never closed.
+// Done waits for the turn. It returns a channel that is never closed.
 func (c turns) Done() <-chan struct{} {
 	if c.p.holder == c.t {
 		c.p.holder = nil
 	}
 	for c.p.holder != nil {
-		c.t.lined = true
+		c.t.waitsForTurn = true
 		c.t.wait()
 	}
 	c.p.holder = c.t
 	return nil
 }
 
-// mend has the register look at the key, and mend it at once if it finds that the masters differ.
+// mend lets the register compare the key at all masters, and repairs the key at once if they
+// differ.
 func (p *proxy) mend(ctx context.Context) {
-	ctx.Done() // takes the turn: what a register does by itself has a context of its own
+	ctx.Done() // takes the turn, since the register's own work does not use this context
 	_ = p.register.Compare(ctx, []string{key}, false)
-	for range 2 { // it has to lack what is held at two looks
+	for range 2 { // a master must lack the value in two comparisons
 		if i := slices.IndexFunc(p.callbacks, func(cb callback) bool { return cb.name == mendName }); i >= 0 {
 			mend := p.callbacks[i].call
 			p.callbacks = slices.Delete(p.callbacks, i, i+1)

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// String tells all that the proxy's future depends on.
+// String returns everything that determines the proxy's future, as text.
 func (p *proxy) String() string {
 	var b strings.Builder
 	dump(&b, reflect.ValueOf(p.register).Elem(), 0)
 	dump(&b, reflect.ValueOf(p.source).Elem(), 0)
 	fmt.Fprint(&b, " fired", p.fired)
 	for _, t := range p.tasks {
-		fmt.Fprint(&b, " task", t.id, t.rounds, t.pauses, t.lined, p.holder == t, "[", t.seen, "]")
+		fmt.Fprint(&b, " task", t.id, t.rounds, t.pauses, t.waitsForTurn, p.holder == t, "[", t.seen, "]")
 	}
 	for _, r := range p.rounds {
-		fmt.Fprint(&b, " round", r.task.id, r.number, r.begun, r.pending, r.sign)
+		fmt.Fprint(&b, " round", r.task.id, r.number, r.begun, r.pending, r.signature)
 		for _, op := range r.ops {
 			if op != nil {
 				fmt.Fprint(&b, "(", p.op(op), ")")
@@ -34,7 +34,8 @@ func (p *proxy) String() string {
 	return b.String()
 }
 
-// digest tells apart what a task may find in the register, and which ids it gets, when it goes on.
+// digest returns a hash of the register and of the source of IDs, on which a task depends when it
+// continues.
 func (p *proxy) digest() string {
 	var b strings.Builder
 	dump(&b, reflect.ValueOf(p.register).Elem(), 0)
@@ -42,13 +43,14 @@ func (p *proxy) digest() string {
 	return sumOf(b.String())
 }
 
-// sumOf is a short text for a long one.
+// sumOf returns a short hash of a text.
 func sumOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return string(sum[:8])
 }
 
-// dump writes everything in a value but functions and what is for all proxies the same.
+// dump writes a value with all its fields, except functions and fields that are the same for all
+// proxies.
 func dump(b *strings.Builder, v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// mends has a proxy look at the key by itself, after those operations.
+// mends makes a proxy compare and repair the key by itself, after these operations.
 func mends(proxy int, after ...int) Op { return Op{Do: Mend, Proxy: proxy, After: after} }
 
 var getOf3 = Op{Do: Get, Proxy: 2, After: []int{2}}
@@ -41,7 +41,7 @@ func TestRefills(t *testing.T) {
 	}
 }
 
-// forgotten has C promise a ballot of an UNLOCK, lose its cell by the end of the lease, and be
+// forgotten: C promises a ballot of an UNLOCK, loses its cell by the end of the lease, and is
 // marked.
 const forgotten = `
 # each counts its ballots further
@@ -74,13 +74,13 @@ deliver & proxy 1's read & at C |
 deliver & proxy 1's mark & at C |
 `
 
-// guided are scenarios that begin where a search would hardly come.
+// guided are scenarios that begin in states which a search would hardly reach.
 var guided = []struct {
 	Scenario
 	script string
 }{
-	// What a master promised before it lost its cell must be over before it is filled, or two
-	// ballots count it.
+	// The promises of a master before it lost its cell must end before it is filled. Otherwise two
+	// ballots count the master.
 	{Scenario{Name: "a promise is forgotten", N: 3, Held: 3, Leases: 1, Slow: 1, Brief: true, Fires: 1, Retries: 4, Ops: []Op{
 		shortA, extendA, {Do: Unlock, Token: 'x', Proxy: 2}, {Do: Unlock, Token: 'x', Proxy: 1}, {Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, mends(0),
 		{Do: GetSet, Token: 'b', Proxy: 1, After: []int{4}}, {Do: Get, Proxy: 3, After: []int{7}},
@@ -140,7 +140,8 @@ func TestGuidedRefills(t *testing.T) {
 	}
 }
 
-// Without the wait two ballots count what a master promised before it lost its cell.
+// TestRefillWaitsForForgottenPromises: without the wait, two ballots count a master that has lost
+// its cell with its promise.
 func TestRefillWaitsForForgottenPromises(t *testing.T) {
 	s := Scenario{N: 3, Held: 3, Leases: 1, Slow: 1, Brief: true, Fires: 1, Losses: 1, Retries: 4, Ops: []Op{
 		shortA, extendA, {Do: Unlock, Token: 'x', Proxy: 2}, {Do: Unlock, Token: 'x', Proxy: 1}, {Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, mends(0),

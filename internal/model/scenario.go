@@ -10,9 +10,10 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Do is what a client asks for.
+// Do is the kind of an operation.
 type Do int
 
+// The kinds of operations.
 const (
 	Lock Do = iota
 	Unlock
@@ -21,7 +22,7 @@ const (
 	SetXX  // SET … XX
 	Del
 	Get
-	Mend // a proxy sees that masters differ
+	Mend // the proxy itself compares the masters, and repairs the key
 )
 
 var doNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "MEND"}
@@ -29,26 +30,27 @@ var doNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", 
 // Op is one operation of a client.
 type Op struct {
 	Do Do
-	// Token is the lock's, or the value to set.
+	// Token is the token of the lock, or the value to set.
 	Token byte
-	// Proxy is the one that is asked, by its number from 0.
+	// Proxy is the proxy that gets the operation, by its number from 0.
 	Proxy int
-	// Short is a lease that may end.
+	// Short means a lease that can end.
 	Short bool
-	// After are operations, by their numbers from 1, that were answered before; with
-	// Success the last of them was done.
+	// After are operations, by their numbers from 1, that must be answered before. With Success,
+	// the last of them must have succeeded.
 	After   []int
 	Success bool
-	// Fence has a LOCK ask for a fence. What is told later must be higher: each is told while its
-	// lock is held.
+	// Fence makes a LOCK ask for a fence. Later fences must be higher, since each is answered while
+	// its lock is held.
 	Fence bool
 }
 
+// String describes the operation.
 func (o Op) String() string {
 	return fmt.Sprintf("%s %c by proxy %d", doNames[o.Do], o.Token, o.Proxy+1)
 }
 
-// ttl is the lease that an operation asks for.
+// ttl returns the lease that an operation asks for.
 func (s *Scenario) ttl(o Op) time.Duration {
 	if o.Short {
 		return s.shortLease()
@@ -56,67 +58,65 @@ func (s *Scenario) ttl(o Op) time.Duration {
 	return cell.Endless
 }
 
-// Scenario is what is tried: some operations at once, and what may go wrong beside them.
+// Scenario is a case to explore: some concurrent operations, and the faults that may happen.
 type Scenario struct {
 	Name string
-	// N masters.
+	// N is the number of masters.
 	N int
-	// Held, if it is set, is the number of masters that hold the lock of the first
-	// operation at the beginning, which was granted; those beyond lost it.
+	// Held, if not 0, means that the lock of the first operation was granted before the beginning,
+	// and the first Held masters hold it. The other masters have lost it.
 	Held int
-	// Removed: at the beginning all masters hold that nothing is there, as after a removal by
-	// ballot.
+	// Removed means that at the beginning all masters hold a removal by ballot.
 	Removed bool
 	Ops     []Op
-	// Retries is how often an operation is tried again because of others.
+	// Retries is how often an operation is tried again because of other operations.
 	Retries int
-	// Keep lets ballots promise the next one.
+	// Keep lets ballots promise the next ballot.
 	Keep bool
-	// Slow and Leases are how often time may pass: longer than a round may take, and so
-	// long that short leases end.
+	// Slow is how often more time than the limit of a round may pass; Leases is how often so much
+	// time may pass that short leases end.
 	Slow, Leases int
-	// Brief leases end within the time that a round may take.
+	// Brief makes short leases end within the limit of a round.
 	Brief bool
 	// Fires is how many callbacks may come.
 	Fires int
-	// Losses is how many answers may be lost, or negative for any number.
+	// Losses is how many answers may be lost; negative means any number.
 	Losses int
-	// Timeouts: clients may wait no longer, at any moment.
+	// Timeouts lets clients stop waiting at any moment.
 	Timeouts bool
-	// Unreachable masters may be known not to have been asked.
+	// Unreachable lets proxies know that a master was not asked.
 	Unreachable bool
-	// Restarts is how many masters may restart; Older with what they held at the
-	// beginning instead of empty.
+	// Restarts is how many masters may restart: empty, or if Older is set with their cells of the
+	// beginning.
 	Restarts int
 	Older    bool
-	// Change, if it is set, is a change of the masters.
+	// Change, if not nil, is a change of the masters.
 	Change *Change
-	// Ordered is set where proxies prefer one of the masters to others that stand alike.
+	// Ordered means that proxies prefer one master to other, equal masters.
 	Ordered bool
-	// Calm asks that no operation is told NOQUORUM, but for those that others overtook in
-	// each of their tries: there always is such an order.
+	// Calm requires that no operation is answered with NOQUORUM, unless other operations overtook
+	// it in each of its tries, which is always possible.
 	Calm bool
 	Variant
 }
 
-// Variant switches a mechanism off.
+// Variant switches mechanisms off.
 type Variant struct {
-	// Op alters an operation before it is sent.
+	// Op changes an operation before it is sent.
 	Op func(cell.Op) cell.Op
-	// Apply is what a master does instead.
+	// Apply replaces the execution of an operation on a master.
 	Apply func(cell.Op, *cell.Store) cell.Answer
-	// Options alters those of the registers.
+	// Options changes the options of the registers.
 	Options func(*register.Options)
-	// Hurried has refills not wait for a round's time.
+	// Hurried makes refills not wait for a round's time.
 	Hurried bool
-	// Unnoticed has proxies not notice where the connection broke on which a late answer would
-	// come.
+	// Unnoticed makes proxies not notice that the connection of a late answer broke.
 	Unnoticed bool
-	// CatchUp are rules of catching up that are left out.
+	// CatchUp selects rules of the catch-up that are left out.
 	CatchUp CatchUp
 }
 
-// code is what a client was told.
+// code is the answer to a client.
 type code uint8
 
 const (
@@ -125,8 +125,8 @@ const (
 	refused        // nil, 0
 	noQuorum       // NOQUORUM
 	overtaken      // NOQUORUM, for want of further tries
-	contended      // not carried out
-	value          // a value: value + its token
+	contended      // not executed
+	value          // a value: this code plus its token
 )
 
 func (c code) String() string {
@@ -148,7 +148,7 @@ func (c code) String() string {
 	}
 }
 
-// perform carries out an operation as a proxy does.
+// perform executes an operation as a proxy does.
 func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 	a := answer{op: t.id}
 	token := string(op.Token)
@@ -156,7 +156,10 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 	var got register.Granted
 	switch op.Do {
 	case Lock:
-		got, err = p.register.Lock(ctx, []string{key}, register.Terms{Tokens: []string{token}, TTL: p.ttl(op), Fence: op.Fence, Owed: func(version string, _ func() bool) { p.owe(token, version) }})
+		got, err = p.register.Lock(ctx, []string{key}, register.Terms{
+			Tokens: []string{token}, TTL: p.ttl(op), Fence: op.Fence,
+			Owed: func(version string, _ func() bool) { p.owe(token, version) },
+		})
 		a.fence = uint8(got.Fence)
 		if errors.Is(err, register.ErrHeld) {
 			a.dead = t.attempts
@@ -183,11 +186,12 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 		}
 	default:
 		var out register.Outcome
-		out, err = p.register.Update(ctx, register.Change{Key: key, Run: func(l register.Look) (register.Decision, error) {
+		run := func(l register.Look) (register.Decision, error) {
 			d := op.decide(l, p.ttl(op))
 			d.Note = l
 			return d, nil
-		}})
+		}
+		out, err = p.register.Update(ctx, register.Change{Key: key, Run: run})
 		got = out.Granted
 		if err != nil {
 			a.code = codeOf(err)
@@ -204,19 +208,20 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 	return a
 }
 
-// owe has a version removed by ballot at any later moment.
+// owe removes a version by ballot at any later moment.
 func (p *proxy) owe(token, version string) {
 	p.After(0, func() {
-		_, _ = p.register.Update(context.Background(), register.Change{Key: key, Expect: &token, Run: func(l register.Look) (register.Decision, error) {
+		run := func(l register.Look) (register.Decision, error) {
 			if l.Present && l.Version == version {
 				return register.Decision{Do: register.Remove}, nil
 			}
 			return register.Decision{}, nil
-		}})
+		}
+		_, _ = p.register.Update(context.Background(), register.Change{Key: key, Expect: &token, Run: run})
 	})
 }
 
-// decide is what an operation makes of what it sees.
+// decide returns the decision of an operation for the value that it sees.
 func (o Op) decide(l register.Look, ttl time.Duration) register.Decision {
 	put := register.Decision{Do: register.Put, Value: string(o.Token), TTL: ttl}
 	switch {

@@ -5,49 +5,49 @@ import (
 	"slices"
 )
 
-// state is one of everything.
+// state is a state of the whole system.
 type state struct {
 	at      clock
 	history uint32
 	proxies []uint32
 	masters []masterState
-	// flight are the messages under way, in the order in which they were sent.
-	flight []message
-	told   [maxOps]code
-	began  uint16 // operations
-	// what happened so far of that which is bounded
+	// flight are the messages in flight, in the order in which they were sent.
+	flight  []message
+	results [maxOps]code // the answers of operations
+	began   uint16       // the started operations, as bits
+	// how many of the events that a scenario limits have happened
 	fires, losses, restarts uint8
-	dead                    []uint32 // attempts
-	target                  catching
-	change                  changing
-	fence                   uint8 // the last that was told
-	disordered              bool  // one that was told later is not higher
+	dead                    []uint32 // attempts that must not have a majority
+	target                  catchUpState
+	change                  changeState
+	fence                   uint8 // the highest that a client got
+	disordered              bool  // a later fence was not higher
 }
 
-// masterState is a master.
+// masterState is the state of a master.
 type masterState struct {
 	cell cellID
-	// fence is the counter's number; none is here above 255.
+	// fence is the fence counter. In the model it stays below 256.
 	fence uint8
 }
 
-// message is one under way, or one that has reached its master and whose answer has not
-// been counted.
+// message is a message in flight, or a message that has arrived and whose answer is not counted
+// yet.
 type message struct {
 	proxy, task, round, master uint8
-	how                        how
+	status                     messageStatus
 	op                         opID
 	reply                      replyID // if it has arrived
 }
 
-// how is how a message is under way.
-type how uint8
+// messageStatus is the status of a message.
+type messageStatus uint8
 
 const (
-	sent    how = iota // on its connection, after those sent before
-	stray              // its connection broke, or nothing waits for an answer
-	arrived            // its master has done it
-	told               // nothing waits for an answer
+	sent    messageStatus = iota // in order on its connection
+	stray                        // its connection broke, so it may arrive at any time
+	arrived                      // its master has executed it
+	oneWay                       // in order on its connection, without an answer
 )
 
 func (s *state) clone() *state {
@@ -59,11 +59,11 @@ func (s *state) clone() *state {
 	return &c
 }
 
-// tidy puts messages whose order means nothing in one order.
+// tidy sorts messages whose order does not matter.
 func (s *state) tidy() {
 	rank := func(m message) uint64 {
 		loose := uint64(0)
-		if m.how == stray || m.how == arrived {
+		if m.status == stray || m.status == arrived {
 			loose = 1
 		}
 		return uint64(m.proxy)<<56 | uint64(m.master)<<48 | loose<<40
@@ -86,17 +86,17 @@ func (s *state) tidy() {
 	})
 }
 
-// number tells all of a message but its reply.
+// number returns a number for all of a message except its reply.
 func (m message) number() uint64 {
-	return uint64(m.task)<<40 | uint64(m.round)<<34 | uint64(m.how)<<32 | uint64(m.op)
+	return uint64(m.task)<<40 | uint64(m.round)<<34 | uint64(m.status)<<32 | uint64(m.op)
 }
 
-// text is the state as bytes, the same for the same.
-func (s *state) text(b []byte) []byte {
+// encode appends the state to b as bytes. Equal states have equal bytes.
+func (s *state) encode(b []byte) []byte {
 	b = append(b, byte(s.at), s.fires, s.losses, s.restarts, byte(len(s.flight)), byte(len(s.dead)), s.fence)
 	b = binary.LittleEndian.AppendUint32(b, s.history)
 	b = binary.LittleEndian.AppendUint16(b, s.began)
-	for _, c := range s.told {
+	for _, c := range s.results {
 		b = append(b, byte(c))
 	}
 	for _, p := range s.proxies {
@@ -106,18 +106,18 @@ func (s *state) text(b []byte) []byte {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(m.cell)), m.fence)
 	}
 	for _, m := range s.flight {
-		b = append(b, m.proxy, m.task, m.round, m.master, byte(m.how))
+		b = append(b, m.proxy, m.task, m.round, m.master, byte(m.status))
 		b = binary.LittleEndian.AppendUint32(b, uint32(m.op))
 		b = binary.LittleEndian.AppendUint32(b, uint32(m.reply))
 	}
 	for _, d := range s.dead {
 		b = binary.LittleEndian.AppendUint32(b, d)
 	}
-	return s.change.text(s.target.text(b))
+	return s.change.encode(s.target.encode(b))
 }
 
-// read is the state of a text.
-func (e *explorer) read(b []byte) *state {
+// decode decodes the state from the bytes of encode.
+func (e *explorer) decode(b []byte) *state {
 	s := &state{at: clock(b[0]), fires: b[1], losses: b[2], restarts: b[3], fence: b[6]}
 	messages, dead := int(b[4]), int(b[5])
 	b = b[7:]
@@ -125,8 +125,8 @@ func (e *explorer) read(b []byte) *state {
 	s.history = word()
 	s.began = binary.LittleEndian.Uint16(b)
 	b = b[2:]
-	for i := range s.told {
-		s.told[i] = code(b[i])
+	for i := range s.results {
+		s.results[i] = code(b[i])
 	}
 	b = b[maxOps:]
 	s.proxies = make([]uint32, len(e.machines))
@@ -140,7 +140,7 @@ func (e *explorer) read(b []byte) *state {
 	}
 	s.flight = make([]message, messages, messages+8)
 	for i := range s.flight {
-		m := message{proxy: b[0], task: b[1], round: b[2], master: b[3], how: how(b[4])}
+		m := message{proxy: b[0], task: b[1], round: b[2], master: b[3], status: messageStatus(b[4])}
 		b = b[5:]
 		m.op, m.reply = opID(word()), replyID(word())
 		s.flight[i] = m
@@ -149,6 +149,6 @@ func (e *explorer) read(b []byte) *state {
 	for i := range s.dead {
 		s.dead[i] = word()
 	}
-	s.change.read(s.target.read(b))
+	s.change.decode(s.target.decode(b))
 	return s
 }

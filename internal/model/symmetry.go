@@ -6,32 +6,32 @@ import (
 	"slices"
 )
 
-// Masters that stand alike may be renumbered: what follows is the same. The search keeps
-// one of the states that differ in nothing else.
+// Masters with the same role can be renumbered without a change of behaviour. The search keeps one
+// of the states that differ only in the numbers of the masters.
 
 // order is a renumbering: the new number of each master.
 type order [maxMasters]uint8
 
-// asTheyAre leaves each its number.
-var asTheyAre = order{0, 1, 2, 3, 4}
+// unchanged changes no number.
+var unchanged = order{0, 1, 2, 3, 4}
 
-// renumbering is a state of a proxy whose masters are renumbered.
-type renumbering struct {
+// renumberKey is a state of a proxy and a renumbering of its masters.
+type renumberKey struct {
 	state uint32
 	order order
 }
 
-// renumbered is the state in which a proxy is if the masters had these numbers.
+// renumbered returns a proxy's state after a renumbering of the masters.
 func (m *machine) renumbered(from uint32, o order) uint32 {
-	r := renumbering{from, o}
+	r := renumberKey{from, o}
 	if to, known := m.renumberings[r]; known {
 		return to
 	}
-	p := newProxy(m.lab, m.number)
+	p := newProxy(m.tables, m.number)
 	log := make([]input, len(m.states[from].log))
 	for i, in := range m.states[from].log {
 		log[i] = in
-		switch in.what {
+		switch in.kind {
 		case end:
 			for master := range m.total() {
 				log[i].replies[o[master]] = in.replies[master]
@@ -39,7 +39,7 @@ func (m *machine) renumbered(from uint32, o order) uint32 {
 		case late:
 			log[i].master = o[in.master]
 		}
-		p.take(log[i])
+		p.handle(log[i])
 	}
 	to := m.state(p, log)
 	p.close()
@@ -47,7 +47,7 @@ func (m *machine) renumbered(from uint32, o order) uint32 {
 	return to
 }
 
-// renumbered is the state with other numbers for the masters.
+// renumbered returns the state after a renumbering of the masters.
 func (e *explorer) renumbered(s *state, o order) *state {
 	t := s.clone()
 	for i := range s.masters {
@@ -65,18 +65,19 @@ func (e *explorer) renumbered(s *state, o order) *state {
 	return t
 }
 
-// text is that of a state, the same for all that differ in their masters' numbers only.
-func (e *explorer) text(s *state) []byte {
+// encode returns a state as bytes. States that differ only in their masters' numbers have equal
+// bytes.
+func (e *explorer) encode(s *state) []byte {
 	s.tidy()
-	text := s.text(make([]byte, 0, 160))
+	text := s.encode(make([]byte, 0, 160))
 	if e.Fires > 0 || e.Ordered {
-		return text // callbacks are told apart by the order in which they came, or masters by which is preferred
+		return text // the order of callbacks distinguishes masters, or proxies prefer some of them
 	}
 	first := true
 	for _, o := range e.orders(s) {
 		other := text
-		if o != asTheyAre {
-			other = e.renumbered(s, o).text(make([]byte, 0, len(text)))
+		if o != unchanged {
+			other = e.renumbered(s, o).encode(make([]byte, 0, len(text)))
 		}
 		if first || bytes.Compare(other, text) < 0 {
 			text = other
@@ -86,23 +87,22 @@ func (e *explorer) text(s *state) []byte {
 	return text
 }
 
-// orders are the renumberings that sort the masters by what stands there and is on its way
-// there.
+// orders returns the renumberings that sort the masters by their signatures.
 func (e *explorer) orders(s *state) []order {
-	signs := make([][]byte, e.total())
+	signatures := make([][]byte, e.total())
 	for m := range s.masters {
-		signs[m] = append([]byte{e.role(m)}, s.sign(m)...)
+		signatures[m] = append([]byte{e.role(m)}, s.signature(m)...)
 	}
 	sorted := make([]int, e.total())
 	for m := range sorted {
 		sorted[m] = m
 	}
 	slices.SortStableFunc(sorted, func(a, b int) int {
-		return cmp.Or(bytes.Compare(signs[a], signs[b]), cmp.Compare(a, b))
+		return cmp.Or(bytes.Compare(signatures[a], signatures[b]), cmp.Compare(a, b))
 	})
 	var all []order
-	permute(sorted, 0, func(i, j int) bool { return bytes.Equal(signs[i], signs[j]) }, func(places []int) {
-		o := asTheyAre
+	permute(sorted, 0, func(i, j int) bool { return bytes.Equal(signatures[i], signatures[j]) }, func(places []int) {
+		o := unchanged
 		for place, m := range places {
 			o[m] = uint8(place)
 		}
@@ -111,26 +111,27 @@ func (e *explorer) orders(s *state) []order {
 	return all
 }
 
-// permute goes through the orders of those that are alike and stand together.
-func permute(places []int, from int, alike func(i, j int) bool, f func([]int)) {
+// permute calls f with all permutations of adjacent masters that are equal.
+func permute(places []int, from int, equal func(i, j int) bool, f func([]int)) {
 	if from == len(places) {
 		f(places)
 		return
 	}
-	for i := from; i < len(places) && alike(places[from], places[i]); i++ {
+	for i := from; i < len(places) && equal(places[from], places[i]); i++ {
 		places[from], places[i] = places[i], places[from]
-		permute(places, from+1, alike, f)
+		permute(places, from+1, equal, f)
 		places[from], places[i] = places[i], places[from]
 	}
 }
 
-// sign is what stands at a master and is on its way there.
-func (s *state) sign(m int) []byte {
+// signature returns a master's state and the messages to it, as bytes.
+func (s *state) signature(m int) []byte {
 	b := make([]byte, 0, 64)
-	b = append(appendWords(b, uint32(s.masters[m].cell), s.target.sign(m), s.change.sign(m)), s.masters[m].fence)
+	b = appendWords(b, uint32(s.masters[m].cell), s.target.signature(m), s.change.signature(m))
+	b = append(b, s.masters[m].fence)
 	for _, msg := range s.flight {
 		if int(msg.master) == m {
-			b = append(b, msg.proxy, msg.task, msg.round, byte(msg.how))
+			b = append(b, msg.proxy, msg.task, msg.round, byte(msg.status))
 			b = appendWords(b, uint32(msg.op), uint32(msg.reply))
 		}
 	}

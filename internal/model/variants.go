@@ -5,10 +5,10 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Variants are mechanisms of the protocol, each switched off.
+// Each variant switches one mechanism of the protocol off.
 
-// masters makes a variant of what masters do: other may do an operation otherwise, or leave
-// it to the real one.
+// masters returns a variant in which masters execute operations differently. other executes an
+// operation, or returns false to leave it to the operation's own Apply.
 func masters(other func(op cell.Op, s *cell.Store) (cell.Answer, bool)) Variant {
 	return Variant{Apply: func(op cell.Op, s *cell.Store) cell.Answer {
 		if answer, did := other(op, s); did {
@@ -28,7 +28,7 @@ func takesAnyFence() Variant {
 	})
 }
 
-// acceptsAnyIncarnation accepts into what another attempt created.
+// acceptsAnyIncarnation accepts into a cell that another attempt created.
 func acceptsAnyIncarnation() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		a, is := op.(cell.Accept)
@@ -42,7 +42,7 @@ func acceptsAnyIncarnation() Variant {
 	})
 }
 
-// acceptsLate accepts whenever an accept arrives.
+// acceptsLate accepts at any time.
 func acceptsLate() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		a, is := op.(cell.Accept)
@@ -54,7 +54,7 @@ func acceptsLate() Variant {
 	})
 }
 
-// acceptCreates accepts also where there is nothing.
+// acceptCreates also accepts if the cell is absent.
 func acceptCreates() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		a, is := op.(cell.Accept)
@@ -65,7 +65,7 @@ func acceptCreates() Variant {
 	})
 }
 
-// removes changes what a removal may delete.
+// removes returns a variant in which a removal also deletes the cells for which of returns true.
 func removes(how cell.Removal, of func(r cell.Remove, f cell.Found) bool) Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		r, is := op.(cell.Remove)
@@ -78,27 +78,27 @@ func removes(how cell.Removal, of func(r cell.Remove, f cell.Found) bool) Varian
 	})
 }
 
-// undoDeletesAccepted has an undo delete what a ballot has put into the attempt's cell.
+// undoDeletesAccepted makes an undo delete a value that a ballot has put into the attempt's cell.
 func undoDeletesAccepted() Variant {
 	return removes(cell.Undo, func(r cell.Remove, f cell.Found) bool { return f.Attempt == r.Attempt })
 }
 
-// releaseDeletesPromised has a release delete cells for which a ballot was promised.
+// releaseDeletesPromised makes a release delete cells with a promised ballot.
 func releaseDeletesPromised() Variant {
 	return removes(cell.Release, func(r cell.Remove, f cell.Found) bool { return f.Attempt == r.Attempt })
 }
 
-// undoByValue has an undo not name its attempt, as where a cell is its token alone.
+// undoByValue makes an undo delete any attempt's lock, as if a cell were only its token.
 func undoByValue() Variant {
 	return removes(cell.Undo, func(_ cell.Remove, f cell.Found) bool { return f.Form == cell.Plain })
 }
 
-// releaseByValue has a release not name its attempt.
+// releaseByValue makes a release delete any attempt's lock.
 func releaseByValue() Variant {
 	return removes(cell.Release, func(_ cell.Remove, f cell.Found) bool { return f.Form == cell.Plain })
 }
 
-// releaseCountsAbsent has a release count where there is nothing.
+// releaseCountsAbsent makes a release count masters with an absent cell.
 func releaseCountsAbsent() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		r, is := op.(cell.Remove)
@@ -106,7 +106,7 @@ func releaseCountsAbsent() Variant {
 	})
 }
 
-// refusesAlike tells no incarnations apart where a LOCK is refused.
+// refusesAlike makes the incarnations equal in the refusals of a LOCK.
 func refusesAlike() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		t, is := op.(cell.Take)
@@ -121,7 +121,7 @@ func refusesAlike() Variant {
 	})
 }
 
-// extendShortens has an extension set the remaining time whatever it was.
+// extendShortens makes an extension set the remaining time even if that was longer.
 func extendShortens() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		x, is := op.(cell.Extend)
@@ -133,10 +133,10 @@ func extendShortens() Variant {
 	})
 }
 
-// sends changes the operations that are sent.
+// sends returns a variant in which proxies send changed operations.
 func sends(other func(cell.Op) cell.Op) Variant { return Variant{Op: other} }
 
-// noLineage has values not carry the changes that led to them.
+// noLineage removes from values the list of changes that led to them.
 func noLineage() Variant {
 	return sends(func(op cell.Op) cell.Op {
 		if a, is := op.(cell.Accept); is {
@@ -147,26 +147,26 @@ func noLineage() Variant {
 	})
 }
 
-// longWithoutLineage has reads not know whether what is behind a head belongs to it.
+// longWithoutLineage makes reads not know whether the rest of a long value belongs to its head.
 func longWithoutLineage() Variant {
 	return Variant{Op: noLineage().Op, Options: longValues().Options}
 }
 
-// unlimited has rounds, and with them accepts and kept promises, take any time.
+// unlimited lets rounds, and with them accepts and kept promises, take any time.
 func unlimited() Variant {
 	return Variant{Options: func(o *register.Options) { o.Unlimited = true }}
 }
 
-// longValues has values be long: reads ask one master for what is behind their heads.
+// longValues makes all values count as long: reads ask one master for the rest after the head.
 func longValues() Variant {
 	return Variant{Options: func(o *register.Options) { o.Heads = 1 }}
 }
 
-// outOfTurn has refills not wait until what a marked master may have promised before is over.
+// outOfTurn makes refills not wait for the end of promises that a marked master may have forgotten.
 func outOfTurn() Variant { return Variant{Hurried: true} }
 
-// unnoticed has a take whose connection broke count as one that will still be answered.
+// unnoticed makes a take whose connection broke count as still to be answered.
 func unnoticed() Variant { return Variant{Unnoticed: true} }
 
-// catchesUp leaves rules of catching up out.
+// catchesUp leaves out rules of the catch-up.
 func catchesUp(c CatchUp) Variant { return Variant{CatchUp: c} }

@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Without any of its mechanisms the protocol is wrong, and the explorer says so.
+// TestEachMechanismIsNeeded: without any one of its mechanisms, the protocol violates a property,
+// and the explorer finds it.
 func TestEachMechanismIsNeeded(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct {

@@ -2,23 +2,24 @@ package model
 
 import "math/rand/v2"
 
-// longestWalk ends walks that go in circles, as a catch-up may whose sources do not agree.
+// longestWalk limits a walk, since walks can be circular: for example, a catch-up whose sources do
+// not agree.
 const longestWalk = 500
 
-// Walk takes random ways through a scenario that is too large to be explored, so many
-// steps in all, and stops where something is wrong.
+// Walk takes random paths through a scenario that is too large to be explored. It ends after the
+// given number of steps, or at the first violation.
 func Walk(s Scenario, seed uint64, steps int) Result {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var e *explorer
 	result := Result{}
 	for walk := 0; result.States < steps; walk++ {
 		if walk%1000 == 0 {
-			e = newExplorer(&s) // what is remembered grows
+			e = newExplorer(&s) // frees the stored states
 		}
 		now := e.root()
-		var way []event
+		var path []event
 		states := []*state{now}
-		for len(way) < longestWalk {
+		for len(path) < longestWalk {
 			var ev event
 			var next *state
 			n := 0
@@ -31,11 +32,11 @@ func Walk(s Scenario, seed uint64, steps int) Result {
 				break
 			}
 			next.tidy()
-			now, way, states = next, append(way, ev), append(states, next)
+			now, path, states = next, append(path, ev), append(states, next)
 			result.States++
-			if result.Violation = e.wrong(now); result.Violation != "" {
-				for i, ev := range way {
-					result.Trace = append(result.Trace, e.tell(ev, states[i+1]))
+			if result.Violation = e.check(now); result.Violation != "" {
+				for i, ev := range path {
+					result.Trace = append(result.Trace, e.describe(ev, states[i+1]))
 				}
 				return result
 			}

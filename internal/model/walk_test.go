@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// wide are too large to be explored: walks go through them.
+// wide are scenarios that are too large to be explored, for random walks.
 var wide = []Scenario{
 	{Name: "replacing", N: 3, Held: 3, Losses: 3, Retries: 3, Keep: true, Slow: 1, Fires: 3, Ops: []Op{lockA, setB, setAfterB, setXX, {Do: Del, Proxy: 2}, {Do: Get, Proxy: 2, After: []int{5}}}},
 	{Name: "releasing", N: 3, Held: 3, Losses: 3, Retries: 2, Leases: 2, Slow: 1, Fires: 2, Ops: []Op{shortA, unlockA, setC, {Do: Lock, Token: 'a', Proxy: 2}, {Do: Unlock, Token: 'a', Proxy: 2, After: []int{4}}, {Do: Get, Proxy: 1, After: []int{3}}}},

@@ -1,5 +1,4 @@
-// Package pacing spaces tries that several processes make at the same thing, so that they do not
-// stay in step.
+// Package pacing spaces the retries of several processes, so that they do not stay in step.
 package pacing
 
 import (
@@ -7,31 +6,31 @@ import (
 	"time"
 )
 
-// Pauses are those between the tries of one: each twice as long as the one before, from Shortest
-// up to Longest, and jittered.
+// Pauses returns the pauses between the tries of one process. Each is twice as long as the one
+// before, from Shortest up to Longest, less jitter.
 type Pauses struct {
 	Shortest, Longest time.Duration
-	// Rand gives numbers in [0, 1).
+	// Rand returns numbers in [0, 1).
 	Rand func() float64
 
 	last time.Duration
 }
 
-// Reset begins with the shortest again.
+// Reset makes the next pause the shortest again.
 func (p *Pauses) Reset() { p.last = 0 }
 
-// Next is how long to wait before the next try.
+// Next returns how long to wait before the next try.
 func (p *Pauses) Next() time.Duration {
 	p.last = min(max(2*p.last, p.Shortest), p.Longest)
 	return Jittered(p.last, p.Rand)
 }
 
-// Jittered is between a half of d and d; rand gives numbers in [0, 1).
+// Jittered returns a random duration between d/2 and d; rand returns numbers in [0, 1).
 func Jittered(d time.Duration, rand func() float64) time.Duration {
 	return d/2 + time.Duration(rand()*float64(d)/2)
 }
 
-// Sleep waits, or returns the cause of ctx if that ends first.
+// Sleep waits for d. It returns the cause of ctx if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Alive reports whether a process of that id exists, also one of another user.
+// Alive reports whether a process with this ID exists, even if it belongs to another user.
 func Alive(pid int) bool {
 	process, err := os.FindProcess(pid)
 	if err != nil {

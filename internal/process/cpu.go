@@ -18,8 +18,8 @@ func OwnCPU() (time.Duration, error) {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }
 
-// BusyCPU returns the time, added up over all cores, that the machine was busy since its start,
-// with whatever process, also of the hypervisor's other guests (Linux only).
+// BusyCPU returns how long the machine was busy since its start, added up over all cores. It
+// includes time that the hypervisor gave to other guests. Linux only.
 func BusyCPU() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -28,11 +28,12 @@ func BusyCPU() (time.Duration, error) {
 	return parseBusy(string(text))
 }
 
-// The columns of the first line of /proc/stat in which a core does something: user, nice, system,
-// irq, softirq, steal.
+// busyColumns are the columns of the first line of /proc/stat that count busy time: user, nice,
+// system, irq, softirq, steal.
 var busyColumns = [...]int{1, 2, 3, 6, 7, 8}
 
-// parseBusy adds up the columns; the first line begins with "cpu " and is the sum of all cores.
+// parseBusy adds up the busy columns of the first line, which begins with "cpu " and is the sum of
+// all cores.
 func parseBusy(stat string) (time.Duration, error) {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)

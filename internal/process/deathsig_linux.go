@@ -4,8 +4,8 @@ import (
 	"syscall"
 )
 
-// childAttributes lets a child die with its parent, and keeps the terminal's ^C away from it: the
-// parent decides when it ends.
+// childAttributes makes the kernel kill a child when its parent ends. The child has a process group
+// of its own, so that the terminal's ^C does not reach it and the parent decides when it ends.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

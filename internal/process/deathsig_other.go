@@ -4,6 +4,6 @@ package process
 
 import "syscall"
 
-// childAttributes cannot tie a child's life to ours here: a parent that is killed leaves its
-// children behind.
+// childAttributes returns nil: only Linux can end a child with its parent. On other systems the
+// children of a killed parent keep running.
 func childAttributes() *syscall.SysProcAttr { return nil }

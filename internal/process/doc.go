@@ -1,4 +1,4 @@
-// Package process runs other programs for tests and benchmarks: children that are killed when this
-// process ends, however it ends (on Linux; elsewhere only by Kill), that can be paused, and whose
-// output and costs can be read.
+// Package process runs other programs for tests and benchmarks. On Linux, a child is killed when
+// this process ends, even if this process crashes; elsewhere, only Kill ends a child. Children can
+// be paused, and their output, CPU time and memory can be read.
 package process

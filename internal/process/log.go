@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// logLimit bounds what is kept of a child's output; the oldest half is dropped when it is full.
+// logLimit limits the output that is kept of a child, in bytes. When it is reached, the oldest half
+// is dropped.
 const logLimit = 4 << 20
 
-// logBuffer keeps the output of a child and lets others wait for a line.
+// logBuffer keeps the output of a child; waitLine waits for a line of it.
 type logBuffer struct {
 	mu      sync.Mutex
 	data    []byte
@@ -33,22 +34,24 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns all that is kept.
+// String returns the text that is kept.
 func (b *logBuffer) String() string {
 	text, _ := b.snapshot()
 	return text
 }
 
-// snapshot returns the text and a channel that is closed when there is more.
+// snapshot returns the text, and a channel that is closed when more text is written.
 func (b *logBuffer) snapshot() (string, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return string(b.data), b.changed
 }
 
-// waitLine returns the first whole line that match accepts; an error when stop is closed without
-// one, or after timeout.
-func (b *logBuffer) waitLine(match func(line string) bool, stop <-chan struct{}, timeout time.Duration) (string, error) {
+// waitLine returns the first complete line that match accepts. It returns an error if stop is
+// closed before such a line comes, or after timeout.
+func (b *logBuffer) waitLine(
+	match func(line string) bool, stop <-chan struct{}, timeout time.Duration,
+) (string, error) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for {
@@ -66,7 +69,7 @@ func (b *logBuffer) waitLine(match func(line string) bool, stop <-chan struct{},
 	}
 }
 
-// lastLine looks once more: the process may have written its line just before it ended.
+// lastLine searches once more: the process may have written its line just before it ended.
 func (b *logBuffer) lastLine(match func(line string) bool) (string, error) {
 	if line, ok := findLine(b.String(), match); ok {
 		return line, nil
@@ -74,7 +77,7 @@ func (b *logBuffer) lastLine(match func(line string) bool) (string, error) {
 	return "", fmt.Errorf("the process ended without such a line in the log:\n%s", b)
 }
 
-// findLine returns the first line with an end that match accepts.
+// findLine returns the first complete line that match accepts.
 func findLine(text string, match func(line string) bool) (string, bool) {
 	for {
 		line, rest, whole := strings.Cut(text, "\n")

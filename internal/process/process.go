@@ -13,11 +13,11 @@ import (
 // ErrStillRunning is returned by a wait whose time ran out before the process ended.
 var ErrStillRunning = errors.New("process is still running")
 
-// pipeDelay bounds the wait for output after the end of a process whose own children still hold its
-// pipes.
+// pipeDelay limits the wait for output after a process has ended, in case its own children still
+// have its pipes open.
 const pipeDelay = 2 * time.Second
 
-// How long a process may take to stop, and how often it is looked at meanwhile.
+// How long a process may take to stop, and how often Pause checks its state.
 const (
 	pauseTimeout   = time.Second
 	pausePollDelay = 2 * time.Millisecond
@@ -27,10 +27,11 @@ const (
 type Process struct {
 	cmd  *exec.Cmd
 	log  *logBuffer
-	done chan struct{} // closed when it has been waited for
+	done chan struct{} // closed when the process has ended
 }
 
-// Start starts the program at path with args; env nil means the environment of this process.
+// Start starts the program at path with args. If env is nil, it gets the environment of this
+// process.
 func Start(path string, args, env []string) (*Process, error) {
 	log := newLogBuffer()
 	cmd := exec.Command(path, args...)
@@ -47,9 +48,8 @@ func Start(path string, args, env []string) (*Process, error) {
 	return p, nil
 }
 
-// run starts the child and waits for it on one locked thread: the kernel sends the death signal
-// when the thread that forked ends, not the process, so that thread must live as long as the child
-// does.
+// run starts the child and waits for it on one locked thread. The kernel sends the death signal
+// when the thread that forked ends, not the process, so this thread must live as long as the child.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -62,19 +62,20 @@ func (p *Process) run(started chan<- error) {
 	close(p.done)
 }
 
-// PID is the process id; it means nothing any more once the process has ended.
+// PID returns the process ID. After the process has ended, another process may get the same ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Log returns what the process has written to stdout and stderr (the last megabytes of it).
+// Log returns the output of the process to stdout and stderr: the last 2 to 4 MB.
 func (p *Process) Log() string { return p.log.String() }
 
-// WaitLine returns the first whole line of the log that match accepts, also one from before the
-// call; an error when the process has ended without one, or after timeout.
+// WaitLine returns the first complete line of the log that match accepts; the line may be older
+// than the call. It returns an error if the process ends before such a line comes, or after
+// timeout.
 func (p *Process) WaitLine(match func(line string) bool, timeout time.Duration) (string, error) {
 	return p.log.waitLine(match, p.done, timeout)
 }
 
-// Ended reports whether the process is gone.
+// Ended reports whether the process has ended.
 func (p *Process) Ended() bool {
 	select {
 	case <-p.done:
@@ -84,7 +85,7 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Signal sends sig; os.ErrProcessDone when the process is gone.
+// Signal sends sig. The error is os.ErrProcessDone if the process has ended.
 func (p *Process) Signal(sig os.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		return fmt.Errorf("signal %v to %s: %w", sig, p.cmd.Path, err)
@@ -92,7 +93,8 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Kill ends the process at once and waits until it is gone. A stopped process dies as well.
+// Kill ends the process at once (SIGKILL) and waits until it has ended. It also ends a stopped
+// process.
 func (p *Process) Kill() error {
 	if err := p.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -101,8 +103,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Pause stops the process (SIGSTOP) and returns when the kernel has really stopped it; without
-// /proc it returns at once.
+// Pause stops the process (SIGSTOP) and returns when the kernel has stopped it. Without /proc it
+// returns at once.
 func (p *Process) Pause() error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -120,10 +122,11 @@ func (p *Process) Pause() error {
 	}
 }
 
-// Continue lets a paused process go on (SIGCONT).
+// Continue lets a paused process continue (SIGCONT).
 func (p *Process) Continue() error { return p.Signal(syscall.SIGCONT) }
 
-// Wait returns the exit code (-1: ended by a signal), or ErrStillRunning after timeout.
+// Wait waits for the end of the process and returns its exit code, or -1 if a signal ended it.
+// After timeout the error is ErrStillRunning.
 func (p *Process) Wait(timeout time.Duration) (int, error) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()

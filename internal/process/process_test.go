@@ -14,7 +14,7 @@ import (
 // orphanVariable makes TestChildDiesWithItsParent play the parent.
 const orphanVariable = "HARNESS_TEST_PARENT"
 
-// TestChildDiesWithItsParent runs itself as a parent that starts a child, tells its id and is
+// TestChildDiesWithItsParent runs itself as a parent that starts a child, prints its ID and is
 // killed.
 func TestChildDiesWithItsParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -51,12 +51,12 @@ func playParent() {
 	select {}
 }
 
-// TestChildOutlivesAThread: the thread of the goroutine that asked for the child ends, the child
-// does not.
+// TestChildOutlivesAThread: the thread of the goroutine that called Start ends, and the child keeps
+// running.
 func TestChildOutlivesAThread(t *testing.T) {
 	started := make(chan *Process)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
 		child, err := Start(sleeper())
 		if err != nil {
 			t.Error(err)
@@ -73,7 +73,7 @@ func TestChildOutlivesAThread(t *testing.T) {
 	check(t, child.Kill())
 }
 
-// sleeper is a child that ends only when it is told to.
+// sleeper returns a program that ends only when it is killed.
 func sleeper() (path string, args, env []string) {
 	path, err := exec.LookPath("sleep")
 	if err != nil {
@@ -82,7 +82,7 @@ func sleeper() (path string, args, env []string) {
 	return path, []string{"60"}, nil
 }
 
-// running reports whether a process exists and is more than a zombie that nobody has waited for.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	stat, err := readProcStat(pid)
 	return err == nil && stat.state != "Z" && stat.state != "X"

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// ticksPerSecond is USER_HZ, the unit of the CPU times in /proc: 100 on every platform that Go runs
-// on.
+// ticksPerSecond is USER_HZ, the unit of the CPU times in /proc: 100 on every platform that Go
+// supports.
 const ticksPerSecond = 100
 
-// Places in /proc/<pid>/stat, counted from the state, the first field after the command's name
-// (proc(5) fields 3, 14, 15, 24).
+// Indexes of fields in /proc/<pid>/stat, counted from the state, the first field after the
+// command's name (proc(5) fields 3, 14, 15, 24).
 const (
 	statState  = 0
 	statUser   = 11
@@ -21,7 +21,7 @@ const (
 	statRSS    = 21
 )
 
-// procStat is what we read of /proc/<pid>/stat.
+// procStat holds values from /proc/<pid>/stat.
 type procStat struct {
 	state string        // R, S, D, T (stopped), Z …
 	cpu   time.Duration // user + system of all threads; resolution 10 ms
@@ -49,7 +49,7 @@ func (p *Process) Descriptors() (int, error) {
 	return len(open), nil
 }
 
-// readProcStat reads the file of a living process (Linux only).
+// readProcStat reads the file of a process that has not ended (Linux only).
 func readProcStat(pid int) (procStat, error) {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -58,12 +58,13 @@ func readProcStat(pid int) (procStat, error) {
 	return parseProcStat(string(line))
 }
 
-// parseProcStat parses one line. The command's name stands in parentheses and may hold blanks and
-// parentheses itself.
+// parseProcStat parses one line. The command's name is in parentheses, and may contain blanks and
+// parentheses.
 func parseProcStat(line string) (procStat, error) {
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
 	if len(fields) <= statRSS {
-		return procStat{}, fmt.Errorf("process statistics: %d fields after the name in %q, more than %d wanted", len(fields), line, statRSS)
+		return procStat{}, fmt.Errorf("process statistics: %d fields after the name in %q, want more than %d",
+			len(fields), line, statRSS)
 	}
 	var numbers [3]int64
 	for i, at := range []int{statUser, statSystem, statRSS} {

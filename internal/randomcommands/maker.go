@@ -1,6 +1,6 @@
-// Package randomcommands makes up commands on collections, right ones and wrong ones, for tests
-// that compare with a real Redis. What Redis chooses at random is only asked for where there is no
-// choice.
+// Package randomcommands makes random commands on collections, valid and invalid ones, for tests
+// that compare with a real Redis. If a command's result is random in Redis, it is made only so that
+// the result is certain.
 package randomcommands
 
 import (
@@ -11,47 +11,63 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 )
 
-// Maker makes random commands on a few keys. What they write is so small that a Redis keeps its
-// order.
+// Maker makes random commands on a few keys. The collections that they write are so small that a
+// Redis keeps their order.
 type Maker struct {
 	*rand.Rand
 	Keys []string
-	// Exact is set where no command is to have a word too few or too many.
+	// Exact prevents commands with a word too few or too many.
 	Exact bool
 }
 
 func (c Maker) pick(words ...string) string { return words[c.IntN(len(words))] }
 
-// shapes are how commands look: k is a key; v a text, s a score, f a fraction, n a number, t a time
-// to wait, u a cursor, l an end of a range of texts, r one of scores. What stands in brackets may
-// be there; at | it is one of several. It is never changed.
+// shapes are templates of commands: k is a key, v a text, s a score, f a fraction, n a number, t a
+// time to wait, u a cursor, l a limit of a range of texts, r a limit of a range of scores, b binary
+// data. Words in brackets are optional; | separates alternatives. It is never changed.
 var shapes = []string{
-	"hset k v v", "hset k v v v v", "hset k v", "hmset k v v v v", "hsetnx k v v", "hget k v", "hmget k v v", "hgetall k", "hkeys k", "hvals k",
-	"hdel k v", "hdel k v v v", "hexists k v", "hlen k", "hstrlen k v", "hincrby k v n", "hincrbyfloat k v f", "hscan k 0", "hscan k u [match v] [count n]",
-	"lpush k v", "rpush k v", "lpush k v v v", "rpush k v v v", "lpushx k v", "rpushx k v v", "lpop k", "rpop k", "lpop k n", "rpop k n", "lpop k n n", "llen k",
-	"lrange k n n", "lrange k 0 -1", "lindex k n", "lset k n v", "linsert k before|after|AFTER|foo v v", "lrem k n v", "ltrim k n n", "ltrim k 0 5",
+	"hset k v v", "hset k v v v v", "hset k v", "hmset k v v v v", "hsetnx k v v", "hget k v", "hmget k v v",
+	"hgetall k", "hkeys k", "hvals k",
+	"hdel k v", "hdel k v v v", "hexists k v", "hlen k", "hstrlen k v", "hincrby k v n", "hincrbyfloat k v f",
+	"hscan k 0", "hscan k u [match v] [count n]",
+	"lpush k v", "rpush k v", "lpush k v v v", "rpush k v v v", "lpushx k v", "rpushx k v v", "lpop k",
+	"rpop k", "lpop k n", "rpop k n", "lpop k n n", "llen k",
+	"lrange k n n", "lrange k 0 -1", "lindex k n", "lset k n v", "linsert k before|after|AFTER|foo v v",
+	"lrem k n v", "ltrim k n n", "ltrim k 0 5",
 	"lmove k k left|right left|right|foo", "rpoplpush k k",
 	"blpop k t", "brpop k k t", "blmove k k left right t", "brpoplpush k k t",
-	"sadd k v", "sadd k v v v", "sadd k n n", "sadd k n", "srem k v", "srem k v v n", "smembers k", "sismember k v", "smismember k v v n", "scard k", "spop k 100", "spop k 0|-1|x", "spop k 1 1",
+	"sadd k v", "sadd k v v v", "sadd k n n", "sadd k n", "srem k v", "srem k v v n", "smembers k",
+	"sismember k v", "smismember k v v n", "scard k", "spop k 100", "spop k 0|-1|x", "spop k 1 1",
 	"sscan k 0 count 1000", "sscan k 0|x match v count 1000",
-	"zadd k s v", "zadd k s v s v", "zadd k s v s v s v", "zadd k [nx] [XX] [gt] [lt] [ch] [incr] s v", "zadd k [gt] [ch] s v s v", "zadd k [lt|xx] [ch] s v s v", "zadd k nx", "zadd k incr s v", "zadd k s",
-	"zincrby k s v", "zincrby k nx v", "zrem k v", "zrem k v v", "zcard k", "zscore k v", "zmscore k v v", "zrank k v", "zrevrank k v", "zcount k r r", "zlexcount k l l",
-	"zrange k n n", "zrange k 0 -1 withscores", "zrange k n n [rev] [withscores]", "zrange k r r byscore [rev] [withscores] [limit n n]", "zrange k l l bylex [rev] [limit n n]",
-	"zrange k l l bylex withscores", "zrange k n n limit n n", "zrange k n n foo", "zrange k r r byscore bylex", "zrevrange k n n [withscores] [rev]",
-	"zrangebyscore k r r [withscores] [limit n n] [rev]", "zrevrangebyscore k r r [withscores] [limit n n]", "zrangebylex k l l [limit n n]", "zrevrangebylex k l l [limit n n] [withscores]",
-	"zremrangebyscore k r r", "zremrangebyrank k n n", "zremrangebylex k l l", "zpopmin k", "zpopmax k", "zpopmin k n", "zpopmax k n", "zpopmax k 1 1",
+	"zadd k s v", "zadd k s v s v", "zadd k s v s v s v", "zadd k [nx] [XX] [gt] [lt] [ch] [incr] s v",
+	"zadd k [gt] [ch] s v s v", "zadd k [lt|xx] [ch] s v s v", "zadd k nx", "zadd k incr s v", "zadd k s",
+	"zincrby k s v", "zincrby k nx v", "zrem k v", "zrem k v v", "zcard k", "zscore k v", "zmscore k v v",
+	"zrank k v", "zrevrank k v", "zcount k r r", "zlexcount k l l",
+	"zrange k n n", "zrange k 0 -1 withscores", "zrange k n n [rev] [withscores]",
+	"zrange k r r byscore [rev] [withscores] [limit n n]", "zrange k l l bylex [rev] [limit n n]",
+	"zrange k l l bylex withscores", "zrange k n n limit n n", "zrange k n n foo", "zrange k r r byscore bylex",
+	"zrevrange k n n [withscores] [rev]",
+	"zrangebyscore k r r [withscores] [limit n n] [rev]", "zrevrangebyscore k r r [withscores] [limit n n]",
+	"zrangebylex k l l [limit n n]", "zrevrangebylex k l l [limit n n] [withscores]",
+	"zremrangebyscore k r r", "zremrangebyrank k n n", "zremrangebylex k l l", "zpopmin k", "zpopmax k",
+	"zpopmin k n", "zpopmax k n", "zpopmax k 1 1",
 	"bzpopmin k t", "bzpopmax k k t",
 	"zscan k 0", "zscan k u [match v] [count n]",
-	"zinterstore k 2 k k [weights s s] [aggregate sum|min|max|foo] [withscores]", "zinterstore k 3 k k k [aggregate min|max]", "zinterstore k 1 k weights s", "zinterstore k 1 k [limit n]", "zinterstore k n k",
+	"zinterstore k 2 k k [weights s s] [aggregate sum|min|max|foo] [withscores]",
+	"zinterstore k 3 k k k [aggregate min|max]", "zinterstore k 1 k weights s", "zinterstore k 1 k [limit n]",
+	"zinterstore k n k",
 }
 
-// textShapes are commands on strings, and on whatever there is.
+// textShapes are templates of commands on strings, and on keys of any type.
 var textShapes = []string{
-	"type k", "exists k k", "del k", "persist k", "rename k k", "renamenx k k", "copy k k [replace] [foo]", "get k", "set k v", "set k v get", "getset k v", "append k v", "strlen k", "getdel k", "getex k", "setnx k v",
-	"incr k", "incrbyfloat k f", "incrbyfloat k f", "set k f", "set k b", "append k b", "getrange k 0 n", "setrange k 1 v", "mget k k", "del k k k", "expire k 10000", "touch k",
+	"type k", "exists k k", "del k", "persist k", "rename k k", "renamenx k k", "copy k k [replace] [foo]",
+	"get k", "set k v", "set k v get", "getset k v", "append k v", "strlen k", "getdel k", "getex k",
+	"setnx k v",
+	"incr k", "incrbyfloat k f", "incrbyfloat k f", "set k f", "set k b", "append k b", "getrange k 0 n",
+	"setrange k 1 v", "mget k k", "del k k k", "expire k 10000", "touch k",
 }
 
-// word is one word, or what a letter stands for.
+// word returns a random word for a letter, or one of the alternatives.
 func (c Maker) word(shape string) []string {
 	switch shape {
 	case "k":
@@ -59,26 +75,42 @@ func (c Maker) word(shape string) []string {
 	case "v":
 		return []string{c.pick("x", "y", "z", "xy", "", "7", "-3", "*", "x*", "\x00\xff\r\n")}
 	case "s":
-		return []string{c.pick("0", "1", "1", "2", "2.5", "-1", "-0", "0.1", "1e3", "+5", "inf", "-inf", "nan", "x", "", " 1", "1 ", "3.0e400", "1e-500", "0x10", "17179869184.125", "1e17", "100000000000000000000", "9007199254740993", "(1", "1_0")}
+		return []string{c.pick(
+			"0", "1", "1", "2", "2.5", "-1", "-0", "0.1", "1e3", "+5", "inf", "-inf", "nan", "x", "", " 1",
+			"1 ", "3.0e400", "1e-500", "0x10", "17179869184.125", "1e17", "100000000000000000000",
+			"9007199254740993", "(1", "1_0",
+		)}
 	case "n":
-		return []string{c.pick("0", "1", "2", "3", "-1", "-2", "-3", "5", "100", "-100", "x", "", "1.0", "9223372036854775807", "-9223372036854775808", "9223372036854775808")}
+		return []string{c.pick(
+			"0", "1", "2", "3", "-1", "-2", "-3", "5", "100", "-100", "x", "", "1.0", "9223372036854775807",
+			"-9223372036854775808", "9223372036854775808",
+		)}
 	case "f":
-		return []string{c.pick("0", "1", "2.5", "-1", "-0", "0.1", "1e3", "+5", "inf", "-inf", "nan", "x", "", " 1", "3.0e5000", "1e-500", "0x10", "1e17", "17179869184.125", "9007199254740993", "0.1234567890123456789")}
+		return []string{c.pick(
+			"0", "1", "2.5", "-1", "-0", "0.1", "1e3", "+5", "inf", "-inf", "nan", "x", "", " 1", "3.0e5000",
+			"1e-500", "0x10", "1e17", "17179869184.125", "9007199254740993", "0.1234567890123456789",
+		)}
 	case "u":
 		return []string{c.pick("0", "0", "7", "x", "-1", "", " 1", "18446744073709551616")}
 	case "t":
 		return []string{c.pick("0", "0", "0.5", "1", "-1", "x", "1e400", "", "9223372036854775807", "-0.0001", "inf")}
 	case "r":
-		return []string{c.pick("0", "1", "(1", "2", "(2.5", "-1", "-inf", "+inf", "inf", "(-inf", "x", "", "(", "nan", " 1", "1 ", "0x2")}
+		return []string{c.pick(
+			"0", "1", "(1", "2", "(2.5", "-1", "-inf", "+inf", "inf", "(-inf", "x", "", "(", "nan", " 1", "1 ",
+			"0x2",
+		)}
 	case "l":
 		return []string{c.pick("-", "+", "[x", "(x", "[y", "(z", "[", "(", "x", "", "+x", "-x", "[xy", "[7")}
 	case "b":
-		return []string{c.pick("\x00", "\xff", "\xff\xff\xff", "\x00\x00\x80", "\xff\xf0\x00", "\x00\xff\xf0", "foobar", "7", "-3", "", "\x00redlock:", strings.Repeat("\xf0\x0f", 20))}
+		return []string{c.pick(
+			"\x00", "\xff", "\xff\xff\xff", "\x00\x00\x80", "\xff\xf0\x00", "\x00\xff\xf0", "foobar", "7", "-3",
+			"", "\x00redlock:", strings.Repeat("\xf0\x0f", 20),
+		)}
 	}
 	return []string{c.pick(strings.Split(shape, "|")...)}
 }
 
-// Next makes a command of one of some shapes.
+// Next returns a command that is made from a random one of the shapes.
 func (c Maker) Next(shapes []string) (words []string) {
 	skips := false
 	for part := range strings.FieldsSeq(c.pick(shapes...)) {
@@ -99,40 +131,41 @@ func (c Maker) Next(shapes []string) (words []string) {
 	}
 	switch surprise {
 	case 0:
-		if words[0] != "spop" { // which chooses at random without its last word
+		if words[0] != "spop" { // without its last word, its result is random
 			words = words[:max(2, len(words)-1)]
 		}
 	case 1:
-		if !strings.HasSuffix(words[0], "rank") { // which since Redis 7.2 may have a word more
+		if !strings.HasSuffix(words[0], "rank") { // one more word is valid since Redis 7.2
 			words = append(words, c.word("k")...)
 		}
 	}
 	return words
 }
 
-// IsUnordered is true of a command in whose reply Redis has no order of its own.
+// IsUnordered reports whether the items of the command's reply have no defined order.
 func IsUnordered(words []string) bool {
 	return slices.Contains([]string{"smembers", "sscan", "spop"}, words[0])
 }
 
-// Themes are the shapes of all commands, those that are about one kind of collection, and those
-// about strings.
+// Themes returns lists of shapes: all commands, commands on strings, and commands on each type of
+// collection.
 func Themes() (all [][]string) {
 	whole := slices.Concat(shapes, textShapes)
 	all = append(all, slices.Clone(whole), slices.Clone(textShapes))
 	for _, letter := range "hlsz" {
 		all = append(all, slices.DeleteFunc(slices.Clone(whole), func(s string) bool {
-			return s[0] != byte(letter) && !(letter == 'l' && (s[0] == 'r' || s[0] == 'b')) && !strings.HasPrefix(s, "rename") && s != "set k v" && s != "del k"
+			isList := letter == 'l' && (s[0] == 'r' || s[0] == 'b')
+			return s[0] != byte(letter) && !isList && !strings.HasPrefix(s, "rename") && s != "set k v" && s != "del k"
 		}))
 	}
 	return all
 }
 
-// Countless is true of a shape whose number of keys may be wrong: it may have other keys than it
-// seems.
+// Countless reports whether the number of keys in a shape may be wrong, so that the command may
+// have different keys than its words suggest.
 func Countless(shape string) bool { return shape == "zinterstore k n k" }
 
-// Waits is true of a command that waits, unless it is part of a transaction.
+// Waits reports whether the command may block outside a transaction.
 func Waits(words []string) bool {
 	known := spec.Find([]byte(words[0]))
 	return known != nil && known.Does(spec.Blocks)

@@ -1,4 +1,4 @@
-// Package redisinfo reads what Redis' INFO says.
+// Package redisinfo parses the reply of Redis' INFO.
 package redisinfo
 
 import (
@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// Fields are the values by their names. One that a server does not report is absent.
+// Fields holds the values of fields by name. A field that the server does not report is absent.
 type Fields map[string]string
 
-// Parse reads all lines. It passes over what is no field, as the header of a bulk string.
+// Parse returns the fields of all lines. It skips lines that are no field, such as the header of a
+// bulk string.
 func Parse(text string) Fields {
 	fields := Fields{}
 	for line := range strings.Lines(text) {
@@ -21,8 +22,8 @@ func Parse(text string) Fields {
 	return fields
 }
 
-// Room is how many more bytes it may hold before it refuses to; negative: it has no limit, or
-// evicts keys.
+// Room returns how many more bytes the server can store before it refuses writes. It is negative if
+// the server has no limit, or evicts keys.
 func (f Fields) Room() int64 {
 	limit, _ := strconv.ParseInt(f["maxmemory"], 10, 64)
 	used, err := strconv.ParseInt(f["used_memory"], 10, 64)
@@ -32,7 +33,7 @@ func (f Fields) Room() int64 {
 	return max(0, limit-used)
 }
 
-// Databases are those that hold keys, in their order.
+// Databases returns the numbers of the databases that have keys, in ascending order.
 func (f Fields) Databases() (found []int) {
 	for name := range f {
 		number, ok := strings.CutPrefix(name, "db")

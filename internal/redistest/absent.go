@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Absent skips a test that needs something which is not installed, and says so, or fails it where
-// everything must be tested: with CI=true or REDLOCK_REQUIRE_ALL=1.
+// Absent skips a test that needs a program which is not installed, with a message. With CI=true or
+// REDLOCK_REQUIRE_ALL=1, which require all tests, it fails the test.
 func Absent(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" || os.Getenv("REDLOCK_REQUIRE_ALL") == "1" {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Await looks at a condition until it is met, first after a millisecond, later ten times a second.
-// It ends the test if that takes longer than a minute: what comes at once is seen at once, and what
-// takes long is not kept from coming by who looks.
+// Await checks a condition until it is met: first after a millisecond, later ten times a second, so
+// that it returns early for quick changes and does not slow down long ones. After a minute it fails
+// the test.
 func Await(t testing.TB, what string, met func() bool) {
 	t.Helper()
 	pause := time.Millisecond

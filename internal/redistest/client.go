@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Client is one connection that speaks RESP byte by byte as told. It is not meant for concurrent
-// use.
+// Client is one connection to a Redis, for commands and for raw bytes. It is not safe for
+// concurrent use.
 type Client struct {
 	conn    *net.TCPConn
 	reader  *bufio.Reader
@@ -20,7 +20,8 @@ type Client struct {
 	request []byte // reused
 }
 
-// Dial connects to addr (host:port). Each later operation has timeout to finish; 0 means no limit.
+// Dial connects to addr (host:port). timeout limits this and each later operation; 0 means no
+// limit.
 func Dial(addr string, timeout time.Duration) (*Client, error) {
 	conn, err := net.DialTimeout("tcp", addr, timeout)
 	if err != nil {
@@ -29,15 +30,15 @@ func Dial(addr string, timeout time.Duration) (*Client, error) {
 	return &Client{conn: conn.(*net.TCPConn), reader: bufio.NewReader(conn), timeout: timeout}, nil
 }
 
-// SetTimeout changes the time that each later operation has; 0 means no limit.
+// SetTimeout changes the limit of each later operation; 0 means no limit.
 func (c *Client) SetTimeout(timeout time.Duration) {
 	c.timeout = timeout
-	_ = c.conn.SetDeadline(time.Time{}) // fails on a closed connection only, as the next operation will tell
+	_ = c.conn.SetDeadline(time.Time{}) // fails only on a closed connection; the next operation will fail, too
 }
 
-// Do sends one command and returns its reply; see ReadReply for the types. An error reply is a
-// RespError among the replies, err tells of the connection. Pushes that come before the reply are
-// returned like replies: Receive again.
+// Do sends one command and returns its reply; see ReadReply for the types. An error reply is
+// returned as a RespError; err is an error of the connection. If a push comes before the reply, Do
+// returns the push; Receive then returns the reply.
 func (c *Client) Do(args ...string) (any, error) {
 	c.request = AppendCommand(c.request[:0], args...)
 	if err := c.Send(c.request); err != nil {
@@ -50,7 +51,7 @@ func (c *Client) Do(args ...string) (any, error) {
 	return reply, nil
 }
 
-// Narrow has the kernel take in few bytes that nobody has read yet.
+// Narrow limits the kernel's receive buffer to a few kilobytes.
 func (c *Client) Narrow() error { return c.conn.SetReadBuffer(4 << 10) }
 
 // Send writes raw bytes.
@@ -62,8 +63,8 @@ func (c *Client) Send(raw []byte) error {
 	return err
 }
 
-// Fill writes these bytes again and again, until the other side has taken nothing for a second: it
-// does not read, as one does that waits for its own replies to be read.
+// Fill writes raw repeatedly until the other side has read nothing for a second, because it waits
+// for its own replies to be read.
 func (c *Client) Fill(raw []byte) error {
 	for {
 		if err := c.conn.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
@@ -73,7 +74,8 @@ func (c *Client) Fill(raw []byte) error {
 			if errors.Is(err, os.ErrDeadlineExceeded) && n == 0 {
 				return nil
 			}
-			if raw = append(raw[n:len(raw):len(raw)], raw[:n]...); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			raw = append(raw[n:len(raw):len(raw)], raw[:n]...)
+			if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 				return err
 			}
 		}
@@ -88,7 +90,7 @@ func (c *Client) Receive() (any, error) {
 	return ReadReply(c.reader)
 }
 
-// ReceiveRaw reads exactly n bytes, as they came.
+// ReceiveRaw reads exactly n raw bytes.
 func (c *Client) ReceiveRaw(n int) ([]byte, error) {
 	if err := c.arm(); err != nil {
 		return nil, err
@@ -98,7 +100,7 @@ func (c *Client) ReceiveRaw(n int) ([]byte, error) {
 	return raw[:read], err
 }
 
-// ReceiveAll reads, as they came, all bytes up to the end of the connection.
+// ReceiveAll reads all raw bytes up to the end of the connection.
 func (c *Client) ReceiveAll() ([]byte, error) {
 	if err := c.arm(); err != nil {
 		return nil, err
@@ -106,10 +108,10 @@ func (c *Client) ReceiveAll() ([]byte, error) {
 	return io.ReadAll(c.reader)
 }
 
-// CloseWrite ends the sending direction alone; replies can still be read.
+// CloseWrite closes the sending direction; replies can still be read.
 func (c *Client) CloseWrite() error { return c.conn.CloseWrite() }
 
-// LocalAddr returns this end's host:port, as CLIENT LIST of the server shows it.
+// LocalAddr returns the local host:port, as CLIENT LIST of the server shows it.
 func (c *Client) LocalAddr() string { return c.conn.LocalAddr().String() }
 
 // Reset closes the connection with RST.

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// ErrNoFakeTime is returned when there is no libfaketime to give a server a clock of its own.
+// ErrNoFakeTime means that libfaketime, which gives a server a clock of its own, is not installed.
 var ErrNoFakeTime = errors.New("libfaketime is not installed: apt-get install libfaketime")
 
-// Clock is a clock that servers may have in place of the machine's (Options.Clock), and that can be
-// set while they run. Their monotonic clock stays true, as it does where somebody sets the time.
+// Clock is a wall clock for servers in place of the machine's (Options.Clock), which can be set
+// while they run. It does not affect their monotonic clock, as when an operator sets the time.
 type Clock struct {
 	library string
-	file    string // says how it differs from the machine's; read with every look at the clock
+	file    string // the difference to the machine's clock; libfaketime reads it with each reading of the clock
 }
 
-// NewClock returns a clock that is right, and keeps its file in dir; ErrNoFakeTime when libfaketime
-// is missing.
+// NewClock returns a clock that shows the machine's time, and keeps its file in dir. The error is
+// ErrNoFakeTime if libfaketime is missing.
 func NewClock(dir string) (*Clock, error) {
 	libraries, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 	if err != nil || len(libraries) == 0 {
@@ -30,19 +30,19 @@ func NewClock(dir string) (*Clock, error) {
 	return c, c.Set(0)
 }
 
-// Set has it go ahead of the machine's clock by so much, at once and whole.
-func (c *Clock) Set(ahead time.Duration) error { return c.write(seconds(ahead)) }
+// Set puts the clock ahead of the machine's at once, or behind it if ahead is negative.
+func (c *Clock) Set(ahead time.Duration) error { return c.write(formatOffset(ahead)) }
 
-// Drift has it go so many times as fast as the machine's clock, in servers that are started from
-// now on.
+// Drift makes the clock run at rate times the speed of the machine's, in servers that are started
+// from now on.
 func (c *Clock) Drift(rate float64) error {
 	return c.write("+0 x" + strconv.FormatFloat(rate, 'f', -1, 64))
 }
 
-// seconds are what libfaketime takes for an offset.
-func seconds(d time.Duration) string { return fmt.Sprintf("%+.3f", d.Seconds()) }
+// formatOffset returns d in libfaketime's format of offsets.
+func formatOffset(d time.Duration) string { return fmt.Sprintf("%+.3f", d.Seconds()) }
 
-// write replaces the file as a whole, because servers read it at any moment.
+// write replaces the file atomically, because servers read it at any time.
 func (c *Clock) write(text string) error {
 	if err := os.WriteFile(c.file+".new", []byte(text+"\n"), 0o600); err != nil {
 		return err
@@ -50,13 +50,13 @@ func (c *Clock) write(text string) error {
 	return os.Rename(c.file+".new", c.file)
 }
 
-// environment is that of a server with this clock; nil means the environment of this process. The C
-// library's malloc comes before jemalloc's: that one asks for the time while libfaketime is not
-// ready yet, and both give up.
+// environment returns the environment of a server with this clock; nil means the environment of
+// this process. It loads the C library's malloc before jemalloc's, which asks for the time before
+// libfaketime is ready, and then both fail.
 func (c *Clock) environment() []string {
 	if c == nil {
 		return nil
 	}
-	return append(os.Environ(), "LD_PRELOAD="+c.library+" libc.so.6", "FAKETIME_TIMESTAMP_FILE="+c.file, "FAKETIME_NO_CACHE=1",
-		"FAKETIME_DONT_FAKE_MONOTONIC=1")
+	return append(os.Environ(), "LD_PRELOAD="+c.library+" libc.so.6",
+		"FAKETIME_TIMESTAMP_FILE="+c.file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1")
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// serverTime is what the server takes for the time.
+// serverTime returns the time of the server's clock.
 func serverTime(t *testing.T, client *Client) time.Time {
 	t.Helper()
 	reply, err := client.Do("TIME")

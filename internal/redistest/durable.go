@@ -1,5 +1,5 @@
 package redistest
 
-// Durable are the arguments with which a redis-server has written every change to its append-only
-// file, and that to the disk, before it answers: for Options.ExtraArgs, beside Revive.
+// Durable returns the arguments, for Options.ExtraArgs, with which a redis-server writes every
+// change to its append-only file and to the disk before it answers. Revive then restores all data.
 func Durable() []string { return []string{"--appendonly", "yes", "--appendfsync", "always"} }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRevive: what a durable server answered is there again after a crash; a server without a file
-// has forgotten it.
+// TestRevive: after a crash, a durable server has everything that it confirmed; a server without a
+// file has lost it.
 func TestRevive(t *testing.T) {
 	for _, test := range []struct {
 		name string

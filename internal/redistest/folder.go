@@ -5,12 +5,11 @@ import (
 	"os"
 )
 
-// CopyFolder copies what the server has written so far to dir, which must not exist yet; the server
-// goes on meanwhile.
+// CopyFolder copies the server's files to dir, which must not exist yet. The server runs meanwhile.
 func (r *Server) CopyFolder(dir string) error { return os.CopyFS(dir, os.DirFS(r.dir)) }
 
 // SetBack starts the server again on the same port, with a copy that CopyFolder made in place of
-// its own files: a disk or a snapshot that was set back. A living server is killed first.
+// its files, as when a disk or a snapshot is restored. A running server is killed first.
 func (r *Server) SetBack(dir string) error {
 	if r.dir == "" {
 		return errClosed

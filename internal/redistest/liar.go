@@ -2,8 +2,8 @@ package redistest
 
 import "net"
 
-// Liar returns a connection to a server that says each text after it has read something, then takes
-// what comes until the connection ends.
+// Liar returns a connection to a fake server. The server writes each text after it has read some
+// bytes, then reads until the connection ends.
 func Liar(says ...string) net.Conn {
 	ours, theirs := net.Pipe()
 	go func() {

@@ -8,19 +8,18 @@ import (
 	"strconv"
 )
 
-// Servers get ports below the range that Linux hands out to outgoing connections (32768 and up).
-// Otherwise a dial to a killed server's port can be given that very port as its own, connect to
-// itself, and keep the server from coming back.
+// Servers get ports below the range that Linux uses for outgoing connections (32768 and up).
+// Otherwise a dial to a killed server's port could get the same port as its own, connect to itself,
+// and keep the server from starting again.
 const (
 	firstPort = 20000
 	lastPort  = 32767
 	portTries = 50
 )
 
-// errNoPort means that no free port was found.
 var errNoPort = errors.New("no free port found")
 
-// freePort returns a port on host that nobody listens on at this moment.
+// freePort returns a port on host that is free at this moment.
 func freePort(host string) (int, error) {
 	listener, err := ListenFree(host)
 	if err != nil {
@@ -29,8 +28,8 @@ func freePort(host string) (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
-// FreeAddr returns a host:port of 127.0.0.1 that nobody listens on at this moment, and that nobody
-// else gets from it while this process lives.
+// FreeAddr returns a host:port of 127.0.0.1 that is free at this moment. While this process runs,
+// no process gets the same port from FreeAddr or ListenFree.
 func FreeAddr() (string, error) {
 	const host = "127.0.0.1"
 	port, err := freePort(host)

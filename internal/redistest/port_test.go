@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestReserved: a port that somebody has got is nobody else's, also while no server listens there.
+// TestReserved: a reserved port is not given to another caller, even while no server listens on it.
 func TestReserved(t *testing.T) {
 	addr, err := FreeAddr()
 	if err != nil {

@@ -9,15 +9,16 @@ import (
 	"syscall"
 )
 
-// reserve keeps a port for this process until it ends, against all others that ask, and reports
-// whether it could: a server that is killed and to come back has to find its port free.
+// reserve reserves a port for this process until it ends, and reports whether no other process has
+// reserved it. A server that is killed needs the same port when it starts again.
 func reserve(port int) bool {
 	folder := filepath.Join(os.TempDir(), "redlock-proxy-ports")
 	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return true // it is only less sure
+		return true // without a reservation
 	}
-	// A file of package os would be closed with the last reference to it.
-	fd, err := syscall.Open(filepath.Join(folder, strconv.Itoa(port)), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o666)
+	// An os.File would be closed when it is garbage collected.
+	const flags = syscall.O_CREAT | syscall.O_RDWR | syscall.O_CLOEXEC
+	fd, err := syscall.Open(filepath.Join(folder, strconv.Itoa(port)), flags, 0o666)
 	if err != nil {
 		return true
 	}

@@ -10,21 +10,21 @@ import (
 	"strconv"
 )
 
-// Limits of what the reader accepts, so that a broken server cannot make a test eat all memory.
+// Limits of the reader, so that a broken server cannot make a test use all memory.
 const (
 	maxLine  = 64 << 10
 	maxBulk  = 512 << 20
 	maxItems = 1 << 20
 	maxDepth = 32
 
-	smallBlob = 64 << 10 // up to here the length is believed
+	smallBlob = 64 << 10 // up to this length, a blob is allocated before it arrives
 )
 
-// ErrReply is returned for bytes that are no RESP reply.
+// ErrReply means that the bytes are not a RESP reply.
 var ErrReply = errors.New("not a RESP reply")
 
-// RespError is an error reply, without the leading '-'. It is a value among replies; Do returns it
-// as its reply.
+// RespError is an error reply, without the leading '-'. Do and ReadReply return it as a reply, not
+// as an error.
 type RespError string
 
 // Error returns the text of the reply.
@@ -35,7 +35,7 @@ type Push []any
 
 // ReadReply reads one reply of RESP2 or RESP3 as a Go value:
 //
-//   - $ =   string (of a verbatim string, what follows "txt:")
+//   - $ =   string (a verbatim string without "txt:")
 //     :       int64
 //     ,       float64
 //     (       *big.Int
@@ -102,7 +102,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	return line[:len(line)-2], nil
 }
 
-// parse marks the error of a number.
+// parse wraps the error of parsing a number.
 func parse[T any](value T, err error) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReply, err)
@@ -134,7 +134,7 @@ func readLength(text string, limit int) (int, error) {
 	return n, nil
 }
 
-// readBlob reads what follows a length: bulk string, verbatim string or bulk error.
+// readBlob reads the rest of a bulk string, verbatim string or bulk error after its length.
 func readBlob(r *bufio.Reader, kind byte, length string) (any, error) {
 	n, err := readLength(length, maxBulk)
 	if err != nil || n < 0 {
@@ -150,7 +150,7 @@ func readBlob(r *bufio.Reader, kind byte, length string) (any, error) {
 	return blobValue(kind, string(blob[:n]))
 }
 
-// readFull reads n bytes. Many are allocated only as they come: a length alone costs nothing.
+// readFull reads n bytes. It allocates memory for a large blob only as the bytes arrive.
 func readFull(r *bufio.Reader, n int) ([]byte, error) {
 	if n <= smallBlob {
 		blob := make([]byte, n)
@@ -183,7 +183,7 @@ func readAggregate(r *bufio.Reader, kind byte, length string, depth int) (any, e
 		n *= 2
 	}
 	var items []any
-	for range n { // grown as data comes: the length alone allocates nothing
+	for range n { // items grows as data arrives
 		item, err := readReply(r, depth+1)
 		if err != nil {
 			return nil, err

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// ReadRaw reads one value of RESP, command or reply, and returns its bytes as they came.
+// ReadRaw reads one RESP value, a command or a reply, and returns its raw bytes.
 func ReadRaw(r *bufio.Reader) ([]byte, error) { return readRaw(r, nil, 0) }
 
-// readRaw appends to b the bytes of one value of RESP, command or reply, as they came.
+// readRaw appends the raw bytes of one RESP value to b.
 func readRaw(r *bufio.Reader, b []byte, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("%w: nested deeper than %d", ErrReply, maxDepth)
@@ -53,7 +53,7 @@ func readRawItems(r *bufio.Reader, b []byte, kind byte, length string, depth int
 	case '%':
 		n *= 2
 	case '|':
-		n = 2*n + 1 // attributes, and what they are of
+		n = 2*n + 1 // attributes, and the value that they belong to
 	}
 	for range n {
 		if b, err = readRaw(r, b, depth+1); err != nil {

@@ -13,10 +13,10 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// ErrNoRedis is returned when there is no redis-server program to start.
+// ErrNoRedis means that no redis-server program was found.
 var ErrNoRedis = errors.New("redis-server is not installed: apt-get install redis-server")
 
-// errClosed is returned when a closed server is asked to start again.
+// errClosed is the error of starting a closed server again.
 var errClosed = errors.New("redis-server was closed")
 
 const (
@@ -26,19 +26,22 @@ const (
 	memoryDir    = "/dev/shm"
 )
 
-// Options say how to start a redis-server. The zero value is a server without persistence on
-// 127.0.0.1.
+// Options configures a redis-server. The zero value is a server without persistence on 127.0.0.1.
 type Options struct {
-	Version   string   // of another release, see Versions; default: as REDLOCK_TEST_SERVERS says, else the installed one
+	// Version is a release, see Versions. The default is from REDLOCK_TEST_SERVERS, else the
+	// installed version.
+	Version   string
 	Bind      string   // address to listen on; default 127.0.0.1
 	ExtraArgs []string // further arguments of redis-server, e.g. "--requirepass", "secret"
-	Clock     *Clock   // that it goes by; default: the machine's
+	Clock     *Clock   // its wall clock; default: the machine's
 	Env       []string // NAME=value, added to the environment of this process
-	Socket    bool     // listens on a unix socket as well; see Server.Socket
-	InMemory  bool     // its directory is in memory, where the machine has such a file system: no disk makes it wait
+	Socket    bool     // listen on a unix socket as well; see Server.Socket
+	// InMemory puts the server's directory in memory, if the machine has such a file system, so
+	// that the server does not wait for a disk.
+	InMemory bool
 }
 
-// Server is a real redis-server process. Its methods are not meant for concurrent use.
+// Server is a real redis-server process. Its methods are not safe for concurrent use.
 type Server struct {
 	wanted  string // version; empty: any
 	version string
@@ -48,14 +51,14 @@ type Server struct {
 	dir     string // its own; emptied by Restart, removed by Close
 	extra   []string
 	clock   *Clock
-	env     []string // nil: that of this process
+	env     []string // nil: the environment of this process
 	socket  bool
 	parent  string // of dir; empty: the machine's temporary directory
 	process *process.Process
 }
 
-// Start starts a redis-server on a free port and returns when it answers; ErrNoRedis when the
-// program is missing.
+// Start starts a redis-server on a free port and returns when the server answers. The error is
+// ErrNoRedis if no program is installed, ErrNoVersion if Options.Version was not fetched.
 func Start(opts Options) (*Server, error) {
 	r := &Server{wanted: opts.Version, bind: opts.Bind, extra: opts.ExtraArgs, clock: opts.Clock, socket: opts.Socket}
 	if r.bind == "" {
@@ -76,7 +79,7 @@ func Start(opts Options) (*Server, error) {
 	return nil, err
 }
 
-// StartMasters starts n independent servers on 127.0.0.1, all or none.
+// StartMasters starts n independent servers on 127.0.0.1. After an error, none is running.
 func StartMasters(n int) ([]*Server, error) {
 	masters := make([]*Server, 0, n)
 	for range n {
@@ -113,30 +116,30 @@ func (r *Server) Addr() string { return net.JoinHostPort(r.bind, strconv.Itoa(r.
 // URL returns redis://host:port.
 func (r *Server) URL() string { return "redis://" + r.Addr() }
 
-// Version names the server's version, for Options.Version.
+// Version returns the server's version, for Options.Version.
 func (r *Server) Version() string { return r.version }
 
-// Socket returns the path of the unix socket, of a server that was started with Options.Socket.
+// Socket returns the path of the unix socket; see Options.Socket.
 func (r *Server) Socket() string { return filepath.Join(r.dir, "socket") }
 
-// Dir returns the server's directory, where its append-only file is if it has one.
+// Dir returns the server's directory, which has its append-only file.
 func (r *Server) Dir() string { return r.dir }
 
-// Log returns what the server has written since its last start (the last megabytes of it).
+// Log returns the server's output since its last start: the last 2 to 4 MB.
 func (r *Server) Log() string { return r.process.Log() }
 
-// Kill ends the server as a crash would (SIGKILL) and waits until it is gone. Killing a dead one
-// does nothing.
+// Kill ends the server as a crash would (SIGKILL) and waits until it has ended. It does nothing if
+// the server has ended.
 func (r *Server) Kill() error { return r.process.Kill() }
 
-// Pause stops the server (SIGSTOP): its connections stand, and nothing answers. It returns when the
-// server has stopped.
+// Pause stops the server (SIGSTOP): its connections stay open, and it does not answer. Pause
+// returns when the server has stopped.
 func (r *Server) Pause() error { return r.process.Pause() }
 
-// Continue lets a paused server go on with what it had received (SIGCONT).
+// Continue lets a paused server continue (SIGCONT), with the commands that it has received.
 func (r *Server) Continue() error { return r.process.Continue() }
 
-// Restart starts the server again on the same port, without its data. A living server is killed
+// Restart starts the server again on the same port, without its data. A running server is killed
 // first.
 func (r *Server) Restart() error {
 	if r.dir == "" {
@@ -151,8 +154,8 @@ func (r *Server) Restart() error {
 	return r.start()
 }
 
-// Revive starts the server again on the same port, with the data that it left in its directory. A
-// living server is killed first.
+// Revive starts the server again on the same port, with the files of its directory. A running
+// server is killed first.
 func (r *Server) Revive() error {
 	if r.dir == "" {
 		return errClosed
@@ -163,7 +166,8 @@ func (r *Server) Revive() error {
 	return r.start()
 }
 
-// ReviveAs is Revive with the program of another release, see Options.Version.
+// ReviveAs starts the server again as Revive does, with the program of another release; see
+// Options.Version.
 func (r *Server) ReviveAs(version string) (err error) {
 	if r.program, err = programOf(version); err != nil {
 		return err
@@ -183,17 +187,17 @@ func (r *Server) Close() error {
 }
 
 // CPU returns the user and system time since the last start, in steps of 10 ms. It needs /proc and
-// a living server.
+// a running server.
 func (r *Server) CPU() (time.Duration, error) { return r.process.CPU() }
 
-// RSS returns the resident memory in bytes. It needs /proc and a living server.
+// RSS returns the resident memory in bytes. It needs /proc and a running server.
 func (r *Server) RSS() (int64, error) { return r.process.RSS() }
 
-// Descriptors returns the number of open file descriptors. It needs /proc and a living server.
+// Descriptors returns the number of open file descriptors. It needs /proc and a running server.
 func (r *Server) Descriptors() (int, error) { return r.process.Descriptors() }
 
-// startOnFreePort makes the directory, picks a port and starts; nothing is left behind when that
-// fails.
+// startOnFreePort makes the directory, chooses a port and starts the server. After an error it
+// leaves nothing behind.
 func (r *Server) startOnFreePort() (err error) {
 	if r.port, err = freePort(r.bind); err != nil {
 		return err
@@ -211,7 +215,7 @@ func (r *Server) startOnFreePort() (err error) {
 	return nil
 }
 
-// environment is that of the server; nil: that of this process.
+// environment returns the environment of the server; nil means the environment of this process.
 func (r *Server) environment() []string {
 	if r.clock != nil {
 		return append(r.clock.environment(), r.env...)
@@ -256,8 +260,8 @@ func (r *Server) waitReady() error {
 	}
 }
 
-// ready asks once. A server that wants a password answers as well; one that is loading does not
-// count.
+// ready sends one PING. A server that requires a password is ready; a server that is loading its
+// data is not.
 func (r *Server) ready() error {
 	client, err := Dial(r.Addr(), startTimeout)
 	if err != nil {
@@ -277,8 +281,7 @@ func (r *Server) ready() error {
 	return r.checkIdentity(client)
 }
 
-// checkIdentity makes sure that it was our process that answered, not another server that took the
-// port first.
+// checkIdentity returns an error if another server took the port first and has answered.
 func (r *Server) checkIdentity(client *Client) error {
 	reply, err := client.Do("INFO", "server")
 	if err != nil {

@@ -2,8 +2,8 @@ package redistest
 
 import "testing"
 
-// SkipShort leaves a test to make test-all: with -short, as make test and make quick run the tests,
-// it is skipped. scripts/test finds these words in what was skipped.
+// SkipShort skips a test with -short, which make test and make quick use. scripts/test searches the
+// output for this text.
 func SkipShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -11,8 +11,8 @@ func SkipShort(t testing.TB) {
 	}
 }
 
-// Sampled is how often something is tried at random, or how much of something is explored: with
-// -short a tenth of n.
+// Sampled returns n, the number of random tries or of cases to explore, or a tenth of it with
+// -short, but at least 1.
 func Sampled(n int) int {
 	if testing.Short() {
 		return max(1, n/10)

@@ -13,15 +13,14 @@ import (
 	"testing"
 )
 
-// Installed names the version of redis-server that is in PATH, for Options.Version and
-// REDLOCK_TEST_SERVERS.
+// Installed means the redis-server in PATH, for Options.Version and REDLOCK_TEST_SERVERS.
 const Installed = "installed"
 
-// ErrNoVersion is returned when a server of a version is wanted that was not fetched.
+// ErrNoVersion means that the server of the requested version was not fetched.
 var ErrNoVersion = errors.New("scripts/versions has not fetched it")
 
-// Versions are the servers of other releases that scripts/versions has fetched, such as
-// redis-6.0.16 and valkey-9.1.2: those of Redis first, and of each the oldest first.
+// Versions returns the names of the releases that scripts/versions has fetched, such as
+// redis-6.0.16 and valkey-9.1.2. Redis comes before Valkey, and older versions before newer ones.
 func Versions() []string {
 	var names []string
 	for name := range fetched() {
@@ -31,8 +30,8 @@ func Versions() []string {
 	return names
 }
 
-// NewestOf is the newest version of "redis" or "valkey" that was fetched. A test that needs it is
-// skipped where there is none; see Absent.
+// NewestOf returns the newest version of "redis" or "valkey" that was fetched. If there is none, it
+// skips the test; see Absent.
 func NewestOf(t testing.TB, kind string) string {
 	t.Helper()
 	all := Versions()
@@ -45,7 +44,7 @@ func NewestOf(t testing.TB, kind string) string {
 	return ""
 }
 
-// Extremes are the oldest and the newest version of Redis and of Valkey that were fetched.
+// Extremes returns the oldest and the newest version of Redis and of Valkey that were fetched.
 func Extremes() []string {
 	all := Versions()
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
@@ -55,18 +54,19 @@ func Extremes() []string {
 	})
 }
 
-// Needs skips a test of what Redis has only since a version, such as 7.0, where
-// REDLOCK_TEST_SERVERS names an older one. Valkey has all that Redis 7.2 has.
+// Needs skips a test of a feature that Redis has since a version, such as 7.0, if
+// REDLOCK_TEST_SERVERS names an older one. Valkey has all features of Redis 7.2.
 func Needs(t testing.TB, what, since string) {
 	t.Helper()
 	for name := range strings.SplitSeq(os.Getenv("REDLOCK_TEST_SERVERS"), ",") {
-		if numbers, is := strings.CutPrefix(name, "redis-"); is && slices.Compare(numbersOf(numbers), numbersOf(since)) < 0 {
+		numbers, is := strings.CutPrefix(name, "redis-")
+		if is && slices.Compare(numbersOf(numbers), numbersOf(since)) < 0 {
 			t.Skipf("SKIPPED, NOT TESTED: %s has no %s, which is of Redis %s", name, what, since)
 		}
 	}
 }
 
-// fetched are the programs, by the names of their versions.
+// fetched returns the paths of the fetched programs by the names of their versions.
 func fetched() map[string]string {
 	root := os.Getenv("REDLOCK_SERVERS")
 	if cache, err := os.UserCacheDir(); root == "" && err == nil {
@@ -101,8 +101,8 @@ func numbersOf(version string) []int {
 	return numbers
 }
 
-// versionAt is the version of the server on a port, of which none is wanted or this one:
-// REDLOCK_TEST_SERVERS decides where none is, and names one or several, separated by commas.
+// versionAt returns the version of the server on a port: the wanted one, or if that is empty, one
+// of the comma-separated versions in REDLOCK_TEST_SERVERS, or else Installed.
 func versionAt(wanted string, port int) string {
 	if all := os.Getenv("REDLOCK_TEST_SERVERS"); wanted == "" && all != "" {
 		names := strings.Split(all, ",")
@@ -111,7 +111,7 @@ func versionAt(wanted string, port int) string {
 	return cmp.Or(wanted, Installed)
 }
 
-// programOf finds the server of a version.
+// programOf returns the path of the redis-server program of a version.
 func programOf(version string) (string, error) {
 	if version == Installed {
 		program, err := exec.LookPath("redis-server")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestVersions: each that was fetched is found, starts, and says that it is what it is called.
+// TestVersions: each fetched version is found, starts, and reports the version in its name.
 func TestVersions(t *testing.T) {
 	for _, version := range Versions() {
 		kind, number, _ := strings.Cut(version, "-")
@@ -37,7 +37,7 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// skipper notes that a test would be skipped.
+// skipper records that a test would be skipped.
 type skipper struct {
 	testing.TB
 	why string
@@ -47,8 +47,8 @@ func (s *skipper) Helper() {}
 
 func (s *skipper) Skipf(format string, args ...any) { s.why += fmt.Sprintf(format, args...) }
 
-// TestNeeds: what one of the servers lacks is not tested, and the reason names that one. Valkey
-// lacks nothing of Redis 7.2.
+// TestNeeds: a feature that one of the servers lacks is not tested, and the reason names that
+// server. Valkey lacks nothing of Redis 7.2.
 func TestNeeds(t *testing.T) {
 	for _, c := range []struct{ servers, since, lacks string }{
 		{"", "7.0", ""}, {"installed", "7.0", ""}, {"redis-6.0.16", "7.0", "redis-6.0.16"}, {"redis-6.0.16", "6.0", ""}, {"redis-10.0.1", "7.0", ""},

@@ -25,7 +25,7 @@ func TestSimpleReplies(t *testing.T) {
 	}
 }
 
-// What is skimmed is what the scanner finds to be one reply.
+// FuzzSimpleReply checks that the scanner finds the same reply.
 func FuzzSimpleReply(f *testing.F) {
 	for _, test := range simpleReplies {
 		f.Add([]byte(test.bytes))
@@ -54,7 +54,7 @@ func TestAnswers(t *testing.T) {
 		{"*2\r\n:1\r\n-ERR no\r\n", "2", "ERR no", nil},
 		{"*2\r\n$9\r\n-ERR no\r\n\r\n$-1\r\n", "2", "", []string{"-ERR no\r\n"}},
 		{"%1\r\n$1\r\na\r\n=5\r\ntxt:b\r\n", "1", "1", []string{"a", "txt:b"}},
-		{"*1\r\n$5\r\nab", "1", "an answer that is no reply", nil},
+		{"*1\r\n$5\r\nab", "1", "the answer is not a valid reply", nil},
 	} {
 		line, failed, texts := FirstLine([]byte(c.reply)), FirstError([]byte(c.reply)), Texts([]byte(c.reply))
 		if line != c.line || failed != c.failed || !slices.Equal(texts, c.texts) {
@@ -63,7 +63,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// WholeReply finds the end of what COMMAND INFO may hold, and of nothing that is cut.
+// TestWholeReply: WholeReply finds the end of each type in COMMAND INFO's reply, and 0 for each
+// part of it.
 func TestWholeReply(t *testing.T) {
 	for _, reply := range []string{
 		"+OK\r\n", ":1\r\n", "_\r\n", "$-1\r\n", "*-1\r\n", "$3\r\nabc\r\n", "$0\r\n\r\n", "*0\r\n", "*2\r\n:1\r\n*1\r\n$1\r\nx\r\n",
@@ -98,7 +99,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// Line ends of another kind are found wherever they stand.
+// TestEndsInCRLF: wrong line ends are found at every position.
 func TestEndsInCRLF(t *testing.T) {
 	const frame = "*3\r\n$3\r\nSET\r\n$2\r\n\r\n\r\n$5\r\nvalue\r\n"
 	if !EndsInCRLF([]byte(frame)) {
@@ -112,7 +113,7 @@ func TestEndsInCRLF(t *testing.T) {
 	}
 }
 
-// A frame of which only the beginning is there tells the words that are whole, or cut.
+// TestWords: Words returns the complete words of a part of a frame, Excerpt the last word, too.
 func TestWords(t *testing.T) {
 	const frame = "*3\r\n$3\r\nSET\r\n$2\r\n\r\n\r\n$5\r\nvalue\r\n"
 	for _, c := range []struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// AppendCommand appends a command of strings and whole numbers. It panics on others: they
-// are a mistake in the program.
+// AppendCommand appends a command to b. It panics if a word is not a string, int or int64, which is
+// a mistake in the program.
 func AppendCommand(b []byte, words ...any) []byte {
 	b = redcon.AppendArray(b, len(words))
 	for _, word := range words {
@@ -44,7 +44,7 @@ func AppendNumber(b []byte, n int64) []byte {
 	return append(b, '\r', '\n')
 }
 
-// AppendHeader appends a line with a number: an integer, a null, or what begins a reply with a
+// AppendHeader appends a line with a number: an integer, a null, or the header of an element with a
 // length.
 func AppendHeader(b []byte, kind Kind, n int64) []byte {
 	b = append(b, byte(kind))

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// saying is a connection to a peer that says something, whatever it is told, and leaves.
+// saying is a connection to a peer that sends a text, ignores all requests, and then disconnects.
 type saying struct {
 	net.Conn
 	text io.Reader
@@ -27,7 +27,7 @@ func (saying) SetReadDeadline(time.Time) error  { return nil }
 func (saying) SetWriteDeadline(time.Time) error { return nil }
 func (saying) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 
-// client is the real client library on connections that say these things after the login.
+// client returns a go-redis client whose connections send this text after the login.
 func client(text string) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, PoolSize: 1, PipelinePoolSize: -1,
@@ -43,7 +43,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// Through the bounds the client library gets nothing that takes the process with it.
+// TestBound: no reply within the limits makes the client library crash or exhaust memory.
 func TestBound(t *testing.T) {
 	all := hostile()
 	all["an endless status"] = "+" + strings.Repeat("x", 1<<20)
@@ -65,8 +65,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// FuzzClient: whatever a server says, the client library answers, and takes no more memory
-// than the limits allow.
+// FuzzClient: for any replies, the client library returns, and takes no more memory than the limits
+// allow.
 func FuzzClient(f *testing.F) {
 	for _, text := range hostile() {
 		f.Add(text)

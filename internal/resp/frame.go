@@ -2,22 +2,22 @@ package resp
 
 import "strconv"
 
-// FrameEvent is what a scan came upon.
+// FrameEvent is the result of a scan.
 type FrameEvent uint8
 
 const (
-	// FrameMore: all bytes are consumed; a frame is unfinished, or none has begun.
+	// FrameMore means that all bytes are consumed, and a frame is incomplete or none has begun.
 	FrameMore FrameEvent = iota
-	// FrameName: the command's name is known, or at least its first 64 bytes.
+	// FrameName means that the command's name is known, or at least its first 64 bytes.
 	FrameName
-	// FrameEnd: the frame's last byte is consumed. In an inline command this is the
-	// same byte as for FrameName, and needs only another scan.
+	// FrameEnd means that the frame's last byte is consumed. In an inline command this is the same
+	// byte as for FrameName, and comes with another scan of no further bytes.
 	FrameEnd
-	// FrameEmpty: a whole frame without a command, to which Redis answers nothing.
+	// FrameEmpty means a complete frame without a command, to which Redis does not reply.
 	FrameEmpty
 )
 
-// frameState is the part of a frame that the next byte belongs to.
+// frameState says to which part of a frame the next byte belongs.
 type frameState uint8
 
 const (
@@ -25,29 +25,28 @@ const (
 	inInline                       // in an inline command's line
 	inArgsHeader                   // in "*3\r\n"
 	inNameHeader                   // in argv[0]'s "$5\r\n"
-	inName                         // in the part of its payload that is kept
+	inName                         // in the part of argv[0] that is stored
 	inBulkHeader                   // in another argument's "$5\r\n"
 	inBulk                         // in a payload, or the two bytes after it
 	inEnd                          // after an inline command, before its FrameEnd
 	inError                        // the stream is unusable
 )
 
-// FrameScanner finds the requests in a client's byte stream, in the dialect of
-// Redis 7.0, however the stream is cut into pieces. It holds no payload, only the
-// beginning of the command's name and an inline command's line.
+// FrameScanner finds the requests in a client's byte stream, with the rules of Redis 7.0. The
+// stream may come in pieces of any size. It stores no payload, only the beginning of the command's
+// name and an inline command's line.
 //
-// Like Redis it looks neither at the byte after the '\r' of a header line nor at
-// the two bytes after a payload. But Redis finds a line's end before it measures
-// the line, and so may let one pass that is over the limit by less than a read;
-// here the verdict does not depend on how the bytes arrive.
+// Like Redis, it checks neither the byte after the '\r' of a header line nor the two bytes after a
+// payload. Redis finds a line's end before it checks the line's length, and may accept a line that
+// is too long by less than one read. FrameScanner always refuses such a line.
 type FrameScanner struct {
 	limits RequestLimits
 	err    error          // why the state is inError
-	text   *inlineCommand // the one being read, or just told
-	left   uint64         // bytes of the current bulk to come, the two after it included
+	inline *inlineCommand // the current inline command
+	left   uint64         // remaining bytes of the current bulk, including the two after it
 	size   int64          // of the bulk whose header was read last
-	head   frameHeader    // of a header line that is cut
-	args   int32          // bulks to come, the current one included
+	head   frameHeader    // of an incomplete header line
+	args   int32          // remaining bulks, including the current one
 
 	state    frameState
 	isInline bool
@@ -61,10 +60,11 @@ func NewFrameScanner(l RequestLimits) FrameScanner {
 	return FrameScanner{limits: l.resolved()}
 }
 
-// SetLimits replaces the limits: a client that has logged in gets larger ones.
+// SetLimits replaces the limits, such as after a client has logged in.
 func (s *FrameScanner) SetLimits(l RequestLimits) { s.limits = l.resolved() }
 
-// Restrict has these limits hold from now on, also for what is left of the current frame.
+// Restrict replaces the limits, and applies them to the current frame, too. The error is the
+// *RequestError for a frame that breaks them.
 func (s *FrameScanner) Restrict(l RequestLimits) error {
 	s.SetLimits(l)
 	if s.state < inName || s.state > inBulk {
@@ -82,8 +82,8 @@ func (s *FrameScanner) Restrict(l RequestLimits) error {
 	return s.err
 }
 
-// Name returns the name of the command that FrameName announced, and whether these
-// are only its first 64 bytes. They are valid until the next frame begins.
+// Name returns the command's name after FrameName; long reports whether these are only the first 64
+// bytes. The bytes are valid until the next frame begins.
 func (s *FrameScanner) Name() (name []byte, long bool) {
 	return s.nameBuf[:s.nameLen], s.nameLong
 }
@@ -91,12 +91,12 @@ func (s *FrameScanner) Name() (name []byte, long bool) {
 // AtGap reports whether the next byte begins a frame.
 func (s *FrameScanner) AtGap() bool { return s.state == inGap }
 
-// Args is how many arguments of an array are to come, the current one included; within a
-// bulk that is its own.
+// Args returns the number of remaining arguments of an array, including the current one.
 func (s *FrameScanner) Args() int { return int(s.args) }
 
-// PeekBulk reads the header of the next argument, with which p begins: the number in it, or
-// -1 where the scanner will refuse it, and its length.
+// PeekBulk reads the header of the next argument, at the beginning of p, without consuming it. It
+// returns the argument's size, or -1 if the scanner will refuse it, and the length of the header.
+// whole reports whether the header is complete.
 func (s *FrameScanner) PeekBulk(p []byte) (size int64, n int, whole bool) {
 	var h frameHeader
 	var err error
@@ -112,9 +112,9 @@ func (s *FrameScanner) PeekBulk(p []byte) (size int64, n int, whole bool) {
 	return size, n, whole
 }
 
-// Scan consumes bytes up to the next event and returns how many. Call it again with
-// the rest, even an empty one, until it returns FrameMore. An error is a
-// *RequestError, errCrossProtocol or ErrTLS, and is the answer to every further scan.
+// Scan consumes bytes up to the next event and returns how many. Call it again with the rest, even
+// if that is empty, until it returns FrameMore. An error is a *RequestError, errCrossProtocol or
+// ErrTLS; every further scan returns the same error.
 func (s *FrameScanner) Scan(p []byte) (n int, ev FrameEvent, err error) {
 	for n < len(p) && s.state < inEnd && ev == FrameMore && err == nil {
 		var m int
@@ -147,26 +147,26 @@ func (s *FrameScanner) Scan(p []byte) (n int, ev FrameEvent, err error) {
 	case s.state == inEnd && ev == FrameMore:
 		ev = s.end()
 	case s.state == inGap && ev == FrameMore:
-		s.text = nil
+		s.inline = nil
 	}
 	return n, ev, err
 }
 
-// begin decides by its first byte of which kind a frame is.
+// begin chooses the kind of a frame by its first byte.
 func (s *FrameScanner) begin(first byte) error {
 	s.nameLen, s.nameLong, s.isInline = 0, false, first != '*'
 	switch {
 	case first == tlsHandshake:
 		return ErrTLS
 	case s.isInline:
-		s.state, s.text = inInline, new(inlineCommand)
+		s.state, s.inline = inInline, new(inlineCommand)
 	default:
-		s.state, s.text = inArgsHeader, nil
+		s.state, s.inline = inArgsHeader, nil
 	}
 	return nil
 }
 
-// end tells that the frame is over.
+// end ends the frame.
 func (s *FrameScanner) end() FrameEvent {
 	s.state = inGap
 	return FrameEnd
@@ -189,7 +189,7 @@ func (s *FrameScanner) scanArgsHeader(p []byte) (n int, ev FrameEvent, err error
 	return n, ev, err
 }
 
-// beginArgs takes up an array of count bulks.
+// beginArgs begins an array of count bulks.
 func (s *FrameScanner) beginArgs(count int64) (FrameEvent, error) {
 	if count > int64(s.limits.MaxArgs) {
 		return FrameMore, s.limits.refuseArgs(count)
@@ -222,11 +222,11 @@ func (s *FrameScanner) scanBulkHeader(p []byte) (n int, err error) {
 		return n, s.limits.refuseBulk(size)
 	}
 	s.left, s.size = uint64(size)+2, size
-	s.state++ // from the header of a bulk to its payload
+	s.state++ // from inNameHeader to inName, or from inBulkHeader to inBulk
 	return n, nil
 }
 
-// scanName consumes the command's name, as far as it is kept.
+// scanName consumes the part of the command's name that is stored.
 func (s *FrameScanner) scanName(p []byte) (n int, ev FrameEvent) {
 	n = s.keepName(p[:min(uint64(len(p)), s.left-2)])
 	if s.left -= uint64(n); s.left > 2 && int(s.nameLen) < len(s.nameBuf) {
@@ -237,14 +237,14 @@ func (s *FrameScanner) scanName(p []byte) (n int, ev FrameEvent) {
 	return n, FrameName
 }
 
-// keepName appends a part of the name to what is kept of it, and returns how much fits.
+// keepName stores a part of the name, and returns how many of its bytes fit.
 func (s *FrameScanner) keepName(part []byte) int {
 	n := copy(s.nameBuf[s.nameLen:], part)
 	s.nameLen += uint8(n)
 	return n
 }
 
-// scanBulks consumes the arguments that are whole in p, then the header of the next.
+// scanBulks consumes the complete arguments in p, then the header of the next one.
 func (s *FrameScanner) scanBulks(p []byte) (n int, ev FrameEvent, err error) {
 	for {
 		size, h := s.head.short(p[n:])
@@ -260,7 +260,7 @@ func (s *FrameScanner) scanBulks(p []byte) (n int, ev FrameEvent, err error) {
 	return n + h, FrameMore, err
 }
 
-// scanBulk consumes an argument's payload and what is after it.
+// scanBulk consumes an argument's payload and the two bytes after it.
 func (s *FrameScanner) scanBulk(p []byte) (n int, ev FrameEvent) {
 	if s.left > uint64(len(p)) {
 		s.left -= uint64(len(p))
@@ -275,14 +275,14 @@ func (s *FrameScanner) scanBulk(p []byte) (n int, ev FrameEvent) {
 
 // frameHeader is a header line, "*3\r\n" or "$5\r\n", that may come in pieces.
 type frameHeader struct {
-	length int      // of the line so far, in bytes, without its end
-	start  [22]byte // of the line: room for "*-9223372036854775808", and for seeing more
-	deaf   bool     // a zero byte was read, and Redis looks for no line end after one
-	cr     bool     // the '\r' was read
+	length   int      // of the line so far, in bytes, without its end
+	start    [22]byte // of the line: room for "*-9223372036854775808", and for seeing more
+	zeroSeen bool     // a zero byte was read, and Redis looks for no line end after one
+	cr       bool     // the '\r' was read
 }
 
-// short returns the number of an ordinary header line that is whole in p, and the
-// line's length: 0 if the line is something else and must be read.
+// short reads a complete, ordinary header line at the beginning of p. It returns the number and the
+// length of the line; the length is 0 if read must be used instead.
 func (h *frameHeader) short(p []byte) (number int64, n int) {
 	if len(p) < 4 || h.length > 0 || h.cr {
 		return 0, 0
@@ -300,8 +300,8 @@ func (h *frameHeader) short(p []byte) (number int64, n int) {
 	return number, n + 2
 }
 
-// read consumes a part of the line and tells whether the line is whole. The first
-// byte over the limit gives the error tooLong.
+// read consumes a part of the line and reports whether the line is complete. At the first byte over
+// the limit it returns the error tooLong.
 func (h *frameHeader) read(p []byte, limit int, tooLong error) (n int, whole bool, err error) {
 	for n < len(p) && !whole && h.length <= limit {
 		c := p[n]
@@ -309,7 +309,7 @@ func (h *frameHeader) read(p []byte, limit int, tooLong error) (n int, whole boo
 		switch {
 		case h.cr:
 			whole = true
-		case c == '\r' && !h.deaf:
+		case c == '\r' && !h.zeroSeen:
 			h.cr = true
 		default:
 			h.add(c)
@@ -321,16 +321,16 @@ func (h *frameHeader) read(p []byte, limit int, tooLong error) (n int, whole boo
 	return n, whole, err
 }
 
-// add takes one more byte of the line.
+// add adds one byte to the line.
 func (h *frameHeader) add(c byte) {
 	if h.length < len(h.start) {
 		h.start[h.length] = c
 	}
 	h.length++
-	h.deaf = h.deaf || c == 0
+	h.zeroSeen = h.zeroSeen || c == 0
 }
 
-// first returns the line's first byte, which may be that of its end.
+// first returns the line's first byte, which is '\r' if the line is empty.
 func (h *frameHeader) first() byte {
 	if h.length == 0 {
 		return '\r'
@@ -338,8 +338,8 @@ func (h *frameHeader) first() byte {
 	return h.start[0]
 }
 
-// number returns the number in a whole line. It must be written as Redis would:
-// "+1", "01" and "-0" are none.
+// number returns the number in a complete line. It must be in Redis' form: "+1", "01" and "-0" are
+// invalid.
 func (h *frameHeader) number() (number int64, ok bool) {
 	digits := string(h.start[min(h.length, 1):min(h.length, len(h.start))])
 	number, err := strconv.ParseInt(digits, 10, 64)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// frameLimits are the limits to fuzz under: small ones too, which short inputs reach.
+// frameLimits are the limits for fuzzing, among them small ones that short inputs reach.
 var frameLimits = []RequestLimits{
 	DefaultRequestLimits(),
 	UnauthenticatedLimits(),
@@ -34,7 +34,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A client that logs in or out in the middle of a line meets the new limits there.
+// TestFrameScannerChangesLimits: if a client logs in or out in the middle of a line, the new limits
+// apply to that line.
 func TestFrameScannerChangesLimits(t *testing.T) {
 	var protocol *RequestError
 	for _, in := range []string{"aaa", "*11", "*1\r\n$11"} {
@@ -49,10 +50,10 @@ func TestFrameScannerChangesLimits(t *testing.T) {
 	}
 }
 
-// FuzzFrameSplit checks that the scanner tells what the dumb parser tells, and that
-// it does so however its input is cut.
+// FuzzFrameSplit checks that the scanner agrees with the reference parser, for any pieces of the
+// input.
 func FuzzFrameSplit(f *testing.F) {
-	const most = 1 << 10 // bytes: long inputs slow the fuzzer down, and the small limits spare them
+	const most = 1 << 10 // bytes: long inputs slow down the fuzzer, and the small limits do not need them
 	for i, example := range slices.Concat(frameExamples, unauthenticatedExamples) {
 		if len(example.in) <= most {
 			f.Add([]byte(example.in), uint64(i))
@@ -71,7 +72,7 @@ func TestFrameSplitExamples(t *testing.T) {
 	}
 }
 
-// A random mixture of fragments gets further than random bytes.
+// TestFrameSplitRandom uses random mixtures of fragments, which get further than random bytes.
 func TestFrameSplitRandom(t *testing.T) {
 	for seed := range uint64(1000) {
 		checkFrameSplit(t, randomFrames(rand.New(rand.NewPCG(1, seed))), seed)
@@ -83,7 +84,7 @@ func TestFrameSplitRandom(t *testing.T) {
 
 func checkFrameSplit(t *testing.T, data []byte, seed uint64) {
 	limits := frameLimits[seed%uint64(len(frameLimits))].resolved()
-	want := dumbFrames(data, limits)
+	want := referenceFrames(data, limits)
 	cuts := [][][]byte{
 		{data},
 		slices.Collect(slices.Chunk(data, 1)),
@@ -118,7 +119,7 @@ var frameFragments = []string{
 	"\"", "'", "\\", "\\x41", "\\n", "\"q u\"", "'q u'", strings.Repeat("z", 64),
 }
 
-// randomFrames strings fragments of requests together.
+// randomFrames concatenates fragments of requests.
 func randomFrames(rng *rand.Rand) (in []byte) {
 	for range 1 + rng.IntN(12) {
 		if rng.IntN(3) == 0 {
@@ -129,23 +130,23 @@ func randomFrames(rng *rand.Rand) (in []byte) {
 	return in
 }
 
-// dumbParser parses a whole stream the simple way, written from Redis' rules.
-type dumbParser struct {
+// referenceParser parses a complete stream in a simple way, after Redis' rules.
+type referenceParser struct {
 	RequestLimits
 	in    []byte
 	at    int
 	trace []string
 }
 
-// dumbFrames returns the trace that the scanner must leave of in.
-func dumbFrames(in []byte, l RequestLimits) []string {
-	d := &dumbParser{RequestLimits: l, in: in}
+// referenceFrames returns the trace that the scanner must give for in.
+func referenceFrames(in []byte, l RequestLimits) []string {
+	d := &referenceParser{RequestLimits: l, in: in}
 	for d.at < len(in) && d.frame() {
 	}
 	return d.trace
 }
 
-func (d *dumbParser) say(at int, format string, args ...any) bool {
+func (d *referenceParser) say(at int, format string, args ...any) bool {
 	step := fmt.Sprintf(format, args...)
 	event, rest, found := strings.Cut(step, " ")
 	if step = fmt.Sprintf("%s@%d", event, at); found {
@@ -155,8 +156,8 @@ func (d *dumbParser) say(at int, format string, args ...any) bool {
 	return event != "error"
 }
 
-// frame parses one frame, if it is whole and well-formed.
-func (d *dumbParser) frame() bool {
+// frame parses one frame, if it is complete and well-formed.
+func (d *referenceParser) frame() bool {
 	if d.in[d.at] != '*' {
 		line, ok := d.line('\n', 0, "too big inline request")
 		return ok && d.inline(line)
@@ -165,7 +166,7 @@ func (d *dumbParser) frame() bool {
 	if !ok {
 		return false
 	}
-	count, ok := dumbNumber(line[1:])
+	count, ok := referenceNumber(line[1:])
 	switch {
 	case !ok || count > math.MaxInt32 || count > int64(d.MaxArgs) && !d.unauthenticated:
 		return d.say(d.at, "error Protocol error: invalid multibulk length")
@@ -182,8 +183,8 @@ func (d *dumbParser) frame() bool {
 	return d.say(d.at, "end")
 }
 
-// line takes a line with the bytes behind its end.
-func (d *dumbParser) line(end byte, behind int, tooLong string) (line []byte, ok bool) {
+// line consumes a line and the behind bytes after its end.
+func (d *referenceParser) line(end byte, behind int, tooLong string) (line []byte, ok bool) {
 	rest := d.in[d.at:]
 	visible, _, _ := bytes.Cut(rest, []byte{0})
 	i := bytes.IndexByte(visible, end)
@@ -197,8 +198,8 @@ func (d *dumbParser) line(end byte, behind int, tooLong string) (line []byte, ok
 	return rest[:i], true
 }
 
-func (d *dumbParser) inline(line []byte) bool {
-	args, ok := dumbSplitInline(bytes.TrimSuffix(line, []byte("\r")))
+func (d *referenceParser) inline(line []byte) bool {
+	args, ok := referenceSplitInline(bytes.TrimSuffix(line, []byte("\r")))
 	if !ok {
 		return d.say(d.at, "error Protocol error: unbalanced quotes in request")
 	}
@@ -209,7 +210,7 @@ func (d *dumbParser) inline(line []byte) bool {
 	return d.name(d.at, []byte(args[0])[:min(size, 64)], size, fmt.Sprintf(" inline %q", args)) && d.say(d.at, "end")
 }
 
-func (d *dumbParser) bulk(first bool) bool {
+func (d *referenceParser) bulk(first bool) bool {
 	line, ok := d.line('\r', 1, "too big bulk count string")
 	if !ok {
 		return false
@@ -218,7 +219,7 @@ func (d *dumbParser) bulk(first bool) bool {
 		got := append(line, '\r')[:1]
 		return d.say(d.at, "error Protocol error: expected '$', got '%s'", strings.NewReplacer("\r", " ", "\n", " ").Replace(string(got)))
 	}
-	size, ok := dumbNumber(line[1:])
+	size, ok := referenceNumber(line[1:])
 	switch {
 	case !ok || size < 0 || size > 512<<20 || size > d.MaxBulk && !d.unauthenticated:
 		return d.say(d.at, "error Protocol error: invalid bulk length")
@@ -233,9 +234,9 @@ func (d *dumbParser) bulk(first bool) bool {
 	return len(rest) >= int(size)+2
 }
 
-// name tells of a name of size bytes, the first of which are kept.
-func (d *dumbParser) name(at int, kept []byte, size int, inline string) bool {
-	if dumbHTTP.Match(kept) {
+// name adds a name of size bytes to the trace; kept is its stored part.
+func (d *referenceParser) name(at int, kept []byte, size int, inline string) bool {
+	if referenceHTTP.Match(kept) {
 		return d.say(at, "error %v", errCrossProtocol)
 	}
 	more := ""
@@ -246,17 +247,17 @@ func (d *dumbParser) name(at int, kept []byte, size int, inline string) bool {
 }
 
 var (
-	dumbHTTP   = regexp.MustCompile(`\A([pP][oO][sS][tT]|[hH][oO][sS][tT]:)(\x00|\z)`)
-	dumbDigits = regexp.MustCompile(`\A(0|-?[1-9][0-9]*)\z`)
+	referenceHTTP   = regexp.MustCompile(`\A([pP][oO][sS][tT]|[hH][oO][sS][tT]:)(\x00|\z)`)
+	referenceDigits = regexp.MustCompile(`\A(0|-?[1-9][0-9]*)\z`)
 )
 
-func dumbNumber(b []byte) (number int64, ok bool) {
+func referenceNumber(b []byte) (number int64, ok bool) {
 	number, err := strconv.ParseInt(string(b), 10, 64)
-	return number, err == nil && dumbDigits.Match(b)
+	return number, err == nil && referenceDigits.Match(b)
 }
 
-// The scanner takes for a frame what redis-server takes for one, and refuses the rest
-// with the same words.
+// TestFrameScannerAgainstRedis: the scanner finds the same frames as redis-server, and refuses the
+// same input with the same text.
 func TestFrameScannerAgainstRedis(t *testing.T) {
 	open, closed := startFrameRedis(t), startFrameRedis(t, "--requirepass", "secret")
 	for _, example := range frameExamples {
@@ -272,7 +273,7 @@ func TestFrameScannerAgainstRedis(t *testing.T) {
 	}
 }
 
-// compareFrames compares the number of commands, and the protocol error behind them.
+// compareFrames compares the number of commands, and the protocol error after them.
 func compareFrames(t *testing.T, socket string, l RequestLimits, in string) {
 	t.Helper()
 	trace, want := frameTrace(l, []byte(in)), []string(nil)
@@ -291,7 +292,7 @@ func compareFrames(t *testing.T, socket string, l RequestLimits, in string) {
 		}
 	}
 	if len(trace) > 0 && strings.HasSuffix(trace[len(trace)-1], errCrossProtocol.Error()) {
-		want = want[:min(len(replies), len(want))] // Redis closes without having written what is due
+		want = want[:min(len(replies), len(want))] // Redis closes before it has written all replies
 	}
 	if !slices.Equal(replies, want) {
 		t.Errorf("%.200q:\nredis %q\n want %q", in, replies, want)

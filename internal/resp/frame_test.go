@@ -14,9 +14,9 @@ func (e FrameEvent) String() string {
 	return [...]string{"more", "name", "end", "empty"}[e]
 }
 
-// frameTrace feeds the chunks to a scanner as a session would and writes down what
-// it tells, with the place in the stream. What is consumed is overwritten at once:
-// nothing that the scanner tells may rest on it.
+// frameTrace passes the chunks to a scanner as a session does, and records its events with their
+// offsets in the stream. It overwrites the consumed bytes at once, since the scanner must not refer
+// to them.
 func frameTrace(l RequestLimits, chunks ...[]byte) (trace []string) {
 	s, offset := NewFrameScanner(l), 0
 	for _, chunk := range chunks {
@@ -61,14 +61,14 @@ func frameStep(s *FrameScanner, ev FrameEvent, offset int) string {
 
 var frameName64, frameName65 = strings.Repeat("n", 64), strings.Repeat("n", 65)
 
-// frameExample is a stream and the trace that the scanner must leave of it.
+// frameExample is a stream and the trace that the scanner must give for it.
 type frameExample struct {
 	title, in string
 	want      []string
 }
 
-// frameExamples are requests and what the scanner tells of them. A test compares them
-// with what redis-server answers, so their commands must all have one reply.
+// frameExamples are requests and their traces. A test compares them with redis-server's replies, so
+// each command must have exactly one reply.
 var frameExamples = []frameExample{
 	{"nothing", "", nil},
 	{"array", "*1\r\n$4\r\nPING\r\n", []string{`name@12 "PING"`, "end@14"}},
@@ -159,7 +159,7 @@ var frameExamples = []frameExample{
 	{"HTTP as an argument", "ECHO POST\n", []string{`name@10 "ECHO" inline ["ECHO" "POST"]`, "end@10"}},
 }
 
-// unauthenticatedExamples are like frameExamples, of a client that has still to log in.
+// unauthenticatedExamples are frameExamples for a client that has not logged in.
 var unauthenticatedExamples = []frameExample{
 	{"10 arguments", "*10\r\n$1\r\nx\r\n", []string{`name@10 "x"`}},
 	{"11 arguments", "*11\r\n", []string{"error@5 Protocol error: unauthenticated multibulk length"}},
@@ -198,7 +198,7 @@ func TestFrameScannerErrorIsFinal(t *testing.T) {
 	}
 }
 
-// feedFrame gives the scanner pieces times the same piece and returns how many events came.
+// feedFrame passes the same piece to the scanner pieces times, and returns the number of events.
 func feedFrame(t *testing.T, s *FrameScanner, piece []byte, pieces int) (events int) {
 	for range pieces {
 		for p := piece; ; {
@@ -215,7 +215,7 @@ func feedFrame(t *testing.T, s *FrameScanner, piece []byte, pieces int) (events 
 	return events
 }
 
-// Frames of any size pass in memory that does not grow, in time in proportion to their bytes.
+// TestFrameScannerHoldsNothing: frames of any size need constant memory and linear time.
 func TestFrameScannerHoldsNothing(t *testing.T) {
 	tests := []struct {
 		title, head, piece string
@@ -251,27 +251,27 @@ func TestFrameScannerIsSmall(t *testing.T) {
 		t.Errorf("a scanner takes %d bytes", size)
 	}
 	feedFrame(t, &s, []byte("ECHO "+strings.Repeat("x", 60<<10)), 1)
-	if s.text == nil || len(s.text.line) < 60<<10 {
+	if s.inline == nil || len(s.inline.line) < 60<<10 {
 		t.Error("the beginning of a cut line is not kept")
 	}
 	for _, rest := range []string{"\n", ""} {
-		if _, ev, _ := s.Scan([]byte(rest)); ev == FrameMore || len(s.InlineArgs()) != 2 || s.text.line != nil {
+		if _, ev, _ := s.Scan([]byte(rest)); ev == FrameMore || len(s.InlineArgs()) != 2 || s.inline.line != nil {
 			t.Errorf("%v: arguments %.40q", ev, s.InlineArgs())
 		}
 	}
-	if s.Scan(nil); s.text != nil {
+	if s.Scan(nil); s.inline != nil {
 		t.Error("the command outlives its frame")
 	}
 	feedFrame(t, &s, []byte("x"), 100)
 	feedFrame(t, &s, []byte{0}, 1)
-	if s.text.line != nil {
+	if s.inline.line != nil {
 		t.Error("a line is kept that can have no end")
 	}
 }
 
 var frameSmallSet = []byte("*3\r\n$3\r\nSET\r\n$5\r\nkey:1\r\n$5\r\nvalue\r\n")
 
-// BenchmarkScanSmallSet scans a command that arrived whole.
+// BenchmarkScanSmallSet scans a command that arrives in one piece.
 func BenchmarkScanSmallSet(b *testing.B) {
 	s := NewFrameScanner(DefaultRequestLimits())
 	b.ReportAllocs()
@@ -286,7 +286,7 @@ func BenchmarkScanSmallSet(b *testing.B) {
 	}
 }
 
-// BenchmarkScanByteByByte scans the same command from a client that dribbles.
+// BenchmarkScanByteByByte scans the same command, which arrives byte by byte.
 func BenchmarkScanByteByByte(b *testing.B) {
 	s := NewFrameScanner(DefaultRequestLimits())
 	b.ReportAllocs()

@@ -2,47 +2,47 @@ package resp
 
 import "bytes"
 
-// inlineCommand is an inline command while it is read and used.
+// inlineCommand is an inline command, from its first byte to the end of its frame.
 type inlineCommand struct {
-	line   []byte   // the beginning of a line that is cut
-	args   [][]byte // of the whole line
-	length int      // of the line so far, in bytes
-	deaf   bool     // a zero byte was read, and Redis looks for no line end after one
+	line     []byte   // the beginning of a line that is cut
+	args     [][]byte // of the whole line
+	length   int      // of the line so far, in bytes
+	zeroSeen bool     // a zero byte was read, and Redis looks for no line end after one
 }
 
-// Inline tells whether the frame last begun is an inline command, not an array.
+// Inline reports whether the frame that began last is an inline command, not an array.
 func (s *FrameScanner) Inline() bool { return s.isInline }
 
-// InlineArgs returns the arguments of an inline command, from its FrameName up to the
-// scan after its FrameEnd. The caller may keep them.
+// InlineArgs returns the arguments of an inline command, between its FrameName and the scan after
+// its FrameEnd. The caller may keep them.
 func (s *FrameScanner) InlineArgs() [][]byte {
-	if s.text == nil {
+	if s.inline == nil {
 		return nil
 	}
-	return s.text.args
+	return s.inline.args
 }
 
-// scanInline consumes an inline command's line or a part of it. Quotes decide where
-// the command's name ends, so it is known no sooner than the line's end.
+// scanInline consumes an inline command's line or a part of it. Quotes decide where the command's
+// name ends, so the name is not known before the line's end.
 func (s *FrameScanner) scanInline(p []byte) (n int, ev FrameEvent, err error) {
-	room := max(s.limits.MaxInline-s.text.length, -1)
+	room := max(s.limits.MaxInline-s.inline.length, -1)
 	if len(p) > room {
-		p = p[:room+1] // so much shows that the line is over the limit
+		p = p[:room+1] // one byte more than the limit is enough to refuse the line
 	}
-	end := s.text.findEnd(p)
+	end := s.inline.findEnd(p)
 	if end < 0 {
-		s.text.keep(p)
-		if s.text.length > s.limits.MaxInline {
+		s.inline.keep(p)
+		if s.inline.length > s.limits.MaxInline {
 			err = errLongInline
 		}
 		return len(p), FrameMore, err
 	}
-	ev, err = s.endLine(s.text.whole(p[:end]))
+	ev, err = s.endLine(s.inline.whole(p[:end]))
 	return end + 1, ev, err
 }
 
-// endLine takes up the command of a whole line, given without its '\n'. A '\r' before
-// that is white space to the splitter.
+// endLine splits a complete line, without its '\n', into the command. splitInline treats a '\r' at
+// its end as white space.
 func (s *FrameScanner) endLine(line []byte) (FrameEvent, error) {
 	args, ok := splitInline(line)
 	if !ok {
@@ -52,7 +52,7 @@ func (s *FrameScanner) endLine(line []byte) (FrameEvent, error) {
 		s.state = inGap
 		return FrameEmpty, nil
 	}
-	s.state, *s.text = inEnd, inlineCommand{args: args}
+	s.state, *s.inline = inEnd, inlineCommand{args: args}
 	s.nameLong = s.keepName(args[0]) < len(args[0])
 	return FrameName, nil
 }
@@ -63,24 +63,24 @@ func (c *inlineCommand) findEnd(p []byte) int {
 	if end >= 0 {
 		p = p[:end]
 	}
-	if c.deaf = c.deaf || bytes.IndexByte(p, 0) >= 0; c.deaf {
+	if c.zeroSeen = c.zeroSeen || bytes.IndexByte(p, 0) >= 0; c.zeroSeen {
 		return -1
 	}
 	return end
 }
 
-// keep takes a part of the line that is not its end. Of a line that can only run
-// into the limit, nothing is kept.
+// keep stores a part of the line that has no end. After a zero byte the line can only reach the
+// limit, so nothing is stored.
 func (c *inlineCommand) keep(part []byte) {
 	c.length += len(part)
-	if c.deaf {
+	if c.zeroSeen {
 		c.line = nil
 		return
 	}
 	c.line = append(c.line, part...)
 }
 
-// whole returns the line, of which last is the part not kept.
+// whole returns the complete line; last is its last part.
 func (c *inlineCommand) whole(last []byte) []byte {
 	if len(c.line) == 0 {
 		return last
@@ -88,13 +88,12 @@ func (c *inlineCommand) whole(last []byte) []byte {
 	return append(c.line, last...)
 }
 
-// splitInline splits an inline command's line into its arguments as Redis does. It
-// is not ok if a quote is left open, or followed by something other than white space.
-// The arguments are in memory of their own.
+// splitInline splits an inline command's line into its arguments as Redis does. ok is false if a
+// closing quote is missing, or is followed by something other than white space. The arguments do
+// not share memory with the line.
 //
-// A quote may begin within a word, but always ends it. In double quotes, \n \r \t \b \a
-// and \xHH stand for the bytes that they name and \ before anything else for that
-// byte; in single quotes, \' stands for a quote and every other \ for itself.
+// A quote may begin within a word, but always ends it. In double quotes, \n \r \t \b \a and \xHH
+// are escapes, and \ before any other byte means that byte. In single quotes, only \' is an escape.
 func splitInline(line []byte) (args [][]byte, ok bool) {
 	line, _, _ = bytes.Cut(line, []byte{0})
 	words := make([]byte, 0, len(line)) // no word grows by being decoded
@@ -113,11 +112,11 @@ func splitInline(line []byte) (args [][]byte, ok bool) {
 	}
 }
 
-// isInlineSpace tells whether c is white space in C.
+// isInlineSpace reports whether c is white space in C.
 func isInlineSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// decodeWord appends the word that line begins with to dst, and returns the rest of
-// the line. Vertical tab and form feed separate words, but do not end one.
+// decodeWord appends the word at the beginning of line to dst, and returns the rest of the line.
+// Vertical tab and form feed separate words, but do not end a word.
 func decodeWord(dst, line []byte) (word, rest []byte, ok bool) {
 	for i, c := range line {
 		switch c {
@@ -133,7 +132,7 @@ func decodeWord(dst, line []byte) (word, rest []byte, ok bool) {
 	return dst, nil, true
 }
 
-// decodeDoubleQuoted is decodeWord for what follows a double quote.
+// decodeDoubleQuoted decodes the rest of a word after a double quote, as decodeWord does.
 func decodeDoubleQuoted(dst, line []byte) (word, rest []byte, ok bool) {
 	for i := 0; i < len(line); i++ {
 		c := line[i]
@@ -150,7 +149,7 @@ func decodeDoubleQuoted(dst, line []byte) (word, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// decodeSingleQuoted is decodeWord for what follows a single quote.
+// decodeSingleQuoted decodes the rest of a word after a single quote, as decodeWord does.
 func decodeSingleQuoted(dst, line []byte) (word, rest []byte, ok bool) {
 	for i := 0; i < len(line); i++ {
 		c := line[i]
@@ -166,10 +165,10 @@ func decodeSingleQuoted(dst, line []byte) (word, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// endsWord tells whether a closing quote may stand before rest.
+// endsWord reports whether a closing quote may come before rest.
 func endsWord(rest []byte) bool { return len(rest) == 0 || isInlineSpace(rest[0]) }
 
-// decodeEscape returns the byte that the n bytes after a \ stand for.
+// decodeEscape returns the byte that the n bytes after a \ mean.
 func decodeEscape(s []byte) (c byte, n int) {
 	switch s[0] {
 	case 'x':

@@ -73,7 +73,8 @@ func TestSplitInline(t *testing.T) {
 	}
 }
 
-// The arguments neither share memory with the line nor grow into one another.
+// TestSplitInlineMemory: the arguments do not share memory with the line, and appending to one does
+// not change another.
 func TestSplitInlineMemory(t *testing.T) {
 	line := []byte(`one "two" three`)
 	args, _ := splitInline(line)
@@ -84,7 +85,7 @@ func TestSplitInlineMemory(t *testing.T) {
 	}
 }
 
-// FuzzInlineSplit compares the splitter with a dumb one.
+// FuzzInlineSplit compares the splitter with a simple reference.
 func FuzzInlineSplit(f *testing.F) {
 	f.Add([]byte(`SET "k \x41" 'it\'s' a"b"`))
 	f.Fuzz(checkInlineSplit)
@@ -101,7 +102,7 @@ func TestInlineSplitRandom(t *testing.T) {
 
 func checkInlineSplit(t *testing.T, line []byte) {
 	args, ok := splitInline(line)
-	want, wantOK := dumbSplitInline(line)
+	want, wantOK := referenceSplitInline(line)
 	if ok != wantOK || fmt.Sprintf("%q", args) != fmt.Sprintf("%q", want) {
 		t.Errorf("%q: got %q, %v, want %q, %v", line, args, ok, want, wantOK)
 	}
@@ -111,7 +112,7 @@ var inlineFragments = []string{
 	" ", "\t", "\v", "\f", "\r", "\"", "\"", "'", "'", "\\", "\\n", "\\x", "\\x4", "\\xfe", "\\'", "\\\"", "a", "bc", "4", "\xff", "\\\\", "\" \"",
 }
 
-// randomInline strings fragments of a line together, without an end of line.
+// randomInline concatenates fragments of a line, without an end of line.
 func randomInline(rng *rand.Rand) (line []byte) {
 	for range rng.IntN(16) {
 		line = append(line, inlineFragments[rng.IntN(len(inlineFragments))]...)
@@ -119,8 +120,8 @@ func randomInline(rng *rand.Rand) (line []byte) {
 	return line
 }
 
-// dumbSplitInline is splitInline as a machine that looks at one byte at a time.
-func dumbSplitInline(line []byte) (args []string, ok bool) {
+// referenceSplitInline does the same as splitInline, one byte at a time.
+func referenceSplitInline(line []byte) (args []string, ok bool) {
 	const gap, word, quoted = 0, 1, 2
 	state, quote, arg := gap, byte(0), ""
 	text, _, _ := strings.Cut(string(line), "\x00")
@@ -138,7 +139,7 @@ func dumbSplitInline(line []byte) (args []string, ok bool) {
 			}
 			args, arg, state = append(args, arg), "", gap
 		case state == quoted && c == '\\':
-			c, size = dumbEscape(text, quote)
+			c, size = referenceEscape(text, quote)
 			arg += string([]byte{c})
 		default:
 			state, arg = max(state, word), arg+string([]byte{c})
@@ -154,8 +155,8 @@ func dumbSplitInline(line []byte) (args []string, ok bool) {
 	return args, true
 }
 
-// dumbEscape decodes what text begins with, a backslash between two quotes.
-func dumbEscape(text string, quote byte) (c byte, size int) {
+// referenceEscape decodes the escape at the beginning of text, which is inside quotes.
+func referenceEscape(text string, quote byte) (c byte, size int) {
 	if strings.HasPrefix(text, `\'`) {
 		return '\'', 2
 	}
@@ -173,7 +174,7 @@ func dumbEscape(text string, quote byte) (c byte, size int) {
 	return text[1], 2
 }
 
-// Redis itself shows how it splits a line: its script returns the arguments.
+// TestSplitInlineAgainstRedis compares with Redis: a script there returns the arguments.
 func TestSplitInlineAgainstRedis(t *testing.T) {
 	socket := startFrameRedis(t)
 	for seed := range uint64(1000) {

@@ -5,85 +5,86 @@ import (
 	"sync/atomic"
 )
 
-// Limits bound one reply. All must be set.
+// Limits are the limits of one reply. All except Together and Skip must be set.
 type Limits struct {
-	// Line is how many bytes a status or an error may have.
+	// Line is the maximum size of a status or an error, in bytes.
 	Line int
-	// Bulk is how many bytes a bulk string may have.
+	// Bulk is the maximum size of a bulk string, in bytes.
 	Bulk int
-	// Elements is how many elements the arrays of a reply may have together.
+	// Elements is the maximum number of elements in all arrays of a reply.
 	Elements int
-	// Depth is how deep arrays may nest.
+	// Depth is the maximum nesting of arrays.
 	Depth int
-	// Total is how many bytes all strings and lines of a reply may have together.
+	// Total is the maximum size of all strings and lines of a reply, in bytes.
 	Total int
-	// Together, if there is one, bounds what all readers that have it hold at a time, beside these
-	// limits.
+	// Together, if not nil, is an additional limit of the memory of all readers that share it.
 	Together *Allowance
-	// Skip, unless it is 0, has a bulk string of more bytes than that read over where Total or
-	// Together have no room for it, instead of ending the reply; see [Skipped].
+	// Skip, if not 0, lets a reader discard a bulk string of more than Skip bytes that exceeds
+	// Total or Together, instead of failing; see [Skipped].
 	Skip int
 }
 
-// Skipped stands for a bulk string for which there was no room: it is its length.
+// Skipped replaces a bulk string that was discarded because of the limits. It is its length in
+// bytes.
 type Skipped int64
 
-// skipped is how many times Total may be read over.
-const skipped = 64
+// skipFactor limits the bytes that a reply may discard, as a multiple of Total.
+const skipFactor = 64
 
-// Allowance is how many bytes of strings several readers may hold together, each from when a string
-// is announced until its [Reader.End]. It is safe for concurrent use.
+// Allowance limits how many bytes of strings several readers may hold at a time. A reader counts a
+// string from its header until [Reader.End]. It is safe for concurrent use.
 type Allowance struct{ left atomic.Int64 }
 
-// NewAllowance allows so many bytes.
+// NewAllowance returns an allowance of the given number of bytes.
 func NewAllowance(bytes int64) *Allowance {
 	a := &Allowance{}
 	a.left.Store(bytes)
 	return a
 }
 
-// take takes a string's bytes off.
+// take reserves memory for a string of n bytes. It returns a *ProtocolError if too little is left.
 func (a *Allowance) take(n int64) error {
 	if a == nil {
 		return nil
 	}
 	if a.left.Add(-n) < 0 {
 		a.left.Add(n)
-		return wrong("a string of %d bytes, beside too many others", n)
+		return protocolErrorf("a string of %d bytes, with too little memory left for all replies", n)
 	}
 	return nil
 }
 
-func (a *Allowance) give(n int64) {
+// giveBack frees n reserved bytes.
+func (a *Allowance) giveBack(n int64) {
 	if a != nil {
 		a.left.Add(n)
 	}
 }
 
-// Client are limits for a client library and what it asks for a program of its own: more
-// than any such answer has, and far less than a machine has memory.
+// Client returns the limits for a client library: more than any reply to the proxy's own commands
+// needs, and much less than the memory of a machine.
 func Client() Limits {
 	return Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 32, Total: 128 << 20}
 }
 
-// ProtocolError says what in a reply no server says, or more than was asked for. Nothing
-// after it can be read.
+// ProtocolError means that a reply is invalid, or larger than the limits. The rest of the stream
+// cannot be read.
 type ProtocolError struct{ text string }
 
-// Error is what is wrong with the reply.
-func (e *ProtocolError) Error() string { return "a reply that cannot be right: " + e.text }
+// Error returns a text that names the invalid part.
+func (e *ProtocolError) Error() string { return "invalid reply: " + e.text }
 
-func wrong(format string, args ...any) error {
+func protocolErrorf(format string, args ...any) error {
 	return &ProtocolError{fmt.Sprintf(format, args...)}
 }
 
-// budget is what is left of a reply's limits.
+// budget is the rest of a reply's limits.
 type budget struct{ elements, total, skip int }
 
-func (l Limits) budget() budget { return budget{l.Elements, l.Total, skipped * l.Total} }
+func (l Limits) budget() budget { return budget{l.Elements, l.Total, skipFactor * l.Total} }
 
-// skips takes the length of a bulk string that is to be read over.
-func (b *budget) skips(l Limits, size int64) bool {
+// takeSkip reports whether a bulk string of size bytes may be discarded, and subtracts it if so.
+func (b *budget) takeSkip(l Limits, size int64) bool {
 	if l.Skip == 0 || size <= int64(l.Skip) || size > int64(l.Bulk) || size > int64(b.skip) {
 		return false
 	}
@@ -91,36 +92,36 @@ func (b *budget) skips(l Limits, size int64) bool {
 	return true
 }
 
-// bulk takes the length of a bulk string.
-func (b *budget) bulk(l Limits, size int64) error {
+// takeBulk subtracts a bulk string of size bytes.
+func (b *budget) takeBulk(l Limits, size int64) error {
 	if size > int64(l.Bulk) || size > int64(b.total) {
-		return wrong("a string of %d bytes", size)
+		return protocolErrorf("a string of %d bytes", size)
 	}
 	b.total -= int(size)
 	return nil
 }
 
-// text takes the length of a status or an error.
-func (b *budget) text(size int) error {
+// takeText subtracts a status or an error of size bytes.
+func (b *budget) takeText(size int) error {
 	if b.total -= size; b.total < 0 {
-		return wrong("lines that are too long together")
+		return protocolErrorf("lines that exceed the limit of the whole reply")
 	}
 	return nil
 }
 
-// array takes the length of an array that has so many others around it.
-func (b *budget) array(l Limits, size int64, depth int) error {
+// takeArray subtracts an array of size elements, which is inside depth other arrays.
+func (b *budget) takeArray(l Limits, size int64, depth int) error {
 	switch {
 	case size > int64(b.elements):
-		return wrong("an array of %d elements", size)
+		return protocolErrorf("an array of %d elements", size)
 	case depth >= l.Depth:
-		return wrong("more than %d arrays in each other", l.Depth)
+		return protocolErrorf("arrays nested deeper than %d", l.Depth)
 	}
 	b.elements -= int(size)
 	return nil
 }
 
-// number reads what stands in a header or an integer: digits, perhaps with a minus.
+// number parses the number of a header or an integer: digits, and optionally a minus.
 func number(text []byte) (n int64, ok bool) {
 	digits := text
 	if len(digits) > 0 && digits[0] == '-' {
@@ -146,14 +147,14 @@ func number(text []byte) (n int64, ok bool) {
 	}
 }
 
-// maxDigits are those of the largest number; so many never overflow 64 bits.
+// maxDigits is the number of digits of the largest int64. So many digits never overflow a uint64.
 const maxDigits = 19
 
-// length reads the number in the header of a string or an array; -1 is a null.
+// length parses the number in the header of a string or an array; -1 means a null.
 func length(text []byte) (int64, error) {
 	n, ok := number(text)
 	if !ok || n < -1 {
-		return 0, wrong("a length %.32q", text)
+		return 0, protocolErrorf("a length %.32q", text)
 	}
 	return n, nil
 }

@@ -10,11 +10,11 @@ import (
 	"testing/iotest"
 )
 
-// narrow are limits that a test can reach.
+// narrow returns limits that a test can reach.
 func narrow() Limits { return Limits{Line: 100, Bulk: 1000, Elements: 10, Depth: 2, Total: 1500} }
 
-// hostile are replies by which a reader that believes what it is told panics, or takes all
-// memory, and some that are merely wrong.
+// hostile returns replies that make a reader panic or exhaust memory if it trusts their lengths,
+// and some that are only invalid.
 func hostile() map[string]string {
 	return map[string]string{
 		"a string of 2^63-1 bytes":    "$9223372036854775807\r\n",
@@ -76,7 +76,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// What a reader is told by its peer it does not believe.
+// TestReaderRefuses: the reader refuses hostile replies.
 func TestReaderRefuses(t *testing.T) {
 	for name, text := range hostile() {
 		for _, before := range []string{"", ":1\r\n"} {
@@ -88,7 +88,8 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// A length that is within the limits, but of which nothing arrives, takes no memory.
+// TestReaderGrowsWithWhatArrives: a length within the limits takes no memory before its bytes
+// arrive.
 func TestReaderGrowsWithWhatArrives(t *testing.T) {
 	in := NewReader(strings.NewReader("$1000000000\r\nabc"), Limits{Line: 100, Bulk: 1 << 30, Elements: 10, Depth: 1, Total: 1 << 30})
 	if _, err := in.Value(); err != io.EOF || len(in.buf) > keptBuffer {
@@ -96,7 +97,7 @@ func TestReaderGrowsWithWhatArrives(t *testing.T) {
 	}
 }
 
-// What a large reply took is given back.
+// TestReaderGivesBack: the memory of a large reply is freed.
 func TestReaderGivesBack(t *testing.T) {
 	in := NewReader(strings.NewReader("$1000000\r\n"+strings.Repeat("x", 1000000)+"\r\n:1\r\n"), Client())
 	if got, err := in.Value(); err != nil || len(got.(string)) != 1000000 {
@@ -110,7 +111,7 @@ func TestReaderGivesBack(t *testing.T) {
 	}
 }
 
-// The scanner stops a stream where the reader would, before the byte that makes it wrong.
+// TestScannerRefuses: the scanner stops a stream where the reader does, before the invalid byte.
 func TestScannerRefuses(t *testing.T) {
 	for name, text := range hostile() {
 		for _, piece := range []int{1, 3, 1 << 20} {
@@ -120,7 +121,7 @@ func TestScannerRefuses(t *testing.T) {
 				t.Errorf("%s, in pieces of %d: %d of %d bytes passed, %v", name, piece, passed, len(text), err)
 			}
 			if n, err := s.scan([]byte("+OK\r\n")); n != 0 || err == nil {
-				t.Errorf("%s: it goes on with %d bytes, %v", name, n, err)
+				t.Errorf("%s: it continues with %d bytes, %v", name, n, err)
 			}
 		}
 	}
@@ -135,8 +136,8 @@ func scanInPieces(s *boundScanner, text []byte, piece int) (passed int, err erro
 	return passed, err
 }
 
-// FuzzReader: whatever comes, the reader ends with an error and takes no more memory than
-// its limits allow; and the scanner lets pass what the reader reads, and nothing else.
+// FuzzReader: for any input, the reader ends with an error and takes no more memory than its limits
+// allow. The scanner passes exactly the bytes that the reader reads.
 func FuzzReader(f *testing.F) {
 	for _, text := range hostile() {
 		f.Add([]byte(text), 3)
@@ -156,7 +157,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// TestReader3 reads what a server says after HELLO 3, of which a plain reader takes nothing.
+// TestReader3 reads RESP3 replies, which a RESP2 reader refuses.
 func TestReader3(t *testing.T) {
 	limits := Limits{Line: 100, Bulk: 100, Elements: 8, Depth: 3, Total: 1000}
 	for in, want := range map[string]any{

@@ -6,45 +6,45 @@ import (
 	"strconv"
 )
 
-// errUnknownReply means that the upstream sends something that is not RESP.
+// errUnknownReply means that the upstream sends bytes that are not RESP.
 var errUnknownReply = errors.New("the upstream's reply is not RESP")
 
 const (
-	// headSize is how much is kept of a reply: enough to tell what kind of message
-	// it is on a subscribed connection.
+	// headSize is the size of a reply's beginning that is stored, in bytes: enough to recognize the
+	// kind of a message on a subscribed connection.
 	headSize = 48
-	// maxHeader is more than any header has, the line of a number or a length.
+	// maxHeader is longer than any valid line with a number or a length.
 	maxHeader = 64
-	// maxLength is beyond any length that a reply can have.
+	// maxLength is larger than any valid length.
 	maxLength = 1 << 50
 )
 
-// ReplyScanner finds the ends of replies in an upstream's byte stream, RESP2 and
-// RESP3, however the stream is cut into pieces. It holds no payload, only the
-// beginning of the current reply.
+// ReplyScanner finds the ends of replies in an upstream's byte stream, RESP2 and RESP3. The stream
+// may come in pieces of any size. It stores no payload, only the beginning of the current reply.
 type ReplyScanner struct {
-	// open holds, for each aggregate around the next byte, what is to come of it.
+	// open holds the aggregates around the next byte, the outermost first.
 	open []aggregate
-	skip uint64 // bytes of a payload to come, its line end included
-	line []byte // the beginning of a line that is cut; of a text only the first byte
-	// KeepHead has the beginning of the next reply kept, for Begins and the like.
+	skip uint64 // remaining bytes of a payload, including its CRLF
+	line []byte // the beginning of an incomplete line; of a text only the first byte
+	// KeepHead makes the scanner store the beginning of the next reply, for Begins, Message and
+	// similar methods.
 	KeepHead bool
 	head     []byte
-	kind     byte  // of the current reply, or of the one that just ended
+	kind     byte  // of the current reply, or of the last one
 	last     int64 // the last integer in it
 	inside   bool  // a reply has begun and not ended
 }
 
-// aggregate is an array, map, set or push in the middle of which the stream is.
+// aggregate is an incomplete array, map, set or push.
 type aggregate struct {
-	left int64 // elements to come
-	// apart: it is no element itself, but stands in front of one: an attribute, or a
-	// push within EXEC's reply, of a message that the client published to itself.
-	apart bool
+	left int64 // remaining elements
+	// extra reports whether it is not an element itself, but comes before one: an attribute, or a
+	// push within EXEC's reply, with a message that the client published to itself.
+	extra bool
 }
 
-// Scan consumes bytes up to the end of the current reply and returns how many, and
-// whether that end was reached.
+// Scan consumes bytes up to the end of the current reply. It returns how many, and whether the
+// reply has ended.
 func (s *ReplyScanner) Scan(p []byte) (n int, ended bool, err error) {
 	if len(p) == 0 {
 		return 0, false, nil
@@ -57,7 +57,7 @@ func (s *ReplyScanner) Scan(p []byte) (n int, ended bool, err error) {
 		if s.skip > 0 {
 			m = int(min(s.skip, uint64(len(p)-n)))
 			s.skip -= uint64(m)
-			ended = s.skip == 0 && s.element()
+			ended = s.skip == 0 && s.endElement()
 		} else {
 			m, ended, err = s.scanLine(p[n:])
 		}
@@ -70,11 +70,11 @@ func (s *ReplyScanner) Scan(p []byte) (n int, ended bool, err error) {
 	return n, ended, err
 }
 
-// scanLine consumes a line, or what there is of it.
+// scanLine consumes a line or a part of it.
 func (s *ReplyScanner) scanLine(p []byte) (n int, ended bool, err error) {
 	end := bytes.IndexByte(p, '\n')
 	if end < 0 {
-		return len(p), false, s.holdLine(p)
+		return len(p), false, s.keepLine(p)
 	}
 	line := p[:end]
 	if len(s.line) > 0 {
@@ -88,8 +88,8 @@ func (s *ReplyScanner) scanLine(p []byte) (n int, ended bool, err error) {
 	return end + 1, ended, err
 }
 
-// holdLine keeps what must be known of a line that is cut.
-func (s *ReplyScanner) holdLine(p []byte) error {
+// keepLine stores the part of an incomplete line that is needed later.
+func (s *ReplyScanner) keepLine(p []byte) error {
 	if len(s.line) == 0 {
 		s.line = append(s.line, p[0])
 		p = p[1:]
@@ -104,22 +104,21 @@ func (s *ReplyScanner) holdLine(p []byte) error {
 	return nil
 }
 
-// isText reports whether an element that begins so is one line of any length, in
-// which nothing matters.
+// isText reports whether an element of this kind is one line of any length, whose content the
+// scanner does not need.
 func isText(kind byte) bool { return kind == '+' || kind == '-' || kind == '(' || kind == ',' }
 
-// header takes the line that begins an element, and tells whether the whole reply
-// ends with it.
+// header handles the first line of an element, and reports whether the reply ends with it.
 func (s *ReplyScanner) header(line []byte) (ended bool, err error) {
 	if len(line) == 0 {
 		return false, errUnknownReply
 	}
 	switch line[0] {
 	case '+', '-', '_', ',', '#', '(':
-		return s.element(), nil
+		return s.endElement(), nil
 	case ':':
 		s.last, err = strconv.ParseInt(string(line[1:]), 10, 64)
-		return s.element(), err
+		return s.endElement(), err
 	}
 	size, ok := replyLength(line[1:])
 	if !ok {
@@ -128,24 +127,24 @@ func (s *ReplyScanner) header(line []byte) (ended bool, err error) {
 	switch line[0] {
 	case '$', '=', '!':
 		if size < 0 {
-			return s.element(), nil
+			return s.endElement(), nil
 		}
 		s.skip = uint64(size) + 2
 	case '*', '~':
-		return s.enter(aggregate{left: size}), nil
+		return s.openAggregate(aggregate{left: size}), nil
 	case '>':
-		return s.enter(aggregate{left: size, apart: len(s.open) > 0}), nil
+		return s.openAggregate(aggregate{left: size, extra: len(s.open) > 0}), nil
 	case '%':
-		return s.enter(aggregate{left: 2 * size}), nil
+		return s.openAggregate(aggregate{left: 2 * size}), nil
 	case '|':
-		s.enter(aggregate{left: 2 * size, apart: true})
+		s.openAggregate(aggregate{left: 2 * size, extra: true})
 	default:
 		return false, errUnknownReply
 	}
 	return false, nil
 }
 
-// replyLength reads the number after a type: of digits, or -1 for a null.
+// replyLength parses the number after a type byte: digits, or -1 for a null.
 func replyLength(digits []byte) (n int64, ok bool) {
 	if string(digits) == "-1" {
 		return -1, true
@@ -159,26 +158,26 @@ func replyLength(digits []byte) (n int64, ok bool) {
 	return n, len(digits) > 0
 }
 
-// enter goes into an aggregate, unless it is empty.
-func (s *ReplyScanner) enter(a aggregate) (ended bool) {
+// openAggregate begins an aggregate. If it is empty, it reports whether the reply ends with it.
+func (s *ReplyScanner) openAggregate(a aggregate) (ended bool) {
 	if a.left > 0 {
 		s.open = append(s.open, a)
 		return false
 	}
-	return !a.apart && s.element()
+	return !a.extra && s.endElement()
 }
 
-// element closes the aggregates that end with the element just scanned, and tells
-// whether that was the last.
-func (s *ReplyScanner) element() bool {
+// endElement ends an element and the aggregates that end with it, and reports whether the reply has
+// ended.
+func (s *ReplyScanner) endElement() bool {
 	for len(s.open) > 0 {
 		top := &s.open[len(s.open)-1]
 		if top.left--; top.left > 0 {
 			return false
 		}
-		apart := top.apart
+		extra := top.extra
 		s.open = s.open[:len(s.open)-1]
-		if apart {
+		if extra {
 			return false
 		}
 	}
@@ -188,10 +187,10 @@ func (s *ReplyScanner) element() bool {
 // Inside reports whether a reply has begun and not ended.
 func (s *ReplyScanner) Inside() bool { return s.inside }
 
-// Kind is the first byte of the current reply, or of the one that just ended.
+// Kind returns the first byte of the current reply, or of the last one.
 func (s *ReplyScanner) Kind() Kind { return Kind(s.kind) }
 
-// Last is the last integer in it, if there is one.
+// Last returns the last integer in the reply, or of a reply before it.
 func (s *ReplyScanner) Last() int64 { return s.last }
 
 // IsPush reports whether the reply is a RESP3 push.
@@ -203,20 +202,21 @@ func (s *ReplyScanner) IsError() bool { return s.kind == '-' || s.kind == '!' }
 // IsNull reports whether the reply is a null.
 func (s *ReplyScanner) IsNull() bool { return s.kind == '_' || s.Begins("*-1") || s.Begins("$-1") }
 
-// IsMonitored reports whether the reply is a line of MONITOR's, as in
+// IsMonitored reports whether the reply is a line of MONITOR, such as
 // +1339518083.107412 [0 127.0.0.1:60866] "GET" "x".
 func (s *ReplyScanner) IsMonitored() bool {
 	time, rest, found := bytes.Cut(s.head, []byte{' '})
-	return found && s.kind == '+' && len(time) > 1 && len(bytes.Trim(time[1:], "0123456789.")) == 0 && bytes.HasPrefix(rest, []byte{'['})
+	return found && s.kind == '+' && bytes.HasPrefix(rest, []byte{'['}) &&
+		len(time) > 1 && len(bytes.Trim(time[1:], "0123456789.")) == 0
 }
 
-// Begins reports whether the reply's first bytes are these.
+// Begins reports whether the reply begins with these bytes.
 func (s *ReplyScanner) Begins(with string) bool {
 	return bytes.HasPrefix(s.head, []byte(with))
 }
 
-// Message is the first word of an array or push whose first element is a short
-// bulk string, as in *3 $7 message; else "".
+// Message returns the first element of an array or push if that is a short bulk string, as in
+// *3 $7 message; else "".
 func (s *ReplyScanner) Message() string {
 	fields := bytes.SplitN(s.head, []byte("\r\n"), 4)
 	if s.kind != '*' && s.kind != '>' || len(fields) < 4 || string(fields[1]) != "$"+strconv.Itoa(len(fields[2])) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// replyExamples are streams of replies, and what each of them is.
+// replyExamples are streams of replies and their traces.
 var replyExamples = []struct {
 	in   string
 	want []string // by replyTrace
@@ -66,8 +66,8 @@ func TestReplyScanner(t *testing.T) {
 	}
 }
 
-// replyTrace tells what the scanner found in a stream that comes in chunks: of each
-// reply its kind, where it ends, the word of a message, and the last integer.
+// replyTrace returns a line for each reply in a stream of chunks: its kind, its end, the word of a
+// message, and the last integer.
 func replyTrace(chunks ...[]byte) (trace []string) {
 	s := ReplyScanner{KeepHead: true}
 	at := 0
@@ -100,8 +100,8 @@ func describeReply(kind byte, end int, message string, last int64) string {
 	return text
 }
 
-// withoutInteger drops the last integers, which a trace cannot tell of a reply that
-// comes in pieces.
+// withoutInteger removes the last integers, which a trace does not have for a reply that comes in
+// pieces.
 func withoutInteger(trace []string) (plain []string) {
 	for _, line := range trace {
 		line, _, _ = strings.Cut(line, " last=")
@@ -110,8 +110,8 @@ func withoutInteger(trace []string) (plain []string) {
 	return plain
 }
 
-// FuzzReplySplit checks that the scanner finds the ends of replies where the dumb
-// parser does, and does so however its input is cut: parse(split(x)) == parse(x).
+// FuzzReplySplit checks that the scanner finds the same ends of replies as the reference parser,
+// for any pieces of the input: parse(split(x)) == parse(x).
 func FuzzReplySplit(f *testing.F) {
 	for i, example := range replyExamples {
 		f.Add([]byte(example.in), uint64(i))
@@ -121,7 +121,7 @@ func FuzzReplySplit(f *testing.F) {
 	})
 }
 
-// A random mixture of fragments gets further than random bytes.
+// TestReplySplitRandom uses random mixtures of fragments, which get further than random bytes.
 func TestReplySplitRandom(t *testing.T) {
 	for seed := range uint64(3000) {
 		rng := rand.New(rand.NewPCG(4, seed))
@@ -144,7 +144,7 @@ var replyFragments = []string{
 
 func checkReplySplit(t *testing.T, data []byte, seed uint64) {
 	t.Helper()
-	want := dumbReplies(data)
+	want := referenceReplies(data)
 	if got := replyTrace(data); !slices.Equal(got, want) {
 		t.Errorf("%.200q: got %q\nwant %q", data, got, want)
 	}
@@ -162,11 +162,11 @@ func checkReplySplit(t *testing.T, data []byte, seed uint64) {
 	}
 }
 
-// dumbReplies is a trace made by a parser that sees all and recurses.
-func dumbReplies(data []byte) (trace []string) {
+// referenceReplies returns the trace of a recursive parser that gets the complete stream.
+func referenceReplies(data []byte) (trace []string) {
 	rest := data
 	for len(rest) > 0 {
-		d := dumbReply{rest: rest, last: noInteger}
+		d := referenceReply{rest: rest, last: noInteger}
 		switch d.element(); {
 		case d.wrong:
 			return append(trace, "error")
@@ -175,13 +175,13 @@ func dumbReplies(data []byte) (trace []string) {
 		}
 		whole := rest[:len(rest)-len(d.rest)]
 		rest = d.rest
-		trace = append(trace, describeReply(whole[0], len(data)-len(rest), dumbMessage(whole), d.last))
+		trace = append(trace, describeReply(whole[0], len(data)-len(rest), referenceMessage(whole), d.last))
 	}
 	return trace
 }
 
-// dumbMessage is the word of a message, if it stands within the first 48 bytes.
-func dumbMessage(reply []byte) string {
+// referenceMessage returns the word of a message, if it is within the first 48 bytes.
+func referenceMessage(reply []byte) string {
 	for _, word := range wordsOfMessages {
 		begin := fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
 		header, rest, _ := bytes.Cut(reply, []byte("\r\n"))
@@ -192,20 +192,20 @@ func dumbMessage(reply []byte) string {
 	return ""
 }
 
-// wordsOfMessages are those that matter. The trace tells of no others.
+// wordsOfMessages are the words of messages in a trace.
 var wordsOfMessages = []string{
 	"message", "pmessage", "smessage", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
 }
 
-type dumbReply struct {
+type referenceReply struct {
 	rest         []byte
 	depth        int
 	last         int64
-	wrong, short bool // not RESP; or not all there
+	wrong, short bool // not RESP; incomplete
 }
 
-// element takes one element off the front of rest, with all that is in it.
-func (d *dumbReply) element() {
+// element consumes one element at the beginning of rest, with all its elements.
+func (d *referenceReply) element() {
 	if d.wrong || d.short {
 		return
 	}
@@ -235,8 +235,8 @@ func (d *dumbReply) element() {
 	}
 }
 
-// sized takes what follows a length.
-func (d *dumbReply) sized(kind byte, length string) {
+// sized consumes the part of an element after its length.
+func (d *referenceReply) sized(kind byte, length string) {
 	n, ok := new(big.Int).SetString(length, 10)
 	null := length == "-1"
 	limit := new(big.Int).SetInt64(maxLength*10 + 9)
@@ -251,13 +251,13 @@ func (d *dumbReply) sized(kind byte, length string) {
 		}
 	case kind == '>' && d.depth > 0:
 		d.elements(kind, n.Int64())
-		d.element() // in whose place it stands
+		d.element() // the element after the push
 	default:
 		d.elements(kind, n.Int64())
 	}
 }
 
-func (d *dumbReply) elements(kind byte, n int64) {
+func (d *referenceReply) elements(kind byte, n int64) {
 	if kind == '%' || kind == '|' {
 		n *= 2
 	}
@@ -271,7 +271,7 @@ func (d *dumbReply) elements(kind byte, n int64) {
 	}
 }
 
-// A text of many megabytes that comes in pieces is not held.
+// TestReplyScannerHoldsNoText: a text of many megabytes that comes in pieces is not stored.
 func TestReplyScannerHoldsNoText(t *testing.T) {
 	s := ReplyScanner{KeepHead: true}
 	piece := bytes.Repeat([]byte("x"), 16<<10)

@@ -8,46 +8,45 @@ import (
 	"strings"
 )
 
-// What Redis itself allows.
+// The limits of Redis.
 const (
 	redisMaxArgs   = math.MaxInt32
 	redisMaxBulk   = 512 << 20
 	redisMaxInline = 64 << 10
 )
 
-// minInline is the least that MaxInline may be set to, in bytes.
+// minInline is the smallest MaxInline, in bytes.
 const minInline = 64
 
-// RequestLimits bounds what one request may announce. A field that is zero or
-// negative stands for Redis' own limit.
+// RequestLimits limits the size of one request. A field that is zero or negative means Redis' own
+// limit.
 type RequestLimits struct {
-	// MaxArgs is the largest number of arguments of one command, its name included;
-	// never more than Redis' own limit.
+	// MaxArgs is the maximum number of arguments of one command, including its name. Redis' own
+	// limit is the largest value.
 	MaxArgs int
-	// MaxBulk is the largest length of one argument, in bytes.
+	// MaxBulk is the maximum size of one argument, in bytes.
 	MaxBulk int64
-	// MaxInline is the largest length, in bytes and without its line end, of an
-	// inline command and of the header line of an array or a bulk. Less than 64
-	// counts as 64, so that every number has room.
+	// MaxInline is the maximum length, in bytes without the line end, of an inline command and of
+	// the header line of an array or a bulk. Less than 64 counts as 64, so that every number fits.
 	MaxInline int
 
-	// unauthenticated makes the refusals say that logging in would help.
+	// unauthenticated selects the errors that tell the client to log in.
 	unauthenticated bool
 }
 
-// DefaultRequestLimits returns what Redis allows a client: 2147483647 arguments of
-// 512 MB, and lines of 64 KB.
+// DefaultRequestLimits returns Redis' limits for a client: 2147483647 arguments of 512 MB, and
+// lines of 64 KB.
 func DefaultRequestLimits() RequestLimits {
 	return RequestLimits{MaxArgs: redisMaxArgs, MaxBulk: redisMaxBulk, MaxInline: redisMaxInline}
 }
 
-// UnauthenticatedLimits returns what Redis allows a client that has still to
-// log in: 10 arguments of 16384 bytes, and lines of 64 KB.
+// UnauthenticatedLimits returns Redis' limits for a client that has not logged in: 10 arguments of
+// 16384 bytes, and lines of 64 KB.
 func UnauthenticatedLimits() RequestLimits {
 	return RequestLimits{MaxArgs: 10, MaxBulk: 16 << 10, MaxInline: redisMaxInline, unauthenticated: true}
 }
 
-// resolved returns l with Redis' limit in place of every field left open.
+// resolved returns l with Redis' limits in place of zero and negative fields.
 func (l RequestLimits) resolved() RequestLimits {
 	if l.MaxArgs <= 0 || l.MaxArgs > redisMaxArgs {
 		l.MaxArgs = redisMaxArgs
@@ -62,7 +61,7 @@ func (l RequestLimits) resolved() RequestLimits {
 	return l
 }
 
-// refuseArgs returns the error for an array of n arguments, which is over MaxArgs.
+// refuseArgs returns the error for an array of n arguments, which is more than MaxArgs.
 func (l *RequestLimits) refuseArgs(n int64) error {
 	if l.unauthenticated && n <= redisMaxArgs {
 		return errUnauthenticatedArgs
@@ -70,7 +69,7 @@ func (l *RequestLimits) refuseArgs(n int64) error {
 	return errArgs
 }
 
-// refuseBulk returns the error for a bulk of n bytes, which is over MaxBulk.
+// refuseBulk returns the error for a bulk of n bytes, which is more than MaxBulk.
 func (l *RequestLimits) refuseBulk(n int64) error {
 	if l.unauthenticated && n <= redisMaxBulk {
 		return errUnauthenticatedBulk
@@ -78,18 +77,17 @@ func (l *RequestLimits) refuseBulk(n int64) error {
 	return errBulk
 }
 
-// RequestError tells that the client's bytes are no request. Redis sends its
-// text after "-ERR " and closes the connection, as no frame can be found after it.
+// RequestError means that the client's bytes are not a valid request. Redis sends the text after
+// "-ERR " and closes the connection, since it cannot find the next frame.
 type RequestError struct {
-	// Text is in Redis' words, "Protocol error: …".
+	// Text is Redis' text, "Protocol error: …".
 	Text string
 }
 
-// Error is the text.
+// Error returns the text.
 func (e *RequestError) Error() string { return e.Text }
 
-// The protocol errors, one for each refusal of Redis. The one for a byte other
-// than '$' is made by errExpectedBulk.
+// The protocol errors of Redis, except the one that errExpectedBulk returns.
 var (
 	errArgs                = &RequestError{"Protocol error: invalid multibulk length"}
 	errBulk                = &RequestError{"Protocol error: invalid bulk length"}
@@ -101,20 +99,20 @@ var (
 	errUnbalancedQuotes    = &RequestError{"Protocol error: unbalanced quotes in request"}
 )
 
-// errCrossProtocol means that the command is called POST or Host:, so a browser
-// was tricked into sending an HTTP request here. The connection must be closed
-// without a reply, before the rest of the request is taken for commands.
+// errCrossProtocol means that the command's name is POST or Host:, so an attacker may have made a
+// browser send an HTTP request to this port. The connection must be closed without a reply, before
+// the rest of the request is executed as commands.
 var errCrossProtocol = errors.New("possible cross-protocol attack: the client speaks HTTP")
 
-// tlsHandshake is the first byte of a client that speaks TLS. No command begins with it.
+// tlsHandshake is the first byte of a TLS connection. No command begins with it.
 const tlsHandshake = 0x16
 
-// ErrTLS means that the client speaks TLS on a connection without it. There is no reply that it
-// would understand; taken for an inline command, what it sends would have no end.
-var ErrTLS = errors.New("the client speaks TLS where none is spoken")
+// ErrTLS means that the client uses TLS on a port without TLS. It would not understand any reply.
+// As an inline command, its handshake would never end.
+var ErrTLS = errors.New("the client uses TLS on a port without TLS")
 
-// errExpectedBulk returns the error for a bulk that begins with got. An error
-// reply is one line, so Redis shows a line break as a blank.
+// errExpectedBulk returns the error for a bulk that begins with got. An error reply is one line, so
+// Redis shows a line break as a blank.
 func errExpectedBulk(got byte) error {
 	if got == '\r' || got == '\n' {
 		got = ' '
@@ -122,8 +120,8 @@ func errExpectedBulk(got byte) error {
 	return &RequestError{fmt.Sprintf("Protocol error: expected '$', got '%s'", []byte{got})}
 }
 
-// speaksHTTP tells whether a command's name is one by which Redis knows an HTTP
-// request. It compares as Redis does: in any case, and up to a zero byte.
+// speaksHTTP reports whether a command's name means an HTTP request to Redis. It compares as Redis
+// does: case-insensitively, and up to a zero byte.
 func speaksHTTP(name []byte) bool {
 	if len(name) < 4 || name[0]|0x20 != 'p' && name[0]|0x20 != 'h' {
 		return false
@@ -132,8 +130,8 @@ func speaksHTTP(name []byte) bool {
 	return isFold(name, "post") || isFold(name, "host:")
 }
 
-// isFold tells whether name is ascii in any case. The lengths keep out what only
-// Unicode takes for the same letters.
+// isFold reports whether name equals ascii case-insensitively. The comparison of the lengths
+// excludes letters that are equal only in Unicode.
 func isFold(name []byte, ascii string) bool {
 	return len(name) == len(ascii) && strings.EqualFold(string(name), ascii)
 }

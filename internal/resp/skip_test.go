@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSkip: a string for which there is no room is read over where the limits say so, and what
-// follows it is read as ever.
+// TestSkip: if the limits say so, a string that exceeds them is discarded, and the rest of the
+// reply is read.
 func TestSkip(t *testing.T) {
 	long, short := "$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", "$2\r\nab\r\n"
 	read := strings.Repeat("x", 1000)
@@ -16,7 +16,7 @@ func TestSkip(t *testing.T) {
 		what   string
 		text   string
 		skip   int
-		others int64 // what others leave of what all may have together
+		others int64 // the memory that other readers leave
 		want   any   // nil: a *ProtocolError
 	}{
 		{"there is room", "*2\r\n" + long + short, 100, 5000, []any{read, "ab"}},
@@ -40,11 +40,11 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// TestSkipIsBounded: a server cannot go on for ever.
+// TestSkipIsBounded: a server cannot make a reader discard bytes forever.
 func TestSkipIsBounded(t *testing.T) {
 	limits := narrow()
 	limits.Skip, limits.Elements = 1, 1<<20
-	reply := "*1000000\r\n" + strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", skipped*limits.Total/1000+3)
+	reply := "*1000000\r\n" + strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", skipFactor*limits.Total/1000+3)
 	var wrong *ProtocolError
 	if got, err := readAll(strings.NewReader(reply), limits); !errors.As(err, &wrong) {
 		t.Errorf("got %d replies, %v", len(got), err)

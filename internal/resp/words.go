@@ -2,9 +2,9 @@ package resp
 
 import "bytes"
 
-// Words appends to words those of a frame that are whole in its beginning, at most so many
-// together. It returns how many the frame has, and how many bytes those take. What
-// there is of the frame is known to be well-formed: a [FrameScanner] has let it pass.
+// Words appends the complete words of a frame, or of its beginning, to words, up to most words. It
+// returns all words, the number of words in the frame, and the size in bytes of the frame up to the
+// end of the last word. The frame must be well-formed: a [FrameScanner] has accepted it.
 func Words(words [][]byte, frame []byte, most int) (all [][]byte, total, size int) {
 	total, rest := headerNumber(frame)
 	for len(words) < min(total, most) {
@@ -18,8 +18,8 @@ func Words(words [][]byte, frame []byte, most int) (all [][]byte, total, size in
 	return words, total, len(frame) - len(rest)
 }
 
-// EndsInCRLF reports whether each line and each payload of a whole frame ends in "\r\n". A
-// [FrameScanner], like Redis, does not look.
+// EndsInCRLF reports whether each line and each payload of a complete frame ends in "\r\n". A
+// [FrameScanner], like Redis, does not check this.
 func EndsInCRLF(frame []byte) bool {
 	for rest := frame; len(rest) > 0; {
 		n, payload := headerNumber(rest)
@@ -38,8 +38,8 @@ func EndsInCRLF(frame []byte) bool {
 	return true
 }
 
-// Excerpt are the words at the beginning of a frame, the last one cut where the beginning
-// ends, and how many the frame has. What there is of it is known to be well-formed.
+// Excerpt returns the words of a frame or of its beginning, of which the last word may be
+// incomplete, and the number of words in the frame. The frame must be well-formed.
 func Excerpt(frame []byte) (words [][]byte, total int) {
 	total, rest := headerNumber(frame)
 	for len(rest) > 0 {
@@ -52,7 +52,7 @@ func Excerpt(frame []byte) (words [][]byte, total int) {
 	return words, total
 }
 
-// headerNumber reads a line such as "$5\r\n". A line that is cut has no number.
+// headerNumber reads a line such as "$5\r\n". It returns 0 and nil if the line is incomplete.
 func headerNumber(p []byte) (n int, rest []byte) {
 	line, _, found := bytes.Cut(p, []byte{'\r'})
 	if !found || len(line) == 0 {
@@ -64,13 +64,14 @@ func headerNumber(p []byte) (n int, rest []byte) {
 	return n, p[min(len(line)+2, len(p)):]
 }
 
-// HeaderWalk goes through a line such as "$5\r\n" of a well-formed frame, in pieces.
+// HeaderWalk reads a line such as "$5\r\n" of a well-formed frame, in pieces of any size.
 type HeaderWalk struct {
 	size int
 	cr   bool
 }
 
-// Over takes bytes up to the end of the line, which tells the size.
+// Over consumes bytes up to the end of the line. It returns how many, and the number in the line
+// when the line is complete.
 func (h *HeaderWalk) Over(p []byte) (n, size int, whole bool) {
 	for _, c := range p {
 		n++

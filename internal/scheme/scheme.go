@@ -1,5 +1,5 @@
-// Package scheme finds out whether a server that cannot be asked would answer with TLS instead of
-// without, or the other way round: the failed connection itself seldom says so.
+// Package scheme finds out whether a connection to a server failed because the URL has the wrong
+// scheme, redis:// or rediss://. The error of the connection seldom says so.
 package scheme
 
 import (
@@ -14,19 +14,20 @@ import (
 )
 
 const (
-	useTLS   = "it speaks TLS: use rediss:// instead of redis://"
-	usePlain = "it speaks no TLS: use redis:// instead of rediss://"
+	useTLS   = "it requires TLS: use rediss:// instead of redis://"
+	usePlain = "it does not use TLS: use redis:// instead of rediss://"
 )
 
-// Server is where a connection led.
+// Server is the server of a connection that failed.
 type Server struct {
 	Network, Addr string
-	// TLS: its URL says rediss://.
+	// TLS reports whether its URL says rediss://.
 	TLS bool
 }
 
-// Advice says what to use instead of the scheme of the URL, or nothing. Where the error leaves it
-// open, it tries the server the other way, within the timeout, and sends it nothing but a PING.
+// Advice returns which scheme to use instead, or "" if the scheme is not the cause of err. If err
+// alone does not tell, Advice connects to the server with the other scheme, within the timeout, and
+// sends at most a PING.
 func Advice(ctx context.Context, s Server, timeout time.Duration, err error) string {
 	var record tls.RecordHeaderError
 	switch {
@@ -49,8 +50,8 @@ func Advice(ctx context.Context, s Server, timeout time.Duration, err error) str
 	return tryTLS(ctx, conn)
 }
 
-// LeavesOpen reports whether a connection may have failed by the wrong scheme: a server with TLS
-// hangs up, one without waits for the end of a line.
+// LeavesOpen reports whether a connection may have failed because of the wrong scheme. A server
+// with TLS closes a plain connection; a server without TLS waits for the end of a line.
 func LeavesOpen(err error) bool {
 	var timeout net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
@@ -58,8 +59,8 @@ func LeavesOpen(err error) bool {
 }
 
 func tryTLS(ctx context.Context, conn net.Conn) string {
-	whoever := &tls.Config{InsecureSkipVerify: true} // only whether it speaks TLS is asked
-	if tls.Client(conn, whoever).HandshakeContext(ctx) != nil {
+	anyServer := &tls.Config{InsecureSkipVerify: true} // only the use of TLS matters
+	if tls.Client(conn, anyServer).HandshakeContext(ctx) != nil {
 		return ""
 	}
 	return useTLS
@@ -71,8 +72,9 @@ func tryPlain(conn net.Conn) string {
 	}
 	var buf [256]byte
 	n, err := conn.Read(buf[:])
-	said := buf[:n]
-	if err != nil || said[0] != '+' && said[0] != '-' || bytes.HasSuffix(said, []byte(" TLS\r\n")) { // so a redlock-proxy with TLS says, of 0.3 too ("speaks TLS")
+	reply := buf[:n]
+	isProxyWithTLS := bytes.HasSuffix(reply, []byte(" TLS\r\n")) // "requires TLS", in 0.3 "speaks TLS"
+	if err != nil || reply[0] != '+' && reply[0] != '-' || isProxyWithTLS {
 		return ""
 	}
 	return usePlain

@@ -281,8 +281,8 @@ func TestUpstreamOfAnotherScheme(t *testing.T) {
 	t.Cleanup(secured.Close)
 	plain := redistest.New(t, redistest.Options{})
 	for url, want := range map[string]string{
-		"redis://" + secured.Listener.Addr().String(): "it speaks TLS: use rediss:// instead of redis://",
-		"rediss://" + plain.Addr():                    "it speaks no TLS: use redis:// instead of rediss://",
+		"redis://" + secured.Listener.Addr().String(): "it requires TLS: use rediss:// instead of redis://",
+		"rediss://" + plain.Addr():                    "it does not use TLS: use redis:// instead of rediss://",
 	} {
 		up, log := newTestUpstream(t, url)
 		for range 2 {

@@ -50,8 +50,8 @@ func TestOtherScheme(t *testing.T) {
 	t.Cleanup(secured.Close)
 	plain := miniredis.RunT(t)
 	for url, want := range map[string]string{
-		"redis://" + secured.Listener.Addr().String(): "it speaks TLS: use rediss:// instead of redis://",
-		"rediss://" + plain.Addr():                    "it speaks no TLS: use redis:// instead of rediss://",
+		"redis://" + secured.Listener.Addr().String(): "it requires TLS: use rediss:// instead of redis://",
+		"rediss://" + plain.Addr():                    "it does not use TLS: use redis:// instead of rediss://",
 	} {
 		conn, err := newRedisTransport(url, time.Second, nil)
 		if err != nil {

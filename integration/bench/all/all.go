@@ -1,11 +1,11 @@
-// Package all measures everything that goals are set for, and prints one table:
+// Package all measures all ratios and figures that have a goal, and prints one table:
 //
 //	go run ./integration/bench all
 //	go run ./integration/bench all -rounds 1 -seconds 1 -plot docs/locks.svg
 //
-// What is measured, and how, is said in packages locks, handover and relay; the clients of locks
-// are the raw ones. The plot has throughput and latency of locks over the number of clients. The
-// picture is drawn here: a library for plots would bring a dozen modules for two panels.
+// Packages locks, handover and relay say what is measured, and how; locks uses the raw clients. The
+// plot shows throughput and latency of locks over the number of clients. This module draws it
+// itself, since a library for plots would bring a dozen modules.
 package all
 
 import (
@@ -26,14 +26,17 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// Command is the benchmark of all goals.
+// Command returns the benchmark of all goals.
 func Command() *cli.Command {
 	return suite.Command("all", "all goals in one table, and a plot", []cli.Flag{
 		suite.RoundsFlag(3), suite.SecondsFlag(3), suite.ProxyFlag(),
 		&cli.IntFlag{Name: "requests", Value: 200_000, Usage: "requests of a run of the relay at -P 1"},
-		&cli.StringFlag{Name: "plot", Usage: "file that a plot of locks is written to, as SVG"},
+		&cli.StringFlag{Name: "plot", Usage: "file for a plot of locks, as SVG"},
 	}, func(c *cli.Context) error {
-		set := settings{madeBy: suite.MadeBy(c), rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c), requests: c.Int("requests"), plot: c.String("plot")}
+		set := settings{
+			madeBy: suite.MadeBy(c), rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c),
+			requests: c.Int("requests"), plot: c.String("plot"),
+		}
 		if min(set.rounds, set.requests) < 1 || set.window <= 0 {
 			return errors.New("rounds, seconds and requests must be positive")
 		}
@@ -51,7 +54,7 @@ type settings struct {
 	plot     string // empty: none
 }
 
-// run does everything: the table to out, progress to log.
+// run measures everything. It prints the table to out, progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) error {
 	fmt.Fprintf(out, "## Benchmark: all goals\n\n%s.\nMedians of %d rounds. Made by `%s`.\n",
 		figures.ReadMachine().Header("load generators, proxies and all Redis servers"), set.rounds, set.madeBy)
@@ -76,7 +79,7 @@ func run(ctx context.Context, set settings, out, log io.Writer) error {
 	return nil
 }
 
-// drawTo writes the plot, if one was asked for.
+// drawTo writes the plot to path, unless that is empty.
 func drawTo(path string, curves []figures.Curves) error {
 	if path == "" {
 		return nil

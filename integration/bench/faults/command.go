@@ -15,9 +15,10 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// Command is the benchmark of masters that fail.
+// Command returns the benchmark of masters that fail.
 func Command() *cli.Command {
-	return suite.Command("faults", "LOCK while 2 of 5 masters are killed, stopped or unreachable, beside LOCK while all are well", []cli.Flag{
+	const usage = "LOCK while 2 of 5 masters are killed, stopped or unreachable, compared with LOCK without a fault"
+	return suite.Command("faults", usage, []cli.Flag{
 		&cli.StringFlag{Name: "clients", Value: "1,16", Usage: "numbers of clients, each of which makes a table"},
 		suite.RoundsFlag(3), suite.SecondsFlag(3), suite.ProxyFlag(),
 	}, func(c *cli.Context) error {
@@ -52,7 +53,7 @@ func settingsOf(c *cli.Context) (settings, error) {
 	return set, nil
 }
 
-// run does everything: tables to out, progress to log.
+// run measures everything. It prints tables to out, progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 	f, err := startFleet(set)
 	if err != nil {

@@ -17,22 +17,22 @@ import (
 const (
 	warmUp       = 500 * time.Millisecond
 	replyTimeout = 5 * time.Second
-	// recovery is how long masters may take to be used again.
+	// recovery limits the time until masters are used again.
 	recovery = 10 * time.Second
 )
 
-// outcome is what one measurement gives.
+// outcome is the result of one measurement.
 type outcome struct {
 	p50, p99 time.Duration
 	rate     float64 // locks per second
 	errors   int
 }
 
-// load is clients that lock and unlock.
+// load is a number of clients that lock and unlock.
 type load struct {
 	workers sync.WaitGroup
 	timed   atomic.Bool
-	over    atomic.Bool
+	ended   atomic.Bool
 	began   time.Time
 
 	mu    sync.Mutex
@@ -62,10 +62,10 @@ func (l *load) begin() {
 	l.timed.Store(true)
 }
 
-// end stops the clients and sums up.
+// end stops the clients and returns the outcome.
 func (l *load) end() outcome {
 	took := time.Since(l.began)
-	l.over.Store(true)
+	l.ended.Store(true)
 	l.workers.Wait()
 	return outcome{
 		p50: figures.Percentile(l.times, 50), p99: figures.Percentile(l.times, 99),
@@ -73,17 +73,17 @@ func (l *load) end() outcome {
 	}
 }
 
-// work locks and unlocks until the load is over.
+// work locks and unlocks until end.
 func (l *load) work(client *redistest.Client, key string) {
 	var times []time.Duration
 	fails := 0
-	for turn := 0; !l.over.Load(); turn++ {
+	for turn := 0; !l.ended.Load(); turn++ {
 		counts := l.timed.Load()
 		took, err := once(client, key, strconv.Itoa(turn))
 		switch {
 		case err != nil:
 			fails++
-			time.Sleep(time.Millisecond) // the next may fail at once
+			time.Sleep(time.Millisecond) // the next command may fail immediately
 		case counts:
 			times = append(times, took)
 		}
@@ -94,7 +94,7 @@ func (l *load) work(client *redistest.Client, key string) {
 	l.fails += fails
 }
 
-// once locks and unlocks. It returns how long LOCK took.
+// once locks and unlocks once. It returns how long LOCK took.
 func once(client *redistest.Client, key, token string) (time.Duration, error) {
 	sent := time.Now()
 	reply, err := client.Do("LOCK", key, token, "PX", "10000")
@@ -112,11 +112,11 @@ func once(client *redistest.Client, key, token string) (time.Duration, error) {
 	return took, err
 }
 
-// errNotWell is returned when masters that are back are not used again.
+// errNotWell means that a proxy does not use the restored masters again.
 var errNotWell = errors.New("not all masters are used again")
 
-// wellAgain waits until both proxies use all masters.
-func (f *fleet) wellAgain() error {
+// waitHealthy waits until both proxies use all masters.
+func (f *fleet) waitHealthy() error {
 	for _, proxy := range []*harness.Proxy{f.direct, f.relayed} {
 		client, err := redistest.Dial(proxy.Addr(), replyTimeout)
 		if err != nil {
@@ -130,7 +130,7 @@ func (f *fleet) wellAgain() error {
 	return nil
 }
 
-// allUp waits until a proxy says that so many masters are up.
+// allUp waits until a proxy reports the given number of masters as up.
 func allUp(client *redistest.Client, masters int) error {
 	line := fmt.Sprintf("redlock_masters_up:%d\r\n", masters)
 	for deadline := time.Now().Add(recovery); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

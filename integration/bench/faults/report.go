@@ -7,8 +7,7 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// goal is what the p99 of LOCK while masters fail must stay under, as a multiple of the healthy
-// one.
+// goal limits the p99 of LOCK while masters fail, as a multiple of the p99 without faults.
 const goal = 2
 
 func writeHead(w io.Writer, m figures.Machine, set settings) {
@@ -16,7 +15,7 @@ func writeHead(w io.Writer, m figures.Machine, set settings) {
 		m.Header("clients, proxies and masters"), set.rounds, set.window)
 }
 
-// writeTable prints what came of each state with so many clients.
+// writeTable prints the results of each state with the given number of clients.
 func writeTable(w io.Writer, clients int, results map[string][]outcome) {
 	fmt.Fprintf(w, "\n%d clients, each on a key of its own:\n\n", clients)
 	fmt.Fprintln(w, "| masters | LOCK p50 ms | p99 ms | locks/s | errors | p99 ÷ healthy p99 | single rounds | goal |")
@@ -31,8 +30,8 @@ func writeTable(w io.Writer, clients int, results map[string][]outcome) {
 	}
 }
 
-// compare makes the last three cells: the ratio of the medians, those of the single rounds, and
-// whether the goal is met.
+// compare returns the last three cells: the ratio of the medians, the ratios of the single rounds,
+// and whether the goal is met.
 func compare(rounds, healthy []outcome) string {
 	if len(healthy) == 0 {
 		return " | | "
@@ -45,10 +44,10 @@ func compare(rounds, healthy []outcome) string {
 	return fmt.Sprintf("%s | %s", ratio, verdict)
 }
 
-// p99 of LOCK in ms.
+// p99 returns the p99 of LOCK in ms.
 func p99(o outcome) float64 { return figures.Millis(o.p99) }
 
-// median of one figure of the rounds.
+// median returns the median of one figure of the rounds.
 func median(rounds []outcome, figure func(outcome) float64) float64 {
 	return figures.Median(values(rounds, figure))
 }

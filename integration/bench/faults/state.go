@@ -17,13 +17,13 @@ const failing = 2
 // state is a condition of the masters in which LOCK is timed.
 type state struct {
 	name     string
-	baseline string // the state to compare with; empty for one of those
-	relayed  bool   // the proxy that reaches two masters over a relay
+	baseline string // the state to compare with; empty for such a state itself
+	relayed  bool   // uses the proxy with a relay to two masters
 	inflict  func(f *fleet, i int) error
 	mend     func(f *fleet, i int) error
 }
 
-// states come in the order in which they are measured.
+// states returns the states in the order in which they are measured.
 func states() []state {
 	const direct, relayed = "healthy", "healthy, two over a relay"
 	return []state{
@@ -41,7 +41,7 @@ func states() []state {
 	}
 }
 
-// measure brings the state about, times LOCK, and waits until the masters are well again.
+// measure causes the state, times LOCK, and waits until the proxies use all masters again.
 func (f *fleet) measure(ctx context.Context, s state, clients int, window time.Duration) (outcome, error) {
 	proxy := f.direct
 	if s.relayed {
@@ -60,10 +60,10 @@ func (f *fleet) measure(ctx context.Context, s state, clients int, window time.D
 		err = suite.Pause(ctx, window)
 	}
 	got := l.end()
-	return got, errors.Join(err, f.each(s.mend), f.wellAgain())
+	return got, errors.Join(err, f.each(s.mend), f.waitHealthy())
 }
 
-// each does something to every master that fails.
+// each calls do with every master that fails.
 func (f *fleet) each(do func(*fleet, int) error) error {
 	if do == nil {
 		return nil
@@ -75,7 +75,7 @@ func (f *fleet) each(do func(*fleet, int) error) error {
 	return errors.Join(errs...)
 }
 
-// fleet is five masters and two proxies.
+// fleet has five masters and two proxies.
 type fleet struct {
 	*suite.Fleet
 	links           [failing]*faultlink.Link // to the masters that fail

@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// Curves are figures of several contenders over a number that grows by factors.
+// Curves has one curve for each of several contenders.
 type Curves struct {
 	Title  string
-	Across string    // what grows
-	At     []float64 // how it grows, all positive
+	Across string    // the name of the x axis
+	At     []float64 // the x values, all positive
 	Names  []string  // of the contenders
-	// Values has for each of At those of the contenders, in the order of Names. What is not
-	// positive was not measured.
+	// Values has, for each of At, the y values of the contenders in the order of Names. Zero means
+	// not measured.
 	Values [][]float64
 }
 
-// The measures of the picture, in its own units.
+// The sizes of the picture, in its own units.
 const (
 	panelWidth, panelHeight = 420, 300
 	marginLeft, marginTop   = 64, 40
 	plotWidth, plotHeight   = 330, 200
 )
 
-// palette are the contenders' colours, which also people tell apart for whom red and green look
-// alike.
+// palette returns the contenders' colours, which people with red-green colour blindness can
+// distinguish.
 func palette() []string { return []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7"} }
 
-// WriteSVG draws panels side by side. Both axes are logarithmic: the same distance is the same
-// factor everywhere.
+// WriteSVG draws panels side by side. Both axes are logarithmic.
 func WriteSVG(w io.Writer, panels ...Curves) error {
 	var b strings.Builder
 	width, height := panelWidth*len(panels), panelHeight
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">`+"\n", width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" `+
+		`font-family="sans-serif" font-size="11">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
 	for i, c := range panels {
 		fmt.Fprintf(&b, `<g transform="translate(%d,0)">`+"\n", i*panelWidth)
@@ -46,8 +46,8 @@ func WriteSVG(w io.Writer, panels ...Curves) error {
 	return err
 }
 
-// axis is a logarithmic one, from the power of a base at or below the lowest value to the one at or
-// above the highest.
+// axis is a logarithmic axis. It goes from a power of the base at or below the lowest value to a
+// power at or above the highest.
 type axis struct{ low, high float64 }
 
 func axisOf(base float64, values []float64) axis {
@@ -68,7 +68,7 @@ func axisOf(base float64, values []float64) axis {
 	return a
 }
 
-// place is how far along the axis a value stands, from 0 to 1.
+// place returns the position of a value on the axis, from 0 to 1.
 func (a axis) place(v float64) float64 { return math.Log(v/a.low) / math.Log(a.high/a.low) }
 
 func (c Curves) draw(b *strings.Builder) {
@@ -81,21 +81,24 @@ func (c Curves) draw(b *strings.Builder) {
 	y := func(v float64) float64 { return marginTop + plotHeight*(1-up.place(v)) }
 	fmt.Fprintf(b, `<text x="%d" y="20" font-size="13">%s</text>`+"\n", marginLeft, c.Title)
 	for v := up.low; v <= up.high*1.01; v *= 10 {
-		fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n", marginLeft, marginLeft+plotWidth, y(v), y(v))
+		fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n",
+			marginLeft, marginLeft+plotWidth, y(v), y(v))
 		fmt.Fprintf(b, `<text x="%d" y="%.1f" text-anchor="end">%g</text>`+"\n", marginLeft-6, y(v)+4, v)
 	}
 	for _, v := range c.At {
 		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%g</text>`+"\n", x(v), marginTop+plotHeight+16, v)
 	}
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", marginLeft+plotWidth/2, marginTop+plotHeight+32, c.Across)
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n",
+		marginLeft+plotWidth/2, marginTop+plotHeight+32, c.Across)
 	for i, name := range c.Names {
 		c.curve(b, i, x, y)
 		left := marginLeft + i*plotWidth/len(c.Names)
-		fmt.Fprintf(b, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n", left, panelHeight-8, palette()[i%len(palette())], name)
+		fmt.Fprintf(b, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n",
+			left, panelHeight-8, palette()[i%len(palette())], name)
 	}
 }
 
-// curve draws that of contender number i.
+// curve draws the curve of contender number i.
 func (c Curves) curve(b *strings.Builder, i int, x, y func(float64) float64) {
 	colour := palette()[i%len(palette())]
 	var points []string
@@ -107,5 +110,6 @@ func (c Curves) curve(b *strings.Builder, i int, x, y func(float64) float64) {
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"><title>%s, %g %s: %.4g</title></circle>`+"\n",
 			x(at), y(c.Values[n][i]), colour, c.Names[i], at, c.Across, c.Values[n][i])
 	}
-	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(points, " "), colour)
+	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n",
+		strings.Join(points, " "), colour)
 }

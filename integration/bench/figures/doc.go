@@ -1,4 +1,4 @@
-// Package figures has what the benchmarks print beside what they measure: medians, ratios of two
-// contenders, the verdicts on goals, and the machine that all of it was measured on. It starts
-// nothing and does no I/O but to read facts of the machine.
+// Package figures computes and prints the figures of benchmarks: medians, ratios of two contenders,
+// verdicts on goals, and the description of the machine. It starts no processes except redis-server
+// --version, and does no I/O except to read facts about the machine.
 package figures

@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// Direction says on which side of its bound a goal is met.
+// Direction says whether a goal is a lower or an upper bound.
 type Direction string
 
-// The directions, as they are printed.
+// The directions, in their printed form.
 const (
 	AtLeast Direction = "≥"
 	AtMost  Direction = "≤"
@@ -20,7 +20,7 @@ type Goal struct {
 	Bound float64
 }
 
-// String prints the goal as "≥ 10".
+// String returns the goal as text, such as "≥ 10".
 func (g Goal) String() string { return fmt.Sprintf("%s %g", g.Side, g.Bound) }
 
 // The verdicts.
@@ -31,8 +31,7 @@ const (
 	Unmeasured = "not measured"
 )
 
-// Judge compares a ratio with its goal. Figures of runs with errors prove nothing, so they meet no
-// goal.
+// Judge compares a ratio with the goal, and returns the verdict. Runs with errors meet no goal.
 func (g Goal) Judge(r Ratio) string {
 	switch {
 	case r.Faulty:
@@ -66,11 +65,11 @@ func (t *Tally) Write(w io.Writer) {
 	fmt.Fprintf(w, "\nGoals: %d met, %d MISSED, %d not measured.\n", t.met, t.missed, t.unmeasured)
 }
 
-// noiseLimit is the number of cores that others may take before a figure is called disturbed.
+// noiseLimit is the number of cores that other processes may use without a warning.
 const noiseLimit = 0.1
 
-// WriteNoise warns when other processes took CPU away from a contender: so many cores, in its worst
-// round.
+// WriteNoise warns if other processes used CPU time while a contender ran; cores is the largest
+// number of cores in a round.
 func WriteNoise(w io.Writer, contender string, cores float64) {
 	if cores > noiseLimit {
 		fmt.Fprintf(w, "\nNOISE: other processes took up to %.1f cores away from %s in a round.\n", cores, contender)

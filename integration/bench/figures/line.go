@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Line is a ratio, or a figure by itself, that a goal is set for.
+// Line is a ratio or a single figure with its goal.
 type Line struct {
 	Title string
 	Ratio Ratio
 	Goal  Goal
 }
 
-// Alone is a figure that is beside no other: the median of its rounds, the lowest and the highest.
+// Alone returns a single figure as a Ratio: the median of its rounds, the lowest and the highest.
 func Alone(rounds []float64) Ratio {
 	if len(rounds) == 0 {
 		return Ratio{}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Machine is what a reader must know to compare figures.
+// Machine describes the machine and the versions of the software.
 type Machine struct {
 	CPU, System, Load string
 	Go, Redis         string
@@ -17,10 +17,10 @@ type Machine struct {
 	Modules           map[string]string // path to version
 }
 
-// unknown is printed for what this system does not tell.
+// unknown is printed for missing facts.
 const unknown = "unknown"
 
-// ReadMachine asks the system, redis-server and the build of this program.
+// ReadMachine reads the facts from the system, redis-server and the build of this program.
 func ReadMachine() Machine {
 	return Machine{
 		CPU:     cpuModel(readFile("/proc/cpuinfo")),
@@ -33,14 +33,14 @@ func ReadMachine() Machine {
 	}
 }
 
-// Header describes the machine in one line without an end; sharers are the processes that share its
-// cores.
+// Header returns a description of the machine in one line, without a line end; sharers are the
+// processes that share its cores.
 func (m Machine) Header(sharers string) string {
 	return fmt.Sprintf("%s, %d cores shared by %s, load average before the run %s; %s, %s, redis-server %s",
 		m.CPU, m.Cores, sharers, m.Load, m.System, m.Go, m.Redis)
 }
 
-// Version of a module, or "unknown".
+// Version returns the version of a module, or "unknown".
 func (m Machine) Version(path string) string {
 	if version, ok := m.Modules[path]; ok {
 		return version
@@ -62,7 +62,7 @@ func firstField(text string) string {
 	return field
 }
 
-// cpuModel finds the model in the text of /proc/cpuinfo.
+// cpuModel returns the model in the text of /proc/cpuinfo.
 func cpuModel(cpuinfo string) string {
 	for line := range strings.Lines(cpuinfo) {
 		name, value, _ := strings.Cut(line, ":")
@@ -73,7 +73,7 @@ func cpuModel(cpuinfo string) string {
 	return unknown
 }
 
-// redisVersion asks the program; its answer has a word v=VERSION.
+// redisVersion returns the version that redis-server prints as v=VERSION.
 func redisVersion() string {
 	output, err := exec.Command("redis-server", "--version").Output()
 	if err != nil {

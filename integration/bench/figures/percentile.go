@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Percentile returns the smallest value that at least p per cent do not exceed; 0 when there is
-// none. It sorts values.
+// Percentile returns the p-th percentile: the smallest value that at least p per cent of the values
+// do not exceed, or 0 without values. It sorts values in place.
 func Percentile(values []time.Duration, p int) time.Duration {
 	if len(values) == 0 {
 		return 0
@@ -16,5 +16,5 @@ func Percentile(values []time.Duration, p int) time.Duration {
 	return values[max(rank, 1)-1]
 }
 
-// Millis is a duration in milliseconds.
+// Millis returns a duration in milliseconds.
 func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Median returns the middle value, or the mean of the two in the middle; 0 when there is none. The
-// values stay as they are.
+// Median returns the middle value, or the mean of the two middle values, or 0 without values. It
+// does not change values.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -21,13 +21,13 @@ func Median(values []float64) float64 {
 
 // Ratio is one contender's figure divided by another's.
 type Ratio struct {
-	Middle, Low, High float64 // of the medians; of the lowest and highest single round
-	Known             bool    // both were run and the divisor is not zero
+	Middle, Low, High float64 // of the medians; the lowest and highest ratio of a single round
+	Known             bool    // both contenders ran, and the divisor is not zero
 	Faulty            bool    // one of them had errors
 }
 
-// RatioOf compares the medians, and for the range the rounds one by one: both contenders ran side
-// by side in each. Without as many rounds of the one as of the other nothing is known.
+// RatioOf returns the ratio of the medians, and the range of the ratios of the single rounds. It is
+// not Known if the numbers of rounds differ.
 func RatioOf(ours, theirs []float64) Ratio {
 	if len(ours) == 0 || len(ours) != len(theirs) || slices.Contains(theirs, 0) {
 		return Ratio{}
@@ -39,7 +39,7 @@ func RatioOf(ours, theirs []float64) Ratio {
 	return Ratio{Middle: Median(ours) / Median(theirs), Low: slices.Min(each), High: slices.Max(each), Known: true}
 }
 
-// String prints two cells of a Markdown table: the ratio, and its range.
+// String returns two cells of a Markdown table: the ratio, and its range.
 func (r Ratio) String() string {
 	if !r.Known {
 		return Unmeasured + " | "

@@ -1,5 +1,4 @@
-// Package golden compares what tests of the benchmarks print with files that show how it should
-// look.
+// Package golden compares the reports of benchmarks with golden files, for tests.
 package golden
 
 import (
@@ -11,7 +10,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
-// Want wants the text of a file. With the flag -rewrite it writes the file first.
+// Want fails the test unless got equals the text of a file. With the flag -rewrite it writes the
+// file first.
 func Want(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *rewrite {

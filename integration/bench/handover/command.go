@@ -14,16 +14,18 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// Command is the benchmark of hand-overs.
+// Command returns the benchmark of hand-overs.
 func Command() *cli.Command {
-	return suite.Command("handover", "one lock that passes between clients of several proxies, beside redsync", []cli.Flag{
-		&cli.IntFlag{Name: "clients", Value: 64, Usage: "clients that want the lock"},
-		&cli.IntFlag{Name: "proxies", Value: 2, Usage: "proxies that they are spread over"},
+	const usage = "one lock that passes between clients of several proxies, compared with redsync"
+	return suite.Command("handover", usage, []cli.Flag{
+		&cli.IntFlag{Name: "clients", Value: 64, Usage: "number of clients"},
+		&cli.IntFlag{Name: "proxies", Value: 2, Usage: "number of proxies"},
 		&cli.IntFlag{Name: "masters", Value: 5, Usage: "number of Redis masters"},
-		&cli.DurationFlag{Name: "hold", Usage: "how long each keeps the lock"},
-		&cli.DurationFlag{Name: "pause", Usage: "how long each waits between unlock and lock"},
+		&cli.DurationFlag{Name: "hold", Usage: "how long each client holds the lock"},
+		&cli.DurationFlag{Name: "pause", Usage: "how long each client pauses between unlock and lock"},
 		&cli.BoolFlag{Name: "uneven", Usage: "the first proxy has one client of eight, the others share the rest"},
-		&cli.BoolFlag{Name: "goals", Usage: "what goals are set for, instead, with numbers of clients, proxies and times of its own"},
+		&cli.BoolFlag{Name: "goals",
+			Usage: "measure only the figures with goals, with their own numbers of clients and proxies, and times"},
 		suite.RoundsFlag(3), suite.SecondsFlag(3), suite.ProxyFlag(),
 	}, func(c *cli.Context) error {
 		set, err := settingsOf(c)
@@ -33,7 +35,8 @@ func Command() *cli.Command {
 		if c.Bool("goals") {
 			lines, err := Summary(c.Context, set.binary, set.rounds, set.window, c.App.ErrWriter)
 			if err == nil {
-				fmt.Fprintf(c.App.Writer, "%s.\nMedians of %d rounds. Made by `%s`.\n", figures.ReadMachine().Header("load generators, proxies and all Redis servers"), set.rounds, set.madeBy)
+				fmt.Fprintf(c.App.Writer, "%s.\nMedians of %d rounds. Made by `%s`.\n",
+					figures.ReadMachine().Header("load generators, proxies and all Redis servers"), set.rounds, set.madeBy)
 				figures.WriteLines(c.App.Writer, lines, &figures.Tally{})
 			}
 			return err
@@ -53,16 +56,19 @@ type settings struct {
 
 func settingsOf(c *cli.Context) (settings, error) {
 	set := settings{
-		madeBy: suite.MadeBy(c), clients: c.Int("clients"), proxies: c.Int("proxies"), masters: c.Int("masters"), hold: c.Duration("hold"), pause: c.Duration("pause"),
-		uneven: c.Bool("uneven"), rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c),
+		madeBy:  suite.MadeBy(c),
+		clients: c.Int("clients"), proxies: c.Int("proxies"), masters: c.Int("masters"),
+		hold: c.Duration("hold"), pause: c.Duration("pause"), uneven: c.Bool("uneven"),
+		rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c),
 	}
-	if min(set.proxies, set.masters, set.rounds) < 1 || set.clients < 2 || set.window <= 0 || min(set.hold, set.pause) < 0 {
+	if min(set.proxies, set.masters, set.rounds) < 1 || set.clients < 2 ||
+		set.window <= 0 || min(set.hold, set.pause) < 0 {
 		return settings{}, errors.New("all numbers must be positive, clients at least 2, and hold and pause not negative")
 	}
 	return set, nil
 }
 
-// side is to which of n proxies client number i belongs.
+// side returns the index of the proxy for client number i.
 func (set settings) side(i int) int {
 	switch {
 	case !set.uneven || set.proxies == 1:
@@ -74,7 +80,7 @@ func (set settings) side(i int) int {
 	}
 }
 
-// fleet is the processes that the contenders work on.
+// fleet has the processes that the contenders use.
 type fleet struct {
 	*suite.Fleet
 	proxies []*harness.Proxy
@@ -96,7 +102,7 @@ func startFleet(set settings) (*fleet, error) {
 	return f, nil
 }
 
-// run does everything: tables to out, progress to log.
+// run measures everything. It prints tables to out, progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 	f, err := startFleet(set)
 	if err != nil {
@@ -125,7 +131,7 @@ func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 	return nil
 }
 
-// runOnce is one contender in one round: busy, then idle.
+// runOnce runs one contender in one round: busy, then idle.
 func runOnce(ctx context.Context, f *fleet, set settings, one contender, round int) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*set.window+drainLimit)
 	defer cancel()
@@ -138,7 +144,7 @@ func runOnce(ctx context.Context, f *fleet, set settings, one contender, round i
 	return got, err
 }
 
-// busy is one contender's contest in one round, and its crew, to be closed.
+// busy runs one contender's contest in one round. The caller closes the returned crew.
 func busy(ctx context.Context, f *fleet, set settings, one contender, round int) (outcome, *crew, error) {
 	c := &crew{}
 	grants, err := func() ([]grant, error) {
@@ -154,5 +160,5 @@ func busy(ctx context.Context, f *fleet, set settings, one contender, round int)
 	return outcomeOf(grants, set), c, nil
 }
 
-// drainLimit is how long the last locks of a run may take after its window.
+// drainLimit limits how long the last locks of a run may take after its window.
 const drainLimit = time.Minute

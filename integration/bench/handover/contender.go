@@ -33,22 +33,22 @@ func contenders() []contender {
 	return []contender{{nameProxies, (*crew).joinProxies}, {nameRedsync, (*crew).joinRedsync}}
 }
 
-// expiry is that of all locks, long enough for those who hold one throughout a window.
+// expiry is the lease of all locks, longer than a window.
 const expiry = time.Minute
 
-// session is one client. It holds the lock after a lock without error, until unlock.
+// session is one client. It holds the lock from a successful lock until unlock.
 type session interface {
 	lock(ctx context.Context) error
 	unlock(ctx context.Context) error
 }
 
-// crew is the sessions of a run, and what they share.
+// crew has the sessions of a run, and their shared connections.
 type crew struct {
 	sessions []session
 	closers  []func() error
 }
 
-// close closes the connections. What they may still say to that is of no use.
+// close closes the connections, and ignores errors.
 func (c *crew) close() {
 	for _, closer := range c.closers {
 		_ = closer()
@@ -77,7 +77,8 @@ type proxySession struct {
 }
 
 func (s *proxySession) lock(context.Context) error {
-	reply, err := s.client.Do("LOCK", s.key, s.token, "PX", strconv.FormatInt(expiry.Milliseconds(), 10), "BLOCK", "600000")
+	ttl := strconv.FormatInt(expiry.Milliseconds(), 10)
+	reply, err := s.client.Do("LOCK", s.key, s.token, "PX", ttl, "BLOCK", "600000")
 	if validity, ok := reply.(int64); err == nil && (!ok || validity <= 0) {
 		err = fmt.Errorf("LOCK answered %v", reply)
 	}
@@ -92,7 +93,7 @@ func (s *proxySession) unlock(context.Context) error {
 	return err
 }
 
-// joinRedsync opens a set of connections for each proxy that there is beside it.
+// joinRedsync opens as many sets of connections to the masters as there are proxies.
 func (c *crew) joinRedsync(_ context.Context, f *fleet, set settings, key string) error {
 	processes := make([]*redsync.Redsync, set.proxies)
 	for p := range processes {
@@ -108,7 +109,8 @@ func (c *crew) joinRedsync(_ context.Context, f *fleet, set settings, key string
 		processes[p] = redsync.New(pools...)
 	}
 	for i := range set.clients {
-		c.sessions = append(c.sessions, redsyncSession{processes[set.side(i)].NewMutex(key, redsync.WithExpiry(expiry), redsync.WithTries(math.MaxInt32))})
+		mutex := processes[set.side(i)].NewMutex(key, redsync.WithExpiry(expiry), redsync.WithTries(math.MaxInt32))
+		c.sessions = append(c.sessions, redsyncSession{mutex})
 	}
 	return nil
 }

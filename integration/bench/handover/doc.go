@@ -1,23 +1,23 @@
-// Package handover measures how a lock passes between clients that wait for it, in several proxies
-// and beside redsync, and what waiting costs the masters:
+// Package handover measures how a lock passes between waiting clients of several proxies, compared
+// with redsync, and how many commands the waiters cost the masters:
 //
 //	go run ./integration/bench handover
 //	go run ./integration/bench handover -clients 64 -proxies 2 -rounds 5 -seconds 5
 //
-// All clients want one key, all the time: lock, unlock, lock again. Those of the proxies (LOCK …
-// BLOCK) are spread evenly over these, those of redsync (its defaults, without giving up) over as
-// many sets of connections to the same masters. The contenders run one after the other in each
-// round, and each round begins with another one.
+// All clients lock and unlock one key repeatedly. The clients of the proxies (LOCK … BLOCK) are
+// spread evenly over the proxies. The clients of redsync (with its defaults, but unlimited tries)
+// are spread over as many sets of connections to the same masters. In each round, the contenders
+// run one after the other, and each round begins with a different contender.
 //
-// A hand-over is a grant to another client than the one before. It takes from when the lock was
-// given back, or asked for if that was later, to the grant; all such times, also of grants to the
-// same client, are the part of the time in which the lock is free. Waits are from the request to
-// its grant. The luckiest client is the one with the shortest mean wait, the unluckiest the one
-// with the longest; the waits themselves are told by percentiles.
+// A hand-over is a grant to a different client than the grant before. Its duration is from the
+// release of the lock, or from the request if that was later, to the grant. These durations,
+// including those of grants to the same client, add up to the time in which the lock was free. A
+// wait is from a request to its grant. The luckiest client has the shortest mean wait, the
+// unluckiest the longest; percentiles describe the single waits.
 //
-// Idle is what the masters do for those who wait while nothing changes: one client holds the lock
-// for the whole window and the others wait. Commands per second are those of all masters together
-// (INFO stats), less those of a window before all rounds, in which proxies look after the masters
-// as well. What is left of the proxies' is the sign of life that a silent watch is asked for each
-// second: one for each proxy and master.
+// Idle is the number of commands at the masters while clients wait and nothing changes: one client
+// holds the lock for the whole window, and the other clients wait. It is the commands per second of
+// all masters (INFO stats), minus the commands of a window before all rounds, since proxies check
+// the masters then, too. The rest, for the proxies, is the ping of silent watches: one per second
+// for each proxy and master.
 package handover

@@ -18,15 +18,15 @@ import (
 // warmUp is the time between the first request and the window.
 const warmUp = time.Second
 
-// grant is one lock that a client got; times are since the begin of the window.
+// grant is one grant to a client; times are since the beginning of the window.
 type grant struct {
 	client int
-	// released is just before the lock was given back.
+	// released is the time just before the lock was released.
 	asked, gotten, released time.Duration
 }
 
-// contest has all clients lock and unlock for a window, and tells the grants in their order, from
-// the warm-up on.
+// contest lets all clients lock and unlock for a window. It returns the grants in their order,
+// including the warm-up.
 func contest(ctx context.Context, set settings, sessions []session) ([]grant, error) {
 	begin := time.Now().Add(warmUp)
 	var over atomic.Bool
@@ -63,10 +63,11 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// settle is the time that waiters have to find their rest, in which what was begun before ends.
+// settle is the time before a count of commands, in which earlier work ends.
 const settle = 2 * time.Second
 
-// idle is how many commands a second the masters do while others wait for one who has the lock.
+// idle returns how many commands per second the masters execute while one client holds the lock and
+// the other clients wait.
 func idle(ctx context.Context, f *fleet, set settings, sessions []session) (float64, error) {
 	if err := sessions[0].lock(ctx); err != nil {
 		return 0, err
@@ -86,7 +87,7 @@ func idle(ctx context.Context, f *fleet, set settings, sessions []session) (floa
 	return busy, errors.Join(append(failed, err)...)
 }
 
-// commands are those that all masters do in a second, after a while to settle.
+// commands returns how many commands per second all masters execute within a window.
 func commands(ctx context.Context, f *fleet, window time.Duration) (float64, error) {
 	if err := suite.Pause(ctx, settle); err != nil {
 		return 0, err
@@ -103,7 +104,7 @@ func commands(ctx context.Context, f *fleet, window time.Duration) (float64, err
 	return float64(after-before) / time.Since(begin).Seconds(), err
 }
 
-// processed is how many commands the masters have done.
+// processed returns how many commands the masters have executed.
 func (f *fleet) processed() (sum int64, err error) {
 	for _, master := range f.Masters {
 		client, err := redistest.Dial(master.Addr(), 5*time.Second)

@@ -9,18 +9,18 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// outcome is what one run gives.
+// outcome is the result of one run.
 type outcome struct {
 	handovers, grants    float64       // per second
 	luckiest, unluckiest time.Duration // mean waits of clients
 	p1, p50, p99         time.Duration // of the waits
-	pass50, pass99       time.Duration // of hand-overs: from when it was given back, or asked for, to the grant
-	free                 float64       // part of the time that nobody had it although it was asked for
+	pass50, pass99       time.Duration // of hand-overs: from the release or the later request to the grant
+	free                 float64       // part of the time in which the lock was free though requested
 	fewest, most         int           // grants to one client
 	idle                 float64       // commands per second at the masters
 }
 
-// apart is by how many times the unluckiest client waits longer than the luckiest.
+// apart returns the ratio of the mean waits of the unluckiest and the luckiest client.
 func (o outcome) apart() float64 {
 	if o.luckiest <= 0 {
 		return 0
@@ -28,15 +28,17 @@ func (o outcome) apart() float64 {
 	return float64(o.unluckiest) / float64(o.luckiest)
 }
 
-// String is a line of progress.
+// String returns the figures in one line, for progress.
 func (o outcome) String() string {
-	return fmt.Sprintf("%.0f hand-overs/s of %.0f grants/s, p50 %.2f p99 %.2f ms, free %.0f %%, mean waits %.1f to %.1f ms, waits p1 %.1f p50 %.1f p99 %.1f ms, idle %.1f commands/s",
+	return fmt.Sprintf("%.0f hand-overs/s of %.0f grants/s, p50 %.2f p99 %.2f ms, free %.0f %%, "+
+		"mean waits %.1f to %.1f ms, waits p1 %.1f p50 %.1f p99 %.1f ms, idle %.1f commands/s",
 		o.handovers, o.grants, figures.Millis(o.pass50), figures.Millis(o.pass99), 100*o.free,
-		figures.Millis(o.luckiest), figures.Millis(o.unluckiest), figures.Millis(o.p1), figures.Millis(o.p50), figures.Millis(o.p99), o.idle)
+		figures.Millis(o.luckiest), figures.Millis(o.unluckiest),
+		figures.Millis(o.p1), figures.Millis(o.p50), figures.Millis(o.p99), o.idle)
 }
 
-// outcomeOf works out the figures of the requests that were made or served within the window. A
-// client that got nothing has waited for all of it.
+// outcomeOf computes the figures from the grants within the window. A client without a grant has
+// waited for the whole window.
 func outcomeOf(all []grant, set settings) outcome {
 	var o outcome
 	var waits, passes []time.Duration
@@ -72,7 +74,7 @@ func outcomeOf(all []grant, set settings) outcome {
 	return o
 }
 
-// median is the median of each figure.
+// median returns the medians of all figures.
 func median(rounds []outcome) outcome {
 	number := func(get func(outcome) float64) float64 {
 		var all []float64
@@ -85,14 +87,19 @@ func median(rounds []outcome) outcome {
 		return time.Duration(number(func(o outcome) float64 { return float64(get(o)) }))
 	}
 	return outcome{
-		handovers: number(func(o outcome) float64 { return o.handovers }),
-		grants:    number(func(o outcome) float64 { return o.grants }),
-		idle:      number(func(o outcome) float64 { return o.idle }),
-		free:      number(func(o outcome) float64 { return o.free }),
-		pass50:    times(func(o outcome) time.Duration { return o.pass50 }), pass99: times(func(o outcome) time.Duration { return o.pass99 }),
-		luckiest: times(func(o outcome) time.Duration { return o.luckiest }), unluckiest: times(func(o outcome) time.Duration { return o.unluckiest }),
-		p1: times(func(o outcome) time.Duration { return o.p1 }), p50: times(func(o outcome) time.Duration { return o.p50 }), p99: times(func(o outcome) time.Duration { return o.p99 }),
-		fewest: int(number(func(o outcome) float64 { return float64(o.fewest) })), most: int(number(func(o outcome) float64 { return float64(o.most) })),
+		handovers:  number(func(o outcome) float64 { return o.handovers }),
+		grants:     number(func(o outcome) float64 { return o.grants }),
+		idle:       number(func(o outcome) float64 { return o.idle }),
+		free:       number(func(o outcome) float64 { return o.free }),
+		pass50:     times(func(o outcome) time.Duration { return o.pass50 }),
+		pass99:     times(func(o outcome) time.Duration { return o.pass99 }),
+		luckiest:   times(func(o outcome) time.Duration { return o.luckiest }),
+		unluckiest: times(func(o outcome) time.Duration { return o.unluckiest }),
+		p1:         times(func(o outcome) time.Duration { return o.p1 }),
+		p50:        times(func(o outcome) time.Duration { return o.p50 }),
+		p99:        times(func(o outcome) time.Duration { return o.p99 }),
+		fewest:     int(number(func(o outcome) float64 { return float64(o.fewest) })),
+		most:       int(number(func(o outcome) float64 { return float64(o.most) })),
 	}
 }
 
@@ -100,17 +107,22 @@ func median(rounds []outcome) outcome {
 func writeHead(w io.Writer, m figures.Machine, set settings) {
 	fmt.Fprintf(w, "## Benchmark: one lock, %d clients of %d proxies, beside redsync\n\n", set.clients, set.proxies)
 	fmt.Fprint(w, m.Header(fmt.Sprintf("load generator, proxies and all %d masters", set.masters)))
-	fmt.Fprintf(w, ", redsync %s.\nMedians of %d rounds, %v each. Made by `%s`.\n\n", m.Version("github.com/go-redsync/redsync/v4"), set.rounds, set.window, set.madeBy)
+	fmt.Fprintf(w, ", redsync %s.\nMedians of %d rounds, %v each. Made by `%s`.\n\n",
+		m.Version("github.com/go-redsync/redsync/v4"), set.rounds, set.window, set.madeBy)
 }
 
-// writeTables prints the figures, and the ratios that are wanted.
+// writeTables prints the figures, and the ratios with a goal.
 func writeTables(w io.Writer, results map[string][]outcome) {
-	fmt.Fprintln(w, "| contender | hand-overs/s | grants/s | hand-over ms p50 | p99 | free | mean wait ms, luckiest client | unluckiest | apart | wait p1 ms | p50 | p99 | fewest and most grants | idle: commands/s |")
+	fmt.Fprintln(w, "| contender | hand-overs/s | grants/s | hand-over ms p50 | p99 | free "+
+		"| mean wait ms, luckiest client | unluckiest | apart "+
+		"| wait p1 ms | p50 | p99 | fewest and most grants | idle: commands/s |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, one := range contenders() {
 		o := median(results[one.name])
-		fmt.Fprintf(w, "| %s | %.0f | %.0f | %.2f | %.2f | %.0f %% | %.1f | %.1f | %.2f | %.1f | %.1f | %.1f | %d–%d | %.1f |\n", one.name, o.handovers, o.grants, figures.Millis(o.pass50), figures.Millis(o.pass99), 100*o.free,
-			figures.Millis(o.luckiest), figures.Millis(o.unluckiest), o.apart(), figures.Millis(o.p1), figures.Millis(o.p50), figures.Millis(o.p99), o.fewest, o.most, o.idle)
+		fmt.Fprintf(w, "| %s | %.0f | %.0f | %.2f | %.2f | %.0f %% | %.1f | %.1f | %.2f | %.1f | %.1f | %.1f | %d–%d | %.1f |\n",
+			one.name, o.handovers, o.grants, figures.Millis(o.pass50), figures.Millis(o.pass99), 100*o.free,
+			figures.Millis(o.luckiest), figures.Millis(o.unluckiest), o.apart(),
+			figures.Millis(o.p1), figures.Millis(o.p50), figures.Millis(o.p99), o.fewest, o.most, o.idle)
 	}
 	ours, theirs := results[nameProxies], results[nameRedsync]
 	var rates, spreads [2][]float64

@@ -24,8 +24,8 @@ func TestSettingsOfHandover(t *testing.T) {
 	}
 }
 
-// TestOutcome: a hand-over is a grant to another client, and who got nothing has waited all the
-// time.
+// TestOutcome: a hand-over is a grant to a different client than before. A client without a grant
+// has waited for the whole window.
 func TestOutcome(t *testing.T) {
 	const ms = time.Millisecond
 	set := settings{clients: 3, window: time.Second}

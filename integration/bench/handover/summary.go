@@ -12,7 +12,7 @@ import (
 
 const summaryMasters = 5
 
-// scene is a contest that goals are set for.
+// scene is a contest with goals.
 type scene struct {
 	clients, proxies int
 	hold, pause      time.Duration
@@ -25,24 +25,30 @@ type goal struct {
 	bound float64
 }
 
-// figure is one of a scene; alone is that of one client of one proxy in the same round.
+// figure is a figure of a scene; alone is the outcome of one client of one proxy in the same round.
 type figure struct {
 	title   string
 	side    figures.Direction
 	of      func(o, redsync, alone outcome) float64
-	redsync bool // it is beside redsync's
+	redsync bool // it needs redsync's outcome
 }
 
-// scenes are all of them. The first is that of one client.
+// scenes returns all scenes. The first has one client.
 func scenes() []scene {
 	const ms = time.Millisecond
 	var (
-		ofAlone = figure{"grants/s beside those of one client", figures.AtLeast, func(o, _, alone outcome) float64 { return o.grants / alone.grants }, false}
-		rate    = figure{"hand-overs/s", figures.AtLeast, func(o, _, _ outcome) float64 { return o.handovers }, false}
-		beside  = figure{"hand-overs/s beside redsync's", figures.AtLeast, func(o, redsync, _ outcome) float64 { return o.handovers / redsync.handovers }, true}
-		p99     = figure{"p99 of a hand-over, ms", figures.AtMost, func(o, _, _ outcome) float64 { return figures.Millis(o.pass99) }, false}
-		free    = figure{"free although it is waited for, %", figures.AtMost, func(o, _, _ outcome) float64 { return 100 * o.free }, false}
-		apart   = figure{"mean waits of the unluckiest and the luckiest client", figures.AtMost, func(o, _, _ outcome) float64 { return o.apart() }, false}
+		ofAlone = figure{"grants/s beside those of one client", figures.AtLeast,
+			func(o, _, alone outcome) float64 { return o.grants / alone.grants }, false}
+		rate = figure{"hand-overs/s", figures.AtLeast,
+			func(o, _, _ outcome) float64 { return o.handovers }, false}
+		beside = figure{"hand-overs/s beside redsync's", figures.AtLeast,
+			func(o, redsync, _ outcome) float64 { return o.handovers / redsync.handovers }, true}
+		p99 = figure{"p99 of a hand-over, ms", figures.AtMost,
+			func(o, _, _ outcome) float64 { return figures.Millis(o.pass99) }, false}
+		free = figure{"free although it is waited for, %", figures.AtMost,
+			func(o, _, _ outcome) float64 { return 100 * o.free }, false}
+		apart = figure{"mean waits of the unluckiest and the luckiest client", figures.AtMost,
+			func(o, _, _ outcome) float64 { return o.apart() }, false}
 	)
 	return []scene{
 		{clients: 1, proxies: 1},
@@ -58,7 +64,7 @@ func scenes() []scene {
 	}
 }
 
-// String is a scene in words.
+// String describes the scene.
 func (s scene) String() string {
 	text := fmt.Sprintf("%d clients of %d proxies, hold %v", s.clients, s.proxies, s.hold)
 	if s.pause > 0 {
@@ -67,8 +73,11 @@ func (s scene) String() string {
 	return text
 }
 
-// Summary is what goals are set for. Progress goes to log. An empty binary has the proxy built.
-func Summary(ctx context.Context, binary string, rounds int, window time.Duration, log io.Writer) (lines []figures.Line, err error) {
+// Summary measures all figures with goals. It prints progress to log. If binary is empty, it builds
+// the proxy.
+func Summary(
+	ctx context.Context, binary string, rounds int, window time.Duration, log io.Writer,
+) (lines []figures.Line, err error) {
 	fleets := map[int]*fleet{}
 	defer func() {
 		for _, f := range fleets {
@@ -76,7 +85,8 @@ func Summary(ctx context.Context, binary string, rounds int, window time.Duratio
 		}
 	}()
 	for _, proxies := range []int{1, 2} {
-		if fleets[proxies], err = startFleet(settings{masters: summaryMasters, proxies: proxies, binary: binary}); err != nil {
+		fleets[proxies], err = startFleet(settings{masters: summaryMasters, proxies: proxies, binary: binary})
+		if err != nil {
 			delete(fleets, proxies)
 			return nil, err
 		}
@@ -103,14 +113,20 @@ func Summary(ctx context.Context, binary string, rounds int, window time.Duratio
 	}
 	for i, s := range all {
 		for j, g := range s.goals {
-			lines = append(lines, figures.Line{Title: fmt.Sprintf("%v: %s", s, g.title), Ratio: figures.Alone(figuresOf[i][j]), Goal: figures.Goal{Side: g.side, Bound: g.bound}})
+			lines = append(lines, figures.Line{
+				Title: fmt.Sprintf("%v: %s", s, g.title),
+				Ratio: figures.Alone(figuresOf[i][j]),
+				Goal:  figures.Goal{Side: g.side, Bound: g.bound},
+			})
 		}
 	}
 	return lines, nil
 }
 
-// run is one round of it, beside redsync if a goal is.
-func (s scene) run(ctx context.Context, f *fleet, window time.Duration, round int, log io.Writer) (ours, redsync outcome, err error) {
+// run runs one round of the scene, and of redsync if a goal needs that.
+func (s scene) run(
+	ctx context.Context, f *fleet, window time.Duration, round int, log io.Writer,
+) (ours, redsync outcome, err error) {
 	set := settings{clients: s.clients, proxies: s.proxies, hold: s.hold, pause: s.pause, window: window}
 	for _, one := range contenders() {
 		into := &ours

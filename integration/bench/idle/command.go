@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// Command is the benchmark of idle clients.
+// Command returns the benchmark of idle clients.
 func Command() *cli.Command {
 	return suite.Command("idle", "the proxy's memory for each idle client", []cli.Flag{
 		&cli.IntFlag{Name: "clients", Value: 10_000, Usage: "number of clients"},
@@ -29,7 +29,7 @@ type settings struct {
 	binary  string // of the proxy; empty: build it
 }
 
-// spareFiles are the file descriptors that each process needs beside those of the clients.
+// spareFiles is the number of file descriptors that each process needs in addition to the clients'.
 const spareFiles = 200
 
 func run(c *cli.Context) (err error) {
@@ -45,7 +45,9 @@ func run(c *cli.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	proxy, err := f.StartProxy(harness.ProxyOptions{Binary: set.binary, Args: []string{"--max-clients", strconv.Itoa(set.clients)}})
+	proxy, err := f.StartProxy(harness.ProxyOptions{
+		Binary: set.binary, Args: []string{"--max-clients", strconv.Itoa(set.clients)},
+	})
 	if err != nil {
 		return err
 	}
@@ -61,7 +63,7 @@ func allowFiles(n uint64) error {
 	if limit.Cur >= n {
 		return nil
 	}
-	limit.Cur, limit.Max = n, max(n, limit.Max) // beyond Max only root may go
+	limit.Cur, limit.Max = n, max(n, limit.Max) // only root may raise Max
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return fmt.Errorf("%d open files are needed (ulimit -Hn %d): %w", n, n, err)
 	}

@@ -12,10 +12,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// replyTimeout bounds one command.
+// replyTimeout limits one command.
 const replyTimeout = 10 * time.Second
 
-// measure has the clients do one thing after the other, and prints the memory after each.
+// measure runs the stages one after the other, and prints the memory after each.
 func measure(ctx context.Context, set settings, proxy *harness.Proxy, out io.Writer) error {
 	empty, err := settledRSS(ctx, set, proxy)
 	if err != nil {
@@ -38,7 +38,8 @@ func measure(ctx context.Context, set settings, proxy *harness.Proxy, out io.Wri
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "| %s | %.1f | %.1f |\n", s.name, float64(rss)/1e6, float64(rss-empty)/1e3/float64(len(clients)))
+		perClient := float64(rss-empty) / 1e3 / float64(len(clients))
+		fmt.Fprintf(out, "| %s | %.1f | %.1f |\n", s.name, float64(rss)/1e6, perClient)
 	}
 	return nil
 }
@@ -51,7 +52,7 @@ func settledRSS(ctx context.Context, set settings, proxy *harness.Proxy) (int64,
 	return proxy.RSS()
 }
 
-// stage is something that each client does once, before it is idle again.
+// stage is a step that each client does once, before it is idle again.
 type stage struct {
 	name string
 	do   func(client *redistest.Client, key string) error
@@ -96,7 +97,7 @@ func everyone(ctx context.Context, clients []*redistest.Client, do func(*rediste
 	return nil
 }
 
-// connect opens n connections. It returns those that it has, also with an error.
+// connect opens n connections. After an error it returns the connections that it has opened.
 func connect(addr string, n int) ([]*redistest.Client, error) {
 	clients := make([]*redistest.Client, 0, n)
 	for range n {

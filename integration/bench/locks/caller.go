@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// clientKind is the client that proxy and direct are used with.
+// clientKind is the kind of client of the contenders proxy and direct.
 type clientKind string
 
 const (
@@ -22,19 +22,20 @@ const (
 func clientKinds() []clientKind { return []clientKind{clientGoRedis, clientRaw} }
 
 const (
-	// blockMillis is how long a client of the proxy waits for its turn; readTimeout is longer.
+	// blockMillis is how long a client of the proxy waits for the lock; readTimeout is longer.
 	blockMillis = "60000"
 	readTimeout = 70 * time.Second
 	dialTimeout = 5 * time.Second
 )
 
-// caller sends one command and returns its reply: nil, string, int64 or more. An error reply is an
-// error.
+// caller sends commands.
 type caller interface {
+	// call sends one command and returns its reply: nil, a string, an int64 or another value. An
+	// error reply is returned as an error.
 	call(ctx context.Context, args ...string) (any, error)
 }
 
-// callers opens n clients of the kind at addr.
+// callers opens n clients of a kind to addr.
 func (c *crew) callers(ctx context.Context, addr string, kind clientKind, n int) ([]caller, error) {
 	if kind == clientRaw {
 		return c.rawCallers(ctx, addr, n)
@@ -48,9 +49,9 @@ func (c *crew) callers(ctx context.Context, addr string, kind clientKind, n int)
 	return all, nil
 }
 
-// newGoRedis makes the go-redis client that all contenders use: shared by the clients of a run as
-// in an application, a connection for each, and nothing sent at connect that Redis 7.0 and proxies
-// would answer with an error.
+// newGoRedis returns the go-redis client that all contenders use. The clients of a run share it, as
+// in an application, and each has a connection. When it connects, it sends no command that Redis
+// 7.0 or a proxy answers with an error.
 func newGoRedis(addr string, clients int) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr:                     addr,
@@ -75,8 +76,7 @@ func (c goRedisCaller) call(ctx context.Context, args ...string) (any, error) {
 	return reply, err
 }
 
-// rawCallers dials n connections; they are closed when ctx ends, so that none of them needs a
-// deadline.
+// rawCallers opens n connections without deadlines. They are closed when ctx ends.
 func (c *crew) rawCallers(ctx context.Context, addr string, n int) ([]caller, error) {
 	all := make([]caller, n)
 	for i := range all {

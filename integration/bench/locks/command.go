@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// Command is the benchmark of locks.
+// Command returns the benchmark of locks.
 func Command() *cli.Command {
 	return suite.Command("locks", "lock and unlock, beside redsync and a single Redis", []cli.Flag{
 		suite.RoundsFlag(3), suite.SecondsFlag(3), suite.ProxyFlag(),
@@ -23,7 +23,8 @@ func Command() *cli.Command {
 		&cli.IntFlag{Name: "masters", Value: 5, Usage: "number of Redis masters"},
 		&cli.DurationFlag{Name: "distance", Usage: "round trip to the masters that is added to their answers"},
 		&cli.StringFlag{Name: "client", Value: string(clientGoRedis), Usage: "client of proxy and direct: goredis, raw or both"},
-		&cli.StringFlag{Name: "contenders", Value: strings.Join(usualContenders(), ","), Usage: "which contenders to run, of " + strings.Join(contenderNames(), ",")},
+		&cli.StringFlag{Name: "contenders", Value: strings.Join(usualContenders(), ","),
+			Usage: "which contenders to run, of " + strings.Join(contenderNames(), ",")},
 		&cli.StringFlag{Name: "scenarios", Value: "all", Usage: "which scenarios to run, by name"},
 	}, func(c *cli.Context) error {
 		set, err := settingsOf(c)
@@ -48,7 +49,7 @@ type settings struct {
 	scenarios  []scenario
 }
 
-// run does everything: tables to out, progress to log.
+// run measures everything. It prints tables to out, progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 	fleet, err := startFleet(set)
 	if err != nil {

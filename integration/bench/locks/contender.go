@@ -20,7 +20,7 @@ func contenderNames() []string {
 	return []string{nameProxy, nameExtending, nameLockKeys, nameReentrant, nameTelling, nameRedsync, nameDirect}
 }
 
-// usualContenders are those that run unless others are asked for.
+// usualContenders returns the contenders that run by default.
 func usualContenders() []string { return []string{nameProxy, nameRedsync, nameDirect} }
 
 const ttlMillis = "10000"
@@ -31,27 +31,29 @@ func isOnLockKeys(name string) bool {
 	return name == nameLockKeys || name == nameReentrant || name == nameTelling
 }
 
-// session is one client with one key. It holds the lock after a lock without error, until unlock.
+// session is one client with one key. It holds the lock from a successful lock until unlock.
 type session interface {
 	lock(ctx context.Context) error
 	unlock(ctx context.Context) error
 }
 
-// crew is the sessions of one run and what they share.
+// crew has the sessions of a run, and their shared connections.
 type crew struct {
 	sessions []session
 	closers  []func() error
 }
 
-// close closes the connections. What they may still say to that is of no use.
+// close closes the connections, and ignores errors.
 func (c *crew) close() {
 	for _, closer := range c.closers {
 		_ = closer()
 	}
 }
 
-// newCrew opens the sessions of a contender, one per client of the scenario.
-func newCrew(ctx context.Context, f *fleet, client clientKind, name string, s scenario, prefix string) (*crew, error) {
+// newCrew opens the sessions of a contender, one for each client of the scenario.
+func newCrew(
+	ctx context.Context, f *fleet, client clientKind, name string, s scenario, prefix string,
+) (*crew, error) {
 	c := &crew{}
 	keys := lockKeys(s, prefix)
 	var err error
@@ -78,7 +80,7 @@ func newCrew(ctx context.Context, f *fleet, client clientKind, name string, s sc
 	return c, nil
 }
 
-// keyPrefix begins all keys.
+// keyPrefix is the beginning of all keys.
 const keyPrefix = "bench:"
 
 // lockKeys returns the key of each client.

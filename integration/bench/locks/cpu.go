@@ -13,7 +13,7 @@ type cpuTimes struct {
 	machine              time.Duration // by all processes and by the hypervisor
 }
 
-// sub returns what was spent since earlier.
+// sub returns the time spent since earlier.
 func (c cpuTimes) sub(earlier cpuTimes) cpuTimes {
 	return cpuTimes{
 		load:    c.load - earlier.load,
@@ -23,10 +23,10 @@ func (c cpuTimes) sub(earlier cpuTimes) cpuTimes {
 	}
 }
 
-// total is the CPU time of all parts of the benchmark.
+// total returns the CPU time of all parts of the benchmark.
 func (c cpuTimes) total() time.Duration { return c.load + c.proxy + c.masters }
 
-// others is what processes that do not belong to the benchmark took away.
+// others returns the CPU time of processes that do not belong to the benchmark.
 func (c cpuTimes) others() time.Duration { return max(0, c.machine-c.total()) }
 
 // cpu reads the CPU time of every process.

@@ -9,11 +9,11 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// releaseScript deletes a key that holds the token.
+// releaseScript deletes a key if its value is the token.
 const releaseScript = `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`
 
-// directSession locks one Redis, as its documentation shows, and polls while another holds the key.
-// The proxy takes the same commands on its lock keys.
+// directSession locks at one Redis, as its documentation shows, and polls while another client
+// holds the key. The proxy accepts the same commands on its lock keys.
 type directSession struct {
 	caller     caller
 	key, token string
@@ -35,7 +35,7 @@ func (c *crew) addDirect(ctx context.Context, addr string, kind clientKind, keys
 	return nil
 }
 
-// loadScript returns the script's hash.
+// loadScript loads a script and returns its hash.
 func loadScript(ctx context.Context, c caller, script string) (hash string, err error) {
 	reply, err := c.call(ctx, "SCRIPT", "LOAD", script)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *directSession) unlock(ctx context.Context) error {
 	return err
 }
 
-// pollDelay is 1 to 5 ms.
+// pollDelay returns a random time from 1 to 5 ms.
 func pollDelay() time.Duration {
 	return time.Millisecond + time.Duration(rand.Int64N(int64(4*time.Millisecond)))
 }

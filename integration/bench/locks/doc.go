@@ -7,40 +7,40 @@
 // Contenders:
 //
 //	proxy     LOCK key token PX 10000, UNLOCK key token at the proxy, which runs Redlock over all masters
-//	lockkeys  SET key token NX PX 10000, compare-and-delete by EVALSHA at the same proxy, which takes the key for a lock key; not run
-//	          unless asked for, and in one-key it polls
+//	lockkeys  SET key token NX PX 10000, compare-and-delete by EVALSHA at the same proxy, for which the key is a lock key; runs
+//	          only on request, and polls in one-key
 //	redsync   go-redsync/redsync v4 on all masters, Lock and Unlock with its defaults
 //	direct    one of the masters alone: SET key token NX PX 10000, compare-and-delete by EVALSHA
 //
-// The clients of proxy, lockkeys and direct are of one kind, go-redis or a lean raw one (one
-// connection per client, one write and one read per command). redsync always runs on go-redis.
-// Connections, tokens (16 random bytes per lock), keys and the time limits are the same for all.
+// The clients of proxy, lockkeys and direct are of one kind: go-redis, or a minimal raw client (one
+// connection per client, one write and one read per command). redsync always uses go-redis.
+// Connections, tokens (16 random bytes per lock), keys and time limits are the same for all.
 //
-// Scenarios c1, c16, c64, c256 and c1024 have that many clients, each on a key of its own. In
-// one-key, 64 clients want the same key: the proxy lets them wait (BLOCK), redsync retries as it
-// does by default, without giving up, direct polls every 1 to 5 ms.
+// Scenarios c1, c16, c64, c256 and c1024 have that many clients, each with a key of its own. In
+// one-key, 64 clients lock the same key: the proxy lets them wait (BLOCK), redsync retries with its
+// default delays and unlimited tries, direct polls every 1 to 5 ms.
 //
-// How it measures: within a round the contenders run one after the other, each round begins with
-// another one, and all figures are medians of the rounds, so that noise hits all equally. A run is
-// warmed up first. Pairs per second counts the pairs that ended within the window; latencies are
-// those of the locks that were asked for within it, also if they were granted after its end, so
-// that long waits are not lost. CPU is user and system time of the load generator, the proxy and
-// all masters within the window, per pair. It is the best measure on a machine where these share
-// the cores. What other processes took away is measured as well; the report warns of more than a
-// tenth of a core.
+// How it measures: within a round, the contenders run one after the other. Each round begins with a
+// different contender, and all figures are medians of the rounds, so that noise affects all
+// equally. A run begins with a warm-up. Pairs per second counts the pairs that ended within the
+// window. Latencies are of the locks that were requested within the window, even if they were
+// granted after its end, so that long waits count. CPU is user and system time of the load
+// generator, the proxy and all masters within the window, per pair. It is the best measure on a
+// machine where these share the cores. The report warns if other processes used more than a tenth
+// of a core.
 //
-// With -distance the masters' answers are late by so much: a forwarder between all contenders and
-// the masters sees to that, and its CPU counts as that of the load generator. It holds up one piece
-// of a connection's answers after the other.
+// With -distance, a forwarder between all contenders and the masters delays the masters' answers by
+// that time. Its CPU time counts as the load generator's. It delays one piece of a connection's
+// answers after the other.
 //
-// In one-key a request counts as overtaken when another client's request was sent more than 10 ms
-// later and yet was granted earlier. 10 ms are allowed because the order of arrival is not exactly
-// that of the clients' clocks, on a busy machine least of all. "turns waited" is the number of
-// grants to others between the request and its own grant: clients - 1, give or take one, when all
-// are served in turn.
+// In one-key, a request counts as overtaken if another client's request was sent more than 10 ms
+// later but granted earlier. The tolerance of 10 ms is for the difference between the order of
+// arrival and the order of the clients' clocks, above all on a busy machine. "turns waited" is the
+// number of grants to other clients between a request and its grant. It is clients - 1, plus or
+// minus one, if all are served in turn.
 //
-// Mind when reading one-key that a client that polls and asks again right after its release mostly
-// finds the key free: redsync and direct owe their rates to one client at a time that locks again
-// and again while the others sleep, as the order of service shows. With -think each client pauses
-// between its release and its next request.
+// In one-key, a client that polls and requests the lock again right after its release mostly finds
+// the key free. The rates of redsync and direct come from one client at a time that locks again and
+// again while the other clients sleep, as the order of service shows. With -think, each client
+// pauses between its release and its next request.
 package locks

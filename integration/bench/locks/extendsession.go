@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// extendSession locks once, and then extends: its pairs are EXTENDs.
+// extendSession locks once, and then extends. Its pairs are EXTENDs.
 type extendSession struct {
 	*proxySession
 	held bool

@@ -9,14 +9,14 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// fleet is the processes that the contenders work on.
+// fleet has the processes that the contenders use.
 type fleet struct {
 	*suite.Fleet
-	addrs []string       // where the contenders reach the masters
-	proxy *harness.Proxy // nil when it is not among the contenders
+	addrs []string       // of the masters, or of the links to them
+	proxy *harness.Proxy // nil if no contender uses it
 }
 
-// startFleet starts the masters and, where it is wanted, the proxy before them.
+// startFleet starts the masters and, if a contender uses it, the proxy.
 func startFleet(set settings) (*fleet, error) {
 	servers, err := suite.StartFleet(set.masters)
 	if err != nil {
@@ -29,7 +29,7 @@ func startFleet(set settings) (*fleet, error) {
 	return f, nil
 }
 
-// moveAway puts the masters at a distance.
+// moveAway adds links that delay the masters' answers, unless distance is 0.
 func (f *fleet) moveAway(distance time.Duration) error {
 	for i, master := range f.Masters {
 		f.addrs = append(f.addrs, master.Addr())
@@ -46,7 +46,7 @@ func (f *fleet) moveAway(distance time.Duration) error {
 	return nil
 }
 
-// startProxy starts the proxy where it takes part.
+// startProxy starts the proxy if a contender uses it.
 func (f *fleet) startProxy(set settings) (err error) {
 	lockKeys := slices.ContainsFunc(set.contenders, isOnLockKeys)
 	if !lockKeys && !slices.Contains(set.contenders, nameProxy) {

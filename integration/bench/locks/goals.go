@@ -2,7 +2,7 @@ package locks
 
 import "redlock-proxy/integration/bench/figures"
 
-// ratioKind is one comparison of two contenders, mostly of the proxy with another.
+// ratioKind is one comparison of two contenders, mostly of the proxy with another contender.
 type ratioKind struct {
 	title string
 	ours  string
@@ -15,7 +15,7 @@ func lock50(o outcome) float64 { return float64(o.lock50) }
 func pair50(o outcome) float64 { return float64(o.pair50) }
 func cpu(o outcome) float64    { return o.cpu.total }
 
-// The names by which goals refer to ratios.
+// The names of ratios, to which goals refer.
 const (
 	ratioRateRedsync   = "pairs/s, proxy / redsync"
 	ratioRateDirect    = "pairs/s, proxy / direct"
@@ -47,10 +47,10 @@ func ratioKinds() []ratioKind {
 	}
 }
 
-// hasRun reports whether both contenders took part.
+// hasRun reports whether both contenders were run.
 func (k ratioKind) hasRun(r results) bool { return len(r[k.ours]) > 0 && len(r[k.other]) > 0 }
 
-// ratioOf is the first contender's figure divided by the other's.
+// ratioOf returns the ratio of the first contender's figure to the other's.
 func ratioOf(r results, kind ratioKind) figures.Ratio {
 	ours, theirs := r[kind.ours], r[kind.other]
 	ratio := figures.RatioOf(values(ours, kind.value), values(theirs, kind.value))
@@ -88,7 +88,7 @@ func atMost(ratio string, bound float64) goal {
 	return goal{ratio, figures.Goal{Side: figures.AtMost, Bound: bound}}
 }
 
-// judgeTurns is the verdict on the goal that every waiter is served in turn.
+// judgeTurns returns the verdict on the goal that every waiter is served in turn.
 func judgeTurns(o outcome) string {
 	switch {
 	case o.errorCount() > 0:

@@ -11,17 +11,17 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// errorPause keeps a contender that fails at once from spinning.
+// errorPause is the pause after an error, so that a contender that fails at once does not spin.
 const errorPause = time.Millisecond
 
-// pair is one lock and unlock; times are measured from the planned beginning of the window,
-// negative before it.
+// pair is one lock and unlock. Times are since the planned beginning of the window, negative before
+// it.
 type pair struct {
 	client                  int
 	sent, granted, released time.Duration
 }
 
-// record is what happened in one run.
+// record has the events of one run.
 type record struct {
 	clients int
 	shared  bool
@@ -31,18 +31,17 @@ type record struct {
 	cpu     cpuTimes       // spent within the window
 }
 
-// window is the time between the two looks at the CPU times, measured from the beginning that was
-// planned. On a busy machine both looks can be late, so figures per second are divided by its true
-// length.
+// window is the time between the two readings of the CPU times, since its planned beginning. On a
+// busy machine both readings can be late, so figures per second are divided by the true length.
 type window struct{ from, to time.Duration }
 
-// length is what figures per second are divided by.
+// length returns the true length of the window.
 func (w window) length() time.Duration { return w.to - w.from }
 
-// holds reports whether a time lies within the window.
+// holds reports whether a time is within the window.
 func (w window) holds(at time.Duration) bool { return at >= w.from && at < w.to }
 
-// warmedUp reports whether a lock was asked for when the warm-up was over.
+// warmedUp reports whether a lock was requested after the warm-up.
 func (w window) warmedUp(p pair) bool { return p.sent >= w.from }
 
 // load is the work of one run.
@@ -51,11 +50,11 @@ type load struct {
 	think  time.Duration // mean pause between an unlock and the next lock
 	shared bool          // all on one key
 	begin  time.Time     // of the window, as planned
-	over   atomic.Bool   // the window has ended
+	ended  atomic.Bool   // the window has ended
 }
 
-// run lets all sessions lock and unlock, until the window is over and every lock that was asked for
-// is released.
+// run lets all sessions lock and unlock until the window has ended and every requested lock is
+// released.
 func (l *load) run(ctx context.Context, f *fleet, sessions []session) (record, error) {
 	runtime.GC() // of the run before
 	l.begin = time.Now().Add(warmUp)
@@ -65,14 +64,14 @@ func (l *load) run(ctx context.Context, f *fleet, sessions []session) (record, e
 		workers.Go(func() { l.work(ctx, i, s, &parts[i]) })
 	}
 	spent, seen, err := l.watch(ctx, f)
-	l.over.Store(true)
+	l.ended.Store(true)
 	workers.Wait()
 	whole := merge(parts)
 	whole.clients, whole.shared, whole.window, whole.cpu = len(sessions), l.shared, seen, spent
 	return whole, err
 }
 
-// watch returns what CPU was spent within the window.
+// watch returns the CPU time that was spent within the window.
 func (l *load) watch(ctx context.Context, f *fleet) (spent cpuTimes, seen window, err error) {
 	before, from, err := l.look(ctx, f, 0)
 	if err != nil {
@@ -82,8 +81,8 @@ func (l *load) watch(ctx context.Context, f *fleet) (spent cpuTimes, seen window
 	return after.sub(before), window{from: from, to: to}, err
 }
 
-// look reads the CPU times at a time of the run, or as soon after it as it can, and returns when
-// that was.
+// look reads the CPU times at a time of the run, or as soon as possible after it, and returns the
+// true time.
 func (l *load) look(ctx context.Context, f *fleet, at time.Duration) (cpuTimes, time.Duration, error) {
 	if err := suite.Pause(ctx, at-l.now()); err != nil {
 		return cpuTimes{}, 0, err
@@ -92,13 +91,13 @@ func (l *load) look(ctx context.Context, f *fleet, at time.Duration) (cpuTimes, 
 	return times, l.now(), err
 }
 
-// now is the time since the planned beginning of the window.
+// now returns the time since the planned beginning of the window.
 func (l *load) now() time.Duration { return time.Since(l.begin) }
 
-// work is one client's loop.
+// work runs one client's loop.
 func (l *load) work(ctx context.Context, client int, s session, r *record) {
 	r.errors = map[string]int{}
-	for !l.over.Load() && ctx.Err() == nil {
+	for !l.ended.Load() && ctx.Err() == nil {
 		p := pair{client: client, sent: l.now()}
 		if err := l.once(ctx, s, &p); err != nil {
 			r.errors[err.Error()]++
@@ -110,7 +109,7 @@ func (l *load) work(ctx context.Context, client int, s session, r *record) {
 	}
 }
 
-// rest pauses between pairs, evenly spread between none and twice the mean.
+// rest pauses between pairs, for a random time between 0 and twice the mean.
 func (l *load) rest(ctx context.Context) {
 	if l.think > 0 {
 		_ = suite.Pause(ctx, rand.N(2*l.think))
@@ -130,7 +129,7 @@ func (l *load) once(ctx context.Context, s session, p *pair) error {
 	return nil
 }
 
-// merge adds up what the workers recorded.
+// merge combines the records of the clients.
 func merge(parts []record) record {
 	whole := record{errors: map[string]int{}}
 	for _, part := range parts {

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// comparedModules are the libraries that take part.
+// comparedModules returns the paths of the compared libraries.
 func comparedModules() []string {
 	return []string{"github.com/go-redsync/redsync/v4", "github.com/redis/go-redis/v9"}
 }
@@ -19,5 +19,6 @@ func writeMachine(w io.Writer, m figures.Machine, set settings) {
 	for _, path := range comparedModules() {
 		fmt.Fprintf(w, ", %s %s", path, m.Version(path))
 	}
-	fmt.Fprintf(w, ".\nMedians of %d rounds, %v per contender and round. Made by `%s`.\n", set.rounds, set.window, set.madeBy)
+	fmt.Fprintf(w, ".\nMedians of %d rounds, %v per contender and round. Made by `%s`.\n",
+		set.rounds, set.window, set.madeBy)
 }

@@ -12,15 +12,15 @@ type outcome struct {
 	lock50, lock99 time.Duration
 	pair50, pair99 time.Duration
 	cpu            cpuPerPair
-	others         float64 // cores that other processes took away within the window
-	turns          turns   // only of runs on one key
+	others         float64 // cores that other processes used within the window
+	turns          turns   // only for runs on one key
 	errors         map[string]int
 }
 
-// cpuPerPair is microseconds of CPU.
+// cpuPerPair is the CPU time per pair in microseconds.
 type cpuPerPair struct{ load, proxy, masters, total float64 }
 
-// errorCount is the number of locks and unlocks that failed.
+// errorCount returns the number of locks and unlocks that failed.
 func (o outcome) errorCount() int {
 	n := 0
 	for _, count := range o.errors {
@@ -29,7 +29,7 @@ func (o outcome) errorCount() int {
 	return n
 }
 
-// outcome works out the figures of one run.
+// outcome computes the figures of one run.
 func (r record) outcome() outcome {
 	var locks, pairs []time.Duration
 	done := 0
@@ -52,7 +52,7 @@ func (r record) outcome() outcome {
 	return o
 }
 
-// per divides the CPU time among pairs; without any pair it is all zero.
+// per returns the CPU time per pair, or zero without pairs.
 func (c cpuTimes) per(pairs int) cpuPerPair {
 	if pairs == 0 {
 		return cpuPerPair{}
@@ -61,8 +61,8 @@ func (c cpuTimes) per(pairs int) cpuPerPair {
 	return cpuPerPair{load: each(c.load), proxy: each(c.proxy), masters: each(c.masters), total: each(c.total())}
 }
 
-// medians puts the median of each figure into one outcome. Errors and the order of service are
-// added up instead, and of what others took away the worst counts.
+// medians returns the medians of all figures. It adds up errors and the order of service, and takes
+// the maximum of others.
 func medians(rounds []outcome) outcome {
 	number := func(get func(outcome) float64) float64 { return figures.Median(values(rounds, get)) }
 	duration := func(get func(outcome) time.Duration) time.Duration {
@@ -88,7 +88,7 @@ func medians(rounds []outcome) outcome {
 	return all
 }
 
-// add takes over what is counted over all rounds.
+// add adds the figures that are not medians.
 func (o *outcome) add(round outcome, first bool) {
 	o.others = max(o.others, round.others)
 	for text, n := range round.errors {

@@ -11,11 +11,11 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 )
 
-// errNotHeld tells that redsync released less than a majority without naming an error.
+// errNotHeld means that redsync released less than a majority, without an error.
 var errNotHeld = errors.New("redsync: Unlock answered false")
 
-// redsyncSession is a redsync mutex with its defaults, except for the expiry that all contenders
-// share.
+// redsyncSession is a redsync mutex with its defaults, except for the expiry, which is the same for
+// all contenders.
 type redsyncSession struct{ mutex *redsync.Mutex }
 
 func (c *crew) addRedsync(masters []string, keys []string, wait bool) {
@@ -27,7 +27,7 @@ func (c *crew) addRedsync(masters []string, keys []string, wait bool) {
 	}
 	options := []redsync.Option{redsync.WithExpiry(10 * time.Second)}
 	if wait {
-		options = append(options, redsync.WithTries(math.MaxInt32)) // never gives up; the delays stay its own
+		options = append(options, redsync.WithTries(math.MaxInt32)) // with its default delays
 	}
 	rs := redsync.New(pools...)
 	for _, key := range keys {

@@ -7,22 +7,21 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// The scripts of a lock that its holder may take again: a hash of the holder's name and how often
-// it holds the lock.
+// The scripts of a reentrant lock: a hash with the holder's name and a counter.
 const (
-	// reentrantTake gives nil where the caller holds the lock now, and else the time that is left
-	// to its holder.
+	// reentrantTake returns nil if the caller now holds the lock, else the remaining time of its
+	// holder in ms.
 	reentrantTake = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
 redis.call('hincrby', KEYS[1], ARGV[2], 1)
 redis.call('pexpire', KEYS[1], ARGV[1])
 return nil`
-	// reentrantGive gives nil where the caller does not hold it, 0 where it still does, and 1 where
-	// it is free.
+	// reentrantGive returns nil if the caller does not hold the lock, 0 if it still holds it, and 1
+	// if the lock is free.
 	reentrantGive = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end
 if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then redis.call('pexpire', KEYS[1], ARGV[1]) return 0 end
 redis.call('del', KEYS[1])
 return 1`
-	// reentrantTell is reentrantGive which tells those who wait, as Redisson's lock does.
+	// reentrantTell does the same as reentrantGive, and notifies waiters, as Redisson's lock does.
 	reentrantTell = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end
 if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then redis.call('pexpire', KEYS[1], ARGV[1]) return 0 end
 redis.call('del', KEYS[1])
@@ -30,7 +29,8 @@ redis.call('publish', 'channel:' .. KEYS[1], '0')
 return 1`
 )
 
-// reentrantSession locks by such scripts on lock keys, and polls while another holds the key.
+// reentrantSession locks with these scripts on lock keys, and polls while another client holds the
+// key.
 type reentrantSession struct {
 	caller     caller
 	key, token string

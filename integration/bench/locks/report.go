@@ -32,7 +32,7 @@ func eachContender(r results, do func(name string, o outcome)) {
 	}
 }
 
-// label names a contender, and says so when it had errors.
+// label returns a contender's name, with the number of its errors if there are any.
 func label(name string, o outcome) string {
 	if n := o.errorCount(); n > 0 {
 		return fmt.Sprintf("%s (%d ERRORS)", name, n)
@@ -41,16 +41,18 @@ func label(name string, o outcome) string {
 }
 
 func writeFigures(w io.Writer, r results) {
-	fmt.Fprintln(w, "| contender | pairs/s | LOCK p50 ms | p99 | pair p50 ms | p99 | CPU µs per pair | = load | + proxy | + masters |")
+	fmt.Fprintln(w, "| contender | pairs/s | LOCK p50 ms | p99 | pair p50 ms | p99 "+
+		"| CPU µs per pair | = load | + proxy | + masters |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	eachContender(r, func(name string, o outcome) {
-		fmt.Fprintf(w, "| %s | %.0f | %.3f | %.3f | %.3f | %.3f | %.1f | %.1f | %.1f | %.1f |\n", label(name, o), o.rate,
+		fmt.Fprintf(w, "| %s | %.0f | %.3f | %.3f | %.3f | %.3f | %.1f | %.1f | %.1f | %.1f |\n",
+			label(name, o), o.rate,
 			figures.Millis(o.lock50), figures.Millis(o.lock99), figures.Millis(o.pair50), figures.Millis(o.pair99),
 			o.cpu.total, o.cpu.load, o.cpu.proxy, o.cpu.masters)
 	})
 }
 
-// writeErrors lists the error texts with their numbers, most frequent first.
+// writeErrors prints the error texts with their numbers, the most frequent first.
 func writeErrors(w io.Writer, r results) {
 	eachContender(r, func(name string, o outcome) {
 		texts := slices.SortedFunc(maps.Keys(o.errors), func(a, b string) int {
@@ -66,19 +68,20 @@ func writeErrors(w io.Writer, r results) {
 	})
 }
 
-// writeNoise warns when other processes took CPU away.
+// writeNoise warns if other processes used CPU time.
 func writeNoise(w io.Writer, r results) {
 	eachContender(r, func(name string, o outcome) {
 		figures.WriteNoise(w, name, o.others)
 	})
 }
 
-// mostErrors is the number of error texts that are printed per contender.
+// mostErrors is the maximum number of error texts that are printed for a contender.
 const mostErrors = 5
 
 func writeTurns(w io.Writer, s scenario, r results, t *figures.Tally) {
 	fmt.Fprintf(w, "\nOrder of service, all rounds, %d clients:\n\n", s.clients)
-	fmt.Fprintln(w, "| contender | grants | overtaken | most turns waited | fewest grants to a client | most | every waiter in turn |")
+	fmt.Fprintln(w, "| contender | grants | overtaken | most turns waited "+
+		"| fewest grants to a client | most | every waiter in turn |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|---|")
 	eachContender(r, func(name string, o outcome) {
 		verdict := "no goal"

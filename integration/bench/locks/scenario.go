@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// scenario is one kind of work and what is to be reached in it.
+// scenario is one kind of work, with its goals.
 type scenario struct {
 	name    string
 	title   string
@@ -26,18 +26,20 @@ func allScenarios() []scenario {
 			atLeast(ratioRateLockKeys, 0.8),
 		}},
 		{name: "c64", title: "64 clients, a key each", clients: 64, goals: []goal{
-			atLeast(ratioRateRedsync, 10), atLeast(ratioRateDirect, 0.5), atLeast(ratioRateLockKeys, 0.8), atLeast(ratioRateReentrant, 0.5),
+			atLeast(ratioRateRedsync, 10), atLeast(ratioRateDirect, 0.5),
+			atLeast(ratioRateLockKeys, 0.8), atLeast(ratioRateReentrant, 0.5),
 		}},
 		{name: "one-key", title: "64 clients, one key", clients: 64, shared: true, goals: []goal{
 			atLeast(ratioRateRedsync, 5),
 		}},
 		{name: "c256", title: "256 clients, a key each", clients: 256},
 		{name: "c1024", title: "1,024 clients, a key each", clients: 1024},
-		// Without a pause one client of those that poll may lock again and again, while the others
-		// sleep: fast, but nobody is served. With one, the lock must change hands.
-		{name: "one-key-pause", title: "64 clients, one key, 5 ms between unlock and lock", clients: 64, shared: true, think: 5 * time.Millisecond, goals: []goal{
-			atLeast(ratioRateRedsync, 5),
-		}},
+		// Without a pause, one polling client may lock again and again while the other clients
+		// sleep: fast, but no other client is served. With a pause, the lock must change hands.
+		{name: "one-key-pause", title: "64 clients, one key, 5 ms between unlock and lock",
+			clients: 64, shared: true, think: 5 * time.Millisecond, goals: []goal{
+				atLeast(ratioRateRedsync, 5),
+			}},
 	}
 }
 
@@ -49,11 +51,13 @@ func scenarioNames() []string {
 	return names
 }
 
-// results holds, per contender, the outcome of each round.
+// results has the outcome of each round by contender.
 type results map[string][]outcome
 
 // runScenario runs all rounds of one scenario.
-func runScenario(ctx context.Context, f *fleet, set settings, client clientKind, s scenario, log io.Writer) (results, error) {
+func runScenario(
+	ctx context.Context, f *fleet, set settings, client clientKind, s scenario, log io.Writer,
+) (results, error) {
 	all := results{}
 	for round := range set.rounds {
 		for i := range set.contenders {
@@ -63,7 +67,8 @@ func runScenario(ctx context.Context, f *fleet, set settings, client clientKind,
 				return nil, fmt.Errorf("%s, %s, %s client: %w", s.name, name, client, err)
 			}
 			all[name] = append(all[name], got)
-			fmt.Fprintf(log, "%s client, %s, round %d, %s: %.0f pairs/s, LOCK p50 %v p99 %v, errors %d, others took %.2f cores\n",
+			fmt.Fprintf(log, "%s client, %s, round %d, %s: %.0f pairs/s, LOCK p50 %v p99 %v, errors %d, "+
+				"others took %.2f cores\n",
 				client, s.name, round+1, name, got.rate, got.lock50, got.lock99, got.errorCount(), got.others)
 		}
 	}
@@ -71,10 +76,12 @@ func runScenario(ctx context.Context, f *fleet, set settings, client clientKind,
 }
 
 // runOnce lets one contender work for one window.
-func runOnce(ctx context.Context, f *fleet, set settings, client clientKind, s scenario, name string, round int) (outcome, error) {
+func runOnce(
+	ctx context.Context, f *fleet, set settings, client clientKind, s scenario, name string, round int,
+) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, warmUp+set.window+drainLimit)
 	defer cancel()
-	prefix := fmt.Sprintf("%s%s:%s:%s:%d:", keyPrefix, client, s.name, name, round) // nothing is left of an earlier run
+	prefix := fmt.Sprintf("%s%s:%s:%s:%d:", keyPrefix, client, s.name, name, round) // keys that no earlier run used
 	crew, err := newCrew(ctx, f, client, name, s, prefix)
 	if err != nil {
 		return outcome{}, err
@@ -89,9 +96,9 @@ func runOnce(ctx context.Context, f *fleet, set settings, client clientKind, s s
 }
 
 const (
-	// warmUp is the time between the first request and the window: connections are dialled, scripts
-	// loaded.
+	// warmUp is the time between the first request and the window, in which connections are opened
+	// and scripts are loaded.
 	warmUp = 500 * time.Millisecond
-	// drainLimit is how long the last locks of a run may take after its window.
+	// drainLimit limits how long the last locks of a run may take after its window.
 	drainLimit = time.Minute
 )

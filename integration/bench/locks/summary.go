@@ -10,16 +10,21 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// summaryMasters is how many masters there are, and farAway their distance in the second part.
+// summaryMasters is the number of masters, and farAway their distance in the second part.
 const (
 	summaryMasters = 5
 	farAway        = time.Millisecond
 )
 
-// Summary is what goals are set for, with the raw client, and the curves of throughput and latency
-// over the number of clients. Progress goes to log. An empty binary has the proxy built.
-func Summary(ctx context.Context, binary string, rounds int, window time.Duration, log io.Writer) (lines []figures.Line, curves []figures.Curves, err error) {
-	near := settings{rounds: rounds, window: window, masters: summaryMasters, binary: binary, contenders: usualContenders()}
+// Summary measures all ratios and figures with goals, with the raw client, and the curves of
+// throughput and latency over the number of clients. It prints progress to log. If binary is empty,
+// it builds the proxy.
+func Summary(
+	ctx context.Context, binary string, rounds int, window time.Duration, log io.Writer,
+) (lines []figures.Line, curves []figures.Curves, err error) {
+	near := settings{
+		rounds: rounds, window: window, masters: summaryMasters, binary: binary, contenders: usualContenders(),
+	}
 	far := near
 	far.distance, far.contenders = farAway, []string{nameProxy, nameRedsync}
 	nearby, err := measure(ctx, near, log, "c1", "c16", "c64", "c256", "c1024")
@@ -33,7 +38,7 @@ func Summary(ctx context.Context, binary string, rounds int, window time.Duratio
 	return append(nearLines(nearby), farLines(distant)...), curvesOf(nearby), nil
 }
 
-// measured is the results of scenarios, by their names.
+// measured has the results of scenarios by their names.
 type measured map[string]results
 
 // measure runs scenarios with the raw client.
@@ -57,7 +62,7 @@ func measure(ctx context.Context, set settings, log io.Writer, names ...string) 
 	return all, nil
 }
 
-// nearLines are the goals where everything is on one machine.
+// nearLines returns the figures and goals with masters on the same machine.
 func nearLines(all measured) []figures.Line {
 	busy, single := all["c64"], all["c1"]
 	ratio := func(r results, title string) figures.Ratio {
@@ -74,24 +79,32 @@ func nearLines(all measured) []figures.Line {
 		return alone
 	}
 	lines := []figures.Line{
-		{Title: "64 clients: " + ratioRateRedsync, Ratio: ratio(busy, ratioRateRedsync), Goal: figures.Goal{Side: figures.AtLeast, Bound: 5}},
-		{Title: "64 clients: " + ratioRateDirect, Ratio: ratio(busy, ratioRateDirect), Goal: figures.Goal{Side: figures.AtLeast, Bound: 0.6}},
-		{Title: "64 clients: CPU µs of the proxy per pair", Ratio: spent(func(o outcome) float64 { return o.cpu.proxy }), Goal: figures.Goal{Side: figures.AtMost, Bound: 26}},
-		{Title: "64 clients: CPU µs of the masters per pair", Ratio: spent(func(o outcome) float64 { return o.cpu.masters }), Goal: figures.Goal{Side: figures.AtMost, Bound: 28}},
-		{Title: "1 client: " + ratioLock50Redsync, Ratio: ratio(single, ratioLock50Redsync), Goal: figures.Goal{Side: figures.AtMost, Bound: 1}},
+		{Title: "64 clients: " + ratioRateRedsync, Ratio: ratio(busy, ratioRateRedsync),
+			Goal: figures.Goal{Side: figures.AtLeast, Bound: 5}},
+		{Title: "64 clients: " + ratioRateDirect, Ratio: ratio(busy, ratioRateDirect),
+			Goal: figures.Goal{Side: figures.AtLeast, Bound: 0.6}},
+		{Title: "64 clients: CPU µs of the proxy per pair",
+			Ratio: spent(func(o outcome) float64 { return o.cpu.proxy }),
+			Goal:  figures.Goal{Side: figures.AtMost, Bound: 26}},
+		{Title: "64 clients: CPU µs of the masters per pair",
+			Ratio: spent(func(o outcome) float64 { return o.cpu.masters }),
+			Goal:  figures.Goal{Side: figures.AtMost, Bound: 28}},
+		{Title: "1 client: " + ratioLock50Redsync, Ratio: ratio(single, ratioLock50Redsync),
+			Goal: figures.Goal{Side: figures.AtMost, Bound: 1}},
 	}
 	for _, many := range []string{"c256", "c1024"} {
 		ours, less := all[many][nameProxy], busy[nameProxy]
 		growth := figures.RatioOf(values(ours, rate), values(less, rate))
 		growth.Faulty = errorCount(ours)+errorCount(less) > 0
 		lines = append(lines, figures.Line{
-			Title: fmt.Sprintf("pairs/s, %s clients / 64", many[1:]), Ratio: growth, Goal: figures.Goal{Side: figures.AtLeast, Bound: 0.9},
+			Title: fmt.Sprintf("pairs/s, %s clients / 64", many[1:]), Ratio: growth,
+			Goal: figures.Goal{Side: figures.AtLeast, Bound: 0.9},
 		})
 	}
 	return lines
 }
 
-// farLines are the goals where the masters are at a distance.
+// farLines returns the figures and goals with distant masters.
 func farLines(all measured) (lines []figures.Line) {
 	for _, kind := range ratioKinds() {
 		if kind.title != ratioLock50Redsync {
@@ -107,7 +120,7 @@ func farLines(all measured) (lines []figures.Line) {
 	return lines
 }
 
-// curvesOf shows throughput and latency over the number of clients.
+// curvesOf returns throughput and latency over the number of clients.
 func curvesOf(all measured) []figures.Curves {
 	rates := figures.Curves{Title: "LOCK + UNLOCK pairs per second", Across: "clients", Names: usualContenders()}
 	waits := figures.Curves{Title: "LOCK p50, ms", Across: "clients", Names: usualContenders()}

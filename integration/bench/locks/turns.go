@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// flightSlack is how much later a request must have been sent to count as the later one: between a
-// client's look at its clock and the arrival of its request lie a write and, on a busy machine, a
-// time slice of another process.
+// flightSlack is how much later a request must be sent to count as later. Between the reading of a
+// client's clock and the arrival of its request are a write and, on a busy machine, a time slice of
+// another process.
 const flightSlack = 10 * time.Millisecond
 
 // turns is the order of service on one key.
 type turns struct {
-	grants    int // requests sent after the warm-up, all granted
-	overtaken int // of these, those that a later request was served before
-	most      int // grants to others that one request waited for, at most
-	least     int // grants to the client that got the fewest
-	greatest  int // … and the most
+	grants    int // requests that were sent after the warm-up; all were granted
+	overtaken int // the number of these that were granted after a later request
+	most      int // the maximum number of other grants during a wait
+	least     int // the number of grants to the client with the fewest
+	greatest  int // … and with the most
 }
 
 // inTurn reports whether every request was served before all later ones.
 func (t turns) inTurn() bool { return t.grants > 0 && t.overtaken == 0 }
 
-// plus puts two rounds together.
+// plus combines two rounds.
 func (t turns) plus(other turns) turns {
 	return turns{
 		grants:    t.grants + other.grants,
@@ -33,8 +33,8 @@ func (t turns) plus(other turns) turns {
 	}
 }
 
-// countTurns looks at the requests that were sent after the warm-up; the grants of the warm-up
-// count as others'.
+// countTurns counts the requests that were sent after the warm-up. Grants of the warm-up count only
+// as grants to other clients.
 func countTurns(pairs []pair, w window, clients int) turns {
 	byGrant := slices.SortedFunc(slices.Values(pairs), func(a, b pair) int { return int(a.granted - b.granted) })
 	perClient := make([]int, clients)
@@ -55,7 +55,7 @@ func countTurns(pairs []pair, w window, clients int) turns {
 	return t
 }
 
-// grantsBy is the number of grants up to a time.
+// grantsBy returns the number of grants up to a time.
 func grantsBy(byGrant []pair, at time.Duration) int {
 	n, _ := slices.BinarySearchFunc(byGrant, at, func(p pair, at time.Duration) int {
 		if p.granted <= at {

@@ -15,20 +15,23 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// Command is the benchmark of the way to an upstream.
+// Command returns the benchmark of relaying to an upstream.
 func Command() *cli.Command {
 	return suite.Command("relay", "the way through the proxy to an upstream, beside other proxies", []cli.Flag{
 		suite.RoundsFlag(5), suite.ProxyFlag(),
-		&cli.IntFlag{Name: "requests", Value: 200_000, Usage: fmt.Sprintf("requests of a run at -P 1; %d times as many at -P 16", pipelinedFactor)},
+		&cli.IntFlag{Name: "requests", Value: 200_000,
+			Usage: fmt.Sprintf("requests of a run at -P 1; %d times as many at -P 16", pipelinedFactor)},
 		&cli.IntFlag{Name: "clients", Value: usualClients, Usage: "clients of redis-benchmark"},
 		&cli.IntFlag{Name: "threads", Value: usualThreads, Usage: "threads of HAProxy, and GOMAXPROCS of this proxy"},
-		&cli.StringFlag{Name: "contenders", Value: strings.Join(contenderNames(), ","), Usage: "which contenders to run, by name"},
-		&cli.BoolFlag{Name: "reconnect", Usage: "have each request connect anew"},
+		&cli.StringFlag{Name: "contenders", Value: strings.Join(contenderNames(), ","),
+			Usage: "which contenders to run, by name"},
+		&cli.BoolFlag{Name: "reconnect", Usage: "use a new connection for each request"},
 		&cli.BoolFlag{Name: "idle", Usage: "measure memory per idle client instead of speed"},
 		&cli.IntFlag{Name: "idlers", Value: 10_000, Usage: "number of idle clients"},
 		&cli.DurationFlag{Name: "settle", Value: 10 * time.Second, Usage: "pause before their memory is measured"},
-		&cli.IntFlag{Name: "connects", Usage: "let so many clients connect and leave instead of measuring speed"},
-		&cli.IntFlag{Name: "at-once", Value: 64, Usage: "how many of these are connected at a time"},
+		&cli.IntFlag{Name: "connects",
+			Usage: "number of clients that connect and disconnect, instead of measuring speed"},
+		&cli.IntFlag{Name: "at-once", Value: 64, Usage: "number of these clients at a time"},
 	}, func(c *cli.Context) error {
 		set, err := settingsOf(c)
 		if err != nil {
@@ -38,7 +41,7 @@ func Command() *cli.Command {
 	})
 }
 
-// What the flags are without being set.
+// The defaults of flags.
 const (
 	usualClients = 50
 	usualThreads = 2
@@ -63,11 +66,14 @@ type settings struct {
 
 func settingsOf(c *cli.Context) (settings, error) {
 	set := settings{
-		madeBy: suite.MadeBy(c), rounds: suite.Rounds(c), binary: suite.Binary(c), contenders: strings.Split(c.String("contenders"), ","),
-		requests: c.Int("requests"), clients: c.Int("clients"), threads: c.Int("threads"), idle: c.Bool("idle"), idlers: c.Int("idlers"),
-		settle: c.Duration("settle"), connects: c.Int("connects"), atOnce: c.Int("at-once"), reconnect: c.Bool("reconnect"),
+		madeBy: suite.MadeBy(c), rounds: suite.Rounds(c), binary: suite.Binary(c),
+		contenders: strings.Split(c.String("contenders"), ","),
+		requests:   c.Int("requests"), clients: c.Int("clients"), threads: c.Int("threads"),
+		idle: c.Bool("idle"), idlers: c.Int("idlers"), settle: c.Duration("settle"),
+		connects: c.Int("connects"), atOnce: c.Int("at-once"), reconnect: c.Bool("reconnect"),
 	}
-	if min(set.rounds, set.requests, set.clients, set.threads, set.idlers, set.atOnce) < 1 || set.connects < 0 || set.settle < 0 {
+	if min(set.rounds, set.requests, set.clients, set.threads, set.idlers, set.atOnce) < 1 ||
+		set.connects < 0 || set.settle < 0 {
 		return settings{}, errors.New("all numbers must be positive")
 	}
 	for _, name := range set.contenders {
@@ -78,7 +84,7 @@ func settingsOf(c *cli.Context) (settings, error) {
 	return set, nil
 }
 
-// run does everything: tables to out, progress to log.
+// run measures everything. It prints tables to out, progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) error {
 	writeHeader(out, figures.ReadMachine(), set)
 	tally := &figures.Tally{}
@@ -91,10 +97,10 @@ func run(ctx context.Context, set settings, out, log io.Writer) error {
 	return nil
 }
 
-// part is one kind of measurement: tables to out, progress to log.
+// part is one kind of measurement. It prints tables to out, progress to log.
 type part func(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error
 
-// parts are those that were asked for, or else the speed.
+// parts returns the requested parts, or else the speed.
 func (set settings) parts() []part {
 	var parts []part
 	if set.idle {
@@ -109,7 +115,7 @@ func (set settings) parts() []part {
 	return parts
 }
 
-// withFleet runs one part on processes that nothing else has used.
+// withFleet runs one part with new processes.
 func withFleet(ctx context.Context, set settings, do func(*fleet) error) error {
 	f, err := startFleet(ctx, set)
 	if err != nil {

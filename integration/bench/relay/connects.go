@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// connectSteps is how often the process is looked at.
+	// connectSteps is the number of steps, after each of which the process is checked.
 	connectSteps = 10
-	// flatGrowth is how much resident memory may grow from the first step to the last: the heap of
-	// a garbage-collected program swings by some megabytes.
+	// flatGrowth limits the growth of resident memory from the first step to the last, in bytes.
+	// The heap of a garbage-collected program varies by some megabytes.
 	flatGrowth = 8 << 20
-	// flatDescriptors is how many more descriptors may be open at the end: a probe of the upstream
-	// may be under way.
+	// flatDescriptors limits how many more descriptors may be open at the end. A probe of the
+	// upstream may be running.
 	flatDescriptors = 2
-	// closeLimit is how long a process has to close what its clients have left.
+	// closeLimit limits the time in which a process must close the connections of its clients.
 	closeLimit = 5 * time.Second
 )
 
-// errNoProxy means that there is nothing to connect to.
-var errNoProxy = errors.New("-connects is about the proxy, which is not among the contenders")
+// errNoProxy means that the proxy is not among the contenders.
+var errNoProxy = errors.New("-connects measures the proxy, which is not among the contenders")
 
-// look is what was seen of the proxy between two steps, when no client was connected.
+// look has the figures of the proxy between two steps, when no client is connected.
 type look struct {
 	done        int // connects so far
 	rss         int64
@@ -38,7 +38,7 @@ type look struct {
 	took        time.Duration // by the step
 }
 
-// soak is all looks, the first before the first connect, and what went wrong.
+// soak has all looks, the first before the first connect, and the errors.
 type soak struct {
 	looks  []look
 	others float64
@@ -47,7 +47,7 @@ type soak struct {
 	errors map[string]int
 }
 
-// measureConnects lets clients come and go and prints the table.
+// measureConnects lets clients connect and disconnect, and prints the table.
 func measureConnects(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error {
 	proxy := f.contenders[nameProxy]
 	if proxy == nil {
@@ -78,18 +78,19 @@ func (s *soak) run(ctx context.Context, f *fleet, proxy server, set settings, lo
 	for step := range connectSteps {
 		from, to := set.connects*step/connectSteps, set.connects*(step+1)/connectSteps
 		begin := time.Now()
-		eachAtOnce(ctx, to-from, set.atOnce, func(int) { s.count(comeAndGo(proxy.Addr())) })
+		eachAtOnce(ctx, to-from, set.atOnce, func(int) { s.count(connectOnce(proxy.Addr())) })
 		if err := s.look(ctx, f, proxy, to, time.Since(begin)); err != nil {
 			return err
 		}
 		last := s.looks[len(s.looks)-1]
-		fmt.Fprintf(log, "%d connects, RSS %s, %d descriptors, %v\n", last.done, megabytes(last.rss), last.descriptors, last.took)
+		fmt.Fprintf(log, "%d connects, RSS %s, %d descriptors, %v\n",
+			last.done, megabytes(last.rss), last.descriptors, last.took)
 	}
 	return nil
 }
 
-// comeAndGo is one client.
-func comeAndGo(addr string) error {
+// connectOnce connects one client, sends PING, and disconnects.
+func connectOnce(addr string) error {
 	client, err := redistest.Dial(addr, answerLimit)
 	if err != nil {
 		return err
@@ -111,8 +112,8 @@ func (s *soak) count(err error) {
 	s.errors[err.Error()]++
 }
 
-// look waits until the proxy has closed what its clients left, but not for ever, and adds what it
-// sees then.
+// look waits until the proxy has closed the connections of its clients, at most closeLimit, and
+// adds its figures.
 func (s *soak) look(ctx context.Context, f *fleet, proxy server, done int, took time.Duration) (err error) {
 	l := look{done: done, took: took}
 	for deadline := time.Now().Add(closeLimit); ; {
@@ -138,13 +139,13 @@ func (s *soak) first() look { return s.looks[0] }
 func (s *soak) warm() look  { return s.looks[1] }
 func (s *soak) last() look  { return s.looks[len(s.looks)-1] }
 
-// growth of the resident memory after the first step, in all and per connect.
+// growth returns how much the resident memory grew after the first step, in total and per connect.
 func (s *soak) growth() (bytes int64, perConnect float64) {
 	bytes = s.last().rss - s.warm().rss
 	return bytes, float64(bytes) / float64(s.last().done-s.warm().done)
 }
 
-// verdict on memory and descriptors.
+// verdict returns the verdict on a goal that is met if flat is set.
 func (s *soak) verdict(flat bool) string {
 	switch {
 	case len(s.errors) > 0:
@@ -180,6 +181,7 @@ func (s *soak) writeGoals(w io.Writer, tally *figures.Tally) {
 	files := tally.Add(s.verdict(more <= flatDescriptors))
 	fmt.Fprintln(w, "\n| flat? | measured | goal | |")
 	fmt.Fprintln(w, "|---|--:|--:|---|")
-	fmt.Fprintf(w, "| RSS after the first tenth | %+.1f MB, %+.1f bytes per connect | ≤ %s | %s |\n", float64(bytes)/(1<<20), each, megabytes(flatGrowth), memory)
+	fmt.Fprintf(w, "| RSS after the first tenth | %+.1f MB, %+.1f bytes per connect | ≤ %s | %s |\n",
+		float64(bytes)/(1<<20), each, megabytes(flatGrowth), memory)
 	fmt.Fprintf(w, "| descriptors | %+d | ≤ %d | %s |\n", more, flatDescriptors, files)
 }

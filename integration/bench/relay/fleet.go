@@ -24,7 +24,7 @@ const (
 
 func contenderNames() []string { return []string{nameDirect, nameProxy, nameHAProxy, nameNutcracker} }
 
-// server is a running process that clients connect to.
+// server is a running process to which clients connect.
 type server interface {
 	Addr() string
 	CPU() (time.Duration, error)
@@ -33,18 +33,18 @@ type server interface {
 	Close() error
 }
 
-// proxyMasters is how many masters the proxy has for its locks.
+// proxyMasters is the number of masters of the proxy.
 const proxyMasters = 3
 
-// fleet is all processes of the benchmark.
+// fleet has all processes of the benchmark.
 type fleet struct {
 	upstream   *redistest.Server
 	masters    []*redistest.Server
 	contenders map[string]server // direct is the upstream itself
-	maxClients int               // that a proxy has descriptors for
+	maxClients int               // for which a proxy has descriptors
 }
 
-// startFleet starts the upstream and the contenders before it.
+// startFleet starts the upstream and the contenders.
 func startFleet(ctx context.Context, set settings) (*fleet, error) {
 	limit, err := clientLimit()
 	if err != nil {
@@ -58,7 +58,9 @@ func startFleet(ctx context.Context, set settings) (*fleet, error) {
 }
 
 func (f *fleet) start(ctx context.Context, set settings) (err error) {
-	f.upstream, err = redistest.Start(redistest.Options{ExtraArgs: []string{"--maxclients", strconv.Itoa(f.maxClients)}})
+	f.upstream, err = redistest.Start(redistest.Options{
+		ExtraArgs: []string{"--maxclients", strconv.Itoa(f.maxClients)},
+	})
 	if err != nil {
 		return err
 	}
@@ -101,10 +103,11 @@ func (f *fleet) startProxy(ctx context.Context, set settings) (_ server, err err
 	})
 }
 
-// descriptorReserve is what a process has open beside its clients' connections, generously.
+// descriptorReserve is more than the number of descriptors that a process needs in addition to its
+// clients' connections.
 const descriptorReserve = 200
 
-// clientLimit is the number of clients that a process may serve that needs two descriptors for
+// clientLimit returns the maximum number of clients of a process that needs two descriptors for
 // each.
 func clientLimit() (int, error) {
 	var limit syscall.Rlimit
@@ -118,8 +121,7 @@ func clientLimit() (int, error) {
 	return (int(limit.Max) - descriptorReserve) / 2, nil
 }
 
-// cpu is the CPU time that all processes of the benchmark have spent, that of finished
-// redis-benchmarks left out.
+// cpu returns the CPU time of all processes of the benchmark, without finished redis-benchmarks.
 func (f *fleet) cpu() (time.Duration, error) {
 	sum, err := process.OwnCPU()
 	if err != nil {
@@ -129,7 +131,7 @@ func (f *fleet) cpu() (time.Duration, error) {
 	return sum + servers, err
 }
 
-// servers are all processes that were started, each once.
+// servers returns all started processes, each once.
 func (f *fleet) servers() []server {
 	var all []server
 	if f.upstream != nil {

@@ -14,13 +14,13 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// answerLimit is how long an idle or passing client waits for one reply.
+// answerLimit limits how long a client waits for one reply.
 const answerLimit = 10 * time.Second
 
-// idleContenders are those with a connection of its own for each client.
+// idleContenders returns the contenders that have an upstream connection for each client.
 func idleContenders() []string { return []string{nameProxy, nameHAProxy} }
 
-// weight is what idle clients cost a process.
+// weight is the cost of idle clients for a process.
 type weight struct {
 	clients       int
 	before, after int64 // resident bytes
@@ -30,7 +30,7 @@ type weight struct {
 
 func (w weight) perClient() float64 { return float64(w.after-w.before) / float64(w.clients) }
 
-// measureIdle loads one contender after the other with idle clients and prints the table.
+// measureIdle connects idle clients to one contender after the other, and prints the table.
 func measureIdle(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error {
 	clients := min(set.idlers, f.maxClients)
 	weights := map[string]weight{}
@@ -49,7 +49,7 @@ func measureIdle(ctx context.Context, f *fleet, set settings, out, log io.Writer
 	return nil
 }
 
-// weigh connects the clients, waits, and looks.
+// weigh connects the clients, waits, and returns their cost.
 func weigh(ctx context.Context, f *fleet, s server, clients int, set settings) (w weight, err error) {
 	w.clients = clients
 	before, err := s.Descriptors()
@@ -84,8 +84,8 @@ func weigh(ctx context.Context, f *fleet, s server, clients int, set settings) (
 	return w, err
 }
 
-// connectIdle opens the clients, so many at once, each of which sends a GET and reads its reply.
-// They are returned even where some failed.
+// connectIdle connects the clients, at most atOnce at a time. Each sends a GET and reads its reply.
+// It returns the clients even after an error.
 func connectIdle(ctx context.Context, addr string, clients, atOnce int) ([]*redistest.Client, error) {
 	all := make([]*redistest.Client, clients)
 	errs := make([]error, clients)
@@ -121,7 +121,8 @@ func closeClients(clients []*redistest.Client) {
 	}
 }
 
-// eachAtOnce calls do for 0 … n-1, so many at a time; what has not begun when ctx ends is left out.
+// eachAtOnce calls do for 0 … n-1, at most atOnce at a time. After the end of ctx it begins no more
+// calls.
 func eachAtOnce(ctx context.Context, n, atOnce int, do func(i int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -139,13 +140,14 @@ func eachAtOnce(ctx context.Context, n, atOnce int, do func(i int)) {
 	workers.Wait()
 }
 
-// idleGoal bounds what a client costs this proxy, against HAProxy.
+// idleGoal returns the goal for the memory per client of this proxy, relative to HAProxy's.
 func idleGoal() figures.Goal { return figures.Goal{Side: figures.AtMost, Bound: 2} }
 
 func writeIdle(w io.Writer, set settings, clients int, weights map[string]weight, tally *figures.Tally) {
 	fmt.Fprintf(w, "\n### %d idle clients, one GET each, %v later\n\n", clients, set.settle)
 	if clients < set.idlers {
-		fmt.Fprintf(w, "Fewer than the %d asked for: a process may open too few descriptors here (ulimit -Hn).\n\n", set.idlers)
+		fmt.Fprintf(w, "Fewer than the %d asked for: a process may open too few descriptors here (ulimit -Hn).\n\n",
+			set.idlers)
 	}
 	fmt.Fprintln(w, "| | RSS before | RSS with them | per client | descriptors per client |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|")
@@ -160,5 +162,7 @@ func writeIdle(w io.Writer, set settings, clients int, weights map[string]weight
 	for name, got := range weights {
 		figures.WriteNoise(w, name, got.others)
 	}
-	figures.WriteLines(w, []figures.Line{{Title: "RSS per client, proxy / haproxy", Ratio: figures.RatioOf(each[0], each[1]), Goal: idleGoal()}}, tally)
+	figures.WriteLines(w, []figures.Line{
+		{Title: "RSS per client, proxy / haproxy", Ratio: figures.RatioOf(each[0], each[1]), Goal: idleGoal()},
+	}, tally)
 }

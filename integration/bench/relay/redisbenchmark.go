@@ -13,21 +13,23 @@ import (
 	"time"
 )
 
-// errNoBenchmark is returned when there is no redis-benchmark to run.
+// errNoBenchmark means that redis-benchmark is not installed.
 var errNoBenchmark = errors.New("redis-benchmark is not installed: apt-get install redis-tools")
 
-// runLimit bounds one redis-benchmark: it does not end by itself when its server has gone.
+// runLimit limits one redis-benchmark, which does not end by itself if its server has ended.
 const runLimit = 5 * time.Minute
 
-// figure is what one redis-benchmark prints of one test.
+// figure has the figures that redis-benchmark prints for one test.
 type figure struct {
 	rate     float64 // requests per second
 	p50, p99 float64 // milliseconds
 }
 
-// redisBenchmark runs one test and returns the CPU time that redis-benchmark itself took, too. It
-// fails at the first error reply.
-func redisBenchmark(ctx context.Context, addr string, c scenario, clients, requests int) (figure, time.Duration, error) {
+// redisBenchmark runs one test, and returns its figures and the CPU time of redis-benchmark itself.
+// It fails at the first error reply.
+func redisBenchmark(
+	ctx context.Context, addr string, c scenario, clients, requests int,
+) (figure, time.Duration, error) {
 	program, err := exec.LookPath("redis-benchmark")
 	if err != nil {
 		return figure{}, 0, errNoBenchmark
@@ -50,14 +52,14 @@ func redisBenchmark(ctx context.Context, addr string, c scenario, clients, reque
 	return got, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err
 }
 
-// The columns of redis-benchmark --csv that are wanted.
+// The columns of redis-benchmark --csv that are used.
 const (
 	columnRate = "rps"
 	columnP50  = "p50_latency_ms"
 	columnP99  = "p99_latency_ms"
 )
 
-// parseFigure finds the line of a test.
+// parseFigure returns the figures of a test.
 func parseFigure(text, test string) (figure, error) {
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil || len(lines) < 2 {
@@ -71,7 +73,7 @@ func parseFigure(text, test string) (figure, error) {
 	return figure{}, fmt.Errorf("redis-benchmark printed %q: no figures for %s", text, test)
 }
 
-// figureOf reads a line by the header's names.
+// figureOf parses a line with the names in the header.
 func figureOf(header, line []string) (f figure, err error) {
 	numbers := map[string]float64{}
 	for i, name := range header[1:] {

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// writeHeader prints what was measured on what.
+// writeHeader prints the title, and the machine and versions.
 func writeHeader(w io.Writer, m figures.Machine, set settings) {
 	fmt.Fprint(w, "## Benchmark: the way through the proxy to an upstream Redis\n\n")
 	fmt.Fprint(w, m.Header("load generator, redis-server and the proxies"))
@@ -30,7 +30,7 @@ func writeSpeed(w io.Writer, set settings, all results, tally *figures.Tally) {
 		writeFigures(w, all[c])
 		eachContender(all[c], func(name string, o outcome) { figures.WriteNoise(w, name, o.others) })
 	}
-	if !set.reconnect { // without a goal
+	if !set.reconnect { // has no goal
 		writeGoals(w, set, all, tally)
 	}
 }
@@ -53,11 +53,12 @@ func writeFigures(w io.Writer, rounds map[string][]outcome) {
 			own = fmt.Sprintf("%.2f", o.cpu)
 		}
 		toDirect := figures.RatioOf(values(rounds[name], rate), values(rounds[nameDirect], rate))
-		fmt.Fprintf(w, "| %s | %.0f | %s | %s | %.2f | %.3f | %.3f |\n", name, o.rate, toDirect, own, o.serverCPU, o.p50, o.p99)
+		fmt.Fprintf(w, "| %s | %.0f | %s | %s | %.2f | %.3f | %.3f |\n",
+			name, o.rate, toDirect, own, o.serverCPU, o.p50, o.p99)
 	})
 }
 
-// speedGoal is what is to be reached beside HAProxy.
+// speedGoal is a goal relative to HAProxy.
 type speedGoal struct {
 	title string
 	value func(outcome) float64
@@ -86,7 +87,7 @@ func speedLines(set settings, all results) (lines []figures.Line) {
 	return lines
 }
 
-// errorTexts lists errors with their numbers, by text.
+// errorTexts returns the error texts with their numbers, sorted.
 func errorTexts(counts map[string]int) string {
 	var lines []string
 	for text, n := range counts {
@@ -96,7 +97,8 @@ func errorTexts(counts map[string]int) string {
 	return strings.Join(lines, ", ")
 }
 
-// megabytes and kilobytes print bytes.
+// megabytes formats a number of bytes in megabytes.
 func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20)) }
 
+// kilobytes formats a number of bytes in kilobytes.
 func kilobytes(bytes float64) string { return fmt.Sprintf("%.1f KB", bytes/(1<<10)) }

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// haproxyConfig has, in this order: threads, the most clients, the address to listen on, the
-// upstream's.
+// haproxyConfig has placeholders for the threads, the maximum number of clients, the address to
+// listen on, and the upstream's address.
 const haproxyConfig = `global
     nbthread %d
     maxconn %d
@@ -36,7 +36,7 @@ func startHAProxy(upstream string, threads, maxClients int) (server, error) {
 	})
 }
 
-// nutcrackerConfig has the address to listen on, and the upstream's.
+// nutcrackerConfig has placeholders for the address to listen on, and the upstream's address.
 const nutcrackerConfig = `relay:
   listen: %s
   redis: true
@@ -46,7 +46,7 @@ const nutcrackerConfig = `relay:
     - %s:1
 `
 
-// startNutcracker starts nutcracker, whose statistics cannot be switched off and need a port of
+// startNutcracker starts nutcracker. Its statistics cannot be switched off, and need a port of
 // their own.
 func startNutcracker(upstream string) (server, error) {
 	return startRival("nutcracker", func(addr, dir string) ([]string, error) {
@@ -59,12 +59,13 @@ func startNutcracker(upstream string) (server, error) {
 			return nil, err
 		}
 		path := filepath.Join(dir, "nutcracker.yml")
-		args := []string{"-c", path, "-o", filepath.Join(dir, "log"), "-p", filepath.Join(dir, "pid"), "-a", host, "-s", port}
+		log, pid := filepath.Join(dir, "log"), filepath.Join(dir, "pid")
+		args := []string{"-c", path, "-o", log, "-p", pid, "-a", host, "-s", port}
 		return args, writeConfig(path, nutcrackerConfig, addr, upstream)
 	})
 }
 
-// startRival says how to come by a program that is missing.
+// startRival starts another proxy. If the program is missing, the error says how to install it.
 func startRival(program string, arguments func(addr, dir string) ([]string, error)) (server, error) {
 	s, err := harness.StartServer(harness.ServerOptions{Program: program, Arguments: arguments})
 	if errors.Is(err, harness.ErrNoProgram) {
@@ -82,14 +83,14 @@ func writeConfig(path, format string, values ...any) error {
 
 var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?[-+.~\w]*`)
 
-// rivalVersion asks the program, which prints its version to stdout or stderr.
+// rivalVersion returns the version that the program prints to stdout or stderr, or "unknown".
 func rivalVersion(program string) string {
 	flag := map[string]string{nameHAProxy: "-v", nameNutcracker: "-V"}[program]
 	path, err := harness.LookProgram(program)
 	if err != nil {
 		return "unknown"
 	}
-	output, _ := exec.Command(path, flag).CombinedOutput() // without a version in it, it is unknown
+	output, _ := exec.Command(path, flag).CombinedOutput() // without a version after an error
 	if version := versionNumber.Find(output); version != nil {
 		return string(version)
 	}

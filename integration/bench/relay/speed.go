@@ -10,14 +10,14 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// scenario is one test of redis-benchmark at one depth of its pipelines.
+// scenario is one test of redis-benchmark with one depth of pipelines.
 type scenario struct {
 	test       string
 	pipeline   int
-	reconnects bool // each request has a connection of its own
+	reconnects bool // each request uses a new connection
 }
 
-// options are redis-benchmark's.
+// options returns redis-benchmark's options.
 func (c scenario) options() string {
 	if c.reconnects {
 		return "-k 0"
@@ -35,13 +35,14 @@ func (set settings) scenarios() []scenario {
 }
 
 const (
-	// pipelinedFactor: with pipelines, more requests make a run about as long as one without.
+	// pipelinedFactor is how many times more requests a run with pipelines has, so that it takes
+	// about as long as a run without.
 	pipelinedFactor = 5
-	// warmUpPart of the requests are sent in the round that is thrown away.
+	// warmUpPart divides the number of requests for the round that is discarded.
 	warmUpPart = 10
 )
 
-// requests of a run.
+// requests returns the number of requests of a run.
 func (c scenario) requests(plain int) int {
 	if c.pipeline > 1 {
 		return plain * pipelinedFactor
@@ -54,10 +55,10 @@ type outcome struct {
 	figure
 	cpu       float64 // µs per request of the contender's process; 0 for direct
 	serverCPU float64 // … of the redis-server behind it
-	others    float64 // cores that other processes took away during the run
+	others    float64 // cores that other processes used during the run
 }
 
-// results holds, per scenario and contender, the outcome of each round.
+// results has the outcome of each round by scenario and contender.
 type results map[scenario]map[string][]outcome
 
 // measureSpeed runs all rounds and prints the tables.
@@ -91,8 +92,10 @@ func speedRounds(ctx context.Context, f *fleet, set settings, log io.Writer) (re
 	return all, nil
 }
 
-// speedRound runs every scenario with every contender once.
-func speedRound(ctx context.Context, f *fleet, set settings, round, requests int, took func(scenario, string, outcome)) error {
+// speedRound runs every scenario with every contender once, and calls took with each outcome.
+func speedRound(
+	ctx context.Context, f *fleet, set settings, round, requests int, took func(scenario, string, outcome),
+) error {
 	for _, c := range set.scenarios() {
 		for i := range set.contenders {
 			name := set.contenders[(i+round)%len(set.contenders)]
@@ -128,7 +131,7 @@ func (f *fleet) readCPU(contender server) (r cpuReading, err error) {
 	return r, err
 }
 
-// speedRun is one redis-benchmark.
+// speedRun runs redis-benchmark once.
 func speedRun(ctx context.Context, f *fleet, c scenario, name string, clients, requests int) (outcome, error) {
 	contender := f.contenders[name]
 	before, err := f.readCPU(contender)
@@ -143,31 +146,37 @@ func speedRun(ctx context.Context, f *fleet, c scenario, name string, clients, r
 	if err != nil {
 		return outcome{}, err
 	}
-	o := outcome{figure: got, others: cores(before, after, load), serverCPU: perRequest(after.server-before.server, requests)}
+	o := outcome{
+		figure: got, others: cores(before, after, load),
+		serverCPU: perRequest(after.server-before.server, requests),
+	}
 	if name != nameDirect {
 		o.cpu = perRequest(after.contender-before.contender, requests)
 	}
 	return o, nil
 }
 
-// cores is what other processes took away; load is the time of the load generator, where that is a
-// process of its own.
+// cores returns how many cores other processes used; load is the CPU time of the load generator if
+// that is a process of its own.
 func cores(before, after cpuReading, load time.Duration) float64 {
 	others := (after.machine - before.machine) - (after.fleet - before.fleet) - load
 	return max(0, others.Seconds()) / after.at.Sub(before.at).Seconds()
 }
 
-// perRequest is in µs.
+// perRequest returns the time per request in µs.
 func perRequest(spent time.Duration, requests int) float64 {
 	return float64(spent.Nanoseconds()) / 1e3 / float64(requests)
 }
 
-// medians puts the median of each figure into one outcome; of what others took away the worst
-// counts.
+// medians returns the medians of all figures, and the maximum of others.
 func medians(rounds []outcome) outcome {
 	median := func(get func(outcome) float64) float64 { return figures.Median(values(rounds, get)) }
 	all := outcome{
-		figure:    figure{rate: median(rate), p50: median(func(o outcome) float64 { return o.p50 }), p99: median(func(o outcome) float64 { return o.p99 })},
+		figure: figure{
+			rate: median(rate),
+			p50:  median(func(o outcome) float64 { return o.p50 }),
+			p99:  median(func(o outcome) float64 { return o.p99 }),
+		},
 		cpu:       median(cpu),
 		serverCPU: median(func(o outcome) float64 { return o.serverCPU }),
 	}

@@ -7,11 +7,16 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// Summary is the speed that goals are set for, with so many requests of a run at -P 1 and the
-// command line's other settings as they are without flags. Progress goes to log. An empty binary
-// has the proxy built.
-func Summary(ctx context.Context, binary string, rounds, requests int, log io.Writer) (lines []figures.Line, err error) {
-	set := settings{rounds: rounds, requests: requests, clients: usualClients, threads: usualThreads, binary: binary, contenders: contenderNames()}
+// Summary measures the speed, with the given number of requests of a run at -P 1 and the defaults
+// of the other flags, and returns the ratios with goals. It prints progress to log. If binary is
+// empty, it builds the proxy.
+func Summary(
+	ctx context.Context, binary string, rounds, requests int, log io.Writer,
+) (lines []figures.Line, err error) {
+	set := settings{
+		rounds: rounds, requests: requests, clients: usualClients, threads: usualThreads,
+		binary: binary, contenders: contenderNames(),
+	}
 	err = withFleet(ctx, set, func(f *fleet) error {
 		all, err := speedRounds(ctx, f, set, log)
 		lines = speedLines(set, all)

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// Command is the benchmark of endless scripts.
+// Command returns the benchmark of endless scripts.
 func Command() *cli.Command {
 	return suite.Command("scripts", "LOCK beside clients with endless scripts, and without them", []cli.Flag{
 		&cli.IntFlag{Name: "lockers", Value: 16, Usage: "clients that LOCK and UNLOCK"},
@@ -33,7 +33,7 @@ type settings struct {
 	body                              string // of the endless scripts
 }
 
-// run measures; tables go to the Writer, progress to the ErrWriter.
+// run measures everything. It prints tables to the Writer, progress to the ErrWriter.
 func run(c *cli.Context) (err error) {
 	set := settings{
 		lockers: c.Int("lockers"), scripts: c.Int("scripts"), masters: c.Int("masters"), body: c.String("body"),
@@ -54,9 +54,10 @@ func run(c *cli.Context) (err error) {
 	return compare(c.Context, set, proxy, c.App.Writer, c.App.ErrWriter)
 }
 
-// compare measures both in turns.
+// compare measures both cases alternately.
 func compare(ctx context.Context, set settings, proxy *harness.Proxy, out, log io.Writer) error {
-	fmt.Fprintf(out, "LOCK of %d clients, alone and beside %d that run `%s` on lock keys, %v each\n\n", set.lockers, set.scripts, set.body, set.window)
+	fmt.Fprintf(out, "LOCK of %d clients, alone and beside %d that run `%s` on lock keys, %v each\n\n",
+		set.lockers, set.scripts, set.body, set.window)
 	fmt.Fprintln(out, "round  alone p50/p99 ms  locks   beside p50/p99 ms  locks   p99 ratio  script replies")
 	var ratios []float64
 	for round := range set.rounds {
@@ -76,6 +77,7 @@ func compare(ctx context.Context, set settings, proxy *harness.Proxy, out, log i
 			alone.percentile(50), alone.percentile(99), len(alone.took),
 			beside.percentile(50), beside.percentile(99), len(beside.took), ratio, beside.scripts, rss>>20)
 	}
-	fmt.Fprintf(out, "\np99 beside the scripts: %.2f times that alone (median of %d rounds)\n", figures.Median(ratios), len(ratios))
+	fmt.Fprintf(out, "\np99 beside the scripts: %.2f times that alone (median of %d rounds)\n",
+		figures.Median(ratios), len(ratios))
 	return nil
 }

@@ -20,17 +20,17 @@ import (
 // replyTimeout is how long a client waits for a reply.
 const replyTimeout = 30 * time.Second
 
-// outcome is what was measured.
+// outcome is the result of one measurement.
 type outcome struct {
 	took    []time.Duration // of each LOCK
 	scripts map[string]int  // replies to the scripts, by their first words
 }
 
-// percentile of the LOCKs, in ms.
+// percentile returns a percentile of the LOCKs in ms.
 func (o outcome) percentile(p int) float64 { return figures.Millis(figures.Percentile(o.took, p)) }
 
-// measure has the lockers work for the window, with so many clients beside them that run scripts.
-// These begin a second before.
+// measure lets the lockers work for the window, while the given number of clients run scripts.
+// These begin a second earlier.
 func measure(ctx context.Context, set settings, proxy *harness.Proxy, scripts int) (outcome, error) {
 	var over atomic.Bool
 	attack := startScripts(set, proxy, scripts, &over)
@@ -49,7 +49,7 @@ func measure(ctx context.Context, set settings, proxy *harness.Proxy, scripts in
 	return outcome{slices.Concat(took...), replies}, errors.Join(append(failed, err, context.Cause(ctx))...)
 }
 
-// lock locks and unlocks a key of its own.
+// lock locks and unlocks a key of its own until a time. It returns how long each LOCK took.
 func lock(ctx context.Context, proxy *harness.Proxy, name string, until time.Time) (took []time.Duration, err error) {
 	client, err := redistest.Dial(proxy.Addr(), replyTimeout)
 	if err != nil {
@@ -70,7 +70,7 @@ func lock(ctx context.Context, proxy *harness.Proxy, name string, until time.Tim
 	return took, nil
 }
 
-// attack is the clients that run scripts.
+// attack has the clients that run scripts.
 type attack struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -115,7 +115,7 @@ func (a *attack) wait() (map[string]int, error) {
 	return a.replies, a.failed
 }
 
-// firstWords tell one kind of reply from another.
+// firstWords returns the first three words of a reply, which identify its kind.
 func firstWords(reply string) string {
 	words := strings.Fields(reply)
 	return strings.Join(words[:min(3, len(words))], " ")

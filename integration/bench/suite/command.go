@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// Command makes a benchmark of an action that takes flags and no arguments. It prints tables to the
-// App's Writer and progress to its ErrWriter. A proxy that was built for it is removed afterwards.
+// Command returns a benchmark with flags and without arguments. action prints tables to the App's
+// Writer and progress to its ErrWriter. After it, the built proxy is removed.
 func Command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, Flags: flags, HideHelpCommand: true, OnUsageError: usageError,
@@ -25,11 +25,11 @@ func Command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.C
 	}
 }
 
-// App is the program of these benchmarks, or of one of them.
+// App returns the program with these benchmarks.
 func App(commands ...*cli.Command) *cli.App {
 	return &cli.App{
 		Name:            "bench",
-		Usage:           "what locks and relayed commands cost, beside others, on real servers",
+		Usage:           "benchmarks of locks and relayed commands on real servers",
 		HideVersion:     true,
 		HideHelpCommand: true,
 		Commands:        commands,
@@ -39,10 +39,10 @@ func App(commands ...*cli.Command) *cli.App {
 	}
 }
 
-// usageError tells what is wrong with a flag; the whole help would hide it.
+// usageError returns only the error of a flag, without the help.
 func usageError(_ *cli.Context, err error, _ bool) error { return err }
 
-// commandMissing runs where no benchmark was named.
+// commandMissing returns the error of a command line without a benchmark.
 func commandMissing(c *cli.Context) error {
 	var names []string
 	for _, command := range c.App.VisibleCommands() {
@@ -58,33 +58,35 @@ const (
 	flagProxy   = "proxy"
 )
 
-// RoundsFlag is how many rounds there are; Rounds reads it.
+// RoundsFlag returns the flag for the number of rounds; Rounds reads it.
 func RoundsFlag(preset int) cli.Flag {
 	return &cli.IntFlag{Name: flagRounds, Value: preset, Usage: "rounds; the figures are their medians"}
 }
 
-// SecondsFlag is for how long each measurement lasts; Window reads it.
+// SecondsFlag returns the flag for the duration of each measurement; Window reads it.
 func SecondsFlag(preset float64) cli.Flag {
-	return &cli.Float64Flag{Name: flagSeconds, Value: preset, Usage: "measured seconds of each contender or state in each round"}
+	return &cli.Float64Flag{
+		Name: flagSeconds, Value: preset, Usage: "measured seconds of each contender or state in each round",
+	}
 }
 
-// ProxyFlag is the program of the proxy; Binary reads it.
+// ProxyFlag returns the flag for the program of the proxy; Binary reads it.
 func ProxyFlag() cli.Flag {
 	return &cli.StringFlag{Name: flagProxy, Usage: "program of the proxy; built when not given"}
 }
 
-// Rounds is what RoundsFlag was set to.
+// Rounds returns the value of RoundsFlag.
 func Rounds(c *cli.Context) int { return c.Int(flagRounds) }
 
-// Window is what SecondsFlag was set to.
+// Window returns the value of SecondsFlag.
 func Window(c *cli.Context) time.Duration {
 	return time.Duration(c.Float64(flagSeconds) * float64(time.Second))
 }
 
-// Binary is what ProxyFlag was set to; empty: the proxy is to be built.
+// Binary returns the value of ProxyFlag; empty means to build the proxy.
 func Binary(c *cli.Context) string { return c.String(flagProxy) }
 
-// MadeBy is the command line that repeats a run.
+// MadeBy returns the command line that repeats a run.
 func MadeBy(c *cli.Context) string {
 	line := "go run ./integration/bench " + c.Command.Name
 	for _, name := range c.LocalFlagNames() {

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// asked is what a benchmark with all the common flags was told.
+// asked has the values of all common flags.
 type asked struct {
 	rounds int
 	window time.Duration

@@ -1,4 +1,3 @@
-// Package suite is what the benchmarks have in common: how a command line is read, the masters and
-// proxies that they work on, and pauses that an interrupt ends. What they print has package
-// figures.
+// Package suite has the common parts of the benchmarks: the command line, masters and proxies, and
+// pauses that an interrupt ends. Package figures has their output.
 package suite

@@ -9,20 +9,21 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// Fleet is masters, the ways to them, and the proxies before them. Close ends all of it.
+// Fleet has masters, links to them, and proxies. Close ends them all.
 type Fleet struct {
 	Masters []*redistest.Server
 	links   []*faultlink.Link
 	proxies []*harness.Proxy
 }
 
-// StartFleet starts so many masters; ErrNoRedis of redistest where there is no redis-server.
+// StartFleet starts the given number of masters. The error is redistest.ErrNoRedis if redis-server
+// is not installed.
 func StartFleet(masters int) (*Fleet, error) {
 	all, err := redistest.StartMasters(masters)
 	return &Fleet{Masters: all}, err
 }
 
-// Link adds a way to master number i, which can be cut.
+// Link adds a link to master number i.
 func (f *Fleet) Link(i int) (*faultlink.Link, error) {
 	link, err := faultlink.New(f.Masters[i].Addr())
 	if err == nil {
@@ -31,7 +32,7 @@ func (f *Fleet) Link(i int) (*faultlink.Link, error) {
 	return link, err
 }
 
-// StartProxy adds a proxy. Without masters in its options it is one before all of the fleet.
+// StartProxy adds a proxy. Without masters in its options, it gets all masters of the fleet.
 func (f *Fleet) StartProxy(opts harness.ProxyOptions) (*harness.Proxy, error) {
 	if opts.Masters == nil {
 		opts.Masters = redistest.URLs(f.Masters)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Pause waits for so long, or until ctx ends: then it returns the cause.
+// Pause waits for d. It returns the cause of ctx if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// unexpected says what a command should have answered and what it did answer.
+// unexpected returns an error with the wanted and the actual reply of a command.
 func unexpected(cmd *redis.Cmd, wanted string) error {
 	return fmt.Errorf("%v: expected %s, got %#v, error %v", cmd.Args(), wanted, cmd.Val(), cmd.Err())
 }
@@ -34,7 +34,7 @@ func isNil(cmd *redis.Cmd) error {
 	return nil
 }
 
-// isError wants an error reply with this text, and not an error of the connection.
+// isError returns an error unless the reply is an error reply with this text.
 func isError(text string, cmd *redis.Cmd) error {
 	var reply redis.Error
 	if !errors.As(cmd.Err(), &reply) || reply.Error() != text {

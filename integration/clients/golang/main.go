@@ -1,6 +1,6 @@
 // Command golang runs go-redis against a running redlock-proxy: golang HOST PORT
 //
-// It prints "ok NAME" for each check, and stops with exit code 1 at the first that fails.
+// It prints "ok NAME" for each check, and exits with code 1 at the first that fails.
 package main
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A session is the client under test and the prefix of this run's keys.
+// session is the client under test and the prefix of this run's keys.
 type session struct {
 	addr   string
 	prefix string
 	rdb    *redis.Client
 }
 
-// A check is one thing a client must be able to do; its error says what was expected and what came.
+// check is one operation of a client. Its error has the expected and the actual reply.
 type check struct {
 	name string
 	run  func(context.Context, session) error
@@ -90,7 +90,7 @@ func extendAfterUnlock(ctx context.Context, s session) error {
 	return isNil(s.rdb.Do(ctx, "EXTEND", s.prefix+"life", "t", "PX", 10000))
 }
 
-// madeToken reads the reply with go-redis' own reader of maps, which takes RESP2 and RESP3 alike.
+// madeToken reads the reply with go-redis' own reader of maps, which accepts RESP2 and RESP3.
 func madeToken(ctx context.Context, s session) error {
 	cmd := redis.NewMapStringInterfaceCmd(ctx, "LOCK", s.prefix+"made", "*", "EX", 5)
 	if err := s.rdb.Process(ctx, cmd); err != nil {
@@ -99,14 +99,15 @@ func madeToken(ctx context.Context, s session) error {
 	validity, _ := cmd.Val()["validity"].(int64)
 	token, _ := cmd.Val()["token"].(string)
 	if validity <= 4000 || validity > 5000 || !hexToken.MatchString(token) {
-		return fmt.Errorf("%v: expected a validity in (4000..5000] and a token of 32 hexadecimal digits, got %v", cmd.Args(), cmd.Val())
+		return fmt.Errorf("%v: expected a validity in (4000..5000] and a token of 32 hexadecimal digits, got %v",
+			cmd.Args(), cmd.Val())
 	}
 	return equal(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"made", token))
 }
 
 var hexToken = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// resp3 asks for the reply as it came: go-redis speaks RESP3 where the server lets it.
+// resp3 reads the raw reply: go-redis uses RESP3 if the server supports it.
 func resp3(ctx context.Context, s session) error {
 	cmd := s.rdb.Do(ctx, "LOCK", s.prefix+"resp3", "*", "EX", 5)
 	reply, ok := cmd.Val().(map[any]any)
@@ -153,14 +154,16 @@ func errorExpire(ctx context.Context, s session) error {
 }
 
 func errorArity(ctx context.Context, s session) error {
-	return isError("ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [BLOCK milliseconds] [FENCE] [AT]", s.rdb.Do(ctx, "LOCK", "k", "t"))
+	return isError("ERR wrong number of arguments for 'lock' command: "+
+		"LOCK key token PX milliseconds|EX seconds [BLOCK milliseconds] [FENCE] [AT]",
+		s.rdb.Do(ctx, "LOCK", "k", "t"))
 }
 
 func errorUnknown(ctx context.Context, s session) error {
 	return isError("ERR unknown command 'FOO', with args beginning with: 'a' 'b' ", s.rdb.Do(ctx, "FOO", "a", "b"))
 }
 
-// selectDatabase takes the same key in two databases, which is two locks.
+// selectDatabase takes the same key in two databases, as two locks.
 func selectDatabase(ctx context.Context, s session) error {
 	other := redis.NewClient(&redis.Options{Addr: s.addr, DB: 1})
 	defer other.Close()
@@ -183,7 +186,7 @@ func pipeline(ctx context.Context, s session) error {
 	return errors.Join(between(9000, 10000, locked), equal(int64(1), unlocked), equal("PONG", pong))
 }
 
-// name uses one connection: a name belongs to it, not to the pool.
+// name uses one connection: a name belongs to a connection, not to the pool.
 func name(ctx context.Context, s session) error {
 	conn := s.rdb.Conn()
 	defer conn.Close()

@@ -12,18 +12,18 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestClockBlip: C's clock goes an hour ahead for a moment between two looks, and back. What was to
-// end within that hour is gone.
+// TestClockBlip: C's clock is an hour fast for a moment between two probes. Keys that end within
+// that hour are lost.
 func TestClockBlip(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{30 * time.Second, time.Minute} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
 			clock := kit.NewClock(t)
-			f := startFleet(t, 1, only(masterC, redistest.Options{Clock: clock}))
+			f := startFleet(t, 1, optionsFor(masterC, redistest.Options{Clock: clock}))
 			l := f.holdOnThree(t, "k", ttl)
-			f.afterLook(t, masterC)
+			f.awaitProbe(t, masterC)
 			kit.Must(t, clock.Set(time.Hour))
-			time.Sleep(350 * time.Millisecond) // several times as long as a server needs to throw away what has expired
+			time.Sleep(350 * time.Millisecond) // several times as long as a server needs to delete expired keys
 			kit.Must(t, clock.Set(0))
 			f.wantForgotten(t, l, masterC)
 			f.wantKept(t, l, kit.Connect(t, f.proxies[0]))
@@ -31,20 +31,19 @@ func TestClockBlip(t *testing.T) {
 	}
 }
 
-// TestAllClocks: the clocks of all masters go 90 seconds ahead at once, past the end of a lock of a
-// minute.
+// TestAllClocks: the clocks of all masters advance by 90 seconds at the same moment, past the end
+// of a lock of a minute.
 func TestAllClocks(t *testing.T) {
 	t.Parallel()
 	clock := kit.NewClock(t)
-	f := startFleet(t, 2, each(redistest.Options{Clock: clock}))
+	f := startFleet(t, 2, optionsForAll(redistest.Options{Clock: clock}))
 	l := f.hold(t, "k", time.Minute)
 	kit.Must(t, clock.Set(90*time.Second))
 	f.wantForgotten(t, l, masterA, masterB, masterC, masterD, masterE)
 	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
 }
 
-// TestDrift: a clock that is fast by less than what the validity allows for does not cost a master
-// its vote.
+// TestDrift: a master keeps its vote if its clock is fast by less than the validity allows for.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{1.005, 0.995} {
@@ -52,20 +51,20 @@ func TestDrift(t *testing.T) {
 			t.Parallel()
 			clock := kit.NewClock(t)
 			kit.Must(t, clock.Drift(rate))
-			f := startFleet(t, 1, only(masterC, redistest.Options{Clock: clock}))
+			f := startFleet(t, 1, optionsFor(masterC, redistest.Options{Clock: clock}))
 			f.wantNoneCondemned(t, 30*time.Second)
 			f.wantVoting(t, masterCount)
 		})
 	}
 }
 
-// TestBootClock: all masters restart without their data, with clocks two hours slow as of a machine
-// without a battery, which are set right before a proxy has a look. A proxy lives that has granted
-// a lock of a minute.
+// TestBootClock: all masters restart without their data, with clocks two hours slow as on a machine
+// without a battery. The clocks are corrected before a proxy probes them. A running proxy has
+// granted a lock of a minute.
 func TestBootClock(t *testing.T) {
 	t.Parallel()
 	clock := kit.NewClock(t)
-	f := startFleet(t, 2, each(redistest.Options{Clock: clock}))
+	f := startFleet(t, 2, optionsForAll(redistest.Options{Clock: clock}))
 	l := f.hold(t, "k", time.Minute)
 	all := []int{masterA, masterB, masterC, masterD, masterE}
 	f.cutOff(t, all...)
@@ -78,8 +77,8 @@ func TestBootClock(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
 }
 
-// wantNoneCondemned wants no master to be in quarantine, or unfit, at any moment. That one does not
-// answer for a while is what a busy machine brings about, and no judgement.
+// wantNoneCondemned fails the test if a master is ever in quarantine or unfit. A master may miss
+// probes for a while, because the machine is busy.
 func (f *fleet) wantNoneCondemned(t *testing.T, length time.Duration) {
 	t.Helper()
 	looker := f.lookers[len(f.lookers)-1]

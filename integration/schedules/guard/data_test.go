@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestSwapDB0: a lock was once taken in database 1, so that has a mark of the proxies, too. Then
-// the databases of C change places.
+// TestSwapDB0: a lock was once taken in database 1, so that database has a marker of the proxies,
+// too. Then C's databases are swapped.
 func TestSwapDB0(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, nil)
@@ -30,14 +30,14 @@ func TestSwapDB0(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestPromoted: a replica of C that did not hear of the lock, because the way between them hangs,
-// takes C's address. It writes to its disk whatever it hears, before it answers; it did not hear
-// this.
+// TestPromoted: a replica of C takes C's address. It did not receive the lock, because its link to
+// C hangs. It writes everything that it receives to its disk before it answers, but not the lock.
 func TestPromoted(t *testing.T) {
 	t.Parallel()
 	durable := redistest.Options{ExtraArgs: redistest.Durable()}
-	f, replica := startMasters(t, only(masterC, durable)), redistest.New(t, durable)
-	way := follow(t, replica, f.masters[masterC]) // before the proxies look: a first replica gives its master another identity
+	f, replica := startMasters(t, optionsFor(masterC, durable)), redistest.New(t, durable)
+	// Before the next probe: a first replica changes the identity of its master.
+	way := follow(t, replica, f.masters[masterC])
 	f.startProxy(t)
 	f.startProxy(t)
 	f.wantVoting(t, masterCount)
@@ -51,11 +51,11 @@ func TestPromoted(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestDiskSetBack: the disk of C is set back to what it was before the lock, but after the proxies
-// left their mark on it.
+// TestDiskSetBack: the disk of C is restored to a state before the lock, but after the proxies
+// wrote its marker.
 func TestDiskSetBack(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
 	l := f.holdOnThree(t, "k", time.Minute)
@@ -65,12 +65,12 @@ func TestDiskSetBack(t *testing.T) {
 }
 
 // TestDiskSetBackBeyondAnAdmission: C restarts with all its data, and is admitted anew. Then the
-// lock is taken, everything ends, and C's disk is set back to what it was before that restart: the
-// other masters knew the last number of its data of then.
+// lock is taken, all proxies end, and C's disk is restored to a state before that restart, for
+// which the other masters knew the last number of its data.
 func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, 1, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
-	time.Sleep(2 * time.Second) // in which the proxy leaves the number on the others
+	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	time.Sleep(2 * time.Second) // by then the proxy has written the number to the others
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
 	before := tell(t, f.masters[masterC], "GET", "redlock-proxy:marker")
@@ -84,23 +84,23 @@ func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	})
 	f.wantVoting(t, masterCount)
 	l := f.holdOnThree(t, "k", time.Minute)
-	time.Sleep(2 * time.Second) // the proxies look at their masters meanwhile
+	time.Sleep(2 * time.Second) // the proxies probe the masters in this time
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
 	kit.Must(t, f.masters[masterC].SetBack(folder))
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
-// TestSetBackAndRestartedAgain: the disk of C is set back to before the lock, everything ends, and
-// C restarts once more before anybody weighed whether it has all its data: what it claims then is
-// weighed as well.
+// TestSetBackAndRestartedAgain: the disk of C is restored to a state before the lock, all proxies
+// end, and C restarts once more before any proxy checked that it has all its data. What C claims
+// then is checked, too.
 func TestSetBackAndRestartedAgain(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, 1, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
 	l := f.holdOnThree(t, "k", time.Minute)
-	time.Sleep(2 * time.Second) // in which the proxy leaves the number on the others
+	time.Sleep(2 * time.Second) // by then the proxy has written the number to the others
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
 	kit.Must(t, f.masters[masterC].SetBack(folder))
@@ -117,11 +117,11 @@ func TestSetBackAndRestartedAgain(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
-// TestAppendOnlyOff: somebody turns C's append-only file off, and a crash turns it on again, with
-// what it had before.
+// TestAppendOnlyOff: an operator turns off C's append-only file, and after a crash C uses the old
+// file again.
 func TestAppendOnlyOff(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
 	tell(t, f.masters[masterC], "CONFIG", "SET", "appendonly", "no")
 	l := f.holdOnThree(t, "k", time.Minute)
 	kit.Must(t, f.masters[masterC].Revive())
@@ -133,23 +133,23 @@ func TestAppendOnlyOff(t *testing.T) {
 // before.
 func TestReloaded(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: []string{"--enable-debug-command", "yes"}}))
+	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: []string{"--enable-debug-command", "yes"}}))
 	tell(t, f.masters[masterC], "SAVE")
 	l := f.holdOnThree(t, "k", time.Minute)
-	time.Sleep(2 * time.Second) // every proxy has looked at C since; until then this is not closed, see GUARD.md
+	time.Sleep(2 * time.Second) // every proxy has probed C since; until then the guard has this gap, see GUARD.md
 	tell(t, f.masters[masterC], "DEBUG", "RELOAD", "NOSAVE")
 	f.wantForgotten(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// replace has another server take the address of a master.
+// replace gives the address of a master to another server.
 func (f *fleet) replace(master int, by *redistest.Server) {
 	f.masters[master] = by
 	f.links[master].Lead(by.Addr())
 	f.links[master].Reset()
 }
 
-// follow makes a server a replica of another, and returns the way between them, when it has all
+// follow makes a server a replica of another, and returns the link between them when it has all
 // data.
 func follow(t *testing.T, replica, master *redistest.Server) *faultlink.Link {
 	t.Helper()
@@ -167,7 +167,7 @@ func follow(t *testing.T, replica, master *redistest.Server) *faultlink.Link {
 	return way
 }
 
-// wantSameMark wants a replica to have everything that the proxies left on its master.
+// wantSameMark fails the test unless a replica has all the proxies' own keys of its master.
 func wantSameMark(t *testing.T, replica, master *redistest.Server) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -178,7 +178,7 @@ func wantSameMark(t *testing.T, replica, master *redistest.Server) {
 	})
 }
 
-// ownKeys are the keys of the proxies on a server, with their values.
+// ownKeys returns the proxies' own keys on a server, with their values.
 func ownKeys(t *testing.T, server *redistest.Server) string {
 	t.Helper()
 	return fmt.Sprint(tell(t, server, "EVAL", `local all = {}

@@ -1,10 +1,9 @@
-// Package guardschedules are schedules in which a master loses a lock that it had granted, in ways
-// that a master which was admitted, and looks well, does not show by itself: another life of the
-// server behind the same address, data that were set back, clocks that jump between two looks. Each
-// was once seen to let a rival have a lock that another client held. They need the build tag
-// integration.
+// Package guardschedules tests schedules in which a voting master loses a lock that it had granted,
+// and does not show it: the server behind the address is another one, its data were restored from a
+// backup, or its clock jumps between two checks. In each schedule, an earlier version granted a
+// lock to a client while another client held it. The tests need the build tag integration.
 //
-// The tests use the built proxy and real servers. Of what is on a master they assume only that a
-// lock has the key's name and a value that ends with the client's token, and that the proxies' own
-// keys begin with "redlock-proxy:".
+// The tests use the built proxy and real servers. They assume only that the key of a lock on a
+// master has the lock's name and a value that ends with the client's token, and that the proxies'
+// own keys begin with "redlock-proxy:".
 package guardschedules

@@ -11,16 +11,16 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// endless are a key without a time, and one that stands in a cell with a lock.
-func endless() map[string]struct{ key, other, cell string } {
+// endlessKeys returns a key without an expiry, and one that shares a cell with a lock.
+func endlessKeys() map[string]struct{ key, other, cell string } {
 	return map[string]struct{ key, other, cell string }{
 		"a key":         {"lock:k", "", "lock:k"},
 		"a key of some": {"q:{lock:k}", "lock:k", "lock:k"},
 	}
 }
 
-// startEndless has a key without a time put there while D and E are away, so that A, B and C have
-// it.
+// startEndless starts a fleet with a key without an expiry, set while D and E are unreachable, so
+// that only A, B and C have it.
 func startEndless(t *testing.T, key string) *fleet {
 	t.Helper()
 	f := startFleet(t, 2, nil, "--lock-keys", "lock:*", "--lock-keys", "*{lock:*", "--lock-tags", "*", "--max-ttl", "10s")
@@ -30,10 +30,10 @@ func startEndless(t *testing.T, key string) *fleet {
 	return f
 }
 
-// TestEndlessReachesAll: D and E are back, and the proxy that put the key there offers it to them.
-// So C may restart without its data.
+// TestEndlessReachesAll: when D and E are reachable again, the proxy that set the key copies it to
+// them. Then C may restart without its data.
 func TestEndlessReachesAll(t *testing.T) {
-	for name, test := range endless() {
+	for name, test := range endlessKeys() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := startEndless(t, test.key)
@@ -58,14 +58,14 @@ func TestEndlessReachesAll(t *testing.T) {
 	}
 }
 
-// TestEndlessOnQuorum: the proxy that put it there ends before D and E are back, and C restarts
-// without its data. A and B are fewer than a majority, and what C had nobody knows: what is there
-// is what a lock would be that was granted by these three, and what would be left of one that was
-// given back at C, D and E. So C gets a copy that is no vote, and the key stays open until an
-// operator removes it on all masters. With a tag that is so of all keys of the tag, also of those
-// with a time. What has a time is over with that; what all five have outlasts any two restarts.
+// TestEndlessOnQuorum: the proxy that set the key ends before D and E are reachable again, and C
+// restarts without its data. A and B are no majority, and no proxy knows what C had. They look as
+// after a lock that A, B and C granted, and as after one that C, D and E released. So C gets a copy
+// that does not vote, and the key stays open until an operator removes it on all masters. A tag
+// leaves all its keys open, also those with an expiry. Keys with an expiry are open only until they
+// end, and keys on all five masters outlast any two restarts.
 func TestEndlessOnQuorum(t *testing.T) {
-	for name, test := range endless() {
+	for name, test := range endlessKeys() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := startEndless(t, test.key)
@@ -76,7 +76,7 @@ func TestEndlessOnQuorum(t *testing.T) {
 			f.wantVoting(t, masterCount)
 			kit.Want(t, client, "for ever", "GET", test.key)
 			for _, i := range []int{masterD, masterE} {
-				kit.Must(t, kit.Lacks(f.masters[i], test.cell)) // nobody puts it there afterwards
+				kit.Must(t, kit.Lacks(f.masters[i], test.cell)) // no proxy sets it there afterwards
 			}
 			kit.Must(t, f.masters[masterC].Kill())
 			kit.Must(t, f.masters[masterC].Restart())
@@ -100,7 +100,7 @@ func TestEndlessOnQuorum(t *testing.T) {
 	}
 }
 
-// wantOpen wants it to be said that it cannot be known.
+// wantOpen fails the test unless the command is answered NOQUORUM, because the value is open.
 func wantOpen(t *testing.T, client *redistest.Client, words ...string) {
 	t.Helper()
 	reply := kit.Do(t, client, words...)

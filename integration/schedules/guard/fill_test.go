@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestLostFill: a master restarts without its data, and on the way to it is lost what was to be
-// copied. It holds that all the same when it votes again: else a lock that it granted with two
+// TestLostFill: a master restarts without its data, and the message with a copy is lost on the way
+// to it. It still has the copy when it votes again: otherwise a lock that it granted with two
 // others could be granted once more.
 func TestLostFill(t *testing.T) {
 	t.Parallel()

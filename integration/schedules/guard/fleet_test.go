@@ -28,8 +28,8 @@ const (
 
 func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
 
-// fleet is five masters and the proxies before them. All proxies reach a master over the same link:
-// they have one list of masters.
+// fleet is five masters and their proxies. All proxies share one link to each master, since they
+// have the same list of masters.
 type fleet struct {
 	masters []*redistest.Server
 	links   []*faultlink.Link
@@ -37,8 +37,8 @@ type fleet struct {
 	lookers []*redistest.Client // one of each proxy
 }
 
-// startFleet starts five masters, all with the same options but for those that are named, and so
-// many proxies, and waits until all masters vote. All end with the test.
+// startFleet starts five masters, with options for the given ones, and proxies, and waits until all
+// masters vote. All end with the test.
 func startFleet(t *testing.T, proxies int, options map[int]redistest.Options, args ...string) *fleet {
 	t.Helper()
 	f := startMasters(t, options)
@@ -49,7 +49,7 @@ func startFleet(t *testing.T, proxies int, options map[int]redistest.Options, ar
 	return f
 }
 
-// startMasters starts a fleet without proxies. All schedules are left to make test-all.
+// startMasters starts a fleet without proxies. Only make test-all runs all schedules.
 func startMasters(t *testing.T, options map[int]redistest.Options) *fleet {
 	t.Helper()
 	redistest.SkipShort(t)
@@ -61,13 +61,13 @@ func startMasters(t *testing.T, options map[int]redistest.Options) *fleet {
 	return f
 }
 
-// only are the options of one master; the others have none.
-func only(master int, options redistest.Options) map[int]redistest.Options {
+// optionsFor returns options for one master.
+func optionsFor(master int, options redistest.Options) map[int]redistest.Options {
 	return map[int]redistest.Options{master: options}
 }
 
-// each are the same options for all masters.
-func each(options redistest.Options) map[int]redistest.Options {
+// optionsForAll returns the same options for all masters.
+func optionsForAll(options redistest.Options) map[int]redistest.Options {
 	all := map[int]redistest.Options{}
 	for i := range masterCount {
 		all[i] = options
@@ -84,7 +84,7 @@ func (f *fleet) startProxy(t *testing.T, args ...string) *harness.Proxy {
 	return proxy
 }
 
-// cutOff makes masters unreachable. What was on its way is lost.
+// cutOff makes masters unreachable. Messages on the way are lost.
 func (f *fleet) cutOff(t *testing.T, masters ...int) {
 	t.Helper()
 	for _, i := range masters {
@@ -100,7 +100,7 @@ func (f *fleet) reconnect(t *testing.T, masters ...int) {
 	}
 }
 
-// wantVoting wants so many masters to vote soon, as every proxy sees it.
+// wantVoting waits until every proxy sees n masters vote.
 func (f *fleet) wantVoting(t *testing.T, n int) {
 	t.Helper()
 	for _, looker := range f.lookers {
@@ -108,7 +108,7 @@ func (f *fleet) wantVoting(t *testing.T, n int) {
 	}
 }
 
-// wantVotingAt wants so many masters to vote soon, as one proxy sees it.
+// wantVotingAt waits until one proxy sees n masters vote.
 func wantVotingAt(t *testing.T, looker *redistest.Client, n int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -119,7 +119,7 @@ func wantVotingAt(t *testing.T, looker *redistest.Client, n int) {
 	})
 }
 
-// votingAt is how many masters vote, as a proxy sees it.
+// votingAt returns how many masters vote, as seen by a proxy.
 func votingAt(t *testing.T, looker *redistest.Client) (n int) {
 	t.Helper()
 	const name = "redlock_masters_voting:"
@@ -134,9 +134,9 @@ func votingAt(t *testing.T, looker *redistest.Client) (n int) {
 	return 0
 }
 
-// afterLook returns when the proxies have just looked at a master, so that a moment of quiet
+// awaitProbe returns when the proxies have just looked at a master, so that a moment of quiet
 // begins.
-func (f *fleet) afterLook(t *testing.T, master int) {
+func (f *fleet) awaitProbe(t *testing.T, master int) {
 	t.Helper()
 	const quiet = 60 * time.Millisecond
 	monitor, err := redistest.Dial(f.masters[master].Addr(), kit.Patience)
@@ -154,7 +154,7 @@ func (f *fleet) afterLook(t *testing.T, master int) {
 	}
 }
 
-// tell sends one command to a server itself and wants no error.
+// tell sends a command directly to a server, and fails the test on an error.
 func tell(t *testing.T, server *redistest.Server, command ...string) any {
 	t.Helper()
 	reply, err := kit.AskIn(server, "0", command...)

@@ -9,10 +9,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestFlushedUncounted: all masters are flushed, and the count of their commands is set to zero, so
-// that they look as if they had never thrown anything away. They have been up for longer than any
-// lock lasts. The proxy that knew them ends; a new one must not count their quarantine from their
-// start.
+// TestFlushedUncounted: all masters are flushed, and the statistics of their commands are reset, so
+// that they look as if they had never deleted data. They have been up for longer than any lock
+// lasts. The proxy that knew them ends. A new one must not count their quarantine from their start.
 func TestFlushedUncounted(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
@@ -27,14 +26,13 @@ func TestFlushedUncounted(t *testing.T) {
 	after := f.startProxy(t, "--max-ttl", ttl.String(), "--fresh-start=false")
 	rival := kit.Connect(t, after)
 	l.wantRefused(t, rival, ttl)
-	l.wantFree(t, rival) // not for ever
+	l.wantFree(t, rival) // not forever
 }
 
-// TestFreshCompose: the proxies were told that masters which are all empty are new ones, as in
-// docker-compose.yml. All masters lose their data between two looks, and one proxy restarts beside
-// another that lives and has granted a lock of a minute. That one looks at each master once a
-// second; here it is held up for a moment, so that it surely does not do so in the first half of
-// one.
+// TestFreshCompose: the proxies are started with --fresh-start, as in docker-compose.yml: masters
+// that are all empty are new. All masters lose their data between two probes. One proxy restarts;
+// another one has granted a lock of a minute and keeps running. It probes each master once a
+// second; the test pauses it for a moment, so that it does not probe in the first half of a second.
 func TestFreshCompose(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil, "--fresh-start")

@@ -34,9 +34,9 @@ func (f *fleet) runInit(t *testing.T, longest time.Duration) (output string, err
 	return out.String(), err
 }
 
-// TestInitBesideAProxyThatKnows: all masters are flushed, and before the proxy that granted a lock
-// there has looked, the operator says that no lock is held. That proxy knows better, and the
-// masters wait until the lock is over.
+// TestInitBesideAProxyThatKnows: all masters are flushed. Before the proxy that granted a lock has
+// probed them, the operator confirms that no lock is held. That proxy contradicts, and the masters
+// wait until the lock has ended.
 func TestInitBesideAProxyThatKnows(t *testing.T) {
 	t.Parallel()
 	const ttl = 12 * time.Second
@@ -49,7 +49,8 @@ func TestInitBesideAProxyThatKnows(t *testing.T) {
 	goesOn := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
 	defer goesOn.Stop()
 	output, err := f.runInit(t, 0)
-	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 3 { // they do not vote as was said
+	// They do not vote at the announced time.
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Errorf("got %v: %s", err, output)
 	}
 	t.Log(output)
@@ -58,10 +59,10 @@ func TestInitBesideAProxyThatKnows(t *testing.T) {
 	l.wantFree(t, rival)
 }
 
-// TestSurvivorsDoNotTellAll: a TTL of a minute was recorded on A, B and C while D and E were cut
-// off, and a lock was granted with it there. A, B and C lose their data and the only proxy ends. D
-// and E vote, and know of four seconds: a new proxy must not take that for the longest TTL in use.
-// It says what it knows, and that the operator may know more.
+// TestSurvivorsDoNotTellAll: a TTL of a minute was recorded on A, B and C while D and E were
+// unreachable, and a lock with it was granted there. A, B and C lose their data, and the only proxy
+// ends. D and E vote, and know a TTL of four seconds. A new proxy must not assume that this is the
+// longest TTL in use: it reports what it knows, and that the operator may know more.
 func TestSurvivorsDoNotTellAll(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil)
@@ -92,9 +93,9 @@ func TestSurvivorsDoNotTellAll(t *testing.T) {
 	}
 }
 
-// TestFreshStartAfterAnother: all masters are flushed. A proxy that knows nothing meets them first
-// and finds that nobody has used them; another that knows nothing was told of a fresh start. The
-// one that granted a lock there is held up for a moment, and then says no.
+// TestFreshStartAfterAnother: all masters are flushed. A new proxy without --fresh-start probes
+// them first and finds them unused; another new one has --fresh-start. The proxy that granted a
+// lock there is paused for a moment, and contradicts afterwards.
 func TestFreshStartAfterAnother(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil, "--fresh-start")

@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// lease is a lock that a client holds. By its own clock, from before it asked, it does so until its
-// time is over.
+// lease is a lock that a client holds. The client relies on it by its own clock, counted from
+// before its request.
 type lease struct {
 	key, token string
 	ttl        time.Duration
@@ -58,19 +58,19 @@ func (f *fleet) holdOnThree(t *testing.T, key string, ttl time.Duration) *lease 
 	return l
 }
 
-// wantOn wants a lock to be on these masters and no others.
+// wantOn fails the test unless exactly these masters have the lock.
 func (f *fleet) wantOn(t *testing.T, l *lease, masters ...int) {
 	t.Helper()
 	kit.Soon(t, func() error {
-		if on := f.holding(t, l); !slices.Equal(on, masters) {
+		if on := f.mastersWith(t, l); !slices.Equal(on, masters) {
 			return fmt.Errorf("%s is on the masters %v, want %v", l.key, on, masters)
 		}
 		return nil
 	})
 }
 
-// holding are the masters on which the lock is, by its token.
-func (f *fleet) holding(t *testing.T, l *lease) (on []int) {
+// mastersWith returns the masters that have the lock, by its token.
+func (f *fleet) mastersWith(t *testing.T, l *lease) (on []int) {
 	t.Helper()
 	for i, master := range f.masters {
 		if value, _ := tell(t, master, "GET", l.key).(string); strings.HasSuffix(value, l.token) {
@@ -80,7 +80,8 @@ func (f *fleet) holding(t *testing.T, l *lease) (on []int) {
 	return on
 }
 
-// wantForgotten wants a master to have lost the lock: otherwise the schedule shows nothing.
+// wantForgotten fails the test unless a master has lost the lock: otherwise the schedule shows
+// nothing.
 func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
 	t.Helper()
 	for _, i := range masters {
@@ -90,8 +91,8 @@ func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
 	}
 }
 
-// wantRefused has a rival ask for the lock all the time, for so long or until the lease is over,
-// and wants it to be refused.
+// wantRefused makes a rival request the lock repeatedly, for the given time or until the lease
+// ends, and fails the test if it is granted.
 func (l *lease) wantRefused(t *testing.T, rival *redistest.Client, length time.Duration) {
 	t.Helper()
 	began, replies := time.Now(), map[string]int{}
@@ -111,13 +112,13 @@ func (l *lease) wantRefused(t *testing.T, rival *redistest.Client, length time.D
 	t.Logf("%s, held for %v more: a rival was told %v", l.key, time.Until(l.until).Round(time.Millisecond), replies)
 }
 
-// ask has a rival ask for the lock.
+// ask makes a rival request the lock.
 func (l *lease) ask(t *testing.T, rival *redistest.Client) any {
 	t.Helper()
 	return kit.Do(t, rival, "LOCK", l.key, "rival", "PX", millis(l.ttl))
 }
 
-// kind is a reply without its details.
+// kind returns a reply without its details.
 func kind(reply any) string {
 	if failure, bad := reply.(redistest.RespError); bad {
 		word, _, _ := strings.Cut(string(failure), " ")
@@ -126,8 +127,8 @@ func kind(reply any) string {
 	return fmt.Sprint(reply)
 }
 
-// wantGivenBack has the holder release the lock: it may be told that the masters can't be sure, but
-// not that it held nothing. Then the lock is free.
+// wantGivenBack releases the lock. The holder may be told that the masters cannot be sure, but not
+// that it held nothing. Afterwards the lock is free.
 func (l *lease) wantGivenBack(t *testing.T, rival *redistest.Client) {
 	t.Helper()
 	if reply := kit.Do(t, l.holder, "UNLOCK", l.key, l.token); reply != any(int64(1)) && kind(reply) != "NOQUORUM" {
@@ -136,20 +137,20 @@ func (l *lease) wantGivenBack(t *testing.T, rival *redistest.Client) {
 	l.wantFree(t, rival)
 }
 
-// wantFree wants a lock that is over to be granted to a rival soon.
+// wantFree waits until an ended lock is granted to a rival.
 func (l *lease) wantFree(t *testing.T, rival *redistest.Client) {
 	t.Helper()
 	kit.Soon(t, func() error {
 		reply := l.ask(t, rival)
 		if _, granted := reply.(int64); !granted {
-			return fmt.Errorf("LOCK %s, which is over: got %v", l.key, reply)
+			return fmt.Errorf("LOCK %s, whose lease has ended: got %v", l.key, reply)
 		}
 		return nil
 	})
 }
 
-// wantKept is what every schedule ends with: a rival does not get the lock, neither now nor when
-// all masters vote again, and its holder still has it.
+// wantKept ends every schedule: a rival is not granted the lock, neither now nor when all masters
+// vote again, and its holder still has it.
 func (f *fleet) wantKept(t *testing.T, l *lease, rival *redistest.Client) {
 	t.Helper()
 	l.wantRefused(t, rival, 2*time.Second)

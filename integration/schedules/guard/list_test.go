@@ -11,8 +11,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// Proxies that do not go by the same rules as others on the same masters: each may have a lock that
-// the others give away. Somebody has to be told; either side's log will do.
+// TestUnlikeProxiesAreNamed: proxies with other masters or without the guard share masters with
+// proxies that have them. Each side may grant a lock that the other side has granted, so at least
+// one of them must log the difference.
 func TestUnlikeProxiesAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -39,7 +40,7 @@ func TestUnlikeProxiesAreNamed(t *testing.T) {
 	}
 }
 
-// wantTold is an error unless one of the proxies' logs has a line like that.
+// wantTold returns an error unless a line in the log of one of the proxies matches.
 func wantTold(line *regexp.Regexp, proxies ...*harness.Proxy) error {
 	for _, proxy := range proxies {
 		if line.MatchString(proxy.Log()) {

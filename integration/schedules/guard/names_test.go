@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestOwnNames: a lock with a name that looks like one of the proxies' own keys is refused, with an
-// error that tells the name, or kept like any other when C is flushed.
+// TestOwnNames: a lock with a name similar to one of the proxies' own keys is refused with an error
+// that has the name, or kept like any other when C is flushed.
 func TestOwnNames(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"redlock-proxy:k", "redlock-proxy:turn:k", "redlock-proxy:offer:k"} {
@@ -30,8 +30,8 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// TestOwnPrefix: a key-prefix that makes every lock look like that is refused at the start, or the
-// locks are kept.
+// TestOwnPrefix: a key-prefix that makes every lock look like the proxies' own keys is refused at
+// the start, or the locks are kept.
 func TestOwnPrefix(t *testing.T) {
 	t.Parallel()
 	const prefix = "redlock-proxy:"
@@ -56,9 +56,9 @@ func TestOwnPrefix(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestLockOnOwnKey: a lock by the name of a key that the proxies have on the masters is refused,
-// with an error that tells the name. It breaks nothing: a master that forgets still catches up,
-// with what is in other databases.
+// TestLockOnOwnKey: a lock with the name of one of the proxies' own keys on the masters is refused
+// with an error that has the name. It does no harm: a master that loses its data still catches up,
+// including the keys in other databases.
 func TestLockOnOwnKey(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"databases", "marker", "quarantine", "longest", "catch-up"} {
@@ -82,8 +82,7 @@ func TestLockOnOwnKey(t *testing.T) {
 	}
 }
 
-// TestOwnNamesAsLockKeys: where all keys are lock keys, ordinary commands don't take such names
-// either.
+// TestOwnNamesAsLockKeys: if all keys are lock keys, ordinary commands refuse such names, too.
 func TestOwnNamesAsLockKeys(t *testing.T) {
 	t.Parallel()
 	upstream := redistest.New(t, redistest.Options{})
@@ -100,13 +99,14 @@ func TestOwnNamesAsLockKeys(t *testing.T) {
 	}
 }
 
-// refusedByName is true of an error that tells the name, other than the one of a vote that failed.
+// refusedByName reports whether the reply is an error that has the name, other than that of a vote
+// without a majority.
 func refusedByName(reply any, key string) bool {
 	failure, bad := reply.(redistest.RespError)
 	return bad && kind(reply) != "NOQUORUM" && strings.Contains(string(failure), key)
 }
 
-// holdsIn is an error unless a master has a lock in a database.
+// holdsIn returns an error unless a master has a lock in a database.
 func holdsIn(t *testing.T, master *redistest.Server, db, key, token string) error {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)

@@ -10,10 +10,10 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestRenewWindow: C restarts from an older RDB, which has the proxies' mark but not the lock.
-// While the proxy, over a long way, finds out that this is another life of the server, a rival's
-// LOCK uses a new connection to it: between the proxy's n-th connection to the new server and the
-// one after.
+// TestRenewWindow: C restarts from an older RDB, which has the marker but not the lock. The test
+// delays the link, so the proxy takes long to find out that C restarted. Meanwhile a rival's LOCK
+// uses a new connection: after the proxy's n-th connection to the restarted server, and before the
+// next one.
 func TestRenewWindow(t *testing.T) {
 	t.Parallel()
 	for connections := range 4 {
@@ -22,7 +22,7 @@ func TestRenewWindow(t *testing.T) {
 			rival := kit.Connect(t, f.proxies[0])
 			tell(t, f.masters[masterC], "SAVE")
 			l := f.holdOnThree(t, "k", time.Minute)
-			f.reviveQuietly(t, masterC)
+			f.reviveBetweenProbes(t, masterC)
 			f.wantForgotten(t, l, masterC)
 			f.links[masterC].Delay(30 * time.Millisecond)
 			f.awaitConnections(masterC, connections)
@@ -33,16 +33,16 @@ func TestRenewWindow(t *testing.T) {
 	}
 }
 
-// reviveQuietly restarts a master from what it has written, between two looks of the proxies, so
-// that they find it restarted, not gone.
-func (f *fleet) reviveQuietly(t *testing.T, master int) {
+// reviveBetweenProbes restarts a master with the data that it has written, between two probes, so
+// that the proxies find it restarted, not down.
+func (f *fleet) reviveBetweenProbes(t *testing.T, master int) {
 	t.Helper()
-	f.afterLook(t, master)
+	f.awaitProbe(t, master)
 	kit.Must(t, f.masters[master].Revive())
 }
 
-// awaitConnections waits until so many connections to a master were opened, from now on, or until
-// no more seem to come.
+// awaitConnections waits until n connections to a master were opened since the call, or until two
+// seconds have passed.
 func (f *fleet) awaitConnections(master, n int) {
 	before := f.links[master].Taken()
 	for end := time.Now().Add(2 * time.Second); f.links[master].Taken() < before+n && time.Now().Before(end); {

@@ -12,13 +12,13 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// standstill is how long a proxy does not run.
+// standstill is how long a proxy is stopped.
 const standstill = 3 * time.Second
 
-// TestStalledProxy: one proxy stands still for a while, in which a master begins to hang. When it
-// goes on it sees the clocks of four masters jump, unless its own clock went on, and can't know of
-// the fifth. It must not take these four's votes from the other proxy. Where it was only stopped,
-// its clock did go on, so that was never a danger.
+// TestStalledProxy: one proxy is stopped for a while, in which a master begins to hang. If the
+// proxy's own clock was stopped, too, it sees the clocks of four masters jump afterwards, and
+// cannot know that of the fifth. It must not take the votes of these four from the other proxy. If
+// only the process was stopped, its clock kept running, and there was never such a danger.
 func TestStalledProxy(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

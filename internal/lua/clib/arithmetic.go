@@ -2,7 +2,7 @@ package clib
 
 import "math"
 
-// Arithmetic is an operation of arithmetic on two numbers: + - * / % ^.
+// Arithmetic returns the result of an operator, + - * / % or ^, for two numbers.
 func Arithmetic(operator byte, x, y float64) float64 {
 	switch operator {
 	case '+':
@@ -19,10 +19,10 @@ func Arithmetic(operator byte, x, y float64) float64 {
 	return Power(x, y)
 }
 
-// Power is x^y.
+// Power returns x^y.
 func Power(x, y float64) float64 { return SignedNaN(math.Pow(x, y), x, y) }
 
-// Log10 is the decimal logarithm, a whole number for each power of 10.
+// Log10 returns the decimal logarithm. For each power of 10 it is an integer.
 func Log10(x float64) float64 {
 	result := math.Log10(x)
 	if whole := math.Round(result); math.Pow10(int(whole)) == x {
@@ -31,8 +31,8 @@ func Log10(x float64) float64 {
 	return result
 }
 
-// SignedNaN gives a result that is NaN the sign that C's would have: of the operand that is NaN,
-// else of 0/0 on this machine.
+// SignedNaN returns result. If that is NaN, it gets the sign that it has in C: the sign of the
+// operand that is NaN, or else the sign of 0/0 on this machine.
 func SignedNaN(result float64, operands ...float64) float64 {
 	if !math.IsNaN(result) {
 		return result
@@ -45,5 +45,5 @@ func SignedNaN(result float64, operands ...float64) float64 {
 	return quotient(0, 0)
 }
 
-// quotient divides when the program runs, not when it is compiled.
+// quotient returns x/y, computed at run time, not by the Go compiler.
 func quotient(x, y float64) float64 { return x / y }

@@ -1,3 +1,3 @@
-// Package clib does with numbers and characters what the C library does for Lua 5.1: reads and
-// prints them to the same digits.
+// Package clib implements the functions of the C library that Lua 5.1 uses for numbers and
+// characters. Numbers are parsed and printed with the same digits.
 package clib

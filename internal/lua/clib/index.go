@@ -2,14 +2,14 @@ package clib
 
 import "strings"
 
-// IndexWork is what Index costs for a byte of either text, in bytes gone through.
+// IndexWork is the cost of Index for each byte of the text and the part, in bytes processed.
 const IndexWork = 2
 
-// shortPart is up to how long a part is that strings.Index looks for in linear time.
+// shortPart is the maximum length of a part for which strings.Index takes linear time.
 const shortPart = 32
 
-// Index is where a part is in a text for the first time, or -1. Unlike strings.Index it is linear
-// in both, whatever they are: it is Knuth's, Morris' and Pratt's way.
+// Index returns the index of the first occurrence of part in text, or -1. Unlike strings.Index, it
+// always takes linear time: it uses the algorithm of Knuth, Morris and Pratt.
 func Index(text, part string) int {
 	if len(part) <= shortPart || len(part) > len(text) {
 		return strings.Index(text, part)
@@ -30,8 +30,8 @@ func Index(text, part string) int {
 	return -1
 }
 
-// bordersOf are, for each beginning of a text, how long the longest other beginning is that it ends
-// with.
+// bordersOf returns, for each prefix of a text, the length of its longest border: a shorter prefix
+// that is also its suffix.
 func bordersOf(text string) []int32 {
 	borders := make([]int32, len(text))
 	n := 0

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseNumber reads all of a string as a number, blanks around it allowed. As in C, the string ends
-// at a zero byte.
+// ParseNumber parses a complete string as a number, with optional white space around it. As in C,
+// the string ends at a zero byte.
 func ParseNumber(s string) (n float64, ok bool) {
 	if end := strings.IndexByte(s, 0); end >= 0 {
 		s = s[:end]
@@ -20,11 +20,12 @@ func ParseNumber(s string) (n float64, ok bool) {
 	return n, strings.TrimLeft(rest, blanks) == ""
 }
 
-// blanks are what C's isspace takes for a blank.
+// blanks are the white space characters of C's isspace.
 const blanks = " \t\n\v\f\r"
 
-// ParsePrefix reads the longest number at the start of s, as C's strtod does: blanks before it, a
-// sign, hexadecimal, inf and nan too. rest is what follows; all of s if there is no number.
+// ParsePrefix parses the longest number at the start of s, as C's strtod does, with white space
+// before it, a sign, hexadecimal numbers, inf and nan. rest is the text after it, or s if there is
+// no number.
 func ParsePrefix(s string) (n float64, rest string) {
 	text := strings.TrimLeft(s, blanks)
 	end := numberLength(text)
@@ -46,7 +47,7 @@ func ParsePrefix(s string) (n float64, rest string) {
 	return n, text[end:]
 }
 
-// numberLength is the length of the number at the start of s.
+// numberLength returns the length of the number at the start of s, or 0.
 func numberLength(s string) int {
 	sign := 0
 	if s != "" && (s[0] == '-' || s[0] == '+') {
@@ -68,7 +69,7 @@ func numberLength(s string) int {
 	return 0
 }
 
-// wordLength is the length of inf, infinity, nan or nan(…).
+// wordLength returns the length of inf, infinity, nan or nan(…) at the start of s, or 0.
 func wordLength(s string) int {
 	for _, word := range []string{"infinity", "inf", "nan"} {
 		if len(s) >= len(word) && strings.EqualFold(s[:len(word)], word) {
@@ -96,8 +97,8 @@ func nanSuffix(s string) int {
 	return 0
 }
 
-// digitsLength is the length of digits with at most one point and, behind at least one digit, an
-// exponent.
+// digitsLength returns the length of the digits at the start of s, with at most one point and,
+// after at least one digit, an exponent.
 func digitsLength(s string, digit func(byte) bool, exponent string) int {
 	i, digits, points := 0, 0, 0
 	for ; i < len(s); i++ {
@@ -134,7 +135,7 @@ func isHex(s string) bool {
 	return len(s) >= 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')
 }
 
-// ParseInteger reads all of s in a base from 2 to 36, as tonumber(s, base) does.
+// ParseInteger parses a complete string in a base from 2 to 36, as tonumber(s, base) does.
 func ParseInteger(s string, base int) (n float64, ok bool) {
 	if end := strings.IndexByte(s, 0); end >= 0 {
 		s = s[:end]
@@ -161,7 +162,7 @@ func ParseInteger(s string, base int) (n float64, ok bool) {
 	return float64(u), true
 }
 
-// digitValue is the value of a digit in bases up to 36.
+// digitValue returns the value of a digit in bases up to 36, or 99.
 func digitValue(c byte) int {
 	switch {
 	case IsDigit(c):
@@ -172,7 +173,7 @@ func digitValue(c byte) int {
 	return 99
 }
 
-// FormatNumber prints a number with 14 digits, which is all that Lua shows of it.
+// FormatNumber returns a number with 14 significant digits, as Lua prints it.
 func FormatNumber(n float64) string {
 	if n == math.Trunc(n) && math.Abs(n) < 1e14 && (n != 0 || !math.Signbit(n)) {
 		return strconv.FormatInt(int64(n), 10)
@@ -180,7 +181,7 @@ func FormatNumber(n float64) string {
 	return FormatG(n, 14)
 }
 
-// FormatG prints a number as C's printf does with %.<digits>g.
+// FormatG returns a number as C's printf prints it with %.<digits>g.
 func FormatG(n float64, digits int) string {
 	if math.IsNaN(n) || math.IsInf(n, 0) {
 		return FormatNoNumber(n)
@@ -188,8 +189,8 @@ func FormatG(n float64, digits int) string {
 	return fmt.Sprintf("%.*g", digits, n)
 }
 
-// FormatNoNumber prints NaN and the infinities as C does. The sign of NaN shows: 0/0 is -nan on
-// x86.
+// FormatNoNumber returns NaN or an infinity as C prints it, including the sign of NaN: 0/0 is -nan
+// on x86.
 func FormatNoNumber(n float64) string {
 	text := "nan"
 	if !math.IsNaN(n) {
@@ -201,8 +202,8 @@ func FormatNoNumber(n float64) string {
 	return text
 }
 
-// Truncate is the integer that C makes of a number: towards zero, and the smallest if it does not
-// fit.
+// Truncate converts a number to an integer as C on x86 does: towards zero, or to the smallest
+// integer if it does not fit.
 func Truncate(n float64) int64 {
 	if n >= -(1<<63) && n < 1<<63 {
 		return int64(n)
@@ -210,7 +211,7 @@ func Truncate(n float64) int64 {
 	return math.MinInt64
 }
 
-// Unsigned is what C on x86 makes of a number that it wants as 64 bits without a sign.
+// Unsigned converts a number to an unsigned 64-bit integer as C on x86 does.
 func Unsigned(n float64) uint64 {
 	if n >= 1<<63 {
 		return uint64(Truncate(n-1<<63)) ^ 1<<63

@@ -1,2 +1,3 @@
-// Package meter counts what a run of Lua spends, and ends it when that is too much.
+// Package meter counts the memory, the work and the time of a run of Lua, and ends the run at its
+// limits.
 package meter

@@ -5,100 +5,101 @@ import (
 	"fmt"
 )
 
-// Limits bound a run. A zero is no limit.
+// Limits are the limits of a run. Zero means no limit, except for Depth.
 type Limits struct {
-	// Bytes is what strings, tables and closures of a run may add up to. What is freed on the way
-	// counts as well, so it also bounds what is held at once.
+	// Bytes is the maximum size of all strings, tables and closures that a run makes, in bytes. It
+	// includes freed ones, and so also limits the memory in use.
 	Bytes int
-	// Depth is how deep calls may nest, in levels of Go calls, of some 50 bytes of stack each;
-	// zero, or more than 300,000, is that.
+	// Depth is the maximum nesting of calls, in levels of Go calls of some 50 bytes of stack each.
+	// Zero, or more than 300,000, means 300,000.
 	Depth int
-	// Watch ends the run, and bounds its time; nil: nothing does.
+	// Watch ends the run, and limits its time. nil means no limit.
 	Watch *Watch
-	// Pace has the run share the machine with others; nil has it run on.
+	// Pace makes the run share the machine with other runs. nil means that it never pauses.
 	Pace Pace
-	// Small is what the run may come to before it is a large one, for its Pace.
+	// Small are the limits below which the run counts as small, for its Pace.
 	Small Small
 }
 
-// Pace lets a run go on, and may have it wait before. An error ends the run, whatever in it is
-// protected.
+// Pace decides when a run continues, and can make it wait. An error ends the run; pcall does not
+// catch it.
 type Pace interface {
-	// Grow is called once, before a run becomes larger than Small allows, or when it has run for a
-	// whole slice of time.
+	// Grow is called once, before a run exceeds Small, or after the first slice of time.
 	Grow() error
-	// Pause is called after every slice of a run that has grown, by what it was charged and by
-	// time.
+	// Pause is called after every slice of a large run. A slice ends by the work and by time.
 	Pause() error
 }
 
-// Small is what a small run may come to: in steps, each of them the cost of a call; in bytes, as
-// they count for Limits; and in levels of Go calls.
+// Small are the limits of a small run: in steps, each of them the cost of a call; in bytes, which
+// count as for Limits; and in levels of Go calls.
 type Small struct{ Steps, Bytes, Depth int }
 
-// sliceSteps is the length of a slice of a large run: that many steps take some 500 µs.
+// sliceSteps is the length of a slice of a large run, some 500 µs.
 const sliceSteps = 10_000
 
-// Reasons for the end of a run, wrapped with the limit.
+// Reasons for the end of a run. They are wrapped with the limit.
 var (
 	ErrTime   = errors.New("script ran for longer than")
 	ErrMemory = errors.New("script allocated more than")
 )
 
-// Meter counts what a run spends. A nil meter counts nothing.
+// Meter counts the memory and the work of a run. Charge and Text accept a nil meter.
 type Meter struct {
 	limits   Limits
 	watch    *Watch
-	fuel     int // bytes until the run grows, or its slice is over
-	bytes    int
+	fuel     int // work until the run grows or its slice ends, in bytes processed
+	bytes    int // allocated so far
 	depth    int // of calls, in levels of Go calls
 	lastAddr uint32
 	small    bool // the run has a Pace, and has not grown yet
 }
 
-// Step is what a call costs, in bytes gone through.
+// Step is the cost of a call, in bytes processed.
 const Step = 16
 
-// New begins to count; the objects of the run get the numbers after lastAddress.
+// New returns the meter of a new run, whose objects get the addresses after lastAddress.
 func New(limits Limits, lastAddress uint32) Meter {
-	m := Meter{limits: limits, watch: limits.Watch, fuel: sliceSteps * Step, lastAddr: lastAddress, small: limits.Pace != nil}
+	m := Meter{
+		limits: limits, watch: limits.Watch, fuel: sliceSteps * Step,
+		lastAddr: lastAddress, small: limits.Pace != nil,
+	}
 	if m.small {
 		m.fuel = limits.Small.Steps * Step
 	}
 	if m.watch == nil {
-		m.watch = &Watch{} // which nobody raises
+		m.watch = &Watch{} // is never raised
 	}
 	return m
 }
 
-// Work charges code that is about to go through so many bytes, or to do as much. It is the one
-// place where a run ends, or lets others run.
+// Work charges code that is about to process n bytes, or to do as much work. Only here a run ends
+// because of its watch, or pauses.
 func (m *Meter) Work(n int) {
 	if m.fuel -= n; int64(m.fuel) < m.watch.floor.Load() {
 		m.check()
 	}
 }
 
-// check ends the run if its watch says so; else its slice is over.
+// check ends the run if its watch says so; else it ends the slice.
 func (m *Meter) check() {
-	m.obey(m.watch.Err())
+	m.endOnError(m.watch.Err())
 	switch {
 	case m.small:
 		m.grow()
 	case m.limits.Pace != nil:
-		m.obey(m.limits.Pace.Pause())
+		m.endOnError(m.limits.Pace.Pause())
 	}
 	m.renew()
 }
 
-// grow has a small run become a large one.
+// grow turns a small run into a large one.
 func (m *Meter) grow() {
 	m.small = false
-	m.obey(m.limits.Pace.Grow())
+	m.endOnError(m.limits.Pace.Grow())
 	m.renew()
 }
 
-// renew begins a slice.
+// renew begins a new slice.
 func (m *Meter) renew() {
 	m.fuel = sliceSteps * Step
 	if m.limits.Watch != nil {
@@ -106,14 +107,14 @@ func (m *Meter) renew() {
 	}
 }
 
-// obey ends the run if there is an error.
-func (m *Meter) obey(err error) {
+// endOnError ends the run if err is not nil.
+func (m *Meter) endOnError(err error) {
 	if err != nil {
 		panic(Ended{err})
 	}
 }
 
-// Charge counts bytes before they are allocated, and ends the run if they are too many.
+// Charge counts n bytes before they are allocated, and ends the run if they exceed the limit.
 func (m *Meter) Charge(n int) {
 	if m == nil {
 		return
@@ -128,41 +129,41 @@ func (m *Meter) Charge(n int) {
 	m.Work(n)
 }
 
-// Text counts a string that is about to be given to Lua, and returns it.
+// Text counts a new string of the run, and returns it.
 func (m *Meter) Text(text string) string {
 	m.Charge(len(text) + StringSize)
 	return text
 }
 
-// StringSize is what a string is charged beside its bytes.
+// StringSize is charged for each string in addition to its bytes.
 const StringSize = 16
 
-// Fits reports whether calls may nest so many levels deeper.
+// Fits reports whether calls may nest deeper by this many levels.
 func (m *Meter) Fits(levels int) bool { return m.depth+levels <= m.limits.Depth }
 
-// Deepens has a small run become a large one if it is about to nest so much deeper than those may.
+// Deepens turns a small run into a large one if that many more levels exceed Small.
 func (m *Meter) Deepens(levels int) {
 	if m.small && m.depth+levels > m.limits.Small.Depth {
 		m.grow()
 	}
 }
 
-// Nest counts levels that a call takes, or, negative, gives back.
+// Nest adds levels when a call begins; a negative number removes levels when it ends.
 func (m *Meter) Nest(levels int) { m.depth += levels }
 
-// Depth is how many levels calls have taken.
+// Depth returns how many levels deep calls are nested.
 func (m *Meter) Depth() int { return m.depth }
 
-// Spent is how many bytes the run has allocated.
+// Spent returns how many bytes the run has allocated.
 func (m *Meter) Spent() int { return m.bytes }
 
-// Address gives a new object its number.
+// Address returns the address for a new object.
 func (m *Meter) Address() uint32 {
 	m.lastAddr += 16
 	return m.lastAddr
 }
 
-// Protect runs f, and returns its error, or what ended it.
+// Protect runs f, and returns its error, or the error of the Ended that ended it.
 func Protect(f func() error) (err error) {
 	defer func() {
 		switch problem := recover().(type) {
@@ -176,8 +177,8 @@ func Protect(f func() error) (err error) {
 	return f()
 }
 
-// Ended is the panic that ends a run and that no pcall catches.
+// Ended is the panic that ends a run. pcall does not catch it.
 type Ended struct {
-	// Err is why.
+	// Err is the reason.
 	Err error
 }

@@ -10,50 +10,50 @@ import (
 )
 
 const (
-	// tick is how often a watchdog looks at the runs that it watches.
+	// tick is the interval at which a watchdog checks its runs.
 	tick = 10 * time.Millisecond
-	// shareTicks is how many ticks a run has before it must let others run, whatever it was charged
-	// for: more than the machine keeps a short run waiting for a processor.
+	// shareTicks is the length of a slice in ticks, whatever work the run was charged for. It is
+	// longer than a short run has to wait for a processor.
 	shareTicks = 5
-	// longestTick is how much time a look counts at most: if the whole process stood still, no run
+	// longestTick limits the time that one check counts: if the whole process was stopped, no run
 	// used that time.
 	longestTick = 50 * time.Millisecond
 )
 
-// Watchdog counts the time of runs, and ends them from outside: when their time is over, when their
-// context ends, and when they are told to end. One timer serves all runs, and rests while there is
-// none: a timer for each would cost a short run a tenth of its time. The zero value is ready for
-// use, and safe for concurrent use.
+// Watchdog counts the time of runs. It ends a run when its time is up, when its context ends, and
+// on [Watch.End]. One timer serves all runs, and stops while there is none; a timer for each run
+// would cost a short run a tenth of its time. The zero value is ready to use, and safe for
+// concurrent use.
 type Watchdog struct {
-	mu     sync.Mutex
-	runs   []*Watch
-	timer  *time.Timer // nil before the first run
-	armed  bool
-	looked time.Time
+	mu       sync.Mutex
+	runs     []*Watch
+	timer    *time.Timer // nil before the first run
+	armed    bool
+	lastTick time.Time
 }
 
-// Watch is one run, or one compilation, as its watchdog sees it. A nil Watch never ends one.
+// Watch is one run, or one compilation, of a watchdog. A nil Watch in Limits never ends a run.
 type Watch struct {
-	// floor is the fuel below which the run's meter looks up. It is zero, or raised above all fuel
-	// if the run must stop, or let others run: so that a charge costs one comparison.
+	// floor is the fuel below which the run's meter calls check. It is zero, or above all fuel when
+	// the run must end or pause, so that a charge costs only one comparison.
 	floor atomic.Int64
 
-	dog   *Watchdog
-	limit time.Duration
+	watchdog *Watchdog
+	limit    time.Duration
 
-	// Of dog.mu.
-	ctx   context.Context
-	index int // in dog.runs; negative: it is not watched any more
-	spent time.Duration
-	ticks int // since the run began, or was last renewed
-	cause error
-	wake  context.CancelCauseFunc // ends the wait of the run; nil while it does not wait
+	// watchdog.mu guards the following.
+	ctx        context.Context
+	index      int // in watchdog.runs; negative: no longer watched
+	spent      time.Duration
+	ticks      int // since the run began, or since its last Renew
+	cause      error
+	cancelWait context.CancelCauseFunc // ends the wait of the run; nil while it does not wait
 }
 
-// Start has the watchdog watch a run that has a limit of time, of which others spent something. A
-// limit that is not positive is none. A watch is started once.
+// Start makes the watchdog watch a run with a limit of time, of which spent has passed already. A
+// limit of zero or less means no limit. A watch is started once.
 func (w *Watch) Start(ctx context.Context, d *Watchdog, limit, spent time.Duration) {
-	w.dog, w.limit = d, limit
+	w.watchdog, w.limit = d, limit
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	w.ctx, w.spent = ctx, spent
@@ -63,39 +63,40 @@ func (w *Watch) Start(ctx context.Context, d *Watchdog, limit, spent time.Durati
 		d.arm()
 	}
 	if ctx.Err() != nil || w.isOver() {
-		w.look(0)
+		w.addTime(0)
 	}
 }
 
-// arm has the watchdog look after a tick. It is called with mu held.
+// arm starts the timer for the next tick. The caller holds mu.
 func (d *Watchdog) arm() {
-	d.armed, d.looked = true, time.Now()
+	d.armed, d.lastTick = true, time.Now()
 	if d.timer == nil {
-		d.timer = time.AfterFunc(tick, d.look)
+		d.timer = time.AfterFunc(tick, d.onTick)
 		return
 	}
 	d.timer.Reset(tick)
 }
 
-// look counts a tick for each run.
-func (d *Watchdog) look() {
+// onTick counts a tick for each run. The timer calls it.
+func (d *Watchdog) onTick() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.armed = len(d.runs) > 0; !d.armed {
 		return
 	}
-	took := min(time.Since(d.looked), longestTick)
+	took := min(time.Since(d.lastTick), longestTick)
 	for _, w := range d.runs {
-		w.look(took)
+		w.addTime(took)
 	}
 	d.arm()
 }
 
-// isOver reports whether the run's time is over. It is called with dog.mu held.
+// isOver reports whether the run's time is up. The caller holds watchdog.mu.
 func (w *Watch) isOver() bool { return w.limit > 0 && w.spent >= w.limit }
 
-// look counts time for a run, and ends it if it must. It is called with dog.mu held.
-func (w *Watch) look(took time.Duration) {
+// addTime counts time for a run, and ends the run or its slice if needed. The caller holds
+// watchdog.mu.
+func (w *Watch) addTime(took time.Duration) {
 	w.spent += took
 	w.ticks++
 	switch {
@@ -108,27 +109,27 @@ func (w *Watch) look(took time.Duration) {
 	}
 }
 
-// raise has the run's meter look up at the next charge.
+// raise makes the run's meter call check at the next charge.
 func (w *Watch) raise() { w.floor.Store(math.MaxInt64) }
 
-// isRaised reports whether the run's meter is about to look up.
+// isRaised reports whether the run's meter calls check at the next charge.
 func (w *Watch) isRaised() bool { return w.floor.Load() != 0 }
 
-// end is called with dog.mu held.
+// end ends the run; the first cause counts. The caller holds watchdog.mu.
 func (w *Watch) end(cause error) {
 	if w.cause == nil {
 		w.cause = cause
 	}
-	if w.wake != nil {
-		w.wake(w.cause)
+	if w.cancelWait != nil {
+		w.cancelWait(w.cause)
 	}
 	w.raise()
 }
 
-// End ends the run for a reason, unless it ends for another one already.
+// End ends the run, unless it is ending for another cause already.
 func (w *Watch) End(cause error) {
-	w.dog.mu.Lock()
-	defer w.dog.mu.Unlock()
+	w.watchdog.mu.Lock()
+	defer w.watchdog.mu.Unlock()
 	w.end(cause)
 }
 
@@ -137,47 +138,48 @@ func (w *Watch) Err() error {
 	if !w.isRaised() {
 		return nil
 	}
-	w.dog.mu.Lock()
-	defer w.dog.mu.Unlock()
+	w.watchdog.mu.Lock()
+	defer w.watchdog.mu.Unlock()
 	return w.cause
 }
 
-// Renew begins a new slice of the run, since it has just let others run.
+// Renew begins a new slice of the run, after other runs had their turn.
 func (w *Watch) Renew() {
-	w.dog.mu.Lock()
-	defer w.dog.mu.Unlock()
+	w.watchdog.mu.Lock()
+	defer w.watchdog.mu.Unlock()
 	w.ticks = 0
 	if w.cause == nil {
 		w.floor.Store(0)
 	}
 }
 
-// Wait returns a context for a wait of the run, which ends when the run does. done ends the wait.
+// Wait returns a context for a wait of the run. It ends when the run ends. The caller calls done
+// after the wait.
 func (w *Watch) Wait() (ctx context.Context, done func()) {
-	w.dog.mu.Lock()
-	defer w.dog.mu.Unlock()
+	w.watchdog.mu.Lock()
+	defer w.watchdog.mu.Unlock()
 	ctx, wake := context.WithCancelCause(w.ctx)
-	if w.wake = wake; w.cause != nil {
+	if w.cancelWait = wake; w.cause != nil {
 		wake(w.cause)
 	}
 	return ctx, func() {
-		w.dog.mu.Lock()
-		defer w.dog.mu.Unlock()
-		w.wake = nil
+		w.watchdog.mu.Lock()
+		defer w.watchdog.mu.Unlock()
+		w.cancelWait = nil
 		wake(nil)
 	}
 }
 
 // Left returns how much time the run has left; ok is false if it has no limit.
 func (w *Watch) Left() (left time.Duration, ok bool) {
-	w.dog.mu.Lock()
-	defer w.dog.mu.Unlock()
+	w.watchdog.mu.Lock()
+	defer w.watchdog.mu.Unlock()
 	return w.limit - w.spent, w.limit > 0
 }
 
-// Stop ends the watch, and returns how much time was spent.
+// Stop ends the watch, and returns how much time the run has spent.
 func (w *Watch) Stop() time.Duration {
-	d := w.dog
+	d := w.watchdog
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w.index < 0 {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// started is the watch of a run that begins.
-func started(t *testing.T, dog *Watchdog, limit, spent time.Duration) *Watch {
+// started returns the watch of a new run.
+func started(t *testing.T, watchdog *Watchdog, limit, spent time.Duration) *Watch {
 	t.Helper()
 	w := &Watch{}
-	w.Start(t.Context(), dog, limit, spent)
+	w.Start(t.Context(), watchdog, limit, spent)
 	return w
 }
 
-// ended waits until a watch has ended its run, and returns why.
+// ended waits until a watch has ended its run, and returns the cause.
 func ended(t *testing.T, w *Watch) error {
 	t.Helper()
 	ctx, done := w.Wait()
@@ -29,17 +29,17 @@ func ended(t *testing.T, w *Watch) error {
 	return nil
 }
 
-// A run ends when its time is over, when its context ends and when it is told to, whatever it is
-// charged for; the first reason stands.
+// TestWatchEndsARun: a run ends when its time is up, when its context ends, and on End, whatever
+// work it is charged for. The first cause counts.
 func TestWatchEndsARun(t *testing.T) {
 	cause := errors.New("the process stops")
 	ctx, stop := context.WithCancelCause(t.Context())
-	dog := &Watchdog{}
-	timed, followed, told := started(t, dog, 30*time.Millisecond, 0), &Watch{}, started(t, dog, time.Hour, 0)
+	watchdog := &Watchdog{}
+	timed, followed, told := started(t, watchdog, 30*time.Millisecond, 0), &Watch{}, started(t, watchdog, time.Hour, 0)
 	if err := ended(t, timed); !errors.Is(err, ErrTime) {
 		t.Errorf("%v, want %v", err, ErrTime)
 	}
-	followed.Start(ctx, dog, 0, 0)
+	followed.Start(ctx, watchdog, 0, 0)
 	stop(cause)
 	if err := ended(t, followed); err != cause {
 		t.Errorf("%v, want %v", err, cause)
@@ -49,7 +49,7 @@ func TestWatchEndsARun(t *testing.T) {
 	if err := ended(t, told); err != cause {
 		t.Errorf("%v, want %v", err, cause)
 	}
-	if w := started(t, dog, time.Second, time.Second); !errors.Is(w.Err(), ErrTime) {
+	if w := started(t, watchdog, time.Second, time.Second); !errors.Is(w.Err(), ErrTime) {
 		t.Errorf("one whose time was spent by others: %v", w.Err())
 	}
 	for _, w := range []*Watch{timed, followed, told} {
@@ -57,16 +57,16 @@ func TestWatchEndsARun(t *testing.T) {
 	}
 }
 
-// A run that has used its share of time is told to let others run, also if it is charged for
-// nothing; after that it has another one.
+// TestWatchRaisesItsFlag: after its slice of time, a run must let others run, even if it is charged
+// for no work. Then a new slice begins.
 func TestWatchRaisesItsFlag(t *testing.T) {
-	w := &Watch{dog: &Watchdog{}, ctx: t.Context(), limit: time.Hour}
+	w := &Watch{watchdog: &Watchdog{}, ctx: t.Context(), limit: time.Hour}
 	for range shareTicks {
-		if w.look(tick); w.isRaised() {
+		if w.addTime(tick); w.isRaised() {
 			t.Errorf("raised after %d ticks", w.ticks)
 		}
 	}
-	if w.look(tick); !w.isRaised() {
+	if w.addTime(tick); !w.isRaised() {
 		t.Errorf("not raised after %d ticks", w.ticks)
 	}
 	w.Renew()
@@ -75,18 +75,18 @@ func TestWatchRaisesItsFlag(t *testing.T) {
 	}
 	w.end(ErrTime)
 	if w.Renew(); !w.isRaised() {
-		t.Error("what ended goes on")
+		t.Error("a run continues after its end")
 	}
 }
 
-// While a process stands still no time passes for its runs, but for one tick.
+// TestWatchOfAStandstill: while the process is stopped, only one tick passes for its runs.
 func TestWatchOfAStandstill(t *testing.T) {
-	dog := &Watchdog{}
-	w := started(t, dog, time.Second, 0)
+	watchdog := &Watchdog{}
+	w := started(t, watchdog, time.Second, 0)
 	defer w.Stop()
-	dog.mu.Lock()
-	dog.looked = dog.looked.Add(-time.Hour)
-	dog.mu.Unlock()
+	watchdog.mu.Lock()
+	watchdog.lastTick = watchdog.lastTick.Add(-time.Hour)
+	watchdog.mu.Unlock()
 	for left, _ := w.Left(); left == time.Second; left, _ = w.Left() {
 		time.Sleep(time.Millisecond)
 	}
@@ -95,22 +95,22 @@ func TestWatchOfAStandstill(t *testing.T) {
 	}
 }
 
-// A watchdog without runs rests.
+// TestWatchdogRests: a watchdog without runs has no timer.
 func TestWatchdogRests(t *testing.T) {
-	dog := &Watchdog{}
-	a, b := started(t, dog, 0, 0), started(t, dog, 0, 0)
+	watchdog := &Watchdog{}
+	a, b := started(t, watchdog, 0, 0), started(t, watchdog, 0, 0)
 	a.Stop()
 	a.Stop()
-	dog.mu.Lock()
-	if len(dog.runs) != 1 || dog.runs[0] != b || b.index != 0 {
-		t.Errorf("%+v", dog.runs)
+	watchdog.mu.Lock()
+	if len(watchdog.runs) != 1 || watchdog.runs[0] != b || b.index != 0 {
+		t.Errorf("%+v", watchdog.runs)
 	}
-	dog.mu.Unlock()
+	watchdog.mu.Unlock()
 	b.Stop()
-	dog.look()
-	dog.mu.Lock()
-	defer dog.mu.Unlock()
-	if dog.armed || len(dog.runs) != 0 {
-		t.Errorf("armed %v for %d runs", dog.armed, len(dog.runs))
+	watchdog.onTick()
+	watchdog.mu.Lock()
+	defer watchdog.mu.Unlock()
+	if watchdog.armed || len(watchdog.runs) != 0 {
+		t.Errorf("armed %v for %d runs", watchdog.armed, len(watchdog.runs))
 	}
 }

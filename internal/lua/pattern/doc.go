@@ -1,3 +1,3 @@
-// Package pattern matches Lua's patterns on bytes, by backtracking as C Lua does, and counts what
-// that costs.
+// Package pattern matches Lua's patterns on bytes, by backtracking as C Lua does, and charges a
+// meter for it.
 package pattern

@@ -9,14 +9,14 @@ import (
 type Matcher struct {
 	meter  *meter.Meter
 	failer Failer
-	// Text is what is searched.
+	// Text is the searched text.
 	Text    string
 	pattern string
 	depth   int
 	spans   []span
 }
 
-// span is what a capture matched: a length, or one of the two below.
+// span is the part of the text that a capture matched. length may be one of the two below.
 type span struct{ start, length int }
 
 const (
@@ -24,24 +24,26 @@ const (
 	positionSpan = -2
 )
 
-// What a pattern may have. C Lua does not bound the depth, but its stack does.
+// The limits of a pattern. C Lua has no limit of the depth, except for its stack.
 const (
 	maxSpans        = 32
 	maxPatternDepth = 20000
 )
 
-// Failer ends what runs with an error. It does not return.
+// Failer raises errors.
 type Failer interface {
+	// Fail raises an error of Lua. It does not return.
 	Fail(format string, args ...any) []any
 }
 
-// New prepares to match a pattern in a text. A pattern that is none fails when that is noticed.
+// New returns a matcher of a pattern in a text. An invalid pattern fails when matching reaches the
+// mistake.
 func New(m *meter.Meter, f Failer, text, pattern string) *Matcher {
 	m.Work(len(pattern))
 	return &Matcher{meter: m, failer: f, Text: text, pattern: clib.UpToZero(pattern)}
 }
 
-// Anchor takes a ^ from the pattern's start.
+// Anchor removes a ^ from the start of the pattern, and reports whether there was one.
 func (m *Matcher) Anchor() bool {
 	if m.pattern == "" || m.pattern[0] != '^' {
 		return false
@@ -50,10 +52,10 @@ func (m *Matcher) Anchor() bool {
 	return true
 }
 
-// matchWork is what beginning at a place costs, in bytes gone through.
+// matchWork is the cost of starting a match at an index, in bytes processed.
 const matchWork = 8
 
-// Match matches the whole pattern at a place, and returns the end.
+// Match matches the whole pattern at index s of the text, and returns the end of the match.
 func (m *Matcher) Match(s int) (end int, ok bool) {
 	m.meter.Work(matchWork) // an empty pattern has no other step
 	m.spans = m.spans[:0]
@@ -61,7 +63,7 @@ func (m *Matcher) Match(s int) (end int, ok bool) {
 	return end, end >= 0
 }
 
-// match matches the pattern from p on at s, and returns the end or -1.
+// match matches the pattern from p on at index s of the text, and returns the end or -1.
 func (m *Matcher) match(s, p int) int {
 	if m.depth++; m.depth > maxPatternDepth {
 		m.failer.Fail("pattern too complex")
@@ -117,8 +119,8 @@ func (m *Matcher) match(s, p int) int {
 	return s
 }
 
-// special matches %b, %f and %1 to %9, and returns the places in the text, -1 if it does not match,
-// and in the pattern behind it.
+// special matches %b, %f and %1 to %9. It returns the next index in the text, or -1 without a
+// match, and the next index in the pattern. ok is false for other items.
 func (m *Matcher) special(s, p int) (after, next int, ok bool) {
 	if m.pattern[p] != '%' || p+1 == len(m.pattern) {
 		return 0, 0, false
@@ -132,11 +134,12 @@ func (m *Matcher) special(s, p int) (after, next int, ok bool) {
 		}
 		return s, next, true
 	case clib.IsDigit(c):
-		return m.back(s, c), p + 2, true
+		return m.backReference(s, c), p + 2, true
 	}
 	return 0, 0, false
 }
 
+// open begins a capture.
 func (m *Matcher) open(s, p, kind int) int {
 	if len(m.spans) >= maxSpans {
 		m.failer.Fail("too many captures")
@@ -150,6 +153,7 @@ func (m *Matcher) open(s, p, kind int) int {
 	return found
 }
 
+// close ends the innermost open capture.
 func (m *Matcher) close(s, p int) int {
 	n := len(m.spans) - 1
 	for n >= 0 && m.spans[n].length != openSpan {
@@ -166,8 +170,8 @@ func (m *Matcher) close(s, p int) int {
 	return found
 }
 
-// back matches what a capture matched.
-func (m *Matcher) back(s int, digit byte) int {
+// backReference matches the same text as an earlier capture.
+func (m *Matcher) backReference(s int, digit byte) int {
 	n := int(digit) - '1'
 	if n < 0 || n >= len(m.spans) || m.spans[n].length == openSpan {
 		m.failer.Fail("invalid capture index")
@@ -184,7 +188,7 @@ func (m *Matcher) back(s int, digit byte) int {
 	return -1
 }
 
-// balanced matches from an opening to its closing character.
+// balanced matches from an opening character to its closing character.
 func (m *Matcher) balanced(s, p int) int {
 	if p+1 >= len(m.pattern) {
 		m.failer.Fail("unbalanced pattern")
@@ -206,8 +210,8 @@ func (m *Matcher) balanced(s, p int) int {
 	return -1
 }
 
-// frontier matches between a character that is not of a set and one that is, and returns where the
-// pattern goes on.
+// frontier matches between a character outside a set and a character in it. It returns the next
+// index in the pattern, or -1.
 func (m *Matcher) frontier(s, p int) int {
 	if p >= len(m.pattern) || m.pattern[p] != '[' {
 		m.failer.Fail("missing '[' after '%%f' in pattern")
@@ -226,6 +230,7 @@ func (m *Matcher) frontier(s, p int) int {
 	return end
 }
 
+// longest matches a class as often as possible, and then the rest of the pattern.
 func (m *Matcher) longest(s, p, end int) int {
 	n := 0
 	for m.single(s+n, p, end) {
@@ -240,6 +245,7 @@ func (m *Matcher) longest(s, p, end int) int {
 	return -1
 }
 
+// shortest matches a class as seldom as possible, and then the rest of the pattern.
 func (m *Matcher) shortest(s, p, end int) int {
 	for {
 		if found := m.match(s, end+1); found >= 0 {
@@ -252,7 +258,7 @@ func (m *Matcher) shortest(s, p, end int) int {
 	}
 }
 
-// classEnd is where the class at p ends.
+// classEnd returns the end of the class at p.
 func (m *Matcher) classEnd(p int) int {
 	c := m.pattern[p]
 	begin := p
@@ -326,8 +332,8 @@ func (m *Matcher) inSet(c byte, p, end int) bool {
 	return !in
 }
 
-// inClass reports whether c is in the class of a letter; upper case means all others. Other
-// characters stand for themselves.
+// inClass reports whether c is in the class of a letter. An upper-case letter means the complement.
+// Other characters match themselves.
 func inClass(c, class byte) bool {
 	var in bool
 	switch clib.ToLower(class) {
@@ -357,7 +363,8 @@ func inClass(c, class byte) bool {
 	return in == (class == clib.ToLower(class))
 }
 
-// Capture is what the n-th capture matched, or the whole match if there are none.
+// Capture returns the text or position of the n-th capture, counted from 0, or the whole match if
+// the pattern has no captures.
 func (m *Matcher) Capture(n, from, to int) any {
 	if n >= len(m.spans) {
 		if n > 0 {
@@ -376,7 +383,8 @@ func (m *Matcher) Capture(n, from, to int) any {
 	return nil
 }
 
-// Captures are all captures; without any the whole match, if that is wanted.
+// Captures returns all captures. If the pattern has none, it returns the whole match if whole is
+// set.
 func (m *Matcher) Captures(from, to int, whole bool) []any {
 	n := len(m.spans)
 	if n == 0 && whole {

@@ -1,4 +1,4 @@
-// Package structlib has struct, the library of Redis' scripts that packs numbers and texts into a
-// string. It answers, and fails, as that of Redis 7.0 does on x86: its C leaves open what a number
-// too large for an integer becomes.
+// Package structlib implements struct, the library of Redis' scripts that packs numbers and texts
+// into a string. Its results and errors are the same as in Redis 7.0 on x86; C does not define the
+// result for a number that is too large for an integer.
 package structlib

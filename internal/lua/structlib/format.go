@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// intSize is that of an integer whose format names no size.
+	// intSize is the size of an integer without a size in the format, in bytes.
 	intSize = 4
-	// maxIntSize is the largest that it can name.
+	// maxIntSize is the maximum size in a format.
 	maxIntSize = 32
-	// maxAlignment is that of a format which names none.
+	// maxAlignment is the alignment of ! without a number.
 	maxAlignment = 8
 )
 
-// format is what is left of a format to read, and what was read in it that is for all that follows.
+// format is the rest of a format, and the byte order and alignment so far.
 type format struct {
 	call      *lua.Call
 	text      string
@@ -24,17 +24,17 @@ type format struct {
 	alignment int
 }
 
-// formatOf is the first argument, up to a zero byte.
+// formatOf returns the format in the first argument, up to a zero byte.
 func formatOf(c *lua.Call) format {
 	text := clib.UpToZero(c.WantString(1))
 	c.State().Work(len(text) * formatWork)
 	return format{call: c, text: text, alignment: 1}
 }
 
-// formatWork is what an option costs, in bytes gone through.
+// formatWork is the cost of an option, in bytes processed.
 const formatWork = 16
 
-// option is one step of a format.
+// option is one option of a format.
 type option struct {
 	letter byte
 	size   int
@@ -72,10 +72,10 @@ func (f *format) size(letter byte) int {
 	return 0
 }
 
-// number reads the digits that come next; otherwise is for where there are none.
-func (f *format) number(otherwise int) int {
+// number reads the digits at the beginning of the rest. It returns fallback if there are none.
+func (f *format) number(fallback int) int {
 	if f.text == "" || !clib.IsDigit(f.text[0]) {
-		return otherwise
+		return fallback
 	}
 	n := 0
 	for f.text != "" && clib.IsDigit(f.text[0]) {
@@ -87,7 +87,7 @@ func (f *format) number(otherwise int) int {
 	return n
 }
 
-// padding is how many bytes are left out before an option whose place would be at.
+// padding returns the number of padding bytes before an option at offset at.
 func (f *format) padding(o option, at uint64) int {
 	if o.size == 0 || o.letter == 'c' {
 		return 0
@@ -96,7 +96,7 @@ func (f *format) padding(o option, at uint64) int {
 	return (size - int(at&uint64(size-1))) & (size - 1)
 }
 
-// control obeys an option that stands for no value.
+// control applies an option without a value, such as the byte order.
 func (f *format) control(letter byte) {
 	switch letter {
 	case ' ':

@@ -9,14 +9,14 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// Struct is the library struct.
+// Struct has the functions of the library struct.
 var Struct = []lua.Entry{
 	{Name: "pack", Value: pack},
 	{Name: "unpack", Value: unpack},
 	{Name: "size", Value: size},
 }
 
-// packer makes a string of the arguments after the format.
+// packer packs the arguments after the format into a string.
 type packer struct {
 	format
 	argument int // the next one
@@ -55,27 +55,27 @@ func (p *packer) option(o option) {
 	}
 }
 
-// number is the next argument as one.
+// number returns the next argument as a number.
 func (p *packer) number() float64 {
-	p.mustHave("number")
+	p.requireArg("number")
 	p.argument++
 	return p.call.WantNumber(p.argument - 1)
 }
 
-// mustHave fails, in Redis' words, where there is no argument left.
-func (p *packer) mustHave(kind string) {
+// requireArg raises Redis' error if no argument is left.
+func (p *packer) requireArg(kind string) {
 	if p.argument > p.call.NArgs() {
 		p.call.BadArg(p.argument, kind+" expected, got nil")
 	}
 }
 
-// text appends so many bytes of the next argument; 0 is all of it.
+// text appends size bytes of the next argument, or all of it if size is 0.
 func (p *packer) text(size int) {
-	p.mustHave("string")
+	p.requireArg("string")
 	text := p.call.WantString(p.argument)
 	p.argument++
 	if len(text) < size {
-		p.call.BadArg(p.argument, "string too short") // of the argument after it, in Redis as well
+		p.call.BadArg(p.argument, "string too short") // names the next argument, as in Redis
 	}
 	if size > 0 {
 		text = text[:size]
@@ -94,7 +94,7 @@ func (p *packer) integer(n float64, size int) {
 	p.bytes(whole[:size])
 }
 
-// bytes appends a number that is given with its lowest byte first.
+// bytes appends a number, which is given in little-endian order.
 func (p *packer) bytes(number []byte) {
 	if p.bigEndian {
 		slices.Reverse(number)
@@ -108,7 +108,7 @@ func (p *packer) zeros(n int) {
 	p.packed = append(p.packed, make([]byte, n)...)
 }
 
-// size is how long what a format packs is.
+// size returns the size of the string that a format makes.
 func size(c *lua.Call) []lua.Value {
 	f := formatOf(c)
 	at := uint64(0)
@@ -123,7 +123,7 @@ func size(c *lua.Call) []lua.Value {
 			c.BadArg(1, "option 's' has no fixed size")
 		case o.letter == 'c' && o.size == 0:
 			c.BadArg(1, "option 'c0' has no fixed size")
-		case !clib.IsAlnum(o.letter): // a letter that is no option counts for nothing, in Redis as well
+		case !clib.IsAlnum(o.letter): // unknown letters are ignored, as in Redis
 			f.control(o.letter)
 		}
 		at += uint64(o.size)

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// maxStack is how many values C Lua's stack takes.
+// maxStack is the maximum number of values on C Lua's stack.
 const maxStack = 8000
 
 // unpacker reads values from a string.
@@ -33,7 +33,7 @@ func unpack(c *lua.Call) []lua.Value {
 			return c.Return(append(u.values, float64(int64(u.at+1)))...)
 		}
 		u.at += uint64(u.padding(o, u.at))
-		u.mustReach(uint64(o.size))
+		u.checkLength(uint64(o.size))
 		if c.NArgs()+len(u.values)+2 > maxStack {
 			c.Fail("stack overflow (too many results)")
 		}
@@ -41,8 +41,8 @@ func unpack(c *lua.Call) []lua.Value {
 	}
 }
 
-// mustReach fails where the data have less than so many bytes from here.
-func (u *unpacker) mustReach(size uint64) {
+// checkLength raises an error if fewer than size bytes are left.
+func (u *unpacker) checkLength(size uint64) {
 	if all := uint64(len(u.data)); size > all || u.at > all-size {
 		u.call.BadArg(2, "data string too short")
 	}
@@ -51,15 +51,15 @@ func (u *unpacker) mustReach(size uint64) {
 func (u *unpacker) option(o option) {
 	switch o.letter {
 	case 'b', 'h', 'l', 'i':
-		u.give(signed(u.number(o.size), o.size))
+		u.addValue(signed(u.number(o.size), o.size))
 	case 'B', 'H', 'L', 'T', 'I':
-		u.give(float64(low64(u.number(o.size))))
+		u.addValue(float64(low64(u.number(o.size))))
 	case 'x':
 		u.at++
 	case 'f':
-		u.give(float64(math.Float32frombits(binary.LittleEndian.Uint32(u.number(4)))))
+		u.addValue(float64(math.Float32frombits(binary.LittleEndian.Uint32(u.number(4)))))
 	case 'd':
-		u.give(math.Float64frombits(binary.LittleEndian.Uint64(u.number(8))))
+		u.addValue(math.Float64frombits(binary.LittleEndian.Uint64(u.number(8))))
 	case 'c':
 		u.text(o.size)
 	case 's':
@@ -69,15 +69,15 @@ func (u *unpacker) option(o option) {
 	}
 }
 
-func (u *unpacker) give(v lua.Value) {
+func (u *unpacker) addValue(v lua.Value) {
 	u.call.State().Charge(resultSize)
 	u.values = append(u.values, v)
 }
 
-// resultSize is what a value is charged beside its bytes.
+// resultSize is charged for each value in addition to its bytes.
 const resultSize = 16
 
-// number takes the bytes of a number, its lowest one first.
+// number consumes a number, and returns its bytes in little-endian order.
 func (u *unpacker) number(size int) []byte {
 	bytes := []byte(u.data[u.at:][:size])
 	u.at += uint64(size)
@@ -87,15 +87,15 @@ func (u *unpacker) number(size int) []byte {
 	return bytes
 }
 
-// low64 is what a number has in its lowest 64 bits.
+// low64 returns the lowest 64 bits of a number.
 func low64(number []byte) uint64 {
 	var whole [8]byte
 	copy(whole[:], number)
 	return binary.LittleEndian.Uint64(whole[:])
 }
 
-// signed is the value of a number whose highest bit is its sign. Of one with more than eight bytes
-// it is what x86 makes of a shift by more than the width of a register.
+// signed returns the value of a number whose highest bit is its sign. A number of more than eight
+// bytes gets the result of x86 for a shift by more than the width of a register.
 func signed(number []byte, size int) float64 {
 	n := low64(number)
 	mask := ^uint64(0) << (uint(size*8-1) % 64)
@@ -105,15 +105,15 @@ func signed(number []byte, size int) float64 {
 	return float64(int64(n))
 }
 
-// text takes so many bytes; 0 is as many as the value before it says, in whose place the text
-// comes.
+// text consumes a text of size bytes. If size is 0, the value before it is the size, and the text
+// replaces that value.
 func (u *unpacker) text(size int) {
 	n := uint64(size)
 	if size == 0 {
 		n = u.length()
-		u.mustReach(n)
+		u.checkLength(n)
 	}
-	u.give(u.call.State().Text(u.data[u.at:][:n]))
+	u.addValue(u.call.State().Text(u.data[u.at:][:n]))
 	u.at += n
 }
 
@@ -136,6 +136,6 @@ func (u *unpacker) textToZero() {
 	if end < 0 {
 		u.call.Fail("unfinished string in data")
 	}
-	u.give(u.call.State().Text(rest[:end]))
+	u.addValue(u.call.State().Text(rest[:end]))
 	u.at += uint64(end) + 1
 }

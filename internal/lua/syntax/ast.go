@@ -1,7 +1,7 @@
 package syntax
 
-// The tree of a chunk, with its variables resolved. Line is the last line of an expression, which
-// is where C Lua sees its errors.
+// The syntax tree of a chunk, with its variables resolved. Line is the last line of an expression,
+// which C Lua names in errors.
 
 // Expression is a pointer to one of the types that end in Expr.
 type Expression any
@@ -11,9 +11,9 @@ type (
 	ConstantExpr struct{ Value any }
 	// DotsExpr is "...".
 	DotsExpr struct{}
-	// LocalExpr is a variable of the function itself.
+	// LocalExpr is a local variable of the function itself.
 	LocalExpr struct{ Local *Local }
-	// CapturedExpr is a variable of a function around it: what it captured as number Index.
+	// CapturedExpr is a local variable of an outer function: the captured variable number Index.
 	CapturedExpr struct {
 		Index int
 		Name  string
@@ -55,7 +55,7 @@ type (
 		Left, Right Expression
 		Line        int
 	}
-	// ParenExpr cuts many values to one.
+	// ParenExpr is (expression), which has at most one value.
 	ParenExpr struct{ Inner Expression }
 )
 
@@ -90,13 +90,13 @@ type (
 	CallStmt struct{ Call *CallExpr }
 	// DoStmt is do … end.
 	DoStmt struct{ Body []Statement }
-	// LoopStmt is while, and repeat if the condition comes last.
+	// LoopStmt is a while loop, or a repeat loop if Repeat is set.
 	LoopStmt struct {
 		Condition Expression
 		Body      []Statement
 		Repeat    bool
 	}
-	// IfStmt has one body more than conditions if there is an else.
+	// IfStmt is if … end. It has one body more than conditions if there is an else.
 	IfStmt struct {
 		Conditions []Expression
 		Bodies     [][]Statement
@@ -131,10 +131,10 @@ type (
 type Local struct {
 	Name     string
 	Slot     int
-	Captured bool // by a function within
+	Captured bool // by an inner function
 }
 
-// Function is a function's body with what it needs to run.
+// Function is a function.
 type Function struct {
 	line     int
 	Params   []*Local
@@ -144,14 +144,17 @@ type Function struct {
 	Captures []Capture
 	Slots    int
 	Source   string
-	// Of the whole source, where this is the main program: how many tokens there are, and the
-	// string literals in their order.
+	// Tokens is the number of tokens, and Literals are the string literals in their order, of the
+	// whole source. They are set only for the main function.
 	Tokens   int
 	Literals []string
 }
 
-// Capture is where a function finds a variable of a function around it, when it is made.
+// Capture says where a new closure gets a captured variable.
 type Capture struct {
+	// FromLocal reports whether it is a local variable of the outer function, not a variable that
+	// the outer function captured itself.
 	FromLocal bool
-	Index     int // of the slot, else among what the function around captured
+	// Index is the slot of the local variable, or the number of the captured variable.
+	Index int
 }

@@ -1,3 +1,2 @@
-// Package syntax reads Lua 5.1: sources become trees, with C Lua's messages for mistakes and with
-// its limits.
+// Package syntax parses Lua 5.1 into syntax trees, with C Lua's error messages and limits.
 package syntax

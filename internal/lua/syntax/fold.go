@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// foldUnary computes -2 when it is compiled.
+// foldUnary computes a negative constant such as -2.
 func foldUnary(e *UnaryExpr) Expression {
 	if n, ok := numeral(e.Operand); ok && e.Operator == '-' {
 		return &ConstantExpr{-n}
@@ -14,8 +14,7 @@ func foldUnary(e *UnaryExpr) Expression {
 	return e
 }
 
-// foldBinary computes 2*3 when it is compiled, but not what would be NaN, and leaves out the first
-// half of 1 and x.
+// foldBinary computes a constant such as 2*3, unless it is NaN, and simplifies 1 and x to x.
 func foldBinary(e *BinaryExpr) Expression {
 	if c, ok := e.Left.(*ConstantExpr); ok && e.Operator == And && c.Value != nil && c.Value != false {
 		return &ParenExpr{e.Right}

@@ -7,19 +7,19 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// lexer cuts a source into tokens.
+// lexer splits a source into tokens.
 type lexer struct {
 	source string
 	name   string
 	at     int
 	line   int
-	// tokenStart is where the last token began.
+	// tokenStart is the index of the last token.
 	tokenStart int
 	tokens     int
 	literals   []string
-	meter      *meter.Meter // nil: nothing is charged
-	// more gives the next piece of a source that comes in pieces, empty at its end; nil if all of
-	// it is there.
+	meter      *meter.Meter
+	// more returns the next piece of a source that comes in pieces, or "" at its end. It is nil if
+	// source is complete.
 	more   func() string
 	pieces strings.Builder
 }
@@ -28,23 +28,22 @@ func newLexer(m *meter.Meter, source, name string) *lexer {
 	return &lexer{source: source, name: name, line: 1, meter: m}
 }
 
-// TokenSize is what a token of a source compiles to, at most, in bytes: its part of the tree and of
-// the code.
+// TokenSize is the maximum size of a token's part of the tree and the code, in bytes.
 const TokenSize = 192
 
-// end is the character behind the source. A zero byte in it is none.
-const end = -1
+// eof is the character after the source. A zero byte does not end the source.
+const eof = -1
 
 func (l *lexer) peek(ahead int) int {
-	if !l.reach(l.at + ahead) {
-		return end
+	if !l.available(l.at + ahead) {
+		return eof
 	}
 	return int(l.source[l.at+ahead])
 }
 
-// reach reports whether the source has a place, and asks for further pieces if it may: no sooner
-// than C Lua, as its reader can see.
-func (l *lexer) reach(at int) bool {
+// available reports whether the source has a character at an index. If needed, it calls more, but
+// not earlier than C Lua does, since the reader function can observe that.
+func (l *lexer) available(at int) bool {
 	for at >= len(l.source) && l.more != nil {
 		piece := l.more()
 		if piece == "" {
@@ -59,7 +58,7 @@ func (l *lexer) reach(at int) bool {
 
 func isNewline(c int) bool { return c == '\n' || c == '\r' }
 
-// newline skips one end of a line, of any system.
+// newline skips one end of a line: LF, CR, or both.
 func (l *lexer) newline() {
 	first := l.peek(0)
 	l.at++
@@ -69,11 +68,11 @@ func (l *lexer) newline() {
 	l.line++
 }
 
-// scan is the next token.
+// scan returns the next token.
 func (l *lexer) scan() token {
 	for {
 		switch c := l.peek(0); {
-		case c == end:
+		case c == eof:
 			return token{kind: tkEOF}
 		case isNewline(c):
 			l.newline()
@@ -87,13 +86,14 @@ func (l *lexer) scan() token {
 	}
 }
 
-// tokenAt is the token that begins at this place, charged for all that is made of it.
+// tokenAt reads the token that begins here with c. It charges for the token's part of the tree and
+// the code.
 func (l *lexer) tokenAt(c byte) token {
-	l.meter.Work(l.at - l.tokenStart) // what was read since the last one began
+	l.meter.Work(l.at - l.tokenStart) // the bytes since the beginning of the last token
 	l.tokenStart = l.at
 	l.tokens++
 	l.meter.Charge(TokenSize)
-	t := l.word(c)
+	t := l.readToken(c)
 	if t.kind == tkString {
 		l.literals = append(l.literals, t.text)
 	}
@@ -109,13 +109,13 @@ func (l *lexer) skipComment() {
 			return
 		}
 	}
-	for c := l.peek(0); c != end && !isNewline(c); c = l.peek(0) {
+	for c := l.peek(0); c != eof && !isNewline(c); c = l.peek(0) {
 		l.at++
 	}
 }
 
-// word is the token that begins with c.
-func (l *lexer) word(c byte) token {
+// readToken reads the token that begins with c.
+func (l *lexer) readToken(c byte) token {
 	switch {
 	case c == '"' || c == '\'':
 		return token{kind: tkString, text: l.quoted(c)}
@@ -123,23 +123,23 @@ func (l *lexer) word(c byte) token {
 		if level, ok := l.longBracket(); ok {
 			return token{kind: tkString, text: l.longText(level, "unfinished long string")}
 		} else if level > 0 {
-			l.mistake("invalid long string delimiter", l.source[l.at:l.at+1+level])
+			l.fail("invalid long string delimiter", l.source[l.at:l.at+1+level])
 		}
-	case clib.IsDigit(c) || c == '.' && l.peek(1) != end && clib.IsDigit(byte(l.peek(1))):
+	case clib.IsDigit(c) || c == '.' && l.peek(1) != eof && clib.IsDigit(byte(l.peek(1))):
 		return l.number()
 	case clib.IsLetter(c) || c == '_':
 		return l.nameOrKeyword()
 	}
-	return l.sign(c)
+	return l.punctuation(c)
 }
 
-// sign is a token of punctuation.
-func (l *lexer) sign(c byte) token {
+// punctuation reads a token of punctuation.
+func (l *lexer) punctuation(c byte) token {
 	if c == '.' {
 		return l.dots()
 	}
-	if strings.IndexByte("=<>~", c) >= 0 && l.reach(l.at+1) {
-		if k, ok := twoSigns[l.source[l.at:l.at+2]]; ok {
+	if strings.IndexByte("=<>~", c) >= 0 && l.available(l.at+1) {
+		if k, ok := twoCharTokens[l.source[l.at:l.at+2]]; ok {
 			l.at += 2
 			return token{kind: k}
 		}
@@ -148,7 +148,7 @@ func (l *lexer) sign(c byte) token {
 	return token{kind: Kind(c)}
 }
 
-var twoSigns = map[string]Kind{"==": Eq, ">=": Ge, "<=": Le, "~=": Ne}
+var twoCharTokens = map[string]Kind{"==": Eq, ">=": Ge, "<=": Le, "~=": Ne}
 
 func (l *lexer) dots() token {
 	l.at++
@@ -161,11 +161,10 @@ func (l *lexer) dots() token {
 	return token{kind: tkDots}
 }
 
-// acceptOne skips a character of a set. To C's strchr the zero byte at its end belongs to every
-// set.
+// acceptOne skips a character of a set. A zero byte belongs to every set, as for C's strchr.
 func (l *lexer) acceptOne(set string) bool {
 	c := l.peek(0)
-	if c != 0 && (c == end || strings.IndexByte(set, byte(c)) < 0) {
+	if c != 0 && (c == eof || strings.IndexByte(set, byte(c)) < 0) {
 		return false
 	}
 	l.at++
@@ -174,7 +173,7 @@ func (l *lexer) acceptOne(set string) bool {
 
 func (l *lexer) nameOrKeyword() token {
 	start := l.at
-	for c := l.peek(0); c != end && (clib.IsAlnum(byte(c)) || c == '_'); c = l.peek(0) {
+	for c := l.peek(0); c != eof && (clib.IsAlnum(byte(c)) || c == '_'); c = l.peek(0) {
 		l.at++
 	}
 	text := l.source[start:l.at]
@@ -184,28 +183,28 @@ func (l *lexer) nameOrKeyword() token {
 	return token{kind: tkName, text: text}
 }
 
-// number reads what looks like a number, and then asks whether it is one.
+// number reads the characters that may belong to a number, and then parses them.
 func (l *lexer) number() token {
 	start := l.at
-	for c := l.peek(0); c != end && (clib.IsDigit(byte(c)) || c == '.'); c = l.peek(0) {
+	for c := l.peek(0); c != eof && (clib.IsDigit(byte(c)) || c == '.'); c = l.peek(0) {
 		l.at++
 	}
 	if l.acceptOne("eE") {
 		l.acceptOne("+-")
 	}
-	for c := l.peek(0); c != end && (clib.IsAlnum(byte(c)) || c == '_'); c = l.peek(0) {
+	for c := l.peek(0); c != eof && (clib.IsAlnum(byte(c)) || c == '_'); c = l.peek(0) {
 		l.at++
 	}
 	text := l.source[start:l.at]
 	n, ok := clib.ParseNumber(text)
 	if !ok {
-		l.mistake("malformed number", clib.UpToZero(text))
+		l.fail("malformed number", clib.UpToZero(text))
 	}
 	return token{kind: tkNumber, text: text, number: n}
 }
 
-// longBracket is the number of = in the long bracket at this place; if there is none, how many
-// there were is still told.
+// longBracket returns the number of = in the long bracket that begins here. ok is false if there is
+// no second bracket.
 func (l *lexer) longBracket() (level int, ok bool) {
 	for l.peek(1+level) == '=' {
 		level++
@@ -223,12 +222,12 @@ func (l *lexer) longText(level int, unfinished string) string {
 	var text strings.Builder
 	for {
 		switch c := l.peek(0); {
-		case c == end:
-			l.mistake(unfinished, "<eof>")
+		case c == eof:
+			l.fail(unfinished, "<eof>")
 		case isNewline(c):
 			l.newline()
 			text.WriteByte('\n')
-		case c == ']' && l.reach(l.at+len(closing)-1) && strings.HasPrefix(l.source[l.at:], closing):
+		case c == ']' && l.available(l.at+len(closing)-1) && strings.HasPrefix(l.source[l.at:], closing):
 			l.at += len(closing)
 			return text.String()
 		default:
@@ -240,14 +239,14 @@ func (l *lexer) longText(level int, unfinished string) string {
 
 func (l *lexer) quoted(quote byte) string {
 	var text strings.Builder
-	text.WriteByte(quote) // a message shows it
+	text.WriteByte(quote) // messages show it
 	l.at++
 	for {
 		switch c := l.peek(0); {
-		case c == end:
-			l.mistake("unfinished string", "<eof>")
+		case c == eof:
+			l.fail("unfinished string", "<eof>")
 		case isNewline(c):
-			l.mistake("unfinished string", clib.UpToZero(text.String()))
+			l.fail("unfinished string", clib.UpToZero(text.String()))
 		case c == int(quote):
 			l.at++
 			return text.String()[1:]
@@ -261,22 +260,22 @@ func (l *lexer) quoted(quote byte) string {
 	}
 }
 
-// escape reads what follows a backslash in a string.
+// escape reads an escape sequence after its backslash.
 func (l *lexer) escape(text *strings.Builder) {
 	c := l.peek(0)
 	switch {
-	case c == end: // the string is unfinished
+	case c == eof: // the string is unfinished
 	case isNewline(c):
 		l.newline()
 		text.WriteByte('\n')
 	case clib.IsDigit(byte(c)):
 		code := 0
-		for i := 0; i < 3 && l.peek(0) != end && clib.IsDigit(byte(l.peek(0))); i++ {
+		for i := 0; i < 3 && l.peek(0) != eof && clib.IsDigit(byte(l.peek(0))); i++ {
 			code = code*10 + l.peek(0) - '0'
 			l.at++
 		}
 		if code > 255 {
-			l.mistake("escape sequence too large", clib.UpToZero(text.String()))
+			l.fail("escape sequence too large", clib.UpToZero(text.String()))
 		}
 		text.WriteByte(byte(code))
 	default:

@@ -7,24 +7,24 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// parser makes the tree of a chunk, by the grammar and with the messages of C Lua.
+// parser builds the syntax tree of a chunk, with the grammar and the messages of C Lua.
 type parser struct {
 	*lexer
 	scope    *scope
 	token    token
 	ahead    *token
-	lastLine int // of the token before
+	lastLine int // of the previous token
 	levels   int
 }
 
-// Parse reads a source, and charges a meter for it, which may be nil; name is "@" and the name that
-// errors show. The error is a *CompileError.
+// Parse parses a source, and charges the meter for it. name is "@" and the name that errors show.
+// The error is a *CompileError.
 func Parse(m *meter.Meter, source, name string) (main *Function, err error) {
 	return parseAll(newLexer(m, source, name))
 }
 
-// ParsePieces reads a source of which more gives the next piece, empty at its end. The error is a
-// *CompileError.
+// ParsePieces parses a source that comes in pieces: more returns the next piece, or "" at the end.
+// The error is a *CompileError.
 func ParsePieces(m *meter.Meter, more func() string, name string) (main *Function, err error) {
 	l := newLexer(m, "", name)
 	l.more = more
@@ -32,13 +32,13 @@ func ParsePieces(m *meter.Meter, more func() string, name string) (main *Functio
 }
 
 func parseAll(l *lexer) (main *Function, err error) {
-	defer catchMistake(&err)
+	defer recoverError(&err)
 	p := &parser{lexer: l, lastLine: 1}
 	s := p.openFunction(0)
 	s.IsVararg = true
 	p.next()
 	s.Body = p.chunk()
-	p.want(tkEOF)
+	p.require(tkEOF)
 	main = p.closeFunction()
 	main.Tokens, main.Literals = l.tokens, l.literals
 	return main, nil
@@ -53,7 +53,7 @@ func (p *parser) next() {
 	p.token = p.scan()
 }
 
-// peekKind is the kind of the token after this one.
+// peekKind returns the kind of the token after the current one.
 func (p *parser) peekKind() Kind {
 	t := p.scan()
 	p.ahead = &t
@@ -68,11 +68,11 @@ func (p *parser) accept(k Kind) bool {
 	return true
 }
 
-// complain ends the compilation at the present token.
-func (p *parser) complain(text string) { p.mistake(text, p.shown()) }
+// failAtToken ends the compilation with an error at the current token.
+func (p *parser) failAtToken(text string) { p.fail(text, p.tokenText()) }
 
-// shown is the present token as it was written.
-func (p *parser) shown() string {
+// tokenText returns the source text of the current token, for messages.
+func (p *parser) tokenText() string {
 	switch p.token.kind {
 	case tkName, tkNumber:
 		return clib.UpToZero(p.token.text)
@@ -82,45 +82,45 @@ func (p *parser) shown() string {
 		}
 		return clib.UpToZero(p.source[p.tokenStart:p.at])
 	case 0:
-		return "" // C Lua takes it for no token at all
+		return "" // for C Lua, the zero byte is no token
 	}
 	return p.token.kind.String()
 }
 
-func (p *parser) want(k Kind) {
+func (p *parser) require(k Kind) {
 	if p.token.kind != k {
-		p.complain("'" + k.String() + "' expected")
+		p.failAtToken("'" + k.String() + "' expected")
 	}
 }
 
 func (p *parser) expect(k Kind) {
-	p.want(k)
+	p.require(k)
 	p.next()
 }
 
-// close expects the end of what began with open on a line.
+// close expects the token that ends a block, which began with open on a line.
 func (p *parser) close(k, open Kind, line int) {
 	if p.token.kind == k {
 		p.next()
 		return
 	}
 	if line == p.line {
-		p.want(k)
+		p.require(k)
 	}
-	p.complain(fmt.Sprintf("'%s' expected (to close '%s' at line %d)", k, open, line))
+	p.failAtToken(fmt.Sprintf("'%s' expected (to close '%s' at line %d)", k, open, line))
 }
 
 func (p *parser) nameText() string {
-	p.want(tkName)
+	p.require(tkName)
 	text := p.token.text
 	p.next()
 	return text
 }
 
-// enter counts a level of nesting; the result leaves it.
+// enter counts a level of nesting. The returned function ends the level.
 func (p *parser) enter() func() {
 	if p.levels++; p.levels > maxLevels {
-		p.mistake("chunk has too many syntax levels", "")
+		p.fail("chunk has too many syntax levels", "")
 	}
 	return func() { p.levels-- }
 }
@@ -133,7 +133,7 @@ func (p *parser) blockEnds() bool {
 	return false
 }
 
-// chunk is a list of statements, in the block that is open.
+// chunk parses a list of statements in the current block.
 func (p *parser) chunk() (statements []Statement) {
 	defer p.enter()()
 	for last := false; !last && !p.blockEnds(); {
@@ -150,7 +150,7 @@ func (p *parser) body() (statements []Statement) {
 	return statements
 }
 
-// statement parses one; last tells that none may follow in its block.
+// statement parses a statement. last reports whether it must be the last of its block.
 func (p *parser) statement() (s Statement, last bool) {
 	line := p.line
 	switch p.token.kind {
@@ -180,7 +180,7 @@ func (p *parser) statement() (s Statement, last bool) {
 	case tkBreak:
 		p.next()
 		if p.scope.loops == 0 {
-			p.complain("no loop to break")
+			p.failAtToken("no loop to break")
 		}
 		return &BreakStmt{}, true
 	}
@@ -240,7 +240,7 @@ func (p *parser) forStatement(line int) (s Statement) {
 		case ',', tkIn:
 			s = p.genericFor(name, line)
 		default:
-			p.complain("'=' or 'in' expected")
+			p.failAtToken("'=' or 'in' expected")
 		}
 	})
 	return s
@@ -257,7 +257,7 @@ func (p *parser) numericFor(name string, line int) Statement {
 	}
 	p.expect(tkDo)
 	s.Line = p.lastLine
-	p.scope.show(s.Local)
+	p.scope.declare(s.Local)
 	s.Body = p.loopBody()
 	p.close(tkEnd, tkFor, line)
 	return s
@@ -274,7 +274,7 @@ func (p *parser) genericFor(name string, line int) Statement {
 	s.Values = p.expressions()
 	p.expect(tkDo)
 	s.Hidden = p.scope.reserve(3)
-	p.scope.show(s.Locals...)
+	p.scope.declare(s.Locals...)
 	s.Body = p.loopBody()
 	p.close(tkEnd, tkFor, line)
 	return s
@@ -296,7 +296,7 @@ func (p *parser) functionStatement(line int) Statement {
 
 func (p *parser) localFunction() Statement {
 	l := p.newLocal(p.nameText(), 0)
-	p.scope.show(l) // before the body, which may call it
+	p.scope.declare(l) // before the body, which may call it
 	return &FunctionStmt{l, p.functionBody(false, p.line)}
 }
 
@@ -308,7 +308,7 @@ func (p *parser) localStatement() Statement {
 	if p.accept('=') {
 		s.Values = p.expressions()
 	}
-	p.scope.show(s.Locals...)
+	p.scope.declare(s.Locals...)
 	return s
 }
 
@@ -321,7 +321,7 @@ func (p *parser) returnStatement() Statement {
 	return s
 }
 
-// expressionStatement is a call or an assignment.
+// expressionStatement parses a call or an assignment.
 func (p *parser) expressionStatement() Statement {
 	e := p.suffixed()
 	if call, ok := e.(*CallExpr); ok {
@@ -330,22 +330,22 @@ func (p *parser) expressionStatement() Statement {
 	targets := []Expression{e}
 	for p.token.kind != '=' {
 		if !IsAssignable(targets[len(targets)-1]) {
-			p.complain("syntax error")
+			p.failAtToken("syntax error")
 		}
 		if !p.accept(',') {
-			p.want('=')
+			p.require('=')
 		}
 		targets = append(targets, p.suffixed())
 		p.limit(len(targets)-1, maxLevels-p.levels, "variables in assignment")
 	}
 	if !IsAssignable(targets[len(targets)-1]) {
-		p.complain("syntax error")
+		p.failAtToken("syntax error")
 	}
 	p.next()
 	return &AssignStmt{targets, p.expressions(), p.lastLine}
 }
 
-// IsAssignable reports whether an expression can be given a value: a variable, or an element of a
+// IsAssignable reports whether an expression can be assigned to: a variable, or an element of a
 // table.
 func IsAssignable(e Expression) bool {
 	switch e.(type) {

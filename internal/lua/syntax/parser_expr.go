@@ -8,7 +8,8 @@ func (p *parser) expressions() []Expression {
 	return list
 }
 
-// precedence is how tightly an operator binds on its left and on its right; 0 for none.
+// precedence returns how tightly a binary operator binds on its left and on its right, or 0 for
+// other tokens.
 func precedence(k Kind) (left, right int) {
 	switch k {
 	case '+', '-':
@@ -33,7 +34,7 @@ const unaryPrecedence = 8
 
 func (p *parser) expression() Expression { return p.operators(0) }
 
-// operators parses operators that bind tighter than a limit.
+// operators parses an expression of operators that bind tighter than a limit.
 func (p *parser) operators(limit int) Expression {
 	defer p.enter()()
 	var e Expression
@@ -60,7 +61,7 @@ func (p *parser) operators(limit int) Expression {
 
 func (p *parser) checkChain(n int) {
 	if n > maxChain {
-		p.mistake("chunk has too many syntax levels", "")
+		p.fail("chunk has too many syntax levels", "")
 	}
 }
 
@@ -79,7 +80,7 @@ func (p *parser) simple() Expression {
 		e = &ConstantExpr{false}
 	case tkDots:
 		if !p.scope.IsVararg {
-			p.complain("cannot use '...' outside a vararg function")
+			p.failAtToken("cannot use '...' outside a vararg function")
 		}
 		p.scope.usesDots = true
 		e = &DotsExpr{}
@@ -95,7 +96,7 @@ func (p *parser) simple() Expression {
 	return e
 }
 
-// prefix is what a chain of calls and indices begins with.
+// prefix parses the beginning of a chain of calls and indices.
 func (p *parser) prefix() Expression {
 	switch p.token.kind {
 	case '(':
@@ -111,7 +112,7 @@ func (p *parser) prefix() Expression {
 		line := p.line
 		return p.variable(p.nameText(), line)
 	}
-	p.complain("unexpected symbol")
+	p.failAtToken("unexpected symbol")
 	return nil
 }
 
@@ -149,7 +150,7 @@ func (p *parser) arguments(call *CallExpr) {
 	switch p.token.kind {
 	case '(':
 		if p.line != p.lastLine {
-			p.complain("ambiguous syntax (function call x new statement)")
+			p.failAtToken("ambiguous syntax (function call x new statement)")
 		}
 		p.next()
 		if p.token.kind != ')' {
@@ -162,7 +163,7 @@ func (p *parser) arguments(call *CallExpr) {
 		call.Args = []Expression{&ConstantExpr{p.token.text}}
 		p.next()
 	default:
-		p.complain("function arguments expected")
+		p.failAtToken("function arguments expected")
 	}
 }
 
@@ -196,7 +197,7 @@ func (p *parser) tableItem() (item TableItem) {
 	return item
 }
 
-// functionBody parses from the parameters to the end.
+// functionBody parses a function from its parameters to its end.
 func (p *parser) functionBody(method bool, line int) *Function {
 	s := p.openFunction(line)
 	p.expect('(')
@@ -211,14 +212,14 @@ func (p *parser) functionBody(method bool, line int) *Function {
 			break
 		}
 		if p.token.kind != tkName {
-			p.complain("<name> or '...' expected")
+			p.failAtToken("<name> or '...' expected")
 		}
 		p.parameter(p.nameText())
 		if !p.accept(',') {
 			break
 		}
 		if p.token.kind == ')' {
-			p.complain("<name> or '...' expected")
+			p.failAtToken("<name> or '...' expected")
 		}
 	}
 	p.expect(')')
@@ -230,6 +231,6 @@ func (p *parser) functionBody(method bool, line int) *Function {
 func (p *parser) parameter(name string) *Local {
 	l := p.newLocal(name, 0)
 	p.scope.Params = append(p.scope.Params, l)
-	p.scope.show(l)
+	p.scope.declare(l)
 	return l
 }

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// scope is a function while it is parsed: which variables its names mean.
+// scope is a function while it is parsed, with its visible local variables.
 type scope struct {
 	*Function
 	outer    *scope
 	visible  []*Local
-	free     int // slots in use
-	loops    int // around this place, within the function
+	nextSlot int // the first free slot
+	loops    int // the number of loops around the current token, within the function
 	usesDots bool
 }
 
@@ -20,7 +20,7 @@ const (
 	maxLocals   = 200
 	maxCaptures = 60
 	maxLevels   = 200
-	maxChain    = 2000 // ours: a.b.c and 1+2+3 nest as well
+	maxChain    = 2000 // not C Lua's: a.b.c and 1+2+3 nest here, too
 )
 
 func (p *parser) openFunction(line int) *scope {
@@ -38,48 +38,48 @@ func (p *parser) closeFunction() *Function {
 	return f
 }
 
-// limit ends the compilation if a function has more of something than it may.
+// limit ends the compilation with an error if a function has more than most of something.
 func (p *parser) limit(n, most int, what string) {
 	if n <= most {
 		return
 	}
 	if p.scope.outer == nil {
-		p.mistake(fmt.Sprintf("main function has more than %d %s", most, what), "")
+		p.fail(fmt.Sprintf("main function has more than %d %s", most, what), "")
 	}
-	p.mistake(fmt.Sprintf("function at line %d has more than %d %s", p.scope.line, most, what), "")
+	p.fail(fmt.Sprintf("function at line %d has more than %d %s", p.scope.line, most, what), "")
 }
 
-// newLocal makes a variable that show makes visible.
+// newLocal returns a variable, which is not visible before declare.
 func (p *parser) newLocal(name string, pending int) *Local {
 	p.limit(len(p.scope.visible)+pending+1, maxLocals, "local variables")
 	return &Local{Name: name}
 }
 
-// show begins the life of variables.
-func (s *scope) show(locals ...*Local) {
+// declare makes variables visible from here to the end of the block.
+func (s *scope) declare(locals ...*Local) {
 	for _, l := range locals {
 		l.Slot = s.reserve(1)
 		s.visible = append(s.visible, l)
 	}
 }
 
-// reserve takes slots until the end of the block.
+// reserve reserves n slots until the end of the block, and returns the first.
 func (s *scope) reserve(n int) (slot int) {
-	slot = s.free
-	s.free += n
-	s.Slots = max(s.Slots, s.free)
+	slot = s.nextSlot
+	s.nextSlot += n
+	s.Slots = max(s.Slots, s.nextSlot)
 	return slot
 }
 
-// block parses with variables of its own.
+// block parses a block, whose variables end with it.
 func (p *parser) block(parse func()) {
 	s := p.scope
-	visible, free := len(s.visible), s.free
+	visible, free := len(s.visible), s.nextSlot
 	parse()
-	s.visible, s.free = s.visible[:visible], free
+	s.visible, s.nextSlot = s.visible[:visible], free
 }
 
-// variable is what a name means here.
+// variable returns the variable that a name means at the current token.
 func (p *parser) variable(name string, line int) Expression {
 	if l := p.lookup(p.scope, name); l != nil {
 		return &LocalExpr{l}
@@ -100,7 +100,7 @@ func (p *parser) lookup(s *scope, name string) *Local {
 	return nil
 }
 
-// capture is the index of an outer function's variable among what s captures, or -1.
+// capture returns the index, among the captures of s, of an outer function's variable, or -1.
 func (p *parser) capture(s *scope, name string) int {
 	if s.outer == nil {
 		return -1

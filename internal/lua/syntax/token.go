@@ -7,18 +7,18 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// token is a word of the source. Signs of one character are their own code, as in C Lua.
+// token is a token of the source. The kind of a one-character token is its character, as in C Lua.
 type token struct {
 	kind   Kind
-	text   string  // of a name or string; of a number as it was written
+	text   string  // of a name or string; the source text of a number
 	number float64 // of a number
 }
 
-// Kind is what a token is, and so an operator of the tree: its sign, or one of these if it has more
-// than one character.
+// Kind is the kind of a token, and so also an operator of the tree: its character, or one of the
+// constants if it has more than one character.
 type Kind int
 
-// The tokens, in C Lua's order. Those of operators are exported.
+// The kinds of tokens, in C Lua's order. Operators are exported.
 const (
 	And Kind = iota + 257
 	tkBreak
@@ -54,8 +54,11 @@ const (
 )
 
 // spellings are the tokens' names in messages, from And on.
-var spellings = [...]string{"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not",
-	"or", "repeat", "return", "then", "true", "until", "while", "..", "...", "==", ">=", "<=", "~=", "<number>", "<name>", "<string>", "<eof>"}
+var spellings = [...]string{
+	"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil",
+	"not", "or", "repeat", "return", "then", "true", "until", "while", "..", "...", "==", ">=", "<=", "~=",
+	"<number>", "<name>", "<string>", "<eof>",
+}
 
 var keywords = func() map[string]Kind {
 	words := map[string]Kind{}
@@ -65,7 +68,7 @@ var keywords = func() map[string]Kind {
 	return words
 }()
 
-// String is the token as C Lua's errors write it.
+// String returns the token as C Lua's messages show it.
 func (k Kind) String() string {
 	switch {
 	case k >= And:
@@ -76,18 +79,18 @@ func (k Kind) String() string {
 	return string([]byte{byte(k)})
 }
 
-// Literals returns the string literals of a source in their order, repetitions included. The error
+// Literals returns the string literals of a source in their order, including repetitions. The error
 // is a *CompileError.
 func Literals(m *meter.Meter, source, name string) (literals []string, err error) {
-	defer catchMistake(&err)
+	defer recoverError(&err)
 	l := newLexer(m, source, name)
 	for l.scan().kind != tkEOF {
 	}
 	return l.literals, nil
 }
 
-// catchMistake turns the panic of a lexer or parser into its error.
-func catchMistake(err *error) {
+// recoverError recovers the panic of a lexer or parser, and sets its error.
+func recoverError(err *error) {
 	switch problem := recover().(type) {
 	case nil:
 	case *CompileError:
@@ -97,8 +100,9 @@ func catchMistake(err *error) {
 	}
 }
 
-// mistake ends the compilation. near is what the message shows as the place, if anything.
-func (l *lexer) mistake(text, near string) {
+// fail ends the compilation with an error. If near is not empty, the message shows it as the
+// position.
+func (l *lexer) fail(text, near string) {
 	text = fmt.Sprintf("%s:%d: %s", ChunkName(l.name), l.line, text)
 	if near != "" {
 		text += " near '" + near + "'"

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	circuitBuffer = 32 << 10 // bytes held per direction
+	circuitBuffer = 32 << 10 // bytes buffered per direction
 	dialTimeout   = 5 * time.Second
 )
 
-// circuit is one forwarded connection of a Link: the client's side and the target's.
+// circuit is one forwarded connection of a Link: the client's side and the target's side.
 type circuit struct {
 	client *net.TCPConn
 	gate   *gate
-	delay  *atomic.Int64 // of what the target answers, in nanoseconds
+	delay  *atomic.Int64 // of the target's answers, in nanoseconds
 	done   chan struct{} // closed by reset
 
 	mu      sync.Mutex
@@ -34,7 +34,7 @@ func newCircuit(client *net.TCPConn, g *gate, delay *atomic.Int64) *circuit {
 // run dials the target and copies both ways until both directions have ended. A client whose target
 // cannot be dialled is reset.
 func (c *circuit) run(target string) {
-	defer c.reset() // a second close of what ended in order does nothing
+	defer c.reset() // does nothing to sides that are closed already
 	if !c.gate.wait(c.done) {
 		return
 	}
@@ -48,7 +48,7 @@ func (c *circuit) run(target string) {
 	both.Wait()
 }
 
-// attach adds the target's side; false when the circuit was reset meanwhile.
+// attach adds the target's side. It returns false if the circuit was reset meanwhile.
 func (c *circuit) attach(server *net.TCPConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,14 +60,14 @@ func (c *circuit) attach(server *net.TCPConn) bool {
 	return true
 }
 
-// copy moves bytes one way, then the end of the stream. An abnormal end resets both sides, as a
-// router's RST would.
+// copy copies bytes in one direction, then the end of the stream. An abnormal end resets both
+// sides, as a router's RST would.
 func (c *circuit) copy(to, from *net.TCPConn) {
 	buffer := make([]byte, circuitBuffer)
 	for {
 		n, err := from.Read(buffer)
 		if from == c.server {
-			c.dawdle()
+			c.waitDelay()
 		}
 		if !c.write(to, buffer[:n]) {
 			return
@@ -79,8 +79,8 @@ func (c *circuit) copy(to, from *net.TCPConn) {
 	}
 }
 
-// dawdle waits for as long as answers are delayed.
-func (c *circuit) dawdle() {
+// waitDelay waits for the link's delay of answers.
+func (c *circuit) waitDelay() {
 	delay := time.Duration(c.delay.Load())
 	if delay == 0 {
 		return
@@ -93,8 +93,8 @@ func (c *circuit) dawdle() {
 	}
 }
 
-// write passes all of data through the gate; false when the circuit is over. A cut interrupts a
-// write that is under way, and the rest of it waits for the gate.
+// write passes all of data through the gate. It returns false if the circuit was reset. A cut
+// interrupts a running write, and the rest of the data waits for the gate.
 func (c *circuit) write(to *net.TCPConn, data []byte) bool {
 	for len(data) > 0 {
 		if !c.gate.enter(c.done) {
@@ -124,13 +124,14 @@ func (c *circuit) end(to *net.TCPConn, cause error) {
 	c.reset()
 }
 
-// interrupt ends the writes that are under way; resume allows them again.
+// interrupt ends running writes and prevents new ones until resume.
 func (c *circuit) interrupt() { c.setWriteDeadline(time.Unix(1, 0)) }
 
 // resume undoes interrupt.
 func (c *circuit) resume() { c.setWriteDeadline(time.Time{}) }
 
-// setWriteDeadline fails on closed connections only, where it does not matter.
+// setWriteDeadline sets the deadline of both sides. It ignores errors, which only closed
+// connections have.
 func (c *circuit) setWriteDeadline(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +141,7 @@ func (c *circuit) setWriteDeadline(at time.Time) {
 	}
 }
 
-// reset closes both sides with RST where they are still open, and ends run.
+// reset closes both sides with RST if they are still open, and ends run.
 func (c *circuit) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +156,7 @@ func (c *circuit) reset() {
 	}
 }
 
-// abort closes with RST.
+// abort closes a connection with RST.
 func abort(conn *net.TCPConn) {
 	_ = conn.SetLinger(0)
 	_ = conn.Close()

@@ -10,8 +10,8 @@ import (
 )
 
 // CommandLink forwards connections to a Redis, command by command and answer by answer, and holds
-// or delays those that a test chooses. What is held has been sent: it arrives when it is released,
-// even if its sender has closed the connection long since.
+// or delays the commands and answers that a test chooses. A held command counts as sent: it arrives
+// when it is released, even if its sender has closed the connection.
 //
 //	link, err := faultlink.NewCommandLink(master.Addr())
 //	late := link.HoldCommands(faultlink.Naming("lock:k"))
@@ -19,9 +19,9 @@ import (
 //	err = late.Wait(1, time.Second)
 //	late.Release() // now the SET arrives at the master
 //
-// As on a real network, what follows on the same connection waits behind what is held; other
-// connections go on. It holds without a bound. Every command must have one answer: no
-// subscriptions. Methods may be called concurrently.
+// As on a real network, later commands on the same connection wait behind a held one; other
+// connections continue. The number of held commands is unlimited. Every command must have exactly
+// one answer, so subscriptions do not work. Methods may be called concurrently.
 type CommandLink struct {
 	target   string
 	listener net.Listener
@@ -29,9 +29,9 @@ type CommandLink struct {
 	tasks    sync.WaitGroup
 
 	mu       sync.Mutex
-	commands []*Hold // rules for what goes to the target
-	answers  []*Hold // rules for what comes back
-	talks    map[*talk]struct{}
+	commands []*Hold // rules for commands
+	answers  []*Hold // rules for answers
+	conns    map[*commandConn]struct{}
 	closed   bool
 }
 
@@ -42,7 +42,7 @@ func NewCommandLink(target string) (*CommandLink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("command link to %s: %w", target, err)
 	}
-	l := &CommandLink{target: target, listener: listener, done: make(chan struct{}), talks: map[*talk]struct{}{}}
+	l := &CommandLink{target: target, listener: listener, done: make(chan struct{}), conns: map[*commandConn]struct{}{}}
 	l.tasks.Go(l.accept)
 	return l, nil
 }
@@ -50,20 +50,20 @@ func NewCommandLink(target string) (*CommandLink, error) {
 // Addr returns the host:port to use in place of the target's.
 func (l *CommandLink) Addr() string { return l.listener.Addr().String() }
 
-// HoldCommands holds the commands that match before they reach the target, until the Hold is told
-// what to do with them.
+// HoldCommands holds the commands that match before they reach the target, until the Hold is
+// released or discarded.
 func (l *CommandLink) HoldCommands(match Match) *Hold { return l.rule(&l.commands, match, 0) }
 
-// HoldAnswers lets the commands that match be carried out, and holds their answers.
+// HoldAnswers lets the target execute the commands that match, and holds their answers.
 func (l *CommandLink) HoldAnswers(match Match) *Hold { return l.rule(&l.answers, match, 0) }
 
-// DelayCommands has the commands that match reach the target later by so much, until the Hold is
-// ended.
+// DelayCommands delays the commands that match, until the Hold is stopped, released or discarded.
 func (l *CommandLink) DelayCommands(match Match, by time.Duration) *Hold {
 	return l.rule(&l.commands, match, by)
 }
 
-// Close resets everything and waits for the link's goroutines. It may be called again.
+// Close resets all connections, stops listening, and waits for the link's goroutines. It may be
+// called again.
 func (l *CommandLink) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -73,8 +73,8 @@ func (l *CommandLink) Close() error {
 	l.closed = true
 	close(l.done)
 	err := l.listener.Close()
-	for t := range l.talks {
-		t.reset()
+	for c := range l.conns {
+		c.reset()
 	}
 	l.mu.Unlock()
 	l.tasks.Wait()
@@ -106,33 +106,36 @@ func (l *CommandLink) forward(client *net.TCPConn) {
 		abort(client)
 		return
 	}
-	t := &talk{link: l, client: client, server: conn.(*net.TCPConn), queue: newLine(), sent: newLine(), over: make(chan struct{})}
-	defer t.reset()
-	if !l.add(t) {
+	c := &commandConn{
+		link: l, client: client, server: conn.(*net.TCPConn),
+		waiting: newQueue(), unanswered: newQueue(), done: make(chan struct{}),
+	}
+	defer c.reset()
+	if !l.add(c) {
 		return
 	}
-	defer l.remove(t)
-	t.run()
+	defer l.remove(c)
+	c.run()
 }
 
-func (l *CommandLink) add(t *talk) bool {
+func (l *CommandLink) add(c *commandConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return false
 	}
-	l.talks[t] = struct{}{}
+	l.conns[c] = struct{}{}
 	return true
 }
 
-func (l *CommandLink) remove(t *talk) {
+func (l *CommandLink) remove(c *commandConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.talks, t)
+	delete(l.conns, c)
 }
 
-// holding returns those of the rules that hold this command, or the answer to it.
-func (l *CommandLink) holding(rules *[]*Hold, command []byte) []*Hold {
+// matching returns the rules that hold this command or its answer.
+func (l *CommandLink) matching(rules *[]*Hold, command []byte) []*Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var by []*Hold

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// newCommandLink leads to a real Redis; goleak makes sure that Close ends everything.
+// newCommandLink returns a link to a real Redis; goleak checks that Close ends all goroutines.
 func newCommandLink(t *testing.T) (*CommandLink, *redistest.Server) {
 	t.Helper()
 	server := redistest.New(t, redistest.Options{})
@@ -24,7 +24,7 @@ func newCommandLink(t *testing.T) (*CommandLink, *redistest.Server) {
 	return link, server
 }
 
-// soonHolds waits for a value on a server.
+// soonHolds waits until a key has a value on a server.
 func soonHolds(t *testing.T, client *redistest.Client, key string, value any) {
 	t.Helper()
 	for end := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
@@ -57,8 +57,8 @@ func TestCommandLinkForwards(t *testing.T) {
 	}
 }
 
-// TestHoldCommands: what is held arrives when it is released, and what follows on its connection
-// waits for it; others do not.
+// TestHoldCommands: a held command arrives when it is released. Later commands on its connection
+// wait for it, other connections do not.
 func TestHoldCommands(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, slow, other := dial(t, server.Addr()), dial(t, link.Addr()), dial(t, link.Addr())
@@ -74,7 +74,7 @@ func TestHoldCommands(t *testing.T) {
 			t.Fatalf("%v, %v after Release; want OK", reply, err)
 		}
 	}
-	want(t, slow, "OK", "SET", "k1", "w") // the rule is over
+	want(t, slow, "OK", "SET", "k1", "w") // the rule has ended
 }
 
 // TestHoldOutlivesItsSender: the command arrives although its sender has closed the connection, in
@@ -91,7 +91,7 @@ func TestHoldOutlivesItsSender(t *testing.T) {
 		check(t, gone.Send(redistest.AppendCommand(nil, "SET", name, "late")))
 		check(t, hold.Wait(1, waitLimit))
 		leave(gone)
-		time.Sleep(silence) // in which what is held would come
+		time.Sleep(silence) // in this time, an unheld command would arrive
 		want(t, direct, nil, "GET", name)
 		hold.Release()
 		soonHolds(t, direct, name, "late")
@@ -129,7 +129,7 @@ func TestHoldStopped(t *testing.T) {
 	want(t, second, "late", "GET", "k")
 }
 
-// TestHoldAnswers: the command is carried out, its answer does not come.
+// TestHoldAnswers: the command is executed, but its answer does not arrive.
 func TestHoldAnswers(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, client := dial(t, server.Addr()), dial(t, link.Addr())
@@ -180,7 +180,7 @@ func TestHoldWaitEnds(t *testing.T) {
 	}
 }
 
-// TestCommandLinkClosed: Close ends what is held, and newCommandLink finds no goroutine left.
+// TestCommandLinkClosed: Close resets connections with held commands, and leaves no goroutine.
 func TestCommandLinkClosed(t *testing.T) {
 	link, _ := newCommandLink(t)
 	client := dial(t, link.Addr())

@@ -1,11 +1,11 @@
-// Package faultlink is the way to a server, on which tests have things go wrong: a Link forwards
-// connections and can be cut, a CommandLink forwards commands and answers and holds those that a
-// test chooses.
+// Package faultlink simulates faults of the network to a server, for tests. A Link forwards
+// connections and can be cut. A CommandLink forwards commands and answers, and holds the ones that
+// a test chooses.
 //
-//	Link.Cut       connections stand and nothing arrives: the server is well, the way to it is not; Heal undoes it
-//	Link.Refuse    new connections are refused and old ones reset, but the server lives and keeps its data
+//	Link.Cut       connections stay open and nothing arrives, as in a partition; Heal undoes it
+//	Link.Refuse    new connections are refused and old ones reset, but the server runs and keeps its data
 //	Link.Reset     the connections of this moment are reset, new ones succeed
 //	Link.Lead      new connections reach another server, old ones stay
 //	Link.Delay     answers come late
-//	CommandLink    chosen commands or answers are late, or lost, also those of a connection that was closed since
+//	CommandLink    chosen commands or answers are late or lost, even after their connection was closed
 package faultlink

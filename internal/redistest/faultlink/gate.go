@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// gate lets writes through while it is open. When shut has returned, no write is under way and none
+// gate allows writes while it is open. After shut has returned, no write is running, and none
 // begins until open.
 type gate struct {
 	flow sync.RWMutex // held for reading during a write
@@ -21,7 +21,7 @@ func newGate() *gate {
 	return g
 }
 
-// wait blocks until the gate is open; false when done was closed instead.
+// wait waits until the gate is open. It returns false if done is closed.
 func (g *gate) wait(done <-chan struct{}) bool {
 	g.mu.Lock()
 	opened := g.opened
@@ -34,8 +34,8 @@ func (g *gate) wait(done <-chan struct{}) bool {
 	}
 }
 
-// enter waits for the open gate and keeps it from being shut until leave; false when done was
-// closed instead.
+// enter waits until the gate is open, and keeps it open until leave. It returns false if done is
+// closed.
 func (g *gate) enter(done <-chan struct{}) bool {
 	for g.wait(done) {
 		g.flow.RLock()
@@ -47,11 +47,10 @@ func (g *gate) enter(done <-chan struct{}) bool {
 	return false
 }
 
-// leave ends what enter began.
+// leave undoes enter.
 func (g *gate) leave() { g.flow.RUnlock() }
 
-// shut closes the gate; interrupt must end the writes that are under way, and shut returns when
-// they have left.
+// shut closes the gate and returns when all writers have left. interrupt must end running writes.
 func (g *gate) shut(interrupt func()) {
 	g.mu.Lock()
 	if g.isOpen {
@@ -61,10 +60,10 @@ func (g *gate) shut(interrupt func()) {
 	g.mu.Unlock()
 	interrupt()
 	g.flow.Lock()
-	defer g.flow.Unlock() // nobody is inside at this moment
+	defer g.flow.Unlock() // no writer is between enter and leave now
 }
 
-// open lets writes through again.
+// open allows writes again.
 func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// errNotHeld is returned by Hold.Wait when too little was held in time.
+// errNotHeld is the error of Hold.Wait if too few commands were held in time.
 var errNotHeld = errors.New("not held in time")
 
-// Match chooses commands by their bytes on the wire. A link asks once for each command (once more
-// for its answer), and never twice at the same moment, so a Match may count.
+// Match selects commands by their bytes on the wire. A link calls it once for each command or
+// answer, and never concurrently, so a Match may count.
 type Match func(command []byte) bool
 
 // Everything matches every command.
 func Everything([]byte) bool { return true }
 
-// Naming matches the commands in which the name occurs.
+// Naming matches the commands that contain the name.
 func Naming(name string) Match {
 	return func(command []byte) bool { return bytes.Contains(command, []byte(name)) }
 }
 
-// After matches as match does, but for the first n times.
+// After matches as match does, except for the first n matches.
 func After(n int, match Match) Match {
 	return func(command []byte) bool {
 		if !match(command) {
@@ -34,7 +34,7 @@ func After(n int, match Match) Match {
 	}
 }
 
-// First matches the first n times that match does.
+// First matches only the first n times that match does.
 func First(n int, match Match) Match {
 	return func(command []byte) bool {
 		if n == 0 || !match(command) {
@@ -45,54 +45,57 @@ func First(n int, match Match) Match {
 	}
 }
 
-// Hold is what a CommandLink holds by one rule.
+// Hold is a rule of a CommandLink, with the commands or answers that it holds.
 type Hold struct {
 	match Match
-	by    time.Duration // delays by so much; 0: holds
+	by    time.Duration // how long to delay; 0: until Release or Discard
 
 	mu       sync.Mutex
-	ended    bool // holds no more
+	ended    bool // matches no more
 	count    int
-	counted  chan struct{} // closed and made anew with each that is held
+	changed  chan struct{} // closed and replaced when count changes
 	released chan struct{}
 	dropped  chan struct{}
 }
 
 func newHold(match Match, by time.Duration) *Hold {
-	return &Hold{match: match, by: by, counted: make(chan struct{}), released: make(chan struct{}), dropped: make(chan struct{})}
+	return &Hold{
+		match: match, by: by,
+		changed: make(chan struct{}), released: make(chan struct{}), dropped: make(chan struct{}),
+	}
 }
 
-// Wait returns when n commands or answers have been held since the rule began, those among them
-// that were released.
+// Wait returns when n commands or answers have been held since the rule began, including released
+// ones.
 func (h *Hold) Wait(n int, timeout time.Duration) error {
 	limit := time.After(timeout)
 	for {
 		h.mu.Lock()
-		count, counted := h.count, h.counted
+		count, changed := h.count, h.changed
 		h.mu.Unlock()
 		if count >= n {
 			return nil
 		}
 		select {
-		case <-counted:
+		case <-changed:
 		case <-limit:
 			return fmt.Errorf("%w: %d of %d within %v", errNotHeld, count, n, timeout)
 		}
 	}
 }
 
-// Stop ends the rule for what comes from now on. What is held stays so until Release or Discard.
+// Stop ends the rule for later commands. Held commands stay held until Release or Discard.
 func (h *Hold) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended = true
 }
 
-// Release ends the rule and has everything that is held arrive. After Discard it does nothing.
+// Release ends the rule and lets everything that is held arrive. After Discard it does nothing.
 func (h *Hold) Release() { h.end(h.released) }
 
-// Discard ends the rule and resets the connections on which something is held: that never arrives.
-// After Release it does nothing.
+// Discard ends the rule and resets the connections with held commands or answers, which never
+// arrive. After Release it does nothing.
 func (h *Hold) Discard() { h.end(h.dropped) }
 
 func (h *Hold) end(how chan struct{}) {
@@ -107,7 +110,7 @@ func (h *Hold) end(how chan struct{}) {
 	}
 }
 
-// takes reports whether a command falls under the rule, and counts it then.
+// takes reports whether a command matches the rule. If so, it counts the command.
 func (h *Hold) takes(command []byte) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,23 +118,24 @@ func (h *Hold) takes(command []byte) bool {
 		return false
 	}
 	h.count++
-	close(h.counted)
-	h.counted = make(chan struct{})
+	close(h.changed)
+	h.changed = make(chan struct{})
 	return true
 }
 
-// pass waits until what is held may go on; false when it must not.
-func (h *Hold) pass(over <-chan struct{}) bool {
-	var due <-chan time.Time
+// pass waits until a held command may continue. It returns false if the command is discarded, or if
+// done is closed.
+func (h *Hold) pass(done <-chan struct{}) bool {
+	var delayed <-chan time.Time
 	if h.by > 0 {
-		due = time.After(h.by)
+		delayed = time.After(h.by)
 	}
 	select {
-	case <-due:
+	case <-delayed:
 	case <-h.released:
 	case <-h.dropped:
 		return false
-	case <-over:
+	case <-done:
 		return false
 	}
 	return true

@@ -10,12 +10,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// errLinkClosed is returned when a closed link is asked to do something.
+// errLinkClosed is the error of changing a closed link.
 var errLinkClosed = errors.New("link is closed")
 
 // Link forwards TCP connections to a target and can be cut, healed, refused and reset, to make a
-// living server unreachable. It holds at most 64 KB per connection. The zero value is not usable;
-// see New. Methods may be called concurrently.
+// running server unreachable. It buffers at most 64 KB per connection. The zero value is not
+// usable; see New. Methods may be called concurrently.
 type Link struct {
 	addr  string
 	gate  *gate
@@ -24,8 +24,8 @@ type Link struct {
 	tasks sync.WaitGroup
 
 	mu       sync.Mutex
-	target   string       // of connections from now on
-	taken    int          // connections so far
+	target   string       // of new connections
+	accepted int          // number of connections so far
 	listener net.Listener // nil while connections are refused
 	circuits map[*circuit]struct{}
 	closed   bool
@@ -38,19 +38,19 @@ func New(target string) (*Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("link to %s: %w", target, err)
 	}
-	return on(listener, target), nil
+	return serveLink(listener, target), nil
 }
 
-// At is New that listens at an address (host:port) which is free.
+// At returns a link as New does, which listens at addr (host:port).
 func At(addr, target string) (*Link, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("link to %s: %w", target, err)
 	}
-	return on(listener, target), nil
+	return serveLink(listener, target), nil
 }
 
-func on(listener net.Listener, target string) *Link {
+func serveLink(listener net.Listener, target string) *Link {
 	l := &Link{
 		target:   target,
 		addr:     listener.Addr().String(),
@@ -65,9 +65,9 @@ func on(listener net.Listener, target string) *Link {
 // Addr returns the host:port to use in place of the target's.
 func (l *Link) Addr() string { return l.addr }
 
-// Cut makes the link a black hole: connections stand, but when Cut has returned no byte and no end
-// of a connection arrives on either side; new connections are accepted by the kernel and nothing
-// answers them.
+// Cut makes the link a black hole. Connections stay open, but after Cut has returned neither side
+// receives a byte or the end of a connection. The kernel accepts new connections, and nothing
+// answers on them.
 func (l *Link) Cut() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,8 +82,8 @@ func (l *Link) Cut() error {
 	return nil
 }
 
-// Heal lets everything flow again, as after a partition: what was sent meanwhile arrives late, also
-// what its sender gave up.
+// Heal forwards everything again, as after a partition. Bytes that were sent meanwhile arrive late,
+// even if their sender has given up.
 func (l *Link) Heal() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *Link) Refuse() error {
 	if l.closed {
 		return errLinkClosed
 	}
-	err := l.hangUp()
+	err := l.stopListening()
 	l.resetAll()
 	l.gate.open()
 	return err
@@ -117,7 +117,8 @@ func (l *Link) Reset() {
 	l.resetAll()
 }
 
-// Close resets everything and waits for the link's goroutines. It may be called again.
+// Close resets all connections, stops listening, and waits for the link's goroutines. It may be
+// called again.
 func (l *Link) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -126,14 +127,14 @@ func (l *Link) Close() error {
 	}
 	l.closed = true
 	close(l.done)
-	err := l.hangUp()
+	err := l.stopListening()
 	l.resetAll()
 	l.mu.Unlock()
 	l.tasks.Wait()
 	return err
 }
 
-// listen takes up listening again after Refuse. The caller holds mu.
+// listen listens again if Refuse has stopped it. The caller holds mu.
 func (l *Link) listen() error {
 	if l.closed {
 		return errLinkClosed
@@ -149,8 +150,8 @@ func (l *Link) listen() error {
 	return nil
 }
 
-// hangUp stops listening. The caller holds mu.
-func (l *Link) hangUp() error {
+// stopListening closes the listener, if there is one. The caller holds mu.
+func (l *Link) stopListening() error {
 	if l.listener == nil {
 		return nil
 	}
@@ -166,14 +167,14 @@ func (l *Link) resetAll() {
 	}
 }
 
-// serve accepts in the background. The caller holds mu, or nobody else knows the link yet.
+// serve accepts connections in the background. The caller holds mu, or is the constructor.
 func (l *Link) serve(listener net.Listener) {
 	l.listener = listener
 	l.tasks.Go(func() { l.accept(listener) })
 }
 
-// accept takes connections while the gate is open; a shut gate leaves them in the kernel's queue,
-// which is bounded.
+// accept accepts connections while the gate is open. While it is shut, new connections stay in the
+// kernel's queue, which is limited.
 func (l *Link) accept(listener net.Listener) {
 	for l.gate.wait(l.done) {
 		conn, err := listener.Accept()
@@ -195,7 +196,8 @@ func (l *Link) forward(c *circuit) {
 	c.run(target)
 }
 
-// add takes a connection in, and says where it leads.
+// add adds a connection and returns its target. It returns false if the link refuses connections or
+// is closed.
 func (l *Link) add(c *circuit) (target string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,7 +205,7 @@ func (l *Link) add(c *circuit) (target string, ok bool) {
 		return "", false
 	}
 	l.circuits[c] = struct{}{}
-	l.taken++
+	l.accepted++
 	return l.target, true
 }
 

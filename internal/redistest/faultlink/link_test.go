@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// echoServer sends back what it gets, and ends a connection when the client has.
+// echoServer returns all bytes, and closes a connection after its client has.
 func echoServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +39,7 @@ func echoServer(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// newLink leads to an echo server; goleak makes sure that Close ends everything.
+// newLink returns a link to an echo server; goleak checks that Close ends all goroutines.
 func newLink(t *testing.T) *Link {
 	t.Helper()
 	ignore := goleak.IgnoreCurrent()
@@ -50,7 +50,7 @@ func newLink(t *testing.T) *Link {
 	return link
 }
 
-// wantEcho sends a line and wants it back.
+// wantEcho sends a line and requires its echo.
 func wantEcho(t *testing.T, client *redistest.Client, text string) {
 	t.Helper()
 	check(t, client.Send([]byte("+"+text+"\r\n")))
@@ -88,9 +88,8 @@ func TestLinkCutIsABlackHoleAndHealDelivers(t *testing.T) {
 	}
 }
 
-// TestLinkCutStopsEveryByte cuts a stream that flows at full speed: when Cut has returned, the
-// reader sees only what the kernel already holds, and after Heal the stream goes on without a byte
-// lost.
+// TestLinkCutStopsEveryByte cuts a stream at full speed. When Cut has returned, the reader gets
+// only bytes that the kernel already has. After Heal the stream continues without a lost byte.
 func TestLinkCutStopsEveryByte(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())
@@ -116,7 +115,7 @@ func TestLinkCutStopsEveryByte(t *testing.T) {
 	}
 }
 
-// pattern is a piece of a stream in which a lost or repeated byte shows.
+// pattern is a part of a stream in which lost and repeated bytes are detected.
 var pattern = func() []byte {
 	b := make([]byte, 1<<16)
 	for i := range b {
@@ -125,8 +124,8 @@ var pattern = func() []byte {
 	return b
 }()
 
-// TestLinkCutWithAStuckWriter: a receiver that does not read has a write under way for ever; Cut
-// must not wait for it.
+// TestLinkCutWithAStuckWriter: a receiver does not read, so a write never ends; Cut must not wait
+// for it.
 func TestLinkCutWithAStuckWriter(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())
@@ -191,7 +190,7 @@ func TestLinkToADeadTargetResets(t *testing.T) {
 	check(t, err)
 	defer link.Close()
 	client, err := redistest.Dial(link.Addr(), waitLimit)
-	if err == nil { // else the reset came before Dial returned
+	if err == nil { // otherwise the reset came before Dial returned
 		defer client.Close()
 		_, err = client.Receive()
 	}

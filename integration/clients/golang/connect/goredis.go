@@ -7,21 +7,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// goRedis is the client of go-redis.
+// goRedis is a client of go-redis.
 type goRedis struct{ *redis.Client }
 
-// Do is of client.
+// Do implements client.
 func (g goRedis) Do(ctx context.Context, words ...string) (any, error) {
 	return orNil(g.Client.Do(ctx, anys(words)...).Result())
 }
 
-// Pipeline is of client.
+// Pipeline implements client.
 func (g goRedis) Pipeline(ctx context.Context, commands ...[]string) (replies []any, err error) {
 	pipe := g.Client.Pipeline()
 	for _, words := range commands {
 		pipe.Do(ctx, anys(words)...)
 	}
-	all, _ := pipe.Exec(ctx) // each has its own error
+	all, _ := pipe.Exec(ctx) // each command has its own error
 	for _, cmd := range all {
 		reply, err := orNil(cmd.(*redis.Cmd).Result())
 		if err != nil {
@@ -32,7 +32,8 @@ func (g goRedis) Pipeline(ctx context.Context, commands ...[]string) (replies []
 	return replies, nil
 }
 
-// Listen is of client. The library receives no message by itself: a goroutine waits for the first.
+// Listen implements client. The library receives messages only on request: a goroutine waits for
+// the first.
 func (g goRedis) Listen(ctx context.Context, channel string, heard chan<- any) error {
 	subscribed := g.Subscribe(ctx, channel)
 	if _, err := subscribed.Receive(ctx); err != nil {
@@ -46,10 +47,10 @@ func (g goRedis) Listen(ctx context.Context, channel string, heard chan<- any) e
 	return nil
 }
 
-// Cached is of client: the library has no cache.
+// Cached implements client. The library has no cache.
 func (goRedis) Cached(context.Context, string) (any, bool, error) { return nil, false, nil }
 
-// orNil has no value be no error.
+// orNil returns a null as nil, not as an error.
 func orNil(reply any, err error) (any, error) {
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
@@ -57,7 +58,7 @@ func orNil(reply any, err error) (any, error) {
 	return reply, err
 }
 
-// anys are words as the library takes them.
+// anys converts words to the library's type of arguments.
 func anys(words []string) (args []any) {
 	for _, word := range words {
 		args = append(args, word)

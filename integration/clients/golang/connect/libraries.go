@@ -6,7 +6,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// libraries are those that are known here.
+// libraries returns the known libraries by name.
 func libraries() map[string]library {
 	return map[string]library{
 		"go-redis": {"github.com/redis/go-redis/v9", func(addr string) (client, error) {

@@ -1,8 +1,8 @@
-// Command connect has a library of Go connect as it does by default, at the server HOST PORT:
+// Command connect connects to the server HOST PORT with a Go library in its default configuration:
 // connect go-redis|rueidis|valkey-go HOST PORT
 //
-// It prints a line "NAME RESULT" for each step, after "version VERSION"; connect_test.go knows what
-// they are.
+// It prints "version VERSION", and then a line "NAME RESULT" for each step. connect_test.go knows
+// the steps.
 package main
 
 import (
@@ -18,20 +18,20 @@ import (
 
 const release = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 
-// client is one of a library.
+// client is a client of a library.
 type client interface {
-	// Do carries out a command; nil is nil.
+	// Do executes a command. A null reply is nil.
 	Do(ctx context.Context, words ...string) (any, error)
-	// Pipeline carries out some at once.
+	// Pipeline executes several commands at once.
 	Pipeline(ctx context.Context, commands ...[]string) ([]any, error)
-	// Listen subscribes to a channel; the first message goes to heard. It returns when it has
-	// subscribed.
+	// Listen subscribes to a channel, and sends the first message to the channel heard. It returns
+	// after the subscription.
 	Listen(ctx context.Context, channel string, heard chan<- any) error
-	// Cached reads a key that may be cached here; ok is false where the library has no cache.
+	// Cached reads a key through the client-side cache; ok is false if the library has none.
 	Cached(ctx context.Context, key string) (value any, ok bool, err error)
 }
 
-// library is how a client of one is made, and of what module it is.
+// library is a library: its module, and the function that makes a client.
 type library struct {
 	module  string
 	connect func(addr string) (client, error)
@@ -58,7 +58,7 @@ func main() {
 	s.step("tracking", s.tracking)
 }
 
-// version is the one of a module that this program is built with.
+// version returns the version of a module in this program.
 func version(module string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {
@@ -70,13 +70,13 @@ func version(module string) string {
 	return "unknown"
 }
 
-// steps are what a client is to do.
+// steps runs the steps of a client.
 type steps struct {
 	ctx  context.Context
 	open func() (client, error)
 }
 
-// step runs one, and prints what came of it: nothing where it wants nothing.
+// step runs a step, and prints its result, unless the step discards it.
 func (s steps) step(name string, run func() (said, wanted any, err error)) {
 	switch said, wanted, err := run(); {
 	case err != nil:
@@ -89,7 +89,7 @@ func (s steps) step(name string, run func() (said, wanted any, err error)) {
 	}
 }
 
-// life is a lock from its grant to its release, with another client that wants it too.
+// life takes and releases a lock, while a second client tries to take it, too.
 func (s steps) life(key string) (said, wanted any, err error) {
 	one, err := s.open()
 	if err != nil {
@@ -124,11 +124,12 @@ func (s steps) pipeline() (said, wanted any, err error) {
 		return nil, nil, err
 	}
 	const key = "lock:pipeline"
-	said, err = one.Pipeline(s.ctx, []string{"SET", key, "t", "NX", "PX", "20000"}, []string{"GET", key}, []string{"PING"}, []string{"DEL", key})
+	said, err = one.Pipeline(s.ctx, []string{"SET", key, "t", "NX", "PX", "20000"},
+		[]string{"GET", key}, []string{"PING"}, []string{"DEL", key})
 	return said, []any{"OK", "t", "PONG", int64(1)}, err
 }
 
-// messages has one client hear what another one publishes.
+// messages lets one client receive a message that another client publishes.
 func (s steps) messages() (said, wanted any, err error) {
 	listener, err := s.open()
 	if err != nil {
@@ -169,7 +170,7 @@ func (s steps) tracking() (said, wanted any, err error) {
 		if _, err := writer.Do(s.ctx, "SET", key, token, "PX", "20000"); err != nil {
 			return nil, nil, err
 		}
-		for said = nil; said != token; { // what was cached is invalidated soon
+		for said = nil; said != token; { // the cached value is invalidated soon
 			value, ok, err := reader.Cached(s.ctx, key)
 			if err != nil || !ok {
 				return nil, nil, err

@@ -7,15 +7,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// rueidisClient is that of rueidis.
+// rueidisClient is a client of rueidis.
 type rueidisClient struct{ rueidis.Client }
 
-// Do is of client.
+// Do implements client.
 func (r rueidisClient) Do(ctx context.Context, words ...string) (any, error) {
 	return rueidisClientValue(r.Client.Do(ctx, r.B().Arbitrary(words...).Build()))
 }
 
-// Pipeline is of client.
+// Pipeline implements client.
 func (r rueidisClient) Pipeline(ctx context.Context, commands ...[]string) (replies []any, err error) {
 	var built []rueidis.Completed
 	for _, words := range commands {
@@ -31,20 +31,22 @@ func (r rueidisClient) Pipeline(ctx context.Context, commands ...[]string) (repl
 	return replies, nil
 }
 
-// Listen is of client, on a connection for nothing else.
+// Listen implements client, with a dedicated connection.
 func (r rueidisClient) Listen(ctx context.Context, channel string, heard chan<- any) error {
-	conn, _ := r.Dedicate() // kept until the program ends
-	conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(message rueidis.PubSubMessage) { heard <- message.Message }})
+	conn, _ := r.Dedicate() // open until the program ends
+	conn.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage: func(message rueidis.PubSubMessage) { heard <- message.Message },
+	})
 	return conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build()).Error()
 }
 
-// Cached is of client.
+// Cached implements client.
 func (r rueidisClient) Cached(ctx context.Context, key string) (any, bool, error) {
 	value, err := rueidisClientValue(r.DoCache(ctx, r.B().Get().Key(key).Cache(), time.Minute))
 	return value, true, err
 }
 
-// rueidisClientValue is the reply in a result, nil where there is no value.
+// rueidisClientValue returns the reply in a result, or nil for a null.
 func rueidisClientValue(result rueidis.RedisResult) (any, error) {
 	value, err := result.ToAny()
 	if rueidis.IsRedisNil(err) {

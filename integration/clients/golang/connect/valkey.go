@@ -7,15 +7,15 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// valkeyClient is that of valkey-go.
+// valkeyClient is a client of valkey-go.
 type valkeyClient struct{ valkey.Client }
 
-// Do is of client.
+// Do implements client.
 func (r valkeyClient) Do(ctx context.Context, words ...string) (any, error) {
 	return valkeyClientValue(r.Client.Do(ctx, r.B().Arbitrary(words...).Build()))
 }
 
-// Pipeline is of client.
+// Pipeline implements client.
 func (r valkeyClient) Pipeline(ctx context.Context, commands ...[]string) (replies []any, err error) {
 	var built []valkey.Completed
 	for _, words := range commands {
@@ -31,20 +31,20 @@ func (r valkeyClient) Pipeline(ctx context.Context, commands ...[]string) (repli
 	return replies, nil
 }
 
-// Listen is of client, on a connection for nothing else.
+// Listen implements client, with a dedicated connection.
 func (r valkeyClient) Listen(ctx context.Context, channel string, heard chan<- any) error {
-	conn, _ := r.Dedicate() // kept until the program ends
+	conn, _ := r.Dedicate() // open until the program ends
 	conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(message valkey.PubSubMessage) { heard <- message.Message }})
 	return conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build()).Error()
 }
 
-// Cached is of client.
+// Cached implements client.
 func (r valkeyClient) Cached(ctx context.Context, key string) (any, bool, error) {
 	value, err := valkeyClientValue(r.DoCache(ctx, r.B().Get().Key(key).Cache(), time.Minute))
 	return value, true, err
 }
 
-// valkeyClientValue is the reply in a result, nil where there is no value.
+// valkeyClientValue returns the reply in a result, or nil for a null.
 func valkeyClientValue(result valkey.ValkeyResult) (any, error) {
 	value, err := result.ToAny()
 	if valkey.IsValkeyNil(err) {

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The scripts of the redlock of Elixir: whatever is not an error is success.
+// The scripts of Elixir's redlock. Every reply that is not an error means success.
 const (
 	elixirRelease = `
 if redis.call('get', KEYS[1]) == ARGV[1] then
@@ -23,7 +23,7 @@ else
 end`
 )
 
-// elixir loads its scripts when it connects, and never again.
+// elixir loads its scripts only when it connects.
 type elixir struct {
 	addr, token string
 	socket      *socket

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The lock of go-zero: taken again by whom it belongs to.
+// The lock of go-zero. Its holder can take it again.
 const (
 	goZeroTake = `
 if redis.call("GET", KEYS[1]) == ARGV[1] then
@@ -30,7 +30,7 @@ type goZero struct {
 func (l goZero) do(ctx context.Context, r request) (any, error) {
 	switch r.operation {
 	case "take", "extend":
-		ms := strconv.FormatInt(r.duration(0).Milliseconds()+500, 10) // the tolerance of that library
+		ms := strconv.FormatInt(r.duration(0).Milliseconds()+500, 10) // the library's tolerance
 		return l.rdb.Eval(ctx, goZeroTake, []string{r.key}, l.token, ms).Result()
 	case "release":
 		return l.rdb.Eval(ctx, goZeroRelease, []string{r.key}, l.token).Result()

@@ -1,8 +1,8 @@
-// Command locks drives lock libraries of Go, and what libraries of .NET, Elixir and Rust send, at
-// the server HOST PORT as client NAME: locks HOST PORT NAME
+// Command locks uses lock libraries of Go, and sends the commands of libraries of .NET, Elixir and
+// Rust, to the server HOST PORT as client NAME: locks HOST PORT NAME
 //
 // It reads requests "DIALECT OPERATION KEY ARGUMENT…" line by line, and answers each with one line:
-// what the library gave, or its error.
+// the result of the library, or its error.
 package main
 
 import (
@@ -21,13 +21,13 @@ import (
 
 var errOperation = errors.New("no such operation")
 
-// A request is what one line asks for.
+// request is the request in one line.
 type request struct {
 	operation, key string
 	arguments      []string
 }
 
-// A dialect carries out requests; what it gives is shown with its error.
+// dialect executes requests with one library, and returns the result and the error.
 type dialect func(context.Context, request) (any, error)
 
 func main() {
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// serve answers requests until there are no more.
+// serve answers requests until the end of the input.
 func serve(ctx context.Context, addr, name string) error {
 	known, err := dialects(addr, name)
 	if err != nil {
@@ -85,11 +85,11 @@ func show(given any, err error) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// duration is an argument in milliseconds.
+// duration returns an argument in milliseconds as a duration.
 func (r request) duration(i int) time.Duration {
 	ms, _ := strconv.ParseInt(r.arguments[i], 10, 64)
 	return time.Duration(ms) * time.Millisecond
 }
 
-// keys are the keys of a lock that has several.
+// keys returns the keys of a lock with several keys.
 func (r request) keys() []string { return strings.Split(r.key, ",") }

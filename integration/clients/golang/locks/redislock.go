@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redislockLocks is bsm/redislock: one key or several, as one lock.
+// redislockLocks uses bsm/redislock, with one or several keys for one lock.
 type redislockLocks struct {
 	client *redislock.Client
 	locks  map[string]*redislock.Lock
@@ -18,17 +18,17 @@ func newRedislock(rdb *redis.Client) *redislockLocks {
 }
 
 func (l *redislockLocks) do(ctx context.Context, r request) (any, error) {
-	lock := l.locks[r.key] // may be nil: the library knows what to say
+	lock := l.locks[r.key] // may be nil: the library returns an error then
 	switch r.operation {
 	case "take":
 		return l.obtain(ctx, r, nil)
-	case "take-as": // a token of the caller's: who has it takes the lock again
+	case "take-as": // with a token of the caller, whose owner can take the lock again
 		return l.obtain(ctx, r, &redislock.Options{Token: r.arguments[1], Metadata: r.arguments[2]})
 	case "release":
 		return "released", lock.Release(ctx)
 	case "extend":
 		return "extended", lock.Refresh(ctx, r.duration(0), nil)
-	case "left": // more than so many milliseconds?
+	case "left": // is the remaining time longer?
 		left, err := lock.TTL(ctx)
 		return left > r.duration(0), err
 	case "metadata":

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// The scripts of RedLock.net: an extension tells a lock of another from one that is gone, which it
-// takes again.
+// The scripts of RedLock.net. An extension distinguishes a lock of another client from a lost lock,
+// which it takes again.
 const (
 	redlockNetRelease = `
 if redis.call('get', KEYS[1]) == ARGV[1] then

@@ -10,10 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// waitDelay is between the tries of a lock that waits; 32 of them.
+// waitDelay is the time between the 32 tries of a lock that waits.
 const waitDelay = 20 * time.Millisecond
 
-// redsyncLocks is redsync with one pool: one Redis, as far as it knows.
+// redsyncLocks uses redsync with one pool, as for a single Redis.
 type redsyncLocks struct {
 	redsync *redsync.Redsync
 	options []redsync.Option
@@ -24,7 +24,7 @@ func newRedsync(rdb *redis.Client, options ...redsync.Option) *redsyncLocks {
 	return &redsyncLocks{redsync.New(goredis.NewPool(rdb)), options, map[string]*redsync.Mutex{}}
 }
 
-// retake has an extension take the lock again when nobody has it.
+// retake returns the option with which an extension takes the lock again if it is free.
 func retake() []redsync.Option { return []redsync.Option{redsync.WithSetNXOnExtend()} }
 
 func (l *redsyncLocks) do(ctx context.Context, r request) (any, error) {
@@ -37,7 +37,7 @@ func (l *redsyncLocks) do(ctx context.Context, r request) (any, error) {
 		return "granted", l.mutexes[r.key].LockContext(ctx)
 	case "release":
 		return l.mutexes[r.key].UnlockContext(ctx)
-	case "extend": // by the time that the lock was taken for
+	case "extend": // by the original time of the lock
 		return l.mutexes[r.key].ExtendContext(ctx)
 	case "valid":
 		return time.Now().Before(l.mutexes[r.key].Until()), nil

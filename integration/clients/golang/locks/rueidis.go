@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// rueidisExtend is the script of rueidislock: leases end at a time of the clock.
+// rueidisExtend is the script of rueidislock. Leases end at an absolute time.
 const rueidisExtend = `
 if redis.call("GET", KEYS[1]) == ARGV[1] then
     return redis.call("PEXPIREAT", KEYS[1], ARGV[2])
 end
 return 0`
 
-// rueidisLock asks with each try who holds the lock, in the same write. It has three keys for one
-// lock; this is one of them.
+// rueidisLock sends with each try a GET of the holder, in the same write. rueidislock has three
+// keys for one lock; this is one of them.
 type rueidisLock struct {
 	socket *socket
 	token  string

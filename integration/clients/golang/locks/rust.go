@@ -16,7 +16,7 @@ end
 return 0`
 )
 
-// redlockRS dials for each operation, and its tokens are no text.
+// redlockRS connects for each operation, and its tokens are binary.
 type redlockRS struct {
 	addr  string
 	token []byte
@@ -37,7 +37,7 @@ func (l redlockRS) do(_ context.Context, r request) (any, error) {
 	return nil, errOperation
 }
 
-// rslock extends as well, by setting the value again.
+// rslock can also extend, by setting the value again.
 type rslock struct{ addr, token string }
 
 func (l rslock) do(ctx context.Context, r request) (any, error) {

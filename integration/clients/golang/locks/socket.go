@@ -14,8 +14,8 @@ import (
 
 var errClosed = errors.New("the connection was closed")
 
-// socket is one connection that many threads use at the same time: they write their commands one
-// behind the other, and get the replies in that order.
+// socket is one connection that many threads share: they write their commands one after the other,
+// and get the replies in that order.
 type socket struct {
 	conn    net.Conn
 	mutex   sync.Mutex // held while writing
@@ -32,7 +32,7 @@ func dialSocket(addr string) (*socket, error) {
 	return s, nil
 }
 
-// read gives each reply to who waits for it, until the connection ends.
+// read passes each reply to the thread that waits for it, until the connection ends.
 func (s *socket) read() {
 	for reader := bufio.NewReader(s.conn); ; {
 		reply, err := redistest.ReadReply(reader)
@@ -56,7 +56,7 @@ func (s *socket) call(words ...string) any {
 	return <-replies[0]
 }
 
-// send writes commands in one piece. The mutex must be held.
+// send writes commands in one piece. The caller holds the mutex.
 func (s *socket) send(commands ...[]string) []chan any {
 	var raw []byte
 	var replies []chan any
@@ -67,13 +67,13 @@ func (s *socket) send(commands ...[]string) []chan any {
 	for _, reply := range replies {
 		s.waiting <- reply
 	}
-	_, _ = s.conn.Write(raw) // the reader finds out
+	_, _ = s.conn.Write(raw) // the reader notices errors
 	return replies
 }
 
 func (s *socket) close() error { return s.conn.Close() }
 
-// shown makes a reply something to print.
+// shown converts a reply to a printable value.
 func shown(reply any) any {
 	switch value := reply.(type) {
 	case nil:
@@ -86,7 +86,7 @@ func shown(reply any) any {
 	return reply
 }
 
-// evaluate runs a script by its SHA, and loads it where the server does not know it.
+// evaluate runs a script by its SHA, and loads it if the server does not know it.
 func evaluate(call func(...string) any, script, key string, arguments ...string) any {
 	words := append([]string{"EVALSHA", sha(script), "1", key}, arguments...)
 	reply := call(words...)

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// stackExchange are LockTake, LockRelease, LockExtend and LockQuery as StackExchange.Redis sends
-// them to a Redis before 8.4: a transaction under a condition, on the one connection that all
-// threads share.
+// stackExchange sends LockTake, LockRelease, LockExtend and LockQuery as StackExchange.Redis does
+// to a Redis before 8.4: a conditional transaction, on one connection that all threads share.
 type stackExchange struct {
 	socket *socket
 	name   string
@@ -34,7 +33,7 @@ func (l stackExchange) do(_ context.Context, r request) (any, error) {
 	return nil, errOperation
 }
 
-// take counts in seconds where the time is a whole number of them.
+// take uses EX if the time is in whole seconds.
 func (l stackExchange) take(key, value string, ttl time.Duration) any {
 	switch {
 	case ttl == 0:
@@ -56,8 +55,8 @@ func (l stackExchange) extend(key, value string, ttl time.Duration) any {
 	return l.guarded(key, value, "PEXPIRE", key, strconv.FormatInt(ttl.Milliseconds(), 10))
 }
 
-// guarded carries out a command if the key has this value. It keeps others from writing until the
-// transaction is on its way.
+// guarded executes a command if the key has this value. It prevents other threads from writing
+// until the transaction is sent.
 func (l stackExchange) guarded(key, value string, command ...string) any {
 	l.socket.mutex.Lock()
 	watched := l.socket.send([]string{"WATCH", key}, []string{"GET", key})
@@ -81,8 +80,8 @@ func (l stackExchange) guarded(key, value string, command ...string) any {
 	return results[0] == int64(1)
 }
 
-// threads has many threads take and release one lock and one of their own, on this one connection,
-// beside ordinary commands.
+// threads lets many threads take and release a shared lock and a lock of their own, and send
+// ordinary commands, on this one connection.
 func (l stackExchange) threads(key string, threads int) any {
 	const turns = 5
 	var inside, granted, overlaps, odd atomic.Int32

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// interner gives equal things the same small number, from 0.
+// interner numbers things from 0. Equal things get the same number.
 type interner[T any] struct {
 	byText map[string]uint32
 	all    []T
@@ -36,23 +36,23 @@ type (
 )
 
 const (
-	waiting replyID = iota // has not replied
-	unknown                // its answer was lost
-	failed                 // was not asked
+	waiting replyID = iota // the master has not replied
+	unknown                // the reply was lost
+	failed                 // the master was not asked
 )
 
-// lab is what all proxies and masters of a scenario share: everything that was met, by
-// number.
-type lab struct {
+// tables holds the numbered operations, replies and cells of a scenario, which all proxies and
+// masters share, and the results of operations on cells.
+type tables struct {
 	*Scenario
 	ops     interner[cell.Op]
 	replies interner[register.Reply]
 	cells   interner[content]
-	applied map[applying]applied
+	applied map[applyKey]applyResult
 }
 
-func newLab(s *Scenario) *lab {
-	l := &lab{Scenario: s, applied: map[applying]applied{}}
+func newTables(s *Scenario) *tables {
+	l := &tables{Scenario: s, applied: map[applyKey]applyResult{}}
 	for _, state := range []register.State{register.Waiting, register.Unknown, register.Failed} {
 		l.replyID(register.Reply{State: state})
 	}
@@ -60,33 +60,33 @@ func newLab(s *Scenario) *lab {
 	return l
 }
 
-func (l *lab) op(op cell.Op) opID {
+func (l *tables) op(op cell.Op) opID {
 	return opID(l.ops.id(fmt.Sprintf("%T%v", op, op), func() cell.Op { return op }))
 }
 
-func (l *lab) reply(id replyID) register.Reply { return l.replies.all[id] }
+func (l *tables) reply(id replyID) register.Reply { return l.replies.all[id] }
 
-// replyID writes all of a reply: by its String a cell that is found would be without what is left
-// to it, and an absent one nothing.
-func (l *lab) replyID(r register.Reply) replyID {
+// replyID returns the number of a reply. It formats all fields, since String of a found cell omits
+// the remaining time, and omits absent cells.
+func (l *tables) replyID(r register.Reply) replyID {
 	return replyID(l.replies.id(fmt.Sprintf("%#v", r), func() register.Reply { return r }))
 }
 
-// content is a master's cell, and when it ends by its clock, or zero.
+// content is a master's cell, and its end by the master's clock, or zero for never.
 type content struct {
 	cell.Cell
 	ends time.Duration
 }
 
-func (l *lab) cellID(c content) cellID {
+func (l *tables) cellID(c content) cellID {
 	if c.Form == cell.Absent {
 		c = content{}
 	}
 	return cellID(l.cells.id(fmt.Sprint(c.Cell, c.ends), func() content { return c }))
 }
 
-// applying is an operation that reaches a master.
-type applying struct {
+// applyKey is an operation on a master's cell.
+type applyKey struct {
 	cell    cellID
 	fence   uint8
 	op      opID
@@ -94,16 +94,16 @@ type applying struct {
 	counted bool
 }
 
-// applied is what it does.
-type applied struct {
+// applyResult is the result of an operation on a master's cell.
+type applyResult struct {
 	cell  cellID
 	fence uint8
 	reply replyID
 }
 
-// apply does an operation on a master's cell. A cell whose time is over is there until its
-// expiry is an event of its own.
-func (l *lab) apply(a applying) applied {
+// apply executes an operation on a master's cell. A cell whose lease has ended stays until its
+// expiry, which is a separate event.
+func (l *tables) apply(a applyKey) applyResult {
 	if done, known := l.applied[a]; known {
 		return done
 	}
@@ -142,7 +142,7 @@ func (l *lab) apply(a applying) applied {
 		r.State = register.Uncounted
 	}
 	fence := cell.ParseFence(s.Look(cell.FenceKey(key)).Value.Text)
-	done := applied{l.cellID(after), uint8(fence), l.replyID(r)}
+	done := applyResult{l.cellID(after), uint8(fence), l.replyID(r)}
 	l.applied[a] = done
 	return done
 }

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// CompileError is a mistake in a chunk, in C Lua's words.
+// CompileError is an error in a source, with C Lua's text.
 type CompileError struct {
-	// Text is the mistake with its line: "name:1: '=' expected near 'x'".
+	// Text includes the line: "name:1: '=' expected near 'x'".
 	Text string
 }
 
-// Error is the mistake with its line.
+// Error returns the text.
 func (e *CompileError) Error() string { return e.Text }
 
-// maxChunkName is how much of a source a message shows.
+// maxChunkName limits a source's name in messages, in bytes.
 const maxChunkName = 80
 
-// ChunkName is a source's name in messages. "@name" and "=name" are names; all else is code, of
-// which the first line is shown.
+// ChunkName returns a source's name in messages. "@name" and "=name" are names. Other texts are
+// code, of which the first line is the name.
 func ChunkName(source string) string {
 	switch {
 	case strings.HasPrefix(source, "="):

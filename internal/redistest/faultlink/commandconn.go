@@ -1,0 +1,153 @@
+package faultlink
+
+import (
+	"bufio"
+	"net"
+	"sync"
+
+	"redlock-proxy/internal/redistest"
+)
+
+// commandConn is one forwarded connection of a CommandLink.
+type commandConn struct {
+	link           *CommandLink
+	client, server *net.TCPConn
+	waiting        *queue        // commands from the client that are not sent to the target yet
+	unanswered     *queue        // commands that were sent to the target
+	done           chan struct{} // closed by reset
+	once           sync.Once
+}
+
+// run forwards until both directions have ended. If only the client's side ends, its commands still
+// arrive.
+func (c *commandConn) run() {
+	var all sync.WaitGroup
+	all.Go(c.readCommands)
+	all.Go(c.sendCommands)
+	all.Go(c.returnReplies)
+	all.Wait()
+}
+
+// readCommands reads commands from the client at once, even while earlier commands are held.
+func (c *commandConn) readCommands() {
+	defer c.waiting.close()
+	input := bufio.NewReader(c.client)
+	for {
+		command, err := redistest.ReadRaw(input)
+		if err != nil {
+			return
+		}
+		c.waiting.put(command)
+	}
+}
+
+// sendCommands sends each command to the target when no rule holds it, and then the end of the
+// stream.
+func (c *commandConn) sendCommands() {
+	defer c.unanswered.close()
+	for {
+		command, ok := c.waiting.take(c.done)
+		if !ok {
+			break
+		}
+		for _, h := range c.link.matching(&c.link.commands, command) {
+			if !h.pass(c.done) {
+				c.reset()
+				return
+			}
+		}
+		c.unanswered.put(command)
+		if _, err := c.server.Write(command); err != nil {
+			c.reset()
+			return
+		}
+	}
+	_ = c.server.CloseWrite()
+}
+
+// returnReplies sends each reply of the target to the client when no rule holds it.
+func (c *commandConn) returnReplies() {
+	defer c.reset()
+	input := bufio.NewReader(c.server)
+	for {
+		reply, err := redistest.ReadRaw(input)
+		if err != nil {
+			return
+		}
+		command, ok := c.unanswered.take(c.done)
+		if !ok {
+			return
+		}
+		for _, h := range c.link.matching(&c.link.answers, command) {
+			if !h.pass(c.done) {
+				return
+			}
+		}
+		_, _ = c.client.Write(reply) // if the client has gone, its commands still have to arrive
+	}
+}
+
+// reset closes both sides with RST and ends run.
+func (c *commandConn) reset() {
+	c.once.Do(func() {
+		close(c.done)
+		abort(c.client)
+		abort(c.server)
+	})
+}
+
+// queue is an unbounded queue of commands.
+type queue struct {
+	mu     sync.Mutex
+	items  [][]byte
+	closed bool
+	ready  chan struct{} // has a capacity of one: items or closed has changed
+}
+
+func newQueue() *queue { return &queue{ready: make(chan struct{}, 1)} }
+
+func (l *queue) put(item []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.items = append(l.items, item)
+	l.signal()
+}
+
+// close marks the end of the queue; its items can still be taken.
+func (l *queue) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.signal()
+}
+
+func (l *queue) signal() {
+	select {
+	case l.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take waits for the next item. It returns false if the queue is closed and empty, or if done is
+// closed. Only one goroutine may call it.
+func (l *queue) take(done <-chan struct{}) ([]byte, bool) {
+	for {
+		l.mu.Lock()
+		if len(l.items) > 0 {
+			item := l.items[0]
+			l.items = l.items[1:]
+			l.mu.Unlock()
+			return item, true
+		}
+		closed := l.closed
+		l.mu.Unlock()
+		if closed {
+			return nil, false
+		}
+		select {
+		case <-l.ready:
+		case <-done:
+			return nil, false
+		}
+	}
+}
