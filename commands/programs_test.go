@@ -37,7 +37,7 @@ func TestRegisterErrors(t *testing.T) {
 		err  error
 		want string
 	}{
-		{quorum.ErrForeign, "ERR the key is held by a client of the masters themselves, and can only be changed there"},
+		{quorum.ErrForeign, "ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters"},
 		{fakeregister.ErrTooFew(), "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"},
 		{errors.New("other"), "ERR other"},
 	} {

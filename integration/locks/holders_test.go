@@ -201,7 +201,7 @@ func TestForeignHolder(t *testing.T) {
 	}
 	client := kit.Connect(t, f.Proxies[0])
 	wantInfo(t, client, "k", "held", 5, nil)
-	kit.Does(t, client, "FORCEUNLOCK k", "ERR the key is held by a client of the masters themselves, and can only be changed there")
+	kit.Does(t, client, "FORCEUNLOCK k", "ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters")
 }
 
 // listed returns the keys of a LOCKLIST, sorted.

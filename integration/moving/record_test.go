@@ -226,7 +226,7 @@ func TestSettingContradictsRecord(t *testing.T) {
 		kit.Must(t, proxy.Kill())
 	}
 	r.flushMasters()
-	both := fmt.Sprintf("the record at the upstream %s says masters (era 2), and move-from-upstream that they are there; leave that setting out", r.upstream.Addr())
+	both := fmt.Sprintf("the record at the upstream %s says masters (era 2), but move-from-upstream says upstream; remove that setting", r.upstream.Addr())
 	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: where the locks are is not known: "+both)
 	r.restartAs(append(r.args, "--fresh-start"))
 	_, err := r.proxies[0].WaitLog(both, kit.Patience)

@@ -128,9 +128,9 @@ func TestInitRefuses(t *testing.T) {
 		kit.Must(t, kit.Tell(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
-	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "1 lock is held there, for up to ")
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "it holds 1 lock, for up to ")
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, `such as "k"; `)
-	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "if nobody holds these locks any more, say --force")
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "if no client holds these locks any more, use --force")
 	kit.Must(t, f.Masters[1].Kill())
 	for _, master := range f.Masters[2:] {
 		kit.Must(t, kit.Tell(master, "DEL", "k"))
@@ -154,7 +154,7 @@ func TestInitForced(t *testing.T) {
 	got := initMasters(t, f.Masters, "--longest-ttl", "1s")
 	_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
 	wantInit(t, got, 3, "too few masters vote for locks of up to 1s")
-	wantInit(t, got, 3, ":"+port+" knows of locks of up to 24h0m0s\nif none of these is held any more: redlock-proxy init --longest-ttl 1s --force\n")
+	wantInit(t, got, 3, ":"+port+" knows of locks with a TTL of up to 24h0m0s\nif none of these is held any more: redlock-proxy init --longest-ttl 1s --force\n")
 	if reply := fmt.Sprint(kit.Do(t, client, "SET", "lock:a", "you", "NX")); !strings.Contains(reply, "ready in 24h1") {
 		t.Errorf("before it is forced: %s", reply)
 	}
@@ -165,7 +165,7 @@ func TestInitForced(t *testing.T) {
 		kit.Must(t, kit.Tell(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
-	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s"), 2, `1 lock is held there, without an end, such as "lock:a"`)
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s"), 2, `it holds 1 lock, without a TTL, such as "lock:a"`)
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s", "--force"), 0, "5 of 5 masters vote\n")
 	f.WantVoting(t, 5)
 }

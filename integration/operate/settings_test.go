@@ -33,7 +33,7 @@ func TestNewSettings(t *testing.T) {
 	if strings.Contains(got.stdout, cure) {
 		t.Errorf("what would stop the running proxies is advised:\n%s", got.stdout)
 	}
-	wantInit(t, initMasters(t, masters, "--new-settings", setting), 2, "refused: proxies with other settings are running: 1; ")
+	wantInit(t, initMasters(t, masters, "--new-settings", setting), 2, "refused: 1 proxy with different settings is running and would lose its votes; stop it first")
 	kit.WantGrant(t, client, "LOCK", "k1", "me", "PX", "60000")
 	after := kit.StartProxy(t, urls, setting)
 	kit.Soon(t, func() error { return wantUnlike(t, after, differs) })

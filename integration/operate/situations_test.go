@@ -366,7 +366,7 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 		upstream, other := kit.StartRedis(t), kit.StartRedis(t)
 		kit.Must(t, kit.Tell(upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"))
 		s := newStage(t, upstream, "fresh-start: true", "lock-keys: ['lock:*']", "move-from-upstream: true", "share-upstream-login: true")
-		const no = "the upstream, where the locks are, takes no write: "
+		const no = "the upstream, which holds the locks, refuses writes: "
 		s.run(t, slices.Concat(ofMasters()[:4], []situation{
 			{"the upstream is down", atUpstream((*redistest.Server).Kill), func(s *stage) error {
 				kit.Must(t, s.upstream.Restart())

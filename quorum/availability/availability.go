@@ -7,45 +7,46 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Look is what was seen of the servers that locks need.
+// Look is the observed state of the servers that locks need.
 type Look struct {
-	// Masters is how many there are, Voting how many of them take writes and vote.
+	// Masters is the number of masters, and Voting how many of them accept writes and vote.
 	Masters, Voting int
-	// Place is where the locks are; Known is false while too few masters told. Movable is set where
-	// they can be moved at all.
+	// Place is where the locks are. Known is false if too few masters reported it. Movable is set
+	// if the locks can be moved at all.
 	Place          place.Place
 	Known, Movable bool
-	// Changing is set while it is decided which masters follow, or where the locks are next.
+	// Changing is set while the masters decide on a change of the masters, or on the next place of
+	// the locks.
 	Changing bool
-	// Upstream is why the upstream takes no write; nil: it does. It counts while the locks are
+	// Upstream says why the upstream refuses writes, or is nil. It counts while the locks are
 	// there.
 	Upstream error
 }
 
-// State is whether locks are available.
+// State says whether locks are available.
 type State int
 
 const (
-	// Available: a lock that is free is granted.
+	// Available: a free lock is granted.
 	Available State = iota
 	// Paused: commands on locks wait for the end of a planned step.
 	Paused
-	// Unavailable: they fail.
+	// Unavailable: commands on locks fail.
 	Unavailable
 )
 
-// Verdict is a state, and its cause; empty: locks are available. The cause names no server, so
-// anybody may read it.
+// Verdict is a state and its cause, which is empty if locks are available. The cause names no
+// server, so every client may see it.
 type Verdict struct {
 	State State
 	Cause string
 }
 
-// Votes says how many masters vote.
+// Votes returns a clause that says how many masters vote.
 func (l Look) Votes() string { return fmt.Sprintf("%d of %d masters vote", l.Voting, l.Masters) }
 
-// LocksAt is where the locks are in a word, for whoever looks: upstream, masters,
-// moving-to-masters, moving-to-upstream, or unknown. It is empty where they cannot be moved.
+// LocksAt returns the place of the locks in one word: upstream, masters, moving-to-masters,
+// moving-to-upstream, or unknown. It is empty if the locks cannot be moved.
 func (l Look) LocksAt() string {
 	switch {
 	case !l.Movable:
@@ -66,11 +67,12 @@ func (l Look) Decide() Verdict {
 	case l.Voting < needed && !l.Changing:
 		return Verdict{Unavailable, fmt.Sprintf("%s, %d needed", l.Votes(), needed)}
 	case l.Place.Moves():
-		return Verdict{Paused, fmt.Sprintf("the locks are being moved to the %v: commands on lock keys wait", l.Place.Target())}
+		cause := fmt.Sprintf("the locks are being moved to the %v: commands on lock keys wait", l.Place.Target())
+		return Verdict{Paused, cause}
 	case !l.Known:
-		return Verdict{Unavailable, "where the locks are is not known"}
+		return Verdict{Unavailable, "the location of the locks is unknown"}
 	case l.Place == place.Upstream && l.Upstream != nil:
-		return Verdict{Unavailable, fmt.Sprintf("the upstream, where the locks are, takes no write: %v", l.Upstream)}
+		return Verdict{Unavailable, fmt.Sprintf("the upstream, which holds the locks, refuses writes: %v", l.Upstream)}
 	default:
 		return Verdict{}
 	}

@@ -9,7 +9,10 @@ import (
 
 func TestDecide(t *testing.T) {
 	full := errors.New("OOM command not allowed")
-	const paused, changing = "the locks are being moved to the masters: commands on lock keys wait", "the masters are being changed, or the locks moved: commands on locks wait"
+	const (
+		paused   = "the locks are being moved to the masters: commands on lock keys wait"
+		changing = "the masters are being changed, or the locks moved: commands on locks wait"
+	)
 	for _, c := range []struct {
 		name  string
 		look  Look
@@ -21,14 +24,14 @@ func TestDecide(t *testing.T) {
 		{"the upstream is of no account", Look{Masters: 3, Voting: 3, Place: place.Masters, Known: true, Upstream: full}, Available, ""},
 		{"the locks are at the upstream", Look{Masters: 3, Voting: 3, Place: place.Upstream, Known: true}, Available, ""},
 		{"which is full", Look{Masters: 3, Voting: 3, Place: place.Upstream, Known: true, Upstream: full}, Unavailable,
-			"the upstream, where the locks are, takes no write: OOM command not allowed"},
+			"the upstream, which holds the locks, refuses writes: OOM command not allowed"},
 		{"too few vote", Look{Masters: 4, Voting: 2, Place: place.Masters, Known: true}, Unavailable, "2 of 4 masters vote, 3 needed"},
 		{"too few vote for the upstream", Look{Masters: 3, Voting: 1, Place: place.Upstream, Known: true}, Unavailable, "1 of 3 masters vote, 2 needed"},
 		{"a move", Look{Masters: 3, Voting: 3, Place: place.ToMasters, Known: true}, Paused, paused},
 		{"its decision", Look{Masters: 3, Voting: 0, Place: place.ToMasters, Changing: true}, Paused, paused},
 		{"a move without a majority", Look{Masters: 3, Voting: 1, Place: place.ToMasters, Known: true}, Unavailable, "1 of 3 masters vote, 2 needed"},
 		{"a change of the masters", Look{Masters: 3, Voting: 0, Place: place.Masters, Changing: true}, Paused, changing},
-		{"the place is not known", Look{Masters: 3, Voting: 3, Place: place.Masters}, Unavailable, "where the locks are is not known"},
+		{"the place is not known", Look{Masters: 3, Voting: 3, Place: place.Masters}, Unavailable, "the location of the locks is unknown"},
 	} {
 		if got := c.look.Decide(); got != (Verdict{c.state, c.cause}) {
 			t.Errorf("%s: got %+v", c.name, got)
@@ -42,8 +45,10 @@ func TestRefusal(t *testing.T) {
 		shared, against bool
 	}{
 		{nil, true, false}, {nil, false, false},
-		{errors.New("OOM command not allowed"), false, true}, {errors.New("NOREPLICAS Not enough good replicas"), false, true},
-		{errors.New("NOAUTH Authentication required."), false, false}, {errors.New("NOAUTH Authentication required."), true, true},
+		{errors.New("OOM command not allowed"), false, true},
+		{errors.New("NOREPLICAS Not enough good replicas"), false, true},
+		{errors.New("NOAUTH Authentication required."), false, false},
+		{errors.New("NOAUTH Authentication required."), true, true},
 		{errors.New("NOPERM this user"), false, false}, {errors.New("NOPERM this user"), true, true},
 	} {
 		if got := Refusal(c.err, c.shared); (got != nil) != c.against {

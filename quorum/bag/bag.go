@@ -11,40 +11,39 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Endless is the remaining time of what has no end.
+// Endless is the remaining time of a key without expiry.
 const Endless = cell.Endless
 
-// Bag is the keys of a cell at one moment. It is for one goroutine.
+// Bag holds the keys of a cell at one moment. It is for one goroutine.
 type Bag struct {
-	// name is that of the cell, which the key that is meant by the cell's own name has, too; found
-	// is what it was found to hold.
+	// name is the name of the cell, and of the key stored without a bag. found is the value of the
+	// cell.
 	name  string
 	found register.Look
-	// isBag: there is a bag in the cell, and not just its own key.
+	// isBag is set if the cell holds a bag, and not only its own key.
 	isBag   bool
 	keys    map[string]key
 	changed bool
 }
 
-// key is one that exists.
+// key is a key that exists.
 type key struct {
 	member
-	// new: before is not its distance yet; left is the time that it gets, or Endless.
+	// new is set if the key gets a new time, left (or Endless), and its distance is not yet known.
 	new  bool
 	left time.Duration
 }
 
-// Open takes apart what the cell of a name holds. Keys that are over are not there any more. What
-// no proxy wrote is never a bag.
+// Open reads the cell of a name. It omits expired keys. A foreign value is never a bag.
 //
-// Errors: ErrUnreadable; register.ErrNeedsLeft where there is a bag and its time is not known.
+// Errors: ErrUnreadable; register.ErrNeedsLeft if there is a bag and its remaining time is unknown.
 func Open(name string, f register.Look) (*Bag, error) {
 	b := &Bag{name: name, found: f, keys: map[string]key{}}
 	switch {
 	case !f.Present:
 		return b, nil
 	case f.Foreign || !Is(f.Value):
-		b.keys[name] = key{member: member{name: name, value: f.Value, version: f.Version, before: b.ownBefore()}}
+		b.keys[name] = key{member: member{name: name, value: f.Value, version: f.Version, distance: b.ownDistance()}}
 		return b, nil
 	case f.Unknown:
 		return nil, register.ErrNeedsLeft
@@ -57,8 +56,8 @@ func Open(name string, f register.Look) (*Bag, error) {
 	for _, m := range members {
 		switch {
 		case f.Longest < 0:
-			m.before = Endless // somebody took the cell's time away
-		case m.before != Endless && f.Longest <= m.before:
+			m.distance = Endless // the expiry of the cell was removed by hand
+		case m.distance != Endless && f.Longest <= m.distance:
 			continue
 		}
 		b.keys[m.name] = key{member: m}
@@ -66,21 +65,21 @@ func Open(name string, f register.Look) (*Bag, error) {
 	return b, nil
 }
 
-// ownBefore is that of the key which is in the cell by itself: it ends with the cell.
-func (b *Bag) ownBefore() time.Duration {
+// ownDistance returns the distance of the key that is stored without a bag. It ends with the cell.
+func (b *Bag) ownDistance() time.Duration {
 	if !b.found.Unknown && b.found.Longest < 0 {
 		return Endless
 	}
 	return 0
 }
 
-// Shared reports whether the cell holds more than its own key by itself.
+// Shared reports whether the cell holds a bag.
 func (b *Bag) Shared() bool { return b.isBag }
 
-// Names are the keys that are there, in order.
+// Names returns the names of the keys, sorted.
 func (b *Bag) Names() []string { return slices.Sorted(maps.Keys(b.keys)) }
 
-// Look is the current value of a key.
+// Look returns the current value of a key.
 func (b *Bag) Look(name string) register.Look {
 	k, there := b.keys[name]
 	if !there {
@@ -90,24 +89,24 @@ func (b *Bag) Look(name string) register.Look {
 	switch {
 	case b.found.Unknown:
 		l.Unknown = true
-	case k.before == Endless:
+	case k.distance == Endless:
 		l.Left = Endless
 	default:
-		// It is returned as no longer than any master has it; it exists, so it is not over.
-		l.Left = max(b.found.Shortest-k.before, time.Millisecond)
+		// No master has a longer time. The key exists, so it has not expired.
+		l.Left = max(b.found.Shortest-k.distance, time.Millisecond)
 	}
 	l.Longest, l.Shortest = l.Left, l.Left
 	return l
 }
 
-// Put has a key hold a value for a time, in whole milliseconds, or Endless.
+// Put sets a key to a value for a time, in whole milliseconds, or Endless.
 func (b *Bag) Put(name, value string, left time.Duration) {
 	b.changed = true
 	b.keys[name] = key{member: member{name: name, value: value}, new: true, left: left}
 }
 
-// Replace has a key that exists hold another value, for the time that is left to it. One that is
-// absent is put without an end.
+// Replace gives an existing key another value for its remaining time. It puts an absent key without
+// an expiry.
 func (b *Bag) Replace(name, value string) {
 	k, there := b.keys[name]
 	if !there {
@@ -119,7 +118,7 @@ func (b *Bag) Replace(name, value string) {
 	b.keys[name] = k
 }
 
-// Remove takes a key away.
+// Remove removes a key.
 func (b *Bag) Remove(name string) {
 	if _, there := b.keys[name]; there {
 		b.changed = true
@@ -127,15 +126,15 @@ func (b *Bag) Remove(name string) {
 	}
 }
 
-// MaxBytes is how many bytes the keys of a cell may have together, with their names, where there
-// are several.
+// MaxBytes limits the keys in a bag, in bytes with their names.
 const MaxBytes = 1 << 20
 
-// ErrTooLarge is returned where the keys of a cell would have too many bytes together. It is
-// without names: who has one of the keys may not know of the others.
-var ErrTooLarge = fmt.Errorf("the keys of one tag may have %d bytes together, with their names", MaxBytes)
+// ErrTooLarge says that the keys of a bag exceed MaxBytes. It names no key, because a client that
+// may access one of the keys need not know of the others.
+var ErrTooLarge = fmt.Errorf(
+	"the keys of one tag are too large: together they may have at most %d bytes, including their names", MaxBytes)
 
-// sorted are the keys in the order of their names.
+// sorted returns the keys in the order of their names.
 func (b *Bag) sorted() []key {
 	return slices.SortedFunc(maps.Values(b.keys), func(x, y key) int { return strings.Compare(x.name, y.name) })
 }

@@ -15,12 +15,12 @@ import (
 
 const ms = time.Millisecond
 
-// FuzzDecode: what is read as a bag is what is written of it.
+// FuzzDecode checks that encoding a decoded bag returns the same bag.
 func FuzzDecode(f *testing.F) {
 	f.Add(encode([]member{{"a", "v", "1", Endless}}))
 	f.Add(encode([]member{{"", "", "", 0}, {"b", "\x00redlock:h\x01a\x01b", "2", 5 * time.Second}}))
-	f.Add(mark)
-	f.Add(mark + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
+	f.Add(prefix)
+	f.Add(prefix + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
 	f.Fuzz(func(t *testing.T, text string) {
 		if !Is(text) {
 			t.Skip()
@@ -32,18 +32,19 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if again := encode(members); !strings.HasSuffix(text, again[len(mark)+1:]) {
+		if again := encode(members); !strings.HasSuffix(text, again[len(prefix)+1:]) {
 			t.Errorf("%q is read as %+v, which is %q", text, members, again)
 		}
 		for i, m := range members {
-			if i > 0 && members[i-1].name >= m.name || m.before < Endless || m.before%ms != 0 && m.before != Endless {
+			if i > 0 && members[i-1].name >= m.name || m.distance < Endless ||
+				m.distance%ms != 0 && m.distance != Endless {
 				t.Errorf("%q: %+v", text, members)
 			}
 		}
 	})
 }
 
-// What masters keep must be read by all later versions.
+// TestEncodedBytes checks the encoding, which all later versions must be able to read.
 func TestEncodedBytes(t *testing.T) {
 	got := encode([]member{{"T", "me", "v1", 200 * ms}, {"q:{T}", "", "", Endless}})
 	if want := "\x00redlock:b\x00\x01T\x02v1\xc9\x01\x02me\x05q:{T}\x00\x00\x00"; got != want {
@@ -65,7 +66,7 @@ func cellOf(t *testing.T, w register.Decision, left time.Duration) *Bag {
 	return b
 }
 
-// show is a bag's keys, for comparing.
+// show returns the keys of a bag, for comparing.
 func show(b *Bag) string {
 	var all []string
 	for _, name := range b.Names() {
@@ -84,11 +85,11 @@ func sealed(t *testing.T, b *Bag, version string) register.Decision {
 	return w
 }
 
-// leaseOf is the longest time that a key of a bag was given, for comparing.
+// leaseOf returns the longest time that a key of a bag was given, for comparing.
 func leaseOf(b *Bag) string { return strings.TrimSpace(fmt.Sprintln(b.Lease())) }
 
-// TestLife: the key of the cell's name is a plain value while it is alone, and all keys keep their
-// ends whoever comes and goes.
+// TestLife checks that the key of the cell's name is a plain value while it is alone, and that all
+// keys keep their ends while other keys come and go.
 func TestLife(t *testing.T) {
 	own := cellOf(t, register.Decision{Value: "me"}, 30*time.Second)
 	if own.Shared() || show(own) != "T=me/30s@cell" {
@@ -119,7 +120,7 @@ func TestLife(t *testing.T) {
 		t.Fatalf("%+v", w)
 	}
 	left += w.Shift
-	later := cellOf(t, w, left-6*time.Second) // x:{T} is over by then
+	later := cellOf(t, w, left-6*time.Second) // x:{T} has expired by then
 	if want := "T=me/14s@cell"; show(later) != want {
 		t.Fatalf("%s, want %s", show(later), want)
 	}
@@ -134,7 +135,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestWrites: what is done to the cell.
+// TestWrites checks what Seal does to the cell.
 func TestWrites(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -145,9 +146,11 @@ func TestWrites(t *testing.T) {
 		{"one that is absent goes", func(b *Bag) { b.Remove("x:{T}") }, register.Decision{}},
 		{"its own is replaced", func(b *Bag) { b.Put("T", "you", 7*time.Second) },
 			register.Decision{Do: register.Put, Value: "you", TTL: 7 * time.Second}},
-		{"its own keeps its time", func(b *Bag) { b.Replace("T", "you") }, register.Decision{Do: register.Put, Value: "you", KeepTTL: true}},
+		{"its own keeps its time", func(b *Bag) { b.Replace("T", "you") },
+			register.Decision{Do: register.Put, Value: "you", KeepTTL: true}},
 		{"its own goes", func(b *Bag) { b.Remove("T") }, register.Decision{Do: register.Remove}},
-		{"another comes and goes", func(b *Bag) { b.Put("x:{T}", "x", ms); b.Remove("x:{T}") }, register.Decision{Do: register.Put, Value: "me", KeepTTL: true}},
+		{"another comes and goes", func(b *Bag) { b.Put("x:{T}", "x", ms); b.Remove("x:{T}") },
+			register.Decision{Do: register.Put, Value: "me", KeepTTL: true}},
 	} {
 		b := cellOf(t, register.Decision{Value: "me"}, time.Second)
 		test.do(b)
@@ -172,15 +175,18 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestRefusals: what cannot be read, told or written.
+// TestRefusals checks contents that cannot be opened or sealed.
 func TestRefusals(t *testing.T) {
-	if _, err := Open("T", register.Look{Present: true, Value: mark + "x", Longest: ms}); !errors.Is(err, ErrUnreadable) {
+	unreadable := register.Look{Present: true, Value: prefix + "x", Longest: ms}
+	if _, err := Open("T", unreadable); !errors.Is(err, ErrUnreadable) {
 		t.Error(err)
 	}
-	if _, err := Open("T", register.Look{Present: true, Value: encode([]member{{"a", "", "", 0}}), Unknown: true}); !errors.Is(err, register.ErrNeedsLeft) {
+	one := encode([]member{{"a", "", "", 0}})
+	timeless := register.Look{Present: true, Value: one, Unknown: true}
+	if _, err := Open("T", timeless); !errors.Is(err, register.ErrNeedsLeft) {
 		t.Error(err)
 	}
-	foreign := register.Look{Present: true, Value: encode([]member{{"a", "", "", 0}}), Foreign: true, Longest: ms, Shortest: ms}
+	foreign := register.Look{Present: true, Value: one, Foreign: true, Longest: ms, Shortest: ms}
 	if b, err := Open("T", foreign); err != nil || b.Look("a").Present || b.Look("T").Value != foreign.Value {
 		t.Error("what a client wrote is taken for a bag")
 	}
@@ -192,7 +198,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := unknown.Seal("w"); !errors.Is(err, register.ErrNeedsLeft) {
 		t.Error(err)
 	}
-	unknown.Put("T", "you", time.Second) // nothing depends on the end that it had
+	unknown.Put("T", "you", time.Second) // nothing depends on the previous end
 	if w, err := unknown.Seal("w"); err != nil || w.KeepTTL {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -202,36 +208,39 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// master is one that holds a cell, in milliseconds of one clock that nobody knows.
+// master holds one cell. Its times are in milliseconds of a clock that no test case reads.
 type master struct {
 	text    string
 	end     int64
-	version int // of the value; 0: it holds nothing
+	version int // of the value; 0 if there is none
 	removed bool
 }
 
-// world is some masters, and what the holders of keys believe.
+// world is a set of masters, and the ends that the holders of keys rely on.
 type world struct {
 	t       *testing.T
 	random  *rand.Rand
 	masters []master
 	now     int64
 	version int
-	// until is until when its holder believes to have a key; never: for ever. late is by when it
-	// must be over.
+	// until is when the holder of a key stops relying on it, or never. late is when the key must
+	// have expired.
 	until, late map[string]int64
 	value       map[string]string
 }
 
-const never = int64(1) << 43 // of these moments
+const never = int64(1) << 43
 
-// TestEnds: whatever is changed, with masters that answer late or miss a change, whose cells end at
-// different times: nobody finds a key over before its holder's time, nor long after it; and the
-// values are those of a map.
+// TestEnds makes random changes, with masters that answer late or miss a change, and whose cells
+// end at different times. No client finds a key expired before its holder's time, nor present long
+// after it. The values are those of a map.
 func TestEnds(t *testing.T) {
 	for seed := range uint64(150) {
 		random := rand.New(rand.NewPCG(7, seed))
-		w := &world{t: t, random: random, masters: make([]master, 3), now: 1000, until: map[string]int64{}, late: map[string]int64{}, value: map[string]string{}}
+		w := &world{
+			t: t, random: random, masters: make([]master, 3), now: 1000,
+			until: map[string]int64{}, late: map[string]int64{}, value: map[string]string{},
+		}
 		for range 120 {
 			w.change()
 			w.now += random.Int64N(1 << random.IntN(16))
@@ -242,7 +251,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// change is a ballot: two masters answer in time, and one late or never.
+// change runs a ballot: two masters answer in time, and one late or never.
 func (w *world) change() {
 	order := w.random.Perm(3)
 	start, passed := w.now, w.random.Int64N(40)
@@ -260,7 +269,7 @@ func (w *world) change() {
 		}
 	}
 	if a, b := w.masters[order[0]].version, w.masters[order[1]].version; base > 0 && min(a, b) == 0 {
-		return // the cell is at its end, or on too few masters
+		return // the cell is about to expire, or on too few masters
 	}
 	var lefts []time.Duration
 	for m, at := range asked {
@@ -280,12 +289,13 @@ func (w *world) change() {
 		w.t.Fatal(err)
 	}
 	w.compare(b, start, start+passed)
-	over := slices.DeleteFunc(slices.Collect(maps.Keys(w.until)), func(name string) bool { return b.Look(name).Present })
+	isPresent := func(name string) bool { return b.Look(name).Present }
+	expired := slices.DeleteFunc(slices.Collect(maps.Keys(w.until)), isPresent)
 	w.edit(b, start, start+passed)
 	out := sealed(w.t, b, fmt.Sprint("v", w.version))
 	w.now += passed
 	if out.Do != register.Leave {
-		for _, name := range over { // by a master that was not asked it may be there until then
+		for _, name := range expired { // until now a master that was not asked may have had the key
 			if !slices.Contains(b.Names(), name) {
 				delete(w.until, name)
 			}
@@ -294,15 +304,17 @@ func (w *world) change() {
 	}
 }
 
-// write has the masters accept: those of the base shift their own end, others get one that is not
-// before the first.
-func (w *world) write(out register.Decision, f register.Look, order []int, asked map[int]int64, base int, passed int64) {
+// write lets the masters accept. Masters of the base shift their own end. Any other master gets an
+// end that is not before the first of these.
+func (w *world) write(
+	out register.Decision, f register.Look, order []int, asked map[int]int64, base int, passed int64,
+) {
 	w.version++
 	for i, m := range order {
 		at := w.now + w.random.Int64N(20)
 		if i == 2 {
 			if w.random.IntN(2) == 0 {
-				continue // it misses the change
+				continue // the master misses the change
 			}
 			asked[m] = at
 		}
@@ -325,13 +337,13 @@ func (w *world) write(out register.Decision, f register.Look, order []int, asked
 	w.now += 20
 }
 
-// compare is a look between two moments.
+// compare checks the keys of a bag that was opened between two moments.
 func (w *world) compare(b *Bag, from, to int64) {
 	for name, until := range w.until {
 		e := b.Look(name)
 		switch {
 		case !e.Present && to < until:
-			w.t.Errorf("%s is over %d ms before its time", name, until-to)
+			w.t.Errorf("%s is over %d ms distance its time", name, until-to)
 		case e.Present && to > w.late[name]:
 			w.t.Errorf("%s is there %d ms after its time", name, to-until)
 		case e.Present && e.Value != w.value[name]:
@@ -345,8 +357,8 @@ func (w *world) compare(b *Bag, from, to int64) {
 	}
 }
 
-// spread is by how much the ends of masters may differ here: those of what was written anew, and
-// what a round took.
+// spread is how much the ends on the masters may differ here: by the delays of new values and the
+// duration of a round.
 const spread = 200
 
 func (w *world) edit(b *Bag, from, to int64) {
@@ -371,8 +383,8 @@ func (w *world) edit(b *Bag, from, to int64) {
 	}
 }
 
-// TestEndsAreExact: a time that is extended again and again, with the cell shifted as often as need
-// be, moves no other.
+// TestEndsAreExact extends one key again and again, with the cell shifted as often as needed. No
+// other key moves.
 func TestEndsAreExact(t *testing.T) {
 	now, end := int64(0), int64(0)
 	b, _ := Open("T", register.Look{})
@@ -406,10 +418,11 @@ func TestEndsAreExact(t *testing.T) {
 	}
 }
 
-// TestOverEverywhere: a key is there until it is over by the master whose cell ends last, and no
-// longer time is told than any master has it.
-func TestOverEverywhere(t *testing.T) {
-	f := register.Look{Present: true, Value: encode([]member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}})}
+// TestExpiresLast checks that a key is present until it has expired on the master whose cell ends
+// last. The reported time is no longer than on any master.
+func TestExpiresLast(t *testing.T) {
+	members := []member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}}
+	f := register.Look{Present: true, Value: encode(members)}
 	f.Longest, f.Shortest = 10*time.Second, 9*time.Second
 	b, err := Open("T", f)
 	if err != nil {

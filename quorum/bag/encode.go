@@ -7,62 +7,61 @@ import (
 	"time"
 )
 
-// mark begins what is a bag. It is of the marks of commands/lockkeys/keyspace/contents, and no
-// content: a version of the proxy that knows of no bags reads it as none that it can read, and no
-// client's text begins so.
-const mark = "\x00redlock:b"
+// prefix begins a bag. It shares its form with the prefixes of commands/lockkeys/keyspace/contents,
+// but marks no content there. A version of the proxy without bags cannot read it, and no text of a
+// client begins with it.
+const prefix = "\x00redlock:b"
 
-// ErrUnreadable is returned for a text that is marked as a bag and yet none that this version has
-// written.
-var ErrUnreadable = errors.New("what is kept beside other keys is not what any proxy of this version has written")
+// ErrUnreadable is returned for a text that begins as a bag but was not written by this version.
+var ErrUnreadable = errors.New("the keys of one tag are unreadable: no proxy of this version has written them")
 
 // Is reports whether a value is a bag.
-func Is(text string) bool { return strings.HasPrefix(text, mark) }
+func Is(text string) bool { return strings.HasPrefix(text, prefix) }
 
 // member is a key in a bag.
 type member struct {
 	name, value, version string
-	// before is how long before the cell it ends, in whole milliseconds; Endless: never.
-	before time.Duration
+	// distance is how long before the cell the key ends, in whole milliseconds, or Endless: never.
+	distance time.Duration
 }
 
-// encode writes members, which are in the order of their names, behind an empty text (where earlier
-// versions have one).
+// encode encodes members, sorted by their names. They follow an empty text, where earlier versions
+// have one.
 func encode(members []member) string {
-	size := len(mark) + 1
+	size := len(prefix) + 1
 	for _, m := range members {
 		size += len(m.name) + len(m.version) + len(m.value) + 4*binary.MaxVarintLen64
 	}
-	b := append(make([]byte, 0, size), mark...)
+	b := append(make([]byte, 0, size), prefix...)
 	b = appendText(b, "")
 	for _, m := range members {
 		b = appendText(b, m.name)
 		b = appendText(b, m.version)
-		b = binary.AppendUvarint(b, m.distance())
+		b = binary.AppendUvarint(b, m.encodedDistance())
 		b = appendText(b, m.value)
 	}
 	return string(b)
 }
 
-// distance is a number for before: 0 for Endless, and else one more than its milliseconds.
-func (m member) distance() uint64 {
-	if m.before == Endless {
+// encodedDistance returns the distance as a number: 0 for Endless, or its milliseconds plus one.
+func (m member) encodedDistance() uint64 {
+	if m.distance == Endless {
 		return 0
 	}
-	return uint64(m.before.Milliseconds()) + 1
+	return uint64(m.distance.Milliseconds()) + 1
 }
 
 func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// longestBefore bounds what is read: about as long as a time can be.
-const longestBefore = 200 * year
+// maxDistance limits the distances that decode accepts, to about the longest Duration.
+const maxDistance = 200 * year
 
-// decode reads what encode wrote, also with a text in front. Of anything else the error is
+// decode reads the result of encode, with or without a text in front. For anything else it returns
 // ErrUnreadable.
 func decode(text string) (members []member, err error) {
-	r := reader{rest: text[len(mark):]}
+	r := reader{rest: text[len(prefix):]}
 	r.text()
 	written := r.rest
 	for r.rest != "" && !r.failed {
@@ -70,11 +69,11 @@ func decode(text string) (members []member, err error) {
 		ms := r.number()
 		switch {
 		case ms == 0:
-			m.before = Endless
-		case ms > uint64(longestBefore.Milliseconds()):
+			m.distance = Endless
+		case ms > uint64(maxDistance.Milliseconds()):
 			r.failed = true
 		default:
-			m.before = time.Duration(ms-1) * time.Millisecond
+			m.distance = time.Duration(ms-1) * time.Millisecond
 		}
 		m.value = r.text()
 		if n := len(members); n > 0 && members[n-1].name >= m.name {
@@ -82,7 +81,7 @@ func decode(text string) (members []member, err error) {
 		}
 		members = append(members, m)
 	}
-	if r.failed || len(members) == 0 || encode(members)[len(mark)+1:] != written {
+	if r.failed || len(members) == 0 || encode(members)[len(prefix)+1:] != written {
 		return nil, ErrUnreadable
 	}
 	return members, nil

@@ -6,43 +6,41 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// year is one.
 const year = 365 * 24 * time.Hour
 
 const (
-	// longRest is what a cell has in which some key has no end, and renewAt what is left of that
-	// when it gets it anew.
-	longRest, renewAt = 100 * year, 50 * year
-	// shortestRest is for how long a cell has to outlast its last key: longer than a ballot takes.
-	// What is longer than that is for nothing but fewer shifts, and a cell that too few masters
-	// hold is in the way until its end.
-	shortestRest = time.Second
+	// endlessTTL is the time of a cell with a key without expiry. The cell is renewed when less
+	// than renewBelow remains.
+	endlessTTL, renewBelow = 100 * year, 50 * year
+	// minMargin is how long a cell must outlast its last key: longer than a ballot takes. A longer
+	// margin only saves shifts. A cell that too few masters hold is in the way until its end.
+	minMargin = time.Second
 )
 
-// restFor is what a cell gets whose last key ends after a time: so much that it need not be shifted
-// whenever that one is extended.
-func restFor(longest time.Duration) time.Duration {
-	return (longest + longest/2 + 2*shortestRest).Truncate(time.Millisecond)
+// cellTTL returns the time of a cell whose last key ends after longest. The margin avoids a shift
+// at each extension of that key.
+func cellTTL(longest time.Duration) time.Duration {
+	return (longest + longest/2 + 2*minMargin).Truncate(time.Millisecond)
 }
 
-// isTooLong is true of a cell that stays for much longer than there is need.
-func isTooLong(rest, longest time.Duration) bool { return rest > 2*longest+6*shortestRest }
+// outlivesKeys reports whether a cell stays much longer than needed.
+func outlivesKeys(ttl, longest time.Duration) bool { return ttl > 2*longest+6*minMargin }
 
-// Lease is the longest time that a key was given since the bag was opened, or Endless; any is false
-// where none was.
-func (b *Bag) Lease() (longest time.Duration, any bool) {
+// Lease returns the longest time that a key was given since the bag was opened, or Endless. given
+// is false if no key was given a time.
+func (b *Bag) Lease() (longest time.Duration, given bool) {
 	for _, k := range b.keys {
-		if k.new && (!any || k.left < 0 || longest >= 0 && k.left > longest) {
-			longest, any = k.left, true
+		if k.new && (!given || k.left < 0 || longest >= 0 && k.left > longest) {
+			longest, given = k.left, true
 		}
 	}
-	return longest, any
+	return longest, given
 }
 
-// Seal is what has the cell hold the keys as they are now; a version is given that nothing had
-// before. Keys that are over are left out, but that alone is no reason to write.
+// Seal returns the decision that stores the present keys in the cell. version must be unique. Seal
+// omits expired keys, but they alone are no reason to write.
 //
-// Errors: ErrTooLarge; register.ErrNeedsLeft where a key is to keep its end, which is not known.
+// Errors: ErrTooLarge; register.ErrNeedsLeft if a key has to keep its end, which is unknown.
 func (b *Bag) Seal(version string) (register.Decision, error) {
 	switch {
 	case !b.changed:
@@ -53,13 +51,13 @@ func (b *Bag) Seal(version string) (register.Decision, error) {
 		return register.Decision{Do: register.Remove}, nil
 	}
 	all := b.sorted()
-	w := register.Decision{Do: register.Put}
-	// A key of a bag that is not changed keeps its version, so it stays in the bag.
+	d := register.Decision{Do: register.Put}
+	// A key of a bag that did not change keeps its version, so it stays in the bag.
 	if own := all[0]; len(all) == 1 && own.name == b.name && (own.new || own.version == "" || !b.isBag) {
-		b.sealOwn(&w, own)
-		return w, nil
+		b.sealAlone(&d, own)
+		return d, nil
 	}
-	if err := b.time(&w, all); err != nil {
+	if err := b.setEnds(&d, all); err != nil {
 		return register.Decision{}, err
 	}
 	members := make([]member, len(all))
@@ -69,30 +67,30 @@ func (b *Bag) Seal(version string) (register.Decision, error) {
 		}
 		members[i] = k.member
 	}
-	if w.Value = encode(members); len(w.Value) > MaxBytes {
+	if d.Value = encode(members); len(d.Value) > MaxBytes {
 		return register.Decision{}, ErrTooLarge
 	}
-	return w, nil
+	return d, nil
 }
 
-// sealOwn is for the key of the cell's name alone: it is kept by itself.
-func (b *Bag) sealOwn(w *register.Decision, own key) {
-	w.Value = own.value
+// sealAlone decides for the key of the cell's name alone, which is stored without a bag.
+func (b *Bag) sealAlone(d *register.Decision, own key) {
+	d.Value = own.value
 	switch {
 	case own.new:
-		w.TTL = own.left
+		d.TTL = own.left
 	case !b.isBag:
-		w.KeepTTL = true
-	case own.before == Endless:
-		w.TTL = Endless
+		d.KeepTTL = true
+	case own.distance == Endless:
+		d.TTL = Endless
 	default:
-		w.KeepTTL, w.Shift, w.Shared = true, -own.before, true
+		d.KeepTTL, d.Shift, d.Shared = true, -own.distance, true
 	}
 }
 
-// measureOwn is for the key that was kept by itself when others come. Its end is taken from the
-// master on which it ends last, and measured anew: one that was extended a moment ago may be so on
-// one of those asked.
+// measureOwn gives a new time to the key that was stored without a bag, when other keys join it.
+// The time is that of the master on which the key ends last. An extension a moment ago may have
+// reached only one of the masters asked.
 func (b *Bag) measureOwn(all []key) error {
 	for i, k := range all {
 		switch {
@@ -106,44 +104,44 @@ func (b *Bag) measureOwn(all []key) error {
 	return nil
 }
 
-// time gives the cell its end, and the keys their distances to it.
-func (b *Bag) time(w *register.Decision, all []key) error {
-	w.Shared = true
+// setEnds sets the end of the cell, and the distances of the keys to it.
+func (b *Bag) setEnds(d *register.Decision, all []key) error {
+	d.Shared = true
 	if err := b.measureOwn(all); err != nil {
 		return err
 	}
-	kept, endless, longest := false, false, time.Duration(0) // of the keys that end
+	kept, endless, longest := false, false, time.Duration(0) // longest of the keys with an expiry
 	for _, k := range all {
 		switch {
-		case k.new && k.left < 0, !k.new && k.before == Endless:
+		case k.new && k.left < 0, !k.new && k.distance == Endless:
 			endless = true
 		case k.new:
 			longest = max(longest, k.left)
 		default:
 			kept = true
-			longest = max(longest, b.found.Shortest-k.before)
+			longest = max(longest, b.found.Shortest-k.distance)
 		}
 	}
-	rest := restFor(longest)
+	ttl := cellTTL(longest)
 	if endless {
-		rest = longRest
+		ttl = endlessTTL
 	}
 	switch now := b.found.Shortest; {
-	case !kept: // nothing depends on the end that it had
-		w.TTL = rest
-	case endless && now >= renewAt, !endless && now-longest >= shortestRest && !isTooLong(now, longest):
-		w.KeepTTL, rest = true, now
+	case !kept: // nothing depends on the previous end
+		d.TTL = ttl
+	case endless && now >= renewBelow, !endless && now-longest >= minMargin && !outlivesKeys(now, longest):
+		d.KeepTTL, ttl = true, now
 	default:
-		w.KeepTTL, w.Shift = true, rest-now
+		d.KeepTTL, d.Shift = true, ttl-now
 	}
 	for i, k := range all {
 		switch {
-		case k.new && k.left < 0, !k.new && k.before == Endless:
-			all[i].before = Endless
+		case k.new && k.left < 0, !k.new && k.distance == Endless:
+			all[i].distance = Endless
 		case k.new:
-			all[i].before = rest - k.left
+			all[i].distance = ttl - k.left
 		default:
-			all[i].before += w.Shift
+			all[i].distance += d.Shift
 		}
 	}
 	return nil

@@ -8,47 +8,51 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Accept puts a value into a cell in register form that promised exactly this ballot, or in the
-// place of a mark.
+// Accept puts a value into a cell in register form that promised exactly this ballot, or in place
+// of a mark.
 type Accept struct {
 	Name    string
 	Attempt Attempt
 	Ballot  Ballot
-	// Mark, unless it is empty, is that of the very mark in whose place the value is put.
+	// Mark, unless it is empty, identifies the mark that the value replaces.
 	Mark  Ballot
 	Value Value
-	// Next, unless it is empty, is promised at once.
+	// Next, unless it is empty, is a ballot that the cell promises at once.
 	Next Ballot
-	// Keep has the value keep its end. On the masters where the change Base led to the value
-	// before, that is the cell's own, or Until if that is later. On others it was measured: by the
-	// master's clock it is at Until (Endless: never), or up to Near after that. There the cell's
-	// own end counts as far as it is within this time. Without Keep the value stays for TTL.
+	// Keep lets the value keep its end. Without Keep the value stays for TTL.
+	//
+	// If the change Base led to the value before, the cell keeps its own end, or gets Until if that
+	// is later. In any other cell the end was measured: by the master's clock it is between Until
+	// and Until plus Near (Endless: never). The cell's own end counts only as far as it is within
+	// these limits.
 	Keep        bool
 	Base        Change
 	Until, Near time.Duration
-	// Shared has a cell of Base keep the remaining time that it has, with Shift added, in whole
-	// milliseconds; Until has it already. Elsewhere the end was measured to be at Until or up to
-	// Near before that, and is Until unless the cell's own is within this time.
+	// Shared lets a cell of Base keep its remaining time plus Shift, in whole milliseconds. Until
+	// already includes Shift. In any other cell the end was measured to be between Until minus Near
+	// and Until. It becomes Until unless the cell's own end is within these limits.
 	Shared bool
 	Shift  time.Duration
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Deadline is the last moment, by the master's clock, at which it may be done. What
-	// comes later may rely on the promise of a master that has forgotten it since.
+	// Deadline is the last moment, by the master's clock, at which the master may accept. A later
+	// accept could rely on the promise of a master that has forgotten it since.
 	Deadline time.Duration
 }
 
 var acceptScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
 local now = redis.call('time')
-if not v or string.sub(v, 1, ` + lua(promiseHead) + `) ~= ARGV[1] or now[1] * 1000 + math.floor(now[2] / 1000) > tonumber(ARGV[8]) then
+if not v or string.sub(v, 1, ` + luaInt(promiseHead) +
+	`) ~= ARGV[1] or now[1] * 1000 + math.floor(now[2] / 1000) > tonumber(ARGV[8]) then
   return {0, v, left, now[1], now[2]}
 end
 local base -- the last change of a cell whose value is kept
-if ARGV[5] == 'keep' and mark(v) == '` + registerMark + `' then
-  local ends = ` + lua(registerHead+3) + ` + ` + lua(changeSize) + ` * tonumber(string.sub(v, ` + lua(registerHead+2) + `, ` + lua(registerHead+3) + `))
-  base = string.sub(v, math.max(ends - ` + lua(changeSize-1) + `, ` + lua(registerHead+4) + `), ends)
+if ARGV[5] == 'keep' and mark(v) == '` + registerTag + `' then
+  local ends = ` + luaInt(registerHead+3) + ` + ` + luaInt(changeSize) +
+	` * tonumber(string.sub(v, ` + luaInt(registerHead+2) + `, ` + luaInt(registerHead+3) + `))
+  base = string.sub(v, math.max(ends - ` + luaInt(changeSize-1) + `, ` + luaInt(registerHead+4) + `), ends)
 end
-local new = '` + registerMark + `' .. attempt(v) .. ARGV[3] .. ARGV[2] .. ARGV[4]
+local new = '` + registerTag + `' .. attempt(v) .. ARGV[3] .. ARGV[2] .. ARGV[4]
 local own, ends = math.huge, math.huge
 if left >= 0 then own = now[1] * 1000 + math.floor(now[2] / 1000) + left end
 if ARGV[6] ~= '-1' then ends = tonumber(ARGV[6]) end
@@ -66,13 +70,13 @@ else
 end
 return {1, v, left, now[1], now[2]}`)
 
-// Keys is of Op.
+// Keys implements Op.
 func (a Accept) Keys() []string { return []string{a.Name} }
 
-// Writes is of Op.
+// Writes implements Op.
 func (a Accept) Writes() bool { return true }
 
-// Words is of Op.
+// Words implements Op.
 func (a Accept) Words(whole bool) []any {
 	how, ends, shift := "px", pttl(a.TTL), ""
 	if a.Keep {
@@ -81,12 +85,14 @@ func (a Accept) Words(whole bool) []any {
 	if a.Shared {
 		shift = millis(a.Shift)
 	}
-	near := millis(a.Near + time.Millisecond - 1) // up, as Until is rounded down
-	return acceptScript.Call(whole, a.Keys(), a.expected(), string(a.Ballot), string(a.promise()), a.Value.payload(), how, ends, string(a.Base), millis(a.Deadline), shift, near)
+	near := millis(a.Near + time.Millisecond - 1) // rounded up, because Until is rounded down
+	return acceptScript.Call(whole, a.Keys(),
+		a.expectedPrefix(), string(a.Ballot), string(a.nextPromise()), a.Value.payload(),
+		how, ends, string(a.Base), millis(a.Deadline), shift, near)
 }
 
-// kept is the time that is left in the place of f to a value whose end is kept.
-func (a Accept) kept(now time.Duration, f Found) time.Duration {
+// keptTTL returns the remaining time of a value that keeps its end, in place of f.
+func (a Accept) keptTTL(now time.Duration, f Found) time.Duration {
 	const never = math.MaxInt64
 	least, own := a.Until, now+f.Left
 	if least == Endless {
@@ -113,26 +119,26 @@ func (a Accept) kept(now time.Duration, f Found) time.Duration {
 	return ends - now
 }
 
-// expected is how the cell must begin.
-func (a Accept) expected() string {
+// expectedPrefix returns the beginning that the cell must have.
+func (a Accept) expectedPrefix() string {
 	if a.Mark != "" {
-		return placeMark + string(a.Attempt) + a.Mark.wire()
+		return markTag + string(a.Attempt) + a.Mark.wire()
 	}
-	return registerMark + string(a.Attempt) + a.Ballot.wire()
+	return registerTag + string(a.Attempt) + a.Ballot.wire()
 }
 
-// promise is what the cell has promised afterwards.
-func (a Accept) promise() Ballot {
+// nextPromise returns the ballot that the cell has promised afterwards.
+func (a Accept) nextPromise() Ballot {
 	if a.Next == "" {
 		return a.Ballot
 	}
 	return a.Next
 }
 
-// Decode is of Op.
+// Decode implements Op.
 func (a Accept) Decode(answer any) (Answer, error) { return decode(answer, 1, true) }
 
-// Apply is of Op.
+// Apply implements Op.
 func (a Accept) Apply(s *Store) Answer {
 	f := s.Look(a.Name)
 	answer := Answer{Found: []Found{f}, Now: s.Now}
@@ -141,10 +147,10 @@ func (a Accept) Apply(s *Store) Answer {
 	if f.Attempt != a.Attempt || !promised && !marked || s.Now.Milliseconds() > a.Deadline.Milliseconds() {
 		return answer
 	}
-	c := Cell{Form: Register, Attempt: a.Attempt, Promised: a.promise(), Accepted: a.Ballot, Value: a.Value}
+	c := Cell{Form: Register, Attempt: a.Attempt, Promised: a.nextPromise(), Accepted: a.Ballot, Value: a.Value}
 	left := a.TTL
 	if a.Keep {
-		left = a.kept(s.Now, f)
+		left = a.keptTTL(s.Now, f)
 	}
 	shared := a.Keep && a.Shared && f.Form == Register && f.Value.Last() == a.Base
 	switch {
@@ -159,5 +165,5 @@ func (a Accept) Apply(s *Store) Answer {
 	return answer
 }
 
-// lua is a number in a script's text.
-func lua(n int) string { return strconv.Itoa(n) }
+// luaInt returns a number as text for a script.
+func luaInt(n int) string { return strconv.Itoa(n) }

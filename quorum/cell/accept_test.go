@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// TestEndsStayWhereTheyAre: whatever masters miss of the changes of a value that keeps its end, and
-// however badly that is measured, it ends nowhere earlier than where it ended first, nor, unless
-// keys share the cell, later than where it ended last.
+// TestEndsStayWhereTheyAre checks the end of a value that keeps its end, whichever changes masters
+// miss and however badly the end is measured. The value ends nowhere earlier than where it ended
+// first. Unless keys share the cell, it ends nowhere later than where it ended last.
 func TestEndsStayWhereTheyAre(t *testing.T) {
 	for seed := range uint64(1000) {
 		keepEnds(t, rand.New(rand.NewPCG(seed, 1)), seed%2 == 0)
 	}
 }
 
-// keepEnds has two of three masters at a time change a value that they were given a few
-// milliseconds apart.
+// keepEnds lets random pairs of three masters change a value whose ends differ by a few
+// milliseconds.
 func keepEnds(t *testing.T, p *rand.Rand, shared bool) {
 	t.Helper()
 	some := func() time.Duration { return time.Duration(p.IntN(5)) * time.Millisecond }
@@ -43,7 +43,10 @@ func keepEnds(t *testing.T, p *rand.Rand, shared bool) {
 		}
 		c.Value = c.Value.Follow(c.Value, source.Change())
 		for _, m := range promised {
-			a := Accept{Name: "k", Attempt: c.Attempt, Ballot: ballot, Value: c.Value, Keep: true, Base: base, Shared: shared, Near: some(), Deadline: time.Hour}
+			a := Accept{
+				Name: "k", Attempt: c.Attempt, Ballot: ballot, Value: c.Value, Keep: true, Base: base,
+				Shared: shared, Near: some(), Deadline: time.Hour,
+			}
 			if shared {
 				a.Until = slices.Min(holders) + a.Near
 			} else {
@@ -53,7 +56,7 @@ func keepEnds(t *testing.T, p *rand.Rand, shared bool) {
 				t.Fatal("a master that promised does not accept")
 			}
 			if ends := masters[m].Look("k").Left; ends < first || !shared && ends > last {
-				t.Fatalf("shared %v, after %d changes: it ends %v, but ended from %v to %v", shared, change+1, ends, first, last)
+				t.Fatalf("shared %v, %d changes: the end is %v, want %v to %v", shared, change+1, ends, first, last)
 			}
 		}
 	}

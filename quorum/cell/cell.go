@@ -9,39 +9,39 @@ import (
 	"time"
 )
 
-// Endless is the remaining time of what has no expiry.
+// Endless is the remaining time of a key without expiry.
 const Endless time.Duration = -1
 
 // NotReported is a remaining time that a master did not report.
 const NotReported time.Duration = -2
 
-// Form is in which form a master holds a cell.
+// Form is the form in which a master holds a cell.
 type Form byte
 
 const (
-	Absent   Form = iota // there is no such key
+	Absent   Form = iota // the key does not exist
 	Plain                // as its creator left it
-	Register             // a ballot was promised there
-	Blocking             // left by a catch-up: it refuses a SET NX, and is no vote
-	Foreign              // written by a client itself
-	Mark                 // keeps the place of an incarnation that is to be restored here: it is no vote, and counts as absent
+	Register             // the master promised a ballot
+	Blocking             // left by a catch-up; refuses a SET NX and is no vote
+	Foreign              // written by a client directly
+	Mark                 // reserves the place of an incarnation to restore; is no vote, and counts as absent
 )
 
-// Cell is what one master holds under a key.
+// Cell is the state of one key on one master.
 type Cell struct {
 	Form Form
-	// Attempt is the incarnation; none where the cell is absent or foreign.
+	// Attempt is the incarnation. It is empty if the cell is absent or foreign.
 	Attempt Attempt
-	// Promised and Accepted are of the register form. A mark has what distinguishes it from all
-	// others in Promised.
+	// Promised and Accepted belong to the register form. A mark keeps its unique ballot in
+	// Promised.
 	Promised, Accepted Ballot
-	// Value is the token of a plain cell, the value of one in register form, and the
-	// text of a foreign one.
+	// Value is the token of a plain cell, the value of a cell in register form, or the text of a
+	// foreign one.
 	Value Value
 }
 
-// Incarnation is what all copies of the cell have in common: the attempt that created it; of a
-// foreign value, and of blocking copies of it, a number of its text.
+// Incarnation returns the attempt that created the cell, which all copies of the cell share. For a
+// foreign value and its blocking copies it returns a number derived from the text.
 func (c Cell) Incarnation() Attempt {
 	if c.Form != Foreign {
 		return c.Attempt
@@ -51,38 +51,38 @@ func (c Cell) Incarnation() Attempt {
 	return Attempt(fmt.Sprintf("%0*s", idDigits, n))
 }
 
-// Undecided is the incarnation of a blocking copy that stands for several, of which nobody can know
-// which one was granted. What is released or undone by name leaves it: it ends with its time, as
-// the last of theirs would.
+// Undecided is the incarnation of a blocking copy that stands for several incarnations, if it is
+// impossible to know which one was granted. A release or undo by name leaves the copy alone. It
+// expires with the last of the incarnations.
 const Undecided = Attempt("000000000000000000000000000000000000")
 
 // IsUndecided reports whether the cell is a blocking copy that may stand for any incarnation.
 func (c Cell) IsUndecided() bool { return c.Form == Blocking && c.Attempt == Undecided }
 
-// Holds reports whether the cell is one of this incarnation that may count for it.
+// Holds reports whether the cell counts as one of this incarnation.
 func (c Cell) Holds(a Attempt) bool { return (c.Form == Plain || c.Form == Register) && c.Attempt == a }
 
-// Settled reports whether no ballot may be under way at the cell: none was promised, or the last
-// one is accepted.
+// Settled reports whether no ballot may be under way at the cell: it promised none, or accepted the
+// last one.
 func (c Cell) Settled() bool { return c.Form != Register || c.Promised == c.Accepted }
 
-// Value is what a register holds.
+// Value is the value of a register.
 type Value struct {
-	// Present is false where the key was removed by a ballot.
+	// Present is false if a ballot removed the key.
 	Present bool
 	Text    string
-	// Rest is how many bytes are behind Text that were not read; a value with a rest is for looking
-	// at alone.
+	// Rest is the number of bytes after Text that were not read. A value with a rest is incomplete
+	// and may not be written.
 	Rest int
-	// Changes are those that led to the value: of each proxy its last one, the newest
-	// last, of at most MaxChanges proxies.
+	// Changes are the changes that led to the value: the last change of each proxy, the newest at
+	// the end, for at most MaxChanges proxies.
 	Changes []Change
 }
 
-// MaxChanges bounds the changes that a value remembers.
+// MaxChanges limits the changes that a value remembers.
 const MaxChanges = 32
 
-// Follow is the value with a change that led to it added to those before.
+// Follow returns the value with the changes of the value before it, and the change that led to it.
 func (v Value) Follow(before Value, by Change) Value {
 	others := slices.DeleteFunc(slices.Clone(before.Changes), func(c Change) bool { return c.proxy() == by.proxy() })
 	v.Changes = append(others, by)
@@ -92,7 +92,7 @@ func (v Value) Follow(before Value, by Change) Value {
 	return v
 }
 
-// Last is the change that led to the value, or none.
+// Last returns the change that led to the value, or an empty one.
 func (v Value) Last() Change {
 	if len(v.Changes) == 0 {
 		return ""
@@ -100,38 +100,40 @@ func (v Value) Last() Change {
 	return v.Changes[len(v.Changes)-1]
 }
 
-// Knows reports whether the changes show whether this one, the last that its proxy has tried, led
-// to the value: they do unless so many other proxies made changes since that it would be forgotten.
+// Knows reports whether the changes show if a change led to the value. The change must be the last
+// one that its proxy tried. Knows is false if so many other proxies made changes since that this
+// one would be forgotten.
 func (v Value) Knows(of Change) bool {
-	return len(v.Changes) < MaxChanges || slices.ContainsFunc(v.Changes, func(c Change) bool { return c.proxy() == of.proxy() })
+	return len(v.Changes) < MaxChanges ||
+		slices.ContainsFunc(v.Changes, func(c Change) bool { return c.proxy() == of.proxy() })
 }
 
 const (
-	plainMark    = "#p"
-	registerMark = "#r"
-	blockingMark = "#b"
-	placeMark    = "#m"
-	markSize     = 2
+	plainTag    = "#p"
+	registerTag = "#r"
+	blockingTag = "#b"
+	markTag     = "#m"
+	tagSize     = 2
 
-	plainHead    = markSize + idDigits
-	promiseHead  = markSize + 2*idDigits
-	registerHead = markSize + 3*idDigits
+	plainHead    = tagSize + idDigits
+	promiseHead  = tagSize + 2*idDigits
+	registerHead = tagSize + 3*idDigits
 )
 
-// Envelope is a plain cell as a master holds it.
-func Envelope(a Attempt, token string) string { return plainMark + string(a) + token }
+// Envelope returns a plain cell as a master holds it.
+func Envelope(a Attempt, token string) string { return plainTag + string(a) + token }
 
-// String is the cell as a master holds it; empty for an absent one.
+// String returns the cell as a master holds it. It is empty for an absent cell.
 func (c Cell) String() string {
 	switch c.Form {
 	case Plain:
 		return Envelope(c.Attempt, c.Value.Text)
 	case Register:
-		return registerMark + string(c.Attempt) + c.Promised.wire() + c.Accepted.wire() + c.Value.payload()
+		return registerTag + string(c.Attempt) + c.Promised.wire() + c.Accepted.wire() + c.Value.payload()
 	case Blocking:
-		return blockingMark + string(c.Attempt)
+		return blockingTag + string(c.Attempt)
 	case Mark:
-		return placeMark + string(c.Attempt) + c.Promised.wire()
+		return markTag + string(c.Attempt) + c.Promised.wire()
 	case Foreign:
 		return c.Value.Text
 	default:
@@ -139,7 +141,7 @@ func (c Cell) String() string {
 	}
 }
 
-// payload is the value behind the head of a cell in register form.
+// payload returns the value that follows the head of a cell in register form.
 func (v Value) payload() string {
 	state := "-"
 	if v.Present {
@@ -152,22 +154,22 @@ func (v Value) payload() string {
 	return head + v.Text
 }
 
-// Parse reads the value of a key. What no proxy wrote is foreign.
+// Parse reads the value of a key. A value that no proxy wrote is foreign.
 func Parse(text string) Cell {
-	if len(text) >= plainHead && isID(text[markSize:plainHead]) {
-		attempt := Attempt(text[markSize:plainHead])
-		switch rest := text[plainHead:]; text[:markSize] {
-		case plainMark:
+	if len(text) >= plainHead && isID(text[tagSize:plainHead]) {
+		attempt := Attempt(text[tagSize:plainHead])
+		switch rest := text[plainHead:]; text[:tagSize] {
+		case plainTag:
 			return Cell{Form: Plain, Attempt: attempt, Value: Value{Present: true, Text: rest}}
-		case blockingMark:
+		case blockingTag:
 			if rest == "" {
 				return Cell{Form: Blocking, Attempt: attempt}
 			}
-		case placeMark:
+		case markTag:
 			if isID(rest) {
 				return Cell{Form: Mark, Attempt: attempt, Promised: ballotOf(rest)}
 			}
-		case registerMark:
+		case registerTag:
 			if c, ok := parseRegister(attempt, rest); ok {
 				return c
 			}
@@ -180,7 +182,10 @@ func parseRegister(a Attempt, rest string) (Cell, bool) {
 	if len(rest) < 2*idDigits+3 || !isID(rest[:idDigits]) || !isID(rest[idDigits:2*idDigits]) {
 		return Cell{}, false
 	}
-	c := Cell{Form: Register, Attempt: a, Promised: ballotOf(rest[:idDigits]), Accepted: ballotOf(rest[idDigits : 2*idDigits])}
+	c := Cell{
+		Form: Register, Attempt: a,
+		Promised: ballotOf(rest[:idDigits]), Accepted: ballotOf(rest[idDigits : 2*idDigits]),
+	}
 	rest = rest[2*idDigits:]
 	n, err := strconv.ParseUint(rest[1:3], 10, 8)
 	if err != nil || n > MaxChanges || len(rest) < 3+changeSize*int(n) || rest[0] != 'v' && rest[0] != '-' {

@@ -16,7 +16,8 @@ func someCells() []Cell {
 		{Form: Plain, Attempt: a, Value: Value{Present: true, Text: "me"}},
 		{Form: Plain, Attempt: a, Value: Value{Present: true}},
 		{Form: Register, Attempt: a, Promised: s.Ballot(3), Value: Value{Present: true, Text: "me"}},
-		{Form: Register, Attempt: a, Promised: s.Ballot(3), Accepted: s.Ballot(2), Value: Value{Changes: []Change{s.Change()}}},
+		{Form: Register, Attempt: a, Promised: s.Ballot(3), Accepted: s.Ballot(2),
+			Value: Value{Changes: []Change{s.Change()}}},
 		{Form: Register, Attempt: a, Promised: s.Ballot(4), Accepted: s.Ballot(4),
 			Value: Value{Present: true, Text: "\x00v02", Changes: []Change{s.Change(), s.Change()}}},
 		{Form: Blocking, Attempt: a},
@@ -26,7 +27,7 @@ func someCells() []Cell {
 	}
 }
 
-func TestParseReadsWhatStringWrote(t *testing.T) {
+func TestParseReversesString(t *testing.T) {
 	for _, c := range someCells() {
 		if got := Parse(c.String()); !reflect.DeepEqual(got, c) {
 			t.Errorf("%q: %+v, want %+v", c.String(), got, c)
@@ -34,8 +35,8 @@ func TestParseReadsWhatStringWrote(t *testing.T) {
 	}
 }
 
-// What appends its command by itself appends the one that its words say.
-func TestAppendToSaysWhatWordsSay(t *testing.T) {
+// TestAppendToEqualsWords checks that AppendTo appends the command that Words returns.
+func TestAppendToEqualsWords(t *testing.T) {
 	a := NumberedSource(big.NewInt(7)).Attempt()
 	ballot := NumberedSource(big.NewInt(7)).Ballot(3)
 	take := Take{Names: []string{"job:1"}, Attempt: a, Tokens: []string{"me"}, TTL: 30 * time.Second}
@@ -45,11 +46,14 @@ func TestAppendToSaysWhatWordsSay(t *testing.T) {
 	two.Names, two.Tokens = []string{"a", "b"}, []string{"me", "you"}
 	ops := []Op{take, endless, marking, fenced, old, none, two}
 	for _, how := range []Removal{Release, Undo, Dead} {
-		ops = append(ops, Remove{Name: "job:1", Attempt: a, How: how}, Remove{Name: "", Attempt: a, How: how, Seen: ballot})
+		ops = append(ops,
+			Remove{Name: "job:1", Attempt: a, How: how},
+			Remove{Name: "", Attempt: a, How: how, Seen: ballot})
 	}
 	for _, op := range ops {
 		for _, whole := range []bool{false, true} {
-			got, want := string(op.(Appender).AppendTo([]byte("x"), whole)), string(resp.AppendCommand([]byte("x"), op.Words(whole)...))
+			got := string(op.(Appender).AppendTo([]byte("x"), whole))
+			want := string(resp.AppendCommand([]byte("x"), op.Words(whole)...))
 			if got != want {
 				t.Errorf("%+v, %v: %q, want %q", op, whole, got, want)
 			}
@@ -81,7 +85,7 @@ func TestBallotsCompareByRoundFirst(t *testing.T) {
 	}
 }
 
-// A value tells of a proxy's last change however many changes a few others have made since.
+// A value knows a proxy's last change, however many changes a few other proxies have made since.
 func TestValueKnows(t *testing.T) {
 	proxies := make([]*Source, MaxChanges+2)
 	for i := range proxies {

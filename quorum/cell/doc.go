@@ -1,14 +1,15 @@
-// Package cell is what one master holds under a lock key, and what is done there.
+// Package cell defines the state that one master holds under a lock key, and the operations on it.
 //
 // A [Cell] is absent, plain (as LOCK left it: the attempt that created it and the token), in
-// register form (as a ballot left it), or blocking (left by a catch-up that could not distinguish a
-// granted lock from the rest of a released one, or several from each other). Whatever else stands
-// under the key is foreign: a client that locks on the masters directly wrote it, and it is never
-// changed.
+// register form (as a ballot left it), or blocking. A catch-up leaves a blocking cell if it could
+// not distinguish a granted lock from the leftover of a released one, or several from each other.
+// Any other value under the key is foreign: a client that locks on the masters directly wrote it,
+// and no proxy ever changes it.
 //
-// The operations are a Lua script each, but for the plain SET NX, and the same in Go: Apply is what
-// the explorer of the protocol runs (package model), and the tests run both on the same cells and
-// compare. What the operations are good for, and why they are safe, is in quorum/REGISTER.md.
+// Each operation exists as a Lua script, except the plain SET NX, and as Go code. The explorer of
+// the protocol (package model) runs Apply, the Go code. The tests run both on the same cells and
+// compare the results. quorum/REGISTER.md explains the purpose of the operations and why they are
+// safe.
 //
 // # The encoding
 //
@@ -20,6 +21,7 @@
 //	#b incarnation
 //
 // without the spaces. Attempts, incarnations (the attempt that created the cell) and ballots have
-// 36 digits each, so that they compare as strings; state is v (a value) or - (none: removed); nn is
-// the number of the changes, of 12 bytes each, that led to the text: the last one of each proxy.
+// 36 digits each, so that they compare as strings. The state is v (a value) or - (no value:
+// removed). nn is the number of changes that follow, 12 bytes each: the last change of each proxy
+// that led to the text.
 package cell

@@ -6,10 +6,10 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Extend raises the remaining time of a cell that holds a token; it never shortens it. It is done
-// only where no ballot may be under way: none was promised, or the last one is accepted. A majority
-// that extended shares a master with each later prepare: that one was extended before its promise,
-// and reports the new end, or had promised before, and refused.
+// Extend raises the remaining time of a cell that holds a token, and never shortens it. It has no
+// effect if a ballot may be under way: the cell must have promised none, or accepted the last one.
+// A majority that extended shares a master with each later prepare. Either that master extended
+// before its promise, and reports the new end. Or it had promised before, and refused to extend.
 type Extend struct {
 	Name  string
 	Token string
@@ -20,29 +20,29 @@ type Extend struct {
 }
 
 var extendScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
-local mine = v and attempt(v) == ARGV[2] and (mark(v) == '` + blockingMark + `' or token(v) == ARGV[1])
-if mine and mark(v) == '` + registerMark + `' and promised(v) ~= accepted(v) then mine = false end
+local mine = v and attempt(v) == ARGV[2] and (mark(v) == '` + blockingTag + `' or token(v) == ARGV[1])
+if mine and mark(v) == '` + registerTag + `' and promised(v) ~= accepted(v) then mine = false end
 if not mine then return {0, v, left} end
 local ttl = tonumber(ARGV[3])
 if left >= 0 and ttl < 0 then redis.call('persist', KEYS[1])
 elseif left >= 0 and left < ttl then redis.call('pexpire', KEYS[1], ttl) end
-return {mark(v) == '` + blockingMark + `' and 0 or 1, v, left}`)
+return {mark(v) == '` + blockingTag + `' and 0 or 1, v, left}`)
 
-// Keys is of Op.
+// Keys implements Op.
 func (e Extend) Keys() []string { return []string{e.Name} }
 
-// Writes is of Op.
+// Writes implements Op.
 func (e Extend) Writes() bool { return true }
 
-// Words is of Op.
+// Words implements Op.
 func (e Extend) Words(whole bool) []any {
 	return extendScript.Call(whole, e.Keys(), e.Token, string(e.Attempt), pttl(e.TTL))
 }
 
-// Decode is of Op.
+// Decode implements Op.
 func (e Extend) Decode(answer any) (Answer, error) { return decode(answer, 1, false) }
 
-// Apply is of Op.
+// Apply implements Op.
 func (e Extend) Apply(s *Store) Answer {
 	f := s.Look(e.Name)
 	a := Answer{Found: []Found{f}}

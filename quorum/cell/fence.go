@@ -9,26 +9,26 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// FencePrefix is before the names of the fence counters, one for each lock key: it is of the
+// FencePrefix starts the names of the fence counters, one for each lock key. It belongs to the
 // proxies' own names, so no lock has such a name.
 const FencePrefix = "redlock-proxy:fence:"
 
-// FenceKey is the key of the fence counter of a lock key.
+// FenceKey returns the key of the fence counter of a lock key.
 func FenceKey(name string) string { return FencePrefix + name }
 
-// MaxFence is the highest fence: beyond it Lua, and JavaScript, do not distinguish numbers.
+// MaxFence is the highest fence. Lua and JavaScript do not distinguish all numbers above it.
 const MaxFence = 1<<53 - 1
 
-// fencesStay is how long a counter stays after it was raised. A proxy proposes nothing below the
-// masters' median time, so by then a new one begins above it.
-const fencesStay = 7 * 24 * time.Hour
+// fenceTTL is how long a counter stays after it was raised. A proxy proposes no fence below the
+// masters' median time, so a new counter begins above an expired one.
+const fenceTTL = 7 * 24 * time.Hour
 
-// fenceLead is by how much one counter alone may be ahead of the masters' median time.
-const fenceLead = 366 * 24 * time.Hour
+// maxFenceLead is how far a single counter may be ahead of the masters' median time.
+const maxFenceLead = 366 * 24 * time.Hour
 
-// CredibleFences are the counters of a key that some masters returned, in ascending order, but for
-// one that is ahead of all the others, and of the masters' median time, by more than a year: no
-// proxy proposed it.
+// CredibleFences returns the counters of a key that some masters reported, in ascending order. It
+// omits a counter that is ahead of all others, and of the masters' median time now, by more than a
+// year: no proxy proposed it.
 func CredibleFences(counters []int64, now time.Duration) []int64 {
 	slices.Sort(counters)
 	n := len(counters)
@@ -39,13 +39,14 @@ func CredibleFences(counters []int64, now time.Duration) []int64 {
 	if n > 1 {
 		next = max(next, counters[n-2])
 	}
-	if counters[n-1]-next > fenceLead.Microseconds() {
+	if counters[n-1]-next > maxFenceLead.Microseconds() {
 		n--
 	}
 	return counters[:n]
 }
 
-// ParseFence is the number of a counter, or 0 for what is none: then it is as if it were not there.
+// ParseFence returns the number of a counter, or 0 if the text is no fence. Such a text counts as
+// an absent counter.
 func ParseFence(text string) int64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || len(text) > 16 || n > MaxFence {
@@ -54,7 +55,7 @@ func ParseFence(text string) int64 {
 	return int64(n)
 }
 
-// fenceLua has what ParseFence has, as text.
+// fenceLua defines the Lua counterpart of ParseFence, which returns the number as text.
 var fenceLua = fmt.Sprintf(`local function fence(key)
   local f = redis.pcall('get', key)
   if type(f) ~= 'string' or #f > 16 or not string.match(f, '^%%d+$') or tonumber(f) > %d then return '0' end
@@ -62,15 +63,15 @@ var fenceLua = fmt.Sprintf(`local function fence(key)
 end
 `, MaxFence)
 
-// fence is that of a key.
+// fence returns the fence counter of a key.
 func (s *Store) fence(name string) int64 { return ParseFence(s.Look(FenceKey(name)).Value.Text) }
 
-// raise sets it.
+// raise sets the fence counter of a key.
 func (s *Store) raise(name string, to int64) {
-	s.Put(FenceKey(name), Parse(strconv.FormatInt(to, 10)), fencesStay)
+	s.Put(FenceKey(name), Parse(strconv.FormatInt(to, 10)), fenceTTL)
 }
 
-// fenceOf reads a fence in a master's answer.
+// fenceOf reads a fence from a master's answer.
 func fenceOf(part any) (int64, error) {
 	text, ok := part.(string)
 	if n := ParseFence(text); ok && (n > 0 || text == "0") {
@@ -79,8 +80,8 @@ func fenceOf(part any) (int64, error) {
 	return 0, fmt.Errorf("unexpected fence %.80v", part)
 }
 
-// Raise raises the fence counter of a key whose cell a given attempt created, if the counter is
-// lower: a fence that is accepted so is accepted while the master holds the lock that it is of.
+// Raise raises the fence counter of a key if the counter is lower and the attempt created the key's
+// cell. So a master accepts the fence only while it holds the lock.
 type Raise struct {
 	Name    string
 	Attempt Attempt
@@ -88,27 +89,28 @@ type Raise struct {
 }
 
 var raiseScript = luascript.New(layoutLua + fenceLua + `local v, f = get(KEYS[1]), fence(KEYS[2])
-if v and attempt(v) == ARGV[1] and (mark(v) == '` + plainMark + `' or mark(v) == '` + registerMark + `') and tonumber(ARGV[2]) > tonumber(f) then
+if v and attempt(v) == ARGV[1] and (mark(v) == '` + plainTag + `' or mark(v) == '` + registerTag +
+	`') and tonumber(ARGV[2]) > tonumber(f) then
   redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
   return 1
 end
 return {0, v, redis.call('pttl', KEYS[1]), f}`)
 
-// Keys is of Op.
+// Keys implements Op.
 func (r Raise) Keys() []string { return []string{r.Name} }
 
-// Writes is of Op.
+// Writes implements Op.
 func (r Raise) Writes() bool { return true }
 
-// Words is of Op.
+// Words implements Op.
 func (r Raise) Words(whole bool) []any {
-	return raiseScript.Call(whole, []string{r.Name, FenceKey(r.Name)}, string(r.Attempt), r.Fence, millis(fencesStay))
+	return raiseScript.Call(whole, []string{r.Name, FenceKey(r.Name)}, string(r.Attempt), r.Fence, millis(fenceTTL))
 }
 
-// Decode is of Op.
+// Decode implements Op.
 func (r Raise) Decode(answer any) (Answer, error) { return decodeFenced(answer, 1) }
 
-// Apply is of Op.
+// Apply implements Op.
 func (r Raise) Apply(s *Store) Answer {
 	f, has := s.Look(r.Name), s.fence(r.Name)
 	if (f.Form == Plain || f.Form == Register) && f.Attempt == r.Attempt && r.Fence > has {
@@ -118,9 +120,9 @@ func (r Raise) Apply(s *Store) Answer {
 	return Answer{Found: []Found{f}, Fences: []int64{has}}
 }
 
-// decodeFenced is decode of an answer with the fences of so many keys at its end.
+// decodeFenced decodes an answer that ends with the fences of its keys.
 func decodeFenced(answer any, keys int) (Answer, error) {
-	return decodeMore(answer, keys, func(a *Answer, _ int, part any) error {
+	return decodeWithExtra(answer, keys, func(a *Answer, _ int, part any) error {
 		n, err := fenceOf(part)
 		a.Fences = append(a.Fences, n)
 		return err

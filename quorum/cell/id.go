@@ -16,18 +16,18 @@ const (
 	idDigits      = proxyDigits + counterDigits
 )
 
-// Attempt identifies one attempt to create a cell; it is the incarnation of the cell
-// that it created. It has 36 digits, or is empty: none.
+// Attempt identifies one attempt to create a cell, and is the incarnation of the cell that it
+// created. It has 36 digits, or is empty: none.
 type Attempt string
 
-// Ballot orders the attempts to replace what a cell holds. It has 36 digits, or is
-// empty: none, which is below all others. No two proxies use the same.
+// Ballot orders the attempts to replace the value of a cell. It has 36 digits, or is empty: none,
+// which is below all others. No two proxies use the same ballot.
 type Ballot string
 
-// noBallot is how the empty ballot is written.
+// noBallot is the encoding of the empty ballot.
 var noBallot = strings.Repeat("0", idDigits)
 
-// wire is the ballot as it is written.
+// wire returns the encoding of the ballot.
 func (b Ballot) wire() string {
 	if b == "" {
 		return noBallot
@@ -42,7 +42,7 @@ func ballotOf(text string) Ballot {
 	return Ballot(text)
 }
 
-// Round is the part of the ballot that orders it before the proxy's number does.
+// Round returns the part of the ballot that orders it before the proxy's number does.
 func (b Ballot) Round() uint64 {
 	if b == "" {
 		return 0
@@ -51,29 +51,29 @@ func (b Ballot) Round() uint64 {
 	return n
 }
 
-// Change identifies one replacing: 8 bytes of its proxy, and a counter of 4.
+// Change identifies one replacement of a value: 8 bytes for its proxy, and a counter of 4 bytes.
 type Change string
 
 // NoChange is a change that led to no value.
 const NoChange Change = "-"
 
 const (
-	changeMark = 8
-	changeSize = changeMark + 4
+	changeProxySize = 8
+	changeSize      = changeProxySize + 4
 )
 
-// proxy is the part that is the same for all changes of one proxy.
-func (c Change) proxy() string { return string(c[:changeMark]) }
+// proxy returns the part that all changes of one proxy share.
+func (c Change) proxy() string { return string(c[:changeProxySize]) }
 
-// Source makes what must be unlike all others: it is one proxy's in one life. Its
-// methods may be called concurrently.
+// Source generates unique attempts, ballots and changes for one run of a proxy. Its methods may be
+// called concurrently.
 type Source struct {
-	proxy   string
-	mark    [changeMark]byte
-	counter atomic.Uint64
+	proxy      string
+	proxyBytes [changeProxySize]byte
+	counter    atomic.Uint64
 }
 
-// NewSource makes a source with a random number of 79 bits.
+// NewSource returns a source with a random number of 79 bits.
 func NewSource() *Source {
 	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(proxyDigits), nil)
 	n, err := rand.Int(rand.Reader, limit)
@@ -83,35 +83,35 @@ func NewSource() *Source {
 	return NumberedSource(n)
 }
 
-// NumberedSource is a source with a number of its caller's: for tests and the explorer,
-// which need the same run twice.
+// NumberedSource returns a source with a given number, for tests and the explorer, which need
+// reproducible runs.
 func NumberedSource(n *big.Int) *Source {
 	s := &Source{proxy: fmt.Sprintf("%0*s", proxyDigits, n)}
-	binary.BigEndian.PutUint64(s.mark[:], new(big.Int).Mod(n, new(big.Int).Lsh(big.NewInt(1), 64)).Uint64())
+	binary.BigEndian.PutUint64(s.proxyBytes[:], new(big.Int).Mod(n, new(big.Int).Lsh(big.NewInt(1), 64)).Uint64())
 	return s
 }
 
-// Attempt is a new one.
+// Attempt returns a new attempt.
 func (s *Source) Attempt() Attempt {
-	return Attempt(appendFixed(append(make([]byte, 0, idDigits), s.proxy...), s.counter.Add(1)))
+	return Attempt(appendPadded(append(make([]byte, 0, idDigits), s.proxy...), s.counter.Add(1)))
 }
 
-// Ballot is this source's in a round.
-func (s *Source) Ballot(round uint64) Ballot { return Ballot(fixed(round) + s.proxy) }
+// Ballot returns this source's ballot of a round.
+func (s *Source) Ballot(round uint64) Ballot { return Ballot(zeroPadded(round) + s.proxy) }
 
-// Change is a new one.
+// Change returns a new change.
 func (s *Source) Change() Change {
 	var b [changeSize]byte
-	copy(b[:], s.mark[:])
-	binary.BigEndian.PutUint32(b[changeMark:], uint32(s.counter.Add(1)))
+	copy(b[:], s.proxyBytes[:])
+	binary.BigEndian.PutUint32(b[changeProxySize:], uint32(s.counter.Add(1)))
 	return Change(b[:])
 }
 
-// fixed is the number in counterDigits digits.
-func fixed(n uint64) string { return string(appendFixed(nil, n)) }
+// zeroPadded returns the number in counterDigits digits.
+func zeroPadded(n uint64) string { return string(appendPadded(nil, n)) }
 
-// appendFixed appends fixed.
-func appendFixed(b []byte, n uint64) []byte {
+// appendPadded appends the number in counterDigits digits.
+func appendPadded(b []byte, n uint64) []byte {
 	var digits [counterDigits]byte
 	for i := len(digits) - 1; i >= 0; i-- {
 		digits[i] = byte('0' + n%10)

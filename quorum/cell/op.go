@@ -8,57 +8,58 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Op is one operation on cells of one master. The operations are Take, Remove, Extend,
-// Prepare, Accept, Raise and Read.
+// Op is one operation on cells of one master: Take, Remove, Extend, Prepare, Accept, Raise, Read,
+// or an operation on marks of waiters.
 type Op interface {
-	// Keys are the names of the keys, at least one.
+	// Keys returns the names of the keys, at least one.
 	Keys() []string
-	// Words is the command that does it. With whole set, a script is sent as such
-	// instead of by its SHA.
+	// Words returns the command that carries out the operation. If whole is set, the command
+	// contains the script itself instead of its SHA.
 	Words(whole bool) []any
 	// Decode reads the master's answer, which is no error.
 	Decode(answer any) (Answer, error)
-	// Apply does it on a Store as the master would.
+	// Apply carries out the operation on a Store, as a master would.
 	Apply(s *Store) Answer
-	// Writes reports whether it can change anything.
+	// Writes reports whether the operation can change anything.
 	Writes() bool
 }
 
 // Answer is a master's answer to an operation.
 type Answer struct {
-	// Did is whether it was done: taken, removed, extended, promised, accepted, read.
+	// Did is set if the master took, removed, extended, promised, accepted or read.
 	Did bool
-	// Found is what each of the keys held before. It may be missing where Did is
-	// set and the operation needs no more.
+	// Found has the previous state of each key. It may be missing if Did is set and the operation
+	// needs no more.
 	Found []Found
-	// Fences are the fence counters of the keys, 0 for none: returned by a Take with a fence that
-	// was refused, a Raise that was, and a Read that asks for them.
+	// Fences are the fence counters of the keys, 0 for none. A Take with a fence and a Raise return
+	// them if they are refused, and so does a Read that asks for them.
 	Fences []int64
-	// Now is the master's clock at that moment, since 1970; only Prepare returns it.
+	// Now is the master's clock at that moment, since 1970. Only Prepare and Accept return it.
 	Now time.Duration
 }
 
-// Found is what a key holds.
+// Found is the state of a key on a master.
 type Found struct {
 	Cell
-	// Left is the remaining time, in whole milliseconds, Endless, or NotReported: a Take of one key
-	// without a fence does not return what refused it.
+	// Left is the remaining time, in whole milliseconds, Endless, or NotReported. A Take of one key
+	// without a fence does not report the remaining time of the cell that refused it.
 	Left time.Duration
 }
 
-// Appender is an Op that appends its command, the very one that Words has, without allocating.
+// Appender is an Op that appends its command, the same as Words returns, without allocating.
 type Appender interface {
 	AppendTo(b []byte, whole bool) []byte
 }
 
-// Scripts are all that the operations use, to be loaded beforehand.
+// Scripts returns all scripts that the operations use, for loading them beforehand.
 func Scripts() []luascript.Script {
 	return []luascript.Script{
-		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript, raiseScript, readScript, headsScript, readFencesScript,
+		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript,
+		raiseScript, readScript, headsScript, readFencesScript,
 	}
 }
 
-// layoutLua names the places in a cell, counted from 1.
+// layoutLua defines functions that read the parts of a cell, at positions counted from 1.
 var layoutLua = fmt.Sprintf(`local function mark(v) return string.sub(v, 1, %d) end
 local function attempt(v) return string.sub(v, %d, %d) end
 local function promised(v) return string.sub(v, %d, %d) end
@@ -74,19 +75,19 @@ local function get(key)
   if type(v) == 'table' then return '%s' end
   return v
 end
-`, markSize, markSize+1, plainHead, plainHead+1, plainHead+idDigits, plainHead+idDigits+1, registerHead, noBallot,
-	plainMark, plainHead+1,
-	registerMark, registerHead+1, registerHead+1,
+`, tagSize, tagSize+1, plainHead, plainHead+1, plainHead+idDigits, plainHead+idDigits+1, registerHead, noBallot,
+	plainTag, plainHead+1,
+	registerTag, registerHead+1, registerHead+1,
 	registerHead+4, changeSize, registerHead+2, registerHead+3, wrongType)
 
-// wrongType stands for what is under a key that is no string.
+// wrongType stands for the value of a key that is no string.
 const wrongType = "#not a string"
 
-// millis is a duration in whole milliseconds.
+// millis returns a duration in whole milliseconds.
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// decode takes 1 (done, and nothing else), or {1 or 0, value or nil, PTTL, …} for so
-// many keys, with seconds and microseconds behind that if timed.
+// decode reads 1 (done, nothing else), or {1 or 0, value or nil, PTTL, …} for the given number of
+// keys. If timed is set, seconds and microseconds follow.
 func decode(answer any, keys int, timed bool) (Answer, error) {
 	if answer == int64(1) {
 		return Answer{Did: true}, nil
@@ -121,7 +122,7 @@ func decode(answer any, keys int, timed bool) (Answer, error) {
 	return a, nil
 }
 
-// found is a key's value and PTTL.
+// found returns the Found of a key's value and PTTL.
 func found(text string, present bool, left int64) Found {
 	if !present || left == -2 {
 		return Found{}

@@ -2,12 +2,12 @@ package cell
 
 import "redlock-proxy/internal/luascript"
 
-// Prepare asks a master for a promise to accept nothing of a lower ballot, and what it
-// holds. A plain cell takes register form with it; an absent key stays absent.
+// Prepare asks a master to promise that it accepts no lower ballot, and for the state of its cell.
+// A plain cell takes register form with the promise. An absent key stays absent.
 type Prepare struct {
 	Name   string
 	Ballot Ballot
-	// Only, if it is set, asks only where the cell holds Expect: a command that wants to change
+	// Only restricts the request to a cell that holds Expect. So a command that wants to change
 	// that value leaves no trace on a key that holds another.
 	Only   bool
 	Expect string
@@ -18,22 +18,23 @@ local now = redis.call('time')
 local did = 0
 if v and ARGV[2] == 'only' and token(v) ~= ARGV[3] then
   did = 0
-elseif v and mark(v) == '` + plainMark + `' then
+elseif v and mark(v) == '` + plainTag + `' then
   did = 1
-  redis.call('set', KEYS[1], '` + registerMark + `' .. attempt(v) .. ARGV[1] .. none .. 'v00' .. token(v), 'keepttl')
-elseif v and mark(v) == '` + registerMark + `' and promised(v) < ARGV[1] then
+  redis.call('set', KEYS[1], '` + registerTag + `' .. attempt(v) .. ARGV[1] .. none .. 'v00' .. token(v), 'keepttl')
+elseif v and mark(v) == '` + registerTag + `' and promised(v) < ARGV[1] then
   did = 1
-  redis.call('set', KEYS[1], string.sub(v, 1, ` + lua(plainHead) + `) .. ARGV[1] .. string.sub(v, ` + lua(plainHead+idDigits+1) + `), 'keepttl')
+  redis.call('set', KEYS[1], string.sub(v, 1, ` + luaInt(plainHead) +
+	`) .. ARGV[1] .. string.sub(v, ` + luaInt(plainHead+idDigits+1) + `), 'keepttl')
 end
 return {did, v, left, now[1], now[2]}`)
 
-// Keys is of Op.
+// Keys implements Op.
 func (p Prepare) Keys() []string { return []string{p.Name} }
 
-// Writes is of Op.
+// Writes implements Op.
 func (p Prepare) Writes() bool { return true }
 
-// Words is of Op.
+// Words implements Op.
 func (p Prepare) Words(whole bool) []any {
 	only := "any"
 	if p.Only {
@@ -42,10 +43,10 @@ func (p Prepare) Words(whole bool) []any {
 	return prepareScript.Call(whole, p.Keys(), string(p.Ballot), only, p.Expect)
 }
 
-// Decode is of Op.
+// Decode implements Op.
 func (p Prepare) Decode(answer any) (Answer, error) { return decode(answer, 1, true) }
 
-// Apply is of Op.
+// Apply implements Op.
 func (p Prepare) Apply(s *Store) Answer {
 	f := s.Look(p.Name)
 	a := Answer{Found: []Found{f}, Now: s.Now}

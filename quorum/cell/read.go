@@ -9,11 +9,11 @@ import (
 // Read returns the current values of keys, all at one moment.
 type Read struct {
 	Names []string
-	// Fences asks for their fence counters, too.
+	// Fences requests their fence counters, too.
 	Fences bool
-	// Heads, if it is not 0, is of how many bytes, as a master holds it, the beginning of a cell is
-	// enough; it counts without Fences, and is more than the head of a cell in register form may
-	// have. Value.Rest is what is behind that.
+	// Heads, unless it is 0, limits how many bytes of each cell, as the master holds it, are
+	// returned. It must exceed the head of a cell in register form, and has no effect with Fences.
+	// Value.Rest is the number of bytes that follow.
 	Heads int
 }
 
@@ -23,8 +23,8 @@ for i, key in ipairs(KEYS) do
 end
 return answer`)
 
-// headsScript has how much is behind the heads after all else. Where the proxy's user may not use
-// GETRANGE and STRLEN, a head is the whole.
+// headsScript returns the sizes of the rests after all else. If the proxy's user may not use
+// GETRANGE and STRLEN, it returns whole cells.
 var headsScript = luascript.New(layoutLua + `local answer, most = {1}, tonumber(ARGV[1])
 for i, key in ipairs(KEYS) do
   local v, rest = redis.pcall('getrange', key, 0, most - 1), 0
@@ -37,7 +37,7 @@ for i, key in ipairs(KEYS) do
 end
 return answer`)
 
-// readFencesScript has the names of the counters behind those of the keys.
+// readFencesScript takes the names of the counters after those of the keys.
 var readFencesScript = luascript.New(layoutLua + fenceLua + `local answer, n = {1}, #KEYS / 2
 for i = 1, n do
   answer[2 * i], answer[2 * i + 1] = get(KEYS[i]), redis.call('pttl', KEYS[i])
@@ -45,13 +45,13 @@ for i = 1, n do
 end
 return answer`)
 
-// Keys is of Op.
+// Keys implements Op.
 func (r Read) Keys() []string { return r.Names }
 
-// Writes is of Op.
+// Writes implements Op.
 func (r Read) Writes() bool { return false }
 
-// Words is of Op.
+// Words implements Op.
 func (r Read) Words(whole bool) []any {
 	switch {
 	case r.Fences:
@@ -67,7 +67,7 @@ func (r Read) Words(whole bool) []any {
 	}
 }
 
-// Decode is of Op.
+// Decode implements Op.
 func (r Read) Decode(answer any) (Answer, error) {
 	switch {
 	case r.Fences:
@@ -79,9 +79,9 @@ func (r Read) Decode(answer any) (Answer, error) {
 	}
 }
 
-// decodeHeads is decode, with how much is behind each head after all else.
+// decodeHeads decodes an answer that ends with the size of each rest.
 func decodeHeads(answer any, keys int) (Answer, error) {
-	return decodeMore(answer, keys, func(a *Answer, i int, part any) error {
+	return decodeWithExtra(answer, keys, func(a *Answer, i int, part any) error {
 		rest, ok := part.(int64)
 		if !ok || rest < 0 || i >= len(a.Found) {
 			return fmt.Errorf("unexpected length %.80v", part)
@@ -91,8 +91,9 @@ func decodeHeads(answer any, keys int) (Answer, error) {
 	})
 }
 
-// decodeMore is decode, with something more for each key after all else.
-func decodeMore(answer any, keys int, take func(a *Answer, i int, part any) error) (Answer, error) {
+// decodeWithExtra decodes an answer that ends with one more element for each key, and passes each
+// of these to take.
+func decodeWithExtra(answer any, keys int, take func(a *Answer, i int, part any) error) (Answer, error) {
 	parts, _ := answer.([]any)
 	if len(parts) < keys {
 		return decode(answer, keys, false)
@@ -110,7 +111,7 @@ func decodeMore(answer any, keys int, take func(a *Answer, i int, part any) erro
 	return a, nil
 }
 
-// Apply is of Op.
+// Apply implements Op.
 func (r Read) Apply(s *Store) Answer {
 	a := Answer{Did: true, Found: s.looks(r.Names)}
 	if r.Fences {
@@ -127,7 +128,7 @@ func (r Read) Apply(s *Store) Answer {
 	return a
 }
 
-// head is the value without its last bytes.
+// head returns the value without its last bytes.
 func (v Value) head(without int) Value {
 	if without > 0 {
 		v.Rest = min(without, len(v.Text))

@@ -8,16 +8,16 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Releases are several removals of plain cells, as Release has them, of different keys, that go
-// as one script: a master spends half as much on each of eight as on eight scripts.
+// Releases combines several removals of plain cells (How: Release) of different keys into one
+// script. A master spends half as much time on each of eight as on eight scripts.
 type Releases []Remove
 
-// releasesScript answers 1 where all were deleted, else for each what removeScript answers, one
-// after the other.
+// releasesScript returns 1 if all cells were deleted, or else the elements that removeScript would
+// return for each key, one after the other.
 var releasesScript = luascript.New(`local held, gone = redis.call('mget', unpack(KEYS)), {}
 for i, key in ipairs(KEYS) do
   local v = held[i]
-  if v and string.sub(v, 1, ` + lua(plainHead) + `) == '` + plainMark + `' .. ARGV[i] then gone[#gone + 1] = key end
+  if v and string.sub(v, 1, ` + luaInt(plainHead) + `) == '` + plainTag + `' .. ARGV[i] then gone[#gone + 1] = key end
 end
 if #gone > 0 then redis.call('del', unpack(gone)) end
 if #gone == #KEYS then return 1 end
@@ -28,7 +28,7 @@ for i, key in ipairs(KEYS) do
     n = n + 1
   else
     did, v = 0, get(key)
-    if v and attempt(v) == ARGV[i] and (mark(v) == '` + blockingMark + `' or mark(v) == '` + placeMark + `') then
+    if v and attempt(v) == ARGV[i] and (mark(v) == '` + blockingTag + `' or mark(v) == '` + markTag + `') then
       redis.call('del', key)
       left = -1
     else
@@ -39,8 +39,8 @@ for i, key in ipairs(KEYS) do
 end
 return answer`)
 
-// AppendTo appends the command that does them. With whole set the script is sent as such instead
-// of by its SHA.
+// AppendTo appends the command that carries out the removals. If whole is set, the command contains
+// the script itself instead of its SHA.
 func (rs Releases) AppendTo(b []byte, whole bool) []byte {
 	b = redcon.AppendArray(b, 3+2*len(rs))
 	if whole {
@@ -58,8 +58,8 @@ func (rs Releases) AppendTo(b []byte, whole bool) []byte {
 	return b
 }
 
-// Decode reads the master's answer, which is no error, and reports that to each removal. None of
-// what was reported is to be believed where it ends with an error.
+// Decode reads the master's answer, which is no error, and reports the answer to each removal. If
+// Decode returns an error, the caller must ignore everything that was reported.
 func (rs Releases) Decode(answer any, report func(i int, a Answer)) error {
 	parts, _ := answer.([]any)
 	if answer != int64(1) && len(parts) != 3*len(rs) {

@@ -5,19 +5,19 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Removal is which cells of an attempt a Remove deletes.
+// Removal selects the cells of an attempt that a Remove deletes.
 type Removal string
 
 const (
-	// Release deletes plain cells, and blocking ones and marks, which do not count as deleted.
-	// A cell for which a ballot was promised stays: the promise counts on it.
+	// Release deletes plain cells. It also deletes blocking cells and marks, which do not count as
+	// deleted. A cell that promised a ballot stays, because the ballot relies on the promise.
 	Release Removal = "release"
-	// Undo deletes cells that hold what the attempt put there, also where a ballot was
-	// promised: for an attempt that was not granted.
+	// Undo deletes cells that hold the value of the attempt, even if they promised a ballot. It is
+	// for attempts that were not granted.
 	Undo Removal = "undo"
-	// Dead deletes a cell as it was seen: what is left of an incarnation that can have no majority,
-	// or what an operator wants gone. A take that was on its way may have given it a majority
-	// since, and then a ballot may have chosen something there, which stays.
+	// Dead deletes a cell exactly as it was seen: a leftover of an incarnation that can have no
+	// majority, or a cell that an operator wants to remove. A take that was on its way may have
+	// given the incarnation a majority since. If a ballot has then chosen a value, the cell stays.
 	Dead Removal = "dead"
 )
 
@@ -26,35 +26,37 @@ type Remove struct {
 	Name    string
 	Attempt Attempt
 	How     Removal
-	// Seen is the ballot that was accepted in a cell that is Dead, if any was.
+	// Seen is the ballot that the cell had accepted when it was seen, for Dead.
 	Seen Ballot
 }
 
-// The ordinary case, a plain cell, comes first: it needs none of the helpers.
+// removeScript handles the ordinary case, a plain cell, first, because it needs none of the
+// helpers.
 var removeScript = luascript.New(`local plain = redis.pcall('get', KEYS[1])
-if type(plain) == 'string' and string.sub(plain, 1, ` + lua(plainHead) + `) == '` + plainMark + `' .. ARGV[1] then
+if type(plain) == 'string' and string.sub(plain, 1, ` + luaInt(plainHead) + `) == '` + plainTag + `' .. ARGV[1] then
   redis.call('del', KEYS[1])
   return 1
 end
 ` + layoutLua + `local v = get(KEYS[1])
 if not v or attempt(v) ~= ARGV[1] then return {0, v, redis.call('pttl', KEYS[1])} end
 local form = mark(v)
-if form == '` + blockingMark + `' or form == '` + placeMark + `' then
+if form == '` + blockingTag + `' or form == '` + markTag + `' then
   redis.call('del', KEYS[1])
   return {0, v, -1}
-elseif form == '` + registerMark + `' and (ARGV[2] == 'dead' and accepted(v) == ARGV[3] or ARGV[2] == 'undo' and accepted(v) == none) then
+elseif form == '` + registerTag +
+	`' and (ARGV[2] == 'dead' and accepted(v) == ARGV[3] or ARGV[2] == 'undo' and accepted(v) == none) then
   redis.call('del', KEYS[1])
   return 1
 end
 return {0, v, redis.call('pttl', KEYS[1])}`)
 
-// Keys is of Op.
+// Keys implements Op.
 func (r Remove) Keys() []string { return []string{r.Name} }
 
-// Writes is of Op.
+// Writes implements Op.
 func (r Remove) Writes() bool { return true }
 
-// Words is of Op.
+// Words implements Op.
 func (r Remove) Words(whole bool) []any {
 	if r.How == Dead {
 		return removeScript.Call(whole, r.Keys(), string(r.Attempt), string(r.How), r.Seen.wire())
@@ -62,7 +64,7 @@ func (r Remove) Words(whole bool) []any {
 	return removeScript.Call(whole, r.Keys(), string(r.Attempt), string(r.How))
 }
 
-// AppendTo is of Appender.
+// AppendTo implements Appender.
 func (r Remove) AppendTo(b []byte, whole bool) []byte {
 	if whole || r.How == Dead {
 		return resp.AppendCommand(b, r.Words(whole)...)
@@ -70,10 +72,10 @@ func (r Remove) AppendTo(b []byte, whole bool) []byte {
 	return resp.AppendWords(b, "EVALSHA", removeScript.SHA, "1", r.Name, string(r.Attempt), string(r.How))
 }
 
-// Decode is of Op.
+// Decode implements Op.
 func (r Remove) Decode(answer any) (Answer, error) { return decode(answer, 1, false) }
 
-// Apply is of Op.
+// Apply implements Op.
 func (r Remove) Apply(s *Store) Answer {
 	f := s.Look(r.Name)
 	untouched := r.How == Undo && f.Accepted == "" || r.How == Dead && f.Accepted == r.Seen

@@ -21,23 +21,26 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Every operation does on a redis-server what Apply says, and answers so: on random
-// cells, with few attempts, ballots and tokens, so that they often meet.
+// The tests in this file run each operation on a redis-server and with Apply, and compare the
+// results. The cells are random, with few attempts, ballots and tokens, so that these often
+// coincide.
 
-// leases are far enough from each other to be told apart by a slow test.
+// leases differ enough that a slow test can tell them apart.
 var leases = []time.Duration{cell.Endless, 100 * time.Second, 300 * time.Second, 900 * time.Second}
 
-// fences are close to each other, at both ends of what is exact; counters are these, and what is
-// none.
+// fences are adjacent numbers at both ends of the range. counters adds texts that are no fences.
 var (
 	fences   = []int64{1, 2, 10, 1_700_000_000_000_000, cell.MaxFence - 1, cell.MaxFence}
-	counters = []string{"1", "2", "10", "007", "1700000000000000", "9007199254740990", "9007199254740991", "9007199254740992", "1e3", "-1", "", "0x10", "00000000000000001", "none"}
+	counters = []string{
+		"1", "2", "10", "007", "1700000000000000", "9007199254740990", "9007199254740991", "9007199254740992",
+		"1e3", "-1", "", "0x10", "00000000000000001", "none",
+	}
 )
 
-// slack is how much later than the server the test may look.
+// slack is how much later than the server the test may read a key.
 const slack = 20 * time.Second
 
-// pool is what random cells and operations are made of.
+// pool provides the parts of random cells and operations.
 type pool struct {
 	*rand.Rand
 	keys     []string
@@ -49,7 +52,10 @@ type pool struct {
 
 func newPool(seed uint64) pool {
 	s := cell.NumberedSource(big.NewInt(5))
-	p := pool{Rand: rand.New(rand.NewPCG(seed, 1)), keys: []string{"k1", "k2"}, tokens: []string{"", "me", "v00", "\x00#p\r\n", strings.Repeat("long", 300)}}
+	p := pool{
+		Rand: rand.New(rand.NewPCG(seed, 1)), keys: []string{"k1", "k2"},
+		tokens: []string{"", "me", "v00", "\x00#p\r\n", strings.Repeat("long", 300)},
+	}
 	for range 3 {
 		p.attempts = append(p.attempts, s.Attempt())
 		p.changes = append(p.changes, s.Change())
@@ -87,7 +93,8 @@ func (p pool) cell() cell.Cell {
 	case 6:
 		return cell.Cell{Form: cell.Mark, Attempt: pick(p, p.attempts), Promised: pick(p, p.ballots)}
 	case 1:
-		return cell.Cell{Form: cell.Plain, Attempt: pick(p, p.attempts), Value: cell.Value{Present: true, Text: pick(p, p.tokens)}}
+		value := cell.Value{Present: true, Text: pick(p, p.tokens)}
+		return cell.Cell{Form: cell.Plain, Attempt: pick(p, p.attempts), Value: value}
 	case 2:
 		return cell.Cell{Form: cell.Blocking, Attempt: pick(p, p.attempts)}
 	case 3:
@@ -100,26 +107,41 @@ func (p pool) cell() cell.Cell {
 	}
 }
 
-// op is a random operation; now is the master's clock.
+// op returns a random operation. now is the master's clock.
 func (p pool) op(now time.Duration) cell.Op {
 	key := p.keys[0]
 	switch p.IntN(12) {
 	case 11:
 		return cell.Read{Names: p.keys, Heads: 512}
 	case 10:
-		return cell.Take{Names: p.keys[:1], Attempt: pick(p, p.attempts), Mark: pick(p, p.ballots), Tokens: []string{""}, TTL: pick(p, leases), Old: p.IntN(2) == 0}
+		return cell.Take{
+			Names: p.keys[:1], Attempt: pick(p, p.attempts), Mark: pick(p, p.ballots), Tokens: []string{""},
+			TTL: pick(p, leases), Old: p.IntN(2) == 0,
+		}
 	case 7:
-		return cell.Take{Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)}, TTL: pick(p, leases), Fence: pick(p, fences), Old: p.IntN(2) == 0}
+		return cell.Take{
+			Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)},
+			TTL: pick(p, leases), Fence: pick(p, fences), Old: p.IntN(2) == 0,
+		}
 	case 8:
 		return cell.Raise{Name: key, Attempt: pick(p, p.attempts), Fence: pick(p, fences)}
 	case 9:
 		return cell.Read{Names: p.keys, Fences: true}
 	case 0:
-		return cell.Take{Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)}, TTL: pick(p, leases), Old: p.IntN(2) == 0}
+		return cell.Take{
+			Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)},
+			TTL: pick(p, leases), Old: p.IntN(2) == 0,
+		}
 	case 1:
-		return cell.Take{Names: p.keys, Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens), pick(p, p.tokens)}, TTL: pick(p, leases)}
+		return cell.Take{
+			Names: p.keys, Attempt: pick(p, p.attempts),
+			Tokens: []string{pick(p, p.tokens), pick(p, p.tokens)}, TTL: pick(p, leases),
+		}
 	case 2:
-		return cell.Remove{Name: key, Attempt: pick(p, p.attempts), How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Dead}), Seen: p.orNone(pick(p, p.ballots))}
+		return cell.Remove{
+			Name: key, Attempt: pick(p, p.attempts),
+			How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Dead}), Seen: p.orNone(pick(p, p.ballots)),
+		}
 	case 3:
 		return cell.Extend{Name: key, Token: pick(p, p.tokens), Attempt: pick(p, p.attempts), TTL: pick(p, leases)}
 	case 4:
@@ -130,8 +152,10 @@ func (p pool) op(now time.Duration) cell.Op {
 		return op
 	case 5:
 		op := cell.Accept{
-			Name: key, Attempt: pick(p, p.attempts), Ballot: pick(p, p.ballots), Value: p.value(), Next: p.orNone(pick(p, p.ballots)),
-			Keep: p.IntN(2) == 0, Base: p.value().Last(), Shared: p.IntN(2) == 0, TTL: pick(p, leases), Until: pick(p, leases), Near: pick(p, []time.Duration{0, 250 * time.Second}),
+			Name: key, Attempt: pick(p, p.attempts), Ballot: pick(p, p.ballots), Value: p.value(),
+			Next: p.orNone(pick(p, p.ballots)),
+			Keep: p.IntN(2) == 0, Base: p.value().Last(), Shared: p.IntN(2) == 0, TTL: pick(p, leases),
+			Until: pick(p, leases), Near: pick(p, []time.Duration{0, 250 * time.Second}),
 			Shift:    pick(p, []time.Duration{0, time.Hour, -time.Second, -time.Hour}),
 			Deadline: now + pick(p, []time.Duration{-slack, slack}),
 		}
@@ -147,7 +171,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	}
 }
 
-// server is a redis-server beside the Store that must be like it.
+// server is a redis-server with a Store that must behave like it.
 type server struct {
 	*redis.Client
 	t     *testing.T
@@ -161,7 +185,7 @@ func startServer(t *testing.T) *server {
 	return &server{Client: client, t: t}
 }
 
-// put puts the same under a key of both.
+// put puts the same cell under a key of the server and the Store.
 func (s *server) put(key string, c cell.Cell, left time.Duration) {
 	s.Del(s.t.Context(), key)
 	s.store.Delete(key)
@@ -174,7 +198,7 @@ func (s *server) put(key string, c cell.Cell, left time.Duration) {
 	s.store.Put(key, c, left)
 }
 
-// putFence puts the same under a key's fence counter of both, or nothing.
+// putFence puts the same text under the fence counter of a key on both, or removes the counter.
 func (s *server) putFence(key, text string, there bool) {
 	key = cell.FenceKey(key)
 	s.Del(s.t.Context(), key)
@@ -212,7 +236,7 @@ func (s *server) do(op cell.Op, whole bool) cell.Answer {
 	return answer
 }
 
-// look is what the server holds.
+// look returns the state of a key on the server.
 func (s *server) look(key string) cell.Found {
 	return s.do(cell.Read{Names: []string{key}}, true).Found[0]
 }
@@ -229,22 +253,22 @@ func alike(a, b []cell.Found, left bool) bool {
 		return false
 	}
 	for i := range a {
-		if !reflect.DeepEqual(plainly(a[i].Cell), plainly(b[i].Cell)) || left && !near(a[i].Left, b[i].Left) {
+		if !reflect.DeepEqual(normalize(a[i].Cell), normalize(b[i].Cell)) || left && !near(a[i].Left, b[i].Left) {
 			return false
 		}
 	}
 	return true
 }
 
-// plainly is a cell with no changes as nil.
-func plainly(c cell.Cell) cell.Cell {
+// normalize returns a cell with nil for empty changes.
+func normalize(c cell.Cell) cell.Cell {
 	if len(c.Value.Changes) == 0 {
 		c.Value.Changes = nil
 	}
 	return c
 }
 
-func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
+func TestOperationsMatchApply(t *testing.T) {
 	s := startServer(t)
 	for _, script := range cell.Scripts() {
 		if sha, err := s.ScriptLoad(context.Background(), script.Source).Result(); err != nil || sha != script.SHA {
@@ -257,7 +281,7 @@ func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 		cells := make([]string, len(p.keys))
 		for _, key := range p.keys {
 			if n%3 > 0 {
-				break // on what the last one left
+				break // use the cells that the last operation left
 			}
 			s.put(key, p.cell(), pick(p, leases))
 			s.putFence(key, pick(p, counters), p.IntN(3) > 0)
@@ -268,7 +292,8 @@ func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 		op := p.op(s.store.Now)
 		got, want := s.do(op, n%2 == 0), op.Apply(&s.store)
 		_, take := op.(cell.Take)
-		if got.Did != want.Did || got.Found != nil && !alike(got.Found, want.Found, !take) || !near(got.Now, want.Now) || !slices.Equal(got.Fences, want.Fences) {
+		if got.Did != want.Did || got.Found != nil && !alike(got.Found, want.Found, !take) ||
+			!near(got.Now, want.Now) || !slices.Equal(got.Fences, want.Fences) {
 			t.Fatalf("%#v on %q\n server %+v\n  store %+v", op, cells, got, want)
 		}
 		if got.Found == nil && want.Found != nil && !want.Did {
@@ -276,7 +301,7 @@ func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 		}
 		for _, key := range []string{p.keys[0], p.keys[1], cell.FenceKey(p.keys[0]), cell.FenceKey(p.keys[1])} {
 			got, want := s.look(key), s.store.Look(key)
-			ends := want.Left > 0 && want.Left < slack // it does not end at the same moment
+			ends := want.Left > 0 && want.Left < slack // the two do not expire at the same moment
 			if !alike([]cell.Found{got}, []cell.Found{want}, true) && !(ends && got.Form == cell.Absent) {
 				t.Fatalf("%#v on %q left under %s\n server %+v\n  store %+v", op, cells, key, got, want)
 			}
@@ -287,11 +312,14 @@ func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 	}
 }
 
-// TestHeadsWithoutTheRight: a user who may not use the commands that a head takes is given the
-// whole.
+// TestHeadsWithoutTheRight checks that a user without the right to GETRANGE or STRLEN receives
+// whole cells.
 func TestHeadsWithoutTheRight(t *testing.T) {
 	s := startServer(t)
-	held := cell.Cell{Form: cell.Plain, Attempt: cell.NumberedSource(big.NewInt(1)).Attempt(), Value: cell.Value{Present: true, Text: strings.Repeat("long", 300)}}
+	held := cell.Cell{
+		Form: cell.Plain, Attempt: cell.NumberedSource(big.NewInt(1)).Attempt(),
+		Value: cell.Value{Present: true, Text: strings.Repeat("long", 300)},
+	}
 	s.put("k", held, time.Hour)
 	for _, lacks := range []string{"", "-getrange", "-strlen"} {
 		if err := s.Do(t.Context(), "ACL", "SETUSER", "default", "+@all", cmp.Or(lacks, "+@all")).Err(); err != nil {
@@ -299,14 +327,15 @@ func TestHeadsWithoutTheRight(t *testing.T) {
 		}
 		got := s.do(cell.Read{Names: []string{"k", "absent"}, Heads: 512}, true)
 		value := got.Found[0].Value
-		if isWhole := value.Rest == 0; isWhole != (lacks != "") || len(value.Text)+value.Rest != 1200 || !strings.HasPrefix(held.Value.Text, value.Text) || got.Found[1].Form != cell.Absent {
+		if isWhole := value.Rest == 0; isWhole != (lacks != "") || len(value.Text)+value.Rest != 1200 ||
+			!strings.HasPrefix(held.Value.Text, value.Text) || got.Found[1].Form != cell.Absent {
 			t.Errorf("with %q: %d bytes and a rest of %d", lacks, len(value.Text), value.Rest)
 		}
 	}
 }
 
-// Several releases as one script do what each alone does.
-func TestReleasesDoOnAServerWhatApplySays(t *testing.T) {
+// TestReleasesMatchApply checks that several releases in one script do what each alone does.
+func TestReleasesMatchApply(t *testing.T) {
 	s, p := startServer(t), newPool(uint64(time.Now().UnixNano()))
 	for _, script := range cell.Scripts() {
 		s.ScriptLoad(t.Context(), script.Source)
@@ -341,10 +370,11 @@ func TestReleasesDoOnAServerWhatApplySays(t *testing.T) {
 	}
 }
 
-// wordsOf are the words of a command.
+// wordsOf returns the words of a command.
 func wordsOf(t *testing.T, command []byte) []any {
 	t.Helper()
-	r := resp.NewReader(bytes.NewReader(command), resp.Limits{Line: 1 << 10, Bulk: 1 << 20, Elements: 1 << 10, Depth: 1, Total: 1 << 20})
+	limits := resp.Limits{Line: 1 << 10, Bulk: 1 << 20, Elements: 1 << 10, Depth: 1, Total: 1 << 20}
+	r := resp.NewReader(bytes.NewReader(command), limits)
 	r.Begin()
 	words, err := r.Value()
 	if err != nil {
@@ -353,7 +383,7 @@ func wordsOf(t *testing.T, command []byte) []any {
 	return words.([]any)
 }
 
-func TestWhatIsNoStringIsForeign(t *testing.T) {
+func TestNonStringIsForeign(t *testing.T) {
 	s := startServer(t)
 	s.LPush(t.Context(), "k1", "x")
 	p := newPool(1)
@@ -361,7 +391,7 @@ func TestWhatIsNoStringIsForeign(t *testing.T) {
 		s.now()
 		op := p.op(s.store.Now)
 		if _, native := op.(cell.Take); native && op.Words(true)[0] == "SET" {
-			continue // WRONGTYPE is an error to it
+			continue // SET NX GET answers WRONGTYPE
 		}
 		if answer := s.do(op, true); len(answer.Found) == 0 || answer.Found[0].Form != cell.Foreign {
 			t.Fatalf("%#v found %+v", op, answer)

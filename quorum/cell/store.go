@@ -2,20 +2,20 @@ package cell
 
 import "time"
 
-// Store is a master in a few lines: its keys, and its clock. The zero value is empty.
+// Store is a minimal master: its keys and its clock. The zero value is empty.
 type Store struct {
-	// Now is its clock, since 1970.
+	// Now is the clock, since 1970.
 	Now   time.Duration
 	slots map[string]slot
 }
 
-// slot is a cell and when it ends: zero for never.
+// slot is a cell and the time when it expires, zero for never.
 type slot struct {
 	cell Cell
 	ends time.Duration
 }
 
-// Look is the current value of a key.
+// Look returns the current state of a key.
 func (s *Store) Look(key string) Found {
 	at, there := s.slots[key]
 	switch {
@@ -46,7 +46,7 @@ func (s *Store) Put(key string, c Cell, left time.Duration) {
 	s.set(key, at)
 }
 
-// keep puts a cell under a key that exists, for the time that is left to it.
+// keep puts a cell under a key that exists, and keeps its remaining time.
 func (s *Store) keep(key string, c Cell) { s.set(key, slot{c, s.slots[key].ends}) }
 
 func (s *Store) set(key string, at slot) {

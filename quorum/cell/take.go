@@ -9,21 +9,21 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Take creates plain cells where there are none, all or none: SET key envelope NX.
+// Take creates plain cells under keys that are absent, all or none: SET key envelope NX.
 type Take struct {
 	Names   []string
 	Attempt Attempt
-	// Tokens are those of the keys, in their order.
+	// Tokens has one token for each key, in the order of the keys.
 	Tokens []string
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Mark, unless it is empty, is unlike all others, and has marks put for the incarnation Attempt
+	// Mark, unless it is empty, is unique and lets Take put marks for the incarnation Attempt
 	// instead of plain cells.
 	Mark Ballot
-	// Fence, unless it is zero, is what the fence counter of the key, the only one, must be below:
-	// it is taken and the counter raised to it, or neither.
+	// Fence, unless it is zero, must be above the fence counter of the only key. Take raises the
+	// counter to it and takes the key, or does neither.
 	Fence int64
-	// Old is for a server before Redis 7, where SET does not combine NX with GET.
+	// Old adapts to a server before Redis 7, whose SET does not combine NX with GET.
 	Old bool
 }
 
@@ -40,8 +40,7 @@ for i, key in ipairs(KEYS) do
 end
 return 1`)
 
-// takeFencedScript takes one key, and raises its counter. None of the helpers of layoutLua is
-// needed.
+// takeFencedScript takes one key and raises its counter. It needs none of the helpers in layoutLua.
 var takeFencedScript = luascript.New(fenceLua + `local v, f = redis.pcall('get', KEYS[1]), fence(KEYS[2])
 if v or tonumber(ARGV[3]) <= tonumber(f) then
   if type(v) == 'table' then v = '` + wrongType + `' end
@@ -52,16 +51,16 @@ else redis.call('set', KEYS[1], ARGV[2], 'px', ARGV[1]) end
 redis.call('set', KEYS[2], ARGV[3], 'px', ARGV[4])
 return 1`)
 
-// Keys is of Op.
+// Keys implements Op.
 func (t Take) Keys() []string { return t.Names }
 
-// Writes is of Op.
+// Writes implements Op.
 func (t Take) Writes() bool { return true }
 
-// native reports whether one SET does it.
+// native reports whether one SET carries out the operation.
 func (t Take) native() bool { return len(t.Names) == 1 && !t.Old && t.Fence == 0 }
 
-// Words is of Op.
+// Words implements Op.
 func (t Take) Words(whole bool) []any {
 	if t.native() {
 		words := []any{"SET", t.Names[0], t.cell(0).String(), "NX", "GET"}
@@ -72,7 +71,7 @@ func (t Take) Words(whole bool) []any {
 	}
 	if t.Fence != 0 {
 		return takeFencedScript.Call(whole, []string{t.Names[0], FenceKey(t.Names[0])},
-			pttl(t.TTL), t.cell(0).String(), t.Fence, millis(fencesStay))
+			pttl(t.TTL), t.cell(0).String(), t.Fence, millis(fenceTTL))
 	}
 	args := []any{pttl(t.TTL)}
 	for i := range t.Names {
@@ -81,7 +80,7 @@ func (t Take) Words(whole bool) []any {
 	return takeScript.Call(whole, t.Names, args...)
 }
 
-// AppendTo is of Appender.
+// AppendTo implements Appender.
 func (t Take) AppendTo(b []byte, whole bool) []byte {
 	if !t.native() || t.Mark != "" {
 		return resp.AppendCommand(b, t.Words(whole)...)
@@ -91,8 +90,8 @@ func (t Take) AppendTo(b []byte, whole bool) []byte {
 		words = 7
 	}
 	b = redcon.AppendBulkString(redcon.AppendBulkString(redcon.AppendArray(b, words), "SET"), t.Names[0])
-	b = resp.AppendHeader(b, resp.Bulk, int64(len(plainMark)+len(t.Attempt)+len(t.Tokens[0])))
-	b = append(append(append(b, plainMark...), t.Attempt...), t.Tokens[0]...)
+	b = resp.AppendHeader(b, resp.Bulk, int64(len(plainTag)+len(t.Attempt)+len(t.Tokens[0])))
+	b = append(append(append(b, plainTag...), t.Attempt...), t.Tokens[0]...)
 	b = append(b, "\r\n$2\r\nNX\r\n$3\r\nGET\r\n"...)
 	if t.TTL >= 0 {
 		b = resp.AppendNumber(redcon.AppendBulkString(b, "PX"), t.TTL.Milliseconds())
@@ -100,7 +99,7 @@ func (t Take) AppendTo(b []byte, whole bool) []byte {
 	return b
 }
 
-// cell is what is created under key number i.
+// cell returns the cell to create under key number i.
 func (t Take) cell(i int) Cell {
 	if t.Mark != "" {
 		return Cell{Form: Mark, Attempt: t.Attempt, Promised: t.Mark}
@@ -108,7 +107,7 @@ func (t Take) cell(i int) Cell {
 	return Cell{Form: Plain, Attempt: t.Attempt, Value: Value{Present: true, Text: t.Tokens[i]}}
 }
 
-// pttl is a remaining time as PTTL returns it.
+// pttl returns a remaining time in the form of PTTL.
 func pttl(d time.Duration) string {
 	if d < 0 {
 		return "-1"
@@ -116,7 +115,7 @@ func pttl(d time.Duration) string {
 	return millis(d)
 }
 
-// Decode is of Op.
+// Decode implements Op.
 func (t Take) Decode(answer any) (Answer, error) {
 	switch {
 	case t.Fence != 0:
@@ -134,7 +133,7 @@ func (t Take) Decode(answer any) (Answer, error) {
 	}
 }
 
-// Apply is of Op.
+// Apply implements Op.
 func (t Take) Apply(s *Store) Answer {
 	found := s.looks(t.Names)
 	refused := Answer{Found: found}

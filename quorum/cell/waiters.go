@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// What masters keep beside a lock of the proxies that wait for it: a mark of each, in a key of its
-// own. Nothing is decided by marks.
+// For each proxy that waits for a lock, masters keep a mark next to the lock, in a key of its own.
+// Marks decide nothing.
 
 // PutWaiter puts a mark for a time.
 type PutWaiter struct {
@@ -17,55 +17,55 @@ type PutWaiter struct {
 	TTL  time.Duration
 }
 
-// Keys is of Op.
+// Keys implements Op.
 func (m PutWaiter) Keys() []string { return []string{m.Mark} }
 
-// Writes is of Op.
+// Writes implements Op.
 func (m PutWaiter) Writes() bool { return true }
 
-// Words is of Op.
+// Words implements Op.
 func (m PutWaiter) Words(bool) []any {
 	return []any{"SET", m.Mark, m.Cell.String(), "PX", m.TTL.Milliseconds()}
 }
 
-// Apply is of Op.
+// Apply implements Op.
 func (m PutWaiter) Apply(s *Store) Answer {
 	s.Put(m.Mark, m.Cell, m.TTL)
 	return Answer{Did: true}
 }
 
-// Decode is of Op.
-func (m PutWaiter) Decode(said any) (Answer, error) {
-	if said != any("OK") {
-		return Answer{}, unexpected(said)
+// Decode implements Op.
+func (m PutWaiter) Decode(answer any) (Answer, error) {
+	if answer != any("OK") {
+		return Answer{}, unexpected(answer)
 	}
 	return Answer{Did: true}, nil
 }
 
-// PassWaiter overwrites the first of some marks that is there, for a time.
+// PassWaiter overwrites the first of some marks that exists, for a time.
 type PassWaiter struct {
 	Marks []string
 	To    Cell
 	TTL   time.Duration
 }
 
-var passScript = luascript.New(`for i, mark in ipairs(KEYS) do
+var passWaiterScript = luascript.New(`for i, mark in ipairs(KEYS) do
   if redis.call('set', mark, ARGV[1], 'xx', 'px', ARGV[2]) then return i end
 end
 return 0`)
 
-// Keys is of Op.
+// Keys implements Op.
 func (p PassWaiter) Keys() []string { return p.Marks }
 
-// Writes is of Op.
+// Writes implements Op.
 func (p PassWaiter) Writes() bool { return true }
 
-// Words is of Op.
+// Words implements Op.
 func (p PassWaiter) Words(whole bool) []any {
-	return passScript.Call(whole, p.Marks, p.To.String(), p.TTL.Milliseconds())
+	return passWaiterScript.Call(whole, p.Marks, p.To.String(), p.TTL.Milliseconds())
 }
 
-// found is the answer where that was mark number i, counted from 1; 0: none was there.
+// found returns the answer for mark number i, counted from 1. If i is 0, no mark exists.
 func (p PassWaiter) found(i int64) Answer {
 	a := Answer{Did: true, Found: make([]Found, len(p.Marks))}
 	if i > 0 {
@@ -74,7 +74,7 @@ func (p PassWaiter) found(i int64) Answer {
 	return a
 }
 
-// Apply is of Op.
+// Apply implements Op.
 func (p PassWaiter) Apply(s *Store) Answer {
 	i := slices.IndexFunc(p.Marks, func(mark string) bool { return s.Look(mark).Form != Absent })
 	if i >= 0 {
@@ -83,11 +83,11 @@ func (p PassWaiter) Apply(s *Store) Answer {
 	return p.found(int64(i + 1))
 }
 
-// Decode is of Op.
-func (p PassWaiter) Decode(said any) (Answer, error) {
-	i, ok := said.(int64)
+// Decode implements Op.
+func (p PassWaiter) Decode(answer any) (Answer, error) {
+	i, ok := answer.(int64)
 	if !ok || i < 0 || i > int64(len(p.Marks)) {
-		return Answer{}, unexpected(said)
+		return Answer{}, unexpected(answer)
 	}
 	return p.found(i), nil
 }
@@ -95,25 +95,25 @@ func (p PassWaiter) Decode(said any) (Answer, error) {
 // DeleteWaiter removes a mark.
 type DeleteWaiter struct{ Mark string }
 
-// Keys is of Op.
+// Keys implements Op.
 func (u DeleteWaiter) Keys() []string { return []string{u.Mark} }
 
-// Writes is of Op.
+// Writes implements Op.
 func (u DeleteWaiter) Writes() bool { return true }
 
-// Words is of Op.
+// Words implements Op.
 func (u DeleteWaiter) Words(bool) []any { return []any{"DEL", u.Mark} }
 
-// Apply is of Op.
+// Apply implements Op.
 func (u DeleteWaiter) Apply(s *Store) Answer {
 	s.Delete(u.Mark)
 	return Answer{Did: true}
 }
 
-// Decode is of Op.
-func (u DeleteWaiter) Decode(said any) (Answer, error) {
-	if _, ok := said.(int64); !ok {
-		return Answer{}, unexpected(said)
+// Decode implements Op.
+func (u DeleteWaiter) Decode(answer any) (Answer, error) {
+	if _, ok := answer.(int64); !ok {
+		return Answer{}, unexpected(answer)
 	}
 	return Answer{Did: true}, nil
 }
@@ -121,13 +121,13 @@ func (u DeleteWaiter) Decode(said any) (Answer, error) {
 // ReadWaiters reads marks.
 type ReadWaiters []string
 
-// Keys is of Op.
+// Keys implements Op.
 func (l ReadWaiters) Keys() []string { return l }
 
-// Writes is of Op.
+// Writes implements Op.
 func (l ReadWaiters) Writes() bool { return false }
 
-// Words is of Op.
+// Words implements Op.
 func (l ReadWaiters) Words(bool) []any {
 	words := []any{"MGET"}
 	for _, mark := range l {
@@ -136,14 +136,14 @@ func (l ReadWaiters) Words(bool) []any {
 	return words
 }
 
-// Apply is of Op.
+// Apply implements Op.
 func (l ReadWaiters) Apply(s *Store) Answer { return Read{Names: l}.Apply(s) }
 
-// Decode is of Op.
-func (l ReadWaiters) Decode(said any) (Answer, error) {
-	texts, ok := said.([]any)
+// Decode implements Op.
+func (l ReadWaiters) Decode(answer any) (Answer, error) {
+	texts, ok := answer.([]any)
 	if !ok || len(texts) != len(l) {
-		return Answer{}, unexpected(said)
+		return Answer{}, unexpected(answer)
 	}
 	a := Answer{Did: true, Found: make([]Found, len(l))}
 	for i, text := range texts {

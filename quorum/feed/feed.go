@@ -1,6 +1,6 @@
-// Package feed keeps connections on which a master reports what happens there, without being asked
-// each time: changes of keys (package wake), of messages (package messages). A feed speaks RESP3,
-// and is made again and again while it is wanted.
+// Package feed maintains connections on which a master reports events without being asked each
+// time: changes of keys (package wake) and messages (package messages). A feed speaks RESP3, and
+// reconnects while it is wanted.
 package feed
 
 import (
@@ -15,43 +15,43 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Server is a master as a feed needs it.
+// Server is a master as a feed uses it.
 type Server interface {
-	// Name is its address.
+	// Name returns its address.
 	Name() string
-	// IsDown reports whether it is known not to answer.
+	// IsDown reports whether the master is known to be down.
 	IsDown() bool
-	// Watch makes a connection to a database, logged in.
+	// Watch returns a new connection to a database, logged in.
 	Watch(ctx context.Context, db int) (net.Conn, error)
 }
 
-// Linger is how long a feed stays connected when it is wanted no more.
+// Linger is how long a feed stays connected after it is no longer wanted.
 const Linger = 10 * time.Second
 
 const (
-	// shortestPause and longestPause bound the wait before a connection is tried again.
+	// shortestPause and longestPause bound the pause before a connection is tried again.
 	shortestPause = 25 * time.Millisecond
 	longestPause  = time.Second
-	// refusedPause is that wait where the master refuses what was asked.
+	// refusedPause is that pause if the master refused the request.
 	refusedPause = 10 * time.Second
-	// downPause is the wait between two looks whether a master that is down is back.
+	// downPause is the pause between two checks whether a master is back.
 	downPause = 50 * time.Millisecond
 )
 
-// Keeper keeps one feed. All must be set.
+// Keeper maintains one feed. All fields must be set.
 type Keeper struct {
 	Server Server
-	// Rand gives numbers in [0, 1).
+	// Rand returns numbers in [0, 1).
 	Rand func() float64
-	// Wanted reports whether a connection is wanted. Where it is not, Keep is over.
+	// Wanted reports whether a connection is wanted. If it is not, Keep returns.
 	Wanted func() bool
-	// Once connects, and takes what the master sends until the connection ends; Ended is called
-	// with the cause. A panic of Once is a *contained.PanicError there.
+	// Once connects, and receives from the master until the connection ends. Ended is called with
+	// the error. If Once panics, the error is a *contained.PanicError.
 	Once  func() error
 	Ended func(error)
 }
 
-// Keep connects again and again, as long as that is wanted. Its pauses end with ctx.
+// Keep connects again and again while a connection is wanted. Its pauses end with ctx.
 func (k Keeper) Keep(ctx context.Context) {
 	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: k.Rand}
 	for k.Wanted() {
@@ -63,7 +63,7 @@ func (k Keeper) Keep(ctx context.Context) {
 		err := contained.Run(k.Once)
 		k.Ended(err)
 		if time.Since(begun) >= longestPause {
-			pause.Reset() // it lasted for a while
+			pause.Reset() // the connection lasted for a while
 		}
 		if IsRefusal(err) {
 			_ = pacing.Sleep(ctx, refusedPause)
@@ -73,13 +73,13 @@ func (k Keeper) Keep(ctx context.Context) {
 	}
 }
 
-// IsRefusal reports whether a master does not do what a feed asks, for want of a right or of the
-// command, rather than not now.
+// IsRefusal reports whether a master refuses the requests of a feed for lack of a right or a
+// command, and not only for the moment.
 func IsRefusal(err error) bool {
-	said := resp.Error("")
-	if !errors.As(err, &said) {
+	reply := resp.Error("")
+	if !errors.As(err, &reply) {
 		return false
 	}
-	code, _, _ := strings.Cut(string(said), " ")
+	code, _, _ := strings.Cut(string(reply), " ")
 	return code == "NOPERM" || code == "NOPROTO" || code == "NOAUTH" || code == "WRONGPASS" || code == "ERR"
 }

@@ -7,10 +7,11 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// TestRefusals: what does not pass by itself is asked for less often.
+// TestRefusals checks which errors count as refusals, after which a feed reconnects less often.
 func TestRefusals(t *testing.T) {
 	for text, want := range map[string]bool{
-		"NOPERM this user": true, "ERR unknown command 'HELLO'": true, "LOADING Redis is": false, "BUSY Redis is": false, "": false,
+		"NOPERM this user": true, "ERR unknown command 'HELLO'": true,
+		"LOADING Redis is": false, "BUSY Redis is": false, "": false,
 	} {
 		if IsRefusal(resp.Error(text)) != want {
 			t.Errorf("%q: %v", text, !want)

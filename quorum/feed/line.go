@@ -9,33 +9,33 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// What ends a Line whose master does not keep to the protocol.
+// These errors end a Line whose master violates the protocol.
 var (
-	// ErrAnswer is the cause where a master answers otherwise than was asked.
-	ErrAnswer = errors.New("it answers otherwise than was asked")
-	// ErrUnasked is the cause where a master reports what nobody asked it to report.
-	ErrUnasked = errors.New("it reports what was not asked for")
+	// ErrAnswer says that a master sent an unexpected answer.
+	ErrAnswer = errors.New("it sent an unexpected answer")
+	// ErrUnasked says that a master sent a report that the proxy did not ask for.
+	ErrUnasked = errors.New("it sent a report that the proxy did not ask for")
 )
 
-// Line is the connection of a feed: one goroutine reads it, another one writes.
+// Line is the connection of a feed. One goroutine reads it, another one writes.
 type Line struct {
 	net.Conn
-	// Due has one signal: there is something to write.
+	// Due holds one signal while there is data to write.
 	Due chan struct{}
 	// Ended is closed by End.
 	Ended chan struct{}
-	// In reads what the master sends.
+	// In reads from the master.
 	In *resp.Reader
 
 	once sync.Once
 }
 
-// NewLine makes one; limits bound what a master sends at once.
+// NewLine returns a line on a connection. limits bound what a master sends at once.
 func NewLine(conn net.Conn, limits resp.Limits) *Line {
 	return &Line{Conn: conn, Due: make(chan struct{}, 1), Ended: make(chan struct{}), In: resp.NewReader3(conn, limits)}
 }
 
-// End closes the connection, and has both goroutines end.
+// End closes the connection and stops both goroutines.
 func (l *Line) End() {
 	l.once.Do(func() {
 		close(l.Ended)
@@ -43,7 +43,7 @@ func (l *Line) End() {
 	})
 }
 
-// Prompt gives the signal that there is something to write.
+// Prompt signals that there is data to write.
 func (l *Line) Prompt() {
 	select {
 	case l.Due <- struct{}{}:
@@ -51,16 +51,16 @@ func (l *Line) Prompt() {
 	}
 }
 
-// Greet has a master speak RESP3, and do a command, of which the answer is of that kind, within a
-// time. A refusal is the master's own error.
+// Greet switches a connection to RESP3 and sends a command, all within a time. The answer to the
+// command must be of the given kind. If the master refuses, the error is the master's own.
 func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind, command ...string) error {
 	_ = conn.SetDeadline(time.Now().Add(within))
 	if _, err := conn.Write(resp.AppendWords(resp.AppendWords(nil, "HELLO", "3"), command...)); err != nil {
 		return err
 	}
 	for _, want := range []resp.Kind{resp.Map, kind} {
-		said, is, err := Next(in)
-		refusal, refused := said.(resp.Error)
+		reply, is, err := Next(in)
+		refusal, refused := reply.(resp.Error)
 		switch {
 		case err != nil:
 			return err
@@ -74,13 +74,13 @@ func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind,
 	return nil
 }
 
-// Next reads one thing that a master sends, and of what kind it is.
-func Next(in *resp.Reader) (said any, is resp.Kind, err error) {
+// Next reads one reply or push message, and returns its kind.
+func Next(in *resp.Reader) (reply any, is resp.Kind, err error) {
 	in.Begin()
 	first, err := in.Next()
 	if err != nil {
 		return nil, 0, err
 	}
-	said, err = in.ValueOf(first)
-	return said, first.Kind, err
+	reply, err = in.ValueOf(first)
+	return reply, first.Kind, err
 }

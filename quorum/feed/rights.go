@@ -9,19 +9,18 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Need is a command that a feed, or who makes use of one, sends to a master.
+// Need is a command that a feed, or the user of a feed, sends to a master.
 type Need struct {
-	// Words are harmless, and Right is what a user of the master needs for them, in the words of
-	// its rules.
+	// Words is a harmless command. Right is the ACL rule that permits it to a user of the master.
 	Words []string
 	Right string
-	// Channel is the rule for the channel that they name; empty: they name none.
+	// Channel is the ACL rule for the channel in Words, or empty if there is none.
 	Channel string
 }
 
-// Lacking tries commands on a connection, which is of no use afterwards, and returns the rights
-// without which these are refused. Other errors, as a server's that is too old, are none of its
-// matter.
+// Lacking tries commands on a connection, which cannot be used afterwards. It returns the rights
+// without which the master refuses them. It ignores other errors, such as those of a server that is
+// too old.
 func Lacking(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need) (rights []string, err error) {
 	needs = append([]Need{{Words: []string{"HELLO", "3"}, Right: "+hello"}}, needs...)
 	var out []byte
@@ -33,20 +32,20 @@ func Lacking(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need)
 		return nil, err
 	}
 	for _, n := range needs {
-		said, _, err := Next(in)
+		reply, _, err := Next(in)
 		if err != nil {
 			return nil, err
 		}
-		if right := n.lacking(said); right != "" && !slices.Contains(rights, right) {
+		if right := n.missingRight(reply); right != "" && !slices.Contains(rights, right) {
 			rights = append(rights, right)
 		}
 	}
 	return rights, nil
 }
 
-// lacking is the right that is missing by an answer.
-func (n Need) lacking(said any) string {
-	refusal, _ := said.(resp.Error)
+// missingRight returns the right that is missing according to a reply.
+func (n Need) missingRight(reply any) string {
+	refusal, _ := reply.(resp.Error)
 	text, denied := strings.CutPrefix(string(refusal), "NOPERM ")
 	switch {
 	case denied && n.Channel != "" && strings.Contains(text, "channel"):
@@ -54,5 +53,5 @@ func (n Need) lacking(said any) string {
 	case denied && strings.Contains(text, "command"):
 		return n.Right
 	}
-	return "" // also for a key, which locks need as well
+	return "" // a denied key does not count: locks need it, too
 }

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// databasesIn is how many databases a server has, by its answer to CONFIG GET databases; 0: it does
-// not say.
-func databasesIn(answer any) int {
+// parseDatabases returns the number of databases from the answer to CONFIG GET databases, or 0 if
+// the answer does not contain it.
+func parseDatabases(answer any) int {
 	words, _ := answer.([]any)
 	if len(words) != 2 {
 		return 0
@@ -17,16 +17,17 @@ func databasesIn(answer any) int {
 	return n
 }
 
-// CompareDatabases notes at each server that another one of them has more databases: locks in those
-// fail there.
+// CompareDatabases notes at each server that another server has more databases. Locks in the
+// missing databases fail.
 func CompareDatabases(findings ...*Finding) {
 	most := 0
 	for _, f := range findings {
-		most = max(most, f.hasDatabases)
+		most = max(most, f.databaseCount)
 	}
 	for _, f := range findings {
-		if n := f.hasDatabases; n > 0 && n < most {
-			f.Weak = append(f.Weak, fmt.Sprintf("has %d databases, where another server has %d: locks in those that it lacks fail", n, most))
+		if n := f.databaseCount; n > 0 && n < most {
+			f.Weak = append(f.Weak, fmt.Sprintf(
+				"has fewer databases (%d) than another server (%d): locks in the missing databases fail", n, most))
 		}
 	}
 }

@@ -13,30 +13,32 @@ import (
 	"redlock-proxy/quorum/master"
 )
 
-// SettingsAdvice is what an operator can do where proxies have other settings (Finding.Differs).
+// SettingsAdvice returns a remedy for proxies with different settings (Finding.Differs).
 func SettingsAdvice(differs string) string { return guard.RulesAdvice(differs) }
 
-// TTLAdvice is what an operator can do where masters wait for max-ttl (Finding.Quarantine),
-// although a TTL of at least so much is known.
+// TTLAdvice returns a remedy for masters that wait for max-ttl (Finding.Quarantine), although a TTL
+// of at least atLeast is known.
 func TTLAdvice(atLeast time.Duration) string { return guard.Advice(atLeast) }
 
-// Imposed is what Impose did to a master.
+// Imposed is the result of Impose for one master.
 type Imposed struct {
-	// Name is its address.
+	// Name is the address of the master.
 	Name string
-	// Differed is which settings were other ones; empty: none.
+	// Differed says which settings were different. It is empty if none were.
 	Differed string
-	// Err is why it could not be done, or nil.
+	// Err says why the master was not changed, or is nil.
 	Err error
 }
 
-// Impose has settings (Options.Settings) and masters be those of all proxies from now on, whatever
-// these had: masters vote only for those that have the same. It is an operator's override. Each
-// master may take as long as timeout for each answer; secure is Options.TLS.
+// Impose replaces the settings (Options.Settings) and the list of masters of all proxies. Masters
+// vote only for proxies that have the same ones. Impose is an operator's override. Each master may
+// take up to timeout for each answer. secure is Options.TLS.
 //
-// The error says that proxies with other settings are running, which would lose their votes;
-// forced: it is done all the same.
-func Impose(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), settings string, forced bool) ([]Imposed, error) {
+// The error says that proxies with different settings are running, which would lose their votes. If
+// forced is set, Impose continues nevertheless.
+func Impose(
+	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), settings string, forced bool,
+) ([]Imposed, error) {
 	visits, done := make([]guard.Visit, len(urls)), make([]Imposed, len(urls))
 	for i, url := range urls {
 		visits[i].Name, done[i].Name = master.NameIn(url), master.NameIn(url)
@@ -48,13 +50,13 @@ func Impose(ctx context.Context, urls []string, timeout time.Duration, secure fu
 		defer t.Close()
 		visits[i].Conn = t
 	}
-	for until := time.Now().Add(guard.Heard + imposePause); ; {
-		visit(ctx, visits, done)
+	for until := time.Now().Add(guard.Heard + recheckPause); ; {
+		examineAll(ctx, visits, done)
 		n := guard.Unlike(settings, visits)
 		if n == 0 || forced {
 			break
 		}
-		if time.Now().After(until) || pacing.Sleep(ctx, imposePause) != nil { // else it may have ended just now
+		if time.Now().After(until) || pacing.Sleep(ctx, recheckPause) != nil { // else a proxy may have ended just now
 			return nil, &UnlikeError{n}
 		}
 	}
@@ -63,17 +65,17 @@ func Impose(ctx context.Context, urls []string, timeout time.Duration, secure fu
 	}
 	for i, err := range guard.Impose(ctx, settings, visits) {
 		if err != nil {
-			done[i].Err = errors.New(findingText(err))
+			done[i].Err = errors.New(errorText(err))
 		}
 	}
 	return done, nil
 }
 
-// imposePause is the wait between two looks whether proxies have ended.
-const imposePause = 250 * time.Millisecond
+// recheckPause is the pause between two checks whether proxies have ended.
+const recheckPause = 250 * time.Millisecond
 
-// visit looks at the masters that can be reached.
-func visit(ctx context.Context, visits []guard.Visit, done []Imposed) {
+// examineAll examines the masters that have a connection.
+func examineAll(ctx context.Context, visits []guard.Visit, done []Imposed) {
 	var all sync.WaitGroup
 	for i := range visits {
 		if visits[i].Conn == nil {
@@ -83,7 +85,7 @@ func visit(ctx context.Context, visits []guard.Visit, done []Imposed) {
 			visits[i].Report, done[i].Err = nil, nil
 			v, err := visits[i].Conn.Examine(ctx)
 			if err != nil {
-				done[i].Err = errors.New(findingText(err))
+				done[i].Err = errors.New(errorText(err))
 				return
 			}
 			visits[i].Report = &v
@@ -92,10 +94,14 @@ func visit(ctx context.Context, visits []guard.Visit, done []Imposed) {
 	all.Wait()
 }
 
-// UnlikeError says that proxies are running that have other settings.
+// UnlikeError says that proxies with different settings are running. Proxies is their number.
 type UnlikeError struct{ Proxies int }
 
-// Error is a sentence.
+// Error returns a sentence with a remedy.
 func (e *UnlikeError) Error() string {
-	return fmt.Sprintf("proxies with other settings are running: %d; they would lose their votes: stop them first", e.Proxies)
+	if e.Proxies == 1 {
+		return "1 proxy with different settings is running and would lose its votes; stop it first"
+	}
+	return fmt.Sprintf(
+		"%d proxies with different settings are running and would lose their votes; stop them first", e.Proxies)
 }

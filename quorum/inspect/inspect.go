@@ -1,5 +1,5 @@
-// Package inspect looks at masters without taking part in their votes: what an operator is told of
-// them, and how the settings of their proxies are replaced. Nothing of it is on the way of a lock.
+// Package inspect looks at masters without taking part in their votes. It reports their state to
+// operators, and replaces the settings of their proxies. No lock depends on it.
 package inspect
 
 import (
@@ -23,75 +23,82 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Finding is what Masters saw of one master.
+// Finding describes one master, as Masters found it.
 type Finding struct {
 	// Name is its address, without credentials.
 	Name string
-	// Err is why it cannot be used: it could not be asked, and then nothing more is known, or takes
-	// no write.
+	// Err says why the master cannot be used. Either it did not answer, and then the other fields
+	// are empty, or it refuses writes.
 	Err error
 	// Version, Role and Policy are its redis_version, role and maxmemory_policy.
 	Version, Role, Policy string
-	// Appendfsync is its appendfsync setting, "off" where it writes no append-only
-	// file, or empty where it will not say.
+	// Appendfsync is its appendfsync setting, "off" if it writes no append-only file, or empty if
+	// it does not report the setting.
 	Appendfsync string
 	// Uptime is how long the server has been running, in whole seconds.
 	Uptime time.Duration
-	// Marker is what proxies have found and left on it: "votes", "unmarked" (by no proxy
-	// so far), or why its votes would not count; a quarantine has lasted for Since.
+	// Marker describes the marker that proxies left on the master: "votes", "unmarked" (no proxy so
+	// far), or why its votes would not count. Since is how long a quarantine has lasted.
 	Marker string
 	Since  time.Duration
-	// Quarantine is why it is in quarantine and for how long, or nil; see Quarantines.
+	// Quarantine says why and for how long the master is in quarantine, or is nil. See Quarantines.
 	Quarantine *guard.QuarantineError
-	// Votes is set where a proxy that starts now would count its votes; New where no proxy
-	// has used it since it was empty, so that a fresh start, or Vouch, would let it vote.
+	// Votes is set if a proxy that starts now would count the master's votes. New is set if no
+	// proxy has used the master since it was empty, so that a fresh start, or Vouch, would let it
+	// vote.
 	Votes, New bool
-	// LongestTTL is the longest in use that it knows of; zero: none.
+	// LongestTTL is the longest TTL in use that the master knows of, or zero.
 	LongestTTL time.Duration
-	// Refusal is why it takes no write, as far as it can be tried, or nil. Only Server knows it.
+	// Refusal says why the server refuses writes, as far as a trial shows, or is nil. Only Server
+	// sets it.
 	Refusal error
-	// Locks are those that it holds. Only Survey counts them.
+	// Locks are the locks on the master. Only Survey counts them.
 	Locks guard.Locks
-	// RoundTrip is the shortest of a few.
+	// RoundTrip is the shortest of a few round trips.
 	RoundTrip time.Duration
-	// Unsafe are reasons why a lock there cannot be relied on; Amiss is what proxies have
-	// differently that should be alike; Weak are reasons why the master is less than it could
-	// be.
+	// Unsafe has reasons why a lock on the master cannot be relied on. Amiss lists settings that
+	// differ among proxies but should be equal. Weak has reasons why the master is less reliable or
+	// capable than it could be.
 	Unsafe, Amiss, Weak []string
-	// Differs is which settings the proxies have otherwise that it votes for; see CompareSettings.
+	// Differs says in which settings the proxies that the master votes for differ. See
+	// CompareSettings.
 	Differs string
 
 	runID string
-	// databases are those that hold keys, hasDatabases is how many there are; 0: it does not say.
-	databases    []int
-	hasDatabases int
-	report       *guard.Report
+	// databases are the databases that hold keys. databaseCount is how many exist, or 0 if the
+	// server does not report it.
+	databases     []int
+	databaseCount int
+	report        *guard.Report
 }
 
-// Feeds are what a proxy has masters report, for which it needs rights besides those that locks
-// need.
+// Feeds selects the reports that a proxy requests from masters, which need rights in addition to
+// those of locks.
 type Feeds struct {
-	// Waiting: of changes, for clients that wait.
+	// Waiting selects reports of changes, for clients that wait.
 	Waiting bool
-	// Messages: of messages, between proxies with this prefix.
+	// Messages selects messages between proxies with this prefix.
 	Messages bool
 	Prefix   string
 }
 
-// Masters connects to each master by its URL and returns what is unsafe about it, and which rights
-// are missing for feeds. Each may take as long as timeout for each answer; secure is Options.TLS.
-func Masters(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), feeds Feeds) []Finding {
+// Masters connects to each master by its URL. It returns reasons not to rely on the master, and the
+// rights that it lacks for feeds. Each master may take up to timeout for each answer. secure is
+// Options.TLS.
+func Masters(
+	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), feeds Feeds,
+) []Finding {
 	findings := make([]Finding, len(urls))
 	var wg sync.WaitGroup
 	for i, u := range urls {
-		wg.Go(func() { findings[i] = inspect(ctx, u, timeout, secure, feeds) })
+		wg.Go(func() { findings[i] = inspectMaster(ctx, u, timeout, secure, feeds) })
 	}
 	wg.Wait()
-	sameServer(findings)
+	markSameServer(findings)
 	return findings
 }
 
-// Survey is Masters, and counts the locks on each master.
+// Survey does what Masters does, and counts the locks on each master.
 func Survey(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config)) []Finding {
 	findings := Masters(ctx, urls, timeout, secure, Feeds{})
 	var wg sync.WaitGroup
@@ -111,11 +118,13 @@ func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Durat
 		f.Locks, err = guard.LocksOn(ctx, t, f.databases)
 	}
 	if err != nil {
-		f.Err = errors.New(findingText(err))
+		f.Err = errors.New(errorText(err))
 	}
 }
 
-func inspect(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), feeds Feeds) Finding {
+func inspectMaster(
+	ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), feeds Feeds,
+) Finding {
 	f := Finding{Name: master.NameIn(url)}
 	t, err := master.NewTransport(url, timeout, secure)
 	if err != nil {
@@ -124,31 +133,31 @@ func inspect(ctx context.Context, url string, timeout time.Duration, secure func
 	}
 	defer t.Close()
 	if f.RoundTrip, err = t.Probe(ctx); err != nil {
-		f.Err = errors.New(findingText(err))
+		f.Err = errors.New(errorText(err))
 		return f
 	}
 	f.RoundTrip = f.RoundTrip.Round(time.Microsecond)
 	v, err := t.Examine(ctx)
 	if err != nil {
-		f.Err = errors.New(findingText(err))
+		f.Err = errors.New(errorText(err))
 		return f
 	}
-	f.judge(v)
-	if v.Refusal == nil { // or scripts fail, too
+	f.evaluate(v)
+	if v.Refusal == nil { // else scripts fail, too
 		_, v.Refusal = t.Run(ctx, script.Marked)
 	}
 	if v.Refusal != nil {
-		f.Err = errors.New(findingText(v.Refusal))
+		f.Err = errors.New(errorText(v.Refusal))
 	}
 	f.report = &v
 	if answer, err := t.Do(ctx, "CONFIG", "GET", "databases"); err == nil {
-		f.hasDatabases = databasesIn(answer)
+		f.databaseCount = parseDatabases(answer)
 	}
 	f.tryFeeds(ctx, t, timeout, feeds)
 	return f
 }
 
-// Quarantines finds out for how long masters are in quarantine at the most, where maxTTL is that of
+// Quarantines determines how long masters will be in quarantine at most. maxTTL is the setting of
 // the proxies.
 func Quarantines(findings []Finding, maxTTL time.Duration) {
 	for i, q := range guard.Quarantines(visitsOf(findings), maxTTL) {
@@ -156,11 +165,11 @@ func Quarantines(findings []Finding, maxTTL time.Duration) {
 	}
 }
 
-// IsWatched reports whether a proxy runs on the master, without which no quarantine ends.
+// IsWatched reports whether a proxy runs on the master. Without a proxy no quarantine ends.
 func (f Finding) IsWatched() bool { return f.report != nil && len(f.report.Proxies) > 0 }
 
-// CompareSettings finds the masters that would not vote for a proxy with these (Options.Settings),
-// or for one with these masters.
+// CompareSettings marks the masters that would not vote for a proxy with these settings
+// (Options.Settings), or with these masters.
 func CompareSettings(findings []Finding, settings string) {
 	for i, differs := range guard.Differences(settings, visitsOf(findings)) {
 		if f := &findings[i]; differs != "" {
@@ -171,8 +180,8 @@ func CompareSettings(findings []Finding, settings string) {
 	}
 }
 
-// PlacedOn returns where the locks are by the markers of a majority of these masters. The place is
-// undecided if they were never moved.
+// PlacedOn returns where the locks are according to the markers of a majority of these masters. The
+// place is undecided if the locks were never moved.
 func PlacedOn(findings []Finding) place.Said {
 	says := map[place.At]int{}
 	for _, f := range findings {
@@ -187,7 +196,7 @@ func PlacedOn(findings []Finding) place.Said {
 	return place.Said{By: Names(findings)}
 }
 
-// Names are the addresses of the masters.
+// Names returns the addresses of the masters.
 func Names(findings []Finding) (names []string) {
 	for _, f := range findings {
 		names = append(names, f.Name)
@@ -204,34 +213,36 @@ func visitsOf(findings []Finding) []guard.Visit {
 	return visits
 }
 
-// Unlike returns how many proxies are running on these masters that have other settings
-// (Options.Settings), or another number of masters.
+// Unlike returns how many proxies on these masters have different settings (Options.Settings), or a
+// different number of masters.
 func Unlike(findings []Finding, settings string) int {
 	return guard.Unlike(settings, visitsOf(findings))
 }
 
-// tryFeeds tries what the feeds need. Of a master that does not answer nothing is reported.
+// tryFeeds tries the commands that the feeds need. It reports nothing for a master that does not
+// answer.
 func (f *Finding) tryFeeds(ctx context.Context, t master.Transport, timeout time.Duration, feeds Feeds) {
-	try := func(needs []feed.Need, forWhat string) {
+	try := func(needs []feed.Need, effect string) {
 		conn, err := t.Watch(ctx, 0)
 		if err != nil {
 			return
 		}
 		defer conn.Close()
 		limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 10, Elements: 64, Depth: 4, Total: 64 << 10}
-		if lacking, err := feed.Lacking(conn, resp.NewReader3(conn, limits), timeout, needs); err == nil && len(lacking) > 0 {
-			f.Weak = append(f.Weak, "its user lacks "+strings.Join(lacking, " ")+" for "+forWhat)
+		lacking, err := feed.Lacking(conn, resp.NewReader3(conn, limits), timeout, needs)
+		if err == nil && len(lacking) > 0 {
+			f.Weak = append(f.Weak, "its user lacks "+strings.Join(lacking, " ")+": "+effect)
 		}
 	}
 	if feeds.Waiting {
-		try(waitingNeeds, "clients that wait: they poll")
+		try(waitingNeeds, "waiting clients poll")
 	}
 	if feeds.Messages {
-		try(messagesNeeds(messages.Channel+feeds.Prefix), "messages: SUBSCRIBE and PUBLISH may fail")
+		try(messagesNeeds(messages.Channel+feeds.Prefix), "SUBSCRIBE and PUBLISH may fail")
 	}
 }
 
-// waitingNeeds are what a watch sends (package wake), of a key that exists or not.
+// waitingNeeds are the commands of a watch (package wake), on a key that may or may not exist.
 var waitingNeeds = []feed.Need{
 	{Words: []string{"PING"}, Right: "+ping"},
 	{Words: []string{"PTTL", script.OwnPrefix + "marker"}, Right: "+pttl"},
@@ -239,8 +250,8 @@ var waitingNeeds = []feed.Need{
 	{Words: []string{"CLIENT", "TRACKING", "ON"}, Right: "+client|tracking"},
 }
 
-// messagesNeeds are what is sent for messages (package messages). An empty message is none, and
-// nobody gets it.
+// messagesNeeds returns the commands for messages (package messages). Receivers ignore an empty
+// message.
 func messagesNeeds(channel string) []feed.Need {
 	rule := "&" + messages.Channel + "*"
 	return []feed.Need{
@@ -250,8 +261,8 @@ func messagesNeeds(channel string) []feed.Need {
 	}
 }
 
-// judge weighs the master's report.
-func (f *Finding) judge(v guard.Report) {
+// evaluate fills in the finding from the master's report.
+func (f *Finding) evaluate(v guard.Report) {
 	f.Version, f.Role, f.Policy, f.Appendfsync, f.Uptime = v.Version, v.Role, v.Policy, v.Appendfsync, v.Uptime
 	f.runID, f.databases = v.RunID, v.Databases
 	f.Votes, f.New, f.LongestTTL = v.Votes(), v.IsNew(), v.Longest
@@ -260,7 +271,7 @@ func (f *Finding) judge(v guard.Report) {
 		f.Unsafe = append(f.Unsafe, why)
 	}
 	if !v.Durable() {
-		f.Weak = append(f.Weak, "forgets locks when it restarts: without appendonly yes and appendfsync always")
+		f.Weak = append(f.Weak, "forgets locks when it restarts: set appendonly yes and appendfsync always")
 	}
 	f.Amiss = append(f.Amiss, v.Differences...)
 	if v.RunID == guard.NotReported {
@@ -268,25 +279,25 @@ func (f *Finding) judge(v guard.Report) {
 	}
 }
 
-// sameServer marks masters that are one server under two addresses.
-func sameServer(findings []Finding) {
+// markSameServer marks masters that are one server under two addresses.
+func markSameServer(findings []Finding) {
 	seen := map[string]string{}
 	for i := range findings {
 		f := &findings[i]
 		if f.runID == "" || f.runID == guard.NotReported {
 			continue
 		}
-		if other, twice := seen[f.runID]; twice {
+		if other, known := seen[f.runID]; known {
 			f.Unsafe = append(f.Unsafe, guard.Twin+other)
 		}
 		seen[f.runID] = f.Name
 	}
 }
 
-// Server connects to a Redis that is no master, such as the upstream, and returns what it reports
-// of itself. It changes nothing there; the key is for a trial write. One that demands a login, and
-// gets none or none that may ask, has a Finding without anything but its name and round trip. It
-// may take as long as timeout for each answer; secure is Options.TLS.
+// Server connects to a Redis that is no master, such as the upstream, and returns its properties.
+// It changes nothing there. key is for a trial write. If the server requires a login, and the URL
+// has none or one that lacks permissions, the finding has only a name and a round trip. The server
+// may take up to timeout for each answer. secure is Options.TLS.
 func Server(ctx context.Context, url, key string, timeout time.Duration, secure func(*tls.Config)) Finding {
 	f := Finding{Name: master.NameIn(url)}
 	server, err := master.NewServer(url, timeout, secure)
@@ -295,42 +306,42 @@ func Server(ctx context.Context, url, key string, timeout time.Duration, secure 
 		return f
 	}
 	defer server.Close()
-	began := time.Now()
+	start := time.Now()
 	if _, err := server.Do(ctx, "PING"); err != nil && !isDenied(err) {
-		f.Err = errors.New(cmp.Or(server.Advice(ctx, err), findingText(err)))
+		f.Err = errors.New(cmp.Or(server.Advice(ctx, err), errorText(err)))
 		return f
 	}
-	f.RoundTrip = time.Since(began).Round(time.Microsecond)
+	f.RoundTrip = time.Since(start).Round(time.Microsecond)
 	if info, err := server.Do(ctx, "INFO"); err == nil {
 		text, _ := info.(string)
 		v := guard.ReadInfo(text)
 		f.Version, f.Role, f.Policy, f.Uptime, f.runID = v.Version, v.Role, v.Policy, v.Uptime, v.RunID
 	}
 	if answer, err := server.Do(ctx, "CONFIG", "GET", "databases"); err == nil {
-		f.hasDatabases = databasesIn(answer)
+		f.databaseCount = parseDatabases(answer)
 	}
 	ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
 	defer cancel()
 	_, err = server.Do(ctx, availability.Trial(key)...)
 	if refusal := availability.Refusal(err, server.LogsIn()); refusal != nil {
-		f.Refusal = errors.New(findingText(refusal))
+		f.Refusal = errors.New(errorText(refusal))
 	}
 	return f
 }
 
-// IsSameServer reports whether both are the same Redis, by whatever addresses they were
-// reached; false also where they do not report it.
+// IsSameServer reports whether both findings are of the same Redis, whatever address was used. It
+// is false if the servers do not report their run_id.
 func (f Finding) IsSameServer(other Finding) bool {
 	return f.runID != "" && f.runID != guard.NotReported && f.runID == other.runID
 }
 
-// isDenied reports whether a Redis answered that one must log in, or may not do that.
+// isDenied reports whether a Redis answered that the client must log in, or lacks a permission.
 func isDenied(err error) bool {
 	return strings.HasPrefix(err.Error(), "NOAUTH ") || strings.HasPrefix(err.Error(), "NOPERM ")
 }
 
-// findingText is, for an operator, why a server could not be asked.
-func findingText(err error) string {
+// errorText returns, for an operator, why a server did not answer as expected.
+func errorText(err error) string {
 	var lookup *net.DNSError
 	var malformed *resp.ProtocolError
 	text := err.Error()
@@ -338,13 +349,13 @@ func findingText(err error) string {
 	case errors.As(err, &lookup) && lookup.IsNotFound:
 		return "no such host"
 	case errors.As(err, &lookup):
-		return "its name cannot be looked up: " + lookup.Err
+		return "cannot resolve its name: " + lookup.Err
 	case strings.HasPrefix(text, "WRONGPASS "):
 		return "wrong password: " + text
 	case strings.HasPrefix(text, "NOAUTH "):
-		return "no password is given, and it demands one: " + text
+		return "requires a password, and none is given: " + text
 	case strings.HasPrefix(text, "NOPERM "):
-		return "its user may not do what a lock needs: " + text
+		return "its user lacks permissions that locks need: " + text
 	case errors.As(err, &malformed):
 		return "it is not a Redis: " + text
 	case strings.HasPrefix(text, "redis: "):

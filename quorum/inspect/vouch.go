@@ -12,23 +12,23 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// ErrNotNeeded is returned by MayVouch where a majority votes: the other masters catch up by
+// ErrNotNeeded is returned by MayVouch if a majority votes: the other masters catch up by
 // themselves.
 var ErrNotNeeded = errors.New("a majority of the masters votes")
 
-// RefusedError is why an operator's override is refused.
+// RefusedError says why an operator's override is refused.
 type RefusedError struct {
-	// Reasons are sentences, one for each thing that is in the way.
+	// Reasons are sentences, one for each obstacle.
 	Reasons []string
 }
 
 // Error joins the reasons.
 func (e *RefusedError) Error() string { return strings.Join(e.Reasons, "; ") }
 
-// MayVouch decides whether an operator's override can be taken, by which no lock that these masters
-// may have forgotten was granted for longer than ttl: every master must be reached and fit, and
-// none may hold a lock that contradicts it, unless that is forced. The findings are those of
-// Survey. It returns nil, ErrNotNeeded, or a *RefusedError.
+// MayVouch decides whether to accept an operator's override. The operator declares that no lock
+// that these masters may have forgotten was granted for longer than ttl. All masters must be
+// reachable and fit. None may hold a lock that contradicts the declaration, unless it is forced.
+// The findings are those of Survey. MayVouch returns nil, ErrNotNeeded, or a *RefusedError.
 func MayVouch(findings []Finding, ttl time.Duration, forced bool) error {
 	var reasons []string
 	outlasts := false
@@ -41,7 +41,7 @@ func MayVouch(findings []Finding, ttl time.Duration, forced bool) error {
 			reasons = append(reasons, f.Name+": "+strings.Join(f.Unsafe, ", "))
 		case f.Locks.Outlasts(ttl) && !forced:
 			outlasts = true
-			reasons = append(reasons, fmt.Sprintf("%s: %s", f.Name, f.locksThere(ttl)))
+			reasons = append(reasons, fmt.Sprintf("%s: %s", f.Name, f.describeLocks(ttl)))
 		}
 		if f.Votes && f.Err == nil && len(f.Unsafe) == 0 {
 			votes++
@@ -52,7 +52,7 @@ func MayVouch(findings []Finding, ttl time.Duration, forced bool) error {
 		return ErrNotNeeded
 	case len(reasons) > 0:
 		if outlasts {
-			reasons = append(reasons, "if nobody holds these locks any more, say --force")
+			reasons = append(reasons, "if no client holds these locks any more, use --force")
 		}
 		return &RefusedError{reasons}
 	default:
@@ -60,13 +60,13 @@ func MayVouch(findings []Finding, ttl time.Duration, forced bool) error {
 	}
 }
 
-// locksThere describes the locks on a master, and names those that last longer.
-func (f Finding) locksThere(ttl time.Duration) string {
-	locks, each := fmt.Sprintf("%d locks are held there", f.Locks.Count), "one of them "
+// describeLocks describes the locks on a master, and names those that last longer than ttl.
+func (f Finding) describeLocks(ttl time.Duration) string {
+	locks, each := fmt.Sprintf("it holds %d locks", f.Locks.Count), "one of them "
 	if f.Locks.Count == 1 {
-		locks, each = "1 lock is held there", ""
+		locks, each = "it holds 1 lock", ""
 	}
-	ends := each + "without an end"
+	ends := each + "without a TTL"
 	if f.Locks.Left >= 0 {
 		ends = fmt.Sprintf("for up to %v", f.Locks.Left.Round(time.Millisecond))
 	}
@@ -79,7 +79,7 @@ func (f Finding) locksThere(ttl time.Duration) string {
 	return fmt.Sprintf("%s, %s, such as %s", locks, ends, strings.Join(names, " "))
 }
 
-// Knowing names the proxies that run on these masters and know of a longer TTL in use.
+// Knowing names the proxies on these masters that know of a longer TTL in use.
 func Knowing(findings []Finding, ttl time.Duration) []string {
 	found := map[string]bool{}
 	for _, f := range findings {
@@ -88,7 +88,8 @@ func Knowing(findings []Finding, ttl time.Duration) []string {
 		}
 		for _, p := range f.report.Proxies {
 			if p.Longest > ttl {
-				found[fmt.Sprintf("the proxy %s knows of locks of up to %v", cmp.Or(p.Name, p.ID), p.Longest)] = true
+				name := cmp.Or(p.Name, p.ID)
+				found[fmt.Sprintf("proxy %s knows of locks with a TTL of up to %v", name, p.Longest)] = true
 			}
 		}
 	}

@@ -10,18 +10,28 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// TestMayVouch: an operator's word is taken only for masters that are all reached and fit, and of
-// which none holds a lock that belies it; it is not needed where a majority votes.
+// TestMayVouch checks that an operator's declaration is accepted only if all masters are reachable
+// and fit, and none holds a lock that contradicts it. It is not needed if a majority votes.
 func TestMayVouch(t *testing.T) {
 	empty := Finding{Name: "m", New: true}
-	held := Finding{Name: "h", Locks: guard.Locks{Count: 2, Left: 30 * time.Second, Keys: []guard.HeldKey{{Name: "a", Left: 30 * time.Second}, {Name: "b", Left: time.Second}}}}
-	one := Finding{Name: "o", Locks: guard.Locks{Count: 1, Left: 30 * time.Second, Keys: []guard.HeldKey{{Name: "a", Left: 30 * time.Second}}}}
-	two := Finding{Name: "t", Locks: guard.Locks{Count: 2, Left: cell.Endless, Keys: []guard.HeldKey{{Name: "a", Left: cell.Endless}, {Name: "b", Left: time.Second}}}}
-	endless := Finding{Name: "e", Locks: guard.Locks{Count: 1, Left: cell.Endless, Keys: []guard.HeldKey{{Name: "a", Left: cell.Endless}}}}
+	held := Finding{Name: "h", Locks: guard.Locks{
+		Count: 2, Left: 30 * time.Second,
+		Keys: []guard.HeldKey{{Name: "a", Left: 30 * time.Second}, {Name: "b", Left: time.Second}},
+	}}
+	one := Finding{Name: "o", Locks: guard.Locks{
+		Count: 1, Left: 30 * time.Second, Keys: []guard.HeldKey{{Name: "a", Left: 30 * time.Second}},
+	}}
+	two := Finding{Name: "t", Locks: guard.Locks{
+		Count: 2, Left: cell.Endless,
+		Keys: []guard.HeldKey{{Name: "a", Left: cell.Endless}, {Name: "b", Left: time.Second}},
+	}}
+	endless := Finding{Name: "e", Locks: guard.Locks{
+		Count: 1, Left: cell.Endless, Keys: []guard.HeldKey{{Name: "a", Left: cell.Endless}},
+	}}
 	votes := Finding{Name: "v", Votes: true}
 	dead := Finding{Name: "d", Err: errors.New("connection refused")}
 	unfit := Finding{Name: "u", Votes: true, Unsafe: []string{"it is a replica"}}
-	const forcible = "; if nobody holds these locks any more, say --force"
+	const forcible = "; if no client holds these locks any more, use --force"
 	for _, c := range []struct {
 		name     string
 		findings []Finding
@@ -34,12 +44,12 @@ func TestMayVouch(t *testing.T) {
 		{"a majority votes, and one is dead", []Finding{dead, votes, votes}, 0, ErrNotNeeded.Error()},
 		{"one is dead", []Finding{dead, empty, empty}, 0, "d: connection refused"},
 		{"one is unfit, and so is its vote", []Finding{unfit, empty, votes}, 0, "u: it is a replica"},
-		{"locks stand", []Finding{held, empty, empty}, 0, `h: 2 locks are held there, for up to 30s, such as "a" "b"` + forcible},
-		{"locks stand that last longer", []Finding{held, empty, empty}, 29 * time.Second, `h: 2 locks are held there, for up to 30s, such as "a"` + forcible},
+		{"locks stand", []Finding{held, empty, empty}, 0, `h: it holds 2 locks, for up to 30s, such as "a" "b"` + forcible},
+		{"locks stand that last longer", []Finding{held, empty, empty}, 29 * time.Second, `h: it holds 2 locks, for up to 30s, such as "a"` + forcible},
 		{"locks stand that are over by then", []Finding{held, empty, empty}, 30 * time.Second, ""},
-		{"one lock stands", []Finding{one, empty, empty}, 0, `o: 1 lock is held there, for up to 30s, such as "a"` + forcible},
-		{"one without an end", []Finding{endless, empty, empty}, time.Hour, `e: 1 lock is held there, without an end, such as "a"` + forcible},
-		{"two, one without an end", []Finding{two, empty, empty}, time.Hour, `t: 2 locks are held there, one of them without an end, such as "a"` + forcible},
+		{"one lock stands", []Finding{one, empty, empty}, 0, `o: it holds 1 lock, for up to 30s, such as "a"` + forcible},
+		{"one without an end", []Finding{endless, empty, empty}, time.Hour, `e: it holds 1 lock, without a TTL, such as "a"` + forcible},
+		{"two, one without an end", []Finding{two, empty, empty}, time.Hour, `t: it holds 2 locks, one of them without a TTL, such as "a"` + forcible},
 	} {
 		got := ""
 		if err := MayVouch(c.findings, c.ttl, false); err != nil {

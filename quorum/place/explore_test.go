@@ -9,24 +9,24 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The move, explored: two clients, each behind a proxy of its own, want one lock over and over,
-// always with the same token; two movers, each of which may stop at any point and go on much later;
-// an upstream that restarts, with its data, with older data, or with none; masters that forget all,
-// once what they held is over. What was sent arrives in any order, late, or never. The masters are
-// one register here, whose eras are decided at once: that is explored elsewhere (internal/model,
-// quorum/guard/reconfig).
+// This test explores the move. Two clients, each with a proxy of its own, take and release one
+// lock, always with the same token. Two movers may stop at any point and continue much later. The
+// upstream restarts with its data, with older data, or with none. The masters forget everything
+// once their locks have expired. Messages arrive in any order, late, or never. The masters are one
+// register here, whose eras are decided at once. Other tests explore these decisions
+// (internal/model, quorum/guard/reconfig).
 
-// state is what a client does.
+// state is the state of a client.
 type state uint8
 
 const (
 	idle state = iota
 	asking
 	holding
-	leaving
+	releasing
 )
 
-// request is what a client sends: it wants the lock, or gives it back. did and refused are the
+// request is a request of a client, which takes or releases the lock. done and refused are the
 // answers.
 type request uint8
 
@@ -34,114 +34,115 @@ const (
 	nothing request = iota
 	take
 	release
-	did
+	done
 	refused
 )
 
 // connection leads from a proxy to the upstream.
 type connection struct {
-	// dialed is set by the proxy, open by the upstream, which answers it then.
+	// dialed is set by the proxy. open is set by the upstream, which then answers.
 	dialed, open bool
-	// read is set once the masters were read after that, and said that the locks are at the
-	// upstream.
+	// read is set if the masters were read after that, and said that the locks are at the upstream.
 	read bool
 	// sent is on its way to the upstream, answer on its way back.
 	sent, answer request
 }
 
-// proxy is one with one client.
+// proxy is a proxy with one client.
 type proxy struct {
 	client state
-	// unsure is set where the client was told of an error: it may have the lock, and does not rely
-	// on it.
+	// unsure is set if the client received an error. It may have the lock, and does not rely on it.
 	unsure bool
-	// era is the latest that it has heard of, and where the locks are in it; held the one in which
-	// it said that it holds back, plus one.
-	era   uint8
-	place Place
-	held  uint8
-	conn  connection
-	// sent is on its way to the masters, of that era.
+	// era is the latest era that the proxy knows of, and place where the locks are in it.
+	// heldBackIn is the era in which it announced that it holds back, plus one.
+	era        uint8
+	place      Place
+	heldBackIn uint8
+	conn       connection
+	// sent is on its way to the masters, with the era sentIn.
 	sent   request
 	sentIn uint8
 }
 
-// step is how far a mover has come.
+// step is the progress of a mover.
 type step uint8
 
 const (
-	rests   step = iota
-	began        // its era is decided
-	claimed      // the record has it
-	alone        // nobody else changes anything at the upstream
-	reads        // it knows what is to be written
-	copied       // that is written
-	ended        // it is decided that they have moved
+	rests     step = iota
+	began          // its era is decided
+	claimed        // the record names the mover
+	exclusive      // no other process can change anything at the upstream
+	reads          // it has read the locks to copy
+	copied         // it has written them
+	ended          // the masters decided that the locks have moved
 )
 
-// write is something on its way from a mover.
+// write is a write of a mover under way.
 type write struct {
 	sent, remove bool
 	era, value   uint8
 }
 
-// mover is one who moves the locks.
+// mover is a process that moves the locks.
 type mover struct {
 	step  step
 	era   uint8
 	place Place
 	value uint8
-	// connected is set while the upstream has its connection.
+	// connected is set while the upstream has the mover's connection.
 	connected             bool
 	toUpstream, toMasters write
 }
 
-// world is all of it. A lock is the number of its client plus one; zero is none.
+// world is the state of the whole system. A lock is the number of its client plus one, or zero for
+// none.
 type world struct {
 	era   uint8
 	place Place
-	// heeded is the first era of which the masters may still heed what they promised.
-	heeded                   uint8
+	// firstHeededEra is the first era whose promises the masters may still heed.
+	firstHeededEra           uint8
 	upstream, masters, saved uint8
-	faults, forgot           uint8
-	// recorded is where the locks are as the upstream's record has it, recordedIn the era.
+	faults, forgetCount      uint8
+	// recorded is the place in the upstream's record, and recordedIn its era.
 	recorded   Place
 	recordedIn uint8
 	proxies    [2]proxy
 	movers     [2]mover
 }
 
-// explorer has the bounds, and the rules that are left out.
+// explorer has the limits of the exploration, and the rules that it leaves out.
 type explorer struct {
 	proxies, movers int
 	lastEra, faults uint8
-	// forgets is how often all masters forget all.
-	forgets uint8
-	// sets: where the locks are then the settings say. late: the record has a place only once it is
-	// at rest.
-	sets, late bool
-	// early: the masters may be read before the upstream has answered on the connection.
-	early bool
-	// spares: no connection is ended.
-	spares bool
-	// trusts: no connection of one who moves them is ended, either.
-	trusts bool
-	// believes: a proxy that held back once is believed to do so for good.
-	believes bool
-	// joins: of two that had the same era decided both move the locks.
-	joins bool
-	// hurries: what the masters promised in the era before is not waited for.
-	hurries bool
-	// keeps: what is where the locks go stays there if the other place has none.
-	keeps bool
-	// removes: a lock is removed where it was before it is decided that it has moved.
-	removes bool
-	// timeless: the masters count what was sent in another era.
-	timeless bool
+	// maxForgets is how often all masters forget everything.
+	maxForgets uint8
+	// placeFromSettings takes the place of the locks from the settings then. recordOnlyAtRest
+	// records a place only when the locks are at rest.
+	placeFromSettings, recordOnlyAtRest bool
+	// readBeforeAnswer lets a proxy read the masters before the upstream has answered on the
+	// connection.
+	readBeforeAnswer bool
+	// keepConnections ends no connection of a proxy.
+	keepConnections bool
+	// keepMoverConnections ends no connection of a mover.
+	keepMoverConnections bool
+	// trustOldHoldback assumes that a proxy that held back once does so for good.
+	trustOldHoldback bool
+	// twoMovers lets two movers with the same era both move the locks.
+	twoMovers bool
+	// skipPromiseWait does not wait until promises of the previous era are too old.
+	skipPromiseWait bool
+	// keepExtraLocks keeps a lock at the target that the source does not have.
+	keepExtraLocks bool
+	// removeBeforeDecision removes a lock from the source before the masters decided that it has
+	// moved.
+	removeBeforeDecision bool
+	// countOtherEras lets the masters count messages of another era.
+	countOtherEras bool
 }
 
-// truth is the lock where it is decided who has it.
-func (w *world) truth() uint8 {
+// currentLock returns the lock at the place that decides.
+func (w *world) currentLock() uint8 {
 	if w.place.Source() == Upstream {
 		return w.upstream
 	}
@@ -160,18 +161,18 @@ func (x explorer) next(w world, f func(string, world)) {
 	for i := range x.movers {
 		say := func(what string, t world) { f(fmt.Sprintf("mover %d: %s", i, what), t) }
 		x.move(w, i, say)
-		x.carryOut(w, i, say)
+		x.deliverWrites(w, i, say)
 	}
-	if w.heeded < w.era {
+	if w.firstHeededEra < w.era {
 		t := w
-		t.heeded = w.era
+		t.firstHeededEra = w.era
 		f("promises are too old", t)
 	}
 	x.restart(w, f)
-	x.forget(w, f)
+	x.forgetMasters(w, f)
 }
 
-// hear has a proxy hear of the era, and say that it holds back.
+// hear lets a proxy learn of the era, and announce that it holds back.
 func (x explorer) hear(w world, i int, f func(string, world)) {
 	p := &w.proxies[i]
 	if p.era != w.era {
@@ -179,9 +180,9 @@ func (x explorer) hear(w world, i int, f func(string, world)) {
 		t.proxies[i].era, t.proxies[i].place = w.era, w.place
 		f("hears of the era", t)
 	}
-	if p.place.Moves() && p.held != p.era+1 && p.conn.sent == nothing && p.conn.answer == nothing {
+	if p.place.Moves() && p.heldBackIn != p.era+1 && p.conn.sent == nothing && p.conn.answer == nothing {
 		t := w
-		t.proxies[i].held = p.era + 1
+		t.proxies[i].heldBackIn = p.era + 1
 		f("holds back", t)
 	}
 	if !p.place.Moves() && p.era > w.recordedIn {
@@ -191,7 +192,7 @@ func (x explorer) hear(w world, i int, f func(string, world)) {
 	}
 }
 
-// connect has a proxy connect, have its first answer, and read the masters.
+// connect lets a proxy connect, receive its first answer, and read the masters.
 func (x explorer) connect(w world, i int, f func(string, world)) {
 	c := &w.proxies[i].conn
 	switch {
@@ -204,7 +205,7 @@ func (x explorer) connect(w world, i int, f func(string, world)) {
 		t.proxies[i].conn.open = true
 		f("is answered", t)
 	}
-	if c.dialed && (c.open || x.early) && !c.read && w.place == Upstream {
+	if c.dialed && (c.open || x.readBeforeAnswer) && !c.read && w.place == Upstream {
 		t := w
 		p := &t.proxies[i]
 		p.conn.read = true
@@ -213,11 +214,11 @@ func (x explorer) connect(w world, i int, f func(string, world)) {
 	}
 }
 
-// ask has its client ask for what it wants, at the place that the proxy knows.
+// ask lets the proxy's client send a request, to the place that the proxy knows.
 func (x explorer) ask(w world, i int, f func(string, world)) {
 	p := &w.proxies[i]
-	if p.conn.answer != nothing { // the proxy reads it
-		p.hears(p.conn.answer)
+	if p.conn.answer != nothing { // the proxy reads the answer
+		p.receive(p.conn.answer)
 		p.conn.answer = nothing
 		f("reads the answer", w)
 		return
@@ -226,7 +227,7 @@ func (x explorer) ask(w world, i int, f func(string, world)) {
 		return
 	}
 	wants := take
-	if p.client == holding || p.client == leaving {
+	if p.client == holding || p.client == releasing {
 		wants = release
 	}
 	switch {
@@ -235,87 +236,87 @@ func (x explorer) ask(w world, i int, f func(string, world)) {
 	case p.place == Masters:
 		p.sent, p.sentIn = wants, p.era
 	default:
-		return // it waits
+		return // the client waits
 	}
 	p.client = asking
 	if wants == release {
-		p.client = leaving
+		p.client = releasing
 	}
 	f("sends", w)
 }
 
-// hears has the client take an answer.
-func (p *proxy) hears(answer request) {
-	if p.client == asking && answer == did {
+// receive passes an answer to the client.
+func (p *proxy) receive(answer request) {
+	if p.client == asking && answer == done {
 		p.client, p.unsure = holding, false
 		return
 	}
-	p.client = idle // who gave it back, and who did not get it
+	p.client = idle // the lock was released, or not taken
 }
 
-// fails has the client be told of an error. Who gives a lock back does so again.
-func (p *proxy) fails() {
+// receiveError passes an error to the client. A client that was releasing the lock tries again.
+func (p *proxy) receiveError() {
 	switch p.client {
 	case asking:
 		p.client, p.unsure = idle, true
-	case leaving:
+	case releasing:
 		p.client = holding
 	}
 }
 
-// carriedOut is a lock after a request of client i, and the answer.
-func carriedOut(lock uint8, i int, r request) (uint8, request) {
+// applyRequest returns the lock after a request of client i, and the answer.
+func applyRequest(lock uint8, i int, r request) (uint8, request) {
 	own := uint8(i + 1)
 	switch {
 	case r == take && lock == 0:
-		return own, did
+		return own, done
 	case r == release && lock == own:
-		return 0, did
+		return 0, done
 	}
 	return lock, refused
 }
 
-// serve has the upstream carry out what a proxy sent.
+// serve lets the upstream carry out a proxy's request.
 func (x explorer) serve(w world, i int, f func(string, world)) {
 	c := &w.proxies[i].conn
 	if c.sent == nothing || !c.open {
 		return
 	}
-	w.upstream, c.answer = carriedOut(w.upstream, i, c.sent)
+	w.upstream, c.answer = applyRequest(w.upstream, i, c.sent)
 	c.sent = nothing
 	f("the upstream carries it out", w)
 }
 
-// vote has the masters do what a proxy sent. In another era it does not count; what it does there
-// all the same is at the most that of an attempt that nobody answers for.
+// vote lets the masters carry out a proxy's request. A request of another era does not count. At
+// most it has the effect of an attempt that is never granted.
 func (x explorer) vote(w world, i int, f func(string, world)) {
 	p := &w.proxies[i]
 	switch {
 	case p.sent == nothing:
-	case p.sentIn == w.era || x.timeless:
+	case p.sentIn == w.era || x.countOtherEras:
 		var answer request
-		w.masters, answer = carriedOut(w.masters, i, p.sent)
-		p.hears(answer)
+		w.masters, answer = applyRequest(w.masters, i, p.sent)
+		p.receive(answer)
 		p.sent = nothing
 		f("the masters vote", w)
 	default:
 		sent := p.sent
-		p.fails()
+		p.receiveError()
 		p.sent = nothing
 		f("the masters do not vote", w)
 		if sent == take {
-			w.masters, _ = carriedOut(w.masters, i, take)
+			w.masters, _ = applyRequest(w.masters, i, take)
 			f("the masters do what does not count", w)
 		}
 	}
 }
 
-// decide has the locks be at another place, in the next era.
+// decide moves the locks to another place, in the next era.
 func (w *world) decide(p Place) {
 	w.era, w.place = w.era+1, p
 }
 
-// move has a mover go on.
+// move lets a mover continue.
 func (x explorer) move(w world, i int, f func(string, world)) {
 	x.begin(w, i, f)
 	m := &w.movers[i]
@@ -324,9 +325,9 @@ func (x explorer) move(w world, i int, f func(string, world)) {
 	case began:
 		x.claim(w, i, f)
 	case claimed:
-		x.beAlone(w, i, f)
-	case alone:
-		if !current || w.heeded < w.era && !x.hurries {
+		x.endConnections(w, i, f)
+	case exclusive:
+		if !current || w.firstHeededEra < w.era && !x.skipPromiseWait {
 			return
 		}
 		m.value = w.upstream
@@ -334,28 +335,28 @@ func (x explorer) move(w world, i int, f func(string, world)) {
 			m.value = w.masters
 		}
 		if m.place == ToMasters && !m.connected {
-			return // it cannot read
+			return // the mover cannot read
 		}
 		m.step = reads
 		f("reads", w)
 	case reads:
-		if x.keeps && m.value == 0 {
+		if x.keepExtraLocks && m.value == 0 {
 			m.step = copied
 			f("has nothing to write", w)
 			return
 		}
-		one := write{sent: true, era: m.era, value: m.value}
+		pending := write{sent: true, era: m.era, value: m.value}
 		if m.place == ToMasters && !m.toMasters.sent {
-			m.toMasters = one
+			m.toMasters = pending
 		} else if m.place == ToUpstream && !m.toUpstream.sent && m.connected {
-			m.toUpstream = one
+			m.toUpstream = pending
 		} else {
 			return
 		}
-		if x.removes && m.place == ToMasters && m.connected {
+		if x.removeBeforeDecision && m.place == ToMasters && m.connected {
 			m.toUpstream = write{sent: true, remove: true}
 		}
-		m.step = copied // once it is carried out
+		m.step = copied // when the write arrives
 		f("writes", w)
 	case copied:
 		if current && !m.toMasters.sent && !m.toUpstream.sent && w.era < x.lastEra {
@@ -372,7 +373,7 @@ func (x explorer) move(w world, i int, f func(string, world)) {
 	}
 }
 
-// begin has one begin a move, or give one up, or had the same decided as another.
+// begin lets a mover begin a move, give one up, or propose the same as another mover.
 func (x explorer) begin(w world, i int, f func(string, world)) {
 	m := &w.movers[i]
 	if w.era < x.lastEra {
@@ -393,11 +394,11 @@ func (x explorer) begin(w world, i int, f func(string, world)) {
 	}
 }
 
-// claim has one be the mover of its era, unless the record has another one.
+// claim makes a mover the only one of its era, unless the record names another one.
 func (x explorer) claim(w world, i int, f func(string, world)) {
 	m := &w.movers[i]
 	switch {
-	case x.late || x.joins && m.era == w.recordedIn:
+	case x.recordOnlyAtRest || x.twoMovers && m.era == w.recordedIn:
 		m.step = claimed
 	case m.era <= w.recordedIn:
 		m.step = rests
@@ -407,53 +408,54 @@ func (x explorer) claim(w world, i int, f func(string, world)) {
 	f("claims its era", w)
 }
 
-// beAlone ends the connections of all that did not say that they hold back, and connects.
-func (x explorer) beAlone(w world, i int, f func(string, world)) {
+// endConnections ends the connections of all proxies that did not announce that they hold back, and
+// connects the mover.
+func (x explorer) endConnections(w world, i int, f func(string, world)) {
 	m := &w.movers[i]
 	for k := range w.proxies {
 		p := &w.proxies[k]
-		holds := p.held == m.era+1 || x.believes && p.held > 0
-		if !holds && p.conn.open && !x.spares {
-			w.lose(k)
+		holds := p.heldBackIn == m.era+1 || x.trustOldHoldback && p.heldBackIn > 0
+		if !holds && p.conn.open && !x.keepConnections {
+			w.closeConnection(k)
 		}
 	}
-	if other := &w.movers[1-i]; !x.trusts {
+	if other := &w.movers[1-i]; !x.keepMoverConnections {
 		other.connected, other.toUpstream = false, write{}
 	}
 	m.connected, m.toUpstream = true, write{}
-	m.step = alone
+	m.step = exclusive
 	f("is alone at the upstream", w)
 }
 
-// lose ends a proxy's connection. What was sent on it is not carried out; an answer may be on its
-// way.
-func (w *world) lose(i int) {
+// closeConnection ends a proxy's connection. Requests on it are not carried out. An answer may
+// still be on its way.
+func (w *world) closeConnection(i int) {
 	p := &w.proxies[i]
 	if p.conn.sent != nothing {
-		p.fails()
+		p.receiveError()
 	}
 	p.conn = connection{answer: p.conn.answer}
 }
 
-// carryOut has what a mover sent arrive.
-func (x explorer) carryOut(w world, i int, f func(string, world)) {
-	if one := w.movers[i].toUpstream; one.sent {
+// deliverWrites lets the writes of a mover arrive.
+func (x explorer) deliverWrites(w world, i int, f func(string, world)) {
+	if pending := w.movers[i].toUpstream; pending.sent {
 		t := w
 		t.movers[i].toUpstream = write{}
-		t.upstream = one.value
+		t.upstream = pending.value
 		f("the upstream has it written", t)
 	}
-	if one := w.movers[i].toMasters; one.sent {
+	if pending := w.movers[i].toMasters; pending.sent {
 		t := w
 		t.movers[i].toMasters = write{}
-		if one.era >= w.heeded {
-			t.masters = one.value
+		if pending.era >= w.firstHeededEra {
+			t.masters = pending.value
 		}
 		f("the masters have it written", t)
 	}
 }
 
-// restart has the upstream save its data, and restart with them or without.
+// restart lets the upstream save its data, and restart with or without them.
 func (x explorer) restart(w world, f func(string, world)) {
 	if w.faults >= x.faults {
 		return
@@ -468,7 +470,7 @@ func (x explorer) restart(w world, f func(string, world)) {
 		t.faults++
 		for i := range t.proxies {
 			if t.proxies[i].conn.dialed {
-				t.lose(i)
+				t.closeConnection(i)
 			}
 		}
 		for i := range t.movers {
@@ -476,45 +478,45 @@ func (x explorer) restart(w world, f func(string, world)) {
 		}
 		t.upstream = has
 		if w.place.Source() == Upstream && has != w.upstream {
-			t.forgets()
+			t.loseUpstreamLocks()
 		}
 		f(fmt.Sprintf("the upstream restarts with %d", has), t)
 	}
 }
 
-// forget has all masters lose all, and all proxies with them, once no lock is held any more that
-// was granted there.
-func (x explorer) forget(w world, f func(string, world)) {
-	if w.forgot >= x.forgets {
+// forgetMasters lets all masters forget everything, and all proxies restart, once no lock of the
+// masters is held any more.
+func (x explorer) forgetMasters(w world, f func(string, world)) {
+	if w.forgetCount >= x.maxForgets {
 		return
 	}
 	at, _ := restored(nil, At{w.recorded, int(w.recordedIn)}, false)
 	switch {
-	case x.sets:
+	case x.placeFromSettings:
 		at.Place = Masters
 	case at.Era == 0:
-		at.Place = Upstream // it never was at rest elsewhere
+		at.Place = Upstream // the locks never were at rest elsewhere
 	}
 	atMasters := w.place.Source() == Masters
 	for i := range w.proxies {
-		w.lose(i)
+		w.closeConnection(i)
 		p := &w.proxies[i]
 		if p.sent != nothing {
-			p.fails()
+			p.receiveError()
 		}
 		if p.conn, p.sent = (connection{}), nothing; atMasters || p.client != holding {
 			p.client, p.unsure = idle, true
 		}
-		p.era, p.place, p.held = uint8(at.Era), at.Place, 0
+		p.era, p.place, p.heldBackIn = uint8(at.Era), at.Place, 0
 	}
-	w.forgot, w.masters, w.movers = w.forgot+1, 0, [2]mover{}
-	w.era, w.place, w.heeded = uint8(at.Era), at.Place, uint8(at.Era)
+	w.forgetCount, w.masters, w.movers = w.forgetCount+1, 0, [2]mover{}
+	w.era, w.place, w.firstHeededEra = uint8(at.Era), at.Place, uint8(at.Era)
 	f(fmt.Sprintf("the masters forget all, and are at place %d", at.Place), w)
 }
 
-// forgets is for locks that the upstream alone had, and lost: that is as it was without a proxy.
-// Nobody is said to hold one any more, and each may have one that nobody knows of.
-func (w *world) forgets() {
+// loseUpstreamLocks handles locks that only the upstream had, and lost. The same happens without a
+// proxy. No client counts as a holder any more, and each may have a lock that it does not rely on.
+func (w *world) loseUpstreamLocks() {
 	for i := range w.proxies {
 		p := &w.proxies[i]
 		p.conn.answer, p.unsure = nothing, true
@@ -524,9 +526,9 @@ func (w *world) forgets() {
 	}
 }
 
-// wrong says what must not be.
-func (w *world) wrong() string {
-	truth := w.truth()
+// violation describes a violated invariant, or returns "".
+func (w *world) violation() string {
+	truth := w.currentLock()
 	for i, p := range w.proxies {
 		own := uint8(i + 1)
 		switch {
@@ -542,8 +544,8 @@ func (w *world) wrong() string {
 	return ""
 }
 
-// came is how a world was first reached.
-type came struct {
+// origin is how a world was first reached.
+type origin struct {
 	from world
 	by   string
 }
@@ -556,7 +558,7 @@ func (x explorer) explore(limit int) (states int, found []string) {
 	for i := range root.movers {
 		root.movers[i].place = Upstream
 	}
-	seen, queue := map[world]came{root: {}}, []world{root}
+	seen, queue := map[world]origin{root: {}}, []world{root}
 	for len(queue) > 0 && len(seen) < limit {
 		w := queue[0]
 		queue = queue[1:]
@@ -564,9 +566,9 @@ func (x explorer) explore(limit int) (states int, found []string) {
 			if _, known := seen[t]; known || found != nil {
 				return
 			}
-			seen[t] = came{w, by}
+			seen[t] = origin{w, by}
 			queue = append(queue, t)
-			if what := t.wrong(); what != "" {
+			if what := t.violation(); what != "" {
 				found = append(found, what)
 				for at := t; at != root; at = seen[at].from {
 					found = append(found, seen[at].by)
@@ -587,7 +589,7 @@ func TestMoveExplored(t *testing.T) {
 		{proxies: 2, movers: 1, lastEra: 4},
 		{proxies: 2, movers: 1, lastEra: 2, faults: 1},
 		{proxies: 2, movers: 2, lastEra: 3, faults: 1},
-		{proxies: 2, movers: 1, lastEra: 5, forgets: 1},
+		{proxies: 2, movers: 1, lastEra: 5, maxForgets: 1},
 	} {
 		limit := redistest.Sampled(200_000)
 		if os.Getenv("REDLOCK_MODEL") != "" {
@@ -604,17 +606,17 @@ func TestMoveExplored(t *testing.T) {
 func TestEachRuleOfTheMoveIsNeeded(t *testing.T) {
 	redistest.SkipShort(t)
 	for name, x := range map[string]explorer{
-		"the masters are read before the upstream answered": {proxies: 1, movers: 1, lastEra: 2, early: true},
-		"no connection is ended":                            {proxies: 1, movers: 1, lastEra: 2, spares: true},
-		"no mover's connection is ended":                    {proxies: 1, movers: 2, lastEra: 4, trusts: true},
-		"who held back once does so for good":               {proxies: 1, movers: 1, lastEra: 4, believes: true},
-		"an era has two movers":                             {proxies: 1, movers: 2, lastEra: 2, joins: true},
-		"the settings say where what was forgotten is":      {proxies: 1, movers: 1, lastEra: 4, forgets: 1, sets: true},
-		"no moving place is recorded":                       {proxies: 1, movers: 1, lastEra: 4, forgets: 1, late: true},
-		"old promises are not waited for":                   {proxies: 1, movers: 2, lastEra: 4, hurries: true},
-		"what is where they go stays":                       {proxies: 1, movers: 1, lastEra: 4, keeps: true},
-		"removed before it is decided":                      {proxies: 1, movers: 1, lastEra: 2, removes: true},
-		"the masters count what is of another era":          {proxies: 1, movers: 1, lastEra: 4, timeless: true},
+		"the masters are read before the upstream answered": {proxies: 1, movers: 1, lastEra: 2, readBeforeAnswer: true},
+		"no connection is ended":                            {proxies: 1, movers: 1, lastEra: 2, keepConnections: true},
+		"no mover's connection is ended":                    {proxies: 1, movers: 2, lastEra: 4, keepMoverConnections: true},
+		"a proxy that held back once does so for good":      {proxies: 1, movers: 1, lastEra: 4, trustOldHoldback: true},
+		"an era has two movers":                             {proxies: 1, movers: 2, lastEra: 2, twoMovers: true},
+		"the settings say where what was forgotten is":      {proxies: 1, movers: 1, lastEra: 4, maxForgets: 1, placeFromSettings: true},
+		"no moving place is recorded":                       {proxies: 1, movers: 1, lastEra: 4, maxForgets: 1, recordOnlyAtRest: true},
+		"old promises are not waited for":                   {proxies: 1, movers: 2, lastEra: 4, skipPromiseWait: true},
+		"what is where they go stays":                       {proxies: 1, movers: 1, lastEra: 4, keepExtraLocks: true},
+		"removed before it is decided":                      {proxies: 1, movers: 1, lastEra: 2, removeBeforeDecision: true},
+		"the masters count what is of another era":          {proxies: 1, movers: 1, lastEra: 4, countOtherEras: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			states, found := x.explore(5e6)

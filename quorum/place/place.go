@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Lease is for how long a moving place lasts that nobody was seen to renew.
+// Lease is how long a moving place lasts without a renewal.
 const Lease = 5 * time.Second
 
-// Place is where the locks are: what decides who holds one.
+// Place is where the locks are. It decides which client holds a lock.
 type Place uint8
 
 const (
-	// Undecided: the masters were never asked; the proxies' settings say it.
+	// Undecided: the masters have never decided. The settings of the proxies apply.
 	Undecided Place = iota
-	// Upstream decides, as it did before there were masters.
+	// Upstream: the upstream decides, as it did before there were masters.
 	Upstream
-	// ToMasters is while the locks are copied from the upstream to the masters: they are at the
-	// upstream, and nobody changes them.
+	// ToMasters: the locks are being copied from the upstream to the masters. They are at the
+	// upstream, and no client changes them.
 	ToMasters
-	// Masters decide.
+	// Masters: the masters decide.
 	Masters
-	// ToUpstream is while the locks are copied from the masters to the upstream: they are at the
-	// masters, and nobody changes them.
+	// ToUpstream: the locks are being copied from the masters to the upstream. They are on the
+	// masters, and no client changes them.
 	ToUpstream
 )
 
-// Source is where the locks are, and stay if they are not moved after all.
+// Source returns the place where the locks are, and stay if a move is given up.
 func (p Place) Source() Place {
 	switch p {
 	case ToMasters, Upstream:
@@ -36,7 +36,7 @@ func (p Place) Source() Place {
 	}
 }
 
-// Target is where they are going to be, or stay.
+// Target returns the place where the locks will be, or stay.
 func (p Place) Target() Place {
 	switch p {
 	case ToMasters, Masters:
@@ -46,7 +46,7 @@ func (p Place) Target() Place {
 	}
 }
 
-// OrBySetting returns the place, or, if none was decided, the one of the setting
+// OrBySetting returns the place or, if the masters have never decided, the place by the setting
 // move-from-upstream.
 func (p Place) OrBySetting(fromUpstream bool) Place {
 	switch {
@@ -59,10 +59,10 @@ func (p Place) OrBySetting(fromUpstream bool) Place {
 	}
 }
 
-// Moves reports whether they are being moved: then no client changes any.
+// Moves reports whether the locks are being moved. Then no client changes them.
 func (p Place) Moves() bool { return p == ToMasters || p == ToUpstream }
 
-// Away is the place through which the locks leave it.
+// Away returns the moving place by which the locks leave p.
 func (p Place) Away() Place {
 	if p == Upstream {
 		return ToMasters
@@ -70,12 +70,15 @@ func (p Place) Away() Place {
 	return ToUpstream
 }
 
-var words = [...]string{Undecided: "undecided", Upstream: "upstream", ToMasters: "to-masters", Masters: "masters", ToUpstream: "to-upstream"}
+var names = [...]string{
+	Undecided: "undecided", Upstream: "upstream", ToMasters: "to-masters", Masters: "masters",
+	ToUpstream: "to-upstream",
+}
 
-// String is a word for it.
-func (p Place) String() string { return words[p] }
+// String returns the name of the place.
+func (p Place) String() string { return names[p] }
 
-// Shown is the word for an operator.
+// Shown returns the name for an operator.
 func (p Place) Shown() string {
 	if p.Moves() {
 		return "moving-" + p.String()
@@ -83,5 +86,5 @@ func (p Place) Shown() string {
 	return p.String()
 }
 
-// Parse reads what String wrote. Another word is Undecided.
-func Parse(word string) Place { return Place(max(0, slices.Index(words[:], word))) }
+// Parse returns the place with the name that String returns, or Undecided.
+func Parse(word string) Place { return Place(max(0, slices.Index(names[:], word))) }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// named is a record that nobody reads.
+// named is a record that must not be read.
 type named string
 
 func (n named) Name() string                     { return string(n) }
@@ -24,20 +24,26 @@ func TestSettle(t *testing.T) {
 		unread       error
 		fromUpstream bool
 		want         At
-		refused      string // a part of the error
+		refused      string // part of the error
 	}{
-		"never moved":                             {said: nothing, want: nothing},
-		"moved, and recorded":                     {said: at(Masters, 3), has: at(Masters, 3), want: at(Masters, 3)},
-		"the record is from before":               {said: at(Upstream, 5), has: at(Masters, 3), want: at(Upstream, 5)},
-		"no record of it":                         {said: at(Masters, 3), want: at(Masters, 3)},
-		"the masters decide without an upstream":  {said: at(Masters, 3), unread: silent, want: at(Masters, 3)},
-		"the record is from after":                {said: at(Masters, 3), has: at(Upstream, 5), refused: "the record at the upstream up says upstream (era 5), the masters a, b say masters (era 3)"},
-		"another place in the same era":           {said: at(Masters, 3), has: at(Upstream, 3), refused: "if the masters are right, DEL redlock-proxy:locks-at"},
+		"never moved":                            {said: nothing, want: nothing},
+		"moved, and recorded":                    {said: at(Masters, 3), has: at(Masters, 3), want: at(Masters, 3)},
+		"the record is from before":              {said: at(Upstream, 5), has: at(Masters, 3), want: at(Upstream, 5)},
+		"no record of it":                        {said: at(Masters, 3), want: at(Masters, 3)},
+		"the masters decide without an upstream": {said: at(Masters, 3), unread: silent, want: at(Masters, 3)},
+		"the record is from after": {
+			said: at(Masters, 3), has: at(Upstream, 5),
+			refused: "the record at the upstream up says upstream (era 5), the masters a, b say masters (era 3)",
+		},
+		"another place in the same era": {
+			said: at(Masters, 3), has: at(Upstream, 3),
+			refused: "if the masters are right, DEL redlock-proxy:locks-at",
+		},
 		"masters that were empty, and a record":   {said: nothing, has: at(Masters, 3), refused: "the record at the upstream up"},
 		"forgotten, and never moved":              {forgotten: true, want: nothing},
 		"forgotten, and recorded":                 {forgotten: true, has: at(Masters, 3), want: at(Masters, 3)},
 		"forgotten while they were on their way":  {forgotten: true, has: at(ToMasters, 4), want: at(Upstream, 5)},
-		"forgotten, and a setting says otherwise": {forgotten: true, has: at(Masters, 3), fromUpstream: true, refused: "leave that setting out"},
+		"forgotten, and a setting says otherwise": {forgotten: true, has: at(Masters, 3), fromUpstream: true, refused: "remove that setting"},
 		"forgotten, at the upstream by a setting": {forgotten: true, has: at(Upstream, 5), fromUpstream: true, want: at(Upstream, 5)},
 		"forgotten, and nobody to ask":            {forgotten: true, unread: silent, refused: "cannot be asked: connection refused"},
 	} {

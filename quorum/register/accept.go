@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// accept has the masters that promised accept a value. It is made once a majority did.
+// accept proposes a value to the masters that promised. The change is made once a majority accepts.
 func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, error) {
 	start := u.masters.Now()
 	if u.timeLeft(b.passed) <= 0 {
@@ -20,12 +20,16 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 	}
 	next := u.nextBallot(b.number.Round())
 	opFor := func(now, passed time.Duration) cell.Accept {
-		op := cell.Accept{Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value, Keep: p.keep, Base: p.base.value.Last(), Shared: p.shared, Shift: p.shift, TTL: p.ttl}
-		if u.opts.Keep && !p.same && !u.unpromised {
+		op := cell.Accept{
+			Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value,
+			Keep: p.keep, Base: p.base.value.Last(), Shared: p.shared, Shift: p.shift, TTL: p.ttl,
+		}
+		if u.opts.Keep && !p.same && !u.noNextPromise {
 			op.Next = next
 		}
 		if p.keep {
-			op.Until, op.Near = p.until(now, passed), 2*passed // both promises were made at any time since the ballot began
+			// Both promises were made at some time since the ballot began.
+			op.Until, op.Near = p.until(now, passed), 2*passed
 		}
 		op.Deadline = now + u.timeLeft(passed)
 		return op
@@ -36,56 +40,61 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 			ops[i] = opFor(reply.Now, b.passed)
 		}
 	}
-	u.asked = u.masters.Now()
+	u.lastSent = u.masters.Now()
 	asked, err := u.masters.Ask(ctx, ops, acceptDecided)
-	u.afterwards(b, p, asked, opFor)
+	u.completeLater(b, p, asked, opFor)
 	replies := asked.Replies()
-	landed := count(replies, func(r *Reply) bool { return r.State == Waiting || r.did() }) > 0
+	landed := count(replies, func(r *Reply) bool { return r.State == Waiting || r.mayBeDone() }) > 0
 	switch {
 	case err != nil:
 		return Outcome{}, err
-	case isDone(replies):
+	case majorityDid(replies):
 		return u.accepted(b, p, next, replies, start), nil
 	}
 	if landed && !p.same {
 		u.sent = append(u.sent, sentChange{p.decision, p.base.attempt, b.number, p.change, p.lease, p.since})
 	}
-	u.saw(replies)
+	u.noteRounds(replies)
 	if took := u.masters.Now().Sub(b.start); u.timeLeft(took) <= 0 {
 		u.late = took
 	}
 	return Outcome{}, &splitError{}
 }
 
-// accepted is what came of a proposal that a majority accepted; what it promised for the next
-// ballot is remembered.
+// accepted returns the outcome of a proposal that a majority accepted. It remembers their promises
+// for the next ballot.
 func (u *update) accepted(b ballot, p proposal, next cell.Ballot, replies []Reply, start time.Time) Outcome {
-	if u.opts.Keep && !p.same && !u.unpromised {
+	if u.opts.Keep && !p.same && !u.noNextPromise {
 		kept := promiseOf(b, p, next, replies)
 		kept.start, kept.passed = start, u.masters.Now().Sub(start)
 		u.promises.put(u.Key, kept)
 	}
 	if !p.same {
-		u.grants.replaced(u.Key, p.value.Present)
+		u.grants.markReplaced(u.Key, p.value.Present)
 	}
 	return Outcome{
-		Decision: p.decision, Granted: Granted{Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.since)), Since: p.since, Attempt: p.base.attempt, Version: p.version()},
+		Decision: p.decision,
+		Granted: Granted{
+			Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.since)), Since: p.since,
+			Attempt: p.base.attempt, Version: p.version(),
+		},
 	}
 }
 
-// acceptDecided: a majority accepted, or none can. Where none has accepted so far it is worth
-// waiting for whether any does: else what became of it would have to be found out.
+// acceptDecided accepts replies once a majority accepted, or none can and at least one master
+// accepted. If no master has accepted so far, waiting pays: otherwise another ballot has to find
+// out the effect.
 func acceptDecided(replies []Reply) bool {
-	result := tally(replies, (*Reply).yes)
+	result := countVotes(replies, (*Reply).yes)
 	return result == vote.Won || result == vote.Lost && count(replies, (*Reply).yes) > 0
 }
 
-// afterwards has masters accept whose promise comes late, where a majority has: else what no master
-// accepted yet may have been given up. The same goes for marked ones that are to be filled. And it
-// has the key looked at again if some did not accept, or lack it.
-func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(now, passed time.Duration) cell.Accept) {
+// completeLater sends the accept to masters whose promise comes late, and to marked masters that
+// are to be filled, if a majority accepted. If no majority accepted, the proposal may have been
+// given up. It also schedules a repair if some masters did not accept, or lack the key.
+func (u *update) completeLater(b ballot, p proposal, asked Asked, opFor func(now, passed time.Duration) cell.Accept) {
 	r, key := u.Register, u.Key
-	chosen := isDone(asked.Replies())
+	chosen := majorityDid(asked.Replies())
 	late := func(master int, reply Reply, promises bool) {
 		passed := r.masters.Now().Sub(b.start)
 		if !chosen || reply.State != Counted || reply.Found[0].Attempt != p.base.attempt || u.timeLeft(passed) <= 0 {
@@ -100,7 +109,7 @@ func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(now, p
 		case fills:
 			op.Mark = u.fill.mark
 		case p.shared:
-			op.Base = cell.NoChange // its own end was not among those that were compared
+			op.Base = cell.NoChange // its own end was not among the ends that were compared
 		}
 		r.masters.Tell(master, op, false)
 	}
@@ -112,9 +121,9 @@ func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(now, p
 	left := func(master int, reply Reply) {
 		switch before := promised[master]; {
 		case before.State != Counted || before.Found[0].Holds(p.base.attempt):
-			r.mendUnless(reply, key)
+			r.repairUnlessDone(reply, key)
 		case p.value.Present || before.Found[0].Form != cell.Absent:
-			r.mendLater(key)
+			r.repairLater(key)
 		}
 	}
 	for i, reply := range asked.Replies() {
@@ -123,9 +132,9 @@ func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(now, p
 	asked.Later(left)
 }
 
-// timeLeft is for how long after its promise a master may accept, if that was made at
-// the latest so long after the ballot began. Where none is left no accept is sent: the
-// promise may have been forgotten by now, and another ballot have been chosen since.
+// timeLeft returns for how long after its promise a master may accept, if it promised at most
+// passed after the ballot began. If no time is left, no accept may be sent. The master may have
+// forgotten the promise by now, and another ballot may have chosen a value since.
 func (u *update) timeLeft(passed time.Duration) time.Duration {
 	if u.opts.Unlimited {
 		return 24 * time.Hour

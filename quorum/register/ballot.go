@@ -10,68 +10,68 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// round is one ballot from its beginning. A *splitError asks for another.
-func (u *update) round(ctx context.Context) (Outcome, error) {
-	b := ballot{number: u.nextBallot(u.above + u.ahead), start: u.masters.Now()}
+// runBallot runs one ballot from its beginning. A *splitError asks for another ballot.
+func (u *update) runBallot(ctx context.Context) (Outcome, error) {
+	b := ballot{number: u.nextBallot(u.highestRound + u.ahead), start: u.masters.Now()}
 	op := cell.Prepare{Name: u.Key, Ballot: b.number}
 	if u.Expect != nil && len(u.sent) == 0 {
 		op.Only, op.Expect = true, *u.Expect
 	}
-	asked, err := u.masters.Ask(ctx, u.toAll(op), u.prepared)
+	asked, err := u.masters.Ask(ctx, u.toAll(op), u.prepareDecided)
 	if err != nil {
 		return Outcome{}, err
 	}
 	b.asked, b.passed = asked, u.masters.Now().Sub(b.start)
 	replies := asked.Replies()
-	u.saw(replies)
-	f, promised := resolve(replies, 0), resolve(promisesOf(replies), 0)
-	if differ(replies, 0, f) {
-		u.mendLater(u.Key)
+	u.noteRounds(replies)
+	t, promised := resolve(replies, 0), resolve(promisesIn(replies), 0)
+	if differ(replies, 0, t) {
+		u.repairLater(u.Key)
 	}
 	switch {
-	case f.standing == Open && endsSoon(replies):
+	case t.standing == Open && allExpireSoon(replies):
 		return Outcome{}, &splitError{}
-	case f.standing == Open:
+	case t.standing == Open:
 		return Outcome{}, &NoQuorum{Replies: replies}
-	case f.standing != Held:
-		return u.onUnheld(ctx, f, replies)
-	case promised.standing == Held && promised.attempt == f.attempt:
+	case t.standing != Held:
+		return u.onUnheld(ctx, t, replies)
+	case promised.standing == Held && promised.attempt == t.attempt:
 		return u.onHeld(ctx, b, promised)
-	case op.Only && f.chosen && (!f.value.Present || f.value.Text != op.Expect):
-		return u.onAnother(f)
+	case op.Only && t.chosen && (!t.value.Present || t.value.Text != op.Expect):
+		return u.onUnexpected(t)
 	default:
 		u.Expect = nil
 		return Outcome{}, &splitError{}
 	}
 }
 
-// ballot is one on its way.
+// ballot is a ballot under way.
 type ballot struct {
 	number cell.Ballot
 	start  time.Time
-	// passed is how long it took from start until the promises were in.
+	// passed is the time from start until the promises were in.
 	passed time.Duration
 	asked  Asked
 }
 
-// prepared: a majority promised, the key can hold nothing, or no answer can change that
-// neither is so.
-func (u *update) prepared(replies []Reply) bool {
-	f := resolve(replies, 0)
-	switch promised := resolve(promisesOf(replies), 0); {
-	case f.standing == Open:
+// prepareDecided accepts replies once a majority promised, or the key cannot hold anything, or no
+// further reply can change that neither is so.
+func (u *update) prepareDecided(replies []Reply) bool {
+	t := resolve(replies, 0)
+	switch promised := resolve(promisesIn(replies), 0); {
+	case t.standing == Open:
 		return false
-	case f.standing != Held, promised.standing == Held:
-		return !promised.uneven()
-	case u.Expect != nil && f.uneven():
-		return false // it may only be looked at, and then as a Read does
+	case t.standing != Held, promised.standing == Held:
+		return !promised.leasesDiffer()
+	case u.Expect != nil && t.leasesDiffer():
+		return false // perhaps the key is only read, so wait as Read does
 	default:
-		return tally(replies, (*Reply).yes) == vote.Lost
+		return countVotes(replies, (*Reply).yes) == vote.Lost
 	}
 }
 
-// promisesOf are the replies that are promises; the others are silent.
-func promisesOf(replies []Reply) []Reply {
+// promisesIn returns the replies with those that are no promise blanked.
+func promisesIn(replies []Reply) []Reply {
 	only := make([]Reply, len(replies))
 	for i, r := range replies {
 		if r.yes() {
@@ -81,30 +81,32 @@ func promisesOf(replies []Reply) []Reply {
 	return only
 }
 
-// saw notes the highest round in replies.
-func (u *update) saw(replies []Reply) {
+// noteRounds notes the highest round in replies.
+func (u *update) noteRounds(replies []Reply) {
 	for _, r := range replies {
 		for _, f := range r.Found {
-			u.above = max(u.above, f.Promised.Round(), f.Accepted.Round())
+			u.highestRound = max(u.highestRound, f.Promised.Round(), f.Accepted.Round())
 		}
 	}
 }
 
-// onUnheld is for a key of which no incarnation has a majority.
-func (u *update) onUnheld(ctx context.Context, f finding, replies []Reply) (Outcome, error) {
+// onUnheld runs the change on a key of which no incarnation has a majority.
+func (u *update) onUnheld(ctx context.Context, t tally, replies []Reply) (Outcome, error) {
 	if len(u.sent) > 0 {
 		return Outcome{}, &NoQuorum{Replies: replies, Unclear: true}
 	}
-	d, err := u.Run(f.look())
+	d, err := u.Run(t.look())
 	switch {
 	case err != nil:
 		return Outcome{}, err
-	case d.Do == Leave, d.Do == Remove && f.standing == Absent:
-		return Outcome{Decision: d, Granted: Granted{Version: f.look().Version}}, nil
-	case f.standing == Foreign:
+	case d.Do == Leave, d.Do == Remove && t.standing == Absent:
+		return Outcome{Decision: d, Granted: Granted{Version: t.look().Version}}, nil
+	case t.standing == Foreign:
 		return Outcome{}, ErrForeign
 	}
-	got, err := u.take(ctx, []string{u.Key}, Terms{Tokens: []string{d.Value}, TTL: d.TTL, Anyhow: !u.strict, Stays: !d.Takes && !u.strict, Owed: u.Owed})
+	got, err := u.take(ctx, []string{u.Key}, Terms{
+		Tokens: []string{d.Value}, TTL: d.TTL, Anyhow: !u.strict, Stays: !d.Takes && !u.strict, Owed: u.Owed,
+	})
 	switch {
 	case errors.Is(err, ErrHeld):
 		return Outcome{}, &splitError{}
@@ -114,9 +116,9 @@ func (u *update) onUnheld(ctx context.Context, f finding, replies []Reply) (Outc
 	return Outcome{Decision: d, Granted: got}, nil
 }
 
-// onAnother is for a key that holds another value than the one that is expected.
-func (u *update) onAnother(f finding) (Outcome, error) {
-	d, err := u.Run(f.look())
+// onUnexpected runs the change on a key that holds another value than expected.
+func (u *update) onUnexpected(t tally) (Outcome, error) {
+	d, err := u.Run(t.look())
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -124,79 +126,81 @@ func (u *update) onAnother(f finding) (Outcome, error) {
 		u.Expect = nil
 		return Outcome{}, &splitError{}
 	}
-	return Outcome{Decision: d, Granted: Granted{Version: f.look().Version}}, nil
+	return Outcome{Decision: d, Granted: Granted{Version: t.look().Version}}, nil
 }
 
-// onHeld is for a key that a majority holds, and promised.
-func (u *update) onHeld(ctx context.Context, b ballot, f finding) (Outcome, error) {
-	if s := u.made(f); s != nil {
-		return u.keep(ctx, b, f, *s)
+// onHeld runs the change on a key that a majority holds, and promised.
+func (u *update) onHeld(ctx context.Context, b ballot, t tally) (Outcome, error) {
+	if s := u.changeMade(t); s != nil {
+		return u.acceptUnchanged(ctx, b, t, *s)
 	}
-	if u.isUnclear(f) {
+	if u.isUnclear(t) {
 		return Outcome{}, &NoQuorum{Replies: b.asked.Replies(), Unclear: true}
 	}
-	l := f.look()
-	l.Unknown = f.isUnsure(b.asked.Replies(), 0)
+	l := t.look()
+	l.Unknown = t.isTTLUnclear(b.asked.Replies(), 0)
 	d, err := u.Run(l)
 	if l.Unknown && errors.Is(err, ErrNeedsLeft) {
 		err = &NoQuorum{Replies: b.asked.Replies()}
 	}
 	switch {
-	case err != nil || d.Do == Leave || d.Do == Remove && !f.value.Present:
-		// What some masters accepted of this change before must not be found later.
-		out, kept := u.keep(ctx, b, f, sentChange{decision: d, lease: cell.Endless, since: b.start})
+	case err != nil || d.Do == Leave || d.Do == Remove && !t.value.Present:
+		// Some masters may have accepted this change before. No later ballot may find it.
+		out, kept := u.acceptUnchanged(ctx, b, t, sentChange{decision: d, lease: cell.Endless, since: b.start})
 		if kept == nil && err != nil {
 			return Outcome{}, err
 		}
 		return out, kept
-	case !f.value.Present && f.left < Limit:
-		return u.refresh(ctx, b, f)
+	case !t.value.Present && t.left < Limit:
+		return u.extendRemoval(ctx, b, t)
 	}
-	return u.accept(ctx, b, u.replacing(b, f, d))
+	return u.accept(ctx, b, u.proposalFor(b, t, d))
 }
 
-// refresh has a removal stay for longer, before it is replaced: what ended in the
-// midst of a ballot would leave open what became of that.
-func (u *update) refresh(ctx context.Context, b ballot, f finding) (Outcome, error) {
-	_, err := u.accept(ctx, b, u.removed(f))
+// extendRemoval prolongs a removal before a value replaces it. If the removal expired during the
+// ballot, the effect of the ballot would be undetermined.
+func (u *update) extendRemoval(ctx context.Context, b ballot, t tally) (Outcome, error) {
+	_, err := u.accept(ctx, b, u.sameRemoval(t))
 	if err == nil {
 		err = &splitError{}
 	}
 	return Outcome{}, err
 }
 
-// made is the change of those sent that led to the current value, or nil.
-func (u *update) made(f finding) *sentChange {
+// changeMade returns the change that was sent and led to the current value, or nil.
+func (u *update) changeMade(t tally) *sentChange {
 	for i, s := range u.sent {
-		if s.attempt == f.attempt && slices.Contains(f.value.Changes, s.change) {
+		if s.attempt == t.attempt && slices.Contains(t.value.Changes, s.change) {
 			return &u.sent[i]
 		}
 	}
 	return nil
 }
 
-// isUnclear reports whether a change that some masters accepted may have been made and
-// then overwritten without a trace. It was not made where a majority that promised a
-// higher ballot has accepted nothing since.
-func (u *update) isUnclear(f finding) bool {
+// isUnclear reports whether a change that some masters accepted may have been made and then
+// overwritten without a trace. It was not made if a majority that promised a higher ballot has
+// accepted nothing since.
+func (u *update) isUnclear(t tally) bool {
 	return slices.ContainsFunc(u.sent, func(s sentChange) bool {
-		return s.attempt != f.attempt || f.accepted > s.ballot && !f.value.Knows(s.change)
+		return s.attempt != t.attempt || t.accepted > s.ballot && !t.value.Knows(s.change)
 	})
 }
 
-// keep has a majority accept the current value, unless it has already. s is the change that
-// holds with it.
-func (u *update) keep(ctx context.Context, b ballot, f finding, s sentChange) (Outcome, error) {
-	if f.chosen && len(u.sent) == 0 && !u.settle {
-		return Outcome{Decision: s.decision, Granted: Granted{Version: f.look().Version}}, nil
+// acceptUnchanged lets a majority accept the current value, unless it already has. s is the change
+// that takes effect with it.
+func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentChange) (Outcome, error) {
+	if t.chosen && len(u.sent) == 0 && !u.settle {
+		return Outcome{Decision: s.decision, Granted: Granted{Version: t.look().Version}}, nil
 	}
-	until, shared := notAfter(f.longest), f.value.Present && u.opts.Shared != nil && u.opts.Shared(f.value.Text)
+	until, shared := notAfter(t.longest), t.value.Present && u.opts.Shared != nil && u.opts.Shared(t.value.Text)
 	if shared {
-		until = notBefore(b, f, 0)
+		until = notBefore(b, t, 0)
 	}
-	// Masters that take the value over keep it a little shorter: by this round at the most.
+	// A master that adopts the value keeps it a little shorter, at most by the duration of this
+	// round.
 	return u.accept(ctx, b, proposal{
-		decision: s.decision, base: f, value: f.value, same: true, change: s.change, keep: true, until: until, shared: shared,
+		decision: s.decision, base: t, value: t.value, same: true, change: s.change,
+		keep: true, until: until, shared: shared,
 		lease: s.lease, since: s.since.Add(-u.masters.Now().Sub(b.start)),
 	})
 }

@@ -8,65 +8,66 @@ import (
 )
 
 var (
-	// ErrHeld: a majority holds the key for another.
+	// ErrHeld says that a majority holds the key for another client.
 	ErrHeld = errors.New("held by another client")
-	// ErrNotHeld: no majority holds the key with that token.
+	// ErrNotHeld says that no majority holds the key with the token.
 	ErrNotHeld = errors.New("not held with that token")
-	// ErrForeign: the key is held by a client that locks on the masters directly, and
-	// what others wrote there is never changed.
-	ErrForeign = errors.New("the key is held by a client of the masters themselves, and can only be changed there")
-	// ErrTooShort: the TTL is so short that nothing of it would be left.
+	// ErrForeign says that a client that locks on the masters directly holds the key. A proxy never
+	// changes the value of such a key.
+	ErrForeign = errors.New("cannot change the key: a client that locks on the masters directly holds it; " +
+		"change it on the masters")
+	// ErrTooShort says that the TTL leaves no validity.
 	ErrTooShort = errors.New("the TTL is too short to be granted")
-	// ErrContended: other attempts, or what is left of them, kept the command from its end for as
-	// long as it was tried. It was not carried out.
+	// ErrContended says that other attempts, or their leftovers, kept the command from completing
+	// for as long as it was retried. The command had no effect.
 	ErrContended = errors.New("the key is contended: every attempt collided with another")
 )
 
-// InsteadError is ErrHeld or ErrNotHeld where the current value of the one key is known, as a Read
-// would have returned it; its remaining time may be Unknown.
+// InsteadError is ErrHeld or ErrNotHeld with the current value of the key, as a Read would return
+// it. The remaining time of the value may be Unknown.
 type InsteadError struct {
 	Err     error
 	Instead Look
 }
 
-// Error is that of ErrHeld or ErrNotHeld.
+// Error returns the text of ErrHeld or ErrNotHeld.
 func (e *InsteadError) Error() string { return e.Err.Error() }
 
-// Unwrap is ErrHeld or ErrNotHeld.
+// Unwrap returns ErrHeld or ErrNotHeld.
 func (e *InsteadError) Unwrap() error { return e.Err }
 
-// refuses is an error with what was found, if that is settled.
-func (f finding) refuses(err error) error {
-	if f.standing == Open || f.unsettled() {
+// refusal adds the current value to an error, if the value is decided.
+func (t tally) refusal(err error) error {
+	if t.standing == Open || t.isUnchosen() {
 		return err
 	}
-	l := f.look()
-	l.Unknown = l.Unknown || f.uneven() || f.longest == cell.NotReported
+	l := t.look()
+	l.Unknown = l.Unknown || t.leasesDiffer() || t.longest == cell.NotReported
 	return &InsteadError{Err: err, Instead: l}
 }
 
-// NoQuorum says that what became of a command cannot be known, or that it cannot be
-// carried out, for want of masters that answer.
+// NoQuorum says that too few masters answered to carry out a command, or to know whether it took
+// effect.
 type NoQuorum struct {
-	// Replies are those of the masters, in their order.
+	// Replies are the replies of the masters, in the order of the masters.
 	Replies []Reply
-	// Late is how long it took until a majority agreed, where that was too long.
+	// Late is how long a majority took to agree, if that was too long.
 	Late time.Duration
-	// Unclear is set where the masters answered: others changed the key so often meanwhile
-	// that what became of the command cannot be seen.
+	// Unclear is set if the masters answered, but other commands changed the key so often meanwhile
+	// that the effect of this command can no longer be determined.
 	Unclear bool
-	// Overtaken is set where that was so for as long as the command was tried: trying for
-	// longer would have shown it.
+	// Overtaken is set if other commands overtook this one for as long as it was retried. More
+	// retries would have determined its effect.
 	Overtaken bool
 }
 
-// Error is the sentence without the masters' names, which the caller knows.
+// Error returns a clause without the names of the masters, which the caller knows.
 func (e *NoQuorum) Error() string {
 	switch {
 	case e.Late > 0:
 		return "a majority agreed too late"
 	case e.Unclear:
-		return "what became of the command cannot be seen any more"
+		return "the command may or may not have taken effect: other commands changed the key meanwhile"
 	default:
 		return "too few masters answered"
 	}

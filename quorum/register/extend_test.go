@@ -10,56 +10,66 @@ import (
 func TestExtend(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		prepare func(*bench)
-		through string // which proxy: the owner's, or another
+		prepare func(*fakeMasters)
+		through string // the proxy: the owner's, or another
 		want    string
 		rounds  string
 	}{
-		{"all well", func(*bench) {}, "owner", "granted", "extend"},
-		{"through another proxy", func(*bench) {}, "another", "granted", "prepare accept"},
-		{"two are away", func(b *bench) { b.at(refused, 3, 4) }, "owner", "granted", "extend"},
-		{"two lose the answer", func(b *bench) { b.at(lost, 3, 4) }, "owner", "granted", "extend"},
-		{"three are away", func(b *bench) { b.at(refused, 2, 3, 4) }, "owner", "no quorum", "extend"},
-		{"on three, one of which is away", func(b *bench) { b.stores[3].Delete("k"); b.stores[4].Delete("k"); b.at(refused, 0) }, "owner", "no quorum", "extend prepare"},
-		{"on two", func(b *bench) {
+		{"all well", func(*fakeMasters) {}, "owner", "granted", "extend"},
+		{"through another proxy", func(*fakeMasters) {}, "another", "granted", "prepare accept"},
+		{"two are away", func(b *fakeMasters) { b.setFate(refused, 3, 4) }, "owner", "granted", "extend"},
+		{"two lose the answer", func(b *fakeMasters) { b.setFate(lost, 3, 4) }, "owner", "granted", "extend"},
+		{"three are away", func(b *fakeMasters) { b.setFate(refused, 2, 3, 4) }, "owner", "no quorum", "extend"},
+		{"on three, one of which is away", func(b *fakeMasters) {
+			b.stores[3].Delete("k")
+			b.stores[4].Delete("k")
+			b.setFate(refused, 0)
+		}, "owner", "no quorum", "extend prepare"},
+		{"on two", func(b *fakeMasters) {
 			for _, s := range b.stores[2:] {
 				s.Delete("k")
 			}
 		}, "another", "not held", "prepare"},
-		{"over, as the owner's proxy learns", func(b *bench) {
+		{"over, as the owner's proxy learns", func(b *fakeMasters) {
 			for _, s := range b.stores {
 				s.Delete("k")
 			}
 		}, "owner", "not held", "extend prepare"},
-		{"over, and taken by another", func(b *bench) { b.pass(11 * time.Second); b.lock(b.proxy(), "you") }, "another", "not held", "prepare"},
-		{"over, and taken by another with the same token", func(b *bench) { b.pass(11 * time.Second); b.lock(b.proxy(), "me") }, "owner", "granted", "extend prepare accept"},
-		{"replaced", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("you")); b.sure(err) }, "another", "not held", "prepare"},
-		{"replaced by the same token", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("me")); b.sure(err) }, "owner", "granted", "extend prepare prepare accept"},
-		{"removed", func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, "another", "not held", "prepare"},
-		{"blocking copies say neither", func(b *bench) {
+		{"expired, and taken by another", func(b *fakeMasters) { b.advance(11 * time.Second); b.lock(b.proxy(), "you") }, "another", "not held", "prepare"},
+		{"expired, and taken by another with the same token", func(b *fakeMasters) {
+			b.advance(11 * time.Second)
+			b.lock(b.proxy(), "me")
+		}, "owner", "granted", "extend prepare accept"},
+		{"replaced", func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), put("you")); b.noError(err) }, "another", "not held", "prepare"},
+		{"replaced by the same token", func(b *fakeMasters) {
+			_, err := b.proxy().Update(b.Context(), put("me"))
+			b.noError(err)
+		}, "owner", "granted", "extend prepare prepare accept"},
+		{"removed", func(b *fakeMasters) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, "another", "not held", "prepare"},
+		{"blocking copies say neither", func(b *fakeMasters) {
 			for _, s := range b.stores[:3] {
 				c := s.Look("k").Cell
 				s.Put("k", cell.Cell{Form: cell.Blocking, Attempt: c.Attempt}, time.Second)
 			}
 		}, "another", "no quorum", "prepare"},
-		// Its token (1) was chosen by 1 to 3. What a ballot put on two of these may never be
-		// chosen.
-		{"a newer value on two that had it", func(b *bench) {
+		// Masters 1 to 3 chose its token (1). The value that a ballot put on two of them may never
+		// be chosen.
+		{"a newer value on two that had it", func(b *fakeMasters) {
 			b.accepted("me", 1, 2)
 			b.accepted("you", 2, 0, 1)
 			b.stores[3].Delete("k")
 			b.stores[4].Delete("k")
 		},
 			"another", "not held", "prepare prepare accept"},
-		{"a newer value on two that had it, others away", func(b *bench) {
+		{"a newer value on two that had it, others away", func(b *fakeMasters) {
 			b.accepted("me", 1, 2)
 			b.accepted("you", 2, 0, 1)
 			b.stores[3].Delete("k")
-			b.at(refused, 2, 4)
+			b.setFate(refused, 2, 4)
 		}, "another", "no quorum", "prepare"},
-		{"an older value on one, all agree otherwise", func(b *bench) { b.accepted("me", 1, 0); b.accepted("you", 2, 1, 2, 3); b.stores[4].Delete("k") },
+		{"an older value on one, all agree otherwise", func(b *fakeMasters) { b.accepted("me", 1, 0); b.accepted("you", 2, 1, 2, 3); b.stores[4].Delete("k") },
 			"another", "not held", "prepare"},
-		{"leftovers of two attempts, which ballots changed", func(b *bench) {
+		{"leftovers of two attempts, which ballots changed", func(b *fakeMasters) {
 			b.accepted("me", 1, 0)
 			b.accepted("you", 2, 1)
 			for _, s := range b.stores[2:4] {
@@ -69,9 +79,9 @@ func TestExtend(t *testing.T) {
 			}
 			b.stores[4].Delete("k")
 		}, "another", "not held", "prepare"},
-		{"too late", func(b *bench) { b.takes = Limit + 1 }, "owner", "late", "extend"},
+		{"too late", func(b *fakeMasters) { b.takes = Limit + 1 }, "owner", "late", "extend"},
 	} {
-		b := newBench(t, 5)
+		b := newFakeMasters(t, 5)
 		r := b.proxy()
 		b.lock(r, "me")
 		test.prepare(b)
@@ -83,7 +93,8 @@ func TestExtend(t *testing.T) {
 		if outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
-		if want := time.Minute - 600*time.Millisecond - 2*time.Millisecond; err == nil && (got.Validity > want || got.Validity < want-100*time.Millisecond) {
+		want := time.Minute - 600*time.Millisecond - 2*time.Millisecond
+		if err == nil && (got.Validity > want || got.Validity < want-100*time.Millisecond) {
 			t.Errorf("%s: granted for %v, want %v", test.name, got.Validity, want)
 		}
 		if t.Failed() {
@@ -93,8 +104,8 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// Where half of the masters hold the token and half of them another value of the same
-// lock, a ballot decides first.
+// TestExtendMixed checks that a ballot decides first if half of the masters hold the token, and
+// half another value of the same lock.
 func TestExtendMixed(t *testing.T) {
 	for _, test := range []struct {
 		token, want, holds string
@@ -102,15 +113,15 @@ func TestExtendMixed(t *testing.T) {
 		{"me", "not held", "you* you* you* . ."},
 		{"you", "granted", "you* you* you* . ."},
 	} {
-		b := newBench(t, 5)
-		b.at(refused, 3, 4)
+		b := newFakeMasters(t, 5)
+		b.setFate(refused, 3, 4)
 		b.lock(b.proxy(), "me")
-		b.of("accept", unsent, 1, 2, 3, 4)
+		b.setFateOf("accept", unsent, 1, 2, 3, 4)
 		_, err := b.proxy().Update(t.Context(), put("you"))
 		if outcome(err) == "granted" {
 			t.Fatal("the change was made by one master of five")
 		}
-		b.at(refused, 3, 4)
+		b.setFate(refused, 3, 4)
 		b.wantHolds("you* me* me* . .")
 		if _, err := b.proxy().Extend(t.Context(), "k", test.token, time.Minute); outcome(err) != test.want {
 			t.Errorf("EXTEND %s: %v, want %s", test.token, err, test.want)
@@ -119,25 +130,26 @@ func TestExtendMixed(t *testing.T) {
 	}
 }
 
-// Nothing is shortened, and a request for less is told that some have more.
+// TestExtendNeverShortens checks that an EXTEND for less time shortens nothing, and reports that
+// some masters have more.
 func TestExtendNeverShortens(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	b.lock(r, "me")
 	got, err := r.Extend(t.Context(), "k", "me", time.Second)
-	b.sure(err)
+	b.noError(err)
 	if !got.Longer || b.stores[0].Look("k").Left != 10*time.Second {
 		t.Errorf("%+v, and %v left", got, b.stores[0].Look("k").Left)
 	}
 	got, err = r.Extend(t.Context(), "k", "me", time.Minute)
-	b.sure(err)
+	b.noError(err)
 	if got.Longer || b.stores[0].Look("k").Left != time.Minute {
 		t.Errorf("%+v, and %v left", got, b.stores[0].Look("k").Left)
 	}
 	_, err = r.Extend(t.Context(), "k", "me", cell.Endless)
-	b.sure(err)
+	b.noError(err)
 	got, err = r.Extend(t.Context(), "k", "me", time.Second)
-	b.sure(err)
+	b.noError(err)
 	if !got.Longer || b.stores[0].Look("k").Left != cell.Endless {
 		t.Errorf("%+v, and %v left", got, b.stores[0].Look("k").Left)
 	}
@@ -146,26 +158,26 @@ func TestExtendNeverShortens(t *testing.T) {
 	}
 }
 
-// A lock that was extended is remembered for longer.
+// TestExtendedGrant checks that a grant is kept longer after an extension.
 func TestExtendedGrant(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	b.lock(r, "me")
 	_, err := r.Extend(t.Context(), "k", "me", time.Minute)
-	b.sure(err)
+	b.noError(err)
 	if ends := r.grants.byKey["k"].ends; !ends.Equal(b.now.Add(time.Minute)) {
 		t.Errorf("it ends %v", ends)
 	}
 	_, err = r.Extend(t.Context(), "k", "me", cell.Endless)
-	b.sure(err)
+	b.noError(err)
 	if ends := r.grants.byKey["k"].ends; !ends.IsZero() {
 		t.Errorf("it ends %v", ends)
 	}
 }
 
-// TestExtendBesideABallot: a lock is extended between the promises of a ballot and what that makes
-// of the end that it was told. What was granted is not lost by that: a master that promised extends
-// nothing, so the ballot that extends comes after the other or before it.
+// TestExtendBesideABallot extends a lock between the promises of a ballot and its accept, which
+// uses the end that the promises reported. The granted extension is not lost: a master that
+// promised extends nothing, so the extending ballot comes before or after the other one.
 func TestExtendBesideABallot(t *testing.T) {
 	for name, change := range map[string]func(Look) (Decision, error){
 		"others come into the cell": func(l Look) (Decision, error) {
@@ -176,7 +188,7 @@ func TestExtendBesideABallot(t *testing.T) {
 			return Decision{Do: Put, Value: "me", TTL: time.Minute, KeepTTL: l.Longest > time.Minute}, nil
 		},
 	} {
-		b := newBench(t, 3)
+		b := newFakeMasters(t, 3)
 		owner, other := b.proxy(), b.proxy()
 		b.lock(owner, "me")
 		extended := false
@@ -193,13 +205,13 @@ func TestExtendBesideABallot(t *testing.T) {
 			if !extended {
 				extended = true
 				_, err := owner.Extend(t.Context(), "k", "me", time.Hour)
-				b.sure(err)
+				b.noError(err)
 			}
 			return change(l)
 		}})
-		b.sure(err)
+		b.noError(err)
 		b.fate = nil
-		b.deliver()
+		b.deliverPending()
 		for m, s := range b.stores {
 			if f := s.Look("k"); f.Left <= 59*time.Minute {
 				t.Errorf("%s: master %d holds %q for %v", name, m, f.Value.Text, f.Left)
@@ -208,28 +220,28 @@ func TestExtendBesideABallot(t *testing.T) {
 	}
 }
 
-// A lock that another proxy granted is extended by ballot; one that has not met the last ballot
-// needs two tries. After that no ballot is promised, this proxy knows the lock, and extends it in
-// one round trip.
+// TestExtendAfterABallot extends a lock that another proxy granted, by ballot. The first EXTEND
+// after another ballot needs two attempts. Then no ballot is promised, and this proxy, which now
+// knows the lock, extends it in one round trip.
 func TestExtendAfterABallot(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	b.lock(b.proxy(), "you")
 	_, err := b.proxy().Update(t.Context(), put("me"))
-	b.sure(err)
+	b.noError(err)
 	r := b.proxy()
 	for _, rounds := range []string{"prepare prepare accept", "extend"} {
 		b.rounds = nil
 		_, err = r.Extend(t.Context(), "k", "me", time.Hour)
-		b.sure(err)
+		b.noError(err)
 		b.wantRounds(rounds)
 	}
 }
 
-// TestKeptValueIsNotShortened: of five masters a lock is on four. A fifth is given it, and what its
-// ballot has accepted reaches D alone; then A, B and C grant an EXTEND, and another ballot keeps
-// the value.
+// TestKeptValueIsNotShortened starts with a lock on four of five masters. The fifth is filled, but
+// the accept of that ballot reaches only master D. Then A, B and C grant an EXTEND, and another
+// ballot keeps the value.
 func TestKeptValueIsNotShortened(t *testing.T) {
-	b := newBench(t, 5)
+	b := newFakeMasters(t, 5)
 	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 4] }
 	owner := b.proxy()
 	b.lock(owner, "me")
@@ -241,12 +253,12 @@ func TestKeptValueIsNotShortened(t *testing.T) {
 	_, _ = b.proxy().Update(t.Context(), Change{Key: "k", settle: true, Run: leave})
 	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master > 2] }
 	_, err := owner.Extend(t.Context(), "k", "me", time.Hour)
-	b.sure(err)
+	b.noError(err)
 	b.fate = func(master int, _ cell.Op) fate {
 		return map[bool]fate{true: refused, false: done}[master == 1 || master == 4]
 	}
 	_, err = b.proxy().Update(t.Context(), Change{Key: "k", settle: true, Run: leave})
-	b.sure(err)
+	b.noError(err)
 	for m, s := range b.stores[:4] {
 		if f := s.Look("k"); f.Left <= 59*time.Minute {
 			t.Errorf("master %d holds it for %v", m, f.Left)
@@ -254,10 +266,10 @@ func TestKeptValueIsNotShortened(t *testing.T) {
 	}
 }
 
-// TestPromisedIsHeld: two of five masters that promised a ballot extend nothing, and a third lacks
-// the lock. That does not say that it is not held.
-func TestPromisedIsHeld(t *testing.T) {
-	b := newBench(t, 5)
+// TestPromisedLockIsHeld checks that a lock counts as held although two of five masters promised a
+// ballot and extend nothing, and a third lacks the lock.
+func TestPromisedLockIsHeld(t *testing.T) {
+	b := newFakeMasters(t, 5)
 	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 2] }
 	owner := b.proxy()
 	b.lock(owner, "me")
@@ -269,31 +281,32 @@ func TestPromisedIsHeld(t *testing.T) {
 	}
 }
 
-// By ballot, too, nothing is shortened, and who asks for less is told: where the proxy does not
-// know what time a lock has that it put there itself by ballot, and where another put it there.
+// TestExtendByBallotNeverShortens checks that an extension by ballot shortens nothing, and reports
+// the longer lease. Either this proxy put the lock by ballot, and does not know its time, or
+// another proxy did.
 func TestExtendByBallotNeverShortens(t *testing.T) {
 	for _, through := range []string{"the proxy that replaced it", "another"} {
-		b := newBench(t, 3)
+		b := newFakeMasters(t, 3)
 		b.lock(b.proxy(), "you")
 		r := b.proxy()
 		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) {
 			return Decision{Do: Put, Value: "me", TTL: cell.Endless}, nil
 		}})
-		b.sure(err)
+		b.noError(err)
 		if through == "another" {
 			r = b.proxy()
 		}
 		got, err := r.Extend(t.Context(), "k", "me", time.Hour)
-		b.sure(err)
+		b.noError(err)
 		if left := b.stores[0].Look("k").Left; !got.Longer || left != cell.Endless {
 			t.Errorf("through %s: %+v, and %v left", through, got, left)
 		}
 	}
 }
 
-// TestDisown: a version that one round extended is not nobody's. What replaced it is another one.
+// TestDisown checks that a version that one round extended is not disowned, but a replaced one is.
 func TestDisown(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	got := b.lock(r, "me")
 	if !r.Disown("k", "another") || !r.Disown("k", got.Version) {
@@ -301,11 +314,12 @@ func TestDisown(t *testing.T) {
 	}
 	b.rounds = nil
 	_, err := r.Extend(t.Context(), "k", "me", time.Minute)
-	b.sure(err)
-	b.wantRounds("prepare accept") // it may be owed its removal, so the version is a new one
+	b.noError(err)
+	b.wantRounds("prepare accept") // the old version may be owed its removal, so this is a new one
 	_, err = r.Extend(t.Context(), "k", "me", time.Hour)
-	b.sure(err)
-	if made := r.grants.find("k", of("me")).made(); made == got.Version || r.Disown("k", made) || !r.Disown("k", got.Version) {
+	b.noError(err)
+	extended := r.grants.find("k", withToken("me")).currentVersion()
+	if extended == got.Version || r.Disown("k", extended) || !r.Disown("k", got.Version) {
 		t.Error("it was extended, under a version of its own")
 	}
 }

@@ -11,44 +11,43 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// fate is what becomes of an operation at a master.
+// fate is the outcome of an operation at a master.
 type fate int
 
 const (
-	done    fate = iota // done and answered at once
-	refused             // not done: it was not sent, or answered an error
-	unsent              // not done, and whether it was is not known
-	lost                // done, and its answer is lost
-	outside             // done, and the vote does not count
-	late                // done at once, and answered when the test says so
-	slow                // done and answered when the test says so
-	stray               // done when the test says so, and whether it will be is not known: its connection broke
+	done      fate = iota // done and answered at once
+	refused               // not done: it was not sent, or answered an error
+	unsent                // not done, but the proxy does not know that
+	lost                  // done, but the answer is lost
+	uncounted             // done, but the vote does not count
+	late                  // done at once, answered by deliverPending
+	slow                  // done and answered by deliverPending
+	broken                // done by deliverPending; the proxy does not know that, because the connection broke
 )
 
-// bench is some masters whose time the test moves, and what becomes of what they are
-// asked.
-type bench struct {
+// fakeMasters are masters in memory. The test moves their time, and sets the outcome of operations.
+type fakeMasters struct {
 	*testing.T
 	stores []*cell.Store
 	now    time.Time
-	// fate says what becomes of an operation; nil: it is done.
+	// fate returns the outcome of an operation. nil means that it is done.
 	fate func(master int, op cell.Op) fate
 	// takes is how long a round takes.
 	takes time.Duration
-	// rounds are the kinds of those that were asked.
+	// rounds are the kinds of the rounds so far.
 	rounds []string
 	owed   []owedOp
 	timers []timer
-	// pending are the answers, or operations, that are late.
+	// pending carries out late operations or delivers late answers.
 	pending []func()
 	proxies int
 	pauses  int
-	// voters is how many vote; floor is the masters' median time.
+	// voters is how many masters vote. floor is the masters' median time.
 	voters int
 	floor  time.Duration
-	// missed is set once a master was away that may lack something.
+	// missed is set once a master was away that may lack cells.
 	missed bool
-	// last is the proxy that was made last: the one that compares.
+	// last is the latest proxy, which compares the keys.
 	last *Register
 	// pausing is called at each pause.
 	pausing func()
@@ -64,16 +63,16 @@ type timer struct {
 	f  func()
 }
 
-func newBench(t *testing.T, masters int) *bench {
-	b := &bench{T: t, voters: masters, now: time.Unix(1_700_000_000, 0)}
+func newFakeMasters(t *testing.T, masters int) *fakeMasters {
+	b := &fakeMasters{T: t, voters: masters, now: time.Unix(1_700_000_000, 0)}
 	for range masters {
 		b.stores = append(b.stores, &cell.Store{Now: 1_700_000_000 * time.Second})
 	}
 	return b
 }
 
-// proxy is a register over the masters.
-func (b *bench) proxy() *Register {
+// proxy returns a new register on the masters.
+func (b *fakeMasters) proxy() *Register {
 	b.proxies++
 	b.last = New(Options{
 		N: len(b.stores), Masters: b, Source: cell.NumberedSource(big.NewInt(int64(b.proxies))),
@@ -82,8 +81,8 @@ func (b *bench) proxy() *Register {
 	return b.last
 }
 
-// takeBack has what a proxy took removed by its version, as who owes it does.
-func (b *bench) takeBack(r *Register, token, version string) {
+// removeVersion removes the key by its version, as a proxy that owes the removal does.
+func (b *fakeMasters) removeVersion(r *Register, token, version string) {
 	_, _ = r.Update(b.Context(), Change{Key: "k", Expect: &token, Run: func(l Look) (Decision, error) {
 		if l.Present && l.Version == version {
 			return Decision{Do: Remove}, nil
@@ -92,19 +91,19 @@ func (b *bench) takeBack(r *Register, token, version string) {
 	}})
 }
 
-// owing has what a Taking may leave behind be taken back.
-func (b *bench) owing(r *Register, t Terms) Terms {
-	t.Owed = func(version string, _ func() bool) { b.After(0, func() { b.takeBack(r, t.Tokens[0], version) }) }
+// withOwed returns the terms with an Owed that removes the version.
+func (b *fakeMasters) withOwed(r *Register, t Terms) Terms {
+	t.Owed = func(version string, _ func() bool) { b.After(0, func() { b.removeVersion(r, t.Tokens[0], version) }) }
 	return t
 }
 
-// pass lets time go by, and what is to be done after some time be done.
-func (b *bench) pass(d time.Duration) {
+// advance lets time pass, and runs the timers that become due.
+func (b *fakeMasters) advance(d time.Duration) {
 	until := b.now.Add(d)
 	for {
 		if b.missed && b.Well() {
 			b.missed = false
-			b.sure(b.last.Compare(b.Context(), []string{"k", "j"}, false))
+			b.noError(b.last.Compare(b.Context(), []string{"k", "j"}, false))
 		}
 		next := -1
 		for i, t := range b.timers {
@@ -113,18 +112,18 @@ func (b *bench) pass(d time.Duration) {
 			}
 		}
 		if next < 0 {
-			b.clock(until)
+			b.setClock(until)
 			return
 		}
 		t := b.timers[next]
 		b.timers = slices.Delete(b.timers, next, next+1)
-		b.clock(t.at)
+		b.setClock(t.at)
 		t.f()
 	}
 }
 
-// clock moves all clocks on.
-func (b *bench) clock(to time.Time) {
+// setClock advances all clocks to a time.
+func (b *fakeMasters) setClock(to time.Time) {
 	if d := to.Sub(b.now); d > 0 {
 		b.now = to
 		for _, s := range b.stores {
@@ -133,8 +132,8 @@ func (b *bench) clock(to time.Time) {
 	}
 }
 
-// deliver has all that is late be done and answered.
-func (b *bench) deliver() {
+// deliverPending carries out late operations and delivers late answers.
+func (b *fakeMasters) deliverPending() {
 	pending := b.pending
 	b.pending = nil
 	for _, f := range pending {
@@ -142,8 +141,8 @@ func (b *bench) deliver() {
 	}
 }
 
-// pay has the masters do what they are owed.
-func (b *bench) pay() {
+// deliverOwed lets the masters carry out the operations that they are owed.
+func (b *fakeMasters) deliverOwed() {
 	owed := b.owed
 	b.owed = nil
 	for _, o := range owed {
@@ -151,15 +150,15 @@ func (b *bench) pay() {
 	}
 }
 
-func (b *bench) fateOf(master int, op cell.Op) fate {
+func (b *fakeMasters) fateOf(master int, op cell.Op) fate {
 	if b.fate == nil {
 		return done
 	}
 	return b.fate(master, op)
 }
 
-// at has some masters have a fate, whatever they are asked.
-func (b *bench) at(what fate, masters ...int) {
+// setFate sets the outcome of all operations at some masters.
+func (b *fakeMasters) setFate(what fate, masters ...int) {
 	b.fate = func(m int, _ cell.Op) fate {
 		if slices.Contains(masters, m) {
 			return what
@@ -168,8 +167,8 @@ func (b *bench) at(what fate, masters ...int) {
 	}
 }
 
-// of has some masters have a fate if they are asked an operation of this kind.
-func (b *bench) of(kind string, what fate, masters ...int) {
+// setFateOf sets the outcome of operations of one kind at some masters.
+func (b *fakeMasters) setFateOf(kind string, what fate, masters ...int) {
 	b.fate = func(m int, op cell.Op) fate {
 		if kindOf(op) == kind && slices.Contains(masters, m) {
 			return what
@@ -199,28 +198,28 @@ func kindOf(op cell.Op) string {
 
 // fakeAsked is a round.
 type fakeAsked struct {
-	replies []Reply
-	later   func(int, Reply)
-	came    []int // after it was decided
-	all     []Reply
-	givenUp bool
+	replies     []Reply
+	later       func(int, Reply)
+	lateReplies []int // masters whose replies came after Ask returned
+	all         []Reply
+	givenUp     bool
 }
 
 func (a *fakeAsked) Replies() []Reply { return a.replies }
 func (a *fakeAsked) Drop()            {}
 
-// Forget makes what is used after it look like nothing at all.
+// Forget clears the replies, so that a later use of them is noticed.
 func (a *fakeAsked) Forget() { clear(a.replies) }
 
 func (a *fakeAsked) Later(f func(int, Reply)) {
 	a.later = f
-	for _, i := range a.came {
+	for _, i := range a.lateReplies {
 		f(i, a.all[i])
 	}
-	a.came = nil
+	a.lateReplies = nil
 }
 
-// answer is for what comes after the round was decided.
+// answer records a reply that comes after Ask returned.
 func (a *fakeAsked) answer(i int, r Reply) {
 	if a.givenUp {
 		return
@@ -229,11 +228,11 @@ func (a *fakeAsked) answer(i int, r Reply) {
 	if a.later != nil {
 		a.later(i, r)
 	} else {
-		a.came = append(a.came, i)
+		a.lateReplies = append(a.lateReplies, i)
 	}
 }
 
-func (b *bench) Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Asked, error) {
+func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Asked, error) {
 	a := &fakeAsked{replies: make([]Reply, len(ops)), all: make([]Reply, len(ops))}
 	kind := ""
 	for i, op := range ops {
@@ -254,7 +253,7 @@ func (b *bench) Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bo
 				}
 				a.answer(i, answer)
 			})
-		case stray:
+		case broken:
 			a.replies[i] = Reply{State: Unknown}
 			b.pending = append(b.pending, func() { op.Apply(b.stores[i]) })
 		default:
@@ -262,9 +261,9 @@ func (b *bench) Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bo
 		}
 	}
 	b.rounds = append(b.rounds, kind)
-	b.clock(b.now.Add(b.takes))
-	if !decided(a.replies) && waiting(a.replies) > 0 { // then it waits until they are given up
-		b.clock(b.now.Add(100 * time.Millisecond))
+	b.setClock(b.now.Add(b.takes))
+	if !decided(a.replies) && countWaiting(a.replies) > 0 { // wait until the proxy gives the other masters up
+		b.setClock(b.now.Add(100 * time.Millisecond))
 		a.givenUp = true
 		for i := range a.replies {
 			if a.replies[i].State == Waiting {
@@ -278,7 +277,7 @@ func (b *bench) Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bo
 	return a, nil
 }
 
-func (b *bench) do(master int, op cell.Op, what fate) Reply {
+func (b *fakeMasters) do(master int, op cell.Op, what fate) Reply {
 	switch what {
 	case refused:
 		return Reply{State: Failed}
@@ -287,16 +286,16 @@ func (b *bench) do(master int, op cell.Op, what fate) Reply {
 	case lost:
 		op.Apply(b.stores[master])
 		return Reply{State: Unknown}
-	case outside:
+	case uncounted:
 		return Reply{State: Uncounted, Answer: op.Apply(b.stores[master])}
 	default:
 		return Reply{State: Counted, Answer: op.Apply(b.stores[master])}
 	}
 }
 
-func (b *bench) Tell(master int, op cell.Op, owed bool) {
+func (b *fakeMasters) Tell(master int, op cell.Op, owed bool) {
 	switch what := b.fateOf(master, op); {
-	case what == late || what == slow || what == stray:
+	case what == late || what == slow || what == broken:
 		b.pending = append(b.pending, func() { op.Apply(b.stores[master]) })
 	default:
 		if r := b.do(master, op, what); owed && (r.State == Failed || r.State == Unknown) {
@@ -305,35 +304,35 @@ func (b *bench) Tell(master int, op cell.Op, owed bool) {
 	}
 }
 
-func (b *bench) After(d time.Duration, f func()) {
+func (b *fakeMasters) After(d time.Duration, f func()) {
 	b.timers = append(b.timers, timer{b.now.Add(d), f})
 }
 
-func (b *bench) Voters() int { return b.voters }
+func (b *fakeMasters) Voters() int { return b.voters }
 
-func (b *bench) Clock() time.Duration { return b.floor }
+func (b *fakeMasters) Clock() time.Duration { return b.floor }
 
-// Missed has keys compared once no operation is disturbed; see pass.
-func (b *bench) Missed() { b.missed = true }
+// Missed notes that keys must be compared once no operation fails. See advance.
+func (b *fakeMasters) Missed() { b.missed = true }
 
-// Well reports whether no operation is disturbed.
-func (b *bench) Well() bool { return b.fate == nil }
+// Well reports whether no operation fails.
+func (b *fakeMasters) Well() bool { return b.fate == nil }
 
-func (b *bench) Pause(ctx context.Context, _ int) error {
+func (b *fakeMasters) Pause(ctx context.Context, _ int) error {
 	b.pauses++
-	b.clock(b.now.Add(10 * time.Millisecond))
+	b.setClock(b.now.Add(10 * time.Millisecond))
 	if b.pausing != nil {
 		b.pausing()
 	}
 	return context.Cause(ctx)
 }
 
-func (b *bench) Now() time.Time { return b.now }
+func (b *fakeMasters) Now() time.Time { return b.now }
 
-// holds is what each master holds under a key: a dot for nothing, the token of a plain
-// cell, with * behind it in register form ("-*" where that holds nothing), b for a
-// blocking cell, m for a mark, and what is foreign in brackets.
-func (b *bench) holds(key string) string {
+// holds returns the cells of a key on all masters. A dot stands for an absent cell. A plain cell is
+// shown by its token. A cell in register form has a * appended, and is "-*" if it holds no value. A
+// blocking cell is b, a mark is m, and a foreign value is in brackets.
+func (b *fakeMasters) holds(key string) string {
 	all := make([]string, len(b.stores))
 	for i, s := range b.stores {
 		switch f := s.Look(key); {
@@ -356,14 +355,14 @@ func (b *bench) holds(key string) string {
 	return strings.Join(all, " ")
 }
 
-func (b *bench) wantHolds(want string) {
+func (b *fakeMasters) wantHolds(want string) {
 	b.Helper()
 	if got := b.holds("k"); got != want {
 		b.Errorf("the masters hold %s, want %s", got, want)
 	}
 }
 
-func (b *bench) wantRounds(want string) {
+func (b *fakeMasters) wantRounds(want string) {
 	b.Helper()
 	if got := strings.Join(b.rounds, " "); got != want {
 		b.Errorf("rounds: %s, want %s", got, want)
@@ -371,57 +370,59 @@ func (b *bench) wantRounds(want string) {
 	b.rounds = nil
 }
 
-// plain puts a plain cell on masters, as an attempt of a proxy that is no more left it.
-func (b *bench) plain(token, attempt string, ttl time.Duration, masters ...int) {
+// plain puts a plain cell on masters, as an attempt of a proxy that has ended left it.
+func (b *fakeMasters) plain(token, attempt string, ttl time.Duration, masters ...int) {
 	for _, m := range masters {
-		b.stores[m].Put("k", cell.Cell{Form: cell.Plain, Attempt: attemptOf(attempt), Value: cell.Value{Present: true, Text: token}}, ttl)
+		c := cell.Cell{Form: cell.Plain, Attempt: attemptOf(attempt), Value: cell.Value{Present: true, Text: token}}
+		b.stores[m].Put("k", c, ttl)
 	}
 }
 
-// accepted puts a cell in register form on masters, of one incarnation, in which a ballot of this
-// round put a value, or a removal ("").
-func (b *bench) accepted(value string, round uint64, masters ...int) {
+// accepted puts a cell in register form on masters. All belong to one incarnation. A ballot of this
+// round has put a value, or a removal ("").
+func (b *fakeMasters) accepted(value string, round uint64, masters ...int) {
 	b.acceptedFor(time.Minute, value, round, masters...)
 }
 
 // acceptedFor is accepted with a remaining time.
-func (b *bench) acceptedFor(ttl time.Duration, value string, round uint64, masters ...int) {
+func (b *fakeMasters) acceptedFor(ttl time.Duration, value string, round uint64, masters ...int) {
 	ballot := cell.NumberedSource(big.NewInt(2000)).Ballot(round)
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Cell{
-			Form: cell.Register, Attempt: attemptOf("a"), Promised: ballot, Accepted: ballot, Value: cell.Value{Present: value != "", Text: value},
+			Form: cell.Register, Attempt: attemptOf("a"), Promised: ballot, Accepted: ballot,
+			Value: cell.Value{Present: value != "", Text: value},
 		}, ttl)
 	}
 }
 
-// foreign puts there what no proxy wrote.
-func (b *bench) foreign(text string, masters ...int) {
+// foreign puts a foreign value on masters.
+func (b *fakeMasters) foreign(text string, masters ...int) {
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Parse(text), time.Minute)
 	}
 }
 
-// blocking puts there what a catch-up may leave.
-func (b *bench) blocking(attempt string, masters ...int) {
+// blocking puts a blocking cell on masters, as a catch-up may.
+func (b *fakeMasters) blocking(attempt string, masters ...int) {
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Cell{Form: cell.Blocking, Attempt: attemptOf(attempt)}, time.Minute)
 	}
 }
 
-// attemptOf is an attempt with a name of a letter.
+// attemptOf returns an attempt that is named by a letter.
 func attemptOf(name string) cell.Attempt {
 	return cell.NumberedSource(big.NewInt(1000 + int64(name[0]))).Attempt()
 }
 
-// taking is for the key k.
-func taking(token string) Terms {
+// terms returns terms for one key.
+func terms(token string) Terms {
 	return Terms{Tokens: []string{token}, TTL: 10 * time.Second}
 }
 
-// lock takes k and fails the test unless that is granted.
-func (b *bench) lock(r *Register, token string) Granted {
+// lock takes k, and fails the test unless the lock is granted.
+func (b *fakeMasters) lock(r *Register, token string) Granted {
 	b.Helper()
-	got, err := r.Lock(b.Context(), []string{"k"}, taking(token))
+	got, err := r.Lock(b.Context(), []string{"k"}, terms(token))
 	if err != nil {
 		b.Fatalf("LOCK %s: %v", token, err)
 	}
@@ -429,22 +430,22 @@ func (b *bench) lock(r *Register, token string) Granted {
 	return got
 }
 
-// put is a change that puts a value there, whatever stands there.
+// put returns a change that puts a value, whatever the key holds.
 func put(value string) Change {
 	return Change{Key: "k", Run: func(Look) (Decision, error) {
 		return Decision{Do: Put, Value: value, TTL: 10 * time.Second}, nil
 	}}
 }
 
-// appending is a change that adds to the value.
+// appending returns a change that appends to the value.
 func appending(text string) Change {
 	return Change{Key: "k", Run: func(l Look) (Decision, error) {
 		return Decision{Do: Put, Value: l.Value + text, TTL: 10 * time.Second}, nil
 	}}
 }
 
-// sure sees to it that there was no error.
-func (b *bench) sure(err error) {
+// noError fails the test if there is an error.
+func (b *fakeMasters) noError(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)

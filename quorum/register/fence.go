@@ -10,21 +10,22 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// ErrFences says that no fence is left that is higher than the last one of a key. It takes
-// somebody who raised the counter by hand.
+// ErrFences says that no fence is left above the last one of a key. This happens only if an
+// operator raised the counter by hand.
 var ErrFences = errors.New("the fences of the key are used up")
 
-// fences are the highest fences of keys that this proxy knows of, so that it proposes a higher one
-// at once. It may forget any: then masters refuse a fence that is too low, and return theirs.
+// fences are the highest fences of keys that this proxy knows of, so that its next proposal is high
+// enough at once. It may forget any of them. Then masters refuse a fence that is too low, and
+// return theirs.
 type fences struct {
 	mu    sync.Mutex
 	byKey map[string]int64
 }
 
 const (
-	// mostFences bounds the keys, longestFenced their names.
-	mostFences    = 1 << 14
-	longestFenced = 256
+	// maxFences limits the number of keys, maxFencedName the bytes of their names.
+	maxFences     = 1 << 14
+	maxFencedName = 256
 )
 
 func (f *fences) last(key string) int64 {
@@ -33,14 +34,14 @@ func (f *fences) last(key string) int64 {
 	return f.byKey[key]
 }
 
-func (f *fences) saw(key string, fence int64) {
+func (f *fences) observe(key string, fence int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	last, known := f.byKey[key]
-	if fence <= last || len(key) > longestFenced {
+	if fence <= last || len(key) > maxFencedName {
 		return
 	}
-	if !known && len(f.byKey) >= mostFences {
+	if !known && len(f.byKey) >= maxFences {
 		for other := range f.byKey {
 			delete(f.byKey, other)
 			break
@@ -49,7 +50,8 @@ func (f *fences) saw(key string, fence int64) {
 	f.byKey[key] = fence
 }
 
-// nextFence is one above all that this proxy knows of, and not below the masters' median time.
+// nextFence returns a fence above all that this proxy knows of, and not below the masters' median
+// time.
 func (r *Register) nextFence(key string) (int64, error) {
 	next := max(r.fences.last(key)+1, r.masters.Clock().Microseconds(), 1)
 	if next > cell.MaxFence {
@@ -59,7 +61,8 @@ func (r *Register) nextFence(key string) (int64, error) {
 }
 
 // learnFences notes the least fence above which a majority of the masters that answered will accept
-// one, or the highest credible one where fewer answered. Those that did it have accepted the fence.
+// one, or the highest credible fence if fewer masters answered. Masters that did the operation have
+// accepted the fence.
 func (r *Register) learnFences(key string, fence int64, replies []Reply) {
 	var fences []int64
 	for _, reply := range replies {
@@ -70,14 +73,14 @@ func (r *Register) learnFences(key string, fence int64, replies []Reply) {
 			fences = append(fences, reply.Fences[0])
 		}
 	}
-	if fences = r.credible(fences, key, replies, 0); len(fences) > 0 {
-		r.fences.saw(key, fences[min(r.quorum, len(fences))-1])
+	if fences = r.credibleFences(fences, key, replies, 0); len(fences) > 0 {
+		r.fences.observe(key, fences[min(r.quorum, len(fences))-1])
 	}
 }
 
-// credible are those of some fences of a key, the one of that number in the replies, which are not
-// far ahead of the others.
-func (r *Register) credible(fences []int64, key string, replies []Reply, i int) []int64 {
+// credibleFences returns the fences of key number i that are not far ahead of the others. It
+// reports a master whose fence is.
+func (r *Register) credibleFences(fences []int64, key string, replies []Reply, i int) []int64 {
 	credible := cell.CredibleFences(fences, r.masters.Clock())
 	if len(credible) == len(fences) || r.opts.FenceAhead == nil {
 		return credible
@@ -90,19 +93,19 @@ func (r *Register) credible(fences []int64, key string, replies []Reply, i int) 
 	return credible
 }
 
-// isLow reports whether a master refused only because the fence was too low.
-func (r *Reply) isLow() bool {
+// isFenceLow reports whether a master refused only because the fence was too low.
+func (r *Reply) isFenceLow() bool {
 	return r.State == Counted && !r.Did && len(r.Fences) > 0 && len(r.Found) > 0 && r.Found[0].Form == cell.Absent
 }
 
-// withFence gives a lock that is to have a fence, and was granted without, one that a majority of
-// the masters accepts while they hold the lock. It is owed its removal where that is not so before
-// its validity ends.
+// withFence gives a fence to a lock that asked for one, and was granted without. A majority of the
+// masters must accept the fence while they hold the lock. If they do not before its validity ends,
+// the lock is owed its removal.
 func (r *Register) withFence(ctx context.Context, key string, t Terms, got Granted) (Granted, error) {
 	if !t.Fence || got.Fence != 0 {
 		return got, nil
 	}
-	raised, err := r.raise(ctx, key, t.TTL, got)
+	raised, err := r.raiseFence(ctx, key, t.TTL, got)
 	if err != nil {
 		t.owed(got.Version, nil)
 		return Granted{}, err
@@ -110,8 +113,8 @@ func (r *Register) withFence(ctx context.Context, key string, t Terms, got Grant
 	return raised, nil
 }
 
-// raise has a majority of the masters accept a fence of a lock.
-func (r *Register) raise(ctx context.Context, key string, ttl time.Duration, got Granted) (Granted, error) {
+// raiseFence proposes fences for a lock until a majority of the masters accepts one.
+func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration, got Granted) (Granted, error) {
 	until := r.masters.Now().Add(r.opts.Patience)
 	for {
 		fence, err := r.nextFence(key)
@@ -128,14 +131,14 @@ func (r *Register) raise(ctx context.Context, key string, ttl time.Duration, got
 		r.learnFences(key, fence, replies)
 		now := r.masters.Now()
 		got.Validity = vote.Validity(ttl, now.Sub(got.Since))
-		// The masters that accepted it, or still may accept a higher one.
+		// A holder accepted the fence, or may still accept a higher one.
 		holders := count(replies, func(reply *Reply) bool {
-			return reply.State == Waiting || reply.yes() || reply.State == Counted && isOf(*reply, got.Attempt)
+			return reply.State == Waiting || reply.yes() || reply.State == Counted && holdsAttempt(*reply, got.Attempt)
 		})
-		switch late := r.late(now.Sub(start)); {
+		switch late := r.isLate(now.Sub(start)); {
 		case ttl >= 0 && got.Validity < time.Millisecond:
 			return Granted{}, &NoQuorum{Replies: replies, Late: now.Sub(got.Since)}
-		case isDone(replies) && !late:
+		case majorityDid(replies) && !late:
 			got.Fence = fence
 			return got, nil
 		case holders < r.quorum, now.After(until):
@@ -144,22 +147,25 @@ func (r *Register) raise(ctx context.Context, key string, ttl time.Duration, got
 	}
 }
 
-// isOf reports whether a master returned a cell of an attempt, which is no blocking copy.
-func isOf(r Reply, a cell.Attempt) bool {
-	return len(r.Found) > 0 && r.Found[0].Attempt == a && (r.Found[0].Form == cell.Plain || r.Found[0].Form == cell.Register)
+// holdsAttempt reports whether a master returned a cell of an attempt that is no blocking copy.
+func holdsAttempt(r Reply, a cell.Attempt) bool {
+	return len(r.Found) > 0 && r.Found[0].Attempt == a &&
+		(r.Found[0].Form == cell.Plain || r.Found[0].Form == cell.Register)
 }
 
-// raiseDecided: a majority accepted, or none can.
-func raiseDecided(replies []Reply) bool { return tally(replies, (*Reply).yes) != vote.Pending }
+// raiseDecided accepts replies once a majority accepted the fence, or no majority can.
+func raiseDecided(replies []Reply) bool { return countVotes(replies, (*Reply).yes) != vote.Pending }
 
-// Fence is not below the fence of any lock of the key that was granted before, as long as its
-// counter stays; 0 where there is none. A master of which the counter is not credible counts as one
-// that did not answer.
+// Fence returns a number that is not below the fence of any lock of the key that was granted
+// before, as long as its counter stays. It returns 0 if there is no counter. A master whose counter
+// is not credible counts as one that did not answer.
 //
 // Errors: *NoQuorum, or the cause of ctx.
 func (r *Register) Fence(ctx context.Context, key string) (int64, error) {
 	op := cell.Read{Names: []string{key}, Fences: true}
-	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { return len(r.fencesOf(key, replies, 0)) >= r.quorum })
+	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool {
+		return len(r.fencesOf(key, replies, 0)) >= r.quorum
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -170,7 +176,7 @@ func (r *Register) Fence(ctx context.Context, key string) (int64, error) {
 	return fences[len(fences)-1], nil
 }
 
-// fencesOf are the credible counters of a key, the one of that number, in ascending order.
+// fencesOf returns the credible counters of key number i in ascending order.
 func (r *Register) fencesOf(key string, replies []Reply, i int) []int64 {
 	var fences []int64
 	for _, reply := range replies {
@@ -178,5 +184,5 @@ func (r *Register) fencesOf(key string, replies []Reply, i int) []int64 {
 			fences = append(fences, reply.Fences[i])
 		}
 	}
-	return r.credible(fences, key, replies, i)
+	return r.credibleFences(fences, key, replies, i)
 }

@@ -6,17 +6,17 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Force removes whatever the masters that answer hold under a key, as an operator wishes: also
-// where it stays open who holds it. What is put there meanwhile stays, by whichever attempt or
-// ballot. It reports whether anything was removed.
+// Force removes the cells of a key on all masters that answer, for an operator. It does so even if
+// the holder of the key is undetermined. A cell that another attempt or ballot puts there meanwhile
+// stays. Force reports whether it removed a cell.
 //
 // Errors: ErrForeign, *NoQuorum, or the cause of ctx.
 func (r *Register) Force(ctx context.Context, key string) (removed bool, err error) {
-	replies, f, _, err := r.inspect(ctx, key)
+	replies, t, _, err := r.readAll(ctx, key)
 	switch {
 	case err != nil:
 		return false, err
-	case f.standing == Foreign:
+	case t.standing == Foreign:
 		return false, ErrForeign
 	}
 	ops := make([]cell.Op, r.n)
@@ -27,11 +27,11 @@ func (r *Register) Force(ctx context.Context, key string) (removed bool, err err
 		}
 	}
 	if removed {
-		if _, err = r.masters.Ask(ctx, ops, allIn); err != nil {
+		if _, err = r.masters.Ask(ctx, ops, waitForAll); err != nil {
 			return false, err
 		}
 	}
-	replies, now, _, err := r.inspect(ctx, key)
+	replies, now, _, err := r.readAll(ctx, key)
 	if err == nil && now.standing == Open {
 		err = &NoQuorum{Replies: replies}
 	}

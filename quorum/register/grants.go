@@ -8,108 +8,111 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// grant is what this proxy remembers of a lock that it granted: a release that names the
-// attempt takes one round trip, and only one may, once.
+// grant records a lock that this proxy granted. A release that names the attempt takes one round
+// trip. Only one release may name it, once.
 type grant struct {
 	attempt cell.Attempt
-	// version is set where a ballot granted it: then it is released by ballot, too.
-	version string
-	token   string
-	// holder is who took it, and since when, for Inspect.
+	// ballotVersion is set if a ballot granted the lock. Then a ballot releases it, too.
+	ballotVersion string
+	token         string
+	// holder identifies the client that took the lock, and since is when it did, for Holdings.
 	holder any
 	since  time.Time
 	ttl    time.Duration
-	// ends is when the last lease of the lock ends, zero for never.
+	// ends is when the last lease of the lock expires, zero for never.
 	ends time.Time
-	// holders are the masters that took it for sure, by their number; at those of open it
-	// may still arrive.
-	holders, open []bool
-	// stray is set where it may arrive at any time, since the connection broke on which it was
-	// sent. Then a ballot releases it, whose removal stays for a while: a cell that was deleted
-	// looks like one that never came.
-	stray bool
-	// replaced: the key holds another value by now.
+	// holders marks the masters that certainly took the lock, by their number. pending marks the
+	// masters where it may still arrive.
+	holders, pending []bool
+	// mayArriveLate is set if the lock may still arrive at a master at any time, because the
+	// connection that carried it broke. Then a ballot releases the lock. What the ballot leaves
+	// stays for a while, but a deleted cell looks like one that never arrived.
+	mayArriveLate bool
+	// replaced is set once the key holds another value.
 	replaced bool
-	// told: a client was, or may have been, told of a longer lease of this version.
-	told bool
+	// mayBeExtended is set if a client was told, or may have been told, of a longer lease of this
+	// version.
+	mayBeExtended bool
 }
 
-// grants are those by key. A lock that ended elsewhere stays until its lease is over.
+// grants holds the grants by key. A lock that ended elsewhere stays until its lease expires.
 type grants struct {
-	mu    sync.Mutex
-	byKey map[string]*grant
-	swept sweeping
+	mu      sync.Mutex
+	byKey   map[string]*grant
+	pruning pruning
 }
 
-// newGrant is one of key number i, with a lease that began at since, on n masters.
+// newGrant returns a grant of key number i, with a lease that began at since, on n masters.
 func newGrant(t Terms, i int, a cell.Attempt, since time.Time, n int) *grant {
-	one := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, since: since, ttl: t.TTL}
+	entry := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, since: since, ttl: t.TTL}
 	marks := make([]bool, 2*n)
-	one.holders, one.open = marks[:n:n], marks[n:]
+	entry.holders, entry.pending = marks[:n:n], marks[n:]
 	if t.TTL >= 0 {
-		one.ends = since.Add(t.TTL)
+		entry.ends = since.Add(t.TTL)
 	}
-	return one
+	return entry
 }
 
-func (g *grants) put(key string, one *grant, now time.Time) {
+func (g *grants) put(key string, entry *grant, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	keep(&g.swept, g.byKey, key, one, now)
+	putAndPrune(&g.pruning, g.byKey, key, entry, now)
 }
 
-func (g *grant) over(now time.Time) bool { return !g.ends.IsZero() && now.After(g.ends) }
+func (g *grant) expired(now time.Time) bool { return !g.ends.IsZero() && now.After(g.ends) }
 
 func (g *grant) bytes() int { return len(g.token) }
 
-// made is the version of the value that it put.
-func (g *grant) made() string { return cmp.Or(g.version, string(g.attempt)) }
+// currentVersion returns the version of the value that the grant put.
+func (g *grant) currentVersion() string { return cmp.Or(g.ballotVersion, string(g.attempt)) }
 
-// find is the grant of a key that is so, or nil: not one that another value has replaced since.
-// What it is from the beginning may be read.
+// find returns the grant of a key if it satisfies a condition and its value was not replaced, or
+// nil. The caller may read the fields that never change.
 func (g *grants) find(key string, is func(*grant) bool) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if one := g.byKey[key]; one != nil && !one.replaced && is(one) {
-		return one
+	if entry := g.byKey[key]; entry != nil && !entry.replaced && is(entry) {
+		return entry
 	}
 	return nil
 }
 
-// take is find, and removes it: one alone gets it. It is nil, too, where a ballot has to release
-// it.
+// take removes and returns the grant that find would return. Only one caller gets it. take returns
+// nil if a ballot has to release the lock.
 func (g *grants) take(key string, is func(*grant) bool) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one := g.byKey[key]
-	if one == nil || one.replaced || !is(one) {
+	entry := g.byKey[key]
+	if entry == nil || entry.replaced || !is(entry) {
 		return nil
 	}
 	delete(g.byKey, key)
-	if one.version != "" || one.stray {
+	if entry.ballotVersion != "" || entry.mayArriveLate {
 		return nil
 	}
-	return one
+	return entry
 }
 
-// of is true of the grant with this token.
-func of(token string) func(*grant) bool { return func(g *grant) bool { return g.token == token } }
-
-// ofVersion is true of the grant of this version.
-func ofVersion(version string) func(*grant) bool {
-	return func(g *grant) bool { return g.made() == version }
+// withToken returns a condition that a grant with this token satisfies.
+func withToken(token string) func(*grant) bool {
+	return func(g *grant) bool { return g.token == token }
 }
 
-// Disown forgets that this proxy granted a version of a key, since nobody holds it. It reports
-// false if one round may have extended that very version: then the client that asked for that holds
-// it.
+// withVersion returns a condition that a grant of this version satisfies.
+func withVersion(version string) func(*grant) bool {
+	return func(g *grant) bool { return g.currentVersion() == version }
+}
+
+// Disown forgets that this proxy granted a version of a key, because no client holds it. It returns
+// false if a round may have extended this very version. Then the client that asked for the
+// extension holds the lock.
 func (r *Register) Disown(key, version string) bool {
 	g := &r.grants
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch one := g.byKey[key]; {
-	case one == nil || one.replaced || one.made() != version:
-	case one.told:
+	switch entry := g.byKey[key]; {
+	case entry == nil || entry.replaced || entry.currentVersion() != version:
+	case entry.mayBeExtended:
 		return false
 	default:
 		delete(g.byKey, key)
@@ -117,122 +120,123 @@ func (r *Register) Disown(key, version string) bool {
 	return true
 }
 
-// toExtend is find, of a lock of this token that is about to be extended in one round.
-func (g *grants) toExtend(key, token string) *grant {
-	return g.find(key, func(one *grant) bool {
-		one.told = one.told || one.token == token
-		return one.token == token
+// findToExtend returns the grant of a key with a token, and notes that one round is about to extend
+// it.
+func (g *grants) findToExtend(key, token string) *grant {
+	return g.find(key, func(entry *grant) bool {
+		entry.mayBeExtended = entry.mayBeExtended || entry.token == token
+		return entry.token == token
 	})
 }
 
-// Remember notes the version of a key that was granted by a change of a cell with several keys.
-// Forget returns it.
+// Remember notes a version of a key that a change of a cell with several keys granted. Forget
+// returns it.
 func (r *Register) Remember(key, token, version string, ttl time.Duration) {
 	now := r.masters.Now()
-	one := newGrant(Terms{Tokens: []string{token}, TTL: ttl}, 0, "", now, r.n)
-	one.version = version
-	r.grants.put(key, one, now)
+	entry := newGrant(Terms{Tokens: []string{token}, TTL: ttl}, 0, "", now, r.n)
+	entry.ballotVersion = version
+	r.grants.put(key, entry, now)
 }
 
-// Forget forgets what this proxy granted of a key to a token, and returns its version and how long
-// its lease lasts; none: it granted nothing.
+// Forget forgets the grant of a key to a token. It returns the version and the remaining lease, or
+// nothing if this proxy granted no such lock.
 func (r *Register) Forget(key, token string) (version string, left time.Duration) {
-	one := r.grants.find(key, of(token))
-	if one == nil {
+	entry := r.grants.find(key, withToken(token))
+	if entry == nil {
 		return "", 0
 	}
-	r.grants.take(key, of(token))
-	return one.made(), r.leftOf(one)
+	r.grants.take(key, withToken(token))
+	return entry.currentVersion(), r.leaseLeft(entry)
 }
 
-// Inherit has this register know what another one granted on the masters of before. It is released
-// by ballot: which master has it is another question now.
+// Inherit copies the grants of another register, which used the previous masters. A ballot releases
+// the inherited locks, because it is unknown which of the new masters hold them.
 func (r *Register) Inherit(before *Register) {
 	known, now := map[string]grant{}, r.masters.Now()
 	before.grants.mu.Lock()
-	for key, one := range before.grants.byKey {
-		if !one.replaced && !one.over(now) {
-			known[key] = *one
+	for key, entry := range before.grants.byKey {
+		if !entry.replaced && !entry.expired(now) {
+			known[key] = *entry
 		}
 	}
 	before.grants.mu.Unlock()
-	for key, one := range known {
-		one.version, one.holders, one.open = one.made(), make([]bool, r.n), make([]bool, r.n)
-		r.grants.put(key, &one, now)
+	for key, entry := range known {
+		entry.ballotVersion, entry.holders, entry.pending = entry.currentVersion(), make([]bool, r.n), make([]bool, r.n)
+		r.grants.put(key, &entry, now)
 	}
 }
 
-// extended notes a new lease.
-func (g *grants) extended(key string, a cell.Attempt, ends time.Time) {
+// setLease notes a longer lease.
+func (g *grants) setLease(key string, a cell.Attempt, ends time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one := g.byKey[key]
-	if one == nil || one.attempt != a || one.ends.IsZero() {
+	entry := g.byKey[key]
+	if entry == nil || entry.attempt != a || entry.ends.IsZero() {
 		return
 	}
-	if ends.IsZero() || ends.After(one.ends) {
-		one.ends = ends
+	if ends.IsZero() || ends.After(entry.ends) {
+		entry.ends = ends
 	}
 }
 
-// replaced is for a key whose value was replaced, or removed by ballot.
-func (g *grants) replaced(key string, present bool) {
+// markReplaced notes that the value of a key was replaced, or removed by a ballot.
+func (g *grants) markReplaced(key string, present bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if one := g.byKey[key]; one != nil {
-		one.replaced = true
+	if entry := g.byKey[key]; entry != nil {
+		entry.replaced = true
 	}
 	if !present {
 		delete(g.byKey, key)
 	}
 }
 
-// reached notes what became of a lock at one more master, also of one that is being
-// released.
-func (g *grants) reached(one *grant, master int, reply Reply) {
+// noteReply notes the reply of one more master to a lock, even while the lock is being released.
+func (g *grants) noteReply(entry *grant, master int, reply Reply) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one.note(master, reply)
+	entry.noteReply(master, reply)
 }
 
-// reopen notes that a lock is on its way to a master once more, and returns how long it still has,
-// in whole milliseconds, or cell.Endless; 0 where it is not held any more, as far as is known.
-func (g *grants) reopen(key string, one *grant, master int, now time.Time) time.Duration {
+// beginRetry notes that a lock is on its way to a master again. It returns the remaining lease in
+// whole milliseconds, or cell.Endless. It returns 0 if, as far as this proxy knows, the lock is not
+// held any more.
+func (g *grants) beginRetry(key string, entry *grant, master int, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	left := one.ends.Sub(now).Truncate(time.Millisecond)
+	left := entry.ends.Sub(now).Truncate(time.Millisecond)
 	switch {
-	case g.byKey[key] != one, one.replaced, !one.ends.IsZero() && left <= 0:
+	case g.byKey[key] != entry, entry.replaced, !entry.ends.IsZero() && left <= 0:
 		return 0
-	case one.ends.IsZero():
+	case entry.ends.IsZero():
 		left = cell.Endless
 	}
-	one.open[master] = true
+	entry.pending[master] = true
 	return left
 }
 
-// asOf is a grant as it is now.
-func (g *grants) asOf(one *grant) grant {
+// snapshot returns a copy of a grant.
+func (g *grants) snapshot(entry *grant) grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now, n := *one, len(one.holders)
-	marks := append(append(make([]bool, 0, 2*n), one.holders...), one.open...)
-	now.holders, now.open = marks[:n:n], marks[n:]
+	now, n := *entry, len(entry.holders)
+	marks := append(append(make([]bool, 0, 2*n), entry.holders...), entry.pending...)
+	now.holders, now.pending = marks[:n:n], marks[n:]
 	return now
 }
 
-// note is what a master said to the attempt.
-func (g *grant) note(master int, reply Reply) {
+// noteReply notes the reply of a master to the attempt.
+func (g *grant) noteReply(master int, reply Reply) {
 	g.holders[master] = g.holders[master] || reply.yes()
-	g.open[master] = reply.State == Waiting || reply.State == Unknown
-	g.stray = g.stray || reply.State == Unknown
+	g.pending[master] = reply.State == Waiting || reply.State == Unknown
+	g.mayArriveLate = g.mayArriveLate || reply.State == Unknown
 }
 
-// Guess is the token under which this proxy has taken a key, or else what it has just put there by
-// ballot, if it knows of nothing newer.
+// Guess returns the token under which this proxy took a key, or the value that its last ballot put
+// there, unless it knows of a newer value.
 func (r *Register) Guess(key string) (token string, ok bool) {
-	if one := r.grants.find(key, func(*grant) bool { return true }); one != nil {
-		return one.token, true
+	if entry := r.grants.find(key, func(*grant) bool { return true }); entry != nil {
+		return entry.token, true
 	}
 	return r.promises.value(key, r.masters.Now())
 }

@@ -5,105 +5,108 @@ import (
 	"time"
 )
 
-// TestHoldings: what a majority holds, what each master does, and who took it as far as this proxy
-// knows.
+// TestHoldings checks what a majority holds, what each master holds, and the holder, as far as this
+// proxy knows it.
 func TestHoldings(t *testing.T) {
 	const u, n, s, o = ShareUnknown, ShareNone, ShareSame, ShareOther
 	for _, test := range []struct {
 		name    string
-		prepare func(b *bench, r *Register)
+		prepare func(b *fakeMasters, r *Register)
 		want    Status
 		shares  [5]Share
 		holder  any
 	}{
-		{"nothing", func(*bench, *Register) {}, StatusFree, [5]Share{n, n, n, n, n}, nil},
-		{"a lock of this proxy", func(b *bench, r *Register) { b.lockAs(r, "me", "ann") }, StatusHeld, [5]Share{s, s, s, s, s}, "ann"},
-		{"a lock of another proxy", func(b *bench, _ *Register) { b.lockAs(b.proxy(), "me", "ann") }, StatusHeld, [5]Share{s, s, s, s, s}, nil},
-		{"released", func(b *bench, r *Register) {
+		{"nothing", func(*fakeMasters, *Register) {}, StatusFree, [5]Share{n, n, n, n, n}, nil},
+		{"a lock of this proxy", func(b *fakeMasters, r *Register) { b.lockAs(r, "me", "ann") }, StatusHeld, [5]Share{s, s, s, s, s}, "ann"},
+		{"a lock of another proxy", func(b *fakeMasters, _ *Register) { b.lockAs(b.proxy(), "me", "ann") }, StatusHeld, [5]Share{s, s, s, s, s}, nil},
+		{"released", func(b *fakeMasters, r *Register) {
 			b.lockAs(r, "me", "ann")
-			b.sure(r.Unlock(b.Context(), "k", "me", nil))
+			b.noError(r.Unlock(b.Context(), "k", "me", nil))
 		}, StatusFree, [5]Share{n, n, n, n, n}, nil},
-		{"removed by ballot", func(b *bench, r *Register) {
+		{"removed by ballot", func(b *fakeMasters, r *Register) {
 			b.lockAs(r, "me", "ann")
-			b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil))
+			b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil))
 		}, StatusFree, [5]Share{n, n, n, n, n}, nil},
-		{"removed elsewhere and taken there with an equal token", func(b *bench, r *Register) {
+		{"removed elsewhere and taken there with an equal token", func(b *fakeMasters, r *Register) {
 			b.lockAs(r, "me", "ann")
 			other := b.proxy()
-			b.sure(other.Unlock(b.Context(), "k", "me", nil))
+			b.noError(other.Unlock(b.Context(), "k", "me", nil))
 			b.lockAs(other, "me", "bob")
 		}, StatusHeld, [5]Share{s, s, s, s, s}, nil},
-		{"taken anew by ballot", func(b *bench, r *Register) {
+		{"taken anew by ballot", func(b *fakeMasters, r *Register) {
 			b.lockAs(r, "me", "ann")
-			b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil))
+			b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil))
 			b.lockAs(r, "me", "bob")
 		}, StatusHeld, [5]Share{s, s, s, s, s}, "bob"},
-		{"replaced elsewhere", func(b *bench, r *Register) {
+		{"replaced elsewhere", func(b *fakeMasters, r *Register) {
 			b.lockAs(r, "me", "ann")
 			_, err := b.proxy().Update(b.Context(), put("you"))
-			b.sure(err)
+			b.noError(err)
 		}, StatusHeld, [5]Share{s, s, s, s, s}, nil},
-		{"a leftover", func(b *bench, _ *Register) { b.plain("x", "a", time.Minute, 0, 1) }, StatusSplit, [5]Share{s, s, n, n, n}, nil},
-		{"a leftover beside a lock", func(b *bench, _ *Register) {
+		{"a leftover", func(b *fakeMasters, _ *Register) { b.plain("x", "a", time.Minute, 0, 1) }, StatusSplit, [5]Share{s, s, n, n, n}, nil},
+		{"a leftover beside a lock", func(b *fakeMasters, _ *Register) {
 			b.plain("x", "a", time.Minute, 0, 1, 2)
 			b.plain("x", "b", time.Minute, 3)
 		}, StatusHeld, [5]Share{s, s, s, o, n}, nil},
-		{"in the midst of a replacing", func(b *bench, r *Register) {
+		{"in the midst of a replacing", func(b *fakeMasters, r *Register) {
 			b.lockAs(r, "me", "ann")
-			b.of("accept", unsent, 1, 2, 3, 4)
+			b.setFateOf("accept", unsent, 1, 2, 3, 4)
 			_, _ = b.proxy().Update(b.Context(), put("you"))
 			b.fate = nil
 		}, StatusSplit, [5]Share{s, o, o, o, o}, nil},
-		{"what may have a majority", func(b *bench, _ *Register) {
+		{"what may have a majority", func(b *fakeMasters, _ *Register) {
 			b.plain("x", "a", time.Minute, 0, 1)
-			b.at(lost, 4)
+			b.setFate(lost, 4)
 		}, StatusUnclear, [5]Share{s, s, n, n, u}, nil},
-		{"one is away", func(b *bench, r *Register) {
+		{"one is away", func(b *fakeMasters, r *Register) {
 			b.lockAs(r, "me", "ann")
-			b.at(lost, 4)
+			b.setFate(lost, 4)
 		}, StatusHeld, [5]Share{s, s, s, s, u}, "ann"},
-		{"foreign", func(b *bench, _ *Register) { b.foreign("x", 0, 1, 2) }, StatusHeld, [5]Share{s, s, s, n, n}, nil},
-		{"a blocking copy", func(b *bench, _ *Register) { b.blocking("a", 4) }, StatusFree, [5]Share{n, n, n, n, o}, nil},
+		{"foreign", func(b *fakeMasters, _ *Register) { b.foreign("x", 0, 1, 2) }, StatusHeld, [5]Share{s, s, s, n, n}, nil},
+		{"a blocking copy", func(b *fakeMasters, _ *Register) { b.blocking("a", 4) }, StatusFree, [5]Share{n, n, n, n, o}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, 5)
+			b := newFakeMasters(t, 5)
 			r := b.proxy()
 			test.prepare(b, r)
 			b.rounds = nil
 			found, err := r.Holdings(t.Context(), []string{"k"})
-			b.sure(err)
+			b.noError(err)
 			got := found[0]
-			if got.Status != test.want || [5]Share(got.Shares) != test.shares || got.Holder != test.holder || got.Since.IsZero() != (test.holder == nil) {
-				t.Errorf("status %v, shares %v, holder %v since %v; want %v, %v, %v", got.Status, got.Shares, got.Holder, got.Since, test.want, test.shares, test.holder)
+			if got.Status != test.want || [5]Share(got.Shares) != test.shares ||
+				got.Holder != test.holder || got.Since.IsZero() != (test.holder == nil) {
+				t.Errorf("status %v, shares %v, holder %v since %v; want %v, %v, %v",
+					got.Status, got.Shares, got.Holder, got.Since, test.want, test.shares, test.holder)
 			}
-			b.wantRounds("read") // it changes nothing
+			b.wantRounds("read") // Holdings changes nothing
 		})
 	}
 }
 
-// Fewer than a majority decide nothing, but what they hold is told. Of a key that no master tells
-// of, nothing is known.
+// TestHoldingsWithoutAQuorum checks that fewer masters than a majority decide nothing, but their
+// cells are reported. If no master answers, Holdings returns an error.
 func TestHoldingsWithoutAQuorum(t *testing.T) {
-	b := newBench(t, 5)
+	b := newFakeMasters(t, 5)
 	r := b.proxy()
 	b.lock(r, "me")
-	b.at(outside, 2, 3, 4)
+	b.setFate(uncounted, 2, 3, 4)
 	found, err := r.Holdings(t.Context(), []string{"k"})
-	b.sure(err)
-	if got := found[0]; got.Status != StatusUnclear || got.Shares[1] != ShareSame || got.Shares[2] != ShareUnknown || got.Holder != nil {
+	b.noError(err)
+	if got := found[0]; got.Status != StatusUnclear || got.Shares[1] != ShareSame ||
+		got.Shares[2] != ShareUnknown || got.Holder != nil {
 		t.Errorf("%+v", got)
 	}
-	b.at(outside, 0, 1, 2, 3, 4)
+	b.setFate(uncounted, 0, 1, 2, 3, 4)
 	if _, err := r.Holdings(t.Context(), []string{"k"}); outcome(err) != "no quorum" {
 		t.Errorf("%v", err)
 	}
 }
 
-// lockAs is lock for somebody who is to be known.
-func (b *bench) lockAs(r *Register, token string, holder any) {
+// lockAs is lock for a known holder.
+func (b *fakeMasters) lockAs(r *Register, token string, holder any) {
 	b.Helper()
-	taken := taking(token)
+	taken := terms(token)
 	taken.Holder = holder
 	_, err := r.Lock(b.Context(), []string{"k"}, taken)
-	b.sure(err)
+	b.noError(err)
 }

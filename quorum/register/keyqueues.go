@@ -5,41 +5,41 @@ import (
 	"sync"
 )
 
-// keyQueues let commands that replace the value of one key go one after another in this process:
-// they would only overtake each other's ballots.
+// keyQueues serializes the commands of this process that replace the value of one key. Concurrent
+// commands would only overtake each other's ballots.
 type keyQueues struct {
 	mu    sync.Mutex
 	byKey map[string]*keyQueue
 }
 
 type keyQueue struct {
-	turn chan struct{} // holds one token: whose turn it is
+	turn chan struct{} // full while a command runs
 	size int
 }
 
-// enter waits for the turn. leave gives it up.
+// enter waits until the caller may proceed. leave lets the next command proceed.
 func (l *keyQueues) enter(ctx context.Context, key string) (leave func(), err error) {
 	l.mu.Lock()
-	one := l.byKey[key]
-	if one == nil {
-		one = &keyQueue{turn: make(chan struct{}, 1)}
-		l.byKey[key] = one
+	queue := l.byKey[key]
+	if queue == nil {
+		queue = &keyQueue{turn: make(chan struct{}, 1)}
+		l.byKey[key] = queue
 	}
-	one.size++
+	queue.size++
 	l.mu.Unlock()
 	select {
-	case one.turn <- struct{}{}:
-		return func() { <-one.turn; l.quit(key, one) }, nil
+	case queue.turn <- struct{}{}:
+		return func() { <-queue.turn; l.quit(key, queue) }, nil
 	case <-ctx.Done():
-		l.quit(key, one)
+		l.quit(key, queue)
 		return nil, context.Cause(ctx)
 	}
 }
 
-func (l *keyQueues) quit(key string, one *keyQueue) {
+func (l *keyQueues) quit(key string, queue *keyQueue) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if one.size--; one.size == 0 {
+	if queue.size--; queue.size == 0 {
 		delete(l.byKey, key)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// outcome is an error in a word.
+// outcome returns an error in a word.
 func outcome(err error) string {
 	var none *NoQuorum
 	switch {
@@ -38,45 +38,55 @@ func outcome(err error) string {
 	}
 }
 
-// TestLock: five masters hold something, and some of them do not answer.
+// TestLock takes a key on five masters with various cells, some of which do not answer.
 func TestLock(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		prepare func(*bench)
+		prepare func(*fakeMasters)
 		want    string
 		holds   string // afterwards
 	}{
-		{"free", func(*bench) {}, "granted", "me me me me me"},
-		{"held by one attempt", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1, 2) }, "held", "x x x . ."},
-		{"held by a value in register form", func(b *bench) { b.lock(b.proxy(), "x"); _, err := b.proxy().Update(b.Context(), put("y")); b.sure(err) }, "held", "y* y* y* y* y*"},
-		// The removal (2) was chosen by 1 to 4; y is of before, and z may never be chosen: nobody
-		// is told of it unless it is.
-		{"newer and older values than the removal", func(b *bench) {
+		{"free", func(*fakeMasters) {}, "granted", "me me me me me"},
+		{"held by one attempt", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1, 2) }, "held", "x x x . ."},
+		{"held by a value in register form", func(b *fakeMasters) {
+			b.lock(b.proxy(), "x")
+			_, err := b.proxy().Update(b.Context(), put("y"))
+			b.noError(err)
+		}, "held", "y* y* y* y* y*"},
+		// Masters 1 to 4 chose the removal (2). y is older, and z may never be chosen, so no client
+		// may learn of it unless it is.
+		{"newer and older values than the removal", func(b *fakeMasters) {
 			b.accepted("y", 1, 0)
 			b.accepted("z", 3, 1, 2)
 			b.accepted("", 2, 3, 4)
-			b.at(refused, 3, 4)
+			b.setFate(refused, 3, 4)
 		},
 			"held", "z* z* z* -* -*"},
-		{"removed, and a newer value on one who is away", func(b *bench) { b.accepted("", 2, 0, 1, 2); b.accepted("z", 3, 3); b.at(refused, 3, 4) },
+		{"removed, and a newer value on one that is away", func(b *fakeMasters) { b.accepted("", 2, 0, 1, 2); b.accepted("z", 3, 3); b.setFate(refused, 3, 4) },
 			"granted", "me* me* me* z* ."},
-		{"a leftover on two", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1) }, "granted", "x x me me me"},
-		{"equal values of two attempts are nobody's", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.plain("x", "b", time.Minute, 2, 3) }, "contended", "x x x x ."},
-		{"foreign on a majority", func(b *bench) { b.foreign("x", 0, 1, 2) }, "held", "[x] [x] [x] . ."},
-		{"foreign on two", func(b *bench) { b.foreign("x", 0, 1) }, "granted", "[x] [x] me me me"},
-		{"two foreign values", func(b *bench) { b.foreign("x", 0, 1); b.foreign("y", 2, 3) }, "contended", "[x] [x] [y] [y] ."},
-		{"blocking copies refuse, and are nobody's", func(b *bench) { b.blocking("a", 0, 1, 2) }, "no quorum", "b b b . ."},
-		{"two are away", func(b *bench) { b.at(refused, 3, 4) }, "granted", "me me me . ."},
-		{"three are away", func(b *bench) { b.at(refused, 2, 3, 4) }, "no quorum", ". . . . ."},
-		{"held, as far as one can see, by one of those who are away, too", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.at(refused, 4) }, "no quorum", "x x . . ."},
-		{"two do not count", func(b *bench) { b.at(outside, 3, 4) }, "granted", "me me me me me"},
-		{"three do not count", func(b *bench) { b.at(outside, 2, 3, 4) }, "no quorum", ". . . . ."},
-		{"too late", func(b *bench) { b.takes = Limit + 1 }, "late", ". . . . ."},
+		{"a leftover on two", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1) }, "granted", "x x me me me"},
+		{"equal values of two attempts are no majority", func(b *fakeMasters) {
+			b.plain("x", "a", time.Minute, 0, 1)
+			b.plain("x", "b", time.Minute, 2, 3)
+		}, "contended", "x x x x ."},
+		{"foreign on a majority", func(b *fakeMasters) { b.foreign("x", 0, 1, 2) }, "held", "[x] [x] [x] . ."},
+		{"foreign on two", func(b *fakeMasters) { b.foreign("x", 0, 1) }, "granted", "[x] [x] me me me"},
+		{"two foreign values", func(b *fakeMasters) { b.foreign("x", 0, 1); b.foreign("y", 2, 3) }, "contended", "[x] [x] [y] [y] ."},
+		{"blocking copies refuse, but are no majority", func(b *fakeMasters) { b.blocking("a", 0, 1, 2) }, "no quorum", "b b b . ."},
+		{"two are away", func(b *fakeMasters) { b.setFate(refused, 3, 4) }, "granted", "me me me . ."},
+		{"three are away", func(b *fakeMasters) { b.setFate(refused, 2, 3, 4) }, "no quorum", ". . . . ."},
+		{"perhaps held by a master that is away", func(b *fakeMasters) {
+			b.plain("x", "a", time.Minute, 0, 1)
+			b.setFate(refused, 4)
+		}, "no quorum", "x x . . ."},
+		{"two do not count", func(b *fakeMasters) { b.setFate(uncounted, 3, 4) }, "granted", "me me me me me"},
+		{"three do not count", func(b *fakeMasters) { b.setFate(uncounted, 2, 3, 4) }, "no quorum", ". . . . ."},
+		{"too late", func(b *fakeMasters) { b.takes = Limit + 1 }, "late", ". . . . ."},
 	} {
-		b := newBench(t, 5)
+		b := newFakeMasters(t, 5)
 		r := b.proxy()
 		test.prepare(b)
-		got, err := r.Lock(t.Context(), []string{"k"}, taking("me"))
+		got, err := r.Lock(t.Context(), []string{"k"}, terms("me"))
 		if outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
@@ -89,18 +99,18 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// Of what was not granted nothing stays, whatever the masters do late.
+// TestLockUndone checks that no cell of a failed attempt stays, whatever the masters do late.
 func TestLockUndone(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		fates [3]fate // of the last three of five masters
+		fates [3]fate // for the last three of five masters
 	}{
 		{"not sent", [3]fate{refused, refused, refused}},
 		{"answers lost", [3]fate{lost, lost, lost}},
 		{"answered late", [3]fate{late, late, refused}},
-		{"does not count", [3]fate{outside, outside, refused}},
+		{"does not count", [3]fate{uncounted, uncounted, refused}},
 	} {
-		b := newBench(t, 5)
+		b := newFakeMasters(t, 5)
 		r := b.proxy()
 		b.fate = func(m int, op cell.Op) fate {
 			if kindOf(op) == "take" && m >= 2 {
@@ -108,20 +118,20 @@ func TestLockUndone(t *testing.T) {
 			}
 			return done
 		}
-		_, err := r.Lock(t.Context(), []string{"k"}, taking("me"))
+		_, err := r.Lock(t.Context(), []string{"k"}, terms("me"))
 		if outcome(err) != "no quorum" {
 			t.Errorf("%s: %v", test.name, err)
 		}
-		b.deliver()
+		b.deliverPending()
 		if got := b.holds("k"); got != ". . . . ." {
 			t.Errorf("%s: in the end %s", test.name, got)
 		}
 	}
 }
 
-// Masters that cannot be told to undo it are owed that.
+// TestLockUndoneWhenTheyAreBack checks that masters that are away are owed the undo of an attempt.
 func TestLockUndoneWhenTheyAreBack(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	b.fate = func(m int, op cell.Op) fate {
 		switch {
@@ -133,59 +143,61 @@ func TestLockUndoneWhenTheyAreBack(t *testing.T) {
 			return refused
 		}
 	}
-	_, err := r.Lock(t.Context(), []string{"k"}, taking("me"))
+	_, err := r.Lock(t.Context(), []string{"k"}, terms("me"))
 	if outcome(err) != "no quorum" || len(b.owed) != 2 {
 		t.Fatalf("%v, and %d are owed", err, len(b.owed))
 	}
 	b.wantHolds(". me me")
-	b.pay() // still away
+	b.deliverOwed() // still away
 	b.fate = nil
-	b.pay()
+	b.deliverOwed()
 	b.wantHolds(". . .")
 }
 
-// An attempt whose undo failed nowhere leaves the equal value of another alone.
+// TestUndoIsExact checks that the undo of an attempt leaves the equal value of another attempt
+// alone.
 func TestUndoIsExact(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	owner, rival := b.proxy(), b.proxy()
 	b.lock(owner, "1")
-	b.of("take", lost, 0, 1, 2)
-	_, err := rival.Lock(t.Context(), []string{"k"}, taking("1"))
+	b.setFateOf("take", lost, 0, 1, 2)
+	_, err := rival.Lock(t.Context(), []string{"k"}, terms("1"))
 	if outcome(err) != "no quorum" {
 		t.Error(err)
 	}
 	b.wantHolds("1 1 1")
 }
 
-// A removal is over at one master and not yet at others, while two have no vote: those that do are
-// needed, and agree a moment later.
+// TestLockWhereARemovalEnds starts with a removal that has expired on one master but not on the
+// others, while two masters do not vote. The attempt needs all other masters, and gets them a
+// moment later.
 func TestLockWhereARemovalEnds(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		left  time.Duration
-		fate  func(*bench)
+		fate  func(*fakeMasters)
 		want  string
 		holds string
 	}{
-		{"two have taken it without a vote", 25 * time.Millisecond, func(b *bench) { b.of("take", outside, 3, 4) }, "granted", "me me me me me"},
-		{"one is away, one has lost the answer", 5 * time.Millisecond, func(b *bench) {
+		{"two have taken it without a vote", 25 * time.Millisecond, func(b *fakeMasters) { b.setFateOf("take", uncounted, 3, 4) }, "granted", "me me me me me"},
+		{"one is away, one has lost the answer", 5 * time.Millisecond, func(b *fakeMasters) {
 			b.fate = func(m int, op cell.Op) fate { return map[int]fate{3: refused, 4: lost}[m] }
 		}, "granted", "me me me . me"},
-		{"one has not answered when it can have no majority", 5 * time.Millisecond, func(b *bench) {
+		{"one has not answered when it can have no majority", 5 * time.Millisecond, func(b *fakeMasters) {
 			b.accepted("", 2, 4)
 			b.fate = func(m int, op cell.Op) fate {
 				if m == 2 && len(b.rounds) == 0 {
 					return late
 				}
-				return map[int]fate{3: refused, 4: outside}[m]
+				return map[int]fate{3: refused, 4: uncounted}[m]
 			}
 		}, "granted", "me me me . -*"},
-		{"it stays", 4 * time.Second, func(b *bench) { b.at(outside, 3, 4) }, "no quorum", ". -* -* . ."},
+		{"it stays", 4 * time.Second, func(b *fakeMasters) { b.setFate(uncounted, 3, 4) }, "no quorum", ". -* -* . ."},
 	} {
-		b := newBench(t, 5)
+		b := newFakeMasters(t, 5)
 		b.acceptedFor(test.left, "", 2, 1, 2)
 		test.fate(b)
-		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, taking("me")); outcome(err) != test.want {
+		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, terms("me")); outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
 		if got := b.holds("k"); got != test.holds {
@@ -194,14 +206,15 @@ func TestLockWhereARemovalEnds(t *testing.T) {
 	}
 }
 
-// A split ends when the others have taken theirs back.
+// TestLockAgainAfterASplit checks that a split vote ends when the rivals have undone their
+// attempts.
 func TestLockAgainAfterASplit(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	b.plain("x", "a", time.Minute, 0)
 	b.plain("y", "b", time.Minute, 1)
 	b.pausing = func() { b.stores[1].Delete("k") }
-	_, err := b.proxy().Lock(t.Context(), []string{"k"}, taking("me"))
-	b.sure(err)
+	_, err := b.proxy().Lock(t.Context(), []string{"k"}, terms("me"))
+	b.noError(err)
 	b.wantHolds("x me me")
 	if b.pauses != 1 {
 		t.Errorf("%d pauses", b.pauses)
@@ -209,8 +222,8 @@ func TestLockAgainAfterASplit(t *testing.T) {
 }
 
 func TestLockTooShort(t *testing.T) {
-	b := newBench(t, 3)
-	short := taking("me")
+	b := newFakeMasters(t, 3)
+	short := terms("me")
 	short.TTL = 3 * time.Millisecond
 	_, err := b.proxy().Lock(t.Context(), []string{"k"}, short)
 	if outcome(err) != "too short" {
@@ -218,10 +231,10 @@ func TestLockTooShort(t *testing.T) {
 	}
 	short.Anyhow = true
 	_, err = b.proxy().Lock(t.Context(), []string{"k"}, short)
-	b.sure(err)
+	b.noError(err)
 	b.wantHolds("me me me")
-	// A lease that is over by the time of the answer was none.
-	b = newBench(t, 3)
+	// A lease that has expired when the answer comes is not granted.
+	b = newFakeMasters(t, 3)
 	b.takes = 20 * time.Millisecond
 	short.Anyhow, short.TTL = false, 15*time.Millisecond
 	_, err = b.proxy().Lock(t.Context(), []string{"k"}, short)
@@ -232,71 +245,71 @@ func TestLockTooShort(t *testing.T) {
 }
 
 func TestLockWithoutEnd(t *testing.T) {
-	b := newBench(t, 3)
-	endless := taking("me")
+	b := newFakeMasters(t, 3)
+	endless := terms("me")
 	endless.TTL = cell.Endless
 	got, err := b.proxy().Lock(t.Context(), []string{"k"}, endless)
-	b.sure(err)
+	b.noError(err)
 	if got.Validity != cell.Endless || b.stores[0].Look("k").Left != cell.Endless {
 		t.Errorf("granted for %v", got.Validity)
 	}
 }
 
-// Several keys are taken all or none, on each master.
+// TestLockSeveral checks that each master takes several keys all or none.
 func TestLockSeveral(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	keys, several := []string{"k", "k2"}, Terms{Tokens: []string{"a", "b"}, TTL: time.Minute}
 	_, err := r.Lock(t.Context(), keys, several)
-	b.sure(err)
+	b.noError(err)
 	if b.holds("k") != "a a a" || b.holds("k2") != "b b b" {
 		t.Errorf("%s, %s", b.holds("k"), b.holds("k2"))
 	}
-	b.sure(r.Unlock(t.Context(), "k", "a", nil))
+	b.noError(r.Unlock(t.Context(), "k", "a", nil))
 	_, err = r.Lock(t.Context(), keys, several)
 	if outcome(err) != "held" || b.holds("k") != ". . ." {
 		t.Errorf("%v, and they hold %s", err, b.holds("k"))
 	}
 }
 
-func TestLockWhoLeaves(t *testing.T) {
-	b := newBench(t, 3)
+func TestLockCanceled(t *testing.T) {
+	b := newFakeMasters(t, 3)
 	ctx, leave := context.WithCancelCause(t.Context())
 	left := errors.New("left")
 	leave(left)
-	_, err := b.proxy().Lock(ctx, []string{"k"}, taking("me"))
+	_, err := b.proxy().Lock(ctx, []string{"k"}, terms("me"))
 	if !errors.Is(err, left) {
 		t.Error(err)
 	}
 	b.wantHolds(". . .")
 }
 
-// What was granted is given back where the caller has gone, also by a proxy that does not remember
-// it, as after a change of the masters, and where masters have promised another's ballot; what
-// another has put there stays.
+// TestTakeBack checks that a granted lock is withdrawn if its client has gone. A proxy that does
+// not know the lock can do that, too, for example after a change of the masters, and if masters
+// have promised a rival's ballot. A later value of another client stays.
 func TestTakeBack(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	got := b.lock(r, "1")
-	b.takeBack(r, "1", got.Version)
+	b.removeVersion(r, "1", got.Version)
 	b.wantHolds("-* -* -*")
-	b.pass(removedFor)
+	b.advance(removalTTL)
 	for _, next := range []*Register{b.proxy(), r} {
 		again := b.lock(next, "1")
-		b.takeBack(r, "1", got.Version)
+		b.removeVersion(r, "1", got.Version)
 		if b.value() != "1" {
 			t.Error("another's lock was taken back")
 		}
-		_, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) { return Decision{}, nil }})
-		b.sure(err)
-		b.takeBack(b.proxy(), "1", again.Version)
+		_, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: leave})
+		b.noError(err)
+		b.removeVersion(b.proxy(), "1", again.Version)
 		b.wantHolds("-* -* -*")
-		b.pass(removedFor)
+		b.advance(removalTTL)
 	}
 }
 
 func TestGuess(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	want := func(want string) {
 		t.Helper()
@@ -308,47 +321,48 @@ func TestGuess(t *testing.T) {
 	b.lock(r, "me")
 	want("me")
 	_, err := r.Update(t.Context(), put("you"))
-	b.sure(err)
-	want("you") // as long as its promise is good
-	b.pass(Limit + time.Millisecond)
+	b.noError(err)
+	want("you") // as long as the promise is good
+	b.advance(Limit + time.Millisecond)
 	want("")
 	_, err = r.Update(t.Context(), put("she"))
-	b.sure(err)
+	b.noError(err)
 	want("she")
-	b.sure(r.Unlock(t.Context(), "k", "she", nil))
+	b.noError(r.Unlock(t.Context(), "k", "she", nil))
 	want("")
 }
 
-// Locks that are over are forgotten.
-func TestGrantsAreSwept(t *testing.T) {
-	b := newBench(t, 1)
+// TestExpiredGrantsAreForgotten checks that expired locks are forgotten.
+func TestExpiredGrantsAreForgotten(t *testing.T) {
+	b := newFakeMasters(t, 1)
 	r := b.proxy()
 	for i := range 10_000 {
 		name := strconv.Itoa(i)
 		_, err := r.Lock(t.Context(), []string{name}, Terms{Tokens: []string{"me"}, TTL: time.Second})
-		b.sure(err)
-		b.pass(time.Millisecond)
+		b.noError(err)
+		b.advance(time.Millisecond)
 	}
 	if n := len(r.grants.byKey); n > 3100 {
 		t.Errorf("%d are remembered", n)
 	}
 }
 
-// So are long keys, sooner: a hundred of them are as much as many thousands of others.
-func TestGrantsOfLongKeysAreSwept(t *testing.T) {
-	b := newBench(t, 1)
+// TestExpiredGrantsOfLongKeysAreForgotten checks that expired locks with long names are forgotten
+// sooner. A hundred of them take as much memory as many thousands of short ones.
+func TestExpiredGrantsOfLongKeysAreForgotten(t *testing.T) {
+	b := newFakeMasters(t, 1)
 	r := b.proxy()
 	for i := range 200 {
 		name := strings.Repeat("k", 100_000) + strconv.Itoa(i)
 		_, err := r.Lock(t.Context(), []string{name}, Terms{Tokens: []string{"me"}, TTL: time.Second})
-		b.sure(err)
+		b.noError(err)
 		change := put("v")
 		change.Key = "u" + name
 		_, err = r.Update(t.Context(), change)
-		b.sure(err)
+		b.noError(err)
 		_, err = r.Update(t.Context(), change)
-		b.sure(err)
-		b.pass(time.Second)
+		b.noError(err)
+		b.advance(time.Second)
 	}
 	if n, p := len(r.grants.byKey), len(r.promises.byKey); n > 40 || p > 40 {
 		t.Errorf("%d grants and %d promises are remembered", n, p)

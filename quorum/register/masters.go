@@ -9,96 +9,99 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// State is what came of one operation at one master.
+// State is the outcome of one operation at one master.
 type State byte
 
 const (
-	// Waiting: its answer may still come.
+	// Waiting: the answer may still come.
 	Waiting State = iota
-	// Counted: it answered, and its vote counts.
+	// Counted: the master answered, and its vote counts.
 	Counted
-	// Uncounted: it answered and may have done it, but its vote does not count, because
-	// it may have forgotten what others hold.
+	// Uncounted: the master answered and may have done the operation. Its vote does not count,
+	// because the master may have forgotten cells that other masters hold.
 	Uncounted
-	// Failed: it has not done it: it was not asked, or answered an error.
+	// Failed: the master did not do the operation. It was not asked, or it answered with an error.
 	Failed
-	// Unknown: it was asked, and whether it did it is not known.
+	// Unknown: the master was asked, and may or may not have done the operation.
 	Unknown
 )
 
-// Reply is one master's reply in a round.
+// Reply is the reply of one master in a round.
 type Reply struct {
 	State State
 	cell.Answer
-	// Err is why there is no vote.
+	// Err says why there is no vote.
 	Err error
 }
 
-// yes reports whether the master did it, and that counts.
+// yes reports whether the master did the operation, and its vote counts.
 func (r *Reply) yes() bool { return r.State == Counted && r.Did }
 
 // answered reports whether the master's vote counts, whatever it is.
 func (r *Reply) answered() bool { return r.State == Counted }
 
-// refused reports whether the master did not do it because of what it holds.
-func (r *Reply) refused() bool { return r.State == Counted && !r.Did && !r.isLow() }
+// refused reports whether the master did not do the operation because of what its cell holds.
+func (r *Reply) refused() bool { return r.State == Counted && !r.Did && !r.isFenceLow() }
 
-// no reports whether the master has not done it and never will.
-func (r *Reply) no() bool {
+// isNotDone reports whether the master has not done the operation and never will.
+func (r *Reply) isNotDone() bool {
 	return r.State == Failed || (r.State == Counted || r.State == Uncounted) && !r.Did
 }
 
-// did reports whether the master did it, or may have.
-func (r *Reply) did() bool { return r.State != Waiting && !r.no() }
+// mayBeDone reports whether the master did the operation, or may have done it.
+func (r *Reply) mayBeDone() bool { return r.State != Waiting && !r.isNotDone() }
 
 // Asked is a round under way.
 type Asked interface {
-	// Replies are those that were there when Ask returned, one for each master.
+	// Replies returns one reply for each master, as of the moment when Ask returned.
 	Replies() []Reply
-	// Later has f called with each reply that came, or will come, after Ask returned.
+	// Later calls f with each reply that arrives after Ask returned, including replies that already
+	// came.
 	Later(f func(master int, r Reply))
-	// Drop takes back what was not sent yet: it is as if it had failed.
+	// Drop withdraws the operations that were not sent yet. They count as failed.
 	Drop()
-	// Forget may be called, once, by who does not use it any more, nor what Replies gave: that
-	// memory may be used again. What was asked for with Later goes on.
+	// Forget releases the round and the slice that Replies returned, for reuse. It may be called
+	// once. Calls that Later promised still happen.
 	Forget()
 }
 
-// Masters is how a register reaches its masters. An operation reaches a master after
-// all those of the same key that it was asked or told before, unless its connection broke.
+// Masters delivers the operations of a register. An operation reaches a master after all operations
+// on the same key that were asked or told before, unless the master's connection broke.
 type Masters interface {
-	// Ask sends ops[i] to master number i, or nothing where that is nil, and returns when decided
-	// says so of the replies so far, at once if it does of none, or all are in. The error is the
-	// cause of ctx if that ended first; the round goes on all the same.
+	// Ask sends ops[i] to master number i, or nothing if ops[i] is nil. It returns as soon as
+	// decided accepts the replies so far, or all replies are in. If decided accepts no replies at
+	// all, Ask returns at once. The error is the cause of ctx if ctx ended first; the round
+	// continues nevertheless.
 	Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Asked, error)
-	// Tell sends an operation that nothing waits for. With owed set it is repeated until
-	// the master has answered it, which may be after it was away.
+	// Tell sends an operation without waiting for its reply. If owed is set, Tell repeats it until
+	// the master has answered, even if the master was away meanwhile.
 	Tell(master int, op cell.Op, owed bool)
-	// After calls f once d is over, if the process lives.
+	// After calls f after d, if the process still runs.
 	After(d time.Duration, f func())
-	// Well reports whether all masters answer and vote, as far as is known.
+	// Well reports whether, as far as is known, all masters answer and vote.
 	Well() bool
-	// Missed says that a master may lack what others hold, since it was away: once all are well,
-	// keys are to be compared.
+	// Missed notes that a master may lack cells that other masters hold, because it was away. Keys
+	// are compared once all masters are well.
 	Missed()
-	// Voters is how many masters answer and vote, as far as is known.
+	// Voters returns how many masters answer and vote, as far as is known.
 	Voters() int
-	// Clock is the median of the masters' clocks, since 1970, as far as is known. It may be wrong.
+	// Clock returns the median of the masters' clocks, since 1970, as far as is known. It may be
+	// wrong.
 	Clock() time.Duration
-	// Pause waits for a random time that grows with the number of failures; the error is
-	// the cause of ctx if that ended first.
+	// Pause waits for a random time that grows with the number of failures. The error is the cause
+	// of ctx if ctx ended first.
 	Pause(ctx context.Context, failures int) error
-	// Now is the monotonic clock.
+	// Now returns the time of the monotonic clock.
 	Now() time.Time
 }
 
-// toAll is the same operation for all masters.
+// toAll returns the same operation for all masters.
 func (r *Register) toAll(op cell.Op) []cell.Op { return slices.Repeat([]cell.Op{op}, r.n) }
 
-// allIn decides nothing: every master is waited for.
-func allIn([]Reply) bool { return false }
+// waitForAll never decides early, so that Ask waits for every master.
+func waitForAll([]Reply) bool { return false }
 
-// count is how many replies are so.
+// count returns how many replies satisfy a condition.
 func count(replies []Reply, is func(*Reply) bool) int {
 	n := 0
 	for i := range replies {
@@ -109,17 +112,18 @@ func count(replies []Reply, is func(*Reply) bool) int {
 	return n
 }
 
-func waiting(replies []Reply) int {
+func countWaiting(replies []Reply) int {
 	return count(replies, func(r *Reply) bool { return r.State == Waiting })
 }
 
-// tally is the vote in which those replies say yes, and only masters that are waited for may still.
-func tally(replies []Reply, yes func(*Reply) bool) vote.Result {
-	return vote.Count(len(replies), count(replies, yes), waiting(replies))
+// countVotes returns the result of a vote. The replies that satisfy yes are yes votes. Masters that
+// have not answered may still vote yes.
+func countVotes(replies []Reply, yes func(*Reply) bool) vote.Result {
+	return vote.Count(len(replies), count(replies, yes), countWaiting(replies))
 }
 
 // Answered reports whether a majority answered, with votes that count.
-func Answered(replies []Reply) bool { return tally(replies, (*Reply).answered) == vote.Won }
+func Answered(replies []Reply) bool { return countVotes(replies, (*Reply).answered) == vote.Won }
 
-// isDone reports whether a majority did it.
-func isDone(replies []Reply) bool { return tally(replies, (*Reply).yes) == vote.Won }
+// majorityDid reports whether a majority did the operation.
+func majorityDid(replies []Reply) bool { return countVotes(replies, (*Reply).yes) == vote.Won }

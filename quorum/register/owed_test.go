@@ -8,13 +8,14 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestOwedWhileAcceptsMayArrive: what a ballot sent may be done after a majority has answered that
-// it is not there; so it is looked for again until the deadlines of its accepts are over.
+// TestOwedWhileAcceptsMayArrive checks a version whose accept may still be carried out after a
+// majority has answered that the version is absent. The removal is repeated until the deadlines of
+// its accepts.
 func TestOwedWhileAcceptsMayArrive(t *testing.T) {
-	b := newBench(t, 5)
+	b := newFakeMasters(t, 5)
 	r := b.proxy()
 	b.lock(r, "first")
-	b.sure(b.proxy().Unlock(t.Context(), "k", "first", nil)) // by ballot
+	b.noError(b.proxy().Unlock(t.Context(), "k", "first", nil)) // by ballot
 	sent := 0
 	b.fate = func(_ int, op cell.Op) fate {
 		switch {
@@ -22,12 +23,12 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 			return refused
 		case kindOf(op) == "accept":
 			sent++
-			return stray
+			return broken
 		}
 		return done
 	}
 	var mayArrive func() bool
-	lock := taking("second")
+	lock := terms("second")
 	lock.Owed = func(_ string, may func() bool) { mayArrive = may }
 	if _, err := r.Lock(t.Context(), []string{"k"}, lock); err == nil {
 		t.Fatal("granted by nobody")
@@ -35,54 +36,55 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	if mayArrive == nil || !mayArrive() {
 		t.Fatal("no accept may arrive")
 	}
-	b.clock(b.now.Add(2 * Limit))
+	b.setClock(b.now.Add(2 * Limit))
 	b.fate = nil
-	if b.deliver(); mayArrive() || b.value() == "second" {
+	if b.deliverPending(); mayArrive() || b.value() == "second" {
 		t.Errorf("accepts that come late are done: the masters hold %s", b.holds("k"))
 	}
 }
 
-// TestOwedWhileATakeMayArrive: two masters took a lock, and go away before it is undone there; a
+// TestOwedWhileATakeMayArrive starts with a lock on two masters that go away before the undo. A
 // third may still take it.
 func TestOwedWhileATakeMayArrive(t *testing.T) {
-	b := newBench(t, 5)
+	b := newFakeMasters(t, 5)
 	b.fate = func(m int, op cell.Op) fate {
 		switch takes := kindOf(op) == "take"; {
 		case takes && m <= 1:
 			return done
 		case takes && m == 2:
-			return stray
+			return broken
 		case takes || m <= 1:
 			return refused
 		}
 		return done
 	}
 	var mayArrive func() bool
-	lock := taking("A")
+	lock := terms("A")
 	lock.Owed = func(_ string, may func() bool) { mayArrive = may }
 	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, lock); err == nil || mayArrive == nil || !mayArrive() {
 		t.Errorf("%v, and nothing may arrive", err)
 	}
 }
 
-// TestUnlockOwesItsOwnLockAlone: an UNLOCK that is too late has released a lock. What was taken
-// with the same token in its place is owed nothing.
+// TestUnlockOwesItsOwnLockAlone checks an UNLOCK that released its lock but was late. Another lock
+// that was taken with the same token since is owed nothing.
 func TestUnlockOwesItsOwnLockAlone(t *testing.T) {
-	b := newBench(t, 5)
+	b := newFakeMasters(t, 5)
 	r, other := b.proxy(), b.proxy()
-	b.of("take", refused, 3, 4)
+	b.setFateOf("take", refused, 3, 4)
 	b.lock(r, "1")
 	var next Granted
 	b.fate = func(m int, op cell.Op) fate {
 		if kindOf(op) == "remove" && m == 3 && next.Version == "" {
 			b.fate = nil
 			next = b.lock(other, "1")
-			b.clock(b.now.Add(Limit + time.Millisecond))
+			b.setClock(b.now.Add(Limit + time.Millisecond))
 		}
 		return done
 	}
 	var owed []string
-	if err := r.Unlock(t.Context(), "k", "1", func(v string, _ time.Duration) { owed = append(owed, v) }); err == nil || next.Version == "" {
+	owe := func(v string, _ time.Duration) { owed = append(owed, v) }
+	if err := r.Unlock(t.Context(), "k", "1", owe); err == nil || next.Version == "" {
 		t.Fatalf("released in time: %v", err)
 	}
 	if len(owed) == 0 || slices.Contains(owed, next.Version) {

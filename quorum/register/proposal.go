@@ -6,38 +6,40 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// proposal is what a ballot has the masters accept.
+// proposal is a value, and its end, that a ballot asks the masters to accept.
 type proposal struct {
 	decision Decision
-	base     finding
+	base     tally
 	value    cell.Value
-	// same: the value is the one that was there.
+	// same is set if the value stays unchanged.
 	same bool
-	// change is that of the Update, which led to the value: others may have followed it.
+	// change is the change of the Update that led to the value. Later changes may have followed it.
 	change cell.Change
-	// keep, and until for the masters that did not hold the value before; else ttl.
+	// keep lets a cell keep its end; until gives the end to masters that did not hold the value
+	// before. Without keep the value gets ttl.
 	keep  bool
-	until ending
+	until expiry
 	ttl   time.Duration
-	// shift and shared are those of a Decision.
+	// shift and shared are those of the Decision.
 	shift  time.Duration
 	shared bool
-	// lease is what it gives, since then; zero: since it is sent.
+	// lease is the lease that the proposal gives from since. A zero since means from when it is
+	// sent.
 	lease time.Duration
 	since time.Time
 }
 
-// replacing is the proposal that a decision asks for.
-func (u *update) replacing(b ballot, f finding, d Decision) proposal {
-	p := proposal{decision: d, base: f, change: u.opts.Source.Change(), ttl: d.TTL}
+// proposalFor returns the proposal that carries out a decision.
+func (u *update) proposalFor(b ballot, t tally, d Decision) proposal {
+	p := proposal{decision: d, base: t, change: u.opts.Source.Change(), ttl: d.TTL}
 	p.value = cell.Value{Present: true, Text: d.Value}
 	switch {
 	case d.Do == Remove:
-		p.value, p.ttl = cell.Value{}, removedFor
-	case d.KeepTTL && f.value.Present && d.Shared:
-		p.keep, p.shared, p.shift, p.until = true, true, d.Shift, notBefore(b, f, d.Shift)
-	case d.KeepTTL && f.value.Present:
-		p.keep, p.until = true, notAfter(f.longest)
+		p.value, p.ttl = cell.Value{}, removalTTL
+	case d.KeepTTL && t.value.Present && d.Shared:
+		p.keep, p.shared, p.shift, p.until = true, true, d.Shift, notBefore(b, t, d.Shift)
+	case d.KeepTTL && t.value.Present:
+		p.keep, p.until = true, notAfter(t.longest)
 	case d.KeepTTL:
 		p.ttl = cell.Endless
 	}
@@ -45,16 +47,17 @@ func (u *update) replacing(b ballot, f finding, d Decision) proposal {
 	if p.keep || d.Do == Remove {
 		p.lease = cell.Endless
 	}
-	p.value = p.value.Follow(f.value, p.change)
+	p.value = p.value.Follow(t.value, p.change)
 	return p
 }
 
-// removed has a removal stay from now on for as long as a new one.
-func (u *update) removed(f finding) proposal {
-	return proposal{base: f, value: f.value, same: true, ttl: removedFor, lease: cell.Endless}
+// sameRemoval returns a proposal that prolongs a removal to the time of a new one.
+func (u *update) sameRemoval(t tally) proposal {
+	return proposal{base: t, value: t.value, same: true, ttl: removalTTL, lease: cell.Endless}
 }
 
-// version is that of the value which the Update put there. By now it may have been replaced.
+// version returns the version of the value that the Update put. Another value may have replaced it
+// by now.
 func (p proposal) version() string {
 	if p.change == "" {
 		return version(p.base.attempt, p.value)
@@ -62,13 +65,13 @@ func (p proposal) version() string {
 	return string(p.base.attempt) + string(p.change)
 }
 
-// ending is when a value is to end, by the clock of a master that told now when it promised, at the
-// latest so long after the ballot began.
-type ending func(now, passed time.Duration) time.Duration
+// expiry returns the end of a value by the clock of a master. now is that clock at the promise,
+// which was made at most passed after the ballot began.
+type expiry func(now, passed time.Duration) time.Duration
 
-// notAfter is the ending of a value that has so much left where others hold it: not later than
-// there.
-func notAfter(left time.Duration) ending {
+// notAfter returns the end of a value that has left remaining on its holders. The end is no later
+// than on the holders.
+func notAfter(left time.Duration) expiry {
 	return func(now, passed time.Duration) time.Duration {
 		if left < 0 {
 			return cell.Endless
@@ -77,14 +80,14 @@ func notAfter(left time.Duration) ending {
 	}
 }
 
-// notBefore is the ending of a cell of several keys: the end is not before the first one among the
-// masters that held the value when they promised, shifted as theirs are. So none of the keys ends
-// anywhere before its time; see package bag.
-func notBefore(b ballot, f finding, shift time.Duration) ending {
+// notBefore returns the end of a cell with several keys. It is not before the first end among the
+// masters that held the value when they promised, shifted as theirs. So no key ends before its time
+// on any master. See package bag.
+func notBefore(b ballot, t tally, shift time.Duration) expiry {
 	return func(now, _ time.Duration) time.Duration {
-		if f.shortest < 0 {
+		if t.shortest < 0 {
 			return cell.Endless
 		}
-		return max(now+f.shortest+b.passed+shift, time.Millisecond)
+		return max(now+t.shortest+b.passed+shift, time.Millisecond)
 	}
 }

@@ -8,33 +8,33 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// headSize is how many bytes of each cell a read asks of all masters: a lock's is far below, and
-// what is behind that comes from one of them.
-const headSize = 8 << 10
+// defaultHeads is how many bytes of each cell a read asks of all masters. The cell of a lock is far
+// smaller. The rest of a longer value comes from one master.
+const defaultHeads = 8 << 10
 
-// Read returns the current values of keys, at one moment at each master. A key that is in the
-// course of being replaced is settled first.
+// Read returns the current values of keys. Each master reads all of them at one moment. Read
+// settles a key that another command is replacing.
 //
-// Of what is long, all masters are asked for the heads, which say which value it is, and one of
-// those that hold it for the whole: every copy of one incarnation with one last change is the same.
-// Where that master does not give it, all are asked for the whole.
+// If a value is long, Read asks all masters for the head of the cell, which identifies the value,
+// and one of its holders for the whole. All copies with the same incarnation and last change are
+// equal. If that master does not return the value, Read asks all masters for the whole.
 //
 // Errors: *NoQuorum, ErrContended, or the cause of ctx.
 func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
-	until := r.masters.Now().Add(removedFor + Limit)
+	until := r.masters.Now().Add(removalTTL + Limit)
 	heads := r.opts.Heads
 	for failures := 1; ; failures++ {
 		looks, err := r.read(ctx, keys, heads)
-		if errors.Is(err, errRest) {
+		if errors.Is(err, errHeadOnly) {
 			heads = 0
 			looks, err = r.read(ctx, keys, heads)
 		}
-		var again *splitError
+		var split *splitError
 		switch {
-		case !errors.As(err, &again):
+		case !errors.As(err, &split):
 			return looks, err
 		case r.masters.Now().After(until):
-			return nil, &NoQuorum{Replies: again.replies}
+			return nil, &NoQuorum{Replies: split.replies}
 		}
 		if err := r.masters.Pause(ctx, failures); err != nil {
 			return nil, err
@@ -42,11 +42,11 @@ func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
 	}
 }
 
-// errRest is returned where no master gave the rest of what all of them have the heads of.
-var errRest = errors.New("a master does not hold any more what is to be read")
+// errHeadOnly is returned if no master gave the rest of a value whose head was read.
+var errHeadOnly = errors.New("no master returned the rest of a value")
 
-// read is Read that looks once, at so many bytes of each key, or all. A *splitError asks for
-// another look, errRest for the whole.
+// read reads once, at most heads bytes of each cell, or all if heads is 0. A *splitError asks for
+// another look, errHeadOnly for a read of the whole.
 func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, error) {
 	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: heads}), func(replies []Reply) bool {
 		return readDecided(replies, len(keys))
@@ -56,22 +56,22 @@ func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, 
 	}
 	looks, long := make([]Look, len(keys)), []int(nil)
 	for i, key := range keys {
-		f := resolve(asked.Replies(), i)
-		if differ(asked.Replies(), i, f) {
-			r.mendLater(key)
+		t := resolve(asked.Replies(), i)
+		if differ(asked.Replies(), i, t) {
+			r.repairLater(key)
 		}
 		switch {
-		case f.standing == Open && endsSoon(asked.Replies()):
+		case t.standing == Open && allExpireSoon(asked.Replies()):
 			return nil, &splitError{replies: asked.Replies()}
-		case f.standing == Open, f.isUnsure(asked.Replies(), i):
+		case t.standing == Open, t.isTTLUnclear(asked.Replies(), i):
 			return nil, &NoQuorum{Replies: asked.Replies()}
-		case f.standing == Held && !f.chosen:
+		case t.standing == Held && !t.chosen:
 			if looks[i], err = r.settleKey(ctx, key); err != nil {
 				return nil, err
 			}
 		default:
-			looks[i] = f.look()
-			if f.value.Rest > 0 {
+			looks[i] = t.look()
+			if t.value.Rest > 0 {
 				long = append(long, i)
 			}
 		}
@@ -82,15 +82,15 @@ func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, 
 	return looks, nil
 }
 
-// readRest completes the looks at some keys, of which only the heads were read, by one master that
-// holds all of these. It is the first such one, for every proxy: where it is busy with that, a
-// majority of the others still answers at once.
+// readRest completes the values of which only the heads were read. It asks one master that holds
+// all of them. This is the first such master, for every proxy: if it is busy with long values, a
+// majority of the other masters still answers at once.
 func (r *Register) readRest(ctx context.Context, keys []string, looks []Look, long []int, replies []Reply) error {
 	holder := slices.IndexFunc(replies, func(reply Reply) bool {
-		return !slices.ContainsFunc(long, func(i int) bool { return !looks[i].isOf(reply, i) })
+		return !slices.ContainsFunc(long, func(i int) bool { return !looks[i].isHeldBy(reply, i) })
 	})
 	if holder < 0 {
-		return errRest
+		return errHeadOnly
 	}
 	names := make([]string, len(long))
 	for n, i := range long {
@@ -98,47 +98,49 @@ func (r *Register) readRest(ctx context.Context, keys []string, looks []Look, lo
 	}
 	ops := make([]cell.Op, r.n)
 	ops[holder] = cell.Read{Names: names}
-	asked, err := r.masters.Ask(ctx, ops, allIn)
+	asked, err := r.masters.Ask(ctx, ops, waitForAll)
 	if err != nil {
 		return err
 	}
 	whole := asked.Replies()[holder]
 	for n, i := range long {
-		if !looks[i].isOf(whole, n) {
-			return errRest
+		if !looks[i].isHeldBy(whole, n) {
+			return errHeadOnly
 		}
 		looks[i].Value = whole.Found[n].Value.Text
 	}
 	return nil
 }
 
-// isOf reports whether a master holds under key number i of a reply, as far as it was read, what
-// was looked at. What no proxy wrote has no name by which to know.
-func (l Look) isOf(reply Reply, i int) bool {
+// isHeldBy reports whether a master holds the value under key number i of a reply, as far as its
+// head shows. It is false for a foreign value, which has no version.
+func (l Look) isHeldBy(reply Reply, i int) bool {
 	if reply.State != Counted || i >= len(reply.Found) {
 		return false
 	}
 	f := reply.Found[i]
-	return (f.Form == cell.Plain || f.Form == cell.Register) && f.Value.Present && l.Version == version(f.Attempt, f.Value)
+	return (f.Form == cell.Plain || f.Form == cell.Register) && f.Value.Present &&
+		l.Version == version(f.Attempt, f.Value)
 }
 
+// readDecided accepts replies once they determine the value of each key, and its remaining time.
 func readDecided(replies []Reply, keys int) bool {
 	for i := range keys {
-		if f := resolve(replies, i); f.standing == Open || f.standing == Held && !f.chosen || f.uneven() {
+		if t := resolve(replies, i); t.standing == Open || t.standing == Held && !t.chosen || t.leasesDiffer() {
 			return false
 		}
 	}
 	return true
 }
 
-// settleKey has a majority agree on what a key holds, and returns it.
+// settleKey lets a majority agree on the value of a key, and returns it.
 func (r *Register) settleKey(ctx context.Context, key string) (Look, error) {
 	out, err := r.Update(ctx, Change{Key: key, Run: leave})
 	seen, _ := out.Decision.Note.(Look)
 	return seen, err
 }
 
-// Settle has a majority accept what a key holds, with the longest end that any of them reports.
+// Settle lets a majority accept the value of a key, with the longest end that any of them reports.
 //
 // Errors: those of Update.
 func (r *Register) Settle(ctx context.Context, key string) error {

@@ -13,34 +13,40 @@ import (
 func TestRead(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		prepare func(*bench)
+		prepare func(*fakeMasters)
 		want    string // the value, or the outcome of an error in brackets
 		rounds  string
 	}{
-		{"nothing", func(*bench) {}, "", "read"},
-		{"a lock", func(b *bench) { b.lock(b.proxy(), "me") }, "me", "read"},
-		{"a leftover", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1) }, "", "read"},
-		{"equal values of two attempts", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.plain("x", "b", time.Minute, 2, 3) }, "", "read"},
-		{"what may have a majority", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.at(lost, 4) }, "(no quorum)", "read"},
-		{"a removal that ends at one later than at others, and two are away", func(b *bench) { b.acceptedFor(5*time.Millisecond, "", 2, 0); b.at(lost, 3, 4) }, "", "read read"},
-		{"foreign", func(b *bench) { b.foreign("x", 0, 1, 2) }, "x", "read"},
-		{"a blocking copy that may be a vote", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.blocking("a", 2) }, "(no quorum)", "read"},
-		{"removed", func(b *bench) {
+		{"nothing", func(*fakeMasters) {}, "", "read"},
+		{"a lock", func(b *fakeMasters) { b.lock(b.proxy(), "me") }, "me", "read"},
+		{"a leftover", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1) }, "", "read"},
+		{"equal values of two attempts", func(b *fakeMasters) {
+			b.plain("x", "a", time.Minute, 0, 1)
+			b.plain("x", "b", time.Minute, 2, 3)
+		}, "", "read"},
+		{"what may have a majority", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1); b.setFate(lost, 4) }, "(no quorum)", "read"},
+		{"a removal that expires later on one master, and two are away", func(b *fakeMasters) {
+			b.acceptedFor(5*time.Millisecond, "", 2, 0)
+			b.setFate(lost, 3, 4)
+		}, "", "read read"},
+		{"foreign", func(b *fakeMasters) { b.foreign("x", 0, 1, 2) }, "x", "read"},
+		{"a blocking copy that may be a vote", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1); b.blocking("a", 2) }, "(no quorum)", "read"},
+		{"removed", func(b *fakeMasters) {
 			b.lock(b.proxy(), "me")
-			b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil))
+			b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil))
 			b.rounds = nil
 		}, "", "read"},
-		{"in the midst of a replacing", func(b *bench) {
+		{"in the midst of a replacing", func(b *fakeMasters) {
 			b.lock(b.proxy(), "me")
-			b.of("accept", unsent, 1, 2, 3, 4)
+			b.setFateOf("accept", unsent, 1, 2, 3, 4)
 			_, _ = b.proxy().Update(b.Context(), put("you"))
 			b.fate, b.rounds = nil, nil
 		}, "you", "read prepare prepare accept"},
-		{"three are away", func(b *bench) { b.at(lost, 2, 3, 4) }, "(no quorum)", "read"},
-		{"two do not count", func(b *bench) { b.lock(b.proxy(), "me"); b.at(outside, 3, 4) }, "me", "read"},
-		{"three do not count", func(b *bench) { b.lock(b.proxy(), "me"); b.at(outside, 2, 3, 4) }, "(no quorum)", "read"},
+		{"three are away", func(b *fakeMasters) { b.setFate(lost, 2, 3, 4) }, "(no quorum)", "read"},
+		{"two do not count", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(uncounted, 3, 4) }, "me", "read"},
+		{"three do not count", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(uncounted, 2, 3, 4) }, "(no quorum)", "read"},
 	} {
-		b := newBench(t, 5)
+		b := newFakeMasters(t, 5)
 		test.prepare(b)
 		looks, err := b.proxy().Read(t.Context(), []string{"k"})
 		got := "(" + outcome(err) + ")"
@@ -54,38 +60,38 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadLong: of what is long, one master that holds it is asked for what is behind its head; all
-// are asked for the whole where that one does not hold it any more, does not answer, or where the
-// head does not say which value it is.
+// TestReadLong checks that the rest of a long value comes from one master that holds it. All
+// masters are asked for the whole if that master no longer holds the value or does not answer, or
+// the head does not identify the value.
 func TestReadLong(t *testing.T) {
-	long, other := strings.Repeat("long", headSize), strings.Repeat("other", headSize)
+	long, other := strings.Repeat("long", defaultHeads), strings.Repeat("other", defaultHeads)
 	isWhole := func(op cell.Op) bool { read, is := op.(cell.Read); return is && read.Heads == 0 }
 	for _, test := range []struct {
 		name    string
-		prepare func(b *bench, r *Register)
+		prepare func(b *fakeMasters, r *Register)
 		want    string
 		rounds  string
 	}{
-		{"a lock", func(b *bench, r *Register) { b.lock(r, long) }, long, "read read"},
-		{"replaced", func(b *bench, r *Register) {
+		{"a lock", func(b *fakeMasters, r *Register) { b.lock(r, long) }, long, "read read"},
+		{"replaced", func(b *fakeMasters, r *Register) {
 			b.lock(r, "me")
 			_, err := r.Update(b.Context(), put(long))
-			b.sure(err)
+			b.noError(err)
 		}, long, "read read"},
-		{"the first master is without it", func(b *bench, r *Register) { b.lock(r, long); b.stores[0].Delete("k") }, long, "read read"},
-		{"it is replaced between the two", func(b *bench, r *Register) {
+		{"the first master is without it", func(b *fakeMasters, r *Register) { b.lock(r, long); b.stores[0].Delete("k") }, long, "read read"},
+		{"it is replaced between the two", func(b *fakeMasters, r *Register) {
 			b.lock(r, long)
 			b.fate = func(m int, op cell.Op) fate {
 				if isWhole(op) {
 					b.fate = nil
 					_, err := b.proxy().Update(b.Context(), put(other))
-					b.sure(err)
+					b.noError(err)
 					b.rounds = b.rounds[:1]
 				}
 				return done
 			}
 		}, other, "read read read"},
-		{"the one that holds it does not answer again", func(b *bench, r *Register) {
+		{"the one that holds it does not answer again", func(b *fakeMasters, r *Register) {
 			b.lock(r, long)
 			b.fate = func(m int, op cell.Op) fate {
 				if m == 0 && isWhole(op) {
@@ -94,15 +100,15 @@ func TestReadLong(t *testing.T) {
 				return done
 			}
 		}, long, "read read read"},
-		{"foreign", func(b *bench, _ *Register) { b.foreign(long, 0, 1, 2) }, long, "read read"},
-		{"foreign, with one head and two ends", func(b *bench, _ *Register) { b.foreign(long+"a", 0, 1); b.foreign(long+"b", 2, 3) }, "", "read read"},
+		{"foreign", func(b *fakeMasters, _ *Register) { b.foreign(long, 0, 1, 2) }, long, "read read"},
+		{"foreign, with one head and two ends", func(b *fakeMasters, _ *Register) { b.foreign(long+"a", 0, 1); b.foreign(long+"b", 2, 3) }, "", "read read"},
 	} {
-		b := newBench(t, 5)
+		b := newFakeMasters(t, 5)
 		r := b.proxy()
 		test.prepare(b, r)
 		b.rounds = nil
 		looks, err := r.Read(t.Context(), []string{"k"})
-		b.sure(err)
+		b.noError(err)
 		if got := looks[0].Value; got != test.want {
 			t.Errorf("%s: %d bytes, %.10s…, want %d, %.10s…", test.name, len(got), got, len(test.want), test.want)
 		}
@@ -110,34 +116,38 @@ func TestReadLong(t *testing.T) {
 	}
 }
 
-// A master that does not say what it holds is not asked for the rest, and gives none.
+// TestRestOfNothing checks that a master that does not report its cell is not asked for the rest.
 func TestRestOfNothing(t *testing.T) {
-	l, silent := Look{Present: true, Version: string(attemptOf("a"))}, Reply{State: Counted, Answer: cell.Answer{Did: true}}
-	if l.isOf(silent, 0) || !l.isOf(Reply{State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: cell.Cell{Form: cell.Plain, Attempt: attemptOf("a"), Value: cell.Value{Present: true}}}}}}, 0) {
+	l := Look{Present: true, Version: string(attemptOf("a"))}
+	silent := Reply{State: Counted, Answer: cell.Answer{Did: true}}
+	held := cell.Cell{Form: cell.Plain, Attempt: attemptOf("a"), Value: cell.Value{Present: true}}
+	holder := Reply{State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: held}}}}
+	if l.isHeldBy(silent, 0) || !l.isHeldBy(holder, 0) {
 		t.Error("a reply without what is held, or with it, is taken for the other")
 	}
 }
 
-// Several long values come from one master; if none holds all of them, from all.
+// TestReadSeveralLong checks that one master returns several long values, or all masters do if none
+// holds all of them.
 func TestReadSeveralLong(t *testing.T) {
 	for _, away := range []string{"none", "k", "each another"} {
-		b := newBench(t, 3)
+		b := newFakeMasters(t, 3)
 		r := b.proxy()
 		names := []string{"k", "l", "m"}
 		want := map[string]string{}
 		for i, name := range names {
-			want[name] = strings.Repeat(name, 2*headSize)
+			want[name] = strings.Repeat(name, 2*defaultHeads)
 			_, err := r.Lock(b.Context(), []string{name}, Terms{Tokens: []string{want[name]}, TTL: time.Minute})
-			b.sure(err)
+			b.noError(err)
 			if away == name || away == "each another" {
 				b.stores[i].Delete(name)
 			}
 		}
 		_, err := r.Lock(b.Context(), []string{"short"}, Terms{Tokens: []string{"me"}, TTL: time.Minute})
-		b.sure(err)
+		b.noError(err)
 		want["short"] = "me"
 		looks, err := r.Read(t.Context(), []string{"k", "short", "absent", "l", "m"})
-		b.sure(err)
+		b.noError(err)
 		for i, name := range []string{"k", "short", "absent", "l", "m"} {
 			if looks[i].Value != want[name] {
 				t.Errorf("without %s: %s has %d bytes, want %d", away, name, len(looks[i].Value), len(want[name]))
@@ -146,15 +156,15 @@ func TestReadSeveralLong(t *testing.T) {
 	}
 }
 
-// The remaining time is what a majority still grants.
+// TestReadTime checks that the remaining time is the time that a majority still grants.
 func TestReadTime(t *testing.T) {
-	b := newBench(t, 5)
+	b := newFakeMasters(t, 5)
 	r := b.proxy()
 	for i, left := range []time.Duration{5, 1, 4, 2, 3} {
 		b.plain("x", "a", left*time.Second, i)
 	}
 	looks, err := r.Read(t.Context(), []string{"k"})
-	b.sure(err)
+	b.noError(err)
 	if looks[0].Left != 3*time.Second {
 		t.Errorf("%v left, want 3s", looks[0].Left)
 	}
@@ -162,14 +172,15 @@ func TestReadTime(t *testing.T) {
 		b.plain("x", "a", cell.Endless, i)
 	}
 	looks, err = r.Read(t.Context(), []string{"k"})
-	b.sure(err)
+	b.noError(err)
 	if looks[0].Left != cell.Endless {
 		t.Errorf("%v left, want no end", looks[0].Left)
 	}
 }
 
-// TestTimeIsNotGuessed: where masters that do not answer may grant more time than a majority of the
-// others, the time is not known. A ballot knows the value, and says so of the time.
+// TestTimeIsNotGuessed checks that the time is unknown if masters that do not answer may grant more
+// than a majority of the others. A ballot determines the value, and reports that the time is
+// unknown.
 func TestTimeIsNotGuessed(t *testing.T) {
 	const short, long = time.Minute, time.Hour
 	for _, test := range []struct {
@@ -187,11 +198,11 @@ func TestTimeIsNotGuessed(t *testing.T) {
 		{"one was extended, and two of the others are away", []time.Duration{short, short, short, long, short}, []int{0, 4}, "(no quorum)"},
 		{"one ends never, and two are away", []time.Duration{short, short, cell.Endless, short, short}, []int{3, 4}, "(no quorum)"},
 	} {
-		b := newBench(t, 5)
+		b := newFakeMasters(t, 5)
 		for i, left := range test.lefts {
 			b.plain("x", "a", left, i)
 		}
-		b.at(lost, test.silent...)
+		b.setFate(lost, test.silent...)
 		looks, err := b.proxy().Read(t.Context(), []string{"k"})
 		got := "(" + outcome(err) + ")"
 		if err == nil {
@@ -201,9 +212,10 @@ func TestTimeIsNotGuessed(t *testing.T) {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 		var seen Look
-		_, err = b.proxy().Update(t.Context(), Change{Key: "k", Run: func(l Look) (Decision, error) { seen = l; return Decision{}, nil }})
-		b.sure(err)
-		if isKnown := test.want != "(no quorum)"; seen.Unknown == isKnown || isKnown && seen.Left.String() != test.want || seen.Value != "x" {
+		_, err = b.proxy().Update(t.Context(), look(&seen))
+		b.noError(err)
+		isKnown := test.want != "(no quorum)"
+		if seen.Unknown == isKnown || isKnown && seen.Left.String() != test.want || seen.Value != "x" {
 			t.Errorf("%s: a ballot sees %+v, want %s", test.name, seen, test.want)
 		}
 		_, err = b.proxy().Update(t.Context(), Change{Key: "k", Run: func(l Look) (Decision, error) {
@@ -218,15 +230,15 @@ func TestTimeIsNotGuessed(t *testing.T) {
 	}
 }
 
-// Versions tell each state of a key from all others.
+// TestVersions checks that versions distinguish each state of a key from all others.
 func TestVersions(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	seen := map[string]string{}
 	version := func(after string) {
 		t.Helper()
 		looks, err := r.Read(t.Context(), []string{"k"})
-		b.sure(err)
+		b.noError(err)
 		if before, twice := seen[looks[0].Version]; twice {
 			t.Errorf("%s is as %s", after, before)
 		}
@@ -236,36 +248,36 @@ func TestVersions(t *testing.T) {
 	b.lock(r, "me")
 	version("a lock")
 	same, err := r.Read(t.Context(), []string{"k"})
-	b.sure(err)
+	b.noError(err)
 	_, err = r.Extend(t.Context(), "k", "me", time.Minute)
-	b.sure(err)
+	b.noError(err)
 	_, err = b.proxy().Update(t.Context(), look(nil))
-	b.sure(err)
+	b.noError(err)
 	if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != same[0].Version {
 		t.Error("extended and looked at, it has another version")
 	}
-	// A reader that finds it half replaced settles that, under the same version.
-	b.of("accept", unsent, 1, 2)
+	// A reader that finds the key half replaced settles it, under the same version.
+	b.setFateOf("accept", unsent, 1, 2)
 	b.pausing = func() { b.pausing, b.fate = nil, nil }
 	out, err := r.Update(t.Context(), put("half"))
-	b.sure(err)
+	b.noError(err)
 	if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != out.Version {
 		t.Error("settled, it has another version")
 	}
 	version("half replaced")
 	for _, value := range []string{"you", "me", "me"} {
 		out, err := r.Update(t.Context(), put(value))
-		b.sure(err)
+		b.noError(err)
 		if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != out.Version {
 			t.Errorf("%s has another version than was told", value)
 		}
 		version("replaced by " + value)
 	}
-	b.sure(r.Unlock(t.Context(), "k", "me", nil))
+	b.noError(r.Unlock(t.Context(), "k", "me", nil))
 	if now, _ := r.Read(t.Context(), []string{"k"}); seen[now[0].Version] != "nothing" {
 		t.Error("removed by ballot, it is not as nothing")
 	}
-	b.pass(removedFor)
+	b.advance(removalTTL)
 	b.lock(r, "me")
 	version("the same token again")
 	for _, s := range b.stores {
@@ -275,8 +287,8 @@ func TestVersions(t *testing.T) {
 	version("the same, foreign")
 }
 
-func TestReadWhoLeaves(t *testing.T) {
-	b := newBench(t, 3)
+func TestReadCanceled(t *testing.T) {
+	b := newFakeMasters(t, 3)
 	ctx, leave := context.WithCancelCause(t.Context())
 	left := errors.New("left")
 	leave(left)

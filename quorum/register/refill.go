@@ -7,25 +7,26 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// A key that a majority holds is restored on masters that lack it, by whichever proxy sees that.
-// REGISTER.md (Refilling) has the rule, and why nothing less will do.
+// Any proxy that notices it restores a key that a majority holds on the masters that lack it.
+// REGISTER.md (Refilling) states the rule and the reasons.
 
-// markFor is how long a mark stays: less than a removal, so that the value fills its place before
-// the removal has ended.
-const markFor = removedFor - time.Second
+// markTTL is how long a mark stays. It is shorter than a removal, so that the value takes the place
+// of the mark before the removal expires.
+const markTTL = removalTTL - time.Second
 
-// filling is what an Update is to put in the place of marks.
+// filling names the marks that an Update is to replace.
 type filling struct {
 	attempt cell.Attempt
 	mark    cell.Ballot
 }
 
-// isWhole reports whether a majority holds this very value, which a proxy put there, and no holder
-// another.
-func (f finding) isWhole() bool { return f.standing == Held && f.taken() && !f.mixed }
+// isConsistent reports whether a majority holds this very value, a proxy put it, and no holder has
+// another value.
+func (t tally) isConsistent() bool { return t.standing == Held && t.isTaken() && !t.mixed }
 
-// whoLack are the masters that hold nothing under the key, and whether any has a mark there.
-func whoLack(replies []Reply) (lack []int, marked bool) {
+// mastersLacking returns the masters that hold nothing under the key. marked reports whether a
+// master has a mark there.
+func mastersLacking(replies []Reply) (lack []int, marked bool) {
 	for m, reply := range replies {
 		switch found := reply.Found; {
 		case reply.State != Counted:
@@ -38,77 +39,79 @@ func whoLack(replies []Reply) (lack []int, marked bool) {
 	return lack, marked
 }
 
-// refill has masters that lack a key hold it, too: it marks its place there, and fills it once no
-// round can still be under way that counted on what they held before. It does so only where the
-// same incarnation held the key at the look before, of which held is what it found; else it looks
-// again. While a lock passes from hand to hand, its places would be marked for holders who have
-// already left, and the next ones could not use these masters.
-func (r *Register) refill(ctx context.Context, key string, f finding, replies []Reply, held cell.Attempt) {
-	if r.opts.Unlimited || f.shortest >= 0 && f.shortest < sweepPause {
-		return // a round without a limit is never over; or it ends before that
+// refill gives a key to masters that lack it. It marks its place there, and fills the mark once no
+// round can be under way that counted on the absence of the key. held is the incarnation that the
+// previous look found. If another incarnation holds the key now, refill looks again later.
+// Otherwise, while a lock passes quickly from holder to holder, marks for past holders would keep
+// the next holders from these masters.
+func (r *Register) refill(ctx context.Context, key string, t tally, replies []Reply, held cell.Attempt) {
+	if r.opts.Unlimited || t.shortest >= 0 && t.shortest < leftoverPause {
+		return // a round without a limit never ends; or the key expires before that
 	}
-	lack, marked := whoLack(replies)
+	lack, marked := mastersLacking(replies)
 	switch {
-	case len(lack) > 0 && held != f.attempt:
-		r.mendLacking(key, f.attempt)
-	case len(lack) > 0 && r.markPlaces(ctx, key, f, lack):
-	case len(lack) > 0, marked: // it was taken, or another proxy is at it
-		r.mendLater(key)
+	case len(lack) > 0 && held != t.attempt:
+		r.repairMissing(key, t.attempt)
+	case len(lack) > 0 && r.markPlaces(ctx, key, t, lack):
+	case len(lack) > 0, marked: // a client took the key, or another proxy refills it
+		r.repairLater(key)
 	}
 }
 
-// markPlaces marks the place of a key on masters that lack it, to be filled later, and reports
-// whether any did.
-func (r *Register) markPlaces(ctx context.Context, key string, f finding, lack []int) bool {
-	op := cell.Take{Names: []string{key}, Attempt: f.attempt, Tokens: []string{""}, Mark: r.nextBallot(0), TTL: markFor}
-	if f.shortest >= 0 {
-		op.TTL = min(op.TTL, f.shortest) // in nobody's way for longer than what it is for
+// markPlaces marks the place of a key on masters that lack it, and schedules the filling. It
+// reports whether any master has put a mark.
+func (r *Register) markPlaces(ctx context.Context, key string, t tally, lack []int) bool {
+	op := cell.Take{Names: []string{key}, Attempt: t.attempt, Tokens: []string{""}, Mark: r.nextBallot(0), TTL: markTTL}
+	if t.shortest >= 0 {
+		op.TTL = min(op.TTL, t.shortest) // the mark blocks other clients no longer than the key does
 	}
 	ops := make([]cell.Op, r.n)
 	for _, m := range lack {
 		ops[m] = op
 	}
-	asked, err := r.masters.Ask(ctx, ops, allIn)
+	asked, err := r.masters.Ask(ctx, ops, waitForAll)
 	if err != nil || count(asked.Replies(), (*Reply).yes) == 0 {
 		return false
 	}
-	r.masters.After(sweepPause, func() { r.fillMarked(key, &filling{attempt: f.attempt, mark: op.Mark}) })
+	r.masters.After(leftoverPause, func() { r.fillMarked(key, &filling{attempt: t.attempt, mark: op.Mark}) })
 	return true
 }
 
-// fillMarked has a majority of the holders accept what they hold, and then the marked masters.
+// fillMarked lets a majority of the holders accept their value again, and then the marked masters.
 func (r *Register) fillMarked(key string, by *filling) {
-	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
+	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
 	defer cancel()
-	defer r.mendLater(key)
-	if _, f, _, err := r.inspect(ctx, key); err != nil || !f.isWhole() || f.attempt != by.attempt {
-		return // a ballot would only be in the way of who holds it now
+	defer r.repairLater(key)
+	if _, t, _, err := r.readAll(ctx, key); err != nil || !t.isConsistent() || t.attempt != by.attempt {
+		return // a ballot would only disturb the present holder
 	}
 	_, _ = r.Update(ctx, Change{Key: key, settle: true, fill: by, Run: leave})
 }
 
-// fills reports whether a cell is one of the marks in whose place a proposal comes: the value that
-// is held, unchanged.
+// fills reports whether a cell is a mark that a proposal replaces. The proposal keeps the held
+// value.
 func (u *update) fills(p proposal, f cell.Found) bool {
-	return u.fill != nil && f.Form == cell.Mark && f.Promised == u.fill.mark && p.same && p.value.Present && p.base.attempt == u.fill.attempt
+	return u.fill != nil && f.Form == cell.Mark && f.Promised == u.fill.mark &&
+		p.same && p.value.Present && p.base.attempt == u.fill.attempt
 }
 
-// isShort reports whether a cell of what is held ends well before it does on a majority.
-func (f finding) isShort(c cell.Found) bool {
-	return c.Holds(f.attempt) && c.Accepted == f.accepted && compareLeft(c.Left+time.Second, f.left) < 0 && c.Left >= 0
+// missedExtension reports whether a cell of the held incarnation expires well before the lease on a
+// majority.
+func (t tally) missedExtension(c cell.Found) bool {
+	return c.Holds(t.attempt) && c.Accepted == t.accepted && compareLeft(c.Left+time.Second, t.left) < 0 && c.Left >= 0
 }
 
-// extendMissed has masters that missed an extension keep a key for as long as a majority does. It
-// reports false where only a ballot can.
-func (r *Register) extendMissed(key string, f finding, replies []Reply) bool {
-	if r.opts.Shared != nil && r.opts.Shared(f.value.Text) {
-		return true // the ends of others hang on it
+// extendShort extends the lease of a key on masters that missed an extension. It returns false if
+// only a ballot can do that.
+func (r *Register) extendShort(key string, t tally, replies []Reply) bool {
+	if r.opts.Shared != nil && r.opts.Shared(t.value.Text) {
+		return true // the ends of other keys depend on the end of the cell
 	}
 	settled := true
 	for m, reply := range replies {
-		if reply.State == Counted && f.isShort(reply.Found[0]) {
+		if reply.State == Counted && t.missedExtension(reply.Found[0]) {
 			settled = settled && reply.Found[0].Settled()
-			r.masters.Tell(m, cell.Extend{Name: key, Token: f.value.Text, Attempt: f.attempt, TTL: f.left}, false)
+			r.masters.Tell(m, cell.Extend{Name: key, Token: t.value.Text, Attempt: t.attempt, TTL: t.left}, false)
 		}
 	}
 	return settled

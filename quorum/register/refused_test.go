@@ -8,49 +8,57 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// What a refusal says of the key is what a Read would have told then; only the remaining time may
-// be missing.
-func TestRefusalTellsWhatIsThere(t *testing.T) {
+// TestRefusalReturnsCurrentValue checks that a refusal contains the value that a Read would have
+// returned. Only the remaining time may be missing.
+func TestRefusalReturnsCurrentValue(t *testing.T) {
 	const other, ours = "you", "me"
-	lock := func(b *bench, r *Register) error {
-		_, err := r.Lock(b.Context(), []string{"k"}, taking(ours))
+	lock := func(b *fakeMasters, r *Register) error {
+		_, err := r.Lock(b.Context(), []string{"k"}, terms(ours))
 		return err
 	}
-	unlock := func(b *bench, r *Register) error { return r.Unlock(b.Context(), "k", ours, nil) }
-	extend := func(b *bench, r *Register) error { _, err := r.Extend(b.Context(), "k", ours, time.Hour); return err }
-	held := func(b *bench, _ *Register) { b.lock(b.proxy(), other) }
-	replace := func(b *bench) { _, err := b.proxy().Update(b.Context(), put("x")); b.sure(err) }
-	replaced := func(b *bench, r *Register) { held(b, r); replace(b) }
+	unlock := func(b *fakeMasters, r *Register) error { return r.Unlock(b.Context(), "k", ours, nil) }
+	extend := func(b *fakeMasters, r *Register) error {
+		_, err := r.Extend(b.Context(), "k", ours, time.Hour)
+		return err
+	}
+	held := func(b *fakeMasters, _ *Register) { b.lock(b.proxy(), other) }
+	replace := func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), put("x")); b.noError(err) }
+	replaced := func(b *fakeMasters, r *Register) { held(b, r); replace(b) }
 	for _, test := range []struct {
 		name    string
-		there   func(*bench, *Register)
-		refused func(*bench, *Register) error
-		left    bool // the remaining time is told
+		there   func(*fakeMasters, *Register)
+		refused func(*fakeMasters, *Register) error
+		left    bool // the remaining time is known
 	}{
 		{"taking what is held", held, lock, false},
 		{"taking what was replaced", replaced, lock, false},
-		{"taking what a client of the masters holds", func(b *bench, _ *Register) { b.foreign(other, 0, 1, 2) }, lock, false},
-		{"releasing what is free", func(*bench, *Register) {}, unlock, true},
+		{"taking what a client of the masters holds", func(b *fakeMasters, _ *Register) { b.foreign(other, 0, 1, 2) }, lock, false},
+		{"releasing what is free", func(*fakeMasters, *Register) {}, unlock, true},
 		{"releasing what is held", held, unlock, true},
 		{"releasing what was replaced", replaced, unlock, true},
-		{"releasing what is over", func(b *bench, r *Register) { b.lock(r, ours); b.pass(time.Hour) }, unlock, true},
-		{"releasing what was replaced since", func(b *bench, r *Register) { b.lock(r, ours); replace(b) }, unlock, true},
-		{"extending what is free", func(*bench, *Register) {}, extend, true},
+		{"releasing what has expired", func(b *fakeMasters, r *Register) { b.lock(r, ours); b.advance(time.Hour) }, unlock, true},
+		{"releasing what was replaced since", func(b *fakeMasters, r *Register) { b.lock(r, ours); replace(b) }, unlock, true},
+		{"extending what is free", func(*fakeMasters, *Register) {}, extend, true},
 		{"extending what is held", held, extend, true},
 		{"extending what was replaced", replaced, extend, true},
-		{"extending what a client of the masters holds", func(b *bench, _ *Register) { b.foreign(other, 0, 1, 2) }, extend, true},
-		{"extending what is over, and held by another", func(b *bench, r *Register) { b.lock(r, ours); b.pass(time.Hour); held(b, r) }, extend, true},
+		{"extending what a client of the masters holds", func(b *fakeMasters, _ *Register) { b.foreign(other, 0, 1, 2) }, extend, true},
+		{"extending what has expired, and is held by another", func(b *fakeMasters, r *Register) {
+			b.lock(r, ours)
+			b.advance(time.Hour)
+			held(b, r)
+		}, extend, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, 3)
+			b := newFakeMasters(t, 3)
 			r := b.proxy()
 			test.there(b, r)
 			var told *InsteadError
-			if err := test.refused(b, r); !errors.As(err, &told) || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
+			err := test.refused(b, r)
+			if !errors.As(err, &told) || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
 				t.Fatalf("got %v, which does not tell what is there", err)
 			}
 			looks, err := r.Read(t.Context(), []string{"k"})
-			b.sure(err)
+			b.noError(err)
 			got, want := told.Instead, looks[0]
 			if got.Unknown == test.left && got.Present {
 				t.Errorf("the time is unknown: %v", got.Unknown)
@@ -65,33 +73,35 @@ func TestRefusalTellsWhatIsThere(t *testing.T) {
 	}
 }
 
-// What is not settled is not told, nor a time that masters which did not answer may raise.
-func TestRefusalDoesNotGuess(t *testing.T) {
-	even := finding{standing: Held, chosen: true, left: time.Minute, longest: time.Minute}
-	uneven := finding{standing: Held, chosen: true, left: time.Minute, longest: time.Hour}
+// TestRefusalOmitsUndecidedValue checks that a refusal contains no undecided value, and no time
+// that masters may exceed that did not answer.
+func TestRefusalOmitsUndecidedValue(t *testing.T) {
+	even := tally{standing: Held, chosen: true, left: time.Minute, longest: time.Minute}
+	uneven := tally{standing: Held, chosen: true, left: time.Minute, longest: time.Hour}
 	for _, test := range []struct {
 		name          string
-		found         finding
+		found         tally
 		tells, unsure bool
 	}{
-		{"nothing can be there", finding{standing: Absent}, true, false},
+		{"nothing can be there", tally{standing: Absent}, true, false},
 		{"held", even, true, false},
 		{"held by some for longer", uneven, true, true},
-		{"not settled", finding{standing: Held}, false, false},
-		{"open", finding{standing: Open}, false, false},
+		{"not settled", tally{standing: Held}, false, false},
+		{"open", tally{standing: Open}, false, false},
 	} {
 		var told *InsteadError
-		err := test.found.refuses(ErrHeld)
-		if errors.As(err, &told) != test.tells || !errors.Is(err, ErrHeld) || test.tells && told.Instead.Unknown != test.unsure {
+		err := test.found.refusal(ErrHeld)
+		if errors.As(err, &told) != test.tells || !errors.Is(err, ErrHeld) ||
+			test.tells && told.Instead.Unknown != test.unsure {
 			t.Errorf("%s: %#v", test.name, err)
 		}
 	}
 }
 
-// A release in vain waits for the answers that may tell of more time, as a Read does: the first
-// majority may tell of less than was granted.
+// TestRefusalWaitsForTheTime checks that a release in vain waits for replies that may report more
+// time, as a Read does. The first majority may report less than was granted.
 func TestRefusalWaitsForTheTime(t *testing.T) {
-	b := newBench(t, 3)
+	b := newFakeMasters(t, 3)
 	b.plain("you", "a", time.Minute, 0)
 	b.plain("you", "a", time.Hour, 1, 2)
 	r, token := b.proxy(), "me"
@@ -100,7 +110,7 @@ func TestRefusalWaitsForTheTime(t *testing.T) {
 	u := &update{Register: r, Change: Change{Key: "k", Expect: &token}}
 	for master, want := range []bool{false, false, true} {
 		replies[master] = b.do(master, op, done)
-		if got := u.prepared(replies); got != want || readDecided(replies, 1) != want {
+		if got := u.prepareDecided(replies); got != want || readDecided(replies, 1) != want {
 			t.Errorf("decided by %d answers: %v, a Read: %v, want %v", master+1, got, readDecided(replies, 1), want)
 		}
 	}

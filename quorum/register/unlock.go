@@ -9,28 +9,29 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Unlock removes the key if it holds the token. A lock that this proxy granted is released in one
-// round trip; another takes two.
+// Unlock removes the key if it holds the token. A lock that this proxy granted takes one round
+// trip, any other two.
 //
-// Errors: ErrNotHeld (as *InsteadError where the current value is known), *NoQuorum, ErrContended,
-// or the cause of ctx; what was begun goes on all the same. After an error by which it is not known
-// owed, unless it is nil, is called with each version that was to be removed, as far as the masters
-// told, and how long it may be there: it is owed its removal.
+// Errors: ErrNotHeld (as *InsteadError if the current value is known), *NoQuorum, ErrContended, or
+// the cause of ctx. The release continues even after ctx has ended. If an error leaves it open
+// whether the lock is released, Unlock calls owed, unless it is nil, with each version that may
+// remain and its remaining time, as far as the masters reported them. Each such version is owed its
+// removal.
 func (r *Register) Unlock(ctx context.Context, key, token string, owed func(version string, left time.Duration)) error {
-	one := r.grants.find(key, of(token))
+	entry := r.grants.find(key, withToken(token))
 	seen, err := r.unlock(ctx, key, token)
 	if err == nil || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrContended) || owed == nil {
 		return err
 	}
-	if one != nil {
-		owed(one.made(), r.leftOf(one))
+	if entry != nil {
+		owed(entry.currentVersion(), r.leaseLeft(entry))
 	}
 	if seen.Present {
 		owed(seen.Version, seen.Longest)
 	}
 	if none, ok := errors.AsType[*NoQuorum](err); ok && !seen.Present {
-		for _, f := range holding(none.Replies, token) {
-			if one == nil || f.Attempt == one.attempt { // else it is another lock with the same token
+		for _, f := range cellsWithToken(none.Replies, token) {
+			if entry == nil || f.Attempt == entry.attempt { // else it is another lock with the same token
 				owed(version(f.Attempt, f.Value), f.Left)
 			}
 		}
@@ -38,8 +39,8 @@ func (r *Register) Unlock(ctx context.Context, key, token string, owed func(vers
 	return err
 }
 
-// holding are the cells that hold a token, of those that masters reported.
-func holding(replies []Reply, token string) (all []cell.Found) {
+// cellsWithToken returns the reported cells that hold a token.
+func cellsWithToken(replies []Reply, token string) (all []cell.Found) {
 	for _, reply := range replies {
 		for _, f := range reply.Found {
 			if (f.Form == cell.Plain || f.Form == cell.Register) && f.Value.Present && f.Value.Text == token {
@@ -50,39 +51,39 @@ func holding(replies []Reply, token string) (all []cell.Found) {
 	return all
 }
 
-// leftOf is how long a lease may last that this proxy granted.
-func (r *Register) leftOf(one *grant) time.Duration {
-	if ends := r.grants.asOf(one).ends; !ends.IsZero() {
+// leaseLeft returns the remaining lease of a lock that this proxy granted.
+func (r *Register) leaseLeft(entry *grant) time.Duration {
+	if ends := r.grants.snapshot(entry).ends; !ends.IsZero() {
 		return max(ends.Sub(r.masters.Now()), 0)
 	}
 	return cell.Endless
 }
 
-// unlock is Unlock, and returns what it was about to remove by ballot, if it came to that.
+// unlock implements Unlock. It returns the value that it tried to remove by ballot, if any.
 func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, err error) {
-	one := r.grants.take(key, of(token))
-	if one == nil {
-		return r.removeSeen(ctx, key, token, "")
+	entry := r.grants.take(key, withToken(token))
+	if entry == nil {
+		return r.removeByBallot(ctx, key, token, "")
 	}
 	start := r.masters.Now()
-	asked, err := r.release(ctx, key, one.attempt)
+	asked, err := r.release(ctx, key, entry.attempt)
 	if err != nil {
 		return Look{}, err
 	}
 	replies := asked.Replies()
-	if late := r.masters.Now().Sub(start); r.late(late) {
-		// A master that deleted it may have forgotten that, and copied it from others.
+	if late := r.masters.Now().Sub(start); r.isLate(late) {
+		// A master that deleted the cell may have forgotten that, and copied the cell from others.
 		return Look{}, &NoQuorum{Replies: replies, Late: late}
 	}
-	now := r.grants.asOf(one) // what it asked for before has been answered before
-	switch r.judgeRelease(&now, replies, start) {
+	now := r.grants.snapshot(entry) // replies to earlier requests came earlier
+	switch r.evaluateRelease(&now, replies, start) {
 	case releaseDone:
 		asked.Forget()
 		return Look{}, nil
 	case releaseOther:
-		return r.removeSeen(ctx, key, token, "")
+		return r.removeByBallot(ctx, key, token, "")
 	case releaseByBallot:
-		return r.releaseRest(ctx, key, &now, replies, start)
+		return r.finishRelease(ctx, key, &now, replies, start)
 	case releaseNone:
 		return Look{}, &InsteadError{Err: ErrNotHeld} // nothing can have a majority
 	default:
@@ -90,19 +91,19 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, er
 	}
 }
 
-// release deletes the plain cells of an attempt. Masters that do not answer are owed it; a cell
-// that is left, since a ballot was promised there, may be nobody's now.
+// release deletes the plain cells of an attempt. Masters that do not answer are owed the deletion.
+// A cell that remains, because it promised a ballot, may be a leftover now.
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Asked, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, How: cell.Release})
-	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { // else each answer says more
-		return isDone(replies) || Answered(replies) && hasRegister(replies, a)
+	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { // otherwise wait for all replies
+		return majorityDid(replies) || Answered(replies) && hasRegister(replies, a)
 	})
 	owe := func(master int, reply Reply) {
 		switch {
 		case reply.State == Unknown, reply.State == Failed:
 			r.masters.Tell(master, op, true)
 		case reply.State == Counted && !reply.Did && reply.Found[0].Form != cell.Absent:
-			r.mendLater(key)
+			r.repairLater(key)
 		}
 	}
 	for i, reply := range asked.Replies() {
@@ -123,21 +124,20 @@ type releaseVerdict int
 
 const (
 	releaseUnknown  releaseVerdict = iota
-	releaseDone                    // it was released by this
-	releaseNone                    // it was over before
-	releaseOther                   // it was over before; another attempt may hold the same token
-	releaseByBallot                // a ballot was promised somewhere: ballots decide
+	releaseDone                    // this release ended the lock
+	releaseNone                    // the lock had ended before
+	releaseOther                   // the lock had ended before; another attempt may hold the same token
+	releaseByBallot                // some master promised a ballot: a ballot decides
 )
 
-// judgeRelease says what the deletions of the plain cells of a granted attempt came to.
-// Only the proxy that granted it deletes such cells, and only once; cells for which a
-// ballot was promised are not deleted. So a holder that has nothing any more lost it
-// by the end of its lease, or to one that a ballot chose. REGISTER.md has the cases.
-func (r *Register) judgeRelease(g *grant, replies []Reply, start time.Time) releaseVerdict {
+// evaluateRelease determines the effect of deleting the plain cells of a granted attempt. Only the
+// proxy that granted it deletes such cells, and only once. Cells that promised a ballot are not
+// deleted. So a lost cell expired, or a ballot replaced it. REGISTER.md has the cases.
+func (r *Register) evaluateRelease(g *grant, replies []Reply, start time.Time) releaseVerdict {
 	if r.heldByAnother(g, replies) {
 		return releaseOther
 	}
-	replies = g.settled(replies)
+	replies = g.withoutPending(replies)
 	deleted := count(replies, (*Reply).yes)
 	counted := count(replies, (*Reply).answered)
 	switch {
@@ -145,30 +145,31 @@ func (r *Register) judgeRelease(g *grant, replies []Reply, start time.Time) rele
 		return releaseDone
 	case hasRegister(replies, g.attempt):
 		return releaseByBallot
-	case r.overBefore(g, replies, start) && resolve(replies, 0).standing == Absent:
+	case r.endedBefore(g, replies, start) && resolve(replies, 0).standing == Absent:
 		return releaseNone
-	case r.overBefore(g, replies, start):
+	case r.endedBefore(g, replies, start):
 		return releaseOther
-	case g.lost(replies) > 0:
+	case g.countLost(replies) > 0:
 		return releaseUnknown
-	case deleted > 0 && r.n-counted < r.quorum && !g.over(r.masters.Now()):
-		return releaseDone // the holders that are silent have it still, and are too few
+	case deleted > 0 && r.n-counted < r.quorum && !g.expired(r.masters.Now()):
+		return releaseDone // the masters that did not answer still hold it, but are too few
 	default:
 		return releaseUnknown
 	}
 }
 
-// heldByAnother reports whether a majority holds another attempt, or what no proxy wrote, and this
-// release deleted nothing: then the lock had lost its majority before.
+// heldByAnother reports whether a majority holds another attempt, or a foreign value, and this
+// release deleted nothing. Then the lock had lost its majority before.
 func (r *Register) heldByAnother(g *grant, replies []Reply) bool {
-	f := resolve(replies, 0)
-	return (f.standing == Foreign || f.standing == Held && f.attempt != g.attempt) && count(replies, (*Reply).did)+waiting(replies) == 0
+	t := resolve(replies, 0)
+	return (t.standing == Foreign || t.standing == Held && t.attempt != g.attempt) &&
+		count(replies, (*Reply).mayBeDone)+countWaiting(replies) == 0
 }
 
-// settled are the replies without those of masters that have not got the lock, or no longer,
-// and that it may still reach: what it asked them for may be on its way, without bound.
-func (g *grant) settled(replies []Reply) []Reply {
-	if !slices.Contains(g.open, true) {
+// withoutPending returns the replies, but treats a master as unknown if it does not hold the lock
+// and the lock may still reach it. Requests may be on their way for any time.
+func (g *grant) withoutPending(replies []Reply) []Reply {
+	if !slices.Contains(g.pending, true) {
 		return replies
 	}
 	sure := slices.Clone(replies)
@@ -180,16 +181,16 @@ func (g *grant) settled(replies []Reply) []Reply {
 	return sure
 }
 
-// mayReach reports whether the lock may still reach a master that has not got it, or no
-// longer: what was deleted there may be a copy that it caught up with.
+// mayReach reports whether the lock may still reach a master that does not hold it, or no longer.
+// The cell that was deleted there may be a copy from a catch-up.
 func (g *grant) mayReach(master int, reply Reply) bool {
 	switch {
-	case !g.open[master]:
+	case !g.pending[master]:
 		return false
 	case reply.yes():
 		return true
 	default:
-		return reply.no() && (len(reply.Found) == 0 || !reply.Found[0].Holds(g.attempt))
+		return reply.isNotDone() && (len(reply.Found) == 0 || !reply.Found[0].Holds(g.attempt))
 	}
 }
 
@@ -202,9 +203,9 @@ func (g *grant) mayReachAny(replies []Reply) bool {
 	return false
 }
 
-// lost is how many masters that took the lock for sure have not got it any more, and it
-// was not this release that deleted it.
-func (g *grant) lost(replies []Reply) int {
+// countLost returns how many masters certainly took the lock and no longer hold it, without a
+// deletion by this release.
+func (g *grant) countLost(replies []Reply) int {
 	n := 0
 	for i, reply := range replies {
 		if !g.holders[i] || reply.State != Counted || reply.Did {
@@ -217,56 +218,58 @@ func (g *grant) lost(replies []Reply) int {
 	return n
 }
 
-// overBefore reports whether the lock was over before the release that began at start. A
-// lost cell proves nothing by itself: its lease may have ended meanwhile, or its master may have
-// restarted and found nothing to copy, when the release had already deleted others and
-// it had been taken since.
-func (r *Register) overBefore(g *grant, replies []Reply, start time.Time) bool {
-	lost := g.lost(replies)
+// endedBefore reports whether the lock had ended before the release that began at start. A lost
+// cell alone proves nothing. Its lease may have expired meanwhile. Or its master restarted and
+// found nothing to copy, because the release had already deleted other cells, and then another
+// client took the key.
+func (r *Register) endedBefore(g *grant, replies []Reply, start time.Time) bool {
+	lost := g.countLost(replies)
 	kept := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did })
-	return lost > 0 && kept == r.n || lost >= r.quorum && (g.ttl < 0 || g.over(start))
+	return lost > 0 && kept == r.n || lost >= r.quorum && (g.ttl < 0 || g.expired(start))
 }
 
-// releaseRest goes on by ballot where some cells have taken register form.
-func (r *Register) releaseRest(ctx context.Context, key string, g *grant, replies []Reply, start time.Time) (Look, error) {
-	seen, err := r.removeSeen(ctx, key, g.token, g.attempt)
+// finishRelease completes a release by ballot if some cells have taken register form.
+func (r *Register) finishRelease(
+	ctx context.Context, key string, g *grant, replies []Reply, start time.Time,
+) (Look, error) {
+	seen, err := r.removeByBallot(ctx, key, g.token, g.attempt)
 	switch {
 	case errors.Is(err, ErrContended):
-		return Look{}, &NoQuorum{Replies: replies, Unclear: true, Overtaken: true} // some cells may be gone
+		return Look{}, &NoQuorum{Replies: replies, Unclear: true, Overtaken: true} // some cells may be deleted
 	case !errors.Is(err, ErrNotHeld), seen.incarnation == g.attempt:
 		return seen, err
-	case r.overBefore(g, replies, start):
-		return r.removeSeen(ctx, key, g.token, "")
-	case r.stoodWhole(g, replies) && !g.mayReachAny(replies) && !r.late(r.masters.Now().Sub(start)):
-		return Look{}, nil // this release ended it: nothing else can have, in so short a time
-	default: // what was seen is another's
+	case r.endedBefore(g, replies, start):
+		return r.removeByBallot(ctx, key, g.token, "")
+	case r.wasIntact(g, replies) && !g.mayReachAny(replies) && !r.isLate(r.masters.Now().Sub(start)):
+		return Look{}, nil // only this release can have ended it in so short a time
+	default: // the value that was seen is another client's
 		return Look{}, &NoQuorum{Replies: replies, Unclear: true}
 	}
 }
 
-// stoodWhole reports whether a majority held the attempt as it was granted until it was to be
-// released: then it had not been taken away before. A blocking copy counts where the master had
-// taken it.
-func (r *Register) stoodWhole(g *grant, replies []Reply) bool {
+// wasIntact reports whether a majority held the attempt as it was granted until the release. Then
+// nothing had taken the lock away before. A blocking copy counts if the master had taken the lock.
+func (r *Register) wasIntact(g *grant, replies []Reply) bool {
 	whole := 0
 	for i, reply := range replies {
 		switch {
 		case reply.yes():
 			whole++
 		case reply.State != Counted || reply.Found[0].Attempt != g.attempt:
-		case reply.Found[0].Form == cell.Register && reply.Found[0].Accepted == "", reply.Found[0].Form == cell.Blocking && g.holders[i]:
+		case reply.Found[0].Form == cell.Register && reply.Found[0].Accepted == "",
+			reply.Found[0].Form == cell.Blocking && g.holders[i]:
 			whole++
 		}
 	}
 	return whole >= r.quorum
 }
 
-// removeSeen removes the key by ballot if it holds the token, and returns what was seen last, or
-// was last to be removed. With only set, what another attempt created stays.
-func (r *Register) removeSeen(ctx context.Context, key, token string, only cell.Attempt) (seen Look, err error) {
+// removeByBallot removes the key by ballot if it holds the token. It returns the value that it saw
+// last, or tried to remove last. If only is set, a value that another attempt created stays.
+func (r *Register) removeByBallot(ctx context.Context, key, token string, only cell.Attempt) (seen Look, err error) {
 	holds := func(l Look) bool { return l.Present && l.Value == token && (only == "" || l.incarnation == only) }
 	var last Look
-	seen, _, err = r.ifHeld(ctx, Change{Key: key, Expect: &token, Run: func(l Look) (Decision, error) {
+	seen, _, err = r.updateIf(ctx, Change{Key: key, Expect: &token, Run: func(l Look) (Decision, error) {
 		last = l
 		return Decision{Do: Remove}, nil
 	}}, holds)
@@ -276,9 +279,9 @@ func (r *Register) removeSeen(ctx context.Context, key, token string, only cell.
 	return seen, err
 }
 
-// ifHeld is an Update whose Run is for what holds alone, with what it was decided on; else the
-// error is ErrNotHeld.
-func (r *Register) ifHeld(ctx context.Context, c Change, holds func(Look) bool) (seen Look, out Outcome, err error) {
+// updateIf is an Update that runs only on values that satisfy holds. It returns the value on which
+// it decided. If that value does not satisfy holds, the error is ErrNotHeld.
+func (r *Register) updateIf(ctx context.Context, c Change, holds func(Look) bool) (seen Look, out Outcome, err error) {
 	run := c.Run
 	c.Run = func(l Look) (d Decision, err error) {
 		if holds(l) {

@@ -8,92 +8,91 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Do is what a Change does to its key.
+// Do is the effect of a Change on its key.
 type Do int
 
 const (
-	Leave  Do = iota // nothing
-	Put              // put a value there
-	Remove           // take the value away
+	Leave  Do = iota // do not change the key
+	Put              // put a value
+	Remove           // remove the value
 )
 
-// Decision is what a Change makes of the current value of its key.
+// Decision is the result of a Change for the current value of its key.
 type Decision struct {
 	Do    Do
 	Value string
-	// TTL is in whole milliseconds, or cell.Endless. With KeepTTL a value that is replaced
-	// keeps its remaining time instead.
+	// TTL is in whole milliseconds, or cell.Endless. If KeepTTL is set, a value that replaces
+	// another keeps the remaining time instead.
 	TTL     time.Duration
 	KeepTTL bool
-	// Shift is added to the remaining time that is kept, on each master by itself, in whole
+	// Shift is added to the remaining time that is kept, separately on each master, in whole
 	// milliseconds.
 	Shift time.Duration
-	// Shared is set where the ends of several keys depend on that of the cell, in the value that is
-	// put or the one before: then no master may have an earlier end than the first of those that
-	// held it.
+	// Shared is set if the old or the new value holds several keys, whose ends depend on the end of
+	// the cell. Then no master may end the cell before the first end among its holders.
 	Shared bool
-	// Takes is set where nobody holds what is put there if the Update returns an error: then it
-	// does not stay.
+	// Takes is set if no client holds the new value when the Update returns an error. Then the
+	// value does not stay.
 	Takes bool
-	// Note is whatever the caller wants to find in the Outcome if this decision holds.
+	// Note is an arbitrary value that the Outcome returns if this decision takes effect.
 	Note any
 }
 
 // Change is a change of one key that depends on its current value.
 type Change struct {
 	Key string
-	// Run decides. It may be run several times, on the value of that moment, and must
-	// decide the same of the same. An error ends the Update, with nothing changed by it.
+	// Run decides. It may run several times, each time on the value of that moment, and must be
+	// deterministic. An error ends the Update without a change.
 	Run func(Look) (Decision, error)
-	// Expect, if it is set, is the only value of which Run makes a change: a key that
-	// holds another is only looked at.
+	// Expect, unless it is nil, is the only value that Run changes. A key that holds another value
+	// is only read.
 	Expect *string
-	// Owed is as that of the Terms.
+	// Owed is called as Terms.Owed is.
 	Owed func(version string, mayArrive func() bool)
-	// strict has an absent key be taken as Lock does.
+	// strict lets an absent key be taken only if a validity remains, as Lock does.
 	strict bool
-	// settle has a majority accept the current value, also where nothing is changed.
+	// settle lets a majority accept the current value, even if nothing changes.
 	settle bool
-	// unpromised has no master promise the next ballot at once: the lock is left as it can be
-	// extended without one.
-	unpromised bool
-	// fill has masters hold what the others do, once a majority of these has accepted it.
+	// noNextPromise prevents masters from promising the next ballot at once, so that one round can
+	// extend the lock afterwards.
+	noNextPromise bool
+	// fill names marks that are filled with the value, once a majority of its holders accepted it.
 	fill *filling
-	// onward has it go on to its end once it has begun, also where the caller leaves.
-	onward bool
+	// uncancellable lets the Update run to its end once it has begun, even if ctx ends.
+	uncancellable bool
 }
 
-// ErrNeedsLeft is returned by a Change's Run where it needs the remaining time, and the
-// Look does not know it.
-var ErrNeedsLeft = errors.New("the remaining time of the key is not known")
+// ErrNeedsLeft is returned by the Run of a Change that needs the remaining time if the Look does
+// not know it.
+var ErrNeedsLeft = errors.New("the remaining time of the key is unknown")
 
-// Outcome is what came of an Update.
+// Outcome is the result of an Update.
 type Outcome struct {
-	// Decision is the one that holds of those which the runs of the Change came to.
+	// Decision is the decision that took effect.
 	Decision Decision
-	// Granted is about the value that was put, if one was; its Version is that of the Look after it
-	// in any case, also where others have replaced by now what it put there.
+	// Granted describes the value that was put, if any. Its Version is always that of the Look
+	// after the Update, even if another command has replaced the value by now.
 	Granted
 }
 
-// removedFor is how long a removal by ballot stays on the masters: so long a command
-// whose own ballot failed can see what became of the key.
-const removedFor = 3 * time.Second
+// removalTTL is how long a removal by ballot stays on the masters. During this time a command whose
+// own ballot failed can still determine the fate of the key.
+const removalTTL = 3 * time.Second
 
-// Update makes a change of one key by ballot (rules R3, R4 and R6), or of an absent one as
-// Lock does. What is accepted by a majority holds; a change that fewer accepted is found
-// in, or missing from, the changes that led to what a later ballot finds, so it is made
-// once.
+// Update changes one key by ballot (rules R3, R4 and R6), or takes an absent one as Lock does. A
+// change that a majority accepted has taken effect. If fewer masters accepted it, a later ballot
+// finds it among the changes that led to the current value, or knows that it never will. So it
+// takes effect at most once.
 //
 // Errors: those of Run, ErrForeign, ErrContended, *NoQuorum, or the cause of ctx. After
-// ErrContended nothing was changed; after the last two the change is made once at any
-// later moment, or never.
+// ErrContended nothing changed. After the last two the change may or may not take effect, possibly
+// later, at most once.
 func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 	leave, err := r.queues.enter(ctx, c.Key)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if c.onward {
+	if c.uncancellable {
 		ctx = context.WithoutCancel(ctx)
 	}
 	u := &update{Register: r, Change: c}
@@ -113,36 +112,36 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 	return out, err
 }
 
-// update is a Change on its way.
+// update is a Change under way.
 type update struct {
 	*Register
 	Change
 	// sent are the ballots of this change that some master may have accepted.
 	sent []sentChange
-	// above is the highest round seen. After failures the next ballot goes further ahead of
-	// it, because others have gone on by the time that it arrives.
-	above, ahead uint64
-	// contended: a ballot of this change was overtaken.
+	// highestRound is the highest round seen. After failures the next ballot goes further ahead of
+	// it, because other proxies have started new rounds by the time that it arrives.
+	highestRound, ahead uint64
+	// contended is set once another ballot overtook one of this change.
 	contended bool
-	// asked is when the last accept was sent.
-	asked time.Time
-	// late is how long the last round had taken when it was too late to go on with it, else zero.
+	// lastSent is when the last accept was sent.
+	lastSent time.Time
+	// late is how long the last round took if that was too long to continue with it, or zero.
 	late time.Duration
 }
 
-// mayArrive reports whether an accept that was sent may still be done: its deadline is by the
-// masters' clocks.
+// mayArrive reports whether a master may still carry out an accept that was sent. The deadline of
+// the accept is by the masters' clocks.
 func (u *update) mayArrive() bool {
-	return u.opts.Unlimited || u.masters.Now().Before(u.asked.Add(sweepPause))
+	return u.opts.Unlimited || u.masters.Now().Before(u.lastSent.Add(leftoverPause))
 }
 
-// sentChange is a value that some masters may have accepted.
+// sentChange is a change that some masters may have accepted.
 type sentChange struct {
 	decision Decision
 	attempt  cell.Attempt
 	ballot   cell.Ballot
 	change   cell.Change
-	// lease is what it gave, since then.
+	// lease is the lease that it gave from since.
 	lease time.Duration
 	since time.Time
 }
@@ -150,23 +149,23 @@ type sentChange struct {
 func (u *update) perform(ctx context.Context) (Outcome, error) {
 	until := u.masters.Now().Add(u.opts.Patience)
 	if p := u.promises.take(u.Key, u.masters.Now()); p != nil {
-		out, err := u.onPromise(ctx, p)
+		out, err := u.usePromise(ctx, p)
 		if !errors.As(err, new(*splitError)) {
 			return out, err
 		}
 	}
 	for failures, tries := 1, 1; ; failures, tries = failures+1, tries+1 {
 		u.late = 0
-		out, err := u.round(ctx)
+		out, err := u.runBallot(ctx)
 		if !errors.As(err, new(*splitError)) {
 			return out, err
 		}
 		u.contended, u.ahead = true, min(2*u.ahead+4, 128)
 		if u.masters.Now().After(until) && (u.late > 0 || tries >= u.opts.Tries) {
-			return Outcome{}, u.givenUp()
+			return Outcome{}, u.giveUpError()
 		}
 		if len(u.sent) > 0 {
-			failures = 0 // what became of it is found out without a longer pause
+			failures = 0 // determine the effect of the sent change without a longer pause
 		}
 		if err := u.masters.Pause(ctx, failures); err != nil {
 			return Outcome{}, err
@@ -174,9 +173,9 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// givenUp is the error of a change that could not be made, or may have been: since others came
-// between, or the masters took too long.
-func (u *update) givenUp() error {
+// giveUpError returns the error of a change that failed or may have been made, because other
+// commands interfered or the masters took too long.
+func (u *update) giveUpError() error {
 	switch {
 	case u.late > 0:
 		return &NoQuorum{Late: u.late, Overtaken: len(u.sent) > 0}

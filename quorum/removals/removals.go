@@ -1,10 +1,10 @@
-// Package removals remembers which versions of keys are owed their removal, and has each removed
+// Package removals records versions of keys that are owed their removal, and retries each removal
 // until a majority of the masters has answered.
 //
-// A version that a command with an error may have put under a key is owed its removal: nobody holds
-// a lock by it. So is a version whose release was answered with NOQUORUM. REGISTER.md (Taking back)
-// says why that is enough. How a version is removed is the caller's: this package says which one,
-// when, and until when.
+// A version is owed its removal if a command that ended with an error may have put it under a key:
+// no client holds a lock by it. A version whose release was answered with NOQUORUM is owed it, too.
+// REGISTER.md (Taking back) explains why this is enough. This package decides which version is
+// removed when, and for how long. The caller removes it.
 package removals
 
 import (
@@ -16,76 +16,77 @@ import (
 	"redlock-proxy/internal/pacing"
 )
 
-// Options say how removals are paid.
+// Options configures Removals.
 type Options[K comparable] struct {
-	// Pay removes a version of a key, and reports whether a majority has answered that it is gone
-	// or was never there.
+	// Pay removes a version of a key. It reports whether a majority has answered that the version
+	// is gone or was never there.
 	Pay func(ctx context.Context, key K, version string) bool
-	// Ready reports whether a payment can succeed now.
+	// Ready reports whether Pay can succeed now.
 	Ready func() bool
 	// Size returns how many bytes a key takes.
 	Size func(K) int
 }
 
-// Removals are those that are owed. It is safe for concurrent use; they are paid while Run runs.
+// Removals is a set of owed removals. It is safe for concurrent use. Run carries them out.
 type Removals[K comparable] struct {
 	opts Options[K]
 
 	mu  sync.Mutex
-	all map[owed[K]]*removal[K]
-	// due are those for which no payment is under way, unpaid how many were not paid since Settle
+	all map[keyVersion[K]]*removal[K]
+	// due has the removals whose Pay is not running. unpaid is how many were not paid since Settle
 	// was called.
-	due           dueFirst[K]
+	due           dueQueue[K]
 	bytes, unpaid int
-	// news is sent to when something is due earlier than before.
-	news chan struct{}
-	// settled is closed when all are paid; nil: Settle does not wait.
-	settled chan struct{}
+	// wakeup receives a signal when a removal becomes due earlier.
+	wakeup chan struct{}
+	// allPaid is closed when all are paid. It is nil if Settle does not wait.
+	allPaid chan struct{}
 }
 
-type owed[K comparable] struct {
+// keyVersion identifies a version of a key.
+type keyVersion[K comparable] struct {
 	key     K
 	version string
 }
 
+// removal is one owed removal.
 type removal[K comparable] struct {
-	owed[K]
-	// until is when the lease is over.
+	keyVersion[K]
+	// until is when the lease expires.
 	until time.Time
-	// next is when the next payment is due, pause the time between the last one that failed and
-	// that.
+	// next is when the next Pay is due. pause is the time between the last failed one and next.
 	next  time.Time
 	pause time.Duration
-	// mayArrive reports whether the version may still come to so many masters that they make a
-	// majority; nil: no.
+	// mayArrive reports whether the version may still arrive at a majority of the masters. nil
+	// means that it may not.
 	mayArrive func() bool
 	paid      bool
 }
 
 const (
-	// mostOwed and mostBytes bound what is remembered: beyond them the TTL of the keys has to do.
-	mostOwed, mostBytes = 1 << 17, 64 << 20
-	// paymentsAtOnce bounds the payments that run at the same time, PaymentTime how long each
-	// takes.
+	// maxOwed and maxBytes limit what is recorded. Versions beyond them stay until their TTL ends.
+	maxOwed, maxBytes = 1 << 17, 64 << 20
+	// paymentsAtOnce limits the calls of Pay that run at the same time, PaymentTime the duration of
+	// each.
 	paymentsAtOnce = 16
 	PaymentTime    = 2 * time.Second
-	// firstPause and longestPause bound the pauses between payments for one version.
+	// firstPause and longestPause bound the pauses between two calls of Pay for one version.
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
 )
 
-// New returns removals of which none is owed yet.
+// New returns an empty set.
 func New[K comparable](opts Options[K]) *Removals[K] {
-	return &Removals[K]{opts: opts, all: map[owed[K]]*removal[K]{}, news: make(chan struct{}, 1)}
+	return &Removals[K]{opts: opts, all: map[keyVersion[K]]*removal[K]{}, wakeup: make(chan struct{}, 1)}
 }
 
-// Add owes a version its removal until its lease is over, and reports whether there was room. Once
-// it was paid it is paid again as long as mayArrive, unless it is nil, reports that the version may
-// still arrive at a majority.
+// Add records a version that is owed its removal until its lease expires, and reports whether there
+// was room. mayArrive, unless it is nil, reports whether the version may still arrive at a majority
+// of the masters. As long as it may, the removal is repeated even after it succeeded.
 func (r *Removals[K]) Add(key K, version string, until time.Time, mayArrive func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	one := &removal[K]{owed: owed[K]{key, version}, until: until, next: time.Now(), mayArrive: mayArrive}
-	if known := r.all[one.owed]; known != nil {
+	entry := &removal[K]{keyVersion: keyVersion[K]{key, version}, until: until, next: time.Now(), mayArrive: mayArrive}
+	if known := r.all[entry.keyVersion]; known != nil {
 		if until.After(known.until) {
 			known.until = until
 		}
@@ -94,13 +95,13 @@ func (r *Removals[K]) Add(key K, version string, until time.Time, mayArrive func
 		}
 		return true
 	}
-	if len(r.all) >= mostOwed || r.bytes+r.sizeOf(one) > mostBytes {
+	if len(r.all) >= maxOwed || r.bytes+r.sizeOf(entry) > maxBytes {
 		return false
 	}
-	r.all[one.owed] = one
-	r.bytes += r.sizeOf(one)
+	r.all[entry.keyVersion] = entry
+	r.bytes += r.sizeOf(entry)
 	r.unpaid++
-	r.push(one)
+	r.push(entry)
 	return true
 }
 
@@ -108,17 +109,17 @@ func (r *Removals[K]) Add(key K, version string, until time.Time, mayArrive func
 func (r *Removals[K]) Owes(key K, version string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.all[owed[K]{key, version}] != nil
+	return r.all[keyVersion[K]{key, version}] != nil
 }
 
-// Len returns how many are owed.
+// Len returns the number of owed removals.
 func (r *Removals[K]) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.all)
 }
 
-// Run pays what is owed until ctx ends. Each payment is a task of tasks.
+// Run carries out owed removals until ctx ends. Each call of Pay is a task of tasks.
 func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 	slots := make(chan struct{}, paymentsAtOnce)
 	timer := time.NewTimer(0)
@@ -128,11 +129,11 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 			_ = pacing.Sleep(ctx, firstPause)
 			continue
 		}
-		one, wait := r.take()
-		if one == nil {
+		entry, wait := r.nextDue()
+		if entry == nil {
 			timer.Reset(wait)
 			select {
-			case <-r.news:
+			case <-r.wakeup:
 			case <-timer.C:
 			case <-ctx.Done():
 			}
@@ -143,128 +144,129 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 			defer func() { <-slots }()
 			paying, cancel := context.WithTimeout(ctx, PaymentTime)
 			defer cancel()
-			r.settle(one, r.opts.Pay(paying, one.key, one.version))
+			r.notePayment(entry, r.opts.Pay(paying, entry.key, entry.version))
 		})
 	}
 }
 
-// Settle waits until each version that is owed its removal when Settle is called was paid after
-// that.
+// Settle waits until each removal that is owed when it is called was paid after that call.
 //
 // The error is the cause of ctx.
 func (r *Removals[K]) Settle(ctx context.Context) error {
-	settled := r.payAll()
+	allPaid := r.makeAllDue()
 	select {
-	case <-settled:
+	case <-allPaid:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// payAll makes all due at once, and returns what is closed when they are paid.
-func (r *Removals[K]) payAll() <-chan struct{} {
+// makeAllDue makes all removals due at once. It returns a channel that is closed when all are paid.
+func (r *Removals[K]) makeAllDue() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, one := range r.all {
-		one.paid = false
+	for _, entry := range r.all {
+		entry.paid = false
 	}
 	r.unpaid = len(r.all)
-	for _, one := range r.due {
-		one.next, one.pause = time.Now(), 0
+	for _, entry := range r.due {
+		entry.next, entry.pause = time.Now(), 0
 	}
 	heap.Init(&r.due)
-	r.tell()
-	if r.settled == nil {
-		r.settled = make(chan struct{})
+	r.wake()
+	if r.allPaid == nil {
+		r.allPaid = make(chan struct{})
 	}
-	settled := r.settled
+	allPaid := r.allPaid
 	r.checkSettled()
-	return settled
+	return allPaid
 }
 
-// take returns a removal that is due, or for how long none is.
-func (r *Removals[K]) take() (one *removal[K], wait time.Duration) {
+// nextDue returns a removal that is due, or the time until one is.
+func (r *Removals[K]) nextDue() (entry *removal[K], wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for now := time.Now(); len(r.due) > 0; {
-		if one = r.due[0]; one.next.After(now) {
-			return nil, one.next.Sub(now)
+		if entry = r.due[0]; entry.next.After(now) {
+			return nil, entry.next.Sub(now)
 		}
 		heap.Pop(&r.due)
-		if now.Before(one.until) {
-			return one, 0
+		if now.Before(entry.until) {
+			return entry, 0
 		}
-		r.forget(one)
+		r.forget(entry)
 	}
 	return nil, time.Hour
 }
 
-// settle notes whether a payment succeeded.
-func (r *Removals[K]) settle(one *removal[K], paid bool) {
+// notePayment notes whether a call of Pay succeeded.
+func (r *Removals[K]) notePayment(entry *removal[K], paid bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case paid && (one.mayArrive == nil || !one.mayArrive()):
-		r.forget(one)
+	case paid && (entry.mayArrive == nil || !entry.mayArrive()):
+		r.forget(entry)
 		return
 	case paid:
-		r.markPaid(one)
-		one.pause = longestPause
+		r.markPaid(entry)
+		entry.pause = longestPause
 	default:
-		one.pause = min(max(2*one.pause, firstPause), longestPause)
+		entry.pause = min(max(2*entry.pause, firstPause), longestPause)
 	}
-	one.next = time.Now().Add(one.pause)
-	r.push(one)
+	entry.next = time.Now().Add(entry.pause)
+	r.push(entry)
 }
 
-func (r *Removals[K]) forget(one *removal[K]) {
-	r.markPaid(one)
-	delete(r.all, one.owed)
-	r.bytes -= r.sizeOf(one)
+func (r *Removals[K]) forget(entry *removal[K]) {
+	r.markPaid(entry)
+	delete(r.all, entry.keyVersion)
+	r.bytes -= r.sizeOf(entry)
 }
 
-func (r *Removals[K]) markPaid(one *removal[K]) {
-	if !one.paid {
-		one.paid = true
+func (r *Removals[K]) markPaid(entry *removal[K]) {
+	if !entry.paid {
+		entry.paid = true
 		r.unpaid--
 		r.checkSettled()
 	}
 }
 
-// checkSettled wakes Settle if all are paid.
+// checkSettled wakes Settle if all removals are paid.
 func (r *Removals[K]) checkSettled() {
-	if r.unpaid == 0 && r.settled != nil {
-		close(r.settled)
-		r.settled = nil
+	if r.unpaid == 0 && r.allPaid != nil {
+		close(r.allPaid)
+		r.allPaid = nil
 	}
 }
 
-func (r *Removals[K]) push(one *removal[K]) {
-	heap.Push(&r.due, one)
-	r.tell()
+func (r *Removals[K]) push(entry *removal[K]) {
+	heap.Push(&r.due, entry)
+	r.wake()
 }
 
-// tell makes Run look again at what is due.
-func (r *Removals[K]) tell() {
+// wake makes Run check again what is due.
+func (r *Removals[K]) wake() {
 	select {
-	case r.news <- struct{}{}:
+	case r.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-func (r *Removals[K]) sizeOf(one *removal[K]) int { return r.opts.Size(one.key) + len(one.version) }
+func (r *Removals[K]) sizeOf(entry *removal[K]) int {
+	return r.opts.Size(entry.key) + len(entry.version)
+}
 
-// dueFirst is a heap: the first to be due is on top.
-type dueFirst[K comparable] []*removal[K]
+// dueQueue is a heap with the earliest due removal on top.
+type dueQueue[K comparable] []*removal[K]
 
-func (d dueFirst[K]) Len() int           { return len(d) }
-func (d dueFirst[K]) Less(i, j int) bool { return d[i].next.Before(d[j].next) }
-func (d dueFirst[K]) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
-func (d *dueFirst[K]) Push(one any)      { *d = append(*d, one.(*removal[K])) }
-func (d *dueFirst[K]) Pop() any {
+func (d dueQueue[K]) Len() int           { return len(d) }
+func (d dueQueue[K]) Less(i, j int) bool { return d[i].next.Before(d[j].next) }
+func (d dueQueue[K]) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *dueQueue[K]) Push(entry any)    { *d = append(*d, entry.(*removal[K])) }
+func (d *dueQueue[K]) Pop() any {
 	last := len(*d) - 1
-	one := (*d)[last]
+	entry := (*d)[last]
 	(*d)[last], *d = nil, (*d)[:last]
-	return one
+	return entry
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// bench runs removals whose payments are noted, and succeed if paid says so.
-type bench struct {
+// fakePayments runs removals and records the calls of Pay, which succeed while paid is set.
+type fakePayments struct {
 	*Removals[string]
 	began time.Time
 
@@ -19,10 +19,10 @@ type bench struct {
 	payments []time.Duration
 }
 
-// inBubble runs a test with removals that are paid.
-func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
+// inBubble runs a test with removals that are carried out, in a synctest bubble.
+func inBubble(t *testing.T, test func(t *testing.T, b *fakePayments)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{began: time.Now()}
+		b := &fakePayments{began: time.Now()}
 		b.Removals = New(Options[string]{
 			Pay: func(context.Context, string, string) bool {
 				b.mu.Lock()
@@ -42,15 +42,15 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 	})
 }
 
-// set has payments succeed or fail from now on.
-func (b *bench) set(paid bool) {
+// setPaid makes calls of Pay succeed or fail from now on.
+func (b *fakePayments) setPaid(paid bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.paid = paid
 }
 
-// wantPayments compares when payments were made, in milliseconds, and forgets them.
-func (b *bench) wantPayments(t *testing.T, want ...int) {
+// wantPayments compares the times of the calls of Pay, in milliseconds, and forgets them.
+func (b *fakePayments) wantPayments(t *testing.T, want ...int) {
 	t.Helper()
 	synctest.Wait()
 	b.mu.Lock()
@@ -65,26 +65,27 @@ func (b *bench) wantPayments(t *testing.T, want ...int) {
 	b.payments = nil
 }
 
-// TestRemovals: what is owed is due at once, then again after pauses that grow to a second. Once a
-// majority has answered it is paid each second while the version may still arrive, and then
-// forgotten.
+// TestRemovals checks that a removal is due at once, and then after pauses that grow to a second.
+// Once a majority has answered, it is repeated each second while the version may still arrive, and
+// then forgotten.
 func TestRemovals(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
+	inBubble(t, func(t *testing.T, b *fakePayments) {
 		var mu sync.Mutex
-		open := true
-		mayArrive := func() bool { mu.Lock(); defer mu.Unlock(); return open }
-		for range 2 { // the second time it is known
-			if !b.Add("k", "v", time.Now().Add(time.Minute), mayArrive) || b.Len() != 1 || !b.Owes("k", "v") || b.Owes("k", "w") {
+		arriving := true
+		mayArrive := func() bool { mu.Lock(); defer mu.Unlock(); return arriving }
+		for range 2 { // the second Add finds the version
+			added := b.Add("k", "v", time.Now().Add(time.Minute), mayArrive)
+			if !added || b.Len() != 1 || !b.Owes("k", "v") || b.Owes("k", "w") {
 				t.Fatalf("%d are owed, want 1", b.Len())
 			}
 		}
 		time.Sleep(2 * time.Second)
 		b.wantPayments(t, 0, 50, 150, 350, 750, 1550)
-		b.set(true)
+		b.setPaid(true)
 		time.Sleep(2 * time.Second)
 		b.wantPayments(t, 2550, 3550)
 		mu.Lock()
-		open = false
+		arriving = false
 		mu.Unlock()
 		time.Sleep(2 * time.Second)
 		b.wantPayments(t, 4550)
@@ -94,9 +95,9 @@ func TestRemovals(t *testing.T) {
 	})
 }
 
-// TestRemovalsEndWithTheLease: a version whose lease is over is owed nothing.
+// TestRemovalsEndWithTheLease checks that a version is owed nothing after its lease.
 func TestRemovalsEndWithTheLease(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
+	inBubble(t, func(t *testing.T, b *fakePayments) {
 		b.Add("k", "v", time.Now().Add(100*time.Millisecond), nil)
 		time.Sleep(time.Second)
 		b.wantPayments(t, 0, 50)
@@ -106,10 +107,10 @@ func TestRemovalsEndWithTheLease(t *testing.T) {
 	})
 }
 
-// TestRemovalsAreBounded: beyond its bounds nothing is remembered.
+// TestRemovalsAreBounded checks that Add refuses versions beyond the limits.
 func TestRemovalsAreBounded(t *testing.T) {
 	r := New(Options[string]{Size: func(key string) int { return len(key) }})
-	large := string(make([]byte, mostBytes/2))
+	large := string(make([]byte, maxBytes/2))
 	for i, want := range []bool{true, true, false} {
 		if got := r.Add(large[i+1:], "v", time.Now().Add(time.Hour), nil); got != want {
 			t.Errorf("removal %d: %v", i, got)
@@ -117,14 +118,14 @@ func TestRemovalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSettle: all are due at once, and Settle waits until each was paid after it was called, or its
-// context ends.
+// TestSettle checks that Settle makes all removals due at once. It waits until each was paid after
+// the call, or its context ends.
 func TestSettle(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bench) {
+	inBubble(t, func(t *testing.T, b *fakePayments) {
 		if err := b.Settle(t.Context()); err != nil {
 			t.Errorf("nothing is owed: %v", err)
 		}
-		b.set(true)
+		b.setPaid(true)
 		b.Add("k", "v", time.Now().Add(time.Hour), func() bool { return true })
 		time.Sleep(10 * time.Millisecond)
 		b.wantPayments(t, 0)
@@ -132,14 +133,14 @@ func TestSettle(t *testing.T) {
 			t.Error(err)
 		}
 		b.wantPayments(t, 10)
-		b.set(false)
+		b.setPaid(false)
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
 		defer cancel()
 		if b.Settle(ctx) == nil {
-			t.Error("settled, but not paid")
+			t.Error("allPaid, but not paid")
 		}
 		b.wantPayments(t, 10, 60)
-		b.set(true)
+		b.setPaid(true)
 		if err := b.Settle(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -4,7 +4,7 @@ package vote
 type Result int
 
 const (
-	// Pending: the votes that are still open decide.
+	// Pending: the open votes decide.
 	Pending Result = iota
 	// Won: a majority said yes.
 	Won
@@ -12,8 +12,8 @@ const (
 	Lost
 )
 
-// Count is the result of a vote of n masters, of which so many said yes, and so many may still say
-// it.
+// Count returns the result of a vote of n masters, with the given numbers of yes votes and open
+// votes.
 func Count(n, yes, open int) Result {
 	switch majority := Majority(n); {
 	case yes >= majority:

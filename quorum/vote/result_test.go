@@ -9,7 +9,7 @@ import (
 //go:embed testdata/votes.txt
 var votes string
 
-// name is a result as votes.txt has it.
+// name returns a result in the words of votes.txt.
 func name(r Result) string { return map[Result]string{Pending: "pending", Won: "won", Lost: "lost"}[r] }
 
 func TestCount(t *testing.T) {
@@ -26,8 +26,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// The result is what all ways in which the open votes may go have in common, and pending where they
-// differ.
+// The result of open votes is the result that all their outcomes share, or Pending if they differ.
 func TestCountForesees(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		for yes := range n + 1 {
@@ -44,7 +43,7 @@ func TestCountForesees(t *testing.T) {
 	}
 }
 
-// As few as a read quorum share a master with every majority, and fewer need not.
+// A read quorum shares a master with every majority, and a smaller number need not.
 func TestReadQuorum(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		if r := ReadQuorum(n); r+Majority(n) <= n || r-1+Majority(n) > n {

@@ -3,28 +3,27 @@ package vote
 
 import "time"
 
-// Majority is the least number of n masters of which any two such sets share one:
-// ⌊n/2⌋+1.
+// Majority returns the least number of n masters such that any two sets of this size share a
+// master: ⌊n/2⌋+1.
 func Majority(n int) int { return n/2 + 1 }
 
-// ReadQuorum is the least number of n masters that shares one with every majority: who
-// reads so many sees what a majority wrote.
+// ReadQuorum returns the least number of n masters that shares a master with every majority. A
+// proxy that reads so many masters sees every value that a majority wrote.
 func ReadQuorum(n int) int { return n - Majority(n) + 1 }
 
-// RoundLimit is how long a round may take that gives a client something: what comes later
-// counts for nothing. A master that forgot what it agreed to waits longer than this before
-// it copies what the others hold, so it is the same for all proxies, and no setting may
-// change it.
+// RoundLimit limits the duration of a round that grants something to a client. Later replies do not
+// count. A master that forgot its answers waits longer than this before it copies the cells of the
+// other masters. So all proxies must use the same limit, and no setting changes it.
 const RoundLimit = 600 * time.Millisecond
 
-// driftFixed is the part of the clock drift allowance that does not grow with the TTL:
-// Redis expires keys with a precision of 1 ms.
+// driftFixed is the constant part of the clock drift allowance: Redis expires keys with a precision
+// of 1 ms.
 const driftFixed = 2 * time.Millisecond
 
-// Validity is how long a lock may still be relied on: its TTL, less the time since just
-// before the first master was asked (monotonic), less 1 % of the TTL and 2 ms for clocks
-// that do not run alike. Below a millisecond the lock must not be used. A negative TTL is
-// one without end, and so is its validity.
+// Validity returns how long a lock may still be relied on. It is the TTL, minus the time since just
+// before the first master was asked (monotonic), minus 1 % of the TTL and 2 ms for clock drift. A
+// lock with a validity below one millisecond must not be used. A negative TTL means no expiry; then
+// the validity is negative, too.
 //
 // Source: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 func Validity(ttl, elapsed time.Duration) time.Duration {
@@ -34,10 +33,9 @@ func Validity(ttl, elapsed time.Duration) time.Duration {
 	return ttl - elapsed - Allowance(ttl)
 }
 
-// Allowance is how much of a lease is not relied on, for clocks that do not run alike: 1 %
-// of it, and 2 ms.
+// Allowance returns the part of a lease that is not relied on because of clock drift: 1 % of it,
+// plus 2 ms.
 func Allowance(lease time.Duration) time.Duration { return lease/100 + driftFixed }
 
-// Shortest is the least TTL of which anything is left to rely on: a validity of a
-// millisecond.
+// Shortest is the least TTL with a validity of at least one millisecond.
 const Shortest = 4 * time.Millisecond

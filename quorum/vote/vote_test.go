@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Of any n masters, two majorities share one, and no smaller number would do.
+// Any two majorities of n masters share a master, and a smaller number would not suffice.
 func TestMajority(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		if q := Majority(n); 2*q <= n || 2*(q-1) > n {
@@ -22,7 +22,7 @@ func TestValidity(t *testing.T) {
 		{100 * ms, 0, 97 * ms},
 		{Shortest, 0, Shortest - 2*ms - 40*time.Microsecond},
 		{100 * ms, 200 * ms, -103 * ms},
-		{-1, time.Hour, -1}, // without end
+		{-1, time.Hour, -1}, // no expiry
 	} {
 		if got := Validity(test.ttl, test.elapsed); got != test.want {
 			t.Errorf("%v, after %v: %v, want %v", test.ttl, test.elapsed, got, test.want)

@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestUndecidedMayBeAny: a master with an undecided copy may hold any of the others' attempts, as
-// one that does not answer.
-func TestUndecidedMayBeAny(t *testing.T) {
+// TestUndecidedMayBeAnyAttempt checks that a master with an undecided copy may hold any attempt,
+// like one that does not answer.
+func TestUndecidedMayBeAnyAttempt(t *testing.T) {
 	ids := cell.NumberedSource(big.NewInt(1))
 	none, undecided := cell.Cell{}, cell.Cell{Form: cell.Blocking, Attempt: cell.Undecided}
 	a := cell.Cell{Form: cell.Plain, Attempt: ids.Attempt(), Value: cell.Value{Present: true, Text: "a"}}
@@ -29,7 +29,8 @@ func TestUndecidedMayBeAny(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var replies []Reply
 			for _, c := range test.cells {
-				replies = append(replies, Reply{State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: c, Left: time.Minute}}}})
+				answer := cell.Answer{Found: []cell.Found{{Cell: c, Left: time.Minute}}}
+				replies = append(replies, Reply{State: Counted, Answer: answer})
 			}
 			if got := resolve(replies, 0).standing; got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
@@ -38,15 +39,16 @@ func TestUndecidedMayBeAny(t *testing.T) {
 	}
 }
 
-// TestUndecidedIsNotLost: where a master that took a lock has an undecided copy now, it may be that
-// lock.
+// TestUndecidedIsNotLost checks that a master that took a lock may still hold it if it has an
+// undecided copy now.
 func TestUndecidedIsNotLost(t *testing.T) {
 	ids := cell.NumberedSource(big.NewInt(1))
 	g := &grant{attempt: ids.Attempt(), holders: []bool{true, true}}
 	found := func(a cell.Attempt) Reply {
-		return Reply{State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: cell.Cell{Form: cell.Blocking, Attempt: a}}}}}
+		c := cell.Cell{Form: cell.Blocking, Attempt: a}
+		return Reply{State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: c}}}}
 	}
-	if n := g.lost([]Reply{found(cell.Undecided), found(ids.Attempt())}); n != 1 {
+	if n := g.countLost([]Reply{found(cell.Undecided), found(ids.Attempt())}); n != 1 {
 		t.Errorf("%d masters lost it, want 1", n)
 	}
 }
