@@ -6,16 +6,16 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Absence says which masters do not vote now, and why.
-func (c *Cluster) Absence() *NoQuorumError { return c.now().absence() }
+// Absence reports which masters do not vote now, and why.
+func (c *Cluster) Absence() *NoQuorumError { return c.masterSet().absence() }
 
-// absence is the error of what cannot be known because of the masters that do not vote now.
-func (c *Cluster) absence() error { return c.named(c.now().absence()) }
+// absence returns the same, with a note if the masters are being changed.
+func (c *Cluster) absence() error { return c.withChange(c.masterSet().absence()) }
 
-// absence is which masters do not vote now, and why.
-func (g *generation) absence() *NoQuorumError {
-	none := newNoQuorum(len(g.masters))
-	for _, m := range g.Status() {
+// absence reports which masters do not vote now, and why.
+func (set *masterSet) absence() *NoQuorumError {
+	none := newNoQuorum(len(set.masters))
+	for _, m := range set.Status() {
 		switch {
 		case m.Err != nil:
 			none.add(&MasterError{Master: m.Name, Err: m.Err})
@@ -28,8 +28,8 @@ func (g *generation) absence() *NoQuorumError {
 	return none
 }
 
-// explain gives the errors of the register their names.
-func (g *generation) explain(err error) error {
+// translate translates errors of the register into those of this package.
+func (set *masterSet) translate(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -37,18 +37,18 @@ func (g *generation) explain(err error) error {
 	if !errors.As(err, &none) {
 		return err
 	}
-	explained := newNoQuorum(len(g.masters))
+	explained := newNoQuorum(len(set.masters))
 	explained.Late, explained.Unclear = none.Late, none.Unclear
 	for i, r := range none.Replies {
 		switch {
-		case r.State == register.Counted, r.State == register.Waiting: // it was not waited for, because of the others
+		case r.State == register.Counted, r.State == register.Waiting: // the others decided without it
 			explained.Answered++
 		case r.Err != nil:
-			explained.add(&MasterError{Master: g.masters[i].Name(), Err: r.Err})
+			explained.add(&MasterError{Master: set.masters[i].Name(), Err: r.Err})
 		}
 	}
 	if errors.Is(explained, ErrTooLong) && !explained.HasMajority() {
-		return ErrTooLong // the masters are well
+		return ErrTooLong // the masters are healthy
 	}
 	return explained
 }

@@ -8,25 +8,27 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// alarm sets one for a key.
-func (g *generation) alarm(key Key) queue.Alarm {
-	if key.Tag != "" || g.of.opts.Tagged {
-		return g.waker.Within(key.DB, key.cell(), func(ctx context.Context) wake.Content { return g.content(ctx, key) })
+// waiterAlarm returns an alarm for waiters of a key.
+func (set *masterSet) waiterAlarm(key Key) queue.Alarm {
+	if key.Tag != "" || set.cluster.opts.Tagged {
+		return set.waker.Within(key.DB, key.cellName(), func(ctx context.Context) wake.Content {
+			return set.keyState(ctx, key)
+		})
 	}
-	return g.waker.Alarm(key.DB, key.Name)
+	return set.waker.Alarm(key.DB, key.Name)
 }
 
-// alarmForChange sets one for whatever change of a key, which rings this bell.
-func (g *generation) alarmForChange(key Key, bell chan struct{}) *wake.Alarm {
-	return g.waker.ForChange(key.DB, key.cell(), bell)
+// alarmForChange returns an alarm that signals every change of a key on a channel.
+func (set *masterSet) alarmForChange(key Key, bell chan struct{}) *wake.Alarm {
+	return set.waker.ForChange(key.DB, key.cellName(), bell)
 }
 
-// content is what a key holds of its cell, for one who waits for it.
-func (g *generation) content(ctx context.Context, key Key) wake.Content {
-	looks, err := g.Read(ctx, []Key{key})
+// keyState returns the state of a key in its cell, for a waiter.
+func (set *masterSet) keyState(ctx context.Context, key Key) wake.Content {
+	looks, err := set.Read(ctx, []Key{key})
 	switch {
 	case err != nil, looks[0].Unknown:
-		return wake.Content{End: time.Now().Add(retryShared)}
+		return wake.Content{End: time.Now().Add(rereadPause)}
 	case key.Tag == "" && !looks[0].Shared:
 		return wake.Content{Alone: true}
 	case !looks[0].Present:
@@ -37,5 +39,5 @@ func (g *generation) content(ctx context.Context, key Key) wake.Content {
 	return wake.Content{End: time.Now().Add(looks[0].Left + time.Millisecond)}
 }
 
-// retryShared is after what time one who waits for a key tries again that could not be read.
-const retryShared = time.Second
+// rereadPause is the pause before a waiter retries a key that could not be read.
+const rereadPause = time.Second

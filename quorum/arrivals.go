@@ -8,11 +8,11 @@ import (
 	"redlock-proxy/quorum/queue"
 )
 
-// Attempt is what came of trying to take what was put under a key.
+// Attempt is the result of a try to take a value that was stored under a key.
 type Attempt = queue.Attempt
 
-// What comes of it: nothing is there; others were quicker; too few masters answered to tell, and
-// nothing was changed; the wait is over.
+// The results: there was nothing to take; other clients were quicker; too few masters answered to
+// tell, and nothing was changed; the wait has ended.
 const (
 	InVain    = queue.InVain
 	Overtaken = queue.Overtaken
@@ -20,45 +20,45 @@ const (
 	Made      = queue.Made
 )
 
-// Arrival is something that may be put under one of some keys.
+// Arrival is a value that another client may store under one of some keys.
 type Arrival struct {
 	// Keys are distinct.
 	Keys []Key
-	// Kind is what is waited for: those who wait for something else under the same key are in
-	// nobody's way.
+	// Kind is the kind of the value. Clients that wait for different kinds under the same key do
+	// not delay each other.
 	Kind string
-	// Wait is how long to wait for it. Below zero: without an end.
+	// Wait is how long to wait for it. Below zero: without a limit.
 	Wait time.Duration
-	// Try is called once at first, then whenever it may be there. It may take what is under those
-	// of the keys that are its own: of this Locker nobody came before for them.
+	// Try is called once at first, then whenever the value may be there. It may take values only
+	// under its own keys: those for which no other client of this Locker came before.
 	Try func(own []bool) Attempt
 }
 
-// ErrNoArrival says that nothing could be taken in time.
+// ErrNoArrival is returned if nothing could be taken in time.
 var ErrNoArrival = errors.New("nothing was put there in time")
 
-// AwaitArrival stands in the queues of some keys, first come, first served, until something that is
-// put under one of them could be taken. While nothing changes nothing is tried.
+// AwaitArrival waits in the queues of some keys, first come, first served, until it could take a
+// value that was stored under one of them. It tries again only after a change.
 //
-// Errors: ErrNoArrival when its time was over, *NoQuorumError when it was over while too few
-// masters voted, or the cause of ctx. After all of them the last Try was in vain.
+// Errors: ErrNoArrival when its time has passed, *NoQuorumError when it has passed while too few
+// masters voted, or the cause of ctx. After an error the last Try took nothing.
 func (l *Locker) AwaitArrival(ctx context.Context, a Arrival) error {
-	_, over := after(a.Wait)
-	keys := make([]arrival, len(a.Keys))
+	_, over := deadline(a.Wait)
+	keys := make([]popKey, len(a.Keys))
 	for i, key := range a.Keys {
-		keys[i] = arrival{key, a.Kind}
+		keys[i] = popKey{key, a.Kind}
 	}
-	switch l.arrivals.Await(ctx, queue.Arrival[arrival]{
-		Keys: keys, Over: over, Rand: l.opts.Rand, Try: a.Try, Quorum: l.awaitQuorum,
-		Alarm: func(a arrival, bell chan struct{}) queue.ChangeAlarm {
-			return l.now().alarmForChange(a.Key, bell)
+	switch l.blockedPops.Await(ctx, queue.Arrival[popKey]{
+		Keys: keys, Over: over, Rand: l.opts.Rand, Try: a.Try, Quorum: l.quorumRegained,
+		Alarm: func(a popKey, bell chan struct{}) queue.ChangeAlarm {
+			return l.masterSet().alarmForChange(a.Key, bell)
 		},
 	}) {
 	case queue.Over:
 		return ErrNoArrival
 	case queue.Open:
 		none := l.absence()
-		if l.wasChanged(ctx, l.now(), none) { // while the masters are changed nothing is put anywhere
+		if l.wasChanged(ctx, l.masterSet(), none) { // while the masters are changed no client can store anything
 			return ErrNoArrival
 		}
 		return none

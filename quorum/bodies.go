@@ -13,16 +13,17 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// bodiesKey is the hash on the masters that holds the bodies of scripts, bodiesUseKey the sorted
-// set of their hashes in the order of their use, bodiesSizeKey their bytes.
+// These keys on the masters keep the bodies of scripts: bodiesKey is a hash with the bodies,
+// bodiesUseKey a sorted set of their SHAs in the order of their use, bodiesSizeKey the number of
+// bytes.
 const (
 	bodiesKey     = script.OwnPrefix + "scripts"
 	bodiesUseKey  = script.OwnPrefix + "scripts-used"
 	bodiesSizeKey = script.OwnPrefix + "scripts-bytes"
 )
 
-// What each master keeps of scripts: so many, of so many bytes together, each until it was neither
-// saved nor looked for here for so long. A client whose script is gone gets NOSCRIPT, and sends
+// These limits hold for each master: the number of bodies, their bytes, and the time since a proxy
+// last saved or looked up any of them. A client whose script was dropped gets NOSCRIPT, and sends
 // it again.
 const (
 	maxBodies     = 1000
@@ -30,8 +31,8 @@ const (
 	bodiesStayFor = 30 * 24 * time.Hour
 )
 
-// saveBodyScript saves a body, and drops what was used longest ago while there is too much, but not
-// that one. The times of the keys begin anew.
+// saveBodyScript saves a body. While the limits are exceeded it drops the least recently used
+// bodies, but not the new one. It renews the TTLs of the keys.
 //
 // KEYS: bodiesKey, bodiesUseKey, bodiesSizeKey; ARGV: hash, body, the number of bodies, their
 // bytes, ms.
@@ -60,13 +61,13 @@ redis.call('set', size, bytes)
 for _, key in ipairs(KEYS) do redis.call('pexpire', key, ARGV[5]) end
 return kept`
 
-// useBody makes a body the one used last.
+// useBody marks a body as the most recently used.
 const useBody = `local last = redis.call('zrange', used, -1, -1, 'withscores')
 redis.call('zadd', used, (tonumber(last[2]) or 0) + 1, sha)`
 
-// findBodyScript answers a body, which is then the one used last.
+// findBodyScript returns a body, and marks it as the most recently used.
 //
-// KEYS: as of saveBodyScript; ARGV: hash, ms.
+// KEYS: as for saveBodyScript; ARGV: hash, ms.
 const findBodyScript = `local bodies, used, sha = KEYS[1], KEYS[2], ARGV[1]
 local body = redis.call('hget', bodies, sha)
 if body and redis.call('zscore', used, sha) then
@@ -75,57 +76,58 @@ if body and redis.call('zscore', used, sha) then
 end
 return body`
 
-// Bodies keeps the bodies of scripts on the masters, each under its SHA-1, so that
-// a script loaded through one proxy is known to all. A body proves its name by its
-// hash, so one master's answer is enough. Each master keeps the 1,000 that were used last,
-// of 16 MB together, for 30 days after their last use by which a proxy asked for any of them.
+// Bodies keeps the bodies of scripts on the masters, each under its SHA-1, so that every proxy
+// knows a script that was loaded through one of them. The hash proves a body, so one master's
+// answer is enough. Each master keeps the 1,000 most recently used bodies, of at most 16 MB
+// together. It keeps them for 30 days after a proxy last asked for any of them.
 type Bodies struct {
 	cluster *Cluster
 	limits  bodyLimits
 }
 
-// bodyLimits are maxBodies, maxBodyBytes and bodiesStayFor, but in tests.
+// bodyLimits has maxBodies, maxBodyBytes and bodiesStayFor, except in tests.
 type bodyLimits struct {
 	count, bytes int
 	stay         time.Duration
 }
 
-// NewBodies keeps bodies on a cluster.
+// NewBodies returns the bodies kept on a cluster.
 func NewBodies(c *Cluster) *Bodies {
 	return &Bodies{c, bodyLimits{maxBodies, maxBodyBytes, bodiesStayFor}}
 }
 
-// Save stores a body under its SHA-1, in lower-case hexadecimal, on a majority of
-// the masters. Those that were used longest ago may be dropped for it.
+// Save stores a body under its SHA-1, in lower-case hexadecimal, on a majority of the masters. The
+// least recently used bodies may be dropped for it.
 func (b *Bodies) Save(ctx context.Context, sha, body string) error {
-	_, err := b.do(ctx, "EVAL", saveBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
+	_, err := b.doAll(ctx, "EVAL", saveBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
 		sha, body, strconv.Itoa(b.limits.count), strconv.Itoa(b.limits.bytes), millis(b.limits.stay))
 	return err
 }
 
 // Flush removes all bodies.
 func (b *Bodies) Flush(ctx context.Context) error {
-	_, err := b.do(ctx, "UNLINK", bodiesKey, bodiesUseKey, bodiesSizeKey)
+	_, err := b.doAll(ctx, "UNLINK", bodiesKey, bodiesUseKey, bodiesSizeKey)
 	return err
 }
 
-// Find returns the body with that SHA-1. ok is false if no master that answered has
-// it; the error is a *NoQuorumError where too few answered to say so.
+// Find returns the body with that SHA-1. ok is false if no master that answered has it. The error
+// is a *NoQuorumError if too few masters answered to know.
 func (b *Bodies) Find(ctx context.Context, sha string) (body string, ok bool, err error) {
-	said, err := b.do(ctx, "EVAL", findBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey, sha, millis(b.limits.stay))
+	said, err := b.doAll(ctx, "EVAL", findBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
+		sha, millis(b.limits.stay))
 	for _, one := range said {
-		if body, ok := one.(string); ok && hashes(body, sha) {
+		if body, ok := one.(string); ok && hasSHA(body, sha) {
 			return body, true, nil
 		}
 	}
 	return "", false, err
 }
 
-// do has every master do a command, and returns what they said. The error is a
-// *NoQuorumError where fewer than a majority did.
-func (b *Bodies) do(ctx context.Context, words ...any) ([]any, error) {
-	cluster := b.cluster.now()
-	masters := cluster.masters
+// doAll sends a command to every master, and returns the answers. The error is a *NoQuorumError if
+// fewer than a majority answered.
+func (b *Bodies) doAll(ctx context.Context, words ...any) ([]any, error) {
+	set := b.cluster.masterSet()
+	masters := set.masters
 	said, errs := make([]any, len(masters)), make([]error, len(masters))
 	var wg sync.WaitGroup
 	for i, m := range masters {
@@ -144,12 +146,12 @@ func (b *Bodies) do(ctx context.Context, words ...any) ([]any, error) {
 		}
 	}
 	if !register.Answered(replies) {
-		return said, cluster.explain(&register.NoQuorum{Replies: replies})
+		return said, set.translate(&register.NoQuorum{Replies: replies})
 	}
 	return said, nil
 }
 
-func hashes(body, sha string) bool {
+func hasSHA(body, sha string) bool {
 	sum := sha1.Sum([]byte(body))
 	return hex.EncodeToString(sum[:]) == sha
 }

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// realMaster starts a redis-server, a cluster of it alone, and a client of it.
+// realMaster starts a redis-server, and returns a cluster with it alone and a client of it.
 func realMaster(t *testing.T) (*Cluster, *redis.Client) {
 	t.Helper()
 	server := redistest.New(t, redistest.Options{})
@@ -23,14 +23,14 @@ func realMaster(t *testing.T) (*Cluster, *redis.Client) {
 	return runCluster(t, Options{Masters: []string{server.URL()}, Unguarded: true}), client
 }
 
-// shaOf is the name of a body.
+// shaOf returns the SHA of a body.
 func shaOf(body string) string {
 	sum := sha1.Sum([]byte(body))
 	return hex.EncodeToString(sum[:])
 }
 
-// kept are those of some bodies that are still found. Looking does not use them.
-func kept(t *testing.T, client *redis.Client, bodies ...string) (found []string) {
+// storedBodies returns the bodies that are still stored. Reading does not mark them as used.
+func storedBodies(t *testing.T, client *redis.Client, bodies ...string) (found []string) {
 	t.Helper()
 	for _, body := range bodies {
 		if client.HExists(t.Context(), bodiesKey, shaOf(body)).Val() {
@@ -40,7 +40,8 @@ func kept(t *testing.T, client *redis.Client, bodies ...string) (found []string)
 	return found
 }
 
-// The bodies that were used longest ago make room, by their number and by their bytes.
+// TestBodiesAreBounded checks that the least recently used bodies make room, by number and by
+// bytes.
 func TestBodiesAreBounded(t *testing.T) {
 	cluster, client := realMaster(t)
 	b := NewBodies(cluster)
@@ -56,7 +57,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	want := func(want ...string) {
 		t.Helper()
 		all := append([]string{"a", "b", "c", "d", "e"}, strings.Repeat("x", 97), strings.Repeat("y", 300))
-		if got := kept(t, client, all...); !slices.Equal(got, want) {
+		if got := storedBodies(t, client, all...); !slices.Equal(got, want) {
 			t.Errorf("kept %.20q, want %.20q", got, want)
 		}
 	}
@@ -71,19 +72,21 @@ func TestBodiesAreBounded(t *testing.T) {
 	want("c", "e", strings.Repeat("x", 97))
 	save("a")
 	want("a", "e", strings.Repeat("x", 97))
-	save(strings.Repeat("y", 300)) // more than all may have, and still there for the client that just loaded it
+	save(strings.Repeat("y", 300)) // more than the limit, but kept for the client that just loaded it
 	want(strings.Repeat("y", 300))
 	for _, key := range []string{bodiesKey, bodiesUseKey, bodiesSizeKey} {
 		if left := client.PTTL(t.Context(), key).Val(); left <= 0 || left > time.Hour {
 			t.Errorf("%s stays for %v", key, left)
 		}
 	}
-	if err := b.Flush(t.Context()); err != nil || client.Exists(t.Context(), bodiesKey, bodiesUseKey, bodiesSizeKey).Val() != 0 {
+	if err := b.Flush(t.Context()); err != nil ||
+		client.Exists(t.Context(), bodiesKey, bodiesUseKey, bodiesSizeKey).Val() != 0 {
 		t.Errorf("not all is gone: %v", err)
 	}
 }
 
-// What was saved without a bound is bounded with the next one.
+// TestBodiesWithoutABoundAreBounded checks that Save applies the limits to bodies stored without
+// them.
 func TestBodiesWithoutABoundAreBounded(t *testing.T) {
 	cluster, client := realMaster(t)
 	for i := range 50 {
@@ -98,7 +101,7 @@ func TestBodiesWithoutABoundAreBounded(t *testing.T) {
 	if err := b.Save(t.Context(), shaOf("new"), "new"); err != nil {
 		t.Fatal(err)
 	}
-	if n := client.HLen(t.Context(), bodiesKey).Val(); n != 3 || len(kept(t, client, "new")) != 1 {
+	if n := client.HLen(t.Context(), bodiesKey).Val(); n != 3 || len(storedBodies(t, client, "new")) != 1 {
 		t.Errorf("%d bodies", n)
 	}
 }

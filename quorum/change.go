@@ -15,91 +15,96 @@ import (
 )
 
 const (
-	// decisionTime is how long a proxy tries to have the masters agree, at a time.
+	// decisionTime limits one try to make the masters agree.
 	decisionTime = 5 * time.Second
-	// followPause is the wait between two looks whether another proxy changed the masters; askPause
-	// that between two questions for a configuration that follows.
+	// followPause is the wait between two checks whether another proxy changed the masters.
+	// askPause is the wait between two requests for a new configuration.
 	followPause = 20 * time.Millisecond
 	askPause    = time.Second
-	// keepBefore is for how long the masters of before are still reached, for what is undone there,
-	// and copied from there.
-	keepBefore = 10 * time.Second
+	// keepOldSet is how long the former masters stay connected, so that undos reach them, and
+	// copies can be read from them.
+	keepOldSet = 10 * time.Second
 )
 
-// ChangeMasters has other masters follow those of now, of which one was added, removed, or replaced
-// by another: decided among the masters, so that of several proxies which want different ones all
-// come to the same. It returns when it is decided; commands wait until a majority of the new
-// masters votes. Where another proxy has changed the masters to these, it follows.
+// ChangeMasters replaces the current masters by a set in which one master is added, removed, or
+// replaced. The masters decide, so that proxies which want different sets all get the same one. It
+// returns once the set is decided; commands wait until a majority of the new masters votes. If
+// another proxy has changed the masters to this set, it follows.
 //
-// After an error the masters are as they were, unless the error is that this is not known.
+// After an error the masters are unchanged, unless the error says that this is unknown.
 func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	g := c.now()
-	names := namesIn(urls)
-	if s := g.guards.SuccessionTo(names); s != nil {
-		return c.followTo(ctx, g, *s, urls)
+	set := c.masterSet()
+	names := masterNames(urls)
+	if s := set.guards.SuccessionTo(names); s != nil {
+		return c.followTo(ctx, set, *s, urls)
 	}
-	if err := reconfig.Step(g.names(), names); err != nil {
+	if err := reconfig.Step(set.names(), names); err != nil {
 		return err
 	}
-	era, err := g.guards.MayChange(func(name string) bool { return slices.Contains(names, name) })
+	era, err := set.guards.MayChange(func(name string) bool { return slices.Contains(names, name) })
 	if err != nil {
 		return err
 	}
-	if err := c.mayCome(ctx, g, urls); err != nil {
+	if err := c.checkNew(ctx, set, urls); err != nil {
 		return err
 	}
 	if era.Place.Moves() {
 		return errors.New("the locks are being moved")
 	}
-	decided, err := c.decide(ctx, g, era, reconfig.Change{Before: len(g.masters), Names: names, Place: era.Place}, urls)
+	wanted := reconfig.Change{Before: len(set.masters), Names: names, Place: era.Place}
+	decided, err := c.decide(ctx, set, era, wanted, urls)
 	switch {
 	case errors.Is(err, errFollowed):
 		return nil
 	case errors.Is(err, errOvertaken):
-		return fmt.Errorf("another proxy changes the masters at the same time, to %s", strings.Join(decided.Names, ", "))
+		return fmt.Errorf("another proxy changes the masters at the same time, to %s",
+			strings.Join(decided.Names, ", "))
 	}
 	return err
 }
 
-// errFollowed is returned where another proxy decided first, and this one follows.
+// errFollowed is returned if another proxy decided first and this one follows.
 var errFollowed = errors.New("another proxy was first")
 
-// errOvertaken is returned where something else was decided than was wanted.
+// errOvertaken is returned if the decision differs from the wanted one.
 var errOvertaken = errors.New("another proxy decided otherwise at the same time")
 
-// decide has the masters agree on what follows an era, and has it followed here if it is what was
-// wanted.
-func (c *Cluster) decide(ctx context.Context, g *generation, era reconfig.Era, wanted reconfig.Change, urls []string) (reconfig.Change, error) {
+// decide makes the masters agree on the next era, and switches this proxy to it if it is the wanted
+// one.
+func (c *Cluster) decide(
+	ctx context.Context, set *masterSet, era reconfig.Era, wanted reconfig.Change, urls []string,
+) (reconfig.Change, error) {
 	transports, err := transportsTo(c.opts, urls)
 	if err != nil {
 		return reconfig.Change{}, err
 	}
-	u := c.begin(wanted.Names)
+	u := c.beginChange(wanted.Names)
 	ctx, cancel := context.WithTimeout(ctx, decisionTime)
 	defer cancel()
-	decided, err := g.guards.Decide(ctx, era, wanted, c.ballot)
-	s := g.guards.Succession()
+	decided, err := set.guards.Decide(ctx, era, wanted, c.ballot)
+	s := set.guards.Succession()
 	switch {
 	case err != nil && s == nil:
-		c.end(u)
-		return decided, fmt.Errorf("whether the masters will be changed is not known yet: %w", err)
+		c.endChange(u)
+		return decided, fmt.Errorf("cannot tell yet whether the masters will be changed: %w", err)
 	case err != nil && s.Begun:
-		return decided, cmp.Or(c.followTo(ctx, g, *s, urls), errFollowed)
+		return decided, cmp.Or(c.followTo(ctx, set, *s, urls), errFollowed)
 	case err != nil:
-		return decided, fmt.Errorf("the change of the masters was begun, and goes on by itself, but it is not decided yet: %w", err)
+		return decided, fmt.Errorf(
+			"the change of the masters has begun and continues by itself, but is not decided yet: %w", err)
 	case !decided.Is(wanted):
 		return decided, errOvertaken
 	}
 	next := decided.After(era)
-	c.swap(g, newGeneration(c, c.optionsOf(urls), transports, &next, g.guards), u)
+	c.swap(set, newMasterSet(c, c.optionsOf(urls), transports, &next, set.guards), u)
 	return decided, nil
 }
 
-// mayCome is why masters cannot be used, or nil.
-func (c *Cluster) mayCome(ctx context.Context, g *generation, urls []string) error {
-	known := g.names()
+// checkNew returns the reason why one of the masters cannot be used, or nil.
+func (c *Cluster) checkNew(ctx context.Context, set *masterSet, urls []string) error {
+	known := set.names()
 	for _, f := range inspect.Masters(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, inspect.Feeds{}) {
 		switch {
 		case f.Err != nil:
@@ -107,30 +112,34 @@ func (c *Cluster) mayCome(ctx context.Context, g *generation, urls []string) err
 		case len(f.Unsafe) > 0:
 			return fmt.Errorf("master %s: %s", f.Name, strings.Join(f.Unsafe, ", "))
 		case f.Votes && !slices.Contains(known, f.Name):
-			return fmt.Errorf("master %s votes already, among others: empty it first (FLUSHALL)", f.Name)
+			return fmt.Errorf("master %s already votes in another set of masters: empty it first (FLUSHALL)", f.Name)
 		}
 	}
 	return nil
 }
 
-// followTo has this proxy use the masters that follow, if these are they.
-func (c *Cluster) followTo(ctx context.Context, g *generation, s guard.Succession, urls []string) error {
-	names, next := namesIn(urls), s.Change.After(s.Era)
+// followTo switches this proxy to the masters that another proxy chose, if the URLs name the same
+// ones.
+func (c *Cluster) followTo(ctx context.Context, set *masterSet, s guard.Succession, urls []string) error {
+	names, next := masterNames(urls), s.Change.After(s.Era)
 	if !s.Begun {
-		decided, err := g.guards.Decide(ctx, s.Era, s.Change, c.ballot)          // it may be known to this proxy alone by now
-		if now := g.guards.Succession(); err != nil && now != nil && now.Begun { // others were first
-			return c.followTo(ctx, g, *now, urls)
+		// The change may be known to this proxy alone by now.
+		decided, err := set.guards.Decide(ctx, s.Era, s.Change, c.ballot)
+		succession := set.guards.Succession()
+		if err != nil && succession != nil && succession.Begun { // another proxy was first
+			return c.followTo(ctx, set, *succession, urls)
 		}
 		if err != nil {
-			return fmt.Errorf("the masters are being changed, which is not decided yet: %w", err)
+			return fmt.Errorf("the change of the masters is not decided yet: %w", err)
 		}
 		s.Change, next = decided, decided.After(s.Era)
 	}
 	if s.Begun && !s.Era.Is(names) || !s.Begun && !next.Is(names) {
 		if len(s.Change.Names) == 0 {
-			return errors.New("other proxies changed the masters, not to these")
+			return errors.New("other proxies changed the masters to a different set")
 		}
-		return fmt.Errorf("other proxies changed the masters to %s, not to %s", strings.Join(s.Change.Names, ", "), strings.Join(names, ", "))
+		return fmt.Errorf("other proxies changed the masters to %s, not to %s",
+			strings.Join(s.Change.Names, ", "), strings.Join(names, ", "))
 	}
 	transports, err := transportsTo(c.opts, urls)
 	if err != nil {
@@ -140,85 +149,88 @@ func (c *Cluster) followTo(ctx context.Context, g *generation, s guard.Successio
 	if s.Begun {
 		joins = &s.Era
 	}
-	c.swap(g, newGeneration(c, c.optionsOf(urls), transports, joins, g.guards), c.begin(names))
+	c.swap(set, newMasterSet(c, c.optionsOf(urls), transports, joins, set.guards), c.beginChange(names))
 	return nil
 }
 
-// urlsOf are those of a generation, with the passwords of now.
-func (c *Cluster) urlsOf(g *generation) []string {
+// urlsOf returns the URLs of a set's masters, with the current passwords.
+func (c *Cluster) urlsOf(set *masterSet) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if reconfig.Hash(namesIn(c.latest)) == reconfig.Hash(g.names()) {
-		return c.latest
+	if reconfig.Hash(masterNames(c.latestURLs)) == reconfig.Hash(set.names()) {
+		return c.latestURLs
 	}
-	return g.urls
+	return set.urls
 }
 
 func (c *Cluster) optionsOf(urls []string) Options {
 	opts := c.opts
 	opts.Masters, opts.FreshStart, opts.Vouched = urls, false, nil
-	opts.MaxTTL = max(opts.MaxTTL, c.now().guards.MaxTTL())
+	opts.MaxTTL = max(opts.MaxTTL, c.masterSet().guards.MaxTTL())
 	return opts
 }
 
-// ballot is one of this process above a round, never used before.
+// ballot returns a new ballot of this process, above a round.
 func (c *Cluster) ballot(above uint64) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rounds = max(c.rounds, above) + 1
-	return string(c.source.Ballot(c.rounds))
+	c.ballotRound = max(c.ballotRound, above) + 1
+	return string(c.source.Ballot(c.ballotRound))
 }
 
-// begin has commands wait from now on.
-func (c *Cluster) begin(to []string) *change {
+// beginChange makes commands wait from now on.
+func (c *Cluster) beginChange(to []string) *change {
 	u := &change{to: to, began: time.Now(), done: make(chan struct{})}
 	if before := c.underway.Load(); before != nil {
 		u.began, u.done = before.began, before.done
 	}
 	c.underway.Store(u)
-	c.turn()
+	c.notifyPlaced()
 	return u
 }
 
-// end has commands go on.
-func (c *Cluster) end(u *change) {
+// endChange lets commands continue.
+func (c *Cluster) endChange(u *change) {
 	c.underway.Store(nil)
 	close(u.done)
-	c.turn()
+	c.notifyPlaced()
 }
 
-// swap has other masters be used, and commands go on once a majority of them votes.
-func (c *Cluster) swap(old, next *generation, u *change) {
+// swap switches to new masters, and lets commands continue once a majority of them votes.
+func (c *Cluster) swap(old, next *masterSet, u *change) {
 	next.observe(c.roundTrips)
-	old.keyspaces.Range(func(db, known any) bool {
-		next.keyspace(db.(int)).Inherit(known.(*keyspace).Register)
+	old.databases.Range(func(db, known any) bool {
+		next.database(db.(int)).Inherit(known.(*database).Register)
 		return true
 	})
-	c.current.Store(next)
+	c.active.Store(next)
 	c.start(next)
-	c.tasks.Go(func() { old.listener().Close() }) // what is published on the new ones, the old ones do not bring
-	old.hushed.Store(true)
+	c.tasks.Go(func() { old.listener().Close() }) // they do not receive what is published on the new masters
+	old.quiet.Store(true)
 	s := stepOf(old, next)
 	if s.begin != "" {
 		c.log.Info(s.begin, s.about...)
 	}
-	c.tasks.Go(func() { c.untilOpen(old, next, u, s) })
+	c.tasks.Go(func() { c.untilQuorum(old, next, u, s) })
 }
 
-// step is a planned one in words: what is logged at its beginning and at its end, unless that is
-// empty, and what of it.
+// step describes a planned step for the log: the messages at its beginning and end (empty: none),
+// and their attributes.
 type step struct {
 	begin, end string
 	about      []any
 }
 
-// stepOf returns the step from one generation to the next. A move is two of them.
-func stepOf(old, next *generation) step {
+// stepOf returns the step from one set to the next. A move of the locks consists of two steps.
+func stepOf(old, next *masterSet) step {
 	was, _ := old.guards.OwnEra()
 	switch era, _ := next.guards.OwnEra(); {
 	case !slices.Equal(old.names(), next.names()):
-		return step{"the masters are being changed", "the masters are changed", []any{"from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " ")}}
-	case era.Place == was.Place: // it is only decided once more
+		return step{
+			"the masters are being changed", "the masters are changed",
+			[]any{"from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " ")},
+		}
+	case era.Place == was.Place: // the same place was decided once more
 		return step{}
 	case era.Place.Moves():
 		return step{begin: "the locks are being moved", about: []any{"to", era.Place.Target(), "era", era.Number}}
@@ -227,49 +239,51 @@ func stepOf(old, next *generation) step {
 	}
 }
 
-// untilOpen waits until a majority of new masters votes, and those are heard that were up before; a
-// while later it lets go of the old ones.
-func (c *Cluster) untilOpen(old, next *generation, u *change, s step) {
+// untilQuorum waits until a majority of the new masters votes, and until each master that was up
+// before has answered. A while later it disconnects the old masters.
+func (c *Cluster) untilQuorum(old, next *masterSet, u *change, s step) {
 	defer c.halt(old)
 	began := time.Now()
-	for !next.HasQuorum() || next.isUnheard(old) && time.Since(began) < guard.Heartbeat {
-		if c.isStopped(followPause/2) || c.now() != next {
+	for !next.HasQuorum() || next.awaitsAnswer(old) && time.Since(began) < guard.Heartbeat {
+		if c.stoppedDuring(followPause/2) || c.masterSet() != next {
 			return
 		}
 	}
 	if c.underway.Load() == u {
-		c.end(u)
+		c.endChange(u)
 	}
 	took := time.Since(began).Round(time.Millisecond)
-	for voting(next.masters) < len(next.masters) && time.Since(began) < changePatience && !c.isStopped(followPause) {
-		if c.now() != next {
+	for countVoting(next.masters) < len(next.masters) && time.Since(began) < changePatience &&
+		!c.stoppedDuring(followPause) {
+		if c.masterSet() != next {
 			return
 		}
 	}
-	next.unhush(old)
+	next.endQuiet(old)
 	if s.end != "" {
-		c.log.Info(s.end, append(s.about, "voting", voting(next.masters), "masters", len(next.masters), "took", took)...)
+		c.log.Info(s.end, append(s.about,
+			"voting", countVoting(next.masters), "masters", len(next.masters), "took", took)...)
 	}
-	c.isStopped(keepBefore)
+	c.stoppedDuring(keepOldSet)
 }
 
-// unhush logs from now on what masters do; which were lost during the step, too.
-func (g *generation) unhush(before *generation) {
-	g.hushed.Store(false)
+// endQuiet ends the quiet logging. It logs the masters that went down during the step.
+func (set *masterSet) endQuiet(before *masterSet) {
+	set.quiet.Store(false)
 	names := before.names()
-	for _, m := range g.Status() {
+	for _, m := range set.Status() {
 		if was := slices.Index(names, m.Name); m.Err != nil && (was < 0 || !before.masters[was].IsDown()) {
-			g.log.Warn("master down", "master", m.Name, "cause", m.Cause())
+			set.log.Warn("master down", "master", m.Name, "cause", m.Cause())
 		}
 	}
 }
 
-// isUnheard reports whether nothing is known yet of one of the masters that was up in the
-// generation before. What a bare majority wrote there, a majority without that one may hold open.
-func (g *generation) isUnheard(before *generation) bool {
+// awaitsAnswer reports whether a master that was up in the former set has not answered yet. A value
+// that a bare majority stored may look undetermined to a majority without that master.
+func (set *masterSet) awaitsAnswer(before *masterSet) bool {
 	names := before.names()
-	for i, name := range g.names() {
-		if was := slices.Index(names, name); was >= 0 && !before.masters[was].IsDown() && g.masters[i].IsUnheard() {
+	for i, name := range set.names() {
+		if was := slices.Index(names, name); was >= 0 && !before.masters[was].IsDown() && set.masters[i].IsUnheard() {
 			return true
 		}
 	}

@@ -18,55 +18,57 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// Cluster is N independent Redis masters that vote. It works while Run runs.
+// Cluster is a set of N independent Redis masters that vote on locks. It works while Run runs.
 type Cluster struct {
 	opts   Options
 	log    *slog.Logger
 	source *cell.Source
-	// freed is called with keys that may have been freed.
-	freed func(Key) (tries bool)
-	// taking is called with keys that are about to be taken, by send, which calls what it gets,
-	// unless that is nil, for what is to leave with that.
-	taking func(key Key, send func(and func()))
-	// messages are those between proxies, or nil.
+	// onFreed is called with each key that a command may have freed.
+	onFreed func(Key) (tries bool)
+	// onTaking is called with each key that a command is about to take. It calls send once. The
+	// argument of send, unless it is nil, adds what is to leave together with the command.
+	onTaking func(key Key, send func(and func()))
+	// messages carries messages between proxies; nil if no client can publish.
 	messages *Messages
-	// roundTrips is called with how long batches took; see Observe.
+	// roundTrips is called with the duration of each batch; see Observe.
 	roundTrips func(masters []string) func(master int, took time.Duration)
 
-	current atomic.Pointer[generation]
-	// underway is the change of the masters that is under way, or nil.
+	active atomic.Pointer[masterSet]
+	// underway is the change of the masters that is in progress, or nil.
 	underway      atomic.Pointer[change]
 	confirmations confirmations
 	removals      *removals.Removals[Key]
-	// holding is the era for which this proxy holds back, plus 1: no removal is paid in it while
-	// the locks are moved.
-	holding atomic.Int64
-	// changing is held by the one that changes the masters.
+	// pausedEra is 1 plus the era in which this proxy pauses commands for a move. It runs no
+	// pending removal in that era while the locks are moved.
+	pausedEra atomic.Int64
+	// changing is held while this proxy changes the masters.
 	changing sync.Mutex
-	// moves is the era in which this proxy moves the locks; zero: in none.
-	moves atomic.Int64
+	// movingEra is the era in which this proxy moves the locks; zero if it moves none.
+	movingEra atomic.Int64
 
-	mu      sync.Mutex
-	running context.Context // of Run
-	rounds  uint64          // of ballots
-	latest  []string        // URLs of the last Settings
-	// turned is closed when Placed may return something else; nil: nobody waits for that.
-	turned chan struct{}
-	// id is the proxy's on the masters.
-	id string
-	// quorum is closed when a majority of the masters votes again; nil: nobody waits for it.
-	quorum chan struct{}
-	tasks  sync.WaitGroup
+	mu          sync.Mutex
+	running     context.Context // the context of Run
+	ballotRound uint64          // the highest round of a ballot so far
+	latestURLs  []string        // the URLs of the last Settings
+	// placeChanged is closed when Placed may return something new; nil if no goroutine waits for
+	// it.
+	placeChanged chan struct{}
+	// proxyID is the ID that this proxy uses on the masters.
+	proxyID string
+	// regained is closed when a majority of the masters votes again; nil if no goroutine waits for
+	// it.
+	regained chan struct{}
+	tasks    sync.WaitGroup
 }
 
-// now is the cluster with the masters that it has now.
-func (c *Cluster) now() *generation { return c.current.Load() }
+// masterSet returns the set of masters that the cluster uses now.
+func (c *Cluster) masterSet() *masterSet { return c.active.Load() }
 
-// MasterIs returns the name of the master that has a run_id, or an address; empty: none has.
+// MasterIs returns the name of the master with this run_id or address; empty if there is none.
 func (c *Cluster) MasterIs(runID, addr string) string {
-	g := c.now()
-	for i, name := range g.names() {
-		if g.guards.Guard(i).Is(runID) || name == addr {
+	set := c.masterSet()
+	for i, name := range set.names() {
+		if set.guards.Guard(i).Is(runID) || name == addr {
 			return name
 		}
 	}
@@ -74,47 +76,47 @@ func (c *Cluster) MasterIs(runID, addr string) string {
 }
 
 // HasQuorum reports whether a majority of the masters votes.
-func (c *Cluster) HasQuorum() bool { return c.now().HasQuorum() }
+func (c *Cluster) HasQuorum() bool { return c.masterSet().HasQuorum() }
 
-// generation is a cluster with one set of masters. Another one follows when the masters are
-// changed.
-type generation struct {
-	of      *Cluster
+// masterSet is one set of masters, with the registers on them. When the masters are changed, a new
+// masterSet replaces it.
+type masterSet struct {
+	cluster *Cluster
 	masters []*master.Master
-	// rounds are those at the masters.
+	// rounds sends operations to the masters and collects the replies.
 	rounds master.Rounds
-	// urls are those of the masters.
+	// urls has the URLs of the masters, in the same order.
 	urls []string
-	// log goes to debug level while hushed is set: during a planned step, and once other masters
-	// have followed.
+	// log writes at debug level while quiet is set: during a planned step, and after a new set of
+	// masters has replaced this one.
 	log       *slog.Logger
-	hushed    *atomic.Bool
+	quiet     *atomic.Bool
 	rand      func() float64
 	unguarded bool
-	// guards are those of the masters.
+	// guards has the guard of each master.
 	guards *guard.Set
-	// source makes the attempts and ballots.
+	// source makes the IDs of attempts and ballots.
 	source     *cell.Source
-	keyspaces  sync.Map // of *keyspace, by database
+	databases  sync.Map // *database by number
 	background background
-	// missed is what masters may lack.
-	missed missed
-	// waker notifies those who wait for a key when it may be free.
+	// missed has the databases in which a master may lack something.
+	missed missedDatabases
+	// waker notifies waiters when a key may be free.
 	waker *wake.Waker
-	// listener brings messages between proxies; it is made when first asked for.
+	// listener receives messages of other proxies; it is created at the first call.
 	listener func() *messages.Listener
-	// stop ends it, once it runs.
+	// stop ends the set, once it runs.
 	stop context.CancelFunc
 }
 
-// background is work that begins later and ends with the cluster.
+// background has tasks that begin later and end with the cluster.
 type background struct {
 	mu     sync.Mutex
 	closed bool
 	tasks  sync.WaitGroup
 }
 
-// close lets nothing begin any more, and waits for what has begun.
+// close lets no further task begin, and waits for running ones.
 func (b *background) close() {
 	b.mu.Lock()
 	b.closed = true
@@ -122,10 +124,10 @@ func (b *background) close() {
 	b.tasks.Wait()
 }
 
-// after calls f once d is over, unless the cluster has stopped by then.
-func (g *generation) after(d time.Duration, f func()) {
+// after calls f after d, unless the cluster has stopped by then.
+func (set *masterSet) after(d time.Duration, f func()) {
 	time.AfterFunc(d, func() {
-		b := &g.background
+		b := &set.background
 		b.mu.Lock()
 		if b.closed {
 			b.mu.Unlock()
@@ -135,26 +137,26 @@ func (g *generation) after(d time.Duration, f func()) {
 		b.mu.Unlock()
 		defer b.tasks.Done()
 		if err := contained.Run(func() error { f(); return nil }); err != nil {
-			g.log.Error("a task in the background failed", "cause", err)
+			set.log.Error("a task in the background failed", "cause", err)
 		}
 	})
 }
 
-// change is one of the masters that is under way.
+// change is a change of the masters that is in progress.
 type change struct {
-	// to are the names of those that follow; none: it is not known yet.
+	// to has the names of the new masters; empty while they are not known.
 	to    []string
 	began time.Time
 	done  chan struct{}
 }
 
-// missed are the databases of which masters may lack something.
-type missed struct {
+// missedDatabases collects the numbers of databases in which a master may lack something.
+type missedDatabases struct {
 	mu        sync.Mutex
 	databases map[int]bool
 }
 
-func (m *missed) in(db int) {
+func (m *missedDatabases) add(db int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.databases == nil {
@@ -163,8 +165,8 @@ func (m *missed) in(db int) {
 	m.databases[db] = true
 }
 
-// take empties it.
-func (m *missed) take() map[int]bool {
+// take returns the collected numbers and clears them.
+func (m *missedDatabases) take() map[int]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	taken := m.databases
@@ -172,18 +174,18 @@ func (m *missed) take() map[int]bool {
 	return taken
 }
 
-// confirmation is a look at the masters that some wait for.
+// confirmation is one check of the masters, shared by all callers that wait for it.
 type confirmation struct {
 	done chan struct{}
 	at   Placed
 	err  error
 }
 
-// confirmations are those of a cluster: one at a time. Who comes while one is under way waits for
-// the next.
+// confirmations runs the checks of a cluster one at a time. A caller that comes during a check
+// waits for the next one.
 type confirmations struct {
 	mu      sync.Mutex
-	next    *confirmation // nil: nobody waits for it
+	next    *confirmation // nil if no caller waits for it
 	working bool
 }
 
@@ -214,13 +216,13 @@ func (s *confirmations) work(look func() (Placed, error)) {
 	}
 }
 
-// HasQuorum is Cluster.HasQuorum.
-func (g *generation) HasQuorum() bool {
-	return voting(g.masters) >= Majority(len(g.masters))
+// HasQuorum implements Cluster.HasQuorum.
+func (set *masterSet) HasQuorum() bool {
+	return countVoting(set.masters) >= Majority(len(set.masters))
 }
 
-// voting is how many of them vote.
-func voting(masters []*master.Master) int {
+// countVoting returns the number of masters that vote.
+func countVoting(masters []*master.Master) int {
 	n := 0
 	for _, m := range masters {
 		if m.Votes() {
@@ -230,11 +232,11 @@ func voting(masters []*master.Master) int {
 	return n
 }
 
-// names are the addresses of the masters.
-func (g *generation) names() []string { return namesIn(g.urls) }
+// names returns the addresses of the masters.
+func (set *masterSet) names() []string { return masterNames(set.urls) }
 
-// namesIn are the addresses in URLs.
-func namesIn(urls []string) []string {
+// masterNames returns the addresses in URLs.
+func masterNames(urls []string) []string {
 	names := make([]string, len(urls))
 	for i, u := range urls {
 		names[i] = master.NameIn(u)
@@ -242,13 +244,13 @@ func namesIn(urls []string) []string {
 	return names
 }
 
-// isWell reports whether all masters vote.
-func (g *generation) isWell() bool {
-	return !slices.ContainsFunc(g.masters, func(m *master.Master) bool { return !m.Votes() })
+// allVote reports whether all masters vote.
+func (set *masterSet) allVote() bool {
+	return !slices.ContainsFunc(set.masters, func(m *master.Master) bool { return !m.Votes() })
 }
 
-// isStopped waits, or reports that the cluster has stopped.
-func (c *Cluster) isStopped(pause time.Duration) bool {
+// stoppedDuring waits for a pause, and reports whether the cluster stopped meanwhile.
+func (c *Cluster) stoppedDuring(pause time.Duration) bool {
 	c.mu.Lock()
 	running := c.running
 	c.mu.Unlock()
@@ -258,31 +260,32 @@ func (c *Cluster) isStopped(pause time.Duration) bool {
 	return pacing.Sleep(running, pause) != nil
 }
 
-// awaitQuorum is closed when a majority of the masters votes again; nil: it does now.
-func (c *Cluster) awaitQuorum() <-chan struct{} {
+// quorumRegained returns a channel that is closed when a majority of the masters votes again; nil
+// if one votes now.
+func (c *Cluster) quorumRegained() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.HasQuorum():
 		return nil
-	case c.quorum == nil:
-		c.quorum = make(chan struct{})
+	case c.regained == nil:
+		c.regained = make(chan struct{})
 	}
-	return c.quorum
+	return c.regained
 }
 
-// voted is called whenever a master was looked at that votes.
-func (c *Cluster) voted() {
+// onVote is called after each check of a master that votes.
+func (c *Cluster) onVote() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.quorum != nil && c.HasQuorum() {
-		close(c.quorum)
-		c.quorum = nil
+	if c.regained != nil && c.HasQuorum() {
+		close(c.regained)
+		c.regained = nil
 	}
 }
 
-// Messages carries messages between the proxies of some masters, through these. It is safe for
-// concurrent use.
+// Messages carries messages between the proxies that share these masters. It is safe for concurrent
+// use.
 type Messages struct {
 	cluster *Cluster
 	source  *messages.Source

@@ -21,7 +21,7 @@ const token, rival = "me", "you"
 
 var job = Key{Name: "job"}
 
-// bench is a cluster over fake masters, within a synctest bubble.
+// bench has a cluster over fake masters, within a synctest bubble.
 type bench struct {
 	*testing.T
 	masters []*fakeMaster
@@ -52,7 +52,7 @@ func (b *bench) newCluster() *Cluster {
 	return b.connect(opts)
 }
 
-// connect makes a cluster over all the fakes, which ends with the test.
+// connect runs a cluster over all fake masters until the test ends.
 func (b *bench) connect(opts Options) *Cluster {
 	c, stop := b.start(opts)
 	b.Cleanup(stop)
@@ -88,7 +88,7 @@ func (b *bench) mustLock(token string, ttl time.Duration) {
 	synctest.Wait()
 }
 
-// expect tells what each master holds under the job, "" for nothing.
+// expect checks each master's value of the job, "" for none.
 func (b *bench) expect(want ...string) {
 	b.Helper()
 	synctest.Wait()
@@ -101,8 +101,8 @@ func (b *bench) expect(want ...string) {
 	}
 }
 
-// plant puts a value on some masters, as a lock of another proxy, or, if there is no
-// value, takes away what is there.
+// plant stores a value on some masters, as a lock of another proxy. An empty value removes the
+// present one.
 func (b *bench) plant(value string, ttl time.Duration, masters ...int) {
 	attempt := cell.NumberedSource(big.NewInt(int64(len(value)) + 100)).Attempt()
 	for _, i := range masters {
@@ -111,7 +111,8 @@ func (b *bench) plant(value string, ttl time.Duration, masters ...int) {
 				f.store(0).Delete(job.Name)
 				return
 			}
-			f.store(0).Put(job.Name, cell.Cell{Form: cell.Plain, Attempt: attempt, Value: cell.Value{Present: true, Text: value}}, ttl)
+			f.store(0).Put(job.Name, cell.Cell{Form: cell.Plain, Attempt: attempt,
+				Value: cell.Value{Present: true, Text: value}}, ttl)
 		})
 	}
 }
@@ -123,7 +124,7 @@ func (b *bench) wantErr(err, want error) {
 	}
 }
 
-// wantNoQuorum wants an error of that kind, and returns it.
+// wantNoQuorum requires an error of that kind, and returns it.
 func (b *bench) wantNoQuorum(err error) *NoQuorumError {
 	b.Helper()
 	var none *NoQuorumError
@@ -181,7 +182,8 @@ func TestFailedLockIsUndoneOnlyWhereItWasApplied(t *testing.T) {
 	})
 }
 
-// The same token again is refused, and the undo must not end the earlier hold.
+// TestLockedAgainWithTheSameTokenStaysLocked locks twice with the same token. The second lock is
+// refused, and its undo must not end the first one.
 func TestLockedAgainWithTheSameTokenStaysLocked(t *testing.T) {
 	inBubble(t, 5, func(b *bench) {
 		b.plant(token, time.Minute, 0, 1, 2)
@@ -201,7 +203,8 @@ func TestNoQuorumNamesEachMasterAndLeavesNothing(t *testing.T) {
 		if none := b.wantNoQuorum(err); none.Answered != 2 {
 			b.Errorf("%d answers, want 2", none.Answered)
 		}
-		const want = "2 of 5 masters answered, 3 needed: m0:6379: connection refused; m2:6379: no answer in time; m4:6379: the reply was lost"
+		const want = "2 of 5 masters answered, 3 needed: " +
+			"m0:6379: connection refused; m2:6379: no answer in time; m4:6379: the reply was lost"
 		if err.Error() != want {
 			b.Errorf("got  %q\nwant %q", err, want)
 		}
@@ -215,7 +218,8 @@ func TestNoQuorumNamesEachMasterAndLeavesNothing(t *testing.T) {
 	})
 }
 
-// A stopped process does what is in its socket buffer once it goes on.
+// TestLateSetIsUndone lets a stopped process execute the contents of its socket buffer when it
+// continues. The late SET is undone.
 func TestLateSetIsUndone(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		b.masters[0].hang()
@@ -232,8 +236,8 @@ func TestLateSetIsUndone(t *testing.T) {
 	})
 }
 
-// A client that asks again for the lock it holds, while the masters are out of
-// reach, must not lose it by the undo of the second try.
+// TestUndoOfAnUnknownSetSparesAnEarlierHold locks again while the masters are unreachable. The undo
+// of the second try must not remove the first lock.
 func TestUndoOfAnUnknownSetSparesAnEarlierHold(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		b.mustLock(token, time.Hour)
@@ -263,7 +267,8 @@ func TestCallerThatLeavesHoldsNothing(t *testing.T) {
 	})
 }
 
-// What waits after a batch in flight when its caller leaves is never sent.
+// TestOperationOfACallerThatLeftIsDroppedUnsent checks that an operation is never sent if its
+// caller leaves while it waits behind another batch.
 func TestOperationOfACallerThatLeftIsDroppedUnsent(t *testing.T) {
 	inBubble(t, 1, func(b *bench) {
 		b.masters[0].slow(50 * time.Millisecond)
@@ -336,11 +341,11 @@ func TestUnknownScriptIsSentWhole(t *testing.T) {
 	})
 }
 
-func TestMasterThatIsDownIsProbedSparingly(t *testing.T) {
+func TestDownMasterIsProbedSparingly(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		down := b.masters[0]
 		down.away()
-		b.mustLock(token, time.Hour) // notices
+		b.mustLock(token, time.Hour) // the proxy notices
 		down.set(func(f *fakeMaster) { f.contacts = 0 })
 		time.Sleep(time.Minute)
 		down.set(func(f *fakeMaster) {
@@ -378,7 +383,7 @@ func TestStoppedClusterSendsWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 		for _, m := range b.masters {
 			m.slow(10 * time.Millisecond)
 		}
-		go func() { _, _ = c.Read(b.Context(), []Key{job}) }() // is on its way
+		go func() { _, _ = c.Read(b.Context(), []Key{job}) }() // is being sent
 		synctest.Wait()
 		go func() { _ = c.Release(b.Context(), job, token) }() // waits behind it
 		synctest.Wait()
@@ -389,8 +394,8 @@ func TestStoppedClusterSendsWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 	})
 }
 
-// What begins later ends with the cluster: an offer to a master that refused is not made
-// any more, and what is at it is waited for.
+// TestBackgroundEndsWithTheCluster checks that background tasks end with the cluster: a task that
+// has not begun is dropped, and a running one is waited for.
 func TestBackgroundEndsWithTheCluster(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		c, stop := b.start(Options{Masters: []string{"redis://a", "redis://b", "redis://c"}})
@@ -398,8 +403,8 @@ func TestBackgroundEndsWithTheCluster(t *testing.T) {
 		_, err := c.Take(b.Context(), b.taking(token))
 		b.wantErr(err, nil)
 		working := false
-		c.now().after(5*time.Millisecond, func() { working = true; time.Sleep(time.Second); working = false })
-		c.now().after(10*time.Millisecond, func() { b.Error("it began after the end") })
+		c.masterSet().after(5*time.Millisecond, func() { working = true; time.Sleep(time.Second); working = false })
+		c.masterSet().after(10*time.Millisecond, func() { b.Error("it began after the end") })
 		time.Sleep(6 * time.Millisecond)
 		stop()
 		if working {
@@ -410,8 +415,8 @@ func TestBackgroundEndsWithTheCluster(t *testing.T) {
 	})
 }
 
-// A master that is owed a removal gets it until it answers, also where it is up and only
-// answers with errors.
+// TestOwedUntilItIsAnswered checks that a master gets a pending removal again until it answers,
+// even if it is up and answers with errors.
 func TestOwedUntilItIsAnswered(t *testing.T) {
 	for name, trouble := range map[string]struct{ begin, end func(*fakeMaster) }{
 		"away":    {(*fakeMaster).away, (*fakeMaster).back},
@@ -442,13 +447,13 @@ func TestOwedUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-// A master is up again also while locks are released all the time, of which it is owed one more
-// whenever it was given the last.
+// TestUpWhileMoreIsOwed makes another removal pending whenever a master has got the last one. The
+// master comes up nevertheless.
 func TestUpWhileMoreIsOwed(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		b.masters[2].away()
 		b.wantErr(b.locker.Unlock(b.Context(), job, token), ErrNotHeld)
-		m := b.cluster.now().masters[2]
+		m := b.cluster.masterSet().masters[2]
 		last := 0
 		release := func() {
 			last++
@@ -480,7 +485,7 @@ func readOnly(do cell.Op) error {
 	return nil
 }
 
-// Through another proxy, too, a lock is extended, replaced and released.
+// TestThroughAnotherProxy checks that another proxy, too, can extend, replace and release a lock.
 func TestThroughAnotherProxy(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		other := NewLocker(b.newCluster())
@@ -551,12 +556,13 @@ func TestUpdate(t *testing.T) {
 		b.wantErr(err, failed)
 		b.masters[0].away()
 		b.masters[1].away()
-		_, err = b.cluster.Update(b.Context(), job, nil, func(Look) (Decision, error) { return Decision{Do: Remove}, nil })
+		_, err = b.cluster.Update(b.Context(), job, nil,
+			func(Look) (Decision, error) { return Decision{Do: Remove}, nil })
 		b.wantNoQuorum(err)
 	})
 }
 
-// Who waits for a key is told when it is removed, in whatever way.
+// TestRemovalWakesWaiters checks that waiters are notified of each kind of removal.
 func TestRemovalWakesWaiters(t *testing.T) {
 	const byAnother = "release of what another proxy granted"
 	release := func(b *bench, _ Grant) error { return b.cluster.Release(b.Context(), job, "holder") }
@@ -565,7 +571,8 @@ func TestRemovalWakesWaiters(t *testing.T) {
 		byAnother:  release,
 		"withdraw": func(b *bench, got Grant) error { b.locker.Withdraw([]Key{job}, got); return nil },
 		"update": func(b *bench, _ Grant) error {
-			_, err := b.cluster.Update(b.Context(), job, nil, func(Look) (Decision, error) { return Decision{Do: Remove}, nil })
+			_, err := b.cluster.Update(b.Context(), job, nil,
+				func(Look) (Decision, error) { return Decision{Do: Remove}, nil })
 			return err
 		},
 	} {
@@ -573,9 +580,9 @@ func TestRemovalWakesWaiters(t *testing.T) {
 			inBubble(t, 3, func(b *bench) {
 				got, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: "holder", TTL: time.Hour})
 				b.wantErr(err, nil)
-				if name == byAnother { // a register that does not know of it
-					b.cluster.now().keyspace(0).Register = register.New(register.Options{
-						N: 3, Masters: b.cluster.now().keyspace(0), Source: b.cluster.source, Patience: patience,
+				if name == byAnother { // with a register that does not know the lock
+					b.cluster.masterSet().database(0).Register = register.New(register.Options{
+						N: 3, Masters: b.cluster.masterSet().database(0), Source: b.cluster.source, Patience: patience,
 					})
 				}
 				var served []string
@@ -592,7 +599,7 @@ func TestRemovalWakesWaiters(t *testing.T) {
 	}
 }
 
-// Several keys are taken all or none.
+// TestTakeSeveral checks that several keys are taken all or none.
 func TestTakeSeveral(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		both := Taking{Keys: []Key{job, {Name: "k2"}}, Terms: Terms{Tokens: []string{token, token}, TTL: time.Minute}}
@@ -621,7 +628,7 @@ func TestBodies(t *testing.T) {
 		}
 		b.masters[0].away()
 		b.masters[1].away()
-		if got, ok, err := two.Find(b.Context(), sha); got != body || !ok || err != nil { // its hash proves it
+		if got, ok, err := two.Find(b.Context(), sha); got != body || !ok || err != nil { // the hash proves it
 			b.Errorf("on one master: %q, %v, %v", got, ok, err)
 		}
 		_, _, err := two.Find(b.Context(), strings.Repeat("0", 40))

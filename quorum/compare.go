@@ -10,66 +10,68 @@ import (
 	"redlock-proxy/internal/pacing"
 )
 
-// What masters missed that were away, and what a proxy that ended has left undone, is found by
-// comparing what all masters hold as soon as all are well; package register mends what differs.
+// A master that was away has missed changes, and a proxy that ended may have left some unfinished.
+// As soon as all masters vote, this file compares what they hold; package register repairs the
+// differences.
 
 const (
-	// comparePause is the wait between two looks whether there is reason to compare.
+	// comparePause is the wait between two checks whether a comparison is needed.
 	comparePause = 250 * time.Millisecond
-	// comparedAtOnce are the keys that are read at a time: their values may be large.
+	// comparedAtOnce is the number of keys that are read at a time: their values may be large.
 	comparedAtOnce = 50
-	// mostMending bounds the keys that are being mended while others are still to be compared.
-	mostMending = 4096
+	// maxRepairing limits the number of keys under repair while further keys are compared.
+	maxRepairing = 4096
 )
 
-// anyDatabase stands for all of them.
+// anyDatabase stands for all databases.
 const anyDatabase = -1
 
-// compareMissed compares what masters may have missed whenever all are well, until ctx ends.
-func (g *generation) compareMissed(ctx context.Context) {
-	g.missed.in(anyDatabase)
+// compareMissed compares the databases in which masters may have missed changes, whenever all
+// masters vote, until ctx ends.
+func (set *masterSet) compareMissed(ctx context.Context) {
+	set.missed.add(anyDatabase)
 	var peers []string
 	for pacing.Sleep(ctx, comparePause) == nil {
-		now := g.guards.Peers()
-		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(now, id) }) {
-			g.missed.in(anyDatabase) // what that one began, nobody else goes on with
+		peersNow := set.guards.Peers()
+		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(peersNow, id) }) {
+			set.missed.add(anyDatabase) // no other proxy finishes what that proxy began
 		}
-		peers = now
-		if g.isWell() {
-			g.compareAll(ctx)
+		peers = peersNow
+		if set.allVote() {
+			set.compareAll(ctx)
 		}
 	}
 }
 
-// compareAll compares the databases of which something may be missing.
-func (g *generation) compareAll(ctx context.Context) {
-	databases := slices.Collect(maps.Keys(g.missed.take()))
+// compareAll compares the databases in which a master may lack something.
+func (set *masterSet) compareAll(ctx context.Context) {
+	databases := slices.Collect(maps.Keys(set.missed.take()))
 	if slices.Contains(databases, anyDatabase) {
 		var err error
-		if databases, err = g.Databases(ctx); err != nil {
-			g.missed.in(anyDatabase)
+		if databases, err = set.Databases(ctx); err != nil {
+			set.missed.add(anyDatabase)
 			return
 		}
 	}
 	for _, db := range databases {
-		if err := g.compare(ctx, db); err != nil {
-			g.missed.in(db)
+		if err := set.compare(ctx, db); err != nil {
+			set.missed.add(db)
 		}
 	}
 }
 
-// compare compares the keys of a database. It works half of the time, so that it holds up nobody
-// for long.
-func (g *generation) compare(ctx context.Context, db int) error {
-	k := g.keyspace(db)
-	for i, m := range g.masters {
+// compare compares the keys of a database. It works half of the time, so that it delays other
+// commands little.
+func (set *masterSet) compare(ctx context.Context, db int) error {
+	d := set.database(db)
+	for i, m := range set.masters {
 		_, failed, err := namesOn(ctx, m, db, func(names []string) (more bool, err error) {
 			for part := range slices.Chunk(names, comparedAtOnce) {
 				began := time.Now()
-				if err := k.Compare(ctx, part, i > 0); err != nil {
+				if err := d.Compare(ctx, part, i > 0); err != nil {
 					return false, err
 				}
-				for pause := time.Since(began); pause > 0; pause = g.unready(k) {
+				for pause := time.Since(began); pause > 0; pause = set.compareDelay(d) {
 					if err := pacing.Sleep(ctx, pause); err != nil {
 						return false, err
 					}
@@ -84,13 +86,14 @@ func (g *generation) compare(ctx context.Context, db int) error {
 	return nil
 }
 
-// unready is after what time to look again whether more keys are to be compared; zero: they are.
-// What masters without a vote hold need not be known, and one that catches up has enough to do.
-func (g *generation) unready(k *keyspace) time.Duration {
+// compareDelay returns the time until the next check whether more keys can be compared; zero if
+// they can now. Keys on masters without a vote need not be compared, and a master that catches up
+// is busy enough.
+func (set *masterSet) compareDelay(d *database) time.Duration {
 	switch {
-	case !g.isWell():
+	case !set.allVote():
 		return comparePause
-	case k.Mending() > mostMending:
+	case d.Mending() > maxRepairing:
 		return time.Millisecond
 	}
 	return 0

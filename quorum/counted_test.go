@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// announced has a proxy announce itself on some masters, now.
+// announced makes a proxy announce itself on some masters, now.
 func announced(t *testing.T, on []*redistest.Server, id, entry string) {
 	t.Helper()
 	for _, server := range on {
@@ -27,25 +27,26 @@ func announced(t *testing.T, on []*redistest.Server, id, entry string) {
 	}
 }
 
-// A proxy counts that as many masters list as are believed. Beside one of an earlier version,
-// without the guard, or with other settings neither the locks are moved nor the masters changed.
-func TestProxiesThatCountHinder(t *testing.T) {
+// TestListedProxiesPreventMoves checks that a proxy counts if enough masters list it. While a proxy
+// of an earlier version, without the guard, or with different settings counts, neither the locks
+// can be moved nor the masters changed.
+func TestListedProxiesPreventMoves(t *testing.T) {
 	t.Parallel()
 	servers, both := movableOn(t)
 	c := both[0]
-	own, id := c.now().guards.Peers(), guard.NewID()
-	if len(own) != 1 || own[0] != both[1].id {
-		t.Fatalf("other proxies are %v, want %s", own, both[1].id)
+	own, id := c.masterSet().guards.Peers(), guard.NewID()
+	if len(own) != 1 || own[0] != both[1].proxyID {
+		t.Fatalf("other proxies are %v, want %s", own, both[1].proxyID)
 	}
 	for _, test := range []struct {
 		name, id, entry string
 		on              int
 		want            string
 	}{
-		{"of a version whose entry cannot be read", "OLD", "3 1 - 0 0", 2, "of an earlier version"},
-		{"of the last version", "LAST.2-1", "3 1 - 0 0 -", 2, "of an earlier version"},
+		{"of a version whose entry cannot be read", "OLD", "3 1 - 0 0", 2, "has an earlier version"},
+		{"of the last version", "LAST.2-1", "3 1 - 0 0 -", 2, "has an earlier version"},
 		{"without the guard", id, "3 0 - 0 0 -", 2, "without the guard"},
-		{"with other settings", id, "3 1 - 0 0 others", 2, "other settings"},
+		{"with other settings", id, "3 1 - 0 0 others", 2, "different lock settings"},
 		{"that one master alone lists", "OLD", "3 1 - 0 0", 1, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -54,7 +55,7 @@ func TestProxiesThatCountHinder(t *testing.T) {
 			for began := time.Now(); found == nil && time.Since(began) < guard.Heard-500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
 				found = c.MayMove()
 			}
-			if _, err := c.now().guards.MayChange(func(string) bool { return true }); (err == nil) != (test.want == "") {
+			if _, err := c.masterSet().guards.MayChange(func(string) bool { return true }); (err == nil) != (test.want == "") {
 				t.Errorf("the masters: %v", err)
 			}
 			switch {
@@ -63,12 +64,12 @@ func TestProxiesThatCountHinder(t *testing.T) {
 			case test.want != "" && (found == nil || !strings.Contains(found.Error(), test.want)):
 				t.Errorf("hindered by %v, want %q", found, test.want)
 			}
-			c.mustMayMove(t) // it is gone
+			c.mustMayMove(t) // the entry has expired
 		})
 	}
 }
 
-// What a master listed that is down by now does not count.
+// TestListOfADeadMasterDoesNotCount checks that the list of a master that is down does not count.
 func TestListOfADeadMasterDoesNotCount(t *testing.T) {
 	t.Parallel()
 	servers, both := movableOn(t)
@@ -84,7 +85,7 @@ func TestListOfADeadMasterDoesNotCount(t *testing.T) {
 	}
 	defer func() { _ = servers[2].Continue() }()
 	c.mustMayMove(t)
-	if ids := c.now().guards.Peers(); !slices.Equal(ids, []string{both[1].id}) {
+	if ids := c.masterSet().guards.Peers(); !slices.Equal(ids, []string{both[1].proxyID}) {
 		t.Errorf("other proxies are %v", ids)
 	}
 }

@@ -8,27 +8,27 @@
 //	grant, err := locker.Lock(ctx, quorum.LockRequest{
 //		Key: quorum.Key{Name: "job:1"}, Token: "me", TTL: 30 * time.Second})
 //
-// # The parts
+// # Parts
 //
-// A [Cluster] keeps lock keys: it takes them, releases, extends, reads and updates them. What is
-// decided is decided in packages of their own, which do no I/O: vote has the arithmetic of
-// majorities and leases, cell what one master holds under a key and does there, register the
-// protocol, and guard whether a master's votes count. REGISTER.md shows what is promised and why it
-// holds, guard/GUARD.md the same of masters that forget, and package model runs the protocol over
-// all orders of messages.
+// A [Cluster] takes, releases, extends, reads and updates lock keys. Packages without I/O make the
+// decisions. Package vote has the arithmetic of majorities and leases. Package cell defines what
+// one master stores for a key, and how operations change it. Package register has the protocol, and
+// package guard decides whether a master's votes count. REGISTER.md states the guarantees of the
+// register and proves them; guard/GUARD.md does so for masters that lose data. Package model runs
+// the protocol over all orders of messages.
 //
-// Package master carries operations to the masters and their answers back, and remembers what is
-// owed to a master that is away. This package adds what a lock needs besides its register: a
-// [Locker] has the queue of those who wait for a key, first come, first served (package queue),
-// whom the masters notify when it may be free (package wake), and those of others who wait until
-// something is put under one.
+// Package master sends operations to the masters, returns their answers, and remembers the removals
+// that a disconnected master has missed. This package adds what a lock needs besides its register.
+// A [Locker] queues the clients that wait for a key, first come, first served (package queue). The
+// masters notify the first waiter when the key may be free (package wake). A second set of queues
+// serves clients that wait until another client stores a value.
 //
-// Keys with a tag share a cell (package bag), so that one vote is about all of them:
+// Keys with the same hash tag share a cell (package bag), so that one vote covers all of them:
 // [Cluster.UpdateAll].
 //
-// # Other masters
+// # Changes of the masters
 //
 // [Cluster.ChangeMasters] adds, removes or replaces one master while locks are held
-// (guard/GUARD.md). The masters of one time, and their registers, are a generation; commands wait
-// while one follows another.
+// (guard/GUARD.md). A masterSet is one set of masters with its registers. Commands wait while one
+// set replaces another.
 package quorum

@@ -16,66 +16,64 @@ import (
 )
 
 var (
-	// ErrHeld is returned when a majority holds the key for another, or the time to wait
-	// for it ran out.
+	// ErrHeld is returned when a majority holds the key for another client, or when the wait for it
+	// ran out.
 	ErrHeld = register.ErrHeld
 
 	// ErrNotHeld is returned when no majority holds the key with the token (any more).
 	ErrNotHeld = register.ErrNotHeld
 
-	// ErrForeign is returned for a change of a key that a client holds which locks on the
-	// masters directly.
+	// ErrForeign is returned for a change of a key that a client without a proxy has locked on the
+	// masters.
 	ErrForeign = register.ErrForeign
 
-	// ErrTooShort is returned for a TTL of which nothing would be left.
+	// ErrTooShort is returned for a TTL so short that no validity would be left.
 	ErrTooShort = register.ErrTooShort
 
-	// ErrContended is returned when others kept a command from its end; it was not
+	// ErrContended is returned when other clients kept changing the key; the command was not
 	// carried out.
 	ErrContended = register.ErrContended
 
-	// ErrFences is returned where the fence counter of a key was set so high by hand that no
-	// higher number is left.
+	// ErrFences is returned if an operator set the fence counter of a key so high that no higher
+	// number is left.
 	ErrFences = register.ErrFences
 
-	// ErrClosed is the cause given for masters of a cluster that has stopped.
+	// ErrClosed is the cause for masters of a cluster that has stopped.
 	ErrClosed = master.ErrClosed
 
-	// ErrQueueFull is the cause given for a master with too many operations
-	// waiting to be sent.
+	// ErrQueueFull is the cause for a master whose queue of operations is full.
 	ErrQueueFull = master.ErrQueueFull
 
-	// ErrTooLong is returned where there was no room for what the masters hold under the keys.
+	// ErrTooLong is returned if the values of the keys exceed the room for replies.
 	ErrTooLong = master.ErrTooLong
 )
 
-// InsteadError is ErrHeld or ErrNotHeld where it is known what the one key holds instead.
+// InsteadError is ErrHeld or ErrNotHeld with the current value of the key.
 type InsteadError = register.InsteadError
 
-// QuarantineError is the cause of a missing vote of a master that answers, but may have
-// forgotten a lock.
+// QuarantineError is the cause of a missing vote of a master that answers, but may have lost a
+// lock.
 type QuarantineError = guard.QuarantineError
 
-// UnfitError is why a master is not asked at all: a lock there cannot be relied on.
+// UnfitError is the reason why a master gets no operations: a lock on it would not be safe.
 type UnfitError = guard.UnfitError
 
-// NoQuorumError is returned where fewer than a majority of the masters answered.
-// Errors.Is and errors.As reach the causes.
+// NoQuorumError is returned if fewer than a majority of the masters answered. Errors.Is and
+// errors.As find the causes.
 type NoQuorumError struct {
-	// Masters is the number of masters, Answered of them gave a vote.
+	// Masters is the number of masters; Answered of them voted.
 	Masters, Answered int
-	// Causes holds one *MasterError for each master that did not.
+	// Causes has one *MasterError for each master that did not vote.
 	Causes *multierror.Error
-	// Late is how long it took until a majority agreed, where that was too long to be
-	// relied on; else zero.
+	// Late is how long a majority took to agree, if that was too long for the lease; else zero.
 	Late time.Duration
-	// Unclear is set where the masters answered, but what became of the command cannot be
-	// seen any more, because others have changed the key since.
+	// Unclear is set if the masters answered, but the outcome of the command is unknown because
+	// other clients have changed the key since.
 	Unclear bool
-	// Unconfirmed is set where the masters answered, and did not confirm where the locks are.
+	// Unconfirmed is set if the masters answered, but did not confirm the location of the locks.
 	Unconfirmed bool
-	// Changed is set while the masters are being changed; ChangedTo are those that follow, where
-	// that is known.
+	// Changed is set while the masters are being changed; ChangedTo has the new masters, if they
+	// are known.
 	Changed   bool
 	ChangedTo []string
 }
@@ -86,51 +84,58 @@ func newNoQuorum(masters int) *NoQuorumError {
 
 func (e *NoQuorumError) add(cause *MasterError) { e.Causes = multierror.Append(e.Causes, cause) }
 
-// Error counts the answers and names each master that gave none, with its cause. Masters
-// in quarantine for the same reason are counted together. Where a majority answered, what
-// the others, or the copies that they blocked, may hold still decides.
+// Error counts the answers and names each master that gave none, with its cause. Masters in
+// quarantine for the same reason are counted together. If a majority answered, the remaining
+// masters, or blocking copies on them, leave the state of the key open.
 func (e *NoQuorumError) Error() string {
 	if e.Late > 0 {
 		return fmt.Sprintf("a majority of %d masters agreed only after %d ms", e.Masters, e.Late.Milliseconds())
 	}
 	if e.Unclear {
-		return "others have changed the key since: what became of the command cannot be seen any more"
+		return "other clients have changed the key since: the outcome of the command is unknown; read the key"
 	}
 	if e.Changed {
 		return e.changeText()
 	}
 	if e.Unconfirmed {
-		return fmt.Sprintf("%d of %d masters answered, and no majority of them confirmed where the locks are", e.Answered, e.Masters)
+		return fmt.Sprintf("%d of %d masters answered, but no majority confirmed the location of the locks",
+			e.Answered, e.Masters)
 	}
 	text := e.quarantines()
 	switch open := e.HasMajority(); {
 	case open && len(e.Causes.Errors) == 0:
-		return fmt.Sprintf("%d of %d masters answered, and the state of the key is undetermined; if it does not clear up, FORCEUNLOCK it", e.Answered, e.Masters)
+		return fmt.Sprintf("%d of %d masters answered, and the state of the key is undetermined; "+
+			"if it does not clear up, FORCEUNLOCK it", e.Answered, e.Masters)
 	case open && text != "":
-		return fmt.Sprintf("%d of %d masters vote, and the state of the key is undetermined: %s", e.Answered, e.Masters, text)
+		return fmt.Sprintf("%d of %d masters vote, and the state of the key is undetermined: %s",
+			e.Answered, e.Masters, text)
 	case open:
-		return fmt.Sprintf("%d of %d masters answered, and the state of the key is undetermined: %v", e.Answered, e.Masters, e.Causes)
+		return fmt.Sprintf("%d of %d masters answered, and the state of the key is undetermined: %v",
+			e.Answered, e.Masters, e.Causes)
 	case text != "":
 		return fmt.Sprintf("%d of %d masters vote: %s", e.Answered, e.Masters, text)
 	default:
-		return fmt.Sprintf("%d of %d masters answered, %d needed: %v", e.Answered, e.Masters, Majority(e.Masters), e.Causes)
+		return fmt.Sprintf("%d of %d masters answered, %d needed: %v",
+			e.Answered, e.Masters, Majority(e.Masters), e.Causes)
 	}
 }
 
-// HasMajority reports whether a majority answered, and what the others, or the copies that they
-// blocked, may hold decides.
+// HasMajority reports whether a majority answered. Then the state of the key depends on the masters
+// that did not, or on blocking copies.
 func (e *NoQuorumError) HasMajority() bool { return e.Answered >= Majority(e.Masters) }
 
 // changeText describes a change of the masters.
 func (e *NoQuorumError) changeText() string {
 	if len(e.ChangedTo) == 0 {
-		return "the masters are being changed, or were by another proxy: this proxy's configuration has to name those of now"
+		return "the masters are being changed, or another proxy has changed them; " +
+			"if this lasts, set masters in this proxy's configuration to the current ones"
 	}
-	return fmt.Sprintf("the masters are being changed to %s: a majority of them does not vote yet, or this proxy's configuration names others", strings.Join(e.ChangedTo, ", "))
+	return fmt.Sprintf("the masters are being changed to %s: a majority of the new masters does not vote yet; "+
+		"if this lasts, set masters in this proxy's configuration to them", strings.Join(e.ChangedTo, ", "))
 }
 
-// isUnproven reports whether a master's vote did not count because something was amiss that is not
-// known yet.
+// isUnproven reports whether a master's vote did not count for a reason that its guard has not
+// found yet.
 func (e *NoQuorumError) isUnproven() bool {
 	for _, cause := range e.Causes.WrappedErrors() {
 		var q *QuarantineError
@@ -141,8 +146,8 @@ func (e *NoQuorumError) isUnproven() bool {
 	return false
 }
 
-// quarantines describes the masters in quarantine, then of the others that gave no vote.
-// It is empty if there are none in quarantine.
+// quarantines describes the masters in quarantine, then the others that gave no vote. It returns an
+// empty text if no master is in quarantine.
 func (e *NoQuorumError) quarantines() string {
 	var reasons []guard.Reason
 	var others []error
@@ -184,30 +189,30 @@ func (e *NoQuorumError) quarantines() string {
 	return strings.Join(texts, "; ")
 }
 
-// untilEnough is after what time so many of the masters in quarantine vote again, or all of them
-// where they are fewer; zero: it is not known.
+// untilEnough returns the time until so many of the masters in quarantine vote again, or all of
+// them if there are fewer. Zero means unknown. It sorts left.
 func untilEnough(left []time.Duration, needed int) time.Duration {
 	slices.SortFunc(left, func(a, b time.Duration) int {
-		return cmp.Or(cmp.Compare(min(b, 1), min(a, 1)), cmp.Compare(a, b)) // those not known last
+		return cmp.Or(cmp.Compare(min(b, 1), min(a, 1)), cmp.Compare(a, b)) // unknown ones last
 	})
 	return left[min(max(needed, 1), len(left))-1]
 }
 
-// Unwrap gives the causes.
+// Unwrap returns the causes.
 func (e *NoQuorumError) Unwrap() []error { return e.Causes.WrappedErrors() }
 
 // MasterError is the cause of one master's missing vote.
 type MasterError struct {
-	// Master is its address, as in host:port, without credentials.
+	// Master is its address, as host:port, without credentials.
 	Master string
-	// Err is what happened there.
+	// Err is the failure.
 	Err error
 }
 
-// Error is the master's address and, in plain words, what happened there.
+// Error returns the master's address and the failure in plain words.
 func (e *MasterError) Error() string { return e.Master + ": " + master.CauseText(e.Err) }
 
-// Unwrap gives what happened.
+// Unwrap returns the failure.
 func (e *MasterError) Unwrap() error { return e.Err }
 
 // joinCauses puts the causes in one line, for an error reply.

@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// The time that a NOQUORUM tells is when there is a majority again, not when the last master votes.
+// TestUntilEnough checks that the time in a NOQUORUM error is the time until a majority votes, not
+// until the last master does.
 func TestUntilEnough(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -20,9 +21,9 @@ func TestUntilEnough(t *testing.T) {
 		{[]time.Duration{9 * s}, 1, 9 * s},
 		{[]time.Duration{9 * s, 5 * s, 7 * s}, 2, 7 * s},
 		{[]time.Duration{9 * s, 5 * s, 7 * s}, 1, 5 * s},
-		{[]time.Duration{9 * s, 5 * s}, 3, 9 * s}, // others are down as well: all of these are needed
+		{[]time.Duration{9 * s, 5 * s}, 3, 9 * s}, // other masters are down: all of these are needed
 		{[]time.Duration{0, 5 * s, 0}, 1, 5 * s},
-		{[]time.Duration{0, 5 * s, 0}, 2, 0}, // of the second it is not known
+		{[]time.Duration{0, 5 * s, 0}, 2, 0}, // the time of the second one is unknown
 		{[]time.Duration{9 * s, 5 * s}, 0, 5 * s},
 	} {
 		if got := untilEnough(slices.Clone(c.left), c.needed); got != c.want {
@@ -31,7 +32,8 @@ func TestUntilEnough(t *testing.T) {
 	}
 }
 
-// The sentence of a NOQUORUM says what was missing: answers, or what the answers could not tell.
+// TestNoQuorumSays checks that a NOQUORUM error names what was missing: answers, or certainty about
+// the key.
 func TestNoQuorumSays(t *testing.T) {
 	for _, c := range []struct {
 		answered int
@@ -55,7 +57,7 @@ func TestNoQuorumSays(t *testing.T) {
 	}
 	e := newNoQuorum(5)
 	e.Answered, e.Unconfirmed = 5, true
-	if got, want := e.Error(), "5 of 5 masters answered, and no majority of them confirmed where the locks are"; got != want {
+	if got, want := e.Error(), "5 of 5 masters answered, but no majority confirmed the location of the locks"; got != want {
 		t.Errorf("unconfirmed: %q, want %q", got, want)
 	}
 }

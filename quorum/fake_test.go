@@ -25,32 +25,32 @@ var (
 	errNoScript   = errors.New("NOSCRIPT No matching script")
 )
 
-// fakeMaster is a cell.Store for each database, which stands for one Redis. It has the
-// clock of the test, and fails on request.
+// fakeMaster imitates one Redis server by a cell.Store for each database. It uses the clock of the
+// test, and fails on request.
 type fakeMaster struct {
-	guard.Conn // nothing is guarded here
+	guard.Conn // without a guard
 
 	timeout time.Duration
 
 	mu      sync.Mutex
 	latency time.Duration
-	// unsteady adds up to so much to each latency.
+	// unsteady is the largest random addition to each latency.
 	unsteady time.Duration
 	stores   map[int]*cell.Store
-	// hung: it answers nothing until it is woken. Then it does what is in its socket
-	// buffers, before anything that comes later.
+	// hung makes it answer nothing until it is woken. Then it executes the contents of its socket
+	// buffers, before later requests.
 	hung     bool
 	buffered []func()
 	refuses  bool // connections
-	lost     bool // the answer to the batch under way
-	// loseReplies is how many batches are still done without an answer.
+	lost     bool // the answer to the current batch
+	// loseReplies is the number of following batches that are executed without an answer.
 	loseReplies int
-	// fails answers operations with an error that it returns.
+	// fails returns the error with which an operation is answered, or nil.
 	fails func(do cell.Op) error
-	// forgetful is in how many operations it knows no script.
+	// forgetful is the number of following operations whose script it does not know.
 	forgetful int
 	contacts  int
-	log       []string // what it did, in order
+	log       []string // the executed operations, in order
 }
 
 func newFakeMaster() *fakeMaster {
@@ -69,12 +69,12 @@ func (f *fakeMaster) Dial(context.Context, int) (master.Link, error) {
 	return &fakeLink{master: f, sent: make(chan *master.Flight, 1), closed: make(chan struct{})}, nil
 }
 
-// Examine is refused, so that nothing keeps the master from voting.
+// Examine fails, so that nothing keeps the master from voting.
 func (f *fakeMaster) Examine(context.Context) (guard.Report, error) {
 	return guard.Report{}, resp.Error("ERR unknown command 'INFO'")
 }
 
-// Watch is refused, as by an old server.
+// Watch fails, as with an old server.
 func (f *fakeMaster) Watch(context.Context, int) (net.Conn, error) {
 	return nil, resp.Error("ERR unknown command 'CLIENT'")
 }
@@ -117,7 +117,7 @@ func (f *fakeMaster) exec(batch *master.Flight) error {
 		}
 	})
 	for i := range todo {
-		if err != nil { // it may still be done
+		if err != nil { // it may still be executed
 			batch.Answer(i, register.Reply{State: register.Unknown, Err: err})
 		} else {
 			batch.Answer(i, got[i])
@@ -126,8 +126,8 @@ func (f *fakeMaster) exec(batch *master.Flight) error {
 	return err
 }
 
-// deliver has the master do something, now or (hung) once it wakes, and waits for
-// it as long as the timeout.
+// deliver lets the master execute do, now or (if hung) when it wakes, and waits for it at most for
+// the timeout.
 func (f *fakeMaster) deliver(do func()) error {
 	time.Sleep(f.pause()) // in a bubble: its clock
 	f.mu.Lock()
@@ -168,7 +168,7 @@ func (f *fakeMaster) slow(latency time.Duration) {
 	f.set(func(f *fakeMaster) { f.latency = latency })
 }
 
-// carryOut is what Redis does with a command.
+// carryOut executes a command as Redis does.
 func (f *fakeMaster) carryOut(db int, do cell.Op, whole bool) register.Reply {
 	take, isTake := do.(cell.Take)
 	if native := isTake && len(take.Names) == 1; f.forgetful > 0 && !native && !whole {
@@ -185,7 +185,7 @@ func (f *fakeMaster) carryOut(db int, do cell.Op, whole bool) register.Reply {
 	return register.Reply{State: register.Counted, Answer: do.Apply(s)}
 }
 
-// store is that of a database, with the clock set.
+// store returns the store of a database, with the clock set.
 func (f *fakeMaster) store(db int) *cell.Store {
 	s := f.stores[db]
 	if s == nil {
@@ -214,7 +214,7 @@ func (f *fakeMaster) Close() {}
 // Pin is for guarded masters.
 func (f *fakeMaster) Pin(func()) {}
 
-// Run is an announcement of which nobody hears.
+// Run discards an announcement.
 func (f *fakeMaster) Run(context.Context, luascript.Script, ...any) (any, error) {
 	return []any{"", ""}, nil
 }
@@ -244,12 +244,12 @@ func (f *fakeMaster) loses() { f.set(func(f *fakeMaster) { f.loseReplies = 1 }) 
 func (f *fakeMaster) Do(_ context.Context, words ...any) (any, error) {
 	var said any
 	if err := f.deliver(func() { said = f.doWords(words) }); err != nil {
-		return nil, err // it may still be done
+		return nil, err // it may still be executed
 	}
 	return said, nil
 }
 
-// doWords knows the commands of Bodies, and no bounds on them.
+// doWords executes the commands of Bodies, without their limits.
 func (f *fakeMaster) doWords(words []any) (said any) {
 	key := func() string { return fmt.Sprint(words[3], " ", words[6]) }
 	s := f.store(0)
@@ -266,8 +266,8 @@ func (f *fakeMaster) doWords(words []any) (said any) {
 	return nil
 }
 
-// holds is what stands under a key of database 0: the token, with * behind it in register
-// form ("-*" where that holds nothing), or "".
+// holds returns the value of a key in database 0: the token, followed by * in register form ("-*"
+// if the register is empty), or "".
 func (f *fakeMaster) holds(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,53 +7,53 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// followChanges notices what other proxies change, brings it to its end if need be, and asks for a
-// configuration that follows.
+// followChanges notices changes of the masters by other proxies, completes them if necessary, and
+// requests a new configuration.
 func (c *Cluster) followChanges(ctx context.Context) {
-	asked, of, departs := time.Time{}, (*generation)(nil), false
-	for !c.isStopped(followPause) {
-		g := c.now()
-		if now := c.Departing(); now != departs {
-			departs = now
-			c.turn()
+	asked, lastSet, departs := time.Time{}, (*masterSet)(nil), false
+	for !c.stoppedDuring(followPause) {
+		set := c.masterSet()
+		if departing := c.Departing(); departing != departs {
+			departs = departing
+			c.notifyPlaced()
 		}
-		if g != of {
-			asked, of = time.Time{}, g
+		if set != lastSet {
+			asked, lastSet = time.Time{}, set
 		}
-		s := g.guards.Succession()
+		s := set.guards.Succession()
 		if s == nil {
-			if g.guards.Lapsed() {
-				c.endLapsed(ctx, g)
+			if set.guards.Lapsed() {
+				c.abortLapsedMove(ctx, set)
 			}
 			continue
 		}
 		if c.underway.Load() == nil {
-			c.begin(s.Change.Names)
+			c.beginChange(s.Change.Names)
 		}
 		if time.Since(asked) < askPause {
 			continue
 		}
 		asked = time.Now()
-		if c.follow(ctx, g, *s) {
+		if c.follow(ctx, set, *s) {
 			asked = time.Time{}
 		}
 	}
 }
 
-// follow takes the next step after what another proxy did. It reports whether to try again at once:
-// the masters stay, so nobody has to be asked for anything, and more may be known by now.
-func (c *Cluster) follow(ctx context.Context, g *generation, s guard.Succession) (again bool) {
+// follow takes the next step after another proxy's change. It reports whether to try again at once:
+// if the masters stay the same, no configuration is needed, and more may be known by now.
+func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Succession) (again bool) {
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()
 	if !c.changing.TryLock() {
 		return false
 	}
-	mine := s.Begun && s.Era.Is(g.names()) || !s.Begun && s.Change.After(s.Era).Is(g.names())
+	mine := s.Begun && s.Era.Is(set.names()) || !s.Begun && s.Change.After(s.Era).Is(set.names())
 	var err error
 	if mine {
-		err = c.followTo(ctx, g, s, c.urlsOf(g))
+		err = c.followTo(ctx, set, s, c.urlsOf(set))
 	} else if !s.Begun {
-		s.Change, err = g.guards.Decide(ctx, s.Era, s.Change, c.ballot)
+		s.Change, err = set.guards.Decide(ctx, s.Era, s.Change, c.ballot)
 	}
 	c.changing.Unlock()
 	switch {

@@ -11,12 +11,12 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// What an operator may ask of locks: who holds what, and that somebody holds it no more.
+// This file has the operators' view of locks: which client holds a key, and its forced release.
 
-// Status is the state of a key, as an operator wants to know it; see package register.
+// Status is the state of a key for operators; see package register.
 type Status = register.Status
 
-// The states of a key.
+// These are the states of a key.
 const (
 	StatusUnclear = register.StatusUnclear
 	StatusFree    = register.StatusFree
@@ -24,70 +24,73 @@ const (
 	StatusSplit   = register.StatusSplit
 )
 
-// Holding is the state of a key, and who took it, as far as this process knows.
+// Holding is the state of a key, and its holder as far as this process knows.
 type Holding struct {
 	Status Status
 	// Left is the remaining time that a majority grants, or Endless; only with StatusHeld.
 	Left time.Duration
-	// Shares are what each master holds.
+	// Shares has the state on each master.
 	Shares []Share
-	// Holder is that of the request which took the lock, and Since when its lease began; nil and
-	// zero where this process has not granted it.
+	// Holder is from the request that took the lock, and Since is the start of its lease. They are
+	// nil and zero if this process has not granted it.
 	Holder any
 	Since  time.Time
-	// Fence is not below the fence of any lock of the key, as of Cluster.Fence.
+	// Fence is at least the fence of every lock of the key, as Cluster.Fence returns it.
 	Fence int64
-	// Waiters are the requests that wait for it; only a Locker sets them.
+	// Waiters is the number of requests that wait for it; only a Locker sets it.
 	Waiters int
 }
 
-// Share is what one master holds.
+// Share is the state of a key on one master.
 type Share struct {
 	// Server is its address, without credentials.
 	Server string
-	// Says is "held", "free", "other" (it holds something else than the majority) or, in plain
-	// words, why it did not answer or has no vote.
+	// Says is "held", "free", "other" (the value differs from the majority's) or, in plain words,
+	// why the master did not answer or has no vote.
 	Says string
 }
 
 // Holdings returns what the masters hold under keys of one database, and changes nothing.
 //
-// Errors: *NoQuorumError where no master answered, *OwnKeyError, or the cause of ctx.
+// Errors: *NoQuorumError if no master answered, *OwnKeyError, or the cause of ctx.
 func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
-	return on(ctx, c, func(g *generation) ([]Holding, error) { return g.Holdings(ctx, keys) })
+	return withSet(ctx, c, func(set *masterSet) ([]Holding, error) { return set.Holdings(ctx, keys) })
 }
 
-// Holdings is Cluster.Holdings.
-func (g *generation) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
-	if err := g.mayTouch(keys...); err != nil {
+// Holdings implements Cluster.Holdings.
+func (set *masterSet) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
+	if err := set.mayTouch(keys...); err != nil {
 		return nil, err
 	}
 	cells, of := cellsOf(keys)
-	found, err := g.keyspace(keys[0].DB).Holdings(ctx, cells)
+	found, err := set.database(keys[0].DB).Holdings(ctx, cells)
 	if err != nil {
-		return nil, g.explain(err)
+		return nil, set.translate(err)
 	}
 	all := make([]Holding, len(keys))
 	for i, key := range keys {
 		f := found[of[i]]
-		all[i] = g.holding(f)
-		if err := all[i].within(f, key); err != nil {
+		all[i] = set.holding(f)
+		if err := all[i].narrowTo(f, key); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// holding gives the masters their names.
-func (g *generation) holding(f register.Holding) Holding {
-	h := Holding{Status: f.Status, Left: f.Left, Holder: f.Holder, Since: f.Since, Fence: f.Fence, Shares: make([]Share, len(g.masters))}
-	for i, m := range g.masters {
-		h.Shares[i] = Share{m.Name(), says(f.Shares[i], f.Errs[i])}
+// holding converts a state of the register, and adds the masters' names.
+func (set *masterSet) holding(f register.Holding) Holding {
+	h := Holding{
+		Status: f.Status, Left: f.Left, Holder: f.Holder, Since: f.Since, Fence: f.Fence,
+		Shares: make([]Share, len(set.masters)),
+	}
+	for i, m := range set.masters {
+		h.Shares[i] = Share{m.Name(), shareText(f.Shares[i], f.Errs[i])}
 	}
 	return h
 }
 
-func says(s register.Share, err error) string {
+func shareText(s register.Share, err error) string {
 	switch {
 	case s == register.ShareNone:
 		return "free"
@@ -102,15 +105,15 @@ func says(s register.Share, err error) string {
 	}
 }
 
-// within is what a key of a cell that is held so has of that.
-func (h *Holding) within(cell register.Holding, key Key) error {
+// narrowTo narrows the state of a cell to one of its keys.
+func (h *Holding) narrowTo(cell register.Holding, key Key) error {
 	if key.Tag != "" {
 		h.Holder, h.Since, h.Fence = nil, time.Time{}, 0
 	}
 	if h.Status != StatusHeld {
 		return nil
 	}
-	b, err := bag.Open(key.cell(), cell.Look)
+	b, err := bag.Open(key.cellName(), cell.Look)
 	if err != nil {
 		return err
 	}
@@ -121,29 +124,29 @@ func (h *Holding) within(cell register.Holding, key Key) error {
 	return nil
 }
 
-// Names passes on names of keys of a database, a page of some hundred at a time, as long as page
-// asks for more. Every lock that a majority holds all the while is among them; others may be, and
+// Names passes the names of a database's keys to page, some hundred at a time, while page asks for
+// more. Every lock that a majority holds for the whole time is among them. Other names may be, and
 // some more than once.
 //
-// Errors: that of page, *NoQuorumError where no majority can be asked, or the cause of ctx.
+// Errors: that of page, *NoQuorumError if no majority can be asked, or the cause of ctx.
 func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
-	_, err := on(ctx, c, func(g *generation) (struct{}, error) { return struct{}{}, g.Names(ctx, db, page) })
+	_, err := withSet(ctx, c, func(set *masterSet) (struct{}, error) { return struct{}{}, set.Names(ctx, db, page) })
 	return err
 }
 
-// Names is Cluster.Names.
-func (g *generation) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
-	asked := newNoQuorum(len(g.masters))
-	if cells := page; g.of.opts.Tagged {
+// Names implements Cluster.Names.
+func (set *masterSet) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
+	asked := newNoQuorum(len(set.masters))
+	if cells := page; set.cluster.opts.Tagged {
 		page = func(names []string) (bool, error) {
-			all, err := g.members(ctx, db, names)
+			all, err := set.keyNames(ctx, db, names)
 			if err != nil {
 				return false, err
 			}
 			return cells(all)
 		}
 	}
-	for _, m := range g.masters { // a majority shares a master with every other one
+	for _, m := range set.masters { // two majorities share a master
 		more, failed, err := namesOn(ctx, m, db, page)
 		switch {
 		case err != nil || failed == nil && !more:
@@ -152,15 +155,17 @@ func (g *generation) Names(ctx context.Context, db int, page func(names []string
 			asked.add(&MasterError{Master: m.Name(), Err: failed})
 			continue
 		}
-		if asked.Answered++; asked.Answered == Majority(len(g.masters)) {
+		if asked.Answered++; asked.Answered == Majority(len(set.masters)) {
 			return nil
 		}
 	}
 	return asked
 }
 
-// namesOn passes on those on one master; failed is why not all of them.
-func namesOn(ctx context.Context, m *master.Master, db int, page func([]string) (bool, error)) (more bool, failed, err error) {
+// namesOn passes on the names on one master; failed is the reason why some are missing.
+func namesOn(
+	ctx context.Context, m *master.Master, db int, page func([]string) (bool, error),
+) (more bool, failed, err error) {
 	for cursor, first := "0", true; first || cursor != "0"; first = false {
 		var names []string
 		names, cursor, failed = m.Names(ctx, db, cursor)
@@ -170,7 +175,7 @@ func namesOn(ctx context.Context, m *master.Master, db int, page func([]string) 
 		case failed != nil:
 			return false, failed, nil
 		}
-		if names = slices.DeleteFunc(names, isOwn); len(names) == 0 { // a master may send anything
+		if names = slices.DeleteFunc(names, isOwnName); len(names) == 0 { // a master may send anything
 			continue
 		}
 		if more, err := page(names); err != nil || !more {
@@ -183,21 +188,21 @@ func namesOn(ctx context.Context, m *master.Master, db int, page func([]string) 
 	return true, nil, nil
 }
 
-// errLostVote: a master may have forgotten something since its first answer.
+// errLostVote is the cause for a master that may have lost data since its first answer.
 var errLostVote = errors.New("lost its vote meanwhile")
 
-// Remove takes a lock from whoever holds it, by ballot, and reports whether anybody did.
+// Remove takes a lock from its holder, by ballot, and reports whether there was a holder.
 //
 // Errors: those of Update.
 func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
-	return on(ctx, c, func(g *generation) (bool, error) { return g.Remove(ctx, key) })
+	return withSet(ctx, c, func(set *masterSet) (bool, error) { return set.Remove(ctx, key) })
 }
 
-// Remove is Cluster.Remove. Where a majority answers and the state of the key is undetermined, or
-// what became of the removal, whatever the masters hold in its cell is removed.
-func (g *generation) Remove(ctx context.Context, key Key) (bool, error) {
+// Remove implements Cluster.Remove. If a majority answers, but the state of the key or the result
+// of the removal is undetermined, it removes whatever the masters hold in the cell.
+func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
 	present := false // at any time
-	out, err := g.Update(ctx, key, nil, func(l Look) (Decision, error) {
+	out, err := set.Update(ctx, key, nil, func(l Look) (Decision, error) {
 		if !l.Present {
 			return Decision{}, nil
 		}
@@ -207,25 +212,25 @@ func (g *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	var none *NoQuorumError
 	switch {
 	case errors.As(err, &none) && none.HasMajority():
-		removed, err := g.keyspace(key.DB).Force(ctx, key.cell())
-		g.of.freed(key)
-		return removed || present, g.explain(err) // what was there when it was to be removed is gone
+		removed, err := set.database(key.DB).Force(ctx, key.cellName())
+		set.cluster.onFreed(key)
+		return removed || present, set.translate(err) // the value seen before the removal is gone
 	}
 	return out.Decision.Do == Remove, err
 }
 
-// Databases returns the numbers of databases, in their order. Every one with a lock that a majority
-// holds all the while is among them, and database 0.
+// Databases returns the numbers of databases in ascending order. Database 0 is among them, and
+// every database with a lock that a majority holds for the whole time.
 //
-// Errors: *NoQuorumError where no majority can be asked, or the cause of ctx.
+// Errors: *NoQuorumError if no majority can be asked, or the cause of ctx.
 func (c *Cluster) Databases(ctx context.Context) ([]int, error) {
-	return on(ctx, c, func(g *generation) ([]int, error) { return g.Databases(ctx) })
+	return withSet(ctx, c, func(set *masterSet) ([]int, error) { return set.Databases(ctx) })
 }
 
-// Databases is Cluster.Databases.
-func (g *generation) Databases(ctx context.Context) ([]int, error) {
-	asked, all := newNoQuorum(len(g.masters)), []int{0}
-	for _, m := range g.masters {
+// Databases implements Cluster.Databases.
+func (set *masterSet) Databases(ctx context.Context) ([]int, error) {
+	asked, all := newNoQuorum(len(set.masters)), []int{0}
+	for _, m := range set.masters {
 		some, err := m.Databases(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -235,7 +240,7 @@ func (g *generation) Databases(ctx context.Context) ([]int, error) {
 			continue
 		}
 		all = append(all, some...)
-		if asked.Answered++; asked.Answered == Majority(len(g.masters)) {
+		if asked.Answered++; asked.Answered == Majority(len(set.masters)) {
 			slices.Sort(all)
 			return slices.Compact(all), nil
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// names are all that Names tells of a database, each once.
+// names returns all names of a database that Names lists, each once.
 func names(t *testing.T, c *Cluster, db int) []string {
 	t.Helper()
 	var all []string
@@ -24,8 +24,8 @@ func names(t *testing.T, c *Cluster, db int) []string {
 	return slices.Compact(all)
 }
 
-// TestNames: every lock of the database is named, whichever majority holds it, and none of the
-// proxies' own keys.
+// TestNames checks that every lock of the database is listed, whichever majority holds it, and none
+// of the proxies' own keys.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	masters, c := startMasters(t, 3)
@@ -38,7 +38,7 @@ func TestNames(t *testing.T) {
 		c.mustTake(t, Key{Name: want[i]})
 	}
 	c.mustTake(t, Key{DB: 3, Name: "elsewhere"})
-	for i, m := range masters { // each misses a third: two hold every lock
+	for i, m := range masters { // each lacks a third: any two have every lock
 		for j := i; j < len(want); j += 3 {
 			m.Del(want[j])
 		}
@@ -50,7 +50,8 @@ func TestNames(t *testing.T) {
 		t.Errorf("database 3: %q", got)
 	}
 	pages := 0
-	if err := c.Names(t.Context(), 0, func([]string) (bool, error) { pages++; return false, nil }); err != nil || pages != 1 {
+	if err := c.Names(t.Context(), 0, func([]string) (bool, error) { pages++; return false, nil }); err != nil ||
+		pages != 1 {
 		t.Errorf("%d pages, %v", pages, err)
 	}
 	mine := errors.New("mine")
@@ -63,8 +64,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesWithoutAQuorum: what is missing on a minority is found, what may be missing is not told
-// as all.
+// TestNamesWithoutAQuorum checks that locks which a minority lacks are found, and that an
+// incomplete list is an error.
 func TestNamesWithoutAQuorum(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	c.mustTake(t, job)
@@ -79,16 +80,17 @@ func TestNamesWithoutAQuorum(t *testing.T) {
 		t.Errorf("two are down: %v", err)
 	}
 	found, err := c.Holdings(t.Context(), []Key{job})
-	if err != nil || found[0].Status != StatusUnclear || found[0].Shares[2].Says != "held" || found[0].Shares[0].Says == "held" {
+	if err != nil || found[0].Status != StatusUnclear || found[0].Shares[2].Says != "held" ||
+		found[0].Shares[0].Says == "held" {
 		t.Errorf("two are down: %+v, %v", found, err)
 	}
 }
 
-// TestRemove: it takes a lock from anybody, once, and who waits for it gets it.
+// TestRemove checks that it takes a lock from any holder, once, and that a waiter gets it.
 func TestRemove(t *testing.T) {
 	_, c := startMasters(t, 3)
 	var freed []Key
-	c.freed = func(k Key) bool { freed = append(freed, k); return false }
+	c.onFreed = func(k Key) bool { freed = append(freed, k); return false }
 	c.mustTake(t, job)
 	for i, want := range []bool{true, false} {
 		if did, err := c.Remove(t.Context(), job); did != want || err != nil {

@@ -13,36 +13,36 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// impostor stands before a master and forwards everything, until it is told to answer
-// something else, whatever it is asked.
-type impostor struct {
+// interceptor is a proxy in front of a master. It forwards everything until it is told to answer
+// every request with something else.
+type interceptor struct {
 	net.Listener
 	master string
-	// answer is what it says instead, over and over if endless is set; empty: it forwards.
+	// answer is what it returns instead, repeatedly if endless is set; empty: it forwards.
 	answer  atomic.Pointer[string]
 	endless atomic.Bool
 	tasks   sync.WaitGroup
 }
 
-func newImpostor(t *testing.T, master string) *impostor {
+func newInterceptor(t *testing.T, master string) *interceptor {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &impostor{Listener: ln, master: master}
+	p := &interceptor{Listener: ln, master: master}
 	p.say("", false)
 	p.tasks.Go(p.accept)
 	t.Cleanup(func() { _ = ln.Close(); p.tasks.Wait() })
 	return p
 }
 
-func (p *impostor) say(answer string, endless bool) {
+func (p *interceptor) say(answer string, endless bool) {
 	p.endless.Store(endless)
 	p.answer.Store(&answer)
 }
 
-func (p *impostor) accept() {
+func (p *interceptor) accept() {
 	for {
 		conn, err := p.Accept()
 		if err != nil {
@@ -52,7 +52,7 @@ func (p *impostor) accept() {
 	}
 }
 
-func (p *impostor) serve(conn net.Conn) {
+func (p *interceptor) serve(conn net.Conn) {
 	defer conn.Close()
 	master, err := net.Dial("tcp", p.master)
 	if err != nil {
@@ -93,8 +93,8 @@ func pipe(to, from net.Conn, instead func([]byte) []byte) (n int64, err error) {
 	}
 }
 
-// unbelievable are answers by which a reader that trusts them panics, or takes all memory.
-func unbelievable() map[string]string {
+// malformedAnswers returns answers that would make a trusting reader panic, or take all memory.
+func malformedAnswers() map[string]string {
 	all := map[string]string{}
 	for _, header := range []string{
 		"$9223372036854775807", "$99999999999", "*2147483647", ">2147483647", "~2147483647", "!2147483647", "=2147483647", "%2147483647",
@@ -109,19 +109,20 @@ func unbelievable() map[string]string {
 	return all
 }
 
-// Whatever one master says, the process lives, takes little memory, and the others decide.
-// Where all say such things, nothing is granted, and that is said.
-func TestUnbelievableAnswers(t *testing.T) {
+// TestMalformedAnswers makes masters answer with malformed replies. If one master does, the process
+// survives, uses little memory, and the other masters decide. If all do, nothing is granted, with
+// an error.
+func TestMalformedAnswers(t *testing.T) {
 	t.Parallel()
-	var impostors []*impostor
+	var impostors []*interceptor
 	var urls []string
 	for range 3 {
-		p := newImpostor(t, miniredis.RunT(t).Addr())
+		p := newInterceptor(t, miniredis.RunT(t).Addr())
 		impostors = append(impostors, p)
 		urls = append(urls, "redis://"+p.Addr().String())
 	}
 	c := runCluster(t, Options{Masters: urls, FreshStart: true})
-	texts := unbelievable()
+	texts := malformedAnswers()
 	texts["endless status"], texts["endless error"] = "+", "-"
 	for name, text := range texts {
 		before := allocated()
@@ -150,13 +151,15 @@ func TestUnbelievableAnswers(t *testing.T) {
 	}
 }
 
-// An answer in good form that means nothing ends its connection, and the next one is used.
+// TestStrangeAnswerEndsItsConnectionOnly sends a well-formed answer without meaning. It ends its
+// connection, and the next one is used.
 func TestStrangeAnswerEndsItsConnectionOnly(t *testing.T) {
-	p := newImpostor(t, miniredis.RunT(t).Addr())
+	p := newInterceptor(t, miniredis.RunT(t).Addr())
 	c := runCluster(t, Options{Masters: []string{"redis://" + p.Addr().String()}, Unguarded: true})
 	c.mustTake(t, Key{Name: "before"})
 	p.say(":7\r\n", false)
-	if _, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}}); err == nil {
+	if _, err := c.Take(t.Context(),
+		Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}}); err == nil {
 		t.Error("it was granted")
 	}
 	p.say("", false)
@@ -170,7 +173,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// awaitStatus waits until so many masters are in a state.
+// awaitStatus waits until the given number of masters is in a state.
 func awaitStatus(t *testing.T, c *Cluster, name string, is func(MasterStatus) bool, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {

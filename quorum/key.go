@@ -9,46 +9,46 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Key names a lock: the same name in another database is another lock.
+// Key names a lock. The same name in another database is another lock.
 type Key struct {
 	// DB is the number of the database, as in SELECT.
 	DB int
 	// Name is the key as it is on the masters.
 	Name string
-	// Tag, unless it is empty, is the name of the key in whose cell this one is kept, with all
-	// others of that tag: one vote is about all of them. Without it the key is kept in a cell of
-	// its own name.
+	// Tag, unless it is empty, is the name of the cell that has the key, together with all other
+	// keys of that hash tag: one vote covers all of them. Without a tag the key has a cell of its
+	// own name.
 	Tag string
-	// Moves is set for a lock key, where these can be moved: what is done about it is done only
-	// while the locks are on the masters. Else it is an *ElsewhereError, and nothing is done.
+	// Moves is set for a lock key if lock keys can be moved. Then a command fails with an
+	// *ElsewhereError, and changes nothing, unless the locks are on the masters.
 	Moves bool
-	// Era, unless it is zero, is the only era of the masters in which something may be done about
-	// the key: for who moves it.
+	// Era, unless it is zero, is the only era in which a command may touch the key. The proxy that
+	// moves the locks sets it.
 	Era int
 }
 
-// cell is the name of the cell in which the key is kept.
-func (k Key) cell() string { return cmp.Or(k.Tag, k.Name) }
+// cellName returns the name of the cell that has the key.
+func (k Key) cellName() string { return cmp.Or(k.Tag, k.Name) }
 
-// anywhere is the key wherever its locks are.
-func (k Key) anywhere() Key {
+// atAnyPlace returns the key without its conditions on the place and the era.
+func (k Key) atAnyPlace() Key {
 	k.Moves, k.Era = false, 0
 	return k
 }
 
-// cellsOf are the cells of keys, each once, and of each key the number of its own.
+// cellsOf returns the names of the keys' cells, each once, and for each key the index of its cell.
 func cellsOf(keys []Key) (cells []string, of []int) {
 	if len(keys) == 1 {
-		return []string{keys[0].cell()}, []int{0}
+		return []string{keys[0].cellName()}, []int{0}
 	}
 	known := make(map[string]int, len(keys))
 	of = make([]int, len(keys))
 	for i, k := range keys {
-		at, seen := known[k.cell()]
+		at, seen := known[k.cellName()]
 		if !seen {
 			at = len(cells)
-			known[k.cell()] = at
-			cells = append(cells, k.cell())
+			known[k.cellName()] = at
+			cells = append(cells, k.cellName())
 		}
 		of[i] = at
 	}
@@ -68,26 +68,26 @@ func namesOf(keys []Key) []string {
 	return names
 }
 
-// OwnKeyError is returned where a lock cannot have a name with which the keys of the proxies' own
-// begin on the masters.
+// OwnKeyError is returned for a key with the prefix of the keys that proxies keep on the masters.
 type OwnKeyError struct {
-	// Key is the name.
+	// Key is the name of the refused key.
 	Key string
 }
 
-// Error is a sentence that names the key.
+// Error returns a sentence that names the key.
 func (e *OwnKeyError) Error() string {
-	return fmt.Sprintf("the key %q cannot be a lock: names and tags that begin with %q are the proxies' own", e.Key, script.OwnPrefix)
+	return fmt.Sprintf("the key %q cannot be a lock: names and hash tags that begin with %q are reserved for proxies",
+		e.Key, script.OwnPrefix)
 }
 
-// ownKey returns an *OwnKeyError for the first key that is not a lock's.
-func ownKey(keys ...Key) error {
+// checkOwnKeys returns an *OwnKeyError for the first key that no lock may have.
+func checkOwnKeys(keys ...Key) error {
 	for _, key := range keys {
-		if isOwn(key.Name) || isOwn(key.Tag) {
+		if isOwnName(key.Name) || isOwnName(key.Tag) {
 			return &OwnKeyError{Key: key.Name}
 		}
 	}
 	return nil
 }
 
-func isOwn(name string) bool { return strings.HasPrefix(name, script.OwnPrefix) }
+func isOwnName(name string) bool { return strings.HasPrefix(name, script.OwnPrefix) }

@@ -8,38 +8,39 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// listening is what a generation's listener does.
-func (g *generation) listening() messages.Options {
+// listenerOptions returns the options of the set's message listener.
+func (set *masterSet) listenerOptions() messages.Options {
 	opts := messages.Options{
-		Need: vote.ReadQuorum(len(g.masters)), Wait: max(2*g.of.opts.MasterTimeout, minListenWait), Logger: g.log, Rand: g.rand, Own: messages.NewSource(), Deliver: func(Message) {},
+		Need: vote.ReadQuorum(len(set.masters)), Wait: max(2*set.cluster.opts.MasterTimeout, minListenWait),
+		Logger: set.log, Rand: set.rand, Own: messages.NewSource(), Deliver: func(Message) {},
 	}
-	for _, m := range g.masters {
+	for _, m := range set.masters {
 		opts.Servers = append(opts.Servers, m)
 	}
-	if all := g.of.messages; all != nil {
+	if all := set.cluster.messages; all != nil {
 		opts.Own, opts.Channel, opts.Deliver = all.source, all.channel, all.deliver
 	}
 	return opts
 }
 
-// unheard is which masters cannot be listened to, and why.
-func (g *generation) unheard() *NoQuorumError {
-	none := newNoQuorum(len(g.masters))
-	for i, err := range g.listener().Causes() {
+// unsubscribed reports which masters cannot be subscribed to, and why.
+func (set *masterSet) unsubscribed() *NoQuorumError {
+	none := newNoQuorum(len(set.masters))
+	for i, err := range set.listener().Causes() {
 		switch {
-		case g.listener().Hears(i):
+		case set.listener().Hears(i):
 			none.Answered++
 		case err == nil:
-			none.add(&MasterError{Master: g.masters[i].Name(), Err: errNotYet})
+			none.add(&MasterError{Master: set.masters[i].Name(), Err: errNotYet})
 		default:
-			none.add(&MasterError{Master: g.masters[i].Name(), Err: err})
+			none.add(&MasterError{Master: set.masters[i].Name(), Err: err})
 		}
 	}
 	return none
 }
 
-// errNotYet is the cause where a master has not said yet that it brings messages.
-var errNotYet = errors.New("it does not bring messages yet")
+// errNotYet is the cause for a master that has not confirmed the subscription yet.
+var errNotYet = errors.New("not subscribed to messages yet")
 
-// minListenWait is how long one who is to get messages waits for the masters, at the least.
+// minListenWait is the least time that a new subscriber waits for the masters.
 const minListenWait = time.Second

@@ -8,31 +8,31 @@ import (
 	"redlock-proxy/quorum/queue"
 )
 
-// Locker gives locks over a cluster, and does whatever that does. One Locker serves all clients of
-// a process: those who wait for a key stand in one queue in it.
+// Locker grants locks over a cluster. One Locker serves all clients of a process: the clients that
+// wait for a key share a queue.
 type Locker struct {
 	*Cluster
 	queues queue.Queues[Key]
-	// arrivals are those who wait until something is put under a key. They are in nobody's way who
-	// waits for a lock.
-	arrivals queue.Lines[arrival]
+	// blockedPops has the clients that wait until a value is stored under a key. They do not delay
+	// clients that wait for a lock.
+	blockedPops queue.Lines[popKey]
 }
 
-// NewLocker makes the locker of a cluster, before that runs. Who waits in it is told
-// of keys that the cluster frees.
+// NewLocker creates the locker of a cluster, before the cluster runs. The cluster notifies it of
+// keys that become free.
 func NewLocker(c *Cluster) *Locker {
 	l := &Locker{Cluster: c}
-	l.queues.Parks = func(k Key) bool { return len(k.Name) <= longestParked }
-	l.queues.Others = peerWaiters{c, c.source.Attempt(), func() []string { return c.now().guards.Peers() }}
-	c.freed, c.taking = l.queues.Released, l.queues.Taking
+	l.queues.Parks = func(k Key) bool { return len(k.Name) <= maxParkedKey }
+	l.queues.Others = peerWaiters{c, c.source.Attempt(), func() []string { return c.masterSet().guards.Peers() }}
+	c.onFreed, c.onTaking = l.queues.Released, l.queues.Taking
 	return l
 }
 
-// longestParked is how long a key may be, in bytes, of which a queue is kept without need:
-// thousands are.
-const longestParked = 1 << 10
+// maxParkedKey is the longest key, in bytes, whose empty queue is kept for reuse: thousands of
+// queues are kept.
+const maxParkedKey = 1 << 10
 
-// Forever is a LockRequest.Wait without an end.
+// Forever is a LockRequest.Wait without a limit.
 const Forever time.Duration = -1
 
 // LockRequest asks for a lock.
@@ -41,34 +41,36 @@ type LockRequest struct {
 	Token string
 	// TTL is how long the masters keep the lock, in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Wait is how long to wait for it while another holds it. Zero: not at all.
+	// Wait is how long to wait while another client holds it. Zero: not at all.
 	Wait time.Duration
-	// Holder is whatever Holdings is to tell of who holds it.
+	// Holder describes the client; Holdings returns it for the lock.
 	Holder any
-	// Fence asks for a number, Grant.Fence, that is higher than that of any lock of the key before.
+	// Fence asks for Grant.Fence, a number that is higher than that of any earlier lock of the key.
 	Fence bool
 }
 
-// Lock takes a lock and returns its lease. A request that may wait is served first come, first
-// served among those of this Locker, and its TTL starts at the grant; one that may not wait does
-// not overtake those who do.
+// Lock takes a lock and returns its lease. Requests with a Wait are served first come, first served
+// among those of this Locker, and the TTL starts at the grant. A request without a Wait does not
+// overtake them.
 //
-// Errors: ErrHeld when another holds it (and Wait is over), ErrTooShort, ErrContended, ErrFences,
-// *NoQuorumError when that is not known (and Wait is over), or the cause of ctx if the caller left.
-// After an error nothing is held.
+// Errors: ErrHeld when another client holds it (and Wait has passed), ErrTooShort, ErrContended,
+// ErrFences, *NoQuorumError when that is unknown (and Wait has passed), or the cause of ctx if the
+// caller left. After an error the request holds nothing.
 func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
-	t := Taking{Keys: []Key{req.Key}, Terms: Terms{Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence}}
+	t := Taking{Keys: []Key{req.Key}, Terms: Terms{
+		Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence,
+	}}
 	if req.Wait != 0 {
 		return l.waitAndLock(ctx, t, req.Wait)
 	}
 	for until := time.Now().Add(changePatience); ; {
-		g, err := l.settled(ctx, until)
+		set, err := l.stableSet(ctx, until)
 		if err != nil {
 			return Grant{}, err
 		}
 		switch waits, open := l.queues.Waits(req.Key); {
 		case open || waits && !l.HasQuorum():
-			if none := l.absence(); !l.wasChanged(ctx, g, none) || time.Now().After(until) {
+			if none := l.absence(); !l.wasChanged(ctx, set, none) || time.Now().After(until) {
 				return Grant{}, none
 			}
 		case waits:
@@ -79,27 +81,27 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 	}
 }
 
-// waitAndLock stands in the queue of the key until it is the head of it, then contends until it is
-// granted or its time is over.
+// waitAndLock waits in the queue of the key until it is first, then tries to take the lock until it
+// is granted or its time has passed.
 func (l *Locker) waitAndLock(ctx context.Context, t Taking, wait time.Duration) (got Grant, err error) {
-	until, over := after(wait)
+	until, over := deadline(wait)
 	key := t.Keys[0]
 	t.Until = until
 	switch l.queues.Await(ctx, queue.Waiting[Key]{
-		Key: key, Over: over, Rand: l.opts.Rand, Quorum: l.awaitQuorum,
+		Key: key, Over: over, Rand: l.opts.Rand, Quorum: l.quorumRegained,
 		Try: func() queue.Tried {
 			got, err = l.Take(ctx, t)
-			return triedOf(err)
+			return tryResult(err)
 		},
-		Alarm: func() queue.Alarm { return l.now().alarm(key) },
+		Alarm: func() queue.Alarm { return l.masterSet().waiterAlarm(key) },
 	}) {
 	case queue.Over:
 		return Grant{}, ErrHeld
 	case queue.Open:
-		if none := l.absence(); !l.wasChanged(ctx, l.now(), none) {
+		if none := l.absence(); !l.wasChanged(ctx, l.masterSet(), none) {
 			return Grant{}, none
 		}
-		t.Until = time.Time{} // the masters are being changed: that is waited for, and once it is over it is tried
+		t.Until = time.Time{} // the masters are being changed: Take waits for that, then tries once
 		return l.Take(ctx, t)
 	case queue.Left:
 		return Grant{}, context.Cause(ctx)
@@ -107,7 +109,7 @@ func (l *Locker) waitAndLock(ctx context.Context, t Taking, wait time.Duration) 
 	return got, err
 }
 
-func triedOf(err error) queue.Tried {
+func tryResult(err error) queue.Tried {
 	switch {
 	case err == nil:
 		return queue.Taken
@@ -119,27 +121,27 @@ func triedOf(err error) queue.Tried {
 	return queue.Failed
 }
 
-// after is when a wait is over, which a channel tells: never, if it is negative. What is
-// tried at that moment goes on to its end: only then it is known whether it was granted.
-func after(wait time.Duration) (until time.Time, over <-chan time.Time) {
+// deadline returns the end of a wait, and a channel that reports it; a negative wait has no end. A
+// try that is running at that moment continues: only its end shows whether it was granted.
+func deadline(wait time.Duration) (until time.Time, over <-chan time.Time) {
 	if wait < 0 {
 		return time.Time{}, nil
 	}
 	return time.Now().Add(wait), time.After(wait)
 }
 
-// Unlock gives a lock back. It returns ErrNotHeld when no majority holds the key with that
-// token, *NoQuorumError when that cannot be known, or the cause of ctx; the release goes
-// on to the other masters all the same.
+// Unlock gives a lock back. It returns ErrNotHeld when no majority holds the key with that token,
+// *NoQuorumError when that is unknown, or the cause of ctx. The release still continues on the
+// other masters.
 func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
 	return l.Release(ctx, key, token)
 }
 
-// Waiting is how many requests wait for a lock that another holds, or until something is put under
-// a key.
-func (l *Locker) Waiting() int { return l.queues.Len() + l.arrivals.Len() }
+// Waiting returns the number of requests that wait for a lock, or until a value is stored under a
+// key.
+func (l *Locker) Waiting() int { return l.queues.Len() + l.blockedPops.Len() }
 
-// Holdings is Cluster.Holdings, and tells how many requests wait here for each key.
+// Holdings is Cluster.Holdings with the number of requests that wait in this process for each key.
 func (l *Locker) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 	found, err := l.Cluster.Holdings(ctx, keys)
 	for i := range found {
@@ -148,8 +150,8 @@ func (l *Locker) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 	return found, err
 }
 
-// arrival is something of a kind under a key.
-type arrival struct {
+// popKey is a key, and the kind of value for which clients wait.
+type popKey struct {
 	Key
 	kind string
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// waiter asks for the job with its own token and writes down when it is served.
+// waiter requests the job with its own token, and appends the token when it is served.
 func (b *bench) waiter(ctx context.Context, l *Locker, token string, wait time.Duration, served *[]string) {
 	go func() {
 		_, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: wait})
@@ -55,7 +55,8 @@ func TestWaiterGivesUpWhenItsTimeIsOver(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		b.mustLock("holder", time.Hour)
 		start := time.Now()
-		_, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: 300 * time.Millisecond})
+		_, err := b.locker.Lock(b.Context(),
+			LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: 300 * time.Millisecond})
 		b.wantErr(err, ErrHeld)
 		if took := time.Since(start); took != 300*time.Millisecond {
 			b.Errorf("waited %v, want 300ms", took)
@@ -96,8 +97,8 @@ func TestWaiterNoticesExpiry(t *testing.T) {
 	})
 }
 
-// A request that does not wait does not overtake those who do, even if the lock is free
-// for a moment.
+// TestTryingDoesNotOvertakeWaiters checks that a request without a wait does not overtake waiters,
+// even if the lock is free for a moment.
 func TestTryingDoesNotOvertakeWaiters(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		b.plant("dead client", time.Second, 0, 1, 2)
@@ -114,8 +115,9 @@ func TestTryingDoesNotOvertakeWaiters(t *testing.T) {
 	})
 }
 
-// Who waits goes on waiting while there is no quorum, and has the lock when there is one. Who is
-// not served by then is not told that another holds the lock, nor is one who does not wait.
+// TestWaitersOutliveALossOfQuorum checks that waiters stay in the queue while there is no quorum,
+// and get the lock when there is one. A waiter whose time passes meanwhile is not told that another
+// client holds the lock; nor is a request without a wait.
 func TestWaitersOutliveALossOfQuorum(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		for _, m := range b.masters {
@@ -138,12 +140,13 @@ func TestWaitersOutliveALossOfQuorum(t *testing.T) {
 	})
 }
 
-// knows has a locker know another one, as their guards would.
+// knows tells a locker of another one, as their guards would.
 func knows(l, other *Locker) {
-	l.queues.Others = peerWaiters{l.Cluster, l.source.Attempt(), func() []string { return []string{other.id} }}
+	l.queues.Others = peerWaiters{l.Cluster, l.source.Attempt(), func() []string { return []string{other.proxyID} }}
 }
 
-// The waiters of a busy process leave the lock to those of others.
+// TestTwoProxiesShareABusyLock checks that the waiters of a busy process leave the lock to those of
+// another process.
 func TestTwoProxiesShareABusyLock(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		other := NewLocker(b.newCluster())
@@ -159,7 +162,7 @@ func TestTwoProxiesShareABusyLock(t *testing.T) {
 				if err != nil {
 					return
 				}
-				served[proxy]++ // only the holder comes here
+				served[proxy]++ // only the holder gets here
 				time.Sleep(5 * time.Millisecond)
 				_ = l.Unlock(b.Context(), job, token)
 			}

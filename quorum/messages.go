@@ -15,45 +15,48 @@ import (
 // Message is one message of a client; see package messages.
 type Message = messages.Message
 
-// Membership is one who gets all messages, until it leaves or is notified that it may miss some.
+// Membership is a subscription to all messages. It ends when the subscriber leaves, or is notified
+// that it may miss some.
 type Membership = messages.Membership
 
-// NewMessages carries messages over a cluster, before that runs, between proxies with the same
-// prefix. deliver takes each message that this process is to get, one after the other. It must not
-// wait.
+// NewMessages carries messages between proxies with the same prefix, over a cluster that does not
+// run yet. It calls deliver with each message for this process, one after the other. deliver must
+// not wait.
 func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
-	c.messages = &Messages{cluster: c, source: messages.NewSource(), channel: messages.Channel + prefix, deliver: deliver}
+	c.messages = &Messages{
+		cluster: c, source: messages.NewSource(), channel: messages.Channel + prefix, deliver: deliver,
+	}
 	return c.messages
 }
 
-// Publish publishes a message on the masters, and returns when a majority has taken it; last is the
-// number of the one that the same client published before it, which is set. others is how many
-// other proxies listen, as far as the masters report. When it returns, this process' own deliver
-// has been called.
+// Publish publishes a message on the masters, and returns when a majority has taken it. last is the
+// number of the previous message of the same client; Publish updates it. others is the number of
+// other proxies that listen, as far as the masters report. When Publish returns, it has called this
+// process' own deliver.
 //
-// Errors: *NoQuorumError, or the cause of ctx: then it may be delivered, or not.
+// Errors: *NoQuorumError, or the cause of ctx: then the message may or may not be delivered.
 func (m *Messages) Publish(ctx context.Context, message Message, last *uint64) (others int, err error) {
 	message = m.source.Begin(message, last)
 	defer m.source.End(message)
-	return on(ctx, m.cluster, func(g *generation) (int, error) { return g.publish(ctx, m.channel, message) })
+	return withSet(ctx, m.cluster, func(set *masterSet) (int, error) { return set.publish(ctx, m.channel, message) })
 }
 
-func (g *generation) publish(ctx context.Context, channel string, message Message) (others int, err error) {
+func (set *masterSet) publish(ctx context.Context, channel string, message Message) (others int, err error) {
 	text := message.Encode()
-	ops, all := make([]cell.Op, len(g.masters)), make([]publishing, len(g.masters))
+	ops, all := make([]cell.Op, len(set.masters)), make([]publishing, len(set.masters))
 	for i := range ops {
 		all[i].channel, all[i].text = channel, text
 		ops[i] = &all[i]
 	}
-	r := g.rounds.Send(g.masters, 0, ops, register.Answered, nil)
+	r := set.rounds.Send(set.masters, 0, ops, register.Answered, nil)
 	if err := r.Wait(ctx); err != nil {
 		return 0, err
 	}
 	replies := r.Replies()
 	if !register.Answered(replies) {
-		return 0, g.explain(&register.NoQuorum{Replies: replies})
+		return 0, set.translate(&register.NoQuorum{Replies: replies})
 	}
-	listener := g.listener()
+	listener := set.listener()
 	for i := range replies {
 		if replies[i].State != register.Counted {
 			continue
@@ -68,35 +71,35 @@ func (g *generation) publish(ctx context.Context, channel string, message Messag
 	return others, nil
 }
 
-// Listen has one get all messages that are published from when it returns on. lost is called, once,
-// if it may miss one; it must not wait, nor call the Membership. Whoever came is to leave, also
-// then.
+// Listen subscribes to all messages that are published after it returns. lost is called once if the
+// subscriber may miss one; it must not wait, nor call the Membership. The subscriber must leave in
+// any case.
 //
-// Errors: *NoQuorumError where too few masters can be listened to, or the cause of ctx.
+// Errors: *NoQuorumError if too few masters can be subscribed to, or the cause of ctx.
 func (m *Messages) Listen(ctx context.Context, lost func()) (*Membership, error) {
 	until := time.Now().Add(changePatience)
 	for {
-		g, err := m.cluster.settled(ctx, until)
+		set, err := m.cluster.stableSet(ctx, until)
 		if err != nil {
-			return nil, m.cluster.named(err)
+			return nil, m.cluster.withChange(err)
 		}
-		member, err := g.listener().Join(ctx, lost)
+		member, err := set.listener().Join(ctx, lost)
 		switch {
 		case err == nil:
 			return member, nil
-		case errors.Is(err, messages.ErrClosed) && m.cluster.now() != g && time.Now().Before(until):
+		case errors.Is(err, messages.ErrClosed) && m.cluster.masterSet() != set && time.Now().Before(until):
 			continue
 		case errors.Is(err, messages.ErrUnheard), errors.Is(err, messages.ErrClosed):
-			return nil, m.cluster.named(g.unheard())
+			return nil, m.cluster.withChange(set.unsubscribed())
 		}
 		return nil, err
 	}
 }
 
-// publishing is a PUBLISH at one master. It is never run on a cell.Store.
+// publishing is a PUBLISH at one master. It never runs on a cell.Store.
 type publishing struct {
 	channel, text string
-	// listeners is what the master answered: how many connections get it.
+	// listeners is the master's answer: the number of connections that receive the message.
 	listeners int64
 }
 
@@ -105,12 +108,12 @@ func (p *publishing) Writes() bool                  { return false }
 func (p *publishing) Words(bool) []any              { return []any{"PUBLISH", p.channel, p.text} }
 func (p *publishing) Apply(*cell.Store) cell.Answer { return cell.Answer{} }
 
-// AppendTo is of cell.Appender.
+// AppendTo implements cell.Appender.
 func (p *publishing) AppendTo(b []byte, _ bool) []byte {
 	return resp.AppendWords(b, "PUBLISH", p.channel, p.text)
 }
 
-// Decode is of cell.Op.
+// Decode implements cell.Op.
 func (p *publishing) Decode(said any) (cell.Answer, error) {
 	n, ok := said.(int64)
 	if !ok || n < 0 {

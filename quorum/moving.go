@@ -19,24 +19,24 @@ import (
 // movePatience is how long a command waits while the locks are moved.
 const movePatience = 30 * time.Second
 
-// ErrMoving is returned where the locks have been on their way for long.
+// ErrMoving is returned if a move of the locks takes too long.
 var ErrMoving = errors.New("the locks are still being moved: try again")
 
-// Resting is where the locks are once they are not being moved, and that is known.
+// Resting returns the location of the locks once it is known and no move is in progress.
 //
-// Errors: ErrMoving, *NoQuorumError where it is not known in time, or the cause of ctx.
+// Errors: ErrMoving, *NoQuorumError if the location is not known in time, or the cause of ctx.
 func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 	began := time.Now()
 	limit := time.NewTimer(changePatience)
 	defer limit.Stop()
-	look := time.Tick(followPause) // the first masters answer without a turn
+	look := time.Tick(followPause) // the first masters answer without a signal
 	for {
-		turned := c.Turned()
+		changed := c.Turned()
 		if at, known := c.Placed(); known && !at.Moves() && !c.Departing() {
 			return at, nil
 		}
 		select {
-		case <-turned:
+		case <-changed:
 		case <-look:
 		case <-ctx.Done():
 			return Placed{}, context.Cause(ctx)
@@ -52,8 +52,8 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 	}
 }
 
-// Confirm is where the locks are, by what a majority of the masters answered after it was called.
-// Calls at the same time share a look.
+// Confirm returns the location of the locks that a majority of the masters has confirmed since the
+// call. Calls at the same time share one check.
 //
 // Errors: *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Confirm(ctx context.Context) (Placed, error) {
@@ -66,19 +66,19 @@ func (c *Cluster) Confirm(ctx context.Context) (Placed, error) {
 	}
 }
 
-// confirm looks again where it turns out that something was decided of which this proxy has not
-// heard yet: a majority of the masters votes as far as it knows, and does not confirm it. It hears
-// of that soon, for each master that does not is looked at.
+// confirm checks again if a majority of the masters votes, as far as this proxy knows, but does not
+// confirm the location. Then the masters have decided something that this proxy does not know yet.
+// It learns of it soon, because each master that does not confirm is checked.
 func (c *Cluster) confirm() (Placed, error) {
 	until := time.Now().Add(changePatience)
 	return confirmed(
-		func() (Placed, error) { return onWhich(context.Background(), c, c.confirmOnce) },
-		func() bool { return time.Now().After(until) || c.isStopped(followPause) },
+		func() (Placed, error) { return withSetRepeated(context.Background(), c, c.confirmOnce) },
+		func() bool { return time.Now().After(until) || c.stoppedDuring(followPause) },
 	)
 }
 
-// confirmed tries until that is not just unconfirmed, or over, which pauses, reports that it is not
-// to be tried again.
+// confirmed tries until the result is not just unconfirmed, or until over returns true. over pauses
+// first.
 func confirmed(try func() (Placed, error), over func() bool) (Placed, error) {
 	for {
 		at, err := try()
@@ -89,52 +89,52 @@ func confirmed(try func() (Placed, error), over func() bool) (Placed, error) {
 	}
 }
 
-func (c *Cluster) confirmOnce(g *generation) (Placed, error) {
+func (c *Cluster) confirmOnce(set *masterSet) (Placed, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.MasterTimeout)
 	defer cancel()
 	at, known := c.Placed()
-	if !known || g.guards.Confirm(ctx) != nil || c.now() != g {
-		none := g.absence()
+	if !known || set.guards.Confirm(ctx) != nil || c.masterSet() != set {
+		none := set.absence()
 		none.Unconfirmed = none.HasMajority()
 		return Placed{}, none
 	}
 	return at, nil
 }
 
-// MayMove is why the locks cannot be moved now, or nil.
+// MayMove returns the reason why the locks cannot be moved now, or nil.
 func (c *Cluster) MayMove() error {
 	if !c.HasQuorum() {
 		return c.absence()
 	}
-	return c.now().guards.MayMove()
+	return c.masterSet().guards.MayMove()
 }
 
-// MayHold is why the masters have no room for so many more bytes, or nil.
+// MayHold returns the reason why the masters lack room for so many more bytes, or nil.
 func (c *Cluster) MayHold(ctx context.Context, bytes int64) error {
-	return c.now().guards.MayHold(ctx, bytes)
+	return c.masterSet().guards.MayHold(ctx, bytes)
 }
 
-// Proxies are the IDs of those that are heard of on the masters, this one's own first.
+// Proxies returns the IDs of the proxies known on the masters, this one's own first.
 func (c *Cluster) Proxies() []string {
-	guards := c.now().guards
+	guards := c.masterSet().guards
 	return append([]string{guards.ID()}, guards.Peers()...)
 }
 
-// ErrNotThere is returned where the place that was to be followed by another is not the current
-// one: others decide at the same time.
-var ErrNotThere = errors.New("where the locks are was decided anew meanwhile")
+// ErrNotThere is returned if the location to be replaced is not the current one: another proxy
+// decides at the same time.
+var ErrNotThere = errors.New("another proxy has changed the location of the locks meanwhile")
 
-// MoveOn has the masters decide where the locks are after one era: that is the next one. It returns
-// that when a majority of the masters votes in it, also if another proxy had the same decided; if
-// the locks are being moved there, this proxy renews that lease until ctx ends. After an error it
-// may be decided all the same.
+// MoveOn makes the masters decide the location of the locks in the next era, which it returns when
+// a majority of the masters votes in it. It also succeeds if another proxy caused the same
+// decision. If the locks are on the move in that era, this proxy renews the lease of the move until
+// ctx ends. After an error the location may still be decided.
 func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Placed, error) {
-	g, err := c.mayMoveOn(from, to)
+	set, err := c.mayMoveOn(from, to)
 	if err != nil {
 		return Placed{}, err
 	}
 	if !from.Moves() {
-		if err := c.announce(ctx, g, from, to); err != nil {
+		if err := c.announce(ctx, set, from, to); err != nil {
 			return Placed{}, err
 		}
 	}
@@ -143,72 +143,72 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 		return Placed{}, err
 	}
 	if to.Moves() {
-		c.moves.Store(int64(from.Era + 1))
-		context.AfterFunc(ctx, func() { c.moves.CompareAndSwap(int64(from.Era+1), 0) })
+		c.movingEra.Store(int64(from.Era + 1))
+		context.AfterFunc(ctx, func() { c.movingEra.CompareAndSwap(int64(from.Era+1), 0) })
 	}
 	if err != nil {
 		var cancel func()
 		ctx, cancel = context.WithTimeoutCause(ctx, decisionTime, err)
 		defer cancel()
 	}
-	return c.reached(ctx, Placed{Place: to, Era: from.Era + 1})
+	return c.awaitEra(ctx, Placed{Place: to, Era: from.Era + 1})
 }
 
-// endLapsed has it decided that the locks stay where they are, since no proxy moves them any more.
-// Each proxy does so a different while later: the first need not compete.
-func (c *Cluster) endLapsed(ctx context.Context, g *generation) {
-	if pacing.Sleep(ctx, time.Duration(c.opts.Rand()*float64(askPause))) != nil || !g.guards.Lapsed() {
+// abortLapsedMove makes the masters decide that the locks stay at their source, because no proxy
+// continues the move. Each proxy waits for a random time first, so that they do not compete.
+func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
+	if pacing.Sleep(ctx, time.Duration(c.opts.Rand()*float64(askPause))) != nil || !set.guards.Lapsed() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()
 	at, _ := c.Placed()
 	if err := c.decidePlace(ctx, at, at.Source()); err == nil {
-		c.log.Warn("the move is ended: no proxy continues it; the locks stay where they are", "place", at.Source())
+		c.log.Warn("the move is aborted: no proxy continues it; the locks stay where they are", "place", at.Source())
 	}
 }
 
-// mayMoveOn returns the masters of an era, unless another one is the current one, or the locks
-// cannot be moved to a place. They can always stay.
-func (c *Cluster) mayMoveOn(from Placed, to place.Place) (*generation, error) {
-	g := c.now()
-	if era, known := g.guards.Era(); !known || c.placedIn(era) != from {
+// mayMoveOn returns the current masters. It fails if another era is the current one, or if the
+// locks cannot be moved to the place. They can always stay.
+func (c *Cluster) mayMoveOn(from Placed, to place.Place) (*masterSet, error) {
+	set := c.masterSet()
+	if era, known := set.guards.Era(); !known || c.placedIn(era) != from {
 		return nil, ErrNotThere
 	}
 	if to == from.Source() {
-		return g, nil
+		return set, nil
 	}
-	return g, g.guards.MayMove()
+	return set, set.guards.MayMove()
 }
 
-// decidePlace has it decided where the locks are after an era. Nothing else is decided here
-// meanwhile, so it waits for nobody.
+// decidePlace makes the masters decide the location of the locks in the next era. It lets no other
+// decision of this process interfere.
 func (c *Cluster) decidePlace(ctx context.Context, from Placed, to place.Place) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	g, err := c.mayMoveOn(from, to) // by now this proxy has heard of another that began a moment ago
+	set, err := c.mayMoveOn(from, to) // by now this proxy knows of other proxies' decisions that began a moment ago
 	if err != nil {
 		return err
 	}
-	era, _ := g.guards.OwnEra()
-	wanted := reconfig.Change{Before: len(g.masters), Names: g.names(), Place: to}
-	_, err = c.decide(ctx, g, era, wanted, c.urlsOf(g))
+	era, _ := set.guards.OwnEra()
+	wanted := reconfig.Change{Before: len(set.masters), Names: set.names(), Place: to}
+	_, err = c.decide(ctx, set, era, wanted, c.urlsOf(set))
 	if errors.Is(err, errFollowed) || errors.Is(err, errOvertaken) {
 		return ErrNotThere
 	}
 	return err
 }
 
-// announce informs other proxies at once of what is decided next. Where the locks leave the
-// masters, it has them hold back before: what is under way when an era of the masters ends may be
-// done or not.
-func (c *Cluster) announce(ctx context.Context, g *generation, from Placed, to place.Place) error {
-	era, _ := g.guards.OwnEra()
-	g.guards.Stir(ctx, era, c.ballot(0))
+// announce informs the other proxies of the next decision at once. If the locks leave the masters,
+// it waits until the proxies have paused commands on lock keys: a command that runs when an era
+// ends may or may not take effect.
+func (c *Cluster) announce(ctx context.Context, set *masterSet, from Placed, to place.Place) error {
+	era, _ := set.guards.OwnEra()
+	set.guards.Stir(ctx, era, c.ballot(0))
 	if err := pacing.Sleep(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil || to != place.ToUpstream {
 		return err
 	}
-	g.guards.Bind(ctx, era, c.ballot(0), to)
+	set.guards.Bind(ctx, era, c.ballot(0), to)
 	for until := time.Now().Add(2 * guard.Heartbeat); time.Now().Before(until); {
 		held := c.Holding(ctx, from.Era)
 		if !slices.ContainsFunc(c.Proxies(), func(id string) bool {
@@ -223,53 +223,57 @@ func (c *Cluster) announce(ctx context.Context, g *generation, from Placed, to p
 	return nil
 }
 
-// reached waits until a majority votes in an era, or another proxy has decided otherwise, or what
-// follows it.
-func (c *Cluster) reached(ctx context.Context, wanted Placed) (Placed, error) {
+// awaitEra waits until a majority votes in an era, or until another proxy has decided something
+// else, or a later era.
+func (c *Cluster) awaitEra(ctx context.Context, wanted Placed) (Placed, error) {
 	for {
-		turned := c.Turned()
+		changed := c.Turned()
 		switch at, known := c.Placed(); {
 		case known && at == wanted:
 			return at, nil
-		case at.Era >= wanted.Era && (at != wanted || c.now().guards.Succession() != nil):
+		case at.Era >= wanted.Era && (at != wanted || c.masterSet().guards.Succession() != nil):
 			return Placed{}, ErrNotThere
 		}
 		select {
-		case <-turned:
-		case <-time.After(followPause): // what follows is seen without a turn
+		case <-changed:
+		case <-time.After(followPause): // a following change comes without a signal
 		case <-ctx.Done():
 			return Placed{}, context.Cause(ctx)
 		}
 	}
 }
 
-// Held is what a proxy said that holds back commands on lock keys: all that it had sent to the
-// upstream is answered.
+// Held is a proxy's report that it has paused commands on lock keys: the upstream has answered all
+// that it had sent.
 type Held struct {
-	// Proxy is its ID, Server the run_id of its upstream; empty: not known.
+	// Proxy is its ID, Server the run_id of its upstream; empty if unknown.
 	Proxy, Server string
-	// Resting are the proxy's ends of its connections to the upstream, as host:port, over which
-	// nothing of lock keys is under way; Restless those over which something may be still.
+	// Resting has the local addresses, as host:port, of the proxy's upstream connections without a
+	// running command on lock keys. Restless has the addresses of the connections that may still
+	// run one.
 	Resting, Restless []string
 }
 
-// SayHeld informs all proxies that this one holds back commands on lock keys, in an era. Of what is
-// held the ID is the proxy's own.
+// SayHeld reports to all proxies that this one has paused commands on lock keys in an era. It
+// ignores held.Proxy and uses this proxy's own ID.
 func (c *Cluster) SayHeld(ctx context.Context, era int, held Held) error {
-	if c.holding.Load() != int64(era)+1 { // what is owed a removal is not copied
+	if c.pausedEra.Load() != int64(era)+1 { // a lock that is owed its removal must not be copied
 		paying, cancel := context.WithTimeout(ctx, removals.PaymentTime)
 		defer cancel()
 		if err := c.removals.Settle(paying); err != nil {
-			return fmt.Errorf("%d locks that nobody holds are still to be removed: %w; the move waits for that", c.RemovalsPending(), err)
+			return fmt.Errorf("the move waits for pending removals (%d): %w", c.RemovalsPending(), err)
 		}
-		c.holding.Store(int64(era) + 1)
+		c.pausedEra.Store(int64(era) + 1)
 	}
-	return c.now().guards.SayHeld(ctx, strings.Join([]string{strconv.Itoa(era), strings.Join(held.Resting, ","), strings.Join(held.Restless, ","), held.Server}, " "))
+	parts := []string{
+		strconv.Itoa(era), strings.Join(held.Resting, ","), strings.Join(held.Restless, ","), held.Server,
+	}
+	return c.masterSet().guards.SayHeld(ctx, strings.Join(parts, " "))
 }
 
-// Holding returns which proxies reported in an era that they hold back.
+// Holding returns the reports of the proxies that paused commands in an era.
 func (c *Cluster) Holding(ctx context.Context, era int) (all []Held) {
-	for id, text := range c.now().guards.Held(ctx) {
+	for id, text := range c.masterSet().guards.Held(ctx) {
 		parts := strings.Split(text, " ")
 		if n, err := strconv.Atoi(parts[0]); err == nil && n == era && len(parts) == 4 {
 			all = append(all, Held{id, parts[3], addresses(parts[1]), addresses(parts[2])})

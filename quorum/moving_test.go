@@ -12,13 +12,13 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// movable are two proxies on the same masters, with the locks at the upstream.
+// movable runs two proxies on the same masters, with the locks at the upstream.
 func movable(t *testing.T, logs ...*slog.Logger) [2]*Cluster {
 	_, both := movableOn(t, logs...)
 	return both
 }
 
-// movableOn is movable with its masters.
+// movableOn is movable, and returns the masters.
 func movableOn(t *testing.T, logs ...*slog.Logger) (servers []*redistest.Server, both [2]*Cluster) {
 	var urls []string
 	for range 3 {
@@ -42,21 +42,21 @@ func movableOn(t *testing.T, logs ...*slog.Logger) (servers []*redistest.Server,
 	return servers, both
 }
 
-// stalls is a log that keeps its proxy from going on once it says a text, until it is let go.
-type stalls struct {
+// stallingLog is a log handler that stops its proxy at a message, until it is released.
+type stallingLog struct {
 	slog.Handler
 	at      string
 	reached chan struct{}
 	letGo   chan struct{}
 }
 
-func newStalls(at string) *stalls {
-	return &stalls{slog.DiscardHandler, at, make(chan struct{}, 1), make(chan struct{})}
+func newStallingLog(at string) *stallingLog {
+	return &stallingLog{slog.DiscardHandler, at, make(chan struct{}, 1), make(chan struct{})}
 }
 
-func (s *stalls) Enabled(context.Context, slog.Level) bool { return true }
+func (s *stallingLog) Enabled(context.Context, slog.Level) bool { return true }
 
-func (s *stalls) Handle(_ context.Context, r slog.Record) error {
+func (s *stallingLog) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == s.at {
 		s.reached <- struct{}{}
 		<-s.letGo
@@ -64,11 +64,12 @@ func (s *stalls) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A proxy stands still right after it has decided that the locks move, and another one ends the
-// move meanwhile. The first does not wait for an era that is over, and follows.
+// TestMoveOnEndsOnceItsEraIsOver stops a proxy right after it has decided a move of the locks,
+// while another proxy ends the move. The first one does not wait for an era that has ended, and
+// follows.
 func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 	t.Parallel()
-	log := newStalls("the locks are being moved")
+	log := newStallingLog("the locks are being moved")
 	both := movable(t, slog.New(log))
 	stalled, other := both[0], both[1]
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -90,7 +91,7 @@ func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 	}
 }
 
-// mustCome waits until it is known where the locks are in an era.
+// mustCome waits until the location of the locks in an era is known.
 func (c *Cluster) mustCome(t *testing.T, era int) Placed {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -116,20 +117,23 @@ func (c *Cluster) mustMove(t *testing.T, to place.Place) Placed {
 	return at
 }
 
-// All of a way to the masters and back: only the one place serves, and both proxies know it.
+// TestMoveOn moves the locks to the masters and back. At each step only one place serves, and both
+// proxies know it.
 func TestMoveOn(t *testing.T) {
 	t.Parallel()
 	both := movable(t)
 	key := Key{Name: "lock:a", Moves: true}
 	take := func(c *Cluster) error {
-		_, err := c.Take(t.Context(), Taking{Keys: []Key{key}, Terms: Terms{Tokens: []string{"me"}, TTL: 10 * time.Second}})
+		_, err := c.Take(t.Context(), Taking{Keys: []Key{key},
+			Terms: Terms{Tokens: []string{"me"}, TTL: 10 * time.Second}})
 		return err
 	}
 	var elsewhere *ElsewhereError
 	if err := take(both[0]); !errors.As(err, &elsewhere) || elsewhere.Now.Place != place.Upstream {
 		t.Fatalf("taken on the masters while the locks are at the upstream: %v", err)
 	}
-	for _, to := range []place.Place{place.ToMasters, place.ToMasters, place.Masters, place.ToUpstream, place.Upstream} {
+	for _, to := range []place.Place{place.ToMasters, place.ToMasters, place.Masters, place.ToUpstream,
+		place.Upstream} {
 		at := both[0].mustMove(t, to)
 		if now, err := both[0].Confirm(t.Context()); err != nil || now != at {
 			t.Errorf("confirmed %v %v, want %v", now, err, at)
@@ -137,11 +141,14 @@ func TestMoveOn(t *testing.T) {
 		if now := both[1].mustCome(t, at.Era); now != at {
 			t.Fatalf("the other proxy does not follow to %v, but to %v", at, now)
 		}
-		if err := both[1].SayHeld(t.Context(), at.Era, Held{Server: "r", Resting: []string{"10.0.0.1:1"}, Restless: []string{"[::1]:2", "[::1]:3"}}); err != nil {
+		if err := both[1].SayHeld(t.Context(), at.Era, Held{Server: "r", Resting: []string{"10.0.0.1:1"},
+			Restless: []string{"[::1]:2", "[::1]:3"}}); err != nil {
 			t.Error(err)
 		}
 		held := both[0].Holding(t.Context(), at.Era)
-		if len(held) != 1 || held[0].Proxy != both[1].id || !slices.Equal(held[0].Resting, []string{"10.0.0.1:1"}) || !slices.Equal(held[0].Restless, []string{"[::1]:2", "[::1]:3"}) {
+		if len(held) != 1 || held[0].Proxy != both[1].proxyID ||
+			!slices.Equal(held[0].Resting, []string{"10.0.0.1:1"}) ||
+			!slices.Equal(held[0].Restless, []string{"[::1]:2", "[::1]:3"}) {
 			t.Errorf("in era %d %v hold back", at.Era, held)
 		}
 		switch err := take(both[1]); {
@@ -162,13 +169,13 @@ func TestMoveOn(t *testing.T) {
 			t.Errorf("read in another era: %v", err)
 		}
 	}
-	if ids := both[0].Proxies(); len(ids) != 2 || ids[0] != both[0].id || ids[1] != both[1].id {
+	if ids := both[0].Proxies(); len(ids) != 2 || ids[0] != both[0].proxyID || ids[1] != both[1].proxyID {
 		t.Errorf("proxies %v", ids)
 	}
 }
 
-// A proxy moves the locks for longer than a lease lasts, and renews it. Then it stops, as one that
-// was killed: the other has it decided that the locks stay.
+// TestMoveEndsOnceNobodyRenewsIt lets a proxy move the locks for longer than a lease, which it
+// renews. Then the proxy stops as if it was killed, and the other one decides that the locks stay.
 func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	t.Parallel()
 	both := movable(t)
@@ -192,8 +199,8 @@ func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	}
 }
 
-// Two of three masters stand still while the locks are moved, for longer than a lease lasts. As
-// soon as they are back it is decided that the locks stay.
+// TestMoveEndsOnceTheMastersAreBack stops two of three masters for longer than a lease while the
+// locks are moved. As soon as they are back, the proxies decide that the locks stay.
 func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	t.Parallel()
 	servers, both := movableOn(t)
@@ -223,8 +230,8 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	}
 }
 
-// Where the masters are well and do not confirm, it is tried until they do, or that has taken too
-// long; else what came of it is returned at once.
+// TestConfirmed checks that confirmed tries again while the masters vote but do not confirm, until
+// over. It returns any other result at once.
 func TestConfirmed(t *testing.T) {
 	here, other := Placed{Place: place.Masters, Era: 2}, errors.New("another")
 	unconfirmed, none := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}

@@ -11,56 +11,54 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// DefaultMasterTimeout is how long a master may take to answer when Options
-// does not say.
+// DefaultMasterTimeout is the time limit for a master's answer if Options sets none.
 const DefaultMasterTimeout = 250 * time.Millisecond
 
-// Options describe a cluster. Only Masters must be set.
+// Options describes a cluster. Only Masters must be set.
 type Options struct {
-	// Masters are the URLs of the independent masters (redis, rediss or unix),
-	// without a database number.
+	// Masters has the URLs of the independent masters (redis, rediss or unix), without a database
+	// number.
 	Masters []string
-	// TLS adds to the settings of each connection to a rediss:// server, before it is made: what to
-	// show it, and whom to believe. The default adds nothing.
+	// TLS changes the settings of each connection to a rediss:// server before it is opened: which
+	// certificate to present, and which certificate authorities to trust. The default changes
+	// nothing.
 	TLS func(*tls.Config)
-	// MasterTimeout bounds one batch to one master, dialling included. The default
-	// is DefaultMasterTimeout.
+	// MasterTimeout limits one batch to one master, dialling included. The default is
+	// DefaultMasterTimeout.
 	MasterTimeout time.Duration
-	// MaxTTL is what is taken for the longest TTL in use where no record of it is known,
-	// and for locks without expiry. The default is DefaultMaxTTL.
+	// MaxTTL is assumed as the longest TTL in use if no record of it is known, and for locks
+	// without expiry. The default is DefaultMaxTTL.
 	MaxTTL time.Duration
-	// FreshStart lets masters vote if, at the start, all of them are reached, empty, and
-	// unmarked, and stay so for FreshStartTime. Otherwise they wait until the longest TTL is over.
+	// FreshStart lets masters vote if all of them are connected, empty, and unmarked at the start,
+	// and stay so for FreshStartTime. Otherwise they wait until the longest TTL has passed.
 	FreshStart bool
-	// Vouched is an operator's override of the longest TTL of any lock that masters in
-	// quarantine may have forgotten, or nil; see Vouch.
+	// Vouched is an operator's override of the longest TTL of any lock that masters in quarantine
+	// may have lost, or nil; see Vouch.
 	Vouched *time.Duration
-	// Forced has it count whatever masters or proxies know of.
+	// Forced makes the override count whatever masters or proxies know.
 	Forced bool
-	// Name is what operators call this proxy. The default is nothing.
+	// Name returns the operators' name for this proxy. The default is empty.
 	Name func() string
-	// Tagged is set where keys may have a Tag.
+	// Tagged is set if keys may have a Tag.
 	Tagged bool
-	// Settings are what decides which key is which lock, as lines of a name and a value. A proxy
-	// has no votes where a majority of the masters is in use by proxies with other ones; see
-	// Impose. Empty: it grants no locks, so any will do, of the same masters.
+	// Settings has the settings that decide which keys are locks, as lines of a name and a value. A
+	// proxy has no votes if a majority of the masters is in use by proxies with different settings;
+	// see Impose. Empty means that this proxy grants no locks: then any settings will do, on the
+	// same masters.
 	Settings string
-	// FromUpstream: the locks are at the upstream, as long as the masters never decided where they
-	// are.
+	// FromUpstream is set if the locks are at the upstream until the masters decide where they are.
 	FromUpstream bool
-	// Record is kept at the upstream of where the locks are; nil: they cannot be moved.
+	// Record is the upstream's record of the location of the locks; nil if they cannot be moved.
 	Record place.Record
-	// Unguarded lets masters vote whatever they may have forgotten, as all Redlock
-	// libraries do.
+	// Unguarded lets masters vote whatever they may have lost, as all Redlock libraries do.
 	Unguarded bool
-	// OnMastersChanged is called when other proxies have changed the masters, to those with these
-	// addresses, as far as is known, until ChangeMasters has this cluster follow. It may take its
-	// time.
+	// OnMastersChanged is called with the new masters' addresses, as far as they are known, when
+	// other proxies have changed the masters. It is called again until ChangeMasters has followed.
+	// It may wait.
 	OnMastersChanged func(masters []string)
-	// Logger logs when a master goes down or comes up. The default is silence.
+	// Logger receives a message when a master goes down or comes up. The default discards it.
 	Logger *slog.Logger
-	// Rand gives numbers in [0, 1) for the jitter of pauses. The default is
-	// math/rand/v2.
+	// Rand returns numbers in [0, 1) for the jitter of pauses. The default is math/rand/v2.
 	Rand func() float64
 
 	// sinceBoot is guard.Options.SinceBoot.
@@ -76,10 +74,8 @@ func (o *Options) setDefaults() {
 	o.MaxTTL = cmp.Or(o.MaxTTL, DefaultMaxTTL)
 }
 
-// Majority is the least number of n masters of which any two such sets share one:
-// ⌊n/2⌋+1.
+// Majority returns the least number of n masters such that any two such sets share one: ⌊n/2⌋+1.
 func Majority(n int) int { return vote.Majority(n) }
 
-// DefaultMaxTTL is the longest TTL that locks are taken to have where Options does not
-// say.
+// DefaultMaxTTL is the assumed longest TTL if Options sets none.
 const DefaultMaxTTL = 24 * time.Hour

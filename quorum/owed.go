@@ -6,49 +6,52 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// owe has a version of a key removed (package removals), for as long as its lease of ttl may last.
-// Without a version the masters are to agree on the end of what they hold. mayArrive is as of
-// removals.Add.
-func (c *Cluster) owe(key Key, version string, ttl time.Duration, mayArrive func() bool) {
+// scheduleRemoval schedules the removal of a version of a key (package removals), for as long as
+// its lease of ttl may last. Without a version it schedules that the masters agree on the end of
+// the current value. removals.Add explains mayArrive.
+func (c *Cluster) scheduleRemoval(key Key, version string, ttl time.Duration, mayArrive func() bool) {
 	if ttl < 0 {
-		ttl = c.now().guards.MaxTTL()
+		ttl = c.masterSet().guards.MaxTTL()
 	}
-	if key.Tag == "" && version != "" && !c.now().keyspace(key.DB).Disown(key.Name, version) {
+	if key.Tag == "" && version != "" && !c.masterSet().database(key.DB).Disown(key.Name, version) {
 		return
 	}
-	if !c.removals.Add(key.anywhere(), version, time.Now().Add(ttl+register.Limit), mayArrive) {
-		c.log.Warn("a lock that may be held by nobody stays until its TTL ends: too many removals are pending", "key", key.Name)
+	if !c.removals.Add(key.atAnyPlace(), version, time.Now().Add(ttl+register.Limit), mayArrive) {
+		c.log.Warn("too many removals are pending: a lock that may have no holder stays until its TTL ends",
+			"key", key.Name)
 	}
 }
 
-// owes reports whether a version of a key is owed its removal.
-func (c *Cluster) owes(key Key, version string) bool { return c.removals.Owes(key.anywhere(), version) }
+// isRemovalPending reports whether the removal of a version of a key is pending.
+func (c *Cluster) isRemovalPending(key Key, version string) bool {
+	return c.removals.Owes(key.atAnyPlace(), version)
+}
 
-// RemovalsPending is how many versions of keys are owed their removal, after an error or because
-// their client did not learn of them.
+// RemovalsPending returns the number of versions of keys that are to be removed, after an error or
+// because their client did not get the reply.
 func (c *Cluster) RemovalsPending() int { return c.removals.Len() }
 
-// owing is what has versions removed that a Taking may have given its keys although it was answered
-// with an error; nil where they stay.
-func (g *generation) owing(t Taking) func(version string, mayArrive func() bool) {
+// removalScheduler returns the function that schedules the removal of versions which a failed
+// Taking may have stored; nil if they stay.
+func (set *masterSet) removalScheduler(t Taking) func(version string, mayArrive func() bool) {
 	if t.Stays {
 		return nil
 	}
 	return func(version string, mayArrive func() bool) {
 		for _, key := range t.Keys {
-			g.of.owe(key, version, t.TTL, mayArrive)
+			set.cluster.scheduleRemoval(key, version, t.TTL, mayArrive)
 		}
 	}
 }
 
-// Withdraw takes back, in the background, what a Take or an Update granted of these keys: that
-// alone, whatever they hold by now.
+// Withdraw removes the grant of a Take or an Update from these keys, in the background. It leaves a
+// newer value in place.
 func (c *Cluster) Withdraw(keys []Key, got Grant) {
 	lease := got.Validity
 	if lease >= 0 {
-		lease += lease/50 + time.Second // what was given up for clocks
+		lease += lease/50 + time.Second // the margin for clock drift
 	}
 	for _, key := range keys {
-		c.owe(key, got.Version, lease, nil)
+		c.scheduleRemoval(key, got.Version, lease, nil)
 	}
 }

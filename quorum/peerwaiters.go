@@ -12,62 +12,62 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// peerWaiters is how the proxies of some masters know of each other's waiters: one that waits for a
-// lock which another has puts a mark beside the lock, on all masters, and removes it as it takes
-// the lock. Who leaves the lock to it overwrites its mark, of which the masters notify it. Marks
-// are hints: nothing is decided by them, and what is lost of them costs time.
+// peerWaiters tells the proxies of a set of masters about each other's waiters. A proxy that waits
+// for another proxy's lock puts a mark next to the lock, on all masters. It removes the mark as it
+// takes the lock. A proxy that leaves the lock to the waiter overwrites the mark, and the masters
+// notify the waiter. Marks are hints: no decision depends on them, and a lost mark costs time only.
 type peerWaiters struct {
 	*Cluster
-	as cell.Attempt
-	// peers are the IDs of the other proxies that are known.
+	attempt cell.Attempt
+	// peers returns the IDs of the other proxies that are known.
 	peers func() []string
 }
 
 const (
-	// markPrefix is before the ID of a proxy and the name of a lock's key in that of its mark.
+	// markPrefix begins the name of a mark; the ID of the proxy and the name of the lock's key
+	// follow.
 	markPrefix = script.OwnPrefix + "waits:"
-	// markTime is how long a mark stays if the proxy that put it does not remove it, passedTime if
-	// it was overwritten.
+	// markTime is the TTL of a mark, passedTime that of an overwritten one.
 	markTime   = time.Minute
 	passedTime = time.Second
 )
 
-// markOf is the name of the mark of a proxy that waits for a key.
+// markOf returns the name of the mark of a proxy that waits for a key.
 func markOf(id string, key Key) string { return markPrefix + id + ":" + key.Name }
 
-// Alone is of queue.Others: no other proxy is known, or nobody can have a lock. Masters that begin
-// anew have to be empty.
+// Alone implements queue.Others. It reports whether no other proxy is known, or no majority votes:
+// then no proxy can hold a lock, because masters have to be empty for a fresh start.
 func (o peerWaiters) Alone() bool { return len(o.peers()) == 0 || !o.HasQuorum() }
 
-// ownMark is of queue.Mark.
+// ownMark implements queue.Mark.
 type ownMark struct {
 	*wake.Alarm
-	of   peerWaiters
-	in   *generation
-	key  Key
-	name string
+	waiters peerWaiters
+	set     *masterSet
+	key     Key
+	name    string
 }
 
-// Mark is of queue.Others.
+// Mark implements queue.Others.
 func (o peerWaiters) Mark(key Key) queue.Mark {
-	name, now := markOf(o.id, key), o.now()
-	return ownMark{now.waker.Alarm(key.DB, name), o, now, key, name}
+	name, set := markOf(o.proxyID, key), o.masterSet()
+	return ownMark{set.waker.Alarm(key.DB, name), o, set, key, name}
 }
 
-// Put is of queue.Mark. A master that is not watched is told like any other thing.
+// Put implements queue.Mark. A master without a watch gets the mark as an ordinary operation.
 func (m ownMark) Put() {
-	waits := cell.Cell{Form: cell.Plain, Attempt: m.of.as, Value: cell.Value{Present: true}}
+	waits := cell.Cell{Form: cell.Plain, Attempt: m.waiters.attempt, Value: cell.Value{Present: true}}
 	for _, i := range m.Alarm.Put(waits.String(), markTime) {
-		m.in.masters[i].Tell(m.key.DB, cell.PutWaiter{Mark: m.name, Cell: waits, TTL: markTime}, false)
+		m.set.masters[i].Tell(m.key.DB, cell.PutWaiter{Mark: m.name, Cell: waits, TTL: markTime}, false)
 	}
 }
 
-// Unmark is of queue.Others.
+// Unmark implements queue.Others.
 func (o peerWaiters) Unmark(key Key, and func()) {
-	o.ask(key, cell.DeleteWaiter{Mark: markOf(o.id, key)}, and, nil)
+	o.ask(key, cell.DeleteWaiter{Mark: markOf(o.proxyID, key)}, and, nil)
 }
 
-// Ask is of queue.Others.
+// Ask implements queue.Others.
 func (o peerWaiters) Ask(key Key, answered func(wanted bool)) {
 	_, marks := o.marks(key)
 	if len(marks) == 0 {
@@ -76,15 +76,15 @@ func (o peerWaiters) Ask(key Key, answered func(wanted bool)) {
 	}
 	found := false
 	o.ask(key, cell.ReadWaiters(marks), nil, &replyCount{
-		ends:  func(got register.Reply) bool { found = markIn(got) >= 0; return found },
-		ended: func() { answered(found) },
+		decides: func(got register.Reply) bool { found = markIn(got) >= 0; return found },
+		ended:   func() { answered(found) },
 	})
 }
 
-// Pass is of queue.Others. Which proxy comes next each master says for itself; where they differ,
-// the first answer is as good as any.
+// Pass implements queue.Others. Each master names the next proxy by itself; if they differ, the
+// first answer is as good as any.
 func (o peerWaiters) Pass(key Key, answered func(to string)) {
-	passed := cell.Cell{Form: cell.Register, Attempt: o.as} // it holds nothing
+	passed := cell.Cell{Form: cell.Register, Attempt: o.attempt} // an empty cell
 	peers, marks := o.marks(key)
 	if len(marks) == 0 {
 		answered("")
@@ -92,7 +92,7 @@ func (o peerWaiters) Pass(key Key, answered func(to string)) {
 	}
 	to := ""
 	o.ask(key, cell.PassWaiter{Marks: marks, To: passed, TTL: passedTime}, nil, &replyCount{
-		ends: func(got register.Reply) bool {
+		decides: func(got register.Reply) bool {
 			if i := markIn(got); i >= 0 && to == "" {
 				to = peers[i]
 			}
@@ -102,57 +102,57 @@ func (o peerWaiters) Pass(key Key, answered func(to string)) {
 	})
 }
 
-// Left is of queue.Others.
+// Left implements queue.Others.
 func (o peerWaiters) Left(key Key, to string) queue.Alarm {
-	return o.now().waker.Alarm(key.DB, markOf(to, key))
+	return o.masterSet().waker.Alarm(key.DB, markOf(to, key))
 }
 
-// marks are the names of the marks of the other proxies, in the order of their turns.
+// marks returns the other proxies in the order of their turns, and the names of their marks.
 func (o peerWaiters) marks(key Key) (peers, marks []string) {
-	peers = inTurn(o.peers(), o.id)
+	peers = inTurn(o.peers(), o.proxyID)
 	for _, id := range peers {
 		marks = append(marks, markOf(id, key))
 	}
 	return peers, marks
 }
 
-// markIn is which mark was found first, or -1.
+// markIn returns the index of the first mark that was found, or -1.
 func markIn(got register.Reply) int {
 	return slices.IndexFunc(got.Found, func(f cell.Found) bool { return f.Form != cell.Absent })
 }
 
-// inTurn are other proxies in the order of their turns: those behind this one first.
+// inTurn returns the other proxies in the order of their turns, beginning behind this one.
 func inTurn(peers []string, own string) []string {
 	slices.Sort(peers)
 	at, _ := slices.BinarySearch(peers, own)
 	return slices.Concat(peers[at:], peers[:at])
 }
 
-// ask has all masters do something with marks, and together with what and asks, unless that is nil.
+// ask sends an operation on marks to all masters, together with what and sends, unless and is nil.
 func (o peerWaiters) ask(key Key, do cell.Op, and func(), n *replyCount) {
-	c := o.now()
-	ops := make([]cell.Op, len(c.masters))
+	set := o.masterSet()
+	ops := make([]cell.Op, len(set.masters))
 	for i := range ops {
 		ops[i] = do
 	}
-	r := c.rounds.Send(c.masters, key.DB, ops, func([]register.Reply) bool { return true }, lastly(and))
+	r := set.rounds.Send(set.masters, key.DB, ops, func([]register.Reply) bool { return true }, afterQueued(and))
 	if n != nil {
-		n.missing, n.enough = len(c.masters), Majority(len(c.masters))
+		n.missing, n.enough = len(set.masters), Majority(len(set.masters))
 		r.Later(n.take)
 	}
 	r.Forget()
 }
 
-// replyCount takes what masters reply about marks.
+// replyCount counts the masters' replies about marks.
 type replyCount struct {
-	// ends reports whether a reply decides it alone.
-	ends func(register.Reply) bool
-	// ended is called once: when a reply has decided it, or most masters have replied, or all that
-	// will.
+	// decides reports whether a reply decides the result alone.
+	decides func(register.Reply) bool
+	// ended is called once: when a reply has decided the result, when a majority has replied, or
+	// when no reply is missing.
 	ended func()
 
 	mu sync.Mutex
-	// missing is how many have not replied, enough how many more have to.
+	// missing is the number of missing replies, enough the number that is still needed.
 	missing, enough int
 	over            bool
 }
@@ -163,7 +163,7 @@ func (n *replyCount) take(_ int, got register.Reply) {
 	}
 }
 
-// count reports whether it is over by this reply.
+// count counts a reply, and reports whether it ends the round.
 func (n *replyCount) count(got register.Reply) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -173,7 +173,7 @@ func (n *replyCount) count(got register.Reply) bool {
 	n.missing--
 	if got.State == register.Counted {
 		n.enough--
-		n.over = n.ends(got)
+		n.over = n.decides(got)
 	}
 	n.over = n.over || n.enough == 0 || n.missing == 0
 	return n.over

@@ -6,13 +6,14 @@ import (
 	"testing/synctest"
 )
 
-// TestOthers: a proxy that waits is known to the others until it removes its mark, and a lock is
-// left to it, and to no other one; where none waits that is known, too.
-func TestOthers(t *testing.T) {
+// TestPeerWaiters checks that the other proxies know of a waiter until it removes its mark, that
+// the lock is left to it alone, and that they know when none waits.
+func TestPeerWaiters(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		far := b.newCluster()
-		here := peerWaiters{b.locker.Cluster, b.locker.source.Attempt(), func() []string { return []string{far.id, "z", "-"} }}
-		there := peerWaiters{far, far.source.Attempt(), func() []string { return []string{here.id} }}
+		here := peerWaiters{b.locker.Cluster, b.locker.source.Attempt(),
+			func() []string { return []string{far.proxyID, "z", "-"} }}
+		there := peerWaiters{far, far.source.Attempt(), func() []string { return []string{here.proxyID} }}
 		synctest.Wait()
 		want := func(who peerWaiters, want bool) {
 			b.Helper()
@@ -36,10 +37,10 @@ func TestOthers(t *testing.T) {
 		want(here, false)
 		mark := there.Mark(job)
 		defer mark.Stop()
-		mark.Put() // on masters that are not watched
+		mark.Put() // on masters without a watch
 		want(here, true)
 		want(there, false)
-		passes(far.id)
+		passes(far.proxyID)
 		want(here, true) // it has not come yet
 		asked := false
 		there.Unmark(job, func() { asked = true })
@@ -54,7 +55,7 @@ func TestOthers(t *testing.T) {
 		b.masters[0].away()
 		b.masters[1].away()
 		want(here, false) // it is not known
-		alone := peerWaiters{here.Cluster, here.as, func() []string { return nil }}
+		alone := peerWaiters{here.Cluster, here.attempt, func() []string { return nil }}
 		if !here.Alone() || !alone.Alone() {
 			b.Error("too few masters would have a mark, or nobody is there to see it")
 		}
@@ -66,7 +67,7 @@ func TestOthers(t *testing.T) {
 	})
 }
 
-// TestTurns: the proxies take their turns in a ring.
+// TestTurns checks that the proxies take turns in a ring.
 func TestTurns(t *testing.T) {
 	for own, want := range map[string][]string{"a": {"b", "d", "f"}, "c": {"d", "f", "b"}, "g": {"b", "d", "f"}} {
 		if got := inTurn([]string{"f", "b", "d"}, own); !slices.Equal(got, want) {

@@ -8,75 +8,76 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// Placed is where the locks on lock keys are, as the masters say.
+// Placed is the location of the locks on lock keys, as the masters report it.
 type Placed = place.At
 
-// ElsewhereError is returned where nothing was done about a lock key, because the locks are not, or
-// no longer, where that was to be done.
+// ElsewhereError is returned if a command on a lock key changed nothing because the locks are not,
+// or no longer, where the command expected them.
 type ElsewhereError struct {
-	// Now is where they are.
+	// Now is their location.
 	Now Placed
 }
 
-// Error is a sentence.
+// Error returns a sentence.
 func (e *ElsewhereError) Error() string {
 	if e.Now.Moves() {
 		return "the locks on lock keys are being moved by other proxies: try again"
 	}
-	return fmt.Sprintf("the locks on lock keys are at the %v by now, of which this proxy has none: go to one that has", e.Now.Place)
+	return fmt.Sprintf("the locks on lock keys are at the %v, which this proxy does not have; use a proxy that has it",
+		e.Now.Place)
 }
 
-// placedIn is where the locks are in an era of the masters.
+// placedIn returns the location of the locks in an era.
 func (c *Cluster) placedIn(era reconfig.Era) Placed {
 	return Placed{Place: era.Place.OrBySetting(c.opts.FromUpstream), Era: era.Number}
 }
 
-// Placed is where the locks are, as far as this proxy has heard; known is false as long as too few
-// masters reported it, and while something else is decided. It waits for nothing.
+// Placed returns the location of the locks, as far as this proxy knows. known is false if too few
+// masters reported it, and while a change is being decided. It does not wait.
 func (c *Cluster) Placed() (at Placed, known bool) {
-	era, known := c.now().guards.Era()
+	era, known := c.masterSet().guards.Era()
 	return c.placedIn(era), known && c.underway.Load() == nil
 }
 
-// Turned is closed when Placed may return something else.
+// Turned returns a channel that is closed when Placed may return something new.
 func (c *Cluster) Turned() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.turned == nil {
-		c.turned = make(chan struct{})
+	if c.placeChanged == nil {
+		c.placeChanged = make(chan struct{})
 	}
-	return c.turned
+	return c.placeChanged
 }
 
-// turn has those look again that wait for Turned.
-func (c *Cluster) turn() {
+// notifyPlaced closes the channel of Turned.
+func (c *Cluster) notifyPlaced() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.turned != nil {
-		close(c.turned)
-		c.turned = nil
+	if c.placeChanged != nil {
+		close(c.placeChanged)
+		c.placeChanged = nil
 	}
 }
 
-// Departing reports whether the locks are about to leave the masters: then no command on a lock key
-// is begun there.
-func (c *Cluster) Departing() bool { return c.now().guards.IsBoundFor(place.ToUpstream) }
+// Departing reports whether the locks are about to leave the masters. Then no command on a lock key
+// may begin on the masters.
+func (c *Cluster) Departing() bool { return c.masterSet().guards.IsBoundFor(place.ToUpstream) }
 
-// mayTouch is why nothing may be done about the keys with these masters: an *OwnKeyError, or an
-// *ElsewhereError. Else it is nil.
-func (g *generation) mayTouch(keys ...Key) error {
-	if err := ownKey(keys...); err != nil {
+// mayTouch returns nil if commands may touch the keys on these masters; else an *OwnKeyError, an
+// *ElsewhereError, or a *NoQuorumError.
+func (set *masterSet) mayTouch(keys ...Key) error {
+	if err := checkOwnKeys(keys...); err != nil {
 		return err
 	}
 	for _, key := range keys {
 		if !key.Moves && key.Era == 0 {
 			continue
 		}
-		era, known := g.guards.OwnEra()
-		at := g.of.placedIn(era)
+		era, known := set.guards.OwnEra()
+		at := set.cluster.placedIn(era)
 		switch {
 		case !known:
-			return g.absence()
+			return set.absence()
 		case key.Moves && at.Place != place.Masters, key.Era != 0 && key.Era != at.Era:
 			return &ElsewhereError{at}
 		}
@@ -84,6 +85,6 @@ func (g *generation) mayTouch(keys ...Key) error {
 	return nil
 }
 
-// LocksUpstream is the line of Options.Settings of a proxy that takes the locks to be at the
-// upstream until the masters decided where they are. Once they have, it makes no difference.
+// LocksUpstream is the line of Options.Settings of a proxy that assumes the locks at the upstream
+// until the masters decide where they are. Afterwards the line makes no difference.
 const LocksUpstream = guard.LocksUpstream

@@ -10,23 +10,23 @@ import (
 //
 // Errors: ErrContended, *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
-	return onWhich(ctx, c, func(g *generation) ([]Look, error) { return g.Read(ctx, keys) })
+	return withSetRepeated(ctx, c, func(set *masterSet) ([]Look, error) { return set.Read(ctx, keys) })
 }
 
-// Read is Cluster.Read.
-func (g *generation) Read(ctx context.Context, keys []Key) ([]Look, error) {
-	if err := g.mayTouch(keys...); err != nil {
+// Read implements Cluster.Read.
+func (set *masterSet) Read(ctx context.Context, keys []Key) ([]Look, error) {
+	if err := set.mayTouch(keys...); err != nil {
 		return nil, err
 	}
 	cells, of := cellsOf(keys)
-	found, err := g.keyspace(keys[0].DB).Read(ctx, cells)
+	found, err := set.database(keys[0].DB).Read(ctx, cells)
 	if err != nil {
-		return nil, g.explain(err)
+		return nil, set.translate(err)
 	}
 	return looksIn(keys, cells, of, found)
 }
 
-// lookAt is what a key holds in a cell.
+// lookAt returns a key's value in its cell.
 func lookAt(b *bag.Bag, cell Look, key Key) Look {
 	if key.Tag == "" && !b.Shared() {
 		return cell
@@ -34,7 +34,7 @@ func lookAt(b *bag.Bag, cell Look, key Key) Look {
 	return b.Look(key.Name)
 }
 
-// looksIn are what keys hold, by the looks at all of their cells.
+// looksIn returns the keys' values in their cells.
 func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error) {
 	looks, opened := make([]Look, len(keys)), make([]*bag.Bag, len(cells))
 	for i, key := range keys {

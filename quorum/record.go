@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// recordPause is the wait between two looks at the record of where the locks are, and
-	// recordTime how long one may take.
+	// recordPause is the wait between two reads of the record of the locks' location, recordTime
+	// the time limit for one access.
 	recordPause, recordTime = 2 * time.Second, 2 * time.Second
-	// recordTick is the wait between two comparisons with what the masters say.
+	// recordTick is the wait between two comparisons with the masters.
 	recordTick = 100 * time.Millisecond
 )
 
-// keepRecord compares what the upstream keeps of where the locks are with what the masters say, and
-// brings it up to date.
+// keepRecord compares the upstream's record of the locks' location with the masters' answer, and
+// updates it.
 func (c *Cluster) keepRecord(ctx context.Context) {
 	var has place.At
 	var since, read time.Time
 	var err error
-	for ended := false; !ended; ended = c.isStopped(recordTick) {
+	for ended := false; !ended; ended = c.stoppedDuring(recordTick) {
 		if time.Since(read) >= recordPause {
 			had := has
 			if has, err = c.readRecord(ctx); err == nil && (since.IsZero() || has != had) {
@@ -29,7 +29,7 @@ func (c *Cluster) keepRecord(ctx context.Context) {
 			}
 			read = time.Now()
 		}
-		guards := c.now().guards
+		guards := c.masterSet().guards
 		guards.Compare(has, since, err)
 		era, known := guards.Era()
 		if at := era.At(); err == nil && known && at.Place != place.Undecided && !at.Moves() && at.Era > has.Era {
@@ -51,7 +51,7 @@ func (c *Cluster) writeRecord(ctx context.Context, at place.At) error {
 	defer cancel()
 	err := c.opts.Record.Write(ctx, at)
 	if err != nil {
-		c.log.Debug("where the locks are could not be recorded at the upstream", "cause", err)
+		c.log.Debug("could not record the location of the locks at the upstream", "cause", err)
 	}
 	return err
 }

@@ -5,26 +5,26 @@ import (
 	"errors"
 )
 
-// pay is of removals.Options. Nothing is removed once this proxy holds back for a move, and what
-// another set of masters was given meanwhile is not known.
-func (c *Cluster) pay(ctx context.Context, key Key, version string) bool {
-	if at, _ := c.Placed(); (at.Moves() || c.Departing()) && c.holding.Load() == int64(at.Era)+1 || !c.HasQuorum() {
+// removePending implements removals.Options.Pay. It removes nothing while this proxy pauses
+// commands for a move. It reports false if the masters have been replaced meanwhile.
+func (c *Cluster) removePending(ctx context.Context, key Key, version string) bool {
+	if at, _ := c.Placed(); (at.Moves() || c.Departing()) && c.pausedEra.Load() == int64(at.Era)+1 || !c.HasQuorum() {
 		return false
 	}
-	before := c.now()
-	_, err := on(ctx, c, func(g *generation) (struct{}, error) { return struct{}{}, g.pay(ctx, key, version) })
-	return (err == nil || errors.Is(err, ErrForeign)) && c.now() == before
+	before := c.masterSet()
+	_, err := withSet(ctx, c, func(set *masterSet) (struct{}, error) { return struct{}{}, set.removePending(ctx, key, version) })
+	return (err == nil || errors.Is(err, ErrForeign)) && c.masterSet() == before
 }
 
-func (g *generation) pay(ctx context.Context, key Key, version string) error {
+func (set *masterSet) removePending(ctx context.Context, key Key, version string) error {
 	if version == "" {
-		return g.explain(g.keyspace(key.DB).Settle(ctx, key.cell()))
+		return set.translate(set.database(key.DB).Settle(ctx, key.cellName()))
 	}
-	looks, err := g.Read(ctx, []Key{key})
-	if err != nil || looks[0].Version != version { // a ballot would be in the way of another who holds it
+	looks, err := set.Read(ctx, []Key{key})
+	if err != nil || looks[0].Version != version { // a ballot would disturb a client that holds the key now
 		return err
 	}
-	_, err = g.Update(ctx, key, nil, func(l Look) (Decision, error) {
+	_, err = set.Update(ctx, key, nil, func(l Look) (Decision, error) {
 		if l.Present && l.Version == version {
 			return Decision{Do: Remove}, nil
 		}

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestBagIsNotTakenOver: the answers to a LOCK are lost whose key shares its cell with another
-// client's. The next try leaves that one alone.
+// TestBagIsNotTakenOver loses the answers to a LOCK whose key shares its cell with another client's
+// key. The next try does not touch that key.
 func TestBagIsNotTakenOver(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		opts := Options{Tagged: true}
@@ -19,7 +19,8 @@ func TestBagIsNotTakenOver(t *testing.T) {
 		}
 		c, other := b.connect(opts), b.connect(opts)
 		own, held := Key{Name: "lock:x"}, Key{Name: "{lock:x}:b", Tag: "lock:x"}
-		_, err := other.Take(b.Context(), Taking{Keys: []Key{held}, Terms: Terms{Tokens: []string{"B"}, TTL: time.Minute}})
+		_, err := other.Take(b.Context(),
+			Taking{Keys: []Key{held}, Terms: Terms{Tokens: []string{"B"}, TTL: time.Minute}})
 		b.wantErr(err, nil)
 		for _, m := range b.masters {
 			m.set(func(m *fakeMaster) {
@@ -30,7 +31,8 @@ func TestBagIsNotTakenOver(t *testing.T) {
 				}
 			})
 		}
-		if _, err := c.Take(b.Context(), Taking{Keys: []Key{own}, Terms: Terms{Tokens: []string{"A"}, TTL: time.Minute}}); err == nil || c.RemovalsPending() == 0 {
+		if _, err := c.Take(b.Context(), Taking{Keys: []Key{own},
+			Terms: Terms{Tokens: []string{"A"}, TTL: time.Minute}}); err == nil || c.RemovalsPending() == 0 {
 			b.Fatalf("the first try: %v, %d removals pending", err, c.RemovalsPending())
 		}
 		for _, m := range b.masters {
@@ -42,15 +44,15 @@ func TestBagIsNotTakenOver(t *testing.T) {
 		_, err = c.Take(b.Context(), Taking{Keys: []Key{own}, Terms: Terms{Tokens: []string{"A2"}, TTL: time.Minute}})
 		b.wantErr(err, nil)
 		time.Sleep(time.Second)
-		if looks, err := other.Read(b.Context(), []Key{held, own}); err != nil || looks[0].Value != "B" || looks[1].Value != "A2" {
+		if looks, err := other.Read(b.Context(), []Key{held, own}); err != nil || looks[0].Value != "B" ||
+			looks[1].Value != "A2" {
 			b.Errorf("the keys hold %+v, %v", looks, err)
 		}
 	})
 }
 
-// TestExtendOfWhatIsOwed: the answers to a SET NX are lost, so it is owed its removal. Its client
-// finds its token, and is granted an EXTEND, through the same proxy or another: what is extended
-// stays.
+// TestExtendOfWhatIsOwed loses the answers to a SET NX, so its removal is pending. Its client finds
+// its token, and an EXTEND is granted by the same proxy or another one: the extended lock stays.
 func TestExtendOfWhatIsOwed(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		inBubble(t, 3, func(b *bench) {
@@ -69,7 +71,8 @@ func TestExtendOfWhatIsOwed(t *testing.T) {
 					}
 				})
 			}
-			_, err := b.cluster.Take(b.Context(), Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{"A"}, TTL: time.Minute}})
+			_, err := b.cluster.Take(b.Context(),
+				Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{"A"}, TTL: time.Minute}})
 			if err == nil {
 				b.Fatal("granted without an answer")
 			}
@@ -85,7 +88,8 @@ func TestExtendOfWhatIsOwed(t *testing.T) {
 				m.set(func(m *fakeMaster) { m.fails = nil })
 			}
 			time.Sleep(3 * time.Second)
-			_, err = other.Take(b.Context(), Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{"B"}, TTL: time.Minute}})
+			_, err = other.Take(b.Context(),
+				Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{"B"}, TTL: time.Minute}})
 			if held := errors.Is(err, ErrHeld); held != granted {
 				b.Errorf("the same proxy %v: EXTEND granted %v, and a rival: %v", same, granted, err)
 			}

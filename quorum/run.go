@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/removals"
 )
 
-// NewCluster makes a cluster. It connects to nothing before Run.
+// NewCluster creates a cluster. It connects to no master before Run.
 func NewCluster(opts Options) (*Cluster, error) {
 	if len(opts.Masters) == 0 {
 		return nil, errors.New("quorum: no masters")
@@ -25,23 +25,29 @@ func NewCluster(opts Options) (*Cluster, error) {
 	return newCluster(opts, transports), nil
 }
 
-// newCluster takes one transport for each of opts.Masters.
+// newCluster creates a cluster with one transport for each of opts.Masters.
 func newCluster(opts Options, transports []master.Transport) *Cluster {
-	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), freed: func(Key) bool { return false }, taking: func(_ Key, send func(func())) { send(nil) }}
-	c.removals = removals.New(removals.Options[Key]{Pay: c.pay, Ready: c.HasQuorum, Size: func(k Key) int { return len(k.Name) + len(k.Tag) }})
-	c.current.Store(newGeneration(c, opts, transports, nil, nil))
+	c := &Cluster{
+		opts: opts, log: opts.Logger, source: cell.NewSource(), proxyID: guard.NewID(),
+		onFreed:  func(Key) bool { return false },
+		onTaking: func(_ Key, send func(func())) { send(nil) },
+	}
+	c.removals = removals.New(removals.Options[Key]{
+		Pay: c.removePending, Ready: c.HasQuorum, Size: func(k Key) int { return len(k.Name) + len(k.Tag) },
+	})
+	c.active.Store(newMasterSet(c, opts, transports, nil, nil))
 	return c
 }
 
-// Run connects to the masters and works until ctx ends; then it pays the removals that are owed, if
-// that can be done soon, sends what is queued, undos included, and returns nil.
+// Run connects to the masters and works until ctx ends. Then it does the pending removals, if that
+// is possible soon, sends what is queued, undos included, and returns nil.
 func (c *Cluster) Run(ctx context.Context) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	c.mu.Lock()
 	c.running = running
 	c.mu.Unlock()
-	c.start(c.now())
+	c.start(c.masterSet())
 	c.tasks.Go(func() { c.removals.Run(running, &c.tasks) })
 	c.tasks.Go(func() { c.followChanges(ctx) })
 	if c.opts.Record != nil {
@@ -54,20 +60,21 @@ func (c *Cluster) Run(ctx context.Context) error {
 		cancel()
 	}
 	stop()
-	c.changing.Lock() // nothing is started any more
+	c.changing.Lock() // from here on nothing is started
 	defer c.changing.Unlock()
 	c.tasks.Wait()
 	return nil
 }
 
-// Ready waits until all masters vote, or ctx ends, so that the first locks are on
-// all of them. It reports whether a majority votes.
+// Ready waits until all masters vote, or ctx ends, so that the first locks are on all of them. It
+// reports whether a majority votes.
 func (c *Cluster) Ready(ctx context.Context) bool {
-	for masters := c.now().masters; voting(masters) < len(masters) && pacing.Sleep(ctx, 5*time.Millisecond) == nil; {
-		masters = c.now().masters
+	masters := c.masterSet().masters
+	for countVoting(masters) < len(masters) && pacing.Sleep(ctx, 5*time.Millisecond) == nil {
+		masters = c.masterSet().masters
 	}
 	return c.HasQuorum()
 }
 
-// FreshStartTime is how long a fresh start takes, at the least.
+// FreshStartTime is the least duration of a fresh start.
 const FreshStartTime = guard.FreshStartTime

@@ -8,41 +8,41 @@ import (
 	"redlock-proxy/quorum/master"
 )
 
-// Settings are what of the [Options] may change while a cluster runs.
+// Settings are the parts of the [Options] that may change while a cluster runs.
 type Settings struct {
-	// Masters are the URLs of the Options. They may differ from them in passwords that were
-	// replaced by others: these hold for connections that are made from now on.
+	// Masters has the URLs of the Options. They may differ from them in passwords, if each is
+	// replaced by another one. New connections use the new passwords.
 	Masters []string
-	// MaxTTL is that of the Options. It only ever grows: locks that were granted before a lower one
-	// may still be held.
+	// MaxTTL is that of the Options. It only grows: locks that were granted before a decrease may
+	// still be held.
 	MaxTTL time.Duration
 }
 
 var errOtherMasters = errors.New("quorum: other masters need ChangeMasters")
 
-// Apply has settings hold from now on. Whoever lets clients ask for longer TTLs calls it before. It
-// may be called at any time, by any goroutine.
+// Apply applies settings from now on. A caller that lets clients ask for longer TTLs must call it
+// first. It is safe for concurrent use.
 func (c *Cluster) Apply(s Settings) error {
-	g := c.now()
-	if len(s.Masters) != len(g.masters) {
+	set := c.masterSet()
+	if len(s.Masters) != len(set.masters) {
 		return errOtherMasters
 	}
 	passwords := make([]string, len(s.Masters))
 	for i, u := range s.Masters {
 		parsed, err := url.Parse(u)
-		if err != nil || master.NameIn(u) != g.masters[i].Name() {
+		if err != nil || master.NameIn(u) != set.masters[i].Name() {
 			return errOtherMasters
 		}
 		passwords[i], _ = parsed.User.Password()
 	}
-	for i, m := range g.masters {
+	for i, m := range set.masters {
 		if passwords[i] != "" {
 			m.SetPassword(passwords[i])
 		}
 	}
-	g.guards.RaiseMaxTTL(s.MaxTTL)
+	set.guards.RaiseMaxTTL(s.MaxTTL)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.latest = s.Masters
+	c.latestURLs = s.Masters
 	return nil
 }

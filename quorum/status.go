@@ -9,22 +9,21 @@ import (
 	"redlock-proxy/quorum/master"
 )
 
-// Standing is whether a master votes, or why not.
+// Standing reports whether a master votes, or why not.
 type Standing int
 
 const (
-	// Voting: its votes count.
+	// Voting means that its votes count.
 	Voting Standing = iota
-	// Quarantined: it is asked, but may have forgotten something, so its votes do not
-	// count.
+	// Quarantined means that it gets operations, but may have lost data, so its votes do not count.
 	Quarantined
-	// Unfit: it is not asked, because a lock there could not be relied on.
+	// Unfit means that it gets no operations, because a lock on it would not be safe.
 	Unfit
-	// Down: it does not answer.
+	// Down means that it does not answer.
 	Down
 )
 
-// String is the standing in lower-case words.
+// String returns the standing in lower-case words.
 func (s Standing) String() string {
 	switch s {
 	case Voting:
@@ -38,8 +37,9 @@ func (s Standing) String() string {
 	}
 }
 
-// standing is that of a master that is down for a cause, or in quarantine, or neither.
-func standing(cause error, quarantine *QuarantineError) Standing {
+// standingOf returns the standing of a master that is down for a cause, or in quarantine, or
+// neither.
+func standingOf(cause error, quarantine *QuarantineError) Standing {
 	var unfit *UnfitError
 	switch {
 	case errors.As(cause, &unfit):
@@ -53,44 +53,45 @@ func standing(cause error, quarantine *QuarantineError) Standing {
 	}
 }
 
-// MasterStatus is what a cluster knows of one of its masters.
+// MasterStatus is a cluster's knowledge of one of its masters.
 type MasterStatus struct {
 	// Name is its address, without credentials.
 	Name string
-	// Standing is whether it votes, or why not.
+	// Standing reports whether it votes, or why not.
 	Standing Standing
-	// Err is nil while the master is up, else why it is not.
+	// Err is nil while the master is up, else the cause.
 	Err error
-	// Quarantine is why it has no vote, and for how long, although it is up, or nil.
+	// Quarantine is the reason why it has no vote although it is up, with the remaining time; else
+	// nil.
 	Quarantine *QuarantineError
-	// Since is when that Standing began.
+	// Since is the beginning of that Standing.
 	Since time.Time
 	// RoundTrip is the shortest that the last probe measured.
 	RoundTrip time.Duration
-	// Watched is how many keys are watched there for those who wait, and Unwatched why none is
-	// although somebody waits, or nil: then they poll it.
+	// Watched is the number of keys that waiters watch on the master. Unwatched is nil, or the
+	// reason why they cannot: then they poll it.
 	Watched   int
 	Unwatched error
-	// Owed is how many removals wait for it to be back.
+	// Owed is the number of removals that wait until it is back.
 	Owed int
-	// CatchUps is how often this cluster had it catch up from the others.
+	// CatchUps is the number of catch-ups that this cluster did for it.
 	CatchUps int64
-	// ClockOffset is by how much its clock is ahead of this machine's; ClockKnown is false where
-	// that is not known.
+	// ClockOffset is how far its clock is ahead of this machine's; ClockKnown is false if that is
+	// unknown.
 	ClockOffset time.Duration
 	ClockKnown  bool
 }
 
 // Status returns the state of each master, in the order of Options.Masters.
-func (c *Cluster) Status() []MasterStatus { return c.now().Status() }
+func (c *Cluster) Status() []MasterStatus { return c.masterSet().Status() }
 
-// Status is Cluster.Status.
-func (g *generation) Status() []MasterStatus {
-	all := make([]MasterStatus, len(g.masters))
-	for i, m := range g.masters {
+// Status implements Cluster.Status.
+func (set *masterSet) Status() []MasterStatus {
+	all := make([]MasterStatus, len(set.masters))
+	for i, m := range set.masters {
 		all[i] = statusOf(m)
 	}
-	for i, s := range g.waker.Standings() {
+	for i, s := range set.waker.Standings() {
 		all[i].Watched, all[i].Unwatched = s.Keys, s.Err
 	}
 	return all
@@ -99,24 +100,24 @@ func (g *generation) Status() []MasterStatus {
 func statusOf(m *master.Master) MasterStatus {
 	h := m.Health()
 	return MasterStatus{
-		Name: m.Name(), Standing: standing(h.Err, h.Quarantine), Err: h.Err, Quarantine: h.Quarantine,
+		Name: m.Name(), Standing: standingOf(h.Err, h.Quarantine), Err: h.Err, Quarantine: h.Quarantine,
 		Since: h.Since, RoundTrip: h.RoundTrip, Owed: h.Owed,
 		CatchUps: h.CatchUps, ClockOffset: h.ClockOffset, ClockKnown: h.ClockKnown,
 	}
 }
 
-// observe is Cluster.Observe.
-func (g *generation) observe(f func(masters []string) func(master int, took time.Duration)) {
+// observe implements Cluster.Observe.
+func (set *masterSet) observe(f func(masters []string) func(master int, took time.Duration)) {
 	if f == nil {
 		return
 	}
-	observe := f(g.names())
-	for i, m := range g.masters {
+	observe := f(set.names())
+	for i, m := range set.masters {
 		m.Observe(func(took time.Duration) { observe(i, took) })
 	}
 }
 
-// Cause is, in plain words, why the master is not up; empty while it is.
+// Cause returns, in plain words, why the master is not up; empty while it is.
 func (s MasterStatus) Cause() string {
 	if s.Err == nil {
 		return ""
@@ -124,7 +125,8 @@ func (s MasterStatus) Cause() string {
 	return master.CauseText(s.Err)
 }
 
-// WhyUnwatched is, in plain words, why it cannot be watched; empty where it can, or nobody waits.
+// WhyUnwatched returns, in plain words, why it cannot be watched; empty if it can, or if there are
+// no waiters.
 func (s MasterStatus) WhyUnwatched() string {
 	if s.Unwatched == nil {
 		return ""
@@ -132,19 +134,18 @@ func (s MasterStatus) WhyUnwatched() string {
 	return master.CauseText(s.Unwatched)
 }
 
-// Observe has what f makes of the names of the masters called with how long each batch took that a
-// master answered, from its sending on; masters are numbered as in Status. f is called for the
-// masters of now, and whenever others follow. What it makes must not wait. Observe is called before
-// Run.
+// Observe measures batches. It calls f with the names of the current masters, and again with each
+// new set. The function that f returns is called with the time from the sending of a batch to its
+// answer; masters are numbered as in Status. It must not wait. Observe must be called before Run.
 func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Duration)) {
 	c.roundTrips = f
-	c.now().observe(f)
+	c.masterSet().observe(f)
 }
 
-// StartsFresh reports whether a fresh start is under way: masters wait whether a proxy that
-// knows of locks objects.
+// StartsFresh reports whether a fresh start is in progress: masters wait in case a proxy that knows
+// of locks objects.
 func (c *Cluster) StartsFresh() bool {
-	return slices.ContainsFunc(c.now().masters, func(m *master.Master) bool {
+	return slices.ContainsFunc(c.masterSet().masters, func(m *master.Master) bool {
 		why := m.Health().Quarantine
 		return why != nil && why.Why == guard.AwaitsFreshStart
 	})

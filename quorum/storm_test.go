@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// TestStorm lets clients of two proxies fight for one lock while a minority of
-// the masters at a time hangs, loses replies and refuses connections, without
-// ever forgetting a key. There is never a second holder, and when the storm is
-// over nothing is left behind.
+// TestStorm lets clients of two proxies compete for one lock while a minority of the masters at a
+// time hangs, loses replies and refuses connections. No master loses data. There is never a second
+// holder, and nothing is left when the storm is over.
 func TestStorm(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -49,7 +48,7 @@ func storm(b *bench, rnd *rand.Rand) {
 	}
 }
 
-// disturb takes up to two masters away for a while.
+// disturb makes up to two masters fail for a while.
 func disturb(b *bench, rnd *rand.Rand) {
 	for _, i := range rnd.Perm(len(b.masters))[:rnd.IntN(3)] {
 		m := b.masters[i]
@@ -130,8 +129,8 @@ func (g *referee) leave(token string) {
 	}
 }
 
-// TestNothingIsReplacedTwice lets clients of two proxies add words to a value in such a
-// storm. Each word stands there once if that was answered, and else once or never.
+// TestNothingIsReplacedTwice lets clients of two proxies add words to a value in such a storm. The
+// value has each word once if it was confirmed, else at most once.
 func TestNothingIsReplacedTwice(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -162,7 +161,7 @@ func stormOfWords(b *bench, rnd *rand.Rand) {
 					b.Error(err)
 				}
 				if err == ErrContended {
-					continue // it was not made
+					continue // it was not added
 				}
 				mu.Lock()
 				answered[word] = err == nil

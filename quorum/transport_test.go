@@ -17,8 +17,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// A pool of go-redis' that could not dial has a goroutine that sleeps for a second before it sees
-// that it was closed.
+// A connection pool of go-redis that failed to dial has a goroutine that sleeps for a second before
+// it notices that the pool was closed.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
@@ -37,7 +37,7 @@ func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
 	return masters, runCluster(t, Options{Masters: urls, FreshStart: true})
 }
 
-// begunCluster begins to run a cluster on masters that may be slow to answer, until the test ends.
+// begunCluster starts a cluster on masters that may answer slowly, until the test ends.
 func begunCluster(t testing.TB, opts Options) *Cluster {
 	t.Helper()
 	opts.MasterTimeout = 5 * time.Second
@@ -52,7 +52,7 @@ func begunCluster(t testing.TB, opts Options) *Cluster {
 	return c
 }
 
-// runCluster is begunCluster, and waits until it is ready.
+// runCluster is begunCluster, and waits until the cluster is ready.
 func runCluster(t testing.TB, opts Options) *Cluster {
 	t.Helper()
 	c := begunCluster(t, opts)
@@ -71,8 +71,8 @@ func (c *Cluster) mustTake(t *testing.T, key Key) {
 	}
 }
 
-// takeFree takes a lock that nobody holds. Where the machine is so busy that a majority agrees too
-// late, it tries again, until what that left is removed.
+// takeFree takes a lock that no client holds. If a majority agrees too late because the machine is
+// busy, it tries again until the rest of the last try is removed.
 func (c *Cluster) takeFree(t *testing.T, key Key) error {
 	t.Helper()
 	for wasLate := false; ; wasLate = true {
@@ -83,13 +83,14 @@ func (c *Cluster) takeFree(t *testing.T, key Key) error {
 	}
 }
 
-// isLate reports whether a majority agreed, but too late to say so.
+// isLate reports whether a majority agreed too late.
 func isLate(err error) bool {
 	none, is := errors.AsType[*NoQuorumError](err)
 	return is && none.Late > 0
 }
 
-// A key that is no string is held by another, and is not changed.
+// TestWrongType checks that a key which is not a string counts as held by another client, and is
+// not changed.
 func TestWrongType(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	for _, m := range masters {
@@ -109,7 +110,8 @@ func TestWrongType(t *testing.T) {
 	if _, err := c.Extend(t.Context(), job, token, time.Hour); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("EXTEND: %v", err)
 	}
-	_, err = c.Update(t.Context(), job, nil, func(Look) (Decision, error) { return Decision{Do: Put, Value: token, TTL: time.Minute}, nil })
+	_, err = c.Update(t.Context(), job, nil,
+		func(Look) (Decision, error) { return Decision{Do: Put, Value: token, TTL: time.Minute}, nil })
 	if err != ErrForeign {
 		t.Errorf("SET: %v", err)
 	}
@@ -120,7 +122,8 @@ func TestWrongType(t *testing.T) {
 	}
 }
 
-// Before Redis 7, SET does not take NX and GET together: a script does it.
+// TestServerBeforeRedis7 runs a master whose SET does not take NX and GET together: a script
+// replaces it.
 func TestServerBeforeRedis7(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	refused := make([]int, len(masters))
@@ -137,7 +140,8 @@ func TestServerBeforeRedis7(t *testing.T) {
 	for i := range 10 {
 		c.mustTake(t, Key{Name: fmt.Sprint(i)})
 	}
-	if _, err := c.Take(t.Context(), Taking{Keys: []Key{{Name: "0"}}, Terms: Terms{Tokens: []string{rival}, TTL: time.Minute}}); !errors.Is(err, ErrHeld) {
+	if _, err := c.Take(t.Context(), Taking{Keys: []Key{{Name: "0"}},
+		Terms: Terms{Tokens: []string{rival}, TTL: time.Minute}}); !errors.Is(err, ErrHeld) {
 		t.Errorf("the second one: %v", err)
 	}
 	for i, n := range refused {
@@ -160,7 +164,7 @@ func TestScriptFlushIsSurvived(t *testing.T) {
 	}
 }
 
-// The databases of the masters are those of the client.
+// TestDatabases checks that the masters use the databases of the client.
 func TestDatabases(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	c.mustTake(t, job)

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// vouchTime is how long it may take to leave the override on all masters.
+	// vouchTime is the time limit for storing the override on all masters.
 	vouchTime = 30 * time.Second
-	// VouchVotes is how soon masters must be able to vote for Vouch to wait for them.
+	// VouchVotes is the longest wait for votes that Vouch still waits for itself.
 	VouchVotes = 5 * time.Second
 )
 
-// Vouch leaves an operator's override on the masters in quarantine: no lock that they may have
-// forgotten was granted for longer than ttl. Then they vote once such a lock is over, instead of
-// after MaxTTL; or, where a proxy that lives, or a master, knows of a longer TTL in use, after
-// that. It returns the state of the masters then, or why the override could not be left on all of
-// them. MayVouch decides whether it may be taken. Forced: whatever proxies or masters know of.
+// Vouch stores an operator's override on the masters in quarantine: no lock that they may have lost
+// had a TTL longer than ttl. Then they vote after that time instead of MaxTTL. If a running proxy,
+// or a master, knows of a longer TTL in use, they vote after that one, unless forced is set. Vouch
+// returns the masters' state afterwards, or the reason why it could not store the override on all
+// of them. inspect.MayVouch decides whether an override is allowed.
 func Vouch(ctx context.Context, opts Options, ttl time.Duration, forced bool) ([]MasterStatus, error) {
 	opts.Vouched, opts.Forced, opts.FreshStart, opts.Unguarded = &ttl, forced, false, false
 	cluster, err := NewCluster(opts)
@@ -34,7 +34,7 @@ func Vouch(ctx context.Context, opts Options, ttl time.Duration, forced bool) ([
 	done.Go(func() { _ = cluster.Run(running) })
 	defer done.Wait()
 	defer stop()
-	if err := cluster.untilBound(ctx); err != nil {
+	if err := cluster.untilStored(ctx); err != nil {
 		return nil, err
 	}
 	if wait := longestWait(cluster.Status()); wait < VouchVotes {
@@ -45,23 +45,23 @@ func Vouch(ctx context.Context, opts Options, ttl time.Duration, forced bool) ([
 	return cluster.Status(), nil
 }
 
-// untilBound waits until each master votes, or is in a quarantine of which the end is known.
-func (c *Cluster) untilBound(ctx context.Context) error {
+// untilStored waits until each master votes, or is in a quarantine whose end is known.
+func (c *Cluster) untilStored(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, vouchTime)
 	defer cancel()
 	for {
-		switch unbound := unboundOf(c.Status()); {
+		switch unbound := notStored(c.Status()); {
 		case unbound == "":
 			return nil
 		case pacing.Sleep(ctx, 10*time.Millisecond) != nil:
-			return fmt.Errorf("it could not be left on all masters: %s", unbound)
+			return fmt.Errorf("the override could not be stored on all masters: %s", unbound)
 		}
 	}
 }
 
-// unboundOf names a master that neither votes, be it for others, nor waits for a known time, and
-// why.
-func unboundOf(masters []MasterStatus) string {
+// notStored names a master that neither votes (for this proxy or for others) nor waits for a known
+// time, with the cause.
+func notStored(masters []MasterStatus) string {
 	for _, m := range masters {
 		switch q := m.Quarantine; {
 		case m.Err != nil:
@@ -73,7 +73,7 @@ func unboundOf(masters []MasterStatus) string {
 	return ""
 }
 
-// longestWait is how long it takes until all masters vote.
+// longestWait returns the time until all masters vote.
 func longestWait(masters []MasterStatus) time.Duration {
 	longest := time.Duration(0)
 	for _, m := range masters {

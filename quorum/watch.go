@@ -7,30 +7,30 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// Mark notifies one who has read a key that it may have changed, by News; see package wake.
+// Mark notifies a client that has read a key when the key may have changed; see package wake.
 type (
 	Mark = wake.Mark
 	News = wake.News
 )
 
-// What a Mark reports.
+// These are the reports of a Mark.
 const (
 	Stirred   = wake.Stirred
 	Changes   = wake.Changes
 	Unwatched = wake.Unwatched
 )
 
-// Mark sets one for a key.
+// Mark creates a mark for a key.
 func (c *Cluster) Mark(key Key, tell func(News)) *Mark {
-	return c.now().waker.Mark(key.DB, key.cell(), tell)
+	return c.masterSet().waker.Mark(key.DB, key.cellName(), tell)
 }
 
-// Look sees what the masters have to do with whether locks are available.
+// Look returns what the masters contribute to the availability of locks.
 func (c *Cluster) Look() availability.Look {
-	g, u := c.now(), c.underway.Load()
+	set, u := c.masterSet(), c.underway.Load()
 	at, known := c.Placed()
 	return availability.Look{
-		Masters: len(g.masters), Voting: voting(g.masters), Place: at.Place, Known: known,
+		Masters: len(set.masters), Voting: countVoting(set.masters), Place: at.Place, Known: known,
 		Changing: u != nil && time.Since(u.began) < changePatience || c.Departing(),
 	}
 }

@@ -266,7 +266,7 @@ func TestUnmarkedMastersWait(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--fresh-start=false", "--max-ttl", "30s")
 	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "1000"))
-	if !strings.HasPrefix(text, "NOQUORUM 0 of 5 masters vote: 5 were empty when first seen: new, or without their data, ready in ") {
+	if !strings.HasPrefix(text, "NOQUORUM 0 of 5 masters vote: 5 were empty when first seen: they are new, or have lost their data, ready in ") {
 		t.Errorf("got %s", text)
 	}
 }

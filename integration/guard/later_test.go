@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-const laterVersion = "proxies of a later version use it: upgrade this one"
+const laterVersion = "proxies of a later version use it: upgrade this proxy"
 
 // TestMastersOfALaterVersion: masters with markers of a later protocol, which this proxy cannot
 // read, do not vote. The proxy says why, and changes nothing on them, nor do the operator's

@@ -51,7 +51,7 @@ func TestTwoNumbersOfMasters(t *testing.T) {
 	of3 := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters[:3])))
 	kit.Soon(t, func() error {
 		text := fmt.Sprint(kit.Do(t, of3, "LOCK", "k", "u", "PX", "60000"))
-		if !strings.HasPrefix(text, "NOQUORUM 0 of 3 masters vote: 3 are in use by proxies with other settings; masters: the masters have "+addrs(masters)+", this proxy has "+addrs(masters[:3])+"; ") {
+		if !strings.HasPrefix(text, "NOQUORUM 0 of 3 masters vote: 3 are in use by proxies with different settings; masters: the masters have "+addrs(masters)+", this proxy has "+addrs(masters[:3])+"; ") {
 			return fmt.Errorf("LOCK of the proxy of three: %s", text)
 		}
 		return nil

@@ -17,7 +17,7 @@ import (
 
 const (
 	// unlike is the error of a proxy whose settings differ from the other proxies'.
-	unlike = "in use by proxies with other settings"
+	unlike = "in use by proxies with different settings"
 	cure   = "redlock-proxy init --new-settings"
 )
 

@@ -52,7 +52,7 @@ func TestTagsAndLocks(t *testing.T) {
 		{b, "UNLOCK lock:t you", "0"}, {b, "EXTEND lock:t you PX 1000", "nil"}, {b, "GET lock:t", "me"},
 		{a, "EXTEND lock:t me PX 90000", "8"}, {b, "LOCKINFO lock:t", "[state held"}, {b, "LOCKINFO lock:x:{lock:t}", "[state free"},
 		{a, "UNLOCK lock:t me", "1"}, {a, "UNLOCK lock:t me", "0"}, {b, "LOCKINFO lock:t", "[state free"}, {b, "LOCKINFO q:{lock:t}", "[state held"},
-		{b, "LOCK lock:t you PX 1000 FENCE", "ERR a key that shares its tag with others that exist can have no fence"},
+		{b, "LOCK lock:t you PX 1000 FENCE", "ERR a key that shares its hash tag with other existing keys cannot have a fence"},
 		{b, "LOCK lock:t you PX 60000", "59"}, {a, "LOCK lock:t me PX 1000", "nil"}, {a, "SET lock:t me NX", "nil"},
 		{a, "LOCK lock:x:{lock:t} me PX 60000", "59"}, {b, "LOCK lock:x:{lock:t} you PX 60000", "nil"}, {b, "SET lock:x:{lock:t} you NX", "nil"},
 		{b, "LOCK lock:x:{lock:t} you PX 60000 FENCE", "nil"}, {b, "FENCE lock:x:{lock:t}", "nil"},
@@ -140,7 +140,7 @@ func TestOtherTags(t *testing.T) {
 	other := kit.StartProxy(t, masters, kit.LockKeyArgs(upstream)...)
 	client := kit.Connect(t, other)
 	got := kit.Text(kit.Do(t, client, "LOCK", "lock:x:{lock:t}", "you", "PX", "60000"))
-	if !strings.HasPrefix(got, `NOQUORUM 0 of 5 masters vote: 5 are in use by proxies with other settings; `) {
+	if !strings.HasPrefix(got, `NOQUORUM 0 of 5 masters vote: 5 are in use by proxies with different settings; `) {
 		t.Errorf("the other is told %s", got)
 	}
 	kit.Does(t, kit.Connect(t, first), "GET lock:x:{lock:t}", "me")

@@ -161,7 +161,7 @@ func TestRefusedChanges(t *testing.T) {
 		{[]int{0, 1, 2, 3, 4}, "one master can be added, removed or replaced at a time"},
 		{[]int{0, 3, 4}, "one master can be added, removed or replaced at a time"},
 		{[]int{0, 1, 5}, "cannot be used"},
-		{[]int{0, 1, 2, busy}, "votes already, among others"},
+		{[]int{0, 1, 2, busy}, "already votes in another set of masters"},
 	} {
 		r.name(0, test.masters...)
 		if said := r.tryReload(0); !strings.Contains(said, "ERR nothing is changed: master: ") || !strings.Contains(said, test.want) {

@@ -120,7 +120,7 @@ func figures(all []time.Duration) string {
 // masters' answers, or a ballot, may take. A move does not cause this.
 func isSlow(what string) bool {
 	_, cause, unknown := strings.Cut(what, ": NOQUORUM ")
-	return unknown && (strings.Contains(cause, "agreed only after") || strings.Contains(cause, "no answer in time") || strings.HasPrefix(cause, "others have changed the key since"))
+	return unknown && (strings.Contains(cause, "agreed only after") || strings.Contains(cause, "no answer in time") || strings.HasPrefix(cause, "other clients have changed the key since"))
 }
 
 // explained reports whether a fault may have caused the wrong answer to a command.

@@ -156,7 +156,7 @@ func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	r.restartAs(append(r.argsAfterMove(), "--fresh-start"))
 	for _, proxy := range r.proxies {
 		for _, master := range r.masters {
-			_, err := proxy.WaitLog(master.Addr()+` cause="waits until it is known where the locks are (the masters have forgotten it, and the upstream, which may have it, cannot be asked`, kit.Patience)
+			_, err := proxy.WaitLog(master.Addr()+` cause="waits until the location of the locks is known (the masters have forgotten it, and the upstream, which may have it, cannot be asked`, kit.Patience)
 			kit.Must(t, err)
 		}
 	}
@@ -289,7 +289,7 @@ func TestMoveThatCannotSucceed(t *testing.T) {
 		kit.Must(t, kit.Tell(server, "CONFIG", "SET", "maxmemory", strconv.Itoa(used+400_000)))
 	}
 	leave(r.masters[0])
-	r.wantRefused(0, "the locks stay at the upstream: 1 lock keys take about 500262 bytes: master "+r.masters[0].Addr()+" has room for ", "--even-if-others")
+	r.wantRefused(0, "the locks stay at the upstream: 1 lock keys take about 500262 bytes: master "+r.masters[0].Addr()+" has room for only ", "--even-if-others")
 	kit.Must(t, kit.Tell(r.masters[0], "CONFIG", "SET", "maxmemory", "0"))
 	r.mustMove(0, "--even-if-others")
 	leave(r.upstream)

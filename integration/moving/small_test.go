@@ -518,7 +518,7 @@ func TestLockServerBesideAMove(t *testing.T) {
 	kit.Want(t, client, "me", "GET", "lock:a")
 	kit.Want(t, client, "OK", "SET", "lock:b", "me", "NX", "PX", "60000")
 	started := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters), append(kit.PatientMasters(), "--lock-keys", "lock:*")...))
-	const elsewhere = "ERR the locks on lock keys are at the upstream by now, of which this proxy has none: go to one that has"
+	const elsewhere = "ERR the locks on lock keys are at the upstream, which this proxy does not have; use a proxy that has it"
 	for _, of := range []*redistest.Client{beside, started} {
 		for _, command := range [][]string{
 			{"LOCK", "lock:b", "other", "PX", "1000"}, {"SET", "lock:b", "other", "NX", "PX", "1000"}, {"LOCK", "lock:b", "other", "PX", "1000", "BLOCK", "100"},

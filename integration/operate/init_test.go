@@ -54,7 +54,7 @@ func TestNewMastersAreNamed(t *testing.T) {
 	t.Parallel()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
 	first := kit.StartProxy(t, redistest.URLs(f.Masters), "--fresh-start=false")
-	wantAdvice(t, first, "5 were empty when first seen: new, or without their data", "the longest TTL in use is not known, so")
+	wantAdvice(t, first, "5 were empty when first seen: they are new, or have lost their data", "the longest TTL in use is unknown, so")
 	kit.WantLogged(t, first, "run redlock-proxy init")
 	f.Proxies = append(f.Proxies, first, kit.StartProxy(t, redistest.URLs(f.Masters), "--fresh-start"))
 	f.WantVoting(t, 5)
@@ -254,7 +254,7 @@ func TestInitTellsWhatItCouldNot(t *testing.T) {
 	kit.Must(t, kit.Tell(f.Masters[0], "DEL", "k"))
 	masters := []*redistest.Server{f.Masters[0], kit.StartRedis(t), kit.StartRedis(t)}
 	got := initMasters(t, masters, "--longest-ttl", "0s")
-	wantInit(t, got, 3, masters[0].Addr()+": does not vote here: is in use by proxies with other settings (masters: ")
+	wantInit(t, got, 3, masters[0].Addr()+": does not vote here: is in use by proxies with different settings (masters: ")
 	wantInit(t, got, 3, "0 of 3 masters vote\n")
 	kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:rules")) // as earlier versions leave it
 	got = initMasters(t, masters, "--longest-ttl", "0s")

@@ -140,7 +140,7 @@ func TestProxyIsNoMaster(t *testing.T) {
 	t.Parallel()
 	other := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", kit.StartRedis(t).URL())
 	got := checkMasters(t, []string{"redis://" + other.Addr()})
-	got.wantRow(t, other.Addr(), "it is a redlock-proxy: a master is a Redis of its own")
+	got.wantRow(t, other.Addr(), "it is a redlock-proxy: masters must be Redis servers")
 	if got.code != 2 {
 		t.Errorf("exit code %d, want 2", got.code)
 	}

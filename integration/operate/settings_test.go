@@ -39,7 +39,7 @@ func TestNewSettings(t *testing.T) {
 	kit.Soon(t, func() error { return wantUnlike(t, after, differs) })
 	got = checkMasters(t, urls)
 	got.wantVerdict(t, 4, "degraded: 3 of 3 masters vote; ")
-	got.wantRow(t, masters[0].Addr(), "another proxy has other settings of what is a lock")
+	got.wantRow(t, masters[0].Addr(), "another proxy has different lock settings")
 
 	// Like a proxy that has ended: after a while the masters no longer know of it.
 	kit.Must(t, before.Signal(syscall.SIGSTOP))
@@ -79,7 +79,7 @@ func TestNewSettings(t *testing.T) {
 func wantUnlike(t *testing.T, proxy *harness.Proxy, differs string) error {
 	t.Helper()
 	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "you", "PX", "60000"))
-	if !strings.HasPrefix(text, "NOQUORUM 0 of 3 masters vote: 3 are in use by proxies with other settings") || !strings.Contains(text, differs) {
+	if !strings.HasPrefix(text, "NOQUORUM 0 of 3 masters vote: 3 are in use by proxies with different settings") || !strings.Contains(text, differs) {
 		return fmt.Errorf("LOCK: %s", text)
 	}
 	return nil

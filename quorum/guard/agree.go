@@ -8,52 +8,54 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// refusal is why no master may vote for this proxy: a majority has other rules. Or nil.
-func (g *Guard) refusal() *QuarantineError {
-	if c := g.set.rules.on(g.index); c.byMajority {
+// rulesRefusal returns the error for this proxy if a majority has different rules; else nil.
+func (g *Guard) rulesRefusal() *QuarantineError {
+	if c := g.set.rules.consentFor(g.index); c.byMajority {
 		return &QuarantineError{Why: OtherRules, Differs: c.differs}
 	}
 	return nil
 }
 
-// agree has the master have this proxy's rules, if it has none and no majority can have others, and
-// is why it has no vote where it has others, or may not have any yet.
-func (g *Guard) agree(ctx context.Context, v Report) (*QuarantineError, error) {
-	c := g.set.rules.on(g.index)
+// adoptRules writes this proxy's rules to the master if it has none and no majority can have
+// different ones. It returns the reason why the master has no vote: it has different rules, or must
+// not get any yet.
+func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, error) {
+	c := g.set.rules.consentFor(g.index)
 	switch {
 	case c.differs != "":
 		return &QuarantineError{Why: OtherRules, Differs: c.differs}, nil
 	case v.Rules != "" || g.set.rules.settings == "":
 		return nil, nil
 	case c.claims:
-		if did, err := g.settle(ctx, v); did || err != nil {
+		if did, err := g.writeRules(ctx, v); did || err != nil {
 			return nil, err
 		}
 	}
 	return &QuarantineError{Why: Unproven}, nil
 }
 
-// rulesPause is the wait for other masters to report their rules.
+// rulesPause is the wait until other masters have reported their rules.
 const rulesPause = 20 * time.Millisecond
 
-// lookAgain is when to look again at a master that agree refused for a cause, or for none.
-func lookAgain(cause *QuarantineError) time.Duration {
+// nextLook returns the time until the next check of a master that adoptRules refused for a cause,
+// or for none.
+func nextLook(cause *QuarantineError) time.Duration {
 	if cause != nil && cause.Why == Unproven {
 		return rulesPause
 	}
 	return Heartbeat
 }
 
-// settle puts the rules of this proxy in the place of those that the master reported.
-func (g *Guard) settle(ctx context.Context, v Report) (bool, error) {
-	text := g.set.rules.toWrite()
-	did, err := amend(ctx, g.Conn, script.Settle, v.Rules, text)
+// writeRules replaces the rules that the master reported by this proxy's.
+func (g *Guard) writeRules(ctx context.Context, v Report) (bool, error) {
+	text := g.set.rules.rulesToWrite()
+	did, err := runInt(ctx, g.Conn, script.Settle, v.Rules, text)
 	if did == 1 {
 		v.Rules = text
-		g.set.rules.saw(g.index, v)
+		g.set.rules.observe(g.index, v)
 	}
 	return did == 1, err
 }
 
-// errUndecided is the cause of a master of which the state changes with every look.
-var errUndecided = errors.New("its marker changes all the time")
+// errUndecided is the cause for a master whose state changes with every check.
+var errUndecided = errors.New("its marker keeps changing")

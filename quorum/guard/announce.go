@@ -14,12 +14,12 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Proxies that share masters but not their settings endanger each other's locks. So each announces
-// itself on each master once a heartbeat; see Proxy.
+// Proxies that share masters but have different settings endanger each other's locks. So each proxy
+// announces itself on each master once a heartbeat; see Proxy.
 
-// servers is a hash of the servers that the set has reached: proxies may know the same ones by
-// different addresses.
-func (s *Set) servers() string {
+// serversHash returns a hash of the servers that the set has reached. Proxies may know the same
+// servers by different addresses.
+func (s *Set) serversHash() string {
 	var ids []string
 	for _, g := range s.guards {
 		g.mu.Lock()
@@ -35,18 +35,18 @@ func (s *Set) servers() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// announce makes this proxy known on the master, and so to the other proxies, and learns of those.
+// announce makes this proxy known on the master, and reads the other proxies' announcements.
 func (g *Guard) announce(ctx context.Context) error {
 	if g.set.eras.isOver() {
-		return nil // it counts no votes any more
+		return nil // the set counts no votes any more
 	}
-	own := g.set.own()
+	own := g.set.ownEntry()
 	g.mu.Lock()
-	if !g.fitted.IsZero() && (g.step.At.IsZero() || g.step.Judged) && g.doubt.nonce == "" {
+	if !g.fitted.IsZero() && (g.step.At.IsZero() || g.step.Judged) && g.suspicion.nonce == "" {
 		own.ClockSince, own.At = g.clock.Since(), g.fitted.ServerTime
 	}
 	g.mu.Unlock()
-	parts, err := ask(ctx, g.Conn, 2, 2, script.Announce, own.ID, own.Announcement(), marker.Millis(Heard))
+	parts, err := runTexts(ctx, g.Conn, 2, 2, script.Announce, own.ID, own.Announcement(), marker.Millis(Heard))
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,8 @@ func (g *Guard) announce(ctx context.Context) error {
 	return nil
 }
 
-// noteProxies takes the entries of all proxies. What cannot be read is of an earlier version.
+// noteProxies reads the entries of all proxies. An entry that it cannot read is from an earlier
+// version.
 func (g *Guard) noteProxies(own Proxy, entries []string) {
 	var all, others []Proxy
 	for ; len(entries) > 0; entries = entries[2:] {
@@ -65,17 +66,17 @@ func (g *Guard) noteProxies(own Proxy, entries []string) {
 			others = append(others, p)
 		}
 	}
-	g.set.eras.heard(g.index, all, time.Now())
+	g.set.eras.noteMovers(g.index, all, time.Now())
 	g.mu.Lock()
 	g.proxies = others
-	for _, text := range g.differing(own, time.Now()) {
-		g.set.warn(text)
+	for _, text := range g.lastingDifferences(own, time.Now()) {
+		g.set.warnDifference(text)
 	}
 	g.mu.Unlock()
 }
 
-// others are the other proxies that count.
-func (s *Set) others() []Proxy {
+// otherProxies returns the other proxies that a sufficient number of masters list.
+func (s *Set) otherProxies() []Proxy {
 	var lists [][]Proxy
 	for _, g := range s.guards {
 		if !g.IsDown() {
@@ -84,22 +85,22 @@ func (s *Set) others() []Proxy {
 			g.mu.Unlock()
 		}
 	}
-	return counted(lists)
+	return confirmedProxies(lists)
 }
 
-// Peers are the IDs of the other proxies that count.
+// Peers returns the IDs of the other proxies that a sufficient number of masters list.
 func (s *Set) Peers() (ids []string) {
-	for _, p := range s.others() {
+	for _, p := range s.otherProxies() {
 		ids = append(ids, p.ID)
 	}
 	return ids
 }
 
-// hindrance is why neither the masters can be changed nor the locks be moved beside other proxies,
-// or nil.
-func (s *Set) hindrance() error {
-	own := s.own()
-	for _, p := range s.others() {
+// changeObstacle returns the reason why another proxy prevents a change of the masters or a move of
+// the locks, or nil.
+func (s *Set) changeObstacle() error {
+	own := s.ownEntry()
+	for _, p := range s.otherProxies() {
 		if why := own.Hinders(p); why != "" {
 			return errors.New(why)
 		}
@@ -107,21 +108,26 @@ func (s *Set) hindrance() error {
 	return nil
 }
 
-// isBesideEarlier reports whether a proxy of an earlier version counts.
-func (s *Set) isBesideEarlier() bool {
-	return slices.ContainsFunc(s.others(), func(p Proxy) bool { return p.Protocol() < proxyProtocol })
+// hasEarlierPeer reports whether a proxy of an earlier version is running.
+func (s *Set) hasEarlierPeer() bool {
+	return slices.ContainsFunc(s.otherProxies(), func(p Proxy) bool { return p.Protocol() < proxyProtocol })
 }
 
-// own is what this proxy announces of itself on all masters.
-func (s *Set) own() Proxy {
-	return Proxy{ID: s.id, Masters: len(s.guards), Guards: !s.off, Servers: s.servers(), Settings: s.rules.digest(), Moves: s.moves(), Longest: s.longest.Seen(), Name: s.name()}
+// ownEntry returns this proxy's announcement, the same on all masters.
+func (s *Set) ownEntry() Proxy {
+	return Proxy{
+		ID: s.id, Masters: len(s.guards), Guards: !s.off, Servers: s.serversHash(), Settings: s.rules.digest(),
+		Moves: s.moves(), Longest: s.maxTTLInUse.Seen(), Name: s.name(),
+	}
 }
 
-// disagreeFor is for how long another proxy must differ: while a master restarts, the lists do.
+// disagreeFor is how long a difference must last before it is logged: while a master restarts, the
+// lists differ.
 const disagreeFor = 4 * Heartbeat
 
-// differing notes since when other proxies differ, and returns what lasts long enough.
-func (g *Guard) differing(own Proxy, now time.Time) (lasts []string) {
+// lastingDifferences notes since when other proxies differ, and returns the differences that have
+// lasted long enough.
+func (g *Guard) lastingDifferences(own Proxy, now time.Time) (lasts []string) {
 	found := map[string]time.Time{}
 	for _, p := range g.proxies {
 		text := own.Disagreement(p)
@@ -136,8 +142,8 @@ func (g *Guard) differing(own Proxy, now time.Time) (lasts []string) {
 	return lasts
 }
 
-// warn logs what is wrong, once.
-func (s *Set) warn(text string) {
+// warnDifference logs a difference, once.
+func (s *Set) warnDifference(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.warned[text] {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot is how long the machine has been up, with the time that it was suspended,
-// which the monotonic clock leaves out.
+// sinceBoot returns how long the machine has been up, including the time that it was suspended,
+// which the monotonic clock omits.
 func sinceBoot() time.Duration {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {

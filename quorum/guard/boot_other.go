@@ -4,5 +4,6 @@ package guard
 
 import "time"
 
-// sinceBoot is not known here: a clock that moved is never taken for our own.
+// sinceBoot returns 0, which means unknown: then a clock that moved is never attributed to this
+// machine.
 func sinceBoot() time.Duration { return 0 }

@@ -9,21 +9,22 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// knownTo is the canary that a look may miss: the one that was known before it left, for as long as
-// is known by now. One that was made since may have come after it.
-func (g *Guard) knownTo(p *look) canary {
+// expectedCanary returns the canary whose absence a check may notice: the one that was known before
+// the check was sent, with its present end. A canary made since may be later than the check.
+func (g *Guard) expectedCanary(p *look) canary {
 	if now := g.canaries[p.db]; now.value == p.known.value {
 		return now
 	}
 	return p.known
 }
 
-// renewCanaries renews the canaries in all databases of a master with this marker, and looks
-// whether they were alive, and how far the sequences went.
+// renewCanaries renews the canaries in all databases of a master with this marker. It notes whether
+// a canary was missing, and the numbers of the sequences.
 func (g *Guard) renewCanaries(ctx context.Context, markerText, nonce string) error {
-	before := g.livingAges()
+	before := g.currentSeqs()
 	sent := time.Now()
-	parts, err := ask(ctx, g.Conn, 0, 4, script.RenewCanaries, markerText, g.set.nonce(), marker.Millis(canaryLife), nonce)
+	parts, err := runTexts(ctx, g.Conn, 0, 4, script.RenewCanaries,
+		markerText, g.set.nonce(), marker.Millis(canaryLife), nonce)
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (g *Guard) renewCanaries(ctx context.Context, markerText, nonce string) err
 		field := marker.InDatabase(nonce, db)
 		n, _ := strconv.ParseInt(parts[3], 10, 64)
 		g.older = g.older || n < before[field]
-		g.ages.saw(field, n)
+		g.seqs.raise(field, n)
 	}
 	return nil
 }

@@ -11,11 +11,11 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// claimTime is how long a proxy has the catch-up of a master to itself, each time it says so.
-const claimTime = 3 * time.Second
+// reserveTime is how long a proxy reserves the catch-up of a master, each time.
+const reserveTime = 3 * time.Second
 
-// catchUp copies to the master what it may have forgotten, and admits it.
-func (g *Guard) catchUp(ctx context.Context, v Report, from origin) error {
+// catchUp copies to the master the keys that it may have lost, and admits it.
+func (g *Guard) catchUp(ctx context.Context, v Report, from sourceSet) error {
 	began, proof := time.Now(), marker.ProofCaughtUp
 	if from.member(g) >= 0 {
 		proof = marker.ProofJoined
@@ -26,7 +26,7 @@ func (g *Guard) catchUp(ctx context.Context, v Report, from origin) error {
 	}
 	keys, err := g.copyFrom(ctx, v, from, dbs)
 	if err != nil {
-		_ = g.claim(ctx, v.Record.Text, time.Millisecond) // another proxy may reach what this one does not
+		_ = g.reserve(ctx, v.Record.Text, time.Millisecond) // another proxy may reach masters that this one does not
 		return err
 	}
 	did, err := g.admit(ctx, v, proof)
@@ -48,10 +48,10 @@ func (g *Guard) caughtUp() {
 	g.catchUps++
 }
 
-// openDatabases claims the catch-up, and returns the databases to be copied: those that
-// any of the sources, or the master itself, knows of.
-func (g *Guard) openDatabases(ctx context.Context, record string, from origin) ([]int, error) {
-	if err := g.claim(ctx, record, claimTime); err != nil {
+// openDatabases reserves the catch-up, and returns the databases to be copied: those known to a
+// source, or to the master itself.
+func (g *Guard) openDatabases(ctx context.Context, record string, from sourceSet) ([]int, error) {
+	if err := g.reserve(ctx, record, reserveTime); err != nil {
 		return nil, err
 	}
 	own, err := databasesOf(ctx, g.Conn)
@@ -64,13 +64,13 @@ func (g *Guard) openDatabases(ctx context.Context, record string, from origin) (
 		if err != nil || r.marker != marker.InDatabase(s.trust.String(), 0) {
 			return nil, errors.Join(errSourceLost, err)
 		}
-		g.set.longest.Saw(s.guard.index, r.longest, !from.before)
+		g.set.maxTTLInUse.Saw(s.guard.index, r.longest, !from.before)
 		dbs = append(dbs, r.databases...)
 	}
 	slices.Sort(dbs)
 	dbs = slices.Compact(dbs)
 	for _, db := range dbs {
-		if err := g.overwrite(ctx, script.Open, record, db); err != nil {
+		if err := g.runReserved(ctx, script.Open, record, db); err != nil {
 			return nil, err
 		}
 		for _, s := range from.sources {
@@ -82,19 +82,19 @@ func (g *Guard) openDatabases(ctx context.Context, record string, from origin) (
 	return append([]int{0}, dbs...), nil
 }
 
-// claim has this proxy alone do the catch-up for a while.
-func (g *Guard) claim(ctx context.Context, record string, lasts time.Duration) error {
-	return g.overwrite(ctx, script.Claim, record, g.set.id, marker.Millis(lasts))
+// reserve reserves the catch-up for this proxy.
+func (g *Guard) reserve(ctx context.Context, record string, lasts time.Duration) error {
+	return g.runReserved(ctx, script.Claim, record, g.set.id, marker.Millis(lasts))
 }
 
-// overwrite runs a script that is for the proxy which has the catch-up.
-func (g *Guard) overwrite(ctx context.Context, s luascript.Script, args ...any) error {
-	did, err := amend(ctx, g.Conn, s, args...)
+// runReserved runs a script that succeeds only for the proxy which has reserved the catch-up.
+func (g *Guard) runReserved(ctx context.Context, s luascript.Script, args ...any) error {
+	did, err := runInt(ctx, g.Conn, s, args...)
 	switch {
 	case err != nil:
 		return err
 	case did == 0:
-		return errClaimed
+		return errReserved
 	case did < 0:
 		return errOvertaken
 	}

@@ -10,26 +10,25 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// brokenConn panics over whatever is asked.
+// brokenConn panics at every request.
 type brokenConn struct{ Conn }
 
 func (brokenConn) Run(context.Context, luascript.Script, ...any) (any, error) {
 	panic("no answer is like this")
 }
 
-// TestPanicEndsACatchUp: a panic over what one of the sources says costs that catch-up, and not the
+// TestPanicEndsACatchUp checks that a panic at a source's answer ends the catch-up, but not the
 // process.
 func TestPanicEndsACatchUp(t *testing.T) {
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Conn: brokenConn{}})
-	c := &copier{Guard: g, from: origin{sources: []source{{guard: g}}}}
-	err := contained.Run(func() error { _, _, err := c.views(t.Context(), 0, nil); return err })
+	c := &copier{Guard: g, from: sourceSet{sources: []source{{guard: g}}}}
+	err := contained.Run(func() error { _, _, err := c.readViews(t.Context(), 0, nil); return err })
 	if panicked := new(contained.PanicError); !errors.As(err, &panicked) {
 		t.Errorf("got %v, want the panic as an error", err)
 	}
 }
 
-// slowConn takes as long to tell its keys as it takes until somebody says for the second time that
-// the catch-up is his.
+// slowConn answers with its keys only after the catch-up has been reserved a second time.
 type slowConn struct {
 	Conn
 	claims chan struct{}
@@ -53,13 +52,13 @@ func (c slowConn) Run(ctx context.Context, s luascript.Script, _ ...any) (any, e
 	return nil, errors.New("not expected")
 }
 
-// TestClaimIsKeptWhileMastersTellTheirKeys: a catch-up stays that of the proxy that began it,
-// however long a part of it takes.
-func TestClaimIsKeptWhileMastersTellTheirKeys(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*claimTime)
+// TestReservationIsKeptDuringListing checks that a catch-up stays reserved for the proxy that began
+// it, however long a part of it takes.
+func TestReservationIsKeptDuringListing(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*reserveTime)
 	defer cancel()
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Conn: slowConn{claims: make(chan struct{})}})
-	if keys, err := g.copyFrom(ctx, Report{}, origin{}, []int{0}); keys != 0 || err != nil {
+	if keys, err := g.copyFrom(ctx, Report{}, sourceSet{}, []int{0}); keys != 0 || err != nil {
 		t.Errorf("%d keys, %v", keys, err)
 	}
 }

@@ -10,20 +10,19 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Check looks at a master at the end of a batch: whether it is still the one that votes.
-// It is for one batch after the other, all of the same database; its zero value is for one
-// after which nothing is looked at.
+// Check checks at the end of a batch whether the master is still the one that votes. It is used for
+// one batch after the other, all of the same database. The zero value checks nothing.
 type Check struct {
 	guard *Guard
-	// trust is that under which the votes of the batch count.
+	// trust is the marker under which the votes of the batch count.
 	trust trust
 	look
-	// asks are the commands of the look, as long as they are the same.
-	asks       []byte
-	asksWrites bool
+	// encoded has the encoded commands of the check, as long as they stay the same.
+	encoded       []byte
+	encodedWrites bool
 }
 
-// NeedsEnrolment reports whether Begin would have to ask the master something first.
+// NeedsEnrolment reports whether Begin would have to send a script to the master first.
 func (g *Guard) NeedsEnrolment(db int) bool {
 	if g == nil || g.set.off || db == 0 {
 		return false
@@ -33,7 +32,7 @@ func (g *Guard) NeedsEnrolment(db int) bool {
 	return g.trust.Nonce != "" && !g.enrolled[db]
 }
 
-// Begin is for a batch that is about to leave, in a database, and writes or only reads.
+// Begin prepares the check of a batch in a database. writes is set if the batch writes.
 func (g *Guard) Begin(ctx context.Context, w *Check, db int, writes bool) {
 	if g == nil || g.set.off {
 		w.guard = nil
@@ -44,27 +43,27 @@ func (g *Guard) Begin(ctx context.Context, w *Check, db int, writes bool) {
 		g.enrol(ctx, db, under)
 	}
 	if w.trust.Nonce != under.Nonce || w.db != db {
-		w.asks, w.field = w.asks[:0], ""
+		w.encoded, w.field = w.encoded[:0], ""
 	}
 	if w.field == "" && under.Nonce != "" {
-		w.asks, w.field = w.asks[:0], marker.InDatabase(under.Nonce, db)
+		w.encoded, w.field = w.encoded[:0], marker.InDatabase(under.Nonce, db)
 	}
 	w.guard, w.trust, w.db, w.writes = g, under, db, writes
 	w.number, w.sighting, w.known = false, Sighting{}, canary{}
 	if w.field != "" {
-		w.floor, w.known = g.knows(w.field, db)
+		w.floor, w.known = g.knownState(w.field, db)
 	}
 }
 
-// AppendTo appends the commands of the look, to go after those of the batch.
+// AppendTo appends the commands of the check, to be sent after those of the batch.
 func (w *Check) AppendTo(b []byte) []byte {
 	if w.guard == nil {
 		return b
 	}
-	if len(w.asks) == 0 || w.asksWrites != w.writes {
-		w.asks, w.asksWrites = w.encode(w.asks[:0]), w.writes
+	if len(w.encoded) == 0 || w.encodedWrites != w.writes {
+		w.encoded, w.encodedWrites = w.encode(w.encoded[:0]), w.writes
 	}
-	return append(b, w.asks...)
+	return append(b, w.encoded...)
 }
 
 func (w *Check) encode(b []byte) []byte {
@@ -79,8 +78,8 @@ func (w *Check) encode(b []byte) []byte {
 	return resp.AppendCommand(b, "TIME")
 }
 
-// Read reads the answers to the look. Errors are those of the reader; an answer that is
-// none counts as missing.
+// Read reads the answers to the check. Errors are those of the reader; an unusable answer counts as
+// missing.
 func (w *Check) Read(r *resp.Reader, sent time.Time) error {
 	if w.guard == nil {
 		return nil
@@ -100,7 +99,7 @@ func (w *Check) Read(r *resp.Reader, sent time.Time) error {
 	return err
 }
 
-// readSequence takes an integer, or a string of digits.
+// readSequence reads an integer, or a string of digits.
 func (w *Check) readSequence(r *resp.Reader) error {
 	t, err := r.Next()
 	switch {
@@ -127,13 +126,13 @@ func (w *Check) readCanary(r *resp.Reader) error {
 		return r.Skip(t.N)
 	case t.Kind != resp.Bulk:
 		w.canary = ""
-	case string(t.Text) != w.canary: // it is the same for long
+	case string(t.Text) != w.canary: // it stays the same for long
 		w.canary = string(t.Text)
 	}
 	return nil
 }
 
-// readTime takes seconds and microseconds; zero: they are none.
+// readTime reads seconds and microseconds; zero if they are not numbers.
 func readTime(r *resp.Reader) (time.Duration, error) {
 	t, err := r.Next()
 	switch {
@@ -152,7 +151,7 @@ func readTime(r *resp.Reader) (time.Duration, error) {
 		}
 		switch parts[i] = -1; t.Kind {
 		case resp.Bulk:
-			parts[i] = digits(t.Text)
+			parts[i] = parseDigits(t.Text)
 		case resp.Array:
 			if err := r.Skip(t.N); err != nil {
 				return 0, err
@@ -165,9 +164,9 @@ func readTime(r *resp.Reader) (time.Duration, error) {
 	return time.Duration(parts[0])*time.Second + time.Duration(parts[1])*time.Microsecond, nil
 }
 
-// digits is a number of so few digits that it counts no more than nanoseconds can; else it
-// is negative.
-func digits(text []byte) int64 {
+// parseDigits parses a number that is small enough to be converted to nanoseconds. Otherwise the
+// result is negative.
+func parseDigits(text []byte) int64 {
 	if len(text) == 0 || len(text) > 10 {
 		return -1
 	}
@@ -181,8 +180,8 @@ func digits(text []byte) int64 {
 	return n
 }
 
-// timeOf reads seconds and microseconds; zero: it cannot.
-func timeOf(parts []string) time.Duration {
+// parseTime parses seconds and microseconds; zero if it fails.
+func parseTime(parts []string) time.Duration {
 	seconds, err1 := strconv.ParseInt(parts[0], 10, 64)
 	micros, err2 := strconv.ParseInt(parts[1], 10, 64)
 	if err1 != nil || err2 != nil {

@@ -9,28 +9,28 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// looks bounds how often one checkup looks again after it changed something.
-const looks = 4
+// maxLooks limits the checks within one checkup. A change requires another check.
+const maxLooks = 4
 
-// Checkup looks at a master that answers and does what is next: lets it vote, puts it
-// into quarantine, or gets it out. It returns when to look again. An error takes the
-// master down; an *UnfitError is one.
+// Checkup checks a master that answers, and takes the next step: it lets the master vote, puts it
+// into quarantine, or ends its quarantine. It returns the time until the next checkup. After an
+// error the master counts as down; an *UnfitError is one.
 func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
 	if g == nil {
 		return Heartbeat, nil
 	}
 	if g.set.off {
-		return g.lookUnguarded(ctx)
+		return g.checkUnguarded(ctx)
 	}
-	pause, err := g.look(ctx)
-	if err != nil && ctx.Err() == nil { // what is queued still goes out at the end
+	pause, err := g.checkGuarded(ctx)
+	if err != nil && ctx.Err() == nil { // at the end, queued operations are still sent
 		g.Withdraw()
 	}
 	return pause, err
 }
 
-func (g *Guard) look(ctx context.Context) (time.Duration, error) {
-	for n := range looks {
+func (g *Guard) checkGuarded(ctx context.Context) (time.Duration, error) {
+	for n := range maxLooks {
 		v, err := g.Conn.Examine(ctx)
 		if err == nil {
 			err = g.set.fitness(g.index, v)
@@ -49,7 +49,7 @@ func (g *Guard) look(ctx context.Context) (time.Duration, error) {
 		pause, err := g.proceed(ctx, v)
 		if cause, is := errors.AsType[*QuarantineError](err); is {
 			g.denyVote(cause)
-			return claimedPause, nil
+			return reservedPause, nil
 		}
 		if pause > 0 || err != nil {
 			return pause, err
@@ -58,9 +58,9 @@ func (g *Guard) look(ctx context.Context) (time.Duration, error) {
 	return 0, errUndecided
 }
 
-// lookUnguarded makes this proxy known where there is no guard, and checks that no others have
-// other rules.
-func (g *Guard) lookUnguarded(ctx context.Context) (time.Duration, error) {
+// checkUnguarded makes this proxy known if there is no guard, and checks that no other proxies have
+// different rules.
+func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 	if err := g.announce(ctx); err != nil {
 		return 0, err
 	}
@@ -74,8 +74,8 @@ func (g *Guard) lookUnguarded(ctx context.Context) (time.Duration, error) {
 		return Heartbeat, nil
 	}
 	g.isTwin(v.RunID, true)
-	g.set.rules.saw(g.index, v)
-	refused, err := g.agree(ctx, v)
+	g.set.rules.observe(g.index, v)
+	refused, err := g.adoptRules(ctx, v)
 	if err != nil {
 		return Heartbeat, nil
 	}
@@ -85,10 +85,11 @@ func (g *Guard) lookUnguarded(ctx context.Context) (time.Duration, error) {
 		g.log.Warn("master has no vote", "master", g.Name, "cause", refused.Error())
 	}
 	g.refused = refused
-	return lookAgain(refused), nil
+	return nextLook(refused), nil
 }
 
-// fitness returns an error, mostly an *UnfitError, if the master may not vote whatever it holds.
+// fitness returns an error, usually an *UnfitError, if the master may not vote whatever data it
+// has.
 func (s *Set) fitness(i int, v Report) error {
 	switch why := v.Unfit(); {
 	case why != "":
@@ -101,7 +102,7 @@ func (s *Set) fitness(i int, v Report) error {
 		case twin && j < i:
 			return &UnfitError{Why: Twin + g.Name}
 		case twin && j > i:
-			g.Wake() // to find out for itself
+			g.Wake() // let it find out for itself
 		}
 	}
 	return nil
@@ -110,7 +111,8 @@ func (s *Set) fitness(i int, v Report) error {
 // Is reports whether the master is the server with this run_id.
 func (g *Guard) Is(runID string) bool { return runID != "" && g.isTwin(runID, false) }
 
-// isTwin reports whether the master has this run_id, too; or notes it, if it is its own.
+// isTwin reports whether the master has this run_id, too. If the run_id is its own, isTwin stores
+// it.
 func (g *Guard) isTwin(runID string, own bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,11 +123,11 @@ func (g *Guard) isTwin(runID string, own bool) bool {
 	return runID != NotReported && g.runID == runID
 }
 
-// observe takes a master's report of the rules and of its set, and has others looked at where that
-// is news. It returns the position of the master by that.
-func (g *Guard) observe(v Report) position {
-	g.set.rules.saw(g.index, v)
-	if g.set.eras.take(g.index, v, time.Now()) {
+// observe stores a master's report of its rules and its era. If that is news, it wakes the other
+// guards. It returns the position of the master's marker.
+func (g *Guard) observe(v Report) eraPosition {
+	g.set.rules.observe(g.index, v)
+	if g.set.eras.observe(g.index, v, time.Now()) {
 		for _, other := range g.set.guards {
 			if other != g {
 				other.Wake()
@@ -135,95 +137,100 @@ func (g *Guard) observe(v Report) position {
 	return g.set.eras.position(g.index)
 }
 
-// proceed does the next thing for a master with this report. A pause of zero asks
-// for another look at once.
+// proceed takes the next step for a master with this report. A pause of zero requests another check
+// at once.
 func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
 	at := g.observe(v)
-	if at == positionUnsettled {
+	if at == positionUnknown {
 		g.denyVote(&QuarantineError{Why: Unproven})
 		return Heartbeat, nil
 	}
-	if cause := g.refusal(); cause != nil && at != positionOver {
-		g.denyVote(cause) // and do nothing there: what is enough for us is not for them
+	if cause := g.rulesRefusal(); cause != nil && at != positionEnded {
+		g.denyVote(cause) // and change nothing: this proxy's majority need not be one of theirs
 		return Heartbeat, nil
 	}
 	g.set.override.reached(g.index, v.RunID, time.Now())
-	past := g.remember(ctx, v)
+	past := g.gatherHistory(ctx, v)
 	if v.Marker.Valid {
 		past.position = at
 	}
 	verdict, why := judge(v, past)
 	if g.set.eras.isRefuted(g.index) {
 		why = Replicated
-		g.set.warnOf(g.Name, "a master's claim that the masters were changed is ignored: a majority contradicts it")
+		g.set.warnOnce(g.Name, "ignored a master's claim that the masters were changed: a majority contradicts it")
 	}
-	if verdict == onOver || verdict != onTrust && verdict != onReword && g.set.eras.isOver() {
-		return g.leave(ctx, v, past)
+	if verdict == actionEnded || verdict != actionTrust && verdict != actionUpdateMarker && g.set.eras.isOver() {
+		return g.leaveEnded(ctx, v, past)
 	}
-	if verdict == onBlank && g.set.fresh.isOver() {
-		verdict = onWait
+	if verdict == actionBlank && g.set.fresh.isOver() {
+		verdict = actionWait
 	}
-	if g.set.longest.Saw(g.index, v.Longest, verdict == onTrust) {
-		g.set.warnOf(g.Name, "a record of the longest TTL that is longer than max-ttl and than any other master's is ignored", "record", v.Longest)
+	if g.set.maxTTLInUse.Saw(g.index, v.Longest, verdict == actionTrust) {
+		g.set.warnOnce(g.Name,
+			"ignored a record of the longest TTL: it is longer than max-ttl and than every other master's",
+			"record", v.Longest)
 	}
-	if longest := g.set.longest.Seen(); v.Longest < longest && !verdict.isNew() {
-		if _, err := amend(ctx, g.Conn, script.RaiseLongest, marker.Millis(longest)); err != nil {
+	if longest := g.set.maxTTLInUse.Seen(); v.Longest < longest && !verdict.isNew() {
+		if _, err := runInt(ctx, g.Conn, script.RaiseLongest, marker.Millis(longest)); err != nil {
 			return 0, err
 		}
 	}
-	if !verdict.isNew() && verdict != onTrust {
+	if !verdict.isNew() && verdict != actionTrust {
 		g.set.fresh.end()
 	}
 	if identity := v.RunID + v.Marker.Text + v.Record.Text; g.identity != identity {
 		g.identity = identity
-		clear(g.left) // it may have forgotten these, too
+		clear(g.published) // it may have lost the published numbers, too
 	}
-	if !verdict.isNew() { // which is to stay empty
-		if err := g.leaveAges(ctx); err != nil {
+	if !verdict.isNew() { // a new master has to stay empty
+		if err := g.publishSeqs(ctx); err != nil {
 			return 0, err
 		}
 	}
 	switch verdict {
-	case onTrust:
+	case actionTrust:
 		return g.vote(ctx, v)
-	case onReword:
-		return 0, g.reword(ctx, v)
-	case onUnmarked, onBlank:
+	case actionUpdateMarker:
+		return 0, g.updateMarker(ctx, v)
+	case actionUnmarked, actionBlank:
 		return g.handleUnmarked(ctx, v)
-	case onWait:
-		if c := g.set.rules.on(g.index); c.differs != "" && c.settled { // as on the disk of another cluster: nobody has its vote
-			if did, err := g.settle(ctx, v); did || err != nil {
+	case actionWait:
+		// This is the disk of another cluster: it votes for no proxy.
+		if c := g.set.rules.consentFor(g.index); c.differs != "" && c.settled {
+			if did, err := g.writeRules(ctx, v); did || err != nil {
 				return 0, err
 			}
 		}
 		return g.hold(ctx, v)
-	case onJoin:
+	case actionJoin:
 		return g.join(ctx, v)
 	default:
 		return 0, g.quarantine(ctx, v, why, claimOf(v, past))
 	}
 }
 
-// remember is what the guard knows of the master's past. A clock that moved is the
-// master's, or ours; where it is not known there is a doubt.
-func (g *Guard) remember(ctx context.Context, v Report) memory {
+// gatherHistory collects the guard's knowledge of the master's past. It decides whether the
+// master's clock moved, or ours. If neither is certain, it notes a suspicion.
+func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	g.mu.Lock()
-	past := memory{name: g.Name, suffix: g.set.eras.suffix(), nonce: g.last.Nonce, runID: g.last.RunID}
-	past.lives = !g.voted.IsZero() && time.Since(g.voted) < leaseWait(g.set.longest.InUse())
-	moved, missed, standing := g.step, g.canaryMissed, g.doubt
+	past := history{name: g.Name, suffix: g.set.eras.recordSuffix(), nonce: g.last.Nonce, runID: g.last.RunID}
+	past.lives = !g.voted.IsZero() && time.Since(g.voted) < leaseWait(g.set.maxTTLInUse.InUse())
+	moved, missed, standing := g.step, g.canaryMissed, g.suspicion
 	past.older = g.older
 	g.canaryMissed, g.older = false, false
 	g.mu.Unlock()
 	unjudged := !moved.At.IsZero() && !moved.Judged
-	if nonce := v.Marker.Value.Nonce; nonce == "" || nonce != past.nonce { // others had it in quarantine since
+	// Other proxies have had the master in quarantine meanwhile.
+	if nonce := v.Marker.Value.Nonce; nonce == "" || nonce != past.nonce {
 		missed = false
-		if unjudged && g.stepIsOver(v) {
+		if unjudged && g.isStepJudged(v) {
 			unjudged = false
-			g.anchor(v.Sighting)
+			g.resetClock(v.Sighting)
 		}
 	}
 	if !unjudged && !missed {
-		past.stepped = standing.nonce != "" && standing.nonce == v.Marker.Value.Nonce && g.set.canBlame(g, standing.step)
+		past.stepped = standing.nonce != "" && standing.nonce == v.Marker.Value.Nonce &&
+			g.set.canBlame(g, standing.step)
 		return past
 	}
 	owner := ownerMaster
@@ -235,7 +242,7 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	}
 	past.stepped = owner == ownerMaster
 	if unjudged {
-		g.anchor(v.Sighting)
+		g.resetClock(v.Sighting)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -243,25 +250,25 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	case ownerOurs:
 		g.log.Warn("the clock of this process stopped while that of the machine went on", "by", moved.Moved)
 	case ownerUnclear:
-		g.doubt = doubt{nonce: v.Marker.Value.Nonce, serverTime: v.Sighting.ServerTime, since: time.Now()}
+		g.suspicion = clockSuspicion{nonce: v.Marker.Value.Nonce, serverTime: v.Sighting.ServerTime, since: time.Now()}
 		if unjudged {
-			g.doubt.step = moved
+			g.suspicion.step = moved
 		}
 	}
 	return past
 }
 
-// stepIsOver reports whether the step that a look at the master shows came before what stands there
-// was written: others have judged it.
-func (g *Guard) stepIsOver(v Report) bool {
+// isStepJudged reports whether the step in this report came before the master's present marker or
+// record was written: then another proxy has judged it.
+func (g *Guard) isStepJudged(v Report) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	moved, fits := g.clock.See(v.Sighting)
-	return !fits && v.Sighting.SteppedBefore(v.stoodSince(), moved, g.fitted)
+	return !fits && v.Sighting.SteppedBefore(v.markedSince(), moved, g.fitted)
 }
 
-// anchor forgets what was known of the master's clock: its step is judged.
-func (g *Guard) anchor(s Sighting) {
+// resetClock forgets the known range of the master's clock, because its step has been judged.
+func (g *Guard) resetClock(s Sighting) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.step.Judged = true

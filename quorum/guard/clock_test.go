@@ -8,11 +8,11 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// clockTrial looks at a master's clock again and again, each time after a pause, over a way
-// there and back, while the clock moves by a step in between.
+// clockTrial reads a master's clock repeatedly, each time after a pause and with a round trip. The
+// clock steps in between.
 type clockTrial struct {
 	start time.Time
-	now   time.Duration // since start
+	now   time.Duration // since the start
 	skew  time.Duration
 	clock masterClock
 }
@@ -37,7 +37,7 @@ func TestClock(t *testing.T) {
 	}{
 		{"stands", ms, ms, 0, true, 0},
 		{"noise", ms, ms, 3 * ms, true, 0},
-		{"forward", ms, ms, 20 * ms, false, 12 * ms}, // less the way there and the slack of a second
+		{"forward", ms, ms, 20 * ms, false, 12 * ms}, // less the round trip and the slack of a second
 		{"backward", ms, ms, -20 * ms, false, -12 * ms},
 		{"an hour", ms, ms, time.Hour, false, time.Hour - 8*ms},
 		{"a long way there", 90 * ms, 0, 0, true, 0},
@@ -56,7 +56,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestHiddenStepShowsLater: a slow batch hides a step, the next quick one does not.
+// TestHiddenStepShowsLater checks that a step hidden by a slow batch shows in the next quick one.
 func TestHiddenStepShowsLater(t *testing.T) {
 	trial := newClockTrial()
 	trial.look(0, 0, time.Millisecond, 0)
@@ -68,7 +68,7 @@ func TestHiddenStepShowsLater(t *testing.T) {
 	}
 }
 
-// TestManySmallStepsAddUp: each is within the noise, and comes soon after the last.
+// TestManySmallStepsAddUp makes steps within the noise, each soon after the last.
 func TestManySmallStepsAddUp(t *testing.T) {
 	trial := newClockTrial()
 	for n := range 100 {
@@ -82,15 +82,15 @@ func TestManySmallStepsAddUp(t *testing.T) {
 	t.Error("100 ms in a second were not seen")
 }
 
-// TestHonestClock: whatever the network does and within the rate that is allowed, it
-// fits.
+// TestHonestClock checks that a clock within the allowed rate fits, whatever the network does.
 func TestHonestClock(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		trial, rate := newClockTrial(), (rnd.Float64()*2-1)*clockRate*0.99
 		for range 500 {
 			pause := time.Duration(rnd.Int64N(int64(time.Second)))
-			there, back := time.Duration(rnd.Int64N(int64(20*time.Millisecond))), time.Duration(rnd.Int64N(int64(20*time.Millisecond)))
+			there, back := time.Duration(rnd.Int64N(int64(20*time.Millisecond))),
+				time.Duration(rnd.Int64N(int64(20*time.Millisecond)))
 			drift := time.Duration(rate * float64(pause+there+back))
 			if moved, fits := trial.look(pause, there, back, drift); !fits {
 				t.Fatalf("seed %d: moved by %v", seed, moved)
@@ -99,8 +99,8 @@ func TestHonestClock(t *testing.T) {
 	}
 }
 
-// TestAllowanceCoversWhatIsNotSeen: drift, the noise of a sighting, and Redis's precision
-// of a millisecond together are within what nobody relies on, for every lease.
+// TestAllowanceCoversWhatIsNotSeen checks for every lease that drift, the noise of a sighting, and
+// Redis's precision of a millisecond stay within the allowance.
 func TestAllowanceCoversWhatIsNotSeen(t *testing.T) {
 	for lease := time.Millisecond; lease < 1000*time.Hour; lease += lease/7 + 1 {
 		if unseen := drifted(lease) + clockNoise + time.Millisecond; unseen > vote.Allowance(lease) {
@@ -109,9 +109,8 @@ func TestAllowanceCoversWhatIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestUnseenStepsNeverExceedTheAllowance: whatever steps a clock makes, between two looks
-// that both fit it has not gained more than drift, noise, and the way to the master of the
-// best look before.
+// TestUnseenStepsNeverExceedTheAllowance checks all steps of a clock. Between two readings that
+// fit, it has not gained more than drift, noise, and the round trip of the best reading before.
 func TestUnseenStepsNeverExceedTheAllowance(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
@@ -120,7 +119,8 @@ func TestUnseenStepsNeverExceedTheAllowance(t *testing.T) {
 		var history []moment
 		const way = 200 * time.Microsecond
 		for range 300 {
-			pause, step := time.Duration(rnd.Int64N(int64(300*time.Millisecond))), time.Duration(rnd.Int64N(int64(4*time.Millisecond)))
+			pause, step := time.Duration(rnd.Int64N(int64(300*time.Millisecond))),
+				time.Duration(rnd.Int64N(int64(4*time.Millisecond)))
 			if rnd.IntN(3) > 0 {
 				step = drifted(pause)
 			}

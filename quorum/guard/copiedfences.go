@@ -10,9 +10,9 @@ import (
 
 func isFence(key string) bool { return strings.HasPrefix(key, cell.FencePrefix) }
 
-// copiedFences are the steps for the fence counters: each is raised to the highest credible one
-// that a source holds, unless it is higher; and the counters that are not credible, by source. What
-// is no counter is left out. now is the masters' median time.
+// copiedFences returns the steps for the fence counters, and by source the counters that are not
+// credible. It raises each counter to the highest credible one of a source, unless it is higher
+// already. A value that is not a counter is ignored. now is the masters' median time.
 func copiedFences(sources []view, now time.Duration) (steps []copyStep, ahead map[int]string) {
 	ahead = map[int]string{}
 	counters := map[string][]int64{}

@@ -13,8 +13,8 @@ func fenceAt(text string, left time.Duration) heldCell {
 	return heldCell{cell.Parse(text), now.Add(left)}
 }
 
-// TestFences: the highest of each counter, for as long as its own source has it; locks and what is
-// no counter stay out, and counters stay out of the locks.
+// TestFences checks that each counter gets its highest value, with its source's end. Locks and
+// values that are not counters are ignored, and locks ignore counters.
 func TestFences(t *testing.T) {
 	k, l, m := cell.FenceKey("k"), cell.FenceKey("l"), cell.FenceKey("m")
 	views := []view{
@@ -34,7 +34,7 @@ func TestFences(t *testing.T) {
 	if want := []string{"raise " + k + " 10 1m0s", "raise " + l + " 1700000000000000 1m0s"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	locks := newCopy(census{Masters: 5, Sources: 3}, false, -1, view{}, views)
+	locks := newCopy(copyPolicy{Masters: 5, Sources: 3}, false, -1, view{}, views)
 	for key := range locks.first {
 		if isFence(key) {
 			t.Errorf("%s is copied as a lock", key)

@@ -9,39 +9,38 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// heldCell is what one master holds under a key, and when that ends by our clock (zero:
-// never).
+// heldCell is the cell of a key on one master, and its end by our clock (zero: never).
 type heldCell struct {
 	cell.Cell
 	Ends time.Time
 }
 
-// incarnation distinguishes cells by the attempt that created them, and those of others by
-// their value.
+// incarnation distinguishes cells by the attempts that created them, and foreign cells by their
+// value.
 type incarnation string
 
 func (h heldCell) incarnation() incarnation { return incarnation(h.Incarnation()) }
 
-// laterThan orders ends: never is last.
-func (h heldCell) laterThan(other heldCell) bool {
+// endsAfter reports whether a cell ends later. A cell without an end is the latest.
+func (h heldCell) endsAfter(other heldCell) bool {
 	if h.Ends.IsZero() || other.Ends.IsZero() {
 		return h.Ends.IsZero() && !other.Ends.IsZero()
 	}
 	return h.Ends.After(other.Ends)
 }
 
-// view is what one master holds in a database.
+// view has the cells of one master in a database.
 type view map[string]heldCell
 
-// census counts which of n masters, of which so many were read as sources, hold what.
-type census struct {
+// copyPolicy decides what a master must hold. Sources of the Masters were read.
+type copyPolicy struct {
 	Masters, Sources int
-	// Closes has a key of which several incarnations may have been granted get an undecided copy.
-	// Else it is left open.
-	Closes bool
+	// Blocks makes a key with several possible incarnations get an undecided copy. Otherwise the
+	// key stays open.
+	Blocks bool
 }
 
-// incarnationsOf are those that any of the views has under a key.
+// incarnationsOf returns the incarnations of a key in the views.
 func incarnationsOf(views []view, key string) map[incarnation]bool {
 	all := map[incarnation]bool{}
 	for _, v := range views {
@@ -52,7 +51,7 @@ func incarnationsOf(views []view, key string) map[incarnation]bool {
 	return all
 }
 
-// holders are the cells of an incarnation; blocks are the blocking copies that may stand for it.
+// holders returns the cells of an incarnation, and the blocking copies that may stand for it.
 func holders(views []view, key string, of incarnation) (cells, blocks []heldCell) {
 	for _, v := range views {
 		switch h, there := v[key]; {
@@ -66,9 +65,9 @@ func holders(views []view, key string, of incarnation) (cells, blocks []heldCell
 	return cells, blocks
 }
 
-// wholeOf is the incarnation that a majority of all masters, among the sources, holds; at
+// majorityOf returns the incarnation that a majority of all masters holds, among the sources; at
 // most one does. Empty: none.
-func (c census) wholeOf(views []view, key string) incarnation {
+func (c copyPolicy) majorityOf(views []view, key string) incarnation {
 	for i, v := range views[:max(0, len(views)-vote.Majority(c.Masters)+1)] {
 		h, there := v[key]
 		if !there || h.Form == cell.Blocking {
@@ -87,28 +86,30 @@ func (c census) wholeOf(views []view, key string) incarnation {
 	return ""
 }
 
-// choice is what a master that forgot is to hold under a key.
+// choice is the kind of cell that a master which lost data must get.
 type choice int
 
 const (
 	chooseNothing choice = iota
 	chooseCopy           // the value
-	chooseBlock          // that nobody else may have the key
-	chooseLater          // it is not known yet
+	chooseBlock          // a blocking copy, so that no other client gets the key
+	chooseLater          // undecided as yet
 )
 
-// choose decides what a master that forgot is to hold under a key, of the incarnations that were
-// there when the copying began: only these can have been granted with its vote. whole is the
-// incarnation that a majority held in the pass before.
+// choose decides which cell a master that lost data must get for a key. It considers the
+// incarnations that existed when the copying began: only these can have been granted with the
+// master's vote. before is the incarnation that a majority held in the previous pass.
 //
-// An incarnation that a majority holds, twice, is copied. One that a majority may have been granted
-// with the votes of the master itself and of those that are not read is blocked: no rule can
-// distinguish a lock granted on just these masters from the rest of a released one. What fewer hold
-// is nobody's, and does not grow. Where it may be one of several it is looked at again, or, with
-// Closes, blocked for as long as any of them would be.
-func (c census) choose(views []view, key string, first map[incarnation]bool, whole incarnation) (heldCell, choice) {
-	if now := c.wholeOf(views, key); now != "" && first[now] {
-		if now != whole {
+// An incarnation that a majority holds twice in a row is copied. An incarnation that may have been
+// granted with the votes of the master itself and of the masters that were not read is blocked: no
+// rule can distinguish such a lock from the rest of a released one. An incarnation on fewer masters
+// is a leftover, and must not grow. If several incarnations are possible, the key is read again;
+// with Blocks it is blocked until the last of them would end.
+func (c copyPolicy) choose(
+	views []view, key string, first map[incarnation]bool, before incarnation,
+) (heldCell, choice) {
+	if now := c.majorityOf(views, key); now != "" && first[now] {
+		if now != before {
 			return heldCell{}, chooseLater
 		}
 		cells, _ := holders(views, key, now)
@@ -127,19 +128,19 @@ func (c census) choose(views []view, key string, first map[incarnation]bool, who
 		return heldCell{}, chooseNothing
 	case len(possible) == 1:
 		return possible[0], chooseBlock
-	case c.Closes:
+	case c.Blocks:
 		return blocking(incarnation(cell.Undecided), latest(possible)), chooseBlock
 	default:
 		return heldCell{}, chooseLater
 	}
 }
 
-// newest is the cell with the highest accepted ballot, for as long as any that holds its value, by
-// whichever ballot. What was promised is not copied.
+// newest returns the cell with the highest accepted ballot. It ends as late as any cell with the
+// same value, by any ballot. Promises are not copied.
 func newest(cells []heldCell) heldCell {
 	best := slices.MaxFunc(cells, func(a, b heldCell) int { return cmp.Compare(a.Accepted, b.Accepted) })
 	for _, h := range cells {
-		if h.Value.Last() == best.Value.Last() && h.laterThan(best) {
+		if h.Value.Last() == best.Value.Last() && h.endsAfter(best) {
 			best.Ends = h.Ends
 		}
 	}
@@ -153,92 +154,92 @@ func newest(cells []heldCell) heldCell {
 	return best
 }
 
-// latest is the one that ends last.
+// latest returns the cell that ends last.
 func latest(cells []heldCell) heldCell {
 	best := cells[0]
 	for _, h := range cells[1:] {
-		if h.laterThan(best) {
+		if h.endsAfter(best) {
 			best = h
 		}
 	}
 	return best
 }
 
-// blocking is a blocking copy that ends with a cell.
+// blocking returns a blocking copy that ends when a cell does.
 func blocking(of incarnation, until heldCell) heldCell {
 	return heldCell{Cell: cell.Cell{Form: cell.Blocking, Attempt: cell.Attempt(of)}, Ends: until.Ends}
 }
 
-// copyAct is what is done to a key of the master that forgot, as script.Fill has it.
+// copyAct is the change of a key on the master that lost data, in the words of script.Fill.
 type copyAct string
 
 const (
 	actPut  copyAct = "put"
 	actCopy copyAct = "copy"
 	actDrop copyAct = "drop"
-	// actRaise is for fence counters.
+	// for fence counters
 	actRaise copyAct = "raise"
 )
 
-// copyStep is one such act.
+// copyStep is one change of a key.
 type copyStep struct {
 	Act  copyAct
 	Key  string
 	Held heldCell
 }
 
-// keysCopy is the copy of some keys of a database into a master that forgot. It does no I/O.
+// keysCopy is the copying of some keys of a database to a master that lost data. It does no I/O.
 type keysCopy struct {
-	census census
-	// stepped is set where the master's own remaining times are wrong.
+	policy copyPolicy
+	// stepped is set if the master's own remaining times are wrong.
 	stepped bool
-	// first are the incarnations that the sources held when they were first looked at, by key; own
-	// is what the master itself held then.
+	// first has the incarnations on the sources when they were first read, by key; own has the
+	// master's cells at that time.
 	first map[string]map[incarnation]bool
 	own   view
-	// whole are the incarnations that a majority held in the last pass, of which this is the
-	// number.
-	whole  map[string]incarnation
-	passes int
-	// written is what was written; unsure are the keys of which it is not known whether the last
-	// step was done.
+	// majority has the incarnations that a majority held in the last pass; passes counts the
+	// passes.
+	majority map[string]incarnation
+	passes   int
+	// written has the written cells; unsure has the keys whose last step may or may not have been
+	// done.
 	written map[string]heldCell
 	unsure  map[string]bool
-	// open are the keys of which the last pass could not decide which incarnation it is.
+	// open has the keys whose incarnation the last pass could not decide.
 	open []string
-	// member is the source that the master itself is, by its number, or -1.
+	// member is the index of the source that is the master itself, or -1.
 	member int
 }
 
-// newCopy begins a copy by what the sources, and the master itself, hold now. It is itself source
-// number member, or none (-1): as one it forgot nothing, and joins another set of masters. What it
-// holds of an incarnation that may have been granted stays as it is then, since it is one of the
-// few that hold it.
-func newCopy(c census, stepped bool, member int, own view, sources []view) *keysCopy {
+// newCopy starts a copy with the present cells of the sources and the master. member is the index
+// of the master among the sources, or -1. If the master is a source, it has lost nothing and joins
+// another era. Then its cells of an incarnation that may have been granted stay unchanged, since it
+// is one of the few that hold it.
+func newCopy(c copyPolicy, stepped bool, member int, own view, sources []view) *keysCopy {
 	k := &keysCopy{
-		census: c, stepped: stepped, own: own, first: map[string]map[incarnation]bool{},
-		whole: map[string]incarnation{}, written: map[string]heldCell{}, unsure: map[string]bool{}, member: member,
+		policy: c, stepped: stepped, own: own, first: map[string]map[incarnation]bool{},
+		majority: map[string]incarnation{}, written: map[string]heldCell{}, unsure: map[string]bool{}, member: member,
 	}
 	for _, v := range append(sources[:len(sources):len(sources)], own) {
 		for key := range v {
 			if _, known := k.first[key]; !known && !isFence(key) {
 				k.first[key] = incarnationsOf(sources, key)
-				k.whole[key] = k.census.wholeOf(sources, key)
+				k.majority[key] = k.policy.majorityOf(sources, key)
 			}
 		}
 	}
 	return k
 }
 
-// others are the views of the sources without what was only written to the master by the copy. An
-// undecided one counts: it is in the place of what the master held.
-func (k *keysCopy) others(sources []view) []view {
+// withoutCopied returns the sources' views without the cells that only this copy wrote to the
+// master. An undecided copy counts: it replaces a cell that the master held.
+func (k *keysCopy) withoutCopied(sources []view) []view {
 	if k.member < 0 {
 		return sources
 	}
 	own := view{}
 	for key, h := range sources[k.member] {
-		if _, copied := k.written[key]; !copied || k.held(key, h) || h.IsUndecided() {
+		if _, copied := k.written[key]; !copied || k.heldBefore(key, h) || h.IsUndecided() {
 			own[key] = h
 		}
 	}
@@ -247,30 +248,30 @@ func (k *keysCopy) others(sources []view) []view {
 	return views
 }
 
-// held reports whether the master held an incarnation when the copy began.
-func (k *keysCopy) held(key string, h heldCell) bool {
+// heldBefore reports whether the master held an incarnation when the copy began.
+func (k *keysCopy) heldBefore(key string, h heldCell) bool {
 	own, there := k.own[key]
 	return there && own.incarnation() == h.incarnation()
 }
 
-// Pass compares the sources once more, and the master itself, and returns what is to be done.
-// settled is set where every key is: it was written, or removed, or needs neither, and the sources
-// say the same still. What is changed meanwhile within an incarnation keeps nothing open: the
-// master gets every change as they do.
+// Pass compares the sources and the master once more, and returns the steps to be done. settled is
+// set if every key is done: it was written or removed, or needs neither, and the sources still say
+// the same. A change within an incarnation keeps no key open: the master gets every change as the
+// sources do.
 func (k *keysCopy) Pass(now view, sources []view) (steps []copyStep, settled bool) {
 	settled, k.open = true, nil
 	k.passes++
-	sources = k.others(sources)
+	sources = k.withoutCopied(sources)
 	for key, first := range k.first {
-		h, choice := k.census.choose(sources, key, first, k.whole[key])
-		k.whole[key] = k.census.wholeOf(sources, key)
+		h, choice := k.policy.choose(sources, key, first, k.majority[key])
+		k.majority[key] = k.policy.majorityOf(sources, key)
 		var done bool
 		switch {
 		case choice == chooseLater:
 			done, k.open = false, append(k.open, key)
 		case choice == chooseNothing:
 			steps, done = k.remove(steps, key, now[key], sources)
-		case choice == chooseBlock && k.held(key, h) && (k.member >= 0 || k.own[key].Form == cell.Foreign):
+		case choice == chooseBlock && k.heldBefore(key, h) && (k.member >= 0 || k.own[key].Form == cell.Foreign):
 			done = true
 		default:
 			steps, done = k.write(steps, key, h, now[key])
@@ -280,14 +281,15 @@ func (k *keysCopy) Pass(now view, sources []view) (steps []copyStep, settled boo
 	return steps, settled
 }
 
-// write writes what the master is to hold, and again what is newer by now where nothing else has
-// reached it since.
+// write adds the step that writes the master's cell. It adds one again for a newer cell if nothing
+// else has reached the master since.
 func (k *keysCopy) write(steps []copyStep, key string, h, now heldCell) ([]copyStep, bool) {
 	was, wrote := k.written[key]
 	if now.String() == was.String() && k.own[key].String() != was.String() {
-		delete(k.unsure, key) // it was done, though late
+		delete(k.unsure, key) // it was done late
 	}
-	done := wrote && !k.unsure[key] && was.incarnation() == h.incarnation() && (was.Form == cell.Blocking) == (h.Form == cell.Blocking)
+	done := wrote && !k.unsure[key] && was.incarnation() == h.incarnation() &&
+		(was.Form == cell.Blocking) == (h.Form == cell.Blocking)
 	switch {
 	case !done:
 		steps = append(steps, copyStep{k.actFor(key, h), key, h})
@@ -301,16 +303,17 @@ func (k *keysCopy) write(steps []copyStep, key string, h, now heldCell) ([]copyS
 	return steps, done
 }
 
-// Failed notes steps of which it is not known whether they were done: the next pass does again what
-// the master shows no sign of, as the sources have it then.
+// Failed notes steps that may or may not have been done. The next pass repeats those whose effect
+// the master does not show, with the sources' cells at that time.
 func (k *keysCopy) Failed(steps []copyStep) {
 	for _, s := range steps {
-		k.written[s.Key] = s.Held // also what was to be removed
+		k.written[s.Key] = s.Held // removals, too
 		k.unsure[s.Key] = true
 	}
 }
 
-// actFor leaves a longer time only to what the master has itself, and rightly.
+// actFor returns actCopy, which keeps a longer time, only for a cell that the master itself holds
+// with a correct time.
 func (k *keysCopy) actFor(key string, h heldCell) copyAct {
 	if own, there := k.own[key]; there && !k.stepped && own.String() == h.String() {
 		return actCopy
@@ -318,18 +321,18 @@ func (k *keysCopy) actFor(key string, h heldCell) copyAct {
 	return actPut
 }
 
-// remove takes away what was copied, and what the master held before: its promises, which it may
-// have forgotten, and what no other knows. What others than proxies wrote stays, and so does what
-// has come since, here and elsewhere: the second pass shows that.
+// remove adds the step that removes a copied cell, or a cell that the master held before: its
+// promises, which may be incomplete, and cells that no other master has. Foreign cells stay, and so
+// do cells that are new on the master and the sources: the second pass shows that.
 func (k *keysCopy) remove(steps []copyStep, key string, now heldCell, sources []view) ([]copyStep, bool) {
 	was, wrote := k.written[key]
 	switch {
 	case now.Form == cell.Absent:
 		return steps, true
-	case wrote && was.incarnation() == now.incarnation() && !(now.Form == cell.Foreign && k.held(key, now)):
+	case wrote && was.incarnation() == now.incarnation() && !(now.Form == cell.Foreign && k.heldBefore(key, now)):
 		delete(k.written, key)
 		return append(steps, copyStep{actDrop, key, now}), true
-	case !k.held(key, now), now.Form == cell.Foreign:
+	case !k.heldBefore(key, now), now.Form == cell.Foreign:
 		return steps, true
 	case k.passes == 1:
 		return steps, false
@@ -339,26 +342,26 @@ func (k *keysCopy) remove(steps []copyStep, key string, now heldCell, sources []
 	return append(steps, copyStep{actDrop, key, now}), true
 }
 
-// sameEnd is by how much two looks at the same end may differ.
-const sameEnd = 10 * time.Millisecond
+// endTolerance is how far two readings of the same end may differ.
+const endTolerance = 10 * time.Millisecond
 
 func (h heldCell) isLonger(old heldCell) bool {
 	if !old.Ends.IsZero() {
-		old.Ends = old.Ends.Add(sameEnd)
+		old.Ends = old.Ends.Add(endTolerance)
 	}
-	return h.laterThan(old)
+	return h.endsAfter(old)
 }
 
-// Open are the keys, sorted, that keep the copy from its end: the last pass saw two incarnations of
-// which each may have been granted, or a majority that the pass before had not seen.
+// Open returns the keys, sorted, that keep the copy open: the last pass saw two incarnations that
+// may both have been granted, or a majority that the pass before had not seen.
 func (k *keysCopy) Open() []string { return slices.Sorted(slices.Values(k.open)) }
 
-// Close has keys of which several incarnations may have been granted get undecided copies from now
-// on, and returns those that are open.
-func (k *keysCopy) Close() []string {
-	k.census.Closes = true
+// Block makes keys with several possible incarnations get undecided copies from now on, and returns
+// the open keys.
+func (k *keysCopy) Block() []string {
+	k.policy.Blocks = true
 	return k.Open()
 }
 
-// Keys is how many were written so far, and not removed again.
+// Keys returns the number of keys that were written so far, and not removed again.
 func (k *keysCopy) Keys() int { return len(k.written) }

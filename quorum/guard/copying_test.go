@@ -29,7 +29,8 @@ func plain(a cell.Attempt, left time.Duration) heldCell {
 
 func register(a cell.Attempt, promised, accepted cell.Ballot, text string) heldCell {
 	v := cell.Value{Present: text != "", Text: text}
-	return heldCell{cell.Cell{Form: cell.Register, Attempt: a, Promised: promised, Accepted: accepted, Value: v}, now.Add(time.Minute)}
+	return heldCell{cell.Cell{Form: cell.Register, Attempt: a, Promised: promised, Accepted: accepted, Value: v},
+		now.Add(time.Minute)}
 }
 
 func block(a cell.Attempt) heldCell {
@@ -52,16 +53,16 @@ func viewsWith(key string, all ...heldCell) []view {
 	return views
 }
 
-// TestChoose: of five masters, four or three are sources.
+// TestChoose has four or three sources of five masters.
 func TestChoose(t *testing.T) {
 	none := heldCell{}
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
 	for _, c := range []struct {
-		name  string
-		cells []heldCell
-		whole incarnation // in the pass before
-		want  choice
-		text  string // what stands then
+		name   string
+		cells  []heldCell
+		before incarnation // in the previous pass
+		want   choice
+		text   string // the resulting cell
 	}{
 		{"nobody holds it", []heldCell{none, none, none, none}, "", chooseNothing, ""},
 		{"a majority, twice", []heldCell{a, a, a, none}, a.incarnation(), chooseCopy, a.String()},
@@ -81,7 +82,8 @@ func TestChoose(t *testing.T) {
 		{"the highest ballot", []heldCell{register(attemptA, b3, b2, "v"), register(attemptA, b2, b1, "u"), a, none}, a.incarnation(),
 			chooseCopy, register(attemptA, b2, b2, "v").String()},
 		{"a value of others that two hold", []heldCell{foreign("v"), foreign("v"), none, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
-		{"a value of others, and a blocking copy", []heldCell{foreign("v"), block(foreign("v").Incarnation()), none, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
+		{"a value of others, and a blocking copy",
+			[]heldCell{foreign("v"), block(foreign("v").Incarnation()), none, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
 		{"a value of others that a majority holds", []heldCell{foreign("v"), foreign("v"), foreign("v"), none}, foreign("v").incarnation(), chooseCopy, "v"},
 		{"a value of others that one holds", []heldCell{foreign("v"), none, none, none}, "", chooseNothing, ""},
 		{"two values of others", []heldCell{foreign("v"), foreign("v"), foreign("w"), foreign("w")}, "", chooseLater, ""},
@@ -90,11 +92,11 @@ func TestChoose(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.cells...)
 			first := incarnationsOf(views, "k")
-			got, how := census{Masters: 5, Sources: len(views)}.choose(views, "k", first, c.whole)
+			got, how := copyPolicy{Masters: 5, Sources: len(views)}.choose(views, "k", first, c.before)
 			if how != c.want || got.String() != c.text {
 				t.Errorf("got %d, %q, want %d, %q", how, got.String(), c.want, c.text)
 			}
-			if _, how := (census{Masters: 5, Sources: len(views)}).choose(views, "k", nil, c.whole); how != chooseNothing {
+			if _, how := (copyPolicy{Masters: 5, Sources: len(views)}).choose(views, "k", nil, c.before); how != chooseNothing {
 				t.Errorf("what came after the copying began was chosen: %d", how)
 			}
 		})
@@ -102,12 +104,12 @@ func TestChoose(t *testing.T) {
 }
 
 // TestChosenIsWhatMayBeGranted tries all sets of holders of one attempt among all masters,
-// the one that forgot included, and all sets of sources: whatever a majority held when it
-// forgot is copied or blocked, and what is copied had a majority without it.
+// including the one that lost its data, and all sets of sources. An attempt that a majority held
+// before the loss is copied or blocked. A copied attempt had a majority without that master.
 func TestChosenIsWhatMayBeGranted(t *testing.T) {
 	for _, n := range []int{3, 4, 5, 6, 7} {
 		for holders := range 1 << n {
-			for sources := range 1 << (n - 1) { // the last one forgot
+			for sources := range 1 << (n - 1) { // the last one lost its data
 				var views []view
 				k := 0
 				for i := range n - 1 {
@@ -127,7 +129,8 @@ func TestChosenIsWhatMayBeGranted(t *testing.T) {
 				for i := range n {
 					granted += holders >> i & 1
 				}
-				_, how := census{Masters: n, Sources: len(views)}.choose(views, "k", incarnationsOf(views, "k"), plain(attemptA, 0).incarnation())
+				_, how := copyPolicy{Masters: n, Sources: len(views)}.choose(views, "k", incarnationsOf(views, "k"),
+					plain(attemptA, 0).incarnation())
 				forgot := holders>>(n-1)&1 == 1
 				if forgot && granted >= vote.Majority(n) && how != chooseCopy && how != chooseBlock {
 					t.Fatalf("n %d, holders %b, sources %b: a lock is not kept", n, holders, sources)
@@ -140,7 +143,7 @@ func TestChosenIsWhatMayBeGranted(t *testing.T) {
 	}
 }
 
-// TestPasses: what is done by each pass, in a row of them.
+// TestPasses checks the steps of each pass, for several passes.
 func TestPasses(t *testing.T) {
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
 	none := heldCell{}
@@ -150,7 +153,7 @@ func TestPasses(t *testing.T) {
 	}
 	first := viewsWith("k", a, a, a, none)
 	first[0]["promised"], first[1]["promised"], first[2]["promised"] = a, a, a
-	c := newCopy(census{Masters: 5, Sources: 4}, false, -1, own, first)
+	c := newCopy(copyPolicy{Masters: 5, Sources: 4}, false, -1, own, first)
 	later := func(views []view) []view {
 		for _, v := range views[:3] {
 			v["promised"] = a
@@ -170,16 +173,16 @@ func TestPasses(t *testing.T) {
 		{later(viewsWith("k", b, b, b, none)), "drop k blocking", true},
 	} {
 		steps, settled := c.Pass(own, pass.views)
-		if got := described(steps); got != pass.want || settled != pass.settled {
+		if got := describe(steps); got != pass.want || settled != pass.settled {
 			t.Errorf("pass %d: got %q, settled %v, want %q, %v", n, got, settled, pass.want, pass.settled)
 		}
 		apply(own, steps)
 	}
 }
 
-// TestFailedStepsAreDoneAgain: a step of which nobody knows whether it was done is done in the next
-// pass if it was not, and before is no key settled. The master had a lock that is over, promised
-// something, and gets a lock that ends on the way.
+// TestFailedStepsAreDoneAgain checks that a step which may or may not have been done is repeated in
+// the next pass if it was not; before, no key is settled. The master had a lock that has expired,
+// had made a promise, and gets a lock that expires during the copy.
 func TestFailedStepsAreDoneAgain(t *testing.T) {
 	a := plain(attemptA, time.Minute)
 	for _, arrived := range []bool{false, true} {
@@ -194,7 +197,7 @@ func TestFailedStepsAreDoneAgain(t *testing.T) {
 			}
 			return all
 		}
-		c := newCopy(census{Masters: 5, Sources: 4}, false, -1, own, views(false))
+		c := newCopy(copyPolicy{Masters: 5, Sources: 4}, false, -1, own, views(false))
 		own = maps.Clone(own)
 		lost := func(steps []copyStep) {
 			c.Failed(steps)
@@ -205,7 +208,7 @@ func TestFailedStepsAreDoneAgain(t *testing.T) {
 		const all = "put ends plain, put k plain, put promised plain"
 		for n, pass := range []struct {
 			ended, fails  bool
-			want, arrived string // where nothing arrived of what failed, and where all did
+			want, arrived string // if no failed step arrived, and if all did
 			settled       [2]bool
 		}{
 			{false, true, all, all, [2]bool{false, false}},
@@ -220,8 +223,9 @@ func TestFailedStepsAreDoneAgain(t *testing.T) {
 			if arrived {
 				want, wantSettled = pass.arrived, pass.settled[1]
 			}
-			if got := described(steps); got != want || settled != wantSettled {
-				t.Errorf("arrived %v, pass %d: got %q, settled %v, want %q, %v", arrived, n, got, settled, want, wantSettled)
+			if got := describe(steps); got != want || settled != wantSettled {
+				t.Errorf("arrived %v, pass %d: got %q, settled %v, want %q, %v", arrived, n, got, settled, want,
+					wantSettled)
 			}
 			if pass.fails {
 				lost(steps)
@@ -232,17 +236,18 @@ func TestFailedStepsAreDoneAgain(t *testing.T) {
 	}
 }
 
-// described are steps in a few words, sorted by key.
-func described(steps []copyStep) string {
+// describe returns steps in a few words, sorted by key.
+func describe(steps []copyStep) string {
 	form := map[cell.Form]string{cell.Plain: "plain", cell.Blocking: "blocking", cell.Register: "register"}
 	var all []string
-	for _, s := range slices.SortedFunc(slices.Values(steps), func(x, y copyStep) int { return strings.Compare(x.Key, y.Key) }) {
+	for _, s := range slices.SortedFunc(slices.Values(steps),
+		func(x, y copyStep) int { return strings.Compare(x.Key, y.Key) }) {
 		all = append(all, fmt.Sprint(s.Act, " ", s.Key, " ", form[s.Held.Form]))
 	}
 	return strings.Join(all, ", ")
 }
 
-// apply does steps to what the master holds.
+// apply applies steps to the master's cells.
 func apply(own view, steps []copyStep) {
 	for _, s := range steps {
 		if s.Act == actDrop {
@@ -253,8 +258,8 @@ func apply(own view, steps []copyStep) {
 	}
 }
 
-// TestChangesOnTheWay: while commands go on, here and elsewhere. What is changed within an
-// incarnation keeps nothing open, and what has come since the copy began stays.
+// TestChangesOnTheWay runs commands on the master and the sources meanwhile. A change within an
+// incarnation keeps no key open, and cells created since the copy began stay.
 func TestChangesOnTheWay(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), heldCell{}
 	changed := func(n uint64) heldCell { return register(attemptA, ids.Ballot(n), ids.Ballot(n), fmt.Sprint("v", n)) }
@@ -266,9 +271,11 @@ func TestChangesOnTheWay(t *testing.T) {
 		unsettled int // passes at the beginning
 	}{
 		{"a value is changed all the time, here too", [3]heldCell{none, changed(1), changed(1)},
-			[][3]heldCell{{none, changed(2), changed(2)}, {changed(3), changed(4), changed(3)}}, []string{"put k register", ""}, 1},
+			[][3]heldCell{{none, changed(2), changed(2)}, {changed(3), changed(4), changed(3)}},
+			[]string{"put k register", ""}, 1},
 		{"a value was changed, and the master missed it", [3]heldCell{none, changed(1), changed(1)},
-			[][3]heldCell{{none, changed(1), changed(1)}, {changed(1), changed(2), changed(2)}}, []string{"put k register", "put k register"}, 1},
+			[][3]heldCell{{none, changed(1), changed(1)}, {changed(1), changed(2), changed(2)}},
+			[]string{"put k register", "put k register"}, 1},
 		{"a lock was released, first here", [3]heldCell{none, a, a},
 			[][3]heldCell{{none, a, a}, {none, a, a}}, []string{"put k plain", ""}, 1},
 		{"a lock was released", [3]heldCell{none, a, a},
@@ -280,15 +287,16 @@ func TestChangesOnTheWay(t *testing.T) {
 		{"a lock that only the master has", [3]heldCell{a, none, none},
 			[][3]heldCell{{a, none, none}, {a, none, none}}, []string{"", "drop k plain"}, 1},
 		{"a promise that only the master has", [3]heldCell{register(attemptA, b2, b1, "v"), none, none},
-			[][3]heldCell{{register(attemptA, b2, b1, "v"), changed(1), none}, {register(attemptA, b2, b1, "v"), changed(1), changed(1)}}, []string{"", "drop k register"}, 1},
+			[][3]heldCell{{register(attemptA, b2, b1, "v"), changed(1), none},
+				{register(attemptA, b2, b1, "v"), changed(1), changed(1)}}, []string{"", "drop k register"}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.first[:]...)
-			k := newCopy(census{Masters: 3, Sources: 2}, false, -1, views[0], views[1:])
+			k := newCopy(copyPolicy{Masters: 3, Sources: 2}, false, -1, views[0], views[1:])
 			for n, now := range c.pass {
 				views := viewsWith("k", now[:]...)
 				steps, settled := k.Pass(views[0], views[1:])
-				if got := described(steps); got != c.want[n] || settled != (n >= c.unsettled) {
+				if got := describe(steps); got != c.want[n] || settled != (n >= c.unsettled) {
 					t.Errorf("pass %d: got %q, settled %v, want %q", n, got, settled, c.want[n])
 				}
 			}
@@ -296,9 +304,9 @@ func TestChangesOnTheWay(t *testing.T) {
 	}
 }
 
-// TestNothingStaysOpenInTheEnd: where each of two attempts may have been granted, the master gets a
-// copy that stands for both, for as long as the longer one lasts, and so does whoever finds such a
-// copy where one more would do.
+// TestNothingStaysOpenInTheEnd checks keys on which either of two attempts may have been granted.
+// The master gets a copy that stands for both, for as long as the longer one lasts. So does a
+// master that copies later, when such a copy may complete a majority.
 func TestNothingStaysOpenInTheEnd(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Hour), heldCell{}
 	undecided := blocking(incarnation(cell.Undecided), b)
@@ -316,20 +324,20 @@ func TestNothingStaysOpenInTheEnd(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.cells...)
-			if got, _ := closing(5, len(views)).choose(views, "k", incarnationsOf(views, "k"), a.incarnation()); got.String() != c.want.String() || got.Ends != c.want.Ends {
+			if got, _ := blockingPolicy(5, len(views)).choose(views, "k", incarnationsOf(views, "k"), a.incarnation()); got.String() != c.want.String() || got.Ends != c.want.Ends {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}
 }
 
-func closing(masters, sources int) census {
-	return census{Masters: masters, Sources: sources, Closes: true}
+func blockingPolicy(masters, sources int) copyPolicy {
+	return copyPolicy{Masters: masters, Sources: sources, Blocks: true}
 }
 
-// TestGrantedIsNeverGivenUp tries all ways in which two attempts may be spread over up to five
-// masters, of which b was granted, and in which one after the other forgets, the locks of a being
-// removed in between or not: each master that granted b refuses others afterwards.
+// TestGrantedIsNeverGivenUp tries all distributions of two attempts over up to five masters, of
+// which b was granted. One master after the other loses its data, and the locks of a are removed in
+// between or not. Each master that granted b refuses other attempts afterwards.
 func TestGrantedIsNeverGivenUp(t *testing.T) {
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
 	for n := 3; n <= 5; n++ {
@@ -360,8 +368,8 @@ func pow(base, n int) int {
 	return p
 }
 
-// forget has each master forget what it holds, and catch up from any others that are enough; then
-// another one, as often as is said.
+// forget makes each master lose its data, and catch up from any sufficient set of others; then
+// another one, the given number of times.
 func forget(t *testing.T, cells []heldCell, granted int, removed bool, times int) {
 	n := len(cells)
 	for target := range n {
@@ -376,10 +384,11 @@ func forget(t *testing.T, cells []heldCell, granted int, removed bool, times int
 				}
 			}
 			views := viewsWith("k", seen...)
-			census := closing(n, len(views))
-			got, _ := census.choose(views, "k", incarnationsOf(views, "k"), census.wholeOf(views, "k"))
+			policy := blockingPolicy(n, len(views))
+			got, _ := policy.choose(views, "k", incarnationsOf(views, "k"), policy.majorityOf(views, "k"))
 			if granted>>target&1 == 1 && !got.IsUndecided() && got.Attempt != attemptB {
-				t.Fatalf("%d masters hold %v, %b granted it: number %d catches up from %b, and gets %v", n, cells, granted, target, sources, got)
+				t.Fatalf("%d masters hold %v, %b granted it: number %d catches up from %b, and gets %v", n, cells,
+					granted, target, sources, got)
 			}
 			if times == 1 {
 				continue
@@ -396,12 +405,12 @@ func forget(t *testing.T, cells []heldCell, granted int, removed bool, times int
 	}
 }
 
-// TestOpen: two attempts of which each may have been granted keep a copy from its end, and
-// are named, until one of them is gone.
+// TestOpen checks that two attempts which may both have been granted keep a copy open, and are
+// named, until one of them is gone.
 func TestOpen(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), heldCell{}
 	both := viewsWith("k", a, a, b, b)
-	c := newCopy(census{Masters: 5, Sources: 4}, false, -1, view{}, both)
+	c := newCopy(copyPolicy{Masters: 5, Sources: 4}, false, -1, view{}, both)
 	if _, settled := c.Pass(view{}, both); settled || !slices.Equal(c.Open(), []string{"k"}) {
 		t.Errorf("settled %v, open %q", settled, c.Open())
 	}

@@ -11,14 +11,14 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// joining makes a copy for a master that is source number 0 itself, and returns what its second
-// pass does.
-func joining(census census, views []view) []copyStep {
+// joinSteps makes a copy for a master that is source number 0 itself, and returns the steps of two
+// passes.
+func joinSteps(policy copyPolicy, views []view) []copyStep {
 	own := view{}
 	maps.Copy(own, views[0])
-	k := newCopy(census, false, 0, own, views)
+	k := newCopy(policy, false, 0, own, views)
 	steps, _ := k.Pass(own, views)
-	again, _ := k.Pass(own, views) // what the first one left until it is sure
+	again, _ := k.Pass(own, views) // steps that the first pass postponed
 	return append(steps, again...)
 }
 
@@ -30,7 +30,7 @@ func acts(steps []copyStep) string {
 	return text
 }
 
-// TestJoins: a master that forgot nothing is one of the sources, of three masters.
+// TestJoins has a master without a loss as one of the sources, of three masters.
 func TestJoins(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), heldCell{}
 	for _, test := range []struct {
@@ -45,10 +45,11 @@ func TestJoins(t *testing.T) {
 		{"it alone holds it, one is not read", []heldCell{a, none}, ""},
 		{"another holds it, one is not read", []heldCell{none, a}, fmt.Sprintf("put %d;", cell.Blocking)},
 		{"it and another hold one each, one is not read", []heldCell{a, b}, ""},
-		{"another holds it, and an undecided copy of another set's", []heldCell{none, a, blocking(incarnation(cell.Undecided), a)}, fmt.Sprintf("put %d;", cell.Blocking)},
+		{"another holds it, and an undecided copy of another set's",
+			[]heldCell{none, a, blocking(incarnation(cell.Undecided), a)}, fmt.Sprintf("put %d;", cell.Blocking)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			steps := joining(census{Masters: 3, Sources: len(test.sources)}, viewsWith("k", test.sources...))
+			steps := joinSteps(copyPolicy{Masters: 3, Sources: len(test.sources)}, viewsWith("k", test.sources...))
 			if got := acts(steps); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
@@ -56,13 +57,14 @@ func TestJoins(t *testing.T) {
 	}
 }
 
-// TestJoinsUndecided: what it holds itself of a key of which several may have been granted gives
-// way, and stays away: else who comes later would take the others for leftovers.
+// TestJoinsUndecided checks that a key with several possible incarnations gets an undecided copy in
+// the place of the joining master's own cell: else later copies would treat the other incarnations
+// as leftovers.
 func TestJoinsUndecided(t *testing.T) {
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
 	views := viewsWith("k", a, a, b, b)
 	own := view{"k": a}
-	k := newCopy(closing(5, 4), false, 0, own, views)
+	k := newCopy(blockingPolicy(5, 4), false, 0, own, views)
 	steps, _ := k.Pass(own, views)
 	if len(steps) != 1 || !steps[0].Held.IsUndecided() {
 		t.Fatalf("it does %v", steps)
@@ -76,20 +78,20 @@ func TestJoinsUndecided(t *testing.T) {
 	}
 }
 
-// TestCopiesDoNotCount: what a copy has put there is no proof that the master held it.
+// TestCopiesDoNotCount checks that a copied cell does not prove that the master held it.
 func TestCopiesDoNotCount(t *testing.T) {
 	a := plain(attemptA, time.Minute)
 	views := viewsWith("k", heldCell{}, a, a)
-	k := newCopy(census{Masters: 3, Sources: 3}, false, 0, view{}, views)
+	k := newCopy(copyPolicy{Masters: 3, Sources: 3}, false, 0, view{}, views)
 	k.Pass(view{}, views)
-	steps, settled := k.Pass(view{"k": a}, viewsWith("k", a, a, heldCell{})) // one has let it go since
+	steps, settled := k.Pass(view{"k": a}, viewsWith("k", a, a, heldCell{})) // one source has released it since
 	if acts(steps) != fmt.Sprintf("drop %d;", cell.Plain) {
 		t.Errorf("it does %q (settled %v)", acts(steps), settled)
 	}
 }
 
-// TestJoinedHoldsWhatMayBeGranted tries all holders and all sources for up to seven masters:
-// whatever a majority was granted, one that joins holds afterwards, in full or as a blocking copy.
+// TestJoinedHoldsWhatMayBeGranted tries all holders and all sources for up to seven masters. A
+// master that joins has every attempt that a majority was granted, in full or as a blocking copy.
 func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
 	a := plain(attemptA, time.Minute)
 	for n := 1; n <= 7; n++ {
@@ -109,7 +111,7 @@ func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
 						seen = append(seen, heldCell{})
 					}
 				}
-				steps := joining(census{Masters: n, Sources: read}, viewsWith("k", seen...))
+				steps := joinSteps(copyPolicy{Masters: n, Sources: read}, viewsWith("k", seen...))
 				has := holders&1 == 1
 				for _, s := range steps {
 					has = s.Act != actDrop

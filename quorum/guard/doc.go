@@ -1,18 +1,18 @@
-// Package guard answers, for each batch of operations that goes to one of N independent Redis
-// masters, whether the master's votes count, or why not: a master that may have forgotten something
-// that it agreed to does not vote. It knows nothing of what is voted about.
+// Package guard decides, for each batch of operations sent to one of N independent Redis masters,
+// whether the master's votes count, or why not. A master that may have lost data does not vote. The
+// package does not depend on what the votes are about.
 //
-// A [Set] guards the masters of a cluster, a [Guard] one of them. Before a batch leaves,
-// [Guard.Begin] prepares a [Check], whose look at the master goes at the end of the batch; when the
-// answers are there, [Guard.Weigh] says why the votes do not count, or nothing. [Guard.Checkup],
-// called at least once a [Heartbeat] and whenever the guard asks for it, finds out whether the
-// master votes, and gets it out of quarantine.
+// A [Set] guards the masters of a cluster, a [Guard] one of them. Before a batch is sent,
+// [Guard.Begin] prepares a [Check] of the master, which is sent at the end of the batch. When the
+// answers have arrived, [Guard.Weigh] returns nil, or the reason why the votes do not count.
+// [Guard.Checkup] must be called at least once a [Heartbeat], and whenever the guard asks for it.
+// It finds out whether the master votes, and ends its quarantine.
 //
-// A master is reached through a [Conn]; [Redis] is one to a Redis. What is decided without asking
-// anything is in files of its own: clocks (clock.go, whoseclock.go), what a master that forgot is
-// to hold (copying.go), the longest TTL in use (longest.go), and what proxies announce of
-// themselves (proxy.go). Package marker has what is written on a master, package script how that is
-// changed there, and package reconfig which set of masters follows which.
+// A master is reached through a [Conn]; [Redis] is one to a Redis server. Decisions without I/O are
+// in files of their own: clocks (clock.go, whoseclock.go), the data that a master which lost its
+// data must get (copying.go), the longest TTL in use (maxttl.go), and the announcements of proxies
+// (proxy.go). Package marker has the texts that are stored on a master, package script the scripts
+// that change them, and package reconfig the sequence of sets of masters.
 //
-// GUARD.md has the invariant, its proof, the numbers, and what this does not close.
+// GUARD.md has the invariants, their proofs, the numbers, and the known limits.
 package guard

@@ -1,31 +1,32 @@
 package guard
 
-// UnfitError is why a master is not asked at all: a lock there cannot be relied on.
+// UnfitError is the reason why a master gets no operations: a lock on it would not be safe.
 type UnfitError struct {
-	// Why is a sentence about the master, as in "it is a replica".
+	// Why is a sentence about the master, such as "it is a replica".
 	Why string
 }
 
-// Error is the sentence.
+// Error returns the sentence.
 func (e *UnfitError) Error() string { return e.Why }
 
-// IsReplica reports whether it is unfit because it is a replica.
+// IsReplica reports whether the master is unfit because it is a replica.
 func (e *UnfitError) IsReplica() bool { return e.Why == whyReplica }
 
-// What makes a master unfit. Twin is followed by the name of the other.
+// These are the reasons why a master is unfit. The name of another master follows Twin.
 const (
 	whyReplica = "it is a replica: locks written there are lost at its next sync"
 	Twin       = "it is the same server as "
-	whyProxy   = "it is a redlock-proxy: a master is a Redis of its own"
-	whyNewer   = "proxies of a later version use it: upgrade this one"
+	whyProxy   = "it is a redlock-proxy: masters must be Redis servers"
+	whyNewer   = "proxies of a later version use it: upgrade this proxy"
 )
 
-// whyPolicy is what makes a master with this maxmemory-policy unfit.
+// whyPolicy returns the reason for this maxmemory-policy.
 func whyPolicy(policy string) string {
 	return "maxmemory-policy " + policy + " may evict a lock: set noeviction"
 }
 
-// Unfit is why the master may not vote whatever it holds, or nothing.
+// Unfit returns the reason why the master may not vote whatever data it has; empty if there is
+// none.
 func (v Report) Unfit() string {
 	switch {
 	case v.Proxy:

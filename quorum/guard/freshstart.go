@@ -5,73 +5,74 @@ import (
 	"time"
 )
 
-// freshAnswer says what to do about a master that nothing is known of.
+// freshAnswer is the treatment of a master without marker and record.
 type freshAnswer int
 
 const (
-	freshNo   freshAnswer = iota // it goes into quarantine
-	freshWait                    // not all masters have been reached, or not for long enough
-	freshGo                      // all are fresh: it votes at once
+	freshRefuse freshAnswer = iota // it goes into quarantine
+	freshWait                      // not all masters have been reached, or not long enough
+	freshAdmit                     // all are fresh: it votes at once
 )
 
 // FreshStartTime is how long all masters must be seen empty for a fresh start.
-const FreshStartTime = allLooked
+const FreshStartTime = allChecked
 
 const (
-	// freshPatience is how long all masters have to be reached for a fresh start.
+	// freshPatience is the time limit for reaching all masters.
 	freshPatience = 30 * time.Second
-	// mixedPatience is how long some may have a marker and others none: another proxy may
-	// be at its fresh start.
+	// mixedPatience is how long some masters may have a marker while other masters have none:
+	// another proxy may be doing its fresh start.
 	mixedPatience = time.Second
-	// freshPause is the wait between two looks meanwhile.
+	// freshPause is the wait between two checks during a fresh start.
 	freshPause = 50 * time.Millisecond
 )
 
-// freshStart decides, once in the life of a proxy, whether all masters are empty and
-// unmarked, so that none can have forgotten anything. They must stay so until every
-// proxy that lives has reached them: one that knows of locks puts a record there, which ends
-// the fresh start, as does a master that restarts meanwhile.
+// freshStart decides, once in the life of a proxy, whether all masters are empty and unmarked, so
+// that none can have lost anything. They must stay so until every running proxy has reached them: a
+// proxy that knows of locks writes a record, which ends the fresh start. So does a master that
+// restarts meanwhile.
 type freshStart struct {
-	mu      sync.Mutex
-	masters int
-	over    bool
-	began   time.Time
-	mixed   time.Time
-	// all is since when all masters have been seen empty.
-	all time.Time
-	// empty are the masters seen empty, by their number, with their run_id; done those
-	// that were let in or have a marker.
+	mu         sync.Mutex
+	masters    int
+	ended      bool
+	began      time.Time
+	mixedSince time.Time
+	// allEmptySince is since when all masters have been seen empty.
+	allEmptySince time.Time
+	// empty has the run_ids of the masters seen empty, by index; done has the masters that were
+	// admitted or have a marker.
 	empty map[int]string
 	done  map[int]bool
 }
 
 func newFreshStart(masters int, wanted bool) *freshStart {
-	return &freshStart{masters: masters, over: !wanted, empty: map[int]string{}, done: map[int]bool{}}
+	return &freshStart{masters: masters, ended: !wanted, empty: map[int]string{}, done: map[int]bool{}}
 }
 
-// noteMarked notes that master i has a marker.
+// noteMarked notes that a master has a marker.
 func (f *freshStart) noteMarked(i int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.done[i] = true
 }
 
-// end is for a master that is neither empty nor votes.
+// end ends the fresh start, because a master is neither empty nor votes.
 func (f *freshStart) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.over = true
+	f.ended = true
 }
 
-// isOver reports whether there is none, or no longer.
+// isOver reports whether there is no fresh start, or it has ended.
 func (f *freshStart) isOver() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.over
+	return f.ended
 }
 
-// ask is for master i, which has no marker, and no record but that it had none before.
-func (f *freshStart) ask(i int, runID string, empty bool, now time.Time) freshAnswer {
+// decide returns the treatment of a master without a marker, whose record, if any, says that it had
+// none before.
+func (f *freshStart) decide(i int, runID string, empty bool, now time.Time) freshAnswer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.began.IsZero() {
@@ -79,25 +80,25 @@ func (f *freshStart) ask(i int, runID string, empty bool, now time.Time) freshAn
 	}
 	known, seen := f.empty[i]
 	switch {
-	case f.over || f.done[i]:
-		return freshNo
+	case f.ended || f.done[i]:
+		return freshRefuse
 	case !empty || seen && known != runID:
-		f.over = true
-		return freshNo
+		f.ended = true
+		return freshRefuse
 	}
 	f.empty[i] = runID
-	if f.all.IsZero() && len(f.empty) == f.masters {
-		f.all = now
+	if f.allEmptySince.IsZero() && len(f.empty) == f.masters {
+		f.allEmptySince = now
 	}
-	if !f.all.IsZero() && now.Sub(f.all) >= FreshStartTime {
-		return freshGo
+	if !f.allEmptySince.IsZero() && now.Sub(f.allEmptySince) >= FreshStartTime {
+		return freshAdmit
 	}
 	if len(f.done) == 0 {
-		f.mixed = now
+		f.mixedSince = now
 	}
-	if now.Sub(f.began) > freshPatience || now.Sub(f.mixed) > mixedPatience {
-		f.over = true
-		return freshNo
+	if now.Sub(f.began) > freshPatience || now.Sub(f.mixedSince) > mixedPatience {
+		f.ended = true
+		return freshRefuse
 	}
 	return freshWait
 }

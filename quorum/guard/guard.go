@@ -14,79 +14,80 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// Guard is that of one master, and lets a vote count only if the master proves, with the
-// very batch, that it is the one which was admitted: that its sequence went on, its canary
-// lives, and its clock went as ours did. Whether and when a master is admitted is found out
-// by Checkup. A nil Guard lets all votes count.
+// Guard guards one master. It lets a vote count only if the same batch proves that the master is
+// the admitted one: its sequence continued, its canary lives, and its clock ran like ours. Checkup
+// finds out whether and when a master is admitted. A nil Guard lets all votes count.
 type Guard struct {
 	set *Set
-	// index is the master's number in the set.
+	// index is the master's index in the set.
 	index int
 	Master
 	log *slog.Logger
-	// left are the ages of other masters that were left on this one while identity, its run_id,
-	// marker and record, was the same. Only Checkup uses them.
-	left     agesLeft
-	identity string
+	// published has the numbers of other masters that were published on this one while its identity
+	// (run_id, marker and record) was the same. Only Checkup uses them.
+	published publishedSeqs
+	identity  string
 
 	mu    sync.Mutex
 	clock masterClock
-	// trust is that under which the master's votes count; last is the one before, or the
-	// same. term counts how often it was given or taken.
+	// trust is the one under which the master's votes count; last is the latest one, present or
+	// former. term counts how often the trust was given or taken.
 	trust, last trust
 	term        uint64
-	// changed is when it was given or taken last.
+	// changed is when the trust was last given or taken.
 	changed time.Time
-	// catchUps is how often this proxy had the master catch up.
+	// catchUps is the number of catch-ups that this proxy did for the master.
 	catchUps int64
-	// voted is when a vote was counted last, proved when the master showed last that it is the one
-	// that votes.
+	// voted is when a vote last counted, proved when the master last showed that it is the one that
+	// votes.
 	voted, proved time.Time
-	// announced is when the master votes again, as it was logged last.
+	// announced is when the master votes again, according to the last log message.
 	announced time.Time
-	// cause is why the master does not vote; it means nothing while it does.
+	// cause is the reason why the master does not vote; it is meaningless while it does.
 	cause *QuarantineError
-	// enrolled are the databases that have the marker. doubtful are those that seemed to
-	// have lost it.
-	enrolled, doubtful map[int]bool
-	// ages are the highest numbers seen of its sequences, canaries those by database.
-	ages     ages
+	// enrolled has the databases with the marker, suspectDBs the databases that seemed to have lost
+	// it.
+	enrolled, suspectDBs map[int]bool
+	// seqs has the highest numbers seen of the master's sequences; canaries has the canaries by
+	// database.
+	seqs     writeSeqs
 	canaries map[int]canary
-	// canaryMissed is set where a canary was missed, older where a sequence went back.
+	// canaryMissed is set if a canary was missed, older if a sequence went back.
 	canaryMissed, older bool
-	// runID is the server's, as of the last checkup.
+	// runID is the server's run_id at the last checkup.
 	runID string
-	// fitted is the last sighting of its clock that fitted, fittedNo its number, and fittedBoot
-	// when it came by the machine's clock; step is the last that did not fit.
+	// fitted is the last sighting of its clock that fitted, fittedNo its number, and fittedBoot its
+	// time by the machine's clock. step is the last step that did not fit.
 	fitted     Sighting
 	fittedNo   uint64
 	fittedBoot time.Duration
 	step       clockStep
-	// doubt is why this proxy alone does not count its votes. blamed is set where this
-	// proxy put it into quarantine for its clock, until it votes again.
-	doubt  doubt
-	blamed bool
-	// proxies are the others that were heard of there.
+	// suspicion is why this proxy alone does not count the master's votes. blamed is set if this
+	// proxy put the master into quarantine for its clock, until it votes again.
+	suspicion clockSuspicion
+	blamed    bool
+	// proxies has the other proxies that announced themselves on the master.
 	proxies []Proxy
-	// differs is what they have otherwise, and since when.
+	// differs has their differences, and since when.
 	differs map[string]time.Time
-	// refused is why a master without a guard has no vote all the same, or nil.
+	// refused is why a master without a guard has no vote nevertheless, or nil.
 	refused *QuarantineError
-	// watched is the quarantine record seen last, and since when by our clock.
+	// watched is the nonce of the last quarantine record, and watchedSince when it was first seen,
+	// by our clock.
 	watched      string
 	watchedSince time.Time
 }
 
-// trust is a marker under which a master votes; without a nonce it does not.
+// trust is a marker under which a master votes; without a nonce the master does not vote.
 type trust struct {
 	marker.Marker
 	term uint64
-	// over is set where the master does not vote, because its set of masters is over: it is known
-	// to hold still what it held then.
-	over bool
+	// eraEnded is set if the master does not vote because its era has ended. It is known to have
+	// kept its data of that era.
+	eraEnded bool
 }
 
-// trusted is what the master's votes count under; empty: they do not.
+// trusted returns the trust under which the master's votes count; empty if they do not.
 func (g *Guard) trusted() trust {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,30 +100,33 @@ func (g *Guard) isEnrolled(db int) bool {
 	return g.enrolled[db]
 }
 
-// enrol makes sure that a database has the marker before a vote is asked of it. Where it
-// had one and lost it, the master is in quarantine from then on.
+// enrol makes sure that a database has the marker before a vote in it counts. If the database had a
+// marker and lost it, the master goes into quarantine.
 func (g *Guard) enrol(ctx context.Context, db int, under trust) {
-	lost := marker.Record{RunID: under.RunID, Nonce: g.set.nonce(), Since: g.serverTime().Milliseconds(), Claim: marker.NoClaim, Reason: string(Flushed)}
-	did, err := amend(ctx, g.Conn, script.Enrol, under.String(), db, lost.String())
+	lost := marker.Record{
+		RunID: under.RunID, Nonce: g.set.nonce(), Since: g.serverTime().Milliseconds(),
+		Claim: marker.NoClaim, Reason: string(Flushed),
+	}
+	did, err := runInt(ctx, g.Conn, script.Enrol, under.String(), db, lost.String())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil && did == 1 && g.trust.term == under.term {
 		g.enrolled[db] = true
-		g.ages.saw(marker.InDatabase(under.Nonce, db), script.FirstAge)
+		g.seqs.raise(marker.InDatabase(under.Nonce, db), script.FirstAge)
 		return
 	}
 	g.suspend()
 }
 
-// serverTime is the most that the master's clock can show now.
+// serverTime returns the latest time that the master's clock can show now.
 func (g *Guard) serverTime() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.clock.ServerTime(time.Now())
 }
 
-// Weigh is why the votes of a batch do not count, or nil. What the master answered may have
-// been done all the same. It is called once for each batch that left.
+// Weigh returns the reason why the votes of a batch do not count, or nil. The master may have
+// executed the batch nevertheless. It must be called once for each batch that was sent.
 func (g *Guard) Weigh(w *Check) error {
 	if g == nil {
 		return nil
@@ -135,16 +139,16 @@ func (g *Guard) Weigh(w *Check) error {
 	case w.guard == nil:
 		return nil
 	}
-	if !g.counts(w.trust, &w.look) || w.trust.over {
+	if !g.voteCounts(w.trust, &w.look) || w.trust.eraEnded {
 		return g.cause
 	}
 	g.voted = w.sighting.Got
 	return nil
 }
 
-// counts reports whether votes count at the end of which the master was looked at. What it
-// sees amiss suspends the master until the prober has had a look.
-func (g *Guard) counts(under trust, p *look) bool {
+// voteCounts reports whether votes count, by the check after them. If it notices an irregularity it
+// suspends the master until the next checkup.
+func (g *Guard) voteCounts(under trust, p *look) bool {
 	fits := true
 	if !p.sighting.IsZero() {
 		fits = g.observeClock(p.sighting)
@@ -156,16 +160,16 @@ func (g *Guard) counts(under trust, p *look) bool {
 		g.suspend()
 		return false
 	case p.sequence < p.floor || p.writes && p.sequence == p.floor:
-		g.doubtful[p.db] = true
+		g.suspectDBs[p.db] = true
 		g.older = g.older || p.sequence >= script.FirstAge
 		g.suspend()
 		return false
-	case g.knownTo(p).isMissed(p.canary, p.sighting.Got):
+	case g.expectedCanary(p).isMissed(p.canary, p.sighting.Got):
 		g.canaryMissed = true
 		g.suspend()
 		return false
 	}
-	g.ages.saw(p.field, p.sequence)
+	g.seqs.raise(p.field, p.sequence)
 	g.proved = p.sighting.Sent
 	return true
 }
@@ -189,15 +193,14 @@ func (g *Guard) observeClock(s Sighting) bool {
 	return false
 }
 
-// suspend takes the vote away until the prober has had a look.
+// suspend withdraws the vote until the next checkup.
 func (g *Guard) suspend() {
 	if g.withdraw(Unproven) {
 		g.Wake()
 	}
 }
 
-// withdraw takes the vote away, also from what is under way, and reports whether there was
-// one.
+// withdraw takes the vote away, also from batches in progress. It reports whether there was one.
 func (g *Guard) withdraw(why Reason) bool {
 	if g.trust.Nonce == "" {
 		return false
@@ -208,9 +211,8 @@ func (g *Guard) withdraw(why Reason) bool {
 	return true
 }
 
-// Withdraw takes the vote away until the next Checkup: a connection that is about to be
-// used, or the next one, reaches another server than those before. No answer that is under
-// way counts any more.
+// Withdraw takes the vote away until the next Checkup: a connection that is about to be used, or
+// the next one, reaches a different server. No answer that is still outstanding counts.
 func (g *Guard) Withdraw() {
 	if g == nil {
 		return
@@ -220,99 +222,99 @@ func (g *Guard) Withdraw() {
 	g.withdraw(Unproven)
 }
 
-// give has the master's votes count from now on, under a marker; or, if its set of
-// masters is over, has it only be known as what it was then.
-func (g *Guard) give(under marker.Marker, over bool) {
+// grantVote makes the master's votes count from now on, under a marker. If the master's era has
+// ended, it only notes the marker.
+func (g *Guard) grantVote(under marker.Marker, eraEnded bool) {
 	if g.trust.Nonce == under.Nonce {
 		g.trust.Marker, g.last.Marker = under, under
 		return
 	}
 	if g.last.Nonce != under.Nonce {
 		g.enrolled, g.canaries = map[int]bool{}, map[int]canary{}
-		for field := range g.ages {
+		for field := range g.seqs {
 			if strings.HasPrefix(field, g.last.Nonce+"@") {
-				delete(g.ages, field)
+				delete(g.seqs, field)
 			}
 		}
 	}
 	g.term++
 	g.changed = time.Now()
-	g.trust = trust{Marker: under, term: g.term, over: over}
+	g.trust = trust{Marker: under, term: g.term, eraEnded: eraEnded}
 	g.last = g.trust
-	g.ages.saw(marker.InDatabase(under.Nonce, 0), script.FirstAge)
+	g.seqs.raise(marker.InDatabase(under.Nonce, 0), script.FirstAge)
 }
 
-// Conn is what the guard asks of a master and does there, outside of batches.
+// Conn is the access of the guard to a master, outside of batches.
 type Conn interface {
 	// Examine asks the master for its report.
 	Examine(ctx context.Context) (Report, error)
-	// Run runs one of the guard's scripts, in database 0, and returns its answer.
+	// Run runs one of the guard's scripts in database 0, and returns its answer.
 	Run(ctx context.Context, s luascript.Script, args ...any) (any, error)
 }
 
-// Master is one master as a Set sees it.
+// Master is a master as a Set sees it.
 type Master struct {
 	// Name is its address, as errors and logs show it.
 	Name string
 	// Conn reaches it.
 	Conn Conn
-	// IsDown reports whether it is known not to answer.
+	// IsDown reports whether the master is known not to answer.
 	IsDown func() bool
-	// Wake has it looked at (Guard.Checkup) at once.
+	// Wake requests a checkup (Guard.Checkup) at once.
 	Wake func()
 }
 
-// Set guards the masters of a cluster. What concerns more than one of them is here: the
-// fresh start, the longest TTL, whose clock it was that stepped.
+// Set guards the masters of a cluster. It has the parts that concern several masters: the fresh
+// start, the longest TTL, the decision whose clock stepped.
 type Set struct {
-	guards   []*Guard
-	longest  *longestTTL
-	fresh    *freshStart
-	override *override
-	eras     *eras
-	rules    *agreement
-	record   place.Record
-	// misplaced is why no master votes because of the record, or nil.
-	misplaced atomic.Pointer[QuarantineError]
-	before    []*Guard
-	log       *slog.Logger
-	off       bool
-	boot      func() time.Duration
-	moves     func() int
-	// id and name are the proxy's. Every nonce is this set's alone.
+	guards      []*Guard
+	maxTTLInUse *maxTTLTracker
+	fresh       *freshStart
+	override    *override
+	eras        *eraTracker
+	rules       *rulesTracker
+	record      place.Record
+	// placeConflict is why no master votes because of the upstream's record, or nil.
+	placeConflict atomic.Pointer[QuarantineError]
+	formerGuards  []*Guard
+	log           *slog.Logger
+	off           bool
+	boot          func() time.Duration
+	moves         func() int
+	// id and name are the proxy's. Every nonce is unique.
 	id          string
 	name, nonce func() string
 
-	// sightings counts those of all masters.
+	// sightings counts the sightings of all masters.
 	sightings atomic.Uint64
-	// blame has one clock at a time blamed.
+	// blame lets one clock at a time be blamed.
 	blame sync.Mutex
 
 	mu sync.Mutex
-	// warned are the warnings that were given.
+	// warned has the warnings that were logged.
 	warned map[string]bool
 }
 
-// look is a look at a master at the end of what was done there.
+// look is the check of a master after a batch, or after another request.
 type look struct {
 	db     int
 	writes bool
-	// field is that of the sequence; empty: no vote would count, only the clock is looked
-	// at.
+	// field is the field of the sequence. If it is empty, no vote counts, and only the clock is
+	// read.
 	field string
-	// floor is the highest number of the sequence that was known before that.
+	// floor is the highest number of the sequence that was known before.
 	floor int64
-	// known is the canary that was known before that.
+	// known is the canary that was known before.
 	known canary
-	// sequence, canary and sighting are what the master answered; number is set where it
-	// gave a number.
+	// sequence, canary and sighting are the master's answers; number is set if it returned a
+	// number.
 	sequence int64
 	number   bool
 	canary   string
 	sighting Sighting
 }
 
-// Quarantine is why the master does not vote, or nil.
+// Quarantine returns the reason why the master does not vote, or nil.
 func (g *Guard) Quarantine() *QuarantineError {
 	if g == nil {
 		return nil
@@ -322,7 +324,7 @@ func (g *Guard) Quarantine() *QuarantineError {
 	switch {
 	case g.set.off:
 		return g.refused
-	case g.trust.Nonce != "" && !g.trust.over:
+	case g.trust.Nonce != "" && !g.trust.eraEnded:
 		return nil
 	}
 	return g.cause

@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestVotesThatCount: of a batch's votes those do whose sequence went on, whose canary lives, whose
-// clock fits, and during which the master's vote was not withdrawn. An answer from before the
-// master forgot, and was admitted again, comes too late.
+// TestVotesThatCount checks that a vote counts if its sequence continued, its canary lives, its
+// clock fits, and the vote was not withdrawn meanwhile. An answer from before the master lost data
+// and was admitted again is too late.
 func TestVotesThatCount(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	sighting := Sighting{Sent: now, Got: now.Add(time.Millisecond), ServerTime: time.Hour}
@@ -51,25 +51,27 @@ func TestVotesThatCount(t *testing.T) {
 		{"suspended meanwhile", again, on, well, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0, Master{Wake: func() {}})
+			g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0,
+				Master{Wake: func() {}})
 			g.trust = c.known
 			g.canaries[0] = alive
-			if got := g.counts(c.expect, &c.part); got != c.want || (g.trust.Nonce != "") != c.stays {
+			if got := g.voteCounts(c.expect, &c.part); got != c.want || (g.trust.Nonce != "") != c.stays {
 				t.Errorf("counts: %v, still votes: %v, want %v, %v", got, g.trust.Nonce != "", c.want, c.stays)
 			}
 		})
 	}
 }
 
-// TestOnlyWhatCountsIsAVote: what is asked of a master whose set is over shows that it holds what
-// it held, but no vote was counted: so nothing of the next set speaks against another marker there.
+// TestOnlyWhatCountsIsAVote checks that answers of a master whose era has ended prove its data, but
+// are not votes: then nothing of the next era contradicts another marker on it.
 func TestOnlyWhatCountsIsAVote(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, over := range []bool{false, true} {
 		g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0, Master{Wake: func() {}})
-		g.give(marker.Marker{Nonce: "n"}, over)
+		g.grantVote(marker.Marker{Nonce: "n"}, over)
 		w := &Check{guard: g, trust: g.trusted(), look: look{
-			field: "n@0", floor: script.FirstAge, sequence: script.FirstAge + 1, number: true, sighting: Sighting{Sent: now, Got: now, ServerTime: time.Hour},
+			field: "n@0", floor: script.FirstAge, sequence: script.FirstAge + 1, number: true,
+			sighting: Sighting{Sent: now, Got: now, ServerTime: time.Hour},
 		}}
 		if cause := g.Weigh(w); (cause != nil) != over || g.voted.IsZero() != over || g.trusted().Nonce != "n" {
 			t.Errorf("over %v: cause %v, voted %v", over, cause, g.voted)
@@ -77,14 +79,14 @@ func TestOnlyWhatCountsIsAVote(t *testing.T) {
 	}
 }
 
-// TestMedianClock: the median of the masters' clocks, and the machine's own where a majority is not
-// known.
+// TestMedianClock checks the median of the masters' clocks, and the machine's own clock if fewer
+// than a majority are known.
 func TestMedianClock(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	wall := time.Duration(now.UnixNano())
 	for _, c := range []struct {
 		name  string
-		ahead []time.Duration // of those that are known
+		ahead []time.Duration // of the known clocks
 		want  time.Duration
 	}{
 		{"none is known", nil, 0},
@@ -105,51 +107,52 @@ func TestMedianClock(t *testing.T) {
 
 func TestWithdrawnVoteDoesNotComeBackForWhatIsUnderWay(t *testing.T) {
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Wake: func() {}})
-	g.give(marker.Marker{Nonce: "n"}, false)
+	g.grantVote(marker.Marker{Nonce: "n"}, false)
 	before := g.trusted()
 	g.Withdraw()
-	g.give(marker.Marker{Nonce: "n"}, false)
+	g.grantVote(marker.Marker{Nonce: "n"}, false)
 	if after := g.trusted(); after.Nonce != "n" || after.term == before.term {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 }
 
 func TestAgesOfData(t *testing.T) {
-	seen := ages{"n@0": 10, "n@3": 5, "other@0": 99}
+	seen := writeSeqs{"n@0": 10, "n@3": 5, "other@0": 99}
 	for _, c := range []struct {
-		has   ages
+		has   writeSeqs
 		older bool
 	}{
-		{ages{"n@0": 10, "n@3": 5}, false},
-		{ages{"n@0": 11, "n@3": 9, "n@4": 1}, false},
-		{ages{"n@0": 9, "n@3": 5}, true},
-		{ages{"n@0": 10, "n@3": 4}, true},
-		{ages{"n@0": 10}, true},
+		{writeSeqs{"n@0": 10, "n@3": 5}, false},
+		{writeSeqs{"n@0": 11, "n@3": 9, "n@4": 1}, false},
+		{writeSeqs{"n@0": 9, "n@3": 5}, true},
+		{writeSeqs{"n@0": 10, "n@3": 4}, true},
+		{writeSeqs{"n@0": 10}, true},
 	} {
-		if got := c.has.isOlder(seen, "n"); got != c.older {
+		if got := c.has.isBehind(seen, "n"); got != c.older {
 			t.Errorf("%v: older %v", c.has, got)
 		}
 	}
 	for _, c := range []struct {
 		masters int
-		seen    ages
+		seen    writeSeqs
 		want    bool
-	}{{2, ages{"n@0": 10}, true}, {1, ages{"n@0": 10}, false}, {4, ages{"n@0": 11}, false}, {2, ages{}, true}} {
-		if got := (elsewhere{c.masters, c.seen}).supports(ages{"n@0": 10}, "n", 5); got != c.want {
+	}{{2, writeSeqs{"n@0": 10}, true}, {1, writeSeqs{"n@0": 10}, false}, {4, writeSeqs{"n@0": 11}, false},
+		{2, writeSeqs{}, true}} {
+		if got := (peerSeqs{c.masters, c.seen}).supports(writeSeqs{"n@0": 10}, "n", 5); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
-	left, now := agesLeft{}, time.Now()
-	if words := left.due(ages{"n@0": 10}, now); len(words) != 2 {
+	left, now := publishedSeqs{}, time.Now()
+	if words := left.due(writeSeqs{"n@0": 10}, now); len(words) != 2 {
 		t.Errorf("first: %v", words)
 	}
-	if words := left.due(ages{"n@0": 10}, now); words != nil {
+	if words := left.due(writeSeqs{"n@0": 10}, now); words != nil {
 		t.Errorf("again: %v", words)
 	}
-	if words := left.due(ages{"n@0": 11}, now); len(words) != 2 {
+	if words := left.due(writeSeqs{"n@0": 11}, now); len(words) != 2 {
 		t.Errorf("grown: %v", words)
 	}
-	if words := left.due(ages{"n@0": 11}, now.Add(2*ageRenewed)); len(words) != 2 {
+	if words := left.due(writeSeqs{"n@0": 11}, now.Add(2*seqRenewal)); len(words) != 2 {
 		t.Errorf("old: %v", words)
 	}
 }

@@ -10,79 +10,84 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// leave has a master alone whose set is over. One that was sealed in this proxy's sight is known as
-// what it was then: others may copy from it, and it takes part in deciding what follows.
-func (g *Guard) leave(ctx context.Context, v Report, past memory) (time.Duration, error) {
+// leaveEnded handles a master whose era has ended. If this proxy saw it being sealed, the master is
+// known to have kept its data: other masters may copy from it, and it takes part in deciding the
+// successor.
+func (g *Guard) leaveEnded(ctx context.Context, v Report, past history) (time.Duration, error) {
 	m := v.Marker.Value
 	intact := v.Marker.Valid && !m.Seal.IsNone() && m.RunID == v.RunID
 	if intact {
-		past.position = positionBefore
+		past.position = positionFormer
 		verdict, _ := judgeMarked(v, past)
-		intact = verdict == onJoin
+		intact = verdict == actionJoin
 	}
 	if !intact {
 		g.denyVote(&QuarantineError{Why: Succeeded})
-		return stirPause, nil
+		return changePause, nil
 	}
 	pause, err := g.vote(ctx, v)
-	g.explain(&QuarantineError{Why: Succeeded})
-	return min(pause, stirPause), err
+	g.noteCause(&QuarantineError{Why: Succeeded})
+	return min(pause, changePause), err
 }
 
-// explain notes why a master whose set is over has no vote.
-func (g *Guard) explain(cause *QuarantineError) {
+// noteCause notes why a master whose era has ended has no vote.
+func (g *Guard) noteCause(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.trust.over || g.trust.Nonce == "" {
+	if g.trust.eraEnded || g.trust.Nonce == "" {
 		g.cause = cause
 	}
 }
 
-// join has a master that voted in the set before vote in this one: as soon as it holds what every
-// majority of that one held. It forgot nothing, so it is one of those that are copied from.
+// join lets a master that voted in the former era vote in this one, as soon as it has what every
+// majority of the former set held. It has lost nothing, so it is one of the sources.
 func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	if pause, err := g.vote(ctx, v); pause == 0 || err != nil {
 		return pause, err
 	}
 	own, _ := g.set.eras.stated()
-	if m := v.Marker.Value; m.Seal.Keeps(m.Era) && m.Seal.After(m.Era) == own { // it holds what it held, and is asked by the same majorities
+	// The master has kept its data, and the same majorities ask it.
+	if m := v.Marker.Value; m.Seal.Keeps(m.Era) && m.Seal.After(m.Era) == own {
 		next := m
-		next.Nonce, next.Proof, next.Era, next.Seal = g.set.nonce(), marker.ProofJoined, m.Seal.After(m.Era), reconfig.Seal{}
-		g.introduce(ctx, next.Nonce)
-		if g.objection(m) != nil {
-			return stirPause, nil
+		next.Nonce, next.Proof = g.set.nonce(), marker.ProofJoined
+		next.Era, next.Seal = m.Seal.After(m.Era), reconfig.Seal{}
+		g.publishFirst(ctx, next.Nonce)
+		if g.suspicionOf(m) != nil {
+			return changePause, nil
 		}
-		switch did, err := amend(ctx, g.Conn, script.Rejoin, v.Marker.Text, next.String(), marker.Millis(rejoinTime)); {
+		did, err := runInt(ctx, g.Conn, script.Rejoin, v.Marker.Text, next.String(), marker.Millis(rejoinTime))
+		switch {
 		case err != nil || did == 0:
 			return 0, err
 		case did == 1:
-			g.retire(ctx, v, next.Nonce)
+			g.publishRetired(ctx, v, next.Nonce)
 			return 0, nil
-		} // it was sealed long ago: what it may have forgotten since is copied
+		} // it was sealed long ago: copy what it may have lost since
 	}
-	g.explain(&QuarantineError{Why: Joins})
-	from := g.set.originFor(g)
+	g.noteCause(&QuarantineError{Why: Joins})
+	from := g.set.sourcesFor(g)
 	switch {
-	case !from.before && len(from.sources) >= vote.Majority(len(g.set.guards)): // it catches up from these, as any
+	case !from.before && len(from.sources) >= vote.Majority(len(g.set.guards)):
+		// It catches up from these like any other master.
 		return 0, g.quarantine(ctx, v, Joins, marker.NoClaim)
 	case !from.before || !from.enough() || from.member(g) < 0,
-		len(from.sources) < from.masters && g.set.eras.lasted(time.Now()) < moreOrigins:
+		len(from.sources) < from.masters && g.set.eras.age(time.Now()) < formerSourcesTime:
 		return joinPause, nil
 	case v.Record.Text == "":
-		_, err := amend(ctx, g.Conn, script.Await, v.Marker.Text, g.newRecord(v, Joins, marker.NoClaim).String())
+		_, err := runInt(ctx, g.Conn, script.Await, v.Marker.Text, g.newRecord(v, Joins, marker.NoClaim).String())
 		return 0, err
 	}
-	return g.gaveUp(g.catchUp(ctx, v, from)), nil
+	return g.pauseAfter(g.catchUp(ctx, v, from)), nil
 }
 
-// rejoinTime is how long after it was sealed a master may vote in the next era without a copy.
-// Until then nobody knows of its clock and its canaries what the proxies of the era before knew.
+// rejoinTime is how long after its seal a master may vote in the next era without a copy. Until it
+// votes, no proxy knows what the former era's proxies knew of its clock and canaries.
 const rejoinTime = 2 * time.Second
 
 const (
-	// joinPause is the wait for others to be copied from.
+	// joinPause is the wait for more sources.
 	joinPause = 20 * time.Millisecond
-	// moreOrigins is how much longer it is waited for all of the set before: who reads fewer can
-	// distinguish fewer locks from leftovers.
-	moreOrigins = 300 * time.Millisecond
+	// formerSourcesTime is how much longer it waits for all masters of the former set. With fewer
+	// sources, fewer locks can be distinguished from leftovers.
+	formerSourcesTime = 300 * time.Millisecond
 )

@@ -8,40 +8,41 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// heard takes what proxies announced on master i.
-func (e *eras) heard(i int, proxies []Proxy, now time.Time) {
+// noteMovers notes whether one of the proxies that announced themselves on a master moves the
+// locks.
+func (e *eraTracker) noteMovers(i int, proxies []Proxy, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := lease{asked: now, renewed: e.leases[i].renewed}
+	l := moveLease{asked: now, renewed: e.moveLeases[i].renewed}
 	for _, p := range proxies {
 		if p.Moves > 0 && p.Moves == e.own.Number {
 			l.renewed = now
 		}
 	}
-	e.leases[i] = l
+	e.moveLeases[i] = l
 }
 
-// Lapsed reports whether the locks are being moved, and no proxy was seen to do so for as long as a
-// lease lasts: by what a majority of the masters was asked since.
+// Lapsed reports whether the locks are being moved and the lease of the move has expired: a
+// majority of the masters was asked since, and no proxy renewed it.
 func (s *Set) Lapsed() bool {
 	e := s.eras
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.known || e.over != nil || !e.own.Place.Moves() {
+	if !e.known || e.ended != nil || !e.own.Place.Moves() {
 		return false
 	}
-	asked := e.latest(vote.Majority(len(e.names)), func(l lease) time.Time { return l.asked })
-	renewed := e.latest(believed(len(e.names)), func(l lease) time.Time { return l.renewed })
+	asked := e.nthLatest(vote.Majority(len(e.names)), func(l moveLease) time.Time { return l.asked })
+	renewed := e.nthLatest(witnessQuorum(len(e.names)), func(l moveLease) time.Time { return l.renewed })
 	if renewed.Before(e.since) {
 		renewed = e.since
 	}
 	return asked.Sub(renewed) > place.Lease
 }
 
-// latest returns the n-th latest of the times that masters have.
-func (e *eras) latest(n int, of func(lease) time.Time) time.Time {
+// nthLatest returns the n-th latest of the masters' times.
+func (e *eraTracker) nthLatest(n int, of func(moveLease) time.Time) time.Time {
 	times := make([]time.Time, len(e.names))
-	for i, l := range e.leases {
+	for i, l := range e.moveLeases {
 		times[i] = of(l)
 	}
 	slices.SortFunc(times, func(a, b time.Time) int { return b.Compare(a) })

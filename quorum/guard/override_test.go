@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 )
 
-// TestWord: an operator's word counts once every proxy that reaches the masters had the time to
-// leave there what it knows, and what they know beats it.
+// TestOverride checks that an operator's override counts once every proxy that reaches the masters
+// had the time to publish its knowledge, which takes precedence.
 func TestOverride(t *testing.T) {
 	now, ttl := time.Now(), time.Minute
 	w := newOverride(3, &ttl, false)
@@ -24,20 +24,20 @@ func TestOverride(t *testing.T) {
 	want("two of three were reached", time.Hour, 0, 0, false)
 	w.reached(2, "c", now)
 	w.reached(0, "a", now.Add(time.Second))
-	want("just reached", allLooked-1, 0, 0, false)
-	want("for long enough", allLooked, 0, ttl, true)
-	want("a longer one is known", allLooked, time.Hour, time.Hour, true)
+	want("just reached", allChecked-1, 0, 0, false)
+	want("for long enough", allChecked, 0, ttl, true)
+	want("a longer one is known", allChecked, time.Hour, time.Hour, true)
 	w.reached(1, "d", now.Add(2*time.Second))
-	want("one restarted since", allLooked, 0, 0, false)
-	want("that was long ago", allLooked+2*time.Second, 0, ttl, true)
+	want("one restarted since", allChecked, 0, 0, false)
+	want("that was long ago", allChecked+2*time.Second, 0, ttl, true)
 
 	w = newOverride(3, nil, false)
 	w.reached(0, "a", now)
 	want("nothing was said", time.Hour, 0, 0, false)
 }
 
-// TestBoundOfARecord: what a record says of TTLs is read back, and beats what is assumed, but not
-// what was seen.
+// TestBoundOfARecord checks that a record's bound is parsed, and takes precedence over an assumed
+// TTL, but not over one that was seen.
 func TestBoundOfARecord(t *testing.T) {
 	r := marker.Record{RunID: "1", Nonce: "n", Since: 3, Claim: marker.NoClaim, Reason: string(Blank)}
 	if got, ok := marker.ParseRecord(r.String()); !ok || got != r || got.Bounded {
@@ -47,7 +47,7 @@ func TestBoundOfARecord(t *testing.T) {
 	if got, ok := marker.ParseRecord(bounded.String()); !ok || got != bounded || got.Bound != 2*time.Millisecond {
 		t.Errorf("%q: got %+v, %v", bounded, got, ok)
 	}
-	l := newLongest(5, time.Hour)
+	l := newMaxTTLTracker(5, time.Hour)
 	l.Saw(0, time.Minute, true)
 	for _, c := range []struct {
 		r    marker.Record

@@ -7,22 +7,21 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// A master's clock that does not fit may have stepped, or ours may have stopped. One
-// proxy whose own clock fails must not take the vote from masters that others see well.
-// So a master is put into quarantine for its clock only where another master's clock,
-// looked at later, fits: then ours is right. And never more than a minority at a time.
-// Where that is not known, this proxy alone counts the master's votes no more, until it
-// is known, every lease of that time is over, or another proxy is seen that found the
-// master's clock to fit all the time.
+// If a master's clock does not fit, that clock may have stepped, or ours may have stopped. A proxy
+// whose own clock fails must not take the vote from masters that other proxies see working. So it
+// puts a master into quarantine for its clock only if another master's clock, read later, fits:
+// then ours is right. And never more than a minority at a time. Otherwise this proxy alone stops
+// counting the master's votes. It does so until the cause is known, every lease of that time has
+// expired, or another proxy reports that the master's clock fitted all the time.
 
-// othersPatience bounds the wait for the other masters' clocks.
+// othersPatience limits the wait for the other masters' clocks.
 const othersPatience = 250 * time.Millisecond
 
-// mayQuarantine reports whether one more master of n, in addition to those that this proxy has in
-// quarantine for their clocks, is still a minority.
-func mayQuarantine(n, already int) bool { return already+1 <= n-vote.Majority(n) }
+// isMinority reports whether one more of n masters is still a minority, in addition to the masters
+// that this proxy has put into quarantine for their clocks.
+func isMinority(n, already int) bool { return already+1 <= n-vote.Majority(n) }
 
-// clockOwner has the other masters looked at, and decides whose clock moved.
+// clockOwner wakes the other guards, and decides whose clock moved.
 func (s *Set) clockOwner(ctx context.Context, i int, m clockStep) clockOwner {
 	for j, g := range s.guards {
 		if j != i {
@@ -46,7 +45,7 @@ func (s *Set) clockOwner(ctx context.Context, i int, m clockStep) clockOwner {
 	}
 }
 
-// othersDuring is what the clocks of the other masters that are reached did when one stepped.
+// othersDuring returns what the clocks of the other connected masters did during a step.
 func (s *Set) othersDuring(i int, m clockStep) (seen []otherClock) {
 	for j, g := range s.guards {
 		if j != i && !g.IsDown() {
@@ -69,8 +68,8 @@ func (g *Guard) clockDuring(m clockStep) otherClock {
 	}
 }
 
-// mayQuarantine reports whether this proxy may put one more master into quarantine for its
-// clock, and notes that it does.
+// mayQuarantine reports whether this proxy may put one more master into quarantine for its clock.
+// If so, it notes that.
 func (s *Set) mayQuarantine(one *Guard) bool {
 	s.blame.Lock()
 	defer s.blame.Unlock()
@@ -82,15 +81,15 @@ func (s *Set) mayQuarantine(one *Guard) bool {
 		}
 		g.mu.Unlock()
 	}
-	may := mayQuarantine(len(s.guards), already)
+	may := isMinority(len(s.guards), already)
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	one.blamed = may
 	return may
 }
 
-// canBlame reports whether it is known by now that the clock that a doubt is about was the
-// master's, since others were looked at, and fewer are blamed.
+// canBlame reports whether it has become certain that the suspected clock was the master's, and few
+// enough other masters are blamed.
 func (s *Set) canBlame(g *Guard, m clockStep) bool {
 	owner, _ := ownerOf(m, s.othersDuring(g.index, m))
 	return (owner == ownerMaster || m.At.IsZero()) && s.mayQuarantine(g)

@@ -7,11 +7,11 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// TestMayCondemn: one proxy never takes the vote from more than leave a majority.
-func TestMayCondemn(t *testing.T) {
+// TestOnlyAMinorityIsBlamed checks that one proxy never takes the vote from a majority.
+func TestOnlyAMinorityIsBlamed(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		already := 0
-		for mayQuarantine(n, already) {
+		for isMinority(n, already) {
 			already++
 		}
 		if n-already != vote.Majority(n) {
@@ -22,7 +22,7 @@ func TestMayCondemn(t *testing.T) {
 
 func TestDoubtIsOver(t *testing.T) {
 	now := time.Now()
-	d := doubt{nonce: "n", serverTime: time.Hour, since: now}
+	d := clockSuspicion{nonce: "n", serverTime: time.Hour, since: now}
 	sure := Proxy{Guards: true, ClockSince: time.Minute, At: time.Hour + time.Millisecond}
 	with := func(change func(p *Proxy)) []Proxy {
 		p := sure
@@ -49,22 +49,23 @@ func TestDoubtIsOver(t *testing.T) {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	if !(doubt{}).isOver("n", nil, time.Minute, now) {
+	if !(clockSuspicion{}).isOver("n", nil, time.Minute, now) {
 		t.Error("no doubt is over")
 	}
 }
 
-// TestLateAnswerIsNoStep: an answer that was asked for before a step was judged, and comes after
-// it, is of the clock of then.
+// TestLateAnswerIsNoStep checks that an answer to a request from before a step was judged says
+// nothing about the clock since.
 func TestLateAnswerIsNoStep(t *testing.T) {
 	began := time.Now()
 	at := func(sent, got, serverTime time.Duration) Sighting {
 		return Sighting{Sent: began.Add(sent), Got: began.Add(got), ServerTime: time.Hour + serverTime}
 	}
-	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, []Master{{Wake: func() {}, IsDown: func() bool { return false }}})
+	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }},
+		[]Master{{Wake: func() {}, IsDown: func() bool { return false }}})
 	g := s.guards[0]
 	g.observeClock(at(0, time.Millisecond, 0))
-	g.anchor(at(3*time.Second, 3*time.Second+time.Millisecond, time.Minute)) // the clock has stepped
+	g.resetClock(at(3*time.Second, 3*time.Second+time.Millisecond, time.Minute)) // the clock has stepped
 	if g.observeClock(at(time.Second, 4*time.Second, time.Second)) || !g.step.At.IsZero() {
 		t.Errorf("an answer from before: step %+v", g.step)
 	}
@@ -73,23 +74,25 @@ func TestLateAnswerIsNoStep(t *testing.T) {
 	}
 }
 
-// TestDoubtIsJudgedAgain: what could not be told at once can be when another master was looked at,
-// whose clock was known before.
-func TestDoubtIsJudgedAgain(t *testing.T) {
+// TestSuspicionIsJudgedAgain checks that a step can be judged later, when another master with a
+// known clock has been checked.
+func TestSuspicionIsJudgedAgain(t *testing.T) {
 	began := time.Now()
 	step := clockStep{At: began.Add(time.Second), Moved: 10 * time.Minute, Number: 1}
 	at := func(since time.Duration, serverTime time.Duration) Sighting {
-		return Sighting{Sent: began.Add(since), Got: began.Add(since + time.Millisecond), ServerTime: time.Hour + serverTime}
+		return Sighting{Sent: began.Add(since), Got: began.Add(since + time.Millisecond),
+			ServerTime: time.Hour + serverTime}
 	}
 	for _, c := range []struct {
 		name   string
 		others []Sighting // of one other master, in turn
-		blamed bool       // is that one
+		blamed bool       // whether that one is
 		want   bool
 	}{
 		{"the other was not looked at since", []Sighting{at(0, 0)}, false, false},
 		{"the other fits", []Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, false, true},
-		{"the other fits, but was asked before", []Sighting{at(0, 0), {Sent: step.At.Add(-time.Millisecond), Got: step.At.Add(time.Second), ServerTime: time.Hour + time.Second}}, false, false},
+		{"the other fits, but was asked before", []Sighting{at(0, 0), {Sent: step.At.Add(-time.Millisecond),
+			Got: step.At.Add(time.Second), ServerTime: time.Hour + time.Second}}, false, false},
 		{"the other fits, but is known only since", []Sighting{at(2*time.Second, 0), at(3*time.Second, time.Second)}, false, false},
 		{"the other stepped, too", []Sighting{at(0, 0), at(2*time.Second, time.Minute)}, false, false},
 		{"the other is blamed already", []Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, true, false},

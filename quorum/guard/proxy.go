@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// Heard is how long after its last announcement a proxy counts as living.
+// Heard is how long a proxy counts as running after its last announcement.
 const Heard = 3 * time.Second
 
-// followsMark is at the end of the ID of a proxy that follows when the masters are changed; before
-// it is the protocol, from 2 on.
+// followsMark ends the ID of a proxy that can follow a change of the masters. The number of its
+// protocol precedes it, from 2 on.
 const followsMark = "-1"
 
-// proxyProtocol is the number of what this version does together with other proxies, beside
-// marker.Protocol for what it leaves on masters. Number 3 renews the lease of a move.
+// proxyProtocol is the number of this version's cooperation with other proxies; marker.Protocol is
+// the one of its texts on masters. Number 3 renews the lease of a move.
 const proxyProtocol = 3
 
-// newID is an ID for a proxy of that protocol.
+// newID returns a new ID for a proxy of that protocol.
 func newID(protocol int) string { return rand.Text() + "." + strconv.Itoa(protocol) + followsMark }
 
-// Protocol is the number of what the proxy does on masters; 0 where it does not know that masters
-// can be changed.
+// Protocol returns the number of the proxy's protocol; 0 if it does not know that masters can be
+// changed.
 func (p Proxy) Protocol() int {
 	id, knows := strings.CutSuffix(p.ID, followsMark)
 	if !knows {
@@ -36,43 +36,46 @@ func (p Proxy) Protocol() int {
 	return max(1, n)
 }
 
-// Proxy is what one announced on a master. Majorities of different numbers of masters need not
-// share one, and a proxy without the guard trusts masters that forgot: so each compares what the
-// others announce with its own.
+// Proxy is a proxy's announcement on a master. Majorities of different numbers of masters need not
+// share one, and a proxy without a guard trusts masters that lost data. So each proxy compares the
+// other announcements with its own.
 type Proxy struct {
-	// ID is that of one process alone.
+	// ID belongs to a single process.
 	ID string
-	// Announced and First are when it did so last and first, by the master's clock.
+	// Announced and First are the times of the last and the first announcement, by the master's
+	// clock.
 	Announced, First time.Duration
-	// Masters is how many it has; Guards is whether its guard is on.
+	// Masters is the number of its masters; Guards reports whether its guard is on.
 	Masters int
 	Guards  bool
-	// Servers distinguishes sets of masters: "-" where it has not reached all of them.
+	// Servers distinguishes sets of masters: "-" if it has not reached all of them.
 	Servers string
-	// ClockSince and At are between which moments of the master's clock this proxy found it
-	// to fit; zero: it does not know.
+	// ClockSince and At are the moments of the master's clock between which this proxy found it to
+	// fit; zero if unknown.
 	ClockSince, At time.Duration
-	// Settings is a hash of what decides which key is which lock; empty: it grants none.
+	// Settings is a hash of the settings that decide which keys are locks; empty if the proxy
+	// grants no locks.
 	Settings string
-	// Moves is the era of the masters in which it moves the locks; zero: in none.
+	// Moves is the era in which it moves the locks; zero: in none.
 	Moves int
-	// Longest is the longest TTL in use that it knows of, Name what operators call it.
+	// Longest is the longest TTL in use that it knows, Name the operators' name for it.
 	Longest time.Duration
 	Name    string
 }
 
-// Announcement is the part of it that the proxy writes.
+// Announcement returns the part of it that the proxy writes.
 func (p Proxy) Announcement() string {
 	guards := 0
 	if p.Guards {
 		guards = 1
 	}
-	return fmt.Sprintf("%d %d %s %d %d %s %d %d %s", p.Masters, guards, p.Servers, p.ClockSince.Microseconds(), p.At.Microseconds(), p.Settings,
+	return fmt.Sprintf("%d %d %s %d %d %s %d %d %s",
+		p.Masters, guards, p.Servers, p.ClockSince.Microseconds(), p.At.Microseconds(), p.Settings,
 		p.Moves, p.Longest.Milliseconds(), p.Name)
 }
 
-// parseProxy reads an entry. ok is false for what no proxy of this version wrote; when it was
-// written is known all the same.
+// parseProxy parses an entry. ok is false if no proxy of this version wrote it; the result still
+// has its time.
 func parseProxy(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
 	var more [3]string
@@ -94,46 +97,52 @@ func parseProxy(id, entry string) (p Proxy, ok bool) {
 	return Proxy{
 		ID: id, Announced: time.Duration(n[0]) * time.Millisecond, First: time.Duration(n[1]) * time.Millisecond,
 		Masters: int(n[2]), Guards: n[3] == 1, Servers: parts[4],
-		ClockSince: time.Duration(n[5]) * time.Microsecond, At: time.Duration(n[6]) * time.Microsecond, Settings: parts[7], Moves: moves,
+		ClockSince: time.Duration(n[5]) * time.Microsecond, At: time.Duration(n[6]) * time.Microsecond,
+		Settings: parts[7], Moves: moves,
 		Longest: time.Duration(longest) * time.Millisecond, Name: more[2],
 	}, true
 }
 
-// Disagreement is what another proxy has differently, or nothing.
+// Disagreement returns the difference to another proxy, or nothing.
 func (p Proxy) Disagreement(with Proxy) string {
 	switch {
 	case p.Protocol() != with.Protocol():
-		return fmt.Sprintf("proxies of two versions run (protocols %d and %d on the masters): upgrade the others; until then neither the locks can be moved nor the masters changed",
+		return fmt.Sprintf("proxies of two versions are running (protocols %d and %d on the masters): "+
+			"upgrade the older ones; until then the locks cannot be moved, nor the masters changed",
 			min(p.Protocol(), with.Protocol()), max(p.Protocol(), with.Protocol()))
 	case p.Masters != with.Masters:
-		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not overlap", with.Masters, p.Masters)
+		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not overlap",
+			with.Masters, p.Masters)
 	case p.Guards && !with.Guards:
-		return "another proxy runs without the guard: it trusts masters that forgot"
+		return "another proxy runs without the guard: it trusts masters that lost data"
 	case p.Settings != with.Settings && p.Guards == with.Guards && p.Settings != "" && with.Settings != "":
-		return "another proxy has other settings of what is a lock (lock-keys, lock-tags, key-prefix): the masters vote for one of both"
+		return "another proxy has different lock settings (lock-keys, lock-tags, key-prefix): " +
+			"the masters vote for only one of the two"
 	case p.Servers != with.Servers && p.Servers != noServers && with.Servers != noServers:
-		return "another proxy has other masters: their majorities need not overlap"
+		return "another proxy has different masters: their majorities need not overlap"
 	default:
 		return ""
 	}
 }
 
-// Hinders returns why neither the masters can be changed nor the locks be moved beside another
-// proxy, or nothing.
+// Hinders returns why another proxy prevents a change of the masters or a move of the locks, or
+// nothing.
 func (p Proxy) Hinders(with Proxy) string {
 	switch {
 	case with.Protocol() < p.Protocol():
-		return "another proxy on the masters is of an earlier version: upgrade it, or stop it"
+		return "another proxy on the masters has an earlier version: upgrade or stop it"
 	case !with.Guards:
-		return "another proxy on the masters runs without the guard: give it the guard, or stop it"
+		return "another proxy on the masters runs without the guard: enable its guard, or stop it"
 	case p.Settings != with.Settings && p.Settings != "" && with.Settings != "":
-		return "another proxy on the masters has other settings of what is a lock (lock-keys, lock-tags, key-prefix): give all the same"
+		return "another proxy on the masters has different lock settings (lock-keys, lock-tags, key-prefix): " +
+			"use the same on all proxies"
 	default:
 		return ""
 	}
 }
 
-// disagreements are those among several proxies: each once, and not also as the other sees it.
+// disagreements returns the differences between several proxies, each once and in one direction
+// only.
 func disagreements(all []Proxy) []string {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b Proxy) int { return cmp.Compare(a.Masters, b.Masters) })
@@ -149,5 +158,5 @@ func disagreements(all []Proxy) []string {
 	return found
 }
 
-// noServers is the list of a proxy that has not reached all its masters.
+// noServers is the hash of a proxy that has not reached all its masters.
 const noServers = "-"

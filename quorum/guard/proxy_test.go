@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// TestProxies: what one announces is read back, and what they have differently.
+// TestProxies checks that announcements are parsed, and their differences.
 func TestProxies(t *testing.T) {
-	p := Proxy{ID: "x", Announced: time.Second, First: time.Millisecond, Masters: 5, Guards: true, Servers: "abc", ClockSince: time.Microsecond, At: time.Hour, Settings: "s", Longest: time.Minute, Name: "h:1"}
+	p := Proxy{ID: "x", Announced: time.Second, First: time.Millisecond, Masters: 5, Guards: true, Servers: "abc",
+		ClockSince: time.Microsecond, At: time.Hour, Settings: "s", Longest: time.Minute, Name: "h:1"}
 	for _, p.Moves = range []int{7, 0} {
 		if got, ok := parseProxy("x", "1000 1 "+p.Announcement()); !ok || got != p {
 			t.Errorf("got %+v, %v", got, ok)
@@ -23,7 +24,8 @@ func TestProxies(t *testing.T) {
 	if found := disagreements([]Proxy{p, other}); len(found) != 0 {
 		t.Errorf("alike: %q", found)
 	}
-	for _, change := range []func(){func() { other.Masters = 3 }, func() { other.Guards = false }, func() { other.Servers = "def" }, func() { other.Settings = "t" }} {
+	for _, change := range []func(){func() { other.Masters = 3 }, func() { other.Guards = false },
+		func() { other.Servers = "def" }, func() { other.Settings = "t" }} {
 		other = p
 		change()
 		for _, both := range [][]Proxy{{p, other}, {other, p}} {
@@ -38,7 +40,8 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// TestProtocols: what a proxy knows of masters is told by its ID, and a difference in that once.
+// TestProtocols checks that the ID shows the proxy's protocol, and that a difference is reported
+// once.
 func TestProtocols(t *testing.T) {
 	for id, want := range map[string]int{"": 0, "A": 0, "A-1": 1, newID(2): 2, newID(13): 13, "A.x-1": 1} {
 		if got := (Proxy{ID: id}).Protocol(); got != want {
@@ -46,7 +49,8 @@ func TestProtocols(t *testing.T) {
 		}
 	}
 	both := []Proxy{{ID: "A-1"}, {ID: newID(2)}, {ID: "B-1"}}
-	want := "proxies of two versions run (protocols 1 and 2 on the masters): upgrade the others; until then neither the locks can be moved nor the masters changed"
+	want := "proxies of two versions are running (protocols 1 and 2 on the masters): " +
+		"upgrade the older ones; until then the locks cannot be moved, nor the masters changed"
 	if found := disagreements(both); len(found) != 1 || found[0] != want {
 		t.Errorf("%q", found)
 	}

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Reason is why a master is in quarantine, as the record on the master has it.
+// Reason is why a master is in quarantine, as its record states it.
 type Reason string
 
-// The reasons. The last six are in no record.
+// These are the reasons. The last five are not written to records.
 const (
 	Restarted        Reason = "restarted"
 	Flushed          Reason = "flushed"
@@ -25,81 +25,81 @@ const (
 	Succeeded        Reason = "succeeded"
 )
 
-// Sentence is what happened to n masters.
+// Sentence says what happened to n masters.
 func (r Reason) Sentence(n int) string {
 	one := n == 1
 	switch r {
 	case Flushed:
-		return either(one, "was flushed", "were flushed")
+		return singularOrPlural(one, "was flushed", "were flushed")
 	case Replicated:
 		return "took over the data of another server"
 	case ClockStepped:
-		return either(one, "its clock stepped", "whose clocks stepped")
+		return singularOrPlural(one, "has a clock that stepped", "have clocks that stepped")
 	case Evicted:
 		return "evicted keys"
 	case Blank:
-		return either(one, "was", "were") + " empty when first seen: new, or without " + either(one, "its", "their") + " data"
+		return singularOrPlural(one, "was empty when first seen: it is new, or has lost its data",
+			"were empty when first seen: they are new, or have lost their data")
 	case AwaitsFreshStart:
-		return either(one, "waits", "wait") + " for a fresh start: until all masters have been reached"
+		return singularOrPlural(one, "waits", "wait") + " for a fresh start: not all masters have been connected long enough"
 	case Joins:
-		return either(one, "joins", "join") + " the masters that were changed"
+		return singularOrPlural(one, "joins", "join") + " the changed set of masters"
 	case Succeeded:
-		return either(one, "is one", "are some") + " of other masters than this proxy's by now: they were changed"
+		return singularOrPlural(one, "belongs", "belong") + " to another set of masters now: the masters were changed"
 	case Misplaced:
-		return either(one, "waits", "wait") + " until it is known where the locks are"
+		return singularOrPlural(one, "waits", "wait") + " until the location of the locks is known"
 	case OtherRules:
-		return either(one, "is", "are") + " in use by proxies with other settings"
+		return singularOrPlural(one, "is", "are") + " in use by proxies with different settings"
 	case Unproven:
-		return either(one, "is asked whether it still has its data", "are asked whether they still have their data")
+		return singularOrPlural(one, "is", "are") + " being checked for lost data"
 	default:
-		return "restarted without proof of " + either(one, "its", "their") + " data"
+		return "restarted without proof of " + singularOrPlural(one, "its", "their") + " data"
 	}
 }
 
-func either(one bool, singular, plural string) string {
+func singularOrPlural(one bool, singular, plural string) string {
 	if one {
 		return singular
 	}
 	return plural
 }
 
-// QuarantineError is the cause of a missing vote of a master that answers, but may
-// have forgotten a lock.
+// QuarantineError is the cause of a missing vote of a master that answers, but may have lost a
+// lock.
 type QuarantineError struct {
-	// Why is what happened.
+	// Why is the reason.
 	Why Reason
-	// Ready is when the master votes again at the latest, as far as is known; zero
-	// where it is not.
+	// Ready is when the master votes again at the latest, as far as is known; zero if unknown.
 	Ready time.Time
-	// Assumed is set where Ready is that late because no proxy knows the longest TTL in use,
-	// so that MaxTTL is taken for it.
+	// Assumed is set if Ready is that late because no proxy knows the longest TTL in use, so that
+	// MaxTTL is assumed.
 	Assumed bool
 	// AtLeast is the longest TTL that is known to have been in use.
 	AtLeast time.Duration
-	// Differs is which settings other proxies have otherwise, where that is why.
+	// Differs has the settings of other proxies that differ, if that is the reason.
 	Differs string
-	// Places is why it is not known where the locks are, where that is why.
+	// Places is why the location of the locks is unknown, if that is the reason.
 	Places string
 }
 
-// RulesAdvice says what differs where masters are in use by proxies with other settings, and what
-// an operator can do about it.
+// RulesAdvice returns the differing settings, and what an operator can do about them.
 func RulesAdvice(differs string) string {
-	return differs + "; use the same on all proxies, or declare those of this proxy the right ones: redlock-proxy init --new-settings"
+	return differs +
+		"; use the same on all proxies, or make this proxy's settings valid: redlock-proxy init --new-settings"
 }
 
-// Advice says why masters wait for MaxTTL, and what an operator can do about it. atLeast is
-// the longest TTL that is known to have been in use; zero: none is.
+// Advice says why masters wait for MaxTTL, and what an operator can do about it. atLeast is the
+// longest TTL that is known to have been in use; zero if none is.
 func Advice(atLeast time.Duration) string {
 	known := ""
 	if atLeast > 0 {
-		known = fmt.Sprintf(", but for %v at least", atLeast)
+		known = fmt.Sprintf(" (at least %v)", atLeast)
 	}
-	return "the longest TTL in use is not known" + known + ", so they wait for max-ttl; if you know it, or they are new, run redlock-proxy init"
+	return "the longest TTL in use is unknown" + known +
+		", so they wait for max-ttl; if you know it, or the masters are new, run redlock-proxy init"
 }
 
-// Error says what happened and, if that is known, after what time the master
-// votes again.
+// Error returns the reason and, if known, the time until the master votes again.
 func (e *QuarantineError) Error() string {
 	text := e.Why.Text(1, e.Left())
 	if e.Differs != "" {
@@ -114,8 +114,7 @@ func (e *QuarantineError) Error() string {
 	return text
 }
 
-// Left is how long the quarantine lasts from now at the most; zero where that is not
-// known.
+// Left returns how long the quarantine lasts from now at most; zero if unknown.
 func (e *QuarantineError) Left() time.Duration {
 	if e.Ready.IsZero() {
 		return 0
@@ -123,29 +122,28 @@ func (e *QuarantineError) Left() time.Duration {
 	return max(time.Millisecond, time.Until(e.Ready))
 }
 
-// muchLater is by how much a quarantine must exceed twice the time that was logged for that to be
-// logged.
+// muchLater is the least difference between a quarantine and twice its logged time that is logged
+// again.
 const muchLater = 10 * time.Second
 
-// isMuchLater reports whether the master votes again much later than was logged.
+// isMuchLater reports whether the master votes again much later than logged.
 func (e *QuarantineError) isMuchLater(answer time.Time) bool {
 	return !answer.IsZero() && e.Left() > 2*max(0, time.Until(answer))+muchLater
 }
 
-// Reason is one word for what happened: restarted, flushed, replicated, clock, evicted or blank;
-// joins after a change of the masters; fresh or unproven where that is still to be seen; settings
-// where others use it with other ones; place where it is not known where the locks are; succeeded
-// where the masters were changed.
+// Reason returns one word: restarted, flushed, replicated, clock, evicted or blank; joins after a
+// change of the masters; fresh or unproven while that is being checked; settings if other proxies
+// have different ones; place if the location of the locks is unknown; succeeded if the masters were
+// changed.
 func (e *QuarantineError) Reason() string { return string(e.Why) }
 
-// Text says what happened to n masters and, if that is known, after what time they vote
-// again.
+// Text says what happened to n masters and, if known, when they vote again.
 func (r Reason) Text(n int, left time.Duration) string {
 	return r.Sentence(n) + readyIn(left)
 }
 
-// ReadyIn says, behind what happened, after what time the master votes again; nothing if that is
-// not known.
+// ReadyIn returns the time until the master votes again, as the end of a sentence; empty if
+// unknown.
 func (e *QuarantineError) ReadyIn() string { return readyIn(e.Left()) }
 
 func readyIn(left time.Duration) string {
@@ -155,7 +153,7 @@ func readyIn(left time.Duration) string {
 	return ", ready in " + readable(left)
 }
 
-// readable is a duration for people: 27s, 5m7s, 24h14m. It is rounded up.
+// readable formats a duration, rounded up: 27s, 5m7s, 24h14m.
 func readable(d time.Duration) string {
 	unit := time.Second
 	if d > time.Hour-time.Second {

@@ -11,30 +11,32 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// The upstream keeps a record of where the locks are (package place). It decides where the masters
-// have forgotten that; where they say something from before it, nobody decides.
+// The upstream keeps a record of the location of the locks (package place). The record decides if
+// the masters have lost that information. If the masters report a state from before the record,
+// nothing can decide.
 
-// Compare takes the record, as it has been since a moment, or why it cannot be read. If a majority
-// of the masters said something since then that it contradicts, no master votes.
+// Compare takes the record, as read since a moment, or the read error. If a majority of the masters
+// has contradicted it since then, no master votes.
 func (s *Set) Compare(has place.At, since time.Time, err error) {
-	was := s.misplaced.Load()
+	was := s.placeConflict.Load()
 	now := s.compare(was, has, since, err)
 	if now == was {
 		return
 	}
-	s.misplaced.Store(now)
+	s.placeConflict.Store(now)
 	for _, g := range s.guards {
 		g.Wake()
 	}
 }
 
-// compare returns why no master votes, which is what it was until something else is seen.
+// compare returns why no master votes. It keeps the present reason until it has evidence to the
+// contrary.
 func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err error) *QuarantineError {
 	e := s.eras
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	statements := 0
-	for _, one := range e.statements {
+	for _, one := range e.claims {
 		if one.last.After(since) && e.positionOf(one) == positionOwn {
 			statements++
 		}
@@ -42,7 +44,7 @@ func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err e
 	switch {
 	case err != nil && was != nil && was.Why == Unproven: // without an upstream the masters decide
 		return nil
-	case err != nil || !e.known || e.over != nil:
+	case err != nil || !e.known || e.ended != nil:
 		return was
 	}
 	said := place.Said{At: e.own.At(), Known: true, By: e.names}
@@ -56,15 +58,15 @@ func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err e
 	}
 }
 
-// beginning is the set in which a master is admitted: the one that others say, or that this proxy
-// knows. Where all have forgotten it, it is as the record says, which is read only now: what was
-// decided before the master was seen without its data is there.
+// startingEra returns the era in which a master is admitted: the one that other masters state, or
+// that this proxy knows. If all have lost that information, the record decides. It is read only
+// now, so that it includes every decision made before the master was seen without its data.
 //
 // The error is a *QuarantineError.
-func (s *Set) beginning(ctx context.Context, proof string) (reconfig.Era, error) {
+func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, error) {
 	own, stated := s.eras.stated()
 	if s.record == nil || stated && proof != marker.ProofLease && proof != marker.ProofFresh {
-		return s.eras.begin(own), nil
+		return s.eras.adopt(own), nil
 	}
 	has, unread := s.record.Read(ctx)
 	said := place.Said{At: own.At(), Known: stated, By: s.eras.names}
@@ -73,8 +75,8 @@ func (s *Set) beginning(ctx context.Context, proof string) (reconfig.Era, error)
 		return own, &QuarantineError{Why: Misplaced, Places: err.Error()}
 	}
 	if at != said.At {
-		s.log.Info("the masters have forgotten where the locks are: the record at the upstream says it", "place", at.Place, "era", at.Era)
+		s.log.Info("location of the locks restored from the record at the upstream", "place", at.Place, "era", at.Era)
 		own = reconfig.Change{Names: s.eras.names, Place: at.Place}.After(reconfig.Era{Number: at.Era - 1})
 	}
-	return s.eras.begin(own), nil
+	return s.eras.adopt(own), nil
 }

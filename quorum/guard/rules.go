@@ -12,26 +12,26 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// What decides which key is which lock, and which masters there are, all proxies on a master must
-// have alike. So it is kept on each master, written by the first proxy that a master votes for, and
-// a master votes for no proxy that has it otherwise. Two majorities share a master: so there are
-// never two rules by which locks are granted.
+// All proxies on a master must share the settings that decide which keys are locks, and the list of
+// masters. So each master keeps these rules, written by the first proxy for which it votes. It
+// votes for no proxy with different rules. Two majorities share a master, so locks are never
+// granted by two sets of rules.
 
-// rules are those kept on a master.
+// rules are the rules kept on a master.
 type rules struct {
-	// settings are lines, each of a name and a value.
+	// settings has lines, each with a name and a value.
 	settings string
 	masters  []member
 }
 
-// member is one of the masters: the address by which the proxy that wrote it knows it, and the
-// run_id that it had then.
+// member is one of the masters: its address as known to the proxy that wrote the rules, and its
+// run_id at that time.
 type member struct{ name, runID string }
 
-// memberLine is how the line of a member begins.
+// memberLine begins the line of a member.
 const memberLine = "master "
 
-// String is the text on the master.
+// String returns the text on the master.
 func (r rules) String() string {
 	text := r.settings
 	for _, m := range r.masters {
@@ -40,7 +40,7 @@ func (r rules) String() string {
 	return text
 }
 
-// parseRules reads any text: what names no master is settings.
+// parseRules parses any text: lines that name no master are settings.
 func parseRules(text string) (r rules) {
 	var settings []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -56,7 +56,9 @@ func parseRules(text string) (r rules) {
 }
 
 func (r rules) has(name, runID string) bool {
-	return slices.ContainsFunc(r.masters, func(m member) bool { return m.name == name || m.runID == runID && runID != NotReported })
+	return slices.ContainsFunc(r.masters, func(m member) bool {
+		return m.name == name || m.runID == runID && runID != NotReported
+	})
 }
 
 func (r rules) names() string {
@@ -68,14 +70,16 @@ func (r rules) names() string {
 	return strings.Join(names, ", ")
 }
 
-// longestValue is how much of a value is shown.
-const longestValue = 200
+// maxValueShown limits the part of a value that is shown.
+const maxValueShown = 200
 
-// differences is what differs: as it is in r, and as it is here.
+// differences describes the differences between the rules on a master and this proxy's rules
+// (here).
 func (r rules) differences(here rules) string {
 	var texts []string
 	add := func(name, there, here string) {
-		texts = append(texts, fmt.Sprintf("%s: the masters have %.*s, this proxy has %.*s", name, longestValue, there, longestValue, here))
+		texts = append(texts, fmt.Sprintf("%s: the masters have %.*s, this proxy has %.*s",
+			name, maxValueShown, there, maxValueShown, here))
 	}
 	theirs, ours := r.values(), here.values()
 	for line := range strings.SplitSeq(here.settings+"\n"+r.settings, "\n") {
@@ -88,7 +92,8 @@ func (r rules) differences(here rules) string {
 	case len(texts) > 0:
 		return strings.Join(texts, "; ")
 	case r.settings != here.settings && here.settings != "":
-		return fmt.Sprintf("the masters have %.*q, this proxy has %.*q", longestValue, r.settings, longestValue, here.settings)
+		return fmt.Sprintf("the masters have %.*q, this proxy has %.*q",
+			maxValueShown, r.settings, maxValueShown, here.settings)
 	}
 	add("masters", r.names(), here.names())
 	return texts[0]
@@ -103,46 +108,49 @@ func (r rules) values() map[string]string {
 	return all
 }
 
-// LocksUpstream is the line of those settings by which the locks are at the upstream. It counts
-// only as long as no era of the masters has where they are.
+// LocksUpstream is the line of the settings by which the locks are at the upstream. It counts only
+// until an era of the masters has their location.
 const LocksUpstream = "locks-at upstream"
 
-// agreement is what a proxy knows of the rules on its masters.
-type agreement struct {
-	// settings are its own; empty: it grants no locks, so any will do, of the same masters.
+// rulesTracker has a proxy's knowledge of the rules on its masters.
+type rulesTracker struct {
+	// settings are its own; empty if it grants no locks: then any settings will do, on the same
+	// masters.
 	settings string
 	names    []string
-	// numbered reports whether the markers show which masters there are, so that the rules need
-	// not.
+	// numbered reports whether the markers show which masters there are, so that the rules do not
+	// need to.
 	numbered func() bool
-	// placed reports whether they show where the locks are.
+	// placed reports whether the markers show the location of the locks.
 	placed func() bool
 
 	mu      sync.Mutex
 	masters []observed
 }
 
-// observed is a master as it was seen last.
+// observed is the last report of a master.
 type observed struct {
 	seen  bool
 	runID string
-	text  string // of the rules; empty: there are none
+	text  string // of the rules; empty if there are none
 	rules rules
-	// of are sets of masters that it is known to be one of, by the names in them: also when it has
-	// another run_id later, and no rules.
-	of map[string]bool
+	// memberOf has the sets to which it is known to belong, by the names of their members. It stays
+	// valid after the master has a different run_id, and no rules.
+	memberOf map[string]bool
 }
 
-func newAgreement(settings string, names []string, numbered, placed func() bool) *agreement {
-	a := &agreement{settings: settings, names: names, numbered: numbered, placed: placed, masters: make([]observed, len(names))}
+func newRulesTracker(settings string, names []string, numbered, placed func() bool) *rulesTracker {
+	a := &rulesTracker{
+		settings: settings, names: names, numbered: numbered, placed: placed, masters: make([]observed, len(names)),
+	}
 	for i := range a.masters {
-		a.masters[i].of = map[string]bool{}
+		a.masters[i].memberOf = map[string]bool{}
 	}
 	return a
 }
 
-// saw takes the report of master i.
-func (a *agreement) saw(i int, v Report) {
+// observe stores the report of a master.
+func (a *rulesTracker) observe(i int, v Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	m := &a.masters[i]
@@ -152,23 +160,23 @@ func (a *agreement) saw(i int, v Report) {
 	}
 }
 
-// digest is of the settings, for other proxies; empty where there are none.
-func (a *agreement) digest() string {
+// digest returns a hash of the settings, for other proxies; empty if there are none.
+func (a *rulesTracker) digest() string {
 	if a.settings == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(withoutPlace(a.settings))) // a difference in the place shows in the rules
+	sum := sha256.Sum256([]byte(withoutPlace(a.settings))) // a different place shows in the rules
 	return hex.EncodeToString(sum[:8])
 }
 
-// own are this proxy's.
-func (a *agreement) own() rules {
+// own returns this proxy's rules.
+func (a *rulesTracker) own() rules {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.ownNow()
 }
 
-func (a *agreement) ownNow() rules {
+func (a *rulesTracker) ownNow() rules {
 	r := rules{settings: a.settings}
 	for i, name := range a.names {
 		r.masters = append(r.masters, member{name, cmp.Or(a.masters[i].runID, NotReported)})
@@ -176,9 +184,9 @@ func (a *agreement) ownNow() rules {
 	return r
 }
 
-// toWrite is what is to be written on a master: what another one has, so that all have the same
-// names, or else this proxy's.
-func (a *agreement) toWrite() string {
+// rulesToWrite returns the rules for a master: another master's, so that all have the same names,
+// or else this proxy's.
+func (a *rulesTracker) rulesToWrite() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, m := range a.masters {
@@ -189,9 +197,9 @@ func (a *agreement) toWrite() string {
 	return a.ownNow().String()
 }
 
-// differs reports whether these are not this proxy's. Of a master that was not reached yet it
-// cannot be known whether it is one of theirs; as long as nobody reaches it, no majority needs it.
-func (a *agreement) differs(r rules) bool {
+// differs reports whether rules are different from this proxy's. A master that has not been reached
+// yet may or may not be among their members; while no proxy reaches it, no majority needs it.
+func (a *rulesTracker) differs(r rules) bool {
 	switch {
 	case a.settings != "" && !a.agrees(r.settings):
 		return true
@@ -201,15 +209,15 @@ func (a *agreement) differs(r rules) bool {
 		return true
 	}
 	for i := range a.masters {
-		if a.masters[i].seen && !a.isOf(i, r) {
+		if a.masters[i].seen && !a.isMember(i, r) {
 			return true
 		}
 	}
 	return false
 }
 
-// agrees reports whether these settings are as this proxy's.
-func (a *agreement) agrees(settings string) bool {
+// agrees reports whether settings match this proxy's.
+func (a *rulesTracker) agrees(settings string) bool {
 	if a.placed() {
 		return withoutPlace(settings) == withoutPlace(a.settings)
 	}
@@ -217,30 +225,31 @@ func (a *agreement) agrees(settings string) bool {
 }
 
 func withoutPlace(settings string) string {
-	return strings.Join(slices.DeleteFunc(strings.Split(settings, "\n"), func(line string) bool { return line == LocksUpstream }), "\n")
+	lines := slices.DeleteFunc(strings.Split(settings, "\n"), func(line string) bool { return line == LocksUpstream })
+	return strings.Join(lines, "\n")
 }
 
-// isOf reports whether master i is one of those in the rules, be it by another address: proxies may
-// know it by several.
-func (a *agreement) isOf(i int, r rules) bool {
+// isMember reports whether a master is a member in the rules, perhaps by another address: proxies
+// may know it by several.
+func (a *rulesTracker) isMember(i int, r rules) bool {
 	m, set := &a.masters[i], r.names()
-	if !m.of[set] && (r.has(a.names[i], m.runID) || m.text != "" && m.rules.names() == set) {
-		m.of[set] = true
+	if !m.memberOf[set] && (r.has(a.names[i], m.runID) || m.text != "" && m.rules.names() == set) {
+		m.memberOf[set] = true
 	}
-	return m.of[set]
+	return m.memberOf[set]
 }
 
-// consent is what follows from the rules on the masters for one of them.
+// consent is what the rules on the masters mean for one of them.
 type consent struct {
-	// differs is what differs from this proxy's; empty: nothing does.
+	// differs describes the differences to this proxy's rules; empty if there are none.
 	differs string
-	// byMajority is set where a majority has others, settled where a majority has this proxy's.
+	// byMajority is set if a majority has different rules, settled if a majority has this proxy's.
 	byMajority, settled bool
-	// claims is set where there are none, and no majority can have others.
+	// claims is set if the master has no rules, and no majority can have different ones.
 	claims bool
 }
 
-func (a *agreement) on(i int) (c consent) {
+func (a *rulesTracker) consentFor(i int) (c consent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	others, own, unseen, other := 0, 0, 0, -1

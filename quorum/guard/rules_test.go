@@ -10,11 +10,12 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestRulesAreRead: what a proxy writes is read back, and anything else is read as something that
-// is not that.
+// TestRulesAreRead checks that a proxy's rules are parsed, and that any other text differs from
+// them.
 func TestRulesAreRead(t *testing.T) {
 	r := rules{settings: "guard true\nlock-keys [\"a b\"]", masters: []member{{"/a socket", "1"}, {"b:1", NotReported}}}
-	if got := parseRules(r.String()); got.String() != r.String() || got.settings != r.settings || len(got.masters) != 2 {
+	if got := parseRules(r.String()); got.String() != r.String() || got.settings != r.settings ||
+		len(got.masters) != 2 {
 		t.Errorf("got %+v", got)
 	}
 	for _, text := range []string{"", "\n", "master", "master ", "x", "guard true\nmaster"} {
@@ -24,13 +25,13 @@ func TestRulesAreRead(t *testing.T) {
 	}
 }
 
-// TestConsent is of masters as a proxy with settings s and the masters a, b, c, … sees them. Each
-// is said by a word: what its rules are, "-" (none), or "?" (not reached). "s:abd" are settings s
-// and masters a, b and d; a run_id is the master's name in capitals.
+// TestConsent describes each master of a proxy with settings s and the masters a, b, c, … by a
+// word: its rules, "-" (none), or "?" (not reached). "s:abd" means settings s and masters a, b and
+// d; a run_id is the master's name in capitals.
 func TestConsent(t *testing.T) {
 	for _, test := range []struct {
 		masters string
-		want    string // of each master: v votes, c claims, w waits, x has other rules, R a majority has others
+		want    string // v votes, c claims, w waits, x has different rules, R: a majority has different ones
 	}{
 		{"- - -", "ccc"},
 		{"- ? ?", "wvv"},
@@ -50,22 +51,23 @@ func TestConsent(t *testing.T) {
 		{"s:abd s:abd ?", "vvv"},
 		{"s:abcd s:abcd -", "RRR"},
 		{"s:cba s:xyz s:abc", "vxv"},
-		{"s:xyz s:xyz s:xyz", "vvv"}, // other names of the same
+		{"s:xyz s:xyz s:xyz", "vvv"}, // different names of the same masters
 		{"s:ABC s:ABC -", "vvc"},     // by their run_ids
 		{"s:xyz s:xyz -", "RRR"},
 		{"t:abc t:abc s:abcd s:abcd", "xxvv"},
 		{"garbage s:abc s:abc", "xvv"},
 	} {
 		words := strings.Fields(test.masters)
-		a := newAgreement("s", strings.Split("abcde", "")[:len(words)], func() bool { return false }, func() bool { return false })
+		a := newRulesTracker("s", strings.Split("abcde", "")[:len(words)], func() bool { return false },
+			func() bool { return false })
 		for i, word := range words {
 			if word != "?" {
-				a.saw(i, Report{RunID: strings.ToUpper(a.names[i]), Rules: rulesIn(word)})
+				a.observe(i, Report{RunID: strings.ToUpper(a.names[i]), Rules: rulesIn(word)})
 			}
 		}
 		got := ""
 		for i := range words {
-			c := a.on(i)
+			c := a.consentFor(i)
 			switch {
 			case c.byMajority:
 				got += "R"
@@ -85,7 +87,7 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// rulesIn are those that a word of TestConsent stands for.
+// rulesIn returns the rules for a word of TestConsent.
 func rulesIn(word string) string {
 	settings, names, found := strings.Cut(word, ":")
 	if word == "-" || !found {
@@ -102,28 +104,29 @@ func rulesIn(word string) string {
 	return r.String()
 }
 
-// TestMemberForgets: a master that a proxy knows by a name of its own is one of the others' masters
-// also when it comes back without anything; one that never was is not.
+// TestMemberForgets checks that a master which a proxy knows by a name of its own stays a member
+// when it returns without data; another master does not.
 func TestMemberForgets(t *testing.T) {
-	a := newAgreement("s", []string{"a", "b", "c"}, func() bool { return false }, func() bool { return false })
+	a := newRulesTracker("s", []string{"a", "b", "c"}, func() bool { return false }, func() bool { return false })
 	for i := range a.names {
-		a.saw(i, Report{RunID: fmt.Sprint(i), Rules: rulesIn("s:xyz")})
+		a.observe(i, Report{RunID: fmt.Sprint(i), Rules: rulesIn("s:xyz")})
 	}
-	if c := a.on(2); c.differs != "" {
+	if c := a.consentFor(2); c.differs != "" {
 		t.Errorf("as before: %+v", c)
 	}
-	a.saw(2, Report{RunID: "new"})
-	if c := a.on(2); c.differs != "" || !c.claims {
+	a.observe(2, Report{RunID: "new"})
+	if c := a.consentFor(2); c.differs != "" || !c.claims {
 		t.Errorf("without anything: %+v", c)
 	}
-	if got := a.toWrite(); got != rulesIn("s:xyz") {
+	if got := a.rulesToWrite(); got != rulesIn("s:xyz") {
 		t.Errorf("it is given %q, not what the others have", got)
 	}
 }
 
-// TestNoSettings: who grants no locks heeds which masters there are, and nothing else.
+// TestNoSettings checks that a proxy without locks compares the masters only.
 func TestNoSettings(t *testing.T) {
-	for rules, want := range map[string]string{"t:ab": "", "t:abc": "masters: the masters have a, b, c, this proxy has a, b"} {
+	for rules, want := range map[string]string{"t:ab": "",
+		"t:abc": "masters: the masters have a, b, c, this proxy has a, b"} {
 		report := Report{RunID: NotReported, Rules: rulesIn(rules)}
 		for _, text := range Differences("", []Visit{{Name: "a", Report: &report}, {Name: "b", Report: &report}}) {
 			if text != want {
@@ -133,13 +136,15 @@ func TestNoSettings(t *testing.T) {
 	}
 }
 
-// TestNumberedSets: where the markers tell which masters there are, the rules do not.
+// TestNumberedSets checks that rules need not list the masters if the markers show them.
 func TestNumberedSets(t *testing.T) {
-	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofJoined, Address: "a", Era: reconfig.Era{Number: 1, Masters: 2, Hash: "h"}}
+	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofJoined, Address: "a",
+		Era: reconfig.Era{Number: 1, Masters: 2, Hash: "h"}}
 	report := Report{RunID: "1", Marker: marker.ReadMarker(marker.InDatabase(m.String(), 0)), Rules: rulesIn("s:xyz")}
 	for settings, want := range map[string]int{"s": 0, "t": 2} {
 		differ := 0
-		for _, text := range Differences(settings, []Visit{{Name: "a", Report: &report}, {Name: "b", Report: &report}}) {
+		for _, text := range Differences(settings,
+			[]Visit{{Name: "a", Report: &report}, {Name: "b", Report: &report}}) {
 			if text != "" {
 				differ++
 			}
@@ -150,14 +155,15 @@ func TestNumberedSets(t *testing.T) {
 	}
 }
 
-// TestSettleAndImpose on a real Redis: rules are replaced where nothing votes, and by an operator
-// everywhere; then the marker is another one, in all databases, with a sequence of its own.
+// TestSettleAndImpose runs on a real Redis. Rules are replaced if the master does not vote; an
+// operator replaces them anywhere. Then the marker is a new one in all databases, with a sequence
+// of its own.
 func TestSettleAndImpose(t *testing.T) {
 	tr := startRedis(t)
 	c, ctx := tr.Client(0), t.Context()
 	settles := func(from, to string, want int64) {
 		t.Helper()
-		if did, err := amend(ctx, tr, script.Settle, from, to); err != nil || did != want {
+		if did, err := runInt(ctx, tr, script.Settle, from, to); err != nil || did != want {
 			t.Errorf("%q to %q: got %d, %v, want %d", from, to, did, err, want)
 		}
 	}
@@ -179,7 +185,8 @@ func TestSettleAndImpose(t *testing.T) {
 	}
 	now, err := tr.Examine(ctx)
 	next, marked := now.Marker.Value, now.Marker.Valid
-	if err != nil || !marked || next.Nonce == m.Nonce || next.Address != m.Address || parseRules(now.Rules).settings != "s" {
+	if err != nil || !marked || next.Nonce == m.Nonce || next.Address != m.Address ||
+		parseRules(now.Rules).settings != "s" {
 		t.Errorf("got %+v, %v", now, err)
 	}
 	for db := range 3 {

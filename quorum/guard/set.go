@@ -13,58 +13,58 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Options say how masters are guarded.
+// Options configure the guarding of masters.
 type Options struct {
-	// MaxTTL is what is taken for the longest TTL in use where no record of it is known,
-	// and for locks without expiry.
+	// MaxTTL is assumed as the longest TTL in use if no record of it is known, and for locks
+	// without expiry.
 	MaxTTL time.Duration
-	// FreshStart lets masters vote if, at the start, all of them are reached, empty, and
-	// unmarked.
+	// FreshStart lets masters vote if all of them are connected, empty, and unmarked at the start.
 	FreshStart bool
 	// Vouched is an operator's override of the longest TTL of any lock that these masters may have
-	// forgotten, or nil. It is left on the masters in quarantine once all masters have been
-	// reached for FreshStartTime, unless one of them knows of a longer one.
+	// lost, or nil. It is stored on the masters in quarantine once all masters have been connected
+	// for FreshStartTime, unless one of them knows of a longer TTL.
 	Vouched *time.Duration
-	// Forced has it count at once, whatever masters or proxies know of.
+	// Forced makes the override count at once, whatever masters or proxies know.
 	Forced bool
-	// Off lets all votes count: the set only makes itself known to other proxies.
+	// Off lets all votes count: the set only announces the proxy to other proxies.
 	Off bool
-	// Settings are what decides which key is which lock: lines, each of a name and a value. A proxy
-	// whose settings are not those of the first one on the masters has no votes. Empty: it grants
-	// no locks, so any will do, of the same masters.
+	// Settings has the settings that decide which keys are locks, as lines of a name and a value. A
+	// proxy whose settings differ from those of the first proxy on the masters has no votes. Empty
+	// means that it grants no locks: then any settings will do, on the same masters.
 	Settings string
-	// Joins is the set of masters that these are, where it was decided that they follow others;
-	// nil: their markers show. Follows is that of this proxy's which they follow; nil: none.
+	// Joins is the era of these masters if the masters decided that they follow another set; nil if
+	// their markers show it. Follows is this proxy's former set; nil if there is none.
 	Joins   *reconfig.Era
 	Follows *Set
-	// Record is what the upstream keeps of where the locks are; nil: they cannot be moved.
+	// Record is the upstream's record of the location of the locks; nil if they cannot be moved.
 	Record place.Record
-	// ID is the proxy's, of which NewID makes one.
+	// ID is the proxy's ID, made by NewID.
 	ID string
-	// Name is what operators call it. The default is nothing.
+	// Name returns the operators' name for the proxy. The default is empty.
 	Name func() string
-	// Moves returns the era of the masters in which this proxy moves the locks; zero: in none.
+	// Moves returns the era in which this proxy moves the locks; zero: in none.
 	Moves func() int
-	// SinceBoot is how long the machine has been up, with the time that it was suspended.
-	// The default asks the system; zero: not known.
+	// SinceBoot returns how long the machine has been up, including the time that it was suspended;
+	// zero if unknown. The default asks the system.
 	SinceBoot func() time.Duration
 	Logger    *slog.Logger
 }
 
-// NewID makes an ID by which a proxy makes itself known on its masters.
+// NewID returns a new ID by which a proxy announces itself on its masters.
 func NewID() string { return newID(proxyProtocol) }
 
-// NewSet guards these masters.
+// NewSet returns a set that guards these masters.
 func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
-		longest: newLongest(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
+		maxTTLInUse: newMaxTTLTracker(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
 		override: newOverride(len(masters), opts.Vouched, opts.Forced),
-		log:      opts.Logger, off: opts.Off, boot: opts.SinceBoot, moves: opts.Moves, id: cmp.Or(opts.ID, NewID()), name: opts.Name, nonce: marker.NewNonce,
-		eras:   newEras(masters, opts.Joins, time.Now()),
+		log:      opts.Logger, off: opts.Off, boot: opts.SinceBoot, moves: opts.Moves,
+		id: cmp.Or(opts.ID, NewID()), name: opts.Name, nonce: marker.NewNonce,
+		eras:   newEraTracker(masters, opts.Joins, time.Now()),
 		warned: map[string]bool{},
 	}
 	if s.record = opts.Record; s.record != nil && opts.Joins == nil {
-		s.misplaced.Store(&QuarantineError{Why: Unproven}) // until it was compared
+		s.placeConflict.Store(&QuarantineError{Why: Unproven}) // until it was compared
 	}
 	if s.boot == nil {
 		s.boot = sinceBoot
@@ -76,28 +76,27 @@ func NewSet(opts Options, masters []Master) *Set {
 		s.moves = func() int { return 0 }
 	}
 	if opts.Follows != nil {
-		s.before = opts.Follows.Except(s.eras.names)
-		s.eras.follow(opts.Follows.eras)
+		s.formerGuards = opts.Follows.Except(s.eras.names)
+		s.eras.setFormer(opts.Follows.eras)
 	}
-	s.rules = newAgreement(opts.Settings, s.eras.names, s.eras.isNumbered, s.eras.isPlaced)
+	s.rules = newRulesTracker(opts.Settings, s.eras.names, s.eras.isNumbered, s.eras.isPlaced)
 	for i, m := range masters {
 		s.guards = append(s.guards, newGuard(s, i, m))
 	}
 	return s
 }
 
-// Guard is that of master number i.
+// Guard returns the guard of a master.
 func (s *Set) Guard(i int) *Guard { return s.guards[i] }
 
-// MaxTTL is what is taken for the longest TTL in use where no record of it is known.
-func (s *Set) MaxTTL() time.Duration { return s.longest.Limit() }
+// MaxTTL returns the TTL that is assumed as the longest in use if no record of it is known.
+func (s *Set) MaxTTL() time.Duration { return s.maxTTLInUse.Limit() }
 
-// RaiseMaxTTL has a longer one be taken for it from now on. It is never lowered: what was granted
-// before may still be held.
-func (s *Set) RaiseMaxTTL(ttl time.Duration) { s.longest.RaiseLimit(ttl) }
+// RaiseMaxTTL raises that TTL. It is never lowered: earlier locks may still be held.
+func (s *Set) RaiseMaxTTL(ttl time.Duration) { s.maxTTLInUse.RaiseLimit(ttl) }
 
-// Clock is the median of the masters' clocks now, since 1970, or this machine's wall
-// clock where those of a majority are not known.
+// Clock returns the median of the masters' clocks now, since 1970. If fewer than a majority of the
+// clocks are known, it returns this machine's wall clock.
 func (s *Set) Clock(now time.Time) time.Duration {
 	clocks := make([]time.Duration, 0, len(s.guards))
 	for _, g := range s.guards {
@@ -115,14 +114,13 @@ func (s *Set) Clock(now time.Time) time.Duration {
 	return clocks[(len(clocks)-1)/2]
 }
 
-// FenceAhead names, once, a master of which the fence counter of a key is so far ahead that it is
-// ignored.
+// FenceAhead logs, once, that a master's fence counter of a key is ignored because it is far ahead.
 func (s *Set) FenceAhead(master, key string) {
-	s.warnOf(master, "a fence counter far ahead of the other masters' and of their clocks is ignored", "key", key)
+	s.warnOnce(master, "ignored a fence counter: it is far ahead of the other masters' counters and clocks", "key", key)
 }
 
-// warnOf logs something about a master, once.
-func (s *Set) warnOf(master, text string, more ...any) {
+// warnOnce logs a warning about a master, once.
+func (s *Set) warnOnce(master, text string, more ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if what := text + master; !s.warned[what] {
@@ -131,26 +129,26 @@ func (s *Set) warnOf(master, text string, more ...any) {
 	}
 }
 
-// IsRecorded reports whether a TTL, as the longest in use, is recorded on a majority already.
-// Before one that does not is first used it must be recorded: see Recording and Recorded.
+// IsRecorded reports whether a TTL is recorded on a majority already. A longer TTL must be recorded
+// before its first use: see Recording and Recorded.
 func (s *Set) IsRecorded(ttl time.Duration) bool {
-	return s.longest.IsRecorded(ttl)
+	return s.maxTTLInUse.IsRecorded(ttl)
 }
 
-// Recording is what has a master record a TTL, and the TTL that is recorded: it is rounded
-// up, so that this is rare.
+// Recording returns the command that records a TTL on a master, and the TTL that it records, which
+// is rounded up so that records are rare.
 func (s *Set) Recording(ttl time.Duration) (command []any, recorded time.Duration) {
-	recorded = s.longest.RoundedUp(ttl)
+	recorded = s.maxTTLInUse.RoundedUp(ttl)
 	return []any{"EVAL", script.RaiseLongest.Source, 0, marker.Millis(recorded)}, recorded
 }
 
 // Recorded notes that a TTL is now recorded on a majority.
-func (s *Set) Recorded(ttl time.Duration) { s.longest.Made(ttl) }
+func (s *Set) Recorded(ttl time.Duration) { s.maxTTLInUse.Made(ttl) }
 
 func newGuard(s *Set, index int, m Master) *Guard {
 	return &Guard{
-		set: s, index: index, Master: m, log: s.log, left: agesLeft{},
+		set: s, index: index, Master: m, log: s.log, published: publishedSeqs{},
 		cause:    &QuarantineError{Why: Unproven},
-		enrolled: map[int]bool{}, doubtful: map[int]bool{}, ages: ages{}, canaries: map[int]canary{},
+		enrolled: map[int]bool{}, suspectDBs: map[int]bool{}, seqs: writeSeqs{}, canaries: map[int]canary{},
 	}
 }

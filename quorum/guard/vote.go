@@ -10,30 +10,30 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// vote lets the master vote, unless one of its databases was flushed, or there is a doubt.
+// vote lets the master vote, unless one of its databases was flushed, or its clock is suspected.
 func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	m := v.Marker.Value
-	for _, db := range g.doubts() {
+	for _, db := range g.takeSuspectDBs() {
 		lost := g.newRecord(v, Flushed, marker.NoClaim)
-		if did, err := amend(ctx, g.Conn, script.Enrol, m.String(), db, lost.String()); err != nil || did != 1 {
+		if did, err := runInt(ctx, g.Conn, script.Enrol, m.String(), db, lost.String()); err != nil || did != 1 {
 			return 0, err
 		}
 	}
 	g.set.fresh.noteMarked(g.index)
 	if g.set.eras.position(g.index) == positionOwn {
-		switch cause, err := g.agree(ctx, v); {
+		switch cause, err := g.adoptRules(ctx, v); {
 		case err != nil:
 			return 0, err
 		case cause != nil:
 			g.denyVote(cause)
-			return lookAgain(cause), nil
+			return nextLook(cause), nil
 		}
-		if cause := g.set.misplaced.Load(); cause != nil {
+		if cause := g.set.placeConflict.Load(); cause != nil {
 			g.denyVote(cause)
 			return Heartbeat, nil
 		}
 	}
-	if cause := g.objection(m); cause != nil {
+	if cause := g.suspicionOf(m); cause != nil {
 		g.denyVote(cause)
 		return Heartbeat, nil
 	}
@@ -42,7 +42,7 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	if !over && g.trust.Nonce == "" && (g.cause.Why != Unproven || g.last.Nonce != m.Nonce) {
 		g.log.Info("master votes", "master", g.Name, "proof", m.Proof)
 	}
-	g.give(m, over)
+	g.grantVote(m, over)
 	g.blamed = false
 	g.mu.Unlock()
 	if err := g.renewCanaries(ctx, v.Marker.Text, m.Nonce); err != nil {
@@ -51,8 +51,8 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	return g.afterRenewal(), nil
 }
 
-// afterRenewal has another look taken at once if a canary was missed, or a sequence went
-// back.
+// afterRenewal returns the time until the next check: zero if a canary was missed, or a sequence
+// went back.
 func (g *Guard) afterRenewal() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,26 +60,26 @@ func (g *Guard) afterRenewal() time.Duration {
 		g.withdraw(Unproven)
 		return 0
 	}
-	return g.set.eras.pause(time.Now())
+	return g.set.eras.checkPause(time.Now())
 }
 
-// objection is why this proxy alone does not count the votes of a master with that marker.
-func (g *Guard) objection(m marker.Marker) *QuarantineError {
+// suspicionOf returns why this proxy alone does not count the votes of a master with that marker.
+func (g *Guard) suspicionOf(m marker.Marker) *QuarantineError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	longest := g.set.longest.InUse()
-	if g.doubt.isOver(m.Nonce, g.proxies, longest, time.Now()) {
-		g.doubt = doubt{}
+	longest := g.set.maxTTLInUse.InUse()
+	if g.suspicion.isOver(m.Nonce, g.proxies, longest, time.Now()) {
+		g.suspicion = clockSuspicion{}
 		return nil
 	}
-	return &QuarantineError{Why: ClockStepped, Ready: g.doubt.until(longest)}
+	return &QuarantineError{Why: ClockStepped, Ready: g.suspicion.until(longest)}
 }
 
-// doubts are the databases that seemed to have lost their marker, once.
-func (g *Guard) doubts() []int {
+// takeSuspectDBs returns the databases that seemed to have lost their marker, and clears them.
+func (g *Guard) takeSuspectDBs() []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	dbs := slices.Collect(maps.Keys(g.doubtful))
-	clear(g.doubtful)
+	dbs := slices.Collect(maps.Keys(g.suspectDBs))
+	clear(g.suspectDBs)
 	return dbs
 }

@@ -6,21 +6,20 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// The waits that several parts of the guard go by.
+// These waits concern several parts of the guard.
 
 const (
-	// grace is how long a master is in quarantine before it can catch up: longer than
-	// a round may take that its vote counted in. The rest is for clocks that do not run
-	// alike.
-	grace = vote.RoundLimit + vote.RoundLimit/10
-	// allLooked is how long it takes until every proxy that lives and reaches the
-	// master has looked at it again, left there what it knows, or objected.
-	allLooked = 2*Heartbeat + grace
+	// roundGrace is the time in quarantine before a master can catch up: longer than a round in
+	// which its vote counted can take. The rest is for differences between clocks.
+	roundGrace = vote.RoundLimit + vote.RoundLimit/10
+	// allChecked is the time in which every running proxy that reaches the master has checked it
+	// again, and has published what it knows, or objected.
+	allChecked = 2*Heartbeat + roundGrace
 )
 
-// Heartbeat is how long a master may be idle before it is looked at.
+// Heartbeat is the longest time without a check of an idle master.
 const Heartbeat = time.Second
 
-// leaseWait is after how long every lease of up to longest is over: clocks may run by a
+// leaseWait returns the time after which every lease of up to longest has expired: clocks may run a
 // hundredth faster or slower.
 func leaseWait(longest time.Duration) time.Duration { return longest + vote.Allowance(longest) }

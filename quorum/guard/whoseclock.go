@@ -2,43 +2,43 @@ package guard
 
 import "time"
 
-// otherClock is what another master's clock did when one stepped.
+// otherClock is what another master's clock did during a step.
 type otherClock int
 
 const (
-	// otherUnknown: it has not been looked at since, or not closely enough.
+	// otherUnknown means that it has not been read since, or not precisely enough.
 	otherUnknown otherClock = iota
-	// otherAlike: it moved alike.
+	// otherAlike means that it moved by the same amount.
 	otherAlike
-	// otherFits: it fits, and would not if ours had moved so far.
+	// otherFits means that it fits, and would not if our clock had stepped.
 	otherFits
 )
 
-// clockOwner is whose clock moved.
+// clockOwner tells whose clock moved.
 type clockOwner int
 
 const (
-	// OwnerUnclear: it is not known.
+	// ownerUnclear means that this is unknown.
 	ownerUnclear clockOwner = iota
-	// OwnerMaster: the master's.
+	// ownerMaster means that the master's clock moved.
 	ownerMaster
-	// OwnerOurs: ours.
+	// ownerOurs means that this machine's clock moved.
 	ownerOurs
 )
 
 const (
-	// alikeTime and alikeMoved are how far apart in time, and in size, two steps may be
-	// to have one cause.
+	// alikeTime and alikeMoved are the largest differences, in time and in size, between two steps
+	// with one cause.
 	alikeTime  = 2 * time.Second
 	alikeMoved = 100 * time.Millisecond
 )
 
-// IsLike reports whether both may have one cause.
+// IsLike reports whether both steps may have one cause.
 func (s clockStep) IsLike(other clockStep) bool {
 	return !s.At.IsZero() && s.At.Sub(other.At).Abs() < alikeTime && (s.Moved-other.Moved).Abs() < alikeMoved
 }
 
-// ownerOf is whose clock moved. asked is set while others have not answered yet.
+// ownerOf returns whose clock moved. asked is set while other masters have not answered yet.
 func ownerOf(s clockStep, others []otherClock) (owner clockOwner, asked bool) {
 	unknown := false
 	for _, o := range others {

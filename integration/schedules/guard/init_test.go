@@ -86,7 +86,7 @@ func TestSurvivorsDoNotTellAll(t *testing.T) {
 	rival := kit.Connect(t, kit.StartProxy(t, kit.LinkURLs(f.links), "--fresh-start=false"))
 	l.wantRefused(t, rival, 8*time.Second)
 	text := fmt.Sprint(kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000"))
-	for _, part := range []string{"2 of 5 masters vote: 3 ", "but for 4.096s at least", "run redlock-proxy init"} {
+	for _, part := range []string{"2 of 5 masters vote: 3 ", "(at least 4.096s)", "run redlock-proxy init"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("got %s, want %q in it", text, part)
 		}

@@ -1,3 +1,3 @@
-// Package marker has the two texts by which proxies inform each other about a master, on that
-// master itself: a [Marker] that it votes, a [Record] that it is in quarantine.
+// Package marker defines the two texts about a master that proxies store on the master itself. A
+// [Marker] says that it votes, a [Record] that it is in quarantine.
 package marker

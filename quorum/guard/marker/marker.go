@@ -9,25 +9,25 @@ import (
 	"redlock-proxy/quorum/guard/reconfig"
 )
 
-// The proofs with which a master is admitted.
+// These are the proofs with which a master is admitted.
 const (
 	ProofFresh    = "fresh"    // all masters are empty, and no proxy knows of locks
-	ProofRemark   = "remark"   // it has all its data still
-	ProofCaughtUp = "caughtup" // it has what the others hold
-	ProofLease    = "lease"    // whatever it forgot is over
-	ProofJoined   = "joined"   // it voted in the set of masters before, and has what the others of that hold
+	ProofRemark   = "remark"   // it still has all its data
+	ProofCaughtUp = "caughtup" // it has caught up with the others
+	ProofLease    = "lease"    // every lease that it lost has expired
+	ProofJoined   = "joined"   // it voted in the former era, and has caught up with the others of that era
 )
 
-// Stored is the value of a key in a master's database 0: the text, with which a script compares
-// before it replaces it, and what that was read as.
+// Stored is the value of a key in a master's database 0: the text, which a script compares before
+// it replaces it, and the parsed value.
 type Stored[T any] struct {
 	Text  string
 	Value T
-	// Valid is false where the text is nothing of that kind; then Value is empty.
+	// Valid is false if the text could not be parsed; then Value is empty.
 	Valid bool
 }
 
-// ReadMarker reads the value of a marker's key.
+// ReadMarker parses the value of a marker's key.
 func ReadMarker(text string) (s Stored[Marker]) {
 	s.Text = text
 	if text, own := strings.CutSuffix(text, "@0"); own {
@@ -36,55 +36,55 @@ func ReadMarker(text string) (s Stored[Marker]) {
 	return s
 }
 
-// ReadRecord reads the value of the key of a quarantine record.
+// ReadRecord parses the value of the key of a quarantine record.
 func ReadRecord(text string) Stored[Record] {
 	r, is := ParseRecord(text)
 	return Stored[Record]{text, r, is}
 }
 
-// Marker proves that a master still has the data that it had when its votes began
-// to count. It is written once, when the master is admitted, and goes with the data:
-// a flush takes it away, a synchronisation from another server brings another one,
-// and a restart gives the server another run_id than the marker's.
+// Marker proves that a master still has the data that it had when its votes began to count. It is
+// written once, when the master is admitted, and belongs to the data. A flush removes it, a
+// synchronisation from another server replaces it, and after a restart the server's run_id differs
+// from the marker's.
 type Marker struct {
-	// RunID and ReplID are the server's run_id and master_replid ("-": it does not
-	// report it).
+	// RunID and ReplID are the server's run_id and master_replid ("-" if it does not report it).
 	RunID, ReplID string
-	// Nonce makes the marker unlike every other one.
+	// Nonce is unique for each marker.
 	Nonce string
-	// Durable is set where every write was on disk before its answer, whenever a proxy
-	// looked since.
+	// Durable is set if every write was on disk before its answer, at every check since the
+	// admission.
 	Durable bool
-	// Evicted is the server's evicted_keys at the time.
+	// Evicted is the server's evicted_keys at that time.
 	Evicted int64
-	// Proof is that of the admission, or ProofRemark where another marker of a master that votes
-	// was replaced.
+	// Proof is the proof of the admission, or ProofRemark if the marker of a voting master was
+	// replaced by another one.
 	Proof string
 	// Address is the master's name in the configuration of the proxy that wrote it.
 	Address string
-	// Era is the set of masters that it votes in. Seal is set once this set is over, and has what
-	// follows: then it does not vote.
+	// Era is the era in which it votes. Seal is set once the era has ended, and has the successor:
+	// then the master does not vote.
 	Era  reconfig.Era
 	Seal reconfig.Seal
 }
 
-// later is added to the digit of Durable in markers that have an era or a seal: proxies that know
-// of neither take such a marker for none.
-const later = 2
+// laterFormat is added to the digit of Durable in markers that have an era or a seal. Proxies that
+// do not know eras reject such a marker.
+const laterFormat = 2
 
-// String is the marker without the number of the database that it is in.
+// String returns the marker without the number of its database.
 func (m Marker) String() string {
 	durable := 0
 	if m.Durable {
 		durable = 1
 	}
 	if m.Era.Number > 0 || !m.Seal.IsNone() {
-		return fmt.Sprintf("%s %s %s %d %d %s %s %s %s", m.RunID, m.ReplID, m.Nonce, durable+later, m.Evicted, m.Proof, m.Era, m.Seal, m.Address)
+		return fmt.Sprintf("%s %s %s %d %d %s %s %s %s",
+			m.RunID, m.ReplID, m.Nonce, durable+laterFormat, m.Evicted, m.Proof, m.Era, m.Seal, m.Address)
 	}
 	return fmt.Sprintf("%s %s %s %d %d %s %s", m.RunID, m.ReplID, m.Nonce, durable, m.Evicted, m.Proof, m.Address)
 }
 
-// Parse reads what String wrote. ok is false for anything else.
+// Parse parses the result of String. ok is false for any other text.
 func Parse(text string) (m Marker, ok bool) {
 	parts := strings.SplitN(text, " ", 7)
 	if len(parts) != 7 {
@@ -113,37 +113,35 @@ func Parse(text string) (m Marker, ok bool) {
 	return m, true
 }
 
-// InDatabase is a marker, or a nonce, as it is kept in a database: each has its own, so
-// that databases which were swapped do not go unnoticed.
+// InDatabase returns a marker, or a nonce, as it is stored in a database. Each database has its
+// own, so that proxies notice when databases are swapped.
 func InDatabase(text string, db int) string { return text + "@" + strconv.Itoa(db) }
 
-// Record has a master in quarantine. It is in the place of the marker,
-// written once by the first proxy that sees the need, so that all proxies agree on
-// what they see.
+// Record puts a master into quarantine. It replaces the marker, and is written once by the first
+// proxy that sees the need, so that all proxies agree on it.
 type Record struct {
-	// RunID is the server's run_id ("-": it does not report it).
+	// RunID is the server's run_id ("-" if it does not report it).
 	RunID string
 	Nonce string
 	// Since is when it was written, in milliseconds since 1970 by the master's clock.
 	Since int64
-	// Claim is the nonce of the marker from an earlier life whose data the master claims
-	// to have still; "-": it does not. ClaimOf is that marker's address.
+	// Claim is the nonce of the marker whose data the master claims to have kept over a restart;
+	// "-" if it makes no claim. ClaimOf is that marker's address.
 	Claim, ClaimOf string
 	Reason         string // a guard.Reason
-	// Bound is the longest TTL that anything which the master may have forgotten was granted
-	// with, as a proxy knew it or an operator stated it; "-" in the record where bounded is
-	// not set: none did.
+	// Bound is the longest TTL of the locks that the master may have lost, as a proxy knew it or an
+	// operator stated it. It is "-" in the text if Bounded is false, because no proxy knew it.
 	Bound   time.Duration
 	Bounded bool
 }
 
-// NoClaim is the claim of a record that has none.
+// NoClaim is the Claim of a record without one.
 const NoClaim = "-"
 
-// unbounded is the bound of a record that has none.
+// unbounded is the text of a missing bound.
 const unbounded = "-"
 
-// String is the record as it is kept on the master.
+// String returns the record as it is stored on the master.
 func (r Record) String() string {
 	bound := unbounded
 	if r.Bounded {
@@ -156,7 +154,7 @@ func (r Record) String() string {
 	return text
 }
 
-// ParseRecord reads what String wrote. ok is false for anything else.
+// ParseRecord parses the result of String. ok is false for any other text.
 func ParseRecord(text string) (r Record, ok bool) {
 	parts := strings.SplitN(text, " ", 7)
 	if len(parts) < 6 {
@@ -176,37 +174,37 @@ func ParseRecord(text string) (r Record, ok bool) {
 	return r, true
 }
 
-// Within is the record with a bound, in whole milliseconds.
+// Within returns the record with a bound, in whole milliseconds.
 func (r Record) Within(bound time.Duration) Record {
 	r.Bound, r.Bounded = (bound + time.Millisecond - 1).Truncate(time.Millisecond), true
 	return r
 }
 
-// vouched is the reason of a record of which an operator said for how long a lock may still be
-// held, whatever proxies know.
+// vouched is the reason of a record whose bound an operator stated, with precedence over the
+// proxies' knowledge.
 const vouched = "vouched"
 
-// VouchedFor is the record with such a bound, which is final.
+// VouchedFor returns the record with such a bound, which is final.
 func (r Record) VouchedFor(bound time.Duration) Record {
 	r = r.Within(bound)
 	r.Reason = vouched
 	return r
 }
 
-// IsFinal reports whether its bound is.
+// IsFinal reports whether the bound is final.
 func (r Record) IsFinal() bool { return r.Bounded && r.Reason == vouched }
 
-// WithoutClaim is the record after a proxy knew better than its claim.
+// WithoutClaim returns the record without its claim, after a proxy knew better.
 func (r Record) WithoutClaim() Record {
 	r.Claim, r.ClaimOf = NoClaim, ""
 	return r
 }
 
-// Milliseconds reads what millis wrote; zero where it is none.
+// Milliseconds parses the result of Millis; zero if the text is not a number.
 func Milliseconds(text string) time.Duration {
 	ms, _ := strconv.ParseInt(text, 10, 64)
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Millis is a duration in whole milliseconds, as it is kept on a master.
+// Millis formats a duration in whole milliseconds, as it is stored on a master.
 func Millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

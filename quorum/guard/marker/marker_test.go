@@ -6,10 +6,10 @@ import (
 	"redlock-proxy/quorum/guard/reconfig"
 )
 
-// FuzzMarker: whatever stands under the keys is read as what was written there, or not
-// at all.
+// FuzzMarker checks that each text is parsed as it was written, or rejected.
 func FuzzMarker(f *testing.F) {
-	f.Add(Marker{RunID: "1", ReplID: "2", Nonce: "3", Durable: true, Evicted: 4, Proof: ProofLease, Address: "/a b"}.String())
+	f.Add(Marker{RunID: "1", ReplID: "2", Nonce: "3", Durable: true, Evicted: 4, Proof: ProofLease,
+		Address: "/a b"}.String())
 	f.Add(Record{RunID: "1", Nonce: "2", Since: 3, Claim: NoClaim, Reason: "clock"}.String())
 	f.Add(Record{RunID: "1", Nonce: "2", Since: 3, Claim: "4", ClaimOf: "/a b", Reason: "restarted"}.String())
 	f.Add("1 2 3 1 04 x")
@@ -32,8 +32,8 @@ func sealed() Marker {
 	}
 }
 
-// TestLaterMarkers: an era and a seal are read again; a proxy that knows of neither reads such a
-// marker as none, because its fourth word is no 0 or 1.
+// TestLaterMarkers checks that an era and a seal are parsed again. A proxy that does not know eras
+// rejects such a marker, because its fourth word is neither 0 nor 1.
 func TestLaterMarkers(t *testing.T) {
 	m := sealed()
 	got, ok := Parse(m.String())

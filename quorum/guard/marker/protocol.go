@@ -6,34 +6,33 @@ import (
 	"strings"
 )
 
-// Protocol is the number of what proxies of this version do on masters: the form of what they leave
-// there, and what they take it for. It is part of the nonce of each marker and record, whose place
-// in these is the same in all versions. A proxy leaves masters alone on which it finds a higher
-// one.
+// Protocol is the number of the format and the meaning of what proxies of this version store on
+// masters. It is part of the nonce of each marker and record; the nonce has the same position in
+// all versions. A proxy does not touch masters with a higher number.
 //
-// Protocol 1 has no number. Protocol 2 knows that locks can be moved.
+// Protocol 1 has no number. Protocol 2 supports moves of the locks.
 const Protocol = 2
 
-// before is in a nonce before the number of its protocol.
-const before = "-"
+// separator precedes the number of the protocol in a nonce.
+const separator = "-"
 
-// NewNonce is one that nothing had before.
-func NewNonce() string { return rand.Text() + before + strconv.Itoa(Protocol) }
+// NewNonce returns a unique nonce.
+func NewNonce() string { return rand.Text() + separator + strconv.Itoa(Protocol) }
 
-// ProtocolOf is the highest protocol of what a master has for a marker and for a record, whatever
-// else that is; 1 where there is none.
+// ProtocolOf returns the highest protocol in a master's marker and record, whatever else they
+// contain; 1 if there is none.
 func ProtocolOf(marker, record string) int {
 	return max(protocolIn(marker, 2), protocolIn(record, 1))
 }
 
-// protocolIn is that of the nonce which has so many fields before it.
+// protocolIn returns the protocol in the nonce that follows the given number of fields.
 func protocolIn(text string, fields int) int {
 	words := strings.SplitN(text, " ", fields+2)
 	if len(words) <= fields {
 		return 1
 	}
-	nonce, _, _ := strings.Cut(words[fields], ".") // the number of the era of a record
-	_, number, _ := strings.Cut(nonce, before)
+	nonce, _, _ := strings.Cut(words[fields], ".") // without the number of the era of a record
+	_, number, _ := strings.Cut(nonce, separator)
 	n, _ := strconv.Atoi(number)
 	return max(1, n)
 }

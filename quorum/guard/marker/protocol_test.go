@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestProtocols: what proxies of each version leave tells its protocol, also where the rest of it
-// cannot be read.
+// TestProtocols checks that the protocol of each version is recognized, even if the rest of the
+// text cannot be parsed.
 func TestProtocols(t *testing.T) {
 	now := NewNonce()
 	own := Marker{RunID: "1", ReplID: "2", Nonce: now, Proof: ProofLease, Address: "a:1"}

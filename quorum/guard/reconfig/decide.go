@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Choose is what a ballot has to have accepted that was promised by a majority: what was accepted
-// in the highest ballot before, or what its proposer wants if nothing was.
+// Choose returns the change that a ballot which a majority promised must propose: the one accepted
+// in the highest earlier ballot, or the wanted one if none was accepted.
 func Choose(promised []Seal, wanted Change) Change {
 	var highest Seal
 	for _, s := range promised {
@@ -22,9 +22,9 @@ func Choose(promised []Seal, wanted Change) Change {
 	return highest.Change
 }
 
-// Step is why masters cannot follow others in one step, or nil. One may be added, removed or
-// replaced by another at a time: so every majority of the new set has more masters than the
-// requests of an attempt that was refused, or a lock that was released, can still reach.
+// Step returns the reason why masters cannot replace others in one step, or nil. Only one master
+// may be added, removed or replaced at a time. So every majority of the new set has more masters
+// than late requests of a refused attempt, or of a released lock, can still reach.
 func Step(from, to []string) error {
 	var gone, come []string
 	for _, name := range from {
@@ -39,14 +39,15 @@ func Step(from, to []string) error {
 	}
 	switch {
 	case len(gone) > 1 || len(come) > 1 || len(to) == 0:
-		return fmt.Errorf("one master can be added, removed or replaced at a time: %s would go, %s would come", list(gone), list(come))
+		return fmt.Errorf("only one master can be added, removed or replaced at a time; "+
+			"this change removes %s and adds %s", joinNames(gone), joinNames(come))
 	case len(gone) == len(from):
-		return errors.New("none of the masters would stay")
+		return errors.New("at least one of the masters must stay")
 	}
 	return nil
 }
 
-func list(names []string) string {
+func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}

@@ -1,4 +1,4 @@
-// Package reconfig has what is decided about a change of the masters, without I/O: which set of
-// masters follows which. A set of masters is an [Era]; that it is over, and what follows, is a
-// [Seal] in the markers of its masters, agreed on by ballots among them ([Choose]).
+// Package reconfig decides changes of the masters, without I/O: which set of masters follows which.
+// An [Era] is a set of masters. A [Seal] in the markers of its masters ends it and names the
+// successor, by ballots among the masters ([Choose]).
 package reconfig

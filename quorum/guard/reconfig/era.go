@@ -12,46 +12,45 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// Era is a set of masters, with where the locks are, in the order in which sets follow each other.
-// The zero Era is the first set, of which nothing more is known.
+// Era is a set of masters and the location of the locks, with its position in the sequence. The
+// zero Era is the first one, of which nothing more is known.
 type Era struct {
-	// Number counts the sets.
+	// Number counts the eras.
 	Number int
-	// Masters is how many there are, Hash of their names. They are zero in the first set.
+	// Masters is the number of masters, Hash a hash of their names. Both are zero in the first era.
 	Masters int
 	Hash    string
-	// Place is where the locks are.
+	// Place is the location of the locks.
 	Place place.Place
 }
 
-// At is where the locks are in it.
+// At returns the location of the locks in the era.
 func (e Era) At() place.At { return place.At{Place: e.Place, Era: e.Number} }
 
-// noEra is the zero Era as text.
+// noEra is the text of the zero Era.
 const noEra = "0"
 
-// String is the era as it is in a marker.
+// String returns the era as it is stored in a marker.
 func (e Era) String() string {
 	if e.Number == 0 {
 		return noEra
 	}
-	return fmt.Sprintf("%d.%d.%s", e.Number, e.Masters, e.Hash+placed(e.Place))
+	return fmt.Sprintf("%d.%d.%s", e.Number, e.Masters, e.Hash+placeSuffix(e.Place))
 }
 
-// atPlace is before the place at the end of the hash of an era, and of the names in a seal. A proxy
-// of protocol 1 takes that for other masters than its own: it does nothing with these, and changes
-// nothing on them.
+// atPlace precedes the place at the end of an era's hash, and of the names in a seal. A proxy of
+// protocol 1 takes them for masters that it does not have, and does not touch them.
 const atPlace = "@"
 
-// placed is a place as it is written behind what it is of; nothing where it is undecided.
-func placed(p place.Place) string {
+// placeSuffix returns a place as it is appended to an era or a seal; empty if it is undecided.
+func placeSuffix(p place.Place) string {
 	if p == place.Undecided {
 		return ""
 	}
 	return atPlace + p.String()
 }
 
-// ParseEra reads what String wrote.
+// ParseEra parses the result of String.
 func ParseEra(text string) (e Era, ok bool) {
 	if text == noEra {
 		return Era{}, true
@@ -68,7 +67,7 @@ func ParseEra(text string) (e Era, ok bool) {
 	return e, e.Number > 0 && e.Masters > 0 && e.Hash != "" && e.String() == text
 }
 
-// Hash is the same for the same names in any order.
+// Hash returns a hash of the names that does not depend on their order.
 func Hash(names []string) string {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)
@@ -76,52 +75,53 @@ func Hash(names []string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Is reports whether masters with these names are the era's, or may be: of the first one nobody
-// knows.
+// Is reports whether masters with these names are those of the era. For the first era it is always
+// true, because its names are unknown.
 func (e Era) Is(names []string) bool {
 	return e.Number == 0 || e.Masters == len(names) && e.Hash == Hash(names)
 }
 
-// Seal ends the era of a master, and has what follows. It is what the masters accept in a
-// ballot, so it may be replaced by one of a higher ballot until a majority has the same.
+// Seal ends the era of a master, and has the successor. It is the value that masters accept in a
+// ballot. A seal of a higher ballot may replace it until a majority has the same one.
 type Seal struct {
-	// Ballot is the one in which it was accepted.
+	// Ballot is the ballot in which it was accepted.
 	Ballot string
 	Change
 }
 
-// Change is what an era is followed by.
+// Change is the transition to the next era.
 type Change struct {
-	// Before is the number of masters of the era that is over.
+	// Before is the number of masters of the era that ends.
 	Before int
-	// Names are those of the masters that follow.
+	// Names has the names of the masters that follow.
 	Names []string
-	// Place is where the locks are then. Where it is another one than before the masters are the
-	// same.
+	// Place is the new location of the locks. If it differs from the present one, the masters stay
+	// the same.
 	Place place.Place
 }
 
-// IsNone reports whether it is no change.
+// IsNone reports whether there is no change.
 func (c Change) IsNone() bool { return len(c.Names) == 0 }
 
-// After is the era that follows another by the change.
+// After returns the era that follows another by the change.
 func (c Change) After(e Era) Era {
 	return Era{Number: e.Number + 1, Masters: len(c.Names), Hash: Hash(c.Names), Place: c.Place}
 }
 
-// Keeps reports whether the masters of an era stay the same: only where the locks are is changed,
-// or is decided once more.
+// Keeps reports whether the masters of an era stay the same: only the location of the locks is
+// changed, or is decided once more.
 func (c Change) Keeps(e Era) bool { return c.Place != e.Place || c.Place.Moves() }
 
-// Is reports whether both lead to the same masters, and to the same place.
+// Is reports whether both changes lead to the same masters and the same place.
 func (c Change) Is(other Change) bool {
-	return c.Place == other.Place && c.Before == other.Before && len(c.Names) == len(other.Names) && Hash(c.Names) == Hash(other.Names)
+	return c.Place == other.Place && c.Before == other.Before &&
+		len(c.Names) == len(other.Names) && Hash(c.Names) == Hash(other.Names)
 }
 
-// noSeal is the text of a seal that is none.
+// noSeal is the text of an empty seal.
 const noSeal = "-"
 
-// String is the seal as it is in a marker, without spaces.
+// String returns the seal as it is stored in a marker, without spaces.
 func (s Seal) String() string {
 	if s.IsNone() {
 		return noSeal
@@ -131,12 +131,12 @@ func (s Seal) String() string {
 		names[i] = url.QueryEscape(name)
 	}
 	if s.Place != place.Undecided {
-		names = append(names, url.QueryEscape(placed(s.Place)))
+		names = append(names, url.QueryEscape(placeSuffix(s.Place)))
 	}
 	return fmt.Sprintf("%s;%d;%s", s.Ballot, s.Before, strings.Join(names, ","))
 }
 
-// ParseSeal reads what String wrote.
+// ParseSeal parses the result of String.
 func ParseSeal(text string) (s Seal, ok bool) {
 	if text == noSeal {
 		return Seal{}, true

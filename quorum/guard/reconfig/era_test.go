@@ -19,16 +19,19 @@ func TestErasAndSealsAreReadAsWritten(t *testing.T) {
 	for _, change := range []Change{change, moved} {
 		s := Seal{Ballot: "12", Change: change}
 		got, ok := ParseSeal(s.String())
-		if !ok || got.Ballot != "12" || !got.Is(change) || strings.Join(got.Names, "|") != strings.Join(names, "|") || strings.Contains(s.String(), " ") {
+		if !ok || got.Ballot != "12" || !got.Is(change) || strings.Join(got.Names, "|") != strings.Join(names, "|") ||
+			strings.Contains(s.String(), " ") {
 			t.Errorf("%q is read as %v, %v", s, got, ok)
 		}
 	}
-	for _, text := range []string{"", "1", "1.2", "1.2.", "0.3.a", "x.3.a", "1.03.a", "1.3.a@", "1.3.a@undecided", "1.3.a@elsewhere", "1.3.a.masters"} {
+	for _, text := range []string{"", "1", "1.2", "1.2.", "0.3.a", "x.3.a", "1.03.a", "1.3.a@", "1.3.a@undecided",
+		"1.3.a@elsewhere", "1.3.a.masters"} {
 		if e, ok := ParseEra(text); ok {
 			t.Errorf("%q is read as an era, %v", text, e)
 		}
 	}
-	for _, text := range []string{"", "1;2", "1;2;", ";2;a", "1;0;a", "1;02;a", "1;2;%", "1;2;%40masters", "1;2;a,%40elsewhere", "1;2;%40masters,a"} {
+	for _, text := range []string{"", "1;2", "1;2;", ";2;a", "1;0;a", "1;02;a", "1;2;%", "1;2;%40masters",
+		"1;2;a,%40elsewhere", "1;2;%40masters,a"} {
 		if s, ok := ParseSeal(text); ok {
 			t.Errorf("%q is read as a seal, %v", text, s)
 		}
@@ -60,7 +63,8 @@ func TestStep(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	own, low, high := Change{3, []string{"own"}, place.Undecided}, Change{3, []string{"low"}, place.Undecided}, Change{3, []string{"high"}, place.Masters}
+	own, low, high := Change{3, []string{"own"}, place.Undecided}, Change{3, []string{"low"}, place.Undecided},
+		Change{3, []string{"high"}, place.Masters}
 	if got := Choose([]Seal{{}, {}}, own); !got.Is(own) {
 		t.Errorf("nothing was accepted: %v", got)
 	}

@@ -8,37 +8,38 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The decision, explored: two proposers that want different masters, with two ballots each, before
-// three masters, one of which forgets and is let in again. Requests arrive in any order, late, or
-// never; answers are lost.
+// This file explores the decision: two proposers want different masters, with two ballots each,
+// from three masters. One of the masters loses its data and is admitted again. Requests arrive in
+// any order, late, or never; answers are lost.
 
 const (
-	explorers = 3 // masters
-	majority  = 2
+	masterCount = 3 // the number of masters
+	majority    = 2
 )
 
-// acceptor is a master. A marker is unlike all before it.
+// acceptor is a master. Its marker is unique.
 type acceptor struct {
 	promised, accepted, value, marker int
-	out                               bool // it forgot, and is in quarantine
+	out                               bool // it lost its data, and is in quarantine
 }
 
-// proposer is a proxy with a ballot, of which the next is higher by two.
+// proposer is a proxy with a ballot; its next ballot is higher by two.
 type proposer struct {
 	ballot, value int
 	accepting     bool
-	expired       bool // more time has passed than counts
-	// marker and seal are what each master had that promised; yes is set where it accepted.
-	promised     [explorers]bool
-	marker, seal [explorers]int
-	yes          [explorers]bool
+	expired       bool // more time has passed than a ballot may take
+	// marker and seal have the state of each master when it promised; yes is set if the master
+	// accepted.
+	promised     [masterCount]bool
+	marker, seal [masterCount]int
+	yes          [masterCount]bool
 }
 
-// request is an accept that is under way.
+// request is an accept that has been sent.
 type request struct{ proposer, master, ballot, value, marker int }
 
 type world struct {
-	masters   [explorers]acceptor
+	masters   [masterCount]acceptor
 	proposers [2]proposer
 	flight    [6]request
 	flying    int
@@ -47,7 +48,7 @@ type world struct {
 	chosen    [2]int // by value
 }
 
-// leftOut are mechanisms, each left out.
+// leftOut has the mechanisms that an exploration leaves out.
 type leftOut struct{ noTime, noMarker, noChoice, noSources, noPromise bool }
 
 func (o leftOut) next(w world, f func(world)) {
@@ -62,7 +63,7 @@ func (o leftOut) next(w world, f func(world)) {
 	}
 }
 
-// propose asks for a promise, or goes on once there are enough, or begins anew.
+// propose asks for a promise, or continues once there are enough, or starts over.
 func (o leftOut) propose(w world, p int, f func(world)) {
 	one := &w.proposers[p]
 	count := 0
@@ -79,7 +80,8 @@ func (o leftOut) propose(w world, p int, f func(world)) {
 			t := w
 			t.masters[m].promised = one.ballot
 			f(t) // the answer is lost
-			t.proposers[p].promised[m], t.proposers[p].marker[m], t.proposers[p].seal[m] = true, a.marker, a.accepted*10+a.value
+			t.proposers[p].promised[m], t.proposers[p].marker[m], t.proposers[p].seal[m] = true, a.marker,
+				a.accepted*10+a.value
 			f(t)
 		}
 		if count >= majority && w.flying+count <= len(w.flight) {
@@ -93,13 +95,14 @@ func (o leftOut) propose(w world, p int, f func(world)) {
 	}
 }
 
-// send has those accept that promised.
+// send sends accepts to the masters that promised.
 func (o leftOut) send(w world, p int) world {
 	one := &w.proposers[p]
 	var seals []Seal
 	for m := range w.masters {
 		if one.promised[m] && one.seal[m] > 0 {
-			seals = append(seals, Seal{Ballot: fmt.Sprint(one.seal[m] / 10), Change: Change{Before: 3, Names: []string{fmt.Sprint(one.seal[m] % 10)}}})
+			seals = append(seals, Seal{Ballot: fmt.Sprint(one.seal[m] / 10),
+				Change: Change{Before: 3, Names: []string{fmt.Sprint(one.seal[m] % 10)}}})
 		}
 	}
 	if !o.noChoice {
@@ -116,7 +119,7 @@ func (o leftOut) send(w world, p int) world {
 	return w
 }
 
-// deliver has a master do what an accept asks.
+// deliver applies an accept to its master.
 func (o leftOut) deliver(w world, i int, f func(world)) {
 	r := w.flight[i]
 	w.flying--
@@ -148,8 +151,8 @@ func (o leftOut) deliver(w world, i int, f func(world)) {
 	f(w)
 }
 
-// forget has a master forget, once; or lets it vote again: then what began before does not count
-// any more.
+// forget makes a master lose its data, once; or lets it vote again, after which earlier ballots
+// have expired.
 func (o leftOut) forget(w world, m int, f func(world)) {
 	a := &w.masters[m]
 	switch {
@@ -176,9 +179,9 @@ func (o leftOut) forget(w world, m int, f func(world)) {
 	}
 }
 
-// wrong says what is wrong: two were decided, or one was and the masters of before still have a
-// majority.
-func (w world) wrong() string {
+// violation returns a violation: two changes were decided, or one was and the former masters still
+// have a majority.
+func (w world) violation() string {
 	votes := 0
 	for _, a := range w.masters {
 		if !a.out && a.accepted == 0 {
@@ -202,7 +205,7 @@ func (o leftOut) explore(limit int) (states int, found string) {
 		queue = queue[1:]
 		o.next(w, func(t world) {
 			if found == "" {
-				found = t.wrong()
+				found = t.violation()
 			}
 			if !seen[t] {
 				seen[t] = true
@@ -234,7 +237,7 @@ func TestEachMechanismOfTheDecisionIsNeeded(t *testing.T) {
 		"ballots count for any time":                          {noTime: true},
 		"what was accepted before is not asked":               {noChoice: true},
 		"sealed masters let others vote again":                {noSources: true},
-		"accepted whatever was promised and under any marker": {noMarker: true, noPromise: true}, // one of both is enough
+		"accepted whatever was promised and under any marker": {noMarker: true, noPromise: true}, // either one suffices
 	} {
 		t.Run(name, func(t *testing.T) {
 			states, found := o.explore(3e6)

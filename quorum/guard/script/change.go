@@ -2,14 +2,15 @@ package script
 
 import "redlock-proxy/internal/luascript"
 
-// Those that change a master's marker and quarantine record look again at what their caller
-// relies on, and change nothing if that is not so any more; so of proxies that see the same
-// need, one does the work. They answer 1: done, 0: not so any more, -1: the master is not
-// what its caller took it for. All run in database 0. Markers go without the number of the
-// database, but for ARGV[1] of Quarantine, Admit and Reword, which is the value in database 0.
+// The scripts that change a master's marker and quarantine record check again what their caller
+// relies on. They change nothing if that has become false. So if several proxies see the same need,
+// one of them acts. They return 1: done, 0: outdated, -1: the master is not in the state that the
+// caller assumed. All run in database 0. Markers are passed without the number of the database,
+// except ARGV[1] of Quarantine, Admit and Reword, which is the value in database 0.
 //
-// stands compares a key with what is wanted, "" for no such key; databases are those with
-// a marker of their own; everywhere calls a function in each of these and in database 0.
+// The Lua function stands compares a key with the wanted value ("": no such key); databases returns
+// the databases with markers of their own; everywhere calls a function in each of these and in
+// database 0.
 const (
 	guardLua = `local marker, record, claim, longest = '` + MarkerKey + `', '` + RecordKey + `', '` + claimKey + `', '` + LongestKey + `'
 local sequence, canary = '` + SequenceKey + `', '` + CanaryKey + `'
@@ -34,11 +35,11 @@ local function mark(text, db)
   local nonce = string.match(text, '^%S+ %S+ (%S+)')
   redis.call('set', marker, text .. '@' .. db)
   redis.call('del', sequence)
-  redis.call('hset', sequence, (nonce or '-') .. '@' .. db, '` + firstAgeText + `')
+  redis.call('hset', sequence, (nonce or '-') .. '@' .. db, '` + firstSeqText + `')
 end
 `
-	// quarantine takes the markers away. The sequences stay where the record claims that the
-	// data are all there.
+	// quarantineLua removes the markers. The sequences stay if the record claims that the data are
+	// complete.
 	quarantineLua = `local function quarantine(text)
   local claims = not string.find(text, '^%S+ %S+ %S+ %- ')
   everywhere(function()
@@ -49,25 +50,24 @@ end
   redis.call('set', record, text)
 end
 `
-	// timedLua lets a script write that has asked for the time: Redis before 5 wants to be
-	// told so.
+	// timedLua allows a script that has read the time to write: Redis before 5 requires this.
 	timedLua = `if redis.replicate_commands then redis.replicate_commands() end
 `
 )
 
 var (
-	// Quarantine takes the marker ARGV[1] and the record ARGV[2] away and writes the record
-	// ARGV[3].
+	// Quarantine removes the marker ARGV[1] and the record ARGV[2], and writes the record ARGV[3].
 	Quarantine = luascript.New(guardLua + quarantineLua + `
 if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
 quarantine(ARGV[3])
 return 1`)
 
-	// Admit takes the marker ARGV[1] and the record ARGV[2] away, writes the marker
-	// ARGV[3], and raises the record of the longest TTL to ARGV[4]. ARGV[5] is the proof:
-	// "fresh": the master must be empty but for the list of proxies and that record; "remark": each
-	// database must have its sequence of the nonce ARGV[6], not below the number that
-	// follows it; "caughtup": each must have the record; "lease": none. It notes when that was.
+	// Admit removes the marker ARGV[1] and the record ARGV[2], writes the marker ARGV[3], and
+	// raises the record of the longest TTL to ARGV[4]. It stores the time of the admission. ARGV[5]
+	// is the proof. "fresh" requires the master to be empty, except for the list of proxies and
+	// that record. "remark" requires each database to have its sequence of the nonce ARGV[6], with
+	// at least the number that follows its field in the arguments. "caughtup" requires each
+	// database to have the record. "lease" requires nothing.
 	Admit = luascript.New(timedLua + guardLua + `
 local time = redis.call('time')
 if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
@@ -83,7 +83,7 @@ local failed = everywhere(function(db)
   if ARGV[5] == 'remark' then
     local field = ARGV[6] .. '@' .. db
     local n = tonumber(redis.call('hget', sequence, field) or '0')
-    return n < ` + firstAgeText + ` or n < (known[field] or 0)
+    return n < ` + firstSeqText + ` or n < (known[field] or 0)
   end
   return ARGV[5] == 'caughtup' and not stands(record, ARGV[2])
 end)
@@ -97,9 +97,8 @@ redis.call('del', claim)
 if tonumber(redis.call('get', longest) or '0') < tonumber(ARGV[4]) then redis.call('set', longest, ARGV[4]) end
 return 1`)
 
-	// Enrol makes sure that database ARGV[2] has the marker ARGV[1], like the master. A
-	// database that had one and lost it was flushed: then the master gets the record
-	// ARGV[3].
+	// Enrol makes sure that database ARGV[2] has the master's marker ARGV[1]. A database that had a
+	// marker and lost it was flushed: then the master gets the record ARGV[3].
 	Enrol = luascript.New(guardLua + quarantineLua + `
 if not stands(marker, ARGV[1] .. '@0') then return 0 end
 local known = ARGV[2] == '0' or redis.call('sismember', '` + DatabasesKey + `', ARGV[2]) == 1
@@ -107,21 +106,21 @@ if not known then redis.call('sadd', '` + DatabasesKey + `', ARGV[2]) end
 redis.call('select', ARGV[2])
 local nonce = string.match(ARGV[1], '^%S+ %S+ (%S+)') or '-'
 local n = redis.call('hget', sequence, nonce .. '@' .. ARGV[2])
-local there = stands(marker, ARGV[1] .. '@' .. ARGV[2]) and tonumber(n or '0') >= ` + firstAgeText + `
+local there = stands(marker, ARGV[1] .. '@' .. ARGV[2]) and tonumber(n or '0') >= ` + firstSeqText + `
 if not known then mark(ARGV[1], ARGV[2]) end
 redis.call('select', '0')
 if there or not known then return 1 end
 quarantine(ARGV[3])
 return -1`)
 
-	// Reword replaces the marker ARGV[1] by ARGV[2], which differs in what it has of the
-	// master; the nonce, and so the votes, stay.
+	// Reword replaces the marker ARGV[1] by ARGV[2], which describes the master's present state.
+	// The nonce stays the same, and so votes continue to count.
 	Reword = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return 0 end
 everywhere(function(db) redis.call('set', marker, ARGV[2] .. '@' .. db) end)
 return 1`)
 
-	// Disclaim replaces the record ARGV[1] by ARGV[2], and takes the sequences away.
+	// Disclaim replaces the record ARGV[1] by ARGV[2], and removes the sequences.
 	Disclaim = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return 0 end
 everywhere(function(db)
@@ -130,7 +129,7 @@ everywhere(function(db)
 end)
 return 1`)
 
-	// Restate replaces the record ARGV[1] by ARGV[2] wherever it is.
+	// Restate replaces the record ARGV[1] by ARGV[2] in all databases that have it.
 	Restate = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return 0 end
 everywhere(function()
@@ -138,15 +137,15 @@ everywhere(function()
 end)
 return 1`)
 
-	// Settle replaces the rules ARGV[1] (empty: none) by ARGV[2]; other ones than none where
-	// nothing votes only.
+	// Settle replaces the rules ARGV[1] (empty: none) by ARGV[2]. It replaces existing rules only
+	// if the master has no marker.
 	Settle = luascript.New(guardLua + `
 if not stands('` + RulesKey + `', ARGV[1]) or ARGV[1] ~= '' and not stands(marker, '') then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
 return 1`)
 
-	// Impose writes the rules ARGV[2] whatever is there, and replaces the marker ARGV[1] by
-	// ARGV[3], if there is one: no vote that is under way counts any more.
+	// Impose writes the rules ARGV[2] in any case. If the master has the marker ARGV[1], it
+	// replaces that by ARGV[3]: then votes of running batches do not count any more.
 	Impose = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
@@ -158,16 +157,16 @@ if ARGV[3] ~= '' then
 end
 return 1`)
 
-	// Claim makes the catch-up of a master with the record ARGV[1] the affair of the proxy
-	// ARGV[2], for ARGV[3] ms.
+	// Claim reserves the catch-up of a master with the record ARGV[1] for the proxy ARGV[2], for
+	// ARGV[3] ms.
 	Claim = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 if not stands(claim, '') and not stands(claim, ARGV[2]) then return 0 end
 redis.call('set', claim, ARGV[2], 'px', ARGV[3])
 return 1`)
 
-	// Open puts the record ARGV[1] into database ARGV[2], too, so that a flush of that
-	// database during the catch-up does not go unnoticed.
+	// Open writes the record ARGV[1] to database ARGV[2], too, so that proxies notice a flush of
+	// that database during the catch-up.
 	Open = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 redis.call('sadd', '` + DatabasesKey + `', ARGV[2])
@@ -176,11 +175,11 @@ redis.call('set', record, ARGV[1])
 redis.call('select', '0')
 return 1`)
 
-	// Fill changes keys in database ARGV[2] of a master with the record ARGV[1]. For each
-	// there are four arguments: the key; what to do; a value; when it ends, in ms of the
-	// master's clock (-1: never). "put" writes the value whatever is there, "copy" the same
-	// but leaves a longer time that the value has already, "drop" removes the key if it
-	// holds the value, "raise" writes the value, a number, if it is higher than what is there.
+	// Fill changes keys in database ARGV[2] of a master with the record ARGV[1]. For each key there
+	// are four arguments: the key; the action; a value; its end, in ms of the master's clock (-1:
+	// never). "put" writes the value in any case. "copy" does so, too, but keeps a longer time if
+	// the key has the value already. "drop" removes the key if it has the value. "raise" writes the
+	// value, a number, if it is higher than the present one.
 	Fill = luascript.New(timedLua + guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 redis.call('select', ARGV[2])

@@ -1,3 +1,3 @@
-// Package script has the keys of the proxies' own on a master, and the scripts that read and
-// change them there.
+// Package script has the keys that proxies keep on a master, and the scripts that read and change
+// them.
 package script

@@ -1,11 +1,11 @@
 package script
 
-// OwnPrefix is before the names of all keys of the proxies' own. No lock has such a name.
+// OwnPrefix begins the names of all keys that proxies keep on masters. No lock has such a name.
 const OwnPrefix = "redlock-proxy:"
 
-// The keys of the guard on each master. The marker, the sequence and the canary are in
-// database 0 and in every other one in which a lock was ever asked for; the rest is in
-// database 0, but for the quarantine record while a catch-up fills the other databases.
+// These are the keys of the guard on each master. The marker, the sequence and the canary are in
+// database 0 and in every other database in which a lock was ever requested. The other keys are in
+// database 0. During a catch-up the quarantine record is in the other databases, too.
 const (
 	MarkerKey    = OwnPrefix + "marker"
 	SequenceKey  = OwnPrefix + "sequence"
@@ -15,29 +15,29 @@ const (
 	LongestKey   = OwnPrefix + "longest"
 	claimKey     = OwnPrefix + "catch-up"
 	ProxiesKey   = OwnPrefix + "proxies"
-	// RulesKey has what all proxies on the master must have alike.
+	// RulesKey has the rules that all proxies on the master must share.
 	RulesKey = OwnPrefix + "rules"
-	// PromiseKey has the highest ballot that was promised for a change of the masters.
+	// PromiseKey has the highest ballot that the master promised for a change of the masters.
 	PromiseKey = OwnPrefix + "succession"
-	// HeldKey has what proxies say that hold back commands on lock keys.
+	// HeldKey has the proxies' reports that they have paused commands on lock keys.
 	HeldKey = OwnPrefix + "held"
-	// agePrefix is before the field of another master's sequence, with the highest number
-	// that was seen there.
-	agePrefix = OwnPrefix + "age:"
+	// seqPrefix precedes the field of another master's sequence; the value is the highest number
+	// seen.
+	seqPrefix = OwnPrefix + "age:"
 )
 
-// AdmittedField is the field of the sequence in database 0 with when the master was admitted, in ms
-// of its clock.
+// AdmittedField is the field of the sequence in database 0 with the time of the admission, in ms of
+// the master's clock.
 const AdmittedField = "admitted"
 
 // lenOwnPrefix is the length of OwnPrefix, for Lua.
 const lenOwnPrefix = "14"
 
-// maxFenceText is the highest that a fence counter may be; more is none.
+// maxFenceText is the highest value of a fence counter; a higher number is not one.
 const maxFenceText = "9007199254740991"
 
-// FirstAge is the number with which a sequence begins.
+// FirstAge is the first number of a sequence.
 const FirstAge = 1 << 40
 
-// firstAgeText is FirstAge, for Lua.
-const firstAgeText = "1099511627776"
+// firstSeqText is FirstAge, for Lua.
+const firstSeqText = "1099511627776"

@@ -2,10 +2,10 @@ package script
 
 import "redlock-proxy/internal/luascript"
 
-// Those that read, or change what no vote depends on.
+// These scripts read, or change keys on which no vote depends.
 var (
-	// Names answers {cursor, key, …} with the names of some of the keys of database ARGV[1], from
-	// cursor ARGV[2] on, but for the proxies' own; of these it has those that begin with ARGV[4],
+	// Names returns {cursor, key, …}: the names of about ARGV[3] keys of database ARGV[1], starting
+	// at cursor ARGV[2]. Of the proxies' own keys it includes only those that begin with ARGV[4],
 	// if that is given.
 	Names = luascript.New(`redis.call('select', ARGV[1])
 local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
@@ -16,9 +16,9 @@ end
 redis.call('select', '0')
 return page`)
 
-	// Values answers {marker, number of the sequence field ARGV[2], seconds, microseconds, value,
-	// PTTL, …} for the keys ARGV[3], … of database ARGV[1]; the PTTL of one that is no string is
-	// -2.
+	// Values returns {marker, number of the sequence field ARGV[2], seconds, microseconds, value,
+	// PTTL, …} for the keys ARGV[3], … of database ARGV[1]. The PTTL is -2 for a key that is not a
+	// string.
 	Values = luascript.New(`redis.call('select', ARGV[1])
 local now = redis.call('time')
 local reply = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` + SequenceKey + `', ARGV[2]) or '0', now[1], now[2]}
@@ -33,7 +33,7 @@ end
 redis.call('select', '0')
 return reply`)
 
-	// Databases answers {marker, longest TTL, database, …}.
+	// Databases returns {marker, longest TTL, database, …}.
 	Databases = luascript.New(guardLua + `local reply = {redis.call('get', marker) or '', redis.call('get', longest) or '0'}
 for _, db in ipairs(databases()) do reply[#reply + 1] = db end
 return reply`)
@@ -43,7 +43,7 @@ return reply`)
 if tonumber(redis.call('get', longest) or '0') < tonumber(ARGV[1]) then redis.call('set', longest, ARGV[1]) end
 return 1`)
 
-	// Sequences answers {field, number, …} for the sequences of the nonce ARGV[1].
+	// Sequences returns {field, number, …} for the sequences of the nonce ARGV[1].
 	Sequences = luascript.New(guardLua + `local all = {}
 everywhere(function(db)
   local field = ARGV[1] .. '@' .. db
@@ -51,25 +51,25 @@ everywhere(function(db)
 end)
 return all`)
 
-	// KeepAges keeps numbers of other masters' sequences, for ARGV[1] ms: a field and a number
-	// at a time. The higher one stays.
+	// KeepAges stores numbers of other masters' sequences, for ARGV[1] ms. The further arguments
+	// are pairs of a field and a number. A higher stored number stays.
 	KeepAges = luascript.New(`for i = 2, #ARGV, 2 do
-  local key = '` + agePrefix + `' .. ARGV[i]
+  local key = '` + seqPrefix + `' .. ARGV[i]
   local has = redis.call('get', key) or '0'
   if tonumber(has) < tonumber(ARGV[i + 1]) then has = ARGV[i + 1] end
   redis.call('set', key, has, 'px', ARGV[1])
 end
 return 1`)
 
-	// KeptAges answers what is kept of the sequence fields ARGV.
+	// KeptAges returns the stored numbers of the sequence fields ARGV.
 	KeptAges = luascript.New(`local all = {}
-for i, field in ipairs(ARGV) do all[i] = redis.call('get', '` + agePrefix + `' .. field) or '0' end
+for i, field in ipairs(ARGV) do all[i] = redis.call('get', '` + seqPrefix + `' .. field) or '0' end
 return all`)
 
-	// RenewCanaries renews the canaries of a master with the marker ARGV[1], for ARGV[3] ms, and
-	// where there is none makes one with the value ARGV[2]. It answers {database, value
-	// before, value now, number of the sequence of the nonce ARGV[4], …}; nothing if that is
-	// not the marker.
+	// RenewCanaries renews the canaries of a master with the marker ARGV[1], for ARGV[3] ms. If a
+	// canary is missing, it creates one with the value ARGV[2]. It returns {database, former value,
+	// present value, number of the sequence of the nonce ARGV[4], …}; nothing if the master has a
+	// different marker.
 	RenewCanaries = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return {} end
 local all = {}
@@ -82,10 +82,9 @@ everywhere(function(db)
 end)
 return all`)
 
-	// Announce notes the entry of the proxy ARGV[1], ARGV[2], and forgets those that
-	// were not heard of for ARGV[3] ms. It answers {seconds, microseconds, id, entry, …} for
-	// all; an entry begins with when it was written and when that proxy was first heard of,
-	// both in ms of the master's clock.
+	// Announce stores the entry ARGV[2] of the proxy ARGV[1], and removes entries that are older
+	// than ARGV[3] ms. It returns {seconds, microseconds, id, entry, …} for all proxies. An entry
+	// begins with its time and the time of the proxy's first one, both in ms of the master's clock.
 	Announce = luascript.New(timedLua + `local proxies = '` + ProxiesKey + `'
 local time = redis.call('time')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))

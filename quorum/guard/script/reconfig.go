@@ -2,11 +2,11 @@ package script
 
 import "redlock-proxy/internal/luascript"
 
-// sealedField is the field of the sequence in database 0 with when the master was sealed, in ms of
-// its clock.
+// sealedField is the field of the sequence in database 0 with the time of the seal, in ms of the
+// master's clock.
 const sealedField = "sealed"
 
-// wholeLua checks whether a marker, as it is in database 0, is in all databases that have one: none
+// wholeLua checks whether all databases with a marker have the same one as database 0, so that none
 // was flushed.
 const wholeLua = `local function whole(text)
   local bare = string.sub(text, 1, -3)
@@ -15,12 +15,12 @@ const wholeLua = `local function whole(text)
 end
 `
 
-// Those by which the masters of an era agree on what follows it.
+// With these scripts the masters of an era agree on its successor.
 var (
-	// Promise has a master with the marker ARGV[1] promise the ballot ARGV[2] of the era ARGV[4],
-	// unless it promised that or a higher one. It answers {1, number of the sequence ARGV[3],
-	// seconds, microseconds, canary}, {0, the ballot that it promised}, or {-1} where that is not
-	// its marker.
+	// Promise makes a master with the marker ARGV[1] promise the ballot ARGV[2] of the era ARGV[4],
+	// unless it has promised that or a higher one. It returns {1, number of the sequence ARGV[3],
+	// seconds, microseconds, canary}, {0, the ballot promised before}, or {-1} if the master has a
+	// different marker.
 	Promise = luascript.New(timedLua + guardLua + `
 if not stands(marker, ARGV[1]) then return {-1} end
 local era, promised = string.match(redis.call('get', '` + PromiseKey + `') or '', '^(%S+) (%S+)$')
@@ -30,9 +30,9 @@ local n = redis.call('hincrby', sequence, ARGV[3], 1)
 local now = redis.call('time')
 return {1, n, now[1], now[2], redis.call('get', canary) or ''}`)
 
-	// Seal has a master with the marker ARGV[1], which promised the ballot ARGV[2] of the era
-	// ARGV[4] and no higher one, have the marker ARGV[3] instead, in all databases: no vote that is
-	// under way counts any more. It answers 1, 0: it promised another one, -1: that is not its
+	// Seal replaces the marker ARGV[1] by ARGV[3] in all databases, if the master's last promise is
+	// the ballot ARGV[2] of the era ARGV[4]. Then votes of running batches do not count any more.
+	// It returns 1 if done, 0 if the master has promised another ballot, -1 if it has a different
 	// marker.
 	Seal = luascript.New(timedLua + guardLua + wholeLua + `
 if not whole(ARGV[1]) then return -1 end
@@ -45,9 +45,9 @@ end)
 redis.call('hset', sequence, '` + sealedField + `', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
 return 1`)
 
-	// Rejoin has a master with the marker ARGV[1], which was sealed in the era before not longer
-	// than ARGV[3] ms ago by its own clock, have the marker ARGV[2] of the era of the same masters
-	// that follows.
+	// Rejoin replaces the marker ARGV[1] of a sealed master by ARGV[2], the marker of the next era
+	// with the same masters. It requires that the master was sealed at most ARGV[3] ms ago by its
+	// own clock.
 	Rejoin = luascript.New(timedLua + guardLua + wholeLua + `
 if not whole(ARGV[1]) then return 0 end
 local time = redis.call('time')
@@ -59,18 +59,18 @@ everywhere(function(db)
 end)
 return 1`)
 
-	// Hold notes what the proxy ARGV[1] holds back, ARGV[2], for ARGV[3] ms.
+	// Hold stores the report ARGV[2] of the proxy ARGV[1] for ARGV[3] ms.
 	Hold = luascript.New(`redis.call('hset', '` + HeldKey + `', ARGV[1], ARGV[2])
 redis.call('pexpire', '` + HeldKey + `', ARGV[3])
 return 1`)
 
-	// Held answers {id, what it holds back, …}.
+	// Held returns {id, report, …}.
 	Held = luascript.New(`return redis.call('hgetall', '` + HeldKey + `')`)
 
-	// Marked answers the value of the marker's key.
+	// Marked returns the value of the marker's key.
 	Marked = luascript.New(`return redis.call('get', '` + MarkerKey + `') or ''`)
 
-	// Await puts the record ARGV[2] beside the marker ARGV[1], where there is none.
+	// Await writes the record ARGV[2] next to the marker ARGV[1], if there is no record.
 	Await = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) or not stands(record, '') then return 0 end
 redis.call('set', record, ARGV[2])

@@ -2,7 +2,7 @@ package script
 
 import "redlock-proxy/internal/luascript"
 
-// All are the guard's, to be loaded on a master.
+// All returns the guard's scripts, which are to be loaded on a master.
 func All() []luascript.Script {
 	return []luascript.Script{
 		Quarantine, Admit, Enrol, Reword, Disclaim, Restate, Settle, Impose, Claim, Open, Fill,

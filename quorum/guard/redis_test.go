@@ -22,13 +22,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// realRedis is a way to a redis-server, by the guard's own and by clients of its databases.
+// realRedis is a connection to a redis-server, for the guard and for clients of its databases.
 type realRedis struct {
 	Redis
 	Client func(db int) *redis.Client
 }
 
-// exchange does commands all at once.
+// exchange sends commands all at once.
 func exchange(ctx context.Context, client *redis.Client, commands [][]any) (answers []any) {
 	asked, _ := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, words := range commands {
@@ -49,14 +49,14 @@ func exchange(ctx context.Context, client *redis.Client, commands [][]any) (answ
 	return answers
 }
 
-// startRedis starts a redis-server of the test's own and returns a way to it.
+// startRedis starts a redis-server for the test, and returns a connection to it.
 func startRedis(t *testing.T, args ...string) realRedis {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Fatal("redis-server is not installed: apt-get install redis-server")
 	}
-	dir, err := os.MkdirTemp("", "redis") // shorter than t.TempDir, as a socket's path must be
+	dir, err := os.MkdirTemp("", "redis") // shorter than t.TempDir, because the path of a socket is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,12 +71,14 @@ func startRedis(t *testing.T, args ...string) realRedis {
 	clients := map[int]*redis.Client{}
 	client := func(db int) *redis.Client {
 		if clients[db] == nil {
-			clients[db] = redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DB: db, Protocol: 2, DisableIdentity: true})
+			clients[db] = redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DB: db, Protocol: 2,
+				DisableIdentity: true})
 			t.Cleanup(func() { _ = clients[db].Close() })
 		}
 		return clients[db]
 	}
-	w := realRedis{Redis{Do: func(ctx context.Context, commands ...[]any) []any { return exchange(ctx, client(0), commands) }}, client}
+	do := func(ctx context.Context, commands ...[]any) []any { return exchange(ctx, client(0), commands) }
+	w := realRedis{Redis{Do: do}, client}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		err := w.Client(0).Ping(t.Context()).Err()
 		if err == nil {
@@ -88,7 +90,7 @@ func startRedis(t *testing.T, args ...string) realRedis {
 	}
 }
 
-// TestExamine reads what a real Redis tells of itself.
+// TestExamine reads the report of a real Redis.
 func TestExamine(t *testing.T) {
 	tr := startRedis(t, "--maxmemory-policy", "volatile-ttl")
 	tr.Client(0).Set(t.Context(), script.MarkerKey, "m", 0)
@@ -97,15 +99,17 @@ func TestExamine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(v.RunID) != 40 || len(v.ReplID) != 40 || v.Role != "master" || v.Policy != "volatile-ttl" || v.Appendfsync != "off" ||
-		v.RewriteUnsynced || v.Empty || v.Marker.Text != "m" || v.Marker.Valid || v.Record.Text != "" || v.Longest != 1500*time.Millisecond {
+	if len(v.RunID) != 40 || len(v.ReplID) != 40 || v.Role != "master" || v.Policy != "volatile-ttl" ||
+		v.Appendfsync != "off" || v.RewriteUnsynced || v.Empty || v.Marker.Text != "m" || v.Marker.Valid || v.Record.Text != "" ||
+		v.Longest != 1500*time.Millisecond {
 		t.Errorf("got %+v", v)
 	}
 	apart := v.Sighting.ServerTime - time.Duration(time.Now().UnixNano())
 	if apart.Abs() > time.Minute || v.Sighting.Got.Before(v.Sighting.Sent) {
 		t.Errorf("sighting %+v", v.Sighting)
 	}
-	for id, p := range map[string]Proxy{"x": {Masters: 5, Guards: true, Servers: noServers}, "y": {Masters: 3, Guards: true, Servers: noServers}} {
+	for id, p := range map[string]Proxy{"x": {Masters: 5, Guards: true, Servers: noServers},
+		"y": {Masters: 3, Guards: true, Servers: noServers}} {
 		if _, err := tr.Run(t.Context(), script.Announce, id, p.Announcement(), 3000); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +132,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestPages reads a database of many keys, some of which are no locks.
+// TestPages reads a database of many keys, some of which are not locks.
 func TestPages(t *testing.T) {
 	tr := startRedis(t)
 	c := tr.Client(2)
@@ -167,8 +171,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestFencesOnAMaster: the fence counters are named where they are asked for, and a counter that is
-// filled in is raised, and never lowered.
+// TestFencesOnAMaster checks that fence counters are listed on request, and that a filled-in
+// counter is raised, but never lowered.
 func TestFencesOnAMaster(t *testing.T) {
 	tr := startRedis(t)
 	c, k := tr.Client(2), cell.FenceKey("k")
@@ -191,7 +195,8 @@ func TestFencesOnAMaster(t *testing.T) {
 	if left := c.PTTL(t.Context(), k).Val(); left <= 0 || left > time.Minute {
 		t.Errorf("it stays for %v", left)
 	}
-	if got := answered(t, tr, script.Fill, "r", 2, k, "raise", "6", "-1"); got != "1" || c.PTTL(t.Context(), k).Val() != -1 {
+	if got := answered(t, tr, script.Fill, "r", 2, k, "raise", "6", "-1"); got != "1" ||
+		c.PTTL(t.Context(), k).Val() != -1 {
 		t.Errorf("one without an end: %s, %v", got, c.PTTL(t.Context(), k).Val())
 	}
 	names, _, err := readNames(t.Context(), tr, 2, "0", cell.FencePrefix)
@@ -210,7 +215,8 @@ func answered(t *testing.T, w Conn, s luascript.Script, args ...any) string {
 	return fmt.Sprint(answer)
 }
 
-// TestLifeOfAMarker runs the scripts on a real Redis, from a fresh start to a remark.
+// TestLifeOfAMarker runs the scripts on a real Redis, from a fresh start to a proof of complete
+// data.
 func TestLifeOfAMarker(t *testing.T) {
 	w := startRedis(t)
 	want := func(what, got, want string) {
@@ -223,7 +229,8 @@ func TestLifeOfAMarker(t *testing.T) {
 	quarantined := marker.Record{RunID: "1", Nonce: "x", Since: 1, Claim: "a", Reason: string(Restarted)}
 	in := func(db int, key string) string { return w.Client(db).Get(t.Context(), key).Val() }
 	raise := func(db int, nonce string) string {
-		return fmt.Sprint(w.Client(db).HIncrBy(t.Context(), script.SequenceKey, marker.InDatabase(nonce, db), 1).Val() - script.FirstAge)
+		field := marker.InDatabase(nonce, db)
+		return fmt.Sprint(w.Client(db).HIncrBy(t.Context(), script.SequenceKey, field, 1).Val() - script.FirstAge)
 	}
 
 	want("admit", answered(t, w, script.Admit, "", "", first.String(), 5, marker.ProofFresh), "1")
@@ -236,39 +243,47 @@ func TestLifeOfAMarker(t *testing.T) {
 	want("again", answered(t, w, script.Enrol, first.String(), 3, "lost"), "1")
 	want("marker of 3", in(3, script.MarkerKey), first.String()+"@3")
 	want("sequence", raise(0, "a")+raise(0, "a")+raise(3, "a"), "121")
-	want("canaries", answered(t, w, script.RenewCanaries, first.String()+"@0", "c", 9000, "a"), fmt.Sprintf("[3  c %d 0  c %d]", script.FirstAge+1, script.FirstAge+2))
-	want("canaries later", answered(t, w, script.RenewCanaries, first.String()+"@0", "d", 9000, "a"), fmt.Sprintf("[3 c c %d 0 c c %d]", script.FirstAge+1, script.FirstAge+2))
+	want("canaries", answered(t, w, script.RenewCanaries, first.String()+"@0", "c", 9000, "a"),
+		fmt.Sprintf("[3  c %d 0  c %d]", script.FirstAge+1, script.FirstAge+2))
+	want("canaries later", answered(t, w, script.RenewCanaries, first.String()+"@0", "d", 9000, "a"),
+		fmt.Sprintf("[3 c c %d 0 c c %d]", script.FirstAge+1, script.FirstAge+2))
 	want("no canaries without the marker", answered(t, w, script.RenewCanaries, "other", "d", 9000, "a"), "[]")
 
 	w.Client(0).Do(t.Context(), "SWAPDB", 0, 3)
-	want("sequence of swapped databases", fmt.Sprint(w.Client(0).HIncrBy(t.Context(), script.SequenceKey, "a@0", 1).Val()), "1")
+	want("sequence of swapped databases",
+		fmt.Sprint(w.Client(0).HIncrBy(t.Context(), script.SequenceKey, "a@0", 1).Val()), "1")
 	w.Client(0).HDel(t.Context(), script.SequenceKey, "a@0")
 	w.Client(0).Do(t.Context(), "SWAPDB", 0, 3)
 
 	want("quarantine of another", answered(t, w, script.Quarantine, "other", "", quarantined.String()), "0")
 	want("quarantine", answered(t, w, script.Quarantine, first.String()+"@0", "", quarantined.String()), "1")
 	want("markers", in(0, script.MarkerKey)+in(3, script.MarkerKey), "")
-	want("what is claimed", answered(t, w, script.Sequences, "a"), fmt.Sprintf("[a@3 %d a@0 %d]", script.FirstAge+1, script.FirstAge+2))
+	want("what is claimed", answered(t, w, script.Sequences, "a"),
+		fmt.Sprintf("[a@3 %d a@0 %d]", script.FirstAge+1, script.FirstAge+2))
 	second := first
 	second.Nonce, second.Proof = "b", marker.ProofRemark
-	want("younger data are known", answered(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofRemark, "a", "a@3", int64(script.FirstAge+2)), "-1")
-	want("remark", answered(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofRemark, "a", "a@3", int64(script.FirstAge+1)), "1")
+	want("younger data are known", answered(t, w, script.Admit, "", quarantined.String(), second.String(), 5,
+		marker.ProofRemark, "a", "a@3", int64(script.FirstAge+2)), "-1")
+	want("remark", answered(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofRemark, "a",
+		"a@3", int64(script.FirstAge+1)), "1")
 	want("sequence begins anew", raise(0, "b")+raise(3, "b"), "11")
 
 	want("reword", answered(t, w, script.Reword, second.String()+"@0", first.String()), "1")
 	want("reworded", in(0, script.MarkerKey)+in(3, script.MarkerKey), first.String()+"@0"+first.String()+"@3")
 	answered(t, w, script.Reword, first.String()+"@0", second.String())
-	want("quarantine with a claim", answered(t, w, script.Quarantine, second.String()+"@0", "", quarantined.String()), "1")
+	want("quarantine with a claim", answered(t, w, script.Quarantine, second.String()+"@0", "", quarantined.String()),
+		"1")
 	want("disclaim", answered(t, w, script.Disclaim, quarantined.String(), quarantined.WithoutClaim().String()), "1")
 	want("nothing is claimed", answered(t, w, script.Sequences, "b"), "[b@3 0 b@0 0]")
-	want("remark without a claim", answered(t, w, script.Admit, "", quarantined.WithoutClaim().String(), first.String(), 5, marker.ProofRemark, "b"), "-1")
+	want("remark without a claim", answered(t, w, script.Admit, "", quarantined.WithoutClaim().String(),
+		first.String(), 5, marker.ProofRemark, "b"), "-1")
 
 	want("ages", answered(t, w, script.KeepAges, 60000, "z@0", 5, "z@1", 7), "1")
 	want("older ones", answered(t, w, script.KeepAges, 60000, "z@0", 4), "1")
 	want("are kept", answered(t, w, script.KeptAges, "z@0", "z@1", "z@2"), "[5 7 0]")
 }
 
-// TestFill on a real Redis: what is put, copied and dropped, and until when.
+// TestFill runs on a real Redis: values put, copied and dropped, and their ends.
 func TestFill(t *testing.T) {
 	w := startRedis(t)
 	c := w.Client(0)
@@ -278,7 +293,8 @@ func TestFill(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends := func(left time.Duration) string { return marker.Millis(time.Duration(now.Add(left).UnixNano())) }
-	for key, left := range map[string]time.Duration{"longer": time.Hour, "shorter": time.Minute, "other": time.Hour, "gone": time.Hour, "changed": time.Hour} {
+	for key, left := range map[string]time.Duration{"longer": time.Hour, "shorter": time.Minute, "other": time.Hour,
+		"gone": time.Hour, "changed": time.Hour} {
 		c.Set(t.Context(), key, "v", left)
 	}
 	if got := answered(t, w, script.Fill, "r", 0,
@@ -286,7 +302,8 @@ func TestFill(t *testing.T) {
 		"gone", "drop", "v", "-1", "changed", "drop", "w", "-1", "new", "put", "n", "-1", "over", "put", "n", ends(-time.Second)); got != "1" {
 		t.Fatalf("got %s", got)
 	}
-	for key, want := range map[string]string{"longer": "v 1h0m0s", "shorter": "v 30m0s", "other": "w 30m0s", "gone": " -2ns", "changed": "v 1h0m0s", "new": "n -1ns", "over": " -2ns"} {
+	for key, want := range map[string]string{"longer": "v 1h0m0s", "shorter": "v 30m0s", "other": "w 30m0s",
+		"gone": " -2ns", "changed": "v 1h0m0s", "new": "n -1ns", "over": " -2ns"} {
 		got := fmt.Sprint(c.Get(t.Context(), key).Val(), " ", c.PTTL(t.Context(), key).Val().Round(time.Minute))
 		if left := c.PTTL(t.Context(), key).Val(); left < 0 {
 			got = fmt.Sprint(c.Get(t.Context(), key).Val(), " ", left)

@@ -9,8 +9,8 @@ func TestCoarse(t *testing.T) {
 	records := map[time.Duration]bool{}
 	for ms := time.Duration(1); ms < 100_000; ms++ {
 		ttl := ms * time.Millisecond
-		got := coarse(ttl)
-		if got < ttl || got > ttl+ttl/4 || coarse(got) != got {
+		got := roundUpTTL(ttl)
+		if got < ttl || got > ttl+ttl/4 || roundUpTTL(got) != got {
 			t.Fatalf("%v: got %v", ttl, got)
 		}
 		records[got] = true
@@ -18,13 +18,13 @@ func TestCoarse(t *testing.T) {
 	if len(records) > 70 {
 		t.Errorf("%d records for 100,000 TTLs", len(records))
 	}
-	if got := coarse(1500 * time.Microsecond); got != 2*time.Millisecond {
+	if got := roundUpTTL(1500 * time.Microsecond); got != 2*time.Millisecond {
 		t.Errorf("1.5 ms: got %v", got)
 	}
 }
 
 func TestLongestTTL(t *testing.T) {
-	l := newLongest(5, time.Hour)
+	l := newMaxTTLTracker(5, time.Hour)
 	want := func(what string, inUse, recorded time.Duration) {
 		t.Helper()
 		if got := time.Duration(l.recorded.Load()); l.InUse() != inUse || got != recorded {
@@ -54,14 +54,14 @@ func TestLongestTTL(t *testing.T) {
 	want("one alone is longer than the limit", 3*time.Minute, 3*time.Minute)
 	l.Saw(4, 70*time.Hour, true)
 	want("two are", 70*time.Hour, 3*time.Minute)
-	l = newLongest(5, time.Hour)
+	l = newMaxTTLTracker(5, time.Hour)
 	for i, ttl := range []time.Duration{40 * time.Hour, time.Second, time.Second} {
 		l.Saw(i, ttl, true)
 	}
 	want("it may stand on two others", time.Hour, time.Second)
 	l.Saw(3, time.Second, true)
 	want("three others meet every majority", time.Second, time.Second)
-	l = newLongest(5, time.Hour)
+	l = newMaxTTLTracker(5, time.Hour)
 	l.RaiseLimit(2 * time.Hour)
 	for i, ttl := range []time.Duration{time.Minute, time.Second, 2 * time.Minute, time.Minute, time.Second} {
 		l.Saw(i, ttl, i != 2)

@@ -16,14 +16,14 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Redis is a Conn to a Redis.
+// Redis is a Conn to a Redis server.
 type Redis struct {
-	// Do does commands in database 0, all at once, and returns what each was answered, as RESP2 has
-	// it: nil for no value, an error where it was refused, or not done.
+	// Do runs commands in database 0, all at once, and returns their answers as RESP2 has them: nil
+	// for no value, an error if a command was refused or not run.
 	Do func(ctx context.Context, commands ...[]any) []any
 }
 
-// The answers that a report is made of, in their order.
+// The answers of which a report consists, in this order.
 const (
 	askedInfo = iota
 	askedProxies
@@ -40,7 +40,7 @@ const (
 	askedTrial
 )
 
-// Examine is of Conn.
+// Examine implements Conn.
 func (r Redis) Examine(ctx context.Context) (Report, error) {
 	sent := time.Now()
 	said := answers(r.Do(ctx,
@@ -50,7 +50,7 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 		[]any{"GET", script.LongestKey}, []any{"GET", script.RecordKey},
 		[]any{"DBSIZE"}, []any{"HGET", script.SequenceKey, script.AdmittedField},
 		[]any{"GET", script.MarkerKey}, []any{"TIME"},
-		availability.Trial(script.OwnPrefix+"trial"), // last: it may be delayed
+		availability.Trial(script.OwnPrefix+"trial"), // last, because it may be delayed
 	))
 	got := time.Now()
 	for _, get := range []int{askedMarker, askedRecord, askedLongest, askedPromise, askedRules} {
@@ -59,12 +59,13 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 		}
 	}
 	v := Report{
-		Marker: marker.ReadMarker(said.text(askedMarker)), Record: marker.ReadRecord(said.text(askedRecord)), Rules: said.text(askedRules), Promise: said.text(askedPromise),
+		Marker: marker.ReadMarker(said.text(askedMarker)), Record: marker.ReadRecord(said.text(askedRecord)),
+		Rules: said.text(askedRules), Promise: said.text(askedPromise),
 		Longest: marker.Milliseconds(said.text(askedLongest)), Admitted: marker.Milliseconds(said.text(askedAdmitted)),
 	}
 	v.Refusal = availability.Refusal(said.err(askedTrial), true)
 	if clocks, err := texts(said[askedTime]); err == nil && len(clocks) == 2 {
-		v.Sighting = Sighting{Sent: sent, Got: got, ServerTime: timeOf(clocks)}
+		v.Sighting = Sighting{Sent: sent, Got: got, ServerTime: parseTime(clocks)}
 	}
 	v.readInfo(said.text(askedInfo))
 	known := said.pairs(askedProxies)
@@ -78,7 +79,7 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 	return v, said.err(askedTime)
 }
 
-// answers are those to some commands.
+// answers has the answers to some commands.
 type answers []any
 
 func (a answers) err(i int) error {
@@ -86,13 +87,13 @@ func (a answers) err(i int) error {
 	return err
 }
 
-// text is empty for what is none.
+// text returns an answer as text; empty if it is none.
 func (a answers) text(i int) string {
 	text, _ := a[i].(string)
 	return text
 }
 
-// pairs are those of a field and its value.
+// pairs returns an answer that consists of fields and values.
 func (a answers) pairs(i int) map[string]string {
 	all, _ := texts(a[i])
 	found := make(map[string]string, len(all)/2)
@@ -102,7 +103,8 @@ func (a answers) pairs(i int) map[string]string {
 	return found
 }
 
-// Run is of Conn. The script goes by its SHA, and whole where that is not known.
+// Run implements Conn. It sends the script's SHA, and the whole script if the master does not know
+// that.
 func (r Redis) Run(ctx context.Context, s luascript.Script, args ...any) (any, error) {
 	said := r.Do(ctx, s.Call(false, nil, args...))[0]
 	if err, failed := said.(error); failed && strings.HasPrefix(err.Error(), "NOSCRIPT ") {
@@ -114,8 +116,8 @@ func (r Redis) Run(ctx context.Context, s luascript.Script, args ...any) (any, e
 	return said, nil
 }
 
-// amend runs a script that answers a number.
-func amend(ctx context.Context, w Conn, s luascript.Script, args ...any) (int64, error) {
+// runInt runs a script that returns a number.
+func runInt(ctx context.Context, w Conn, s luascript.Script, args ...any) (int64, error) {
 	answer, err := w.Run(ctx, s, args...)
 	if err != nil {
 		return 0, err
@@ -127,9 +129,9 @@ func amend(ctx context.Context, w Conn, s luascript.Script, args ...any) (int64,
 	return n, nil
 }
 
-// ask runs a script that answers texts: at least so many, and beyond that a multiple of some; zero:
-// nothing.
-func ask(ctx context.Context, w Conn, least, each int, s luascript.Script, args ...any) ([]string, error) {
+// runTexts runs a script that returns texts: at least least, and beyond that a multiple of each
+// (zero: none).
+func runTexts(ctx context.Context, w Conn, least, each int, s luascript.Script, args ...any) ([]string, error) {
 	answer, err := w.Run(ctx, s, args...)
 	if err != nil {
 		return nil, err
@@ -141,8 +143,8 @@ func ask(ctx context.Context, w Conn, least, each int, s luascript.Script, args 
 	return parts, err
 }
 
-// databaseList is what a master knows of its databases: its marker, its record of the longest
-// TTL, and those with a marker of their own, without database 0.
+// databaseList is a master's knowledge of its databases: its marker, its record of the longest TTL,
+// and the databases with markers of their own, except database 0.
 type databaseList struct {
 	marker    string
 	longest   time.Duration
@@ -150,7 +152,7 @@ type databaseList struct {
 }
 
 func databasesOf(ctx context.Context, w Conn) (databaseList, error) {
-	parts, err := ask(ctx, w, 2, 1, script.Databases)
+	parts, err := runTexts(ctx, w, 2, 1, script.Databases)
 	if err != nil {
 		return databaseList{}, err
 	}
@@ -165,7 +167,7 @@ func databasesOf(ctx context.Context, w Conn) (databaseList, error) {
 	return r, nil
 }
 
-// texts are the parts of an answer.
+// texts returns the parts of an answer.
 func texts(answer any) ([]string, error) {
 	parts, ok := answer.([]any)
 	if !ok {
@@ -182,7 +184,7 @@ func texts(answer any) ([]string, error) {
 	return all, nil
 }
 
-// values are what a master holds under some keys, by their names; page is a look at them there.
+// values has a master's values by key; page is one read of some values.
 type values map[string]entry
 
 type page struct {
@@ -198,13 +200,15 @@ type entry struct {
 	left  time.Duration
 }
 
-// pageSize is how many keys are read and written at a time, about.
+// pageSize is the approximate number of keys that are read and written at a time.
 const pageSize = 500
 
-// readNames reads names of keys of a database, from a cursor on, and the cursor of those that
-// follow ("0": none does); of the proxies' own keys it has those that begin with one of own.
-func readNames(ctx context.Context, w Conn, db int, cursor string, own ...any) (names []string, next string, err error) {
-	parts, err := ask(ctx, w, 1, 1, script.Names, append([]any{db, cursor, pageSize}, own...)...)
+// readNames reads names of keys of a database, starting at a cursor, and returns the next cursor
+// ("0": the end). Of the proxies' own keys it includes those that begin with one of own.
+func readNames(
+	ctx context.Context, w Conn, db int, cursor string, own ...any,
+) (names []string, next string, err error) {
+	parts, err := runTexts(ctx, w, 1, 1, script.Names, append([]any{db, cursor, pageSize}, own...)...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -219,11 +223,14 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 		args = append(args, name)
 	}
 	sent := time.Now()
-	parts, err := ask(ctx, w, 4+2*len(names), 0, script.Values, args...)
+	parts, err := runTexts(ctx, w, 4+2*len(names), 0, script.Values, args...)
 	if err != nil {
 		return page{}, err
 	}
-	p := page{marker: parts[0], sighting: Sighting{Sent: sent, Got: time.Now(), ServerTime: timeOf(parts[2:4])}, values: make(values, len(names))}
+	p := page{
+		marker: parts[0], sighting: Sighting{Sent: sent, Got: time.Now(), ServerTime: parseTime(parts[2:4])},
+		values: make(values, len(names)),
+	}
 	p.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
 	for i, name := range names {
 		if value, left := parts[4+2*i], parts[5+2*i]; left != "-2" {
@@ -233,27 +240,27 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 	return p, nil
 }
 
-// Locks are those that a master holds, whether or not a majority granted them.
+// Locks are the locks on a master, whether or not a majority granted them.
 type Locks struct {
-	// Count is how many there are.
+	// Count is their number.
 	Count int
-	// Left is the longest remaining time among them; cell.Endless where one has no end.
+	// Left is the longest remaining time among them; cell.Endless if one has no end.
 	Left time.Duration
-	// Keys are some of those that last longest, in that order.
+	// Keys has some of those that last longest, in that order.
 	Keys []HeldKey
 }
 
-// HeldKey is a key that is held, and for how much longer; negative: it has no end.
+// HeldKey is a key that is held, and its remaining time; negative if it has no end.
 type HeldKey struct {
 	Name string
 	Left time.Duration
 }
 
-// keysNamed is how many keys are named.
-const keysNamed = 5
+// maxListedKeys limits the number of named keys.
+const maxListedKeys = 5
 
-// LocksOn counts the locks in these databases of a master, and the blocking copies, which may
-// be of locks. What was removed by a ballot does not count.
+// LocksOn counts the locks in these databases of a master, and the blocking copies, which may be of
+// locks. A cell that a ballot has emptied does not count.
 func LocksOn(ctx context.Context, w Conn, databases []int) (Locks, error) {
 	var found Locks
 	for _, db := range databases {
@@ -281,10 +288,10 @@ func (l *Locks) add(name string, e entry) {
 	}
 	l.Count++
 	l.Keys = append(l.Keys, HeldKey{name, e.left})
-	slices.SortFunc(l.Keys, func(a, b HeldKey) int { // a time below zero, which is no end, is the largest without its sign
+	slices.SortFunc(l.Keys, func(a, b HeldKey) int { // as unsigned, a negative time (no end) is the largest
 		return cmp.Or(-cmp.Compare(uint64(a.Left), uint64(b.Left)), cmp.Compare(a.Name, b.Name))
 	})
-	l.Keys = l.Keys[:min(len(l.Keys), keysNamed)]
+	l.Keys = l.Keys[:min(len(l.Keys), maxListedKeys)]
 	switch {
 	case e.left < 0, l.Left == cell.Endless:
 		l.Left = cell.Endless

@@ -12,8 +12,9 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// TestPlace: what a marker means to proxies with these masters, who know of one before it.
-func TestPlace(t *testing.T) {
+// TestMarkerPositions checks the meaning of a marker to proxies with these masters that know of a
+// former era.
+func TestMarkerPositions(t *testing.T) {
 	own, other := []string{"a", "b", "c"}, []string{"a", "b", "d"}
 	to := func(names []string) reconfig.Change { return reconfig.Change{Before: 3, Names: names} }
 	first, none := reconfig.Era{}, marker.Marker{Proof: "none"}
@@ -26,37 +27,37 @@ func TestPlace(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		statements []marker.Marker // of the masters in turn
-		want       position        // of the last one
+		want       eraPosition     // of the last one
 		over       bool
 	}{
-		{"too few told", []marker.Marker{votes(first)}, positionUnsettled, false},
+		{"too few told", []marker.Marker{votes(first)}, positionUnknown, false},
 		{"the others have no markers", []marker.Marker{none, none, votes(first)}, positionOwn, false},
-		{"one has no marker", []marker.Marker{none, votes(first)}, positionUnsettled, false},
+		{"one has no marker", []marker.Marker{none, votes(first)}, positionUnknown, false},
 		{"the first set", []marker.Marker{votes(first), votes(first)}, positionOwn, false},
 		{"ours, numbered", []marker.Marker{votes(ownSecond), votes(ownSecond)}, positionOwn, false},
-		{"another set", []marker.Marker{votes(otherSecond), votes(otherSecond)}, positionOver, true},
-		{"one of another set", []marker.Marker{votes(otherSecond)}, positionOver, false},
-		{"one of another set, and a majority of ours", []marker.Marker{votes(first), votes(first), votes(otherSecond)}, positionOver, false},
-		{"one of a later set of ours, and a majority of ours", []marker.Marker{votes(first), votes(first), votes(ownThird)}, positionOver, false},
+		{"another set", []marker.Marker{votes(otherSecond), votes(otherSecond)}, positionEnded, true},
+		{"one of another set", []marker.Marker{votes(otherSecond)}, positionEnded, false},
+		{"one of another set, and a majority of ours", []marker.Marker{votes(first), votes(first), votes(otherSecond)}, positionEnded, false},
+		{"one of a later set of ours, and a majority of ours", []marker.Marker{votes(first), votes(first), votes(ownThird)}, positionEnded, false},
 		{"one of an earlier set", []marker.Marker{votes(ownSecond), votes(ownSecond), votes(first)}, positionStale, false},
-		{"one sealed for others", []marker.Marker{votes(first), votes(first), sealed(first, other)}, positionOver, false},
-		{"two sealed for others", []marker.Marker{votes(first), sealed(first, other), sealed(first, other)}, positionOver, true},
-		{"sealed for us, and nobody has joined", []marker.Marker{sealed(first, own), sealed(first, own)}, positionOver, true},
-		{"sealed for us, and some have joined", []marker.Marker{votes(ownSecond), votes(ownSecond), sealed(first, own)}, positionBefore, false},
+		{"one sealed for others", []marker.Marker{votes(first), votes(first), sealed(first, other)}, positionEnded, false},
+		{"two sealed for others", []marker.Marker{votes(first), sealed(first, other), sealed(first, other)}, positionEnded, true},
+		{"sealed for us, and nobody has joined", []marker.Marker{sealed(first, own), sealed(first, own)}, positionEnded, true},
+		{"sealed for us, and some have joined", []marker.Marker{votes(ownSecond), votes(ownSecond), sealed(first, own)}, positionFormer, false},
 		{"some have joined, and others are sealed for us", []marker.Marker{sealed(first, own), votes(ownSecond), votes(ownSecond)}, positionOwn, false},
 		{"sealed for others long ago", []marker.Marker{votes(ownThird), votes(ownThird), sealed(first, other)}, positionStale, false},
-		{"sealed for us later", []marker.Marker{votes(ownThird), votes(ownThird), sealed(otherSecond, own)}, positionBefore, false},
-		{"others follow us", []marker.Marker{votes(ownSecond), sealed(ownSecond, other), votes(to(other).After(ownSecond))}, positionOver, true},
+		{"sealed for us later", []marker.Marker{votes(ownThird), votes(ownThird), sealed(otherSecond, own)}, positionFormer, false},
+		{"others follow us", []marker.Marker{votes(ownSecond), sealed(ownSecond, other), votes(to(other).After(ownSecond))}, positionEnded, true},
 		{"we follow others who followed us", []marker.Marker{sealed(otherSecond, own), votes(ownThird), votes(ownThird)}, positionOwn, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
+			e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
 			for i, m := range test.statements {
-				v := telling(m, i)
+				v := reportOf(m, i)
 				if m.Proof == none.Proof {
 					v.Marker = marker.ReadMarker("")
 				}
-				e.take(i, v, time.Now())
+				e.observe(i, v, time.Now())
 			}
 			if got := e.position(len(test.statements) - 1); got != test.want || e.isOver() != test.over {
 				t.Errorf("got %v, over %v; want %v, %v", got, e.isOver(), test.want, test.over)
@@ -65,16 +66,17 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// telling is what master i tells that has a marker.
-func telling(m marker.Marker, i int) Report {
-	m.RunID, m.ReplID, m.Nonce, m.Proof, m.Address = "r", "p", fmt.Sprintf("n%d:%s:%s", i, m.Era, m.Seal), marker.ProofLease, "a"
+// reportOf returns the report of a master with a marker.
+func reportOf(m marker.Marker, i int) Report {
+	m.RunID, m.ReplID, m.Nonce, m.Proof, m.Address = "r", "p", fmt.Sprintf("n%d:%s:%s", i, m.Era, m.Seal),
+		marker.ProofLease, "a"
 	v := Report{RunID: "r", Marker: marker.ReadMarker(m.String() + "@0")}
 	v.Sighting.Sent = time.Now()
 	return v
 }
 
-// TestClaims: what one master says is believed where others bear it out, and refuted once a
-// majority was asked since and does not.
+// TestClaims checks that one master's claim is credible if another one supports it, and refuted
+// once a majority was asked since and does not.
 func TestClaims(t *testing.T) {
 	others := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
 	seal := marker.Marker{Seal: reconfig.Seal{Ballot: "05", Change: others}}
@@ -92,40 +94,41 @@ func TestClaims(t *testing.T) {
 		{"a later set", later, "0 05", false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
+			e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
 			take := func(i int, m marker.Marker, promise string) {
-				v := telling(m, i)
+				v := reportOf(m, i)
 				v.Promise = promise
-				e.take(i, v, time.Now())
+				e.observe(i, v, time.Now())
 			}
 			take(1, marker.Marker{}, "")
 			take(2, marker.Marker{}, "")
 			take(0, test.claim, "")
-			if e.isOver() || !e.isOpen() {
-				t.Fatalf("over %v, open %v", e.isOver(), e.isOpen())
+			if e.isOver() || !e.hasOpenClaim() {
+				t.Fatalf("over %v, open %v", e.isOver(), e.hasOpenClaim())
 			}
 			take(1, marker.Marker{}, test.promise)
 			take(2, marker.Marker{}, "")
 			if e.isOver() != test.over || e.isRefuted(0) != test.refuted {
 				t.Errorf("over %v, refuted %v", e.isOver(), e.isRefuted(0))
 			}
-			if e.take(0, Report{}, time.Now()); e.isOpen() {
+			if e.observe(0, Report{}, time.Now()); e.hasOpenClaim() {
 				t.Error("what was flushed is still open")
 			}
 		})
 	}
 }
 
-// TestSealOfAnotherSize: a seal that counts other masters than its own era does is nobody's, also
-// where two have it before others are heard.
+// TestSealOfAnotherSize checks that a seal with another number of masters than its own era is
+// rejected, even if two masters have it before the others report.
 func TestSealOfAnotherSize(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	own := reconfig.Change{Before: 5, Names: names}.After(reconfig.Era{})
 	for before, want := range map[int]bool{1: false, 5: true} {
-		e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}}, nil, time.Now())
-		seal := marker.Marker{Era: own, Seal: reconfig.Seal{Ballot: "05", Change: reconfig.Change{Before: before, Names: append([]string{"f"}, names[1:before]...)}}}
+		e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}}, nil, time.Now())
+		seal := marker.Marker{Era: own, Seal: reconfig.Seal{Ballot: "05",
+			Change: reconfig.Change{Before: before, Names: append([]string{"f"}, names[1:before]...)}}}
 		for i := range 2 {
-			e.take(i, telling(seal, i), time.Now())
+			e.observe(i, reportOf(seal, i), time.Now())
 		}
 		if e.isOver() != want || e.isRefuted(0) == want {
 			t.Errorf("%d masters before: over %v, refuted %v", before, e.isOver(), e.isRefuted(0))
@@ -133,14 +136,15 @@ func TestSealOfAnotherSize(t *testing.T) {
 	}
 }
 
-// TestSealedByAnotherBallot: a master of the set before was sealed for others, by a ballot that was
-// not the last. It has not voted there since, so what it holds counts as what those hold that were
-// sealed for these; but not if it restarted, or was none of that set, or of another one.
+// TestSealedByAnotherBallot checks a master of the former era that an earlier ballot sealed for a
+// different set. It has not voted there since, so its data count like those of masters sealed for
+// this set. They do not count if it restarted, or was not in that era.
 func TestSealedByAnotherBallot(t *testing.T) {
 	third := reconfig.Change{Before: 3, Names: []string{"a", "b", "c"}}.After(reconfig.Era{Number: 2})
-	former := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &third, time.Now())
+	former := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &third, time.Now())
 	own := reconfig.Change{Before: 3, Names: []string{"a", "b", "c", "d"}}.After(former.own)
-	sealed := marker.Marker{Era: former.own, Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{Before: 3, Names: []string{"a", "b", "c", "x"}}}}
+	sealed := marker.Marker{Era: former.own,
+		Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{Before: 3, Names: []string{"a", "b", "c", "x"}}}}
 	long := sealed
 	long.Era.Number--
 	for _, test := range []struct {
@@ -148,62 +152,64 @@ func TestSealedByAnotherBallot(t *testing.T) {
 		master int
 		marker marker.Marker
 		runID  string
-		want   position
+		want   eraPosition
 	}{
-		{"of the set before", 2, sealed, "r", positionBefore},
+		{"of the set before", 2, sealed, "r", positionFormer},
 		{"restarted since", 2, sealed, "2", positionStale},
 		{"new", 3, sealed, "r", positionStale},
 		{"sealed long ago", 2, long, "r", positionStale},
 	} {
-		e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}, &own, time.Now())
-		e.follow(former)
-		v := telling(test.marker, test.master)
+		e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}, &own, time.Now())
+		e.setFormer(former)
+		v := reportOf(test.marker, test.master)
 		v.RunID = test.runID
-		e.take(test.master, v, time.Now())
+		e.observe(test.master, v, time.Now())
 		if got := e.position(test.master); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
 }
 
-// TestLatestSuccessionStands: what was begun later is what is to be followed.
+// TestLatestSuccessionStands checks that the change that began last is followed.
 func TestLatestSuccessionStands(t *testing.T) {
-	e := newEras([]Master{{Name: "a"}, {Name: "c"}}, &reconfig.Era{}, time.Now())
+	e := newEraTracker([]Master{{Name: "a"}, {Name: "c"}}, &reconfig.Era{}, time.Now())
 	change := reconfig.Change{Before: 2, Names: []string{"b", "c"}}
 	next := change.After(reconfig.Era{})
-	e.take(0, telling(marker.Marker{Era: next}, 0), time.Now())
-	e.take(1, telling(marker.Marker{Seal: reconfig.Seal{Ballot: "1", Change: change}}, 1), time.Now())
-	if e.over == nil || !e.over.Begun || e.over.Era != next {
-		t.Errorf("%+v", e.over)
+	e.observe(0, reportOf(marker.Marker{Era: next}, 0), time.Now())
+	e.observe(1, reportOf(marker.Marker{Seal: reconfig.Seal{Ballot: "1", Change: change}}, 1), time.Now())
+	if e.ended == nil || !e.ended.Begun || e.ended.Era != next {
+		t.Errorf("%+v", e.ended)
 	}
 }
 
-// TestJudgeSealed: a master that is sealed never votes, and one that restarted since has no claim
-// to have all its data.
+// TestJudgeSealed checks that a sealed master never votes, and that it cannot claim to have all its
+// data after a restart.
 func TestJudgeSealed(t *testing.T) {
 	change := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
-	m := marker.Marker{RunID: "1", ReplID: "r", Nonce: "n", Durable: true, Proof: marker.ProofCaughtUp, Address: "a", Seal: reconfig.Seal{Ballot: "1", Change: change}}
+	m := marker.Marker{RunID: "1", ReplID: "r", Nonce: "n", Durable: true, Proof: marker.ProofCaughtUp, Address: "a",
+		Seal: reconfig.Seal{Ballot: "1", Change: change}}
 	v := Report{RunID: "1", ReplID: "r", Appendfsync: "always", Marker: marker.ReadMarker(m.String() + "@0")}
 	if v.Votes() {
 		t.Error("it votes")
 	}
 	for _, test := range []struct {
-		position position
-		want     verdictOn
-	}{{positionOwn, onOver}, {positionOver, onOver}, {positionBefore, onJoin}, {positionStale, onQuarantine}} {
-		if got, _ := judge(v, memory{name: "a", position: test.position}); got != test.want {
+		position eraPosition
+		want     nextAction
+	}{{positionOwn, actionEnded}, {positionEnded, actionEnded}, {positionFormer, actionJoin},
+		{positionStale, actionQuarantine}} {
+		if got, _ := judge(v, history{name: "a", position: test.position}); got != test.want {
 			t.Errorf("at %v: %v, want %v", test.position, got, test.want)
 		}
 	}
 	v.RunID = "2"
-	past := memory{name: "a", nonce: "n", position: positionBefore}
-	if got, _ := judge(v, past); got != onQuarantine || claimOf(v, past) != marker.NoClaim {
+	past := history{name: "a", nonce: "n", position: positionFormer}
+	if got, _ := judge(v, past); got != actionQuarantine || claimOf(v, past) != marker.NoClaim {
 		t.Errorf("restarted: %v with the claim %q", got, claimOf(v, past))
 	}
 }
 
-// TestPromiseAndSeal: the scripts on a real server. A seal needs the promise of its very ballot,
-// and the marker under which that was given; after it no number of the sequence goes on.
+// TestPromiseAndSeal runs the scripts on a real server. A seal requires the promise of its own
+// ballot, and the marker under which that was given. Afterwards no sequence continues.
 func TestPromiseAndSeal(t *testing.T) {
 	w := startRedis(t)
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
@@ -221,7 +227,8 @@ func TestPromiseAndSeal(t *testing.T) {
 	want(answered(t, w, script.Promise, stands, "04", field, "0"), "[0 05]")
 	want(answered(t, w, script.Promise, stands, "06", field, "0"), "[1 1099511627778 …")
 	next := m
-	next.Nonce, next.Seal = "n2", reconfig.Seal{Ballot: "05", Change: reconfig.Change{Before: 1, Names: []string{"b:1"}}}
+	next.Nonce, next.Seal = "n2", reconfig.Seal{Ballot: "05",
+		Change: reconfig.Change{Before: 1, Names: []string{"b:1"}}}
 	want(answered(t, w, script.Seal, stands, "05", next.String(), "0"), "0")
 	want(answered(t, w, script.Seal, "other@0", "06", next.String(), "0"), "-1")
 	next.Seal.Ballot = "06"
@@ -235,18 +242,20 @@ func TestPromiseAndSeal(t *testing.T) {
 	want(answered(t, w, script.Await, next.String()+"@0", "another"), "0")
 }
 
-// TestSealIsNoFreshStart: a master that was let in by a fresh start, and is sealed by one ballot
-// and then by another, has not forgotten anything: neither for a proxy that counted its votes
-// before, nor for one that found it sealed.
+// TestSealIsNoFreshStart checks a master that was admitted by a fresh start, and sealed by two
+// ballots. It has lost nothing, neither for a proxy that counted its votes before, nor for one that
+// found it sealed.
 func TestSealIsNoFreshStart(t *testing.T) {
 	w := startRedis(t)
-	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, []Master{{Name: "a:1", Conn: w, IsDown: func() bool { return false }, Wake: func() {}}})
+	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }},
+		[]Master{{Name: "a:1", Conn: w, IsDown: func() bool { return false }, Wake: func() {}}})
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
 	answered(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
-	s.guards[0].give(m, false)
-	past := memory{name: "a:1", nonce: m.Nonce, runID: "1", lives: true, position: positionBefore}
+	s.guards[0].grantVote(m, false)
+	past := history{name: "a:1", nonce: m.Nonce, runID: "1", lives: true, position: positionFormer}
 	for _, ballot := range []string{"000000000001", "000000000002"} {
-		if _, err := s.Decide(t.Context(), reconfig.Era{}, reconfig.Change{Before: 1, Names: []string{"a:1", "b:1"}}, func(uint64) string { return ballot }); err != nil {
+		if _, err := s.Decide(t.Context(), reconfig.Era{}, reconfig.Change{Before: 1, Names: []string{"a:1", "b:1"}},
+			func(uint64) string { return ballot }); err != nil {
 			t.Fatal(err)
 		}
 		text, err := w.Client(0).Get(t.Context(), script.MarkerKey).Result()
@@ -254,22 +263,22 @@ func TestSealIsNoFreshStart(t *testing.T) {
 		if sealed := v.Marker.Value; err != nil || sealed.Nonce == past.nonce || sealed.Seal.Ballot != ballot {
 			t.Fatalf("it has the marker %q, %v", text, err)
 		}
-		if verdict, why := judge(v, past); verdict != onJoin {
+		if verdict, why := judge(v, past); verdict != actionJoin {
 			t.Errorf("sealed by ballot %s: %v, %s", ballot, verdict, why)
 		}
-		s.eras.believed[v.Marker.Value.Nonce] = true
-		s.guards[0].give(v.Marker.Value, true)
+		s.eras.credible[v.Marker.Value.Nonce] = true
+		s.guards[0].grantVote(v.Marker.Value, true)
 		past.nonce = v.Marker.Value.Nonce
 	}
 }
 
-// TestRejoin: the script on a real server. A sealed master votes in the next era of the same
-// masters as long as it has all its data, in each database, and was sealed a moment ago by its own
-// clock.
+// TestRejoin runs the script on a real server. A sealed master votes in the next era of the same
+// masters if it has all its data, in each database, and was sealed a moment ago by its own clock.
 func TestRejoin(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
 	sealed, next := m, m
-	sealed.Nonce, sealed.Seal = "n2", reconfig.Seal{Ballot: "06", Change: reconfig.Change{Before: 1, Names: []string{"a:1"}, Place: place.ToMasters}}
+	sealed.Nonce, sealed.Seal = "n2", reconfig.Seal{Ballot: "06",
+		Change: reconfig.Change{Before: 1, Names: []string{"a:1"}, Place: place.ToMasters}}
 	next.Nonce, next.Proof, next.Era = "n3", marker.ProofJoined, sealed.Seal.After(m.Era)
 	for _, test := range []struct {
 		name   string
@@ -299,7 +308,8 @@ func TestRejoin(t *testing.T) {
 				within = "50"
 			}
 			got := answered(t, w, script.Rejoin, sealed.String()+"@0", next.String(), within)
-			in0, in3 := w.Client(0).Get(t.Context(), script.MarkerKey).Val(), w.Client(3).Get(t.Context(), script.MarkerKey).Val()
+			in0, in3 := w.Client(0).Get(t.Context(), script.MarkerKey).Val(),
+				w.Client(3).Get(t.Context(), script.MarkerKey).Val()
 			if got != test.want || got == "1" && (in0 != next.String()+"@0" || in3 != next.String()+"@3") {
 				t.Errorf("got %s, want %s; %q and %q", got, test.want, in0, in3)
 			}

@@ -1,0 +1,184 @@
+package quorum
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/internal/pacing"
+	"redlock-proxy/quorum/bag"
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/master"
+	"redlock-proxy/quorum/register"
+)
+
+// database is one database of the masters: a register, and its access to the masters.
+type database struct {
+	*register.Register
+	set *masterSet
+	db  int
+}
+
+// database returns the database with this number. Each is created once.
+func (set *masterSet) database(db int) *database {
+	if d, ok := set.databases.Load(db); ok {
+		return d.(*database)
+	}
+	d := &database{set: set, db: db}
+	d.Register = register.New(register.Options{
+		N: len(set.masters), Masters: d, Source: set.source,
+		Patience: patience, Tries: LeastTries, Keep: true, Yield: yieldTime,
+		Unlimited: set.unguarded, Shared: bag.Is,
+		FenceAhead: func(m int, key string) { set.guards.FenceAhead(set.masters[m].Name(), key) },
+	})
+	known, _ := set.databases.LoadOrStore(db, d)
+	return known.(*database)
+}
+
+// patience is how long a command is retried while other clients change the same key.
+const patience = 5 * time.Second
+
+// LeastTries is the least number of tries. With 200 ms for a try they take about as long as
+// patience.
+const LeastTries = 25
+
+// yieldTime is a few round trips.
+const yieldTime = 3 * time.Millisecond
+
+// Ask implements register.Masters. If the operations free a key, waiters in this process are
+// notified before they are sent: then the take of the next waiter leaves with them, or the message
+// that leaves the lock to another proxy. With a take it asks whether other proxies have waiters.
+func (d *database) Ask(
+	ctx context.Context, ops []cell.Op, decided func([]register.Reply) bool,
+) (register.Asked, error) {
+	var r *master.Round
+	set := d.set
+	if name, frees := freedKey(ops); frees {
+		r = set.rounds.Send(set.masters, d.db, ops, decided, func() bool {
+			return set.cluster.onFreed(Key{DB: d.db, Name: name})
+		})
+	} else if name, takes := takenKey(ops); takes {
+		set.cluster.onTaking(Key{DB: d.db, Name: name}, func(and func()) {
+			r = set.rounds.Send(set.masters, d.db, ops, decided, afterQueued(and))
+		})
+	} else {
+		r = set.rounds.Send(set.masters, d.db, ops, decided, nil)
+	}
+	return r, r.Wait(ctx)
+}
+
+// freedKey returns the key whose lock the operations release, or remove by ballot. Its waiters can
+// be notified as soon as the operations are queued, because later operations on the key stay behind
+// them.
+func freedKey(ops []cell.Op) (name string, frees bool) {
+	for _, o := range ops {
+		switch o := o.(type) {
+		case nil:
+		case cell.Remove:
+			return o.Name, o.How == cell.Release
+		case cell.Accept:
+			return o.Name, !o.Value.Present
+		default:
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// afterQueued returns a callback for a round that calls and, if it is not nil, and queues no
+// further take.
+func afterQueued(and func()) (queued func() bool) {
+	if and == nil {
+		return nil
+	}
+	return func() bool { and(); return false }
+}
+
+// takenKey returns the key that the operations take, if it is only one.
+func takenKey(ops []cell.Op) (name string, takes bool) {
+	for _, o := range ops {
+		if take, ok := o.(cell.Take); ok && len(take.Names) == 1 {
+			return take.Names[0], true
+		}
+		if o != nil {
+			break
+		}
+	}
+	return "", false
+}
+
+// Tell implements register.Masters.
+func (d *database) Tell(i int, do cell.Op, owed bool) {
+	d.set.masters[i].Tell(d.db, do, owed)
+}
+
+// After implements register.Masters.
+func (d *database) After(delay time.Duration, f func()) { d.set.after(delay, f) }
+
+// Well implements register.Masters.
+func (d *database) Well() bool { return d.set.allVote() }
+
+// Missed implements register.Masters.
+func (d *database) Missed() { d.set.missed.add(d.db) }
+
+// Voters implements register.Masters.
+func (d *database) Voters() int { return countVoting(d.set.masters) }
+
+// Clock implements register.Masters.
+func (d *database) Clock() time.Duration { return d.set.guards.Clock(time.Now()) }
+
+// Pause implements register.Masters: at most 2 ms after the first failure, at most 16 ms after
+// many.
+func (d *database) Pause(ctx context.Context, failures int) error {
+	longest := time.Millisecond << min(failures, 4)
+	return pacing.Sleep(ctx, time.Duration(d.set.rand()*float64(longest)))
+}
+
+// Now implements register.Masters.
+func (d *database) Now() time.Time { return time.Now() }
+
+// maxTTLKey is the key that holds the record of the longest TTL. Raising it waits in the order of
+// that key.
+var maxTTLKey = Key{Name: script.LongestKey}
+
+// recordMaxTTL makes sure that the longest TTL in use is recorded as at least ttl on a majority of
+// the masters. A lock without expiry counts as the limit.
+func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error {
+	if ttl < 0 {
+		ttl = set.guards.MaxTTL()
+	}
+	if set.unguarded || set.guards.IsRecorded(ttl) {
+		return nil
+	}
+	if countVoting(set.masters) < Majority(len(set.masters)) {
+		// A record would not help, but the masters in quarantine would wait for that TTL.
+		if _, err := set.database(0).Read(ctx, []string{maxTTLKey.Name}); err != nil {
+			return set.translate(err)
+		}
+	}
+	words, recorded := set.guards.Recording(ttl)
+	ops := make([]cell.Op, len(set.masters))
+	for i := range ops {
+		ops[i] = raiseMaxTTL{words}
+	}
+	r, err := set.database(maxTTLKey.DB).Ask(ctx, ops, register.Answered)
+	switch {
+	case err != nil:
+		return err
+	case !register.Answered(r.Replies()):
+		return set.translate(&register.NoQuorum{Replies: r.Replies()})
+	}
+	set.guards.Recorded(recorded)
+	return nil
+}
+
+// raiseMaxTTL is the operation that raises the record of the longest TTL. It never runs on a
+// cell.Store.
+type raiseMaxTTL struct{ words []any }
+
+func (r raiseMaxTTL) Keys() []string                { return []string{maxTTLKey.Name} }
+func (r raiseMaxTTL) Writes() bool                  { return true }
+func (r raiseMaxTTL) Words(bool) []any              { return r.words }
+func (r raiseMaxTTL) Apply(*cell.Store) cell.Answer { return cell.Answer{} }
+
+func (r raiseMaxTTL) Decode(any) (cell.Answer, error) { return cell.Answer{Did: true}, nil }

@@ -1,0 +1,34 @@
+package guard
+
+import (
+	"slices"
+	"time"
+)
+
+// clockSuspicion makes this proxy alone ignore the votes of a master, because the master's clock
+// moved, or its own.
+type clockSuspicion struct {
+	// nonce is that of the master's marker at that time. A new marker means that another proxy knew
+	// better.
+	nonce string
+	// step is the suspicious step; zero if a canary was missed.
+	step clockStep
+	// serverTime is the master's time when the suspicion began.
+	serverTime time.Duration
+	since      time.Time
+}
+
+// until returns when every lease of the time when the suspicion began has expired.
+func (d clockSuspicion) until(longest time.Duration) time.Time {
+	return d.since.Add(max(leaseWait(longest), allChecked))
+}
+
+// isOver reports whether the votes of a master with that marker count again.
+func (d clockSuspicion) isOver(nonce string, proxies []Proxy, longest time.Duration, now time.Time) bool {
+	if d.nonce == "" || d.nonce != nonce || !now.Before(d.until(longest)) {
+		return true
+	}
+	return slices.ContainsFunc(proxies, func(p Proxy) bool {
+		return p.Guards && p.At > d.serverTime && p.ClockSince > 0 && p.ClockSince < d.serverTime-alikeTime
+	})
+}

@@ -1,0 +1,142 @@
+package guard
+
+import (
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/vote"
+)
+
+// eraPosition is the relation between a marker's era and this proxy's.
+type eraPosition int
+
+const (
+	positionOwn     eraPosition = iota // its master votes in this proxy's era
+	positionEnded                      // this proxy's era has ended, or the marker is of another one
+	positionFormer                     // its master was sealed in the previous era, and has kept its data since
+	positionStale                      // it is from an earlier era, or another cluster, and proves nothing
+	positionUnknown                    // too few masters have reported their era
+)
+
+// eraClaim is a master's marker and its promise of a ballot.
+type eraClaim struct {
+	marker.Marker
+	// era and ballot belong to the promise.
+	era, ballot string
+	// first is when this marker was first seen, last when the master was last asked for it.
+	first, last time.Time
+	// alive is set if the marker is of the master's present life, so that it has lost nothing
+	// since.
+	alive bool
+	// former is set if the master was in the previous era's set.
+	former bool
+}
+
+// successor returns the succession that the marker claims.
+func (s eraClaim) successor() Succession {
+	if s.Seal.IsNone() {
+		return Succession{Era: s.Era, Begun: true}
+	}
+	return Succession{Era: s.Era, Change: s.Seal.Change}
+}
+
+// next returns the number of the first era that the claim does not contradict.
+func (s eraClaim) next() int {
+	if s.Seal.IsNone() {
+		return s.Era.Number
+	}
+	return s.Era.Number + 1
+}
+
+// supports reports whether this claim supports another master's, or the same one. It does if it
+// claims the same or a later era, or if the master promised the ballot: before any master accepts a
+// ballot, a majority has promised it.
+func (s eraClaim) supports(claim eraClaim) bool {
+	if claim.Seal.IsNone() {
+		return s.Era == claim.Era || s.next() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.After(s.Era) == claim.Era
+	}
+	return s.Nonce == claim.Nonce || s.Era.Number > claim.Era.Number ||
+		!s.Seal.IsNone() && s.Era == claim.Era && s.Seal.Ballot >= claim.Seal.Ballot ||
+		s.era == claim.Era.String() && s.ballot >= claim.Seal.Ballot
+}
+
+// evaluate decides whether a claim is credible: another master has to support it, and no majority
+// may contradict it. A refuted claim stays refuted.
+func (e *eraTracker) evaluate(claim eraClaim) {
+	masters := len(e.names)
+	if !claim.Seal.IsNone() {
+		masters = max(claim.Seal.Before, masters-1) // this set is the one that has ended, or its successor
+	}
+	most := vote.Majority(masters)
+	supporters, contradicting, since := 0, 0, 0
+	for _, s := range e.claims {
+		switch {
+		case s.supports(claim):
+			supporters++
+		case s.alive && e.positionOf(s) == positionOwn:
+			contradicting++
+			if s.last.After(claim.first) {
+				since++
+			}
+		}
+	}
+	switch {
+	case e.refuted[claim.Nonce]:
+	case since >= most || !e.isPlausible(claim):
+		e.refuted[claim.Nonce] = true
+	case supporters >= min(2, most) && contradicting < most:
+		e.credible[claim.Nonce] = true
+		next := claim.successor()
+		if next.Begun && claim.Era.Is(e.names) {
+			next.Change.Names = e.names
+		}
+		if e.ended == nil || rank(next) >= rank(*e.ended) {
+			e.ended = &next
+		}
+	}
+}
+
+// isPlausible reports whether the masters of a seal may follow this set, or this set may follow
+// them. The number of former masters must be that of the era.
+func (e *eraTracker) isPlausible(claim eraClaim) bool {
+	before, names := claim.Seal.Before, claim.Seal.Names
+	switch {
+	case claim.Seal.IsNone():
+		return true
+	case claim.Era.Number > 0 && before != claim.Era.Masters:
+		return false
+	case e.known && claim.Era == e.own && (before < len(e.names)-1 || before > len(e.names)+1):
+		return false
+	}
+	return before >= len(names)-1 && before <= len(names)+1
+}
+
+func (e *eraTracker) positionOf(s eraClaim) eraPosition {
+	if !e.known {
+		switch {
+		case !s.Seal.IsNone() || !s.Era.Is(e.names):
+			return positionEnded
+		default:
+			return positionUnknown
+		}
+	}
+	switch {
+	case s.Seal.IsNone() && s.Era == e.own:
+		return positionOwn
+	case !s.Seal.IsNone() && (s.Seal.After(s.Era) == e.own || s.alive && s.former && s.Era == e.former):
+		return positionFormer // by any ballot: since it was sealed it has not voted in that era
+	case s.Era.Number < e.own.Number:
+		return positionStale
+	case e.refuted[s.Nonce] && !s.alive:
+		return positionStale
+	default:
+		return positionEnded
+	}
+}
+
+func rank(s Succession) int {
+	if s.Begun {
+		return 2 * s.Era.Number
+	}
+	return 2*s.Era.Number + 1
+}

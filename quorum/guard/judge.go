@@ -1,0 +1,160 @@
+package guard
+
+import (
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+)
+
+// nextAction is the action that follows a check of a master.
+type nextAction int
+
+const (
+	actionTrust        nextAction = iota // its marker is valid: it votes
+	actionUpdateMarker                   // the same, but the marker's durability or replid has changed
+	actionQuarantine                     // it may have lost data: replace its marker by a record
+	actionWait                           // its record is valid: it is in quarantine
+	actionUnmarked                       // it has neither marker nor record, and nothing is known of it
+	actionBlank                          // it was so when a proxy first saw it, by its record
+	actionEnded                          // its era has ended, or is not this proxy's
+	actionJoin                           // it voted in the former era
+)
+
+// isNew reports whether the master must be left unchanged because no proxy is known to have used it
+// yet.
+func (v nextAction) isNew() bool { return v == actionUnmarked || v == actionBlank }
+
+// history is a proxy's knowledge of a master's past.
+type history struct {
+	// name is the master's address in the configuration. suffix ends the nonces of records of its
+	// era.
+	name, suffix string
+	// nonce is that of the last marker under which it voted; empty if there is none. runID is that
+	// marker's.
+	nonce, runID string
+	// lives is set while a lock that was granted under that marker may be held.
+	lives bool
+	// older is set if the sequence of that marker went back.
+	older bool
+	// stepped is set if its clock does not fit the last sightings.
+	stepped bool
+	// position is the position of its marker.
+	position eraPosition
+}
+
+// judge returns the next action for a master with this report, and the reason for a quarantine. The
+// report may be outdated by then, so the scripts that act on it check it again.
+func judge(v Report, past history) (nextAction, Reason) {
+	m, marked := v.Marker.Value, v.Marker.Valid
+	r, recorded := v.Record.Value, v.Record.Valid
+	if marked && past.position == positionOwn && !m.Seal.IsNone() {
+		past.position = positionEnded
+	}
+	switch {
+	case marked && past.position == positionEnded:
+		return actionEnded, Succeeded
+	case marked && past.position == positionStale:
+		return actionQuarantine, Joins
+	case marked && m.RunID == v.RunID:
+		return judgeMarked(v, past)
+	case marked && past.stepped:
+		return actionQuarantine, ClockStepped
+	case marked && m.Address != past.name && m.Nonce != past.nonce:
+		return actionQuarantine, Replicated
+	case marked:
+		return actionQuarantine, Restarted
+	case recorded && r.RunID == v.RunID && past.stepped:
+		return actionQuarantine, ClockStepped
+	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Blank) && past.nonce != "":
+		return actionQuarantine, Restarted // it was not as new as a proxy assumed
+	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Blank):
+		return actionBlank, Blank
+	case recorded && r.RunID == v.RunID && v.Marker.Text == "":
+		return actionWait, Reason(r.Reason)
+	case v.Marker.Text == "" && v.Record.Text == "" && past.nonce == "":
+		return actionUnmarked, Restarted
+	case past.nonce != "" && past.runID == v.RunID:
+		return actionQuarantine, Flushed
+	default:
+		return actionQuarantine, Restarted
+	}
+}
+
+// judgeMarked judges a master whose marker is of its present life.
+func judgeMarked(v Report, past history) (nextAction, Reason) {
+	m := v.Marker.Value
+	switch {
+	case past.stepped:
+		return actionQuarantine, ClockStepped
+	case m.ReplID != v.ReplID && (v.WasReplica || m.Nonce != past.nonce), past.older && m.Nonce == past.nonce:
+		return actionQuarantine, Replicated
+	case v.Evicted > m.Evicted:
+		return actionQuarantine, Evicted
+	case m.Proof == marker.ProofFresh && m.Nonce != past.nonce && past.lives:
+		return actionQuarantine, Restarted // it was not as fresh as a proxy assumed
+	case past.position == positionFormer:
+		return actionJoin, Joins
+	case m.Durable && !v.Durable(), m.ReplID != v.ReplID:
+		return actionUpdateMarker, ""
+	default:
+		return actionTrust, ""
+	}
+}
+
+// claimOf returns the nonce of the marker whose data the master claims to have kept, or
+// marker.NoClaim. A master makes that claim if it has always written everything to disk before it
+// answers, and the marker is its own. The sequences show whether the claim is true. A master that
+// restarts before that is known repeats its claim: its votes have not counted since, so it had no
+// new data to keep.
+func claimOf(v Report, past history) string {
+	m, marked := v.Marker.Value, v.Marker.Valid
+	r, recorded := v.Record.Value, v.Record.Valid
+	nonce, of := m.Nonce, m.Address
+	switch {
+	case v.RunID == NotReported, past.stepped, !v.Durable():
+		return marker.NoClaim
+	case marked && (m.RunID == v.RunID || !m.Durable || past.position != positionOwn):
+		return marker.NoClaim
+	case marked:
+	case v.Marker.Text == "" && recorded && r.RunID != v.RunID && strings.HasSuffix(r.Nonce, past.suffix):
+		nonce, of = r.Claim, r.ClaimOf
+	default:
+		return marker.NoClaim
+	}
+	if past.nonce == nonce || past.nonce == "" && of == past.name {
+		return nonce
+	}
+	return marker.NoClaim
+}
+
+// State returns what the proxies' texts on the master say about its data: "votes", "unmarked", or
+// why it does not vote. For a quarantine it returns the duration, by the master's clock.
+func (v Report) State() (state string, since time.Duration) {
+	verdict, why := judge(v, history{})
+	switch {
+	case verdict == actionTrust:
+		return "votes", 0
+	case verdict == actionUnmarked:
+		return "unmarked", 0
+	case verdict == actionWait, verdict == actionBlank:
+		began := time.Duration(v.Record.Value.Since) * time.Millisecond
+		return "quarantine: " + why.Sentence(1), v.Sighting.ServerTime - began
+	default:
+		return "not proved: " + why.Sentence(1), 0
+	}
+}
+
+// Votes reports whether the master's marker is of its present life, so that a proxy which starts
+// now would count its votes.
+func (v Report) Votes() bool {
+	verdict, _ := judge(v, history{})
+	return verdict == actionTrust || verdict == actionUpdateMarker
+}
+
+// IsNew reports whether no proxy has used the master since it was empty, as far as it reports: it
+// is new, or has lost its data.
+func (v Report) IsNew() bool {
+	verdict, _ := judge(v, history{})
+	return verdict.isNew() && v.Empty && v.Longest == 0
+}

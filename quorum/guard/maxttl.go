@@ -1,0 +1,173 @@
+package guard
+
+import (
+	"maps"
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/vote"
+)
+
+// maxTTLTracker has the knowledge of the longest TTL in use. The TTL is recorded on a majority of
+// the masters before it is first used, so that a quarantine by lease lasts no longer than
+// necessary.
+type maxTTLTracker struct {
+	masters int
+	// limit is a time.Duration that only grows. It is assumed if no record is known, and for locks
+	// without expiry.
+	limit atomic.Int64
+	// recorded is a time.Duration that a majority of the masters certainly has. Grants of at most
+	// this TTL need no new record.
+	recorded atomic.Int64
+
+	mu sync.Mutex
+	// largest is the largest credible record that was seen or written.
+	largest time.Duration
+	// records has the records of all masters by index, votes the records of the masters that vote.
+	records, votes map[int]time.Duration
+	known          bool
+}
+
+// newMaxTTLTracker creates a tracker for so many masters; limit is assumed while no record is
+// known.
+func newMaxTTLTracker(masters int, limit time.Duration) *maxTTLTracker {
+	l := &maxTTLTracker{masters: masters, records: map[int]time.Duration{}, votes: map[int]time.Duration{}}
+	l.limit.Store(int64(limit))
+	return l
+}
+
+// Limit returns the TTL that is assumed if no record is known, and for locks without expiry.
+func (l *maxTTLTracker) Limit() time.Duration { return time.Duration(l.limit.Load()) }
+
+// RaiseLimit raises the limit, unless it is as long already.
+func (l *maxTTLTracker) RaiseLimit(limit time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit.Store(max(l.limit.Load(), int64(limit)))
+}
+
+// roundUpTTL rounds a TTL up, by less than a quarter, so that new records are rare: to the next of
+// 1, 1.25, 1.5, 1.75 and 2 times a power of two, in milliseconds.
+func roundUpTTL(ttl time.Duration) time.Duration {
+	ms := uint64((ttl + time.Millisecond - 1) / time.Millisecond)
+	if ms <= 4 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	unit := uint64(1) << (bits.Len64(ms-1) - 3)
+	return time.Duration((ms+unit-1)/unit*unit) * time.Millisecond
+}
+
+// IsRecorded reports whether a grant of that TTL needs no new record.
+func (l *maxTTLTracker) IsRecorded(ttl time.Duration) bool {
+	return ttl <= time.Duration(l.recorded.Load())
+}
+
+// RoundedUp returns the record for a TTL: rounded up, but not beyond the limit.
+func (l *maxTTLTracker) RoundedUp(ttl time.Duration) time.Duration {
+	return max(ttl, min(roundUpTTL(ttl), l.Limit()))
+}
+
+// Saw takes the record of a master. A master without a vote may have lost later records, but its
+// present one was written, so it counts. A record above the limit and above every other master's is
+// not credible: it counts as no record. refuted is set once enough credible records contradict it.
+func (l *maxTTLTracker) Saw(i int, record time.Duration, votes bool) (refuted bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.records[i] = record
+	credible := l.credible()
+	for _, r := range l.records {
+		if r <= credible {
+			l.largest = max(l.largest, r)
+		}
+	}
+	if !votes {
+		delete(l.votes, i)
+		return false
+	}
+	l.votes[i] = record
+	believed := 0
+	for _, r := range l.votes {
+		if r <= credible {
+			believed++
+		}
+	}
+	enough := believed >= vote.ReadQuorum(l.masters)
+	l.known = l.known || enough
+	if len(l.votes) >= vote.Majority(l.masters) {
+		all := slices.Sorted(maps.Values(l.votes))
+		l.raiseRecorded(all[len(all)-vote.Majority(l.masters)])
+	}
+	return enough && record > credible
+}
+
+// credible returns the longest TTL of a credible record: the limit, the largest one seen, or what
+// two masters report.
+func (l *maxTTLTracker) credible() time.Duration {
+	highest, second := time.Duration(0), time.Duration(0)
+	for _, r := range l.records {
+		highest, second = max(highest, r), max(second, min(highest, r))
+	}
+	return max(l.Limit(), l.largest, second)
+}
+
+// Made takes a record that a majority has now.
+func (l *maxTTLTracker) Made(record time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.largest = max(l.largest, record)
+	l.raiseRecorded(record)
+}
+
+func (l *maxTTLTracker) raiseRecorded(record time.Duration) {
+	if int64(record) > l.recorded.Load() {
+		l.recorded.Store(int64(record))
+	}
+}
+
+// None notes that nothing was ever recorded: all masters are fresh.
+func (l *maxTTLTracker) None() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = true
+}
+
+// InUse returns the longest TTL that can be in use: the largest record known, or the limit if none
+// is.
+func (l *maxTTLTracker) InUse() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.known {
+		return max(l.largest, l.Limit())
+	}
+	return l.largest
+}
+
+// Bound returns the largest record seen, and whether it is known to be the largest that exists.
+func (l *maxTTLTracker) Bound() (largest time.Duration, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.largest, l.known
+}
+
+// Forgotten returns the longest TTL of the locks that a master in quarantine may have lost. TTLs
+// seen since count, too: they may have been in use before.
+func (l *maxTTLTracker) Forgotten(r marker.Record) time.Duration {
+	if r.IsFinal() {
+		return r.Bound
+	}
+	if r.Bounded {
+		return max(r.Bound, l.Seen())
+	}
+	return l.InUse()
+}
+
+// Seen returns the largest record seen, even if a larger one may exist.
+func (l *maxTTLTracker) Seen() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.largest
+}

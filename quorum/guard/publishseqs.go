@@ -1,0 +1,156 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+)
+
+// A marker shows the lineage of the data, not their age: it is the same on a replica, on
+// yesterday's disk, in a snapshot. So each database has a sequence number next to its marker. Every
+// batch that writes increments it. The field of the sequence contains the marker's nonce and the
+// number of the database. In data of another lineage, or without data, the sequence would begin
+// with 1, far below script.FirstAge. A proxy publishes the numbers that it has seen of one master
+// on the other masters.
+
+// knownSeq returns the highest known number of a sequence of the master.
+func (g *Guard) knownSeq(field string) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return max(g.seqs[field], script.FirstAge)
+}
+
+// knownState returns the highest known number of a sequence, and the canary of its database.
+func (g *Guard) knownState(field string, db int) (seq int64, c canary) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return max(g.seqs[field], script.FirstAge), g.canaries[db]
+}
+
+// currentSeqs returns the sequences of the marker under which the master votes.
+func (g *Guard) currentSeqs() writeSeqs {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	living := writeSeqs{}
+	for field, n := range g.seqs {
+		if g.last.Nonce != "" && strings.HasPrefix(field, g.last.Nonce+"@") {
+			living[field] = n
+		}
+	}
+	return living
+}
+
+// publishSeqs stores on this master the known numbers of the other masters.
+func (g *Guard) publishSeqs(ctx context.Context) error {
+	known := writeSeqs{}
+	for _, other := range g.set.guards {
+		if other != g {
+			maps.Copy(known, other.currentSeqs())
+		}
+	}
+	words := g.published.due(known, time.Now())
+	if len(words) == 0 {
+		return nil
+	}
+	if _, err := runInt(ctx, g.Conn, script.KeepAges, append([]any{marker.Millis(seqTTL)}, words...)...); err != nil {
+		clear(g.published) // it may not have arrived
+		return err
+	}
+	return nil
+}
+
+// publishFirst stores on the other masters that the sequence of a nonce begins, before this master
+// is admitted under it. So they can confirm from its first vote on that it has all its data, even
+// if every proxy ends before the next checkup. A failure is harmless: they learn it within a
+// second.
+func (g *Guard) publishFirst(ctx context.Context, nonce string) {
+	g.publishOnOthers(ctx, nonce, script.FirstAge)
+}
+
+// publishRetired stores on the other masters a number that no data with this nonce reach. It does
+// so when another marker replaces this one, or when the claim of a record ends. So no proxy trusts
+// a disk that is set back to that marker, whatever its number.
+func (g *Guard) publishRetired(ctx context.Context, v Report, stays string) {
+	m, r := v.Marker.Value, v.Record.Value
+	// Under any other address another master may vote with the same nonce.
+	if v.Marker.Valid && m.Nonce != stays && (m.Address == g.Name || m.Nonce == g.lastNonce()) {
+		g.publishOnOthers(ctx, m.Nonce, retiredSeq)
+	}
+	if r.Claim != "" && r.Claim != marker.NoClaim && r.Claim != stays {
+		g.publishOnOthers(ctx, r.Claim, retiredSeq)
+	}
+}
+
+// lastNonce returns the nonce of the last marker under which the master voted for this proxy.
+func (g *Guard) lastNonce() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.last.Nonce
+}
+
+func (g *Guard) publishOnOthers(ctx context.Context, nonce string, n int64) {
+	countParallel(g.set.guards, func(other *Guard) bool {
+		if other == g || !other.acceptsSeqs() {
+			return false
+		}
+		_, err := runInt(ctx, other.Conn, script.KeepAges, marker.Millis(seqTTL), marker.InDatabase(nonce, 0), n)
+		return err == nil
+	})
+}
+
+// acceptsSeqs reports whether numbers may be stored on the master: it answers, and does not have to
+// stay empty.
+func (g *Guard) acceptsSeqs() bool {
+	if g.IsDown() {
+		return false
+	}
+	cause := g.Quarantine()
+	return cause == nil || cause.Why != Blank && cause.Why != AwaitsFreshStart && cause.Why != Unproven
+}
+
+// peerSeqsOf asks all other masters that answer, whether they vote or not.
+func (g *Guard) peerSeqsOf(ctx context.Context, nonce string, has writeSeqs) peerSeqs {
+	w := peerSeqs{seqs: writeSeqs{}}
+	var fields []any
+	for field := range has {
+		fields = append(fields, field)
+	}
+	for _, other := range g.set.guards {
+		if other == g || other.IsDown() {
+			continue
+		}
+		parts, err := runTexts(ctx, other.Conn, len(fields), 0, script.KeptAges, fields...)
+		if err != nil {
+			continue
+		}
+		for i, text := range parts {
+			n, _ := strconv.ParseInt(text, 10, 64)
+			w.seqs.raise(fmt.Sprint(fields[i]), n)
+			if n > 0 && fields[i] == marker.InDatabase(nonce, 0) {
+				w.masters++
+			}
+		}
+	}
+	return w
+}
+
+// ownSeqs returns the master's own numbers of the sequences of a nonce. A missing number counts as
+// zero if its database has a marker.
+func (g *Guard) ownSeqs(ctx context.Context, nonce string) (writeSeqs, error) {
+	parts, err := runTexts(ctx, g.Conn, 0, 2, script.Sequences, nonce)
+	if err != nil {
+		return nil, err
+	}
+	has := writeSeqs{}
+	for ; len(parts) > 0; parts = parts[2:] {
+		n, _ := strconv.ParseInt(parts[1], 10, 64)
+		has[parts[0]] = n
+	}
+	return has, nil
+}

@@ -1,0 +1,101 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/quorum/guard"
+	"redlock-proxy/quorum/guard/reconfig"
+	"redlock-proxy/quorum/master"
+	"redlock-proxy/quorum/messages"
+	"redlock-proxy/quorum/wake"
+)
+
+// newMasterSet creates a set with one transport for each of the masters.
+func newMasterSet(
+	c *Cluster, opts Options, transports []master.Transport, joins *reconfig.Era, follows *guard.Set,
+) *masterSet {
+	set := &masterSet{
+		cluster: c, urls: opts.Masters, quiet: new(atomic.Bool), rand: opts.Rand, unguarded: opts.Unguarded,
+		source: c.source, stop: func() {},
+	}
+	set.quiet.Store(joins != nil)
+	set.log = slog.New(quietHandler{opts.Logger.Handler(), set.quiet})
+	var guarded []guard.Master
+	turns := master.NewTurns(len(opts.Masters))
+	for i, u := range opts.Masters {
+		m := master.New(master.NameIn(u), transports[i], turns, set.log, opts.Rand)
+		set.masters, guarded = append(set.masters, m), append(guarded, m.Guarded())
+	}
+	set.guards = guard.NewSet(guard.Options{
+		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Vouched, Forced: opts.Forced,
+		Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Settings: opts.Settings,
+		Record: opts.Record, Joins: joins, Follows: follows, ID: c.proxyID, Name: opts.Name,
+		Moves: func() int { return int(c.movingEra.Load()) }, Logger: set.log,
+	}, guarded)
+	watched := wake.Options{
+		Quorum: Majority(len(set.masters)), Patience: max(opts.MasterTimeout, watchPatience),
+		Logger: set.log, Rand: opts.Rand,
+	}
+	for i, m := range set.masters {
+		m.GuardWith(set.guards.Guard(i))
+		m.Voted = c.onVote
+		watched.Servers = append(watched.Servers, m)
+	}
+	set.waker = wake.New(watched)
+	set.listener = sync.OnceValue(func() *messages.Listener { return messages.New(set.listenerOptions()) })
+	return set
+}
+
+// watchPatience is the least time that a watch of a master may take to answer.
+const watchPatience = 500 * time.Millisecond
+
+// run works until ctx ends; then it sends what is queued, undos included.
+func (set *masterSet) run(ctx context.Context) {
+	defer context.AfterFunc(ctx, set.waker.Close)()
+	defer context.AfterFunc(ctx, func() { set.listener().Close() })()
+	var wg sync.WaitGroup
+	for _, m := range set.masters {
+		wg.Go(func() { m.Run(ctx) })
+	}
+	wg.Go(func() { set.compareMissed(ctx) })
+	wg.Wait()
+	set.waker.Close()
+	set.listener().Close()
+	set.background.close()
+}
+
+func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
+	var transports []master.Transport
+	for _, u := range urls {
+		t, err := master.NewTransport(u, opts.MasterTimeout, opts.TLS)
+		if err != nil {
+			return nil, fmt.Errorf("quorum: master %s: %w", master.NameIn(u), err)
+		}
+		transports = append(transports, t)
+	}
+	return transports, nil
+}
+
+// start runs a set of masters until the cluster stops, or the set is halted.
+func (c *Cluster) start(set *masterSet) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == nil {
+		return // Run starts it
+	}
+	ctx, stop := context.WithCancel(c.running)
+	set.stop = stop
+	c.tasks.Go(func() { defer stop(); set.run(ctx) })
+}
+
+// halt ends a set of masters.
+func (c *Cluster) halt(set *masterSet) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	set.stop()
+}

@@ -1,0 +1,43 @@
+package quorum
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+)
+
+// quietHandler is the slog.Handler of a set of masters. During a planned step, and after another
+// set has replaced this one, its messages are not news: it logs them at debug level.
+type quietHandler struct {
+	slog.Handler
+	on *atomic.Bool
+}
+
+// Enabled implements slog.Handler.
+func (h quietHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.Handler.Enabled(ctx, h.level(level))
+}
+
+// Handle implements slog.Handler.
+func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = h.level(r.Level)
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quietHandler{h.Handler.WithAttrs(attrs), h.on}
+}
+
+// WithGroup implements slog.Handler.
+func (h quietHandler) WithGroup(name string) slog.Handler {
+	return quietHandler{h.Handler.WithGroup(name), h.on}
+}
+
+// level returns the level at which a record is logged. Errors keep theirs.
+func (h quietHandler) level(of slog.Level) slog.Level {
+	if h.on.Load() && of < slog.LevelError {
+		return slog.LevelDebug
+	}
+	return of
+}
