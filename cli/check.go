@@ -22,7 +22,7 @@ import (
 	"redlock-proxy/quorum/inspect"
 )
 
-// jsonFlag has check print JSON.
+// jsonFlag makes check print JSON.
 const jsonFlag = "json"
 
 func checkFlags() []cli.Flag {
@@ -54,43 +54,43 @@ func checkAction(c *cli.Context) error {
 	if err := show(c.App.Writer, cfg, seen, v); err != nil || v.code == 0 {
 		return err
 	}
-	return coded(v.code, errReported)
+	return withCode(v.code, errReported)
 }
 
-// inspectAll looks at the masters and the upstream.
+// inspectAll inspects the masters and the upstream.
 func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) inspection {
-	loops, doubt := daemon.Loops(ctx, cfg, certificates)
+	loops, unverified := daemon.Loops(ctx, cfg, certificates)
 	seen := inspection{loops: loops, warnings: cfg.Warnings()}
-	if doubt != "" {
-		seen.warnings = append(seen.warnings, doubt)
+	if unverified != "" {
+		seen.warnings = append(seen.warnings, unverified)
 	}
 	var all sync.WaitGroup
 	if cfg.Upstream != "" {
-		all.Go(func() { f := lookAtUpstream(ctx, cfg, certificates); seen.upstream = &f })
+		all.Go(func() { f := inspectUpstream(ctx, cfg, certificates); seen.upstream = &f })
 	}
 	seen.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, feedsOf(cfg))
 	inspect.Quarantines(seen.masters, cfg.MaxTTL)
 	inspect.CompareSettings(seen.masters, daemon.Rules(cfg))
-	seen.unlike = inspect.Unlike(seen.masters, daemon.Rules(cfg))
+	seen.proxiesThatDiffer = inspect.Unlike(seen.masters, daemon.Rules(cfg))
 	all.Wait()
-	seen.at, seen.disputed = placeOf(ctx, cfg, certificates, seen.masters)
-	seen.lookForStrays(ctx, cfg, certificates)
+	seen.location, seen.contradiction = locationOf(ctx, cfg, certificates, seen.masters)
+	seen.findDirectLocks(ctx, cfg, certificates)
 	seen.compareDatabases(cfg)
 	return seen
 }
 
-// feedsOf are those that a proxy with this configuration has of its masters.
+// feedsOf returns the feeds that a proxy with this configuration opens at its masters.
 func feedsOf(cfg conf.Config) inspect.Feeds {
 	return inspect.Feeds{Waiting: true, Messages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
 }
 
-// lookAtUpstream looks at the upstream, which Sentinels may know.
-func lookAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) inspect.Finding {
+// inspectUpstream inspects the upstream, for whose address it may have to ask Sentinels.
+func inspectUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) inspect.Finding {
 	url := cfg.Upstream
 	if conf.HasSentinels(url) {
 		var err error
 		if url, err = daemon.Locate(ctx, cfg, certificates); err != nil {
-			s, _, _ := conf.ReadSentinel(cfg.Upstream) // valid by now
+			s, _, _ := conf.ReadSentinel(cfg.Upstream) // valid, as load has checked
 			return inspect.Finding{Name: s.Master, Err: err}
 		}
 	}
@@ -101,27 +101,29 @@ func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) erro
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "MASTER\tVERSION\tROLE\tUPTIME\tROUND TRIP\tPOLICY\tAPPEND-ONLY\tMARKER\tNOTES")
 	for _, f := range seen.masters {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, dash(f.Version), dash(f.Role), duration(f.Uptime),
-			duration(f.RoundTrip), dash(f.Policy), dash(f.Appendfsync), marker(f), notes(f))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			f.Name, orDash(f.Version), orDash(f.Role), durationText(f.Uptime),
+			durationText(f.RoundTrip), orDash(f.Policy), orDash(f.Appendfsync), markerText(f), notesText(f))
 	}
 	if f := seen.upstream; f != nil {
-		fmt.Fprintf(table, "%s (upstream)\t%s\t%s\t%s\t%s\t%s\t-\t-\t%s\n", f.Name, dash(f.Version), dash(f.Role), duration(f.Uptime),
-			duration(f.RoundTrip), dash(f.Policy), notes(*f))
+		fmt.Fprintf(table, "%s (upstream)\t%s\t%s\t%s\t%s\t%s\t-\t-\t%s\n",
+			f.Name, orDash(f.Version), orDash(f.Role), durationText(f.Uptime),
+			durationText(f.RoundTrip), orDash(f.Policy), notesText(*f))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	if daemon.CanMove(cfg) {
-		fmt.Fprintln(out, "locks:", seen.placeText(cfg))
+		fmt.Fprintln(out, "locks:", seen.locationText(cfg))
 	}
 	for _, warning := range seen.warnings {
 		fmt.Fprintln(out, "warning:", warning)
 	}
-	_, err := fmt.Fprintln(out, v)
+	_, err := fmt.Fprintf(out, "%v\nnext: %s\n", v, v.next())
 	return err
 }
 
-// server is a server in the JSON of check.
+// server describes one server in the JSON that check prints.
 type server struct {
 	Name         string   `json:"name"`
 	Error        string   `json:"error,omitempty"`
@@ -153,7 +155,8 @@ func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error
 		LocksAt   string   `json:"locks_at,omitempty"`
 		Warnings  []string `json:"warnings,omitempty"`
 	}{
-		Verdict: verdictNames[v.code], Code: v.code, Reasons: v.reasons, Available: v.look.Decide().State == availability.Available, Cause: v.look.Decide().Cause,
+		Verdict: verdictNames[v.code], Code: v.code, Reasons: slices.Concat(v.reasons, v.advice),
+		Available: v.look.Decide().State == availability.Available, Cause: v.look.Decide().Cause,
 		LocksAt: v.look.LocksAt(), Warnings: seen.warnings,
 	}
 	for _, f := range seen.masters {
@@ -185,10 +188,10 @@ func serverOf(f inspect.Finding) server {
 	return s
 }
 
-// marker says what proxies think of the master, for how long it has been in quarantine, and how
-// long that lasts at the most.
-func marker(f inspect.Finding) string {
-	text := dash(f.Marker)
+// markerText returns the state of the master's marker: what proxies have found, how long the master
+// has been in quarantine, and how long the quarantine lasts at most.
+func markerText(f inspect.Finding) string {
+	text := orDash(f.Marker)
 	if f.Since > 0 {
 		text += fmt.Sprintf(", for %v", f.Since.Round(time.Second))
 	}
@@ -201,16 +204,16 @@ func marker(f inspect.Finding) string {
 	return text
 }
 
-func duration(d time.Duration) string {
+func durationText(d time.Duration) string {
 	if d == 0 {
 		return "-"
 	}
 	return d.String()
 }
 
-func dash(s string) string { return cmp.Or(s, "-") }
+func orDash(s string) string { return cmp.Or(s, "-") }
 
-func notes(f inspect.Finding) string {
+func notesText(f inspect.Finding) string {
 	if f.Err != nil {
 		return strings.Join(append(slices.Clone(f.Unsafe), f.Err.Error()), "; ")
 	}

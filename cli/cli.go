@@ -20,14 +20,14 @@ import (
 // program is the name of the program.
 const program = "redlock-proxy"
 
-// Main runs a command line, the name of the program first, and returns its exit code.
+// Main runs a command line, which begins with the name of the program, and returns its exit code.
 func Main(b Build, args []string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if !isLock(args) {
-		obeySignals(cancel)
+		handleSignals(cancel)
 	}
-	redis.SetLogger(quiet{}) // the cluster logs what becomes of a master, once
+	redis.SetLogger(discardLogger{}) // the cluster logs each change of a master's state itself
 	err := newApp(b, os.Stdout, os.Stderr).RunContext(ctx, lockArguments(args))
 	if err != nil && !errors.Is(err, errReported) {
 		fmt.Fprintln(os.Stderr, "redlock-proxy:", err)
@@ -35,73 +35,84 @@ func Main(b Build, args []string) int {
 	return exitCode(err)
 }
 
-// obeySignals asks for an orderly end at the first signal and ends the process at
-// the second.
-func obeySignals(orderly func()) {
+// handleSignals calls shutDown at the first signal, and ends the process at the second.
+func handleSignals(shutDown func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		orderly()
+		shutDown()
 		<-signals
 		os.Exit(1)
 	}()
 }
 
-// quiet drops go-redis' own log lines.
-type quiet struct{}
+// discardLogger drops go-redis' own log lines.
+type discardLogger struct{}
 
-// Printf is what go-redis calls.
-func (quiet) Printf(context.Context, string, ...any) {}
+// Printf implements the logger interface of go-redis.
+func (discardLogger) Printf(context.Context, string, ...any) {}
 
 func newApp(b Build, stdout, stderr io.Writer) *cli.App {
 	return &cli.App{
 		Name:  program,
 		Usage: "distributed locks over N Redis masters, for every Redis client",
-		Description: describe.Wrap("It speaks the Redis protocol: it keeps locks on independent Redis servers, the masters, by majority, and sends every other command to the upstream, an ordinary Redis. "+
-			"Every setting is a flag, an environment variable and a key of a YAML file; a flag beats the environment, and the environment beats the file.", ""),
+		Description: describe.Wrap("It speaks the Redis protocol: it keeps locks on independent Redis servers, "+
+			"the masters, by majority, and sends every other command to the upstream, an ordinary Redis. "+
+			"Every setting is a flag, an environment variable and a key of a YAML file; a flag beats the "+
+			"environment, and the environment beats the file.", ""),
 		Version:                   b.Version,
 		Metadata:                  map[string]any{buildKey: b},
 		HideVersion:               true,
-		DisableSliceFlagSeparator: true, // a password may hold a comma
+		DisableSliceFlagSeparator: true, // a password may contain a comma
 		Writer:                    stdout,
 		ErrWriter:                 stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              usageError,
 		Action:                    helpAction,
-		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print version, commit and Go", DisableDefaultText: true}},
+		Flags: []cli.Flag{&cli.BoolFlag{
+			Name: "version", Aliases: []string{"v"}, Usage: "print version, commit and Go version",
+			DisableDefaultText: true,
+		}},
 		Commands: withHelp(append([]*cli.Command{
 			command("serve", "serve clients", serveFlags(), serveAction),
-			command("demo", "try it now: the proxy and its masters in this process", demoFlags(), demoAction),
-			command("check", "look at every master and the upstream, and report what is wrong", checkFlags(), checkAction),
-			command("init", "initialize new masters, or set the wait after a majority lost its data", initFlags(), initAction),
-			command("healthcheck", "ask a running proxy whether it is alive; --ready: whether locks are available", healthFlags(), healthcheckAction),
+			command("demo", "run a demo: the proxy, its masters and an upstream in one process",
+				demoFlags(), demoAction),
+			command("check", "inspect every master and the upstream, report problems, and say what to do next",
+				checkFlags(), checkAction),
+			command("init", "initialize new masters, or set the wait after a majority lost its data",
+				initFlags(), initAction),
+			command("healthcheck",
+				"ask a running proxy whether it is alive or, with --ready, whether locks are available",
+				healthFlags(), healthcheckAction),
 			lockCommand(),
-			command("move", "move the locks from the upstream to the masters, or back, for all proxies", moveFlags(), moveAction),
-			command("version", "print version, commit and Go", nil, versionAction),
-		}, selfCommands()...)),
+			command("move", "move the locks from the upstream to the masters, or back, for all proxies",
+				moveFlags(), moveAction),
+			command("version", "print version, commit and Go version", nil, versionAction),
+		}, documentationCommands()...)),
 	}
 }
 
-// withHelp gives each command its help. serve tells the settings, for all commands that have them.
+// withHelp gives each command its help text. Only the help of serve lists the settings; the other
+// commands refer to it.
 func withHelp(commands []*cli.Command) []*cli.Command {
 	for _, c := range commands {
-		told := "serve"
-		if c.Name == told {
-			told = ""
+		settingsIn := "serve"
+		if c.Name == settingsIn {
+			settingsIn = ""
 		}
-		c.CustomHelpTemplate = describe.Help(program, c, settingFlags(), told)
+		c.CustomHelpTemplate = describe.Help(program, c, settingFlags(), settingsIn)
 	}
 	return commands
 }
 
-// command makes a command that takes flags and no arguments.
+// command returns a command that takes flags and no arguments.
 func command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, Flags: flags, HideHelpCommand: true, OnUsageError: usageError,
 		Action: func(c *cli.Context) error {
 			switch {
-			case c.Bool("version"): // of the whole program, which stands before the command
+			case c.Bool("version"): // the flag of the program, given before the command
 				return versionAction(c)
 			case c.Args().Present():
 				return fmt.Errorf("unexpected argument %q%s", c.Args().First(), switchHint(c))
@@ -111,7 +122,7 @@ func command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.C
 	}
 }
 
-// helpAction runs where no command was given, or none that there is.
+// helpAction runs if no command was given, or an unknown one.
 func helpAction(c *cli.Context) error {
 	switch {
 	case c.Bool("version"):
@@ -122,7 +133,7 @@ func helpAction(c *cli.Context) error {
 	return cli.ShowAppHelp(c)
 }
 
-// settingFlags makes a flag of every setting.
+// settingFlags returns a flag for every setting.
 func settingFlags() []cli.Flag {
 	flags := []cli.Flag{&cli.StringFlag{Name: conf.FileFlag, Usage: "`FILE`: YAML file with settings"}}
 	for _, s := range conf.Settings() {
@@ -139,7 +150,7 @@ func settingFlags() []cli.Flag {
 	return flags
 }
 
-// source is what the user gave: flags, environment, file.
+// source returns what the user gave: flags, environment and file.
 func source(c *cli.Context) conf.Source {
 	given := map[string][]string{}
 	for _, s := range conf.Settings() {
@@ -156,5 +167,5 @@ func source(c *cli.Context) conf.Source {
 	return conf.Source{Flags: given, Environ: os.Environ(), File: c.String(conf.FileFlag)}
 }
 
-// load reads the configuration.
+// load reads and checks the configuration.
 func load(c *cli.Context) (conf.Config, error) { return conf.Load(source(c)) }

@@ -8,14 +8,16 @@ import (
 	"redlock-proxy/cli/describe"
 )
 
-// manSection is that of commands and daemons for administrators.
+// manSection is the section of the manual for the commands of administrators.
 const manSection = 8
 
-// selfCommands describe what the command line is.
-func selfCommands() []*cli.Command {
-	completion := command("completion", "print the completion for a shell: source <(redlock-proxy completion bash)", nil, completionAction)
+// documentationCommands returns the commands that print documentation of the command line.
+func documentationCommands() []*cli.Command {
+	completion := command("completion",
+		"print the completion script of a shell: source <(redlock-proxy completion bash)", nil, completionAction)
 	completion.ArgsUsage, completion.Action = "bash|zsh", completionAction
-	return []*cli.Command{completion, command("man", "print the page of the manual: redlock-proxy man | man -l -", nil, manAction)}
+	man := command("man", "print the manual page: redlock-proxy man | man -l -", nil, manAction)
+	return []*cli.Command{completion, man}
 }
 
 func completionAction(c *cli.Context) error {
@@ -29,12 +31,13 @@ func completionAction(c *cli.Context) error {
 	case shell == "zsh":
 		return describe.Zsh(c.App.Writer, c.App)
 	default:
-		return fmt.Errorf("completion of which shell: bash or zsh? (not %q)", shell)
+		return fmt.Errorf("unknown shell %q: use bash or zsh", shell)
 	}
 }
 
 func manAction(c *cli.Context) error {
 	return describe.Man(c.App.Writer, c.App, describe.Page{
-		Section: manSection, Settings: settingFlags(), Exits: exitMeanings(), See: []string{"redis-server(1)", "redis-cli(1)", "systemd.service(5)"},
+		Section: manSection, Settings: settingFlags(), Exits: exitMeanings(),
+		See: []string{"redis-server(1)", "redis-cli(1)", "systemd.service(5)"},
 	})
 }

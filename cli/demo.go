@@ -17,8 +17,8 @@ import (
 	"redlock-proxy/daemon"
 )
 
-// demoMasterTimeout is how long an embedded master may take to answer. All of them are in
-// this process, so where the processors are busy, all are slow at once.
+// demoMasterTimeout limits the answer of an embedded master. All masters run in this process, so if
+// the processors are busy, all of them are slow at once.
 const demoMasterTimeout = 2 * time.Second
 
 func demoFlags() []cli.Flag {
@@ -28,7 +28,7 @@ func demoFlags() []cli.Flag {
 	}
 }
 
-// demoAction runs the whole product in this process. It needs no Redis.
+// demoAction runs a proxy, its masters and its upstream in this process. It needs no Redis.
 func demoAction(c *cli.Context) error {
 	if n := c.Int("masters"); n < 1 {
 		return fmt.Errorf("--masters: %d is less than 1", n)
@@ -38,7 +38,7 @@ func demoAction(c *cli.Context) error {
 		return err
 	}
 	defer stop()
-	if err := openToAll(servers[0]); err != nil {
+	if err := addACL(servers[0]); err != nil {
 		return err
 	}
 	cfg := conf.Default()
@@ -78,9 +78,9 @@ func embedded(n int) (servers []*miniredis.Miniredis, stop func(), err error) {
 	return servers, stop, nil
 }
 
-// openToAll has an embedded Redis, which knows no ACL, answer what is so there: everybody
-// may do everything. Else the proxy would ask about each command.
-func openToAll(m *miniredis.Miniredis) error {
+// addACL adds the ACL command to an embedded Redis, which lacks it. Its answers say that every
+// client may do everything. Without them the proxy would ask before each command.
+func addACL(m *miniredis.Miniredis) error {
 	return m.Server().Register("ACL", func(c *embeddedserver.Peer, _ string, args []string) {
 		switch {
 		case len(args) == 1 && strings.EqualFold(args[0], "WHOAMI"):
@@ -96,30 +96,30 @@ func openToAll(m *miniredis.Miniredis) error {
 	})
 }
 
-// introduce says what to type next.
+// introduce prints commands to try.
 func introduce(out io.Writer, version string, cfg conf.Config, addr net.Addr) {
 	host, port, _ := net.SplitHostPort(addr.String())
 	cli := "redis-cli -p " + port
 	if host != "127.0.0.1" && host != "::" {
 		cli = "redis-cli -h " + host + " -p " + port
 	}
-	fmt.Fprintf(out, `redlock-proxy %s: a demo with %s masters in this process. Nothing is kept.
-Its upstream is no Redis, but an imitation in memory (miniredis, %[4]s), which lacks some commands.
+	fmt.Fprintf(out, `redlock-proxy %s: a demo with %s masters in this process. All data is lost when it ends.
+Its upstream is not a real Redis, but miniredis (%[4]s), an imitation in memory that lacks some commands.
 
 Type in another terminal:
 
   %[3]s LOCK job:1 me PX 30000        the validity in ms: the lock is yours
-  %[3]s LOCK job:1 you PX 30000       nil: another holds it
+  %[3]s LOCK job:1 you PX 30000       nil: another client holds it
   %[3]s EXTEND job:1 me PX 60000      the new validity
-  %[3]s UNLOCK job:1 you              0: not yours
+  %[3]s UNLOCK job:1 you              0: you do not hold it
   %[3]s UNLOCK job:1 me               1: released
   %[3]s LOCK job:1 '*' EX 30          the proxy makes a token
   %[3]s LOCK job:1 you PX 1000 BLOCK 60000    wait for it
-  %[3]s SET lock:job me NX PX 30000   what applications send today: on lock:* it is a lock, too
+  %[3]s SET lock:job me NX PX 30000   what applications send today: on lock:* this is a lock, too
   %[3]s DEL lock:job
   %[3]s SET greeting hello            any other command goes to the upstream Redis
   %[3]s GET greeting
 
-Ctrl-C ends it.
+Ctrl-C ends the demo.
 `, version, strconv.Itoa(len(cfg.Masters)), cli, strings.TrimPrefix(cfg.Upstream, "redis://"))
 }

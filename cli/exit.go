@@ -2,53 +2,54 @@ package cli
 
 import "errors"
 
-// The exit codes. They are documented in docs/operate.md and docs/locks.md: scripts rely on them.
+// The exit codes. Scripts rely on them; docs/operate.md and docs/locks.md list them.
 const (
-	exitFailed      = 1 // the command line, the configuration, or anything that has no code of its own
-	exitUnsafe      = 2 // locks could not be relied on
+	exitFailed      = 1 // wrong command line or configuration, or any failure without a code of its own
+	exitUnsafe      = 2 // locks would not be safe
 	exitUnavailable = 3 // no locks are available
-	exitDegraded    = 4 // locks are had, but not all is well
-	exitUnlike      = 5 // proxies with other settings are running
+	exitDegraded    = 4 // locks are granted, but something is wrong
+	exitDiffering   = 5 // the running proxies have different settings
 )
 
-// exitMeanings are what the exit codes mean, from 0.
+// exitMeanings returns the meanings of the exit codes, from 0.
 func exitMeanings() []string {
 	return []string{
-		0:               "all is well, or the proxy was stopped in order",
+		0:               "success, or the proxy was shut down in order",
 		exitFailed:      "the command line or the configuration is wrong, or the command failed",
-		exitUnsafe:      "check: locks could not be relied on; init: refused",
+		exitUnsafe:      "check: locks would not be safe; init: refused",
 		exitUnavailable: "no locks are available",
-		exitDegraded:    "check: locks are granted, but not all is well",
-		exitUnlike:      "check: the settings differ from those of the running proxies",
+		exitDegraded:    "check: locks are granted, but something is wrong",
+		exitDiffering:   "check: the settings differ from those of the running proxies",
 	}
 }
 
-// Those of lock, beside that of its command. The first ones are like no others; the rest is as in a
-// shell.
+// The exit codes of the lock command, which otherwise ends with the code of the command that it
+// runs. The first three are unusual, so that no command is likely to have them; the others are as
+// in a shell.
 const (
-	exitHeld      = 120 // another held the lock; the command did not run
-	exitLost      = 121 // the lock was lost before the command ended
-	exitNotAsked  = 122 // the lock was not granted for another reason; the command did not run
-	exitCannotRun = 126
-	exitNotFound  = 127
-	exitSignalled = 128 // and the number of the signal
+	exitHeld       = 120 // another client held the lock; the command did not run
+	exitLost       = 121 // the lock was lost before the command ended
+	exitNotGranted = 122 // the lock was not granted for another reason; the command did not run
+	exitCannotRun  = 126
+	exitNotFound   = 127
+	exitSignalled  = 128 // plus the number of the signal
 )
 
-// errReported ends the process with a code where all was reported already.
+// errReported ends the process with an exit code if everything has been printed already.
 var errReported = errors.New("reported above")
 
-// codedError has an exit code of its own.
+// codedError is an error with an exit code.
 type codedError struct {
 	error
 	code int
 }
 
-// Unwrap is the error without the code.
+// Unwrap returns the error without the code.
 func (e codedError) Unwrap() error { return e.error }
 
-func coded(code int, err error) error { return codedError{err, code} }
+func withCode(code int, err error) error { return codedError{err, code} }
 
-// exitCode is the code with which the process ends for an error.
+// exitCode returns the code with which the process ends for an error.
 func exitCode(err error) int {
 	var c codedError
 	switch {

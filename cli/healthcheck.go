@@ -10,21 +10,24 @@ import (
 	"redlock-proxy/internal/certs"
 )
 
-// readyFlag has healthcheck ask whether locks are available.
+// readyFlag makes healthcheck ask whether locks are available.
 const readyFlag = "ready"
 
 func healthFlags() []cli.Flag {
-	return append(settingFlags(), &cli.BoolFlag{Name: readyFlag, Usage: "ask whether locks are available, not only whether the process is alive"})
+	return append(settingFlags(), &cli.BoolFlag{
+		Name: readyFlag, Usage: "ask whether locks are available, not only whether the process is alive",
+	})
 }
 
-// healthcheckAction asks the proxy that listens where this configuration says: whether it
-// lives or, with --ready, whether locks are available.
+// healthcheckAction asks the proxy at the listen address of this configuration whether it is alive
+// or, with --ready, whether locks are available.
 func healthcheckAction(c *cli.Context) error {
 	cfg, err := conf.Read(source(c))
 	if err != nil {
 		return err
 	}
-	answer, err := daemon.AskHealth(daemon.Reachable(cfg.Listen), cfg.Balancers(), certs.Probing(cfg.CertificateFiles()))
+	answer, err := daemon.AskHealth(daemon.Reachable(cfg.Listen), cfg.Balancers(),
+		certs.Probing(cfg.CertificateFiles()))
 	switch {
 	case err != nil:
 		return fmt.Errorf("unhealthy: %w", err)
@@ -32,7 +35,7 @@ func healthcheckAction(c *cli.Context) error {
 		return nil
 	}
 	if err := answer.Ready(); err != nil {
-		return coded(exitUnavailable, fmt.Errorf("not ready: %w", err))
+		return withCode(exitUnavailable, fmt.Errorf("not ready: %w", err))
 	}
 	return nil
 }

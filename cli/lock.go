@@ -25,41 +25,50 @@ import (
 	"redlock-proxy/quorum/master"
 )
 
-// lockName is the command that holds a lock.
+// lockName is the name of the command that holds a lock.
 const lockName = "lock"
 
-// passwordEnv is the variable that redis-cli has for it.
+// passwordEnv names the environment variable from which redis-cli, too, reads the password.
 const passwordEnv = "REDISCLI_AUTH"
 
 func lockCommand() *cli.Command {
 	return &cli.Command{
-		Name: lockName, Usage: "hold a lock at a running proxy while a command runs", ArgsUsage: "KEY -- COMMAND [ARGUMENT …]",
+		Name: lockName, Usage: "hold a lock at a running proxy while a command runs",
+		ArgsUsage:       "KEY -- COMMAND [ARGUMENT …]",
 		HideHelpCommand: true, OnUsageError: usageError, Action: lockAction,
 		Flags: append([]cli.Flag{
-			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second, Usage: "`DURATION`: TTL of the lock, which is extended at a third of it while the command runs"},
-			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second, Usage: "`DURATION`: how long to wait while another client holds the lock; 0s does not wait"},
-			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second, Usage: "`DURATION`: how long the command may continue after the SIGTERM that it gets when the lock is lost"},
-			&cli.StringSliceFlag{Name: addrFlag, Value: cli.NewStringSlice(conf.Default().Listen), Usage: "`ADDR`: a proxy, as host:port or URL (redis://, rediss:// or unix://); may be repeated: if one proxy does not answer, the next one is asked"},
+			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second,
+				Usage: "`DURATION`: TTL of the lock, which is extended after each third of it while the command runs"},
+			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second,
+				Usage: "`DURATION`: how long to wait while another client holds the lock; 0s does not wait"},
+			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second,
+				Usage: "`DURATION`: how long the command may continue after the SIGTERM that it gets when the lock " +
+					"is lost"},
+			&cli.StringSliceFlag{Name: addrFlag, Value: cli.NewStringSlice(conf.Default().Listen),
+				Usage: "`ADDR`: a proxy, as host:port or URL (redis://, rediss:// or unix://); may be repeated: " +
+					"if one proxy does not answer, the next one is asked"},
 		}, loginFlags()...),
 	}
 }
 
-// addrFlag names the proxy, or the proxies.
+// addrFlag is the flag with the address of the proxy, or of several proxies.
 const addrFlag = "addr"
 
-// loginFlags say how a running proxy knows its client.
+// loginFlags returns the flags by which a client logs in to a running proxy.
 func loginFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "ca", Usage: "`FILE`: PEM file with certificate authorities to trust for rediss://, in addition to the system's"},
-		&cli.StringFlag{Name: "client-cert", Usage: "`FILE`: PEM file with the certificate to present to a proxy that requires one"},
+		&cli.StringFlag{Name: "ca", Usage: "`FILE`: PEM file with certificate authorities to trust for rediss://, " +
+			"in addition to the system's"},
+		&cli.StringFlag{Name: "client-cert", Usage: "`FILE`: PEM file with the certificate to present to a proxy " +
+			"that requires one"},
 		&cli.StringFlag{Name: "client-key", Usage: "`FILE`: PEM file with the key of client-cert"},
 		&cli.StringFlag{Name: "user", Usage: "`NAME`: user to log in as"},
 		&cli.StringFlag{Name: "password-file", Usage: "`FILE`: file with the password (default: $" + passwordEnv + ")"},
 	}
 }
 
-// lockArguments puts the flags of the lock command before its key, where the command line wants
-// them: it is written KEY --ttl 30s -- COMMAND.
+// lockArguments moves the flags of the lock command before its key, where the flag parser expects
+// them. Users write KEY --ttl 30s -- COMMAND.
 func lockArguments(args []string) []string {
 	if !isLock(args) {
 		return args
@@ -81,13 +90,14 @@ func lockArguments(args []string) []string {
 	return slices.Concat(args[:2], flags, []string{"--"}, rest)
 }
 
-// takesValue reports whether the word after a flag is its value.
+// takesValue reports whether the word after the flag is its value.
 func takesValue(flag string) bool {
 	name := strings.TrimLeft(flag, "-")
 	return slices.Contains(flagNames(lockCommand().Flags), name)
 }
 
-// isLock reports whether a command line is one of the lock command, to which signals are passed on.
+// isLock reports whether a command line runs the lock command. That command passes signals on to
+// the command that it runs.
 func isLock(args []string) bool { return len(args) > 1 && args[1] == lockName }
 
 func lockAction(c *cli.Context) error {
@@ -98,7 +108,7 @@ func lockAction(c *cli.Context) error {
 	case args[0] == "":
 		return errors.New("the key is empty")
 	case len(args) > 1 && args[1] != "--":
-		return fmt.Errorf("unexpected argument %q: the command comes after --", args[1])
+		return fmt.Errorf("unexpected argument %q: write -- before the command", args[1])
 	case len(args) < 3:
 		return errors.New("no command is given: redlock-proxy lock KEY -- COMMAND")
 	}
@@ -132,7 +142,7 @@ func lockAction(c *cli.Context) error {
 	return lockExit(args[0], state, err, func() string { return refusal(c.Context, opts[proxies.Last()], err) })
 }
 
-// proxyOptions are how the proxy is reached.
+// proxyOptions returns the options for a connection to the proxy at addr.
 func proxyOptions(c *cli.Context, addr string) (*redis.Options, error) {
 	opts := &redis.Options{Addr: daemon.Reachable(addr)}
 	if strings.Contains(addr, "://") {
@@ -160,16 +170,17 @@ func proxyOptions(c *cli.Context, addr string) (*redis.Options, error) {
 	return opts, addCertificates(c, opts)
 }
 
-// addCertificates has the proxy be believed, and ourselves be known, by the files of the flags.
+// addCertificates adds the certificates that the flags name: to verify the proxy, and to present to
+// it.
 func addCertificates(c *cli.Context, opts *redis.Options) error {
 	files := certs.Files{CA: c.String("ca"), ClientCert: c.String("client-cert"), ClientKey: c.String("client-key")}
 	switch {
 	case files == certs.Files{}:
 		return nil
 	case opts.TLSConfig == nil:
-		return errors.New("--ca, --client-cert and --client-key are for TLS: --addr rediss://…")
+		return errors.New("--ca, --client-cert and --client-key need TLS: use --addr rediss://…")
 	case (files.ClientCert == "") != (files.ClientKey == ""):
-		return errors.New("--client-cert and --client-key go together")
+		return errors.New("--client-cert and --client-key: give both, or none")
 	}
 	read, err := certs.Load(files)
 	if err != nil {
@@ -179,7 +190,8 @@ func addCertificates(c *cli.Context, opts *redis.Options) error {
 	return nil
 }
 
-// lockExit gives what became of a job its exit code. why says why the lock was not granted.
+// lockExit returns the error, with its exit code, for the outcome of a job. why returns the cause
+// if the lock was not granted.
 func lockExit(key string, state *os.ProcessState, err error, why func() string) error {
 	var lost *lease.LostError
 	var interrupted *lease.InterruptedError
@@ -188,37 +200,37 @@ func lockExit(key string, state *os.ProcessState, err error, why func() string) 
 	case err == nil:
 		return commandExit(state)
 	case errors.Is(err, lease.ErrHeld):
-		return coded(exitHeld, fmt.Errorf("the lock %q is held by another client", key))
+		return withCode(exitHeld, fmt.Errorf("the lock %q is held by another client", key))
 	case errors.As(err, &lost):
-		return coded(exitLost, err)
+		return withCode(exitLost, err)
 	case errors.As(err, &interrupted):
 		if s, ok := interrupted.Signal.(syscall.Signal); ok {
-			return coded(exitSignalled+int(s), err)
+			return withCode(exitSignalled+int(s), err)
 		}
 		return err
 	case errors.As(err, &start) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)):
-		return coded(exitNotFound, fmt.Errorf("the command %q is not found", start.Command))
+		return withCode(exitNotFound, fmt.Errorf("the command %q is not found", start.Command))
 	case errors.As(err, &start):
-		return coded(exitCannotRun, err)
+		return withCode(exitCannotRun, err)
 	default:
-		return coded(exitNotAsked, fmt.Errorf("the lock %q was not granted by %s", key, why()))
+		return withCode(exitNotGranted, fmt.Errorf("the lock %q was not granted by %s", key, why()))
 	}
 }
 
-// schemeTimeout bounds finding out whether --addr has the wrong scheme.
+// schemeTimeout limits the check whether --addr has the wrong scheme.
 const schemeTimeout = 2 * time.Second
 
-// refusal names the server that was asked, and says why it granted nothing.
+// refusal returns the address of the server that was asked, and why it refused.
 func refusal(ctx context.Context, opts *redis.Options, err error) string {
 	text := strings.TrimSpace(master.CauseText(err))
 	if strings.HasPrefix(text, "ERR unknown command") {
-		text += " (--addr is to name a redlock-proxy)"
+		text += " (--addr must be the address of a redlock-proxy)"
 	}
-	at := scheme.Server{Network: cmp.Or(opts.Network, "tcp"), Addr: opts.Addr, TLS: opts.TLSConfig != nil}
-	return opts.Addr + ": " + cmp.Or(scheme.Advice(ctx, at, schemeTimeout, err), text)
+	asked := scheme.Server{Network: cmp.Or(opts.Network, "tcp"), Addr: opts.Addr, TLS: opts.TLSConfig != nil}
+	return opts.Addr + ": " + cmp.Or(scheme.Advice(ctx, asked, schemeTimeout, err), text)
 }
 
-// commandExit is the exit code of a command that has ended, as a shell reports it.
+// commandExit returns the exit code of a command that has ended, as a shell reports it.
 func commandExit(state *os.ProcessState) error {
 	code := state.ExitCode()
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -227,5 +239,5 @@ func commandExit(state *os.ProcessState) error {
 	if code == 0 {
 		return nil
 	}
-	return coded(code, errReported)
+	return withCode(code, errReported)
 }

@@ -22,22 +22,26 @@ const (
 func moveFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: backFlag, Usage: "move the locks from the masters to the upstream"},
-		&cli.BoolFlag{Name: abortFlag, Usage: "end a move that is under way: the locks stay where they were"},
-		&cli.BoolFlag{Name: othersFlag, Usage: "move even if clients other than proxies are connected to the upstream, and end their connections; none of them may take locks there"},
-		&cli.StringFlag{Name: addrFlag, Value: conf.Default().Listen, Usage: "`ADDR`: the proxy, as host:port or URL (redis://, rediss:// or unix://)"},
+		&cli.BoolFlag{Name: abortFlag, Usage: "abort a move that is under way: the locks stay where they were"},
+		&cli.BoolFlag{Name: othersFlag, Usage: "move even if clients other than proxies are connected to the " +
+			"upstream, and end their connections; none of these clients may take locks there"},
+		&cli.StringFlag{Name: addrFlag, Value: conf.Default().Listen,
+			Usage: "`ADDR`: the proxy, as host:port or URL (redis://, rediss:// or unix://)"},
 	}, loginFlags()...)
 }
 
-// moveAction has a running proxy move the locks, and prints what it says.
+// moveAction asks a running proxy to move the locks, and prints its answer and what to do next.
 func moveAction(c *cli.Context) error {
 	words := []any{"PROXY", "MOVE"}
-	for _, flag := range []struct{ name, word string }{{backFlag, "BACK"}, {abortFlag, "ABORT"}, {othersFlag, "EVENIFOTHERS"}} {
+	for _, flag := range []struct{ name, word string }{
+		{backFlag, "BACK"}, {abortFlag, "ABORT"}, {othersFlag, "EVENIFOTHERS"},
+	} {
 		if c.Bool(flag.name) {
 			words = append(words, flag.word)
 		}
 	}
 	if c.Bool(abortFlag) && len(words) > 3 {
-		return fmt.Errorf("--%s goes with none of --%s and --%s", abortFlag, backFlag, othersFlag)
+		return fmt.Errorf("--%s cannot be combined with --%s or --%s", abortFlag, backFlag, othersFlag)
 	}
 	opts, err := proxyOptions(c, c.String(addrFlag))
 	if err != nil {
@@ -45,21 +49,35 @@ func moveAction(c *cli.Context) error {
 	}
 	client := redis.NewClient(opts)
 	defer client.Close()
-	stop := context.AfterFunc(c.Context, func() { _ = client.Close() }) // the proxy sees us leave, and gives up
+	stop := context.AfterFunc(c.Context, func() { _ = client.Close() }) // the proxy notices it, and aborts the move
 	defer stop()
 	lines, err := client.Do(context.WithoutCancel(c.Context), words...).StringSlice()
 	switch {
 	case c.Context.Err() != nil:
-		return errors.New("interrupted: the proxy gives up, if it was not done already; redlock-proxy check says where the locks are")
+		return errors.New("interrupted: the proxy aborts the move unless it is complete; redlock-proxy check shows " +
+			"where the locks are")
 	case err != nil && strings.HasPrefix(err.Error(), "NOQUORUM "):
-		return coded(exitUnavailable, err)
+		return withCode(exitUnavailable, err)
 	case err != nil:
 		return errors.New(refusal(c.Context, opts, err))
 	}
-	for _, line := range lines {
+	for _, line := range append(lines, "next: "+afterMove(c)) {
 		if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// afterMove returns what an operator should do after a move that succeeded.
+func afterMove(c *cli.Context) string {
+	const check = "redlock-proxy check shows where the locks are; "
+	switch {
+	case c.Bool(abortFlag):
+		return check + "redlock-proxy move starts the move again"
+	case c.Bool(backFlag):
+		return check + "to stop using the proxies, point all clients at the upstream first"
+	default:
+		return check + "leave out move-from-upstream at the next restart of the proxies"
+	}
 }

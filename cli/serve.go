@@ -16,11 +16,14 @@ import (
 	"redlock-proxy/internal/certs"
 )
 
-// checkConfigFlag has serve only read its configuration.
+// checkConfigFlag makes serve only check its configuration.
 const checkConfigFlag = "check-config"
 
 func serveFlags() []cli.Flag {
-	return append(settingFlags(), &cli.BoolFlag{Name: checkConfigFlag, Usage: "read the configuration, report what is wrong with it, and end; it connects to nothing"})
+	return append(settingFlags(), &cli.BoolFlag{
+		Name: checkConfigFlag, Usage: "check the configuration, print errors and warnings, and exit without " +
+			"connecting to any server",
+	})
 }
 
 func serveAction(c *cli.Context) error {
@@ -31,9 +34,9 @@ func serveAction(c *cli.Context) error {
 		return err
 	}
 	if c.Bool(checkConfigFlag) {
-		return configIsFine(cfg, c.App.Writer)
+		return reportConfig(cfg, c.App.Writer)
 	}
-	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more is no reason to end
+	signal.Ignore(syscall.SIGPIPE) // a closed log must not end the process
 	logs, err := daemon.NewLogs(c.App.ErrWriter, cfg)
 	if err != nil {
 		return err
@@ -42,12 +45,14 @@ func serveAction(c *cli.Context) error {
 	log := logs.Logger()
 	daemon.WarnOf(log, cfg.Warnings())
 	return daemon.Serve(c.Context, daemon.Options{
-		Config: cfg, Version: c.App.Version, Log: log, Logs: logs, Read: func() (conf.Config, error) { return load(c) }, Hangups: hangups,
+		Config: cfg, Version: c.App.Version, Log: log, Logs: logs,
+		Read: func() (conf.Config, error) { return load(c) }, Hangups: hangups,
 	})
 }
 
-// configIsFine says so, with what is probably not meant, unless a file of certificates is broken.
-func configIsFine(cfg conf.Config, out io.Writer) error {
+// reportConfig prints the warnings of a valid configuration. It returns an error if a certificate
+// file or the ACL file is broken.
+func reportConfig(cfg conf.Config, out io.Writer) error {
 	certificates, err := certs.Load(cfg.CertificateFiles())
 	if err != nil {
 		return err

@@ -12,12 +12,12 @@ import (
 	"redlock-proxy/conf"
 )
 
-// noDuration is what package flag says of one that cannot be read.
-var noDuration = regexp.MustCompile(`^invalid value "(.*)" for flag -(.+): parse error$`)
+// durationError matches the error of package flag for a duration that it cannot parse.
+var durationError = regexp.MustCompile(`^invalid value "(.*)" for flag -(.+): parse error$`)
 
-// usageError says in one line what is wrong with a flag. The whole help would hide it.
+// usageError returns an error of one line about a flag. Printing the whole help would hide it.
 func usageError(c *cli.Context, err error, _ bool) error {
-	if of := noDuration.FindStringSubmatch(err.Error()); of != nil {
+	if of := durationError.FindStringSubmatch(err.Error()); of != nil {
 		return fmt.Errorf(`--%s: "%s" is not a duration (a number and a unit, such as "100ms" or "24h")`, of[2], of[1])
 	}
 	hint := ""
@@ -30,10 +30,10 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	return fmt.Errorf("%w (%ssee %s --help)", err, hint, c.Command.HelpName)
 }
 
-// flagHint is what was probably meant by an unknown flag, or nothing.
+// flagHint returns which flag the user probably meant, or nothing.
 func flagHint(c *cli.Context, name string) string {
 	flags := c.Command.Flags
-	if c.Command.Name == c.App.Name { // no command was given yet
+	if c.Command.Name == c.App.Name { // the flag stands before the command
 		flags = c.App.Flags
 		if hasFlag(settingFlags(), name) {
 			return fmt.Sprintf("it comes after the command: %s serve --%s …; ", c.App.Name, name)
@@ -45,8 +45,7 @@ func flagHint(c *cli.Context, name string) string {
 	return ""
 }
 
-// switchHint says how a flag that is on or off takes a value, if the first argument is one, or
-// nothing.
+// switchHint returns how to give a value to a boolean flag, if the first argument is such a value.
 func switchHint(c *cli.Context) string {
 	value := c.Args().First()
 	if _, err := strconv.ParseBool(value); err != nil {
@@ -65,7 +64,7 @@ func hasFlag(flags []cli.Flag, name string) bool {
 	return slices.Contains(flagNames(flags), name)
 }
 
-// flagNames are the long names of flags.
+// flagNames returns the long names of flags.
 func flagNames(flags []cli.Flag) []string {
 	var names []string
 	for _, f := range flags {
@@ -74,7 +73,7 @@ func flagNames(flags []cli.Flag) []string {
 	return names
 }
 
-// unknownCommand is the error for a command that there is not.
+// unknownCommand returns the error for an unknown command.
 func unknownCommand(c *cli.Context) error {
 	name, hint := c.Args().First(), ""
 	var known []string

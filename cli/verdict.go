@@ -14,88 +14,129 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// inspection is what check saw.
+// inspection holds what check has found.
 type inspection struct {
 	masters []inspect.Finding
-	// upstream is nil where there is none.
+	// upstream is nil if there is no upstream.
 	upstream *inspect.Finding
-	// unlike is how many proxies are running that have other settings.
-	unlike int
-	// at is where the locks are, and disputed what the upstream's record contradicts in that.
-	at       place.Said
-	disputed string
-	// loops are servers that are this proxy itself, or lead back to it, or past it.
+	// proxiesThatDiffer is the number of running proxies with different settings.
+	proxiesThatDiffer int
+	// location is where the locks are. contradiction is how the upstream's record contradicts it,
+	// or empty.
+	location      place.Said
+	contradiction string
+	// loops describes servers of the configuration that are this proxy itself, or lead back to it,
+	// or redirect clients past it.
 	loops []string
-	// warnings are of the configuration, and of what could not be known.
+	// warnings are the warnings of the configuration, and facts that could not be determined.
 	warnings []string
 }
 
-// verdict sums up an inspection: the code with which check ends, and why, the gravest first.
+// verdict sums up an inspection: the exit code of check and the reasons for it, the most severe
+// first.
 type verdict struct {
 	code    int
 	reasons []string
-	// look decides whether locks are available, whatever the code says.
+	// advice says what the operator can do, if the findings show it. It ends the reasons in JSON,
+	// and is the last line of the table.
+	advice []string
+	// look decides whether locks are available, independently of the code.
 	look availability.Look
 }
 
-// verdictNames are the verdicts by their exit codes.
-var verdictNames = map[int]string{0: "ok", exitUnsafe: "unsafe", exitUnavailable: "no locks", exitDegraded: "degraded", exitUnlike: "other settings"}
+// verdictNames maps exit codes to the verdicts.
+var verdictNames = map[int]string{
+	0: "ok", exitUnsafe: "unsafe", exitUnavailable: "no locks", exitDegraded: "degraded",
+	exitDiffering: "other settings",
+}
 
-// String is the last line of check.
+// String returns the verdict as a line of check.
 func (v verdict) String() string {
 	return "verdict: " + verdictNames[v.code] + ": " + strings.Join(v.reasons, "; ")
 }
 
-// judge decides on an inspection. Unsafe beats everything: it must not go on. Then comes
-// whether locks are available, then whether all is well.
-func judge(cfg conf.Config, seen inspection) verdict {
-	seen.compare()
-	look, absent := seen.look(cfg)
-	locks := look.Decide()
-	var amiss []string
-	if seen.upstream != nil && seen.upstream.Err != nil {
-		amiss = append(amiss, fmt.Sprintf("upstream %s: %v", seen.upstream.Name, seen.upstream.Err))
-	}
-	if seen.upstream != nil {
-		amiss = append(amiss, named("upstream "+seen.upstream.Name, seen.upstream.Amiss)...)
-	}
-	for _, f := range seen.masters {
-		if f.Differs == "" { // which is told once, of all of them
-			amiss = append(amiss, named(f.Name, f.Amiss)...)
-		}
-	}
-	text := differs(seen.masters)
-	switch unsafe := seen.unsafe(); {
-	case len(unsafe) > 0:
-		return verdict{exitUnsafe, append([]string{"it would not be safe to serve"}, unsafe...), look}
-	case seen.unlike > 0 && text != "":
-		return verdict{exitUnlike, []string{"your settings differ from those of the running proxies: " + text}, look}
-	case locks.State != availability.Available:
-		reasons := append(append([]string{locks.Cause}, absent...), amiss...)
-		if look.Voting < quorum.Majority(look.Masters) {
-			reasons = append(reasons, cure(seen.masters)...)
-		}
-		return verdict{exitUnavailable, reasons, look}
-	case len(absent)+len(amiss) > 0:
-		return verdict{exitDegraded, append(append(append([]string{look.Votes()}, absent...), amiss...), ofSettings(seen.masters)...), look}
+// next returns what the operator should do after this verdict.
+func (v verdict) next() string {
+	switch {
+	case len(v.advice) > 0:
+		return strings.Join(v.advice, "; ")
+	case v.code == 0:
+		return "start the proxies with these settings, if none is running: redlock-proxy serve"
+	case v.code == exitUnsafe:
+		return "correct what the verdict names before you start a proxy, and run redlock-proxy check again"
+	case v.code == exitDiffering:
+		return "use the settings of the running proxies, and run redlock-proxy check again"
+	case v.code == exitUnavailable && v.look.Decide().State == availability.Paused:
+		return "wait a few seconds, and run redlock-proxy check again"
+	case v.code == exitUnavailable:
+		return "repair the servers that the verdict names, and run redlock-proxy check again"
 	default:
-		return verdict{0, []string{look.Votes()}, look}
+		return "repair what the verdict names, and run redlock-proxy check again; locks are granted in the meantime"
 	}
 }
 
-// look is what decides whether locks are available; absent says of the other masters why a proxy
-// that starts now with this configuration would not count their votes.
+// judge returns the verdict on an inspection. Unsafe findings come first, since no proxy must serve
+// then. Next comes whether locks are available, and last whether anything else is wrong.
+func judge(cfg conf.Config, seen inspection) verdict {
+	seen.compareServers()
+	look, absent := seen.look(cfg)
+	locks := look.Decide()
+	var problems []string
+	if seen.upstream != nil && seen.upstream.Err != nil {
+		problems = append(problems, fmt.Sprintf("upstream %s: %v", seen.upstream.Name, seen.upstream.Err))
+	}
+	if seen.upstream != nil {
+		problems = append(problems, prefixed("upstream "+seen.upstream.Name, seen.upstream.Amiss)...)
+	}
+	for _, f := range seen.masters {
+		if f.Differs == "" { // different settings are reported once, for all masters
+			problems = append(problems, prefixed(f.Name, f.Amiss)...)
+		}
+	}
+	difference := settingsDifference(seen.masters)
+	switch unsafe := seen.unsafe(); {
+	case len(unsafe) > 0:
+		return verdict{
+			code: exitUnsafe, look: look,
+			reasons: append([]string{"it would not be safe to serve"}, unsafe...),
+		}
+	case seen.proxiesThatDiffer > 0 && difference != "":
+		return verdict{
+			code: exitDiffering, look: look,
+			reasons: []string{"your settings differ from those of the running proxies: " + difference},
+		}
+	case locks.State != availability.Available:
+		v := verdict{code: exitUnavailable, look: look, reasons: slices.Concat([]string{locks.Cause}, absent, problems)}
+		if look.Voting < quorum.Majority(look.Masters) {
+			v.advice = votingAdvice(seen.masters)
+		}
+		return v
+	case len(absent)+len(problems) > 0:
+		return verdict{
+			code: exitDegraded, look: look,
+			reasons: slices.Concat([]string{look.Votes()}, absent, problems), advice: settingsAdvice(seen.masters),
+		}
+	default:
+		return verdict{look: look, reasons: []string{look.Votes()}}
+	}
+}
+
+// look returns what decides whether locks are available. absent says for each master without a vote
+// why a proxy that starts now with this configuration would not count it.
 func (s *inspection) look(cfg conf.Config) (look availability.Look, absent []string) {
 	votes, absent := votesOf(cfg, s.masters)
-	look = availability.Look{Movable: daemon.CanMove(cfg), Masters: len(s.masters), Voting: votes, Place: s.at.Place, Known: s.at.Known || votes < quorum.Majority(len(s.masters))}
+	look = availability.Look{
+		Movable: daemon.CanMove(cfg), Masters: len(s.masters), Voting: votes,
+		Place: s.location.Place, Known: s.location.Known || votes < quorum.Majority(len(s.masters)),
+	}
 	if f := s.upstream; f != nil {
 		look.Upstream = cmp.Or(f.Err, f.Refusal)
 	}
 	return look, absent
 }
 
-// compare finds masters that are the upstream as well.
-func (s *inspection) compare() {
+// compareServers marks the upstream as unsafe if it is one of the masters, too.
+func (s *inspection) compareServers() {
 	for _, m := range s.masters {
 		if s.upstream != nil && m.IsSameServer(*s.upstream) {
 			s.upstream.Unsafe = append(s.upstream.Unsafe, "upstream is the same server as master "+m.Name)
@@ -103,22 +144,22 @@ func (s *inspection) compare() {
 	}
 }
 
-// unsafe is why locks could not be relied on.
+// unsafe returns the reasons why locks would not be safe.
 func (s *inspection) unsafe() []string {
 	all := slices.Clone(s.loops)
-	if s.disputed != "" {
-		all = append(all, s.disputed)
+	if s.contradiction != "" {
+		all = append(all, s.contradiction)
 	}
 	for _, f := range s.masters {
-		all = append(all, named(f.Name, f.Unsafe)...)
+		all = append(all, prefixed(f.Name, f.Unsafe)...)
 	}
 	if s.upstream != nil {
-		all = append(all, named(s.upstream.Name, s.upstream.Unsafe)...)
+		all = append(all, prefixed(s.upstream.Name, s.upstream.Unsafe)...)
 	}
 	return all
 }
 
-func named(name string, texts []string) []string {
+func prefixed(name string, texts []string) []string {
 	var all []string
 	for _, text := range texts {
 		all = append(all, name+": "+text)
@@ -126,8 +167,8 @@ func named(name string, texts []string) []string {
 	return all
 }
 
-// votesOf counts the masters of which a proxy that starts now with this configuration would
-// count the votes, and says why not of the others.
+// votesOf counts the masters whose votes a proxy that starts now with this configuration would
+// count. absent says for each other master why not.
 func votesOf(cfg conf.Config, masters []inspect.Finding) (votes int, absent []string) {
 	fresh := cfg.FreshStart && allNew(masters)
 	for _, f := range masters {
@@ -135,11 +176,11 @@ func votesOf(cfg conf.Config, masters []inspect.Finding) (votes int, absent []st
 		case f.Err != nil:
 			absent = append(absent, fmt.Sprintf("%s: %v", f.Name, f.Err))
 		case cfg.Guard && len(f.Unsafe) > 0:
-			absent = append(absent, named(f.Name, f.Unsafe)...)
+			absent = append(absent, prefixed(f.Name, f.Unsafe)...)
 		case f.Votes || f.Differs == "" && (fresh || !cfg.Guard):
 			votes++
 		default:
-			absent = append(absent, f.Name+": "+marker(f))
+			absent = append(absent, f.Name+": "+markerText(f))
 		}
 	}
 	return votes, absent
@@ -149,12 +190,12 @@ func allNew(masters []inspect.Finding) bool {
 	return !slices.ContainsFunc(masters, func(f inspect.Finding) bool { return !f.New })
 }
 
-// cure is what an operator can do about masters that answer and do not vote.
-func cure(masters []inspect.Finding) []string {
+// votingAdvice returns what an operator can do about masters that answer but do not vote.
+func votingAdvice(masters []inspect.Finding) []string {
 	if allNew(masters) {
-		return []string{"if all of them are new: redlock-proxy init --longest-ttl 0s"}
+		return []string{"if all masters are new: redlock-proxy init --longest-ttl 0s"}
 	}
-	if texts := ofSettings(masters); len(texts) > 0 {
+	if texts := settingsAdvice(masters); len(texts) > 0 {
 		return texts
 	}
 	for _, f := range masters {
@@ -165,16 +206,18 @@ func cure(masters []inspect.Finding) []string {
 	return nil
 }
 
-// ofSettings says what differs from the settings of proxies that masters vote for.
-func ofSettings(masters []inspect.Finding) []string {
-	if text := differs(masters); text != "" {
+// settingsAdvice returns what an operator can do if the masters vote only for proxies with
+// different settings.
+func settingsAdvice(masters []inspect.Finding) []string {
+	if text := settingsDifference(masters); text != "" {
 		return []string{inspect.SettingsAdvice(text)}
 	}
 	return nil
 }
 
-// differs is what differs from those settings; empty: nothing does.
-func differs(masters []inspect.Finding) string {
+// settingsDifference returns how the settings differ from the settings that masters vote for, or
+// nothing.
+func settingsDifference(masters []inspect.Finding) string {
 	for _, f := range masters {
 		if f.Differs != "" {
 			return f.Differs

@@ -9,15 +9,15 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Build is what this program was built from.
+// Build describes the source that this program was built from.
 type Build struct {
 	Version string
-	// Commit is empty where only Go knows it, or nobody.
+	// Commit is the commit that the linker set, or empty: then Go's build information is used.
 	Commit string
 }
 
-// commit is the commit, and whether it was changed: as the linker set it, else as Go found it in
-// the checkout.
+// commit returns the commit, with a mark if the checkout was modified: as the linker set it, else
+// as Go found it in the checkout.
 func (b Build) commit() string {
 	found := map[string]string{}
 	if info, known := debug.ReadBuildInfo(); known {
@@ -32,7 +32,7 @@ func (b Build) commit() string {
 	return cmp.Or(b.Commit, revision, "unknown")
 }
 
-// buildKey is where an App keeps its Build.
+// buildKey is the key of the Build in the metadata of an App.
 const buildKey = "build"
 
 func versionAction(c *cli.Context) error {

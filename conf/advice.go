@@ -2,18 +2,19 @@ package conf
 
 import "strings"
 
-// advice helps with an unknown name: with the known name that was probably meant, else with all of
-// them.
+// advice returns a hint for an unknown name: the known name that the user probably meant, or else
+// all known names.
 func advice(name string, known []string) string {
 	if best := Nearest(name, known); best != "" {
 		return "did you mean " + best + "?"
 	}
-	return "known are " + strings.Join(known, ", ")
+	return "known settings: " + strings.Join(known, ", ")
 }
 
-// Nearest returns the known name that was probably meant by name, or nothing. Case does not count.
+// Nearest returns the known name that the user probably meant by name, or an empty text. It ignores
+// case.
 func Nearest(name string, known []string) string {
-	best, least := "", 3 // more than two letters off is another word
+	best, least := "", 3 // a name with more than two wrong letters is a different word
 	for _, k := range known {
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least && d < len(k) {
 			best, least = k, d
@@ -22,8 +23,8 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// distance returns how many letters must be added, taken away or replaced to make b out of a
-// (Levenshtein).
+// distance returns the Levenshtein distance: how many letters must be added, removed or replaced to
+// turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

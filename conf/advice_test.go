@@ -10,7 +10,7 @@ func TestAdvice(t *testing.T) {
 	known := []string{"master", "max-ttl"}
 	for name, want := range map[string]string{
 		"masters": "did you mean master?", "MaxTTL": "did you mean max-ttl?", "max_ttl": "did you mean max-ttl?",
-		"mast": "did you mean master?", "mas": "known are master, max-ttl", "x": "known are master, max-ttl",
+		"mast": "did you mean master?", "mas": "known settings: master, max-ttl", "x": "known settings: master, max-ttl",
 	} {
 		if got := advice(name, known); got != want {
 			t.Errorf("advice for %q is %q, want %q", name, got, want)
@@ -18,7 +18,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// slowDistance is distance by its definition.
+// slowDistance computes the distance by its definition.
 func slowDistance(a, b string) int {
 	switch {
 	case a == "" || b == "":

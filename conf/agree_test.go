@@ -35,7 +35,8 @@ func wantedDefaults() map[string]string {
 	return want
 }
 
-// agree fails for each setting that a document has otherwise, or not, or that the program has not.
+// agree fails for each setting whose default differs between the document and the program, or that
+// one of them lacks.
 func agree(t *testing.T, document string, got map[string]string) {
 	t.Helper()
 	want := wantedDefaults()
@@ -48,7 +49,7 @@ func agree(t *testing.T, document string, got map[string]string) {
 	}
 }
 
-// TestSettingsTable holds the table of docs/settings.md to the program: every name, in its order,
+// TestSettingsTable compares the table of docs/settings.md with the program: every name, in order,
 // with its default.
 func TestSettingsTable(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| `?([^`|]*?)`? \\| [^|]+ \\|$").FindAllStringSubmatch(fileText(t, "../docs/settings.md"), -1)
@@ -64,7 +65,7 @@ func TestSettingsTable(t *testing.T) {
 	}
 }
 
-// TestExampleDefaults holds the lines of conf.example.yaml to the program, each for itself.
+// TestExampleDefaults compares the settings in conf.example.yaml with the program.
 func TestExampleDefaults(t *testing.T) {
 	got := map[string]string{}
 	for _, line := range regexp.MustCompile(`(?m)^([a-z-]+):(.*)$`).FindAllStringSubmatch(fileText(t, "../conf.example.yaml"), -1) {
@@ -77,13 +78,13 @@ func TestExampleDefaults(t *testing.T) {
 	agree(t, "conf.example.yaml", got)
 }
 
-// TestNamedSettings: every flag and variable that a document shows is one of the program.
+// TestNamedSettings: every flag and variable in the documents exists in the program.
 func TestNamedSettings(t *testing.T) {
 	known := map[string]bool{"--config": true, FileEnv: true}
 	for _, s := range Settings() {
 		known["--"+s.Name], known[s.Env()] = true, true
 	}
-	elsewhere := map[string]bool{"--key": true} // of other programs: redis-cli
+	elsewhere := map[string]bool{"--key": true} // a flag of redis-cli
 	named := regexp.MustCompile(`REDLOCK_[A-Z_]+[A-Z]|--(?:master|upstream|listen|max|guard|fresh|key|lock|no-ttl|drain|log|config)[a-z-]*`)
 	paths := []string{"../README.md", "../conf.example.yaml", "../docker-compose.yml", "../deploy/compose/conf.yaml", "../deploy/compose/tls.yml"}
 	pages, err := filepath.Glob("../docs/*.md")
@@ -99,8 +100,8 @@ func TestNamedSettings(t *testing.T) {
 	}
 }
 
-// TestComposeFile: the settings of the deployment are right, and its masters are as docs/deploy.md
-// and conf.example.yaml want them.
+// TestComposeFile: the settings of the Compose deployment are valid, and its masters are configured
+// as docs/deploy.md and conf.example.yaml require.
 func TestComposeFile(t *testing.T) {
 	config, err := Load(Source{File: "../deploy/compose/conf.yaml"})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/internal/certs"
 )
 
-// CertificateFiles are those that the settings name.
+// CertificateFiles returns the certificate files that the settings name.
 func (c Config) CertificateFiles() certs.Files {
 	return certs.Files{
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, TLSClientCA: c.TLSClientCA,
@@ -16,8 +16,8 @@ func (c Config) CertificateFiles() certs.Files {
 	}
 }
 
-// certificateProblems are files of certificates that are no use without another one. What is in
-// them is not looked at.
+// certificateProblems returns the certificate files that need another file that is missing. It does
+// not read the files.
 func (c Config) certificateProblems() []problem {
 	var found []problem
 	needs := func(setting, value, other, otherValue string) {
@@ -33,7 +33,7 @@ func (c Config) certificateProblems() []problem {
 	return found
 }
 
-// certificateWarnings are certificates for servers of which none speaks TLS.
+// certificateWarnings returns warnings about certificates for servers if no server uses TLS.
 func (c Config) certificateWarnings() []string {
 	speaksTLS := func(url string) bool {
 		return strings.HasPrefix(url, "rediss://") || strings.HasPrefix(url, "rediss"+sentinelScheme)
@@ -44,7 +44,8 @@ func (c Config) certificateWarnings() []string {
 	var found []string
 	for _, given := range [][2]string{{"ca", c.CA}, {"client-cert", c.ClientCert}} {
 		if given[1] != "" {
-			found = append(found, fmt.Sprintf("%s: %q has no use: no server is given as rediss://", given[0], given[1]))
+			found = append(found,
+				fmt.Sprintf("%s: %q has no effect: no server has a rediss:// URL", given[0], given[1]))
 		}
 	}
 	return found

@@ -7,111 +7,110 @@ import (
 	"time"
 )
 
-// Config is the whole configuration of a proxy. The zero value is not usable: start from [Default]
-// or [Load].
+// Config is the configuration of a proxy. The zero value is not usable: start from [Default] or
+// [Load].
 type Config struct {
-	// Masters are the URLs of the independent Redis masters that hold the locks, one each:
-	// redis://, rediss:// or unix://. They may carry passwords: show them only through [Redact].
-	// There is no default.
+	// Masters are the URLs of the independent Redis masters that hold the locks, one URL each:
+	// redis://, rediss:// or unix://. They may contain passwords, so print them only through
+	// [Redact]. There is no default.
 	Masters []string
 	// Upstream is the URL of the Redis that gets every command which is not the proxy's own, or
-	// empty. It may carry a password, and a database number, which every client then begins with.
-	// In the form of [ReadSentinel] it names Sentinels.
+	// empty. It may contain a password, and the number of the database that every client starts
+	// with. In the form of [ReadSentinel] it names Sentinels.
 	Upstream string
-	// UpstreamTimeout is how long connecting to the upstream may take.
+	// UpstreamTimeout limits the time to connect to the upstream.
 	UpstreamTimeout time.Duration
-	// CA is the path of a PEM file with certificates of authorities that rediss:// servers are
-	// believed by, beside those of the system, or empty.
+	// CA is the path of a PEM file with the certificate authorities to trust for rediss:// servers,
+	// in addition to those of the system, or empty.
 	CA string
 	// ClientCert and ClientKey are the paths of the PEM files with the certificate that the proxy
-	// shows rediss:// servers, and with its key, or both empty.
+	// presents to rediss:// servers, and with its key. Both are empty if there is none.
 	ClientCert, ClientKey string
 	// ClientPasswordFile is the path of a file with the password that clients must log in with, or
-	// empty. It is needed where the URL of the upstream has a login, unless ShareUpstreamLogin is
-	// set.
+	// empty. If the URL of the upstream has a login, it is required unless ShareUpstreamLogin or
+	// ACLFile is set.
 	ClientPasswordFile string
-	// ShareUpstreamLogin gives the login in the URL of the upstream to everybody who reaches the
-	// proxy.
+	// ShareUpstreamLogin lets every client of the proxy use the login in the URL of the upstream.
 	ShareUpstreamLogin bool
-	// ACLFile is the path of a file with the users that clients log in as at the proxy, in the form
-	// of Redis' ACL file, or empty: the proxy has no users of its own.
+	// ACLFile is the path of a file in the format of Redis' ACL file with the users that clients
+	// log in as at the proxy. It is empty if the proxy has no users of its own.
 	ACLFile string
-	// Listen is the TCP address, host:port, on which clients are served. Port 0 lets the system
-	// choose one.
+	// Listen is the TCP address for clients, host:port. With port 0 the system chooses the port.
 	Listen string
-	// TLSCert and TLSKey are the paths of the PEM files with the certificate that the proxy shows
-	// its clients, and with its key. Both empty, clients speak no TLS.
+	// TLSCert and TLSKey are the paths of the PEM files with the certificate that the proxy
+	// presents to its clients, and with its key. If both are empty, the proxy does not use TLS for
+	// clients.
 	TLSCert, TLSKey string
-	// TLSClientCA is the path of a PEM file with certificates of authorities, one of which must
-	// have signed the certificate of a client, or empty: clients need none.
+	// TLSClientCA is the path of a PEM file with certificate authorities. One of them must have
+	// signed the certificate of a client. If it is empty, clients need no certificate.
 	TLSClientCA string
-	// ProtectedMode turns clients from other machines away while nobody has to log in.
+	// ProtectedMode refuses clients from other machines if no login is required.
 	ProtectedMode bool
-	// ProxyProtocol are addresses and networks of load balancers that say by the PROXY protocol for
-	// whom they connect, and must.
+	// ProxyProtocol are the addresses and networks of load balancers. These must name the client of
+	// each connection by the PROXY protocol.
 	ProxyProtocol []string
-	// Admin is the TCP address, host:port, on which health and metrics are served by HTTP, or
-	// empty. Port 0 lets the system choose one.
+	// Admin is the TCP address, host:port, of the admin port, which serves health and metrics by
+	// HTTP, or empty. With port 0 the system chooses the port.
 	Admin string
-	// AdminNames are names by which Admin may be asked, beside addresses, localhost, names without
-	// a dot and the name of the machine.
+	// AdminNames are host names at which the admin port answers, in addition to addresses,
+	// localhost, names without a dot and the name of the machine.
 	AdminNames []string
-	// AdminPprof has Admin serve profiles of the process, too.
+	// AdminPprof makes the admin port serve profiles of the process.
 	AdminPprof bool
-	// AdminLocks has the page at Admin show which locks are held, with their keys and clients.
+	// AdminLocks makes the status page show the held locks, with their keys and clients.
 	AdminLocks bool
-	// MaxTTL is the longest TTL that a client may ask for, at least 1 ms. A time.Duration ends at
-	// 292 years, so a TTL within it is always a number of milliseconds that Redis and its scripts
-	// hold exactly.
+	// MaxTTL is the longest TTL that a client may ask for, at least 1 ms. A time.Duration is at
+	// most 292 years, so Redis and its scripts represent each valid TTL exactly in milliseconds.
 	MaxTTL time.Duration
-	// MasterTimeout is how long one master may take to answer before it has no vote. It is shorter
-	// than MaxTTL.
+	// MasterTimeout limits the time that a master may take to answer. After it the master has no
+	// vote. It is shorter than MaxTTL.
 	MasterTimeout time.Duration
-	// Guard keeps a master from voting that may have forgotten locks, until it has caught up.
-	// Without it locks are as safe as with any Redlock library.
+	// Guard withholds the vote of a master that may have forgotten locks until it has caught up.
+	// Without it, locks are only as safe as with any Redlock library.
 	Guard bool
-	// FreshStart has masters vote after 3 s if all of them are reached, empty and unmarked when the
-	// proxy starts. Otherwise they wait until every lock that they may have forgotten has expired.
+	// FreshStart lets masters vote after 3 s if the proxy reaches all of them at its start, and all
+	// are empty and unmarked. Otherwise they wait until every lock that they may have forgotten has
+	// expired.
 	FreshStart bool
-	// DrainTimeout is how long a stopping proxy waits for what is still running. Zero does not
-	// wait.
+	// DrainTimeout limits how long a stopping proxy waits for running commands. With zero it does
+	// not wait.
 	DrainTimeout time.Duration
-	// DrainDelay is how long a proxy that is asked to stop still takes clients, while it says that
-	// it is not ready, before it drains: as long as load balancers need to send clients elsewhere.
-	// Zero drains at once.
+	// DrainDelay is how long a proxy that is asked to stop still accepts clients, but reports that
+	// it is not ready. It should be as long as load balancers need to send clients elsewhere. With
+	// zero the proxy drains at once.
 	DrainDelay time.Duration
-	// KeyPrefix is put before each lock's name to make the key on the masters. Empty, the key is
-	// the name itself, which clients that run Redlock on the same masters need.
+	// KeyPrefix is the text before each lock's name in its key on the masters. If it is empty, the
+	// key is the name itself, as clients that run Redlock on the same masters need it.
 	KeyPrefix string
-	// LockKeys are glob patterns, as in KEYS. On the keys that they match, ordinary commands and
-	// scripts run on the masters.
+	// LockKeys are glob patterns, as in KEYS. Ordinary commands and scripts on matching keys run on
+	// the masters.
 	LockKeys []string
-	// LockTags are glob patterns of keys that stand with all keys of the same hash tag, so that
-	// what depends on several of them can be changed.
+	// LockTags are glob patterns of lock keys with a hash tag. Keys with the same hash tag are kept
+	// together, so that one command or script can change several of them.
 	LockTags []string
-	// MoveFromUpstream has the locks be at the upstream until they are moved to the masters.
+	// MoveFromUpstream keeps the locks at the upstream until they are moved to the masters.
 	MoveFromUpstream bool
-	// ClusterMode is "emulated" where a proxy without an upstream says that it is a cluster of one
+	// ClusterMode is "emulated" if a proxy without an upstream presents itself as a cluster of one
 	// node, else "off".
 	ClusterMode string
-	// NoTTL is "refuse" where a lock key must not be without a TTL, else "allow".
+	// NoTTL is "refuse" if a lock key must have a TTL, else "allow".
 	NoTTL string
-	// MaxClients is how many client connections may be open at once, at least 1.
+	// MaxClients limits the number of connected clients. It is at least 1.
 	MaxClients int
-	// MaxInputMemory, MaxUnreadMemory and MaxMessageMemory are how many bytes all clients together
-	// may have held of commands that are not complete, of replies that they have not read, and of
-	// messages that wait for subscribers: at least 4 MB.
+	// MaxInputMemory, MaxUnreadMemory and MaxMessageMemory limit the memory in bytes for all
+	// clients together: for incomplete commands, for replies that clients have not read, and for
+	// messages that wait for subscribers. Each is at least 4 MB.
 	MaxInputMemory, MaxUnreadMemory, MaxMessageMemory int64
-	// AuditLog has each grant and release of a lock logged, whatever LogLevel is.
+	// AuditLog makes the proxy log each grant and release of a lock, independently of LogLevel.
 	AuditLog bool
 	// LogLevel is the least severe level that is logged: debug, info, warn or error.
 	LogLevel string
-	// LogFormat is the form of the log lines: text or json.
+	// LogFormat is the format of log lines: text or json.
 	LogFormat string
 }
 
-// Default returns the configuration that holds where nothing is given. It lacks the masters, so it
-// is not valid yet.
+// Default returns the configuration of a proxy without any settings. It lacks the masters, so it is
+// not valid yet.
 func Default() Config {
 	return Config{
 		Listen:          "127.0.0.1:6380",
@@ -130,7 +129,7 @@ func Default() Config {
 	}
 }
 
-// String returns every setting as name="value", without the passwords.
+// String returns every setting as name="value", with passwords hidden.
 func (c Config) String() string {
 	var parts []string
 	for _, s := range table {
@@ -141,9 +140,9 @@ func (c Config) String() string {
 	return strings.Join(parts, " ")
 }
 
-// GoString is [Config.String], so that %#v shows no password either.
+// GoString returns [Config.String] with the name of the type, so that %#v shows no password either.
 func (c Config) GoString() string { return "conf.Config{" + c.String() + "}" }
 
-// LogValue is [Config.String], so that no log shows a password: a handler that writes JSON would
-// else write the fields.
+// LogValue returns [Config.String], so that no log shows a password. A handler that writes JSON
+// would otherwise write the fields.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }

@@ -1,9 +1,9 @@
 // Package conf holds the configuration of the proxy: one struct, its defaults, its strict loading
 // and its validation.
 //
-// Every setting has one name, which makes its flag (--max-ttl), its YAML key (max-ttl:) and its
-// environment variable (REDLOCK_MAX_TTL). A flag beats the environment, the environment beats the
-// file, the file beats the default:
+// Every setting has one name, from which follow its flag (--max-ttl), its YAML key (max-ttl:) and
+// its environment variable (REDLOCK_MAX_TTL). A flag beats the environment, the environment beats
+// the file, the file beats the default:
 //
 //	cfg, err := conf.Load(conf.Source{
 //		Flags:   map[string][]string{"max-ttl": {"1h"}}, // only the flags that were given
@@ -12,8 +12,8 @@
 //	})
 //
 // Loading is strict. An unknown name, a name given twice, a value of the wrong type or out of its
-// range is an error, also where a stronger source overrides it, and all the errors of one load are
-// reported together, each with its place:
+// range is an error, even if a stronger source overrides it. All errors of one load are reported
+// together, each with its source:
 //
 //	conf.yaml:7: max-ttl: "12x" is not a duration (a number and a unit, such as "100ms" or "24h")
 //	REDLOCK_MAX_CLIENTS: "0" is less than 1
@@ -23,16 +23,16 @@
 // the file.
 //
 // In the file, ${NAME} stands for an environment variable in every string value, and $$ for a
-// dollar sign. So a password need not be in the file. It must be in the form that a URL wants:
-// special characters written as %XX.
+// dollar sign. So a password need not be in the file. It must be encoded for a URL: special
+// characters are written as %XX.
 //
 // No error, String or log line of this package shows the password of a URL: see [Redact].
 //
 // # A new setting
 //
-// It takes a documented field of [Config], its default in [Default], one row of the table in
-// settings.go, and a commented entry in conf.example.yaml. The row says whether it can change while
-// the proxy runs ([Reload]); then the part that has it takes it by its Apply, and a test of
-// integration/operate shows that. Flags, variables, keys, help, errors and most tests follow from
-// the row.
+// A new setting needs a documented field of [Config], its default in [Default], one row of the
+// table in settings.go, and a commented entry in conf.example.yaml. The row says whether it can
+// change while the proxy runs ([Reload]); if so, the package that uses it applies it in its method
+// Apply, and a test in integration/operate shows that. Flags, variables, keys, help, errors and
+// most tests follow from the row.
 package conf

@@ -10,7 +10,8 @@ import (
 // environment is a process environment in the form of os.Environ.
 type environment []string
 
-// lookup returns the value of a variable. As in a process, the first of two with one name counts.
+// lookup returns the value of a variable. If two have the same name, the first one counts, as in a
+// process.
 func (env environment) lookup(name string) (string, bool) {
 	for _, pair := range env {
 		if key, value, ok := strings.Cut(pair, "="); ok && key == name {
@@ -20,8 +21,8 @@ func (env environment) lookup(name string) (string, bool) {
 	return "", false
 }
 
-// layer returns the settings among the variables, and an error for each variable that looks like a
-// setting and is none.
+// layer returns the settings among the variables, and an error for each unknown variable with the
+// prefix of settings.
 func (env environment) layer() (layer, []error) {
 	found := layer{}
 	names := []string{FileEnv}
@@ -41,28 +42,28 @@ func (s Setting) fromEnv(value string) entry {
 	return asWritten(s.Env(), strings.Fields(value))
 }
 
-// unknown reports every REDLOCK_ variable that is none of names. Its value is not shown: it may be
-// anything.
+// unknown returns an error for every variable with EnvPrefix that is not among names. The error
+// does not show its value, which may be a secret.
 func (env environment) unknown(names []string) []error {
-	strange := map[string]bool{}
+	unknownNames := map[string]bool{}
 	for _, pair := range env {
 		name, value, _ := strings.Cut(pair, "=")
 		if strings.HasPrefix(name, EnvPrefix) && !slices.Contains(names, name) && !isServiceLink(name, value) {
-			strange[name] = true
+			unknownNames[name] = true
 		}
 	}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(strange)) {
-		errs = append(errs, unknown(guarded(name), name, names))
+	for _, name := range slices.Sorted(maps.Keys(unknownNames)) {
+		errs = append(errs, unknown(redactIfURL(name), name, names))
 	}
 	return errs
 }
 
 var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
-// isServiceLink reports whether the variable is one of those that Kubernetes puts into every
-// container for each service, such as REDLOCK_PROXY_PORT=tcp://10.0.0.1:6380: a service with our
-// name must not keep the proxy from starting.
+// isServiceLink reports whether the variable is one that Kubernetes adds to every container for
+// each service, such as REDLOCK_PROXY_PORT=tcp://10.0.0.1:6380. A service whose name begins with
+// redlock must not keep the proxy from starting.
 func isServiceLink(name, value string) bool {
 	if strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://") {
 		return true

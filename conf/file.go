@@ -13,14 +13,14 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxFile is the size in bytes over which a file is not taken for a configuration. The parser's
-// time grows with the square of the size.
+// maxFile limits the size of a configuration file in bytes. The time that the parser takes grows
+// with the square of the size.
 const maxFile = 64 << 10
 
-var errTooLarge = errors.New("is larger than 64 KiB, so it is no configuration")
+var errTooLarge = errors.New("is larger than 64 KiB, the limit of a configuration file")
 
-// fileLayer reads the file that is named, or that the environment names, and returns the settings
-// in it.
+// fileLayer reads the file at the path, or else the file that the environment names, and returns
+// the settings in it.
 func (r *reading) fileLayer(path string, env environment) (layer, []error) {
 	where := "--" + FileFlag
 	if path == "" {
@@ -32,17 +32,17 @@ func (r *reading) fileLayer(path string, env environment) (layer, []error) {
 	}
 	content, err := readLimited(path)
 	if err != nil {
-		r.broken = true
+		r.fileBroken = true
 		return nil, []error{fmt.Errorf("%s: %w", where, err)}
 	}
 	return r.parse(path, content, env)
 }
 
-// parse returns the settings in the content of a file. The path serves for the errors only.
+// parse returns the settings in the content of a file. It needs the path for errors only.
 func (r *reading) parse(path string, content []byte, env environment) (layer, []error) {
 	found, err := parseYAML(path, content)
 	if err != nil {
-		r.broken = true
+		r.fileBroken = true
 		return nil, []error{err}
 	}
 	f := &yamlFile{path: path, lookup: env.lookup, first: map[string]string{}, found: layer{}, failed: r.failed}
@@ -65,13 +65,13 @@ func readLimited(path string) ([]byte, error) {
 	return content, err
 }
 
-// parseYAML returns the names and values of the one document in content. Names given twice are let
-// through, to be reported with all the other errors.
+// parseYAML returns the names and values of the one document in content. It accepts duplicate
+// names, which are reported later, together with all other errors.
 func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 	if !utf8.Valid(content) {
 		return nil, fmt.Errorf("%s: is not UTF-8 text", path)
 	}
-	file, err := parser.ParseBytes(plain(content), 0, parser.AllowDuplicateMapKey())
+	file, err := parser.ParseBytes(normalized(content), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, syntaxError(path, err)
 	}
@@ -81,20 +81,21 @@ func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 	case 1:
 		return pairs(path, file.Docs[0].Body)
 	}
-	return nil, fmt.Errorf("%s: has %d YAML documents, but one is wanted", path, len(file.Docs))
+	return nil, fmt.Errorf("%s: has %d YAML documents: write one", path, len(file.Docs))
 }
 
-// syntaxError leaves out the lines of the file that the parser quotes: they may hold a password.
+// syntaxError returns the parser's error without the lines of the file that it quotes, since they
+// may contain a password.
 func syntaxError(path string, err error) error {
 	if syntax, ok := errors.AsType[yaml.Error](err); ok && syntax.GetToken() != nil {
-		return fmt.Errorf("%s:%d: %s", path, syntax.GetToken().Position.Line, guarded(syntax.GetMessage()))
+		return fmt.Errorf("%s:%d: %s", path, syntax.GetToken().Position.Line, redactIfURL(syntax.GetMessage()))
 	}
 	return fmt.Errorf("%s: is not YAML", path)
 }
 
-// plain takes away what Windows editors add: the parser takes a byte order mark for a part of the
-// first key, and counts an empty line that ends in CR LF twice.
-func plain(content []byte) []byte {
+// normalized removes what Windows editors add. The parser would take a byte order mark as a part of
+// the first key, and count an empty line that ends with CR LF twice.
+func normalized(content []byte) []byte {
 	content = bytes.TrimPrefix(content, []byte("\ufeff"))
 	return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))
 }

@@ -29,23 +29,24 @@ func TestFileForms(t *testing.T) {
 		{"expansion", "master:\n- redis://:${PASSWORD}@${HOST}:1\nkey-prefix: ${EMPTY}$${HOST}$$\n", `master="redis://:xxxxx@redis-1:1" key-prefix="${HOST}$"`},
 		{"expansion is not repeated", "key-prefix: ${DOLLAR}\n", `key-prefix="$HOST"`},
 		{"expansion of a number", "max-clients: ${N}\n", `conf.yaml:1: max-clients: "${N}" needs the environment variable N, which is not set`},
-		{"defaults with expansion", "listen: ${HOST:-a}:1\n", `conf.yaml:1: listen: "${HOST:-a}:1" has a $ that begins neither ${NAME} nor $$ (a dollar sign is written $$)`},
+		{"defaults with expansion", "listen: ${HOST:-a}:1\n", `conf.yaml:1: listen: "${HOST:-a}:1" has a $ that ` +
+			`begins neither ${NAME} nor $$ (a dollar sign is written $$)`},
 		{"not UTF-8", "key-prefix: \xff\n", "conf.yaml: is not UTF-8 text"},
-		{"null document", "~\n", `conf.yaml:1: is nothing, but lines of the form "name: value" are wanted`},
+		{"null document", "~\n", `conf.yaml:1: is nothing, but must have lines of the form "name: value"`},
 		{"a tab", "master:\n\t- redis://a\n", `conf.yaml:2: found character '	' that cannot start any token`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			r := readFile(test.file)
-			if got := told(r); got != test.want {
+			if got := outcome(r); got != test.want {
 				t.Fatalf("got  %s\nwant %s", got, test.want)
 			}
 		})
 	}
 }
 
-// told is the error of a reading, or else its settings that are not the default.
-func told(r *reading) string {
+// outcome returns the error of a reading, or else the settings that differ from their defaults.
+func outcome(r *reading) string {
 	if _, err := r.result(); err != nil {
 		return err.Error()
 	}
@@ -60,8 +61,8 @@ func told(r *reading) string {
 	return strings.Join(changed, " ")
 }
 
-// TestLineNumbers compares the line of an error with that found by counting line ends, in files of
-// random shape.
+// TestLineNumbers compares the line number in an error with the number of line ends before it, in
+// random files.
 func TestLineNumbers(t *testing.T) {
 	filler := rapid.SampledFrom([]string{"", "# a comment", "  # indented", "listen:\n\n  'a:1'", "key-prefix: \"a\n\n  b\"",
 		"master:\n  - redis://a\n\n  # one\n  - redis://b", "log-level: info # at the end\n\n\n"})
@@ -78,12 +79,13 @@ func TestLineNumbers(t *testing.T) {
 	})
 }
 
-// FuzzFile: no file makes the loader panic, and one that is accepted says the same when it is
-// written out again.
+// FuzzFile: no file makes the loader panic, and an accepted file that is written out again gives
+// the same settings.
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen: a:1\n", "master: [redis://a, redis://:${PASSWORD}@b]\n", "max-ttl: 1h30m\nmax-clients: 5\n",
-		"key-prefix: \"\\u00e9$$\"\n", "a: &b c\nd: *b\n<<: *b\n", "? [x]\n: {y: !!str 5}\n", "--- |\n x\n...\n---\n", "%YAML 1.2\n---\nlisten: 'a:1'", "listen: >-\n  a:1\r\n",
+		"key-prefix: \"\\u00e9$$\"\n", "a: &b c\nd: *b\n<<: *b\n", "? [x]\n: {y: !!str 5}\n", "--- |\n x\n...\n---\n",
+		"%YAML 1.2\n---\nlisten: 'a:1'", "listen: >-\n  a:1\r\n",
 	} {
 		f.Add(seed)
 	}
@@ -109,8 +111,8 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// yamlQuoted writes a setting so that its values are taken as they are. What %q writes is also
-// YAML.
+// yamlQuoted returns a setting as YAML with its values quoted literally. The output of %q is valid
+// YAML, too.
 func yamlQuoted(s Setting, values []string) string {
 	var quoted []string
 	for _, v := range values {

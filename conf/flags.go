@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// flagLayer returns the settings among the flags that were given.
+// flagLayer returns the settings among the given flags.
 func flagLayer(flags map[string][]string) (layer, []error) {
 	found := layer{}
 	var errs []error
@@ -19,11 +19,11 @@ func flagLayer(flags map[string][]string) (layer, []error) {
 	return found, errs
 }
 
-// asWritten is the entry of values that are all written in one place.
+// asWritten returns the entry of values that all come from one source.
 func asWritten(where string, values []string) entry {
 	e := entry{where: where}
 	for _, value := range values {
-		e.values = append(e.values, given{where, value})
+		e.values = append(e.values, sourcedValue{where, value})
 	}
 	return e
 }

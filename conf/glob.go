@@ -7,23 +7,25 @@ import (
 	"strings"
 )
 
-// Why a glob that Redis would take cannot be meant.
+// Errors for globs that Redis would accept, but that cannot be meant.
 var (
-	errQuotes    = errors.New("has quotes around it, which belong to no key: leave them out")
+	errQuotes    = errors.New("has quotes around it: leave them out")
 	errBackslash = errors.New(`ends with a \, after which there is nothing (in a key it is written \\)`)
 	errUnclosed  = errors.New(`has a [ without its ] (in a key it is written \[)`)
 	errEmptySet  = errors.New("has a set [] without a character in it")
-	errBang      = errors.New(`has a set [!…]: the globs of Redis write [^…] for any character but these (in a key it is written \!)`)
-	errRegexp    = errors.New(`is a regular expression, and globs are wanted, as in KEYS: * matches any characters, ? one, [a-z] one of a set ("lock:*", not "lock:.*"; a \ before a character has it taken as it is)`)
+	errBang      = errors.New(`has a set [!…]: the globs of Redis write [^…] for any other character (in a key it ` +
+		`is written \!)`)
+	errRegexp = errors.New(`is a regular expression, but must be a glob as in KEYS: * matches any characters, ? ` +
+		`one character, [a-z] one of a set ("lock:*", not "lock:.*"; write \ before a character to match it as it is)`)
 )
 
-// isRegexp finds what is frequent in regular expressions and hardly in keys. What is
-// taken literally was replaced by a letter before. A dot behind a letter may part names,
-// as in lock.*; behind a colon it does not.
+// isRegexp matches texts that are frequent in regular expressions and rare in keys. Literal
+// characters have been replaced by a letter before. A dot after a letter may separate names, as in
+// lock.*; after a colon it does not.
 var isRegexp = regexp.MustCompile(`^\^|\$$|(^|[^A-Za-z0-9*?])\.[*+]|[\])][+{]|\([^)]*\|[^(]*\)|\([?]|\\[dDwWsSbB]`)
 
-// lockGlob says what is wrong with a glob of lock keys: it would be taken, match none of
-// the keys that were meant, and so protect nothing.
+// lockGlob returns an error for a glob of lock keys that is accepted by Redis, but would match none
+// of the intended keys, and so protect nothing.
 func lockGlob(glob string) error {
 	if err := notEmpty(glob); err != nil {
 		return err
@@ -39,13 +41,14 @@ func lockGlob(glob string) error {
 		return errRegexp
 	}
 	if i := strings.IndexAny(plain, ",; \t\r\n"); i >= 0 {
-		return fmt.Errorf(`is one glob with %q in it: give each glob by itself (--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; in a key it is written \%[1]c)`, plain[i])
+		return fmt.Errorf(`is one glob with %q in it: give each glob by itself (--lock-keys A --lock-keys B, `+
+			`REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; in a key it is written \%[1]c)`, plain[i])
 	}
 	return nil
 }
 
-// withoutLiterals is the glob with a letter for each set's inside and for each character
-// behind a backslash, but for the letters that mean a class of characters elsewhere.
+// withoutLiterals returns the glob with a letter in place of the inside of each set and of each
+// escaped character. It keeps escaped letters that are character classes in regular expressions.
 func withoutLiterals(glob string) (string, error) {
 	var plain strings.Builder
 	for len(glob) > 0 {
@@ -74,7 +77,7 @@ func withoutLiterals(glob string) (string, error) {
 	return plain.String(), nil
 }
 
-// setSize is the size of the set that the glob begins with, its brackets included.
+// setSize returns the size of the set at the beginning of the glob, including its brackets.
 func setSize(glob string) (int, error) {
 	at := 1
 	if strings.HasPrefix(glob[at:], "!") {
@@ -97,7 +100,7 @@ func setSize(glob string) (int, error) {
 	return 0, errUnclosed
 }
 
-// onlyPrefix reports whether a glob looks as if all keys were meant that begin so.
-func onlyPrefix(glob string) bool {
+// looksLikePrefix reports whether a glob without wildcards is probably meant as a prefix of keys.
+func looksLikePrefix(glob string) bool {
 	return !strings.ContainsAny(glob, `*?[\`) && strings.ContainsAny(glob[len(glob)-1:], ":/.|#")
 }

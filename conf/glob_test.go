@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLockGlobs: what would protect nothing is refused with what is meant instead, and
-// every glob that makes sense is taken.
+// TestLockGlobs: globs that would protect nothing are refused with a hint, and all sensible globs
+// are accepted.
 func TestLockGlobs(t *testing.T) {
 	for glob, want := range map[string]string{
 		"lock:*,job:*":          `with ',' in it: give each glob by itself`,
@@ -76,7 +76,7 @@ func TestLockGlobs(t *testing.T) {
 	}
 }
 
-// TestLockGlobPlaces: the error names the place, and what is meant instead.
+// TestLockGlobPlaces: the error names the source of the glob, and gives a hint.
 func TestLockGlobPlaces(t *testing.T) {
 	_, err := Load(Source{Flags: map[string][]string{"master": {"redis://a", "redis://b", "redis://c"}, "lock-keys": {"lock:*,job:*"}}})
 	want := `--lock-keys: "lock:*,job:*" is one glob with ',' in it: give each glob by itself ` +
@@ -86,7 +86,7 @@ func TestLockGlobPlaces(t *testing.T) {
 	}
 	c := Default()
 	c.Masters, c.LockKeys = []string{"redis://a", "redis://b", "redis://c"}, []string{"lock:", "job:*"}
-	if got := c.Warnings(); len(got) != 1 || got[0] != `lock-keys: "lock:" is one key: "lock:*" is every key that begins so` {
+	if got := c.Warnings(); len(got) != 1 || got[0] != `lock-keys: "lock:" matches one key only; "lock:*" matches all keys that begin with it` {
 		t.Errorf("got warnings %q, want one about lock:", got)
 	}
 }

@@ -27,8 +27,8 @@ func wantedErrors(t *testing.T, path string) []string {
 	return wanted
 }
 
-// TestBadFiles loads every file in testdata, each of which tells in its first lines what is wrong
-// with it.
+// TestBadFiles loads every file in testdata. The first lines of each file contain the expected
+// errors.
 func TestBadFiles(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(paths) == 0 {
@@ -48,7 +48,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestExampleFile holds conf.example.yaml to the table: every setting is in it, with its default.
+// TestExampleFile compares conf.example.yaml with the table: it contains every setting, with its
+// default.
 func TestExampleFile(t *testing.T) {
 	const path = "../conf.example.yaml"
 	got, err := Load(Source{File: path})

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// gone are settings of earlier versions, with what there is instead and what to do.
-var gone = map[string]string{
-	"upstream-connections": "clients share no connections to the upstream, each has one of its own; leave it out",
+// removedSettings maps settings of earlier versions to their replacement and what to do.
+var removedSettings = map[string]string{
+	"upstream-connections": "each client has a connection of its own to the upstream; remove it",
 }
 
-// Gone says of a setting of an earlier version that it is none any more, and what to do. It is
+// Gone returns, for a setting of an earlier version, that it no longer exists and what to do. It is
 // empty for any other name.
 func Gone(name string) string {
-	if why := gone[name]; why != "" {
-		return "is not a setting any more: " + why
+	if why := removedSettings[name]; why != "" {
+		return "is no longer a setting: " + why
 	}
 	return ""
 }
 
-// unknown is the error for a name that is no setting, or for a variable of such a name, where these
-// are known.
+// unknown returns the error for an unknown setting, or for a variable of such a name. known are the
+// names to choose from.
 func unknown(where, name string, known []string) error {
 	if text := Gone(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, EnvPrefix), "_", "-"))); text != "" {
 		return fmt.Errorf("%s: %s", where, text)

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// kind is how values of a type are written. Its errors, and those of the rules below, go on after
+// kind parses and formats the values of a type. Its errors, and those of the rules below, continue
 // the quoted value: `"12x" is not a duration`.
 type kind[T any] struct {
 	parse  func(string) (T, error)
 	format func(T) string
-	text   bool // in YAML such a value is a string
+	text   bool // in YAML the value must be a string
 }
 
 var (
@@ -35,7 +35,7 @@ var (
 func parseNumber(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if errors.Is(err, strconv.ErrRange) {
-		return 0, errors.New("is too large a number")
+		return 0, errors.New("is too large")
 	}
 	if err != nil {
 		return 0, errors.New("is not a whole number")
@@ -51,7 +51,7 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// units are those of sizes, in Redis' words.
+// units are the units of sizes, as in Redis.
 var units = []struct {
 	name  string
 	bytes int64
@@ -67,7 +67,7 @@ func parseSize(s string) (int64, error) {
 	}
 	switch n, err := strconv.ParseInt(digits, 10, 64); {
 	case errors.Is(err, strconv.ErrRange), err == nil && n > math.MaxInt64/unit:
-		return 0, errors.New("is too large a size")
+		return 0, errors.New("is too large")
 	case err != nil || n < 0:
 		return 0, errors.New(`is not a size (a whole number and a unit: "kb", "mb" or "gb")`)
 	default:
@@ -94,7 +94,7 @@ func parseToggle(s string) (bool, error) {
 	return false, errors.New("is neither true nor false")
 }
 
-// formatDuration is Duration.String without its idle zeros: 24h, not 24h0m0s.
+// formatDuration returns Duration.String without superfluous zeros: 24h, not 24h0m0s.
 func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -106,8 +106,8 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// leastSize keeps a size from being too little for a few of the longest commands or messages.
-func leastSize(n int64) error {
+// minSize refuses a size that is too small for a few of the longest commands or messages.
+func minSize(n int64) error {
 	if n < 4<<20 {
 		return errors.New("is less than 4mb")
 	}
@@ -135,7 +135,7 @@ func moreThan[T cmp.Ordered](limit T) func(T) error {
 func oneOf(allowed ...string) func(string) error {
 	return func(v string) error {
 		if !slices.Contains(allowed, v) {
-			return fmt.Errorf("is none of %s", strings.Join(allowed, ", "))
+			return fmt.Errorf("is not one of %s", strings.Join(allowed, ", "))
 		}
 		return nil
 	}
@@ -148,7 +148,7 @@ func notEmpty(v string) error {
 	return nil
 }
 
-// orEmpty lets a setting also be empty.
+// orEmpty returns a rule that also accepts an empty value.
 func orEmpty(rule func(string) error) func(string) error {
 	return func(v string) error {
 		if v == "" {

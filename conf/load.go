@@ -5,57 +5,56 @@ import (
 	"fmt"
 )
 
-// Source is everything that a configuration is read from.
+// Source holds everything from which a configuration is read.
 type Source struct {
-	// Flags holds the values of the flags that were given on the command line, by setting name.
-	// Flags that were not given must not be in it, or their defaults would beat the environment and
-	// the file.
+	// Flags maps names of settings to the values of the flags on the command line. It must not
+	// contain flags that were not given, or their defaults would override the environment and the
+	// file.
 	Flags map[string][]string
-	// Environ is the environment as of os.Environ.
+	// Environ is the environment, as os.Environ returns it.
 	Environ []string
 	// File is the path of the YAML file. If it is empty, the variable REDLOCK_CONFIG names the
-	// file, and if that is unset or empty, too, there is none.
+	// file. If that is unset or empty, too, no file is read.
 	File string
 }
 
-// Load reads the configuration and checks it. The error joins one line for everything that is
-// wrong, each with the file and line, the variable or the flag that it comes from; then the Config
-// is empty.
+// Load reads the configuration and checks it. The error joins one line for each problem, with the
+// file and line, the variable or the flag that it comes from. The Config is empty then.
 func Load(src Source) (Config, error) {
 	r := read(src)
 	r.validate()
 	return r.result()
 }
 
-// Read is [Load] for commands that need a few settings only: what is given must be right, but
-// nothing need be given, and values need not fit together.
+// Read is [Load] for commands that need only a few settings. Given values must be valid, but no
+// setting is required, and settings need not be consistent with each other.
 func Read(src Source) (Config, error) { return read(src).result() }
 
-// given is one value and the place where somebody wrote it: "conf.yaml:7: max-ttl",
-// "REDLOCK_MAX_TTL", "--max-ttl".
-type given struct {
+// sourcedValue is one value with its source: "conf.yaml:7: max-ttl", "REDLOCK_MAX_TTL",
+// "--max-ttl".
+type sourcedValue struct {
 	where string
 	value string
 }
 
-// entry is all that one source gives for one setting: several values if it is repeated, perhaps
-// none.
+// entry holds all values that one source gives for one setting: several if the setting is repeated,
+// perhaps none.
 type entry struct {
 	where      string
-	values     []given
-	incomplete bool // values are missing here, because of errors that are reported already
+	values     []sourcedValue
+	incomplete bool // some values are missing because of errors that are already reported
 }
 
-// layer is all that one source gives, by setting name.
+// layer holds all values of one source, by the name of the setting.
 type layer map[string]entry
 
 // reading is the state of one load.
 type reading struct {
-	config Config
-	origin layer           // where the values in config come from, without the defaults
-	failed map[string]bool // settings with an error already reported
-	broken bool            // the file could not be understood, so what is missing may be in it
-	errs   []error
+	config     Config
+	origin     layer           // sources of the values in config, without the defaults
+	failed     map[string]bool // settings with an error already reported
+	fileBroken bool            // the file could not be parsed, so it may contain settings that seem to be missing
+	errs       []error
 }
 
 func read(src Source) *reading {
@@ -68,7 +67,7 @@ func read(src Source) *reading {
 	return r
 }
 
-// apply puts a layer over what is read so far.
+// apply overrides the values read so far with those of a layer.
 func (r *reading) apply(l layer, errs []error) {
 	r.errs = append(r.errs, errs...)
 	for _, s := range table {
@@ -108,29 +107,29 @@ func (e entry) check(s Setting) []error {
 	var errs []error
 	for _, v := range e.values {
 		if err := s.check(v.value); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %s", v.where, quoted(s, v.value, err)))
+			errs = append(errs, fmt.Errorf("%s: %s", v.where, valueProblem(s, v.value, err)))
 		}
 	}
 	return errs
 }
 
-// validate adds what is wrong between the settings, leaving out what only follows from an error
-// already reported.
+// validate adds the problems between settings. It omits problems that merely follow from an error
+// that is already reported.
 func (r *reading) validate() {
 	for _, p := range r.config.crossProblems() {
-		if r.broken || r.failed[p.setting] || p.mirror != nil && r.failed[p.mirror.setting] {
+		if r.fileBroken || r.failed[p.setting] || p.counterpart != nil && r.failed[p.counterpart.setting] {
 			continue
 		}
-		r.errs = append(r.errs, r.blame(p))
+		r.errs = append(r.errs, r.locate(p))
 	}
 }
 
-// blame reports p with the place of the value at fault, if somebody gave it, or else that of its
-// mirror.
-func (r *reading) blame(p problem) error {
+// locate returns p as an error with the source of the value at fault or, if that value is a
+// default, the source of its counterpart.
+func (r *reading) locate(p problem) error {
 	e, given := r.origin[p.setting]
-	if !given && p.mirror != nil {
-		return r.blame(*p.mirror)
+	if !given && p.counterpart != nil {
+		return r.locate(*p.counterpart)
 	}
 	where := p.setting
 	if p.index < len(e.values) {

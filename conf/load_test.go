@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// samples gives each setting three valid values that differ from each other and from the default.
+// samples returns three valid values for each setting that differ from each other and from the
+// default.
 var samples = map[string][3][]string{
 	"master":               {{"redis://file:1"}, {"redis://env:1", "redis://env:2"}, {"redis://flag:1", "redis://flag:2"}},
 	"listen":               {{"127.0.0.1:1"}, {"127.0.0.1:2"}, {"[::1]:0"}},
@@ -61,7 +62,7 @@ func writeFile(t *testing.T, content string) string {
 	return path
 }
 
-// yamlLine is the setting as a line of a file.
+// yamlLine returns the setting as a line of a file.
 func yamlLine(s Setting, values []string) string {
 	switch {
 	case s.Repeated:
@@ -72,7 +73,7 @@ func yamlLine(s Setting, values []string) string {
 	return fmt.Sprintf("%s: %s\n", s.Name, values[0])
 }
 
-// TestPrecedence gives every setting in every combination of the three sources.
+// TestPrecedence sets every setting in every combination of the three sources.
 func TestPrecedence(t *testing.T) {
 	for _, s := range Settings() {
 		values, ok := samples[s.Name]
@@ -122,25 +123,36 @@ func TestLoadErrors(t *testing.T) {
 		{name: "an empty variable of a repeated setting", environ: []string{"REDLOCK_MASTER= "},
 			want: []string{`REDLOCK_MASTER: is given without a value`}},
 		{name: "the first of two variables counts", flags: masters, environ: []string{"REDLOCK_LISTEN=a:1", "REDLOCK_LISTEN=bad"}},
-		{name: "unknown variables", flags: masters, environ: []string{"REDLOCK_MAXTTL=hunter2", "REDLOCK_PASSWORD=hunter2", "OTHER=x", "redlock_listen=x", "REDLOCK_redis://:hunter2@a=x"},
+		{name: "unknown variables", flags: masters, environ: []string{"REDLOCK_MAXTTL=hunter2",
+			"REDLOCK_PASSWORD=hunter2", "OTHER=x", "redlock_listen=x", "REDLOCK_redis://:hunter2@a=x"},
 			want: []string{
 				`REDLOCK_MAXTTL: is not a setting (did you mean REDLOCK_MAX_TTL?)`,
-				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_CA, REDLOCK_CLIENT_CERT, REDLOCK_CLIENT_KEY, REDLOCK_CLIENT_PASSWORD_FILE, REDLOCK_SHARE_UPSTREAM_LOGIN, REDLOCK_ACL_FILE, REDLOCK_LISTEN, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY, REDLOCK_TLS_CLIENT_CA, REDLOCK_PROTECTED_MODE, REDLOCK_PROXY_PROTOCOL, REDLOCK_ADMIN, REDLOCK_ADMIN_NAMES, REDLOCK_ADMIN_PPROF, REDLOCK_ADMIN_LOCKS, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
-					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_LOCK_TAGS, REDLOCK_MOVE_FROM_UPSTREAM, REDLOCK_NO_TTL, REDLOCK_CLUSTER_MODE, REDLOCK_MAX_CLIENTS, REDLOCK_MAX_INPUT_MEMORY, REDLOCK_MAX_UNREAD_MEMORY, REDLOCK_MAX_MESSAGE_MEMORY, REDLOCK_DRAIN_TIMEOUT, REDLOCK_DRAIN_DELAY, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
-				`REDLOCK_redis:xxxxx@a: is not a setting (known are`}},
+				`REDLOCK_PASSWORD: is not a setting (known settings: REDLOCK_CONFIG, REDLOCK_MASTER, ` +
+					`REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_CA, REDLOCK_CLIENT_CERT, ` +
+					`REDLOCK_CLIENT_KEY, REDLOCK_CLIENT_PASSWORD_FILE, REDLOCK_SHARE_UPSTREAM_LOGIN, ` +
+					`REDLOCK_ACL_FILE, REDLOCK_LISTEN, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY, ` +
+					`REDLOCK_TLS_CLIENT_CA, REDLOCK_PROTECTED_MODE, REDLOCK_PROXY_PROTOCOL, ` +
+					`REDLOCK_ADMIN, REDLOCK_ADMIN_NAMES, REDLOCK_ADMIN_PPROF, REDLOCK_ADMIN_LOCKS, ` +
+					`REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
+					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_LOCK_TAGS, REDLOCK_MOVE_FROM_UPSTREAM, ` +
+					`REDLOCK_NO_TTL, REDLOCK_CLUSTER_MODE, REDLOCK_MAX_CLIENTS, REDLOCK_MAX_INPUT_MEMORY, ` +
+					`REDLOCK_MAX_UNREAD_MEMORY, REDLOCK_MAX_MESSAGE_MEMORY, REDLOCK_DRAIN_TIMEOUT, ` +
+					`REDLOCK_DRAIN_DELAY, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
+				`REDLOCK_redis:xxxxx@a: is not a setting (known settings:`}},
 		{name: "the variables of a Kubernetes service", flags: masters, environ: []string{
 			"REDLOCK_PORT=tcp://10.0.0.1:6380", "REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=6380", "REDLOCK_SERVICE_PORT_REDIS=6380",
 			"REDLOCK_PROXY_PORT_6380_TCP=tcp://10.0.0.1:6380", "REDLOCK_PROXY_PORT_6380_TCP_ADDR=10.0.0.1", "REDLOCK_PROXY_PORT_6380_TCP_PORT=6380"}},
 		{name: "what only looks like such a variable", flags: masters, environ: []string{"REDLOCK_PORT=6380", "REDLOCK_UPSTREEM=redis://a"},
-			want: []string{`REDLOCK_PORT: is not a setting (known are`, `REDLOCK_UPSTREEM: is not a setting (did you mean REDLOCK_UPSTREAM?)`}},
+			want: []string{`REDLOCK_PORT: is not a setting (known settings:`, `REDLOCK_UPSTREEM: is not a setting (did you mean REDLOCK_UPSTREAM?)`}},
 		{name: "a bad flag", flags: map[string][]string{"master": {"redis://a:1"}, "max-clients": {"many"}, "master-timeot": {"1s"}},
 			want: []string{
 				`--master-timeot: is not a setting (did you mean master-timeout?)`,
 				`--max-clients: "many" is not a whole number`}},
-		{name: "a setting that is none any more", flags: map[string][]string{"master": {"redis://a:1"}, "upstream-connections": {"8"}}, environ: []string{"REDLOCK_UPSTREAM_CONNECTIONS=0"},
+		{name: "a setting that is none any more", flags: map[string][]string{"master": {"redis://a:1"},
+			"upstream-connections": {"8"}}, environ: []string{"REDLOCK_UPSTREAM_CONNECTIONS=0"},
 			want: []string{
-				`REDLOCK_UPSTREAM_CONNECTIONS: is not a setting any more: clients share no connections to the upstream, each has one of its own; leave it out`,
-				`--upstream-connections: is not a setting any more: clients share no connections to the upstream, each has one of its own; leave it out`}},
+				`REDLOCK_UPSTREAM_CONNECTIONS: is no longer a setting: each client has a connection of its own to the upstream; remove it`,
+				`--upstream-connections: is no longer a setting: each client has a connection of its own to the upstream; remove it`}},
 		{name: "a flag with two values", flags: map[string][]string{"master": {"redis://a:1"}, "listen": {"a:1", "b:1"}},
 			want: []string{`--listen: takes one value, not 2`}},
 		{name: "masters given twice in one variable", environ: []string{"REDLOCK_MASTER=redis://:hunter2@a redis://b redis://a:6379"},
@@ -149,12 +161,15 @@ func TestLoadErrors(t *testing.T) {
 			want: []string{`--master: "redis://:xxxxx@b:1" `}},
 		{name: "a flag against a default", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"10ms"}},
 			want: []string{`--max-ttl: "10ms" is not longer than master-timeout "250ms"`}},
-		{name: "a flag against a variable", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"10ms"}}, environ: []string{"REDLOCK_MASTER_TIMEOUT=1s"},
-			want: []string{`REDLOCK_MASTER_TIMEOUT: "1s" is not shorter than max-ttl "10ms"`}},
+		{name: "a flag against a variable", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"10ms"}},
+			environ: []string{"REDLOCK_MASTER_TIMEOUT=1s"},
+			want:    []string{`REDLOCK_MASTER_TIMEOUT: "1s" is not shorter than max-ttl "10ms"`}},
 		{name: "no error that only follows from another", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"long"}, "master-timeout": {"48h"}},
 			want: []string{`--max-ttl: "long" is not a duration`}},
-		{name: "an overridden variable must be right, too", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"1h"}}, environ: []string{"REDLOCK_MAX_TTL=long"},
-			want: []string{`REDLOCK_MAX_TTL: "long" is not a duration`}},
+		{name: "an overridden variable must be right, too",
+			flags:   map[string][]string{"master": {"redis://a"}, "max-ttl": {"1h"}},
+			environ: []string{"REDLOCK_MAX_TTL=long"},
+			want:    []string{`REDLOCK_MAX_TTL: "long" is not a duration`}},
 		{name: "a file that is not there", flags: masters, environ: []string{"REDLOCK_CONFIG=testdata/none"},
 			want: []string{`REDLOCK_CONFIG: open testdata/none: no such file or directory`}},
 		{name: "a file that is a directory", flags: masters, environ: []string{"REDLOCK_CONFIG=testdata"},
@@ -173,7 +188,8 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// matches reports whether the lines of the error begin as wanted, and none shows the password.
+// matches reports whether the lines of the error begin as expected, and no line contains the
+// password.
 func matches(err error, want []string) bool {
 	if err == nil || want == nil {
 		return err == nil && want == nil
@@ -183,7 +199,7 @@ func matches(err error, want []string) bool {
 		slices.EqualFunc(lines, want, strings.HasPrefix)
 }
 
-// TestAllErrorsTogether has one error in each source.
+// TestAllErrorsTogether: one error in each source; all are reported.
 func TestAllErrorsTogether(t *testing.T) {
 	path := writeFile(t, "listen: nowhere\nmax_ttl: 1s\n")
 	_, err := Load(Source{File: path, Environ: []string{"REDLOCK_MAX_TTL=x", "REDLOCK_X=y"}, Flags: map[string][]string{"max-clients": {"-1"}}})
@@ -193,14 +209,14 @@ func TestAllErrorsTogether(t *testing.T) {
 		`REDLOCK_X: is not a setting`,
 		`REDLOCK_MAX_TTL: "x" is not a duration`,
 		`--max-clients: "-1" is less than 1`,
-		`master: none is given`,
+		`master: no master is given`,
 	}
 	if !matches(err, want) {
 		t.Fatalf("got\n%v", err)
 	}
 }
 
-// TestFlagNamesFile has two files: the flag's counts.
+// TestFlagNamesFile: of two files the one that the flag names is read.
 func TestFlagNamesFile(t *testing.T) {
 	flag, env := writeFile(t, "listen: flag:1\n"), writeFile(t, "listen: env:1\n")
 	for file, want := range map[string]string{flag: "flag:1", "": "env:1"} {
@@ -211,7 +227,7 @@ func TestFlagNamesFile(t *testing.T) {
 	}
 }
 
-// TestReadNeedsNoMaster is what healthcheck relies on.
+// TestReadNeedsNoMaster: Read works without masters, as healthcheck needs it.
 func TestReadNeedsNoMaster(t *testing.T) {
 	got, err := Read(Source{Environ: []string{"REDLOCK_LISTEN=a:1"}})
 	if err != nil || got.Listen != "a:1" {

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// LogsIn reports whether the upstream's URL names a user or a password, with which the proxy logs
-// in there.
+// LogsIn reports whether the upstream's URL contains a user or a password, with which the proxy
+// logs in to the upstream.
 func (c Config) LogsIn() bool {
 	text := c.Upstream
 	if s, named, _ := ReadSentinel(text); named {
@@ -19,30 +19,36 @@ func (c Config) LogsIn() bool {
 	return err == nil && c.Upstream != "" && u.User != nil
 }
 
-// loginProblems are those of an upstream whose URL has a login: it would be that of everybody who
-// reaches the proxy.
+// loginProblems returns conflicts between the settings of logins. Without one of these settings,
+// every client could use the login in the upstream's URL.
 func (c Config) loginProblems() []problem {
 	given := c.ClientPasswordFile != ""
 	switch {
 	case c.ACLFile != "" && given:
-		return []problem{{setting: "acl-file", text: "cannot be given beside client-password-file: clients log in at the proxy as one of its users, or with the one password"}}
+		return []problem{{setting: "acl-file", text: "cannot be combined with client-password-file: use either the " +
+			"users of the file, or one password for all clients"}}
 	case c.ACLFile != "" && c.ShareUpstreamLogin:
-		return []problem{{setting: "share-upstream-login", text: "cannot be true beside acl-file: the users say who may do what at the upstream"}}
+		return []problem{{setting: "share-upstream-login", text: "cannot be combined with acl-file: the rights of " +
+			"its users say what clients may do at the upstream"}}
 	case c.ACLFile != "":
 		return nil
 	case given && c.ShareUpstreamLogin:
-		return []problem{{setting: "share-upstream-login", text: "cannot be true beside client-password-file: either clients log in at the proxy, or they do not"}}
+		return []problem{{setting: "share-upstream-login", text: "cannot be combined with client-password-file: " +
+			"either clients log in to the proxy, or they do not"}}
 	case given && !c.LogsIn():
-		return []problem{{setting: "client-password-file", text: "has no use: the URL of the upstream has no login, so clients log in there with their own"}}
+		return []problem{{setting: "client-password-file", text: "has no effect: the URL of the upstream has no " +
+			"login, so clients log in to the upstream with their own"}}
 	case c.LogsIn() && !given && !c.ShareUpstreamLogin:
-		return []problem{{setting: "upstream", text: fmt.Sprintf("%q has a login, with which everybody who reaches the proxy would use that Redis: "+
-			"have them log in as users of the proxy (acl-file), or demand a password of them with client-password-file, or say share-upstream-login: true; or take the login out, and clients log in with their own", Redact(c.Upstream))}}
+		return []problem{{setting: "upstream", text: fmt.Sprintf(
+			"%q has a login, which every client of the proxy would use: "+
+				"require a login with acl-file or client-password-file, or set share-upstream-login: true, "+
+				"or remove the login from the URL, so that clients log in with their own", Redact(c.Upstream))}}
 	}
 	return nil
 }
 
-// ClientPassword reads the password that clients must give: what stands in the file, without the
-// line end behind it. It is empty where no file is named.
+// ClientPassword reads the password that clients must log in with: the content of the file, without
+// the line end. It is empty if no file is named.
 func (c Config) ClientPassword() (string, error) {
 	if c.ClientPasswordFile == "" {
 		return "", nil
@@ -66,5 +72,5 @@ func (c Config) ClientPassword() (string, error) {
 	return string(password), nil
 }
 
-// maxPassword bounds a password, in bytes.
+// maxPassword limits the length of a password, in bytes.
 const maxPassword = 512

@@ -7,15 +7,16 @@ import (
 	"testing"
 )
 
-// aclIn takes a name as that of an acl-file where it says so.
-func aclIn(name string) (acl, other string) {
+// splitACL returns a file name as acl if it begins with "acl:", else as other.
+func splitACL(name string) (acl, other string) {
 	if file, ok := strings.CutPrefix(name, "acl:"); ok {
 		return file, ""
 	}
 	return "", name
 }
 
-// A login in the upstream's URL is not given to everybody without a word.
+// TestUpstreamLogin: the login in the upstream's URL is not shared with all clients unless that is
+// configured.
 func TestUpstreamLogin(t *testing.T) {
 	const open, login, user = "redis://r:1", "redis://:hunter2@r:1", "redis://alice@r:1"
 	for _, c := range []struct {
@@ -28,20 +29,20 @@ func TestUpstreamLogin(t *testing.T) {
 		{open, "", true, ""},
 		{login, "", true, ""},
 		{login, "p", false, ""},
-		{login, "", false, `upstream: "redis://:xxxxx@r:1" has a login, with which everybody`},
+		{login, "", false, `upstream: "redis://:xxxxx@r:1" has a login, which every client`},
 		{user, "", false, `upstream: "redis://xxxxx@r:1" has a login`},
-		{open, "p", false, "client-password-file: has no use"},
-		{"", "p", false, "client-password-file: has no use"},
-		{login, "p", true, "share-upstream-login: cannot be true beside client-password-file"},
+		{open, "p", false, "client-password-file: has no effect"},
+		{"", "p", false, "client-password-file: has no effect"},
+		{login, "p", true, "share-upstream-login: cannot be combined with client-password-file"},
 		{login, "acl:u", false, ""},
 		{open, "acl:u", false, ""},
 		{"", "acl:u", false, ""},
-		{login, "acl:p", false, "acl-file: cannot be given beside client-password-file"},
-		{login, "acl:u", true, "share-upstream-login: cannot be true beside acl-file"},
+		{login, "acl:p", false, "acl-file: cannot be combined with client-password-file"},
+		{login, "acl:u", true, "share-upstream-login: cannot be combined with acl-file"},
 	} {
 		cfg := Default()
 		cfg.Masters = []string{"redis://a:1", "redis://b:1", "redis://c:1"}
-		if cfg.ACLFile, c.file = aclIn(c.file); cfg.ACLFile == "p" {
+		if cfg.ACLFile, c.file = splitACL(c.file); cfg.ACLFile == "p" {
 			c.file = "p"
 		}
 		cfg.Upstream, cfg.ClientPasswordFile, cfg.ShareUpstreamLogin = c.upstream, c.file, c.share

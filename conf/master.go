@@ -14,37 +14,43 @@ import (
 const defaultPort = "6379"
 
 var (
-	errNotURL    = errors.New(`is not a URL such as "redis://host:6379" (in a password, special characters are written as %XX)`)
-	errScheme    = errors.New("does not begin with redis://, rediss:// or unix://")
-	errUpstream  = errors.New("does not begin with redis://, rediss://, unix://, redis+sentinel:// or rediss+sentinel://")
-	errNoHost    = errors.New("names no host")
-	errHosts     = errors.New("names more than one host, but each master has a URL of its own (in REDLOCK_MASTER separate them by spaces)")
-	errServers   = errors.New("names more than one host, but there is one upstream (Sentinels that know where it is: redis+sentinel://host,host/name)")
-	errBadPort   = errors.New("has no port between 1 and 65535")
-	errOddPort   = errors.New("has no number where its port is (a password comes before an @, and the host after it)")
+	errNotURL = errors.New(`is not a URL such as "redis://host:6379" (in a password, special characters are ` +
+		`written as %XX)`)
+	errScheme   = errors.New("does not begin with redis://, rediss:// or unix://")
+	errUpstream = errors.New("does not begin with redis://, rediss://, unix://, redis+sentinel:// or " +
+		"rediss+sentinel://")
+	errNoHost = errors.New("names no host")
+	errHosts  = errors.New("names more than one host, but each master has a URL of its own (in " +
+		"REDLOCK_MASTER separate them by spaces)")
+	errServers = errors.New("names more than one host, but there is one upstream (Sentinels that know where " +
+		"it is: redis+sentinel://host,host/name)")
+	errBadPort       = errors.New("has no port between 1 and 65535")
+	errPortNotNumber = errors.New("has no number where its port is (a password comes before an @, and the host " +
+		"after it)")
 	errNoPath    = errors.New(`names no socket: write three slashes, such as "unix:///run/redis.sock"`)
-	errDatabase  = errors.New("names a database, but the client's SELECT chooses it: leave it out")
+	errDatabase  = errors.New("names a database, which the client's SELECT chooses: leave it out")
 	errPath      = errors.New("has a path: leave it out")
-	errParameter = errors.New("has a parameter (only skip_verify=true or false of rediss:// is known: the other settings of a connection are the proxy's)")
-	errFragment  = errors.New("has a # (in a password it is written as %23)")
+	errParameter = errors.New("has a parameter (only skip_verify=true or false of rediss:// is allowed: the " +
+		"proxy chooses the other settings of a connection)")
+	errFragment = errors.New("has a # (in a password it is written as %23)")
 )
 
-// oddPort is a URL of a plain host with a port that is no number.
-var oddPort = regexp.MustCompile(`^rediss?://([\pL\pM\pN._-]+|\[[0-9A-Fa-f:.]+\]):[^@/?#]*[^@/?#0-9][^@/?#]*(/[0-9]*)?$`)
+// urlWithBadPort matches a URL of a plain host with a port that is not a number.
+var urlWithBadPort = regexp.MustCompile(`^rediss?://([\pL\pM\pN._-]+|\[[0-9A-Fa-f:.]+\]):[^@/?#]*[^@/?#0-9][^@/?#]*(/[0-9]*)?$`)
 
-// hostName is any text that a resolver might know, without the characters that have a meaning in
-// addresses.
+// hostName matches any text that a resolver might know, without the characters that have a meaning
+// in addresses.
 var hostName = regexp.MustCompile(`^[\pL\pM\pN._-]+$`)
 
-// masterURL says what is wrong with the URL of a master. What url.Parse says is not passed on: it
-// quotes parts of the URL, and a password with an odd character can be such a part.
+// masterURL returns an error if the URL of a master is invalid. It does not pass on the error of
+// url.Parse, which quotes parts of the URL: a password with a special character can be such a part.
 func masterURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
-	case isSeveral(text):
+	case namesSeveral(text):
 		return errHosts
-	case err != nil && oddPort.MatchString(text):
-		return errOddPort
+	case err != nil && urlWithBadPort.MatchString(text):
+		return errPortNotNumber
 	case err != nil:
 		return errNotURL
 	case u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix":
@@ -52,20 +58,20 @@ func masterURL(text string) error {
 	case strings.Contains(text, "#"):
 		return errFragment
 	}
-	if err := checkPlace(u); err != nil {
+	if err := checkAddress(u); err != nil {
 		return err
 	}
 	return checkQuery(u)
 }
 
-// isSeveral reports whether a text is several hosts or URLs with commas between them. With a login
-// it may be a password that has the comma.
-func isSeveral(text string) bool {
+// namesSeveral reports whether a text is several hosts or URLs, separated by commas. In a text with
+// a login the comma may belong to the password.
+func namesSeveral(text string) bool {
 	return strings.Contains(text, ",") && !strings.Contains(text, "@") && !strings.HasPrefix(text, "unix:")
 }
 
-// upstreamURL says what is wrong with the URL of the upstream: it is like that of a master, but may
-// name a database, or Sentinels.
+// upstreamURL returns an error if the URL of the upstream is invalid. It is like the URL of a
+// master, but may name a database, or Sentinels.
 func upstreamURL(text string) error {
 	if text == "" {
 		return nil
@@ -85,7 +91,7 @@ func upstreamURL(text string) error {
 	}
 }
 
-func checkPlace(u *url.URL) error {
+func checkAddress(u *url.URL) error {
 	if u.Scheme == "unix" {
 		if u.Host != "" || u.OmitHost || strings.Trim(u.Path, "/ ") == "" {
 			return errNoPath
@@ -147,8 +153,8 @@ func portOf(u *url.URL) string {
 	return defaultPort
 }
 
-// address returns where a valid master URL leads, written in one way only: two masters with one
-// address are one master. Names are not looked up, so localhost and 127.0.0.1 differ here.
+// address returns the address in a valid master URL in a canonical form: two masters with the same
+// address are one master. It does not resolve names, so localhost and 127.0.0.1 differ.
 func address(master string) string {
 	u, err := url.Parse(master)
 	if err != nil {

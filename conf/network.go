@@ -5,16 +5,16 @@ import (
 	"net/netip"
 )
 
-var errNetwork = errors.New(`is no IP address, and no network such as "10.0.0.0/8"`)
+var errNetwork = errors.New(`is neither an IP address nor a network such as "10.0.0.0/8"`)
 
-// network says what is wrong with an address or a network.
+// network returns an error if the text is neither an IP address nor a network.
 func network(text string) error {
-	_, err := readNetwork(text)
+	_, err := parseNetwork(text)
 	return err
 }
 
-// readNetwork takes an address for the network that has no other.
-func readNetwork(text string) (netip.Prefix, error) {
+// parseNetwork parses a network. A single address is the network of this address alone.
+func parseNetwork(text string) (netip.Prefix, error) {
 	ip, err := netip.ParseAddr(text)
 	if err == nil && ip.Zone() == "" {
 		ip = ip.Unmap()
@@ -27,11 +27,11 @@ func readNetwork(text string) (netip.Prefix, error) {
 	return prefix.Masked(), nil
 }
 
-// Balancers are the networks of ProxyProtocol.
+// Balancers returns the networks of ProxyProtocol.
 func (c Config) Balancers() []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range c.ProxyProtocol {
-		if prefix, err := readNetwork(text); err == nil { // as it is in a valid configuration
+		if prefix, err := parseNetwork(text); err == nil { // always, in a valid configuration
 			all = append(all, prefix)
 		}
 	}

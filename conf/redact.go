@@ -10,17 +10,18 @@ const hidden = "xxxxx"
 
 var (
 	schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	// openQuery is a query that cannot hold a secret.
-	openQuery = regexp.MustCompile(`^(skip_verify|db|database)=[a-z0-9]*$`)
-	// openPort is what may follow the colon of an address without being somebody's password.
-	openPort = regexp.MustCompile(`^[0-9]{0,5}(/[0-9]*)?$`)
-	// openSentinels are two Sentinels or more, and the name of a master.
-	openSentinels = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})+/[A-Za-z0-9._-]+(/[0-9]*)?$`)
+	// safeQuery matches a query that cannot contain a secret.
+	safeQuery = regexp.MustCompile(`^(skip_verify|db|database)=[a-z0-9]*$`)
+	// safePort matches a text that is a port, and cannot be a password, after the colon of an
+	// address.
+	safePort = regexp.MustCompile(`^[0-9]{0,5}(/[0-9]*)?$`)
+	// safeSentinels matches two Sentinels or more, and the name of a master.
+	safeSentinels = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})+/[A-Za-z0-9._-]+(/[0-9]*)?$`)
 )
 
-// Redact returns the URL with xxxxx for its password, to be shown in errors and logs. It works on
-// the text, because what is shown in an error is often no URL at all. Where it is unclear which
-// part is the password it hides too much rather than too little.
+// Redact returns the URL with xxxxx in place of its password, for errors and logs. It works on the
+// text, because the texts in errors are often not valid URLs. If it is unclear which part is the
+// password, it hides too much rather than too little.
 func Redact(url string) string {
 	scheme := schemePattern.FindString(url)
 	rest := url[len(scheme):]
@@ -31,14 +32,14 @@ func Redact(url string) string {
 		return scheme + hidden
 	case question >= 0:
 		return scheme + redactUser(rest[:question], at) + redactQuery(rest[question+1:])
-	case strings.HasSuffix(scheme, sentinelScheme+"://") && openSentinels.MatchString(rest):
+	case strings.HasSuffix(scheme, sentinelScheme+"://") && safeSentinels.MatchString(rest):
 		return url
 	}
 	return scheme + redactUser(rest, at)
 }
 
-// redactUser hides the password in user:password@host. A name alone is hidden, too: some clients
-// take it for the password.
+// redactUser hides the password in user:password@host. It also hides a name alone, because some
+// clients use it as the password.
 func redactUser(text string, at int) string {
 	if at < 0 {
 		return redactPort(text)
@@ -49,36 +50,35 @@ func redactUser(text string, at int) string {
 	return hidden + text[at:]
 }
 
-// redactPort hides what should be a port and is none: perhaps a password whose @host is missing.
-// Behind what can only be a host, not the name of a user, it is shown.
+// redactPort hides a port that is not a number: it may be a password whose @host is missing. After
+// a text that can only be a host, not a user, it shows the port.
 func redactPort(text string) string {
 	host := 0
 	if strings.HasPrefix(text, "[") {
 		host = strings.IndexByte(text, ']') + 1
 	}
 	colon := strings.IndexByte(text[host:], ':')
-	if colon < 0 || openPort.MatchString(text[host+colon+1:]) || onlyHost(text[:host+colon]) {
+	if colon < 0 || safePort.MatchString(text[host+colon+1:]) || isHost(text[:host+colon]) {
 		return text
 	}
 	return text[:host+colon+1] + hidden
 }
 
-// onlyHost reports whether a text can be nothing but a host: an IP address, or this machine.
-func onlyHost(text string) bool {
+// isHost reports whether a text can only be a host: an IP address, or localhost.
+func isHost(text string) bool {
 	_, err := netip.ParseAddr(strings.Trim(text, "[]"))
 	return err == nil || text == "localhost"
 }
 
 func redactQuery(query string) string {
-	if query == "" || openQuery.MatchString(query) {
+	if query == "" || safeQuery.MatchString(query) {
 		return "?" + query
 	}
 	return "?" + hidden
 }
 
-// guarded returns a text that should hold no URL, with the password hidden if it holds one all the
-// same.
-func guarded(text string) string {
+// redactIfURL returns a text that should not contain a URL, with the password hidden if it does.
+func redactIfURL(text string) string {
 	if strings.ContainsRune(text, '@') || strings.Contains(text, "://") {
 		return Redact(text)
 	}

@@ -21,13 +21,13 @@ func TestRedact(t *testing.T) {
 		{"unix:///run/redis.sock", "unix:///run/redis.sock"},
 		{"host:6379", "host:6379"},
 		{"${URL}", "${URL}"},
-		// the ordinary cases
+		// ordinary cases
 		{"redis://:hunter2@host:6379", "redis://:xxxxx@host:6379"},
 		{"redis://user:hunter2@host/3", "redis://user:xxxxx@host/3"},
 		{"unix://:hunter2@/run/redis.sock", "unix://:xxxxx@/run/redis.sock"},
-		// a name alone is the password to some clients
+		// some clients use a name alone as the password
 		{"redis://hunter2@host", "redis://xxxxx@host"},
-		// passwords that are no part of a valid URL
+		// passwords outside of a valid URL
 		{"redis://:hunter2@hunter2@host", "redis://:xxxxx@host"},
 		{"redis://:hun/hunter2@host", "redis://:xxxxx@host"},
 		{"redis://:hun#hunter2@host", "redis://:xxxxx@host"},
@@ -35,7 +35,7 @@ func TestRedact(t *testing.T) {
 		{"redis://:hun?hunter2@host", "redis://xxxxx"},
 		{"redis://:hun://hunter2@host", "redis://:xxxxx@host"},
 		{"redis://:hunter2 @host", "redis://:xxxxx@host"},
-		// no URL
+		// not a URL
 		{":hunter2@host", ":xxxxx@host"},
 		{"hunter2@host", "xxxxx@host"},
 		{"redis:hunter2@host", "redis:xxxxx@host"},
@@ -60,7 +60,7 @@ func TestRedact(t *testing.T) {
 		{"rediss+sentinel://s1,s2/mymaster?sentinel_username=hunter2", "rediss+sentinel://s1,s2/mymaster?xxxxx"},
 		{"redis+sentinel://user:12/hunter2", "redis+sentinel://user:xxxxx"},
 		{"redis://user:12,a:1/hunter2", "redis://user:xxxxx"},
-		// several in one
+		// several URLs in one text
 		{"redis://:hunter2@a,redis://:hunter2@b", "redis://:xxxxx@b"},
 	}
 	for _, test := range tests {
@@ -70,17 +70,19 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestRedactHidesAnyPassword puts passwords of any characters into URLs, escaped and raw.
+// TestRedactHidesAnyPassword puts passwords with any characters into URLs, escaped and raw.
 func TestRedactHidesAnyPassword(t *testing.T) {
 	forms := []string{"redis://:%s@h", "rediss://u:%s@h:1", "unix://:%s@/h", "u:%s@h", "redis://u:%s@h?db=1", "redis://u:%s@h/1", "redis://%s@h", "%s@h:1",
-		"redis+sentinel://u:%s@a:1,b:2/m", "redis+sentinel://u:%s@a/m/1?skip_verify=true", "redis+sentinel://a:1,b:2/m?sentinel_password=%s", "redis+sentinel://u:%[1]s@a:1/m?sentinel_username=%[1]s&sentinel_password=%[1]s"}
+		"redis+sentinel://u:%s@a:1,b:2/m", "redis+sentinel://u:%s@a/m/1?skip_verify=true",
+		"redis+sentinel://a:1,b:2/m?sentinel_password=%s",
+		"redis+sentinel://u:%[1]s@a:1/m?sentinel_username=%[1]s&sentinel_password=%[1]s"}
 	rapid.Check(t, func(t *rapid.T) {
-		// an upper case X at both ends occurs nowhere else, so any part of it that is shown is seen
+		// the upper case X at both ends occurs nowhere else, so any visible part is detected
 		password := "X" + rapid.StringOf(rapid.RuneFrom([]rune("X@:/?#[]%$&=,;+ \"'\\\né1"))).Draw(t, "password") + "X"
 		for _, form := range forms {
 			for _, written := range []string{password, url.QueryEscape(password), url.PathEscape(password)} {
 				if !strings.Contains(form, ":%") {
-					written = strings.ReplaceAll(written, ":", "") // what stands before a colon is the user
+					written = strings.ReplaceAll(written, ":", "") // the text before a colon is the user
 				}
 				if got := Redact(fmt.Sprintf(form, written)); strings.Contains(got, "X") {
 					t.Fatalf("%q in %s is shown as %q", written, form, got)
@@ -92,9 +94,10 @@ func TestRedactHidesAnyPassword(t *testing.T) {
 
 // TestNoSecretInErrors loads such URLs from all sources, and through ${NAME}.
 func TestNoSecretInErrors(t *testing.T) {
-	// colons and such make most of these no URL at all; each error then shows the value
+	// special characters make most of these invalid URLs; each error then shows the value
 	rapid.Check(t, func(t *rapid.T) {
-		password := rapid.StringOf(rapid.RuneFrom([]rune("@:/?#%,12"))).Draw(t, "before") + secret + rapid.StringOf(rapid.RuneFrom([]rune("@:/?#%,12"))).Draw(t, "after")
+		password := rapid.StringOf(rapid.RuneFrom([]rune("@:/?#%,12"))).Draw(t, "before") + secret +
+			rapid.StringOf(rapid.RuneFrom([]rune("@:/?#%,12"))).Draw(t, "after")
 		bad := "redis://:" + password + "@h/0"
 		for _, src := range []Source{
 			{Flags: map[string][]string{"master": {bad}}},
@@ -105,7 +108,9 @@ func TestNoSecretInErrors(t *testing.T) {
 				t.Fatalf("the error shows the password: %v", err)
 			}
 		}
-		for _, file := range []string{"master: ['%s']\n", "master: '%s'\n", "listen: '%s'\n", "'%s': 1\n", "masters: '%s'\n", "master: [%s\n", "%s\n", "%s:\n", "a: b: %s\n", "master:\n  %s\n", "%%TAG %s\n", "%%YAML %s\n---\na: b\n", "listen: ${%s}\n", "master: {'%s': 1}", "x: &%s\n", "listen: !%s a\n"} {
+		for _, file := range []string{"master: ['%s']\n", "master: '%s'\n", "listen: '%s'\n", "'%s': 1\n",
+			"masters: '%s'\n", "master: [%s\n", "%s\n", "%s:\n", "a: b: %s\n", "master:\n  %s\n", "%%TAG %s\n",
+			"%%YAML %s\n---\na: b\n", "listen: ${%s}\n", "master: {'%s': 1}", "x: &%s\n", "listen: !%s a\n"} {
 			r := readFile(fmt.Sprintf(file, bad))
 			r.validate()
 			if _, err := r.result(); err == nil || strings.Contains(err.Error(), secret) {

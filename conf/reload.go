@@ -8,34 +8,33 @@ import (
 	"strings"
 )
 
-// Reload is what becomes of a setting that differs when the configuration is read again while the
-// proxy runs.
+// Reload says when a changed setting takes effect after the configuration has been read again.
 type Reload int
 
 const (
-	// AtRestart is for settings that hold from the next start on.
+	// AtRestart is for settings that take effect at the next start.
 	AtRestart Reload = iota
-	// AtOnce is for settings that hold as soon as the configuration is read again.
+	// AtOnce is for settings that take effect as soon as the configuration is read again.
 	AtOnce
-	// PasswordAtOnce is for URLs: a password in them that was replaced by another one holds at
-	// once, for new connections. Anything else in them holds from the next start on.
+	// PasswordAtOnce is for URLs. A replaced password in the URL takes effect at once, for new
+	// connections. Any other change takes effect at the next start.
 	PasswordAtOnce
-	// OtherAtOnce is for URLs of masters: also a list with other servers holds at once, if the
-	// masters can be changed so. Anything else in the URL of one that stays holds from the next
-	// start on.
+	// OtherAtOnce is for URLs of masters. A list with different servers takes effect at once, too,
+	// if the masters can be changed in this way. Other changes in the URL of a master that stays
+	// take effect at the next start.
 	OtherAtOnce
 )
 
 // Change is a setting that differs between two configurations.
 type Change struct {
-	// Setting is its name.
+	// Setting is the name of the setting.
 	Setting string
-	// From and To are its values, without the passwords. They are equal where only what must not be
-	// shown differs.
+	// From and To are the values, with passwords hidden. They are equal if only a hidden part
+	// differs.
 	From, To string
 }
 
-// String is the change as a log and a reply show it: max-ttl: "24h" -> "1h".
+// String returns the change for logs and replies: max-ttl: "24h" -> "1h".
 func (c Change) String() string {
 	if c.From == c.To {
 		return c.Setting + ": changed"
@@ -43,17 +42,19 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s -> %s", c.Setting, c.From, c.To)
 }
 
-// Reloaded is what a proxy that runs with c has to run with when its configuration, read again, is
-// next: c with those settings of next that can change meanwhile. Changed are these, and pending
-// those that differ and need a restart. The error says that both together make no sense; then
-// nothing is to be changed.
+// Reloaded returns the configuration of a proxy that runs with c after it has read next: c with the
+// settings of next that can change at once. changed lists these, and pending lists the settings
+// that differ but need a restart. The error says that both together are invalid; then nothing
+// changes.
 func (c Config) Reloaded(next Config) (now Config, changed, pending []Change, err error) {
 	now = c
 	for _, s := range table {
 		from, to := s.get(c), s.get(next)
 		switch {
 		case slices.Equal(from, to):
-		case s.Reload == AtOnce, s.Reload >= PasswordAtOnce && onlyPasswords(from, to), s.Reload == OtherAtOnce && !slices.Equal(servers(from), servers(to)):
+		case s.Reload == AtOnce,
+			s.Reload >= PasswordAtOnce && onlyPasswords(from, to),
+			s.Reload == OtherAtOnce && !slices.Equal(addresses(from), addresses(to)):
 			s.copy(&now, next)
 			changed = append(changed, s.change(from, to))
 		default:
@@ -61,12 +62,13 @@ func (c Config) Reloaded(next Config) (now Config, changed, pending []Change, er
 		}
 	}
 	if err := now.Validate(); err != nil {
-		return c, nil, nil, fmt.Errorf("what can change at once does not go with what stays until a restart (%s): %w", names(pending), err)
+		return c, nil, nil, fmt.Errorf("settings that change at once conflict with settings "+
+			"that change only at a restart (%s): %w", namesOf(pending), err)
 	}
 	return now, changed, pending, nil
 }
 
-func names(all []Change) string {
+func namesOf(all []Change) string {
 	var names []string
 	for _, c := range all {
 		names = append(names, c.Setting)
@@ -75,11 +77,11 @@ func names(all []Change) string {
 }
 
 func (s Setting) change(from, to []string) Change {
-	return Change{Setting: s.Name, From: s.list(from), To: s.list(to)}
+	return Change{Setting: s.Name, From: s.shownList(from), To: s.shownList(to)}
 }
 
-// list shows values.
-func (s Setting) list(values []string) string {
+// shownList returns values as a change shows them.
+func (s Setting) shownList(values []string) string {
 	shown := make([]string, len(values))
 	for i, v := range values {
 		shown[i] = fmt.Sprintf("%q", s.shown(v))
@@ -90,19 +92,19 @@ func (s Setting) list(values []string) string {
 	return strings.Join(shown, " ")
 }
 
-// onlyPasswords reports whether URLs differ in nothing but passwords that were replaced by others.
-// A login that is new, or of another user, is none of these: clients that are connected would come
-// to rights that were not theirs.
+// onlyPasswords reports whether URLs differ only in passwords, each replaced by another password. A
+// new login, or the login of another user, is a different change: connected clients would get
+// rights that they did not have.
 func onlyPasswords(from, to []string) bool {
 	return slices.EqualFunc(from, to, func(a, b string) bool {
-		x, xOK := withoutPassword(a)
-		y, yOK := withoutPassword(b)
+		x, xOK := maskPassword(a)
+		y, yOK := maskPassword(b)
 		return a == b || xOK && yOK && x == y
 	})
 }
 
-// servers are the addresses in URLs, sorted.
-func servers(urls []string) []string {
+// addresses returns the addresses in URLs, sorted.
+func addresses(urls []string) []string {
 	all := make([]string, len(urls))
 	for i, text := range urls {
 		if u, err := url.Parse(text); err == nil {
@@ -113,7 +115,7 @@ func servers(urls []string) []string {
 	return all
 }
 
-// HasMasters reports whether these are the addresses of the masters, in any order.
+// HasMasters reports whether the masters have exactly these addresses, in any order.
 func (c Config) HasMasters(names []string) bool {
 	all := make([]string, len(c.Masters))
 	for i, text := range c.Masters {
@@ -125,14 +127,14 @@ func (c Config) HasMasters(names []string) bool {
 	return slices.Equal(all, slices.Sorted(slices.Values(names)))
 }
 
-// SameMasters reports whether both name the same masters, in any order.
+// SameMasters reports whether both configurations name the same masters, in any order.
 func (c Config) SameMasters(other Config) bool {
-	return slices.Equal(servers(c.Masters), servers(other.Masters))
+	return slices.Equal(addresses(c.Masters), addresses(other.Masters))
 }
 
-// withoutPassword is a URL with another password in the place of its own; ok is false where it has
-// none.
-func withoutPassword(text string) (same string, ok bool) {
+// maskPassword returns the URL with a fixed text in place of its password. ok is false if it has no
+// password.
+func maskPassword(text string) (same string, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.User == nil {
 		return "", false

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// running is a configuration with a login in each URL.
+// running returns a configuration with a login in each URL.
 func running() Config {
 	c := Default()
 	c.Masters = []string{"redis://:old@a", "redis://:old@b", "redis://:old@c"}
@@ -16,8 +16,8 @@ func running() Config {
 	return c
 }
 
-// TestReloaded: what can change at once does, the rest is named and stays, and nothing changes
-// where both do not go together. No password is told.
+// TestReloaded: settings that can change at once change, and the others are listed as pending.
+// Nothing changes if both together are invalid. No password is shown.
 func TestReloaded(t *testing.T) {
 	for _, test := range []struct {
 		name             string
@@ -27,14 +27,16 @@ func TestReloaded(t *testing.T) {
 	}{
 		{"nothing", func(*Config) {}, "", "", ""},
 		{"at once", func(c *Config) { c.MaxTTL, c.LogLevel = time.Hour, "debug" }, `max-ttl: "24h" -> "1h"; log-level: "info" -> "debug"`, "", ""},
-		{"at a restart", func(c *Config) { c.Listen, c.LockKeys = "a:1", []string{"lock:*", "x"} }, "", `listen: "127.0.0.1:6380" -> "a:1"; lock-keys: [] -> ["lock:*" "x"]`, ""},
+		{"at a restart", func(c *Config) { c.Listen, c.LockKeys = "a:1", []string{"lock:*", "x"} }, "",
+			`listen: "127.0.0.1:6380" -> "a:1"; lock-keys: [] -> ["lock:*" "x"]`, ""},
 		{"both", func(c *Config) { c.KeyPrefix, c.AuditLog = "p:", true }, `audit-log: "false" -> "true"`, `key-prefix: "" -> "p:"`, ""},
 		{"passwords", func(c *Config) {
 			c.Masters = []string{"redis://:old@a", "redis://:new@b", "redis://:new@c"}
 			c.Upstream = "redis://app:new%40@up/3"
 		}, "master: changed; upstream: changed", "", ""},
 		{"a master more", func(c *Config) { c.Masters = append(c.Masters, "redis://:new@d") },
-			`master: ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c"] -> ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c" "redis://:xxxxx@d"]`, "", ""},
+			`master: ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c"] -> ["redis://:xxxxx@a" ` +
+				`"redis://:xxxxx@b" "redis://:xxxxx@c" "redis://:xxxxx@d"]`, "", ""},
 		{"another master with another password", func(c *Config) { c.Masters[2] = "redis://:new@d" },
 			`master: ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c"] -> ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@d"]`, "", ""},
 		{"another user at a master", func(c *Config) { c.Masters[2] = "redis://u:old@c" }, "",
@@ -43,11 +45,13 @@ func TestReloaded(t *testing.T) {
 		{"another database", func(c *Config) { c.Upstream = "redis://app:new@up/4" }, "", `upstream: "redis://app:xxxxx@up/3" -> "redis://app:xxxxx@up/4"`, ""},
 		{"a login taken out", func(c *Config) { c.Upstream = "redis://up/3" }, "", `upstream: "redis://app:xxxxx@up/3" -> "redis://up/3"`, ""},
 		{"a user without a password", func(c *Config) { c.Upstream = "redis://app:@up/3" }, "", `upstream: changed`, ""},
-		{"TLS to the upstream", func(c *Config) { c.Upstream = "rediss://app:new@up/3" }, "", `upstream: "redis://app:xxxxx@up/3" -> "rediss://app:xxxxx@up/3"`, ""},
+		{"TLS to the upstream", func(c *Config) { c.Upstream = "rediss://app:new@up/3" }, "",
+			`upstream: "redis://app:xxxxx@up/3" -> "rediss://app:xxxxx@up/3"`, ""},
 		{"what does not go together", func(c *Config) { c.MasterTimeout, c.MaxTTL = 10*time.Millisecond, 100*time.Millisecond }, "", "",
-			`what can change at once does not go with what stays until a restart (master-timeout): master-timeout: "250ms" is not shorter than max-ttl "100ms"`},
+			`settings that change at once conflict with settings that change only at a restart (master-timeout): ` +
+				`master-timeout: "250ms" is not shorter than max-ttl "100ms"`},
 		{"a login that would be everybody's", func(c *Config) { c.Upstream, c.ShareUpstreamLogin = "redis://up", false }, "", "",
-			`what can change at once does not go with what stays until a restart (upstream): upstream: "redis://app:xxxxx@up/3" has a login`},
+			`settings that change at once conflict with settings that change only at a restart (upstream): upstream: "redis://app:xxxxx@up/3" has a login`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			next := running()
@@ -62,7 +66,7 @@ func TestReloaded(t *testing.T) {
 			if got := listed(pending); got != test.pending {
 				t.Errorf("pending: got %s, want %s", got, test.pending)
 			}
-			if wrong := notTaken(now, next, len(changed) > 0 && len(pending) == 0); wrong != "" {
+			if wrong := notApplied(now, next, len(changed) > 0 && len(pending) == 0); wrong != "" {
 				t.Error(wrong)
 			}
 		})
@@ -77,9 +81,9 @@ func listed(all []Change) string {
 	return strings.Join(texts, "; ")
 }
 
-// notTaken is what is wrong with a configuration after a reload: everything was to change, or what
-// needs a restart stands as before.
-func notTaken(now, next Config, all bool) string {
+// notApplied returns what is wrong with a configuration after a reload: all settings should change,
+// except those that need a restart.
+func notApplied(now, next Config, all bool) string {
 	for _, s := range table {
 		want := s.get(running())
 		if all {
@@ -92,8 +96,8 @@ func notTaken(now, next Config, all bool) string {
 	return ""
 }
 
-// TestMarkedRestarts: conf.example.yaml and docs/settings.md mark the settings that need a restart,
-// and no others.
+// TestMarkedRestarts: conf.example.yaml and docs/settings.md mark exactly the settings that need a
+// restart.
 func TestMarkedRestarts(t *testing.T) {
 	example, page := fileText(t, "../conf.example.yaml"), fileText(t, "../docs/settings.md")
 	for _, s := range Settings() {
@@ -104,7 +108,9 @@ func TestMarkedRestarts(t *testing.T) {
 			"docs/settings.md":  strings.ReplaceAll(regexp.MustCompile(`\(\*restart\*[^)]*\) \|$`).FindString(row), "*", ""),
 		} {
 			text = strings.Trim(text, "[]() |.")
-			if want := map[Reload]string{AtOnce: "", AtRestart: "restart", PasswordAtOnce: "restart, but for a new password", OtherAtOnce: "restart, but for a new password and other servers"}[s.Reload]; text != want {
+			if want := map[Reload]string{AtOnce: "", AtRestart: "restart",
+				PasswordAtOnce: "restart, but for a new password",
+				OtherAtOnce:    "restart, but for a new password and other servers"}[s.Reload]; text != want {
 				t.Errorf("%s marks %s %q, want %q", document, s.Name, text, want)
 			}
 		}

@@ -10,48 +10,53 @@ import (
 	"strings"
 )
 
-// sentinelPort is where a Sentinel listens that names no port.
+// sentinelPort is the default port of a Sentinel.
 const sentinelPort = "26379"
 
-// sentinelScheme is behind redis and rediss in the scheme of a URL that names Sentinels.
+// sentinelScheme follows redis or rediss in the scheme of a URL that names Sentinels.
 const sentinelScheme = "+sentinel"
 
-// maxSentinels bounds how many Sentinels a URL names: all of them are asked.
+// maxSentinels limits how many Sentinels a URL may name, since the proxy asks all of them.
 const maxSentinels = 32
 
 var (
-	errSentinelURL       = errors.New(`is not a URL such as "redis+sentinel://sentinel-1:26379,sentinel-2:26379/mymaster" (in a password, special characters are written as %XX)`)
-	errSentinelNoName    = errors.New(`names no master: write its name, by which the Sentinels know it, behind them, such as "/mymaster"`)
-	errSentinelName      = errors.New("names the master by other characters than the letters, digits, and .-_ that Sentinels allow")
+	errSentinelURL = errors.New(`is not a URL such as ` +
+		`"redis+sentinel://sentinel-1:26379,sentinel-2:26379/mymaster" ` +
+		`(in a password, special characters are written as %XX)`)
+	errSentinelNoName = errors.New(`names no master: append the name by which the Sentinels know it, ` +
+		`such as "/mymaster"`)
+	errSentinelName = errors.New("names the master with characters that Sentinels do not allow: use letters, " +
+		"digits, and .-_")
 	errSentinelTwice     = errors.New("names a Sentinel twice")
 	errSentinelCount     = errors.New("names more than " + strconv.Itoa(maxSentinels) + " Sentinels")
-	errSentinelPath      = errors.New("has more behind the name of the master than the number of a database")
-	errSentinelParameter = errors.New("has a parameter other than sentinel_username, sentinel_password and, of rediss+sentinel://, skip_verify=true or false")
-	errSentinelUser      = errors.New("has a sentinel_username without a sentinel_password")
+	errSentinelPath      = errors.New("has more than a database number after the name of the master")
+	errSentinelParameter = errors.New("has a parameter other than sentinel_username, sentinel_password and, of " +
+		"rediss+sentinel://, skip_verify=true or false")
+	errSentinelUser = errors.New("has a sentinel_username without a sentinel_password")
 )
 
-// Sentinel is a Redis of which Sentinels say where it is.
+// Sentinel describes a Redis whose address Sentinels know.
 type Sentinel struct {
 	// Master is the name by which the Sentinels know it.
 	Master string
-	// Addrs are those of the Sentinels, host:port, as they are dialled.
+	// Addrs are the addresses of the Sentinels, host:port, with a port in each.
 	Addrs []string
-	// Username and Password are the login at the Sentinels, or empty.
+	// Username and Password are the login at the Sentinels. Both are empty if there is none.
 	Username, Password string
 
-	server url.URL // of the Redis, without its address
+	server url.URL // the URL of the Redis, without its address
 }
 
-// At is the URL, redis or rediss, of the Redis when it is at this address. It has the password, if
-// there is one.
+// At returns the URL of the Redis, redis:// or rediss://, if it is at this address. It contains the
+// password, if there is one.
 func (s Sentinel) At(addr string) string {
 	at := s.server
 	at.Host = addr
 	return at.String()
 }
 
-// ReadSentinel takes a URL apart that names Sentinels, which is said by named. The error, if it is
-// a wrong one, has no part of it.
+// ReadSentinel parses a URL that names Sentinels. named reports whether the URL has this form. An
+// error quotes no part of the URL.
 func ReadSentinel(text string) (s Sentinel, named bool, err error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	plain, named := strings.CutSuffix(scheme, sentinelScheme)
@@ -78,8 +83,8 @@ func ReadSentinel(text string) (s Sentinel, named bool, err error) {
 	return s, true, nil
 }
 
-// splitAuthority splits what follows the scheme into the login with its @, the hosts, and what
-// comes then.
+// splitAuthority splits the text after the scheme into the login with its @, the hosts, and the
+// rest.
 func splitAuthority(rest string) (login, hosts, path string) {
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {
@@ -89,7 +94,7 @@ func splitAuthority(rest string) (login, hosts, path string) {
 	return rest[:at], rest[at:end], rest[end:]
 }
 
-// sentinelAddrs checks the Sentinels that stand between commas.
+// sentinelAddrs checks and returns the comma-separated addresses of Sentinels.
 func sentinelAddrs(hosts string) ([]string, error) {
 	all := strings.Split(hosts, ",")
 	if len(all) > maxSentinels {
@@ -121,10 +126,10 @@ func sentinelAddrs(hosts string) ([]string, error) {
 	return all, nil
 }
 
-// masterName is what sentinel.conf takes for one.
+// masterName matches a name of a master that sentinel.conf allows.
 var masterName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
-// takePath takes the name of the master, and the database, if there is one.
+// takePath stores the name of the master, and the database, if there is one.
 func (s *Sentinel) takePath(u *url.URL) error {
 	name, db, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 	switch {
@@ -144,7 +149,8 @@ func (s *Sentinel) takePath(u *url.URL) error {
 	return nil
 }
 
-// takeQuery takes the login at the Sentinels, and leaves to the Redis what is its own.
+// takeQuery stores the login at the Sentinels, and leaves the other parameters in the URL of the
+// Redis.
 func (s *Sentinel) takeQuery(u *url.URL) error {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -170,7 +176,7 @@ func (s *Sentinel) takeQuery(u *url.URL) error {
 	return nil
 }
 
-// HasSentinels reports whether a URL is of the form that [ReadSentinel] reads, right or wrong.
+// HasSentinels reports whether a URL has the form that [ReadSentinel] parses, valid or not.
 func HasSentinels(text string) bool {
 	_, named, _ := ReadSentinel(text)
 	return named

@@ -79,10 +79,12 @@ func TestSentinelURLErrors(t *testing.T) {
 	}
 }
 
-// FuzzSentinelURL: what is accepted leads to named Sentinels, go-redis takes the URL of the Redis
-// at any place, and nothing of the passwords is shown.
+// FuzzSentinelURL: an accepted URL names its Sentinels, go-redis accepts the URL of the Redis at
+// any address, and no password is shown.
 func FuzzSentinelURL(f *testing.F) {
-	for _, seed := range []string{"redis+sentinel://s1/m", "rediss+sentinel://u:p@[::1]:1,a:2/m/3?skip_verify=true&sentinel_password=x", "redis+sentinel://%2f@a,b/m?", "redis+sentinel://a/m/0/", "redis+sentinel://a:/m"} {
+	for _, seed := range []string{"redis+sentinel://s1/m",
+		"rediss+sentinel://u:p@[::1]:1,a:2/m/3?skip_verify=true&sentinel_password=x", "redis+sentinel://%2f@a,b/m?",
+		"redis+sentinel://a/m/0/", "redis+sentinel://a:/m"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, url string) {

@@ -11,37 +11,34 @@ import (
 const (
 	// EnvPrefix begins the name of every environment variable of the proxy.
 	EnvPrefix = "REDLOCK_"
-	// FileFlag is the name of the flag that names the configuration file. It is no setting: a file
-	// cannot hold it.
+	// FileFlag is the name of the flag that names the configuration file. It is not a setting: a
+	// file cannot contain it.
 	FileFlag = "config"
-	// FileEnv is the environment variable that names the configuration file where the flag does
-	// not.
+	// FileEnv is the environment variable that names the configuration file if the flag does not.
 	FileEnv = "REDLOCK_CONFIG"
 )
 
-// Setting is one row of the table from which flags, environment names and YAML keys are made.
+// Setting is one row of the table from which flags, environment variables and YAML keys are made.
 type Setting struct {
-	// Name is the kebab-case name: the flag without its dashes, and the YAML key.
+	// Name is the name in kebab case: the flag without its dashes, and the YAML key.
 	Name string
-	// Usage says what the setting is, with its unit, after what stands for its value: "`DURATION`:
-	// …".
+	// Usage is the help text, with units, after the placeholder of the value: "`DURATION`: …".
 	Usage string
-	// Default is the value where none is given, written as a user would write it. Empty for a
-	// repeated setting.
+	// Default is the default value, as a user would write it. It is empty for a repeated setting.
 	Default string
-	// Repeated settings take several values: a repeated flag, a YAML list, or a variable with white
-	// space between them.
+	// Repeated is set if the setting takes several values: a repeated flag, a YAML list, or a
+	// variable with values separated by white space.
 	Repeated bool
-	// Toggle settings are true or false: a flag without a value says true.
+	// Toggle is set if the value is true or false. The flag without a value means true.
 	Toggle bool
-	// Reload is what becomes of it when the configuration is read again while the proxy runs.
+	// Reload says when a change takes effect after the configuration has been read again.
 	Reload Reload
 
-	secret bool                           // values may carry a password
+	secret bool                           // values may contain a password
 	text   bool                           // in YAML the value is a string, not a number or a boolean
-	set    func(*Config, []string) error  // parses, checks and stores values; errors do not contain the values
+	set    func(*Config, []string) error  // parses, checks and stores values; errors do not quote the values
 	get    func(Config) (values []string) // the inverse of set
-	copy   func(to *Config, from Config)  // takes the value over
+	copy   func(to *Config, from Config)  // copies the value
 }
 
 // Env returns the name of the setting's environment variable, such as REDLOCK_MAX_TTL.
@@ -49,93 +46,117 @@ func (s Setting) Env() string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// Settings returns the table of all settings, in the order in which help should list them. The
-// slice is the caller's.
+// Settings returns all settings, in the order of help. The caller owns the slice.
 func Settings() []Setting { return slices.Clone(table) }
 
-// table is never changed. A row names the setting, says what it is, and gives its kind, its field
-// and its rules.
+// table holds all settings. It never changes. A row gives the name, the help text, the kind, the
+// field and the rules.
 var table = []Setting{
-	reloads(OtherAtOnce, private(many("master", "`URL`: one independent Redis master (redis://, rediss:// or unix://); once per master",
+	withReload(OtherAtOnce, withPasswords(requiredList("master", "`URL`: one independent Redis master (redis://, "+
+		"rediss:// or unix://); once per master",
 		func(c *Config) *[]string { return &c.Masters }, masterURL))),
-	reloads(PasswordAtOnce, private(one("upstream", "`URL`: your Redis, which gets every command that is not the proxy's own (redis://, rediss://, unix://, or redis+sentinel:// with the Sentinels that know it); without it the proxy is a lock server",
+	withReload(PasswordAtOnce, withPasswords(single("upstream", "`URL`: your Redis, which gets every command that "+
+		"is not the proxy's own (redis://, rediss://, unix://, or redis+sentinel:// with the Sentinels that know "+
+		"it); without it the proxy is a lock server",
 		text, func(c *Config) *string { return &c.Upstream }, upstreamURL))),
-	atOnce(one("upstream-timeout", "`DURATION`: time limit for connecting to the upstream, and for its answers to the proxy's own questions",
+	changesAtOnce(single("upstream-timeout", "`DURATION`: time limit for connecting to the upstream, and for its "+
+		"answers to the proxy's own questions",
 		duration, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0)))),
-	atOnce(one("ca", "`FILE`: PEM file with the certificate authorities of rediss:// servers, in addition to the system's",
+	changesAtOnce(single("ca", "`FILE`: PEM file with the certificate authorities of rediss:// servers, in addition "+
+		"to the system's",
 		text, func(c *Config) *string { return &c.CA })),
-	atOnce(one("client-cert", "`FILE`: PEM file with the certificate that the proxy presents to rediss:// servers",
+	changesAtOnce(single("client-cert", "`FILE`: PEM file with the certificate that the proxy presents to rediss:// "+
+		"servers",
 		text, func(c *Config) *string { return &c.ClientCert })),
-	atOnce(one("client-key", "`FILE`: PEM file with the key of client-cert",
+	changesAtOnce(single("client-key", "`FILE`: PEM file with the key of client-cert",
 		text, func(c *Config) *string { return &c.ClientKey })),
-	atOnce(one("client-password-file", "`FILE`: file with the password that clients must log in with if the upstream's URL contains a login",
+	changesAtOnce(single("client-password-file", "`FILE`: file with the password that clients must log in with if "+
+		"the upstream's URL contains a login",
 		text, func(c *Config) *string { return &c.ClientPasswordFile })),
-	atOnce(switched(one("share-upstream-login", "let every client use the login in the upstream's URL without a login of its own",
+	changesAtOnce(boolean(single("share-upstream-login", "let every client use the login in the upstream's URL "+
+		"without a login of its own",
 		toggle, func(c *Config) *bool { return &c.ShareUpstreamLogin }))),
-	one("acl-file", "`FILE`: file with the proxy's own users, in the format of Redis' ACL file: clients log in at the proxy, not at the upstream",
+	single("acl-file", "`FILE`: file with the proxy's own users, in the format of Redis' ACL file: clients log in "+
+		"at the proxy, not at the upstream",
 		text, func(c *Config) *string { return &c.ACLFile }),
-	one("listen", "`ADDR`: address (host:port) for clients; port 0 lets the system choose",
+	single("listen", "`ADDR`: address (host:port) for clients; port 0 lets the system choose",
 		text, func(c *Config) *string { return &c.Listen }, hostPort),
-	atOnce(one("tls-cert", "`FILE`: PEM file with the certificate chain that the proxy presents to clients, which must then speak TLS",
+	changesAtOnce(single("tls-cert", "`FILE`: PEM file with the certificate chain that the proxy presents to "+
+		"clients, which must then speak TLS",
 		text, func(c *Config) *string { return &c.TLSCert })),
-	atOnce(one("tls-key", "`FILE`: PEM file with the key of tls-cert",
+	changesAtOnce(single("tls-key", "`FILE`: PEM file with the key of tls-cert",
 		text, func(c *Config) *string { return &c.TLSKey })),
-	atOnce(one("tls-client-ca", "`FILE`: PEM file with the certificate authorities of clients: a client without such a certificate is refused",
+	changesAtOnce(single("tls-client-ca", "`FILE`: PEM file with the certificate authorities of clients: a client "+
+		"without such a certificate is refused",
 		text, func(c *Config) *string { return &c.TLSClientCA })),
-	atOnce(switched(one("protected-mode", "refuse clients from other machines if no login is required",
+	changesAtOnce(boolean(single("protected-mode", "refuse clients from other machines if no login is required",
 		toggle, func(c *Config) *bool { return &c.ProtectedMode }))),
-	some("proxy-protocol", "`ADDR`: address or network (10.0.0.0/8) of load balancers, which must name their client by the PROXY protocol, version 1 or 2; once per network",
+	optionalList("proxy-protocol", "`ADDR`: address or network (10.0.0.0/8) of load balancers, which must name "+
+		"their client by the PROXY protocol, version 1 or 2; once per network",
 		func(c *Config) *[]string { return &c.ProxyProtocol }, network),
-	one("admin", "`ADDR`: address (host:port) of the admin port, which serves a status page, health and metrics by HTTP to every client; empty: none",
+	single("admin", "`ADDR`: address (host:port) of the admin port, which serves a status page, health and metrics "+
+		"by HTTP to every client; empty: none",
 		text, func(c *Config) *string { return &c.Admin }, orEmpty(hostPort)),
-	some("admin-names", "`NAME`: host name with a dot at which the admin port answers, in addition to the name of the machine; once per name",
+	optionalList("admin-names", "`NAME`: host name with a dot at which the admin port answers, in addition to the "+
+		"name of the machine; once per name",
 		func(c *Config) *[]string { return &c.AdminNames }),
-	atOnce(switched(one("admin-pprof", "serve profiles of the process at the admin port (/debug/pprof/)",
+	changesAtOnce(boolean(single("admin-pprof", "serve profiles of the process at the admin port (/debug/pprof/)",
 		toggle, func(c *Config) *bool { return &c.AdminPprof }))),
-	switched(one("admin-locks", "show the held locks on the status page, with their keys and clients",
+	boolean(single("admin-locks", "show the held locks on the status page, with their keys and clients",
 		toggle, func(c *Config) *bool { return &c.AdminLocks })),
-	atOnce(one("max-ttl", "`DURATION`: longest TTL that a client may ask for; also the wait after all masters lost their data, if no proxy knows the TTLs in use",
+	changesAtOnce(single("max-ttl", "`DURATION`: longest TTL that a client may ask for; also the wait after all "+
+		"masters lost their data, if no proxy knows the TTLs in use",
 		duration, func(c *Config) *time.Duration { return &c.MaxTTL }, atLeast(time.Millisecond))),
-	one("master-timeout", "`DURATION`: time limit for a master's answer; a master that does not answer in time has no vote",
+	single("master-timeout", "`DURATION`: time limit for a master's answer; a master that does not answer in time "+
+		"has no vote",
 		duration, func(c *Config) *time.Duration { return &c.MasterTimeout }, moreThan(time.Duration(0))),
-	switched(one("guard", "withhold the vote of a master that may have lost locks until it has caught up; false is for comparisons only",
+	boolean(single("guard", "withhold the vote of a master that may have lost locks until it has caught up; false "+
+		"is for comparisons only",
 		toggle, func(c *Config) *bool { return &c.Guard })),
-	switched(one("fresh-start", "let masters that are all empty when the proxy starts vote after 3 s",
+	boolean(single("fresh-start", "let masters that are all empty when the proxy starts vote after 3 s",
 		toggle, func(c *Config) *bool { return &c.FreshStart })),
-	one("key-prefix", "`TEXT`: text before each lock's name in its key on the masters",
+	single("key-prefix", "`TEXT`: text before each lock's name in its key on the masters",
 		text, func(c *Config) *string { return &c.KeyPrefix }),
-	some("lock-keys", "`GLOB`: pattern of keys, as in KEYS, on which ordinary commands and scripts run on the masters; once per pattern",
+	optionalList("lock-keys", "`GLOB`: pattern of keys, as in KEYS, on which ordinary commands and scripts run on "+
+		"the masters; once per pattern",
 		func(c *Config) *[]string { return &c.LockKeys }, lockGlob),
-	some("lock-tags", "`GLOB`: pattern of lock keys with a hash tag ({…}) that are kept together by tag, so that one command or script can change several; once per pattern",
+	optionalList("lock-tags", "`GLOB`: pattern of lock keys with a hash tag ({…}) that are kept together by tag, so "+
+		"that one command or script can change several; once per pattern",
 		func(c *Config) *[]string { return &c.LockTags }, lockGlob),
-	switched(one("move-from-upstream", "keep the locks at the upstream until 'redlock-proxy move' moves them to the masters; no effect after that",
+	boolean(single("move-from-upstream", "keep the locks at the upstream until 'redlock-proxy move' moves them to "+
+		"the masters; no effect after that",
 		toggle, func(c *Config) *bool { return &c.MoveFromUpstream })),
-	atOnce(one("no-ttl", "`POLICY`: lock keys without a TTL: allow or refuse",
+	changesAtOnce(single("no-ttl", "`POLICY`: lock keys without a TTL: allow or refuse",
 		text, func(c *Config) *string { return &c.NoTTL }, oneOf("allow", "refuse"))),
-	one("cluster-mode", "`MODE`: off, or emulated: a proxy without an upstream tells cluster clients that it is a cluster of one node",
+	single("cluster-mode", "`MODE`: off, or emulated: a proxy without an upstream tells cluster clients that it is "+
+		"a cluster of one node",
 		text, func(c *Config) *string { return &c.ClusterMode }, oneOf("off", "emulated")),
-	atOnce(one("max-clients", "`NUMBER`: limit of connected clients",
+	changesAtOnce(single("max-clients", "`NUMBER`: limit of connected clients",
 		number, func(c *Config) *int { return &c.MaxClients }, atLeast(1))),
-	atOnce(one("max-input-memory", "`SIZE`: memory limit for incomplete commands of all clients and what is kept for them between commands (256mb); a client that would exceed it is disconnected",
-		size, func(c *Config) *int64 { return &c.MaxInputMemory }, leastSize)),
-	atOnce(one("max-unread-memory", "`SIZE`: memory limit for unread replies of all clients; the client that has left some unread for longest is disconnected",
-		size, func(c *Config) *int64 { return &c.MaxUnreadMemory }, leastSize)),
-	atOnce(one("max-message-memory", "`SIZE`: memory limit for messages to subscribers of a proxy without an upstream; the subscriber for which most wait is disconnected",
-		size, func(c *Config) *int64 { return &c.MaxMessageMemory }, leastSize)),
-	atOnce(one("drain-timeout", "`DURATION`: time limit for commands that still run when the proxy stops",
+	changesAtOnce(single("max-input-memory", "`SIZE`: memory limit for incomplete commands of all clients and what "+
+		"is kept for them between commands; a client that would exceed it is disconnected",
+		size, func(c *Config) *int64 { return &c.MaxInputMemory }, minSize)),
+	changesAtOnce(single("max-unread-memory", "`SIZE`: memory limit for unread replies of all clients; the client "+
+		"that has left some unread for longest is disconnected",
+		size, func(c *Config) *int64 { return &c.MaxUnreadMemory }, minSize)),
+	changesAtOnce(single("max-message-memory", "`SIZE`: memory limit for messages to subscribers of a proxy without "+
+		"an upstream; the subscriber for which most wait is disconnected",
+		size, func(c *Config) *int64 { return &c.MaxMessageMemory }, minSize)),
+	changesAtOnce(single("drain-timeout", "`DURATION`: time limit for commands that still run when the proxy stops",
 		duration, func(c *Config) *time.Duration { return &c.DrainTimeout }, atLeast(time.Duration(0)))),
-	atOnce(one("drain-delay", "`DURATION`: time for which a stopping proxy still accepts clients, but is not ready, before it drains",
+	changesAtOnce(single("drain-delay", "`DURATION`: time for which a stopping proxy still accepts clients, but is "+
+		"not ready, before it drains",
 		duration, func(c *Config) *time.Duration { return &c.DrainDelay }, atLeast(time.Duration(0)))),
-	atOnce(switched(one("audit-log", "log each grant and release of a lock, with key and client",
+	changesAtOnce(boolean(single("audit-log", "log each grant and release of a lock, with key and client",
 		toggle, func(c *Config) *bool { return &c.AuditLog }))),
-	atOnce(one("log-level", "`LEVEL`: least severe level that is logged: debug, info, warn or error",
+	changesAtOnce(single("log-level", "`LEVEL`: least severe level that is logged: debug, info, warn or error",
 		text, func(c *Config) *string { return &c.LogLevel }, oneOf("debug", "info", "warn", "error"))),
-	atOnce(one("log-format", "`FORMAT`: format of log lines: text or json",
+	changesAtOnce(single("log-format", "`FORMAT`: format of log lines: text or json",
 		text, func(c *Config) *string { return &c.LogFormat }, oneOf("text", "json"))),
 }
 
-// one makes the row of a setting with one value.
-func one[T any](name, usage string, k kind[T], field func(*Config) *T, rules ...func(T) error) Setting {
+// single returns the row of a setting with one value.
+func single[T any](name, usage string, k kind[T], field func(*Config) *T, rules ...func(T) error) Setting {
 	set := func(c *Config, values []string) error {
 		if len(values) != 1 {
 			return fmt.Errorf("takes one value, not %d", len(values))
@@ -154,9 +175,9 @@ func one[T any](name, usage string, k kind[T], field func(*Config) *T, rules ...
 	return Setting{Name: name, Usage: usage, Default: get(Default())[0], text: k.text, set: set, get: get, copy: take}
 }
 
-// many makes the row of a setting that is repeated.
-func many(name, usage string, field func(*Config) *[]string, rules ...func(string) error) Setting {
-	s := some(name, usage, field, rules...)
+// requiredList returns the row of a repeated setting that, if it is given, needs a value.
+func requiredList(name, usage string, field func(*Config) *[]string, rules ...func(string) error) Setting {
+	s := optionalList(name, usage, field, rules...)
 	set := s.set
 	s.set = func(c *Config, values []string) error {
 		if len(values) == 0 {
@@ -167,8 +188,8 @@ func many(name, usage string, field func(*Config) *[]string, rules ...func(strin
 	return s
 }
 
-// some is many for a setting that may also have no value at all.
-func some(name, usage string, field func(*Config) *[]string, rules ...func(string) error) Setting {
+// optionalList returns the row of a repeated setting that may be given without a value.
+func optionalList(name, usage string, field func(*Config) *[]string, rules ...func(string) error) Setting {
 	set := func(c *Config, values []string) error {
 		for _, v := range values {
 			if err := firstError(v, rules); err != nil {
@@ -183,38 +204,38 @@ func some(name, usage string, field func(*Config) *[]string, rules ...func(strin
 	return Setting{Name: name, Usage: usage, Repeated: true, text: true, set: set, get: get, copy: take}
 }
 
-// switched marks a row that is on or off.
-func switched(s Setting) Setting {
+// boolean marks a row as true or false.
+func boolean(s Setting) Setting {
 	s.Toggle = true
 	return s
 }
 
-// reloads marks a row by what becomes of it when the configuration is read again.
-func reloads(how Reload, s Setting) Setting {
+// withReload sets when a change of the setting takes effect.
+func withReload(how Reload, s Setting) Setting {
 	s.Reload = how
 	return s
 }
 
-func atOnce(s Setting) Setting { return reloads(AtOnce, s) }
+func changesAtOnce(s Setting) Setting { return withReload(AtOnce, s) }
 
-// private marks a row whose values are URLs that may carry passwords.
-func private(s Setting) Setting {
+// withPasswords marks a row whose values are URLs that may contain passwords.
+func withPasswords(s Setting) Setting {
 	s.secret = true
 	return s
 }
 
-// check says what is wrong with one value of s.
+// check returns an error if the value is invalid for s.
 func (s Setting) check(value string) error { return s.set(new(Config), []string{value}) }
 
-// shown returns the value as an error or a log may show it.
+// shown returns the value for errors and logs, with passwords hidden.
 func (s Setting) shown(value string) string {
 	if s.secret {
 		return Redact(value)
 	}
-	return guarded(value)
+	return redactIfURL(value)
 }
 
-// byName returns the setting of that name.
+// byName returns the setting with that name.
 func byName(name string) (Setting, bool) {
 	i := slices.IndexFunc(table, func(s Setting) bool { return s.Name == name })
 	if i < 0 {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestTable holds every row to the promises of Setting.
+// TestTable checks every row against the documentation of Setting.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Settings() {
@@ -35,7 +35,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestOneRowPerField sets every field by a row and by one only.
+// TestOneRowPerField: every field is set by exactly one row.
 func TestOneRowPerField(t *testing.T) {
 	fields := reflect.TypeFor[Config]().NumField()
 	if rows := len(Settings()); rows != fields {
@@ -77,7 +77,7 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// TestLoadedListIsACopy: what the caller does to its flags later does not change the configuration.
+// TestLoadedListIsACopy: later changes of the caller's flags do not change the configuration.
 func TestLoadedListIsACopy(t *testing.T) {
 	flags := map[string][]string{"master": {"redis://a"}}
 	c, err := Load(Source{Flags: flags})
@@ -91,7 +91,8 @@ func TestLoadedListIsACopy(t *testing.T) {
 }
 
 func TestDurationForms(t *testing.T) {
-	for text, want := range map[string]string{"24h0m0s": "24h", "90m": "1h30m", "1h0m5s": "1h0m5s", "60s": "1m", "0": "0s", "100ms": "100ms", "10s": "10s", "100m": "1h40m", "-1h": "-1h"} {
+	for text, want := range map[string]string{"24h0m0s": "24h", "90m": "1h30m", "1h0m5s": "1h0m5s", "60s": "1m",
+		"0": "0s", "100ms": "100ms", "10s": "10s", "100m": "1h40m", "-1h": "-1h"} {
 		d, err := parseDuration(text)
 		if got := formatDuration(d); err != nil || got != want {
 			t.Errorf("%s becomes %s, %v; want %s", text, got, err, want)
@@ -99,7 +100,7 @@ func TestDurationForms(t *testing.T) {
 	}
 }
 
-// TestShownConfig prints a configuration in every way that a program might.
+// TestShownConfig prints a configuration in every way that a program might use.
 func TestShownConfig(t *testing.T) {
 	c := valid()
 	var log bytes.Buffer
@@ -130,5 +131,5 @@ func ExampleLoad() {
 	// 1h0m0s <nil>
 	// master="redis://:xxxxx@redis-1" master="redis://redis-2" master="redis://redis-3" upstream="" upstream-timeout="5s" ca="" client-cert="" client-key="" client-password-file="" share-upstream-login="false" acl-file="" listen="127.0.0.1:6380" tls-cert="" tls-key="" tls-client-ca="" protected-mode="true" admin="" admin-pprof="false" admin-locks="false" max-ttl="1h" master-timeout="250ms" guard="true" fresh-start="false" key-prefix="" move-from-upstream="false" no-ttl="allow" cluster-mode="off" max-clients="10000" max-input-memory="256mb" max-unread-memory="256mb" max-message-memory="256mb" drain-timeout="10s" drain-delay="0s" audit-log="false" log-level="info" log-format="text"
 	// REDLOCK_MAX_TTL: "1" is not a duration (a number and a unit, such as "100ms" or "24h")
-	// --master: "redis://:xxxxx@redis-1/2" names a database, but the client's SELECT chooses it: leave it out
+	// --master: "redis://:xxxxx@redis-1/2" names a database, which the client's SELECT chooses: leave it out
 }

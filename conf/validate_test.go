@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// valid is a configuration without faults or warnings.
+// valid returns a configuration without faults or warnings.
 func valid() Config {
 	c := Default()
 	c.Masters = []string{"redis://:hunter2@a", "redis://b", "redis://c"}
@@ -21,10 +21,11 @@ func TestValidate(t *testing.T) {
 		want   []string
 	}{
 		{"nothing", func(*Config) {}, nil},
-		{"no master", func(c *Config) { c.Masters = nil }, []string{`master: none is given`}},
+		{"no master", func(c *Config) { c.Masters = nil }, []string{`master: no master is given`}},
 		{"a bad master", func(c *Config) { c.Masters[0] = "redis://:hunter2@a/0" }, []string{`master: "redis://:xxxxx@a/0" names a database`}},
 		{"a master twice", func(c *Config) { c.Masters[2] = "redis://A:6379" }, []string{`master: "redis://A:6379" is the same master as "redis://:xxxxx@a"`}},
-		{"an upstream that is a master", func(c *Config) { c.Upstream = "redis://A:6379/3" }, []string{`upstream: "redis://A:6379/3" is a master, too: clients would change locks there`}},
+		{"an upstream that is a master", func(c *Config) { c.Upstream = "redis://A:6379/3" },
+			[]string{`upstream: "redis://A:6379/3" is a master, too: clients would change locks there`}},
 		{"listen", func(c *Config) { c.Listen = "6380" }, []string{`listen: "6380" is not host:port`}},
 		{"listen port", func(c *Config) { c.Listen = "h:65536" }, []string{`listen: "h:65536" has no port number`}},
 		{"listen port name", func(c *Config) { c.Listen = "h:redis" }, []string{`listen: "h:redis" has no port number`}},
@@ -39,9 +40,10 @@ func TestValidate(t *testing.T) {
 		{"timeout as long as the TTL", func(c *Config) { c.MasterTimeout = c.MaxTTL }, []string{`master-timeout: "24h" is not shorter than max-ttl "24h"`}},
 		{"lock keys", func(c *Config) { c.LockKeys = []string{"lock:*", "?[a-z]"} }, nil},
 		{"an empty lock key", func(c *Config) { c.LockKeys = []string{"lock:*", ""} }, []string{`lock-keys: "" is empty`}},
-		{"cluster of another kind", func(c *Config) { c.ClusterMode = "on" }, []string{`cluster-mode: "on" is none of off, emulated`}},
-		{"cluster with an upstream", func(c *Config) { c.ClusterMode, c.Upstream = "emulated", "redis://u" }, []string{`cluster-mode: "emulated" is for a proxy without an upstream`}},
-		{"no TTL", func(c *Config) { c.NoTTL = "maybe" }, []string{`no-ttl: "maybe" is none of allow, refuse`}},
+		{"cluster of another kind", func(c *Config) { c.ClusterMode = "on" }, []string{`cluster-mode: "on" is not one of off, emulated`}},
+		{"cluster with an upstream", func(c *Config) { c.ClusterMode, c.Upstream = "emulated", "redis://u" },
+			[]string{`cluster-mode: "emulated" needs a proxy without an upstream`}},
+		{"no TTL", func(c *Config) { c.NoTTL = "maybe" }, []string{`no-ttl: "maybe" is not one of allow, refuse`}},
 		{"TLS", func(c *Config) { c.TLSCert, c.TLSKey, c.TLSClientCA = "c", "k", "a" }, nil},
 		{"halves of TLS", func(c *Config) { c.TLSCert, c.ClientKey = "c", "k" },
 			[]string{`tls-cert: "c" is given without tls-key`, `client-key: "k" is given without client-cert`}},
@@ -52,10 +54,12 @@ func TestValidate(t *testing.T) {
 		{"negative drain", func(c *Config) { c.DrainTimeout = -time.Second }, []string{`drain-timeout: "-1s" is less than 0s`}},
 		{"little memory", func(c *Config) { c.MaxUnreadMemory = 3 << 20 }, []string{`max-unread-memory: "3mb" is less than 4mb`}},
 		{"no clients", func(c *Config) { c.MaxClients = 0 }, []string{`max-clients: "0" is less than 1`}},
-		{"log", func(c *Config) { c.LogLevel, c.LogFormat = "INFO", "" }, []string{`log-level: "INFO" is none of`, `log-format: "" is none of`}},
-		{"the zero value", func(c *Config) { *c = Config{} }, []string{`upstream-timeout: "0s" is`, `listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`, `no-ttl: "" is`, `cluster-mode: "" is`, `max-clients: "0" is`,
-			`max-input-memory: "0" is`, `max-unread-memory: "0" is`, `max-message-memory: "0" is`,
-			`log-level: "" is`, `log-format: "" is`, `master: none is given`, `master-timeout: "0s" is not shorter than max-ttl "0s"`}},
+		{"log", func(c *Config) { c.LogLevel, c.LogFormat = "INFO", "" }, []string{`log-level: "INFO" is not one of`, `log-format: "" is not one of`}},
+		{"the zero value", func(c *Config) { *c = Config{} },
+			[]string{`upstream-timeout: "0s" is`, `listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`,
+				`no-ttl: "" is`, `cluster-mode: "" is`, `max-clients: "0" is`,
+				`max-input-memory: "0" is`, `max-unread-memory: "0" is`, `max-message-memory: "0" is`,
+				`log-level: "" is`, `log-format: "" is`, `master: no master is given`, `master-timeout: "0s" is not shorter than max-ttl "0s"`}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -101,7 +105,8 @@ func TestWarningOfTooManyLockKeys(t *testing.T) {
 func TestWarnsOfWhatIsServedNowhere(t *testing.T) {
 	c := valid()
 	c.AdminPprof, c.AdminLocks = true, true
-	want := []string{"admin-pprof: there is no admin address on which profiles would be served", "admin-locks: there is no admin address on which locks would be shown"}
+	want := []string{"admin-pprof: has no effect without admin, the address of the port that serves profiles",
+		"admin-locks: has no effect without admin, the address of the port that shows locks"}
 	if got := c.Warnings(); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

@@ -12,11 +12,11 @@ var (
 	errNotText = errors.New("is not text: put it in quotes")
 )
 
-// yamlFile makes a layer out of the nodes of one file.
+// yamlFile builds a layer from the nodes of one file.
 type yamlFile struct {
 	path   string
-	lookup func(string) (string, bool) // the variables that ${NAME} may stand for
-	first  map[string]string           // where each setting was first seen
+	lookup func(string) (string, bool) // returns the variable for ${NAME}
+	first  map[string]string           // source of the first value of each setting
 	found  layer
 	failed map[string]bool // settings with an error in errs
 	errs   []error
@@ -30,12 +30,14 @@ func pairs(path string, body ast.Node) ([]*ast.MappingValueNode, error) {
 	case *ast.MappingNode:
 		return n.Values, nil
 	}
-	return nil, fmt.Errorf("%s:%d: is %s, but lines of the form \"name: value\" are wanted", path, line(body), noun(body))
+	return nil, fmt.Errorf("%s:%d: is %s, but must have lines of the form \"name: value\"", path, line(body),
+		nodeKind(body))
 }
 
 func (f *yamlFile) pair(pair *ast.MappingValueNode) {
 	if _, plain := pair.Key.(*ast.StringNode); !plain {
-		f.errs = append(f.errs, fmt.Errorf("%s:%d: has %s where the name of a setting is wanted", f.path, line(pair.Key), noun(pair.Key)))
+		f.errs = append(f.errs, fmt.Errorf("%s:%d: has %s where the name of a setting must be", f.path, line(pair.Key),
+			nodeKind(pair.Key)))
 		return
 	}
 	name := pair.Key.GetToken().Value
@@ -56,7 +58,7 @@ func (f *yamlFile) pair(pair *ast.MappingValueNode) {
 	f.found[name] = e
 }
 
-// entry reads the value of one setting. What is wrong with it goes to errs.
+// entry reads the value of one setting. It appends problems to errs.
 func (f *yamlFile) entry(s Setting, where string, value ast.Node) entry {
 	if !s.Repeated {
 		return entry{where: where, values: f.scalar(s, where, value)}
@@ -73,22 +75,22 @@ func (f *yamlFile) entry(s Setting, where string, value ast.Node) entry {
 	return e
 }
 
-// scalar returns the one value that the node holds, or none if something is wrong with it.
-func (f *yamlFile) scalar(s Setting, where string, node ast.Node) []given {
+// scalar returns the one value of the node, or none if the value is invalid.
+func (f *yamlFile) scalar(s Setting, where string, node ast.Node) []sourcedValue {
 	written, ok := scalarText(node)
 	if !ok {
 		f.fail(s, fmt.Errorf("%s: %w", where, notScalar(node)))
 		return nil
 	}
 	value, err := f.resolve(s, node, written)
-	if err != nil { // shown as written, since a variable may hold a secret
-		f.fail(s, fmt.Errorf("%s: %s", where, quoted(s, written, err)))
+	if err != nil { // shows the value as written, since a variable may contain a secret
+		f.fail(s, fmt.Errorf("%s: %s", where, valueProblem(s, written, err)))
 		return nil
 	}
-	return []given{{where, value}}
+	return []sourcedValue{{where, value}}
 }
 
-// resolve returns the value that stands in the file as written, if it is right for s.
+// resolve returns the value of a text in the file, with variables expanded, if it is valid for s.
 func (f *yamlFile) resolve(s Setting, node ast.Node, written string) (value string, err error) {
 	value = written
 	if _, isText := node.(*ast.StringNode); isText {
@@ -108,10 +110,10 @@ func (f *yamlFile) fail(s Setting, err error) {
 }
 
 func (f *yamlFile) where(n ast.Node, name string) string {
-	return fmt.Sprintf("%s:%d: %s", f.path, line(n), guarded(name))
+	return fmt.Sprintf("%s:%d: %s", f.path, line(n), redactIfURL(name))
 }
 
-// scalarText returns a scalar as it is written, without its quotes.
+// scalarText returns a scalar as written, without its quotes.
 func scalarText(n ast.Node) (text string, ok bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -126,20 +128,21 @@ func notScalar(n ast.Node) error {
 	if _, null := n.(*ast.NullNode); null {
 		return errNothing
 	}
-	return fmt.Errorf("is %s, but one value on one line is wanted", noun(n))
+	return fmt.Errorf("is %s, but must be one value on one line", nodeKind(n))
 }
 
 func notList(s Setting, where string, n ast.Node) error {
 	written, ok := scalarText(n)
 	if !ok {
-		return fmt.Errorf("%s: is %s, but a list is wanted (a line \"- value\" for each)", where, noun(n))
+		return fmt.Errorf("%s: is %s, but must be a list (a line \"- value\" for each)", where, nodeKind(n))
 	}
-	return fmt.Errorf("%s: %s", where, quoted(s, written, errors.New(`is one value, but a list is wanted (a line "- value" for each)`)))
+	return fmt.Errorf("%s: %s", where, valueProblem(s, written,
+		errors.New(`is one value, but must be a list (a line "- value" for each)`)))
 }
 
-// noun says what a node is, for an error about a node of another type than wanted. What it holds is
-// left out.
-func noun(n ast.Node) string {
+// nodeKind returns the kind of a node, for an error about a node of the wrong kind. It does not
+// quote the content.
+func nodeKind(n ast.Node) string {
 	switch n.(type) {
 	case *ast.NullNode:
 		return "nothing"
@@ -154,7 +157,7 @@ func noun(n ast.Node) string {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		return "a mapping"
 	}
-	return "an anchor, an alias or a tag" // and the other parts of YAML that are not used here
+	return "an anchor, an alias or a tag" // or another part of YAML that the configuration does not use
 }
 
 func line(n ast.Node) int { return n.GetToken().Position.Line }

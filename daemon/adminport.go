@@ -19,8 +19,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// adminPort serves health, metrics and the status page of a daemon. It is nil where the setting
-// admin is empty; then nothing is counted for it, either.
+// adminPort serves health, metrics and the status page of a daemon. It is nil if the setting admin
+// is empty; then no metrics are counted.
 type adminPort struct {
 	listener net.Listener
 	metrics  *metrics.Metrics
@@ -30,8 +30,10 @@ type adminPort struct {
 	serving atomic.Bool
 }
 
-// openAdmin takes the port of the setting admin. It is served later.
-func openAdmin(ctx context.Context, cfg conf.Config, version string, cluster *quorum.Cluster, events *status.Events) (*adminPort, error) {
+// openAdmin listens on the address of the setting admin. Serving begins later.
+func openAdmin(
+	ctx context.Context, cfg conf.Config, version string, cluster *quorum.Cluster, events *status.Events,
+) (*adminPort, error) {
 	if cfg.Admin == "" {
 		return nil, nil
 	}
@@ -44,7 +46,7 @@ func openAdmin(ctx context.Context, cfg conf.Config, version string, cluster *qu
 	return a, nil
 }
 
-// Close gives the port up. It may be called of nil, and again.
+// Close closes the port. It may be called on nil, and more than once.
 func (a *adminPort) Close() error {
 	if a == nil {
 		return nil
@@ -52,28 +54,29 @@ func (a *adminPort) Close() error {
 	return a.listener.Close()
 }
 
-// isServing notes that clients are served. It may be called of nil.
-func (a *adminPort) isServing() {
+// setServing records that clients are served. It may be called on nil.
+func (a *adminPort) setServing() {
 	if a != nil {
 		a.serving.Store(true)
 	}
 }
 
-// counted is what commands work with, counted where there is an admin port.
-func (a *adminPort) counted(locker *quorum.Locker, cluster *quorum.Cluster) (commands.Locks, lockkeys.Register) {
+// withMetrics returns the locks and the register for commands. They count metrics if there is an
+// admin port.
+func (a *adminPort) withMetrics(locker *quorum.Locker, cluster *quorum.Cluster) (commands.Locks, lockkeys.Register) {
 	if a == nil {
 		return locker, cluster
 	}
 	return a.metrics.Locks(locker), a.metrics.Register(cluster)
 }
 
-// serve answers until stop is called. When draining ends, the proxy is not ready any more.
+// serve answers requests until stop is called. When draining ends, the proxy is no longer ready.
 func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
 	if a == nil {
 		return func() {}
 	}
 	page := status.New(d.page(draining))
-	machine, _ := os.Hostname() // without one, it is asked by address
+	machine, _ := os.Hostname() // without a name, the port answers at addresses only
 	port := admin.New(admin.Options{
 		Ready: func() []admin.Check { return d.checks(draining) }, Metrics: a.metrics.Handler(d.sources()), Page: page,
 		Names: append([]string{machine}, d.cfg.AdminNames...), Profiles: d.cfg.AdminPprof, Logger: d.log,
@@ -84,14 +87,14 @@ func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
 	running.Go(func() { page.Run(ctx) })
 	running.Go(func() {
 		if err := port.Run(ctx, a.listener); err != nil {
-			d.log.Error("health and metrics are not served any more", "cause", err)
+			d.log.Error("health and metrics are no longer served; restart the proxy", "cause", err)
 		}
 	})
-	d.log.Info("health and metrics", "admin", a.listener.Addr().String())
+	d.log.Info("serving health and metrics", "admin", a.listener.Addr().String())
 	return func() { cancel(); running.Wait() }
 }
 
-// serveProfiles says whether profiles are served from now on. It may be called of nil.
+// serveProfiles switches profiles on or off. It may be called on nil.
 func (a *adminPort) serveProfiles(on bool) {
 	if a == nil {
 		return
@@ -101,7 +104,7 @@ func (a *adminPort) serveProfiles(on bool) {
 	}
 }
 
-// checks are those of /readyz.
+// checks returns the checks of /readyz.
 func (d *daemon) checks(draining context.Context) []admin.Check {
 	all := []admin.Check{d.checkServing(draining), d.checkLocks()}
 	if d.upstream != nil {
@@ -116,9 +119,9 @@ func (d *daemon) checkServing(draining context.Context) admin.Check {
 	case d.delaying.Load():
 		c.Text = "shutting down; send no new clients"
 	case draining.Err() != nil:
-		c.Text = "draining, no new ones are served"
+		c.Text = "draining, no new clients are served"
 	case !d.admin.serving.Load():
-		c.Text = "starting, none are served yet"
+		c.Text = "starting, no clients are served yet"
 	default:
 		c.State, c.Text = admin.OK, "served"
 	}
@@ -145,7 +148,7 @@ func (d *daemon) checkUpstream() admin.Check {
 	return c
 }
 
-// page is what the status page shows.
+// page returns the sources of the status page.
 func (d *daemon) page(draining context.Context) status.Options {
 	opts := status.Options{
 		Proxy:   func() status.Proxy { return d.describe(draining) },
@@ -171,8 +174,8 @@ func (d *daemon) describe(draining context.Context) status.Proxy {
 		p.State = "starting"
 	}
 	clients, counts := d.countClients(), d.countCommands()
-	p.Clients, p.ClientsLimit, p.Waiters, p.Uncovered = clients.Connected, clients.Max, int64(counts.Waiting), counts.UncoveredLocks
-	p.Strays = counts.StrayLocks
+	p.Clients, p.ClientsLimit, p.Waiters = clients.Connected, clients.Max, int64(counts.Waiting)
+	p.Uncovered, p.Strays = counts.UncoveredLocks, counts.StrayLocks
 	return p
 }
 
@@ -181,19 +184,20 @@ func (d *daemon) listLocks(ctx context.Context, db int, match string, count int)
 	all := make([]status.Lock, len(found))
 	for i, l := range found {
 		all[i] = status.Lock{
-			Key: l.Key, State: l.State, Left: l.Left, Votes: l.Votes, Waiters: l.Waiters, Since: l.Since, Addr: l.Addr, Name: l.Name,
+			Key: l.Key, State: l.State, Left: l.Left, Votes: l.Votes, Waiters: l.Waiters, Since: l.Since, Addr: l.Addr,
+			Name: l.Name,
 		}
 	}
 	return all, err
 }
 
-// sources are what the metrics are read from.
+// sources returns the sources of the metrics.
 func (d *daemon) sources() metrics.Sources {
 	from := metrics.Sources{
 		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, Look: d.look,
 		Certificate: d.certs.Until,
 		LogDropped:  d.opts.Logs.dropped,
-		Reload:      func() (time.Time, bool) { last := d.lastReload(); return last.at, last.well },
+		Reload:      func() (time.Time, bool) { last := d.lastReload(); return last.at, last.ok },
 	}
 	if d.upstream != nil {
 		from.Upstream = func() error { _, err := d.upstream.Status(); return err }
@@ -205,7 +209,8 @@ func (d *daemon) countClients() metrics.Clients {
 	c := d.server.Counts()
 	return metrics.Clients{
 		Connected: c.Connected, Parked: c.Parked, Max: int64(d.server.MaxClients()),
-		HeldInput: c.HeldInput, RefusedInput: c.RefusedInput, Unread: c.Unread, CutUnread: c.CutUnread, Messages: c.Messages, CutMessages: c.CutMessages,
+		HeldInput: c.HeldInput, RefusedInput: c.RefusedInput, Unread: c.Unread, CutUnread: c.CutUnread,
+		Messages: c.Messages, CutMessages: c.CutMessages,
 		Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,
 		ToUpstream: c.ToUpstream, ToClients: c.ToClients, Relayed: c.Relayed, Detours: c.Detours,
 	}

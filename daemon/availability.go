@@ -12,12 +12,12 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// HasPlaces reports whether the masters say where the locks of a proxy are; else they are at the
-// masters.
+// HasPlaces reports whether the masters record where the locks of a proxy are. If not, the locks
+// are at the masters.
 func HasPlaces(cfg conf.Config) bool { return cfg.Guard && len(cfg.LockKeys) > 0 }
 
-// TrialKey returns a key for trial writes at the upstream that no client uses: a lock key where a
-// glob of lock-keys allows for one, since a user may have no rights to other keys.
+// TrialKey returns a key for trial writes at the upstream that no client uses. If possible it
+// matches a glob of lock-keys, since a user may have no rights to other keys.
 func TrialKey(lockKeys []string) string {
 	name := "redlock-proxy:trial:" + newID()
 	for _, glob := range lockKeys {
@@ -28,7 +28,7 @@ func TrialKey(lockKeys []string) string {
 	return name
 }
 
-// look sees whether locks are available.
+// look returns the facts that decide whether locks are available.
 func (d *daemon) look() availability.Look {
 	l := d.cluster.Look()
 	if !HasPlaces(d.cfg) {
@@ -43,57 +43,59 @@ func (d *daemon) look() availability.Look {
 
 var errNoUpstream = errors.New("this proxy has no upstream")
 
-// watchPause is the wait between two looks. Locks count as unavailable after two: a master of which
-// the vote is only looked at again is back before that.
-const watchPause = 100 * time.Millisecond
+// watchInterval is the time between two looks. Locks count as unavailable after two unsuccessful
+// looks, so a master whose vote is only being checked again does not count.
+const watchInterval = 100 * time.Millisecond
 
-// watchAvailability logs when locks are available for the first time, when they are not any more,
-// and why, and when they are again, until ctx ends.
+// watchAvailability logs when locks are available for the first time, when and why they become
+// unavailable, and when they are available again, until ctx ends.
 func (d *daemon) watchAvailability(ctx context.Context) {
 	seen, ready := watch{}, false
-	for ; ctx.Err() == nil; _ = pacing.Sleep(ctx, watchPause) {
+	for ; ctx.Err() == nil; _ = pacing.Sleep(ctx, watchInterval) {
 		look := d.look()
 		verdict := look.Decide()
-		change, without := seen.see(verdict.State, time.Now())
+		change, without := seen.update(verdict.State, time.Now())
 		switch {
 		case verdict.State == availability.Available && !ready:
 			ready = true
-			d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", look.Masters, "voting", look.Voting, "version", d.opts.Version)
-		case change == lost:
+			d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", look.Masters, "voting", look.Voting,
+				"version", d.opts.Version)
+		case change == becameUnavailable:
 			cause := verdict.Cause
 			if err := d.cluster.Absence(); !err.HasMajority() {
 				cause = err.Error()
 			}
 			d.log.Warn("locks are not available", "cause", cause)
-		case change == back:
-			d.log.Info("locks are available again", "without", without.Round(time.Millisecond), "voting", look.Voting, "masters", look.Masters)
+		case change == becameAvailable:
+			d.log.Info("locks are available again", "without", without.Round(time.Millisecond), "voting", look.Voting,
+				"masters", look.Masters)
 		}
 	}
 }
 
-// watch reports when locks become unavailable and when they are available again, once each. A
-// planned step is neither.
+// watch detects when locks become unavailable and when they are available again, once each. It
+// ignores planned steps.
 type watch struct {
-	// since is when they became unavailable; zero: they are not. reported is set once that was
-	// reported.
+	// since is when locks became unavailable, or zero. reported is set once that was reported.
 	since    time.Time
 	reported bool
 }
 
-// transition is what a watch found.
+// transition is a change that a watch detects.
 type transition int
 
 const (
 	noChange transition = iota
-	lost
-	back
+	becameUnavailable
+	becameAvailable
 )
 
-// see takes whether locks are available now. without is how long they were not.
-func (w *watch) see(state availability.State, now time.Time) (what transition, without time.Duration) {
+// update returns the change, if any, given whether locks are available now. without is how long
+// they were unavailable.
+func (w *watch) update(state availability.State, now time.Time) (what transition, without time.Duration) {
 	switch {
 	case state == availability.Available && w.reported:
-		what, without = back, now.Sub(w.since)
+		what, without = becameAvailable, now.Sub(w.since)
 		*w = watch{}
 	case state != availability.Unavailable:
 		if !w.reported {
@@ -102,7 +104,7 @@ func (w *watch) see(state availability.State, now time.Time) (what transition, w
 	case w.since.IsZero():
 		w.since = now
 	case !w.reported:
-		w.reported, what = true, lost
+		w.reported, what = true, becameUnavailable
 	}
 	return what, without
 }

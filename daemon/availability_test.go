@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// TestWatch: each loss and each return is told once; a vote that is away for a moment, or a planned
-// step, is not told at all.
+// TestWatch: each loss and each return is reported once. A vote that is absent for a moment, or a
+// planned step, is not reported.
 func TestWatch(t *testing.T) {
 	const yes, paused, no = availability.Available, availability.Paused, availability.Unavailable
 	now, seen := time.Now(), watch{}
@@ -19,19 +19,19 @@ func TestWatch(t *testing.T) {
 		without time.Duration
 	}{
 		{yes, noChange, 0}, {no, noChange, 0}, {yes, noChange, 0},
-		{no, noChange, 0}, {no, lost, 0}, {no, noChange, 0}, {no, noChange, 0}, {yes, back, 4 * time.Second},
-		{yes, noChange, 0}, {no, noChange, 0}, {no, lost, 0}, {yes, back, 2 * time.Second},
+		{no, noChange, 0}, {no, becameUnavailable, 0}, {no, noChange, 0}, {no, noChange, 0}, {yes, becameAvailable, 4 * time.Second},
+		{yes, noChange, 0}, {no, noChange, 0}, {no, becameUnavailable, 0}, {yes, becameAvailable, 2 * time.Second},
 		{paused, noChange, 0}, {paused, noChange, 0}, {yes, noChange, 0},
-		{no, noChange, 0}, {paused, noChange, 0}, {no, noChange, 0}, {no, lost, 0}, {paused, noChange, 0}, {yes, back, 3 * time.Second},
+		{no, noChange, 0}, {paused, noChange, 0}, {no, noChange, 0}, {no, becameUnavailable, 0}, {paused, noChange, 0}, {yes, becameAvailable, 3 * time.Second},
 	} {
-		what, without := seen.see(c.state, now.Add(time.Duration(i)*time.Second))
+		what, without := seen.update(c.state, now.Add(time.Duration(i)*time.Second))
 		if what != c.want || without != c.without {
 			t.Errorf("look %d: got %v after %v, want %v after %v", i, what, without, c.want, c.without)
 		}
 	}
 }
 
-// TestTrialKey: it is a lock key if a glob allows for one that no client uses.
+// TestTrialKey: the key is a lock key if a glob allows a name that no client uses.
 func TestTrialKey(t *testing.T) {
 	for _, c := range []struct{ globs, begins, ends string }{
 		{"", "redlock-proxy:trial:", ""}, {"lock", "redlock-proxy:trial:", ""}, {"lock lock:*", "lock:redlock-proxy:trial:", ""},

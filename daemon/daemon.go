@@ -30,21 +30,22 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// keepAlive is Redis' own tcp-keepalive.
+// keepAlive is Redis' default of tcp-keepalive.
 const keepAlive = 300 * time.Second
 
-// Options are what a proxy runs with.
+// Options are the options of a proxy.
 type Options struct {
 	Config  conf.Config
 	Version string
 	Log     *slog.Logger
-	// Logs is what Log writes to, and follows the configuration; nil: it stays as it is.
+	// Logs is the destination of Log. Its level and format follow the configuration. If it is nil,
+	// they never change.
 	Logs *Logs
-	// Read reads the configuration again; nil: there is none to be read.
+	// Read reads the configuration again. It is nil if there is no configuration to read.
 	Read func() (conf.Config, error)
-	// Hangups has the configuration read again at each signal; nil: there are none.
+	// Hangups delivers signals that each start a reload; nil: there are none.
 	Hangups <-chan os.Signal
-	// Ready, unless it is nil, is called with the address once clients are served.
+	// Ready, unless it is nil, is called with the listen address once clients are served.
 	Ready func(net.Addr)
 }
 
@@ -57,7 +58,7 @@ func Serve(ctx context.Context, o Options) error {
 		}
 		defer d.admin.Close()
 		defer d.listener.Close()
-		return d.untilOverdue(ctx, func() error {
+		return d.runUntilStopped(ctx, func() error {
 			return d.run(ctx, func(addr net.Addr) {
 				ready(func() error { return d.askItself(addr.String()) })
 				if o.Ready != nil {
@@ -68,14 +69,15 @@ func Serve(ctx context.Context, o Options) error {
 	})
 }
 
-// lastWork is how long a proxy may take to end, once drain-timeout is over.
-const lastWork = 3 * time.Second
+// shutdownGrace is how long a proxy may take to end after drain-timeout has passed.
+const shutdownGrace = 3 * time.Second
 
-var errOverdue = errors.New("drain-timeout is over, and something still runs")
+var errStopTimeout = errors.New(
+	"the proxy did not stop in time: drain-timeout has passed, and parts of the proxy still run")
 
-// untilOverdue waits for what runs until ctx ends and its clients are done, but then no longer than
-// the settings allow.
-func (d *daemon) untilOverdue(ctx context.Context, run func() error) error {
+// runUntilStopped calls run, and waits until it returns. After ctx has ended it waits no longer
+// than the settings allow.
+func (d *daemon) runUntilStopped(ctx context.Context, run func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- run() }()
 	select {
@@ -87,47 +89,48 @@ func (d *daemon) untilOverdue(ctx context.Context, run func() error) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(cfg.DrainDelay + cfg.DrainTimeout + lastWork):
-		return errOverdue
+	case <-time.After(cfg.DrainDelay + cfg.DrainTimeout + shutdownGrace):
+		return errStopTimeout
 	}
 }
 
-// daemon is a proxy with all its parts. upstream is nil for a lock server, admin where nothing is
-// served there.
+// daemon is a proxy with all its parts. upstream is nil for a lock server. admin is nil without an
+// admin port.
 type daemon struct {
 	cfg       conf.Config // as of the start
 	opts      Options
 	applied   atomic.Pointer[applied]
 	reloading reloading
-	reloads   atomic.Pointer[reloaded]
-	// unfollowed is what was logged last of masters that the configuration does not follow.
-	unfollowed string
-	log        *slog.Logger
-	audit      *slog.Logger // for audit-log
-	certs      *certs.Certificates
-	users      *users.Users // nil: there are none of the proxy's own
-	cluster    *quorum.Cluster
-	upstream   *upstream.Upstream
-	table      *commands.Table
-	unmoved    *commands.Table       // for as long as the locks are at the upstream; nil: they never are
-	strays     *directwrites.Watcher // nil: nobody looks for them
-	server     *proxy.Server
-	listener   net.Listener
-	admin      *adminPort
-	// stopping is set from when the proxy is asked to stop.
+	reloads   atomic.Pointer[reloadResult]
+	// lastMastersError is the last logged reason why the configuration does not name the current
+	// masters.
+	lastMastersError string
+	log              *slog.Logger
+	audit            *slog.Logger // for audit-log
+	certs            *certs.Certificates
+	users            *users.Users // nil: the proxy has no users of its own
+	cluster          *quorum.Cluster
+	upstream         *upstream.Upstream
+	table            *commands.Table
+	unmoved          *commands.Table       // used while the locks are at the upstream; nil: they never are
+	directWrites     *directwrites.Watcher // nil: not watched
+	server           *proxy.Server
+	listener         net.Listener
+	admin            *adminPort
+	// stopping is set once the proxy has been asked to stop.
 	stopping atomic.Bool
 	// delaying is set while drain-delay runs.
 	delaying atomic.Bool
 }
 
-// newDaemon makes the parts, and listens; nobody is served yet.
+// newDaemon creates the parts, and listens. It serves no clients yet.
 func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	cfg, log := o.Config, o.Log
 	password, err := cfg.ClientPassword()
 	if err != nil {
 		return nil, err
 	}
-	d, given := &daemon{opts: o, audit: auditLogger(log)}, cfg
+	d, configured := &daemon{opts: o, audit: auditLogger(log)}, cfg
 	var events *status.Events
 	if cfg.Admin != "" {
 		events = status.NewEvents()
@@ -147,7 +150,8 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	d.cluster, err = quorum.NewCluster(quorum.Options{
 		Masters: cfg.Masters, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
 		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, OnMastersChanged: d.followMasters,
-		Tagged: len(cfg.LockTags) > 0, Settings: Rules(cfg), FromUpstream: cfg.MoveFromUpstream, Record: recordAt(d.upstream, cfg), Name: d.name,
+		Tagged: len(cfg.LockTags) > 0, Settings: Rules(cfg), FromUpstream: cfg.MoveFromUpstream,
+		Record: recordAt(d.upstream, cfg), Name: d.name,
 	})
 	if err != nil {
 		return nil, err
@@ -156,8 +160,8 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 		return nil, err
 	}
 	d.cfg = cfg
-	d.applied.Store(&applied{cfg: given, password: password, clients: cfg.MaxClients})
-	d.reloads.Store(&reloaded{at: time.Now(), well: true})
+	d.applied.Store(&applied{cfg: configured, password: password, clients: cfg.MaxClients})
+	d.reloads.Store(&reloadResult{at: time.Now(), ok: true})
 	if err := d.listen(ctx); err != nil {
 		return nil, err
 	}
@@ -168,8 +172,8 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	return d, nil
 }
 
-// name is what operators call the proxy: where it listens, or its machine, if that is not said, and
-// the port.
+// name returns the name of the proxy for operators: its listen address. If it listens on all or on
+// loopback addresses, the machine's name replaces the host.
 func (d *daemon) name() string {
 	host, port, _ := net.SplitHostPort(d.listener.Addr().String())
 	if ip := net.ParseIP(host); ip.IsUnspecified() || ip.IsLoopback() {
@@ -178,12 +182,12 @@ func (d *daemon) name() string {
 	return net.JoinHostPort(host, port)
 }
 
-// Rules are what all proxies on the same masters must have alike.
+// Rules returns the settings that all proxies on the same masters must have in common.
 func Rules(cfg conf.Config) string {
 	return lockkeys.Rules(cfg.KeyPrefix, cfg.LockKeys, cfg.LockTags, cfg.Guard, cfg.MoveFromUpstream)
 }
 
-// listen takes the port, unless a master or the upstream is at it.
+// listen listens for clients, unless a master or the upstream has the same address.
 func (d *daemon) listen(ctx context.Context) error {
 	config := net.ListenConfig{KeepAlive: keepAlive}
 	listener, err := config.Listen(ctx, "tcp", d.cfg.Listen)
@@ -197,10 +201,10 @@ func (d *daemon) listen(ctx context.Context) error {
 	return nil
 }
 
-// run serves clients until ctx ends and they are done. The masters and the upstream outlive the
-// clients: what runs, finishes.
+// run serves clients until ctx ends and they are done. The connections to the masters and the
+// upstream stay open until then, so that running commands finish.
 func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
-	defer d.admin.serve(ctx, d)() // the last to end
+	defer d.admin.serve(ctx, d)() // ends last
 	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { d.handleHangups(servers, d.opts.Hangups) })
@@ -214,7 +218,7 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	waitForMasters(ctx, d.cfg, d.cluster, d.log)
 	clients, stopClients := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopClients()
-	running.Go(func() { d.lameDuck(ctx, clients, stopClients) })
+	running.Go(func() { d.delayDrain(ctx, clients, stopClients) })
 	served := make(chan error, 1)
 	go func() { served <- d.server.Serve(clients, d.listener) }()
 	if d.upstream != nil {
@@ -225,10 +229,10 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 		}
 		running.Go(func() { _ = d.upstream.Run(servers) })
 	}
-	if d.strays != nil {
-		running.Go(func() { d.strays.Run(servers) })
+	if d.directWrites != nil {
+		running.Go(func() { d.directWrites.Run(servers) })
 	}
-	d.admin.isServing()
+	d.admin.setServing()
 	d.warnUntimely()
 	d.warnOpen()
 	d.warnProtected()
@@ -243,9 +247,9 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	return err
 }
 
-// lameDuck waits until asked ends, and stops clients from being served as much later as drain-delay
-// says. Until then they are, while all who ask whether the proxy is ready hear that it is not.
-func (d *daemon) lameDuck(asked, clients context.Context, stop func()) {
+// delayDrain waits until asked ends, and calls stop after drain-delay has passed. Until then the
+// proxy serves clients, but reports that it is not ready.
+func (d *daemon) delayDrain(asked, clients context.Context, stop func()) {
 	select {
 	case <-clients.Done():
 		return
@@ -257,20 +261,21 @@ func (d *daemon) lameDuck(asked, clients context.Context, stop func()) {
 	if delay == 0 {
 		return
 	}
-	d.log.Info("asked to stop: not ready any more, but clients are still taken for drain-delay", "drain-delay", delay)
+	d.log.Info("shutting down: not ready, but accepting clients until drain-delay has passed", "drain-delay", delay)
 	d.delaying.Store(true)
 	defer d.delaying.Store(false)
 	_ = pacing.Sleep(clients, delay)
 }
 
-// newID is a name that no other proxy has.
+// newID returns a random name that no other proxy has.
 func newID() string {
 	var bits [20]byte
 	_, _ = rand.Read(bits[:]) // never fails
 	return hex.EncodeToString(bits[:])
 }
 
-// cannotListen names the setting, and the cause without the layers around it.
+// cannotListen returns an error with the setting and the cause, without the layers around the
+// cause.
 func cannotListen(setting, address string, err error) error {
 	if call, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = call.Err
@@ -278,11 +283,11 @@ func cannotListen(setting, address string, err error) error {
 	return fmt.Errorf("--%s: %q: %w", setting, address, err)
 }
 
-// newServer puts the house together: proxy → commands → quorum.
+// newServer connects the parts: proxy → commands → quorum.
 func (d *daemon) newServer(id, clientPassword string) {
 	cfg, up := d.cfg, d.upstream
 	locker := quorum.NewLocker(d.cluster)
-	locks, register := d.admin.counted(locker, d.cluster)
+	locks, register := d.admin.withMetrics(locker, d.cluster)
 	opts := commands.Options{
 		Locks:     locks,
 		Holders:   locker,
@@ -325,15 +330,17 @@ func (d *daemon) newServer(id, clientPassword string) {
 	}
 	served := proxy.Options{Upstream: up, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
 	if CanMove(cfg) {
-		d.strays = directwrites.New(directwrites.Options{
-			Upstream: up, LockKeys: cfg.LockKeys, Own: func() []string { return d.server.UpstreamConnections() }, Logger: d.log,
+		d.directWrites = directwrites.New(directwrites.Options{
+			Upstream: up, LockKeys: cfg.LockKeys, Own: func() []string { return d.server.UpstreamConnections() },
+			Logger: d.log,
 			AtMasters: func() bool {
 				at, known := d.cluster.Placed()
 				return known && at.Place == place.Masters
 			},
 		})
-		opts.Server.Strays = d.strays
-		opts.Moving = &move.Options{Masters: d.cluster, Connect: func(ctx context.Context) (move.Connection, error) { return up.Single(ctx) }}
+		opts.Server.Strays = d.directWrites
+		opts.Moving = &move.Options{Masters: d.cluster,
+			Connect: func(ctx context.Context) (move.Connection, error) { return up.Single(ctx) }}
 	}
 	d.table = newTable(opts)
 	if HasPlaces(cfg) {
@@ -349,7 +356,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	d.server.Apply(serverSettings(cfg, clientPassword, d.certs))
 }
 
-// LoadUsers reads the users of the proxy's own; there are none without a file.
+// LoadUsers reads the proxy's own users from the ACL file. It returns nil if there is no file.
 func LoadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
 	if cfg.ACLFile == "" {
 		return nil, nil
@@ -361,24 +368,24 @@ func LoadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
 	return own, nil
 }
 
-// waitForMasters gives the masters time for their first answer, so that the first
-// client is not told that they are not connected yet. Masters that are down do not
-// keep the proxy from serving; a fresh start takes its time.
+// waitForMasters waits a while for the first answers of the masters, so that the first client does
+// not get an error only because they are not connected yet. Masters that are down do not keep the
+// proxy from serving. A fresh start takes a few seconds longer.
 func waitForMasters(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster, log *slog.Logger) {
-	patience := 2*cfg.MasterTimeout + 100*time.Millisecond
-	if !haveQuorum(ctx, cluster, patience) && cluster.StartsFresh() {
-		log.Info("all masters are empty so far: waiting whether another proxy knows of locks")
-		haveQuorum(ctx, cluster, quorum.FreshStartTime+patience)
+	timeout := 2*cfg.MasterTimeout + 100*time.Millisecond
+	if !awaitReady(ctx, cluster, timeout) && cluster.StartsFresh() {
+		log.Info("all masters are empty: waiting for other proxies that may know of locks")
+		awaitReady(ctx, cluster, quorum.FreshStartTime+timeout)
 	}
 }
 
-func haveQuorum(ctx context.Context, cluster *quorum.Cluster, patience time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func awaitReady(ctx context.Context, cluster *quorum.Cluster, timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return cluster.Ready(ctx)
 }
 
-// applyToTables has settings hold for all commands.
+// applyToTables applies settings to all commands.
 func (d *daemon) applyToTables(cfg conf.Config) {
 	d.table.Apply(tableSettings(cfg))
 	if d.unmoved != nil {

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/conf"
 )
 
-// A proxy ends when drain-timeout is over, whatever still runs; before it is asked to stop it runs
-// on.
-func TestEndsWhenDrainTimeoutIsOver(t *testing.T) {
+// TestStopTimeout: a proxy ends when drain-timeout and the grace time have passed, even if parts of
+// it still run. Before it is asked to stop, it has no time limit.
+func TestStopTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &daemon{}
 		d.applied.Store(&applied{cfg: conf.Config{DrainDelay: time.Minute, DrainTimeout: time.Hour}})
@@ -21,12 +21,12 @@ func TestEndsWhenDrainTimeoutIsOver(t *testing.T) {
 		defer close(forever)
 		began := time.Now()
 		time.AfterFunc(24*time.Hour, stop)
-		err := d.untilOverdue(ctx, func() error { <-forever; return nil })
-		if took := time.Since(began); err != errOverdue || took != 25*time.Hour+time.Minute+lastWork {
+		err := d.runUntilStopped(ctx, func() error { <-forever; return nil })
+		if took := time.Since(began); err != errStopTimeout || took != 25*time.Hour+time.Minute+shutdownGrace {
 			t.Errorf("after %v: %v", took, err)
 		}
 		own := errors.New("its own end")
-		if err := d.untilOverdue(ctx, func() error { return own }); err != own {
+		if err := d.runUntilStopped(ctx, func() error { return own }); err != own {
 			t.Error(err)
 		}
 	})

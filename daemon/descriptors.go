@@ -8,21 +8,22 @@ import (
 	"redlock-proxy/conf"
 )
 
-// What needs descriptors beside the clients.
+// Numbers of descriptors that the proxy needs besides those of clients.
 const (
-	// reservedDescriptors are for the process itself, as many as Redis keeps: its files,
-	// its listener, its polling.
+	// reservedDescriptors are for the process itself, as many as Redis reserves: for files, the
+	// listener and polling.
 	reservedDescriptors = 32
 	// masterDescriptors are for the connections to one master.
 	masterDescriptors = 10
-	// upstreamDescriptors are for what is done at the upstream beside the clients.
+	// upstreamDescriptors are for the proxy's own connections to the upstream.
 	upstreamDescriptors = 16
 	// adminDescriptors are for the admin port.
 	adminDescriptors = admin.MaxConns + 2
 )
 
-// needs are the descriptors that a configuration needs: beside the clients, and for each.
-func needs(cfg conf.Config) (reserved, each int) {
+// descriptorsFor returns how many descriptors a configuration needs: a fixed number, and a number
+// for each client.
+func descriptorsFor(cfg conf.Config) (reserved, each int) {
 	reserved, each = reservedDescriptors+masterDescriptors*len(cfg.Masters), 1
 	if cfg.Admin != "" {
 		reserved += adminDescriptors
@@ -33,22 +34,23 @@ func needs(cfg conf.Config) (reserved, each int) {
 	return reserved, each
 }
 
-// fitClients is the number of clients for which a limit on open files has room, at most
-// those configured. The error says that there is room for none.
+// fitClients returns the number of clients for which a limit on open files suffices, at most
+// max-clients. It returns an error if the limit does not even suffice for one.
 func fitClients(cfg conf.Config, limit uint64) (clients int, err error) {
-	reserved, each := needs(cfg)
+	reserved, each := descriptorsFor(cfg)
 	least := uint64(reserved + each)
 	if limit < least {
-		return 0, fmt.Errorf("your current 'ulimit -n' of %d is not enough for the proxy to start: please increase your open file limit to at least %d", limit, least)
+		return 0, fmt.Errorf("your current 'ulimit -n' of %d is not enough for the proxy to start: please increase "+
+			"your open file limit to at least %d", limit, least)
 	}
 	room := (limit - uint64(reserved)) / uint64(each)
 	return int(min(uint64(cfg.MaxClients), room)), nil
 }
 
-// limitClients raises the limit on open files to what the configuration needs, as far as
-// the system lets it, and lowers max-clients to what there is room for.
+// limitClients raises the limit on open files to the number that the configuration needs, as far as
+// the system allows it. If that is not enough, it lowers max-clients.
 func limitClients(cfg *conf.Config, log *slog.Logger) error {
-	reserved, each := needs(*cfg)
+	reserved, each := descriptorsFor(*cfg)
 	wanted := uint64(reserved + each*cfg.MaxClients)
 	limit, known := raiseDescriptors(wanted)
 	if !known || limit >= wanted {
@@ -58,8 +60,9 @@ func limitClients(cfg *conf.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.Warn(fmt.Sprintf("max-clients of %d requires at least %d max file descriptors. Current maximum open files is %d. "+
-		"max-clients has been reduced to %d to compensate for low ulimit. If you need higher max-clients increase 'ulimit -n'.",
+	log.Warn(fmt.Sprintf("max-clients of %d requires at least %d max file descriptors. "+
+		"Current maximum open files is %d. max-clients has been reduced to %d to compensate for low ulimit. "+
+		"If you need higher max-clients increase 'ulimit -n'.",
 		cfg.MaxClients, wanted, limit, clients))
 	cfg.MaxClients = clients
 	return nil

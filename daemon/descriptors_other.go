@@ -2,5 +2,5 @@
 
 package daemon
 
-// raiseDescriptors knows no limit on this system.
+// raiseDescriptors does nothing: the limit of this system is unknown.
 func raiseDescriptors(uint64) (limit uint64, known bool) { return 0, false }

@@ -4,8 +4,8 @@ package daemon
 
 import "syscall"
 
-// raiseDescriptors raises the limit on open files, if it is lower than what is wanted, and
-// gives what it is then. known is false where the system does not say.
+// raiseDescriptors raises the limit on open files to wanted, if it is lower, and returns the new
+// limit. known is false if the system does not report the limit.
 func raiseDescriptors(wanted uint64) (limit uint64, known bool) {
 	var now syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &now) != nil {

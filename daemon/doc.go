@@ -1,4 +1,4 @@
-// Package daemon runs one proxy: it puts the parts together, listens, serves until it is asked to
-// stop, and drains. It reads the configuration again on demand, writes the log, serves the admin
-// port, and notifies systemd.
+// Package daemon runs one proxy: it connects the parts, listens, serves until it is asked to stop,
+// and drains. It reloads the configuration on demand, writes the log, serves the admin port, and
+// notifies systemd.
 package daemon

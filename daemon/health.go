@@ -16,10 +16,10 @@ import (
 	"redlock-proxy/proxy/origin"
 )
 
-// healthcheckTimeout is how long a healthy proxy may take to answer.
+// healthcheckTimeout limits the time that a healthy proxy may take to answer.
 const healthcheckTimeout = 2 * time.Second
 
-// Reachable turns an address to listen on into one to connect to.
+// Reachable returns an address to connect to for an address to listen on.
 func Reachable(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -31,15 +31,15 @@ func Reachable(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// Health is what a proxy answered: the lines of PROXY HEALTH by their names, or an error.
+// Health is the answer of a proxy: the fields of PROXY HEALTH, or an error reply.
 type Health struct {
-	lines   map[string]string
+	fields  map[string]string
 	refusal string
 }
 
-// AskHealth gets an answer from a proxy, whatever it is: it lives then. One that has as many
-// clients as it may have says so, and lives as well, like one that wants another certificate.
-// Where the proxy takes this machine for a balancer, it is notified that it is not one now.
+// AskHealth asks a proxy for its health. Any answer shows that the proxy is alive: also the error
+// that it has too many clients, or that it requires a certificate. If this machine is one of the
+// balancers, AskHealth first says by the PROXY protocol that it connects for itself.
 func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Health, error) {
 	conn, err := net.DialTimeout("tcp", addr, healthcheckTimeout)
 	if err != nil {
@@ -60,7 +60,7 @@ func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Healt
 	var said *net.OpError
 	var plain tls.RecordHeaderError
 	switch {
-	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == "-ERR ": // it has no room even for a handshake
+	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == "-ERR ": // refused before the handshake
 		return Health{refusal: "it has as many clients as max-clients allows"}, nil
 	case errors.As(err, &said) && said.Op == "remote error":
 		return Health{refusal: said.Err.Error()}, nil
@@ -82,25 +82,25 @@ func readHealth(in *bufio.Reader) (Health, error) {
 	}
 	size, err := strconv.Atoi(strings.TrimPrefix(head, "$"))
 	if err != nil || size < 0 || size > maxHealth || head[0] != '$' {
-		return Health{}, fmt.Errorf("it answered %q, as no redlock-proxy does", head)
+		return Health{}, fmt.Errorf("it is not a redlock-proxy: it answered %q", head)
 	}
 	text := make([]byte, size)
 	if _, err := io.ReadFull(in, text); err != nil {
 		return Health{}, err
 	}
-	return Health{lines: redisinfo.Parse(string(text))}, nil // it has the form of INFO
+	return Health{fields: redisinfo.Parse(string(text))}, nil // the format is that of INFO
 }
 
-// maxHealth is more than PROXY HEALTH ever answers, in bytes.
+// maxHealth limits the answer to PROXY HEALTH, in bytes. Real answers are shorter.
 const maxHealth = 4096
 
-// Ready says why no new client gets a lock there, or nil.
+// Ready returns why no new client gets a lock at the proxy, or nil.
 func (h Health) Ready() error {
 	switch {
 	case h.refusal != "":
 		return errors.New(h.refusal)
-	case h.lines["ready"] != "yes":
-		return errors.New(h.lines["cause"])
+	case h.fields["ready"] != "yes":
+		return errors.New(h.fields["cause"])
 	default:
 		return nil
 	}

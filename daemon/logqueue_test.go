@@ -11,32 +11,32 @@ import (
 	"redlock-proxy/conf"
 )
 
-// stuck is a reader of the log that reads nothing until it is let go.
-type stuck struct {
-	letGo chan struct{}
-	came  chan struct{} // one is sent as soon as there is a line; nil: none
-	mu    sync.Mutex
-	out   bytes.Buffer
-	fails error
+// blockedWriter is a writer that blocks until unblock is closed.
+type blockedWriter struct {
+	unblock      chan struct{}
+	writeStarted chan struct{} // receives a value as soon as a line is written; nil: not used
+	mu           sync.Mutex
+	out          bytes.Buffer
+	fails        error
 }
 
-func (s *stuck) Write(line []byte) (int, error) {
+func (s *blockedWriter) Write(line []byte) (int, error) {
 	select {
-	case s.came <- struct{}{}:
-	case <-s.letGo:
+	case s.writeStarted <- struct{}{}:
+	case <-s.unblock:
 	}
-	<-s.letGo
+	<-s.unblock
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.out.Write(line)
 	return len(line), s.fails
 }
 
-// Who logs never waits for the log's reader; what it misses is counted, and said where it is
-// missing.
-func TestLogIsNotWaitedFor(t *testing.T) {
+// TestLogDoesNotBlock: logging never waits for the reader of the log. Dropped lines are counted,
+// and a line reports them.
+func TestLogDoesNotBlock(t *testing.T) {
 	for _, form := range []string{"text", "json"} {
-		reader := &stuck{letGo: make(chan struct{}), came: make(chan struct{})}
+		reader := &blockedWriter{unblock: make(chan struct{}), writeStarted: make(chan struct{})}
 		cfg := conf.Default()
 		cfg.LogFormat = form
 		logs, err := NewLogs(reader, cfg)
@@ -45,7 +45,7 @@ func TestLogIsNotWaitedFor(t *testing.T) {
 		}
 		log := logs.Logger()
 		log.Info("first")
-		<-reader.came // else lines would be dropped before and after the first ones are written
+		<-reader.writeStarted // or lines would be dropped both before and after the first lines are written
 		const lines = 100
 		for i := range lines {
 			log.Info("long", "i", i, "x", strings.Repeat("x", maxLogQueue/20))
@@ -54,31 +54,32 @@ func TestLogIsNotWaitedFor(t *testing.T) {
 		if dropped < lines/2 || dropped >= lines {
 			t.Errorf("%d lines were dropped", dropped)
 		}
-		close(reader.letGo)
+		close(reader.unblock)
 		logs.queue.Close()
-		<-logs.queue.done // where the machine is busy Close does not wait for all lines
+		<-logs.queue.done // on a busy machine Close does not wait for all lines
 		out := reader.out.String()
 		if got := strings.Count(out, "\n"); int64(got) != 1+lines-dropped+1 {
 			t.Errorf("%d lines were written", got)
 		}
 		rest := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]
-		if want := map[string]string{"text": fmt.Sprintf(" lines=%d\n", dropped), "json": fmt.Sprintf(",\"lines\":%d}\n", dropped)}[form]; !strings.HasSuffix(rest, want) {
+		if want := map[string]string{"text": fmt.Sprintf(" lines=%d\n", dropped),
+			"json": fmt.Sprintf(",\"lines\":%d}\n", dropped)}[form]; !strings.HasSuffix(rest, want) {
 			t.Errorf("the last line: %q, want it to end in %q", rest, want)
 		}
 	}
 }
 
-// A log that cannot be written is counted, too; and the end of the process does not wait for one
-// that is stuck.
+// TestLogWithoutReader: lines that cannot be written count as dropped. Close does not wait forever
+// for a reader that is stuck.
 func TestLogWithoutReader(t *testing.T) {
-	reader := &stuck{letGo: make(chan struct{}), fails: errors.New("broken pipe")}
+	reader := &blockedWriter{unblock: make(chan struct{}), fails: errors.New("broken pipe")}
 	logs, err := NewLogs(reader, conf.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
 	logs.Logger().Info("one")
 	logs.queue.Close()
-	close(reader.letGo)
+	close(reader.unblock)
 	<-logs.queue.done
 	if logs.dropped() != 1 {
 		t.Errorf("%d lines were dropped", logs.dropped())

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/conf"
 )
 
-// TestAuditLogger: its lines come whatever the level of the log is.
+// TestAuditLogger: audit lines are written at every level of the log.
 func TestAuditLogger(t *testing.T) {
 	for _, level := range []string{"debug", "error"} {
 		cfg := conf.Default()

@@ -18,87 +18,88 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// applied is what a proxy runs with now. It is not changed.
+// applied is the current configuration of a proxy. It is immutable.
 type applied struct {
 	cfg      conf.Config
-	password string // of clients
-	clients  int    // max-clients, as far as there is room for them
+	password string // that clients log in with
+	clients  int    // max-clients, or fewer if the limit on open files is too low
 }
 
-// reloading is for one reload at a time.
+// reloading allows one reload at a time.
 type reloading struct {
 	mu sync.Mutex
-	// reading is held while files are read, which may hang for longer than anybody waits.
+	// reading is held while files are read, which may hang for longer than a reload waits.
 	reading sync.Mutex
 }
 
-// readingTime bounds the time in which all files must be read: a reload that waits for a file
-// system must not keep the proxy from stopping.
-const readingTime = 5 * time.Second
+// readTimeout limits the time to read all files. A reload that waits for a file system must not
+// keep the proxy from stopping.
+const readTimeout = 5 * time.Second
 
 var (
-	errNoOrigin    = errors.New("this proxy has no configuration to be read again")
-	errSlowReading = errors.New("its files could not be read in 5 s")
-	errStillReads  = errors.New("its files are still being read for a reload before")
+	errNoSource     = errors.New("this proxy has no configuration to be read again")
+	errReadTimeout  = errors.New("its files could not be read within 5 s")
+	errStillReading = errors.New("its files are still being read for an earlier reload")
 )
 
-// handleHangups has the configuration read again at each hangup until ctx ends.
+// handleHangups reloads the configuration at each hangup until ctx ends.
 func (d *daemon) handleHangups(ctx context.Context, hangups <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hangups:
-			_, _, _ = d.reload("SIGHUP") // what went wrong is logged
+			_, _, _ = d.reload("SIGHUP") // reload logs errors
 		}
 	}
 }
 
-// reloaded is how the last reload went.
-type reloaded struct {
-	// at is when the configuration that holds was read, well whether none was refused since.
-	at   time.Time
-	well bool
+// reloadResult is the result of the last reload.
+type reloadResult struct {
+	// at is when the current configuration was read. ok is false if a reload has failed since.
+	at time.Time
+	ok bool
 }
 
-// reload is reloadNow, and keeps how it went for the metrics.
+// reload calls reloadNow, and keeps the result for the metrics.
 func (d *daemon) reload(by string) (changed, pending []string, err error) {
 	d.reloading.mu.Lock()
 	defer d.reloading.mu.Unlock()
 	defer notifyReload(d.log)()
 	changed, pending, err = d.reloadNow(by)
-	last := reloaded{at: time.Now(), well: true}
+	last := reloadResult{at: time.Now(), ok: true}
 	if err != nil {
-		last = reloaded{at: d.lastReload().at}
+		last = reloadResult{at: d.lastReload().at}
 	}
 	d.reloads.Store(&last)
 	return changed, pending, err
 }
 
-// lastReload is how the last one went; the start of the proxy counts as one.
-func (d *daemon) lastReload() reloaded { return *d.reloads.Load() }
+// lastReload returns the result of the last reload. The start of the proxy counts as a reload.
+func (d *daemon) lastReload() reloadResult { return *d.reloads.Load() }
 
-// reloadNow reads the configuration again, and has hold what can change while the proxy runs: all
-// of it or, if anything is wrong, nothing: the error says why. Changed and pending say which
-// settings hold now, and which after a restart only. by is who wants it, for the log.
+// reloadNow reads the configuration again, and applies the settings that can change while the proxy
+// runs. If anything is wrong it changes nothing, and returns the error. changed lists the settings
+// that have changed, and pending those that change at a restart. by names the origin of the reload
+// for the log.
 func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
-	is := d.applied.Load()
-	next, err := d.prepareInTime(is)
+	current := d.applied.Load()
+	next, err := d.prepareInTime(current)
 	if err != nil {
 		d.log.Error("the configuration is not reloaded: nothing is changed", "by", by, "cause", err)
 		return nil, nil, err
 	}
 	protected := d.server.IsProtected()
-	if err := d.changeMasters(is, next); err != nil {
+	if err := d.changeMasters(current, next); err != nil {
 		d.log.Error("the configuration is not reloaded: nothing is changed", "by", by, "cause", err)
 		return nil, nil, err
 	}
-	if err := d.apply(is, next); err != nil { // which the checks before should have found
+	if err := d.apply(current, next); err != nil { // not expected: the checks above should have found it
 		d.log.Error("the configuration is reloaded in parts: restart the proxy", "by", by, "cause", err)
 		return nil, nil, err
 	}
 	d.logReload(by, next)
-	WarnOf(d.log, newWarnings(is.cfg, next.cfg))
+	WarnOf(d.log, newWarnings(current.cfg, next.cfg))
 	if !protected {
 		d.warnProtected()
 	}
@@ -107,16 +108,17 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	return next.changed, next.pending, nil
 }
 
-// changingTime is how long a reload may wait until the masters have agreed on others.
-const changingTime = 10 * time.Second
+// changeTimeout limits how long a reload waits until the masters have agreed on a change of the
+// masters.
+const changeTimeout = 10 * time.Second
 
-// changeMasters has other masters follow, if the configuration names others. Passwords and what
-// else differs of those that stay comes with them.
-func (d *daemon) changeMasters(is *applied, next prepared) error {
-	if next.cfg.SameMasters(is.cfg) {
+// changeMasters changes the masters, if the configuration names different masters. Changed
+// passwords and parameters of masters that stay are applied with it.
+func (d *daemon) changeMasters(current *applied, next prepared) error {
+	if next.cfg.SameMasters(current.cfg) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), changingTime)
+	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
 	defer cancel()
 	if err := d.cluster.ChangeMasters(ctx, next.cfg.Masters); err != nil {
 		return fmt.Errorf("master: %w", err)
@@ -124,39 +126,41 @@ func (d *daemon) changeMasters(is *applied, next prepared) error {
 	return nil
 }
 
-// followMasters reads the configuration again, because other proxies changed the masters. It is
-// called again and again until this proxy has them, too; masters are empty where their addresses
-// are not known.
+// followMasters reads the configuration again because another proxy has changed the masters. It is
+// called repeatedly until this proxy has the same masters. masters is empty if their addresses are
+// not known.
 func (d *daemon) followMasters(masters []string) {
-	given, err := d.readMasters()
-	if err == nil && !given.SameMasters(d.applied.Load().cfg) && (len(masters) == 0 || given.HasMasters(masters)) {
+	read, err := d.readMasters()
+	if err == nil && !read.SameMasters(d.applied.Load().cfg) && (len(masters) == 0 || read.HasMasters(masters)) {
 		if _, _, err = d.reload("a change of the masters"); err == nil {
-			d.unfollowed = ""
+			d.lastMastersError = ""
 			return
 		}
 	}
 	if err == nil {
-		err = errors.New("it names others")
+		err = errors.New("it names different masters; correct it and reload")
 	}
-	if text := strings.Join(masters, " ") + err.Error(); text != d.unfollowed {
-		d.unfollowed = text
-		d.log.Error("the masters were changed, and the configuration does not follow: locks are refused with NOQUORUM until it does", "masters", strings.Join(masters, " "), "cause", err)
+	if text := strings.Join(masters, " ") + err.Error(); text != d.lastMastersError {
+		d.lastMastersError = text
+		d.log.Error("the masters have changed, but this proxy's configuration names different ones: "+
+			"locks are refused with NOQUORUM",
+			"masters", strings.Join(masters, " "), "cause", err)
 	}
 }
 
-// readMasters reads the configuration for its masters.
+// readMasters reads the configuration in order to compare its masters.
 func (d *daemon) readMasters() (conf.Config, error) {
 	if d.opts.Read == nil {
-		return conf.Config{}, errNoOrigin
+		return conf.Config{}, errNoSource
 	}
 	if !d.reloading.reading.TryLock() {
-		return conf.Config{}, errStillReads
+		return conf.Config{}, errStillReading
 	}
 	defer d.reloading.reading.Unlock()
 	return d.opts.Read()
 }
 
-// prepared is a configuration that is right in all its parts, and can hold from now on.
+// prepared is a configuration that has been checked completely, and can be applied.
 type prepared struct {
 	cfg              conf.Config
 	password         string
@@ -165,43 +169,43 @@ type prepared struct {
 	changed, pending []string
 }
 
-// prepareInTime is prepare, or an error where that takes too long.
-func (d *daemon) prepareInTime(is *applied) (prepared, error) {
+// prepareInTime calls prepare, and returns an error if that takes too long.
+func (d *daemon) prepareInTime(current *applied) (prepared, error) {
 	type result struct {
 		next prepared
 		err  error
 	}
 	switch {
 	case d.opts.Read == nil:
-		return prepared{}, errNoOrigin
+		return prepared{}, errNoSource
 	case !d.reloading.reading.TryLock():
-		return prepared{}, errStillReads
+		return prepared{}, errStillReading
 	}
 	done := make(chan result, 1)
-	go func() { // ends when the files are read
-		next, err := d.prepare(is)
-		d.reloading.reading.Unlock() // before the answer, or the next reload may find it held
+	go func() { // ends when the files have been read
+		next, err := d.prepare(current)
+		d.reloading.reading.Unlock() // before the result is sent, or the next reload may find it locked
 		done <- result{next, err}
 	}()
 	select {
 	case r := <-done:
 		return r.next, r.err
-	case <-time.After(readingTime):
-		return prepared{}, errSlowReading
+	case <-time.After(readTimeout):
+		return prepared{}, errReadTimeout
 	}
 }
 
-// prepare reads everything and changes nothing.
-func (d *daemon) prepare(is *applied) (prepared, error) {
-	given, err := d.opts.Read()
+// prepare reads and checks everything. It changes nothing.
+func (d *daemon) prepare(current *applied) (prepared, error) {
+	read, err := d.opts.Read()
 	if err != nil {
 		return prepared{}, err
 	}
-	cfg, changed, pending, err := is.cfg.Reloaded(given)
+	cfg, changed, pending, err := current.cfg.Reloaded(read)
 	if err != nil {
 		return prepared{}, err
 	}
-	next := prepared{cfg: cfg, changed: lines(changed), pending: lines(pending)}
+	next := prepared{cfg: cfg, changed: changeTexts(changed), pending: changeTexts(pending)}
 	if next.password, err = cfg.ClientPassword(); err != nil {
 		return prepared{}, err
 	}
@@ -210,26 +214,26 @@ func (d *daemon) prepare(is *applied) (prepared, error) {
 		return prepared{}, err
 	}
 	if d.users != nil {
-		other := false
-		if next.useUsers, other, err = d.users.Prepare(); err != nil {
+		usersChanged := false
+		if next.useUsers, usersChanged, err = d.users.Prepare(); err != nil {
 			return prepared{}, fmt.Errorf("acl-file: %w", err)
 		}
-		if other {
+		if usersChanged {
 			renewed = append(renewed, "acl-file")
 		}
 	}
-	if next.password != is.password {
+	if next.password != current.password {
 		renewed = append(renewed, "client-password-file")
 	}
 	for _, setting := range renewed {
 		if !slices.ContainsFunc(changed, func(c conf.Change) bool { return c.Setting == setting }) {
-			next.changed = append(next.changed, setting+": what it holds is changed")
+			next.changed = append(next.changed, setting+": content changed")
 		}
 	}
 	return next, nil
 }
 
-func lines(changes []conf.Change) []string {
+func changeTexts(changes []conf.Change) []string {
 	all := make([]string, len(changes))
 	for i, c := range changes {
 		all[i] = c.String()
@@ -237,13 +241,13 @@ func lines(changes []conf.Change) []string {
 	return all
 }
 
-// apply has a prepared configuration hold. The masters are first: they must know of a longer
-// max-ttl before clients may ask for it.
-func (d *daemon) apply(is *applied, next prepared) error {
+// apply applies a prepared configuration, the masters first: they must know of a longer max-ttl
+// before clients may ask for it.
+func (d *daemon) apply(current *applied, next prepared) error {
 	running := next.cfg
-	if running.MaxClients == is.cfg.MaxClients {
-		running.MaxClients = is.clients
-	} else if err := limitClients(&running, d.log); err != nil { // for some of them there was room at the start
+	if running.MaxClients == current.cfg.MaxClients {
+		running.MaxClients = current.clients
+	} else if err := limitClients(&running, d.log); err != nil { // the limit on open files may be too low
 		return err
 	}
 	err := d.cluster.Apply(quorum.Settings{Masters: running.Masters, MaxTTL: running.MaxTTL})
@@ -264,23 +268,26 @@ func (d *daemon) apply(is *applied, next prepared) error {
 	return err
 }
 
-// tableSettings are those of the commands.
+// tableSettings returns the settings of the commands.
 func tableSettings(cfg conf.Config) commands.Settings {
 	return commands.Settings{
 		MaxTTL: cfg.MaxTTL, RefuseNoTTL: cfg.NoTTL == "refuse", MaxClients: cfg.MaxClients, Audit: cfg.AuditLog,
-		MessageMemory: cfg.MaxMessageMemory, ScriptMemory: cfg.MaxInputMemory / 4, // the rest is for what clients have
+		MessageMemory: cfg.MaxMessageMemory,
+		ScriptMemory:  cfg.MaxInputMemory / 4, // the rest is for the input of clients
 	}
 }
 
-// serverSettings are those of clients' connections.
+// serverSettings returns the settings of client connections.
 func serverSettings(cfg conf.Config, password string, certificates *certs.Certificates) proxy.Settings {
 	return proxy.Settings{
-		ClientPassword: password, TLS: certificates.Listener(), ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "",
-		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, HeldInput: cfg.MaxInputMemory, Unread: cfg.MaxUnreadMemory,
+		ClientPassword: password, TLS: certificates.Listener(),
+		ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "",
+		MaxClients:    cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, HeldInput: cfg.MaxInputMemory,
+		Unread: cfg.MaxUnreadMemory,
 	}
 }
 
-// logReload logs what a reload came to.
+// logReload logs the result of a successful reload.
 func (d *daemon) logReload(by string, next prepared) {
 	about := []any{"by", by}
 	if len(next.changed) > 0 {
@@ -295,24 +302,26 @@ func (d *daemon) logReload(by string, next prepared) {
 		d.log.Info("the configuration is reloaded", about...)
 	}
 	if len(next.pending) > 0 {
-		d.log.Warn("settings differ that need a restart", slog.String("by", by), slog.String("settings", strings.Join(next.pending, "; ")))
+		d.log.Warn("changed settings need a restart", slog.String("by", by),
+			slog.String("settings", strings.Join(next.pending, "; ")))
 	}
 }
 
-// newWarnings are those of a configuration that the one before did not have.
+// newWarnings returns the warnings of a configuration that the previous configuration did not have.
 func newWarnings(before, now conf.Config) []string {
 	old := before.Warnings()
 	return slices.DeleteFunc(now.Warnings(), func(w string) bool { return slices.Contains(old, w) })
 }
 
-// WarnOf logs what is probably not meant.
+// WarnOf logs warnings of the configuration.
 func WarnOf(log *slog.Logger, warnings []string) {
 	for _, warning := range warnings {
-		log.Warn(warning)
+		log.Warn("configuration warning", "warning", warning)
 	}
 }
 
-// askItself wants a sign of life from the proxy at an address.
+// askItself connects to the proxy at an address as a client, and returns an error if it does not
+// answer.
 func (d *daemon) askItself(addr string) error {
 	_, err := AskHealth(Reachable(addr), d.cfg.Balancers(), certs.Probing(d.applied.Load().cfg.CertificateFiles()))
 	return err

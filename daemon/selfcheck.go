@@ -13,19 +13,19 @@ import (
 	"redlock-proxy/internal/certs"
 )
 
-// refuseSelf refuses a configuration by which the proxy that listens on the address would
-// be its own upstream or master.
+// refuseSelf returns an error if the proxy that listens on the address would be its own upstream or
+// master.
 func refuseSelf(ctx context.Context, cfg conf.Config, listen string) error {
-	here := loop.Here()
+	machine := loop.Here()
 	var all []error
 	check := func(setting, target string) {
 		if at := hostPort(target); at != "" {
-			all = append(all, here.Check(ctx, setting, at, listen))
+			all = append(all, machine.Check(ctx, setting, at, listen))
 		}
 	}
 	if sentinels, named, _ := conf.ReadSentinel(cfg.Upstream); named {
 		for _, addr := range sentinels.Addrs {
-			all = append(all, here.Check(ctx, "upstream", addr, listen))
+			all = append(all, machine.Check(ctx, "upstream", addr, listen))
 		}
 	} else {
 		check("upstream", cfg.Upstream)
@@ -36,20 +36,20 @@ func refuseSelf(ctx context.Context, cfg conf.Config, listen string) error {
 	return errors.Join(all...)
 }
 
-// Loops are the servers of a configuration that are the proxy itself, or lead back to it, or past
-// it. doubt is what of that cannot be known; empty: nothing.
-func Loops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string, doubt string) {
+// Loops returns descriptions of servers of a configuration that are the proxy itself, or lead back
+// to it, or redirect clients past it. unverified is what could not be determined, or empty.
+func Loops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string, unverified string) {
 	if err := refuseSelf(ctx, cfg, cfg.Listen); err != nil {
 		found = strings.Split(err.Error(), "\n")
 	}
-	why, doubt := whyUnused(ctx, cfg, certificates)
-	if why != "" {
-		found = append(found, why)
+	problem, unverified := upstreamProblem(ctx, cfg, certificates)
+	if problem != "" {
+		found = append(found, problem)
 	}
-	return found, doubt
+	return found, unverified
 }
 
-// hostPort is where a URL of the configuration leads, or empty for a socket.
+// hostPort returns the address in a URL of the configuration, or nothing for a socket.
 func hostPort(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme == "unix" || u.Hostname() == "" {

@@ -8,83 +8,85 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 )
 
-// beatsPerWatchdog is how often the watchdog is notified within the time that it waits for. One
-// that comes late, or an answer that takes its time, must not end the process.
-const beatsPerWatchdog = 4
+// pingsPerWatchdog is how often the watchdog is notified within its interval. A late notification,
+// or a slow answer, must not end the process.
+const pingsPerWatchdog = 4
 
-// supervised serves a proxy, and notifies systemd, or what else set NOTIFY_SOCKET, of its state.
-// Without that variable nobody is notified. serve calls ready with what wants a sign of life from
-// the proxy.
+// supervised calls serve, and notifies systemd, or another supervisor that set NOTIFY_SOCKET, of
+// the state of the proxy. Without that variable it notifies no supervisor. serve calls ready with a
+// function that checks whether the proxy answers.
 func supervised(ctx context.Context, log *slog.Logger, serve func(ready func(alive func() error)) error) error {
 	ended, end := context.WithCancel(context.WithoutCancel(ctx))
-	over := make(chan struct{})
-	close(over) // nothing is notified of one that never served
+	stopped := make(chan struct{})
+	close(stopped) // a proxy that never served sends no notification
 	err := serve(func(alive func() error) {
-		over = make(chan struct{})
+		stopped = make(chan struct{})
 		s := supervision{log: log, alive: alive}
 		go func() {
-			defer close(over)
+			defer close(stopped)
 			s.run(ctx, ended)
 		}()
 	})
 	end()
-	<-over
+	<-stopped
 	return err
 }
 
-// supervision notifies systemd of a proxy that serves.
+// supervision notifies systemd of the state of a serving proxy.
 type supervision struct {
-	log   *slog.Logger
-	alive func() error // whether clients are served
-	sick  bool         // it was not alive when last asked
+	log          *slog.Logger
+	alive        func() error // returns an error if the proxy does not answer
+	unresponsive bool         // alive returned an error the last time
 }
 
-// run notifies that clients are served, until drain that this goes on, then that the proxy
-// drains, until ended.
+// run notifies systemd that clients are served, until drain ends, and then that the proxy drains,
+// until ended ends.
 func (s *supervision) run(drain, ended context.Context) {
 	s.notify(systemd.SdNotifyReady + "\nSTATUS=serving clients")
-	beats := s.beats()
-	s.each(drain, beats, func() { s.beat(drain) })
+	ticks := s.watchdogTicks()
+	s.onEachTick(drain, ticks, func() { s.pingIfAlive(drain) })
 	s.notify(systemd.SdNotifyStopping + "\nSTATUS=draining")
-	// New clients are no longer served, but for drain-delay, and the time for the rest is limited
-	// by drain-timeout.
-	s.each(ended, beats, func() { s.notify(systemd.SdNotifyWatchdog) })
+	// The proxy no longer serves new clients, except during drain-delay. drain-timeout limits the
+	// rest.
+	s.onEachTick(ended, ticks, func() { s.notify(systemd.SdNotifyWatchdog) })
 }
 
-// beats is when the watchdog wants a sign of life. Without one that is never.
-func (s *supervision) beats() <-chan time.Time {
-	patience, err := systemd.SdWatchdogEnabled(false)
+// watchdogTicks returns a channel that ticks when the watchdog must be notified. Without a watchdog
+// it never ticks.
+func (s *supervision) watchdogTicks() <-chan time.Time {
+	interval, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
-		s.log.Warn("the watchdog is not notified", "error", err)
+		s.log.Warn("systemd's watchdog is not notified", "error", err)
 	}
-	return time.Tick(patience / beatsPerWatchdog)
+	return time.Tick(interval / pingsPerWatchdog)
 }
 
-// each does something at each beat until a context ends.
-func (s *supervision) each(until context.Context, beats <-chan time.Time, do func()) {
+// onEachTick calls do at each tick until a context ends.
+func (s *supervision) onEachTick(until context.Context, ticks <-chan time.Time, do func()) {
 	for {
 		select {
 		case <-until.Done():
 			return
-		case <-beats:
+		case <-ticks:
 			do()
 		}
 	}
 }
 
-// beat notifies the watchdog that the proxy lives, if it does: it asks as a client would.
-func (s *supervision) beat(drain context.Context) {
+// pingIfAlive notifies the watchdog if the proxy answers a health check on its own port.
+func (s *supervision) pingIfAlive(drain context.Context) {
 	err := s.alive()
 	switch {
-	case err == nil && s.sick:
-		s.log.Info("the proxy answers itself again, and the watchdog is notified")
+	case err == nil && s.unresponsive:
+		s.log.Info("the proxy answers its own health check again: systemd's watchdog is notified")
 	case err != nil && drain.Err() != nil:
-		return // nobody is served any more, as it should be
-	case err != nil && !s.sick:
-		s.log.Warn("the proxy does not answer itself, so the watchdog is not notified", "error", err)
+		return // draining: the proxy is not expected to answer
+	case err != nil && !s.unresponsive:
+		s.log.Warn("the proxy does not answer its own health check, so systemd's watchdog is not notified",
+			"error", err)
 	}
-	s.sick = err != nil
-	if !s.sick {
+	s.unresponsive = err != nil
+	if !s.unresponsive {
 		s.notify(systemd.SdNotifyWatchdog)
 	}
 }
@@ -92,8 +94,8 @@ func (s *supervision) beat(drain context.Context) {
 // notify sends systemd a state.
 func (s *supervision) notify(state string) { notify(s.log, state) }
 
-// notifyReload notifies systemd that the configuration is being read again, and done that this is
-// over.
+// notifyReload notifies systemd that the configuration is being reloaded. done notifies it of the
+// end.
 func notifyReload(log *slog.Logger) (done func()) {
 	notify(log, systemd.SdNotifyReloading+"\n"+systemd.SdNotifyMonotonicUsec())
 	return func() { notify(log, systemd.SdNotifyReady) }

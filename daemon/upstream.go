@@ -18,8 +18,10 @@ import (
 // back.
 func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && HasPlaces(cfg) }
 
-// newUpstream is nil for a lock server.
-func newUpstream(cfg conf.Config, id string, certificates *certs.Certificates, log *slog.Logger) (*upstream.Upstream, error) {
+// newUpstream returns the upstream, or nil for a lock server.
+func newUpstream(
+	cfg conf.Config, id string, certificates *certs.Certificates, log *slog.Logger,
+) (*upstream.Upstream, error) {
 	if cfg.Upstream == "" {
 		return nil, nil
 	}
@@ -34,9 +36,11 @@ func newUpstream(cfg conf.Config, id string, certificates *certs.Certificates, l
 	return up, err
 }
 
-// LockKeysAtUpstream returns how many lock keys the upstream holds, and one of them. more is set
-// where it has more keys than are looked at.
-func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (n int, first string, more bool, err error) {
+// LockKeysAtUpstream returns how many lock keys the upstream holds, and one of them. more is set if
+// the upstream has more keys than are searched.
+func LockKeysAtUpstream(
+	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
+) (n int, first string, more bool, err error) {
 	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return 0, "", false, err
@@ -50,8 +54,8 @@ func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *cert
 	return move.CountAt(ctx, conn, cfg.LockKeys)
 }
 
-// Record is what the upstream keeps of where the locks are; nil: they cannot be moved. end closes
-// the connections to it.
+// Record returns the upstream's record of where the locks are, or nil if they cannot be moved. end
+// closes the connections to the upstream.
 func Record(cfg conf.Config, certificates *certs.Certificates) (record place.Record, end func(), err error) {
 	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
 	if err != nil || up == nil {
@@ -67,7 +71,7 @@ func recordAt(up *upstream.Upstream, cfg conf.Config) place.Record {
 	return up.Record(cfg.LockKeys)
 }
 
-// openUpstream takes the URL of the upstream, or of the Sentinels that know where it is.
+// openUpstream returns the upstream at the URL, or at the address that Sentinels know.
 func openUpstream(cfg conf.Config, log *slog.Logger) (*upstream.Upstream, error) {
 	s, named, err := conf.ReadSentinel(cfg.Upstream)
 	switch {
@@ -80,7 +84,7 @@ func openUpstream(cfg conf.Config, log *slog.Logger) (*upstream.Upstream, error)
 	return upstream.NewFollowing(s.At(s.Addrs[0]), sentinels, cfg.UpstreamTimeout, log)
 }
 
-// Locate is the URL of the upstream as of now, of one that Sentinels know, too.
+// Locate returns the current URL of the upstream. If Sentinels know its address, it asks them.
 func Locate(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (url string, err error) {
 	s, named, err := conf.ReadSentinel(cfg.Upstream)
 	if !named || err != nil {
@@ -95,7 +99,8 @@ func Locate(ctx context.Context, cfg conf.Config, certificates *certs.Certificat
 	return s.At(addr), err
 }
 
-// serverURL is the URL of the upstream, of which Sentinels may have to say where it is.
+// serverURL returns the URL of the upstream. If Sentinels know its address, the host is that of the
+// first Sentinel.
 func serverURL(text string) string {
 	if s, named, err := conf.ReadSentinel(text); named && err == nil {
 		return s.At(s.Addrs[0])
@@ -103,9 +108,9 @@ func serverURL(text string) string {
 	return text
 }
 
-// firstProbe looks for the upstream. The proxy is being served by then, since an upstream that
-// leads back to it says so only when its question is answered here. One that must not be used ends
-// the proxy.
+// firstProbe probes the upstream, and returns an error if it must not be used. The proxy already
+// serves clients, because an upstream that leads back to the proxy is detected only if the proxy
+// answers.
 func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	up.Probe(ctx)
 	switch name, err := up.Status(); {
@@ -117,10 +122,12 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	return nil
 }
 
-// whyUnused is why the upstream must not be used: it leads back to the proxy over others that are
-// running, and does not answer for a Redis, or it leads clients elsewhere. It is empty where
-// nothing is known against it. doubt says that the latter is not known.
-func whyUnused(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (why, doubt string) {
+// upstreamProblem returns why the upstream must not be used: it leads back to this proxy through
+// other running proxies, or it is a node of a cluster, which redirects clients. It is empty if no
+// problem is known. unverified says that the latter could not be determined.
+func upstreamProblem(
+	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
+) (problem, unverified string) {
 	up, err := newUpstream(cfg, newID(), certificates, slog.New(slog.DiscardHandler))
 	if err != nil || up == nil {
 		return "", ""
@@ -129,11 +136,12 @@ func whyUnused(ctx context.Context, cfg conf.Config, certificates *certs.Certifi
 	up.Probe(ctx)
 	switch name, err := up.Status(); {
 	case errors.Is(err, server.ErrLoop):
-		return "upstream: it leads back to itself over other proxies", ""
+		return "upstream: it leads back to this proxy through other proxies", ""
 	case errors.Is(err, upstream.ErrCluster):
 		return "upstream " + name + ": " + err.Error(), ""
 	case up.HidesMode():
-		return "", "upstream " + name + ": whether it is a node of a Redis Cluster, which must not be used, is not known: it does not say without a login"
+		return "", "upstream " + name + ": cannot tell whether it is a node of a Redis Cluster, which must not be " +
+			"the upstream: it requires a login"
 	}
 	return "", ""
 }

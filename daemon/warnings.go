@@ -6,26 +6,28 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// warnUntimely logs certificates that clients or servers will not take.
+// warnUntimely logs certificates that have expired, or are not valid yet.
 func (d *daemon) warnUntimely() {
 	if err := d.certs.Untimely(time.Now()); err != nil {
 		d.log.Warn("clients or servers may refuse a certificate", "cause", err)
 	}
 }
 
-// OpenUsers warns of a user that everybody is.
-const OpenUsers = "acl-file: whoever connects is the user default, without a login, and may do what that one may; without a line of its own that is everything"
+// OpenUsers is the warning about a user default that needs no login.
+const OpenUsers = "acl-file: clients that do not log in are the user default, with its rights, " +
+	"which are all rights unless the file restricts them; to require a login, add the line: user default off"
 
-// warnOpen logs users that need no login.
+// warnOpen logs the warning OpenUsers.
 func (d *daemon) warnOpen() {
 	if d.users != nil && d.users.IsOpen() {
 		d.log.Warn(OpenUsers)
 	}
 }
 
-// warnProtected logs clients that will be turned away.
+// warnProtected logs that clients from other machines will be refused.
 func (d *daemon) warnProtected() {
 	if d.server.IsProtected() && !proxy.IsLoopback(d.listener.Addr()) {
-		d.log.Warn("protected-mode: nobody has to log in, so clients from other machines are turned away", "listen", d.listener.Addr().String())
+		d.log.Warn("protected-mode: no login is required, so clients from other machines are refused",
+			"listen", d.listener.Addr().String())
 	}
 }

@@ -18,43 +18,46 @@ var (
 	zshText string
 )
 
-// Bash writes a completion for bash. It needs nothing but bash, and runs no word of the line that
-// is completed.
+// Bash writes a completion script for bash. The script needs only bash, and never executes a word
+// of the command line that it completes.
 func Bash(w io.Writer, app *cli.App) error { return complete(w, app, bashText) }
 
-// Zsh writes a completion for zsh, to be sourced or put into a folder of fpath as _redlock-proxy.
+// Zsh writes a completion script for zsh, to be sourced or put into a folder of fpath as
+// _redlock-proxy.
 func Zsh(w io.Writer, app *cli.App) error { return complete(w, app, zshText) }
 
-// program is what the texts of completions are filled in with.
+// program holds the values for the templates of completion scripts.
 type program struct {
 	Name     string
 	Flags    []flag
 	Commands []command
 }
 
-// Function is the name of the shell's function.
+// Function returns the name of the shell function.
 func (p program) Function() string {
 	return "_" + regexp.MustCompile(`\W`).ReplaceAllString(p.Name, "_")
 }
 
 func complete(w io.Writer, app *cli.App, text string) error {
-	functions := template.FuncMap{"names": names, "values": values, "files": files, "zsh": zshFlags, "described": zshDescribed}
+	functions := template.FuncMap{"names": names, "values": values, "files": files, "zsh": zshFlags,
+		"described": zshDescribed}
 	parsed, err := template.New("").Funcs(functions).Parse(text)
 	if err != nil {
 		return err
 	}
-	return parsed.Execute(w, program{Name: app.Name, Flags: flags(own(app.Flags)), Commands: commands(app)})
+	return parsed.Execute(w, program{Name: app.Name, Flags: flags(withoutLibraryHelp(app.Flags)),
+		Commands: commands(app)})
 }
 
-// names are the names of flags, with blanks between them.
+// names returns the names of flags, separated by blanks.
 func names(all []flag) string { return join(all, func(flag) bool { return true }) }
 
-// values are the names of the flags that take a value which is no file.
+// values returns the names of the flags that take a value other than a file.
 func values(all []flag) string {
 	return join(all, func(f flag) bool { return f.Value != "" && !f.IsFile() })
 }
 
-// files are the names of the flags that take a file.
+// files returns the names of the flags that take a file.
 func files(all []flag) string { return join(all, flag.IsFile) }
 
 func join(all []flag, which func(flag) bool) string {
@@ -67,7 +70,7 @@ func join(all []flag, which func(flag) bool) string {
 	return strings.Join(some, " ")
 }
 
-// zshFlags are flags as _arguments of zsh wants them, each in quotes.
+// zshFlags returns flags in the syntax of zsh's _arguments, each in quotes.
 func zshFlags(all []flag) string {
 	var specs []string
 	for _, f := range all {
@@ -78,7 +81,8 @@ func zshFlags(all []flag) string {
 	return strings.Join(specs, " \\\n                ")
 }
 
-// zshFlag is a flag of one name, which excludes its others unless it is repeated.
+// zshFlag returns a flag under one of its names. Unless the flag is repeatable, it excludes its
+// other names.
 func zshFlag(f flag, name string) string {
 	spec := fmt.Sprintf("(%s)", strings.Join(f.Names, " "))
 	if f.Repeated {
@@ -98,10 +102,10 @@ func zshFlag(f flag, name string) string {
 	return spec
 }
 
-// zshDescribed is a command with its usage, in quotes, as _describe of zsh wants it.
+// zshDescribed returns a command with its usage, in quotes, in the syntax of zsh's _describe.
 func zshDescribed(c command) string {
 	return quote(c.Name + ":" + strings.ReplaceAll(c.Usage, `:`, `\:`))
 }
 
-// quote is a word of a shell.
+// quote returns the text as one word of a shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -8,8 +8,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// nasty is a command line whose texts mean something to shells and to roff.
-func nasty() *cli.App {
+// specialApp returns a command line whose texts contain characters that are special in shells and
+// in roff.
+func specialApp() *cli.App {
 	return &cli.App{
 		Name: "a-b", Usage: `it's "one"`, Version: "v-1", Description: ".TH at the beginning",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "quick", Aliases: []string{"q"}, Usage: "[a]: b\\c"}},
@@ -26,7 +27,7 @@ func nasty() *cli.App {
 }
 
 func TestFlags(t *testing.T) {
-	got := commands(nasty())
+	got := commands(specialApp())
 	want := []flag{
 		{Names: []string{"--at"}, Value: "PLACE", Usage: "where to go", Repeated: true},
 		{Names: []string{"--map"}, Value: "FILE", Usage: "a map", Default: "m.txt"},
@@ -38,13 +39,14 @@ func TestFlags(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	for i, w := range want {
-		if g := got[0].Flags[i]; !slices.Equal(g.Names, w.Names) || g.Value != w.Value || g.Usage != w.Usage || g.Default != w.Default || g.Repeated != w.Repeated {
+		if g := got[0].Flags[i]; !slices.Equal(g.Names, w.Names) || g.Value != w.Value || g.Usage != w.Usage ||
+			g.Default != w.Default || g.Repeated != w.Repeated {
 			t.Errorf("got %+v, want %+v", g, w)
 		}
 	}
 }
 
-// wantLines wants each of these lines, with the blanks around it taken off.
+// wantLines checks that the text has each of these lines, without the blanks around them.
 func wantLines(t *testing.T, text string, lines ...string) {
 	t.Helper()
 	var got []string
@@ -60,7 +62,7 @@ func wantLines(t *testing.T, text string, lines ...string) {
 
 func TestZsh(t *testing.T) {
 	var out strings.Builder
-	if err := Zsh(&out, nasty()); err != nil {
+	if err := Zsh(&out, specialApp()); err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, out.String(), "#compdef a-b", "_a_b() {", `'go:it'\''s\: so'`, `'(--quick -q)-q[\[a\]\: b\\c]' \`,
@@ -69,7 +71,7 @@ func TestZsh(t *testing.T) {
 
 func TestBash(t *testing.T) {
 	var out strings.Builder
-	if err := Bash(&out, nasty()); err != nil {
+	if err := Bash(&out, specialApp()); err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, out.String(), "_a_b() {", "words='left right'", "values='--at' files='--map'", "complete -F _a_b a-b")
@@ -77,8 +79,8 @@ func TestBash(t *testing.T) {
 
 func TestMan(t *testing.T) {
 	var out strings.Builder
-	page := Page{Section: 8, Settings: nasty().Commands[0].Flags[:1], Exits: []string{"well"}, See: []string{"x(1)", "y-z(5)"}}
-	if err := Man(&out, nasty(), page); err != nil {
+	page := Page{Section: 8, Settings: specialApp().Commands[0].Flags[:1], Exits: []string{"well"}, See: []string{"x(1)", "y-z(5)"}}
+	if err := Man(&out, specialApp(), page); err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, out.String(), `.TH A\-B 8 "" "a\-b v\-1" ""`, `a\-b \- it\(aqs \(dqone\(dq`, `\&.TH at the beginning`, `.SS "go left|right"`,
@@ -88,7 +90,8 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// A command that has a flag of a setting's name, and not all of them, does not take the settings.
+// TestManOfSettings: a command that has a flag with the name of a setting, but not all settings,
+// does not take the settings.
 func TestManOfSettings(t *testing.T) {
 	settings := []cli.Flag{&cli.StringFlag{Name: "listen"}, &cli.StringFlag{Name: "ca"}}
 	app := &cli.App{Name: "a", Commands: []*cli.Command{
@@ -100,15 +103,18 @@ func TestManOfSettings(t *testing.T) {
 	}
 	serve, lock, _ := strings.Cut(out.String(), `.SS "lock`)
 	lock, _, _ = strings.Cut(lock, ".SH")
-	if !strings.Contains(serve, "It takes the") || strings.Contains(lock, "It takes the") || !strings.Contains(lock, `\-\-ca`) || strings.Contains(serve, `\-\-ca`) {
+	if !strings.Contains(serve, "It takes the") || strings.Contains(lock, "It takes the") ||
+		!strings.Contains(lock, `\-\-ca`) || strings.Contains(serve, `\-\-ca`) {
 		t.Errorf("%s", out.String())
 	}
 }
 
-// TestHelp: a command shows its own flags first, and the settings, if it takes them, or which
-// command tells them.
+// TestHelp: the help of a command shows its own flags first. If it takes the settings, they follow,
+// or a reference to the command that lists them.
 func TestHelp(t *testing.T) {
-	settings := []cli.Flag{&cli.StringFlag{Name: "listen", Usage: "`ADDR`: where " + strings.Repeat("clients ", 20) + "connect", DefaultText: "x:1"}, &cli.StringFlag{Name: "ca"}}
+	settings := []cli.Flag{&cli.StringFlag{Name: "listen",
+		Usage: "`ADDR`: where " + strings.Repeat("clients ", 20) + "connect", DefaultText: "x:1"},
+		&cli.StringFlag{Name: "ca"}}
 	serve := &cli.Command{Name: "serve", Usage: "serve clients", Flags: append(slices.Clone(settings), &cli.BoolFlag{Name: "check", Usage: "only check"})}
 	lock := &cli.Command{Name: "lock", Usage: "hold a lock", ArgsUsage: "KEY", Flags: settings[1:]}
 	want := `serve clients
@@ -125,7 +131,8 @@ Flags:
 		t.Errorf("got\n%s", got)
 	}
 	got := Help("a", serve, settings, "")
-	if !strings.HasPrefix(got, want+"\nSettings, ") || !strings.Contains(got, "\n  --listen ADDR\n        where clients ") || !strings.HasSuffix(got, "  --ca VALUE\n\n") {
+	if !strings.HasPrefix(got, want+"\nSettings, ") ||
+		!strings.Contains(got, "\n  --listen ADDR\n        where clients ") || !strings.HasSuffix(got, "  --ca VALUE\n\n") {
 		t.Errorf("got\n%s", got)
 	}
 	for line := range strings.Lines(got) {
@@ -133,7 +140,8 @@ Flags:
 			t.Errorf("a line has more than %d columns: %s", Width, line)
 		}
 	}
-	if got := Help("a", lock, settings, "serve"); !strings.Contains(got, "Usage: a lock [flags] KEY\n") || !strings.Contains(got, "--ca VALUE\n") || strings.Contains(got, "settings") {
+	if got := Help("a", lock, settings, "serve"); !strings.Contains(got, "Usage: a lock [flags] KEY\n") ||
+		!strings.Contains(got, "--ca VALUE\n") || strings.Contains(got, "settings") {
 		t.Errorf("got\n%s", got)
 	}
 }

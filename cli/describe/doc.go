@@ -1,4 +1,4 @@
-// Package describe shows shells and readers what the command line is: as a completion of bash or
-// zsh, and as a page of the manual. All of it is made from the description that the command line
-// has of itself, so it is never another one.
+// Package describe presents the command line: as help, as a completion script of bash or zsh, and
+// as a manual page. All texts are generated from the definition of the command line, so they always
+// agree with it.
 package describe

@@ -7,19 +7,19 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// flag is a flag as help shows it.
+// flag describes a flag for help texts.
 type flag struct {
 	Names    []string // with their dashes
-	Value    string   // what stands for the value, such as URL; empty where it takes none
-	Usage    string   // without marks
+	Value    string   // placeholder of the value, such as URL; empty if the flag takes no value
+	Usage    string   // without the placeholder
 	Default  string
 	Repeated bool
 }
 
-// helpFlag is what the command line adds to each command.
+// helpFlag is the flag that the library adds to each command.
 var helpFlag = flag{Names: []string{"--help", "-h"}, Usage: "show help"}
 
-// flags describes flags in their order, and the one for help.
+// flags describes the flags in their order, and the flag for help.
 func flags(all []cli.Flag) []flag {
 	var described []flag
 	for _, f := range all {
@@ -30,17 +30,17 @@ func flags(all []cli.Flag) []flag {
 	return append(described, helpFlag)
 }
 
-// split takes the settings out of the flags of a command, if it has all of them, and the flag for
-// help.
-func split(its, settings []flag) (alone []flag, takesSettings bool) {
-	its = withoutHelp(its)
-	alone = slices.DeleteFunc(slices.Clone(its), func(f flag) bool {
+// split returns the flags of a command without the flag for help and, if the command takes all
+// settings, without the settings.
+func split(all, settings []flag) (own []flag, takesSettings bool) {
+	all = withoutHelp(all)
+	own = slices.DeleteFunc(slices.Clone(all), func(f flag) bool {
 		return slices.ContainsFunc(settings, func(s flag) bool { return s.Names[0] == f.Names[0] })
 	})
-	if settings = withoutHelp(settings); len(settings) == 0 || len(its)-len(alone) < len(settings) {
-		return its, false
+	if settings = withoutHelp(settings); len(settings) == 0 || len(all)-len(own) < len(settings) {
+		return all, false
 	}
-	return alone, true
+	return own, true
 }
 
 func withoutHelp(all []flag) []flag {
@@ -73,7 +73,7 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// unquote splits a usage such as "`FILE`: where it is" into the name of the value and the text.
+// unquote splits a usage such as "`FILE`: where it is" into the placeholder and the text.
 func unquote(usage string) (value, text string) {
 	rest, quoted := strings.CutPrefix(usage, "`")
 	if value, text, ends := strings.Cut(rest, "`: "); quoted && ends {
@@ -88,7 +88,7 @@ func (f flag) IsFile() bool { return f.Value == "FILE" }
 // command is a command with its flags.
 type command struct {
 	Name, Usage string
-	Words       []string // one of which follows it
+	Words       []string // possible first arguments
 	Flags       []flag
 }
 
@@ -99,7 +99,7 @@ func commands(app *cli.App) []command {
 		if c.Hidden {
 			continue
 		}
-		d := command{Name: c.Name, Usage: c.Usage, Flags: flags(own(c.Flags))}
+		d := command{Name: c.Name, Usage: c.Usage, Flags: flags(withoutLibraryHelp(c.Flags))}
 		if c.ArgsUsage != "" && !strings.HasPrefix(c.ArgsUsage, "[") {
 			d.Words = strings.Split(c.ArgsUsage, "|")
 		}
@@ -108,8 +108,9 @@ func commands(app *cli.App) []command {
 	return described
 }
 
-// own leaves out the flag for help, which a command has once it has run.
-func own(all []cli.Flag) (kept []cli.Flag) {
+// withoutLibraryHelp returns the flags without the help flag that the library adds when a command
+// runs.
+func withoutLibraryHelp(all []cli.Flag) (kept []cli.Flag) {
 	for _, f := range all {
 		if f != cli.HelpFlag {
 			kept = append(kept, f)

@@ -8,18 +8,19 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Page is what a page of the manual says beside the commands.
+// Page is the content of the manual page besides the commands.
 type Page struct {
 	Section  int        // of the manual
-	Settings []cli.Flag // that several commands have: they are told once
-	Exits    []string   // what each exit code means, from 0
+	Settings []cli.Flag // common to several commands, described once
+	Exits    []string   // meanings of the exit codes, from 0
 	See      []string   // other pages, such as redis-cli(1)
 }
 
-// Man writes the page of the manual in roff's macros for such pages.
+// Man writes the manual page with roff's man macros.
 func Man(w io.Writer, app *cli.App, p Page) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, ".TH %s %d \"\" \"%s %s\" \"\"\n.nh\n", strings.ToUpper(roff(app.Name)), p.Section, roff(app.Name), roff(app.Version))
+	fmt.Fprintf(&out, ".TH %s %d \"\" \"%s %s\" \"\"\n.nh\n", strings.ToUpper(roff(app.Name)), p.Section,
+		roff(app.Name), roff(app.Version))
 	fmt.Fprintf(&out, ".SH NAME\n%s \\- %s\n", roff(app.Name), roff(app.Usage))
 	fmt.Fprintf(&out, ".SH SYNOPSIS\n.B %s\n.I command\n.RI [ flags ]\n", roff(app.Name))
 	fmt.Fprintf(&out, ".SH DESCRIPTION\n%s\n", line(app.Description))
@@ -43,14 +44,14 @@ func Man(w io.Writer, app *cli.App, p Page) error {
 	return err
 }
 
-// writeCommand describes a command, and the flags that only it has.
+// writeCommand writes a command with its own flags, without the settings.
 func writeCommand(out *strings.Builder, c command, settings []flag) {
 	fmt.Fprintf(out, ".SS \"%s\"\n%s.\n", roff(strings.TrimSpace(c.Name+" "+strings.Join(c.Words, "|"))), line(c.Usage))
-	its, takesSettings := split(c.Flags, settings)
+	own, takesSettings := split(c.Flags, settings)
 	if takesSettings {
-		out.WriteString("It takes the\n.BR settings ,\nwhich are below.\n")
+		out.WriteString("It takes the\n.BR settings\nbelow.\n")
 	}
-	writeFlags(out, its)
+	writeFlags(out, own)
 }
 
 func writeFlags(out *strings.Builder, all []flag) {
@@ -71,7 +72,7 @@ func writeFlags(out *strings.Builder, all []flag) {
 	}
 }
 
-// line is a line of text, which must not be taken for a macro.
+// line escapes a line of text so that roff does not take it for a macro.
 func line(text string) string {
 	text = roff(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
@@ -80,7 +81,9 @@ func line(text string) string {
 	return text
 }
 
-// roff is text with the characters escaped that mean something else to roff.
+// roff escapes the characters that have a meaning in roff.
 func roff(text string) string {
-	return strings.NewReplacer(`\`, `\e`, `-`, `\-`, `"`, `\(dq`, `'`, `\(aq`, "\n", " ", "…", `\[u2026]`, "→", `\(->`).Replace(text)
+	escapes := strings.NewReplacer(`\`, `\e`, `-`, `\-`, `"`, `\(dq`, `'`, `\(aq`, "\n", " ",
+		"…", `\[u2026]`, "→", `\(->`)
+	return escapes.Replace(text)
 }

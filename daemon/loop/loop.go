@@ -1,7 +1,7 @@
-// Package loop finds out whether an address that a proxy is to connect to is the one that it
-// listens on. A proxy that is its own upstream sends itself each command again, over a new
-// connection each time, until no descriptor is left. What leads back over another proxy is not seen
-// here: that is asked on the connection (PROXY PATH).
+// Package loop detects whether an address that a proxy is to connect to is its own listen address.
+// A proxy that is its own upstream would send itself each command again, over a new connection each
+// time, until no descriptor is left. The package does not detect loops through other proxies; PROXY
+// PATH on the connection does.
 package loop
 
 import (
@@ -13,15 +13,16 @@ import (
 	"strconv"
 )
 
-// Machine is what addresses are judged by. The zero value is not usable: see [Here].
+// Machine resolves hosts and knows the addresses of a machine. The zero value is not usable: see
+// [Here].
 type Machine struct {
-	// Resolve gives the addresses of a host.
+	// Resolve returns the addresses of a host.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Own gives the addresses of this machine's interfaces.
+	// Own returns the addresses of this machine's interfaces.
 	Own func() ([]netip.Addr, error)
 }
 
-// Here is this machine.
+// Here returns this machine.
 func Here() Machine {
 	return Machine{
 		Resolve: func(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -31,20 +32,20 @@ func Here() Machine {
 	}
 }
 
-// Error says that a setting names the address that the proxy itself listens on.
+// Error reports that a setting names the address that the proxy itself listens on.
 type Error struct {
-	// Setting is the name of the setting, Target what it names and Listen the address listened on,
-	// both host:port.
+	// Setting is the name of the setting. Target is the address that it names, and Listen the
+	// listen address, both host:port.
 	Setting, Target, Listen string
 }
 
-// Error is a sentence about the setting.
+// Error returns a sentence about the setting.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s is this proxy itself, which listens on %s", e.Setting, e.Target, e.Listen)
 }
 
-// Check returns an [*Error] where target, the host:port that a setting names, is what a proxy that
-// listens on listen would reach itself by. A host that cannot be resolved now is let pass.
+// Check returns an [*Error] if a proxy that listens on listen would reach itself at target, the
+// host:port that a setting names. It accepts a host that cannot be resolved now.
 func (m Machine) Check(ctx context.Context, setting, target, listen string) error {
 	host, port, err := net.SplitHostPort(target)
 	listenHost, listenPort, listenErr := net.SplitHostPort(listen)
@@ -55,21 +56,22 @@ func (m Machine) Check(ctx context.Context, setting, target, listen string) erro
 	if err != nil {
 		return nil
 	}
-	if leads(m.addresses(ctx, host), m.addresses(ctx, listenHost), own) {
+	if reaches(m.addresses(ctx, host), m.addresses(ctx, listenHost), own) {
 		return &Error{setting, target, listen}
 	}
 	return nil
 }
 
-// samePort compares two numbers of ports, of which 0 is none yet.
+// samePort reports whether two port numbers are equal. Port 0 equals no port, since it is not
+// chosen yet.
 func samePort(a, b string) bool {
 	m, errA := strconv.ParseUint(a, 10, 16)
 	n, errB := strconv.ParseUint(b, 10, 16)
 	return errA == nil && errB == nil && m == n && n != 0
 }
 
-// addresses are those of a host: all, unspecified, for an empty one, as in listening; none if it
-// cannot be resolved.
+// addresses returns the addresses of a host: the unspecified address for an empty host, as in
+// listening, and none if the host cannot be resolved.
 func (m Machine) addresses(ctx context.Context, host string) []netip.Addr {
 	if host == "" {
 		return []netip.Addr{netip.IPv6Unspecified()}
@@ -84,19 +86,20 @@ func (m Machine) addresses(ctx context.Context, host string) []netip.Addr {
 	return all
 }
 
-// leads reports whether connecting to one of the targets reaches what listens on one of the
-// addresses listened on. To connect to the unspecified address is to connect to this machine.
-func leads(targets, listened, own []netip.Addr) bool {
-	here := func(a netip.Addr) bool {
-		return a.IsUnspecified() || a.IsLoopback() || slices.ContainsFunc(own, func(o netip.Addr) bool { return plain(o) == a })
+// reaches reports whether a connection to one of the targets reaches a listener on one of the
+// addresses in listened. A connection to the unspecified address reaches this machine.
+func reaches(targets, listened, own []netip.Addr) bool {
+	isOwn := func(a netip.Addr) bool {
+		return a.IsUnspecified() || a.IsLoopback() ||
+			slices.ContainsFunc(own, func(o netip.Addr) bool { return canonical(o) == a })
 	}
 	for _, target := range targets {
-		target = plain(target)
+		target = canonical(target)
 		for _, l := range listened {
-			switch l = plain(l); {
-			case l.IsUnspecified() && here(target):
+			switch l = canonical(l); {
+			case l.IsUnspecified() && isOwn(target):
 				return true
-			case target == l, target.IsUnspecified() && (l.IsLoopback() || here(l)):
+			case target == l, target.IsUnspecified() && (l.IsLoopback() || isOwn(l)):
 				return true
 			}
 		}
@@ -104,8 +107,8 @@ func leads(targets, listened, own []netip.Addr) bool {
 	return false
 }
 
-// plain is an address without the forms that mean the same.
-func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+// canonical returns an address without a zone, and IPv4 in IPv6 as IPv4.
+func canonical(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 func interfaceAddresses() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// machine has two addresses, and a resolver that knows three names.
+// machine returns a machine with two addresses, and a resolver that knows four names.
 func machine() Machine {
 	names := map[string][]string{
 		"localhost": {"127.0.0.1", "::1"}, "me": {"10.0.0.7"}, "other": {"10.0.0.8"}, "both": {"10.0.0.8", "10.0.0.7"},
@@ -71,7 +71,7 @@ func TestErrorNamesSettingAndBoth(t *testing.T) {
 	}
 }
 
-// What cannot be found out is no loop.
+// TestUnknownMachine: without the addresses of the machine, Check returns no error.
 func TestUnknownMachine(t *testing.T) {
 	m := machine()
 	m.Own = func() ([]netip.Addr, error) { return nil, errors.New("not told") }

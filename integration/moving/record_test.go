@@ -152,7 +152,7 @@ func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	}
 	kit.Must(t, r.upstream.Kill())
 	r.flushMasters()
-	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: where the locks are is not known: the masters have forgotten it, and the upstream, which may have it, cannot be asked", "connection refused")
+	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: cannot tell where the locks are: the masters have forgotten it, and the upstream, which may have it, cannot be asked", "connection refused")
 	r.restartAs(append(r.argsAfterMove(), "--fresh-start"))
 	for _, proxy := range r.proxies {
 		for _, master := range r.masters {
@@ -202,7 +202,7 @@ func TestMastersAndRecordContradict(t *testing.T) {
 		})
 	}
 	wantSaid(t, r.run("check"), "it would not be safe to serve", both)
-	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: where the locks are is not known: "+both)
+	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: cannot tell where the locks are: "+both)
 	r.flushMasters()
 	wantSaid(t, r.run("init", "--longest-ttl", "0s", "--force"), "5 of 5 masters vote")
 	r.wantVoting()
@@ -227,7 +227,7 @@ func TestSettingContradictsRecord(t *testing.T) {
 	}
 	r.flushMasters()
 	both := fmt.Sprintf("the record at the upstream %s says masters (era 2), but move-from-upstream says upstream; remove that setting", r.upstream.Addr())
-	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: where the locks are is not known: "+both)
+	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: cannot tell where the locks are: "+both)
 	r.restartAs(append(r.args, "--fresh-start"))
 	_, err := r.proxies[0].WaitLog(both, kit.Patience)
 	kit.Must(t, err)

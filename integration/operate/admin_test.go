@@ -24,7 +24,7 @@ var adminPort = []string{"--admin", "127.0.0.1:0"}
 // adminOf returns the address of the admin port from the log.
 func adminOf(t *testing.T, proxy *harness.Proxy) string {
 	t.Helper()
-	line, err := proxy.WaitLog(`msg="health and metrics"`, kit.Patience)
+	line, err := proxy.WaitLog(`msg="serving health and metrics"`, kit.Patience)
 	kit.Must(t, err)
 	return regexp.MustCompile(`admin=(\S+)`).FindStringSubmatch(line)[1]
 }
@@ -90,7 +90,7 @@ func TestReadyzWhileStopping(t *testing.T) {
 	stop(t, proxy, syscall.SIGTERM)
 	code, body, err := askAdmin(addr, "/readyz")
 	kit.Must(t, err)
-	if code != 503 || !strings.HasPrefix(body, "[-]clients: draining, no new ones are served\n") {
+	if code != 503 || !strings.HasPrefix(body, "[-]clients: draining, no new clients are served\n") {
 		t.Errorf("/readyz: got %d, %s", code, body)
 	}
 	if got := metricsOf(t, addr)["redlock_client_unread_bytes"]; got == 0 {

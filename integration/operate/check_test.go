@@ -39,13 +39,14 @@ func (o outcome) row(t *testing.T, name string) string {
 	return ""
 }
 
-// wantVerdict fails the test unless check exits with this code, prints this last line, and prints
-// nothing to stderr.
+// wantVerdict checks the exit code, that check prints a verdict with this beginning and, in its
+// last line, what to do next, and that it prints nothing on stderr.
 func (o outcome) wantVerdict(t *testing.T, code int, verdict string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(o.stdout, "\n"), "\n")
-	if last := lines[len(lines)-1]; o.code != code || o.stderr != "" || !strings.HasPrefix(last, "verdict: "+verdict) {
-		t.Errorf("got %d, %q and\n%swant %d and at the end\nverdict: %s", o.code, o.stderr, o.stdout, code, verdict)
+	last := lines[max(0, len(lines)-2):]
+	if o.code != code || o.stderr != "" || !strings.HasPrefix(last[0], "verdict: "+verdict) || !strings.HasPrefix(last[len(last)-1], "next: ") {
+		t.Errorf("got %d, %q and\n%swant %d and at the end\nverdict: %s\nnext: …", o.code, o.stderr, o.stdout, code, verdict)
 	}
 }
 
@@ -67,7 +68,7 @@ func TestCheckNew(t *testing.T) {
 	masters := kit.StartMasters(t)
 	got := checkMasters(t, redistest.URLs(masters))
 	got.wantVerdict(t, 3, "no locks: 0 of 5 masters vote, 3 needed; "+masters[0].Addr()+": unmarked; ")
-	if !strings.HasSuffix(got.stdout, "; if all of them are new: redlock-proxy init --longest-ttl 0s\n") {
+	if !strings.HasSuffix(got.stdout, "\nnext: if all masters are new: redlock-proxy init --longest-ttl 0s\n") {
 		t.Errorf("the cure is not named:\n%s", got.stdout)
 	}
 	for _, master := range masters {
@@ -85,7 +86,7 @@ func TestCheckHealthy(t *testing.T) {
 	upstream := kit.StartRedis(t)
 	got := checkMasters(t, redistest.URLs(f.Masters), "--upstream", upstream.URL())
 	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
-	if lines := strings.Count(got.stdout, "\n"); lines != 1+5+1+1 {
+	if lines := strings.Count(got.stdout, "\n"); lines != 1+5+1+2 {
 		t.Errorf("%d lines:\n%s", lines, got.stdout)
 	}
 	got.wantRow(t, upstream.Addr(), "(upstream)", "noeviction", "ok")

@@ -34,9 +34,9 @@ func TestBadCommandLine(t *testing.T) {
 		{"serve --master redis://127.0.0.1:63x79", `--master: "redis://127.0.0.1:63x79" has no number where its port is (a password comes before an @, and the host after it)`},
 		{"serve --master " + master + " --lock-keys lock:*,job:*", `--lock-keys: "lock:*,job:*" is one glob with ',' in it: give each glob by itself (--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; in a key it is written \,)`},
 		{"serve --master " + master + " --lock-keys lock:[", `--lock-keys: "lock:[" has a [ without its ] (in a key it is written \[)`},
-		{"serve --master " + master + " --lock-keys lock:.*", `--lock-keys: "lock:.*" is a regular expression, and globs are wanted, as in KEYS: * matches any characters, ? one, [a-z] one of a set ("lock:*", not "lock:.*"; a \ before a character has it taken as it is)`},
-		{"serve", "master: none is given, and at least one is needed (--master URL, REDLOCK_MASTER=URL, or a list in the file)"},
-		{"serve --master " + master + " --upstream-connections 8", "--upstream-connections: is not a setting any more: clients share no connections to the upstream, each has one of its own; leave it out"},
+		{"serve --master " + master + " --lock-keys lock:.*", `--lock-keys: "lock:.*" is a regular expression, but must be a glob as in KEYS: * matches any characters, ? one character, [a-z] one of a set ("lock:*", not "lock:.*"; write \ before a character to match it as it is)`},
+		{"serve", "master: no master is given: at least one is needed (--master URL, REDLOCK_MASTER=URL, or a list in the file)"},
+		{"serve --master " + master + " --upstream-connections 8", "--upstream-connections: is no longer a setting: each client has a connection of its own to the upstream; remove it"},
 		{"serve extra --master " + master, `unexpected argument "extra"`},
 		{"demo extra", `unexpected argument "extra"`},
 		{"demo --masters 0", "--masters: 0 is less than 1"},
@@ -67,7 +67,7 @@ func TestBadConfigFile(t *testing.T) {
 			[]string{`FILE:3: max-tll: is not a setting (did you mean max-ttl?)`,
 				`FILE:4: master-timeout: "100" is not a duration (a number and a unit, such as "100ms" or "24h")`}},
 		{"a password is not shown", "master:\n  - redis://user:secret@127.0.0.1:1/3\n",
-			[]string{`FILE:2: master: "redis://user:xxxxx@127.0.0.1:1/3" names a database, but the client's SELECT chooses it: leave it out`}},
+			[]string{`FILE:2: master: "redis://user:xxxxx@127.0.0.1:1/3" names a database, which the client's SELECT chooses: leave it out`}},
 		{"not YAML", "master: [\n", []string{"FILE:1: "}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

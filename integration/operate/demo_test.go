@@ -49,7 +49,7 @@ func TestDemo(t *testing.T) {
 	client, err := redistest.Dial("127.0.0.1:"+port[1], kit.Patience)
 	kit.Must(t, err)
 	defer client.Close()
-	if !strings.Contains(text, "Its upstream is no Redis, but an imitation in memory (miniredis, 127.0.0.1:") {
+	if !strings.Contains(text, "Its upstream is not a real Redis, but miniredis (127.0.0.1:") {
 		t.Errorf("got\n%s\nwant it to say what the upstream is", text)
 	}
 	typed := 0

@@ -89,8 +89,8 @@ func TestInitAsks(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	got := initMasters(t, masters)
-	wantInit(t, got, 1, "For how long may a lock that was taken here before still be held?")
-	wantInit(t, got, 1, "redlock-proxy: no answer: say it with --longest-ttl")
+	wantInit(t, got, 1, "For how long may an earlier lock still be held?")
+	wantInit(t, got, 1, "redlock-proxy: no answer: use --longest-ttl")
 	wantInit(t, initMasters(t, masters, "--longest-ttl", "soon"), 1, `--longest-ttl: "soon" is not a duration`)
 	wantInit(t, initMasters(t, masters, "--longest-ttl", "25h"), 1, "25h0m0s is longer than max-ttl 24h0m0s")
 	for _, master := range masters {
@@ -154,7 +154,7 @@ func TestInitForced(t *testing.T) {
 	got := initMasters(t, f.Masters, "--longest-ttl", "1s")
 	_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
 	wantInit(t, got, 3, "too few masters vote for locks of up to 1s")
-	wantInit(t, got, 3, ":"+port+" knows of locks with a TTL of up to 24h0m0s\nif none of these is held any more: redlock-proxy init --longest-ttl 1s --force\n")
+	wantInit(t, got, 3, ":"+port+" knows of locks with a TTL of up to 24h0m0s\nnext: if none of these locks is held any more: redlock-proxy init --longest-ttl 1s --force\n")
 	if reply := fmt.Sprint(kit.Do(t, client, "SET", "lock:a", "you", "NX")); !strings.Contains(reply, "ready in 24h1") {
 		t.Errorf("before it is forced: %s", reply)
 	}
@@ -183,7 +183,7 @@ func TestInitOnce(t *testing.T) {
 	for _, master := range masters {
 		kit.Must(t, master.Restart())
 	}
-	wantInit(t, initMasters(t, masters, "--longest-ttl", "0s", "--once", file), 0, "nothing to do: it was done before, says "+file)
+	wantInit(t, initMasters(t, masters, "--longest-ttl", "0s", "--once", file), 0, "nothing to do: init has run before ("+file+" exists)")
 	for _, master := range masters {
 		if size, err := kit.AskIn(master, "0", "DBSIZE"); err != nil || size != int64(0) {
 			t.Errorf("master %s: %v keys, %v, want none", master.Addr(), size, err)
@@ -254,7 +254,7 @@ func TestInitTellsWhatItCouldNot(t *testing.T) {
 	kit.Must(t, kit.Tell(f.Masters[0], "DEL", "k"))
 	masters := []*redistest.Server{f.Masters[0], kit.StartRedis(t), kit.StartRedis(t)}
 	got := initMasters(t, masters, "--longest-ttl", "0s")
-	wantInit(t, got, 3, masters[0].Addr()+": does not vote here: is in use by proxies with different settings (masters: ")
+	wantInit(t, got, 3, masters[0].Addr()+": does not vote for proxies with these settings: is in use by proxies with different settings (masters: ")
 	wantInit(t, got, 3, "0 of 3 masters vote\n")
 	kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:rules")) // as earlier versions leave it
 	got = initMasters(t, masters, "--longest-ttl", "0s")

@@ -82,7 +82,7 @@ func TestLockCommandLine(t *testing.T) {
 		"lock -- ls":                            "no key is given: redlock-proxy lock KEY -- COMMAND",
 		"lock k":                                "no command is given: redlock-proxy lock KEY -- COMMAND",
 		"lock k --":                             "no command is given: redlock-proxy lock KEY -- COMMAND",
-		"lock k ls":                             `unexpected argument "ls": the command comes after --`,
+		"lock k ls":                             `unexpected argument "ls": write -- before the command`,
 		"lock k --tll 1s -- ls":                 "flag provided but not defined: -tll (did you mean --ttl? see redlock-proxy lock --help)",
 		"lock k --ttl -- ls":                    `--ttl: "--" is not a duration (a number and a unit, such as "100ms" or "24h")`,
 		"lock k --ttl 0s -- ls":                 "--ttl: 0s is less than 1ms",
@@ -260,7 +260,7 @@ func TestLockCommandTLS(t *testing.T) {
 	refused := `redlock-proxy: the lock "k" was not granted by ` + r.proxy.Addr() + ": "
 	holds(t, addr, "--client-cert "+known.Cert+" --client-key "+known.Key, "echo ran").wantEnd(t, 122, "", refused+"tls: failed to verify certificate")
 	holds(t, addr, "--ca "+r.ca.File, "echo ran").wantEnd(t, 122, "", refused)
-	holds(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantEnd(t, 1, "", "redlock-proxy: --ca, --client-cert and --client-key are for TLS")
+	holds(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantEnd(t, 1, "", "redlock-proxy: --ca, --client-cert and --client-key need TLS")
 	holds(t, addr, "--client-cert "+known.Cert, "echo ran").wantEnd(t, 1, "", "redlock-proxy: --client-cert and --client-key go together")
 	holds(t, addr, "--ca "+known.Key, "echo ran").wantEnd(t, 1, "", "redlock-proxy: ca: ")
 }

@@ -22,12 +22,12 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 	for _, master := range masters {
 		flags = append(flags, "--master", master)
 	}
-	const refusal = " has a login, with which everybody who reaches the proxy would use that Redis: have them log in as users of the proxy (acl-file), or demand a password of them with client-password-file, " +
-		"or say share-upstream-login: true; or take the login out, and clients log in with their own"
+	const refusal = " has a login, which every client of the proxy would use: require a login with acl-file or client-password-file, " +
+		"or set share-upstream-login: true, or remove the login from the URL, so that clients log in with their own"
 	for _, command := range []string{"serve", "check"} {
 		wantFailure(t, runProxy(t, append([]string{command, "--upstream", url}, flags...)...), `redlock-proxy: --upstream: "redis://:xxxxx@`+upstream.Addr()+`"`+refusal)
 	}
-	const told = "share-upstream-login: everybody who reaches "
+	const told = "share-upstream-login: every client that reaches "
 	if got := runProxy(t, append([]string{"check", "--upstream", url, "--share-upstream-login", "--lock-keys", "lock:*"}, flags...)...); !strings.Contains(got.stdout, "warning: "+told) {
 		t.Errorf("check says %+v", got)
 	}

@@ -106,7 +106,7 @@ func TestNotifyNobody(t *testing.T) {
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "holder", "PX", "60000")
-	for _, text := range []string{"systemd notification failed", "the watchdog is not notified"} {
+	for _, text := range []string{"systemd notification failed", "watchdog is not notified"} {
 		if _, err := proxy.WaitLog(text, kit.Patience); err != nil {
 			t.Error(err)
 		}
@@ -139,7 +139,7 @@ func TestWatchdog(t *testing.T) {
 	m.want(t, "WATCHDOG=1")
 
 	open := limitDescriptors(t, proxy, 3)
-	_, err := proxy.WaitLog("the proxy does not answer itself", kit.Patience)
+	_, err := proxy.WaitLog("the proxy does not answer its own health check", kit.Patience)
 	kit.Must(t, err)
 	m.rest()
 	if state, err := m.next(time.Second); err == nil {
@@ -147,7 +147,7 @@ func TestWatchdog(t *testing.T) {
 	}
 	limitDescriptors(t, proxy, open)
 	m.want(t, "WATCHDOG=1")
-	_, err = proxy.WaitLog("the proxy answers itself again", kit.Patience)
+	_, err = proxy.WaitLog("the proxy answers its own health check again", kit.Patience)
 	kit.Must(t, err)
 
 	kit.Must(t, holder.Fill(redistest.AppendCommand(nil, "ECHO", strings.Repeat("x", 60_000))))
@@ -160,7 +160,7 @@ func TestWatchdog(t *testing.T) {
 	m.want(t, "WATCHDOG=1")
 	kit.Must(t, holder.Close())
 	wantExit(t, proxy, 0, kit.Patience)
-	if strings.Count(proxy.Log(), "the proxy does not answer itself") != 1 {
+	if strings.Count(proxy.Log(), "the proxy does not answer its own health check") != 1 {
 		t.Errorf("it is not said once that it does not answer itself:\n%s", proxy.Log())
 	}
 }

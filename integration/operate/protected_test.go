@@ -19,7 +19,7 @@ func TestProtectedMode(t *testing.T) {
 	elsewhere := kit.OtherAddress(t)
 	masters := redistest.URLs(kit.StartMasters(t))
 	open, closed := kit.StartRedis(t), kit.StartRedis(t, "--requirepass", "secret", "--protected-mode", "no")
-	const warning = "protected-mode: nobody has to log in, so clients from other machines are turned away"
+	const warning = "protected-mode: no login is required, so clients from other machines are refused"
 	from := func(proxy *harness.Proxy, host string) *redistest.Client {
 		_, port, err := net.SplitHostPort(proxy.Addr())
 		kit.Must(t, err)

@@ -168,7 +168,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		kit.Does(t, after, "AUTH sesame", "OK")
 		kit.Does(t, after, "GET a", "1")
 		kit.Must(t, os.WriteFile(file, []byte("open\n"), 0o600)) // the same file, with another password
-		if changed, _ := r.reload(r.operator); fmt.Sprint(changed) != "[client-password-file: what it holds is changed]" {
+		if changed, _ := r.reload(r.operator); fmt.Sprint(changed) != "[client-password-file: content changed]" {
 			t.Errorf("changed %q", changed)
 		}
 		kit.Does(t, late, "AUTH sesame", "WRONGPASS")

@@ -141,15 +141,15 @@ func TestReload(t *testing.T) {
 	}
 	kit.Does(t, r.operator, over, "7")
 	r.awaitLog(`level=INFO msg="the configuration is reloaded" by="PROXY RELOAD from 127.0.0.1:`, `changed="max-ttl: \"1h\" -> \"3h\""`,
-		`level=WARN msg="settings differ that need a restart" by="PROXY RELOAD from 127.0.0.1:`, `settings="listen: \"127.0.0.1:0\" -> \"127.0.0.1:1\""`)
+		`level=WARN msg="changed settings need a restart" by="PROXY RELOAD from 127.0.0.1:`, `settings="listen: \"127.0.0.1:0\" -> \"127.0.0.1:1\""`)
 
 	for _, bad := range []struct{ text, want string }{
 		{"max-ttl: 12x\n", r.file + `:1: max-ttl: "12x" is not a duration`},
 		{"max-tll: 1h\n", r.file + ":1: max-tll: is not a setting (did you mean max-ttl?)"},
 		{"max-ttl: [\n", r.file + ":"},
-		{"max-ttl: 1h\n", "master: none is given"},
+		{"max-ttl: 1h\n", "master: no master is given"},
 		{"master: redis://:hunter2@a\n", r.file + `:1: master: "redis://:xxxxx@a" is one value`},
-		{"", "master: none is given"},
+		{"", "master: no master is given"},
 	} {
 		r.replace(bad.text)
 		kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: "+bad.want)

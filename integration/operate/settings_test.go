@@ -44,7 +44,7 @@ func TestNewSettings(t *testing.T) {
 	// Like a proxy that has ended: after a while the masters no longer know of it.
 	kit.Must(t, before.Signal(syscall.SIGSTOP))
 	said := initMasters(t, masters, "--new-settings", setting)
-	wantInit(t, said, 0, masters[0].Addr()+": votes for proxies with these settings alone ("+differs+", before)\n")
+	wantInit(t, said, 0, masters[0].Addr()+": votes only for proxies with these settings (before: "+differs+")\n")
 	afterwards := kit.Connect(t, after)
 	kit.Soon(t, func() error {
 		if reply := kit.Do(t, afterwards, "LOCK", "k", "you", "PX", "60000"); kit.Text(reply) < "1" || kit.Text(reply) > ":" {
@@ -61,7 +61,7 @@ func TestNewSettings(t *testing.T) {
 	kit.Soon(t, func() error { return wantUnlike(t, before, `key-prefix: the masters have "p:", this proxy has ""`) })
 	checkMasters(t, urls).wantVerdict(t, 5, "other settings: your settings differ from those of the running proxies: ")
 	kit.Must(t, before.Close())
-	wantInit(t, initMasters(t, masters, "--new-settings", setting), 0, masters[0].Addr()+": votes for proxies with these settings alone\n")
+	wantInit(t, initMasters(t, masters, "--new-settings", setting), 0, masters[0].Addr()+": votes only for proxies with these settings\n")
 	kit.Soon(t, func() error {
 		if got := checkMasters(t, urls, setting); got.code != 0 {
 			return fmt.Errorf("check ends with %d:\n%s", got.code, got.stdout)

@@ -36,7 +36,7 @@ func TestWhereTheLocksAre(t *testing.T) {
 	wantEach(t, proxies, "upstream", 0, "off")
 	got := check("--move-from-upstream")
 	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
-	wantLine(got, "locks: at the upstream (move-from-upstream) until redlock-proxy move has moved them to the masters")
+	wantLine(got, "locks: at the upstream (move-from-upstream) until redlock-proxy move moves them to the masters")
 	if got := check(); got.code != 3 || !strings.Contains(got.stdout, "locks-at") {
 		t.Errorf("the settings differ, and check ends with %d:\n%s", got.code, got.stdout)
 	}
@@ -47,7 +47,7 @@ func TestWhereTheLocksAre(t *testing.T) {
 	wantEach(t, proxies, "masters", 0, "tracking")
 	got = check("--move-from-upstream")
 	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
-	wantLine(got, "locks: at the masters, where they were moved (era 2); move-from-upstream makes no difference any more")
+	wantLine(got, "locks: at the masters, where they were moved (era 2); move-from-upstream has no effect any more")
 	wantLine(check(), "locks: at the masters, where they were moved (era 2)")
 
 	direct := kit.Dial(t, upstream.Addr())
@@ -64,7 +64,7 @@ func TestWhereTheLocksAre(t *testing.T) {
 		}
 	}
 	got = check()
-	got.wantVerdict(t, 4, "degraded: 5 of 5 masters vote; upstream "+upstream.Addr()+`: 1 lock keys are here while the locks are at the masters, such as "lock:b"`)
+	got.wantVerdict(t, 4, "degraded: 5 of 5 masters vote; upstream "+upstream.Addr()+`: 1 lock key is at the upstream while the locks are at the masters, such as "lock:b"`)
 	kit.Do(t, direct, "DEL", "lock:b")
 	kit.Must(t, direct.Close())
 
@@ -73,7 +73,7 @@ func TestWhereTheLocksAre(t *testing.T) {
 	kit.Want(t, client, "token", "GET", "lock:a")
 	kit.Must(t, kit.Tell(upstream, "SET", "lock:c", "token"))
 	wantEach(t, proxies, "upstream", 1, "off")
-	wantLine(check("--move-from-upstream"), "locks: at the upstream, where they were moved (era 4); move-from-upstream makes no difference any more")
+	wantLine(check("--move-from-upstream"), "locks: at the upstream, where they were moved (era 4); move-from-upstream has no effect any more")
 }
 
 // wantEach waits until all proxies tell where the locks are, how many strays they noticed, and how

@@ -164,7 +164,7 @@ func TestMayNotWatch(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := proxy.WaitLog("a master does not let itself be watched", kit.Patience); err != nil {
+	if _, err := proxy.WaitLog("a master refuses client tracking", kit.Patience); err != nil {
 		t.Error(err)
 	}
 	for _, master := range masters {

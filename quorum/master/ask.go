@@ -12,17 +12,17 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// lane is where the ops of a database go.
+// lane returns the lane for the operations of a database.
 func (m *Master) lane(db int) *lane {
 	if db == 0 {
-		return m.first
+		return m.lane0
 	}
-	return m.laneOf(db)
+	return m.laneFor(db)
 }
 
-// ask queues an op, or answers it at once when the master is down. The lane that it returns
-// is to be launched by the caller.
-func (m *Master) ask(o *op, hold bool) *lane {
+// enqueue queues an op, or refuses it at once if the master is down. The caller must launch the
+// returned lane, unless it is nil.
+func (m *Master) enqueue(o *op, hold bool) *lane {
 	l := m.lane(o.db)
 	claimed, err := l.push(o, hold)
 	switch {
@@ -34,64 +34,66 @@ func (m *Master) ask(o *op, hold bool) *lane {
 	return nil
 }
 
-// send sends a batch, with a look at its end.
+// send sends a batch, with the guard's check of the master at its end.
 func (m *Master) send(k Link, f *Flight) bool {
 	m.guard.Begin(context.Background(), &f.check, f.db, f.writes())
-	m.lastSent.Store(int64(time.Since(m.begun)))
+	m.lastSent.Store(int64(time.Since(m.started)))
 	return k.Send(f)
 }
 
-// dial makes a link for the batches of a lane.
+// dial opens a link for the batches of a lane.
 func (m *Master) dial(db int) (Link, error) {
 	return m.transport.Dial(context.Background(), db)
 }
 
-// finish hands a reply to the round that waits for it, which may be used again from then on. A
-// panic there costs that reply alone.
+// finish passes a reply to the round that waits for it. The round may be reused from then on. A
+// panic in the round affects only this reply.
 func (m *Master) finish(o *op, r *reply) {
 	defer func() {
 		if p := recover(); p != nil {
-			m.log.Error("an answer was not taken", "master", m.name, "panic", p, "stack", string(debug.Stack()))
+			m.log.Error("panic while processing a reply", "master", m.name, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	switch {
 	case o.round != nil:
 		o.round.answer(int(o.index), r)
-		o.round.letGo()
-	case o.owed && (r.State == register.Unknown || r.State == register.Failed):
-		m.owe(o)
+		o.round.unref()
+	case o.keep && (r.State == register.Unknown || r.State == register.Failed):
+		m.addPending(o)
 	}
 }
 
-// refuse answers ops that were never sent, or not done, unless they were dropped.
+// refuse fails ops that were never sent or never executed, unless they were dropped.
 func (m *Master) refuse(ops []*op, reason error) {
 	for _, o := range ops {
-		if o.whole || o.send() {
+		if o.fullScript || o.send() {
 			m.finish(o, &reply{State: register.Failed, Err: reason})
 		} else {
-			o.letGo()
+			o.unref()
 		}
 	}
 }
 
-// Tell has the master do something in a database, and nothing waits for the answer. Where it is
-// down that is not done at all, or, if owed is set, when it is back; only removals are owed.
-func (m *Master) Tell(db int, do cell.Op, owed bool) { m.post(tellOp(db, do, owed)) }
+// Tell sends the master an operation in a database without waiting for the reply. If the master is
+// down, the operation is dropped or, if keep is set, sent when the master is back. Only removals
+// can be kept.
+func (m *Master) Tell(db int, do cell.Op, keep bool) { m.post(noReplyOp(db, do, keep)) }
 
-// post sends an op that nothing waits for, now or, if it is owed, when the master is back.
+// post sends an op without waiting for its reply. If the master is down and keep is set, the op is
+// sent when the master is back.
 func (m *Master) post(o *op) {
 	l := m.lane(o.db)
 	claimed, err := l.push(o, false)
 	switch {
 	case claimed:
 		l.launch()
-	case err != nil && o.owed:
-		m.owe(o)
+	case err != nil && o.keep:
+		m.addPending(o)
 	}
 }
 
-// Do has the master do a command of database 0 by itself, outside of all batches, if it is up. A
-// nil answer is no error.
+// Do executes one command in database 0, outside of all batches. It returns the cause if the master
+// is down. A nil reply is not an error.
 func (m *Master) Do(ctx context.Context, words ...any) (any, error) {
 	m.mu.Lock()
 	cause := m.cause
@@ -102,22 +104,22 @@ func (m *Master) Do(ctx context.Context, words ...any) (any, error) {
 	return m.transport.Do(ctx, words...)
 }
 
-// namesAtOnce is about how many keys one look at a master's names goes through: that takes it far
+// namesPerCall is roughly how many keys one call of the script visits. That takes the master far
 // less than a millisecond.
-const namesAtOnce = 500
+const namesPerCall = 500
 
-// Names returns some of the names of keys in a database, from a cursor on ("0": the first), but for
-// the proxies' own, and the next cursor ("0": there is no more). It is an error where the master
-// has no vote.
+// Names returns some of the keys in a database, without the proxies' own keys, and the next cursor.
+// Cursor "0" starts the iteration, and the next cursor "0" ends it. Names returns an error if the
+// master has no vote.
 func (m *Master) Names(ctx context.Context, db int, cursor string) (names []string, next string, err error) {
-	if err := m.whyMute(); err != nil {
+	if err := m.noVoteError(); err != nil {
 		return nil, "", err
 	}
-	said, err := m.transport.Run(ctx, script.Names, db, cursor, namesAtOnce)
+	raw, err := m.transport.Run(ctx, script.Names, db, cursor, namesPerCall)
 	if err != nil {
 		return nil, "", err
 	}
-	parts, _ := said.([]any)
+	parts, _ := raw.([]any)
 	for _, part := range parts {
 		text, ok := part.(string)
 		if !ok {
@@ -126,30 +128,30 @@ func (m *Master) Names(ctx context.Context, db int, cursor string) (names []stri
 		names = append(names, text)
 	}
 	if len(names) == 0 {
-		return nil, "", fmt.Errorf("unexpected answer %.80v", said)
+		return nil, "", fmt.Errorf("unexpected answer %.80v", raw)
 	}
 	return names[1:], names[0], nil
 }
 
-// Databases returns the numbers of the databases that hold anything. It is an error where the
-// master has no vote, also at the end.
+// Databases returns the numbers of the databases that are not empty. It returns an error if the
+// master has no vote before or after the command.
 func (m *Master) Databases(ctx context.Context) ([]int, error) {
-	if err := m.whyMute(); err != nil {
+	if err := m.noVoteError(); err != nil {
 		return nil, err
 	}
-	said, err := m.Do(ctx, "info", "keyspace")
+	raw, err := m.Do(ctx, "info", "keyspace")
 	if err != nil {
 		return nil, err
 	}
-	text, ok := said.(string)
+	text, ok := raw.(string)
 	if !ok {
-		return nil, fmt.Errorf("unexpected answer %.80v", said)
+		return nil, fmt.Errorf("unexpected answer %.80v", raw)
 	}
-	return redisinfo.Parse(text).Databases(), m.whyMute()
+	return redisinfo.Parse(text).Databases(), m.noVoteError()
 }
 
-// whyMute is why the master has no vote, if it has none.
-func (m *Master) whyMute() error {
+// noVoteError returns why the master has no vote, or nil.
+func (m *Master) noVoteError() error {
 	switch h := m.Health(); {
 	case h.Err != nil:
 		return h.Err

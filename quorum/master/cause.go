@@ -9,19 +9,18 @@ import (
 )
 
 var (
-	// ErrClosed is the cause given for masters of a cluster that has stopped.
+	// ErrClosed is the cause for masters of a cluster that has stopped.
 	ErrClosed = errors.New("shutting down")
 
-	// ErrQueueFull is the cause given for a master with too many operations
-	// waiting to be sent.
+	// ErrQueueFull is the cause for a master with too many queued operations.
 	ErrQueueFull = errors.New("too many operations are waiting for it")
 
-	// errNotConnected is the cause given until a master has answered once.
+	// errNotConnected is the cause until a master has answered for the first time.
 	errNotConnected = errors.New("not connected yet")
 )
 
-// CauseText is what a network error means without the addresses and layers
-// that net and go-redis wrap around it: the master is named already.
+// CauseText returns the meaning of a network error, without the addresses and layers that net and
+// go-redis wrap around it. Callers name the master themselves.
 func CauseText(err error) string {
 	var timeout net.Error
 	var op *net.OpError

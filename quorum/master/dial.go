@@ -13,10 +13,10 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// lockSettings makes go-redis never retry (a SET NX sent twice refuses itself), never wait longer
-// than the timeout, whatever its caller does, greet with nothing that an old or locked-down server
-// refuses, and read no more than an answer can be. secure is as for NewTransport.
-func lockSettings(opts *redis.Options, timeout time.Duration, secure func(*tls.Config)) {
+// applyOptions configures go-redis for locks. It never retries, since a SET NX that is sent twice
+// refuses itself. It never waits longer than the timeout. Its greeting works with old and
+// restricted servers, and its reads are limited. secure is as for NewTransport.
+func applyOptions(opts *redis.Options, timeout time.Duration, secure func(*tls.Config)) {
 	opts.Protocol = 2
 	opts.DisableIdentity = true
 	opts.MaxRetries = -1
@@ -35,12 +35,15 @@ func lockSettings(opts *redis.Options, timeout time.Duration, secure func(*tls.C
 	}
 }
 
-// poolSize is for what is no batch: the prober, and catch-ups of other masters.
+// poolSize is the number of connections outside of batches: for the prober, and for catch-ups of
+// other masters.
 const poolSize = 7
 
-// resettingDialer dials as go-redis would, and has a close discard what was not
-// delivered: after a timeout nothing may reach the master late, after its undo.
-func resettingDialer(opts *redis.Options, secure func(*tls.Config)) func(context.Context, string, string) (net.Conn, error) {
+// resettingDialer returns a dialer like that of go-redis whose connections discard undelivered data
+// when they are closed. After a timeout no command may reach the master late, after its undo.
+func resettingDialer(
+	opts *redis.Options, secure func(*tls.Config),
+) func(context.Context, string, string) (net.Conn, error) {
 	dial := redis.NewDialer(opts)
 	if opts.TLSConfig != nil && secure != nil {
 		dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -62,7 +65,7 @@ func resettingDialer(opts *redis.Options, secure func(*tls.Config)) func(context
 	}
 }
 
-// socketOf is what a TLS connection goes over, or the connection itself.
+// socketOf returns the connection below a TLS connection, or else the connection itself.
 func socketOf(conn net.Conn) net.Conn {
 	if t, ok := conn.(*tls.Conn); ok {
 		return t.NetConn()
@@ -70,26 +73,26 @@ func socketOf(conn net.Conn) net.Conn {
 	return conn
 }
 
-// lentConn is a connection that go-redis has for a while: it stays open when that is done
-// with it.
-type lentConn struct{ net.Conn }
+// keepOpenConn is a connection that go-redis uses for a while. It stays open when go-redis closes
+// it.
+type keepOpenConn struct{ net.Conn }
 
-// Close is of net.Conn.
-func (lentConn) Close() error { return nil }
+// Close implements net.Conn. It does nothing.
+func (keepOpenConn) Close() error { return nil }
 
-// borrowed is the connection that go-redis dials for a link. It dials in a goroutine of its own,
-// which may go on when the time to dial is over.
-type borrowed struct {
-	mu   sync.Mutex
-	conn net.Conn // the last one; nil: none yet
-	over bool     // none is wanted any more
+// dialledConn holds the connection that go-redis dials for a link. go-redis dials in a goroutine of
+// its own, which may continue after the time limit.
+type dialledConn struct {
+	mu     sync.Mutex
+	conn   net.Conn // the last connection, or nil
+	closed bool     // a later connection is closed at once
 }
 
-// keep takes a connection that was dialled, unless that comes too late.
-func (b *borrowed) keep(conn net.Conn) error {
+// keep stores a dialled connection, or closes it if take has been called.
+func (b *dialledConn) keep(conn net.Conn) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.over {
+	if b.closed {
 		_ = socketOf(conn).Close()
 		return net.ErrClosed
 	}
@@ -100,35 +103,35 @@ func (b *borrowed) keep(conn net.Conn) error {
 	return nil
 }
 
-// end gives the connection back, if there is one. What is dialled later is closed.
-func (b *borrowed) end() net.Conn {
+// take returns the connection, or nil. Connections that are dialled later are closed.
+func (b *dialledConn) take() net.Conn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.over = true
+	b.closed = true
 	return b.conn
 }
 
-// Dial makes a link to a database. From then on the connection is ours.
+// Dial opens a link to a database. The link owns the connection.
 func (t *redisTransport) Dial(ctx context.Context, db int) (Link, error) {
-	conn, life, err := t.connect(ctx, db)
+	conn, serverNumber, err := t.connect(ctx, db)
 	if err != nil {
 		return nil, err
 	}
 	k := newRedisLink(t, conn)
-	if !t.keep(k, life, k.Close) {
+	if !t.addLink(k, serverNumber, k.Close) {
 		k.Close()
 		return nil, errOtherServer
 	}
 	return k, nil
 }
 
-// connect makes a connection to a database: go-redis dials, logs in, selects the database, and
-// finds out whether it is the server that it should be. It returns as of which life that is.
+// connect opens a connection to a database. go-redis dials, logs in, selects the database, and
+// checks that it reached the expected server. connect also returns the number of that server.
 func (t *redisTransport) connect(ctx context.Context, db int) (net.Conn, uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.waiting.time())
+	ctx, cancel := context.WithTimeout(ctx, t.timeouts.current())
 	defer cancel()
-	life := t.lifeNow()
-	var dialled borrowed
+	serverNumber := t.currentServer()
+	var dialled dialledConn
 	opts := t.options
 	opts.DB, opts.PoolSize = db, 1
 	dial := resettingDialer(&opts, t.secure)
@@ -140,29 +143,30 @@ func (t *redisTransport) connect(ctx context.Context, db int) (net.Conn, uint64,
 		if err := dialled.keep(conn); err != nil {
 			return nil, err
 		}
-		return resp.Bound(lentConn{conn}, resp.Client()), nil
+		return resp.Bound(keepOpenConn{conn}, resp.Client()), nil
 	}
 	client := redis.NewClient(&opts)
 	err := client.Ping(ctx).Err()
 	_ = client.Close()
-	mine := dialled.end()
+	conn := dialled.take()
 	if err == nil {
-		err = mine.SetDeadline(time.Time{})
+		err = conn.SetDeadline(time.Time{})
 	}
 	if err != nil {
-		if mine != nil {
-			_ = socketOf(mine).Close()
+		if conn != nil {
+			_ = socketOf(conn).Close()
 		}
-		return nil, 0, plainRefusal(err)
+		return nil, 0, plainError(err)
 	}
-	return mine, life, nil
+	return conn, serverNumber, nil
 }
 
-// plainRefusal is the error reply of a server that lets no connection in, or the error as it is.
-func plainRefusal(err error) error {
-	var said redis.Error
-	if errors.As(err, &said) {
-		return resp.Error(said.Error())
+// plainError returns the error reply of a server that refuses the connection as a resp.Error, and
+// other errors unchanged.
+func plainError(err error) error {
+	var refusal redis.Error
+	if errors.As(err, &refusal) {
+		return resp.Error(refusal.Error())
 	}
 	return err
 }

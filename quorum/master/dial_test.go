@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// silentServer accepts connections, answers nothing, and knows how many are open at the other end.
+// silentServer accepts connections without answering, and counts those that the other end has open.
 type silentServer struct {
 	net.Listener
 	mu   sync.Mutex
@@ -58,10 +58,9 @@ func (c *silentServer) count() (open, all int) {
 	return c.open, c.all
 }
 
-// go-redis dials in a goroutine of its own, which goes on when the time to dial is over: the
-// connection that it still makes then is closed, and nothing is shared with the caller that gave
-// up.
-func TestDialThatIsGivenUpLeavesNoConnection(t *testing.T) {
+// TestAbandonedDial: go-redis dials in a goroutine of its own, which may continue after the time
+// limit. A connection that it makes then is closed, and shares no data with the caller.
+func TestAbandonedDial(t *testing.T) {
 	server := startSilent(t)
 	transport, err := newRedisTransport("redis://"+server.Addr().String(), 10*time.Millisecond, nil)
 	if err != nil {
@@ -87,16 +86,17 @@ func TestDialThatIsGivenUpLeavesNoConnection(t *testing.T) {
 	}
 }
 
-// What is dialled when nobody wants it any more is closed, and so is what another dial replaces.
-func TestBorrowedConnectionsAreClosed(t *testing.T) {
-	var b borrowed
+// TestDialledConn: a connection that is dialled too late is closed, and so is a connection that
+// another dial replaces.
+func TestDialledConn(t *testing.T) {
+	var b dialledConn
 	first, firstEnd := net.Pipe()
 	second, secondEnd := net.Pipe()
 	late, lateEnd := net.Pipe()
 	if b.keep(first) != nil || b.keep(second) != nil {
 		t.Error("a connection was refused")
 	}
-	if got := b.end(); got != second {
+	if got := b.take(); got != second {
 		t.Errorf("it gives back %v", got)
 	}
 	if b.keep(late) == nil {

@@ -1,42 +1,43 @@
-// Package master carries operations to one of N Redis masters and its answers back, and knows
-// whether it is up.
+// Package master transports operations to one of N Redis masters and their replies back, and knows
+// whether the master is up.
 //
 // Each database of a [Master] has a lane: a queue and one pipelined batch in flight, while the next
-// one collects. So the operations of a database reach a master in the order in which they were
-// asked, and those on one key do so whether they are long or not. Several batches in flight, on
-// several connections, were measured over 2.5 ms and more of distance: no faster at 1 to 64
-// clients, slower at 256, and dearer at 16 and more.
+// batch collects. So the operations of a database reach the master in the order of the queue.
+// Operations on the same key keep that order even if some of them are long. Several batches in
+// flight, on several connections, were measured at a distance of 2.5 ms and more: not faster with 1
+// to 64 clients, slower with 256, and more expensive with 16 and more.
 //
 // A lane has a link, a connection of its own (link.go, dial.go). go-redis dials it, logs in and
-// finds out which server it reached; from then on it is read and written here. A batch is one write
-// and, mostly, one read. The caller that finds the lane idle writes; the link's goroutine stays in
-// its read, hands out the answers, and writes what has collected meanwhile. So nothing is woken
-// only to send, and the end of a connection is noticed before the next batch. A caller that knows
-// of an op which is about to follow, as a release does of the take of who waits for the lock,
-// leaves the sending to that one's caller, for 200 µs. What may have left and was not answered is
-// unknown; what never left has failed, and is not.
+// checks which server it reached; from then on this package reads and writes it. A batch is one
+// write and, mostly, one read. The caller that finds the lane idle writes. The goroutine of the
+// link stays in its read, delivers the replies, and writes the ops that have collected meanwhile.
+// So no goroutine is woken only to send, and a closed connection is noticed before the next batch.
+// A caller may know that an op is about to follow: a release knows of the take of a client that
+// waits for the lock. It leaves the sending to the caller of that op, for up to 200 µs. The outcome
+// of an op that may have been sent and was not answered is unknown. An op that was never sent has
+// failed, and has no effect.
 //
-// What is long, or is known to be under the keys of an operation, has batches of its own, in turn
-// with the others and a megabyte in each (long.go): else one client that reads long values would
-// have all others wait for them, and a batch could take so long that all masters seem to be down.
-// What nobody knew to be that long may come all the same: a master that is in the midst of its
-// answers is waited for, and a string for which there is no room is read over. What a long value
-// costs is the master's own work, 1.4 ms for each 900 KB that a script reads there and 4.5 ms for
-// each that one sets. So it goes to no more than a minority of the masters at a time (turns.go), in
-// the order of the configuration where they are free: a majority of the others answers at once what
-// is short. A second connection for it would not help.
+// Long operations, and operations on keys with long values, have batches of their own, of one
+// megabyte each, in turn with the other batches (long.go). Otherwise all clients would wait for one
+// client that reads long values, and a batch could take so long that all masters seem to be down.
+// An unexpected long value can still arrive. So the link waits for a master as long as it keeps
+// sending, and skips a string that exceeds the limits. The cost of a long value is work of the
+// master: 1.4 ms for each 900 KB that a script reads, and 4.5 ms for each 900 KB that it writes. So
+// only a minority of the masters gets long operations at the same time (turns.go), in the order of
+// the configuration if they are free. A majority of the masters answers short operations at once. A
+// second connection for long operations would not help.
 //
-// What a master sends is not believed. The links read with the bounds of package resp, and so does
-// everything that goes through go-redis, which else makes room for whatever length it is told. An
-// answer beyond the bounds, of another kind, or to no question ends the connection. A panic over an
-// answer costs that batch and connection.
+// The package does not trust what a master sends. The links, and all reads through go-redis, use
+// the limits of package resp; go-redis alone would allocate whatever length it is told. A reply
+// that exceeds the limits, has the wrong type, or answers no question ends the connection. A panic
+// over a reply affects only that batch and connection.
 //
-// A master that refuses, hangs or answers too late is down: what is queued for it fails at once,
-// nothing waits for it any more, and a prober alone dials it, with a growing, jittered pause.
-// Before it votes again it gets the removals that it is owed. How long a master is waited for grows
-// with the time that its answers take (patience.go); what is given up counts as unknown, so that
-// decides nothing else.
+// A master that refuses, hangs or answers too late is down. Queued ops fail at once, no operation
+// waits for it any more, and only a prober dials it, with a growing, jittered pause. Before it
+// votes again it gets its pending removals. The time limit for its answers grows with the time that
+// they take (timeout.go). An op that exceeds it counts as unknown, so the limit decides nothing
+// else.
 //
-// A connection that times out is reset (SO_LINGER 0): what it had not yet delivered is, mostly, not
-// delivered late. Nothing relies on that.
+// A connection that times out is reset (SO_LINGER 0), so undelivered data is mostly not delivered
+// late. No part of the protocol relies on that.
 package master

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-func TestExcuse(t *testing.T) {
+func TestExtendIfLate(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	until := time.Now()
 	for _, test := range []struct {
 		what    string
 		late    time.Duration
-		before  bool // it was excused before
+		before  bool // the deadline was extended before
 		want    bool
 		further time.Duration
 	}{
@@ -22,9 +22,9 @@ func TestExcuse(t *testing.T) {
 		{"for long", time.Second, false, true, 1100 * time.Millisecond},
 		{"twice", 60 * time.Millisecond, true, false, 0},
 	} {
-		f := &Flight{until: until, excused: test.before}
-		if got := f.excuse(until.Add(test.late), limit); got != test.want || f.until != until.Add(test.further) {
-			t.Errorf("%s: %v, and until %v later, want %v, %v", test.what, got, f.until.Sub(until), test.want, test.further)
+		f := &Flight{deadline: until, extended: test.before}
+		if got := f.extendIfLate(until.Add(test.late), limit); got != test.want || f.deadline != until.Add(test.further) {
+			t.Errorf("%s: %v, and until %v later, want %v, %v", test.what, got, f.deadline.Sub(until), test.want, test.further)
 		}
 	}
 }

@@ -6,28 +6,28 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// Health is what is known of a master.
+// Health is the state of a master.
 type Health struct {
-	// Err is why it is down; nil: it is up.
+	// Err is why the master is down, or nil if it is up.
 	Err error
-	// Quarantine is why it has no vote although it is up, or nil.
+	// Quarantine is why the master has no vote although it is up, or nil.
 	Quarantine *guard.QuarantineError
-	// Since is when it became so.
+	// Since is when this state began.
 	Since time.Time
-	// RoundTrip is the shortest that the last probe measured.
+	// RoundTrip is the shortest round trip of the last probe.
 	RoundTrip time.Duration
-	// Owed is how many removals wait for it to be back.
+	// Owed is the number of removals that are pending until the master is back.
 	Owed int
-	// Figures are what its guard counts and measures.
+	// Figures are the counters and measurements of its guard.
 	guard.Figures
 }
 
-// Health is what is known of the master now.
+// Health returns the current state of the master.
 func (m *Master) Health() Health {
 	quarantine, figures := m.guard.Quarantine(), m.guard.Figures()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := Health{Err: m.cause, Since: m.since, RoundTrip: m.roundTrip, Owed: len(m.owed.all), Figures: figures}
+	h := Health{Err: m.cause, Since: m.since, RoundTrip: m.roundTrip, Owed: len(m.pending.all), Figures: figures}
 	if m.cause == nil {
 		h.Quarantine = quarantine
 	}
@@ -37,52 +37,52 @@ func (m *Master) Health() Health {
 	return h
 }
 
-// Votes reports whether it is up and its votes count.
+// Votes reports whether the master is up and its votes count.
 func (m *Master) Votes() bool { return !m.IsDown() && m.guard.Quarantine() == nil }
 
-// IsDown reports whether it is known not to answer.
+// IsDown reports whether the master is down, or has not answered yet.
 func (m *Master) IsDown() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.cause != nil
 }
 
-// IsUnheard reports whether nothing is known of it yet: neither that it does not answer nor whether
-// its votes count.
+// IsUnheard reports whether the state of the master is still unknown: it has not answered yet, and
+// has not failed either, or the guard does not know yet whether its votes count.
 func (m *Master) IsUnheard() bool {
 	h := m.Health()
 	return h.Err == errNotConnected || h.Quarantine != nil && h.Quarantine.Why == guard.Unproven
 }
 
-// fail takes the master down: what waits for it is refused, and the prober
-// starts. The first reason is kept until a probe learns a newer one.
-func (m *Master) fail(reason error) {
+// takeDown marks the master as down: queued ops are refused, and the prober starts. The first cause
+// stays until a probe finds a newer one.
+func (m *Master) takeDown(reason error) {
 	var waiting []*op
 	m.mu.Lock()
 	wasUp := m.cause == nil
 	if wasUp || reason == ErrClosed {
 		m.cause, m.since = reason, time.Now()
 		for _, l := range m.allLanes {
-			waiting = append(waiting, l.shut(reason)...)
+			waiting = append(waiting, l.shutDown(reason)...)
 		}
 	}
 	m.mu.Unlock()
 	m.refuse(waiting, reason)
 	if wasUp && reason != ErrClosed {
 		m.log.Warn("master down", "master", m.name, "cause", CauseText(reason))
-		m.wake()
+		m.probeNow()
 	}
 }
 
-// learn replaces the reason of a master that is down by a newer one, as in a
-// hung master that now refuses connections. The first one of a master that never was up is logged.
-func (m *Master) learn(reason error) {
+// updateCause replaces the cause of a master that is down by a newer one, for example if a master
+// that hung now refuses connections. It logs the first cause of a master that was never up.
+func (m *Master) updateCause(reason error) {
 	m.mu.Lock()
 	was := m.cause
 	if was != nil && was != ErrClosed {
 		m.cause = reason
 		for _, l := range m.allLanes {
-			l.because(reason)
+			l.setCause(reason)
 		}
 	}
 	m.mu.Unlock()
@@ -91,10 +91,10 @@ func (m *Master) learn(reason error) {
 	}
 }
 
-// wake has the prober look at the master at once.
-func (m *Master) wake() {
+// probeNow makes the prober examine the master at once.
+func (m *Master) probeNow() {
 	select {
-	case m.troubled <- struct{}{}:
+	case m.probeSignal <- struct{}{}:
 	default:
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// recorder is an echo that notes which keys each batch reads. All of it happens in one bubble.
+// recorder is an echo that records which keys each batch reads. It is used in one synctest bubble.
 type recorder struct {
 	echo
 	batches []string
@@ -37,9 +37,9 @@ func (k recorderLink) Send(f *Flight) bool {
 	return k.Link.Send(f)
 }
 
-// TestWhatFollowsLeavesTogether: what is queued for others that are about to follow leaves with
-// them, behind it, in one batch for each master; what nothing follows leaves by itself.
-func TestWhatFollowsLeavesTogether(t *testing.T) {
+// TestHeldOps: ops that are held for following ops are sent together with these, ahead of them, in
+// one batch for each master. If no op follows they are sent alone.
+func TestHeldOps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := []*recorder{{}, {}}
 		masters := []*Master{working(t, to[0]), working(t, to[1])}

@@ -5,21 +5,22 @@ import (
 )
 
 const (
-	// maxBatch bounds the ops of a batch that are not long.
+	// maxBatch limits the number of ops in a batch, without long ops.
 	maxBatch = 1024
-	// maxQueued bounds the ops that wait in one lane.
+	// maxQueued limits the number of ops queued in one lane.
 	maxQueued = 1 << 16
 )
 
-// lane is a queue to a database of a master with one batch in flight: what arrives meanwhile leaves
-// together in the next. Its ops reach the master in the order of the queue, but for those that are
-// long, or whose answers are known to be: they are queued by themselves, and have batches of their
-// own, a few in each, in turn with the others.
+// lane is a queue to a database of a master with one batch in flight. Ops that arrive meanwhile are
+// sent together in the next batch. Ops reach the master in the order of the queue. Ops that are
+// long, or have long replies, are an exception: they have a queue and batches of their own, in turn
+// with the others.
 //
-// Nothing wakes up to send: an op that finds an idle lane claims it, and the caller that pushed the
-// op sends it, with what others have pushed by then. The goroutine of the lane's link waits for the
-// answers, hands them out, and sends what has collected meanwhile; it waits also while nothing is
-// in flight, so that a link that ends is noticed before it is used.
+// No goroutine is woken only to send. An op that finds an idle lane claims it, and the caller that
+// pushed the op sends it, together with ops that other callers have pushed by then. The goroutine
+// of the link waits for the replies, delivers them, and sends the ops that have collected
+// meanwhile. It also waits while nothing is in flight, so it notices a closed link before the link
+// is used.
 type lane struct {
 	master *Master
 	db     int
@@ -28,24 +29,24 @@ type lane struct {
 	// idle is signalled when claimed becomes false.
 	idle  sync.Cond
 	queue []*op
-	// long are the ops of the queue that were found to be long; sizes tells which are. wasLong is
-	// whether the last batch was of these.
+	// long are the ops that were found to be long, by sizes. wasLong is set if the last batch was
+	// of these.
 	long    []*op
 	sizes   sizes
 	wasLong bool
-	// turns are those of all masters for what is long; nil: it may always go. hasTurn is set while
-	// this lane has one, awaits while it waits for one.
-	turns           *Turns
-	hasTurn, awaits bool
-	// claimed is set from when a caller is about to send until the answers were handed out
-	// and nothing is left to send. Who sets it, or finds it so as the link's goroutine, has
+	// turns are the turns of all masters for long ops, or nil if there is no limit. hasTurn is set
+	// while this lane has a turn, awaitsTurn while it waits for one.
+	turns               *Turns
+	hasTurn, awaitsTurn bool
+	// claimed is set from when a caller is about to send until all replies are delivered and the
+	// queues are empty. The caller that sets it, or the goroutine of the link while it is set, owns
 	// the flight.
 	claimed bool
-	// held is set where whoever claimed the lane leaves the sending to the next op, for a moment:
-	// who sets it back sends.
+	// held is set if the caller that claimed the lane leaves the sending to the next op, for a
+	// moment. The caller that clears it must send.
 	held bool
 	link Link
-	// down refuses new ops, for this reason.
+	// down is the cause for which new ops are refused, or nil.
 	down error
 
 	flight Flight
@@ -60,8 +61,8 @@ func newLane(m *Master, db int, down error) *lane {
 	return l
 }
 
-// push queues an op, or returns why not. Where claimed is true the caller has to launch; with hold,
-// the next one to push may do it before.
+// push queues an op, or returns why not. If claimed is true the caller must launch the lane. With
+// hold, the next caller of push may launch it first.
 func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,10 +70,10 @@ func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 		return false, l.down
 	}
 	switch {
-	case o.round == nil: // nobody would say it again
+	case o.round == nil: // no caller would repeat it
 	case len(l.queue)+len(l.long) >= maxQueued:
 		return false, ErrQueueFull
-	case l.sizes.around(o) > longest && len(o.do.Keys()) > 1:
+	case l.sizes.totalSize(o) > maxKnownSize && len(o.do.Keys()) > 1:
 		return false, ErrTooLong
 	}
 	l.queue = append(l.queue, o)
@@ -81,17 +82,17 @@ func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 	return claimed, nil
 }
 
-// unhold reports whether nobody has sent what was held: then the caller has to launch.
-func (l *lane) unhold() (claimed bool) {
+// claimHeld reports whether a held lane has not been sent yet. Then the caller must launch it.
+func (l *lane) claimHeld() (claimed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	claimed, l.held = l.held, false
 	return claimed
 }
 
-// again puts ops in front of the queue, in their order, or returns why not. Only the holder of the
-// flight calls it.
-func (l *lane) again(ops []*op) error {
+// requeue puts ops at the front of the queue, in their order, or returns why not. Only the owner of
+// the flight calls it.
+func (l *lane) requeue(ops []*op) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down != nil {
@@ -101,17 +102,18 @@ func (l *lane) again(ops []*op) error {
 	return nil
 }
 
-// take loads the flight with a batch of the queue, which is sent now, and returns the link.
-// Where nothing is left the claim is given up, and more is false.
+// take loads the flight with the next batch, which the caller sends now, and returns the link. If
+// nothing is queued it gives up the claim, and more is false.
 func (l *lane) take() (over Link, more bool) {
 	over, more, leaves := l.takeNext()
 	if leaves {
-		l.turns.leave()
+		l.turns.release()
 	}
 	return over, more
 }
 
-// takeNext is take. It leaves a turn for which there was nothing any more.
+// takeNext does the work of take. leaves reports that the lane's turn for long ops is over, since
+// no long op is left.
 func (l *lane) takeNext() (over Link, more, leaves bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,11 +139,11 @@ func (l *lane) takeNext() (over Link, more, leaves bool) {
 	return l.link, len(batch) > 0, leaves
 }
 
-// takeShort adds what is next to a batch. What is long is put aside.
+// takeShort adds the next ops to a batch. It moves long ops to their own queue.
 func (l *lane) takeShort(batch []*op) []*op {
 	n := 0
 	for n < len(l.queue) && len(batch) < maxBatch {
-		if o := l.queue[n]; l.sizes.around(o) > longOp {
+		if o := l.queue[n]; l.sizes.totalSize(o) > longOp {
 			l.long = append(l.long, o)
 		} else {
 			batch = appendSent(batch, o)
@@ -154,11 +156,11 @@ func (l *lane) takeShort(batch []*op) []*op {
 	return batch
 }
 
-// takeLong adds the next of the long ops to a batch.
+// takeLong adds the next long ops to a batch.
 func (l *lane) takeLong(batch []*op) []*op {
 	n, size := 0, 0
 	for n < len(l.long) && l.mayTakeLong() {
-		if size += l.sizes.around(l.long[n]); size > longBatch && len(batch) > 0 {
+		if size += l.sizes.totalSize(l.long[n]); size > longBatch && len(batch) > 0 {
 			break
 		}
 		batch = appendSent(batch, l.long[n])
@@ -170,25 +172,25 @@ func (l *lane) takeLong(batch []*op) []*op {
 	return batch
 }
 
-// appendSent adds an op to a batch that is sent now, unless it was dropped.
+// appendSent adds an op to a batch that is sent now, unless the op was dropped.
 func appendSent(batch []*op, o *op) []*op {
-	if o.whole || o.send() {
+	if o.fullScript || o.send() {
 		return append(batch, o)
 	}
-	o.letGo()
+	o.unref()
 	return batch
 }
 
-// shift takes the first n off a queue.
+// shift removes the first n ops of a queue.
 func shift(queue []*op, n int) []*op {
 	left := copy(queue, queue[n:])
 	clear(queue[left:])
 	return queue[:left]
 }
 
-// learn takes what the answers to the flight say of what is long. Nothing is forgotten while any
-// such op waits: what follows on its key must not pass it.
-func (l *lane) learn() {
+// learnSizes updates the known sizes by the replies to the flight. While long ops are queued it
+// forgets no size, so that later ops on their keys do not overtake them.
+func (l *lane) learnSizes() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, o := range l.flight.ops {
@@ -196,8 +198,8 @@ func (l *lane) learn() {
 	}
 }
 
-// shut refuses new ops and gives back those that wait.
-func (l *lane) shut(reason error) []*op {
+// shutDown refuses new ops for this reason, and returns the queued ops.
+func (l *lane) shutDown(reason error) []*op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = reason
@@ -207,8 +209,8 @@ func (l *lane) shut(reason error) []*op {
 	return waiting
 }
 
-// because replaces the reason of a lane that refuses ops.
-func (l *lane) because(reason error) {
+// setCause replaces the cause of a lane that refuses ops.
+func (l *lane) setCause(reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down != nil {
@@ -216,13 +218,13 @@ func (l *lane) because(reason error) {
 	}
 }
 
-// open lets ops be queued again, after those of some removals that are for it. Where claimed is
-// true the caller has to launch.
-func (l *lane) open(owed []*op) (claimed bool) {
+// open accepts ops again, behind the pending removals of this database. If claimed is true the
+// caller must launch the lane.
+func (l *lane) open(pending []*op) (claimed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = nil
-	for _, o := range owed {
+	for _, o := range pending {
 		if o.db == l.db {
 			l.queue = append(l.queue, o)
 		}
@@ -232,7 +234,7 @@ func (l *lane) open(owed []*op) (claimed bool) {
 	return claimed
 }
 
-// waitIdle waits until nothing is in flight, and nothing waits.
+// waitIdle waits until nothing is in flight or queued.
 func (l *lane) waitIdle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,15 +243,15 @@ func (l *lane) waitIdle() {
 	}
 }
 
-// hold has batches go over a link.
-func (l *lane) hold(k Link) {
+// setLink makes k the link for further batches.
+func (l *lane) setLink(k Link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.link = k
 }
 
-// letGo has batches go over no link.
-func (l *lane) letGo(k Link) {
+// clearLink removes k as the link for batches.
+func (l *lane) clearLink(k Link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.link == k {
@@ -257,8 +259,8 @@ func (l *lane) letGo(k Link) {
 	}
 }
 
-// hangUp closes the link, if there is one.
-func (l *lane) hangUp() {
+// closeLink closes the link, if there is one.
+func (l *lane) closeLink() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.link != nil {

@@ -12,78 +12,79 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// linkLimits bound what a master answers to one batch: an answer is flat, and what stands under a
-// key is what a proxy wrote there, in a frame or by a script. Clients may ask for more together
-// than there is room for; so that costs what they asked for, and not the link.
+// linkLimits returns the limits for the replies to one batch. A reply is flat, and the value of a
+// key is what a proxy wrote in a frame or by a script. Clients together may ask for more than the
+// allowance all; then their requests fail, but not the link.
 func linkLimits(all *resp.Allowance) resp.Limits {
-	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxAnswers, Together: all, Skip: 256}
+	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxAnswers, Together: all,
+		Skip: 256}
 }
 
-// maxAnswers bounds the answers to one batch, and all that are being read from a master over all
-// links, in bytes.
+// maxAnswers limits the replies to one batch, and all replies that are being read from a master
+// over all links, in bytes.
 const maxAnswers = 64 << 20
 
-// keptOut is the most of a buffer that is kept for the next batch, in bytes.
-const keptOut = 64 << 10
+// maxKeptBuffer limits the buffer that is kept for the next batch, in bytes.
+const maxKeptBuffer = 64 << 10
 
-// errUnasked is the cause where a master sends what was not asked.
-var errUnasked = errors.New("it answers what was not asked")
+// errUnsolicited is the cause if a master sends a reply without a request.
+var errUnsolicited = errors.New("it sent a reply without a request")
 
-// redisLink is a connection to a master that go-redis has dialled and logged in, and that
-// is read and written here since: two system calls for a batch, no pool, no boxing.
+// redisLink is a connection to a master that go-redis has dialled and logged in. This package reads
+// and writes it from then on: two system calls for a batch, no pool, no boxing.
 //
-// One goroutine receives, and stays in its read while nothing is under way, so that the end
-// of the connection is noticed then. Whoever sends has the deadline set only where none is
-// set yet, or a later one; where it is over too early, the reader sets the next.
+// One goroutine receives. It stays in its read while no batch is in flight, so it notices the end
+// of the connection. A sender sets the read deadline only if none is set yet, or a later one. If
+// the deadline expires too early, the reader sets the next one.
 type redisLink struct {
 	transport *redisTransport
 	conn      net.Conn
 	in        *resp.Reader
 
-	// sending is held while a batch is encoded and written. out is its buffer, writeUntil
-	// the deadline that is set for writing.
-	sending    sync.Mutex
-	out        []byte
-	writeUntil time.Time
+	// sending is held while a batch is encoded and written. out is its buffer, and writeDeadline
+	// the current write deadline.
+	sending       sync.Mutex
+	out           []byte
+	writeDeadline time.Time
 
 	mu sync.Mutex
-	// flight is the batch under way, or nil.
+	// flight is the batch in flight, or nil.
 	flight *Flight
-	// armed is the deadline that is set for reading, or zero.
-	armed  time.Time
-	broken bool
-	// came is how many bytes came since what is under way was last waited for; only the receiver
-	// uses it.
-	came int
+	// readDeadline is the current read deadline, or zero.
+	readDeadline time.Time
+	broken       bool
+	// bytesRead counts the bytes received since the wait for the current batch was last extended.
+	// Only the receiver uses it.
+	bytesRead int
 }
 
 func newRedisLink(t *redisTransport, conn net.Conn) *redisLink {
 	k := &redisLink{transport: t, conn: conn}
-	k.in = resp.NewReader(patientConn{k}, linkLimits(t.answers))
+	k.in = resp.NewReader(deadlineConn{k}, linkLimits(t.answers))
 	return k
 }
 
-// Send is of Link.
+// Send implements Link.
 func (k *redisLink) Send(f *Flight) bool {
 	k.sending.Lock()
 	defer k.sending.Unlock()
-	f.old = k.transport.old.Load()
+	f.beforeRedis7 = k.transport.beforeRedis7.Load()
 	k.out = k.out[:0]
 	k.appendOps(f)
 	k.out = f.check.AppendTo(k.out)
 	f.sent = time.Now()
-	f.until, f.excused = f.sent.Add(k.transport.waiting.time()), false
-	if k.writeUntil.Before(f.until) {
-		k.writeUntil = f.until.Add(time.Second)
-		_ = k.conn.SetWriteDeadline(k.writeUntil)
+	f.deadline, f.extended = f.sent.Add(k.transport.timeouts.current()), false
+	if k.writeDeadline.Before(f.deadline) {
+		k.writeDeadline = f.deadline.Add(time.Second)
+		_ = k.conn.SetWriteDeadline(k.writeDeadline)
 	}
-	if !k.begin(f) {
+	if !k.setFlight(f) {
 		return false
 	}
 	if _, err := k.conn.Write(k.out); err != nil {
-		k.Close() // receive returns that
+		k.Close() // Receive returns the error
 	}
-	if cap(k.out) > keptOut {
+	if cap(k.out) > maxKeptBuffer {
 		k.out = nil
 	}
 	return true
@@ -91,57 +92,57 @@ func (k *redisLink) Send(f *Flight) bool {
 
 // appendOps encodes the operations of a batch.
 func (k *redisLink) appendOps(f *Flight) {
-	if !k.transport.apart.Load() {
-		f.releases.gather(f.ops)
+	if !k.transport.noMultiKeyScripts.Load() {
+		f.releases.collect(f.ops)
 	}
 	for i, o := range f.ops {
 		switch {
 		case f.releases.first(i):
-			k.out = f.releases.all.AppendTo(k.out, k.transport.missing.Swap(false))
+			k.out = f.releases.all.AppendTo(k.out, k.transport.scriptMissing.Swap(false))
 		case !f.releases.has(i):
-			k.out = o.appendTo(k.out, f.old)
+			k.out = o.appendTo(k.out, f.beforeRedis7)
 		}
 	}
 }
 
-// begin notes a batch that is about to leave; from then on it is the receiver's. It reports
-// whether the link lasts.
-func (k *redisLink) begin(f *Flight) bool {
+// setFlight registers a batch that is about to be sent. The receiver owns it from then on.
+// setFlight reports whether the link is usable.
+func (k *redisLink) setFlight(f *Flight) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.broken {
 		return false
 	}
 	k.flight = f
-	if k.armed.IsZero() || f.until.Before(k.armed) {
-		k.armed = f.until
-		_ = k.conn.SetReadDeadline(k.armed)
+	if k.readDeadline.IsZero() || f.deadline.Before(k.readDeadline) {
+		k.readDeadline = f.deadline
+		_ = k.conn.SetReadDeadline(k.readDeadline)
 	}
 	return true
 }
 
-// Receive is of Link.
+// Receive implements Link.
 func (k *redisLink) Receive() (f *Flight, err error) {
-	k.came = 0
+	k.bytesRead = 0
 	err = contained.Run(func() error {
 		if err := k.in.Wait(); err != nil {
 			return err
 		}
-		if f = k.underWay(); f == nil {
-			return errUnasked
+		if f = k.currentFlight(); f == nil {
+			return errUnsolicited
 		}
 		return k.read(f)
 	})
 	if err != nil {
-		f = k.end()
+		f = k.markBroken()
 	}
 	if f != nil {
-		k.transport.learn(f, err)
+		k.transport.recordTime(f, err)
 	}
 	return f, err
 }
 
-// read reads the answers to a batch. What it does not come to stays without a reply.
+// read reads the replies to a batch. After an error the remaining ops have no reply.
 func (k *redisLink) read(f *Flight) error {
 	k.in.Begin()
 	defer k.in.End()
@@ -150,24 +151,24 @@ func (k *redisLink) read(f *Flight) error {
 		if !first && f.releases.has(i) {
 			continue
 		}
-		said, err := k.in.Value()
+		raw, err := k.in.Value()
 		switch {
 		case err != nil:
 			return err
 		case first:
-			f.releases.decode(said, f.replies)
-			k.transport.heed(f.replies[i].Err)
+			f.releases.decode(raw, f.replies)
+			k.transport.noteScriptError(f.replies[i].Err)
 		default:
-			f.replies[i] = decode(o.form(f.old), said)
+			f.replies[i] = decode(o.form(f.beforeRedis7), raw)
 		}
 	}
 	if err := f.check.Read(k.in, f.sent); err != nil {
 		return err
 	}
 	if k.in.Buffered() {
-		return errUnasked
+		return errUnsolicited
 	}
-	if err := unknown(f.replies); err != nil {
+	if err := decodeError(f.replies); err != nil {
 		return err
 	}
 	k.mu.Lock()
@@ -176,9 +177,9 @@ func (k *redisLink) read(f *Flight) error {
 	return nil
 }
 
-// unknown is the error of an answer that cannot be understood: nothing after it on the same
-// connection is to be trusted.
-func unknown(replies []reply) error {
+// decodeError returns the error of a reply that cannot be decoded, or nil. Later replies on the
+// same connection cannot be trusted.
+func decodeError(replies []reply) error {
 	for i := range replies {
 		if replies[i].State == register.Unknown {
 			return replies[i].Err
@@ -187,14 +188,14 @@ func unknown(replies []reply) error {
 	return nil
 }
 
-func (k *redisLink) underWay() *Flight {
+func (k *redisLink) currentFlight() *Flight {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.flight
 }
 
-// end has nothing sent any more, and returns what was under way.
-func (k *redisLink) end() *Flight {
+// markBroken prevents further sends, and returns the batch in flight.
+func (k *redisLink) markBroken() *Flight {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.broken = true
@@ -203,56 +204,56 @@ func (k *redisLink) end() *Flight {
 	return f
 }
 
-// Close is of Link.
+// Close implements Link.
 func (k *redisLink) Close() {
 	k.mu.Lock()
 	k.broken = true
 	k.mu.Unlock()
-	_ = socketOf(k.conn).Close() // the socket itself: TLS would say farewell
-	k.transport.forget(k)
+	_ = socketOf(k.conn).Close() // the socket itself: TLS would send a close message first
+	k.transport.removeLink(k)
 }
 
-// patientConn reads until the deadline of what is under way, whatever deadline is set.
-type patientConn struct{ *redisLink }
+// deadlineConn reads until the deadline of the batch in flight, even if an earlier deadline is set.
+type deadlineConn struct{ *redisLink }
 
-// Read is of io.Reader.
-func (c patientConn) Read(p []byte) (int, error) {
+// Read implements io.Reader.
+func (c deadlineConn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.conn.Read(p)
-		c.came += n
-		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !c.waitsOn(time.Now()) {
+		c.bytesRead += n
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !c.rearm(time.Now()) {
 			return n, err
 		}
 	}
 }
 
-// goesOn has a batch waited for anew where the master is in the midst of answering it. It reports
-// whether it is.
-func (k *redisLink) goesOn(now time.Time) bool {
-	if k.came < steady {
+// extendWhileReading extends the deadline of the batch in flight if the master keeps sending its
+// replies. It reports whether it does.
+func (k *redisLink) extendWhileReading(now time.Time) bool {
+	if k.bytesRead < minProgress {
 		return false
 	}
-	k.came = 0
-	k.flight.until = now.Add(k.transport.timeout)
+	k.bytesRead = 0
+	k.flight.deadline = now.Add(k.transport.timeout)
 	return true
 }
 
-// steady is how many bytes come at the least, within the time that an answer is waited for, from a
-// master that is well and has much to answer.
-const steady = 1 << 20
+// minProgress is the least number of bytes that a healthy master with a long reply sends within the
+// time limit for a reply.
+const minProgress = 1 << 20
 
-// waitsOn sets the deadline of what is under way now, or none. It reports whether that is
-// still to come.
-func (k *redisLink) waitsOn(now time.Time) bool {
+// rearm sets the read deadline to that of the batch in flight, or to none. It reports whether to
+// continue reading.
+func (k *redisLink) rearm(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.armed = time.Time{}
+	k.readDeadline = time.Time{}
 	if k.flight != nil {
-		if !k.flight.excuse(now, k.transport.timeout) && !k.goesOn(now) {
+		if !k.flight.extendIfLate(now, k.transport.timeout) && !k.extendWhileReading(now) {
 			return false
 		}
-		k.armed = k.flight.until
+		k.readDeadline = k.flight.deadline
 	}
-	_ = k.conn.SetReadDeadline(k.armed)
+	_ = k.conn.SetReadDeadline(k.readDeadline)
 	return true
 }

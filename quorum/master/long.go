@@ -11,32 +11,31 @@ import (
 )
 
 const (
-	// longOp is from how many bytes on an operation is long, counted with what is known to be under
+	// longOp is the size in bytes from which an operation is long, including the known values of
 	// its keys.
 	longOp = 32 << 10
-	// longBatch is how many bytes of long operations leave in one batch, unless it is one
-	// operation: what is short waits for no more than one of these.
+	// longBatch limits the bytes of long operations in one batch, unless it is a single operation.
+	// A short operation waits for one of these batches at most.
 	longBatch = 1 << 20
-	// longest is what may be known to be under the keys of one operation on several.
-	longest = 16 << 20
-	// maxSizes is how many keys are known by how much is under them.
+	// maxKnownSize limits the known size, in bytes, of the values of one operation on several keys.
+	maxKnownSize = 16 << 20
+	// maxSizes limits the number of keys whose sizes are remembered.
 	maxSizes = 1 << 14
 )
 
-// ErrTooLong is returned where there was no room for a master's answer.
-var ErrTooLong = errors.New("what is under these keys is too long to be read at once, or beside what others read")
+// ErrTooLong is returned if a reply of a master exceeds the limits.
+var ErrTooLong = errors.New("the values of these keys are too long to be read at once, or together with other reads")
 
-// tooLongError is ErrTooLong with how many bytes the answer had.
+// tooLongError is ErrTooLong with the size of the reply in bytes.
 type tooLongError struct{ size int }
 
 func (e *tooLongError) Error() string { return fmt.Sprintf("%v: %d bytes", ErrTooLong, e.size) }
 
-// Unwrap makes it an ErrTooLong.
+// Unwrap returns ErrTooLong.
 func (e *tooLongError) Unwrap() error { return ErrTooLong }
 
-// sizes are how much is under the keys of a database that hold much, in bytes, as far as it was
-// seen in what was sent and answered. What is not known counts as nothing; that costs time alone,
-// once.
+// sizes remembers the sizes of long values in a database, in bytes, from requests and replies. The
+// size of an unknown value counts as zero, which costs only time, once.
 type sizes struct {
 	seed maphash.Seed
 	of   map[uint64]int // by the hash of the key's name
@@ -44,23 +43,24 @@ type sizes struct {
 
 func newSizes() sizes { return sizes{maphash.MakeSeed(), map[uint64]int{}} }
 
-// around is the size of an operation and of what is known to be under its keys.
-func (s *sizes) around(o *op) int {
+// totalSize returns the size of an operation and of the known values of its keys.
+func (s *sizes) totalSize(o *op) int {
 	n := len(o.words)
 	if len(s.of) == 0 {
 		return n
 	}
-	most := math.MaxInt
+	limit := math.MaxInt
 	if read, is := o.do.(cell.Read); is && read.Heads > 0 {
-		most = read.Heads
+		limit = read.Heads
 	}
 	for _, key := range o.do.Keys() {
-		n += min(s.of[maphash.String(s.seed, key)], most)
+		n += min(s.of[maphash.String(s.seed, key)], limit)
 	}
 	return n
 }
 
-// learn takes what a master answered to an operation, and, with forget set, what is no longer so.
+// learn updates the sizes by the reply to an operation. With forget set it also forgets values that
+// are no longer long.
 func (s *sizes) learn(o *op, got *reply, forget bool) {
 	var tooLong *tooLongError
 	switch {
@@ -71,12 +71,13 @@ func (s *sizes) learn(o *op, got *reply, forget bool) {
 	case errors.As(got.Err, &tooLong):
 		keys := o.do.Keys()
 		for _, key := range keys {
-			s.note(key, tooLong.size/len(keys), forget)
+			s.record(key, tooLong.size/len(keys), forget)
 		}
 	}
 }
 
-// learnEach takes what was found under each key of an operation, and what that wrote there.
+// learnEach updates the sizes of the keys of an operation by the values found, and by the value
+// that the operation wrote.
 func (s *sizes) learnEach(o *op, found []cell.Found, forget bool) {
 	wrote := 0
 	if o.do.Writes() {
@@ -89,15 +90,16 @@ func (s *sizes) learnEach(o *op, found []cell.Found, forget bool) {
 		}
 		switch {
 		case n > longOp:
-			s.note(key, n, forget)
+			s.record(key, n, forget)
 		case seen && forget:
 			delete(s.of, maphash.String(s.seed, key))
 		}
 	}
 }
 
-// note makes room for a key by forgetting all others, if it may.
-func (s *sizes) note(key string, n int, forget bool) {
+// record stores the size of a key's value. If there is no room it forgets all other keys, if forget
+// is set.
+func (s *sizes) record(key string, n int, forget bool) {
 	if len(s.of) >= maxSizes {
 		if !forget {
 			return
@@ -116,5 +118,5 @@ func anyLong(found []cell.Found) bool {
 	return false
 }
 
-// sizeOf is how long a value is, whether it was read to its end or not.
+// sizeOf returns the length of a value, including the part that was not read.
 func sizeOf(found *cell.Found) int { return len(found.Value.Text) + found.Value.Rest }

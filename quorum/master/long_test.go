@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// batch is what a lane sends next, by the first of the keys.
+// batch takes the next batch of a lane, and returns the first key of each op.
 func (l *lane) batch() (keys []string) {
 	l.take()
 	for _, o := range l.flight.ops {
@@ -22,7 +22,7 @@ func (l *lane) batch() (keys []string) {
 	return keys
 }
 
-// holding answers the flight as a master that has so many bytes under each key.
+// holding answers the flight as a master with values of these sizes.
 func (l *lane) holding(bytes map[string]int) {
 	for i, o := range l.flight.ops {
 		var found []cell.Found
@@ -31,17 +31,17 @@ func (l *lane) holding(bytes map[string]int) {
 		}
 		l.flight.replies[i] = reply{State: register.Counted, Answer: cell.Answer{Did: true, Found: found}}
 	}
-	l.learn()
+	l.learnSizes()
 	l.flight.unload()
 }
 
 func reading(keys ...string) *op {
-	return &op{change: newChange(0, cell.Read{Names: keys}), round: newRound(1, nil)}
+	return &op{command: newCommand(0, cell.Read{Names: keys}), round: newRound(1, nil)}
 }
 
-// TestShortOpsPassLongOnes: once it is known that much is under a key, what is about it leaves in
-// batches of its own, in turn with the others; and no longer where it is gone.
-func TestShortOpsPassLongOnes(t *testing.T) {
+// TestShortOpsPassLongOps: once the long value of a key is known, ops on the key are sent in
+// batches of their own, in turn with the others, until the value is gone.
+func TestShortOpsPassLongOps(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(keys ...string) {
 		t.Helper()
@@ -59,7 +59,7 @@ func TestShortOpsPassLongOnes(t *testing.T) {
 	push("long 1")
 	push("long 2")
 	push("long 3")
-	want("long 1", "long 2", "long 3") // nothing is known of them
+	want("long 1", "long 2", "long 3") // no size is known
 	l.holding(held)
 	for range 2 {
 		push("long 1")
@@ -79,14 +79,14 @@ func TestShortOpsPassLongOnes(t *testing.T) {
 	want("long 1")
 	l.holding(held)
 	push("short")
-	want("short") // it was behind others for one batch of long ones
+	want("short") // waited for one batch of long ops
 	l.holding(held)
 	delete(held, "long 2")
 	want("long 2", "long 3")
 	l.holding(held)
 	push("long 1")
 	push("long 2")
-	want("long 2") // it is short now
+	want("long 2") // its value is short now
 	l.holding(held)
 	want("long 1")
 	l.holding(held)
@@ -96,11 +96,12 @@ func TestShortOpsPassLongOnes(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenIsLong: a long command waits as what is about its key then does.
-func TestWhatIsWrittenIsLong(t *testing.T) {
+// TestLongWrite: a long write is treated like an op on a long value, and later ops on its key are,
+// too.
+func TestLongWrite(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	for _, o := range []*op{
-		{change: newChange(0, cell.Accept{Name: "long", Value: cell.Value{Present: true, Text: strings.Repeat("x", 900_000)}}), round: newRound(1, nil)},
+		{command: newCommand(0, cell.Accept{Name: "long", Value: cell.Value{Present: true, Text: strings.Repeat("x", 900_000)}}), round: newRound(1, nil)},
 		reading("short"),
 	} {
 		if _, err := l.push(o, false); err != nil {
@@ -115,13 +116,14 @@ func TestWhatIsWrittenIsLong(t *testing.T) {
 		t.Errorf("sent %v", got)
 	}
 	l.flight.replies[0] = reply{State: register.Counted, Answer: cell.Answer{Did: true}}
-	l.learn()
-	if n := l.sizes.around(reading("long")); n < 900_000 {
+	l.learnSizes()
+	if n := l.sizes.totalSize(reading("long")); n < 900_000 {
 		t.Errorf("the key is taken to hold %d bytes", n)
 	}
 }
 
-// TestTooLong: what had no room is not asked for again, also where each part of it had.
+// TestTooLong: a read whose reply exceeded the limits is not sent again, even if each value alone
+// would be short enough.
 func TestTooLong(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	keys := slices.Repeat([]string{""}, 1000)
@@ -140,7 +142,7 @@ func TestTooLong(t *testing.T) {
 	if got := l.flight.replies[0]; got.State != register.Uncounted || !errors.Is(got.Err, ErrTooLong) {
 		t.Errorf("decoded %v, %v", got.State, got.Err)
 	}
-	l.learn()
+	l.learnSizes()
 	if _, err := l.push(reading(keys...), false); !errors.Is(err, ErrTooLong) {
 		t.Errorf("asked for it again: %v", err)
 	}
@@ -149,7 +151,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestTooLongReleases: so it is with what several releases in one script answer.
+// TestTooLongReleases: the same for the reply to several releases in one script.
 func TestTooLongReleases(t *testing.T) {
 	rs := releases{of: []int{0, 1}, all: cell.Releases{{Name: "a"}, {Name: "b"}}}
 	replies := make([]reply, 2)
@@ -161,9 +163,9 @@ func TestTooLongReleases(t *testing.T) {
 	}
 }
 
-// TestNothingPassesWhatIsLong: an op on a key that holds little by now does not pass one on the
-// same key that still waits.
-func TestNothingPassesWhatIsLong(t *testing.T) {
+// TestLongOpsKeepOrder: an op on a key whose value is short by now does not overtake a long op on
+// the same key.
+func TestLongOpsKeepOrder(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(key string) {
 		if _, err := l.push(reading(key), false); err != nil {
@@ -177,7 +179,7 @@ func TestNothingPassesWhatIsLong(t *testing.T) {
 	l.holding(held)
 	push("a")
 	push("b")
-	push("a") // as a take behind its release
+	push("a") // like a take behind its release
 	if got := l.batch(); !slices.Equal(got, []string{"a"}) {
 		t.Fatalf("sent %v", got)
 	}
@@ -191,19 +193,20 @@ func TestNothingPassesWhatIsLong(t *testing.T) {
 	}
 }
 
-// TestGoesOn: a master in the midst of a long answer is waited for as long as enough of it comes.
-func TestGoesOn(t *testing.T) {
+// TestExtendWhileReading: the link waits for a master that is sending a long reply as long as it
+// makes progress.
+func TestExtendWhileReading(t *testing.T) {
 	const limit = time.Second
 	conn, other := net.Pipe()
 	defer other.Close()
 	defer conn.Close()
 	now := time.Now()
-	k := &redisLink{transport: &redisTransport{timeout: limit}, conn: conn, flight: &Flight{until: now, excused: true}}
-	for i, came := range []int{2 * steady, steady, steady - 1} {
-		now = k.flight.until
-		k.came += came
-		goes := k.waitsOn(now.Add(time.Millisecond))
-		if want := came >= steady; goes != want {
+	k := &redisLink{transport: &redisTransport{timeout: limit}, conn: conn, flight: &Flight{deadline: now, extended: true}}
+	for i, came := range []int{2 * minProgress, minProgress, minProgress - 1} {
+		now = k.flight.deadline
+		k.bytesRead += came
+		goes := k.rearm(now.Add(time.Millisecond))
+		if want := came >= minProgress; goes != want {
 			t.Errorf("after %d bytes, time %d: goes on %v, want %v", came, i, goes, want)
 		}
 	}

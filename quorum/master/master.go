@@ -11,63 +11,60 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// Master is one Redis: its lanes, its health, and the removals that it is owed. It works while
-// Run runs.
+// Master is one Redis master: its lanes, its state, and its pending removals. It works while Run
+// runs.
 type Master struct {
-	// name is its address, as errors and logs show it.
+	// name is the address for errors and logs.
 	name      string
 	transport Transport
 	log       *slog.Logger
 	rand      func() float64
-	// first is the lane of database 0, lanes those of all that were asked for.
-	first    *lane
+	// lane0 is the lane of database 0. lanes and allLanes hold the lanes of all databases in use.
+	lane0    *lane
 	lanes    sync.Map // of *lane, by database
-	allLanes []*lane  // the same; by mu
-	// tasks are what carries batches.
-	tasks sync.WaitGroup
-	begun time.Time
-	// lastSent is when a batch left last, since begun.
+	allLanes []*lane  // the same; guarded by mu
+	// tasks are the goroutines that send and receive batches.
+	tasks   sync.WaitGroup
+	started time.Time
+	// lastSent is when the last batch was sent, as a time since started.
 	lastSent atomic.Int64
-	// troubled holds one signal for the prober: the master is in trouble.
-	troubled chan struct{}
-	// guard is nil where nothing is guarded: its votes count.
+	// probeSignal holds one signal that makes the prober examine the master at once.
+	probeSignal chan struct{}
+	// guard is nil without a guard: then all votes count.
 	guard *guard.Guard
-	// turns are those of all masters for what is long; nil: it may always go.
+	// turns are the turns of all masters for long ops, or nil if there is no limit.
 	turns *Turns
-	// Voted is called whenever the master was looked at and votes; it must not wait. It is set
-	// before Run.
+	// Voted is called whenever the prober has examined the master and it votes. It must not block,
+	// and is set before Run.
 	Voted func()
-	// roundTrips is called with how long each batch took that was answered; nil: it is not
-	// measured.
+	// roundTrips is called with the duration of each answered batch. It is nil if nothing observes
+	// it.
 	roundTrips func(time.Duration)
 
 	mu        sync.Mutex
-	cause     error // why it is down; nil: it is up
+	cause     error // why the master is down; nil: it is up
 	since     time.Time
 	roundTrip time.Duration
-	owed      owed
+	pending   pendingRemovals
 }
 
-// SetPassword has connections that are made from now on log in with another password. Any goroutine
-// may call it.
+// SetPassword sets the password for new connections. It is safe for concurrent use.
 func (m *Master) SetPassword(password string) { m.transport.SetPassword(password) }
 
-// New makes a master that is reached by a transport and down until Run reaches it. name is its
-// address, as errors and logs show it; rand gives numbers in [0, 1); turns are those of all
-// masters, or nil.
+// New returns a master that is down until Run reaches it over the transport. name is its address
+// for errors and logs. rand returns numbers in [0, 1). turns are the turns of all masters, or nil.
 func New(name string, t Transport, turns *Turns, log *slog.Logger, rand func() float64) *Master {
 	m := &Master{
 		name: name, transport: t, turns: turns, log: log, rand: rand,
-		troubled: make(chan struct{}, 1),
-		cause:    errNotConnected, since: time.Now(),
-		owed: owed{all: map[owedRemoval]struct{}{}}, begun: time.Now(),
+		probeSignal: make(chan struct{}, 1),
+		cause:       errNotConnected, since: time.Now(),
+		pending: pendingRemovals{all: map[pendingRemoval]struct{}{}}, started: time.Now(),
 	}
-	m.first = m.laneOf(0)
+	m.lane0 = m.laneFor(0)
 	return m
 }
 
-// GuardWith has a guard say whether the master's votes count. Without one they do. It is called
-// before Run.
+// GuardWith sets the guard that decides whether the master's votes count. It is called before Run.
 func (m *Master) GuardWith(g *guard.Guard) {
 	m.guard = g
 	if g.Watches() {
@@ -75,20 +72,20 @@ func (m *Master) GuardWith(g *guard.Guard) {
 	}
 }
 
-// Observe has f called with how long each batch took that was answered, from its sending on. f must
-// not wait. It is called before Run.
+// Observe sets a function that is called with the duration of each answered batch, from its
+// sending. It must not block. Observe is called before Run.
 func (m *Master) Observe(f func(took time.Duration)) { m.roundTrips = f }
 
-// Guarded is the master as its guard sees it.
+// Guarded returns the master in the form that its guard needs.
 func (m *Master) Guarded() guard.Master {
-	return guard.Master{Name: m.name, Conn: m.transport, IsDown: m.IsDown, Wake: m.wake}
+	return guard.Master{Name: m.name, Conn: m.transport, IsDown: m.IsDown, Wake: m.probeNow}
 }
 
-// Name is its address, without credentials.
+// Name returns the address of the master, without the login.
 func (m *Master) Name() string { return m.name }
 
-// laneOf is the lane of a database; it is made when that is first asked for.
-func (m *Master) laneOf(db int) *lane {
+// laneFor returns the lane of a database, and creates it if necessary.
+func (m *Master) laneFor(db int) *lane {
 	if known, ok := m.lanes.Load(db); ok {
 		return known.(*lane)
 	}
@@ -103,14 +100,14 @@ func (m *Master) laneOf(db int) *lane {
 	return made
 }
 
-// Run works until ctx ends, then sends what is queued and refuses the rest.
+// Run works until ctx ends. Then it sends the queued ops, and refuses further ones.
 func (m *Master) Run(ctx context.Context) {
 	m.probe(ctx)
 	m.waitIdle()
-	m.fail(ErrClosed)
-	m.waitIdle() // what was sent since
+	m.takeDown(ErrClosed)
+	m.waitIdle() // for ops that were sent since
 	for _, l := range m.lanesNow() {
-		l.hangUp()
+		l.closeLink()
 	}
 	m.tasks.Wait()
 	m.transport.Close()
@@ -122,7 +119,7 @@ func (m *Master) lanesNow() []*lane {
 	return slices.Clone(m.allLanes)
 }
 
-// waitIdle waits until nothing is in flight, and nothing waits.
+// waitIdle waits until nothing is in flight or queued.
 func (m *Master) waitIdle() {
 	for _, l := range m.lanesNow() {
 		l.waitIdle()

@@ -9,38 +9,38 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// reply is what came of one operation at one master.
+// reply is the reply of one master to one operation.
 type reply = register.Reply
 
-// Stages of an op. An op leaves the queued stage exactly once: its lane sends it, or
-// refuses it, or its caller drops it.
+// The stages of an op. An op leaves the queued stage exactly once: its lane sends or refuses it, or
+// its caller drops it.
 const (
 	stageQueued int32 = iota
 	stageSent
 	stageDropped
 )
 
-// change is what is to be done in a database, at one master or at many.
-type change struct {
+// command is an operation in a database, for one master or several.
+type command struct {
 	db int
 	do cell.Op
-	// words is the command as it goes over the wire, unless a master needs another form.
+	// words is the encoded command, as most masters get it.
 	words []byte
 }
 
-func newChange(db int, do cell.Op) *change {
-	c := &change{}
+func newCommand(db int, do cell.Op) *command {
+	c := &command{}
 	c.set(db, do)
 	return c
 }
 
-// usualWords is how long a command mostly is at the most, in bytes.
-const usualWords = 192
+// typicalWords is the size that most commands do not exceed, in bytes.
+const typicalWords = 192
 
-// set has it be another one, in the same memory.
-func (c *change) set(db int, do cell.Op) {
+// set replaces the operation, and reuses the memory.
+func (c *command) set(db int, do cell.Op) {
 	if c.words == nil {
-		c.words = make([]byte, 0, usualWords)
+		c.words = make([]byte, 0, typicalWords)
 	}
 	c.db, c.do = db, do
 	switch do := do.(type) {
@@ -51,12 +51,14 @@ func (c *change) set(db int, do cell.Op) {
 	}
 }
 
-// isSame reports whether two operations are the same command. It may say no where they are.
+// isSame reports whether two operations are the same command. It may return false for equal
+// operations.
 func isSame(a, b cell.Op) bool {
 	switch a := a.(type) {
 	case cell.Take:
 		b, ok := b.(cell.Take)
-		return ok && a.Attempt == b.Attempt && a.TTL == b.TTL && a.Mark == b.Mark && a.Old == b.Old && a.Fence == b.Fence &&
+		return ok && a.Attempt == b.Attempt && a.TTL == b.TTL && a.Mark == b.Mark && a.Old == b.Old &&
+			a.Fence == b.Fence &&
 			slices.Equal(a.Names, b.Names) && slices.Equal(a.Tokens, b.Tokens)
 	case cell.Remove:
 		b, ok := b.(cell.Remove)
@@ -78,41 +80,42 @@ func isSame(a, b cell.Op) bool {
 	}
 }
 
-// op is one change on its way to one master.
+// op is one command on its way to one master.
 type op struct {
-	*change
-	// round waits for the reply, as that of its master number index. Without one nothing
-	// does; owed has it done all the same, when the master is back.
+	*command
+	// round waits for the reply, as the reply of master number index. If it is nil, no caller
+	// waits. With keep set, the op is sent later if the master is down.
 	round *Round
 	index int32
 	stage atomic.Int32
-	// whole has the script sent instead of its SHA.
-	whole bool
-	owed  bool
+	// fullScript makes the op send the script instead of its SHA.
+	fullScript bool
+	keep       bool
 }
 
-// tellOp is an op whose reply nothing waits for.
-func tellOp(db int, do cell.Op, owed bool) *op {
-	return &op{change: newChange(db, do), owed: owed}
+// noReplyOp returns an op whose reply no caller waits for.
+func noReplyOp(db int, do cell.Op, keep bool) *op {
+	return &op{command: newCommand(db, do), keep: keep}
 }
 
 func (o *op) send() bool { return o.stage.CompareAndSwap(stageQueued, stageSent) }
 func (o *op) drop() bool { return o.stage.CompareAndSwap(stageQueued, stageDropped) }
 
-// appendTo appends the command in the form that a server knows, which may be old: before
+// appendTo appends the command in the form for a server. With old set the server is older than
 // Redis 7.
 func (o *op) appendTo(b []byte, old bool) []byte {
 	switch take, ok := o.do.(cell.Take); {
 	case old && ok && !take.Old:
-		return resp.AppendCommand(b, o.form(old).Words(o.whole)...)
-	case o.whole:
+		return resp.AppendCommand(b, o.form(old).Words(o.fullScript)...)
+	case o.fullScript:
 		return resp.AppendCommand(b, o.do.Words(true)...)
 	default:
 		return append(b, o.words...)
 	}
 }
 
-// form is the command in the form that a server knows, which may be old.
+// form returns the operation in the form for a server. With old set the server is older than Redis
+// 7.
 func (o *op) form(old bool) cell.Op {
 	if take, ok := o.do.(cell.Take); ok && old {
 		take.Old = true
@@ -121,9 +124,9 @@ func (o *op) form(old bool) cell.Op {
 	return o.do
 }
 
-// letGo is for the lane of an op that was dropped: it was answered when it was.
-func (o *op) letGo() {
+// unref releases the lane's reference to the round of an op that was dropped.
+func (o *op) unref() {
 	if o.round != nil {
-		o.round.letGo()
+		o.round.unref()
 	}
 }

@@ -9,35 +9,35 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// errOtherServer is the cause of a connection that reached another server, or another
-// life of it, than those before.
-var errOtherServer = errors.New("it is another server process than before")
+// errOtherServer is the cause if a connection reached another server process than the connections
+// before.
+var errOtherServer = errors.New("it is a different server process than before")
 
-// Pin has every connection reach the same life of the same server: a batch that follows on
-// a broken connection is never taken for one on the server before.
+// Pin makes every connection reach the same server process. So a batch that follows on a broken
+// connection is never attributed to the earlier process.
 func (t *redisTransport) Pin(lost func()) {
 	t.lost = lost
 	t.options.OnConnect = t.identify
 }
 
-// identify asks a new connection for the server's run_id. Servers that do not report theirs
+// identify checks the run_id of the server of a new connection. Servers that do not report a run_id
 // are not distinguished.
 func (t *redisTransport) identify(ctx context.Context, conn *redis.Conn) error {
 	text, err := conn.Info(ctx, "server").Result()
-	var said redis.Error
-	if err != nil && !errors.As(err, &said) {
+	var refusal redis.Error
+	if err != nil && !errors.As(err, &refusal) {
 		return err
 	}
 	runID := guard.ReadInfo(text).RunID
-	if !t.meets(runID) {
+	if !t.isExpectedServer(runID) {
 		t.lost()
 		return errOtherServer
 	}
 	return nil
 }
 
-// meets reports whether a connection reached the server that it should, or the first one.
-func (t *redisTransport) meets(runID string) bool {
+// isExpectedServer reports whether a connection reached the expected server, or the first one.
+func (t *redisTransport) isExpectedServer(runID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.runID == "" {
@@ -46,9 +46,8 @@ func (t *redisTransport) meets(runID string) bool {
 	return t.runID == runID
 }
 
-// renew lets the next connection reach another server than those before, which are
-// closed.
-func (t *redisTransport) renew() {
+// acceptNewServer closes all connections, and lets the next one reach another server process.
+func (t *redisTransport) acceptNewServer() {
 	t.lost()
 	t.Close()
 }

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// heartbeat is how long a master may be idle before it is asked for a sign of
-	// life, so that a silent death is noticed before a LOCK hits it.
+	// heartbeat is how long a master may be idle before it is probed, so that its death is noticed
+	// before a LOCK depends on it.
 	heartbeat = guard.Heartbeat
-	// firstPause and longestPause bound the wait between two probes of a master
-	// that is down; it doubles in between.
+	// firstPause and longestPause limit the pause between two probes of a master that is down. It
+	// doubles in between.
 	firstPause   = 25 * time.Millisecond
 	longestPause = time.Second / 2
 )
 
-// probe is the only one that dials a master that is down. It brings it up, watches it
-// while it is idle, and has the guard look after it.
+// probe brings up a master that is down, watches it while it is idle, and runs the guard's checkup.
+// No other goroutine dials a master that is down.
 func (m *Master) probe(ctx context.Context) {
 	pause := time.Duration(0)
-	for sleep(ctx, m.troubled, pause) {
+	for sleep(ctx, m.probeSignal, pause) {
 		roundTrip, rest, err := m.examine(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			m.fail(err)
-			m.learn(err)
+			m.takeDown(err)
+			m.updateCause(err)
 			pause = m.nextPause(pause)
 		case m.IsDown():
 			if m.bringUp(roundTrip) != nil {
@@ -39,7 +39,7 @@ func (m *Master) probe(ctx context.Context) {
 			}
 			pause = rest
 		default:
-			m.pay()
+			m.sendPending()
 			pause = rest
 		}
 		if m.Voted != nil && m.Votes() {
@@ -48,8 +48,8 @@ func (m *Master) probe(ctx context.Context) {
 	}
 }
 
-// examine asks the master for a sign of life, unless it gave one, and has the guard look
-// after it.
+// examine probes the master, unless it was active recently, and runs the guard's checkup. rest is
+// the time until the next checkup.
 func (m *Master) examine(ctx context.Context) (roundTrip, rest time.Duration, err error) {
 	err = contained.Run(func() (err error) {
 		if m.needsProbe() {
@@ -63,7 +63,7 @@ func (m *Master) examine(ctx context.Context) (roundTrip, rest time.Duration, er
 	return roundTrip, rest, err
 }
 
-// sleep waits for the pause to end or for the signal; false: ctx ended.
+// sleep waits until the pause ends or the signal arrives. It returns false if ctx ended.
 func sleep(ctx context.Context, signal <-chan struct{}, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -76,8 +76,8 @@ func sleep(ctx context.Context, signal <-chan struct{}, pause time.Duration) boo
 	return true
 }
 
-// nextPause doubles the pause, and takes off up to a half at random, so that
-// proxies do not probe in step.
+// nextPause doubles the pause, and subtracts up to a half at random, so that proxies do not probe
+// in step.
 func (m *Master) nextPause(pause time.Duration) time.Duration {
 	return pacing.Jittered(min(max(2*pause, firstPause), longestPause), m.rand)
 }
@@ -85,5 +85,5 @@ func (m *Master) nextPause(pause time.Duration) time.Duration {
 func (m *Master) needsProbe() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.cause != nil || time.Since(m.begun)-time.Duration(m.lastSent.Load()) >= heartbeat
+	return m.cause != nil || time.Since(m.started)-time.Duration(m.lastSent.Load()) >= heartbeat
 }

@@ -8,35 +8,36 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// releases are those of a batch that go as one script, in the place of the first: a release of a
-// granted lock may go ahead of operations on other keys, which nobody can have seen in order, and
-// not of one on its own.
+// releases are the releases of a batch that are sent as one script, in the place of the first one.
+// A release of a granted lock may overtake operations on other keys, since no client can have
+// observed their order. It must not overtake operations on its own key.
 type releases struct {
-	// of are their numbers in the batch, in order; all are what is to be removed.
+	// of are their indexes in the batch, ascending. all are the removals.
 	of  []int
 	all cell.Releases
-	// named are the keys of the batch since the first of them.
-	named map[string]struct{}
+	// seenKeys are the keys of the batch since the first release.
+	seenKeys map[string]struct{}
 }
 
-// maxReleases bounds one script, so that other clients of the master do not wait for it.
+// maxReleases limits the releases in one script, so that other clients of the master do not wait
+// long.
 const maxReleases = 128
 
-// gather finds them. One alone goes as ever.
-func (rs *releases) gather(ops []*op) {
+// collect finds the releases of a batch that can be combined. A single release is sent as usual.
+func (rs *releases) collect(ops []*op) {
 	rs.forget()
 	if len(ops) < 2 {
 		return
 	}
 	for i, o := range ops {
 		switch r, is := o.do.(cell.Remove); {
-		case is && r.How == cell.Release && !o.whole:
-			if !rs.name(r.Name) && len(rs.of) < maxReleases {
+		case is && r.How == cell.Release && !o.fullScript:
+			if !rs.markKey(r.Name) && len(rs.of) < maxReleases {
 				rs.of, rs.all = append(rs.of, i), append(rs.all, r)
 			}
 		case len(rs.of) > 0:
 			for _, key := range o.do.Keys() {
-				rs.name(key)
+				rs.markKey(key)
 			}
 		}
 	}
@@ -45,46 +46,46 @@ func (rs *releases) gather(ops []*op) {
 	}
 }
 
-// name notes a key, and reports whether it was named before.
-func (rs *releases) name(key string) (before bool) {
-	if rs.named == nil {
-		rs.named = map[string]struct{}{}
+// markKey adds a key to seenKeys, and reports whether it was there before.
+func (rs *releases) markKey(key string) (before bool) {
+	if rs.seenKeys == nil {
+		rs.seenKeys = map[string]struct{}{}
 	}
-	n := len(rs.named)
-	rs.named[key] = struct{}{}
-	return len(rs.named) == n
+	n := len(rs.seenKeys)
+	rs.seenKeys[key] = struct{}{}
+	return len(rs.seenKeys) == n
 }
 
 func (rs *releases) forget() {
-	if len(rs.named) > maxReleases {
-		rs.named = nil
+	if len(rs.seenKeys) > maxReleases {
+		rs.seenKeys = nil
 	}
-	clear(rs.named)
+	clear(rs.seenKeys)
 	clear(rs.all)
 	rs.of, rs.all = rs.of[:0], rs.all[:0]
 }
 
-// first reports whether operation number i is the first of them; the others that are among the ops
-// are done with it.
+// first reports whether operation number i is the first of the combined releases, in whose place
+// the script is sent.
 func (rs *releases) first(i int) bool { return len(rs.of) > 0 && rs.of[0] == i }
 
-// has reports whether operation number i is one of them.
+// has reports whether operation number i is one of the combined releases.
 func (rs *releases) has(i int) bool {
 	_, found := slices.BinarySearch(rs.of, i)
 	return found
 }
 
-// decode reads the answer to all of them as a reply for each.
-func (rs *releases) decode(said any, replies []reply) {
-	if refusal, refused := said.(resp.Error); refused {
+// decode decodes the reply to the script into a reply for each release.
+func (rs *releases) decode(raw any, replies []reply) {
+	if refusal, refused := raw.(resp.Error); refused {
 		rs.fill(replies, reply{State: register.Failed, Err: refusal})
 		return
 	}
-	if size, skipped := sizeIn(said); skipped {
+	if size, skipped := sizeIn(raw); skipped {
 		rs.fill(replies, reply{State: register.Uncounted, Err: &tooLongError{size}})
 		return
 	}
-	err := rs.all.Decode(said, func(n int, a cell.Answer) {
+	err := rs.all.Decode(raw, func(n int, a cell.Answer) {
 		replies[rs.of[n]] = reply{State: register.Counted, Answer: a}
 	})
 	if err != nil {
@@ -92,7 +93,7 @@ func (rs *releases) decode(said any, replies []reply) {
 	}
 }
 
-// fill gives all of them the same reply.
+// fill sets the same reply for all combined releases.
 func (rs *releases) fill(replies []reply, one reply) {
 	for _, i := range rs.of {
 		replies[i] = one

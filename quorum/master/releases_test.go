@@ -12,15 +12,15 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Which operations of a batch go as one script, and where.
+// TestReleasesGoTogether: which operations of a batch are sent as one script, and where.
 func TestReleasesGoTogether(t *testing.T) {
 	for batch, want := range map[string]string{
 		"-a":                 "-a",
 		"-a -b":              "[-a -b]",
 		"+a -b":              "+a -b",
 		"-a +b -c":           "[-a -c] +b",
-		"+a -b +c -a -d":     "+a [-b -a -d] +c", // the lock of a came before all of them
-		"-a +b -b -c":        "[-a -c] +b -b",    // b's own release stays where it is
+		"+a -b +c -a -d":     "+a [-b -a -d] +c", // the take of a precedes all releases
+		"-a +b -b -c":        "[-a -c] +b -b",    // the release of b stays behind its take
 		"-a -a -b":           "[-a -b] -a",
 		"-a -a":              "-a -a",
 		"-a undo-b -c":       "[-a -c] undo-b",
@@ -30,14 +30,14 @@ func TestReleasesGoTogether(t *testing.T) {
 	} {
 		f := Flight{}
 		f.load(batchOf(batch))
-		f.releases.gather(f.ops)
+		f.releases.collect(f.ops)
 		if got := layout(&f, strings.Fields(batch)); got != want {
 			t.Errorf("%s goes as %s, want %s", batch, got, want)
 		}
 	}
 }
 
-// batchOf reads +key for a take, -key for a release.
+// batchOf parses a batch: +key is a take, -key a release.
 func batchOf(text string) (ops []*op) {
 	for _, word := range strings.Fields(text) {
 		kind, name := word[:1], word[1:]
@@ -45,21 +45,21 @@ func batchOf(text string) (ops []*op) {
 			kind, name = prefix+"-", key
 		}
 		names := strings.Split(name, ",")
-		o := tellOp(0, cell.Remove{Name: name, Attempt: attempt(1), How: cell.Release}, false)
+		o := noReplyOp(0, cell.Remove{Name: name, Attempt: attempt(1), How: cell.Release}, false)
 		switch kind {
 		case "+":
-			o = tellOp(0, cell.Take{Names: names, Attempt: attempt(1), Tokens: make([]string, len(names)), TTL: cell.Endless}, false)
+			o = noReplyOp(0, cell.Take{Names: names, Attempt: attempt(1), Tokens: make([]string, len(names)), TTL: cell.Endless}, false)
 		case "undo-":
-			o = tellOp(0, cell.Remove{Name: name, Attempt: attempt(1), How: cell.Undo}, false)
+			o = noReplyOp(0, cell.Remove{Name: name, Attempt: attempt(1), How: cell.Undo}, false)
 		case "whole-":
-			o.whole = true
+			o.fullScript = true
 		}
 		ops = append(ops, o)
 	}
 	return ops
 }
 
-// layout shows what goes together.
+// layout shows which operations are sent together.
 func layout(f *Flight, words []string) string {
 	var all []string
 	for i := range f.ops {
@@ -77,8 +77,8 @@ func layout(f *Flight, words []string) string {
 	return strings.Join(all, " ")
 }
 
-// Each release is answered for itself. Where the server has lost the script they were not done, and
-// the next ones bring it.
+// TestReleasesAreAnsweredEach: each release has a reply of its own. If the server has lost the
+// script, the releases are not executed, and the next batch sends the script.
 func TestReleasesAreAnsweredEach(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	conn, err := newRedisTransport("redis://"+server.Addr(), time.Minute, nil)
@@ -98,7 +98,7 @@ func TestReleasesAreAnsweredEach(t *testing.T) {
 		_ = (&Master{transport: conn}).exchange(f)
 		var got []string
 		for _, r := range f.replies {
-			got = append(got, said(r))
+			got = append(got, outcome(r))
 		}
 		if got := strings.Join(got, " "); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -106,8 +106,8 @@ func TestReleasesAreAnsweredEach(t *testing.T) {
 	}
 }
 
-// said is what a release was told.
-func said(r reply) string {
+// outcome returns the reply to a release as a word.
+func outcome(r reply) string {
 	switch {
 	case r.Err != nil:
 		return strings.Fields(r.Err.Error())[0]
@@ -120,15 +120,16 @@ func said(r reply) string {
 	}
 }
 
-// A server that takes no script on several keys gets the releases one by one.
+// TestReleasesOfACluster: a server that does not run scripts on several keys gets the releases one
+// by one.
 func TestReleasesOfACluster(t *testing.T) {
 	conn := &redisTransport{}
 	if err := error(resp.Error("CROSSSLOT Keys in request don't hash to the same slot")); !conn.Misses(err) {
 		t.Error("it is not tried in another form")
-	} else if conn.heed(err); !conn.apart.Load() {
+	} else if conn.noteScriptError(err); !conn.noMultiKeyScripts.Load() {
 		t.Error("the next ones go together again")
 	}
 }
 
-// attempt is one of a proxy with this number.
+// attempt returns an attempt of the proxy with this number.
 func attempt(proxy int64) cell.Attempt { return cell.NumberedSource(big.NewInt(proxy)).Attempt() }

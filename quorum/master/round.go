@@ -12,40 +12,40 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Round is operations at several masters, and their replies. It is a register.Asked.
+// Round is a set of operations at several masters, and their replies. It implements register.Asked.
 type Round struct {
 	ops     []op
 	decided func([]register.Reply) bool
-	done    chan struct{} // has one when it is decided, or all replies are in
+	done    chan struct{} // gets one value when the round is decided or complete
 
 	mu      sync.Mutex
 	replies []register.Reply
 	closed  bool
-	// shown: the replies are its caller's. What comes after that goes to later, or waits for
-	// it in tail.
-	shown bool
-	later func(int, register.Reply)
-	tail  []tailed
+	// handedOver is set once the caller owns replies. Later replies are passed to later, or stored
+	// in lateReplies until it is set.
+	handedOver  bool
+	later       func(int, register.Reply)
+	lateReplies []lateReply
 
-	// common is what several are to do.
-	common change
-	// uses counts who may still come back to it: the caller until Forget, and each op that a lane
-	// has not let go. pool takes it when there is none; nil: nobody does.
-	uses atomic.Int32
+	// common is the command that several masters get.
+	common command
+	// refs counts the references: the caller until Forget, and each op that is still in a lane.
+	// Without references the round returns to pool, unless that is nil.
+	refs atomic.Int32
 	pool *Rounds
 }
 
-// tailed is a reply that came when the others were shown.
-type tailed struct {
+// lateReply is a reply that arrived after the replies were handed over.
+type lateReply struct {
 	master int
 	got    register.Reply
 }
 
-// Rounds are rounds of the same masters, whose memory is used again. The zero value is ready.
+// Rounds is a pool of rounds of the same masters. The zero value is ready for use.
 type Rounds struct{ free sync.Pool }
 
-// take is a round of n masters, of which none is asked yet.
-func (rs *Rounds) take(n int, decided func([]register.Reply) bool) *Round {
+// get returns a round of n masters, none of which is asked yet.
+func (rs *Rounds) get(n int, decided func([]register.Reply) bool) *Round {
 	r, _ := rs.free.Get().(*Round)
 	if r == nil || len(r.ops) != n {
 		r = newRound(n, decided)
@@ -54,7 +54,7 @@ func (rs *Rounds) take(n int, decided func([]register.Reply) bool) *Round {
 	return r
 }
 
-// newRound is a round of n masters, of which none is asked yet.
+// newRound returns a round of n masters, none of which is asked yet.
 func newRound(n int, decided func([]register.Reply) bool) *Round {
 	r := &Round{ops: make([]op, n), replies: make([]register.Reply, n), decided: decided, done: make(chan struct{}, 1)}
 	for i := range r.ops {
@@ -63,56 +63,60 @@ func newRound(n int, decided func([]register.Reply) bool) *Round {
 	return r
 }
 
-// Forget is called by who does not look at it any more, nor at the replies. Later goes on.
-func (r *Round) Forget() { r.letGo() }
+// Forget releases the caller's reference. The caller must not use the round or its replies
+// afterwards. Later still works.
+func (r *Round) Forget() { r.unref() }
 
-// letGo is for each who will not come back. After the last one the round is used again.
-func (r *Round) letGo() {
-	if r.uses.Add(-1) == 0 && r.pool != nil {
-		r.clean()
+// unref releases one reference. After the last one the round is reused.
+func (r *Round) unref() {
+	if r.refs.Add(-1) == 0 && r.pool != nil {
+		r.reset()
 		r.pool.free.Put(r)
 	}
 }
 
-// clean makes a round of which nobody knows any more as a new one.
-func (r *Round) clean() {
+// reset clears a round without references for reuse.
+func (r *Round) reset() {
 	for i := range r.ops {
 		o := &r.ops[i]
-		o.change, o.whole = nil, false
+		o.command, o.fullScript = nil, false
 		o.stage.Store(stageQueued)
 	}
 	clear(r.replies)
-	clear(r.tail)
-	r.decided, r.later, r.tail, r.closed, r.shown = nil, nil, r.tail[:0], false, false
+	clear(r.lateReplies)
+	r.decided, r.later, r.lateReplies, r.closed, r.handedOver = nil, nil, r.lateReplies[:0], false, false
 	r.common.do = nil
-	if cap(r.common.words) > keptWords {
+	if cap(r.common.words) > maxKeptWords {
 		r.common.words = nil
 	}
 	select {
-	case <-r.done: // its caller left before
+	case <-r.done: // the caller left before the decision
 	default:
 	}
 }
 
-// keptWords is the most of a command's memory that is kept with a round, in bytes.
-const keptWords = 1 << 10
+// maxKeptWords limits the memory for a command that is kept with a round, in bytes.
+const maxKeptWords = 1 << 10
 
-// Send gives ops[i] to masters[i], where there is one, in a database. A master that is down answers
-// at once. The round is over when it is decided, which decided says of the replies so far, also of
-// none; see Wait. queued, unless it is nil, is called when all are queued and before they are sent:
-// it reports whether more is about to follow for the same masters, which is to leave with them.
-func (rs *Rounds) Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool, queued func() (more bool)) *Round {
-	r := rs.take(len(masters), decided)
+// Send sends ops[i] to masters[i] in a database, if ops[i] is not nil. A master that is down
+// answers at once. The round ends when decided returns true for the replies so far, which it may
+// already do without any; see Wait. queued, unless it is nil, is called after all ops are queued
+// and before they are sent. It reports whether more ops for the same masters are about to follow
+// and should be sent together with these.
+func (rs *Rounds) Send(
+	masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool, queued func() (more bool),
+) *Round {
+	r := rs.get(len(masters), decided)
 	r.fill(db, ops)
-	r.shown = r.decided(r.replies)
+	r.handedOver = r.decided(r.replies)
 	r.send(masters, queued)
 	return r
 }
 
-// fill puts in what each master is to do. What is the same for several is encoded once.
+// fill sets the operation of each master. Equal operations are encoded once.
 func (r *Round) fill(db int, ops []cell.Op) {
-	var last *change
-	uses := int32(1)
+	var last *command
+	refs := int32(1)
 	for i, do := range ops {
 		if do == nil {
 			r.replies[i] = register.Reply{State: register.Failed}
@@ -123,25 +127,25 @@ func (r *Round) fill(db int, ops []cell.Op) {
 			last = &r.common
 			last.set(db, do)
 		case !isSame(do, last.do):
-			last = newChange(db, do)
+			last = newCommand(db, do)
 		}
-		r.ops[i].change = last
-		uses++
+		r.ops[i].command = last
+		refs++
 	}
-	r.uses.Store(uses)
+	r.refs.Store(refs)
 }
 
-// usualMasters is how many there mostly are at the most.
-const usualMasters = 5
+// typicalMasters is the number that most configurations do not exceed.
+const typicalMasters = 5
 
-// send gives the ops to the lanes of their masters. Those lanes that were idle send at once,
-// with what other goroutines that can run now have for them, too.
+// send pushes the ops to the lanes of their masters. Idle lanes send at once, together with ops
+// that other runnable goroutines push.
 func (r *Round) send(masters []*Master, queued func() bool) {
-	var few [usualMasters]*lane // it stays on the stack
+	var few [typicalMasters]*lane // stays on the stack
 	idle := few[:0]
 	for i, m := range masters {
-		if o := &r.ops[i]; o.change != nil {
-			if l := m.ask(o, queued != nil); l != nil {
+		if o := &r.ops[i]; o.command != nil {
+			if l := m.enqueue(o, queued != nil); l != nil {
 				idle = append(idle, l)
 			}
 		}
@@ -163,22 +167,22 @@ func (r *Round) send(masters []*Master, queued func() bool) {
 	}
 }
 
-// holdTime is how long what is queued is held for what follows it: by far longer than a goroutine
-// needs to be woken and to ask, and shorter than a round trip that anybody would notice.
+// holdTime is how long queued ops are held for ops that are about to follow. It is much longer than
+// a goroutine needs to wake and push, and shorter than a noticeable round trip.
 const holdTime = 200 * time.Microsecond
 
-// launchHeld sends what nobody has sent yet.
+// launchHeld launches lanes that no other caller has launched yet.
 func launchHeld(held []*lane) {
 	for _, l := range held {
-		if l.unhold() {
+		if l.claimHeld() {
 			l.launch()
 		}
 	}
 }
 
-// Wait is over when the round is decided; the error is the cause of ctx if that ended first.
+// Wait waits until the round is decided. It returns the cause of ctx if that ended first.
 func (r *Round) Wait(ctx context.Context) error {
-	if r.shown { // it was decided before it began
+	if r.handedOver { // decided before the first reply
 		return nil
 	}
 	var err error
@@ -189,38 +193,38 @@ func (r *Round) Wait(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shown = true
+	r.handedOver = true
 	return err
 }
 
-// answer takes the reply of master number i.
+// answer processes the reply of master number i.
 func (r *Round) answer(i int, got *register.Reply) {
-	if report := r.place(i, got); report != nil {
+	if report := r.store(i, got); report != nil {
 		report(i, *got)
 	}
 }
 
-// place puts a reply where it belongs. If it is for later, it returns what is to be reported.
-func (r *Round) place(i int, got *register.Reply) (report func(int, register.Reply)) {
+// store stores a reply. If the reply must be reported to later, store returns that function.
+func (r *Round) store(i int, got *register.Reply) (report func(int, register.Reply)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case !r.shown:
+	case !r.handedOver:
 		r.replies[i] = *got
-		if !r.closed && (r.allHere() || r.decided(r.replies)) {
+		if !r.closed && (r.allReplied() || r.decided(r.replies)) {
 			r.closed = true
 			r.done <- struct{}{}
 		}
 	case r.later != nil:
 		return r.later
 	default:
-		r.tail = append(r.tail, tailed{i, *got})
+		r.lateReplies = append(r.lateReplies, lateReply{i, *got})
 	}
 	return nil
 }
 
-// allHere reports whether no reply is missing any more.
-func (r *Round) allHere() bool {
+// allReplied reports whether all masters have replied.
+func (r *Round) allReplied() bool {
 	for i := range r.replies {
 		if r.replies[i].State == register.Waiting {
 			return false
@@ -229,24 +233,24 @@ func (r *Round) allHere() bool {
 	return true
 }
 
-// Replies are those that were there when the round was decided.
+// Replies returns the replies that had arrived when the round was decided.
 func (r *Round) Replies() []register.Reply { return r.replies }
 
-// Later has f called with the replies that came after that, or will.
+// Later sets f to be called with replies that arrived, or will arrive, after that.
 func (r *Round) Later(f func(master int, got register.Reply)) {
 	r.mu.Lock()
-	missed := r.tail
-	r.tail, r.later = nil, f
+	missed := r.lateReplies
+	r.lateReplies, r.later = nil, f
 	r.mu.Unlock()
 	for _, one := range missed {
 		f(one.master, one.got)
 	}
 }
 
-// Drop takes back what was not sent.
+// Drop cancels the ops that were not sent.
 func (r *Round) Drop() {
 	for i := range r.ops {
-		if r.ops[i].change != nil && r.ops[i].drop() {
+		if r.ops[i].command != nil && r.ops[i].drop() {
 			r.answer(i, &register.Reply{State: register.Failed})
 		}
 	}

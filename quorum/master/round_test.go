@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// decidedBy is a round of n masters that is decided by so many replies.
+// decidedBy returns a round of n masters that this many replies decide.
 func decidedBy(n, decides int) *Round {
 	r := newRound(n, func(replies []register.Reply) bool {
 		return len(slices.DeleteFunc(slices.Clone(replies), func(r reply) bool { return r.State != register.Counted })) >= decides
@@ -23,7 +23,8 @@ func decidedBy(n, decides int) *Round {
 
 var counted = reply{State: register.Counted}
 
-// Each reply is told once: among those that decided, or later.
+// TestRoundTellsLater: each reply is reported once, either among the replies that decided or by
+// Later.
 func TestRoundTellsLater(t *testing.T) {
 	r := decidedBy(4, 2)
 	r.answer(0, &counted)
@@ -31,7 +32,7 @@ func TestRoundTellsLater(t *testing.T) {
 	if err := r.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.answer(3, &counted) // before it was asked for
+	r.answer(3, &counted) // before Later is called
 	var told []int
 	r.Later(func(master int, got reply) {
 		if got.State != register.Counted {
@@ -52,7 +53,7 @@ func TestRoundTellsLater(t *testing.T) {
 	}
 }
 
-// What nothing waits for tells of each reply in its turn.
+// TestRoundDecidedByNone: a round that is decided without replies reports each reply by Later.
 func TestRoundDecidedByNone(t *testing.T) {
 	r := new(Rounds).Send(make([]*Master, 3), 0, make([]cell.Op, 3), func([]reply) bool { return true }, nil)
 	if err := r.Wait(t.Context()); err != nil {
@@ -66,7 +67,7 @@ func TestRoundDecidedByNone(t *testing.T) {
 	}
 }
 
-// A reply between the decision and the look at it is told with the others.
+// TestRoundReplyInBetween: a reply between the decision and Wait is among the first replies.
 func TestRoundReplyInBetween(t *testing.T) {
 	r := decidedBy(3, 2)
 	for i := range 3 {
@@ -79,7 +80,7 @@ func TestRoundReplyInBetween(t *testing.T) {
 	}
 }
 
-// Dropping takes back what was not sent, and nothing else.
+// TestRoundDrop: Drop cancels only the ops that were not sent.
 func TestRoundDrop(t *testing.T) {
 	r := decidedBy(3, 3)
 	r.ops[0].send()
@@ -104,8 +105,8 @@ func TestRoundDrop(t *testing.T) {
 	}
 }
 
-// A round without an answer to wait for ends.
-func TestRoundWhereNobodyAnswers(t *testing.T) {
+// TestRoundWithoutAnswers: a round ends if no master answers.
+func TestRoundWithoutAnswers(t *testing.T) {
 	r := decidedBy(2, 1)
 	r.answer(0, &reply{State: register.Unknown})
 	r.answer(1, &reply{State: register.Failed})
@@ -114,8 +115,8 @@ func TestRoundWhereNobodyAnswers(t *testing.T) {
 	}
 }
 
-// What was dropped is not answered again when its master goes down, nor what was refused
-// when it is dropped.
+// TestRoundAnswersOnce: a dropped op is not answered again when its master goes down, and a refused
+// op is not answered again when it is dropped.
 func TestRoundAnswersOnce(t *testing.T) {
 	m := New("m", nil, nil, slog.New(slog.DiscardHandler), func() float64 { return 0 })
 	for _, order := range []string{"dropped, then refused", "refused, then dropped", "refused at once, then dropped"} {
@@ -133,7 +134,7 @@ func TestRoundAnswersOnce(t *testing.T) {
 			_ = r.Wait(t.Context())
 			r.Drop()
 		default:
-			m.ask(&r.ops[0], false)
+			m.enqueue(&r.ops[0], false)
 			_ = r.Wait(t.Context())
 			r.Drop()
 		}

@@ -14,11 +14,11 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// echo is a master that answers each read with the key. A late one waits for its turn with each
-// batch.
+// echo is a master that answers each read with the key. With turns set, it waits for a turn before
+// it answers each batch.
 type echo struct {
 	Transport
-	turns chan struct{} // nil: it answers at once
+	turns chan struct{} // nil: answers at once
 }
 
 func (e *echo) Probe(context.Context) (time.Duration, error) { return 0, nil }
@@ -48,17 +48,17 @@ func (k *echoLink) Receive() (*Flight, error) {
 			<-k.turns
 		}
 		for i, o := range f.ops {
-			f.Answer(i, register.Reply{State: register.Counted, Answer: saidOf(o.do.(cell.Read).Names[0])})
+			f.Answer(i, register.Reply{State: register.Counted, Answer: replyOf(o.do.(cell.Read).Names[0])})
 		}
 		return f, nil
 	}
 }
 
-func saidOf(key string) cell.Answer {
+func replyOf(key string) cell.Answer {
 	return cell.Answer{Did: true, Found: []cell.Found{{Cell: cell.Cell{Form: cell.Foreign, Value: cell.Value{Present: true, Text: key}}}}}
 }
 
-// working is a master over a transport that works until the test ends.
+// working returns a master over a transport that works until the test ends.
 func working(t *testing.T, over Transport) *Master {
 	m := New("m", over, nil, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
 	ctx, stop := context.WithCancel(context.Background())
@@ -69,9 +69,9 @@ func working(t *testing.T, over Transport) *Master {
 	return m
 }
 
-// Rounds whose memory is used again get no answer of another one, and each of their own once, also
-// where a master answers when many rounds have begun since, and where their callers leave and drop
-// what was not sent.
+// TestRoundsUsedAgain: reused rounds get each of their replies once, and no reply of another round.
+// This holds also if a master answers after many rounds have begun, and if callers leave and drop
+// ops.
 func TestRoundsUsedAgain(t *testing.T) {
 	const callers, each = 8, 300
 	late := &echo{turns: make(chan struct{})}
@@ -133,7 +133,7 @@ func TestRoundsUsedAgain(t *testing.T) {
 	}
 }
 
-// differing has each master read a key, mostly by the same operation.
+// differing returns reads of a key for each master, mostly the same operation.
 func differing(i int, key string, n int) []cell.Op {
 	ops := make([]cell.Op, n)
 	for m := range ops {

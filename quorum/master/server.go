@@ -10,25 +10,25 @@ import (
 	"redlock-proxy/internal/scheme"
 )
 
-// Server is the way to a Redis that is no master, such as the upstream.
+// Server is a client of a Redis that is not a master, such as the upstream.
 type Server struct {
 	client  *redis.Client
 	timeout time.Duration
 }
 
-// NewServer takes a Redis' URL; a number of a database in it does not count. The rest is as for
-// NewTransport.
+// NewServer returns a Server for the URL of a Redis. It ignores a database number in the URL. The
+// other parameters are as for NewTransport.
 func NewServer(url string, timeout time.Duration, secure func(*tls.Config)) (*Server, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	lockSettings(opts, timeout, secure)
+	applyOptions(opts, timeout, secure)
 	opts.DB = 0
 	return &Server{redis.NewClient(opts), timeout}, nil
 }
 
-// Do sends one command. A nil answer is no error.
+// Do executes one command. A nil reply is not an error.
 func (s *Server) Do(ctx context.Context, words ...any) (any, error) {
 	return resultOf(s.client.Do(ctx, words...))
 }
@@ -36,14 +36,15 @@ func (s *Server) Do(ctx context.Context, words ...any) (any, error) {
 // LogsIn reports whether the URL has a login.
 func (s *Server) LogsIn() bool { return s.client.Options().Username+s.client.Options().Password != "" }
 
-// Advice names what is wrong with the scheme of the URL, by the error of a server that cannot be
-// reached; empty: nothing.
+// Advice returns what to change in the scheme of the URL, given the error of a server that cannot
+// be reached, or nothing.
 func (s *Server) Advice(ctx context.Context, err error) string {
 	return adviceFor(ctx, s.client.Options(), s.timeout, err)
 }
 
 func adviceFor(ctx context.Context, opts *redis.Options, timeout time.Duration, err error) string {
-	return scheme.Advice(ctx, scheme.Server{Network: opts.Network, Addr: opts.Addr, TLS: opts.TLSConfig != nil}, timeout, err)
+	return scheme.Advice(ctx, scheme.Server{Network: opts.Network, Addr: opts.Addr, TLS: opts.TLSConfig != nil},
+		timeout, err)
 }
 
 // Close closes all connections.

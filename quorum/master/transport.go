@@ -21,66 +21,65 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Transport is the way to one master.
+// Transport connects to one master.
 type Transport interface {
 	guard.Conn
-	// Dial makes a connection for batches, to a database. An error that is a resp.Error is an
-	// answer of the server.
+	// Dial opens a link to a database. An error that is a resp.Error is a reply of the server.
 	Dial(ctx context.Context, db int) (Link, error)
-	// Watch makes a connection to a database, logged in, over which nothing was asked yet; its
-	// caller reads and writes it. An error that is a resp.Error is an answer of the server.
+	// Watch opens a connection to a database, logged in and otherwise unused. The caller reads and
+	// writes it. An error that is a resp.Error is a reply of the server.
 	Watch(ctx context.Context, db int) (net.Conn, error)
-	// Probe asks for a sign of life, makes the scripts known, and measures the round trip.
+	// Probe checks that the server answers, loads the scripts, and measures the round trip.
 	Probe(ctx context.Context) (roundTrip time.Duration, err error)
-	// Misses reports whether an operation was not done, by its error, because the server
-	// does not know its form, and that another form will do.
+	// Misses reports whether the error says that the server did not execute an operation because it
+	// does not support its form. The operation can be sent in another form.
 	Misses(err error) bool
-	// Do sends one command by itself, outside of all batches.
+	// Do executes one command, outside of all batches.
 	Do(ctx context.Context, words ...any) (any, error)
-	// Pin has every connection reach the same life of the same server. lost is called before
-	// one may reach another.
+	// Pin makes every connection reach the same server process. lost is called before a connection
+	// may reach another process.
 	Pin(lost func())
-	// SetPassword has connections that are made from now on log in with another password than that
-	// of the URL. It does nothing where the URL has none.
+	// SetPassword sets the password for new connections. It does nothing if the URL has no
+	// password.
 	SetPassword(password string)
 	// Close closes all connections. The next one may reach another server.
 	Close()
 }
 
-// redisTransport speaks to a master: over links of its own for batches, and through go-redis
-// for the rest. Each database has connections of its own, so that no command can run in a
-// wrong one.
+// redisTransport connects to a master: over its own links for batches, and through go-redis for
+// other commands. Each database has its own connections, so a command cannot run in the wrong
+// database.
 type redisTransport struct {
 	guard.Redis
-	options redis.Options
-	secure  func(*tls.Config) // may be nil
-	timeout time.Duration
-	waiting *waiting
+	options  redis.Options
+	secure   func(*tls.Config) // may be nil
+	timeout  time.Duration
+	timeouts *adaptiveTimeout
 
-	// password is that of connections to come.
+	// password is the password for new connections.
 	password atomic.Pointer[string]
 
-	// old is set for a server before Redis 7.
-	old atomic.Bool
-	// missing is set where the server did not know the script that does several releases, apart
-	// where it does not do scripts on several keys.
-	missing, apart atomic.Bool
+	// beforeRedis7 is set for a server before Redis 7.
+	beforeRedis7 atomic.Bool
+	// scriptMissing is set if the server did not know the script for several releases.
+	// noMultiKeyScripts is set if it does not run scripts on several keys.
+	scriptMissing, noMultiKeyScripts atomic.Bool
 
-	// reached is set once a probe was answered.
+	// reached is set once a probe was successful.
 	reached atomic.Bool
 
 	mu      sync.Mutex
 	clients map[int]*redis.Client
-	// links are the connections that it does not leave to go-redis, and how each is closed.
+	// links are the connections outside of go-redis, with the functions that close them.
 	links map[any]func()
-	// answers is what may be held of its answers, over all links.
+	// answers limits the memory for its replies, over all links.
 	answers *resp.Allowance
-	// life counts the servers that connections were let reach.
-	life uint64
-	// runID is that of the server which every connection has to reach, once one is known
-	// and if they are pinned.
+	// serverNumber counts the server processes that connections may have reached.
+	serverNumber uint64
+	// runID is the run_id of the server process that every connection must reach, if connections
+	// are pinned and it is known.
 	runID string
-	// lost is called before a connection may reach another server.
+	// lost is called before a connection may reach another server process.
 	lost func()
 }
 
@@ -97,8 +96,9 @@ func NameIn(raw string) string {
 	}
 }
 
-// NewTransport takes a master's URL, which names no database; timeout is for one batch, dialling
-// included. secure adds to the TLS settings of each connection before it is made; it may be nil.
+// NewTransport returns a Transport for a master's URL, which must not name a database. timeout
+// limits one batch, including dialling. secure, unless it is nil, adds to the TLS settings before
+// each connection.
 func NewTransport(url string, timeout time.Duration, secure func(*tls.Config)) (Transport, error) {
 	return newRedisTransport(url, timeout, secure)
 }
@@ -109,13 +109,15 @@ func newRedisTransport(url string, timeout time.Duration, secure func(*tls.Confi
 		return nil, err
 	}
 	if opts.DB != 0 {
-		return nil, fmt.Errorf("database %d in the URL of a master: the client's SELECT chooses the database", opts.DB)
+		return nil, fmt.Errorf("the URL of a master names database %d, which the client's SELECT chooses: leave it out",
+			opts.DB)
 	}
-	waiting := newWaiting(timeout)
-	lockSettings(opts, waiting.limit, secure)
+	timeouts := newAdaptiveTimeout(timeout)
+	applyOptions(opts, timeouts.limit, secure)
 	t := &redisTransport{
-		options: *opts, secure: secure, timeout: timeout, waiting: waiting,
-		clients: map[int]*redis.Client{}, links: map[any]func(){}, answers: resp.NewAllowance(maxAnswers), lost: func() {},
+		options: *opts, secure: secure, timeout: timeout, timeouts: timeouts,
+		clients: map[int]*redis.Client{}, links: map[any]func(){}, answers: resp.NewAllowance(maxAnswers),
+		lost: func() {},
 	}
 	if user, password := opts.Username, opts.Password; password != "" {
 		t.password.Store(&password)
@@ -125,7 +127,7 @@ func newRedisTransport(url string, timeout time.Duration, secure func(*tls.Confi
 	return t, nil
 }
 
-// SetPassword is of Transport.
+// SetPassword implements Transport.
 func (t *redisTransport) SetPassword(password string) { t.password.Store(&password) }
 
 func (t *redisTransport) client(db int) *redis.Client {
@@ -147,7 +149,7 @@ func (t *redisTransport) Close() {
 	clients, links := t.clients, t.links
 	t.clients, t.links = map[int]*redis.Client{}, map[any]func(){}
 	t.runID = ""
-	t.life++
+	t.serverNumber++
 	t.mu.Unlock()
 	for _, c := range clients {
 		_ = c.Close()
@@ -157,88 +159,87 @@ func (t *redisTransport) Close() {
 	}
 }
 
-func (t *redisTransport) lifeNow() uint64 {
+func (t *redisTransport) currentServer() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.life
+	return t.serverNumber
 }
 
-// keep remembers a link that was dialled for a life of the server, and how it is closed, and
-// reports whether that is the one that links may reach.
-func (t *redisTransport) keep(k any, life uint64, end func()) bool {
+// addLink registers a link to the server process with this number, and the function that closes it.
+// It reports whether that process is still the one that links may reach.
+func (t *redisTransport) addLink(k any, serverNumber uint64, end func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.life != life {
+	if t.serverNumber != serverNumber {
 		return false
 	}
 	t.links[k] = end
 	return true
 }
 
-func (t *redisTransport) forget(k any) {
+func (t *redisTransport) removeLink(k any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.links, k)
 }
 
-// learn takes how long a batch took, and whether that was in time.
-func (t *redisTransport) learn(f *Flight, err error) {
-	if got := time.Now(); err != nil && !got.Before(f.until) {
-		t.waiting.missed()
+// recordTime records how long a batch took, or that it timed out.
+func (t *redisTransport) recordTime(f *Flight, err error) {
+	if got := time.Now(); err != nil && !got.Before(f.deadline) {
+		t.timeouts.observeTimeout()
 	} else {
-		t.waiting.answered(got.Sub(f.sent))
+		t.timeouts.observe(got.Sub(f.sent))
 	}
 }
 
-// Misses reports whether the server did not know how to do it, by the error: it has
-// not done it, and can in another form.
+// Misses implements Transport.
 func (t *redisTransport) Misses(err error) bool {
 	if err != nil && err.Error() == "ERR syntax error" {
-		t.old.Store(true) // before Redis 7 SET does not combine NX and GET
+		t.beforeRedis7.Store(true) // before Redis 7 SET does not combine NX and GET
 		return true
 	}
 	return isNoScript(err) || isCrossSlot(err)
 }
 
-// heed takes the error of a script that does several releases, if there was one.
-func (t *redisTransport) heed(err error) {
+// noteScriptError evaluates the error of the script for several releases, if there was one.
+func (t *redisTransport) noteScriptError(err error) {
 	switch {
 	case isNoScript(err):
-		t.missing.Store(true)
+		t.scriptMissing.Store(true)
 	case isCrossSlot(err):
-		t.apart.Store(true)
+		t.noMultiKeyScripts.Store(true)
 	}
 }
 
-// decode reads an answer. Error replies are known: Redis does not do a command that it
-// answers with an error.
-func decode(do cell.Op, said any) reply {
-	if refusal, ok := said.(resp.Error); ok {
+// decode decodes a reply. An error reply means that Redis has not executed the command.
+func decode(do cell.Op, raw any) reply {
+	if refusal, ok := raw.(resp.Error); ok {
 		if strings.HasPrefix(string(refusal), "WRONGTYPE ") {
-			return reply{State: register.Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: cell.Parse(string(refusal))}}}}
+			found := []cell.Found{{Cell: cell.Parse(string(refusal))}}
+			return reply{State: register.Counted, Answer: cell.Answer{Found: found}}
 		}
 		return reply{State: register.Failed, Err: refusal}
 	}
-	if size, skipped := sizeIn(said); skipped {
+	if size, skipped := sizeIn(raw); skipped {
 		return reply{State: register.Uncounted, Err: &tooLongError{size}}
 	}
-	answer, err := do.Decode(said)
+	answer, err := do.Decode(raw)
 	if err != nil {
 		return reply{State: register.Unknown, Err: err}
 	}
 	return reply{State: register.Counted, Answer: answer}
 }
 
-// sizeIn is how many bytes the strings of an answer have, and whether there was no room for any of
-// them.
-func sizeIn(said any) (size int, skipped bool) {
-	switch said := said.(type) {
+// sizeIn returns the size of the strings of a reply in bytes, and whether any of them exceeded the
+// limits.
+func sizeIn(raw any) (size int, skipped bool) {
+	switch raw := raw.(type) {
 	case resp.Skipped:
-		return int(said), true
+		return int(raw), true
 	case string:
-		return len(said), false
+		return len(raw), false
 	case []any:
-		for _, part := range said {
+		for _, part := range raw {
 			n, over := sizeIn(part)
 			size, skipped = size+n, skipped || over
 		}
@@ -250,18 +251,18 @@ func isNoScript(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT ")
 }
 
-// isCrossSlot reports whether a server, as one of a Redis Cluster, does not do a script on keys of
-// several slots.
+// isCrossSlot reports whether a server, such as a node of a Redis Cluster, refused a script on keys
+// of several slots.
 func isCrossSlot(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "CROSSSLOT ") }
 
-// probes is how often a probe measures the round trip; the shortest counts.
+// probes is how many round trips a probe measures. The shortest one counts.
 const probes = 3
 
-// Probe is of Transport.
+// Probe implements Transport.
 func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
 	roundTrip, err := t.probeServer(ctx)
 	if errors.Is(err, errOtherServer) {
-		t.renew()
+		t.acceptNewServer()
 		roundTrip, err = t.probeServer(ctx)
 	}
 	switch {
@@ -273,17 +274,17 @@ func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
 	return roundTrip, err
 }
 
-// advised is the error of a server that was never reached; where its URL has the wrong scheme, it
-// names that.
+// advised returns the error of a server that was never reached. If the scheme of the URL is wrong,
+// it says so.
 func (t *redisTransport) advised(ctx context.Context, err error) error {
-	if advice := adviceFor(ctx, &t.options, t.waiting.time(), err); advice != "" {
+	if advice := adviceFor(ctx, &t.options, t.timeouts.current(), err); advice != "" {
 		return errors.New(advice)
 	}
 	return err
 }
 
 func (t *redisTransport) probeServer(ctx context.Context) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.waiting.time())
+	ctx, cancel := context.WithTimeout(ctx, t.timeouts.current())
 	defer cancel()
 	client := t.client(0)
 	_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -296,12 +297,12 @@ func (t *redisTransport) probeServer(ctx context.Context) (time.Duration, error)
 		}
 		return nil
 	})
-	var said redis.Error
-	if err != nil && !errors.As(err, &said) {
+	var refusal redis.Error
+	if err != nil && !errors.As(err, &refusal) {
 		return 0, err
 	}
 	if err := client.Ping(ctx).Err(); err != nil {
-		return 0, err // LOADING, for one
+		return 0, err // LOADING, for example
 	}
 	best := t.timeout
 	for range probes {
@@ -313,14 +314,14 @@ func (t *redisTransport) probeServer(ctx context.Context) (time.Duration, error)
 	return best, nil
 }
 
-// Do sends one command of database 0, by itself. A nil answer is no error.
+// Do executes one command in database 0. A nil reply is not an error.
 func (t *redisTransport) Do(ctx context.Context, words ...any) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.waiting.time())
+	ctx, cancel := context.WithTimeout(ctx, t.timeouts.current())
 	defer cancel()
 	return resultOf(t.client(0).Do(ctx, words...))
 }
 
-// exchange does commands in database 0, all at once; see guard.Redis.
+// exchange sends commands in database 0, all at once; see guard.Redis.
 func (t *redisTransport) exchange(ctx context.Context, commands ...[]any) []any {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
@@ -332,19 +333,19 @@ func (t *redisTransport) exchange(ctx context.Context, commands ...[]any) []any 
 	_, _ = pipe.Exec(ctx)
 	answers := make([]any, len(commands))
 	for i, one := range asked {
-		said, err := resultOf(one)
-		if answers[i] = said; err != nil {
+		raw, err := resultOf(one)
+		if answers[i] = raw; err != nil {
 			answers[i] = err
 		}
 	}
 	return answers
 }
 
-// resultOf is what a command was answered. A nil answer is no error.
+// resultOf returns the reply to a command. A nil reply is not an error.
 func resultOf(asked *redis.Cmd) (any, error) {
-	said, err := asked.Result()
+	raw, err := asked.Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
-	return said, err
+	return raw, err
 }

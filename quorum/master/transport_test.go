@@ -15,13 +15,13 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// A pool of go-redis' that could not dial has a goroutine that sleeps for a second before it sees
-// that it was closed.
+// TestMain ignores a goroutine of go-redis: a connection pool that could not dial sleeps for a
+// second before it notices that it was closed.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// dial makes a transport to a server.
+// dial returns a transport to a server.
 func dial(t *testing.T, m *miniredis.Miniredis) *redisTransport {
 	t.Helper()
 	conn, err := newRedisTransport("redis://"+m.Addr(), time.Second, nil)
@@ -32,19 +32,19 @@ func dial(t *testing.T, m *miniredis.Miniredis) *redisTransport {
 	return conn
 }
 
-// told is the answer of one operation over a transport.
-func told(t *testing.T, conn *redisTransport, do cell.Op) reply {
+// replyTo returns the reply to one operation over a transport.
+func replyTo(t *testing.T, conn *redisTransport, do cell.Op) reply {
 	t.Helper()
-	o := tellOp(0, do, false)
-	o.whole = true
+	o := noReplyOp(0, do, false)
+	o.fullScript = true
 	f := &Flight{}
 	f.load([]*op{o})
 	_ = (&Master{transport: conn}).exchange(f)
 	return f.replies[0]
 }
 
-// TestOtherScheme: where the URL has the wrong scheme, the error of a probe says which to use,
-// until the server was reached once.
+// TestOtherScheme: if the URL has the wrong scheme, the error of a probe names the right one, until
+// the server was reached once.
 func TestOtherScheme(t *testing.T) {
 	secured := httptest.NewTLSServer(nil)
 	t.Cleanup(secured.Close)
@@ -68,57 +68,58 @@ func TestOtherScheme(t *testing.T) {
 	}
 }
 
-// What an answer means, and that a strange one proves nothing.
+// TestDecode: a reply that cannot be decoded is unknown, and an error reply means that the command
+// failed.
 func TestDecode(t *testing.T) {
 	m := miniredis.RunT(t)
 	conn := dial(t, m)
-	if got := told(t, conn, strange{}); got.State != register.Unknown {
-		t.Errorf("a strange answer: %+v", got)
+	if got := replyTo(t, conn, undecodable{}); got.State != register.Unknown {
+		t.Errorf("an undecodable answer: %+v", got)
 	}
 	m.SetError("ERR no")
-	if got := told(t, conn, cell.Read{Names: []string{"k"}}); got.State != register.Failed {
+	if got := replyTo(t, conn, cell.Read{Names: []string{"k"}}); got.State != register.Failed {
 		t.Errorf("an error reply: %+v", got)
 	}
 	m.Close()
-	if got := told(t, conn, cell.Read{Names: []string{"k"}}); got.State != register.Failed {
+	if got := replyTo(t, conn, cell.Read{Names: []string{"k"}}); got.State != register.Failed {
 		t.Errorf("no connection: %+v", got)
 	}
 }
 
-// strange is a command whose answer nobody understands.
-type strange struct{ cell.Op }
+// undecodable is a command whose reply cannot be decoded.
+type undecodable struct{ cell.Op }
 
-func (strange) Writes() bool     { return false }
-func (strange) Words(bool) []any { return []any{"PING"} }
-func (strange) Decode(any) (cell.Answer, error) {
+func (undecodable) Writes() bool     { return false }
+func (undecodable) Words(bool) []any { return []any{"PING"} }
+func (undecodable) Decode(any) (cell.Answer, error) {
 	return cell.Answer{}, fmt.Errorf("unexpected answer")
 }
 
-// A panic over one answer is that answer's alone.
+// TestPanicIsContained: a panic over one reply affects only that reply.
 func TestPanicIsContained(t *testing.T) {
 	conn := dial(t, miniredis.RunT(t))
-	if got := told(t, conn, panicky{}); got.State != register.Unknown || !strings.Contains(fmt.Sprint(got.Err), "boom") {
+	if got := replyTo(t, conn, panicky{}); got.State != register.Unknown || !strings.Contains(fmt.Sprint(got.Err), "boom") {
 		t.Errorf("got %+v", got)
 	}
-	if got := told(t, conn, cell.Read{Names: []string{"k"}}); got.State != register.Counted {
+	if got := replyTo(t, conn, cell.Read{Names: []string{"k"}}); got.State != register.Counted {
 		t.Errorf("the next: %+v", got)
 	}
 }
 
-// panicky is a command whose answer is too much.
-type panicky struct{ strange }
+// panicky is a command that panics while it decodes its reply.
+type panicky struct{ undecodable }
 
 func (panicky) Decode(any) (cell.Answer, error) { panic("boom") }
 
-// A connection that ends while nothing is under way, as by CLIENT KILL or the server's
-// timeout, is noticed then, and costs no batch.
-func TestIdleLinkThatEndsCostsNothing(t *testing.T) {
+// TestIdleLinkCloses: a connection that closes while no batch is in flight, for example by CLIENT
+// KILL or the server's timeout, is noticed then, and costs no batch.
+func TestIdleLinkCloses(t *testing.T) {
 	server := miniredis.RunT(t)
 	m := running(t, "redis://"+server.Addr())
 	mustRead(t, m)
 	since := m.Health().Since
 	server.Close()
-	redistest.Await(t, "the connection ends", func() bool { return !m.first.linked() })
+	redistest.Await(t, "the connection ends", func() bool { return !m.lane0.linked() })
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestIdleLinkThatEndsCostsNothing(t *testing.T) {
 	}
 }
 
-// running is a master that works until the test ends.
+// running returns a master that works until the test ends.
 func running(t *testing.T, url string) *Master {
 	t.Helper()
 	conn, err := NewTransport(url, 5*time.Second, nil)
@@ -140,7 +141,8 @@ func running(t *testing.T, url string) *Master {
 
 func mustRead(t *testing.T, m *Master) {
 	t.Helper()
-	r := new(Rounds).Send([]*Master{m}, 0, []cell.Op{cell.Read{Names: []string{"k"}}}, func(replies []register.Reply) bool { return replies[0].State != register.Waiting }, nil)
+	r := new(Rounds).Send([]*Master{m}, 0, []cell.Op{cell.Read{Names: []string{"k"}}},
+		func(replies []register.Reply) bool { return replies[0].State != register.Waiting }, nil)
 	if err := r.Wait(t.Context()); err != nil || r.Replies()[0].State != register.Counted {
 		t.Fatalf("got %+v, %v", r.Replies(), err)
 	}

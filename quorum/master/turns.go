@@ -6,32 +6,33 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Turns let no more than a minority of the masters be busy with what is long at the same time: so a
-// majority of them answers at once what is short, however long the others take.
+// Turns lets only a minority of the masters process long operations at the same time. So a majority
+// of the masters answers short operations at once, however long the others take.
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	// waiting are those to be called when they have got a turn, in their order.
+	// waiting are the functions to call when a turn is free, in order.
 	waiting []func()
 }
 
-// NewTurns makes the turns of so many masters; one of them may always have one.
+// NewTurns returns the turns for this number of masters. There is at least one turn.
 func NewTurns(masters int) *Turns { return &Turns{free: max(1, masters-vote.Majority(masters))} }
 
-// take takes a turn, or has got called once there is one. It returns whether it is there now.
-func (t *Turns) take(got func()) bool {
+// acquire takes a turn and returns true. If no turn is free it returns false, and granted is called
+// with a turn later.
+func (t *Turns) acquire(granted func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.free == 0 {
-		t.waiting = append(t.waiting, got)
+		t.waiting = append(t.waiting, granted)
 		return false
 	}
 	t.free--
 	return true
 }
 
-// leave gives a turn to the next one who waits.
-func (t *Turns) leave() {
+// release passes the turn to the next waiting lane, if there is one.
+func (t *Turns) release() {
 	t.mu.Lock()
 	if len(t.waiting) == 0 {
 		t.free++
@@ -44,36 +45,37 @@ func (t *Turns) leave() {
 	next()
 }
 
-// mayTakeLong reports whether what is long may go now; else the lane goes on when it is its turn.
+// mayTakeLong reports whether long ops may be sent now. If not, the lane continues when it gets a
+// turn.
 func (l *lane) mayTakeLong() bool {
 	if l.turns == nil || l.hasTurn || len(l.long) == 0 {
 		return true
 	}
-	if !l.awaits {
-		l.hasTurn = l.turns.take(l.itsTurn)
-		l.awaits = !l.hasTurn
+	if !l.awaitsTurn {
+		l.hasTurn = l.turns.acquire(l.startTurn)
+		l.awaitsTurn = !l.hasTurn
 	}
 	return l.hasTurn
 }
 
-// itsTurn has what is long go.
-func (l *lane) itsTurn() {
+// startTurn sends the long ops of the lane, which has got a turn.
+func (l *lane) startTurn() {
 	l.mu.Lock()
-	l.awaits = false
+	l.awaitsTurn = false
 	l.hasTurn = len(l.long) > 0
 	leaves, claimed := !l.hasTurn, l.hasTurn && !l.claimed
 	l.claimed = l.claimed || claimed
 	l.mu.Unlock()
 	switch {
 	case leaves:
-		l.turns.leave()
+		l.turns.release()
 	case claimed:
 		l.launch()
 	}
 }
 
-// leaveTurn is for when a batch of what is long is over.
-func (l *lane) leaveTurn() {
+// releaseTurn gives up the lane's turn after a batch of long ops.
+func (l *lane) releaseTurn() {
 	l.mu.Lock()
 	leaves := l.hasTurn && l.wasLong
 	if leaves {
@@ -81,6 +83,6 @@ func (l *lane) leaveTurn() {
 	}
 	l.mu.Unlock()
 	if leaves {
-		l.turns.leave()
+		l.turns.release()
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// TestTurns: of five masters no more than two are sent what is long at a time, each of the others
-// as soon as one of these has answered; what is short goes to all of them meanwhile.
+// TestTurns: at most two of five masters get long ops at the same time. Each other master gets them
+// as soon as one of these has answered. Short ops are sent to all masters meanwhile.
 func TestTurns(t *testing.T) {
 	turns := NewTurns(5)
 	lanes := make([]*lane, 5)
@@ -20,7 +20,7 @@ func TestTurns(t *testing.T) {
 	}
 	push := func(l *lane, key string, size int) {
 		t.Helper()
-		o := &op{change: newChange(0, cell.Accept{Name: key, Value: cell.Value{Present: true, Text: strings.Repeat("x", size)}}), round: newRound(1, nil)}
+		o := &op{command: newCommand(0, cell.Accept{Name: key, Value: cell.Value{Present: true, Text: strings.Repeat("x", size)}}), round: newRound(1, nil)}
 		if claimed, err := l.push(o, false); err != nil || !claimed {
 			t.Fatal(claimed, err)
 		}
@@ -37,7 +37,7 @@ func TestTurns(t *testing.T) {
 			l.flight.replies[n] = reply{State: register.Counted, Answer: cell.Answer{Did: true}}
 		}
 		l.flight.unload()
-		l.leaveTurn()
+		l.releaseTurn()
 	}
 	for _, l := range lanes {
 		push(l, "long", 100_000)
@@ -45,20 +45,20 @@ func TestTurns(t *testing.T) {
 	want(0, "long")
 	want(1, "long")
 	for i := 2; i < 5; i++ {
-		want(i) // not now
+		want(i) // no turn is free
 		push(lanes[i], "short", 10)
 		want(i, "short")
 	}
-	answer(0) // the third has its turn while what is short is on its way
+	answer(0) // the third gets its turn while short ops are in flight
 	want(0)
 	answer(2)
 	want(2, "long")
-	for _, o := range lanes[3].shut(ErrClosed) {
-		o.letGo()
+	for _, o := range lanes[3].shutDown(ErrClosed) {
+		o.unref()
 	}
 	answer(3)
 	answer(4)
-	answer(1) // the fourth has nothing any more: it is the fifth's turn
+	answer(1) // the fourth has no long op left, so the fifth gets the turn
 	want(3)
 	want(4, "long")
 	answer(2)

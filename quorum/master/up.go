@@ -7,12 +7,11 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// bringUp opens the master again. It gets the removals that it is owed ahead of new ops: whole
-// batches by themselves, and the rest in the lanes, since as long as it is down more may come
-// meanwhile.
+// bringUp marks the master as up. It gets its pending removals ahead of new ops: full batches
+// before, and the rest in the lanes, because more removals may be added while it is still down.
 func (m *Master) bringUp(roundTrip time.Duration) error {
-	for batches := m.owedBatches(); batches > 0; batches-- {
-		if err := m.sendOwed(m.takeOwed()); err != nil {
+	for batches := m.pendingBatches(); batches > 0; batches-- {
+		if err := m.sendPendingBatch(m.takePendingBatch()); err != nil {
 			return err
 		}
 	}
@@ -20,39 +19,40 @@ func (m *Master) bringUp(roundTrip time.Duration) error {
 	return nil
 }
 
-func (m *Master) owedBatches() int {
+func (m *Master) pendingBatches() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.owed.all) / maxBatch
+	return len(m.pending.all) / maxBatch
 }
 
-func (m *Master) takeOwed() []*op {
+func (m *Master) takePendingBatch() []*op {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.owed.take(maxBatch)
+	return m.pending.take(maxBatch)
 }
 
-// open has lanes take ops again, after what is still owed.
+// open makes the lanes accept ops again, behind the pending removals.
 func (m *Master) open(roundTrip time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.roundTrip = roundTrip
 	m.logUp()
 	m.cause, m.since = nil, time.Now()
-	owed := m.owed.take(len(m.owed.all))
+	pending := m.pending.take(len(m.pending.all))
 	for _, l := range m.allLanes {
-		if l.open(owed) {
+		if l.open(pending) {
 			m.tasks.Go(l.launch)
 		}
 	}
 }
 
-// logUp logs that the master is up. At the first time the guard has a line of its own:
-// whether it votes.
+// logUp logs that the master is up. The first time, the guard logs a line of its own instead, which
+// says whether the master votes.
 func (m *Master) logUp() {
 	switch {
 	case m.cause != errNotConnected:
-		m.log.Info("master up", "master", m.name, "was_down", time.Since(m.since).Round(time.Millisecond), "cause", CauseText(m.cause))
+		m.log.Info("master up", "master", m.name, "was_down", time.Since(m.since).Round(time.Millisecond),
+			"cause", CauseText(m.cause))
 	case m.guard.Watches():
 		m.log.Debug("master up", "master", m.name)
 	default:
@@ -60,8 +60,8 @@ func (m *Master) logUp() {
 	}
 }
 
-// sendOwed sends removals before the master is up. What gets no answer stays owed.
-func (m *Master) sendOwed(ops []*op) error {
+// sendPendingBatch sends removals before the master is up. Unanswered removals stay pending.
+func (m *Master) sendPendingBatch(ops []*op) error {
 	slices.SortFunc(ops, func(a, b *op) int { return a.db - b.db })
 	var failed error
 	for len(ops) > 0 {
@@ -73,7 +73,7 @@ func (m *Master) sendOwed(ops []*op) error {
 		f := &Flight{db: db}
 		f.load(ops[:n])
 		for _, o := range f.ops {
-			o.whole = true // a restarted master knows no script
+			o.fullScript = true // a restarted master has no scripts
 		}
 		if err := m.exchange(f); err != nil {
 			failed = err
@@ -86,39 +86,38 @@ func (m *Master) sendOwed(ops []*op) error {
 	return failed
 }
 
-// exchange sends a batch over a link of its own and waits for its replies. No vote of it
-// counts.
+// exchange sends a batch over a new link, and waits for its replies. Its votes do not count.
 func (m *Master) exchange(f *Flight) error {
 	k, err := m.dial(f.db)
 	if err != nil {
-		f.fillIn(register.Failed, err)
+		f.fillMissing(register.Failed, err)
 		return err
 	}
 	defer k.Close()
 	if !k.Send(f) {
-		f.fillIn(register.Failed, errLinkBroken)
+		f.fillMissing(register.Failed, errLinkBroken)
 		return errLinkBroken
 	}
 	_, err = k.Receive()
-	f.fillIn(register.Unknown, err)
+	f.fillMissing(register.Unknown, err)
 	return err
 }
 
-// owe remembers an op for later.
-func (m *Master) owe(o *op) {
+// addPending stores a removal for later.
+func (m *Master) addPending(o *op) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.owed.add(o) {
-		m.log.Debug("removal given up: the key's TTL ends it", "master", m.name)
+	if !m.pending.add(o) {
+		m.log.Debug("too many pending removals: the key stays until its TTL expires", "master", m.name)
 	}
 }
 
-// pay sends what is owed by a master that is up: it answered with an error then.
-func (m *Master) pay() {
+// sendPending sends pending removals to a master that is up. It had answered them with an error.
+func (m *Master) sendPending() {
 	m.mu.Lock()
 	var ops []*op
 	if m.cause == nil {
-		ops = m.owed.take(maxBatch)
+		ops = m.pending.take(maxBatch)
 	}
 	m.mu.Unlock()
 	for _, o := range ops {

@@ -1,70 +1,71 @@
-// Package messages carries the messages of clients between lock servers, which have no upstream
-// that could, through the masters.
+// Package messages transports the messages of clients between lock servers through the masters. A
+// lock server has no upstream that could do it.
 //
-// # What is promised
+// # Guarantees
 //
-// A message that a majority of the masters has taken (its client got a number) is delivered once to
-// each subscriber that was confirmed before it was published, at whatever proxy, or that
-// subscriber's connection is ended. These messages of one client come in their order. So a minority
-// of the masters may be away, restarted, frozen or cut off, and nothing is lost. After an error a
-// message may be delivered, or not, once at the most, and late. Messages of different clients come
-// in no common order: two subscribers may get them in different ones.
+// A message that a majority of the masters has accepted (its client got a number) is delivered
+// exactly once to each subscriber that was confirmed before it was published, at any proxy, or the
+// connection of that subscriber is closed. These messages of one client arrive in their order. So a
+// minority of the masters may be down, restarted, frozen or cut off without loss. After an error a
+// message may or may not be delivered, at most once, and possibly late. Messages of different
+// clients have no common order: two subscribers may get them in different orders.
 //
-// # All masters, and one channel
+// # All masters, one channel
 //
-// A proxy publishes on all N masters and answers when w = ⌊N/2⌋+1 have taken it, with their votes
-// counted as those of any operation: a master that belongs to another era, after a change of the
-// masters, has none. A proxy with subscribers listens to all masters, and needs N-w+1 of them: any
-// w have one of these. A SUBSCRIBE is answered when so many are heard, and so what is published
-// after that reaches it. Where fewer are, it is refused.
+// A proxy publishes on all N masters, and answers when w = ⌊N/2⌋+1 have accepted the message. Their
+// votes count as those of any operation: after a change of the masters, a master of another era has
+// no vote. A proxy with subscribers listens to all masters, and needs N-w+1 of them, because any w
+// masters include one of these. A SUBSCRIBE is answered when that many are connected, so a later
+// message reaches the subscriber. With fewer it is refused.
 //
-// There is one channel on the masters, redlock-proxy:messages: and the prefix of the locks' keys,
-// and the clients' channels are in the messages. One of the masters' for each of the clients' would
-// cost each SUBSCRIBE a round trip to N masters before it may be answered, where a wait for a lock
-// begins with one and mostly ends soon; patterns would need all of them anyway. The price is that
-// each proxy with any subscriber gets all messages. The name begins as the proxies' own keys do;
-// clients of the masters themselves do not use it, nor do keyspace events and client tracking.
+// The masters have one channel for messages, redlock-proxy:messages: followed by the prefix of the
+// locks' keys. The channels of clients are in the messages. With one channel on the masters for
+// each channel of clients, each SUBSCRIBE would cost a round trip to N masters before it may be
+// answered, and patterns would need all channels anyway. The price is that each proxy with any
+// subscriber gets all messages. The name begins like the proxies' own keys. Clients of the masters
+// themselves do not use it, nor do keyspace events and client tracking.
 //
 // # Once, and in order
 //
-// A message says which proxy published it, by a random name, and which one of its messages it is
-// (Source). The subscriber's proxy remembers which numbers of each proxy did not come (order),
-// which are few, so that a message is taken from whichever master brings it first, and from no
-// other. What it says further is the number of the message that the same client sent before it,
-// which was decided by then. If that one has not come, this one waits for it, until a PING was
-// answered by all masters that are heard: by then it has come, or no majority took it.
+// A message names the proxy that published it, by a random name, and has a number ([Source]). The
+// subscriber's proxy remembers the few numbers of each proxy that are missing (order). So it
+// accepts a message from the master that delivers it first, and ignores copies. A message also
+// contains the number of the previous message of the same client, which was decided by then. If
+// that message is missing, this one waits for it until all connected masters have answered a PING:
+// by then it has arrived, or no majority accepted it.
 //
-// Publishing goes over the lanes of package master, in the order in which it was asked, with the
-// operations on locks; listening takes a connection of its own to each master. That of package wake
-// will not do: it is one for each database, ends for other reasons, and is as strict about what it
-// reads.
+// Publishing uses the lanes of package master, in the order of the requests, together with the
+// operations on locks. Listening uses a connection of its own to each master. The connection of
+// package wake is not suitable: there is one for each database, it ends for other reasons, and it
+// accepts only its own messages.
 //
 // # When a connection breaks
 //
-// What a master sends while it is not heard is missed there, and others have to bring it. A
-// subscriber hears a set of masters without a break since it came (epochs). While these are N-w+1,
-// each majority has one of them. When they are fewer, its connection is ended, as by a Redis that
-// fails over: clients then subscribe again. A master that is heard again after a break does not
-// count for those who came before it: a message may have been on its way all the while, at one
-// master during that break and at another one during a later break of that one. So of five masters
-// each subscriber outlives two breaks, however far apart, and a restart of all masters one after
-// the other ends its connection once. No time plays a part in this. When the masters are changed,
-// all are ended.
+// Messages that a master sends while it is not connected are missed there, and other masters must
+// deliver them. For each subscriber the proxy knows the masters that have been connected without a
+// break since it subscribed (epochs). While these are N-w+1, each majority includes one of them.
+// When they are fewer, the subscriber's connection is closed, as by a Redis that fails over, and
+// clients subscribe again. A master that is connected again does not count for earlier subscribers:
+// a message may be in transit all the while, and reach one master during that master's break and
+// another master during a later break. So with five masters each subscriber survives two breaks,
+// however far apart, and a restart of all masters one after the other closes its connection once.
+// This does not depend on time. A change of the masters closes the connections of all subscribers.
 //
-// A connection that is dead without anybody knowing is found out by a PING each second that is not
-// answered for five: what was missed until then is notified then.
+// A dead connection is detected by a PING each second: it is closed if it is silent for five
+// seconds. The affected members are notified then.
 //
-// # What is not promised
+// # Not guaranteed
 //
-// A message may come late: at a master that was slow, after the reply to its PUBLISH. Whoever
-// subscribes in between at another proxy that had no subscribers may hear it. At the proxy that
-// published it nobody does: that knows which of its messages were decided before it began to
-// listen. A master that lies can make up messages, as anybody can who may publish on the masters,
-// and by their numbers have others count as delivered.
+// A message may arrive late: from a slow master, after the reply to its PUBLISH. A client that
+// subscribes in between, at another proxy without subscribers, may get it. At the publishing proxy
+// this cannot happen, because it knows which of its messages were decided before it began to
+// listen. A malicious master can invent messages, as any client can that may publish on the
+// masters, and their numbers can make other messages count as delivered.
 //
-// # Bounds
+// # Limits
 //
-// A message has 1 MB at the most, with its channel. What a master says is read within bounds, and
-// what is no proxy's message is passed over. More gaps and more waiting messages than can be are an
-// error (order.go), which ends the connection to the master that brought them, and nothing else.
+// A message is at most 1 MB, including its channel. Replies of masters are read within limits, and
+// texts that are not messages of a proxy are ignored. More missing or waiting messages than the
+// limits allow are an error (order.go), which ends only the connection to the master that delivered
+// them.
 package messages

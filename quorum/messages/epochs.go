@@ -1,22 +1,22 @@
 package messages
 
-// epochs tell which members may have missed something: each has heard some masters without a break
-// since it came. As long as these are so many that any majority of the masters has one of them, it
-// has missed nothing. A master that is heard again after a break is none of them: of a message that
-// was on its way at that time, one master may have had it during the break, and another one, of
-// which the connection ended later, after that. It does no I/O.
+// epochs determines which members may have missed a message. For each member it knows the masters
+// that have been connected without a break since it joined. As long as any majority of the masters
+// includes one of these, the member has missed nothing. A master that is connected again does not
+// count: a message in transit may have reached one master during its break, and another master
+// during a later break. It does no I/O.
 type epochs struct {
-	// need is how many masters any majority has one of.
+	// need is the number of masters of which any majority includes one.
 	need  int
-	heard []bool // by master
-	// current is that of who comes now; nil: it is still to be made.
+	heard []bool // connected, by master
+	// current is the epoch of new members; nil: not created yet.
 	current *epoch
 	all     map[*epoch]bool
 }
 
-// epoch is members that came while the same masters were heard.
+// epoch is the set of members that joined while the same masters were connected.
 type epoch struct {
-	heard   []bool // those of the masters without a break since
+	heard   []bool // connected without a break since, by master
 	members map[*Membership]bool
 }
 
@@ -24,17 +24,17 @@ func newEpochs(masters, need int) *epochs {
 	return &epochs{need: need, heard: make([]bool, masters), all: map[*epoch]bool{}}
 }
 
-// begins notes that a master is heard.
-func (e *epochs) begins(master int) {
+// masterConnected records that a master is connected.
+func (e *epochs) masterConnected(master int) {
 	e.heard[master] = true
-	e.renew()
+	e.startNew()
 }
 
-// ends notes that a master is heard no more, and returns those who may miss something from now on.
-// They are members no more.
-func (e *epochs) ends(master int) (lost []*Membership) {
+// masterDisconnected records that a master is no longer connected. It removes and returns the
+// members that may miss a message from now on.
+func (e *epochs) masterDisconnected(master int) (lost []*Membership) {
 	e.heard[master] = false
-	e.renew()
+	e.startNew()
 	for one := range e.all {
 		if one.heard[master] = false; count(one.heard) >= e.need {
 			continue
@@ -48,15 +48,15 @@ func (e *epochs) ends(master int) (lost []*Membership) {
 	return lost
 }
 
-// renew has who comes from now on be of another epoch.
-func (e *epochs) renew() {
+// startNew makes further members join a new epoch.
+func (e *epochs) startNew() {
 	if e.current != nil && len(e.current.members) == 0 {
 		delete(e.all, e.current)
 	}
 	e.current = nil
 }
 
-// join has one come, if enough masters are heard.
+// join adds a member, if enough masters are connected.
 func (e *epochs) join(m *Membership) bool {
 	if count(e.heard) < e.need {
 		return false
@@ -70,7 +70,7 @@ func (e *epochs) join(m *Membership) bool {
 	return true
 }
 
-// leave unsubscribes one.
+// leave removes a member.
 func (e *epochs) leave(m *Membership) {
 	one := m.epoch
 	if m.epoch = nil; one == nil {
@@ -82,8 +82,8 @@ func (e *epochs) leave(m *Membership) {
 	}
 }
 
-// everybody gives all members, who are none any more.
-func (e *epochs) everybody() (lost []*Membership) {
+// removeAll removes and returns all members.
+func (e *epochs) removeAll() (lost []*Membership) {
 	for one := range e.all {
 		for m := range one.members {
 			m.epoch = nil

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestEpochs: masters are heard and lost at random, while messages are taken by majorities one
-// master after the other. Nobody who is still a member has missed one that began after it came: one
-// of the masters that took it was heard then.
+// TestEpochs: masters connect and disconnect at random, while majorities accept messages one master
+// after the other. No remaining member has missed a message that began after it joined: one of the
+// accepting masters was connected then.
 func TestEpochs(t *testing.T) {
 	for _, masters := range []int{1, 2, 3, 4, 5} {
 		majority := masters/2 + 1
@@ -16,19 +16,20 @@ func TestEpochs(t *testing.T) {
 			missed += epochsUnder(t, rand.New(rand.NewPCG(seed, uint64(masters))), masters, majority)
 		}
 		if missed == 0 && masters > 1 {
-			t.Errorf("%d masters: nobody was lost", masters)
+			t.Errorf("%d masters: no member was lost", masters)
 		}
 	}
 }
 
-// epochsUnder is one such run. It gives how many were told that they may miss something.
+// epochsUnder is one such run. It returns how many members were notified that they may miss a
+// message.
 func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost int) {
 	t.Helper()
 	e := newEpochs(masters, masters-majority+1)
 	members := map[*Membership]bool{}
 	type flight struct {
 		left []int
-		owed map[*Membership]bool // members when it began, who have not got it
+		owed map[*Membership]bool // members at the beginning that have not got it
 	}
 	var flights []*flight
 	for range 60 {
@@ -36,11 +37,11 @@ func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost i
 		switch random.IntN(5) {
 		case 0:
 			if !e.heard[i] {
-				e.begins(i)
+				e.masterConnected(i)
 			}
 		case 1:
 			if e.heard[i] && random.IntN(2) == 0 {
-				for _, m := range e.ends(i) {
+				for _, m := range e.masterDisconnected(i) {
 					delete(members, m)
 					lost++
 				}
@@ -59,7 +60,7 @@ func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost i
 			}
 			f := flights[0]
 			if e.heard[f.left[0]] {
-				clear(f.owed) // all who are here have it
+				clear(f.owed) // all members have it
 			}
 			if f.left = f.left[1:]; len(f.left) > 0 {
 				continue
@@ -78,7 +79,7 @@ func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost i
 	return lost
 }
 
-// comeAndGo has one come, and some go.
+// comeAndGo adds a member, and removes some.
 func comeAndGo(random *rand.Rand, e *epochs, members map[*Membership]bool) {
 	if m := new(Membership); e.join(m) {
 		members[m] = true

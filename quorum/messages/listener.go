@@ -10,63 +10,63 @@ import (
 	"redlock-proxy/quorum/feed"
 )
 
-// Server is a master as a Listener needs it.
+// Server is a master, as a Listener needs it.
 type Server = feed.Server
 
-// Options say what a Listener listens to. All must be set.
+// Options are the options of a Listener. All must be set.
 type Options struct {
 	Servers []Server
-	// Channel is the masters' channel on which proxies publish.
+	// Channel is the channel on the masters on which proxies publish.
 	Channel string
-	// Own numbers the messages that this process publishes: what was decided before anybody
-	// listened is for nobody, whenever a master brings it.
+	// Own numbers the messages of this process. Messages that were decided before a subscriber
+	// joined are not delivered, even if a master delivers them late.
 	Own *Source
-	// Need is how many masters must be heard for any majority of them to have one of these.
+	// Need is the number of masters of which any majority includes one.
 	Need int
-	// Wait is how long one who comes waits for so many to be heard.
+	// Wait limits how long a new member waits until that many masters are connected.
 	Wait time.Duration
-	// Deliver takes each message once. It must not wait, nor call the Listener.
+	// Deliver is called once with each message. It must not block, nor call the Listener.
 	Deliver func(Message)
 	Logger  *slog.Logger
-	// Rand gives numbers in [0, 1).
+	// Rand returns numbers in [0, 1).
 	Rand func() float64
 }
 
 var (
 	// ErrClosed is returned once the Listener is closed.
-	ErrClosed = errors.New("messages are not listened to any more")
-	// ErrUnheard is returned where too few masters can be listened to.
-	ErrUnheard = errors.New("too few masters can be listened to")
+	ErrClosed = errors.New("the listener for messages is closed")
+	// ErrUnheard is returned if too few masters can be connected.
+	ErrUnheard = errors.New("too few masters deliver messages")
 )
 
-// Listener brings the messages that proxies publish on the masters, as long as somebody is to get
-// any. It is safe for concurrent use.
+// Listener receives the messages that proxies publish on the masters, as long as there are members.
+// It is safe for concurrent use.
 type Listener struct {
 	opts  Options
 	tasks sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
-	period *period // nil: nothing is listened to
+	period *period // nil: not listening
 }
 
-// New makes a Listener, which connects to nothing as long as nobody has joined.
+// New returns a Listener. It connects to the masters only while there are members.
 func New(opts Options) *Listener { return &Listener{opts: opts} }
 
-// Membership is one who gets all messages that are published after it came, or is notified that it
-// may not.
+// Membership is a member: it gets all messages that are published after it joined, or is notified
+// that it may miss one.
 type Membership struct {
 	lost   func()
 	period *period
 	epoch  *epoch
 }
 
-// Join has one come. lost is called once if some message may be missed from then on; it must not
-// wait, nor call the Listener.
+// Join adds a member. lost is called once if the member may miss a message from then on. It must
+// not block, nor call the Listener.
 //
 // Errors: ErrUnheard, ErrClosed, or the cause of ctx.
 func (l *Listener) Join(ctx context.Context, lost func()) (*Membership, error) {
-	p, err := l.now()
+	p, err := l.currentPeriod()
 	if err != nil {
 		return nil, err
 	}
@@ -83,23 +83,23 @@ func (l *Listener) Join(ctx context.Context, lost func()) (*Membership, error) {
 		case err == nil:
 			select {
 			case <-changed:
-			case <-tick: // a master may be down by now
+			case <-tick: // a master may be known as down by now
 			case <-ctx.Done():
 				err = context.Cause(ctx)
 			}
 		}
 		if err != nil {
-			p.goneIn()
+			p.removeUser()
 			return nil, err
 		}
 	}
 }
 
-// joinPause is the wait between two looks whether all masters are heard that can be.
+// joinPause is the time between two checks whether all available masters are connected.
 const joinPause = 20 * time.Millisecond
 
-// now is the period of now, in which one more is counted.
-func (l *Listener) now() (*period, error) {
+// currentPeriod returns the current period, with one more user.
+func (l *Listener) currentPeriod() (*period, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -109,38 +109,39 @@ func (l *Listener) now() (*period, error) {
 		l.period = newPeriod(l)
 		l.period.start()
 	}
-	l.period.comesIn()
+	l.period.addUser()
 	return l.period, nil
 }
 
-// Leave unsubscribes; nothing is delivered after it.
+// Leave removes the member. No message is delivered to it afterwards.
 func (m *Membership) Leave() {
 	m.period.mu.Lock()
 	defer m.period.mu.Unlock()
 	m.period.epochs.leave(m)
-	m.period.gone()
+	m.period.removeUserLocked()
 }
 
-// Deliver delivers a message as if a master had brought it: one that this proxy published, and that
-// a majority of them has.
+// Deliver delivers a message of this proxy that a majority has accepted, as if a master had
+// delivered it.
 func (l *Listener) Deliver(m Message) {
 	l.mu.Lock()
 	p := l.period
 	l.mu.Unlock()
 	if p != nil {
-		_ = p.brought(m)
+		_ = p.receive(m)
 	}
 }
 
-// Hears reports whether a master is listened to now.
+// Hears reports whether a master is connected.
 func (l *Listener) Hears(master int) bool {
 	l.mu.Lock()
 	p := l.period
 	l.mu.Unlock()
-	return p != nil && p.hears(master)
+	return p != nil && p.isConnected(master)
 }
 
-// Causes are why masters are not listened to, nil for those that are, or where nobody wants it.
+// Causes returns, for each master, why it is not connected; nil if it is, or if there are no
+// members.
 func (l *Listener) Causes() []error {
 	l.mu.Lock()
 	p := l.period
@@ -153,7 +154,7 @@ func (l *Listener) Causes() []error {
 	return append([]error(nil), p.causes...)
 }
 
-// Close ends it: all who came are notified that they may miss something.
+// Close closes the Listener. All members are notified that they may miss messages.
 func (l *Listener) Close() {
 	l.mu.Lock()
 	p := l.period
@@ -165,8 +166,8 @@ func (l *Listener) Close() {
 	l.tasks.Wait()
 }
 
-// rest ends a period of which nobody is a member any more.
-func (l *Listener) rest(p *period, now time.Time) {
+// closeIfIdle ends a period without members.
+func (l *Listener) closeIfIdle(p *period, now time.Time) {
 	l.mu.Lock()
 	idle := p.isIdle(now)
 	if idle && l.period == p {

@@ -19,14 +19,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server is a master that is dialled at an address.
+// server is a master at an address.
 type server struct{ dial func() (net.Conn, error) }
 
 func (server) Name() string                                   { return "m" }
 func (server) IsDown() bool                                   { return false }
 func (s server) Watch(context.Context, int) (net.Conn, error) { return s.dial() }
 
-// inbox is what was delivered.
+// inbox collects the delivered messages.
 type inbox struct {
 	mu  sync.Mutex
 	got []string
@@ -46,18 +46,20 @@ func (i *inbox) is(want string) func() bool {
 	}
 }
 
-// listens is a Listener to these masters that ends with the test, and what it delivers.
+// listens returns a Listener for these masters that ends with the test, and the messages that it
+// delivers.
 func listens(t *testing.T, need int, servers ...Server) (*Listener, *inbox) {
 	t.Helper()
 	box := &inbox{}
 	l := New(Options{
-		Servers: servers, Own: NewSource(), Channel: "test", Need: need, Wait: 30 * time.Second, Deliver: box.take, Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 },
+		Servers: servers, Own: NewSource(), Channel: "test", Need: need, Wait: 30 * time.Second, Deliver: box.take,
+		Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 },
 	})
 	t.Cleanup(l.Close)
 	return l, box
 }
 
-// real is a real master, and a client of it.
+// real returns a real master, and a client of it.
 func real(t *testing.T) (server, *redistest.Client) {
 	t.Helper()
 	r := redistest.New(t, redistest.Options{})
@@ -99,9 +101,9 @@ func numbered(n, after uint64) Message {
 	return Message{Source: "0123456789abcdef", Number: n, After: after, Channel: "c", Payload: fmt.Sprint(n)}
 }
 
-// TestGap: a message that one master never brings is brought by another one, before those that
-// follow it; and one that none brings is not waited for for longer than it takes to ask all
-// masters.
+// TestGap: a message that one master does not deliver is delivered by another one, ahead of its
+// successors. A message that no master delivers is waited for only until all masters have answered
+// a flush.
 func TestGap(t *testing.T) {
 	one, atOne := real(t)
 	two, atTwo := real(t)
@@ -115,14 +117,14 @@ func TestGap(t *testing.T) {
 	waits(t, box.is("[1 2 3]"))
 	do(t, atOne, "PUBLISH", "test", numbered(5, 4).Encode())
 	waits(t, box.is("[1 2 3 5]"))
-	do(t, atTwo, "PUBLISH", "test", numbered(4, 3).Encode()) // its client was told an error
+	do(t, atTwo, "PUBLISH", "test", numbered(4, 3).Encode()) // its client got an error
 	do(t, atTwo, "PUBLISH", "test", numbered(5, 4).Encode())
 	do(t, atTwo, "PUBLISH", "test", numbered(6, 5).Encode())
 	waits(t, box.is("[1 2 3 5 6]"))
 }
 
-// TestDecidedBefore: a master that is late brings what this process had published, and knew to be
-// decided, before anybody listened: that is for nobody. What was not decided is for who came
+// TestDecidedBefore: a late master delivers messages that this process knew to be decided before it
+// began to listen. They are ignored. Undecided messages are delivered to members that joined
 // meanwhile.
 func TestDecidedBefore(t *testing.T) {
 	one, client := real(t)
@@ -152,7 +154,7 @@ func TestDecidedBefore(t *testing.T) {
 	}
 }
 
-// TestLost: a member whose master breaks is told, once, and who comes later is heard again.
+// TestLost: a member whose master disconnects is notified once. A later member gets messages again.
 func TestLost(t *testing.T) {
 	one, client := real(t)
 	l, box := listens(t, 1, one)
@@ -173,7 +175,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestRefused: a master that does not let itself be listened to is not waited for.
+// TestRefused: a member does not wait for a master that refuses SUBSCRIBE.
 func TestRefused(t *testing.T) {
 	for _, right := range []string{"-subscribe", "resetchannels"} {
 		one, client := real(t)
@@ -189,7 +191,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestIdle: of masters that nobody listens to, nobody listens.
+// TestIdle: without members the proxy does not listen to masters.
 func TestIdle(t *testing.T) {
 	one, client := real(t)
 	l, _ := listens(t, 1, one)
@@ -208,7 +210,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestClosed: a Listener that is closed tells its members, and takes no others.
+// TestClosed: a closed Listener notifies its members, and accepts no new ones.
 func TestClosed(t *testing.T) {
 	one, _ := real(t)
 	l, _ := listens(t, 1, one)
@@ -224,7 +226,8 @@ func TestClosed(t *testing.T) {
 
 const greeting = "%1\r\n+proto\r\n:3\r\n>3\r\n$9\r\nsubscribe\r\n$4\r\ntest\r\n:1\r\n"
 
-// liar says greeting to whoever connects first, then what it is not to say. Later it says nothing.
+// liar returns a server that sends the greeting and then says on the first connection. Later
+// connections fail.
 func liar(says string) server {
 	var once sync.Once
 	return server{func() (net.Conn, error) {
@@ -235,8 +238,8 @@ func liar(says string) server {
 	}}
 }
 
-// TestLiars: what a master must not say ends its connection, and nothing else; what others may have
-// published there is passed over.
+// TestLiars: an unexpected message of a master ends only its connection. Texts that are not
+// messages of a proxy are ignored.
 func TestLiars(t *testing.T) {
 	push := func(text string) string {
 		return fmt.Sprintf(">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n$%d\r\n%s\r\n", len(text), text)
@@ -263,13 +266,13 @@ func TestLiars(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			well, client := real(t)
 			l, _ := listens(t, 1, well, liar(test.says))
-			l.opts.Wait = time.Second // the liar may have gone by then
+			l.opts.Wait = time.Second // the liar may be disconnected by then
 			defer joins(t, l, func() { t.Error("it counts for those that are well") }).Leave()
 			if test.ends {
 				waits(t, func() bool { return !l.Hears(1) && l.Causes()[1] != nil })
 			}
 			do(t, client, "PUBLISH", "test", numbered(1, 0).Encode())
-			time.Sleep(20 * time.Millisecond) // a message that ends it would have come
+			time.Sleep(20 * time.Millisecond) // a message that ends the connection would have arrived
 			if !test.ends && !l.Hears(1) {
 				t.Error(l.Causes()[1])
 			}

@@ -8,43 +8,44 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Channel is what the name of the masters' channel begins with, before the prefix of the locks'
-// keys.
+// Channel is the beginning of the name of the channel on the masters. The prefix of the locks' keys
+// follows it.
 const Channel = script.OwnPrefix + "messages:"
 
 // Message is one message of a client, on its way between proxies.
 type Message struct {
-	// Source is the proxy that published it, and Number which of its messages it is, from 1 on.
+	// Source is the name of the publishing proxy. Number counts its messages, from 1.
 	Source string
 	Number uint64
-	// After is the number of the message that the same client published before it; 0: none. That
-	// one was decided before this one was sent: a majority of the masters had it, or its client got
-	// an error.
+	// After is the number of the previous message of the same client; 0: none. That message was
+	// decided before this one was sent: a majority of the masters had it, or its client got an
+	// error.
 	After uint64
-	// Decided is a number up to which all of the source were, when this one was sent.
+	// Decided is a number up to which all messages of the source were decided when this one was
+	// sent.
 	Decided uint64
 	// Shard is set for a channel of SPUBLISH.
 	Shard bool
-	// Channel and Payload are the client's.
+	// Channel and Payload are those of the client's PUBLISH.
 	Channel, Payload string
 }
 
 const (
-	// format is the first word of each message: that of this version.
+	// format is the first word of each message. It is the version of the format.
 	format = "1"
-	// sourceSize is how long the name of a source is, in bytes.
+	// sourceSize is the length of the name of a source, in bytes.
 	sourceSize = 16
-	// MaxSize bounds a message, with its channel: 1 MB, in bytes.
+	// MaxSize limits a message, including its channel, in bytes: 1 MB.
 	MaxSize = 1 << 20
-	// headSize bounds what is before channel and payload.
+	// headSize limits the part before the channel and the payload, in bytes.
 	headSize = 128
 )
 
-// errMalformed is what is no message of a proxy.
-var errMalformed = errors.New("it is no message of a proxy")
+// errMalformed is returned for a text that is not a message of a proxy.
+var errMalformed = errors.New("it is not a message of a proxy")
 
-// Encode is the message as it goes over a master's channel: a line of its numbers, the channel, the
-// payload.
+// Encode returns the message as it is published on the masters: a line with its numbers, the
+// channel, and the payload.
 func (m Message) Encode() string {
 	kind := "m"
 	if m.Shard {
@@ -58,11 +59,12 @@ func (m Message) Encode() string {
 	return string(append(append(append(b, '\n'), m.Channel...), m.Payload...))
 }
 
-// decode reads a message. Whoever may publish on the masters' channel can have sent anything.
+// decode decodes a message. The text may come from any client that may publish on the masters.
 func decode(text string) (m Message, err error) {
 	head, _, found := strings.Cut(text[:min(len(text), headSize)], "\n")
 	words := strings.Split(head, " ")
-	if !found || len(words) != 7 || words[0] != format || len(words[1]) != sourceSize || words[2] != "m" && words[2] != "s" {
+	if !found || len(words) != 7 || words[0] != format || len(words[1]) != sourceSize ||
+		words[2] != "m" && words[2] != "s" {
 		return m, errMalformed
 	}
 	var numbers [4]uint64

@@ -26,9 +26,10 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestHead: the longest head of a message is within its bound.
+// TestHead: the longest head of a message is within its limit.
 func TestHead(t *testing.T) {
-	m := Message{Source: strings.Repeat("f", sourceSize), Number: 1<<63 - 1, After: 1<<63 - 2, Decided: 1<<63 - 2, Shard: true, Channel: strings.Repeat("c", MaxSize)}
+	m := Message{Source: strings.Repeat("f", sourceSize), Number: 1<<63 - 1, After: 1<<63 - 2, Decided: 1<<63 - 2,
+		Shard: true, Channel: strings.Repeat("c", MaxSize)}
 	if head := len(m.Encode()) - MaxSize; head > headSize {
 		t.Errorf("%d bytes", head)
 	}
@@ -37,7 +38,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestSource: a number counts as decided when it and all before it are.
+// TestSource: a number counts as decided when it and all lower numbers are.
 func TestSource(t *testing.T) {
 	s := NewSource()
 	var a, b uint64

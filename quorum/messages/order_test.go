@@ -6,18 +6,18 @@ import (
 	"testing"
 )
 
-// route is what a master brings, in its order, and when each was published there; next is what
-// comes next.
+// route is the sequence of messages that a master delivers, and when each was published on it. next
+// is the index of the next message.
 type route struct {
 	brings []Message
 	at     []int
 	next   int
 }
 
-// TestOrder: messages of clients of several proxies, each taken by any majority of five masters and
-// by some others late or never, come by these in any interleaving, with flushes in between, also
-// while masters break for good. Each that a majority took comes once, none twice, and those of a
-// client in their order.
+// TestOrder: clients of several proxies publish messages. Any majority of five masters accepts each
+// one; further masters accept it late or never. The masters deliver them in any interleaving, with
+// flushes in between, and some masters break for good. Each message that a majority accepted
+// arrives once, no message arrives twice, and the messages of a client arrive in order.
 func TestOrder(t *testing.T) {
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -30,7 +30,7 @@ func TestOrder(t *testing.T) {
 			}
 			client := m.Payload[0]
 			switch {
-			case !agreed[m.Number]: // whose client was told an error may come late
+			case !agreed[m.Number]: // its client got an error, so it may arrive late
 			case m.Number < last[client]:
 				t.Fatalf("seed %d: of client %c, %d came after %d", seed, client, m.Number, last[client])
 			default:
@@ -51,8 +51,8 @@ type flight struct {
 	masters, took int
 }
 
-// published are 60 messages of four clients of one proxy on five masters, to each of which they go
-// in the order in which they were sent, and the numbers of those that a majority took.
+// published publishes 60 messages of four clients of one proxy on five masters, on each in the
+// order in which they were sent. It returns the routes, and the numbers that a majority accepted.
 func published(random *rand.Rand) (routes []*route, agreed map[uint64]bool) {
 	source, last := NewSource(), map[byte]*uint64{'a': new(uint64), 'b': new(uint64), 'c': new(uint64), 'd': new(uint64)}
 	flying, agreed := map[byte]*flight{}, map[uint64]bool{}
@@ -66,7 +66,7 @@ func published(random *rand.Rand) (routes []*route, agreed map[uint64]bool) {
 		case f == nil && sent < 60:
 			f = &flight{Message: source.Begin(Message{Channel: "c", Payload: string(client)}, last[client]), masters: 3 + random.IntN(3)}
 			if random.IntN(8) == 0 {
-				f.masters = random.IntN(3) // it has no majority
+				f.masters = random.IntN(3) // no majority
 			}
 			for _, i := range random.Perm(5)[:f.masters] {
 				lanes[i] = append(lanes[i], f)
@@ -90,11 +90,11 @@ func published(random *rand.Rand) (routes []*route, agreed map[uint64]bool) {
 	return routes, agreed
 }
 
-// delivered is what comes by the routes, of which two at the most break.
+// delivered returns the messages that arrive by the routes, of which at most two break.
 func delivered(t *testing.T, random *rand.Rand, routes []*route) (got []Message) {
 	t.Helper()
 	var o order
-	flush, seen := uint64(0), 0 // seen is when the last one was published that came
+	flush, seen := uint64(0), 0 // seen is when the last arrived message was published
 	underway, upTo := false, make([]int, len(routes))
 	broken := random.Perm(5)[:random.IntN(3)]
 	for _, i := range broken {
@@ -104,10 +104,10 @@ func delivered(t *testing.T, random *rand.Rand, routes []*route) (got []Message)
 	isLeft := func() bool {
 		return slices.ContainsFunc(routes, func(r *route) bool { return r.next < len(r.brings) })
 	}
-	for isLeft() || underway || flush < 3 || o.held > 0 && flush < 100 {
+	for isLeft() || underway || flush < 3 || o.heldBytes > 0 && flush < 100 {
 		r := routes[random.IntN(5)]
 		if r.next < len(r.brings) {
-			ready, _, err := o.take(r.brings[r.next], flush+1)
+			ready, _, err := o.add(r.brings[r.next], flush+1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,23 +119,22 @@ func delivered(t *testing.T, random *rand.Rand, routes []*route) (got []Message)
 		case !underway && random.IntN(10) == 0:
 			underway = true
 			flush++
-			o.begin()
-			for i, r := range routes { // what was published by now has come then
+			o.beginFlush()
+			for i, r := range routes { // messages that are published by now must arrive before the flush ends
 				upTo[i], _ = slices.BinarySearch(r.at, seen+1+random.IntN(5))
 			}
 		case underway && !slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return routes[i].next < upTo[i] }):
 			underway = false
-			got = append(got, o.flushed(flush)...)
+			got = append(got, o.endFlush(flush)...)
 		}
 	}
-	if o.held != 0 {
-		t.Errorf("%d bytes are held at the end", o.held)
+	if o.heldBytes != 0 {
+		t.Errorf("%d bytes are held at the end", o.heldBytes)
 	}
 	return got
 }
 
-// TestOrderWaits: what comes before the message after which its client sent it waits for that, or
-// for a flush.
+// TestOrderWaits: a message that arrives before its predecessor waits for it, or for a flush.
 func TestOrderWaits(t *testing.T) {
 	one := Message{Source: "p", Number: 1, Payload: "1"}
 	two := Message{Source: "p", Number: 2, After: 1, Payload: "2"}
@@ -150,17 +149,17 @@ func TestOrderWaits(t *testing.T) {
 	o = order{}
 	wantReady(t, &o, three, 1, true)
 	wantReady(t, &o, two, 2, true)
-	if ready := o.flushed(1); len(ready) != 0 { // 3 goes on to wait for 2
+	if ready := o.endFlush(1); len(ready) != 0 { // 3 still waits for 2
 		t.Fatalf("%v", ready)
 	}
-	if ready := o.flushed(2); len(ready) != 2 || ready[0].Number != 2 || ready[1].Number != 3 {
+	if ready := o.endFlush(2); len(ready) != 2 || ready[0].Number != 2 || ready[1].Number != 3 {
 		t.Fatalf("%v", ready)
 	}
-	wantReady(t, &o, one, 3, false) // out of order, and its client was told an error
+	wantReady(t, &o, one, 3, false) // out of order; its client got an error
 }
 
-// TestOrderForgets: what was decided before a flush and did not come is not waited for any more, so
-// that no gaps pile up.
+// TestOrderForgets: missing messages that were decided before a flush are given up, so that gaps do
+// not accumulate.
 func TestOrderForgets(t *testing.T) {
 	var o order
 	for n := uint64(2); n <= 4000; n += 2 {
@@ -170,21 +169,21 @@ func TestOrderForgets(t *testing.T) {
 	if len(s.missing) != 2000 {
 		t.Fatalf("%d gaps", len(s.missing))
 	}
-	o.begin()
+	o.beginFlush()
 	wantReady(t, &o, Message{Source: "p", Number: 4002, Decided: 4001}, 2, false, 4002)
-	o.flushed(1)
+	o.endFlush(1)
 	if len(s.missing) != 1 || s.missing[0] != (gap{4001, 4001}) {
 		t.Fatalf("%v", s.missing)
 	}
 	wantReady(t, &o, Message{Source: "p", Number: 3999}, 2, false)
 }
 
-// TestOrderIsBounded: whatever comes, no more is remembered than the bounds say.
+// TestOrderIsBounded: the memory for messages stays within its limits.
 func TestOrderIsBounded(t *testing.T) {
 	var o order
 	var err error
 	for n := uint64(2); err == nil; n += 2 {
-		_, _, err = o.take(Message{Source: "p", Number: n}, 1)
+		_, _, err = o.add(Message{Source: "p", Number: n}, 1)
 	}
 	if got := len(o.sources["p"].missing); got != maxGaps {
 		t.Errorf("%d gaps, %v", got, err)
@@ -192,24 +191,24 @@ func TestOrderIsBounded(t *testing.T) {
 	o, err = order{}, nil
 	payload := string(make([]byte, 1<<20))
 	for n := uint64(2); err == nil; n++ {
-		_, _, err = o.take(Message{Source: "p", Number: n, After: n - 1, Payload: payload}, 1)
+		_, _, err = o.add(Message{Source: "p", Number: n, After: n - 1, Payload: payload}, 1)
 	}
-	if o.held > maxHeld || len(o.sources["p"].waiting) != maxHeld>>20-1 {
-		t.Errorf("%d bytes of %d messages wait, %v", o.held, len(o.sources["p"].waiting), err)
+	if o.heldBytes > maxHeldBytes || len(o.sources["p"].waiting) != maxHeldBytes>>20-1 {
+		t.Errorf("%d bytes of %d messages wait, %v", o.heldBytes, len(o.sources["p"].waiting), err)
 	}
 	for n := range 3 * maxSources {
-		if _, _, err := o.take(Message{Source: string(rune(n)), Number: 1}, 1); err != nil {
+		if _, _, err := o.add(Message{Source: string(rune(n)), Number: 1}, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(o.sources) != maxSources || o.held != 0 {
-		t.Errorf("%d sources, %d bytes", len(o.sources), o.held)
+	if len(o.sources) != maxSources || o.heldBytes != 0 {
+		t.Errorf("%d sources, %d bytes", len(o.sources), o.heldBytes)
 	}
 }
 
 func wantReady(t *testing.T, o *order, m Message, flush uint64, waits bool, numbers ...uint64) {
 	t.Helper()
-	ready, did, err := o.take(m, flush)
+	ready, did, err := o.add(m, flush)
 	var got []uint64
 	for _, one := range ready {
 		got = append(got, one.Number)

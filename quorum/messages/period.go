@@ -10,83 +10,86 @@ import (
 	"redlock-proxy/quorum/feed"
 )
 
-// period is a time in which masters are listened to: what was heard before it is forgotten.
+// period is a time in which the proxy listens to the masters. A new period starts without any
+// state.
 type period struct {
-	of  *Listener
-	ctx context.Context
-	cut context.CancelFunc
+	listener *Listener
+	ctx      context.Context
+	cancel   context.CancelFunc
 
 	mu     sync.Mutex
-	lines  []*line // by master; nil: not heard
-	causes []error // why not
+	conns  []*connection // by master; nil: not connected
+	causes []error       // why not connected, by master
 	warned []string
 	order  order
 	epochs *epochs
-	// changed is closed when another master is heard, or the period has ended.
+	// changed is closed when another master is connected, or the period has ended.
 	changed chan struct{}
 	ended   bool
-	// here counts those who came, or wait to; idle is since when there is none.
-	here int
-	idle time.Time
-	// flush is the flush that is under way, or the last one; left are those who have not answered
-	// it. again is set where another one is to follow at once.
-	flush uint64
-	left  map[*line]bool
-	again bool
+	// users counts the members, and the callers of Join that wait. idle is since when there are
+	// none.
+	users int
+	idle  time.Time
+	// flush is the number of the current or last flush. awaiting are the connections that have not
+	// answered it. flushAgain is set if another flush must follow at once.
+	flush      uint64
+	awaiting   map[*connection]bool
+	flushAgain bool
 }
 
 func newPeriod(l *Listener) *period {
 	n := len(l.opts.Servers)
 	p := &period{
-		of: l, lines: make([]*line, n), causes: make([]error, n), warned: make([]string, n), epochs: newEpochs(n, l.opts.Need),
-		changed: make(chan struct{}), left: map[*line]bool{},
+		listener: l, conns: make([]*connection, n), causes: make([]error, n), warned: make([]string, n),
+		epochs:  newEpochs(n, l.opts.Need),
+		changed: make(chan struct{}), awaiting: map[*connection]bool{},
 	}
-	p.ctx, p.cut = context.WithCancel(context.Background())
-	p.order.begins(l.opts.Own.state())
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.order.seed(l.opts.Own.state())
 	return p
 }
 
-// start has each master be listened to, until the period ends.
+// start listens to each master until the period ends.
 func (p *period) start() {
-	for i := range p.lines {
-		p.of.tasks.Go(func() { p.listen(i) })
+	for i := range p.conns {
+		p.listener.tasks.Go(func() { p.listen(i) })
 	}
-	p.of.tasks.Go(p.beat)
+	p.listener.tasks.Go(p.beat)
 }
 
-// beat has all masters asked for a sign of life, now and then.
+// beat requests a flush at each heartbeat.
 func (p *period) beat() {
-	tick := time.Tick(beat)
+	tick := time.Tick(heartbeat)
 	for {
 		select {
 		case <-p.ctx.Done():
 			return
 		case now := <-tick:
-			p.of.rest(p, now)
+			p.listener.closeIfIdle(p, now)
 			p.mu.Lock()
-			p.wantFlush()
+			p.requestFlush()
 			p.mu.Unlock()
 		}
 	}
 }
 
-// comesIn counts one who is here.
-func (p *period) comesIn() {
+// addUser counts one user more.
+func (p *period) addUser() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.here++
+	p.users++
 }
 
-// goneIn is gone.
-func (p *period) goneIn() {
+// removeUser counts one user less.
+func (p *period) removeUser() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gone()
+	p.removeUserLocked()
 }
 
-// gone counts one out. It is called with mu held.
-func (p *period) gone() {
-	if p.here--; p.here == 0 {
+// removeUserLocked counts one user less. Callers hold mu.
+func (p *period) removeUserLocked() {
+	if p.users--; p.users == 0 {
 		p.idle = time.Now()
 	}
 }
@@ -94,28 +97,28 @@ func (p *period) gone() {
 func (p *period) isIdle(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.here == 0 && now.Sub(p.idle) >= feed.Linger
+	return p.users == 0 && now.Sub(p.idle) >= feed.Linger
 }
 
-// join makes one a member, or gives what is closed when that may be possible. One who came early is
-// one only when all masters are heard that can be: those that follow are none of its, so the more
-// there are the longer it lasts.
+// join adds a member, or returns a channel that is closed when that may be possible. Before the
+// time limit a member joins only when all available masters are connected. Masters that connect
+// later do not count for it, so with more masters it survives more breaks.
 func (p *period) join(m *Membership, late bool) (joined bool, changed chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.ended:
 		return false, nil, ErrClosed
-	case (late || !p.hopes()) && p.epochs.join(m):
+	case (late || !p.mayHearMore()) && p.epochs.join(m):
 		return true, nil, nil
 	}
 	return false, p.changed, nil
 }
 
-// hopes reports whether some master may be heard soon that is not. It is called with mu held.
-func (p *period) hopes() bool {
-	for i, server := range p.of.opts.Servers {
-		if p.lines[i] == nil && !feed.IsRefusal(p.causes[i]) && !server.IsDown() {
+// mayHearMore reports whether a further master may be connected soon. Callers hold mu.
+func (p *period) mayHearMore() bool {
+	for i, server := range p.listener.opts.Servers {
+		if p.conns[i] == nil && !feed.IsRefusal(p.causes[i]) && !server.IsDown() {
 			return true
 		}
 	}
@@ -125,11 +128,11 @@ func (p *period) hopes() bool {
 // end ends the period, and notifies its members.
 func (p *period) end() {
 	p.mu.Lock()
-	lost := p.epochs.everybody()
+	lost := p.epochs.removeAll()
 	p.ended = true
-	p.stir()
+	p.signalChange()
 	p.mu.Unlock()
-	p.cut()
+	p.cancel()
 	notify(lost)
 }
 
@@ -139,66 +142,66 @@ func notify(lost []*Membership) {
 	}
 }
 
-// stir has those look again who wait to come. It is called with mu held.
-func (p *period) stir() {
+// signalChange wakes the callers of Join. Callers hold mu.
+func (p *period) signalChange() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// hears reports whether a master is listened to.
-func (p *period) hears(master int) bool {
+// isConnected reports whether a master is connected.
+func (p *period) isConnected(master int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lines[master] != nil
+	return p.conns[master] != nil
 }
 
-// listen listens to a master again and again, as long as the period lasts.
+// listen connects to a master repeatedly, as long as the period lasts.
 func (p *period) listen(master int) {
 	feed.Keeper{
-		Server: p.of.opts.Servers[master], Rand: p.of.opts.Rand,
+		Server: p.listener.opts.Servers[master], Rand: p.listener.opts.Rand,
 		Wanted: func() bool { return p.ctx.Err() == nil },
-		Once:   func() error { return p.once(master) },
-		Ended:  func(err error) { p.broke(master, err) },
+		Once:   func() error { return p.connectAndRead(master) },
+		Ended:  func(err error) { p.disconnected(master, err) },
 	}.Keep(p.ctx)
 }
 
-// once connects, and takes what the master brings until the connection ends.
-func (p *period) once(master int) error {
-	conn, err := p.of.opts.Servers[master].Watch(p.ctx, 0)
+// connectAndRead connects, and processes messages of the master until the connection ends.
+func (p *period) connectAndRead(master int) error {
+	conn, err := p.listener.opts.Servers[master].Watch(p.ctx, 0)
 	if err != nil {
 		return err
 	}
-	l := newLine(conn)
+	l := newConnection(conn)
 	defer l.End()
 	defer context.AfterFunc(p.ctx, l.End)()
-	if err := l.subscribe(p.of.opts.Channel); err != nil {
+	if err := l.subscribe(p.listener.opts.Channel); err != nil {
 		return err
 	}
-	p.of.tasks.Go(l.write)
-	p.heard(master, l)
-	return l.read(p.of.opts.Channel, p.brought, func(flush uint64) { p.flushed(l, flush) })
+	p.listener.tasks.Go(l.write)
+	p.connected(master, l)
+	return l.read(p.listener.opts.Channel, p.receive, func(flush uint64) { p.flushed(l, flush) })
 }
 
-// heard notes that a master is listened to.
-func (p *period) heard(master int, l *line) {
+// connected records that a master is connected.
+func (p *period) connected(master int, l *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lines[master], p.causes[master], p.warned[master] = l, nil, ""
-	p.epochs.begins(master)
-	p.stir()
+	p.conns[master], p.causes[master], p.warned[master] = l, nil, ""
+	p.epochs.masterConnected(master)
+	p.signalChange()
 }
 
-// broke notes that a master is not listened to any more, or could not be.
-func (p *period) broke(master int, err error) {
+// disconnected handles the end of a connection, or a failed attempt.
+func (p *period) disconnected(master int, err error) {
 	p.mu.Lock()
-	was := p.lines[master]
-	p.lines[master], p.causes[master] = nil, err
+	was := p.conns[master]
+	p.conns[master], p.causes[master] = nil, err
 	var lost []*Membership
 	var ready []Message
 	if was != nil {
-		lost = p.epochs.ends(master)
-		delete(p.left, was)
-		ready = p.finish()
+		lost = p.epochs.masterDisconnected(master)
+		delete(p.awaiting, was)
+		ready = p.finishFlush()
 	}
 	warn := feed.IsRefusal(err) && p.warned[master] != err.Error()
 	if warn {
@@ -207,81 +210,82 @@ func (p *period) broke(master int, err error) {
 	p.deliver(ready)
 	p.mu.Unlock()
 	notify(lost)
-	log, name := p.of.opts.Logger, p.of.opts.Servers[master].Name()
-	if mistake := new(contained.PanicError); errors.As(err, &mistake) {
-		log.Error("listening to a master failed", "master", name, "cause", mistake)
+	log, name := p.listener.opts.Logger, p.listener.opts.Servers[master].Name()
+	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
+		log.Error("listening to a master failed", "master", name, "cause", panicErr)
 	}
 	if warn {
-		log.Warn("a master does not let itself be listened to: its messages come from the others alone", "master", name, "cause", err)
+		log.Warn("a master refuses SUBSCRIBE: messages come from the other masters only", "master", name, "cause", err)
 	}
 	if len(lost) > 0 {
-		log.Warn("subscribers may miss messages, and lose their connections", "master", name, "cause", err, "subscribers", len(lost))
+		log.Warn("subscribers may miss messages: closing their connections", "master", name, "cause", err,
+			"subscribers", len(lost))
 	}
 }
 
-// brought takes a message. The error ends the connection that brought it.
-func (p *period) brought(m Message) error {
+// receive processes a message. An error ends the connection that delivered it.
+func (p *period) receive(m Message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ready, waits, err := p.order.take(m, p.nextFlush())
+	ready, waits, err := p.order.add(m, p.nextFlush())
 	if waits {
-		p.wantFlush()
+		p.requestFlush()
 	}
 	p.deliver(ready)
 	return err
 }
 
-// deliver delivers messages, in their order. It is called with mu held.
+// deliver delivers messages in order. Callers hold mu.
 func (p *period) deliver(ready []Message) {
 	if p.ended {
 		return
 	}
 	for _, m := range ready {
-		p.of.opts.Deliver(m)
+		p.listener.opts.Deliver(m)
 	}
 }
 
-// nextFlush is the first flush that begins from now on. It is called with mu held, as those that
-// follow.
+// nextFlush returns the number of the next flush that begins. Callers of it and of the following
+// methods hold mu.
 func (p *period) nextFlush() uint64 { return p.flush + 1 }
 
-// wantFlush has a flush begin, now or after the one that is under way.
-func (p *period) wantFlush() {
-	if len(p.left) > 0 {
-		p.again = true
+// requestFlush starts a flush, now or after the current one.
+func (p *period) requestFlush() {
+	if len(p.awaiting) > 0 {
+		p.flushAgain = true
 		return
 	}
-	p.again = false
+	p.flushAgain = false
 	p.flush++
-	p.order.begin()
-	for _, l := range p.lines {
+	p.order.beginFlush()
+	for _, l := range p.conns {
 		if l != nil {
-			p.left[l] = true
-			l.want(p.flush)
+			p.awaiting[l] = true
+			l.requestFlush(p.flush)
 		}
 	}
 }
 
-// flushed takes that all has come from a master that was published before a flush.
-func (p *period) flushed(l *line, flush uint64) {
+// flushed records that a master has answered a flush: all messages that it got before have arrived.
+func (p *period) flushed(l *connection, flush uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if flush != p.flush || !p.left[l] {
+	if flush != p.flush || !p.awaiting[l] {
 		return
 	}
-	delete(p.left, l)
-	p.deliver(p.finish())
+	delete(p.awaiting, l)
+	p.deliver(p.finishFlush())
 }
 
-// finish ends the flush that is under way, if nobody is left to answer it, and gives what is to be
-// delivered.
-func (p *period) finish() (ready []Message) {
-	if len(p.left) > 0 {
+// finishFlush ends the current flush if all masters have answered it, and returns the messages to
+// deliver.
+func (p *period) finishFlush() (ready []Message) {
+	if len(p.awaiting) > 0 {
 		return nil
 	}
-	ready = p.order.flushed(p.flush)
-	if p.again {
-		p.wantFlush()
+	ready = p.order.endFlush(p.flush)
+	if p.flushAgain {
+		p.requestFlush()
 	}
 	return ready
 }

@@ -14,20 +14,20 @@ type Source struct {
 
 	mu   sync.Mutex
 	last uint64
-	// open are the numbers that are not decided, decided is one below the lowest of them.
+	// open are the numbers that are not decided. decided is one less than the lowest of them.
 	open    map[uint64]bool
 	decided uint64
 }
 
-// NewSource makes one with a name that no other has.
+// NewSource returns a Source with a unique random name.
 func NewSource() *Source {
 	var bits [sourceSize / 2]byte
 	_, _ = rand.Read(bits[:]) // never fails
 	return &Source{name: hex.EncodeToString(bits[:]), open: map[uint64]bool{}}
 }
 
-// Begin numbers a message of a client whose last one had the number that last points to, and which
-// is this one from now on.
+// Begin numbers a message of a client. last points to the number of the client's previous message,
+// and is set to that of this one.
 func (s *Source) Begin(m Message, last *uint64) Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,15 +38,14 @@ func (s *Source) Begin(m Message, last *uint64) Message {
 	return m
 }
 
-// state is the name, the last number, and which numbers are not decided, in their order.
+// state returns the name, the last number, and the undecided numbers in ascending order.
 func (s *Source) state() (name string, last uint64, open []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.name, s.last, slices.Sorted(maps.Keys(s.open))
 }
 
-// End is called once it is decided what became of the message: a majority has it, or its client
-// gets an error.
+// End records that a message is decided: a majority has it, or its client gets an error.
 func (s *Source) End(m Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

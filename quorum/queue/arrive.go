@@ -9,17 +9,17 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// partRest is after how long one tries again where some masters are not watched: what the others
-// tell may not be all.
-const partRest = time.Second
+// partlyWatchedPause is the pause between tries while some masters are not watched, since the
+// others may not report every change.
+const partlyWatchedPause = time.Second
 
-// Attempt is what came of trying to take something.
+// Attempt is the result of trying to take something.
 type Attempt byte
 
 const (
-	// InVain: nothing is there.
+	// InVain: nothing was there.
 	InVain Attempt = iota
-	// Overtaken: others were quicker, and it is worth trying again soon.
+	// Overtaken: another client was faster, and it is worth trying again soon.
 	Overtaken
 	// Unlooked: too few masters answered to tell whether anything is there.
 	Unlooked
@@ -27,142 +27,145 @@ const (
 	Made
 )
 
-// ChangeAlarm tells of changes of a key on the masters; *wake.Alarm is one.
+// ChangeAlarm reports changes of a key on the masters; *wake.Alarm implements it.
 type ChangeAlarm interface {
-	// View is what is known.
+	// View returns the known state of the key.
 	View(now time.Time) wake.View
-	// Arm has those masters tell of the next change that would not, LookAnew all.
+	// Arm makes the masters report the next change, by a look at those that would not. LookAnew
+	// looks at all masters.
 	Arm()
 	LookAnew()
-	// Ended reports whether it will know nothing any more: then another one is set.
+	// Ended reports whether the alarm gets no more reports. Then a new one must be set.
 	Ended() bool
-	// Stop ends it.
+	// Stop removes the alarm.
 	Stop()
 }
 
-// Arrival is how one waits until something is put under one of some keys.
+// Arrival describes a wait until a value is put under one of some keys.
 type Arrival[K comparable] struct {
 	// Keys are distinct.
 	Keys []K
-	// Over ends the wait; nil: nothing does but the context.
+	// Over ends the wait; nil: only the context does.
 	Over <-chan time.Time
-	// Try is called once at first, then whenever something may be there. It may take what is under
-	// those of the keys that are its own: nobody came before for them.
+	// Try is called once at the beginning, and then whenever a value may be there. It may take
+	// values only under the keys marked in own: of these the waiter is the head of the queue.
 	Try func(own []bool) Attempt
-	// Alarm sets one for a key that rings a bell at each change. It is called while this one is the
-	// head of the key's queue.
+	// Alarm sets an alarm for a key that rings bell at each change. It is called while the waiter
+	// is the head of the key's queue.
 	Alarm func(key K, bell chan struct{}) ChangeAlarm
-	// Quorum is that of Waiting.
+	// Quorum is as in Waiting.
 	Quorum func() <-chan struct{}
-	// Rand gives numbers in [0, 1).
+	// Rand returns numbers in [0, 1).
 	Rand func() float64
 }
 
-// Await stands in the queues of the keys until a Try was not in vain. While nothing changes nothing
-// is tried.
+// Await waits in the queues of the keys until a Try is not in vain. While nothing changes it does
+// not try.
 func (l *Lines[K]) Await(ctx context.Context, a Arrival[K]) Ended {
-	w := &arriving[K]{
-		Arrival: a, lines: l, member: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)), timer: time.NewTimer(time.Hour),
+	w := &changeWait[K]{
+		Arrival: a, lines: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),
+		timer: time.NewTimer(time.Hour),
 		polls: pacing.Pauses{Shortest: shortestPoll, Longest: longestPoll, Rand: a.Rand},
 		looks: pacing.Pauses{Shortest: shortestLook, Longest: longestLook, Rand: a.Rand},
 
-		puzzles: pacing.Pauses{Shortest: longestPoll, Longest: longestPuzzle, Rand: a.Rand},
+		undecidedPauses: pacing.Pauses{Shortest: longestPoll, Longest: longestUndecidedPause, Rand: a.Rand},
 	}
-	defer w.end()
-	if w.came = a.Try(l.heads(w.member)); w.came != Made {
-		l.wait(w.member)
+	defer w.stop()
+	if w.result = a.Try(l.heads(w.waiter)); w.result != Made {
+		l.startWaiting(w.waiter)
 	}
-	for w.came != Made {
-		if ended := w.arm(ctx); ended != Done {
+	for w.result != Made {
+		if ended := w.armOwn(ctx); ended != Done {
 			return ended
 		}
-		w.came = InVain
+		w.result = InVain
 		if slices.Contains(w.own, true) {
-			w.came = a.Try(w.own)
+			w.result = a.Try(w.own)
 			w.tried = time.Now()
 		}
-		if w.came == Made {
+		if w.result == Made {
 			break
 		}
-		if ended := w.rest(ctx); ended != Done {
+		if ended := w.waitForChange(ctx); ended != Done {
 			return ended
 		}
 	}
 	return Done
 }
 
-// arriving is one who waits.
-type arriving[K comparable] struct {
+// changeWait is one call of Lines.Await.
+type changeWait[K comparable] struct {
 	Arrival[K]
 	lines  *Lines[K]
-	member *member[K]
-	own    []bool        // of each key: it is the head of its queue
-	alarms []ChangeAlarm // of each key that is its own; else nil
+	waiter *waiter[K]
+	own    []bool        // by key: the waiter is the head of the queue
+	alarms []ChangeAlarm // by key; nil unless the waiter is the head
 	timer  *time.Timer
-	// tried is when it tried last; polls and looks space what follows.
-	tried                 time.Time
-	came                  Attempt // of the last Try
-	polls, looks, puzzles pacing.Pauses
+	// tried is when the last try was. polls, looks and undecidedPauses space further tries.
+	tried                         time.Time
+	result                        Attempt // of the last Try
+	polls, looks, undecidedPauses pacing.Pauses
 }
 
-func (w *arriving[K]) end() {
+func (w *changeWait[K]) stop() {
 	w.timer.Stop()
 	for _, alarm := range w.alarms {
 		if alarm != nil {
 			alarm.Stop()
 		}
 	}
-	w.lines.leave(w.member)
+	w.lines.leave(w.waiter)
 }
 
-// arm has the masters tell of the next change of each key that is its own, from before the next try
-// on.
-func (w *arriving[K]) arm(ctx context.Context) Ended {
+// armOwn makes the masters report the next change of each key of which the waiter is the head,
+// before the next try begins.
+func (w *changeWait[K]) armOwn(ctx context.Context) Ended {
 	for {
-		w.own = w.lines.heads(w.member)
+		w.own = w.lines.heads(w.waiter)
 		for i, own := range w.own {
 			if own {
-				w.set(i)
+				w.armAlarm(i)
 			}
 		}
-		if ended := w.until(ctx, lookTime, func() bool { return !w.some(func(v wake.View) bool { return v.Asking }) }); ended != Done {
+		answered := func() bool { return !w.anyView(func(v wake.View) bool { return v.Asking }) }
+		if ended := w.waitUntil(ctx, lookTimeout, answered); ended != Done {
 			return ended
 		}
 		select {
-		case <-w.member.bell: // for what the next try sees
+		case <-w.waiter.bell: // the next try sees this change anyway
 		default:
 		}
-		if slices.Equal(w.own, w.lines.heads(w.member)) {
+		if slices.Equal(w.own, w.lines.heads(w.waiter)) {
 			return Done
 		}
 	}
 }
 
-// set arms the alarm of a key.
-func (w *arriving[K]) set(i int) {
+// armAlarm arms the alarm of a key.
+func (w *changeWait[K]) armAlarm(i int) {
 	if a := w.alarms[i]; a != nil && a.Ended() {
 		a.Stop()
 		w.alarms[i] = nil
 	}
 	if w.alarms[i] == nil {
-		w.alarms[i] = w.Alarm(w.Keys[i], w.member.bell)
+		w.alarms[i] = w.Alarm(w.Keys[i], w.waiter.bell)
 	}
 	w.alarms[i].Arm()
 }
 
-// some reports whether something is true of what is known of some key.
-func (w *arriving[K]) some(is func(wake.View) bool) bool {
+// anyView reports whether a condition holds for the view of any key.
+func (w *changeWait[K]) anyView(is func(wake.View) bool) bool {
 	now := time.Now()
 	return slices.ContainsFunc(w.alarms, func(a ChangeAlarm) bool { return a != nil && is(a.View(now)) })
 }
 
-// rest waits until it is worth trying again.
-func (w *arriving[K]) rest(ctx context.Context) Ended {
-	if w.came == Unlooked {
-		return w.restOpen(ctx)
+// waitForChange waits until it is worth trying again.
+func (w *changeWait[K]) waitForChange(ctx context.Context) Ended {
+	if w.result == Unlooked {
+		return w.waitForQuorum(ctx)
 	}
-	w.puzzles.Reset()
-	pause := w.pause()
+	w.undecidedPauses.Reset()
+	pause := w.pauseBeforeTry()
 	var due <-chan time.Time
 	if pause >= 0 {
 		w.timer.Reset(pause)
@@ -172,27 +175,28 @@ func (w *arriving[K]) rest(ctx context.Context) Ended {
 	case <-ctx.Done():
 		return Left
 	case <-w.Over:
-		return w.over()
-	case <-w.member.bell:
+		return w.timedOut()
+	case <-w.waiter.bell:
 	case <-due:
-		if pause >= longestRest {
+		if pause >= longestSleep {
 			w.lookAnew()
 		}
 	}
-	if ended := w.space(ctx); ended != Done {
+	if ended := w.spaceTries(ctx); ended != Done {
 		return ended
 	}
-	// The others tell of the same change in a moment. What is tried before may get in the way of
-	// who makes it.
-	return w.until(ctx, grace, func() bool { return !w.some(func(v wake.View) bool { return v.Stirred }) })
+	// The other masters report the same change in a moment. An earlier try may get in the way of
+	// the client that makes the change.
+	return w.waitUntil(ctx, grace, func() bool { return !w.anyView(func(v wake.View) bool { return v.Stirred }) })
 }
 
-// restOpen waits until a majority of the masters votes again, or for a while where one does.
-func (w *arriving[K]) restOpen(ctx context.Context) Ended {
+// waitForQuorum waits until a majority of the masters votes again. If one votes already, it waits
+// for a pause.
+func (w *changeWait[K]) waitForQuorum(ctx context.Context) Ended {
 	var due <-chan time.Time
 	quorum := w.Quorum()
 	if quorum == nil {
-		w.timer.Reset(w.puzzles.Next())
+		w.timer.Reset(w.undecidedPauses.Next())
 		due = w.timer.C
 	}
 	select {
@@ -206,46 +210,47 @@ func (w *arriving[K]) restOpen(ctx context.Context) Ended {
 	return Done
 }
 
-// over is how a wait ended whose time was over.
-func (w *arriving[K]) over() Ended {
-	if w.came == Unlooked || w.Quorum() != nil {
+// timedOut returns how a wait ends when its time is over.
+func (w *changeWait[K]) timedOut() Ended {
+	if w.result == Unlooked || w.Quorum() != nil {
 		return Open
 	}
 	return Over
 }
 
-// space waits a little where the key changes all the time.
-func (w *arriving[K]) space(ctx context.Context) Ended {
+// spaceTries waits a little if the key changes all the time.
+func (w *changeWait[K]) spaceTries(ctx context.Context) Ended {
 	since := time.Since(w.tried)
-	if since >= calm {
+	if since >= quietTime {
 		w.looks.Reset()
 		return Done
 	}
-	return w.until(ctx, w.looks.Next()-since, func() bool { return false })
+	return w.waitUntil(ctx, w.looks.Next()-since, func() bool { return false })
 }
 
-// pause is how long it waits if nothing is told; below zero: without an end.
-func (w *arriving[K]) pause() time.Duration {
+// pauseBeforeTry returns how long to wait if no change is reported, or a negative duration for no
+// limit.
+func (w *changeWait[K]) pauseBeforeTry() time.Duration {
 	is := func(verdict wake.Verdict) func(wake.View) bool {
 		return func(v wake.View) bool { return v.Verdict == verdict }
 	}
 	switch {
 	case !slices.Contains(w.own, true):
 		return -1
-	case w.came == Overtaken, w.some(is(wake.Unclear)):
+	case w.result == Overtaken, w.anyView(is(wake.Unclear)):
 		return w.polls.Next()
 	}
 	w.polls.Reset()
 	switch {
-	case w.some(is(wake.Changed)):
+	case w.anyView(is(wake.Changed)):
 		return 0
-	case w.some(func(v wake.View) bool { return v.Partly || v.Asking }):
-		return partRest
+	case w.anyView(func(v wake.View) bool { return v.Partly || v.Asking }):
+		return partlyWatchedPause
 	}
-	return longestRest
+	return longestSleep
 }
 
-func (w *arriving[K]) lookAnew() {
+func (w *changeWait[K]) lookAnew() {
 	for _, alarm := range w.alarms {
 		if alarm != nil {
 			alarm.LookAnew()
@@ -253,8 +258,9 @@ func (w *arriving[K]) lookAnew() {
 	}
 }
 
-// until waits until something is so, for a limited time; whoever calls it tries afterwards.
-func (w *arriving[K]) until(ctx context.Context, limit time.Duration, met func() bool) Ended {
+// waitUntil waits until a condition holds, for a limited time. The caller tries afterwards in
+// either case.
+func (w *changeWait[K]) waitUntil(ctx context.Context, limit time.Duration, met func() bool) Ended {
 	if ctx.Err() != nil {
 		return Left
 	}
@@ -267,10 +273,10 @@ func (w *arriving[K]) until(ctx context.Context, limit time.Duration, met func()
 		case <-ctx.Done():
 			return Left
 		case <-w.Over:
-			return w.over()
+			return w.timedOut()
 		case <-w.timer.C:
 			return Done
-		case <-w.member.bell:
+		case <-w.waiter.bell:
 			if met() {
 				return Done
 			}

@@ -13,9 +13,8 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// hall is where some wait until things are put under keys. All of it happens in one bubble, one
-// after the other.
-type hall struct {
+// simulation simulates waits for values under keys. It is used in one synctest bubble.
+type simulation struct {
 	*testing.T
 	lines Lines[string]
 	begun time.Time
@@ -24,70 +23,70 @@ type hall struct {
 
 	mu     sync.Mutex
 	things map[string]int
-	alarms map[string][]*hallAlarm // that are set
-	// told is what has happened.
-	told []string
+	alarms map[string][]*simAlarm // the alarms in use
+	// events is the log of events.
+	events []string
 }
 
-// hallAlarm shows a view of its key.
-type hallAlarm struct {
-	hall  *hall
+// simAlarm shows a view of its key.
+type simAlarm struct {
+	sim   *simulation
 	key   string
 	bell  chan struct{}
 	view  wake.View
 	ended bool
 }
 
-func (a *hallAlarm) View(time.Time) wake.View {
-	a.hall.mu.Lock()
-	defer a.hall.mu.Unlock()
+func (a *simAlarm) View(time.Time) wake.View {
+	a.sim.mu.Lock()
+	defer a.sim.mu.Unlock()
 	return a.view
 }
 
-func (a *hallAlarm) Arm() {
-	a.hall.mu.Lock()
-	defer a.hall.mu.Unlock()
+func (a *simAlarm) Arm() {
+	a.sim.mu.Lock()
+	defer a.sim.mu.Unlock()
 	if a.view.Verdict == wake.Changed {
 		a.view = wake.View{Verdict: wake.Held}
 	}
 }
 
-func (a *hallAlarm) LookAnew() {
-	a.hall.mu.Lock()
-	defer a.hall.mu.Unlock()
-	a.hall.note("looks anew at " + a.key)
+func (a *simAlarm) LookAnew() {
+	a.sim.mu.Lock()
+	defer a.sim.mu.Unlock()
+	a.sim.note("looks anew at " + a.key)
 }
 
-func (a *hallAlarm) Ended() bool {
-	a.hall.mu.Lock()
-	defer a.hall.mu.Unlock()
+func (a *simAlarm) Ended() bool {
+	a.sim.mu.Lock()
+	defer a.sim.mu.Unlock()
 	return a.ended
 }
 
-func (a *hallAlarm) Stop() {
-	a.hall.mu.Lock()
-	defer a.hall.mu.Unlock()
-	a.hall.alarms[a.key] = slices.DeleteFunc(a.hall.alarms[a.key], func(other *hallAlarm) bool { return other == a })
+func (a *simAlarm) Stop() {
+	a.sim.mu.Lock()
+	defer a.sim.mu.Unlock()
+	a.sim.alarms[a.key] = slices.DeleteFunc(a.sim.alarms[a.key], func(other *simAlarm) bool { return other == a })
 }
 
-func newHall(t *testing.T) *hall {
-	return &hall{T: t, things: map[string]int{}, alarms: map[string][]*hallAlarm{}, begun: time.Now()}
+func newSimulation(t *testing.T) *simulation {
+	return &simulation{T: t, things: map[string]int{}, alarms: map[string][]*simAlarm{}, begun: time.Now()}
 }
 
 // note is called with mu held.
-func (h *hall) note(what string) {
-	h.told = append(h.told, fmt.Sprintf("%v %s", time.Since(h.begun), what))
+func (h *simulation) note(what string) {
+	h.events = append(h.events, fmt.Sprintf("%v %s", time.Since(h.begun), what))
 }
 
-// waits has somebody wait for something under the first of some keys that has it.
-func (h *hall) waits(ctx context.Context, name string, over <-chan time.Time, keys ...string) {
+// waits starts a wait for a value under one of some keys.
+func (h *simulation) waits(ctx context.Context, name string, over <-chan time.Time, keys ...string) {
 	go func() {
 		ended := h.lines.Await(ctx, Arrival[string]{
 			Keys: keys, Over: over, Rand: func() float64 { return 1 },
 			Alarm: func(key string, bell chan struct{}) ChangeAlarm {
 				h.mu.Lock()
 				defer h.mu.Unlock()
-				a := &hallAlarm{hall: h, key: key, bell: bell, view: wake.View{Verdict: wake.Held}}
+				a := &simAlarm{sim: h, key: key, bell: bell, view: wake.View{Verdict: wake.Held}}
 				h.alarms[key] = append(h.alarms[key], a)
 				return a
 			},
@@ -119,15 +118,15 @@ func (h *hall) waits(ctx context.Context, name string, over <-chan time.Time, ke
 	synctest.Wait()
 }
 
-// puts has so many things be under a key, and those who have an alarm be told.
-func (h *hall) puts(key string, n int) {
+// puts adds n values under a key, and rings its alarms.
+func (h *simulation) puts(key string, n int) {
 	h.mu.Lock()
 	h.things[key] += n
 	h.mu.Unlock()
 	h.shows(key, wake.View{Verdict: wake.Changed})
 }
 
-func (h *hall) shows(key string, v wake.View) {
+func (h *simulation) shows(key string, v wake.View) {
 	h.mu.Lock()
 	for _, a := range h.alarms[key] {
 		a.view = v
@@ -140,25 +139,25 @@ func (h *hall) shows(key string, v wake.View) {
 	synctest.Wait()
 }
 
-// happened fails unless this has happened since the last time.
-func (h *hall) happened(want ...string) {
+// happened fails unless these events have happened since the last call.
+func (h *simulation) happened(want ...string) {
 	h.Helper()
 	if told := h.since(); !slices.Equal(told, want) {
 		h.Errorf("it came to\n  %s\nwant\n  %s", strings.Join(told, "\n  "), strings.Join(want, "\n  "))
 	}
 }
 
-// since is what has happened since the last time.
-func (h *hall) since() []string {
+// since returns the events since the last call.
+func (h *simulation) since() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	told := h.told
-	h.told = nil
+	told := h.events
+	h.events = nil
 	return told
 }
 
-// empty fails unless nobody waits any more.
-func (h *hall) empty() {
+// empty fails if any waiter is left.
+func (h *simulation) empty() {
 	h.Helper()
 	synctest.Wait()
 	if n := h.lines.Len(); n > 0 || len(h.lines.byKey) > 0 {
@@ -171,13 +170,13 @@ func (h *hall) empty() {
 	}
 }
 
-// Nothing is tried while nothing changes, but after a minute; what is put there is taken at once,
-// by whoever came first.
+// TestArrivals: while nothing changes there is no try, except after a minute. A new value is taken
+// at once, by the first waiter.
 func TestArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHall(t)
+		h := newSimulation(t)
 		h.waits(t.Context(), "a", nil, "k")
-		h.happened("0s a has none", "0s a has none") // the second one when the masters tell of changes
+		h.happened("0s a has none", "0s a has none") // the second one after the alarm is armed
 		h.waits(t.Context(), "b", nil, "k")
 		h.waits(t.Context(), "c", nil, "k")
 		h.happened("0s b has none", "0s c has none")
@@ -198,11 +197,11 @@ func TestArrivals(t *testing.T) {
 	})
 }
 
-// Who waits for several keys takes what comes under those of which it is the head, and is told when
-// it becomes that.
+// TestArrivalsOfSeveral: a waiter for several keys takes values only under those of which it is the
+// head, and is notified when it becomes the head.
 func TestArrivalsOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHall(t)
+		h := newSimulation(t)
 		h.waits(t.Context(), "a", nil, "k")
 		h.waits(t.Context(), "b", nil, "k", "l")
 		h.waits(t.Context(), "c", nil, "l", "m")
@@ -219,10 +218,10 @@ func TestArrivalsOfSeveral(t *testing.T) {
 	})
 }
 
-// Those who leave, and those whose time is over, are in nobody's way.
+// TestArrivalsEnd: waiters that leave or time out do not block others.
 func TestArrivalsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHall(t)
+		h := newSimulation(t)
 		ctx, leave := context.WithCancel(t.Context())
 		h.waits(ctx, "a", nil, "k")
 		h.waits(t.Context(), "b", time.After(2*time.Second), "k")
@@ -242,11 +241,11 @@ func TestArrivalsEnd(t *testing.T) {
 	})
 }
 
-// Where some masters are not watched it is tried each second, where too few are it polls, and where
-// the masters were changed another alarm is set.
+// TestArrivalsUnwatched: if some masters are not watched there is a try each second. If too few are
+// watched the waiter polls. If the masters have changed, a new alarm is set.
 func TestArrivalsUnwatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHall(t)
+		h := newSimulation(t)
 		h.waits(t.Context(), "a", nil, "k")
 		time.Sleep(time.Second)
 		h.shows("k", wake.View{Verdict: wake.Held, Partly: true})
@@ -269,10 +268,10 @@ func TestArrivalsUnwatched(t *testing.T) {
 	})
 }
 
-// A change that few masters tell of is given a moment, in which it comes to stand.
+// TestArrivalsGrace: after a change that few masters report, the waiter gives the others a moment.
 func TestArrivalsGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHall(t)
+		h := newSimulation(t)
 		h.waits(t.Context(), "a", nil, "k")
 		time.Sleep(time.Second)
 		h.since()

@@ -7,69 +7,73 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// Alarm tells what is known of a key on the masters; *wake.Alarm is one.
+// Alarm reports the known state of a key on the masters; *wake.Alarm implements it.
 type Alarm interface {
-	// Bell rings when the View may be another.
+	// Bell returns a channel that gets a value when the View may have changed.
 	Bell() <-chan struct{}
-	// View is what is known.
+	// View returns the known state of the key.
 	View(now time.Time) wake.View
-	// Look asks those masters of which it is not known that they hold a lock, LookAnew all.
+	// Look reads the key on the masters that are not known to hold a lock. LookAnew reads it on all
+	// masters.
 	Look(now time.Time)
 	LookAnew()
-	// Ended reports whether it will know nothing any more: then another one is set.
+	// Ended reports whether the alarm gets no more reports. Then a new one must be set.
 	Ended() bool
-	// Stop ends it.
+	// Stop removes the alarm.
 	Stop()
 }
 
-// Waiting is how one waits for a key.
+// Waiting describes a wait for a lock.
 type Waiting[K comparable] struct {
 	Key K
-	// Over ends the wait; nil: nothing does but the context.
+	// Over ends the wait; nil: only the context does.
 	Over <-chan time.Time
-	// Try is called while this one is the head of the queue.
+	// Try is called while the waiter is the head of the queue.
 	Try func() Tried
-	// Quorum is closed when a majority of the masters votes again; nil: one does, as far as is
-	// known.
+	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
+	// a majority votes, as far as is known.
 	Quorum func() <-chan struct{}
-	// Alarm sets one for the key. It is not called unless the head has to wait for others.
+	// Alarm sets an alarm for the key. It is called only if the head has to wait for another
+	// process.
 	Alarm func() Alarm
-	// Rand gives numbers in [0, 1).
+	// Rand returns numbers in [0, 1).
 	Rand func() float64
 }
 
-// Tried is what came of a try for a lock.
+// Tried is the result of a try for a lock.
 type Tried byte
 
 const (
-	// Failed: it ends the wait.
+	// Failed: the try ends the wait.
 	Failed Tried = iota
-	// Taken: it ends the wait, and the next one waits until the lock is released.
+	// Taken: the try ends the wait, and the next waiter waits until the lock is released.
 	Taken
-	// Refused: another holds the lock.
+	// Refused: another client holds the lock.
 	Refused
-	// Unknown: that is not known, because too few masters answered.
+	// Unknown: too few masters answered to tell.
 	Unknown
 )
 
-// Ended is how a wait ended.
+// Ended is the way in which a wait ended.
 type Ended byte
 
 const (
-	// Done: the last Try ended it.
+	// Done: the last Try ended the wait.
 	Done Ended = iota
-	// Over: its time was over, while another held the lock or nothing was put there.
+	// Over: the time limit was reached while another client held the lock, or nothing was put under
+	// the key.
 	Over
-	// Open: its time was over while that was not known.
+	// Open: the time limit was reached while the state of the lock was unknown.
 	Open
 	// Left: the context ended.
 	Left
 )
 
-// Await stands in the queue of a key until it is the head of it, then tries whenever the lock may
-// be free.
+// Await waits in the queue of a key until it is the head, and then tries whenever the lock may be
+// free.
 func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
-	a := &awaiting[K]{Waiting: w, queues: q, place: q.Enter(w.Key), head: NewHead(w.Rand), timer: time.NewTimer(time.Hour)}
+	a := &lockWait[K]{Waiting: w, queues: q, place: q.Enter(w.Key), head: NewHead(w.Rand),
+		timer: time.NewTimer(time.Hour)}
 	var tried Tried
 	defer func() {
 		a.timer.Stop()
@@ -84,52 +88,54 @@ func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
 				return ended
 			}
 		case a.step() == Try:
-			if a.left != nil && a.left.View(time.Now()).Verdict != wake.Held { // it is not known that they still wait
-				q.gone(a.place)
+			// the other process may not wait any more
+			if a.peerAlarm != nil && a.peerAlarm.View(time.Now()).Verdict != wake.Held {
+				q.peerDone(a.place)
 			}
 			a.stopMarks()
-			releases := q.tries(a.place)
+			releases := q.beginTry(a.place)
 			if tried = w.Try(); tried == Taken {
-				q.Taking(w.Key, withNoTake) // where it was taken by ballot
+				q.Taking(w.Key, callIfSet) // if the try was a ballot, it has not done that
 			}
 			if tried == Failed || tried == Taken {
 				return Done
 			}
-			a.failed(tried, releases, time.Now())
+			a.onFailedTry(tried, releases, time.Now())
 		default:
 			a.look(time.Now())
 		}
 	}
 }
 
-// withNoTake sends nothing but what would go with a take.
-func withNoTake(and func()) {
+// callIfSet calls a function, unless it is nil. It sends what would otherwise be sent along with a
+// take.
+func callIfSet(and func()) {
 	if and != nil {
 		and()
 	}
 }
 
-// awaiting is one who waits.
-type awaiting[K comparable] struct {
+// lockWait is one call of Queues.Await.
+type lockWait[K comparable] struct {
 	Waiting[K]
 	queues *Queues[K]
 	place  *Place[K]
 	head   *Head
 	timer  *time.Timer
-	alarm  Alarm // nil: none is set
-	// mark is that of this process, left that of the one to which the lock was left; nil: there is
-	// none.
-	mark Mark
-	left Alarm
-	// quorum is what is waited for instead while too few masters vote.
+	alarm  Alarm // nil: not set
+	// mark is the mark of this process. peerAlarm watches the mark of the process to which the lock
+	// was left. Both are nil if there is none.
+	mark      Mark
+	peerAlarm Alarm
+	// quorum is the channel to wait for while too few masters vote.
 	quorum <-chan struct{}
 }
 
-// failed is for a try that took nothing, begun after so many releases.
-func (a *awaiting[K]) failed(tried Tried, releases uint64, now time.Time) {
-	a.queues.opened(a.place, tried == Unknown)
+// onFailedTry handles a try that took nothing. It began after this number of releases.
+func (a *lockWait[K]) onFailedTry(tried Tried, releases uint64, now time.Time) {
+	a.queues.setUndecided(a.place, tried == Unknown)
 	switch {
-	case tried == Refused && a.queues.lost(a.place, releases):
+	case tried == Refused && a.queues.foundHeld(a.place, releases):
 		a.head.Told(TryNow, time.Time{}, now)
 		return
 	case tried == Refused:
@@ -140,61 +146,62 @@ func (a *awaiting[K]) failed(tried Tried, releases uint64, now time.Time) {
 	if a.quorum = a.Quorum(); a.quorum == nil {
 		a.head.Puzzled(now)
 	} else {
-		a.head.will(Rest, time.Time{})
+		a.head.schedule(Rest, time.Time{})
 	}
 }
 
-func (a *awaiting[K]) step() Step {
+func (a *lockWait[K]) step() Step {
 	step, _ := a.head.Next()
 	return step
 }
 
-func (a *awaiting[K]) isDue(now time.Time) bool {
+func (a *lockWait[K]) isDue(now time.Time) bool {
 	step, at := a.head.Next()
 	return step != Rest && !at.After(now)
 }
 
-// wait waits until something happens. Done: it goes on.
-func (a *awaiting[K]) wait(ctx context.Context) Ended {
+// wait waits until something happens. It returns Done if the wait continues.
+func (a *lockWait[K]) wait(ctx context.Context) Ended {
 	var due <-chan time.Time
 	if step, at := a.head.Next(); step != Rest {
 		a.timer.Reset(time.Until(at))
 		due = a.timer.C
 	}
-	bell, left := a.bellOf(a.alarm), a.bellOf(a.left)
+	bell, peerBell := a.activeBell(a.alarm), a.activeBell(a.peerAlarm)
 	var passed <-chan struct{}
 	if a.mark != nil {
-		passed = a.bellOf(a.mark)
+		passed = a.activeBell(a.mark)
 	}
 	select {
 	case <-ctx.Done():
 		return Left
 	case <-a.Over:
-		if a.Quorum() != nil || a.queues.isOpen(a.place) {
+		if a.Quorum() != nil || a.queues.isUndecided(a.place) {
 			return Open
 		}
 		return Over
 	case cue := <-a.place.Turn():
 		a.quorum = nil
-		a.told(cue, time.Now())
+		a.onCue(cue, time.Now())
 	case <-a.quorum:
 		a.quorum = nil
 		a.head.Told(TryNow, time.Time{}, time.Now())
 	case <-bell:
-		a.sees()
+		a.updateView()
 	case <-passed:
-		a.seesTurn()
-	case <-left:
-		a.seesLeft()
+		a.onMarkChange()
+	case <-peerBell:
+		a.onPeerMarkChange()
 	case <-due:
 	}
 	return Done
 }
 
-// told is for a cue. Where the lock is left to others it puts its mark, and, once it is known to
-// whom, it looks at the mark of that one and at the lock, in this order: whoever has taken the lock
-// has removed its mark with that, so where the mark is gone what the lock shows is news.
-func (a *awaiting[K]) told(cue Cue, now time.Time) {
+// onCue handles a cue. If the lock is left to another process, onCue puts this process's mark. Once
+// that process is known, it looks at that process's mark, and then at the lock. The order matters:
+// a process removes its mark when it takes the lock. So once its mark is gone, the state of the
+// lock is newer.
+func (a *lockWait[K]) onCue(cue Cue, now time.Time) {
 	to, gap := a.queues.leftTo(a.place)
 	if a.head.Told(cue, gap, now); cue != Yield {
 		return
@@ -202,16 +209,16 @@ func (a *awaiting[K]) told(cue Cue, now time.Time) {
 	if a.mark == nil {
 		a.putMark()
 	}
-	if to != "" && a.left == nil {
-		a.left = a.queues.Others.Left(a.Key, to)
-		a.left.LookAnew()
+	if to != "" && a.peerAlarm == nil {
+		a.peerAlarm = a.queues.Others.Left(a.Key, to)
+		a.peerAlarm.LookAnew()
 		a.setAlarm()
 		a.alarm.LookAnew()
 	}
 }
 
-// setAlarm sees to it that there is an alarm for the lock.
-func (a *awaiting[K]) setAlarm() {
+// setAlarm sets an alarm for the lock, unless there is one.
+func (a *lockWait[K]) setAlarm() {
 	if a.alarm != nil && a.alarm.Ended() {
 		stop(&a.alarm)
 	}
@@ -220,8 +227,8 @@ func (a *awaiting[K]) setAlarm() {
 	}
 }
 
-// look asks the masters.
-func (a *awaiting[K]) look(now time.Time) {
+// look reads the key on the masters.
+func (a *lockWait[K]) look(now time.Time) {
 	a.setAlarm()
 	if a.step() == LookAnew {
 		a.alarm.LookAnew()
@@ -229,17 +236,17 @@ func (a *awaiting[K]) look(now time.Time) {
 		a.alarm.Look(now)
 	}
 	a.head.Looked(now)
-	a.sees()
+	a.updateView()
 }
 
-func (a *awaiting[K]) sees() {
+func (a *lockWait[K]) updateView() {
 	now := time.Now()
 	a.head.Sees(a.alarm.View(now), now)
 }
 
-// putMark has others know that this process waits.
-func (a *awaiting[K]) putMark() {
-	if !a.queues.marks(a.place) {
+// putMark shows other processes that this process waits.
+func (a *lockWait[K]) putMark() {
+	if !a.queues.needsMark(a.place) {
 		return
 	}
 	if a.mark == nil {
@@ -248,36 +255,36 @@ func (a *awaiting[K]) putMark() {
 	a.mark.Put()
 }
 
-// stopMarks is for a try, which removes the mark.
-func (a *awaiting[K]) stopMarks() {
+// stopMarks forgets the marks before a try, which removes the mark of this process.
+func (a *lockWait[K]) stopMarks() {
 	if a.mark != nil {
 		a.mark.Stop()
 		a.mark = nil
 	}
-	stop(&a.left)
+	stop(&a.peerAlarm)
 }
 
-// seesTurn tries where the lock was left to this process.
-func (a *awaiting[K]) seesTurn() {
+// onMarkChange tries at once if another process has left the lock to this one.
+func (a *lockWait[K]) onMarkChange() {
 	now := time.Now()
 	if v := a.mark.View(now).Verdict; v == wake.Free || v == wake.Changed {
-		a.queues.passed(a.place)
+		a.queues.receivedFromPeer(a.place)
 		a.head.Told(TryNow, time.Time{}, now)
 	}
 }
 
-// seesLeft looks at the lock once the process to which it was left has tried for it, or waits no
-// more.
-func (a *awaiting[K]) seesLeft() {
+// onPeerMarkChange looks at the lock once the process to which it was left has tried for it, or no
+// longer waits.
+func (a *lockWait[K]) onPeerMarkChange() {
 	now := time.Now()
-	if v := a.left.View(now).Verdict; v == wake.Free || v == wake.Changed {
-		stop(&a.left)
-		a.queues.gone(a.place)
+	if v := a.peerAlarm.View(now).Verdict; v == wake.Free || v == wake.Changed {
+		stop(&a.peerAlarm)
+		a.queues.peerDone(a.place)
 		a.head.Gone(now)
 	}
 }
 
-// stop ends an alarm, if there is one.
+// stop removes an alarm, if there is one.
 func stop(a *Alarm) {
 	if *a != nil {
 		(*a).Stop()
@@ -285,9 +292,9 @@ func stop(a *Alarm) {
 	}
 }
 
-// bellOf is the bell of an alarm that is heeded now: what masters report that do not vote is
-// nothing to go by.
-func (a *awaiting[K]) bellOf(alarm Alarm) <-chan struct{} {
+// activeBell returns the bell of an alarm, or nil if it must be ignored: reports of masters that do
+// not vote cannot be relied on.
+func (a *lockWait[K]) activeBell(alarm Alarm) <-chan struct{} {
 	if alarm == nil || a.quorum != nil {
 		return nil
 	}

@@ -11,8 +11,7 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// fakeAlarm shows a view, and notes what is done with it. All of it happens in one bubble, one
-// after the other.
+// fakeAlarm shows a view, and records calls. It is used in one synctest bubble.
 type fakeAlarm struct {
 	bell    chan struct{}
 	view    wake.View
@@ -35,40 +34,41 @@ func (a *fakeAlarm) shows(v wake.View) {
 	synctest.Wait()
 }
 
-// stand is one who waits for a lock that others hold.
-type stand struct {
+// lockWaiter is a waiter for a lock that another process holds.
+type lockWaiter struct {
 	queues Queues[string]
 	alarm  *fakeAlarm
-	alarms int // that were set
+	alarms int // number of alarms set
 	free   atomic.Bool
-	// quorum, if it is set, is closed when a majority votes again: until then a try tells nothing.
+	// quorum, if it is set, is closed when a majority votes again. Until then a try gives no
+	// result.
 	quorum chan struct{}
-	// puzzling has a try tell nothing although a majority votes.
-	puzzling bool
-	// trying is called in each try, before it is known what came of it.
+	// undecided makes a try give no result although a majority votes.
+	undecided bool
+	// trying is called in each try, before its result is determined.
 	trying func()
 	tries  []time.Duration // since the beginning
 	ended  Ended
 	done   bool
 }
 
-// waits has one wait; over may be nil.
-func waits(ctx context.Context, over <-chan time.Time) *stand {
-	s := &stand{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
+// startWait starts a wait; over may be nil.
+func startWait(ctx context.Context, over <-chan time.Time) *lockWaiter {
+	s := &lockWaiter{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
 	s.begin(ctx, over)
 	return s
 }
 
-// waitsBeside has one wait where there are other processes.
-func waitsBeside(ctx context.Context, others *fakeOthers) *stand {
-	s := &stand{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
+// startWaitWithPeers starts a wait beside other processes.
+func startWaitWithPeers(ctx context.Context, others *fakePeers) *lockWaiter {
+	s := &lockWaiter{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
 	s.queues.Others = others
 	s.begin(ctx, nil)
 	return s
 }
 
-// begin begins the wait; over may be nil.
-func (s *stand) begin(ctx context.Context, over <-chan time.Time) {
+// begin starts the wait; over may be nil.
+func (s *lockWaiter) begin(ctx context.Context, over <-chan time.Time) {
 	begun := time.Now()
 	go func() {
 		s.ended = s.queues.Await(ctx, Waiting[string]{
@@ -80,7 +80,7 @@ func (s *stand) begin(ctx context.Context, over <-chan time.Time) {
 					s.trying()
 				}
 				switch {
-				case s.puzzling, s.quorum != nil:
+				case s.undecided, s.quorum != nil:
 					return Unknown
 				case s.free.Load():
 					return Taken
@@ -93,11 +93,11 @@ func (s *stand) begin(ctx context.Context, over <-chan time.Time) {
 	synctest.Wait()
 }
 
-// TestAwaitIsWoken: nothing is tried while the lock is held, and it is tried at once when the alarm
-// rings.
+// TestAwaitIsWoken: while the lock is held there is no try. When the alarm rings there is a try at
+// once.
 func TestAwaitIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := waits(t.Context(), nil)
+		s := startWait(t.Context(), nil)
 		s.alarm.shows(wake.View{Verdict: wake.Held, End: time.Now().Add(time.Hour)})
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
@@ -112,10 +112,10 @@ func TestAwaitIsWoken(t *testing.T) {
 	})
 }
 
-// TestAwaitTriesAtTheEnd: the alarm does not ring, and the lease ends.
+// TestAwaitTriesAtTheEnd: if the alarm does not ring, there is a try when the lease expires.
 func TestAwaitTriesAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := waits(t.Context(), nil)
+		s := startWait(t.Context(), nil)
 		s.alarm.shows(wake.View{Verdict: wake.Held, End: time.Now().Add(time.Minute)})
 		s.free.Store(true)
 		time.Sleep(time.Minute + endSpread)
@@ -126,11 +126,11 @@ func TestAwaitTriesAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestAwaitPolls: the alarm knows nothing.
+// TestAwaitPolls: without information from the alarm the head polls.
 func TestAwaitPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
-		s := waits(ctx, nil)
+		s := startWait(ctx, nil)
 		time.Sleep(time.Second)
 		leave()
 		synctest.Wait()
@@ -143,11 +143,11 @@ func TestAwaitPolls(t *testing.T) {
 	})
 }
 
-// TestAwaitIsReleasedHere: a release in this process does not wait for the alarm; a wait ends when
+// TestAwaitIsReleasedHere: a release in this process does not wait for the alarm. A wait ends when
 // its time is over.
 func TestAwaitIsReleasedHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := waits(t.Context(), time.After(time.Minute))
+		s := startWait(t.Context(), time.After(time.Minute))
 		s.alarm.shows(wake.View{Verdict: wake.Held})
 		time.Sleep(time.Second)
 		s.queues.Released("k")
@@ -164,13 +164,12 @@ func TestAwaitIsReleasedHere(t *testing.T) {
 	})
 }
 
-// TestAwaitIsReleasedMeanwhile: a try that was refused tells of no other process where a release of
-// this one was told meanwhile, since it may have been refused for that one's lock. It is tried
-// again at once.
+// TestAwaitIsReleasedMeanwhile: a refused try does not prove that another process holds the lock if
+// there was a release in this process meanwhile. The head tries again at once.
 func TestAwaitIsReleasedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := waits(t.Context(), nil)
-		place := s.queues.Enter("k") // sees to it that the queue is kept
+		s := startWait(t.Context(), nil)
+		place := s.queues.Enter("k") // keeps the queue
 		s.trying = func() {
 			if len(s.tries) == 2 {
 				s.queues.Released("k")
@@ -190,12 +189,12 @@ func TestAwaitIsReleasedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestAwaitSetsAnotherAlarm: where the masters were changed, the alarm of before knows nothing any
-// more.
+// TestAwaitSetsAnotherAlarm: after a change of the masters the old alarm has ended, and a new one
+// is set.
 func TestAwaitSetsAnotherAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
-		s := waits(ctx, nil)
+		s := startWait(ctx, nil)
 		before := s.alarm
 		before.shows(wake.View{Verdict: wake.Held})
 		s.alarm = &fakeAlarm{bell: make(chan struct{}, 1), view: wake.View{Verdict: wake.Held}}
@@ -211,11 +210,11 @@ func TestAwaitSetsAnotherAlarm(t *testing.T) {
 	})
 }
 
-// TestAwaitWaitsForAQuorum: while too few masters vote nothing is tried, whatever rings; then it is
-// at once.
+// TestAwaitWaitsForAQuorum: while too few masters vote there is no try, even if the alarm rings.
+// When a majority votes there is a try at once.
 func TestAwaitWaitsForAQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := waits(t.Context(), nil)
+		s := startWait(t.Context(), nil)
 		back := make(chan struct{})
 		s.quorum = back
 		s.alarm.shows(wake.View{Verdict: wake.Changed})
@@ -240,11 +239,11 @@ func TestAwaitWaitsForAQuorum(t *testing.T) {
 	})
 }
 
-// TestAwaitEndsOpen: a wait that ends while it is not known who holds the lock says so: of the
-// head, and of one behind it.
+// TestAwaitEndsOpen: a wait that ends while the holder is unknown ends with Open, also behind the
+// head.
 func TestAwaitEndsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := waits(t.Context(), time.After(time.Minute))
+		s := startWait(t.Context(), time.After(time.Minute))
 		s.quorum = make(chan struct{})
 		s.alarm.shows(wake.View{Verdict: wake.Changed})
 		behind := Done
@@ -262,12 +261,12 @@ func TestAwaitEndsOpen(t *testing.T) {
 	})
 }
 
-// TestAwaitIsPuzzled: where a majority votes and does not tell who holds the lock, it is tried ever
-// less often, and the wait ends open.
-func TestAwaitIsPuzzled(t *testing.T) {
+// TestAwaitUndecided: if a majority votes and does not tell who holds the lock, the tries become
+// less frequent, and the wait ends with Open.
+func TestAwaitUndecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := waits(t.Context(), time.After(time.Minute))
-		s.puzzling = true
+		s := startWait(t.Context(), time.After(time.Minute))
+		s.undecided = true
 		s.alarm.shows(wake.View{Verdict: wake.Changed})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
@@ -277,12 +276,12 @@ func TestAwaitIsPuzzled(t *testing.T) {
 	})
 }
 
-// TestAwaitIsPassedTheLock: one who waits is known to others, and tries as soon as one leaves the
-// lock to it; where that is in vain it is marked anew.
+// TestAwaitIsPassedTheLock: a waiter is marked for other processes, and tries as soon as one leaves
+// the lock to it. If the try fails it is marked anew.
 func TestAwaitIsPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakeOthers{}
-		s := waitsBeside(t.Context(), others)
+		others := &fakePeers{}
+		s := startWaitWithPeers(t.Context(), others)
 		held := wake.View{Verdict: wake.Held, End: time.Now().Add(time.Hour)}
 		s.alarm.shows(held)
 		if len(others.marks) != 1 || others.marks[0].puts != 1 {
@@ -305,10 +304,10 @@ func TestAwaitIsPassedTheLock(t *testing.T) {
 	})
 }
 
-// yields has one wait for a lock that was just left to another process.
-func yields(t *testing.T) (*stand, *fakeOthers) {
-	others := &fakeOthers{next: "other"}
-	s := &stand{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
+// startLeftToPeer starts a wait for a lock that was just left to another process.
+func startLeftToPeer(t *testing.T) (*lockWaiter, *fakePeers) {
+	others := &fakePeers{next: "other"}
+	s := &lockWaiter{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
 	s.queues.Others = others
 	s.queues.Leave(s.queues.Enter("k"), true)
 	s.queues.Released("k")
@@ -319,11 +318,11 @@ func yields(t *testing.T) (*stand, *fakeOthers) {
 	return s, others
 }
 
-// TestAwaitYields: one for whom others come first is known to them at once, and tries when they
-// have left the lock to this process.
+// TestAwaitYields: a waiter that leaves the lock to another process is marked at once, and tries
+// when the lock was left to this process.
 func TestAwaitYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, others := yields(t)
+		s, others := startLeftToPeer(t)
 		s.free.Store(true)
 		others.marks[0].shows(wake.View{Verdict: wake.Changed})
 		if len(s.tries) != 1 || !s.done || !others.lefts[0].stopped {
@@ -332,13 +331,13 @@ func TestAwaitYields(t *testing.T) {
 	})
 }
 
-// TestAwaitSeesThatTheyHadIt: once the mark of who a lock was left to has gone, one who yields goes
-// by what the lock shows: it waits while that one has it, and tries at once where it was given back
-// already, or was not wanted any more.
-func TestAwaitSeesThatTheyHadIt(t *testing.T) {
+// TestAwaitAfterPeer: once the mark of the process to which the lock was left is gone, the waiter
+// acts by the state of the lock. It waits while that process holds it, and tries at once if it is
+// free.
+func TestAwaitAfterPeer(t *testing.T) {
 	for verdict, tries := range map[wake.Verdict]int{wake.Held: 0, wake.Free: 1} {
 		synctest.Test(t, func(t *testing.T) {
-			s, others := yields(t)
+			s, others := startLeftToPeer(t)
 			s.free.Store(verdict == wake.Free)
 			s.alarm.shows(wake.View{Verdict: verdict})
 			others.lefts[0].shows(wake.View{Verdict: wake.Held})
@@ -349,7 +348,7 @@ func TestAwaitSeesThatTheyHadIt(t *testing.T) {
 			if len(s.tries) != tries || s.done != (tries > 0) || !others.lefts[0].stopped {
 				t.Errorf("the lock is %d: tries %v", verdict, s.tries)
 			}
-			time.Sleep(2 * longestGap)
+			time.Sleep(2 * maxLeaveTime)
 			if len(s.tries) != tries {
 				t.Errorf("it does not wait for who has it: %v", s.tries)
 			}
@@ -360,26 +359,27 @@ func TestAwaitSeesThatTheyHadIt(t *testing.T) {
 	}
 }
 
-// TestAwaitDoesNotYieldForEver: one to whom a lock was left, and who does not come, has a gap.
-func TestAwaitDoesNotYieldForEver(t *testing.T) {
+// TestAwaitYieldEnds: a process that does not take the lock that was left to it delays the waiter
+// only for a limited time.
+func TestAwaitYieldEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, others := yields(t)
+		s, others := startLeftToPeer(t)
 		s.free.Store(true)
 		others.lefts[0].shows(wake.View{Verdict: wake.Held})
-		time.Sleep(longestGap)
+		time.Sleep(maxLeaveTime)
 		synctest.Wait()
-		if want := []time.Duration{longestGap}; !slices.Equal(s.tries, want) || !s.done {
+		if want := []time.Duration{maxLeaveTime}; !slices.Equal(s.tries, want) || !s.done {
 			t.Errorf("tries at %v, want %v", s.tries, want)
 		}
 	})
 }
 
-// TestAwaitIsAlone: where no other process is known nothing is told to any.
+// TestAwaitIsAlone: without other processes there are no marks and no questions.
 func TestAwaitIsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
-		others := &fakeOthers{alone: true}
-		s := waitsBeside(ctx, others)
+		others := &fakePeers{alone: true}
+		s := startWaitWithPeers(ctx, others)
 		s.queues.Released("k")
 		synctest.Wait()
 		leave()

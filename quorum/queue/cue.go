@@ -1,13 +1,13 @@
 package queue
 
-// Cue tells the head of a queue what has become of the lock in this process.
+// Cue tells the head of a queue the state of the lock in this process.
 type Cue int
 
 const (
 	// TryNow: the lock may be free.
 	TryNow Cue = iota
-	// TryLater: it was just granted to the one before.
+	// TryLater: the lock was just granted to the previous head.
 	TryLater
-	// Yield: it is left to another process, or is going to be if one waits.
+	// Yield: the lock is left to another process, or will be if one waits.
 	Yield
 )

@@ -8,47 +8,46 @@ import (
 )
 
 const (
-	// shortestPoll and longestPoll bound the pause between two tries of a head that nothing is
-	// told.
+	// shortestPoll and longestPoll limit the pause between two tries of a head without reports.
 	shortestPoll = 2 * time.Millisecond
 	longestPoll  = 32 * time.Millisecond
-	// calm is how long nothing was done for the lock before a change that is tried at once.
-	calm = longestPoll
-	// brief is how long somebody has to have had the lock for its change to be tried at once: where
-	// it is handed on faster, each would cost the masters a try.
-	brief = 2 * time.Millisecond
-	// shortestLook and longestLook bound the pause between two looks at a lock that changes hands
+	// quietTime is how long a head has been inactive before it tries at once when the lock changes.
+	quietTime = longestPoll
+	// shortHold is the least time for which the lock was held before a change that is tried at
+	// once. If the lock is handed on faster, each hand-over would cost the masters a try.
+	shortHold = 2 * time.Millisecond
+	// shortestLook and longestLook limit the pause between two looks at a lock that changes hands
 	// all the time.
 	shortestLook = time.Millisecond / 2
 	longestLook  = 4 * time.Millisecond
-	// grace is how long other masters may take to tell of the same change.
+	// grace is how long other masters may take to report the same change.
 	grace = 5 * time.Millisecond
-	// lookTime is how long the answers to a look are waited for before the masters are asked by a
-	// try.
-	lookTime = 20 * time.Millisecond
-	// starved is after what time of looks in vain it tries all the same: who has the lock may not
-	// leave it to others at all, as one who locks on the masters themselves.
-	starved = 250 * time.Millisecond
-	// endSpread is over what time the heads of several processes try a lock that ends by itself.
+	// lookTimeout limits the wait for the answers to a look. After it the head tries.
+	lookTimeout = 20 * time.Millisecond
+	// starvationTime is the time of looks in vain after which the head tries regardless. The holder
+	// may never leave the lock to others, for example a client that locks on the masters itself.
+	starvationTime = 250 * time.Millisecond
+	// endSpread is the time over which the heads of several processes spread their tries for a lock
+	// that expires.
 	endSpread = 2 * time.Millisecond
-	// longestRest is after how long one looks at a lock that has no end.
-	longestRest = time.Minute
-	// longestPuzzle bounds the pause between two tries that do not tell who holds the lock although
-	// a majority votes.
-	longestPuzzle = time.Second
+	// longestSleep is the time after which a head looks at a lock without an end.
+	longestSleep = time.Minute
+	// longestUndecidedPause limits the pause between two tries that do not tell who holds the lock
+	// although a majority votes.
+	longestUndecidedPause = time.Second
 )
 
-// Step is what a head does.
+// Step is an action of a head.
 type Step byte
 
 const (
-	// Rest: nothing.
+	// Rest: do nothing.
 	Rest Step = iota
-	// Try for the lock.
+	// Try: try for the lock.
 	Try
-	// Look at the masters of which it is not known that they hold a lock.
+	// Look: read the key on the masters that are not known to hold a lock.
 	Look
-	// LookAnew at all masters.
+	// LookAnew: read the key on all masters.
 	LookAnew
 )
 
@@ -56,157 +55,158 @@ const (
 type Head struct {
 	rand         func() float64
 	polls, looks pacing.Pauses
-	// puzzles space the tries that do not tell who holds the lock.
-	puzzles pacing.Pauses
+	// undecidedPauses space the tries that do not tell who holds the lock.
+	undecidedPauses pacing.Pauses
 
-	// step is what it does, at that time.
+	// step is the next step, at is its time.
 	step Step
 	at   time.Time
-	// gap is until when the lock is left to others; zero: it is not.
-	gap time.Time
-	// tried is set where it tried in vain: then what others gave up is looked at first, for they
-	// may have handed it on.
+	// leftUntil is until when the lock is left to another process; zero: it is not.
+	leftUntil time.Time
+	// tried is set after a try in vain. Then a head looks first when another process gives up the
+	// lock, which may have been handed on.
 	tried bool
-	// since is since when it was not calm.
-	since time.Time
-	// acted is when it tried or looked last, pollAt and lookAt when it may again.
-	acted, pollAt, lookAt time.Time
+	// busySince is the beginning of the current period without a quiet time.
+	busySince time.Time
+	// lastAction is when the head last tried or looked. pollAt and lookAt are when it may do so
+	// again.
+	lastAction, pollAt, lookAt time.Time
 }
 
-// NewHead makes one that was told nothing yet; rand gives numbers in [0, 1).
+// NewHead returns a head without any information. rand returns numbers in [0, 1).
 func NewHead(rand func() float64) *Head {
 	return &Head{
 		rand:  rand,
 		polls: pacing.Pauses{Shortest: shortestPoll, Longest: longestPoll, Rand: rand},
 		looks: pacing.Pauses{Shortest: shortestLook, Longest: longestLook, Rand: rand},
 
-		puzzles: pacing.Pauses{Shortest: longestPoll, Longest: longestPuzzle, Rand: rand},
+		undecidedPauses: pacing.Pauses{Shortest: longestPoll, Longest: longestUndecidedPause, Rand: rand},
 	}
 }
 
-// Next is what it does, and when.
+// Next returns the next step, and its time.
 func (h *Head) Next() (Step, time.Time) { return h.step, h.at }
 
-func (h *Head) will(step Step, at time.Time) { h.step, h.at = step, at }
+func (h *Head) schedule(step Step, at time.Time) { h.step, h.at = step, at }
 
-// Told takes a cue; with Yield others have until the end of their gap.
+// Told handles a cue. With Yield the lock is left to another process until gap.
 func (h *Head) Told(c Cue, gap, now time.Time) {
-	h.gap = time.Time{}
+	h.leftUntil = time.Time{}
 	switch c {
 	case TryNow:
 		h.polls.Reset()
-		h.will(Try, now)
+		h.schedule(Try, now)
 	case TryLater:
-		h.will(Look, now.Add(pacing.Jittered(longestPoll, h.rand)))
+		h.schedule(Look, now.Add(pacing.Jittered(longestPoll, h.rand)))
 	case Yield:
-		h.gap = gap
-		h.will(Try, gap)
+		h.leftUntil = gap
+		h.schedule(Try, gap)
 	}
 }
 
-// Gone is for others to whom the lock was left: they have had it, or want it no more.
+// Gone records that the process to which the lock was left has had it, or no longer wants it.
 func (h *Head) Gone(now time.Time) {
-	h.gap = time.Time{}
-	h.will(Look, now)
+	h.leftUntil = time.Time{}
+	h.schedule(Look, now)
 }
 
-// Failed is for a try that found the lock in other hands.
+// Failed records a try that found the lock held by another process.
 func (h *Head) Failed(now time.Time) {
-	h.gap, h.tried = time.Time{}, true
-	h.puzzles.Reset()
-	h.acts(now)
+	h.leftUntil, h.tried = time.Time{}, true
+	h.undecidedPauses.Reset()
+	h.recordAction(now)
 	h.pollAt = now.Add(h.polls.Next())
-	h.will(Look, now)
+	h.schedule(Look, now)
 }
 
-// Puzzled is for a try that did not tell who holds the lock, although a majority of the masters
+// Puzzled records a try that did not tell who holds the lock, although a majority of the masters
 // votes.
 func (h *Head) Puzzled(now time.Time) {
-	h.gap = time.Time{}
-	h.acts(now)
-	h.pollAt = now.Add(h.puzzles.Next())
-	h.will(Try, h.pollAt)
+	h.leftUntil = time.Time{}
+	h.recordAction(now)
+	h.pollAt = now.Add(h.undecidedPauses.Next())
+	h.schedule(Try, h.pollAt)
 }
 
-// Looked is for a look that was begun.
+// Looked records that a look has begun.
 func (h *Head) Looked(now time.Time) {
-	h.acts(now)
-	h.will(Rest, time.Time{})
+	h.recordAction(now)
+	h.schedule(Rest, time.Time{})
 }
 
-func (h *Head) acts(now time.Time) {
-	if now.Sub(h.acted) >= calm {
+func (h *Head) recordAction(now time.Time) {
+	if now.Sub(h.lastAction) >= quietTime {
 		h.looks.Reset()
-		h.since = now
+		h.busySince = now
 	}
-	h.acted, h.lookAt = now, now.Add(h.looks.Next())
+	h.lastAction, h.lookAt = now, now.Add(h.looks.Next())
 }
 
-// Sees takes what is known of the lock.
+// Sees updates the next step by the known state of the lock.
 func (h *Head) Sees(v wake.View, now time.Time) {
-	if !h.gap.IsZero() {
+	if !h.leftUntil.IsZero() {
 		return
 	}
 	switch v.Verdict {
 	case wake.Held:
 		h.polls.Reset()
 		h.pollAt = time.Time{}
-		h.rests(v, now)
+		h.sleepUntilEnd(v, now)
 	case wake.Changed:
-		h.changed(now)
+		h.onChange(now)
 	case wake.Free:
-		h.will(Try, later(now, h.pollAt))
+		h.schedule(Try, laterOf(now, h.pollAt))
 	default:
-		h.polling(v, now)
+		h.onUnclear(v, now)
 	}
 }
 
-// changed is for a lock that others gave up, or handed on.
-func (h *Head) changed(now time.Time) {
+// onChange schedules the next step after another process has given up the lock, or handed it on.
+func (h *Head) onChange(now time.Time) {
 	switch {
-	case !h.tried, now.Sub(h.acted) >= brief:
-		h.will(Try, later(now, h.pollAt))
-	case now.Sub(h.since) >= starved:
-		h.will(Try, later(now, later(h.pollAt, h.lookAt)))
+	case !h.tried, now.Sub(h.lastAction) >= shortHold:
+		h.schedule(Try, laterOf(now, h.pollAt))
+	case now.Sub(h.busySince) >= starvationTime:
+		h.schedule(Try, laterOf(now, laterOf(h.pollAt, h.lookAt)))
 	default:
-		h.will(Look, later(now, h.lookAt))
+		h.schedule(Look, laterOf(now, h.lookAt))
 	}
 }
 
-// rests waits for the end of a lock that others hold.
-func (h *Head) rests(v wake.View, now time.Time) {
+// sleepUntilEnd schedules a try for the end of a lock that another process holds.
+func (h *Head) sleepUntilEnd(v wake.View, now time.Time) {
 	switch {
 	case v.Stirred:
-		h.looksSoon(now)
+		h.lookSoon(now)
 	case v.End.IsZero():
-		h.will(LookAnew, now.Add(longestRest))
+		h.schedule(LookAnew, now.Add(longestSleep))
 	default:
-		h.will(Try, v.End.Add(pacing.Jittered(endSpread, h.rand)))
+		h.schedule(Try, v.End.Add(pacing.Jittered(endSpread, h.rand)))
 	}
 }
 
-// polling is where too little is known.
-func (h *Head) polling(v wake.View, now time.Time) {
+// onUnclear schedules the next step if too little is known.
+func (h *Head) onUnclear(v wake.View, now time.Time) {
 	switch {
 	case v.Asking:
-		h.will(Try, later(h.pollAt, h.acted.Add(lookTime)))
+		h.schedule(Try, laterOf(h.pollAt, h.lastAction.Add(lookTimeout)))
 	case v.Stirred:
-		h.looksSoon(now)
+		h.lookSoon(now)
 	default:
-		h.will(Try, later(now, h.pollAt))
+		h.schedule(Try, laterOf(now, h.pollAt))
 	}
 }
 
-// looksSoon looks at what has changed when the other masters have had time to tell.
-func (h *Head) looksSoon(now time.Time) {
-	at := later(now.Add(grace), h.lookAt)
+// lookSoon schedules a look at a change, when the other masters have had time to report it.
+func (h *Head) lookSoon(now time.Time) {
+	at := laterOf(now.Add(grace), h.lookAt)
 	if h.step == Look && h.at.Before(at) {
 		at = h.at
 	}
-	h.will(Look, at)
+	h.schedule(Look, at)
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

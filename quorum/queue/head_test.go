@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// script plays what a head is told, and says what it would do then.
+// script drives a head, and checks its next steps.
 type script struct {
 	*testing.T
 	head *Head
@@ -23,7 +23,7 @@ func (s *script) after(d time.Duration) *script {
 	return s
 }
 
-// want is the next step, and in what time.
+// want checks the next step, and in what time it is.
 func (s *script) want(step Step, in time.Duration) *script {
 	s.Helper()
 	got, at := s.head.Next()
@@ -46,24 +46,24 @@ func (s *script) stirred(v wake.Verdict) *script { return s.sees(wake.View{Verdi
 
 const ms = time.Millisecond
 
-// TestHeadSleeps: what is held is left alone until its end, and a change after a quiet while is
-// tried at once.
+// TestHeadSleeps: a held lock is left alone until its end. After a quiet time a change is tried at
+// once.
 func TestHeadSleeps(t *testing.T) {
 	s := play(t).told(TryNow).want(Try, 0).failed().want(Look, 0).looked().want(Rest, 0)
 	s.held(10*time.Second).want(Try, 10*time.Second+endSpread)
 	s.after(5*time.Second).verdict(wake.Changed).want(Try, 0)
 }
 
-// TestHeadAtTheEnd: one whose try at the end fails looks again, and does not try at once.
+// TestHeadAtTheEnd: a head whose try at the end fails looks again, and does not try at once.
 func TestHeadAtTheEnd(t *testing.T) {
 	s := play(t).told(TryNow).failed().looked().held(time.Second)
 	s.after(time.Second+endSpread).want(Try, 0).failed().want(Look, 0).looked()
-	s.verdict(wake.Changed).want(Look, 2*shortestLook) // other leases are over as well
+	s.verdict(wake.Changed).want(Look, 2*shortestLook) // other leases have expired, too
 }
 
-// TestHeadInAHurry: where the lock changes hands all the time it looks, ever less often, and tries
-// what stays free.
-func TestHeadInAHurry(t *testing.T) {
+// TestHeadBusyLock: if the lock changes hands all the time, the head looks, less and less often,
+// and tries if the lock stays free.
+func TestHeadBusyLock(t *testing.T) {
 	s := play(t).told(TryNow).failed().looked().held(time.Second)
 	for _, pause := range []time.Duration{1 * ms, 2 * ms, 4 * ms, 4 * ms} {
 		s.verdict(wake.Changed)
@@ -74,11 +74,11 @@ func TestHeadInAHurry(t *testing.T) {
 		s.after(pause).want(Look, 0).looked().held(time.Second)
 	}
 	s.verdict(wake.Changed).after(4*ms).looked().verdict(wake.Free).want(Try, 0)
-	s.after(ms).verdict(wake.Changed).want(Look, 3*ms) // it was handed on meanwhile
-	s.after(calm).verdict(wake.Changed).want(Try, 0)
+	s.after(ms).verdict(wake.Changed).want(Look, 3*ms) // the lock was handed on meanwhile
+	s.after(quietTime).verdict(wake.Changed).want(Try, 0)
 }
 
-// TestHeadPolls: where too little is known it polls, as long as that is so.
+// TestHeadPolls: while too little is known, the head polls.
 func TestHeadPolls(t *testing.T) {
 	s := play(t).told(TryNow)
 	for _, pause := range []time.Duration{2 * ms, 4 * ms, 8 * ms, 16 * ms, 32 * ms, 32 * ms} {
@@ -87,10 +87,10 @@ func TestHeadPolls(t *testing.T) {
 	}
 	s.failed().looked().unclear(true).want(Try, 32*ms)
 	s.after(ms).held(time.Second).want(Try, time.Second+endSpread)
-	s.after(500*ms).unclear(false).want(Try, 0).failed().looked().unclear(true).want(Try, lookTime)
+	s.after(500*ms).unclear(false).want(Try, 0).failed().looked().unclear(true).want(Try, lookTimeout)
 }
 
-// TestHeadKeepsTrying: what looks free and is not granted is not tried all the time.
+// TestHeadKeepsTrying: a lock that looks free and is not granted is not tried all the time.
 func TestHeadKeepsTrying(t *testing.T) {
 	s := play(t).told(TryNow)
 	total := time.Duration(0)
@@ -105,9 +105,9 @@ func TestHeadKeepsTrying(t *testing.T) {
 	}
 }
 
-// TestHeadLooksAtWhatStirs: a change that too few masters tell of is looked at once they had time
-// to tell.
-func TestHeadLooksAtWhatStirs(t *testing.T) {
+// TestHeadPartialChange: after a change that too few masters report, the head looks when the others
+// have had time to report it.
+func TestHeadPartialChange(t *testing.T) {
 	for _, v := range []wake.Verdict{wake.Held, wake.Unclear} {
 		s := play(t).told(TryNow).failed().looked().held(time.Second).after(100 * ms)
 		s.stirred(v).want(Look, grace).after(2*ms).stirred(v).want(Look, grace-2*ms)
@@ -115,32 +115,32 @@ func TestHeadLooksAtWhatStirs(t *testing.T) {
 	}
 }
 
-// TestHeadWithoutEnd: a lock that has no end is looked at now and then.
+// TestHeadWithoutEnd: the head looks at a lock without an end from time to time.
 func TestHeadWithoutEnd(t *testing.T) {
-	play(t).told(TryNow).failed().looked().verdict(wake.Held).want(LookAnew, longestRest)
+	play(t).told(TryNow).failed().looked().verdict(wake.Held).want(LookAnew, longestSleep)
 }
 
-// TestHeadBehindItsOwn: one of this process has the lock; that is looked at, not tried, if it does
-// not come back soon.
-func TestHeadBehindItsOwn(t *testing.T) {
+// TestHeadBehindGrant: if a client of this process holds the lock, the head looks, and does not
+// try, unless the lock is released soon.
+func TestHeadBehindGrant(t *testing.T) {
 	s := play(t).told(TryLater).want(Look, longestPoll).after(ms).told(TryNow).want(Try, 0)
 	s.told(TryLater).after(longestPoll).looked().want(Rest, 0).held(time.Second).want(Try, time.Second+endSpread)
 	s.told(TryNow).want(Try, 0)
-	play(t).told(TryLater).after(longestPoll).looked().unclear(false).want(Try, 0) // it cannot be looked at
+	play(t).told(TryLater).after(longestPoll).looked().unclear(false).want(Try, 0) // the lock cannot be looked at
 }
 
-// TestHeadIsTold: who was never refused the lock tries at the first change; a lock that was handed
-// on is looked at from then on.
-func TestHeadIsTold(t *testing.T) {
+// TestHeadFirstChange: a head that was never refused tries at the first change. After a refusal it
+// looks at a lock that was handed on.
+func TestHeadFirstChange(t *testing.T) {
 	s := play(t).told(TryLater).after(longestPoll).want(Look, 0).looked().held(time.Second).after(ms).verdict(wake.Changed).want(Try, 0)
 	s.failed().looked().held(time.Second).after(ms).verdict(wake.Changed).want(Look, ms)
-	s.held(time.Second).after(brief).verdict(wake.Changed).want(Try, 0)
+	s.held(time.Second).after(shortHold).verdict(wake.Changed).want(Try, 0)
 }
 
-// TestHeadIsStarved: what is never left to others is tried all the same, after a while.
+// TestHeadIsStarved: a lock that is never left to this process is tried regardless, after a while.
 func TestHeadIsStarved(t *testing.T) {
 	s := play(t).told(TryNow).failed().looked()
-	for begun := s.now; s.now.Sub(begun) < starved; {
+	for begun := s.now; s.now.Sub(begun) < starvationTime; {
 		s.held(time.Second).verdict(wake.Changed)
 		step, at := s.head.Next()
 		if step != Look {
@@ -149,11 +149,11 @@ func TestHeadIsStarved(t *testing.T) {
 		s.after(at.Sub(s.now)).looked()
 	}
 	s.verdict(wake.Changed).want(Try, longestLook)
-	s.after(calm).held(time.Second).after(time.Second).verdict(wake.Changed).want(Try, 0) // it was calm
+	s.after(quietTime).held(time.Second).after(time.Second).verdict(wake.Changed).want(Try, 0) // after a quiet time
 }
 
-// TestHeadYields: a lock that is left to others is tried when the gap is over, or looked at when
-// they have had it; what is known of the lock meanwhile changes nothing.
+// TestHeadYields: a lock that is left to another process is tried when the time for that is over,
+// or looked at when that process has had it. Reports meanwhile change nothing.
 func TestHeadYields(t *testing.T) {
 	s := play(t)
 	gap := s.now.Add(10 * ms)

@@ -5,42 +5,42 @@ import (
 	"sync"
 )
 
-// Lines are the queues of those who wait until something is put under a key, first come, first
-// served: who waits for several keys stands in the queue of each. The zero value is empty, and safe
-// for concurrent use.
+// Lines are the queues of the waiters for values under keys, first come, first served. A waiter for
+// several keys is in the queue of each. The zero value is empty. Lines are safe for concurrent use.
 type Lines[K comparable] struct {
 	mu    sync.Mutex
 	byKey map[K]*list.List
 	count int
 }
 
-// member is one who waits, in all its queues.
-type member[K comparable] struct {
+// waiter is a waiter in all its queues.
+type waiter[K comparable] struct {
 	keys   []K
 	places []*list.Element
-	// bell holds one signal: it is the head of another queue, or there is something new of a key.
+	// bell holds one signal: the waiter is the head of another queue, or the state of a key has
+	// changed.
 	bell chan struct{}
-	// waits is set once it has tried in vain.
-	waits bool
+	// waiting is set once the waiter has tried in vain.
+	waiting bool
 }
 
-func (m *member[K]) ring() {
+func (m *waiter[K]) ring() {
 	select {
 	case m.bell <- struct{}{}:
 	default:
 	}
 }
 
-// Len is how many wait, that is, have tried in vain.
+// Len returns the number of waiters that have tried in vain.
 func (l *Lines[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count
 }
 
-// enter takes the last place in the queue of each of the keys, which are distinct.
-func (l *Lines[K]) enter(keys []K) *member[K] {
-	m := &member[K]{keys: keys, bell: make(chan struct{}, 1)}
+// enter adds a waiter at the end of the queue of each key. The keys are distinct.
+func (l *Lines[K]) enter(keys []K) *waiter[K] {
+	m := &waiter[K]{keys: keys, bell: make(chan struct{}, 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byKey == nil {
@@ -57,17 +57,17 @@ func (l *Lines[K]) enter(keys []K) *member[K] {
 	return m
 }
 
-// wait is for when it has tried in vain for the first time.
-func (l *Lines[K]) wait(m *member[K]) {
+// startWaiting records the first try in vain.
+func (l *Lines[K]) startWaiting(m *waiter[K]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m.waits = true
+	m.waiting = true
 	l.count++
 }
 
-// heads tells of each of its keys whether it is the head of that queue. It stays so until it
-// leaves.
-func (l *Lines[K]) heads(m *member[K]) []bool {
+// heads reports, for each key of a waiter, whether it is the head of the queue. It stays the head
+// until it leaves.
+func (l *Lines[K]) heads(m *waiter[K]) []bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	heads := make([]bool, len(m.keys))
@@ -77,11 +77,11 @@ func (l *Lines[K]) heads(m *member[K]) []bool {
 	return heads
 }
 
-// leave gives its places up, and tells those who are heads now.
-func (l *Lines[K]) leave(m *member[K]) {
+// leave removes a waiter from its queues, and notifies the new heads.
+func (l *Lines[K]) leave(m *waiter[K]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m.waits {
+	if m.waiting {
 		l.count--
 	}
 	for i, key := range m.keys {
@@ -92,7 +92,7 @@ func (l *Lines[K]) leave(m *member[K]) {
 		case next == nil:
 			delete(l.byKey, key)
 		case wasHead:
-			next.Value.(*member[K]).ring()
+			next.Value.(*waiter[K]).ring()
 		}
 	}
 }

@@ -5,77 +5,75 @@ import (
 	"time"
 )
 
-// Queues are the queues of all keys. A key for which nobody has waited for a while has none. The
-// zero value is empty, and safe for concurrent use.
+// Queues are the queues of all keys. A key without recent waiters has no queue. The zero value is
+// empty. Queues are safe for concurrent use.
 type Queues[K comparable] struct {
-	// Parks reports whether the queue of a key may be kept for a while when nobody waits in it;
-	// nil: all may.
+	// Parks reports whether an empty queue of a key may be kept for a while; nil: all may.
 	Parks func(K) bool
-	// Others, unless it is nil, is how those who wait in other processes are known of.
+	// Others, unless it is nil, tells of waiters in other processes.
 	Others Others[K]
 
 	mu    sync.Mutex
 	byKey map[K]*queue[K]
-	// parked are queues in which nobody waits now, the oldest first.
+	// parked are the empty queues, the oldest first.
 	parked []parked[K]
 }
 
-// Others carries between processes who waits, and whose turn it is. Its methods do not wait for the
-// masters.
+// Others exchanges with other processes which of them wait, and whose turn it is. Its methods do
+// not wait for the masters.
 type Others[K comparable] interface {
-	// Alone reports whether no other process is known: then there is nothing to carry.
+	// Alone reports whether no other process is known. Then there is nothing to exchange.
 	Alone() bool
-	// Mark is the mark of this process at a key: it waits for a lock that another one has. Unmark
-	// removes it; and, unless it is nil, is called once that is queued, in time for what it sends
-	// to leave with that, behind it.
+	// Mark returns the mark of this process at a key: it waits for a lock that another process
+	// holds. Unmark removes the mark. It calls and, unless that is nil, once the removal is queued,
+	// so that commands that it sends leave in the same batch, behind the removal.
 	Mark(key K) Mark
 	Unmark(key K, and func())
 	// Ask calls answered, once, with whether another process has a mark at a key.
 	Ask(key K, answered func(wanted bool))
-	// Pass leaves a lock to the process that has a mark and comes next after this one, and calls
-	// answered with it once it was told, or with an empty ID if none waits.
+	// Pass leaves a lock to the next process with a mark, and calls answered with its ID after it
+	// was notified. The ID is empty if no process waits.
 	Pass(key K, answered func(to string))
-	// Left sets an alarm for the mark of a process to which a lock was left: it is Held there until
-	// that one tries for the lock, or waits no more.
+	// Left sets an alarm for the mark of a process to which a lock was left. It is Held until that
+	// process tries for the lock, or no longer waits.
 	Left(key K, to string) Alarm
 }
 
-// Mark is a mark on the masters. It is Held there, once it was put, until another process leaves
-// the lock to this one.
+// Mark is a mark on the masters. Once it was put, it is Held until another process leaves the lock
+// to this one.
 type Mark interface {
 	Alarm
-	// Put puts it there, and looks at it.
+	// Put writes the mark, and looks at it.
 	Put()
 }
 
-// queue is first in, first out; only its head contends at the masters.
+// queue holds the waiters for one key, first in, first out. Only its head contends at the masters.
 type queue[K comparable] struct {
 	places []*Place[K]
 	turn   turn
-	// open is set where the last try of a head did not tell who holds the lock.
-	open bool
-	// releases counts those that were told while the queue is kept.
+	// undecided is set if the last try of a head did not tell who holds the lock.
+	undecided bool
+	// releases counts the releases in this process while the queue exists.
 	releases uint64
-	// emptied is when it was parked last.
+	// emptied is when the queue was last parked.
 	emptied time.Time
-	// marked is set while there is a mark of this process, trying from when the head begins a try
-	// until that is about to be sent.
+	// marked is set while there is a mark of this process. trying is set from when the head begins
+	// a try until the take is about to be sent.
 	marked, trying bool
 }
 
-// Place is a waiter's place in a queue.
+// Place is the place of a waiter in a queue.
 type Place[K comparable] struct {
 	key  K
-	turn chan Cue // holds one cue
+	turn chan Cue // holds at most one cue
 }
 
-// Turn has the cues for this place; it is the head once there was one. Only the last cue
-// counts.
+// Turn returns the channel of cues for this place. After the first cue it is the head. Only the
+// last cue counts.
 func (p *Place[K]) Turn() <-chan Cue { return p.turn }
 
-// tell replaces a cue that was not heeded yet. Only the holder of Queues.mu
-// calls it, so there is room.
-func (p *Place[K]) tell(c Cue) {
+// sendCue replaces a cue that was not received yet. Callers hold Queues.mu, so there is room.
+func (p *Place[K]) sendCue(c Cue) {
 	select {
 	case <-p.turn:
 	default:
@@ -83,7 +81,7 @@ func (p *Place[K]) tell(c Cue) {
 	p.turn <- c
 }
 
-// Waits reports whether anything waits for a key; open: although it is not known who holds it.
+// Waits reports whether any client waits for a key. open reports that the holder is unknown.
 func (q *Queues[K]) Waits(key K) (waits, open bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,10 +89,10 @@ func (q *Queues[K]) Waits(key K) (waits, open bool) {
 	if line == nil || len(line.places) == 0 {
 		return false, false
 	}
-	return true, line.open
+	return true, line.undecided
 }
 
-// Len is how many wait, for whatever key.
+// Len returns the number of waiters for all keys.
 func (q *Queues[K]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,7 +103,7 @@ func (q *Queues[K]) Len() int {
 	return n
 }
 
-// LenOf is how many wait for this key.
+// LenOf returns the number of waiters for this key.
 func (q *Queues[K]) LenOf(key K) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,7 +113,7 @@ func (q *Queues[K]) LenOf(key K) int {
 	return 0
 }
 
-// Enter takes the last place of a key's queue.
+// Enter adds a place at the end of a key's queue.
 func (q *Queues[K]) Enter(key K) *Place[K] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -130,33 +128,33 @@ func (q *Queues[K]) Enter(key K) *Place[K] {
 	p := &Place[K]{key: key, turn: make(chan Cue, 1)}
 	line.places = append(line.places, p)
 	if len(line.places) == 1 {
-		p.tell(line.turn.entered(time.Now()))
+		p.sendCue(line.turn.cueOnEntry(time.Now()))
 	}
 	return p
 }
 
-// others are the other processes, or nil where none is known.
-func (q *Queues[K]) others() Others[K] {
+// peers returns the other processes, or nil if no other process is known.
+func (q *Queues[K]) peers() Others[K] {
 	if q.Others == nil || q.Others.Alone() {
 		return nil
 	}
 	return q.Others
 }
 
-// Leave gives a place up; the next one may become the head. granted is set where the lock was
-// granted to this one.
+// Leave removes a place; the next one may become the head. granted is set if the lock was granted
+// to this one.
 func (q *Queues[K]) Leave(p *Place[K], granted bool) {
 	if q.leave(p, granted) && q.Others != nil {
 		q.Others.Unmark(p.key, nil)
 	}
 }
 
-// leave reports whether others are to be told that nobody waits here.
+// leave reports whether to remove the mark, because no client waits in this process any more.
 func (q *Queues[K]) leave(p *Place[K], granted bool) (unmarks bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line, now := q.byKey[p.key], time.Now()
-	line.open = line.open && !granted
+	line.undecided = line.undecided && !granted
 	wasHead := line.remove(p)
 	if granted {
 		line.turn.granted(len(line.places), now)
@@ -170,15 +168,15 @@ func (q *Queues[K]) leave(p *Place[K], granted bool) (unmarks bool) {
 	case len(line.places) == 0:
 		delete(q.byKey, p.key)
 	case wasHead && granted:
-		line.places[0].tell(TryLater)
+		line.places[0].sendCue(TryLater)
 	case wasHead:
-		line.places[0].tell(line.turn.entered(now))
+		line.places[0].sendCue(line.turn.cueOnEntry(now))
 	}
 	return unmarks
 }
 
-// tries notes that the head begins a try, and returns how many releases were told before.
-func (q *Queues[K]) tries(p *Place[K]) (releases uint64) {
+// beginTry records that the head begins a try, and returns the number of releases before it.
+func (q *Queues[K]) beginTry(p *Place[K]) (releases uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[p.key]
@@ -186,18 +184,18 @@ func (q *Queues[K]) tries(p *Place[K]) (releases uint64) {
 	return line.releases
 }
 
-// Taking is for a take of a key that is about to be sent, by send, which calls what it gets, unless
-// that is nil, in time for what that sends to leave with the take. The mark of this process is
-// removed before: a take that was answered has removed it, so that it can be put anew. If the lock
-// is the last one of the turn, others are asked if they wait.
+// Taking is called when a take of a key is about to be sent by send. send must call its argument,
+// unless that is nil, so that its commands leave in the same batch as the take. The mark of this
+// process is removed ahead of the take: an answer to the take shows that the mark is gone and can
+// be put anew. If this is the last take of the turn, Taking also asks whether other processes wait.
 func (q *Queues[K]) Taking(key K, send func(and func())) {
-	unmarks, asks := q.taking(key, time.Now())
+	unmarks, asks := q.prepareTake(key, time.Now())
 	var ask func()
 	if asks {
 		ask = func() {
 			q.Others.Ask(key, func(wanted bool) {
 				if wanted {
-					q.wanted(key)
+					q.setWanted(key)
 				}
 			})
 		}
@@ -209,8 +207,8 @@ func (q *Queues[K]) Taking(key K, send func(and func())) {
 	}
 }
 
-func (q *Queues[K]) taking(key K, now time.Time) (unmarks, asks bool) {
-	alone := q.others() == nil
+func (q *Queues[K]) prepareTake(key K, now time.Time) (unmarks, asks bool) {
+	alone := q.peers() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[key]
@@ -219,11 +217,11 @@ func (q *Queues[K]) taking(key K, now time.Time) (unmarks, asks bool) {
 	}
 	line.trying = false
 	unmarks, line.marked = line.marked, false
-	return unmarks, !alone && line.turn.asks(len(line.places)-1, now)
+	return unmarks, !alone && line.turn.shouldAsk(len(line.places)-1, now)
 }
 
-// wanted notes that another process waits for a key.
-func (q *Queues[K]) wanted(key K) {
+// setWanted records that another process waits for a key.
+func (q *Queues[K]) setWanted(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if line := q.byKey[key]; line != nil {
@@ -231,20 +229,20 @@ func (q *Queues[K]) wanted(key K) {
 	}
 }
 
-// left notes to which process the lock of a key was left, or that none waits.
-func (q *Queues[K]) left(key K, to string) {
+// setLeftTo records to which process the lock of a key was left, or that no process waits.
+func (q *Queues[K]) setLeftTo(key K, to string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[key]
 	if line == nil {
 		return
 	}
-	if cue, told := line.turn.left(to, time.Now()); told && len(line.places) > 0 {
-		line.places[0].tell(cue)
+	if cue, told := line.turn.leaveToPeer(to, time.Now()); told && len(line.places) > 0 {
+		line.places[0].sendCue(cue)
 	}
 }
 
-// remove takes a place out, and reports whether it was the head.
+// remove removes a place, and reports whether it was the head.
 func (l *queue[K]) remove(p *Place[K]) bool {
 	for i, other := range l.places {
 		if other == p {
@@ -260,18 +258,18 @@ func (l *queue[K]) remove(p *Place[K]) bool {
 	return false
 }
 
-// Released tells the head of a key's queue that the lock may be free, or leaves it to another
-// process. It reports whether the head tries for it at once.
+// Released records a release. It tells the head of the key's queue that the lock may be free, or
+// leaves the lock to another process. It reports whether the head tries at once.
 func (q *Queues[K]) Released(key K) (tries bool) {
 	tries, passes := q.released(key)
 	if passes {
-		q.Others.Pass(key, func(to string) { q.left(key, to) })
+		q.Others.Pass(key, func(to string) { q.setLeftTo(key, to) })
 	}
 	return tries
 }
 
 func (q *Queues[K]) released(key K) (tries, passes bool) {
-	alone := q.others() == nil
+	alone := q.peers() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line, now := q.byKey[key], time.Now()
@@ -285,51 +283,52 @@ func (q *Queues[K]) released(key K) (tries, passes bool) {
 		q.park(key, line, now)
 		return false, passes
 	case told:
-		line.places[0].tell(cue)
+		line.places[0].sendCue(cue)
 	}
 	return told && cue == TryNow, passes
 }
 
-// lost tells that the head found the lock in other hands, after so many releases. Where one more
-// has been told since, these may have been those of this process: then it does nothing, and reports
-// so.
-func (q *Queues[K]) lost(p *Place[K], releases uint64) (outdated bool) {
+// foundHeld records that the head found the lock held, in a try that began after this number of
+// releases. If there was a release since, the lock may have been held in this process. Then
+// foundHeld does nothing, and returns true.
+func (q *Queues[K]) foundHeld(p *Place[K], releases uint64) (outdated bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[p.key]
 	if line.releases != releases {
 		return true
 	}
-	line.turn.lost(time.Now())
+	line.turn.foundHeld(time.Now())
 	return false
 }
 
-// opened notes whether a try of the head did not tell who holds the lock.
-func (q *Queues[K]) opened(p *Place[K], open bool) {
+// setUndecided records whether a try of the head did not tell who holds the lock.
+func (q *Queues[K]) setUndecided(p *Place[K], undecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.byKey[p.key].open = open
+	q.byKey[p.key].undecided = undecided
 }
 
-// isOpen reports whether it is not known who holds the lock.
-func (q *Queues[K]) isOpen(p *Place[K]) bool {
+// isUndecided reports whether the holder of the lock is unknown.
+func (q *Queues[K]) isUndecided(p *Place[K]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.byKey[p.key].open
+	return q.byKey[p.key].undecided
 }
 
-// leftTo is to which process the lock of a place's key was left, if that is known, and until when.
+// leftTo returns the process to which the lock of a place's key was left, if that is known, and
+// until when.
 func (q *Queues[K]) leftTo(p *Place[K]) (to string, gap time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := &q.byKey[p.key].turn
-	return t.to, t.gap
+	return t.leftTo, t.leftUntil
 }
 
-// marks reports whether others are to be told that it waits: another process has the lock, as far
-// as is known.
-func (q *Queues[K]) marks(p *Place[K]) bool {
-	alone := q.others() == nil
+// needsMark reports whether the head needs a mark, because another process has the lock, as far as
+// is known.
+func (q *Queues[K]) needsMark(p *Place[K]) bool {
+	alone := q.peers() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[p.key]
@@ -337,16 +336,16 @@ func (q *Queues[K]) marks(p *Place[K]) bool {
 	return line.marked
 }
 
-// passed notes that another process has left the lock to this one.
-func (q *Queues[K]) passed(p *Place[K]) {
+// receivedFromPeer records that another process has left the lock to this one.
+func (q *Queues[K]) receivedFromPeer(p *Place[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.byKey[p.key].turn.returned(time.Now())
+	q.byKey[p.key].turn.receivedFromPeer(time.Now())
 }
 
-// gone notes that the process to which the lock was left has had it, or wants it no more.
-func (q *Queues[K]) gone(p *Place[K]) {
+// peerDone records that the process to which the lock was left has had it, or no longer wants it.
+func (q *Queues[K]) peerDone(p *Place[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.byKey[p.key].turn.gone()
+	q.byKey[p.key].turn.peerDone()
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cueOf is the cue that a place has, or -1.
+// cueOf returns the cue for a place, or -1.
 func cueOf(p *Place[string]) Cue {
 	select {
 	case c := <-p.Turn():
@@ -17,8 +17,8 @@ func cueOf(p *Place[string]) Cue {
 	}
 }
 
-// TestOrder: first come, first served; a place that is left in between changes nothing for the
-// others.
+// TestOrder: waiters are served first come, first served. A waiter that leaves does not change the
+// order of the others.
 func TestOrder(t *testing.T) {
 	var q Queues[string]
 	first, second, third := q.Enter("k"), q.Enter("k"), q.Enter("k")
@@ -47,10 +47,10 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// fakeOthers are other processes, which answer when they are asked.
-type fakeOthers struct {
+// fakePeers are other processes, which answer questions at once.
+type fakePeers struct {
 	alone bool
-	// next is the one that waits, left are those that it was left to.
+	// next is the process that waits. left are the processes to which the lock was left.
 	next                    string
 	left                    []string
 	asked, passed, unmarked int
@@ -66,44 +66,44 @@ type fakeMark struct {
 
 func (m *fakeMark) Put() { m.puts++ }
 
-func (o *fakeOthers) Alone() bool { return o.alone }
-func (o *fakeOthers) Mark(string) Mark {
+func (o *fakePeers) Alone() bool { return o.alone }
+func (o *fakePeers) Mark(string) Mark {
 	one := &fakeMark{fakeAlarm: fakeAlarm{bell: make(chan struct{}, 1)}}
 	o.marks = append(o.marks, one)
 	return one
 }
 
-func (o *fakeOthers) Unmark(_ string, and func()) {
+func (o *fakePeers) Unmark(_ string, and func()) {
 	if o.unmarked++; and != nil {
 		and()
 	}
 }
-func (o *fakeOthers) Ask(_ string, answered func(wanted bool)) { o.asked++; answered(o.next != "") }
-func (o *fakeOthers) Pass(_ string, answered func(to string)) {
+func (o *fakePeers) Ask(_ string, answered func(wanted bool)) { o.asked++; answered(o.next != "") }
+func (o *fakePeers) Pass(_ string, answered func(to string)) {
 	if o.passed++; o.next != "" {
 		o.left = append(o.left, o.next)
 	}
 	answered(o.next)
 }
 
-func (o *fakeOthers) Left(string, string) Alarm {
+func (o *fakePeers) Left(string, string) Alarm {
 	one := &fakeAlarm{bell: make(chan struct{}, 1)}
 	o.lefts = append(o.lefts, one)
 	return one
 }
 
-// takes has the head of a queue take the lock.
+// takes makes the head of a queue take the lock.
 func takes(q *Queues[string], p *Place[string]) {
-	q.tries(p)
-	q.Taking(p.key, withNoTake)
+	q.beginTry(p)
+	q.Taking(p.key, callIfSet)
 	q.Leave(p, true)
 }
 
-// TestYield: those of one process hand a lock on; where others wait it is left to them once all
-// were served, until it was granted again.
+// TestYield: the waiters of one process hand a lock on. If another process waits, the lock is left
+// to it once all were served, until it is granted again.
 func TestYield(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakeOthers{next: "other"}
+		others := &fakePeers{next: "other"}
 		q := Queues[string]{Others: others}
 		first, second := q.Enter("k"), q.Enter("k")
 		takes(&q, first)
@@ -118,18 +118,18 @@ func TestYield(t *testing.T) {
 		if q.Released("k"); cueOf(third) != -1 || others.passed != 1 {
 			t.Error("told of the same release again, the gap ends")
 		}
-		if q.gone(third); q.byKey["k"].turn.entered(time.Now()) != TryNow {
+		if q.peerDone(third); q.byKey["k"].turn.cueOnEntry(time.Now()) != TryNow {
 			t.Error("it waits for others who have gone")
 		}
 		takes(&q, third)
 	})
 }
 
-// TestAlone: who locks again and again by itself is not held up, unless others want the lock as
-// well; then it has its turns.
+// TestAlone: a client that locks again and again alone is not delayed, unless another process wants
+// the lock, too. Then both have their turns.
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakeOthers{}
+		others := &fakePeers{}
 		q := Queues[string]{Others: others}
 		again := func() Cue {
 			p := q.Enter("k")
@@ -163,24 +163,24 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-// TestMarks: who waits for others is known to them until it tries, or waits no longer; who waits
-// for one of this process is not.
+// TestMarks: a waiter for a lock of another process is marked until it tries, or no longer waits. A
+// waiter for a lock of its own process is not.
 func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakeOthers{}
+		others := &fakePeers{}
 		q := Queues[string]{Others: others}
 		p, next := q.Enter("k"), q.Enter("k")
-		if !q.marks(p) {
+		if !q.needsMark(p) {
 			t.Error("it is not known to others")
 		}
 		if takes(&q, p); others.unmarked != 1 {
 			t.Error("it is still marked")
 		}
-		if q.marks(next) {
+		if q.needsMark(next) {
 			t.Error("marked, behind one of its own")
 		}
 		q.Released("k")
-		if !q.marks(next) {
+		if !q.needsMark(next) {
 			t.Error("it is not known to others, although nobody here has the lock")
 		}
 		if q.Leave(next, false); others.unmarked != 2 {
@@ -189,24 +189,24 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// TestOneQuestionATry: what goes with a take goes with the first one of a try, whatever else is
-// taken meanwhile.
+// TestOneQuestionATry: the mark is removed, and the question asked, with the first take of a try
+// only.
 func TestOneQuestionATry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakeOthers{}
+		others := &fakePeers{}
 		q := Queues[string]{Others: others}
 		p := q.Enter("k")
 		sent := 0
 		take := func(key string, unmarked, asked int) {
 			t.Helper()
-			q.Taking(key, func(and func()) { sent++; withNoTake(and) })
+			q.Taking(key, func(and func()) { sent++; callIfSet(and) })
 			if others.unmarked != unmarked || others.asked != asked {
 				t.Errorf("unmarked %d times, want %d; asked %d times, want %d", others.unmarked, unmarked, others.asked, asked)
 			}
 		}
-		q.marks(p)
-		take("k", 0, 0) // nobody tries
-		q.tries(p)
+		q.needsMark(p)
+		take("k", 0, 0) // no try is under way
+		q.beginTry(p)
 		take("other", 0, 0)
 		take("k", 1, 1)
 		take("k", 1, 1)
@@ -216,11 +216,11 @@ func TestOneQuestionATry(t *testing.T) {
 	})
 }
 
-// TestNobodyElse: a lock that is to be left to another process, where none waits any more, is taken
-// at once.
+// TestNobodyElse: a lock that is to be left to another process is taken at once if no process waits
+// any more.
 func TestNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakeOthers{next: "other"}
+		others := &fakePeers{next: "other"}
 		q := Queues[string]{Others: others}
 		takes(&q, q.Enter("k"))
 		second := q.Enter("k")
@@ -232,13 +232,13 @@ func TestNobodyElse(t *testing.T) {
 	})
 }
 
-// TestReleasedUnknown: a lock of which it is not known whether others wait is left to them if
-// nobody waits here; if somebody does, that one has it, and asks.
+// TestReleasedUnknown: if it is unknown whether another process waits, the lock is left to it if no
+// client waits in this process. Otherwise the next client gets it, and the question is asked.
 func TestReleasedUnknown(t *testing.T) {
 	for name, waiting := range map[string]bool{"nobody waits here": false, "one does": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				others := &fakeOthers{}
+				others := &fakePeers{}
 				q := Queues[string]{Others: others}
 				takes(&q, q.Enter("k"))
 				time.Sleep(askPause)
@@ -264,7 +264,7 @@ func TestReleasedUnknown(t *testing.T) {
 	}
 }
 
-// TestParked: empty queues are kept for a while, and not too many.
+// TestParked: empty queues are kept for a while, in a limited number.
 func TestParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Queues[int]{Parks: func(key int) bool { return key >= 0 }}
@@ -273,14 +273,14 @@ func TestParked(t *testing.T) {
 		if len(q.byKey) != 0 {
 			t.Error("kept one that must not be")
 		}
-		for key := range 2 * mostParked {
+		for key := range 2 * maxParked {
 			alone(key)
 			q.Released(key)
 		}
-		if n := len(q.byKey); n > mostParked || len(q.parked) > mostParked {
+		if n := len(q.byKey); n > maxParked || len(q.parked) > maxParked {
 			t.Errorf("%d are kept", n)
 		}
-		p := q.Enter(2*mostParked - 1)
+		p := q.Enter(2*maxParked - 1)
 		time.Sleep(parkTime)
 		alone(0)
 		if n := len(q.byKey); n != 2 {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// grants has the head get the lock, and reports whether others were to be asked for.
+// grants grants the lock to the head, and reports whether a question was due.
 func (t *turn) grants(waiting int, now time.Time) (asks bool) {
-	asks = t.asks(waiting, now)
+	asks = t.shouldAsk(waiting, now)
 	t.granted(waiting, now)
 	return asks
 }
 
-// TestTurnAlone: where nobody waits elsewhere the lock is handed on without an end, and that is
-// asked for now and then.
+// TestTurnAlone: if no other process waits, the lock is handed on without limit, with a question
+// from time to time.
 func TestTurnAlone(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
@@ -32,8 +32,8 @@ func TestTurnAlone(t *testing.T) {
 	}
 }
 
-// TestTurnShared: where others wait, all who waited are served, then the others; nobody waits for
-// those who have gone.
+// TestTurnShared: if another process waits, all waiters are served first, then the other process.
+// No waiter waits for a process that has left.
 func TestTurnShared(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
@@ -49,45 +49,44 @@ func TestTurnShared(t *testing.T) {
 				t.Errorf("round %d, grant %d: %d, %v", round, i, cue, passes)
 			}
 		}
-		if cue, told := one.left("other", now); !told || cue != Yield || one.to != "other" || one.entered(now) != Yield {
+		if cue, told := one.leaveToPeer("other", now); !told || cue != Yield || one.leftTo != "other" || one.cueOnEntry(now) != Yield {
 			t.Error("it is not left to those who wait")
 		}
-		one.lost(now) // they have taken it
-		if one.entered(now) != TryNow {
+		one.foundHeld(now) // the other process has taken it
+		if one.cueOnEntry(now) != TryNow {
 			t.Error("it waits for those who came")
 		}
 	}
 	one.grants(0, now)
 	one.released(0, false, now)
-	if cue, told := one.left("", now); !told || cue != TryNow || one.wanted || one.entered(now) != TryNow {
+	if cue, told := one.leaveToPeer("", now); !told || cue != TryNow || one.wanted || one.cueOnEntry(now) != TryNow {
 		t.Errorf("nobody waits there: %d, %+v", cue, one)
 	}
 }
 
-// TestTurnOfThoseWhoDoNotCome: they are waited for as long as a gap.
-func TestTurnOfThoseWhoDoNotCome(t *testing.T) {
+// TestTurnNotTaken: a process that does not take the lock is waited for only for a limited time.
+func TestTurnNotTaken(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
 	one.grants(0, now)
 	one.wanted = true
 	one.released(0, false, now)
-	one.left("other", now)
-	if one.entered(now.Add(longestGap-1)) != Yield || one.entered(now.Add(longestGap)) != TryNow {
+	one.leaveToPeer("other", now)
+	if one.cueOnEntry(now.Add(maxLeaveTime-1)) != Yield || one.cueOnEntry(now.Add(maxLeaveTime)) != TryNow {
 		t.Error("the gap has another end")
 	}
-	if one.grants(0, now.Add(longestGap)) {
+	if one.grants(0, now.Add(maxLeaveTime)) {
 		t.Error("it asks for those who did not come")
 	}
-	if cue, passes, _ := one.released(0, false, now.Add(longestGap)); cue != TryNow || passes {
+	if cue, passes, _ := one.released(0, false, now.Add(maxLeaveTime)); cue != TryNow || passes {
 		t.Errorf("they did not come: %d", cue)
 	}
-	if one.grants(0, now.Add(longestGap+absence)) || !one.grants(0, now.Add(longestGap+absence+askPause)) {
+	if one.grants(0, now.Add(maxLeaveTime+absencePause)) || !one.grants(0, now.Add(maxLeaveTime+absencePause+askPause)) {
 		t.Error("others are not asked for again")
 	}
 }
 
-// TestTurnThatReturns: one to whom the lock was left, and who has left it to this process again,
-// did come.
+// TestTurnThatReturns: a process that has left the lock to this one again did take it.
 func TestTurnThatReturns(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
@@ -99,24 +98,24 @@ func TestTurnThatReturns(t *testing.T) {
 		if cue, passes, _ := one.released(0, false, now); cue != Yield || !passes {
 			t.Errorf("%d, %v", cue, passes)
 		}
-		one.left("other", now)
+		one.leaveToPeer("other", now)
 		now = now.Add(ms)
-		one.returned(now)
+		one.receivedFromPeer(now)
 	}
 }
 
-// TestTurnIsLostEarly: a release that another was quicker to use ends the turn, and others are
-// asked again soon.
+// TestTurnIsLostEarly: if another process is faster after a release, the turn ends, and the next
+// question is due soon.
 func TestTurnIsLostEarly(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
 	one.grants(9, now)
-	one.lost(now) // in the hands of one who was served here
+	one.foundHeld(now) // held by a client of this process
 	if !one.isOurs() || one.served != 1 {
 		t.Errorf("it is thought to be another's: %+v", one)
 	}
 	one.released(9, false, now)
-	one.lost(now)
+	one.foundHeld(now)
 	if one.isOurs() || one.served != 0 {
 		t.Errorf("%+v", one)
 	}
@@ -128,8 +127,8 @@ func TestTurnIsLostEarly(t *testing.T) {
 	}
 }
 
-// TestTurnIsNotForEver: many waiters, or slow ones, let others have it, too.
-func TestTurnIsNotForEver(t *testing.T) {
+// TestTurnIsLimited: with many or slow waiters a turn ends by its time.
+func TestTurnIsLimited(t *testing.T) {
 	for after, want := range map[time.Duration]Cue{longestTurn: TryNow, longestTurn + ms: Yield} {
 		var one turn
 		now := time.Unix(1000, 0)
@@ -141,8 +140,8 @@ func TestTurnIsNotForEver(t *testing.T) {
 	}
 }
 
-// TestToldTwice: the gap does not end because the same release is told again.
-func TestToldTwice(t *testing.T) {
+// TestReleasedTwice: a repeated report of the same release changes nothing.
+func TestReleasedTwice(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
 	one.grants(0, now)

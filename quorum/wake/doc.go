@@ -1,51 +1,50 @@
-// Package wake tells those who wait for a lock when it may be free, so that nobody has to ask for
-// it again and again: while nothing changes, the masters are sent nothing.
+// Package wake tells waiters for a lock when it may be free, so that they need not poll: while
+// nothing changes, the masters get no requests.
 //
-// A [Waker] has a watch of each master and database in which somebody waits: a connection of its
-// own on which the master tells of changes (HELLO 3, CLIENT TRACKING ON). Whoever waits sets an
-// [Alarm] for the key. It looks at the key on all masters (PTTL, GETRANGE of the head of its cell),
-// which arms it: the next change of the key, whoever makes it, by a command, by expiry, eviction or
-// FLUSHALL, is told once. What the looks and the changes told since come to is a [View].
+// A [Waker] has a watch for each master and database with waiters: a connection of its own on which
+// the master reports changes (HELLO 3, CLIENT TRACKING ON). A waiter sets an [Alarm] for the key.
+// The alarm looks at the key on all masters (PTTL, GETRANGE of the head of its cell), which arms
+// it: the next change of the key is reported once, whether by a command of any client, by expiry,
+// eviction or FLUSHALL. A [View] summarizes the looks and the changes reported since.
 //
-// Who waits until something is put under a key sets an alarm for any change ([Waker.ForChange]),
-// also of a key that is absent: a tracked read of a key that is not there is told of its coming.
-// Such a one looks first and asks the register then, so that what the register did not have yet is
-// told.
+// A waiter for a value under a key sets an alarm for any change ([Waker.ForChange]), also of a key
+// that does not exist: the master reports the creation of a key after a tracked read of it. Such a
+// waiter looks first and asks the register then, so that a later change is reported.
 //
-// A key that shares its cell with others has an alarm that reads it after each look which finds the
-// cell held ([Waker.Within]).
+// A key that shares its cell with other keys has an alarm that reads the key after each look that
+// finds the cell held ([Waker.Within]).
 //
-// # A hint, no more
+// # Only a hint
 //
-// Nothing is decided here. A View only says when a try is worthwhile; the try itself asks the
-// masters as any other LOCK does. What is never told, or told wrongly, costs time: behind each Held
-// stands the end of the lease, and where too few masters can be watched the View is Unclear, and
-// one who waits polls.
+// This package decides nothing. A View only says when a try is worthwhile; the try itself asks the
+// masters like any other LOCK. A missing or wrong report costs time: with each Held View goes the
+// end of the lease, and if too few masters can be watched the View is Unclear, and the waiter
+// polls.
 //
 // No change is missed: looking and arming are one step on the master, so a change is either seen by
-// the look or told after it. While a watch is not connected its master counts as unknown; when it
-// is connected again, all keys that are waited for are looked at there. A watch that is silent is
-// asked for a sign of life each second, so that one whose connection has died is noticed.
+// the look or reported after it. While a watch is not connected, the state of its master is
+// unknown. When it is connected again, it looks at all keys with waiters. A silent watch is checked
+// by a PING each second, so a dead connection is noticed.
 //
 // # Marks
 //
-// A [Mark] is for one who has read a key and is to hear of the next change. It says whether a
-// majority of the masters is armed: then whatever a majority of them changes is told by one of
-// these. What it tells is a hint, too, and the value is read again.
+// A [Mark] is for a caller that has read a key and needs to know of the next change. It says
+// whether a majority of the masters is armed: then one of these reports any change that a majority
+// of the masters makes. Its reports are hints, too, and the value is read again.
 //
 // # Why client tracking
 //
-// In its default mode it costs a master only what is waited for: an entry for each key that was
-// looked at, until it changes. Keyspace events would have to be switched on (CONFIG SET, a right
-// that proxies need not have) and be made for every key of every database. The mode BCAST compares
-// each written key with all prefixes, does not take two keys of which one begins with the other,
-// and cannot let go of one.
+// In its default mode client tracking costs a master an entry for each key that was looked at,
+// until it changes. Keyspace events would have to be switched on (CONFIG SET, a right that proxies
+// need not have), and would be created for every key of every database. The mode BCAST compares
+// each written key with all prefixes, does not allow two keys of which one is a prefix of the
+// other, and cannot remove one.
 //
-// A look tells what stands there, and not only that there is something: a key that was removed by
-// ballot holds "nothing is there" for a while, and can be had at once.
+// A look reads the value, and not only whether the key exists: a key that was removed by ballot
+// holds an empty cell for a while, and can be taken at once.
 //
-// # What a master says is not believed
+// # Masters are not trusted
 //
-// Only what was asked for is taken, within bounds, and of pushes only invalidations of keys;
-// anything else ends the connection. Nothing is kept of a key that nobody waits for.
+// The package accepts only what it asked for, within limits, and of pushes only invalidations of
+// keys. Anything else ends the connection. No state is kept for a key without waiters.
 package wake

@@ -2,21 +2,21 @@ package wake
 
 import "sync"
 
-// News is what a [Mark] has to tell.
+// News is a report of a [Mark].
 type News byte
 
 const (
-	// Stirred: some masters told of a change, but too few for Changes.
+	// Stirred: some masters reported a change, but too few for Changes.
 	Stirred News = iota
-	// Changes: so many masters told of a change that the key has another value, or will have at
-	// once.
+	// Changes: so many masters reported a change that the key has another value, or will have it in
+	// a moment.
 	Changes
 	// Unwatched: a master cannot be watched any more.
 	Unwatched
 )
 
-// Mark tells one who has read a key that it may have changed. Unlike an [Alarm] it looks only once,
-// when it is set, and what it has told of stays told.
+// Mark reports changes of a key to a caller that has read it. Unlike an [Alarm] it looks only once,
+// when it is set, and reports each change once.
 type Mark struct {
 	key     string
 	quorum  int
@@ -29,10 +29,11 @@ type Mark struct {
 	ready bool    // settled is closed
 }
 
-// Mark sets one for a key of a database. tell is called whenever there is news of a master that was
-// armed; it must not wait for anything, nor call the Mark.
+// Mark sets a mark for a key of a database. tell is called with each report of a master that was
+// armed. It must not block, nor call the Mark.
 func (w *Waker) Mark(db int, key string, tell func(News)) *Mark {
-	m := &Mark{key: key, quorum: w.opts.Quorum, tell: tell, settled: make(chan struct{}), seen: make([]state, len(w.opts.Servers))}
+	m := &Mark{key: key, quorum: w.opts.Quorum, tell: tell, settled: make(chan struct{}),
+		seen: make([]state, len(w.opts.Servers))}
 	if len(key) <= longestKey {
 		m.watches = w.watches(db)
 	}
@@ -40,7 +41,7 @@ func (w *Waker) Mark(db int, key string, tell func(News)) *Mark {
 		m.seen[i] = asked
 	}
 	for _, one := range m.watches {
-		one.mark(m)
+		one.addMark(m)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,18 +49,18 @@ func (w *Waker) Mark(db int, key string, tell func(News)) *Mark {
 	return m
 }
 
-// Settled is closed when a majority is armed, or all that is going to be.
+// Settled returns a channel that is closed when a majority is armed, or no further master can be.
 func (m *Mark) Settled() <-chan struct{} { return m.settled }
 
-// Watched reports whether a majority of the masters will tell of changes, or has told of one: of
-// what any majority of them changes, it hears.
+// Watched reports whether a majority of the masters will report changes, or has reported one. Then
+// any change by a majority of the masters is reported.
 func (m *Mark) Watched() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.count(held)+m.count(changed) >= m.quorum
 }
 
-// Stop ends it. After it nothing is told any more, but what is being told meanwhile.
+// Stop removes the mark. A report that is in progress may still arrive.
 func (m *Mark) Stop() {
 	for _, w := range m.watches {
 		w.remove(m.key, m)
@@ -75,7 +76,7 @@ func (m *Mark) count(of state) (n int) {
 	return n
 }
 
-// settle is called with mu held.
+// settle closes settled if the condition for it holds. Callers hold mu.
 func (m *Mark) settle() {
 	if !m.ready && (m.count(asked) == 0 || m.count(held)+m.count(changed) >= m.quorum) {
 		m.ready = true
@@ -83,14 +84,16 @@ func (m *Mark) settle() {
 	}
 }
 
-// see takes what is known of a master. A change that is told before a look was answered was before
-// that look, or makes its answer stale.
-func (m *Mark) see(master int, s sighting) {
+// update stores the state of the key on a master. A change that is reported before the reply to a
+// look precedes the look, or makes its reply stale.
+func (m *Mark) update(master int, s sighting) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := m.seen[master]
 	switch {
-	case was == changed && s.state != unknown, s.state == asked && was != unknown, s.state == changed && was != held && !s.stale:
+	case was == changed && s.state != unknown,
+		s.state == asked && was != unknown,
+		s.state == changed && was != held && !s.stale:
 		return
 	case s.state == free:
 		m.seen[master] = held

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// marks sets a mark and waits until it is settled. The news comes over the channel.
+// marks sets a mark, and waits until it is settled. Reports arrive over the channel.
 func marks(t *testing.T, w *Waker, key string) (*Mark, chan News) {
 	t.Helper()
 	news := make(chan News, 10)
@@ -31,8 +31,8 @@ func hears(t *testing.T, news chan News, want News) {
 	}
 }
 
-// TestMark: what changes is told, whether the key was there or not, and that nothing will be told
-// any more.
+// TestMark: changes of existing and absent keys are reported, and also that no more changes will be
+// reported.
 func TestMark(t *testing.T) {
 	w, _, client := real(t)
 	absent, ofAbsent := marks(t, w, "absent")
@@ -47,7 +47,7 @@ func TestMark(t *testing.T) {
 	hears(t, ofHeld, Changes)
 	again, ofAgain := marks(t, w, "k")
 	held.Stop()
-	hears(t, ofAgain, Changes) // its end
+	hears(t, ofAgain, Changes) // the key expires
 	other, ofOther := marks(t, w, "k")
 	again.Stop()
 	w.Close()
@@ -63,8 +63,8 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestMarkWhereNothingIsWatched settles, and is not watched.
-func TestMarkWhereNothingIsWatched(t *testing.T) {
+// TestMarkUnwatched: a mark that cannot be watched settles.
+func TestMarkUnwatched(t *testing.T) {
 	w, _, client := real(t)
 	long, _ := marks(t, w, strings.Repeat("k", longestKey+1))
 	do(t, client, "ACL", "SETUSER", "default", "-client|tracking")
@@ -82,8 +82,8 @@ func TestMarkWhereNothingIsWatched(t *testing.T) {
 	}
 }
 
-// TestMarkSees: what one master of three after the other tells.
-func TestMarkSees(t *testing.T) {
+// TestMarkUpdates: reports of three masters, one after the other.
+func TestMarkUpdates(t *testing.T) {
 	on := func(s state) sighting { return sighting{state: s} }
 	stale := sighting{state: changed, stale: true}
 	for name, test := range map[string]struct {
@@ -108,7 +108,7 @@ func TestMarkSees(t *testing.T) {
 		var news []News
 		m := &Mark{quorum: 2, seen: []state{asked, asked, asked}, settled: make(chan struct{}), tell: func(n News) { news = append(news, n) }}
 		for i, s := range test.sees {
-			m.see(i%3, s)
+			m.update(i%3, s)
 		}
 		settled := false
 		select {

@@ -5,61 +5,60 @@ import (
 	"time"
 )
 
-// state is what is known of a key on one master.
+// state is the known state of a key on one master.
 type state byte
 
 const (
 	// unknown: the master is not watched.
 	unknown state = iota
-	// asked: a look is under way.
+	// asked: a look is in progress.
 	asked
-	// held: a lock stands there, and the next change will be told.
+	// held: the key holds a lock, and the next change will be reported.
 	held
-	// free: there was none when it was looked at.
+	// free: the key held no lock at the look.
 	free
-	// changed: it has changed since.
+	// changed: the key has changed since the look.
 	changed
 )
 
-// sighting is that state, and when the lock ends if it is held; zero: never.
+// sighting is a state, and when the lock ends if it is held; zero: never.
 type sighting struct {
 	state state
 	end   time.Time
-	// stale is set with changed where that is the answer to a look.
+	// stale is set with changed if the change was found by the reply to a look.
 	stale bool
 }
 
-// Verdict is what the sightings of all masters come to.
+// Verdict is the conclusion from the sightings of all masters.
 type Verdict byte
 
 const (
 	// Unclear: too little is known to say whether a try is worthwhile.
 	Unclear Verdict = iota
-	// Held: so many masters hold a lock that the key cannot be had.
+	// Held: so many masters hold a lock that a try would fail.
 	Held
-	// Changed: so many told of a change since they were looked at, or were free, that it may be
-	// had.
+	// Changed: so many masters reported a change since the look, or were free, that a try may
+	// succeed.
 	Changed
-	// Free: so many were free that it can be had.
+	// Free: so many masters were free that a try can succeed.
 	Free
 )
 
-// View is what is known of a key on all masters.
+// View is the known state of a key on all masters.
 type View struct {
 	Verdict Verdict
-	// End is, with Held, when so many locks are over by themselves that the key may be had; zero:
-	// that is not known.
+	// End is, with Held, when enough locks have expired that a try may succeed; zero: unknown.
 	End time.Time
-	// Stirred is set where some masters told of a change, but too few for Changed.
+	// Stirred is set if some masters reported a change, but too few for Changed.
 	Stirred bool
-	// Asking is set where looks are under way.
+	// Asking is set if looks are in progress.
 	Asking bool
-	// Partly is set, for one who waits for a change, where some masters are not watched.
+	// Partly is set, in the view of an alarm for any change, if some masters are not watched.
 	Partly bool
 }
 
-// judge weighs the sightings, of which so many are a majority.
-func judge(all []sighting, quorum int, now time.Time) View {
+// evaluate returns the view for the sightings. quorum is the number of a majority.
+func evaluate(all []sighting, quorum int, now time.Time) View {
 	var count [changed + 1]int
 	var ends []time.Time
 	for _, s := range all {
@@ -87,10 +86,10 @@ func judge(all []sighting, quorum int, now time.Time) View {
 	return v
 }
 
-// judgeChange weighs them for one who waits for whatever change: Held says that there was none
-// since so many were looked at, Changed that a master told of one, which is Stirred where fewer
-// than a majority did.
-func judgeChange(all []sighting, quorum int, _ time.Time) View {
+// evaluateChange returns the view for an alarm for any change. Held means that a majority was
+// looked at and reported no change. Changed means that a master reported a change; it is Stirred if
+// fewer than a majority did.
+func evaluateChange(all []sighting, quorum int, _ time.Time) View {
 	var count [changed + 1]int
 	for _, s := range all {
 		count[s.state]++
@@ -105,7 +104,7 @@ func judgeChange(all []sighting, quorum int, _ time.Time) View {
 	return v
 }
 
-// endOf is when so many are over; where there are fewer, nobody knows.
+// endOf returns when n of the locks have expired, or zero if there are fewer ends.
 func endOf(ends []time.Time, n int) time.Time {
 	if len(ends) < n {
 		return time.Time{}

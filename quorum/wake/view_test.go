@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestJudge: what a majority comes to, of five masters and of three.
-func TestJudge(t *testing.T) {
+// TestEvaluate: the view for the sightings of five masters and of three.
+func TestEvaluate(t *testing.T) {
 	now := time.Unix(1000, 0)
 	in := func(s int) time.Time { return now.Add(time.Duration(s) * time.Second) }
 	until := func(s int) sighting { return sighting{state: held, end: in(s)} }
@@ -32,18 +32,18 @@ func TestJudge(t *testing.T) {
 		"a lease that is over":           {[]sighting{until(0), until(-1), until(1)}, View{Verdict: Changed}},
 		"a change where little is known": {[]sighting{c, none, none}, View{Stirred: true}},
 	} {
-		if got := judge(test.seen, len(test.seen)/2+1, now); got != test.want {
+		if got := evaluate(test.seen, len(test.seen)/2+1, now); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 	}
-	if got := judge(nil, 1, now); got != (View{}) {
+	if got := evaluate(nil, 1, now); got != (View{}) {
 		t.Errorf("an alarm without masters: %+v", got)
 	}
 }
 
-// TestJudgeChange: one who waits for a change sleeps while a majority was looked at and told of
-// none.
-func TestJudgeChange(t *testing.T) {
+// TestEvaluateChange: a waiter for any change sleeps while a majority was looked at and reported no
+// change.
+func TestEvaluateChange(t *testing.T) {
 	past := sighting{state: held, end: time.Unix(1, 0)}
 	endless, none := sighting{state: held}, sighting{}
 	f, c, a := sighting{state: free}, sighting{state: changed}, sighting{state: asked}
@@ -61,7 +61,7 @@ func TestJudgeChange(t *testing.T) {
 		"a majority told of it":              {[]sighting{c, f, c}, View{Verdict: Changed}},
 		"a change, and little else is known": {[]sighting{c, none, a}, View{Verdict: Changed, Stirred: true, Asking: true, Partly: true}},
 	} {
-		if got := judgeChange(test.seen, len(test.seen)/2+1, time.Unix(1000, 0)); got != test.want {
+		if got := evaluateChange(test.seen, len(test.seen)/2+1, time.Unix(1000, 0)); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 	}

@@ -9,56 +9,59 @@ import (
 	"redlock-proxy/quorum/feed"
 )
 
-// Server is a master as a watch needs it.
+// Server is a master, as a watch needs it.
 type Server = feed.Server
 
-// Options say what a Waker watches.
+// Options are the options of a Waker.
 type Options struct {
 	Servers []Server
-	// Quorum is how many of them are a majority.
+	// Quorum is the number of masters that is a majority.
 	Quorum int
-	// Patience is how long an answer is waited for.
+	// Patience is the time limit for a reply.
 	Patience time.Duration
 	Logger   *slog.Logger
-	// Rand gives numbers in [0, 1).
+	// Rand returns numbers in [0, 1).
 	Rand func() float64
 }
 
-// Waker watches the keys that are waited for. It is safe for concurrent use.
+// Waker watches the keys with waiters. It is safe for concurrent use.
 type Waker struct {
-	opts  Options
-	ctx   context.Context
-	end   context.CancelFunc
-	tasks sync.WaitGroup
+	opts   Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
 	byDB   map[int][]*watch
 }
 
-// New makes a Waker, which connects to nothing as long as nobody waits.
+// New returns a Waker. It connects to the masters only while there are waiters.
 func New(opts Options) *Waker {
 	w := &Waker{opts: opts, byDB: map[int][]*watch{}}
-	w.ctx, w.end = context.WithCancel(context.Background())
+	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
-// longestKey is how long a key may be, in bytes, that is watched.
+// longestKey is the maximum length of a key that is watched, in bytes.
 const longestKey = 64 << 10
 
-// Alarm sets one for a key of a database. It knows nothing before its first look.
+// Alarm sets an alarm for a key of a database. Its View is empty before the first look.
 func (w *Waker) Alarm(db int, key string) *Alarm {
-	return w.set(db, key, judge, make(chan struct{}, 1))
+	return w.newAlarm(db, key, evaluate, make(chan struct{}, 1))
 }
 
-// ForChange sets one that rings a bell, which holds one signal and may be that of others, too, at
-// whatever change of a key.
+// ForChange sets an alarm that rings bell at any change of a key. bell must have room for one
+// signal, and may be shared with other alarms.
 func (w *Waker) ForChange(db int, key string, bell chan struct{}) *Alarm {
-	return w.set(db, key, judgeChange, bell)
+	return w.newAlarm(db, key, evaluateChange, bell)
 }
 
-func (w *Waker) set(db int, key string, judge func([]sighting, int, time.Time) View, bell chan struct{}) *Alarm {
-	a := &Alarm{waker: w, key: key, quorum: w.opts.Quorum, judge: judge, bell: bell, seen: make([]sighting, len(w.opts.Servers))}
+func (w *Waker) newAlarm(
+	db int, key string, evaluate func([]sighting, int, time.Time) View, bell chan struct{},
+) *Alarm {
+	a := &Alarm{waker: w, key: key, quorum: w.opts.Quorum, evaluate: evaluate, bell: bell,
+		seen: make([]sighting, len(w.opts.Servers))}
 	if len(key) > longestKey {
 		return a
 	}
@@ -69,7 +72,7 @@ func (w *Waker) set(db int, key string, judge func([]sighting, int, time.Time) V
 	return a
 }
 
-// watches are those of a database, or none where the Waker has closed.
+// watches returns the watches of a database, or none if the Waker has closed.
 func (w *Waker) watches(db int) []*watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +89,7 @@ func (w *Waker) watches(db int) []*watch {
 	return all
 }
 
-// start runs a watch, unless the Waker has closed.
+// start runs a function in a goroutine, unless the Waker has closed.
 func (w *Waker) start(run func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,26 +103,26 @@ func (w *Waker) Close() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
-	w.end()
+	w.cancel()
 	w.tasks.Wait()
 }
 
-// Standing is what has become of watching a master.
+// Standing is the state of the watches of a master.
 type Standing struct {
-	// Keys is how many are watched there.
+	// Keys is the number of watched keys.
 	Keys int
-	// Err is why it is not watched where somebody waits, or nil.
+	// Err is why the master is not watched although there are waiters, or nil.
 	Err error
 }
 
-// Standings are those of all servers.
+// Standings returns the states of all servers.
 func (w *Waker) Standings() []Standing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := make([]Standing, len(w.opts.Servers))
 	for _, watches := range w.byDB {
 		for i, one := range watches {
-			keys, err := one.standing()
+			keys, err := one.status()
 			all[i].Keys += keys
 			if err != nil {
 				all[i].Err = err

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// watch is that of a database of one master. It is connected while there are alarms.
+// watch watches a database of one master. It is connected while there are alarms.
 type watch struct {
 	waker  *Waker
 	master int
@@ -23,19 +23,19 @@ type watch struct {
 	mu      sync.Mutex
 	alarms  map[string][]listener
 	running bool
-	line    *line     // nil: not connected
-	cause   error     // why not
-	idle    time.Time // since when there are no alarms
-	warned  string    // the refusal that was logged
+	conn    *connection // nil: not connected
+	cause   error       // why it is not connected
+	idle    time.Time   // when the last alarm was removed
+	warned  string      // the refusal that was logged last
 }
 
-// listener hears of a key: an [Alarm] or a [Mark].
+// listener gets the states of a key: an [Alarm] or a [Mark].
 type listener interface {
-	// see takes what is known of a master. It must not wait, nor call the watch.
-	see(master int, s sighting)
+	// update gets the state of the key on a master. It must not block, nor call the watch.
+	update(master int, s sighting)
 }
 
-// add has a listener hear of a key, and connects.
+// add registers a listener for a key, and connects if necessary.
 func (w *watch) add(key string, a listener) {
 	w.mu.Lock()
 	w.alarms[key] = append(w.alarms[key], a)
@@ -47,21 +47,21 @@ func (w *watch) add(key string, a listener) {
 	}
 }
 
-// mark is add for one that is looked for at once, or when the master is connected; one that is not
-// going to be is unknown.
-func (w *watch) mark(m *Mark) {
+// addMark registers a mark, and looks at its key at once, or when the master is connected. If it
+// cannot be connected, the state is unknown.
+func (w *watch) addMark(m *Mark) {
 	w.add(m.key, m)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.line != nil:
-		w.line.ask(look{key: m.key})
+	case w.conn != nil:
+		w.conn.ask(look{key: m.key})
 	case w.cause != nil, w.server.IsDown():
-		m.see(w.master, sighting{state: unknown})
+		m.update(w.master, sighting{state: unknown})
 	}
 }
 
-// remove has a listener hear nothing more.
+// remove removes a listener.
 func (w *watch) remove(key string, a listener) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,62 +76,62 @@ func (w *watch) remove(key string, a listener) {
 	}
 }
 
-// ask has the master look at a key, and reports whether it is watched.
+// ask sends a look at a key, and reports whether the master is connected.
 func (w *watch) ask(one look) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.line == nil {
+	if w.conn == nil {
 		return false
 	}
-	w.line.ask(one)
+	w.conn.ask(one)
 	return true
 }
 
-// see tells the alarms of a key.
-func (w *watch) see(key string, s sighting) {
+// update passes a sighting to the listeners of a key.
+func (w *watch) update(key string, s sighting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range w.alarms[key] {
-		a.see(w.master, s)
+		a.update(w.master, s)
 	}
 }
 
-// seeAll tells all alarms.
-func (w *watch) seeAll(s sighting) {
+// updateAll passes a sighting to all listeners.
+func (w *watch) updateAll(s sighting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, all := range w.alarms {
 		for _, a := range all {
-			a.see(w.master, s)
+			a.update(w.master, s)
 		}
 	}
 }
 
-// run connects again and again, as long as there are alarms.
+// run connects repeatedly, as long as there are alarms.
 func (w *watch) run() {
 	ctx := w.waker.ctx
 	feed.Keeper{
-		Server: w.server, Rand: w.waker.opts.Rand, Ended: w.lost,
-		Wanted: func() bool { return w.goesOn(ctx) },
-		Once:   func() error { return w.once(ctx) },
+		Server: w.server, Rand: w.waker.opts.Rand, Ended: w.disconnected,
+		Wanted: func() bool { return w.keepRunning(ctx) },
+		Once:   func() error { return w.connectAndRead(ctx) },
 	}.Keep(ctx)
 }
 
-// goesOn reports whether a connection is wanted. Where it is not, the watch does not run any more.
-func (w *watch) goesOn(ctx context.Context) bool {
+// keepRunning reports whether a connection is needed. If not, the watch has ended.
+func (w *watch) keepRunning(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running = ctx.Err() == nil && len(w.alarms) > 0
 	return w.running
 }
 
-// once connects, and takes what the master tells until the connection ends.
-func (w *watch) once(ctx context.Context) error {
+// connectAndRead connects, and processes messages of the master until the connection ends.
+func (w *watch) connectAndRead(ctx context.Context) error {
 	conn, err := w.server.Watch(ctx, w.db)
 	if err != nil {
 		return err
 	}
-	l := newLine(conn, w)
+	l := newConnection(conn, w)
 	defer l.End()
 	defer context.AfterFunc(ctx, l.End)()
 	if err := l.greet(); err != nil {
@@ -142,49 +142,52 @@ func (w *watch) once(ctx context.Context) error {
 	return l.read()
 }
 
-// connected has looks go over a connection, and looks at all keys that are waited for: what has
-// changed meanwhile was not told.
-func (w *watch) connected(l *line) {
+// connected registers a connection, and looks at all keys with listeners, because changes since the
+// last connection were not reported.
+func (w *watch) connected(l *connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.line, w.cause, w.warned = l, nil, ""
+	w.conn, w.cause, w.warned = l, nil, ""
 	for key, all := range w.alarms {
 		for _, a := range all {
-			a.see(w.master, sighting{state: asked})
+			a.update(w.master, sighting{state: asked})
 		}
 		l.ask(look{key: key})
 	}
 }
 
-// lost is for a connection that has ended, or was not made: nothing is known of the master.
-func (w *watch) lost(err error) {
+// disconnected handles the end of a connection, or a failed attempt: the state of the master is
+// unknown.
+func (w *watch) disconnected(err error) {
 	w.mu.Lock()
-	w.line, w.cause = nil, err
+	w.conn, w.cause = nil, err
 	warn := feed.IsRefusal(err) && w.warned != err.Error()
 	if warn {
 		w.warned = err.Error()
 	}
 	w.mu.Unlock()
-	w.seeAll(sighting{state: unknown})
-	if mistake := new(contained.PanicError); errors.As(err, &mistake) {
-		w.waker.opts.Logger.Error("a watch failed", "master", w.server.Name(), "cause", mistake)
+	w.updateAll(sighting{state: unknown})
+	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
+		w.waker.opts.Logger.Error("watch failed", "master", w.server.Name(), "cause", panicErr)
 	}
 	if warn {
-		w.waker.opts.Logger.Warn("a master does not let itself be watched: those who wait for a lock poll it", "master", w.server.Name(), "cause", err)
+		w.waker.opts.Logger.Warn("a master refuses client tracking: waiting clients poll it", "master", w.server.Name(),
+			"cause", err)
 	}
 }
 
-// isOwn reports whether a key is no client's.
-func isOwn(key string) bool { return strings.HasPrefix(key, script.OwnPrefix) }
+// isProxyKey reports whether a key belongs to the proxies and not to a client.
+func isProxyKey(key string) bool { return strings.HasPrefix(key, script.OwnPrefix) }
 
-// standing is how many keys of clients are watched, and why none is where some should be.
-func (w *watch) standing() (keys int, err error) {
+// status returns the number of watched keys of clients, or why no key is watched although there are
+// listeners.
+func (w *watch) status() (keys int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.line != nil:
+	case w.conn != nil:
 		for key := range w.alarms {
-			if !isOwn(key) {
+			if !isProxyKey(key) {
 				keys++
 			}
 		}
@@ -195,7 +198,7 @@ func (w *watch) standing() (keys int, err error) {
 	return 0, nil
 }
 
-// isIdle reports whether there were no alarms for a while.
+// isIdle reports whether there have been no alarms for a while.
 func (w *watch) isIdle(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

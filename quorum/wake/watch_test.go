@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// server is a master that is dialled at an address.
+// server is a master at an address.
 type server struct {
 	dial func() (net.Conn, error)
 
@@ -40,15 +40,16 @@ func (s *server) Watch(_ context.Context, db int) (net.Conn, error) {
 	return conn, err
 }
 
-// watchOf is a Waker of these masters, which ends with the test.
+// watchOf returns a Waker for these masters that ends with the test.
 func watchOf(t *testing.T, servers ...Server) *Waker {
 	t.Helper()
-	w := New(Options{Servers: servers, Quorum: len(servers)/2 + 1, Patience: 2 * time.Second, Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 }})
+	w := New(Options{Servers: servers, Quorum: len(servers)/2 + 1, Patience: 2 * time.Second,
+		Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 }})
 	t.Cleanup(w.Close)
 	return w
 }
 
-// real is a watch of one real master, and a client of that.
+// real returns a watch of one real master, and a client of that master.
 func real(t *testing.T) (*Waker, *server, *redistest.Client) {
 	t.Helper()
 	r := redistest.New(t, redistest.Options{})
@@ -78,7 +79,7 @@ func comes(t *testing.T, a *Alarm, want Verdict) View {
 	}
 }
 
-// looks looks until it is known what stands under the key: the watch may still be connecting.
+// looks looks at the key until its state is known, since the watch may still be connecting.
 func looks(t *testing.T, a *Alarm, want Verdict) View {
 	t.Helper()
 	a.Look(time.Now())
@@ -96,8 +97,8 @@ func do(t *testing.T, c *redistest.Client, words ...string) {
 	}
 }
 
-// TestChanges: whatever changes a key on a real master is told, once, and the look after it tells
-// what stands there.
+// TestChanges: each kind of change of a key on a real master is reported once, and the next look
+// finds the new state.
 func TestChanges(t *testing.T) {
 	w, _, client := real(t)
 	source := cell.NewSource()
@@ -126,7 +127,7 @@ func TestChanges(t *testing.T) {
 		do(t, client, test.do...)
 		comes(t, a, Changed)
 		if test.name == "the end of the lease" {
-			time.Sleep(2 * time.Millisecond) // the lease ends
+			time.Sleep(2 * time.Millisecond) // until the lease has ended
 		}
 		looks(t, a, test.then)
 		a.Stop()
@@ -134,8 +135,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestPut: what is put under a key is held there until somebody else changes it: one who puts it
-// anew is told of no change of before.
+// TestPut: a value that is put is Held until it is changed. A Put after a change does not report
+// that change again.
 func TestPut(t *testing.T) {
 	w, _, client := real(t)
 	a := w.Alarm(0, "k")
@@ -182,8 +183,8 @@ func TestOtherDatabase(t *testing.T) {
 	}
 }
 
-// TestKilled: after the connection of a watch has ended all keys are looked at again, so that what
-// happened meanwhile is not missed.
+// TestKilled: after the connection of a watch has ended it looks at all keys again, so that no
+// change is missed.
 func TestKilled(t *testing.T) {
 	w, s, client := real(t)
 	do(t, client, "MSET", "a", "x", "b", "x")
@@ -203,8 +204,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestIdleMasterIsSentNothing: a key that is waited for costs its looks, and then only signs of
-// life.
+// TestIdleMasterIsSentNothing: a watched key costs its looks, and then only PINGs.
 func TestIdleMasterIsSentNothing(t *testing.T) {
 	w, _, client := real(t)
 	for i := range 100 {
@@ -213,7 +213,7 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 		looks(t, w.Alarm(0, key), Held)
 	}
 	do(t, client, "CONFIG", "RESETSTAT")
-	time.Sleep(1500 * time.Millisecond) // who watches an idle key asks nothing meanwhile
+	time.Sleep(1500 * time.Millisecond) // watches send no looks meanwhile
 	reply, err := client.Do("INFO", "commandstats")
 	if err != nil {
 		t.Fatal(err)
@@ -229,8 +229,8 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 	}
 }
 
-// TestRefused: where the master does not let itself be watched nothing is known, and the cause is
-// told.
+// TestRefused: if the master refuses client tracking, the state is unknown, and the cause is
+// reported.
 func TestRefused(t *testing.T) {
 	w, _, client := real(t)
 	for _, right := range []string{"-client|tracking", "-pttl", "-getrange"} {
@@ -257,13 +257,12 @@ func waits(t *testing.T, until func() bool) {
 
 const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"
 
-// liar says greeting to whoever connects, then each of the lines after as many bytes as one look
-// has.
+// liar returns a server that sends the greeting, and then says after as many bytes as one look has.
 func liar(says string) *server {
 	return &server{dial: func() (net.Conn, error) { return redistest.Liar(greeting, says), nil }} // after HELLO, CLIENT TRACKING
 }
 
-// TestLiars: what a master must not say ends the connection, and nothing is known of it.
+// TestLiars: an unexpected message of a master ends the connection, and its state is unknown.
 func TestLiars(t *testing.T) {
 	for name, says := range map[string]string{
 		"another push":            ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
@@ -291,7 +290,7 @@ func TestLiars(t *testing.T) {
 	}
 }
 
-// TestStaleLook: a change that is told between the two answers of a look is not lost.
+// TestStaleLook: a change that is reported between the two replies to a look is not lost.
 func TestStaleLook(t *testing.T) {
 	for name, test := range map[string]struct {
 		says string
@@ -304,14 +303,14 @@ func TestStaleLook(t *testing.T) {
 	} {
 		w := watchOf(t, liar(test.says))
 		a := w.Alarm(0, "k")
-		waits(t, func() bool { return w.Standings()[0].Keys > 0 }) // it looks when it is connected
+		waits(t, func() bool { return w.Standings()[0].Keys > 0 }) // the watch looks when it is connected
 		t.Log(name)
 		comes(t, a, test.want)
 		w.Close()
 	}
 }
 
-// TestNothingIsKept: of keys that nobody waits for any more nothing is left.
+// TestNothingIsKept: no state is kept for keys without waiters.
 func TestNothingIsKept(t *testing.T) {
 	w, _, client := real(t)
 	first := w.Alarm(0, "another")
@@ -321,7 +320,7 @@ func TestNothingIsKept(t *testing.T) {
 		a, b := w.Alarm(0, "k"), w.Alarm(0, "k")
 		looks(t, a, Free)
 		do(t, client, "SET", "k", "x")
-		comes(t, b, Changed) // what one has asked for both hear
+		comes(t, b, Changed) // both alarms get the report of one look
 		a.Stop()
 		b.Stop()
 		do(t, client, "DEL", "k")
@@ -334,7 +333,7 @@ func TestNothingIsKept(t *testing.T) {
 	}
 }
 
-// TestLongKeys are not watched.
+// TestLongKeys: long keys are not watched.
 func TestLongKeys(t *testing.T) {
 	s := &server{dial: func() (net.Conn, error) { return nil, errors.New("dialled") }}
 	a := watchOf(t, s).Alarm(0, strings.Repeat("k", longestKey+1))

@@ -6,51 +6,52 @@ import (
 	"time"
 )
 
-// Content is what a key was found to hold in a cell that it may share with others.
+// Content is the state of a key in a cell that it may share with other keys.
 type Content struct {
-	// Alone: there are no others, so what the masters tell of the cell is about the key.
+	// Alone is set if the cell holds no other keys, so that reports about the cell are about the
+	// key.
 	Alone bool
-	// Absent: the key is not there.
+	// Absent is set if the key does not exist.
 	Absent bool
-	// End is when the key is over, which no master tells of; zero: never.
+	// End is when the key expires, which masters do not report; zero: never.
 	End time.Time
 }
 
-// Within is an [Alarm] for one key of a cell in which others may stand, too. What the masters tell
-// of the cell does not say of which key, so that the key is read after each look that found the
-// cell held: once, until there is another change or another look.
+// Within is an [Alarm] for one key of a cell that may hold other keys, too. Reports of the masters
+// about the cell do not name the key. So the key is read after each look that found the cell held:
+// once, until the next change or look.
 type Within struct {
 	*Alarm
-	read func(context.Context) Content
-	ctx  context.Context
-	end  context.CancelFunc
+	read   func(context.Context) Content
+	ctx    context.Context
+	cancel context.CancelFunc
 
 	mu sync.Mutex
-	// look numbers the looks, each of which has a read of its own.
-	look    int
-	reading bool
-	found   *Content // nil: not read since the last look
+	// lookNumber counts the looks, each of which has a read of its own.
+	lookNumber int
+	reading    bool
+	found      *Content // nil: not read since the last look
 }
 
-// Within sets one for a key of a cell, which read finds.
+// Within sets an alarm for a key of a cell. read reads the key.
 func (w *Waker) Within(db int, cell string, read func(context.Context) Content) *Within {
 	a := &Within{Alarm: w.Alarm(db, cell), read: read}
-	a.ctx, a.end = context.WithCancel(w.ctx)
+	a.ctx, a.cancel = context.WithCancel(w.ctx)
 	return a
 }
 
-// View is what is known of the key. It begins to read it where the cell is held and nothing else is
-// known.
+// View returns the known state of the key. If the cell is held and the key was not read since, View
+// starts to read it.
 func (a *Within) View(now time.Time) View {
 	v := a.Alarm.View(now)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
 	case v.Verdict != Held, v.Stirred:
-		a.forget()
+		a.resetRead()
 		return v
 	case a.found == nil:
-		a.begin()
+		a.startRead()
 		return View{Asking: true}
 	case a.found.Alone:
 		return v
@@ -61,58 +62,58 @@ func (a *Within) View(now time.Time) View {
 	return v
 }
 
-// begin reads the key, unless that is under way. It is called with mu held.
-func (a *Within) begin() {
+// startRead reads the key, unless it is being read. Callers hold mu.
+func (a *Within) startRead() {
 	if a.reading {
 		return
 	}
 	a.reading = true
-	look := a.look
+	look := a.lookNumber
 	a.waker.start(func() {
 		found := a.read(a.ctx)
-		if a.keep(look, found) {
+		if a.storeRead(look, found) {
 			a.ring()
 		}
 	})
 }
 
-// keep takes what was read, unless there was another look meanwhile.
-func (a *Within) keep(look int, found Content) bool {
+// storeRead stores the result of a read, unless there was another look meanwhile.
+func (a *Within) storeRead(look int, found Content) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.look != look {
+	if a.lookNumber != look {
 		return false
 	}
 	a.reading, a.found = false, &found
 	return true
 }
 
-// forget is called with mu held.
-func (a *Within) forget() {
-	a.look++
+// resetRead discards the result of the last read. Callers hold mu.
+func (a *Within) resetRead() {
+	a.lookNumber++
 	a.reading, a.found = false, nil
 }
 
-// Look is Alarm.Look, and has the key read anew.
+// Look calls Alarm.Look, and makes the key be read again.
 func (a *Within) Look(now time.Time) {
-	a.anew()
+	a.resetForLook()
 	a.Alarm.Look(now)
 }
 
-// LookAnew is Alarm.LookAnew, and has the key read anew.
+// LookAnew calls Alarm.LookAnew, and makes the key be read again.
 func (a *Within) LookAnew() {
-	a.anew()
+	a.resetForLook()
 	a.Alarm.LookAnew()
 }
 
-func (a *Within) anew() {
+func (a *Within) resetForLook() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.forget()
+	a.resetRead()
 }
 
-// Stop ends it, and what is being read.
+// Stop removes the alarm, and cancels a read.
 func (a *Within) Stop() {
-	a.end()
+	a.cancel()
 	a.Alarm.Stop()
 }

@@ -9,26 +9,26 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// reads is a key that is read when the test says what it holds.
+// reads passes the results of reads of a key.
 type reads chan Content
 
-// within is an alarm for a key of a cell that five masters hold, of which none is asked.
+// within returns an alarm for a key of a cell that five masters hold, without asking them.
 func within(t *testing.T, read func(context.Context) Content) *Within {
 	t.Helper()
 	w := New(Options{Quorum: 3, Rand: rand.Float64})
 	t.Cleanup(w.Close)
 	a := w.Within(0, "cell", read)
 	a.seen = make([]sighting, 5)
-	a.told = a.judge(a.seen, a.quorum, time.Now())
+	a.lastView = a.evaluate(a.seen, a.quorum, time.Now())
 	for i := range a.seen {
-		a.see(i, sighting{state: held})
+		a.update(i, sighting{state: held})
 	}
 	<-a.Bell()
 	return a
 }
 
-// TestWithin: the key is read once after each look that finds its cell held, and what it holds is
-// what is known until the next change, or look.
+// TestWithin: the key is read once after each look that finds its cell held. The result is valid
+// until the next change or look.
 func TestWithin(t *testing.T) {
 	found := make(reads)
 	a := within(t, func(context.Context) Content { return <-found })
@@ -44,7 +44,7 @@ func TestWithin(t *testing.T) {
 		{Content{Alone: true}, View{Verdict: Held}},
 	} {
 		a.Look(now)
-		for range 2 { // the second one begins no other read
+		for range 2 { // the second call starts no other read
 			if v := a.View(now); v != (View{Asking: true}) {
 				t.Fatalf("before it is read: %+v", v)
 			}
@@ -57,18 +57,18 @@ func TestWithin(t *testing.T) {
 			}
 		}
 	}
-	a.see(0, sighting{state: changed})
+	a.update(0, sighting{state: changed})
 	if v := a.View(now); v.Verdict != Held || !v.Stirred {
 		t.Errorf("after a change: %+v", v)
 	}
-	a.see(0, sighting{state: held})
+	a.update(0, sighting{state: held})
 	if v := a.View(now); !v.Asking {
 		t.Errorf("after a change that was looked at: %+v", v)
 	}
 	found <- Content{}
 }
 
-// TestWithinLateRead: what was read before a look says nothing after it.
+// TestWithinLateRead: the result of a read that began before a look is discarded.
 func TestWithinLateRead(t *testing.T) {
 	first, second := make(reads), make(reads)
 	all := make(chan reads, 2)
@@ -90,7 +90,7 @@ func TestWithinLateRead(t *testing.T) {
 	}
 }
 
-// TestWithinStops: what is being read ends with the alarm.
+// TestWithinStops: Stop cancels a read.
 func TestWithinStops(t *testing.T) {
 	ended := make(chan struct{})
 	a := within(t, func(ctx context.Context) Content { <-ctx.Done(); close(ended); return Content{} })

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-func TestWaiting(t *testing.T) {
+func TestAdaptiveTimeout(t *testing.T) {
 	now := time.Now()
-	w := newWaiting(100 * time.Millisecond)
+	w := newAdaptiveTimeout(100 * time.Millisecond)
 	w.now = func() time.Time { return now }
 	want := func(what string, ms time.Duration) {
 		t.Helper()
-		if got := w.time().Round(time.Millisecond); got != ms*time.Millisecond {
+		if got := w.current().Round(time.Millisecond); got != ms*time.Millisecond {
 			t.Errorf("%s: waits for %v, want %d ms", what, got, ms)
 		}
 	}
 	want("at first", 100)
-	w.answered(time.Millisecond)
+	w.observe(time.Millisecond)
 	want("after a quick answer", 100)
-	w.answered(50 * time.Millisecond)
+	w.observe(50 * time.Millisecond)
 	want("after a slow answer", 200)
-	now = now.Add(patienceHalf)
+	now = now.Add(extraHalfLife)
 	want("a while after that", 150)
-	w.missed()
+	w.observeTimeout()
 	want("after none", 300)
-	w.missed()
+	w.observeTimeout()
 	want("after none again", 500)
-	w.missed()
+	w.observeTimeout()
 	want("at most", 500)
 	now = now.Add(time.Hour)
 	want("long after", 100)

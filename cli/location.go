@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"redlock-proxy/conf"
+	"redlock-proxy/daemon"
+	"redlock-proxy/internal/certs"
+	"redlock-proxy/quorum/inspect"
+	"redlock-proxy/quorum/place"
+)
+
+// locationOf returns where the locks are, by the masters' markers, as proxies with this
+// configuration see it. contradiction says how the upstream's record contradicts the masters.
+func locationOf(
+	ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding,
+) (at place.Said, contradiction string) {
+	if !daemon.HasPlaces(cfg) {
+		return place.Said{At: place.At{Place: place.Masters}, Known: true}, ""
+	}
+	if at = inspect.PlacedOn(masters); at.Known {
+		contradiction = contradictionOf(ctx, cfg, certificates, at)
+	}
+	at.Place = at.OrBySetting(cfg.MoveFromUpstream)
+	return at, contradiction
+}
+
+// contradictionOf returns how the upstream's record contradicts what the masters say. It is empty
+// if they agree, or if the record cannot be read.
+func contradictionOf(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, said place.Said) string {
+	record, end, err := daemon.Record(cfg, certificates)
+	if err != nil || record == nil {
+		return ""
+	}
+	defer end()
+	ctx, cancel := context.WithTimeout(ctx, cfg.UpstreamTimeout)
+	defer cancel()
+	has, unread := record.Read(ctx)
+	if _, err := said.Settle(record, has, unread, cfg.MoveFromUpstream); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (s *inspection) locationText(cfg conf.Config) string {
+	text := ""
+	switch {
+	case !s.location.Known:
+		return "no majority of the masters knows where they are"
+	case s.location.Era == 0 && s.location.Place == place.Upstream:
+		return "at the upstream (move-from-upstream) until redlock-proxy move moves them to the masters"
+	case s.location.Era == 0:
+		return "at the masters; they were never moved"
+	case s.location.Moves():
+		text = fmt.Sprintf("being moved from the %v to the %v (era %d); "+
+			"commands on lock keys wait until the move is complete",
+			s.location.Source(), s.location.Target(), s.location.Era)
+	default:
+		text = fmt.Sprintf("at the %v, where they were moved (era %d)", s.location.Place, s.location.Era)
+	}
+	if cfg.MoveFromUpstream {
+		text += "; move-from-upstream has no effect any more"
+	}
+	return text
+}
+
+// compareDatabases compares the numbers of databases of all masters and, if the locks can be moved,
+// of the upstream.
+func (s *inspection) compareDatabases(cfg conf.Config) {
+	var all []*inspect.Finding
+	for i := range s.masters {
+		all = append(all, &s.masters[i])
+	}
+	if daemon.CanMove(cfg) {
+		all = append(all, s.upstream)
+	}
+	inspect.CompareDatabases(all...)
+}
+
+// findDirectLocks finds lock keys at the upstream while the locks are at the masters.
+func (s *inspection) findDirectLocks(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) {
+	f := s.upstream
+	atMasters := daemon.CanMove(cfg) && s.location.Known && s.location.Place == place.Masters
+	if !atMasters || f == nil || f.Err != nil || f.Version == "" {
+		return
+	}
+	n, first, more, err := daemon.LockKeysAtUpstream(ctx, cfg, certificates)
+	switch {
+	case err != nil:
+		f.Weak = append(f.Weak, fmt.Sprintf("cannot be searched for lock keys: %v", err))
+	case n > 0:
+		keys := "1 lock key is"
+		if n > 1 {
+			keys = fmt.Sprintf("%d lock keys are", n)
+		}
+		f.Amiss = append(f.Amiss, fmt.Sprintf("%s at the upstream while the locks are at the masters, such as %.100q: "+
+			"clients lock at the upstream directly, or an earlier move did not remove it all", keys, first))
+	case more:
+		f.Weak = append(f.Weak, "has too many keys to search for lock keys")
+	}
+}

@@ -1,0 +1,51 @@
+package master
+
+import "redlock-proxy/quorum/cell"
+
+// maxPending and maxPendingBytes limit the removals kept for a master that is down, by their number
+// and by the bytes of their keys. Beyond the limits the keys expire by their TTL.
+const maxPending, maxPendingBytes = 1 << 18, 64 << 20
+
+// pendingRemovals are the removals for a master that is down, each once.
+type pendingRemovals struct {
+	all   map[pendingRemoval]struct{}
+	bytes int // of their keys
+}
+
+type pendingRemoval struct {
+	db     int
+	remove cell.Remove
+}
+
+// add stores a removal, and reports whether there was room.
+func (w *pendingRemovals) add(o *op) bool {
+	remove, ok := o.do.(cell.Remove)
+	if !ok {
+		return true
+	}
+	removal := pendingRemoval{o.db, remove}
+	if _, known := w.all[removal]; known {
+		return true
+	}
+	size := len(remove.Name)
+	if len(w.all) >= maxPending || w.bytes+size > maxPendingBytes {
+		return false
+	}
+	w.all[removal] = struct{}{}
+	w.bytes += size
+	return true
+}
+
+// take removes up to n removals, and returns them as ops.
+func (w *pendingRemovals) take(n int) []*op {
+	var ops []*op
+	for removal := range w.all {
+		if len(ops) == n {
+			break
+		}
+		delete(w.all, removal)
+		w.bytes -= len(removal.remove.Name)
+		ops = append(ops, noReplyOp(removal.db, removal.remove, true))
+	}
+	return ops
+}

@@ -1,0 +1,40 @@
+package master
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"redlock-proxy/quorum/cell"
+)
+
+// TestPendingRemovals: pending removals are limited, and each is stored once.
+func TestPendingRemovals(t *testing.T) {
+	w := pendingRemovals{all: map[pendingRemoval]struct{}{}}
+	remove := func(name string) *op {
+		return noReplyOp(0, cell.Remove{Name: name, How: cell.Undo}, true)
+	}
+	for range 2 {
+		for i := range maxPending {
+			if !w.add(remove(fmt.Sprint(i))) {
+				t.Fatalf("no room for %d", i)
+			}
+		}
+	}
+	if len(w.all) != maxPending || w.add(remove("more")) {
+		t.Errorf("%d are pending", len(w.all))
+	}
+	if n := len(w.take(maxBatch)); n != maxBatch || len(w.all) != maxPending-maxBatch {
+		t.Errorf("took %d of them, %d are left", n, len(w.all))
+	}
+	w.take(maxPending)
+	long := strings.Repeat("k", 1<<20)
+	for i := range maxPendingBytes>>20 - 1 {
+		if !w.add(remove(long + fmt.Sprint(i))) {
+			t.Fatalf("no room for the long key %d", i)
+		}
+	}
+	if w.add(remove(long + "more")) {
+		t.Error("long keys are not bounded")
+	}
+}

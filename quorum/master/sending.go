@@ -1,0 +1,167 @@
+package master
+
+import (
+	"errors"
+	"runtime"
+	"time"
+
+	"redlock-proxy/internal/contained"
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/quorum/register"
+)
+
+// Link is a connection that transports batches of one database, one after the other.
+type Link interface {
+	// Send sends a batch without waiting for the master, and reports whether it may have been sent.
+	// Receive returns the replies, and errors that happen later.
+	Send(f *Flight) bool
+	// Receive waits for all replies to a batch, and returns the batch. The batch may be sent before
+	// or after the call. The error is why the link broke; replies received before it are valid. The
+	// batch is nil if none was in flight.
+	Receive() (*Flight, error)
+	// Close closes the connection.
+	Close()
+}
+
+// maxInline is the maximum size of a batch, in bytes, that the caller of push sends itself. That
+// much fits into the buffer of a connection without unanswered batches.
+const maxInline = 16 << 10
+
+// launch sends the queued ops. The caller that claimed the lane calls it. If there is a link and
+// sending cannot block, launch sends at once, else in a goroutine.
+func (l *lane) launch() {
+	over, more := l.take()
+	if !more {
+		return
+	}
+	if over == nil || l.flight.isLarge() || l.master.guard.NeedsEnrolment(l.db) {
+		l.master.tasks.Go(func() { l.sendOrDial(over) })
+		return
+	}
+	if !l.master.send(over, &l.flight) {
+		l.master.tasks.Go(func() { l.sendOrDial(nil) })
+	}
+}
+
+// sendOrDial sends the flight over a link. If there is no link, or it has broken, sendOrDial opens
+// a new link, and then transports batches over it until it breaks.
+func (l *lane) sendOrDial(over Link) {
+	if over != nil && l.master.send(over, &l.flight) {
+		return
+	}
+	for {
+		k, err := l.master.dial(l.db)
+		if err == nil {
+			l.setLink(k)
+			if l.master.send(k, &l.flight) {
+				l.receiveLoop(k)
+				return
+			}
+			k.Close()
+			l.clearLink(k)
+			err = errLinkBroken
+		}
+		l.failFlight(err)
+		if _, more := l.take(); !more {
+			return
+		}
+	}
+}
+
+// errLinkBroken is the cause if a link broke before it was used.
+var errLinkBroken = errors.New("the connection was closed at once")
+
+// failFlight fails all ops of a flight that was not sent.
+func (l *lane) failFlight(err error) {
+	l.flight.fillMissing(register.Failed, err)
+	if refusal := resp.Error(""); !errors.As(err, &refusal) {
+		l.master.takeDown(err)
+	}
+	l.deliver()
+}
+
+// receiveLoop receives replies, delivers them, and sends the ops queued meanwhile, as long as the
+// link lasts. If the link breaks during a batch, it continues with the next batch over a new link.
+func (l *lane) receiveLoop(k Link) {
+	for {
+		f, err := k.Receive()
+		if err != nil {
+			k.Close()
+			l.clearLink(k)
+		}
+		if f == nil {
+			return
+		}
+		l.complete(err)
+		runtime.Gosched() // lets other goroutines add ops to the next batch
+		over, more := l.take()
+		switch {
+		case !more && err == nil:
+			continue
+		case !more:
+			return
+		case over == k && l.master.send(k, f):
+			continue
+		case over == k:
+			k.Close()
+			l.clearLink(k)
+		}
+		l.sendOrDial(nil)
+		return
+	}
+}
+
+// complete processes a flight after the last reply, or after an error.
+func (l *lane) complete(err error) {
+	m, f := l.master, &l.flight
+	if err == nil && m.roundTrips != nil {
+		m.roundTrips(time.Since(f.sent))
+	}
+	if err != nil {
+		f.fillMissing(register.Unknown, err)
+	}
+	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
+		m.log.Error("batch failed", "master", m.name, "cause", panicErr)
+	}
+	if cause := m.guard.Weigh(&f.check); cause != nil {
+		f.uncount(cause)
+	}
+	if err != nil {
+		m.takeDown(err)
+	}
+	l.deliver()
+}
+
+// deliver finishes the ops, except for ops that the master did not execute because it lacks a
+// script or a syntax. These are sent again in another form, ahead of all later ops.
+func (l *lane) deliver() {
+	l.learnSizes()
+	l.releaseTurn()
+	f := &l.flight
+	var retry []*op
+	for i, o := range f.ops {
+		if !o.fullScript && l.master.transport.Misses(f.replies[i].Err) {
+			o.fullScript = true
+			retry = append(retry, o)
+		} else {
+			l.master.finish(o, &f.replies[i])
+		}
+	}
+	f.unload()
+	if len(retry) > 0 {
+		if err := l.requeue(retry); err != nil {
+			l.master.refuse(retry, err)
+		}
+	}
+}
+
+// isLarge reports whether a batch may exceed the buffer of a connection.
+func (f *Flight) isLarge() bool {
+	size := 0
+	for _, o := range f.ops {
+		if size += len(o.words); o.fullScript {
+			return true
+		}
+	}
+	return size > maxInline
+}

@@ -1,0 +1,144 @@
+package messages
+
+import (
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/quorum/feed"
+)
+
+const (
+	// heartbeat is how often each master gets a PING, which is a flush.
+	heartbeat = time.Second
+	// silenceLimit is how long a master may be silent. It is long: an unbroken connection matters
+	// more than noticing soon that a master is frozen, since the other masters deliver all
+	// messages.
+	silenceLimit = 5 * time.Second
+)
+
+// limits returns the limits for one message of a master.
+func limits() resp.Limits {
+	return resp.Limits{Line: 16 << 10, Bulk: MaxSize + headSize, Elements: 64, Depth: 4, Total: MaxSize + 64<<10}
+}
+
+// connection is a connection on which a master delivers messages. feed.Line.Due signals that a
+// flush must be requested.
+type connection struct {
+	*feed.Line
+
+	mu sync.Mutex
+	// requested is the last flush to request, sent the last one that was sent, and answered the
+	// last one that was answered.
+	requested, sent, answered uint64
+}
+
+func newConnection(conn net.Conn) *connection { return &connection{Line: feed.NewLine(conn, limits())} }
+
+// subscribe makes the master deliver what is published on a channel.
+func (l *connection) subscribe(channel string) error {
+	err := feed.Greet(l, l.In, silenceLimit, resp.Push, "SUBSCRIBE", channel)
+	if err == nil {
+		l.extendDeadline()
+	}
+	return err
+}
+
+// requestFlush makes the writer request a flush.
+func (l *connection) requestFlush(flush uint64) {
+	l.mu.Lock()
+	l.requested = flush
+	l.mu.Unlock()
+	l.Prompt()
+}
+
+// write requests flushes until the connection ends.
+func (l *connection) write() {
+	defer l.End()
+	for {
+		select {
+		case <-l.Ended:
+			return
+		case <-l.Due:
+		}
+		l.mu.Lock()
+		l.sent = l.requested
+		flush := strconv.FormatUint(l.sent, 10)
+		l.mu.Unlock()
+		l.extendDeadline()
+		_ = l.SetWriteDeadline(time.Now().Add(silenceLimit))
+		if _, err := l.Write(resp.AppendWords(nil, "PING", flush)); err != nil {
+			return
+		}
+	}
+}
+
+// extendDeadline extends the read deadline: for longer if no reply is pending, since no flush is
+// requested while another master has not answered.
+func (l *connection) extendDeadline() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait := silenceLimit
+	if l.sent == l.answered {
+		wait += silenceLimit
+	}
+	_ = l.SetReadDeadline(time.Now().Add(wait))
+}
+
+// read processes messages of the master until the connection ends. It calls receive for each
+// message, and flushed when all messages from before a flush have arrived.
+func (l *connection) read(channel string, receive func(Message) error, flushed func(uint64)) error {
+	for {
+		raw, kind, err := feed.Next(l.In)
+		if err != nil {
+			return err
+		}
+		if kind == resp.Push {
+			err = l.push(raw, channel, receive)
+		} else {
+			err = l.answer(raw, flushed)
+		}
+		if err != nil {
+			return err
+		}
+		l.extendDeadline()
+	}
+}
+
+// push processes a message. It ignores texts that no proxy has published, since clients of the
+// masters may publish on the channel, too.
+func (l *connection) push(raw any, channel string, receive func(Message) error) error {
+	parts, _ := raw.([]any)
+	if len(parts) != 3 || parts[0] != any("message") || parts[1] != any(channel) {
+		return feed.ErrUnasked
+	}
+	text, ok := parts[2].(string)
+	if !ok {
+		return feed.ErrUnasked
+	}
+	m, err := decode(text)
+	if err != nil {
+		return nil
+	}
+	return receive(m)
+}
+
+// answer processes the reply to a PING.
+func (l *connection) answer(raw any, flushed func(uint64)) error {
+	if refusal, ok := raw.(resp.Error); ok {
+		return refusal
+	}
+	text, _ := raw.(string)
+	flush, err := strconv.ParseUint(text, 10, 64)
+	l.mu.Lock()
+	if err != nil || flush <= l.answered || flush > l.sent {
+		l.mu.Unlock()
+		return feed.ErrAnswer
+	}
+	l.answered = flush
+	l.mu.Unlock()
+	flushed(flush)
+	return nil
+}
