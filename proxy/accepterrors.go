@@ -7,33 +7,33 @@ import (
 )
 
 const (
-	// acceptPause is how long nothing is accepted after a failure: redcon would try again
-	// at once, and the usual reason, no file descriptor left, does not pass by itself.
+	// acceptPause is the pause after a failure. redcon would try again at once, but the usual
+	// cause, no free file descriptor, does not pass by itself.
 	acceptPause = 50 * time.Millisecond
-	// acceptLogEvery is how often failures are logged, at most.
+	// acceptLogEvery limits how often failures are logged.
 	acceptLogEvery = time.Minute
 )
 
-// acceptErrors are the connections that could not be accepted. Only the accept loop adds
-// to them.
+// acceptErrors counts and logs connections that could not be accepted. Only the accept loop writes
+// to it.
 type acceptErrors struct {
-	log    *slog.Logger
-	count  atomic.Int64
-	logged time.Time // when one was logged last
-	known  int64     // how many there were by then
+	log         *slog.Logger
+	count       atomic.Int64
+	loggedAt    time.Time // time of the last log entry
+	loggedCount int64     // failures that have been logged
 }
 
-// another counts a failure, logs it unless one was logged just now, and pauses.
-func (a *acceptErrors) another(err error) {
+// record counts a failure, logs it unless one was logged just now, and pauses.
+func (a *acceptErrors) record(err error) {
 	a.report(err, time.Now())
 	time.Sleep(acceptPause)
 }
 
 func (a *acceptErrors) report(err error, now time.Time) {
 	n := a.count.Add(1)
-	if !a.logged.IsZero() && now.Sub(a.logged) < acceptLogEvery {
+	if !a.loggedAt.IsZero() && now.Sub(a.loggedAt) < acceptLogEvery {
 		return
 	}
-	a.log.Error("cannot accept a client", "cause", err, "failures", n-a.known)
-	a.logged, a.known = now, n
+	a.log.Error("cannot accept a client", "cause", err, "failures", n-a.loggedCount)
+	a.loggedAt, a.loggedCount = now, n
 }

@@ -13,43 +13,43 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// inquiryTimeout bounds each answer of the upstream to a question of the proxy's
-// own, while a client waits for it.
+// inquiryTimeout limits the time for each reply to the proxy's own command, while a client waits
+// for it.
 const inquiryTimeout = 2 * time.Second
 
-// asker asks the upstream something for the proxy on a client's own connection, and so as the
-// client. It belongs to the session's goroutine, and is what package rights asks for a client.
+// asker sends the proxy's own commands to the upstream on a client's connection, and so as the
+// client. It belongs to the session's goroutine, and implements rights.Upstream.
 type asker struct {
 	session *session
 	relay   *relay
 }
 
-// inquire asks the upstream something for the proxy itself, on the client's connection,
-// also where that was told to be silent.
+// inquire runs talk, which sends commands of the proxy on the client's connection, even if replies
+// are turned off there.
 func (a *asker) inquire(ctx context.Context, state track.State, talk func(context.Context) error) error {
-	quieten, err := a.beginToAsk(ctx, state)
+	restore, err := a.beginAsking(ctx, state)
 	if err != nil {
 		return err
 	}
-	defer quieten()
+	defer restore()
 	return talk(ctx)
 }
 
-// beginToAsk has the connection answer questions of the proxy's own, until quieten is called.
-func (a *asker) beginToAsk(ctx context.Context, state track.State) (quieten func(), err error) {
+// beginAsking makes the connection answer the proxy's own commands until restore is called.
+func (a *asker) beginAsking(ctx context.Context, state track.State) (restore func(), err error) {
 	if err := state.CanAsk(); err != nil {
 		return nil, err
 	}
 	if err := a.relay.open(ctx); err != nil {
 		return nil, err
 	}
-	return a.speakUp(ctx, a.relay.up.Timeout())
+	return a.enableReplies(ctx, a.relay.up.Timeout())
 }
 
-// speakUp has a silent connection speak. quieten has it be silent again.
-func (a *asker) speakUp(ctx context.Context, limit time.Duration) (quieten func(), err error) {
+// enableReplies turns replies on, if the client has turned them off. restore turns them off again.
+func (a *asker) enableReplies(ctx context.Context, limit time.Duration) (restore func(), err error) {
 	again := ""
-	switch a.relay.silence {
+	switch a.relay.replyMode {
 	case track.Speaking:
 		return func() {}, nil
 	case track.SilentOnce:
@@ -61,9 +61,8 @@ func (a *asker) speakUp(ctx context.Context, limit time.Duration) (quieten func(
 	return func() { a.relay.send([]byte(again)) }, err
 }
 
-// put sends a command for the proxy itself and gives its whole reply, which is never
-// empty.
-func (a *asker) put(ctx context.Context, words ...string) ([]byte, error) {
+// askOne sends a command of the proxy, and returns its whole reply, which is never empty.
+func (a *asker) askOne(ctx context.Context, words ...string) ([]byte, error) {
 	answers, err := a.PutAll(ctx, [][]string{words})
 	if err != nil {
 		return nil, err
@@ -71,18 +70,19 @@ func (a *asker) put(ctx context.Context, words ...string) ([]byte, error) {
 	return answers[0], nil
 }
 
-// PutAll is put for several commands, which are sent together; it is of login.Upstream.
+// PutAll is askOne for several commands, which are sent together. It implements login.Upstream.
 func (a *asker) PutAll(ctx context.Context, commands [][]string) ([][]byte, error) {
 	return a.exchange(ctx, min(inquiryTimeout, a.relay.up.Timeout()), requestOf(commands), len(commands))
 }
 
-// exchange sends so many commands for the proxy itself and gives their replies, in bounded time
-// unless the limit is 0.
-func (a *asker) exchange(ctx context.Context, limit time.Duration, commands []byte, n int) (answers [][]byte, err error) {
+// exchange sends n commands of the proxy and returns their replies. A limit of 0 means no limit.
+func (a *asker) exchange(
+	ctx context.Context, limit time.Duration, commands []byte, n int,
+) (answers [][]byte, err error) {
 	if err := a.relay.request(commands, n); err != nil {
 		return nil, err
 	}
-	err = a.attend(ctx, func(ctx context.Context) (err error) {
+	err = a.waitFor(ctx, func(ctx context.Context) (err error) {
 		answers, err = a.relay.response(ctx, limit, n)
 		return err
 	})
@@ -97,13 +97,12 @@ func requestOf(commands [][]string) []byte {
 	return request
 }
 
-// ask sends a command for the proxy itself and gives its whole reply. Nothing else
-// may be awaited.
+// ask sends a command of the proxy, and returns its whole reply. No other reply may be outstanding.
 func (a *asker) ask(ctx context.Context, command []byte) (answer []byte, err error) {
 	return a.askWithin(ctx, a.relay.up.Timeout(), command)
 }
 
-// askWithin is ask in bounded time, unless the limit is 0.
+// askWithin is ask with a time limit; 0 means no limit.
 func (a *asker) askWithin(ctx context.Context, limit time.Duration, command []byte) (answer []byte, err error) {
 	if err := a.relay.open(ctx); err != nil {
 		return nil, err
@@ -115,7 +114,7 @@ func (a *asker) askWithin(ctx context.Context, limit time.Duration, command []by
 	return answers[0], nil
 }
 
-// Commands of the proxy itself.
+// The proxy's own commands.
 const (
 	ping      = "*1\r\n$4\r\nPING\r\n"
 	replyOn   = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n"
@@ -123,36 +122,37 @@ const (
 	replySkip = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
 )
 
-// askAloud is ask on a connection that may be told to be silent.
-func (a *asker) askAloud(ctx context.Context, words ...string) (answer []byte, err error) {
-	err = a.inquire(ctx, a.relay.know(), func(ctx context.Context) error {
-		answer, err = a.put(ctx, words...)
+// askWithReplies is ask on a connection that may have replies turned off.
+func (a *asker) askWithReplies(ctx context.Context, words ...string) (answer []byte, err error) {
+	err = a.inquire(ctx, a.relay.state(), func(ctx context.Context) error {
+		answer, err = a.askOne(ctx, words...)
 		return err
 	})
 	return answer, err
 }
 
-// askProto asks which protocol is spoken.
+// askProto finds out which protocol is spoken.
 func (a *asker) askProto(ctx context.Context) int {
 	proto := 2
-	answer, err := a.askAloud(ctx, "HELLO")
+	answer, err := a.askWithReplies(ctx, "HELLO")
 	if err == nil && answer[0] == '%' {
 		proto = 3
 	}
-	a.relay.teach(func(s *track.State) { s.Proto, s.ProtoUnknown = proto, err != nil })
+	a.relay.updateState(func(s *track.State) { s.Proto, s.ProtoUnknown = proto, err != nil })
 	return proto
 }
 
-// askMode asks as the client whether the upstream is alone, once it has led the client elsewhere:
-// anybody can have a script say that. Before a login it may not have said.
+// askMode asks, as the client, whether the upstream is standalone, after it has sent a redirect. A
+// redirect alone proves nothing, because a script can return one. Before the login the upstream may
+// not have said.
 func (a *asker) askMode(ctx context.Context) error {
-	if !a.relay.doubtful.Swap(false) {
+	if !a.relay.modeUnverified.Swap(false) {
 		return nil
 	}
-	if err := a.settle(ctx); err != nil {
+	if err := a.waitUpstream(ctx); err != nil {
 		return err
 	}
-	if answer, err := a.askAloud(ctx, "HELLO"); err == nil { // else the next one that leads elsewhere has it asked again
+	if answer, err := a.askWithReplies(ctx, "HELLO"); err == nil { // else the next redirect makes the proxy ask again
 		a.relay.up.HearMode(answer)
 	}
 	return nil
@@ -160,64 +160,65 @@ func (a *asker) askMode(ctx context.Context) error {
 
 var dbField = regexp.MustCompile(` db=(\d+) `)
 
-// askDB asks which database is selected.
+// askDB finds out which database is selected.
 func (a *asker) askDB(ctx context.Context) (int, error) {
-	info, err := a.askAloud(ctx, "CLIENT", "INFO")
+	info, err := a.askWithReplies(ctx, "CLIENT", "INFO")
 	if err != nil {
 		return 0, err
 	}
 	found := dbField.FindSubmatch(info)
 	if found == nil {
-		return 0, errors.New("CLIENT INFO does not show it")
+		return 0, errors.New("CLIENT INFO has no db field")
 	}
 	db, err := strconv.Atoi(string(found[1]))
 	if err == nil {
-		a.relay.teach(func(s *track.State) { s.DB, s.DBUnknown = db, false })
+		a.relay.updateState(func(s *track.State) { s.DB, s.DBUnknown = db, false })
 	}
 	return db, err
 }
 
-// settle waits for the upstream to have answered all that was sent.
-func (a *asker) settle(ctx context.Context) error {
-	if !a.relay.isQuiet() {
-		if err := a.attend(ctx, a.relay.settle); err != nil {
+// waitUpstream waits until the upstream has answered all commands.
+func (a *asker) waitUpstream(ctx context.Context) error {
+	if !a.relay.isSettled() {
+		if err := a.waitFor(ctx, a.relay.waitSettled); err != nil {
 			return err
 		}
 	}
 	a.relay.blocking.Store(false)
-	return a.relay.isOver()
+	return a.relay.lostErr()
 }
 
-// catchUp waits, but not for ever, for the upstream to have carried out what it was not to answer,
-// too: it is asked for an answer of which the client learns nothing.
-func (a *asker) catchUp(ctx context.Context) error {
-	state := a.relay.know()
-	if !a.relay.unnoticed || a.relay.wire == nil || state.CanAsk() != nil {
+// awaitUnanswered waits, for a limited time, until the upstream has also run commands that get no
+// reply. It sends a command of the proxy's own and waits for its reply.
+func (a *asker) awaitUnanswered(ctx context.Context) error {
+	state := a.relay.state()
+	if !a.relay.lastUnanswered || a.relay.wire == nil || state.CanAsk() != nil {
 		return nil
 	}
-	a.relay.unnoticed = false
-	if a.relay.silence == track.Speaking {
+	a.relay.lastUnanswered = false
+	if a.relay.replyMode == track.Speaking {
 		_, err := a.askWithin(ctx, a.relay.shared.times.stall, []byte(ping))
 		return err
 	}
-	quieten, err := a.speakUp(ctx, a.relay.shared.times.stall)
-	quieten()
+	restore, err := a.enableReplies(ctx, a.relay.shared.times.stall)
+	restore()
 	return err
 }
 
-// attend waits for the upstream, and no longer when the client leaves. One that
-// only sends no more may still be reading, so it is given what comes soon; but not
-// while it is blocked, for then Redis takes the end of its stream for its end.
-func (a *asker) attend(ctx context.Context, wait func(context.Context) error) error {
-	watched, err := a.watched(ctx, wait)
-	if !a.session.left || context.Cause(watched) != errClientLeft || err != nil && a.relay.blocking.Load() || !errors.Is(a.session.in.lookahead(), io.EOF) {
+// waitFor waits for the upstream, but not after the client has left. A client that only sends no
+// more may still read, so it waits a little longer for it. It does not if the client is
+// blocked, because Redis then takes the end of its stream for its end.
+func (a *asker) waitFor(ctx context.Context, wait func(context.Context) error) error {
+	watched, err := a.waitWatched(ctx, wait)
+	if !a.session.left || context.Cause(watched) != errClientLeft ||
+		err != nil && a.relay.blocking.Load() || !errors.Is(a.session.in.lookahead(), io.EOF) {
 		return err
 	}
 	a.session.left = false
 	if err == nil {
 		return nil
 	}
-	soon, cancel := context.WithTimeout(ctx, a.relay.shared.times.farewell)
+	soon, cancel := context.WithTimeout(ctx, a.relay.shared.times.linger)
 	defer cancel()
 	if err := wait(soon); err != nil {
 		return errors.Join(errClientLeft, err)
@@ -225,53 +226,53 @@ func (a *asker) attend(ctx context.Context, wait func(context.Context) error) er
 	return nil
 }
 
-// watched waits until the client leaves, or sends no more.
-func (a *asker) watched(ctx context.Context, wait func(context.Context) error) (context.Context, error) {
+// waitWatched waits until the client leaves or sends no more.
+func (a *asker) waitWatched(ctx context.Context, wait func(context.Context) error) (context.Context, error) {
 	watched, stop := a.session.watch(ctx)
-	defer stop() // also at a panic: the session's memory is given back then
+	defer stop() // also on a panic: the session's memory is released then
 	return watched, wait(watched)
 }
 
-// Commands of the proxy itself, for transactions.
+// The proxy's own commands for transactions.
 const (
 	discard = "*1\r\n$7\r\nDISCARD\r\n"
-	// spoiler is refused for its number of arguments, and with it the transaction.
-	spoiler = "*1\r\n$3\r\nGET\r\n"
+	// invalidCommand is refused for its number of arguments, and makes the transaction fail.
+	invalidCommand = "*1\r\n$3\r\nGET\r\n"
 )
 
-// spoil waits until the upstream has answered all. A transaction there is refused with a command
-// that is not sent.
-func (a *asker) spoil(ctx context.Context) error {
-	if err := a.settle(ctx); err != nil {
+// abortTx waits until the upstream has answered all commands. Then it makes the client's
+// transaction there fail, because of a command that is not sent.
+func (a *asker) abortTx(ctx context.Context) error {
+	if err := a.waitUpstream(ctx); err != nil {
 		return err
 	}
-	switch state := a.relay.know(); {
+	switch state := a.relay.state(); {
 	case state.Quitting:
 		return io.EOF
 	case state.Stream:
-		return errOver
+		return errStateLost
 	case state.Multi:
-		return a.spoilMulti(ctx)
+		return a.abortUpstreamTx(ctx)
 	}
 	return nil
 }
 
-// spoilMulti has the upstream refuse the EXEC of a transaction.
-func (a *asker) spoilMulti(ctx context.Context) error {
-	_, err := a.askInMulti(ctx, spoiler)
+// abortUpstreamTx makes the upstream refuse a transaction's EXEC.
+func (a *asker) abortUpstreamTx(ctx context.Context) error {
+	_, err := a.askInMulti(ctx, invalidCommand)
 	return err
 }
 
-// askInMulti is ask within a transaction: with the upstream's connection it is lost.
+// askInMulti is ask within a transaction, which is lost with the upstream's connection.
 func (a *asker) askInMulti(ctx context.Context, command string) ([]byte, error) {
 	answer, err := a.ask(ctx, []byte(command))
 	if _, ok := errors.AsType[*upstream.Error](err); ok {
-		return nil, errOver
+		return nil, errStateLost
 	}
 	return answer, err
 }
 
-// request sends n commands for the proxy itself. Nothing else may be awaited.
+// request sends n commands of the proxy. No other reply may be outstanding.
 func (r *relay) request(commands []byte, n int) error {
 	if !r.expect(0, &track.Slot{Kind: track.Capture, N: n}) {
 		return r.up.Failure(upstream.ErrGone)
@@ -280,9 +281,10 @@ func (r *relay) request(commands []byte, n int) error {
 	return nil
 }
 
-// response waits for the n whole replies to a request, in bounded time unless the limit is 0. An
-// upstream that does not answer, or without an end, loses its connection: what comes later
-// cannot be told from answers to others. The client may go on, if nothing of it was kept there.
+// response waits for the n whole replies to a request, at most limit unless that is 0. If the
+// upstream does not answer, or a reply is too long, the connection is closed: later replies could
+// not be told from replies to other commands. The client may continue, if the connection had no
+// state.
 func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -292,13 +294,13 @@ func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]b
 		soon, cancel = context.WithTimeoutCause(ctx, limit, errNoAnswer)
 		defer cancel()
 	}
-	err := r.line.wait(soon, func() bool { return len(r.answers) >= n || r.gone || r.spoilt != nil })
+	err := r.line.wait(soon, func() bool { return len(r.answers) >= n || r.gone || r.answerErr != nil })
 	switch {
-	case r.spoilt != nil:
-		r.giveUp(ctx)
-		return nil, r.up.Failure(r.spoilt)
+	case r.answerErr != nil:
+		r.closeUnanswered(ctx)
+		return nil, r.up.Failure(r.answerErr)
 	case err == errNoAnswer:
-		r.giveUp(ctx)
+		r.closeUnanswered(ctx)
 		return nil, r.up.Failure(err)
 	case err != nil:
 		return nil, err
@@ -311,10 +313,10 @@ func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]b
 	return answers, nil
 }
 
-// giveUp ends the connection, and waits until that is done. It is called with mu held, which it
-// lets go: the courier may need it before the connection can close.
-func (r *relay) giveUp(ctx context.Context) {
-	r.givenUp = true
+// closeUnanswered closes the connection, and waits until end has run. It is called with mu held,
+// and unlocks it meanwhile: the reply copier may need it before the connection can close.
+func (r *relay) closeUnanswered(ctx context.Context) {
+	r.closedUnanswered = true
 	r.line.mu.Unlock()
 	_ = r.wire.Close()
 	r.line.mu.Lock()

@@ -9,12 +9,12 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// What the proxy asks a hung upstream for a client is not waited for without end: the client is
-// told so, and goes on when the upstream does.
+// TestQuestionsToAHungUpstream: the proxy does not wait without limit for the upstream's replies to
+// its own commands. The client gets an error, and continues when the upstream does.
 func TestQuestionsToAHungUpstream(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWithin(t, 200*time.Millisecond, server.URL(), proxy.Options{}, nil)
-	late := "-ERR upstream " + server.Addr() + ": no answer in time to a question of the proxy's\r\n"
+	late := "-ERR upstream " + server.Addr() + ": no answer in time to the proxy's own command\r\n"
 	fresh, used := r.connect(), r.connect()
 	used.script([]exchange{{"PING", "+PONG\r\n"}, {"SELECT 1", ok}})
 	if err := server.Pause(); err != nil {
@@ -34,11 +34,12 @@ func TestQuestionsToAHungUpstream(t *testing.T) {
 	}
 }
 
-// An answer to a question of the proxy's own is bounded.
+// TestEndlessAnswers: a reply to the proxy's own command is limited in size.
 func TestEndlessAnswers(t *testing.T) {
 	redistest.SkipShort(t)
-	const long = "its answer to a question of the proxy's is longer than 16777216 bytes"
-	for begin, why := range map[string]string{"+": long, "$500000000\r\n": long, "*50000000\r\n": long, "*999999999\r\n$9999999999\r\n": long, "?1\r\n": "the upstream's reply is not RESP"} {
+	const long = "its answer to the proxy's own command is longer than 16777216 bytes"
+	for begin, why := range map[string]string{"+": long, "$500000000\r\n": long, "*50000000\r\n": long,
+		"*999999999\r\n$9999999999\r\n": long, "?1\r\n": "the upstream's reply is not RESP"} {
 		stopped := make(chan struct{}, 8)
 		fake := startFake(t, func(c *fakeConn) {
 			if !c.read(1) {
@@ -70,7 +71,7 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
-// A line without an end keeps no memory either, where the upstream is greeted.
+// TestEndlessGreeting: a line without an end keeps no memory during the greeting either.
 func TestEndlessGreeting(t *testing.T) {
 	stopped := make(chan struct{}, 8)
 	fake := startFake(t, func(c *fakeConn) {
@@ -85,15 +86,15 @@ func TestEndlessGreeting(t *testing.T) {
 		}
 	})
 	r := startProxy(t, "redis://:secret@"+fake.addr())
-	if got := r.connect().ask("GET a"); !strings.Contains(got, "an answer without an end") {
+	if got := r.connect().ask("GET a"); !strings.Contains(got, "its answer is too long") {
 		t.Errorf("%q", got)
 	}
 	await(t, "the end of the answer", stopped)
 }
 
-// A zero byte in an option is shown as C shows it: to its beginning.
+// TestZeroBytesInErrors: an option with a zero byte is shown up to that byte, as in C.
 func TestZeroBytesInErrors(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p, direct := r.connect(), dial(t, server.Addr())
 	p.say("SET lock:a v", ok)
 	direct.say("SET a v", ok)

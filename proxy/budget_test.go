@@ -8,11 +8,11 @@ import (
 	"redlock-proxy/proxy/wire"
 )
 
-// halfCommand is most of a long command, which has to be held.
+// halfCommand is most of a long command, which the proxy has to hold.
 var halfCommand = "*4\r\n$4\r\nLOCK\r\n$950000\r\n" + strings.Repeat("x", 900_000)
 
-// heldBecomes waits until the server holds at least so much, and at most.
-func (b *bench) heldBecomes(least, most int64) {
+// waitHeldBytes waits until the server holds between least and most bytes.
+func (b *testServer) waitHeldBytes(least, most int64) {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		held := b.server.Counts().HeldInput
@@ -25,8 +25,8 @@ func (b *bench) heldBecomes(least, most int64) {
 	}
 }
 
-// All clients together may have so much held of commands that are not complete; who goes beyond it
-// is told so, and others are served.
+// TestHeldInputIsBounded: the incomplete commands of all clients together are limited. A client
+// that exceeds the limit gets an error, and other clients are served.
 func TestHeldInputIsBounded(t *testing.T) {
 	const each, some = 1 << 20, 4
 	b := serveLocks(t, &scriptedLocks{})
@@ -35,22 +35,22 @@ func TestHeldInputIsBounded(t *testing.T) {
 	honest.say("PING\r\n", pong)
 	first := b.connect()
 	first.send(halfCommand)
-	b.heldBecomes(each, each)
+	b.waitHeldBytes(each, each)
 	for i := range some - 1 {
 		b.connect().send(halfCommand)
-		b.heldBecomes(int64(i+2)*each, int64(i+2)*each)
+		b.waitHeldBytes(int64(i+2)*each, int64(i+2)*each)
 	}
 	over := b.connect()
 	over.send(halfCommand[:wire.BufferSize])
-	over.expect("-ERR out of memory for input: incomplete commands, and what is kept for clients between their commands, are limited to 4194304 bytes in all; raise max-input-memory\r\n")
+	over.expect("-ERR out of memory for input: incomplete commands and data kept between commands are limited to 4194304 bytes for all clients; raise max-input-memory\r\n")
 	honest.say("PING\r\n", pong)
 	if n := b.server.Counts().RefusedInput; n != 1 {
 		t.Errorf("%d clients were refused", n)
 	}
-	first.send(strings.Repeat("x", 50_000) + "\r\n$1\r\nt\r\n$1\r\nt\r\n") // it is complete, and an error
+	first.send(strings.Repeat("x", 50_000) + "\r\n$1\r\nt\r\n$1\r\nt\r\n") // the command is complete, and an error
 	first.line()
 	_ = first.conn.Close()
-	b.heldBecomes((some-1)*each, (some-1)*each)
+	b.waitHeldBytes((some-1)*each, (some-1)*each)
 	b.connect().send(halfCommand)
-	b.heldBecomes(some*each, some*each)
+	b.waitHeldBytes(some*each, some*each)
 }

@@ -10,13 +10,13 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// An upstream that a script keeps busy still carries out what ends that script, but refuses what
-// gives a connection its database. Where such a connection is to be made first, what ends the
-// script goes over one that begins with the URL's login alone.
+// An upstream that is busy with a script still runs commands that end the script, but refuses
+// SELECT, which a new connection needs. If there is no connection yet, such a command goes over a
+// connection that begins only with the URL's login.
 
-// frees reports whether a command ends a script or function that keeps a server busy, or tells of
-// it, or ends the server.
-func frees(words [][]byte, count int) bool {
+// endsBusyScript reports whether a command ends a script or function that keeps a server busy, or
+// reports on it, or stops the server.
+func endsBusyScript(words [][]byte, count int) bool {
 	if count != len(words) || count == 0 {
 		return false
 	}
@@ -33,15 +33,20 @@ func frees(words [][]byte, count int) bool {
 	return name == "shutdown"
 }
 
-// freeUp has a busy upstream carry out such a command in spite of the reason why the client has no
-// connection of its own. It reports false for all others.
-func freeUp(ctx context.Context, up *upstream.Upstream, who *login.Client, frame []byte, reason error) (answer []byte, done bool) {
+// runOnBusy runs such a command at a busy upstream, although the client has no connection of its
+// own for this reason. It reports false for all other commands.
+func runOnBusy(
+	ctx context.Context, up *upstream.Upstream, user *login.Client, frame []byte, reason error,
+) (answer []byte, done bool) {
 	var down *upstream.Error
-	if !errors.As(reason, &down) || !down.IsBusy() || len(frame) == 0 || frame[0] != '*' { // who writes lines by hand writes one more
+	if !errors.As(reason, &down) || !down.IsBusy() {
+		return nil, false
+	}
+	if len(frame) == 0 || frame[0] != '*' { // a user who types inline commands can repeat them
 		return nil, false
 	}
 	words, count := resp.Excerpt(frame)
-	if !frees(words, count) || who.DeniedReason(words) != "" {
+	if !endsBusyScript(words, count) || user.DeniedReason(words) != "" {
 		return nil, false
 	}
 	answer, err := up.AskBusy(ctx, frame)

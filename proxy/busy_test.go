@@ -8,25 +8,29 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// busyWith has a server be busy with a script or function that never ends.
+// busyWith makes a server busy with a script or function that never ends.
 func busyWith(t *testing.T, server *redistest.Server, endless ...string) (direct *peer) {
 	t.Helper()
 	direct = dial(t, server.Addr())
 	if endless[0] == "FCALL" {
-		direct.send(array("FUNCTION", "LOAD", "#!lua name=endless\nredis.register_function('"+endless[1]+"', function() while true do end end)"))
+		direct.send(array("FUNCTION", "LOAD",
+			"#!lua name=endless\nredis.register_function('"+endless[1]+"', function() while true do end end)"))
 		if got := direct.reply(); got != bulk("endless") {
 			t.Skipf("SKIPPED: the server has no functions: %s", got)
 		}
 	}
 	dial(t, server.Addr()).send(array(endless...))
-	eventually(t, "a script that runs too long", func() bool { return strings.HasPrefix(direct.ask("GET k"), "-BUSY ") })
+	eventually(t, "a script that runs too long", func() bool {
+		return strings.HasPrefix(direct.ask("GET k"), "-BUSY ")
+	})
 	return direct
 }
 
-// A client that would be given a new connection with a database, which a busy upstream refuses, can
-// end what keeps it busy.
+// TestBusyUpstreamIsFreed: a client can end the script that keeps the upstream busy, even if it
+// needs a new connection with a database, which a busy upstream refuses.
 func TestBusyUpstreamIsFreed(t *testing.T) {
-	for _, endless := range []struct{ words, kill string }{{"EVAL|while true do end|0", "SCRIPT KILL"}, {"FCALL|run|0", "FUNCTION KILL"}} {
+	for _, endless := range []struct{ words, kill string }{{"EVAL|while true do end|0", "SCRIPT KILL"},
+		{"FCALL|run|0", "FUNCTION KILL"}} {
 		for _, c := range []struct {
 			name     string
 			lockKeys []string
@@ -36,21 +40,23 @@ func TestBusyUpstreamIsFreed(t *testing.T) {
 		} {
 			t.Run(c.name+", "+endless.kill, func(t *testing.T) {
 				server := startRedis(t, "--lua-time-limit", "50")
-				r := startProxyWith(t, server.URL()+"/3", proxy.Options{}, c.lockKeys, neverParked)
+				r := startProxyWith(t, server.URL()+"/3", proxy.Options{}, c.lockKeys, parkNever)
 				direct := busyWith(t, server, strings.Split(endless.words, "|")...)
 				client := r.connect()
 				if got := client.ask("CLIENT GETNAME"); !strings.HasPrefix(got, "-BUSY ") {
 					t.Errorf("CLIENT GETNAME: %q", got)
 				}
 				client.say(endless.kill, "+OK\r\n")
-				eventually(t, "an upstream that is busy no more", func() bool { return direct.ask("GET k") == "$-1\r\n" })
+				eventually(t, "an upstream that is busy no more",
+					func() bool { return direct.ask("GET k") == "$-1\r\n" })
 				eventually(t, "an answer", func() bool { return client.ask("GET k") == "$-1\r\n" })
 			})
 		}
 	}
 }
 
-// Who may not is refused all the same, in the upstream's words.
+// TestBusyUpstreamIsNotFreedByAnybody: a client without the right is still refused, in the
+// upstream's words.
 func TestBusyUpstreamIsNotFreedByAnybody(t *testing.T) {
 	server := startRedis(t, "--lua-time-limit", "50", "--requirepass", "secret")
 	r := startProxy(t, "redis://"+server.Addr()+"/3")
@@ -59,18 +65,20 @@ func TestBusyUpstreamIsNotFreedByAnybody(t *testing.T) {
 	script := dial(t, server.Addr())
 	script.say("AUTH secret", "+OK\r\n")
 	script.send(array("EVAL", "while true do end", "0"))
-	eventually(t, "a script that runs too long", func() bool { return strings.HasPrefix(direct.ask("GET k"), "-BUSY ") })
+	eventually(t, "a script that runs too long", func() bool {
+		return strings.HasPrefix(direct.ask("GET k"), "-BUSY ")
+	})
 	if got := r.connect().ask("SCRIPT KILL"); strings.HasPrefix(got, "+") {
-		t.Errorf("somebody who has not logged in: %q", got)
+		t.Errorf("a client without a login: %q", got)
 	}
 	direct.say("SCRIPT KILL", "+OK\r\n")
 }
 
-// Locks are had while the upstream is busy with a script that never ends: what it said last of
-// rights holds.
+// TestLocksWhileTheUpstreamIsBusy: locks work while the upstream is busy with a script that never
+// ends. What the upstream said last about rights remains valid.
 func TestLocksWhileTheUpstreamIsBusy(t *testing.T) {
 	server := startRedis(t, "--lua-time-limit", "50")
-	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"}, neverParked)
+	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"}, parkNever)
 	before := r.connect()
 	before.say("LOCK k a PX 1000", ":1000\r\n")
 	direct := busyWith(t, server, "EVAL", "while true do end", "0")
@@ -82,7 +90,9 @@ func TestLocksWhileTheUpstreamIsBusy(t *testing.T) {
 		client.say("UNLOCK k a", ":1\r\n")
 		client.say("LOCK k a PX 1000", ":1000\r\n")
 		client.say("SET lock:k a NX PX 1000", "+OK\r\n")
-		client.send(array("EVAL", "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end", "1", "lock:k", "a"))
+		client.send(array("EVAL",
+			"if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end", "1",
+			"lock:k", "a"))
 		if got := client.reply(); got != ":1\r\n" {
 			t.Errorf("a script on a lock key: %q", got)
 		}

@@ -12,73 +12,83 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// unmoved says that the locks are at the upstream, and stay there.
-type unmoved struct{}
+// placesAtUpstream is a Places that says the locks are and stay at the upstream.
+type placesAtUpstream struct{}
 
-func (unmoved) Placed() (quorum.Placed, bool)                    { return quorum.Placed{Place: place.Upstream}, true }
-func (unmoved) Departing() bool                                  { return false }
-func (unmoved) Turned() <-chan struct{}                          { return nil }
-func (u unmoved) Resting(context.Context) (quorum.Placed, error) { at, _ := u.Placed(); return at, nil }
-func (u unmoved) Confirm(context.Context) (quorum.Placed, error) { at, _ := u.Placed(); return at, nil }
-func (unmoved) SayHeld(context.Context, int, quorum.Held) error  { return nil }
+func (placesAtUpstream) Placed() (quorum.Placed, bool) {
+	return quorum.Placed{Place: place.Upstream}, true
+}
+func (placesAtUpstream) Departing() bool         { return false }
+func (placesAtUpstream) Turned() <-chan struct{} { return nil }
+func (u placesAtUpstream) Resting(context.Context) (quorum.Placed, error) {
+	at, _ := u.Placed()
+	return at, nil
+}
+func (u placesAtUpstream) Confirm(context.Context) (quorum.Placed, error) {
+	at, _ := u.Placed()
+	return at, nil
+}
+func (placesAtUpstream) SayHeld(context.Context, int, quorum.Held) error { return nil }
 
-// moving says that the locks are at the upstream, and being moved once began is closed. held gets
-// what is said to be held back.
-type moving struct {
-	unmoved
+// placesMoving is a Places that says the locks are at the upstream, and that they move once began is
+// closed. It sends the reports of held commands to held.
+type placesMoving struct {
+	placesAtUpstream
 	began chan struct{}
 	held  chan quorum.Held
 }
 
-func (m moving) Placed() (quorum.Placed, bool) {
+func (m placesMoving) Placed() (quorum.Placed, bool) {
 	select {
 	case <-m.began:
 		return quorum.Placed{Place: place.ToMasters, Era: 1}, true
 	default:
-		return m.unmoved.Placed()
+		return m.placesAtUpstream.Placed()
 	}
 }
-func (m moving) Turned() <-chan struct{} {
+func (m placesMoving) Turned() <-chan struct{} {
 	if at, _ := m.Placed(); at.Moves() {
-		return nil // it does not turn again
+		return nil // there is no further notification
 	}
 	return m.began
 }
-func (m moving) SayHeld(_ context.Context, _ int, held quorum.Held) error {
+func (m placesMoving) SayHeld(_ context.Context, _ int, held quorum.Held) error {
 	m.held <- held
 	return nil
 }
 
-// paused says that the locks are being moved until it is closed, and then that they have stayed at
+// placesPaused is a Places that says the locks move until over is closed, and then that they stayed at
 // the upstream.
-type paused struct {
-	unmoved
+type placesPaused struct {
+	placesAtUpstream
 	over chan struct{}
 }
 
-func (p paused) Placed() (quorum.Placed, bool) {
+func (p placesPaused) Placed() (quorum.Placed, bool) {
 	select {
 	case <-p.over:
-		return p.unmoved.Placed()
+		return p.placesAtUpstream.Placed()
 	default:
 		return quorum.Placed{Place: place.ToMasters, Era: 1}, true
 	}
 }
 
-func (p paused) Resting(ctx context.Context) (quorum.Placed, error) {
+func (p placesPaused) Resting(ctx context.Context) (quorum.Placed, error) {
 	select {
 	case <-p.over:
-		return p.unmoved.Resting(ctx)
+		return p.placesAtUpstream.Resting(ctx)
 	case <-ctx.Done():
 		return quorum.Placed{}, context.Cause(ctx)
 	}
 }
 
-// A command that is held back is dropped if its client sends no more, and carried out if it waits.
+// TestClientsThatGiveUpDuringTheMove: a command that is held back is dropped if its client sends no
+// more, and runs if its client waits.
 func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 	server := startRedis(t)
-	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()}, Settings: commands.Settings{MaxTTL: time.Hour}})
-	places := paused{over: make(chan struct{})}
+	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
+		Settings: commands.Settings{MaxTTL: time.Hour}})
+	places := placesPaused{over: make(chan struct{})}
 	proxied := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, Places: places}, []string{"lock:*"})
 	leaves, stays := proxied.connect(), proxied.connect()
 	leaves.send(cmd("GET data") + cmd("SET lock:a left"))
@@ -92,22 +102,23 @@ func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 	select {
 	case rest := <-ended:
 		ended <- rest
-	case <-time.After(2 * time.Second): // it is kept waiting
+	case <-time.After(2 * time.Second): // the client is kept waiting
 	}
 	close(places.over)
 	if rest := <-ended; rest != "" {
-		t.Errorf("who sends no more is answered %q", rest)
+		t.Errorf("a client that sends no more gets %q", rest)
 	}
 	stays.expect("+OK\r\n")
 	stays.say("GET lock:a", "$-1\r\n")
 }
 
-// A connection that was said to be at rest is not said to be restless for what else its client does
-// there: else it would be ended.
+// TestConnectionsStayAtRest: a connection that was reported to be at rest stays so, whatever its
+// client does there. Otherwise the mover would end it.
 func TestConnectionsStayAtRest(t *testing.T) {
 	server := startRedis(t)
-	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()}, Settings: commands.Settings{MaxTTL: time.Hour}})
-	places := moving{began: make(chan struct{}), held: make(chan quorum.Held, 1000)}
+	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
+		Settings: commands.Settings{MaxTTL: time.Hour}})
+	places := placesMoving{began: make(chan struct{}), held: make(chan quorum.Held, 1000)}
 	proxied := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, Places: places}, []string{"lock:*"})
 	waits, queues, late := proxied.connect(), proxied.connect(), proxied.connect()
 	for _, p := range []*peer{waits, queues} {
@@ -122,7 +133,7 @@ func TestConnectionsStayAtRest(t *testing.T) {
 	}
 	queues.say("GET data", "+QUEUED\r\n")
 	waits.send(cmd("BLPOP list 0"))
-	late.say("GET data", "$-1\r\n") // which makes another connection, so that it is said anew
+	late.say("GET data", "$-1\r\n") // makes another connection, so that there is a new report
 	for said := first; len(said.Resting)+len(said.Restless) <= len(first.Resting); {
 		if said = <-places.held; len(said.Restless) > 0 {
 			t.Fatalf("then: %+v, and at first %+v", said, first)
@@ -133,14 +144,18 @@ func TestConnectionsStayAtRest(t *testing.T) {
 	queues.say("EXEC", "*1\r\n$-1\r\n")
 }
 
-// While the locks are at the upstream, commands on lock keys may be as long as any.
+// TestLongCommandsOnLockKeysBeforeTheMove: while the locks are at the upstream, commands on lock
+// keys may have any length.
 func TestLongCommandsOnLockKeysBeforeTheMove(t *testing.T) {
 	server := startRedis(t)
 	locks := newMemoryLocks()
-	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks}, Settings: commands.Settings{MaxTTL: time.Hour}})
-	p := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, Places: unmoved{}}, []string{"lock:*"}).connect()
+	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks},
+		Settings: commands.Settings{MaxTTL: time.Hour}})
+	p := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, Places: placesAtUpstream{}},
+		[]string{"lock:*"}).connect()
 	p.say("SET lock:a 1", "+OK\r\n")
 	mega := strings.Repeat("v", 1<<20)
-	p.send(array("SET", "lock:a", mega) + cmd("STRLEN lock:a") + array("MSET", "lock:a", mega, "lock:b", mega) + array("EVAL", "return #ARGV[1]", "1", "lock:a", mega) + cmd("PING"))
+	p.send(array("SET", "lock:a", mega) + cmd("STRLEN lock:a") + array("MSET", "lock:a", mega, "lock:b", mega) +
+		array("EVAL", "return #ARGV[1]", "1", "lock:a", mega) + cmd("PING"))
 	p.expect("+OK\r\n:1048576\r\n+OK\r\n:1048576\r\n+PONG\r\n")
 }

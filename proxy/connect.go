@@ -9,10 +9,10 @@ import (
 	"redlock-proxy/proxy/wire"
 )
 
-// open connects, if that is not done. The error is for the client, too. When ctx
-// ends, what the upstream does not take is not waited for any more.
+// open connects, unless the relay is connected. The client gets the error, too. If ctx ends, later
+// writes to the upstream fail at once.
 func (r *relay) open(ctx context.Context) error {
-	if err := r.isOver(); err != nil || r.wire != nil && !r.isGone() {
+	if err := r.lostErr(); err != nil || r.wire != nil && !r.isGone() {
 		return err
 	}
 	term := r.up.Term()
@@ -20,25 +20,26 @@ func (r *relay) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.carries.now { // of a connection that is gone: it may not go over another one
+	if r.lockTraffic.sending { // set for a connection that is gone; the command may not go over another one
 		_ = conn.Close()
 		return r.up.Failure(upstream.ErrGone)
 	}
-	r.use(conn, term)
+	r.adoptConn(conn, term)
 	if r.up.Term() != term {
-		r.leave()
+		r.dropOutdated()
 	}
-	r.bringReplies(ctx)
+	r.startCopier(ctx)
 	return nil
 }
 
-// use takes up a new connection, made in this term of the upstream or a later one.
-func (r *relay) use(conn net.Conn, term uint64) {
+// adoptConn takes over a new connection, made in this term of the upstream or a later one.
+func (r *relay) adoptConn(conn net.Conn, term uint64) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	r.term, r.left = term, false
-	r.gone, r.asked, r.answers, r.spoilt = false, nil, nil, nil
-	r.carries.heard, r.carries.blocks, r.carries.unsure, r.carries.watches = false, false, false, false
+	r.term, r.outdated = term, false
+	r.gone, r.partialAnswer, r.answers, r.answerErr = false, nil, nil, nil
+	r.lockTraffic.answered, r.lockTraffic.mayBlock = false, false
+	r.lockTraffic.unanswered, r.lockTraffic.watching = false, false
 	r.tracker.Detours.On = r.shared.opts.Table.LockKeys().Any()
 	r.tracker.Begin()
 	r.dial = max(1, r.dial+1)
@@ -46,29 +47,31 @@ func (r *relay) use(conn net.Conn, term uint64) {
 	r.wire.Join(r.poller, wire.TagOf(r.client.number(), r.dial))
 }
 
-// leave ends a connection to what was the upstream before it failed over, as if that had: the old
-// one may be frozen, or cut off from all others, and would never do so. What it has answered is
-// still brought.
-func (r *relay) leave() {
+// dropOutdated ends a connection to a server that is no longer the upstream, as if the server had
+// closed it. The old server may be frozen or isolated, and would never close it. The client still
+// gets the replies that have arrived.
+func (r *relay) dropOutdated() {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	if r.wire != nil && !r.gone && r.term != r.up.Term() {
-		r.left = true
+		r.outdated = true
 		r.wire.Abandon()
 	}
 }
 
-// forward connects, if that is not done, and sends frames, the last one maybe in part. It awaits so
-// many replies that change nothing, and one that may. goesOn: they begin within a frame, whose
-// beginning was sent; the rest of it would be another command on a new connection. It reports false
-// where nothing was sent, because the connection has ended.
-func (r *relay) forward(ctx context.Context, frames []byte, plain int, also *track.Slot, goesOn bool) (sent bool, err error) {
-	if goesOn && r.isGone() {
+// forward connects if necessary, and sends frames, the last one possibly in part. It expects plain
+// replies that change nothing, and one in also that may. continues: the first bytes continue a
+// frame whose beginning was sent; on a new connection they would be another command. It returns
+// false if nothing was sent because the connection has ended.
+func (r *relay) forward(
+	ctx context.Context, frames []byte, plain int, also *track.Slot, continues bool,
+) (sent bool, err error) {
+	if continues && r.isGone() {
 		return false, nil
 	}
 	dial := r.dial
 	err = r.open(ctx)
-	if goesOn && (r.dial != dial || r.isGone()) { // it ended just now
+	if continues && (r.dial != dial || r.isGone()) { // it ended just now
 		return false, nil
 	}
 	if err != nil || !r.expect(plain, also) {

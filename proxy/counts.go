@@ -1,44 +1,44 @@
 package proxy
 
-// Counts are what a server has counted since it was made, and its clients of now.
+// Counts are a server's counters since its start, and the number of its current clients.
 type Counts struct {
-	// Accepted are the clients that were admitted, Refused those turned away because there
-	// were as many as MaxClients, AcceptErrors those that the system could not give.
+	// Accepted counts the clients that were admitted. Refused counts the clients that were turned
+	// away because MaxClients were connected. AcceptErrors counts the connections that the system
+	// could not accept.
 	Accepted, Refused, AcceptErrors int64
-	// Connected are the clients of now, Parked those of them that are quiet and cost no
-	// goroutine.
+	// Connected is the number of current clients. Parked of them are idle and have no goroutine.
 	Connected, Parked int64
-	// ToUpstream and ToClients are the bytes relayed. What the proxy asks an upstream for itself
-	// on a client's connection counts as sent, and its answer does not.
+	// ToUpstream and ToClients count the bytes relayed. The proxy's own questions on a client's
+	// connection count as sent; their answers do not count.
 	ToUpstream, ToClients int64
-	// Relayed are the commands of clients sent to the upstream, but for those that are not answered
-	// (CLIENT REPLY OFF).
+	// Relayed counts the commands of clients sent to the upstream, except commands that get no
+	// reply (CLIENT REPLY OFF).
 	Relayed int64
-	// HeldInput are the bytes that are held of commands that are not complete, beyond the first of
-	// each client, and kept between commands; RefusedInput counts the clients that were sent away
-	// because there were too many.
+	// HeldInput is the number of bytes held for clients: of incomplete commands beyond the first
+	// buffer of each client, and kept between commands. RefusedInput counts the clients that were
+	// disconnected because of that limit.
 	HeldInput, RefusedInput int64
-	// Unread are the bytes of replies that wait for clients to read; CutUnread counts the clients
-	// that were disconnected because there were too many.
+	// Unread is the number of bytes of replies that clients have not read. CutUnread counts the
+	// clients that were disconnected because of that limit.
 	Unread, CutUnread int64
-	// Messages are the bytes of messages that wait for subscribers of a lock server; CutMessages
-	// counts the subscribers that were disconnected because there were too many.
+	// Messages is the number of bytes of messages that wait for subscribers of a lock server.
+	// CutMessages counts the subscribers that were disconnected because of that limit.
 	Messages, CutMessages int64
-	// Detours are replies and messages of the upstream that led clients to other servers, and did
-	// not reach them.
+	// Detours counts the upstream's replies and messages that redirect clients to other servers.
+	// The proxy withheld them.
 	Detours int64
 }
 
-// Counts are those of now.
+// Counts returns the current values.
 func (s *Server) Counts() Counts {
-	unread, cut := s.shared.unread.now()
+	unread, cut := s.shared.unread.stats()
 	messages, cutMessages := s.shared.opts.Table.Messages().Backlog()
 	return Counts{
 		Accepted: s.shared.lastID.Load(), Refused: s.turnedAway.Load(), AcceptErrors: s.AcceptErrors(),
 		Connected: s.clients.Load(), Parked: s.shared.parked.Load(),
 		ToUpstream: s.shared.traffic.toUpstream.Load(), ToClients: s.shared.traffic.toClients.Load(),
-		Relayed: s.shared.traffic.commands.Load(), Detours: s.shared.detours.Load(),
-		HeldInput: s.shared.input.now(), RefusedInput: s.shared.input.refused.Load(), Unread: unread, CutUnread: cut,
+		Relayed: s.shared.traffic.commands.Load(), Detours: s.shared.redirects.Load(),
+		HeldInput: s.shared.input.used(), RefusedInput: s.shared.input.refused.Load(), Unread: unread, CutUnread: cut,
 		Messages: messages, CutMessages: cutMessages,
 	}
 }

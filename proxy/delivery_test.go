@@ -9,23 +9,23 @@ import (
 	"testing"
 )
 
-// deafListener hands out connections that fail to write once they are told to.
-type deafListener struct {
+// failingListener accepts connections whose writes fail once broken is closed.
+type failingListener struct {
 	net.Listener
 	broken chan struct{}
 }
 
-func (l deafListener) Accept() (net.Conn, error) {
+func (l failingListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	return deafConn{conn, l.broken}, err
+	return failingConn{conn, l.broken}, err
 }
 
-type deafConn struct {
+type failingConn struct {
 	net.Conn
 	broken chan struct{}
 }
 
-func (c deafConn) Write(p []byte) (int, error) {
+func (c failingConn) Write(p []byte) (int, error) {
 	select {
 	case <-c.broken:
 		return 0, io.ErrClosedPipe
@@ -37,13 +37,16 @@ func (c deafConn) Write(p []byte) (int, error) {
 func TestGrantThatCannotBeWrittenIsReleased(t *testing.T) {
 	broken := make(chan struct{})
 	locks := &scriptedLocks{}
-	b := startBench(t, benchOptions{locks: locks, listen: func(inner net.Listener) net.Listener { return deafListener{inner, broken} }})
+	b := startTestServer(t,
+		serverOptions{locks: locks, listen: func(inner net.Listener) net.Listener {
+			return failingListener{inner, broken}
+		}})
 	p := b.connect()
 	p.say(array("LOCK", "delivered", "t", "PX", "5000"), ":5000\r\n")
 	close(broken)
 	p.send(array("LOCK", "a", "t", "PX", "5000") + array("LOCK", "b", "u", "PX", "5000", "BLOCK", "0"))
 	p.expectClosed()
-	b.clientsBecome(0)
+	b.waitClients(0)
 	if got := fmt.Sprint(locks.wasReleased()); got != "[a=t]" && got != "[a=t b=u]" {
 		t.Errorf("released %v", got)
 	}
@@ -70,11 +73,12 @@ func (c meteredConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// However short the requests and long the replies, these do not pile up.
+// TestRepliesDoNotPileUp: short requests with long replies do not make replies pile up.
 func TestRepliesDoNotPileUp(t *testing.T) {
 	for request, longest := range map[string]int{"x\n": 200, "PING\n": 10, "COMMAND DOCS\n": 16 << 10} {
 		var largest atomic.Int64
-		b := startBench(t, benchOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener { return meteredListener{inner, &largest} }})
+		b := startTestServer(t, serverOptions{locks: &scriptedLocks{},
+			listen: func(inner net.Listener) net.Listener { return meteredListener{inner, &largest} }})
 		p := b.connect()
 		go func() { _, _ = io.WriteString(p.conn, strings.Repeat(request, 20_000/len(request))+"QUIT\n") }()
 		p.all()

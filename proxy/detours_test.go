@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/proxy/detour"
 )
 
-// What the proxy asks the upstream for its client, since it has something to add, leads the client
-// nowhere else either.
+// TestAnswersForClientsAreTurned: replies that the proxy requests for a client, to add to them,
+// contain no redirects either.
 func TestAnswersForClientsAreTurned(t *testing.T) {
 	elsewhere := startFake(t, func(c *fakeConn) {
 		for {
@@ -20,7 +20,8 @@ func TestAnswersForClientsAreTurned(t *testing.T) {
 	})
 	r := startProxyWith(t, elsewhere.url(), proxy.Options{}, []string{"lock:*"})
 	for _, line := range []string{
-		"INFO", "ROLE", "COMMAND", "COMMAND COUNT", "KEYS *", "SCAN 0", "DBSIZE", "SCRIPT EXISTS x", "SCRIPT KILL", "FLUSHALL",
+		"INFO", "ROLE", "COMMAND", "COMMAND COUNT", "KEYS *", "SCAN 0", "DBSIZE", "SCRIPT EXISTS x", "SCRIPT KILL",
+		"FLUSHALL",
 		"CLIENT TRACKING ON", "GET k",
 	} {
 		if got := r.connect().ask(line); got != detour.Retry {

@@ -15,30 +15,31 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// The same commands, made up at random, go to one server directly and to another one
-// through the proxy, and the same bytes come back. Lock commands that only the proxy
-// gets stand between them. So it is with lock keys and without. REDLOCK_TEST_SEED
-// repeats one stream, and REDLOCK_TEST_SECONDS says how long to go on.
+// TestDifferential sends the same random commands to one server directly and to another one through
+// the proxy, and compares the bytes. Lock commands, which only the proxy gets, are in between. It
+// runs with and without lock keys. REDLOCK_TEST_SEED repeats one stream, and REDLOCK_TEST_SECONDS
+// sets the duration.
 func TestDifferential(t *testing.T) {
 	t.Run("without lock keys", func(t *testing.T) { testDifferential(t) })
-	t.Run("beside lock keys", func(t *testing.T) { testDifferential(t, "held:*", "*:lock") }) // not those of LOCK, which DBSIZE would count
+	// Not those of LOCK, which DBSIZE would count.
+	t.Run("beside lock keys", func(t *testing.T) { testDifferential(t, "held:*", "*:lock") })
 }
 
 func testDifferential(t *testing.T, lockKeys ...string) {
-	seed, seconds := number(t, "REDLOCK_TEST_SEED", 1), number(t, "REDLOCK_TEST_SECONDS", 5)
+	seed, seconds := envNumber(t, "REDLOCK_TEST_SEED", 1), envNumber(t, "REDLOCK_TEST_SECONDS", 5)
 	if os.Getenv("REDLOCK_TEST_SEED") != "" && os.Getenv("REDLOCK_TEST_SECONDS") == "" {
 		seconds = 0
 	}
 	newDifferential(t, lockKeys).runFor(time.Duration(seconds)*time.Second, seed)
 }
 
-// The same with clients that pause in the middle of what they send, and are parked
-// in most of their pauses.
+// TestDifferentialWithPauses is TestDifferential with clients that pause within what they send, and
+// are parked in most of their pauses.
 func TestDifferentialWithPauses(t *testing.T) {
-	notOverTLS(t)
+	skipOverTLS(t)
 	d := newDifferential(t, nil, func(s *proxy.Server) { s.SetQuiet(100 * time.Microsecond) })
 	d.pauses = true
-	d.runFor(5*time.Second, number(t, "REDLOCK_TEST_SEED", 1))
+	d.runFor(5*time.Second, envNumber(t, "REDLOCK_TEST_SEED", 1))
 	if d.parked == 0 {
 		t.Error("no client was parked")
 	}
@@ -58,8 +59,8 @@ func (d *differential) runFor(limit time.Duration, seed int) {
 	d.Logf("seeds %d to %d: %d commands and %d locks, %d bytes of replies", first, seed, d.commands, d.locks, d.bytes)
 }
 
-// number is the number in an environment variable.
-func number(t *testing.T, name string, otherwise int) int {
+// envNumber returns the number in an environment variable.
+func envNumber(t *testing.T, name string, otherwise int) int {
 	env := os.Getenv(name)
 	if env == "" {
 		return otherwise
@@ -71,47 +72,49 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// differential is two fresh servers, one of them behind a proxy.
+// differential holds two fresh servers, one of them behind a proxy.
 type differential struct {
 	*testing.T
-	rig              *rig
+	testProxy        *testProxy
 	direct, upstream string // addresses
 	admins           []*peer
 
-	next                   int // for what must be unique
+	next                   int // for unique values
 	commands, locks, bytes int
 
 	pauses bool // clients pause between what they send
-	parked int  // how often a client was found to be parked then
+	parked int  // how often a client was found to be parked during a pause
 }
 
 func newDifferential(t *testing.T, lockKeys []string, prepare ...func(*proxy.Server)) *differential {
 	return newDifferentialWith(t, proxy.Options{}, lockKeys, prepare...)
 }
 
-func newDifferentialWith(t *testing.T, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *differential {
+func newDifferentialWith(
+	t *testing.T, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server),
+) *differential {
 	args := []string{"--enable-debug-command", "yes", "--hz", "500"} // hz: short timeouts of blocking commands
 	direct := startRedis(t, args...)
 	upstream := startRedis(t, args...)
 	r := startProxyWith(t, upstream.URL(), opts, lockKeys, prepare...)
 	return &differential{
-		T: t, rig: r, direct: direct.Addr(), upstream: upstream.Addr(),
+		T: t, testProxy: r, direct: direct.Addr(), upstream: upstream.Addr(),
 		admins: []*peer{dial(t, direct.Addr()), dial(t, upstream.Addr())},
 	}
 }
 
-// pair is a client of each of the two.
+// pair holds a client of each of the two servers.
 type pair struct {
-	direct, proxied *peer
-	author          *author
+	direct, proxied  *peer
+	commandGenerator *commandGenerator
 }
 
-// run compares one stream, of a few clients that take turns.
+// run compares one stream of a few clients that take turns.
 func (d *differential) run(seed int) {
 	for _, admin := range d.admins {
 		_ = admin.conn.SetDeadline(time.Now().Add(patience))
 		admin.say("FLUSHALL", "+OK\r\n")
-		// PUBLISH counts also those whose connection is about to be found ended.
+		// PUBLISH also counts clients whose connection has ended unnoticed.
 		eventually(d.T, "the end of the subscribers before", func() bool {
 			return strings.TrimSpace(strings.TrimPrefix(admin.ask("CLIENT LIST TYPE pubsub"), "$0")) == ""
 		})
@@ -119,8 +122,8 @@ func (d *differential) run(seed int) {
 	rng := rand.New(rand.NewPCG(uint64(seed), 1))
 	var pairs []*pair
 	for range 1 + rng.IntN(3) {
-		p := &pair{dial(d.T, d.direct), d.rig.connect(), newAuthor(rng, &d.next)}
-		p.author.besideLocks = d.rig.server.Table().LockKeys().Any()
+		p := &pair{dial(d.T, d.direct), d.testProxy.connect(), newCommandGenerator(rng, &d.next)}
+		p.commandGenerator.besideLocks = d.testProxy.server.Table().LockKeys().Any()
 		defer p.direct.conn.Close()
 		defer p.proxied.conn.Close()
 		pairs = append(pairs, p)
@@ -128,14 +131,13 @@ func (d *differential) run(seed int) {
 	for turn := 0; turn < 8 && !d.Failed(); turn++ {
 		mark := fmt.Sprintf("<%d.%d>", seed, turn)
 		p := pairs[rng.IntN(len(pairs))]
-		d.turn(p, p.author.write(1+rng.IntN(1<<rng.IntN(8)), mark), mark, rng)
+		d.turn(p, p.commandGenerator.write(1+rng.IntN(1<<rng.IntN(8)), mark), mark, rng)
 	}
 	d.block(pairs, rng)
-	eventually(d.T, "the end of the clients before", func() bool { return d.rig.server.Clients() <= len(pairs) })
+	eventually(d.T, "the end of the clients before", func() bool { return d.testProxy.server.Clients() <= len(pairs) })
 }
 
-// turn has a client send its items, in pieces of the sizes that rng says, and
-// compares what comes back.
+// turn sends a client's items, in pieces of sizes from rng, and compares the replies.
 func (d *differential) turn(p *pair, items []item, mark string, rng *rand.Rand) {
 	var plain, mixed strings.Builder
 	for _, it := range items {
@@ -157,14 +159,14 @@ func (d *differential) turn(p *pair, items []item, mark string, rng *rand.Rand) 
 	}
 	go func() {
 		for i, piece := range pieces {
-			time.Sleep(pauses[i]) // the pieces come at any moment
+			time.Sleep(pauses[i]) // the pieces arrive at any moment
 			_, _ = io.WriteString(p.proxied.conn, piece)
 		}
 	}()
-	want := withoutID(upTo(p.direct, bulk(mark)))
-	got := withoutID(d.takeOut(items, upTo(p.proxied, bulk(mark))))
+	want := withoutID(readUpTo(p.direct, bulk(mark)))
+	got := withoutID(d.takeOut(items, readUpTo(p.proxied, bulk(mark))))
 	d.bytes += len(want)
-	d.parked += d.rig.server.Parked()
+	d.parked += d.testProxy.server.Parked()
 	if got != want {
 		d.Errorf("%s: %s", mark, firstDifference(got, want))
 		for _, it := range items {
@@ -173,7 +175,7 @@ func (d *differential) turn(p *pair, items []item, mark string, rng *rand.Rand) 
 	}
 }
 
-// takeOut takes the replies to lock commands out of what came back, in their order.
+// takeOut removes the replies to lock commands, in their order.
 func (d *differential) takeOut(items []item, got string) string {
 	rest := ""
 	for _, it := range items {
@@ -195,16 +197,17 @@ func firstDifference(got, want string) string {
 		at++
 	}
 	from := max(0, at-200)
-	return fmt.Sprintf("at byte %d of %d and %d: got …%.500q\nwant …%.500q", at, len(got), len(want), got[from:], want[from:])
+	return fmt.Sprintf("at byte %d of %d and %d: got …%.500q\nwant …%.500q", at, len(got), len(want), got[from:],
+		want[from:])
 }
 
-// block has a client block in the middle of its stream until another one helps it.
+// block makes a client block in the middle of its stream until another client unblocks it.
 func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 	if len(pairs) < 2 || d.Failed() {
 		return
 	}
 	waiter, helper := pairs[0], pairs[1]
-	if waiter.author.restricted() || helper.author.restricted() {
+	if waiter.commandGenerator.restricted() || helper.commandGenerator.restricted() {
 		return
 	}
 	before := []item{{sent: lines("SELECT 5", "DEL list")}, {sent: cmd("PING <0>")}}
@@ -214,17 +217,17 @@ func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 	for _, p := range []*peer{waiter.direct, waiter.proxied} {
 		p.send(stream)
 	}
-	time.Sleep(time.Millisecond) // it waits, or not yet: the answers are the same
+	time.Sleep(time.Millisecond) // the client waits, or not yet: the replies are the same
 	d.turn(helper, help, "<help>", rng)
 	d.turn(waiter, nil, "<blocked>", rng)
 }
 
-// The made up streams hold what they should: without it the test would compare
-// nothing.
+// TestAuthorsMakeUpEverything: the random streams contain every kind of command that they should.
+// Otherwise the differential tests would compare nothing.
 func TestAuthorsMakeUpEverything(t *testing.T) {
 	redistest.SkipShort(t)
 	next := 0
-	a := newAuthor(rand.New(rand.NewPCG(1, 2)), &next)
+	a := newCommandGenerator(rand.New(rand.NewPCG(1, 2)), &next)
 	var all strings.Builder
 	for i := range 500 {
 		for _, it := range a.write(50, fmt.Sprint(i)) {
@@ -234,7 +237,8 @@ func TestAuthorsMakeUpEverything(t *testing.T) {
 	text := all.String()
 	upper := strings.ToUpper(text)
 	missing := slices.DeleteFunc(
-		[]string{"LOCK", "MULTI", "EXEC", "DISCARD", "HELLO", "RESET", "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "REPLY", "SELECT", "TRACKING", "BLPOP", "EVAL", "XADD", "ZADD", "WATCH", "NOSUCH"},
+		[]string{"LOCK", "MULTI", "EXEC", "DISCARD", "HELLO", "RESET", "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE",
+			"REPLY", "SELECT", "TRACKING", "BLPOP", "EVAL", "XADD", "ZADD", "WATCH", "NOSUCH"},
 		func(name string) bool { return strings.Contains(upper, "\r\n"+name+"\r\n") })
 	if len(missing) > 0 {
 		t.Errorf("never made up: %q", missing)

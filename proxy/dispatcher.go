@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// dispatcher forwards what a session has scanned, and decides what becomes of commands that are not
-// just forwarded. It belongs to the session's goroutine.
+// dispatcher forwards what a session has scanned, and decides about commands that are not simply
+// forwarded. It belongs to the session's goroutine.
 type dispatcher struct {
 	session *session
 	relay   *relay
@@ -23,58 +23,66 @@ type dispatcher struct {
 	auth   authChecker
 	locks  locationRouter
 
-	special bool  // the name of a command was scanned that is not just forwarded, or no request
-	bad     error // why the bytes are no request, or not one that is forwarded
-	holding bool  // whether the client has logged in must be found out before more of the frame is read
-	carries bool  // the current frame is a command on lock keys that is sent in parts
+	special            bool  // the name of a command that needs a decision was scanned, or invalid bytes
+	requestErr         error // why the bytes are no valid request, or must not be forwarded
+	checkingLogin      bool  // the client's login must be checked before more of the frame is read
+	sendingLockCommand bool  // the current frame is a command on lock keys that is sent in parts
 }
 
 func newDispatcher(s *session) *dispatcher {
-	d := &dispatcher{session: s, relay: s.relay, in: s.in, out: &s.out, client: &s.client, table: s.shared.opts.Table, asker: asker{session: s, relay: s.relay}}
+	table := s.shared.opts.Table
+	d := &dispatcher{
+		session: s, relay: s.relay, in: s.in, out: &s.out, client: &s.client, table: table,
+		asker: asker{session: s, relay: s.relay},
+	}
 	d.sender = sender{session: s, relay: s.relay, asker: &d.asker, in: s.in, out: &s.out, client: &s.client}
-	d.keys = keySearch{in: s.in, table: s.shared.opts.Table, who: &s.who, routes: s.shared.opts.Table.LockKeys().Any()}
+	d.keys = keySearch{in: s.in, table: table, user: &s.login, hasLockKeys: table.LockKeys().Any()}
 	d.auth = authChecker{session: s, relay: s.relay, asker: &d.asker, sender: &d.sender, in: s.in, client: &s.client}
 	d.locks = locationRouter{relay: s.relay, asker: &d.asker, client: &s.client, table: s.shared.opts.Table}
-	if !d.isLockServer() { // there the masters alone say where the locks are
+	if !d.isLockServer() { // at a lock server the masters alone say where the locks are
 		d.locks.places, d.locks.unmoved = s.shared.opts.Places, s.shared.opts.Unmoved
 	}
 	return d
 }
 
-// isLockServer reports whether there is no upstream: what is not carried out here is an error.
+// isLockServer reports whether there is no upstream.
 func (d *dispatcher) isLockServer() bool { return d.relay.up == nil }
 
-// situation is what is known of the client before the upstream has answered what was sent.
+// situation returns the client's state, as far as it is known before the upstream has answered all
+// commands.
 func (d *dispatcher) situation() commands.Situation {
 	tx := &d.client.Transaction
 	return commands.Situation{InMulti: tx.Open, Watching: tx.Watching(), Down: tx.Down}
 }
 
-// connection is what is known of the client's connection, where the upstream has answered all.
+// connection returns the state of the client's connection, after the upstream has answered all
+// commands.
 func (d *dispatcher) connection() commands.Connection {
-	state := d.relay.know()
+	state := d.relay.state()
 	return commands.Connection{
-		Settled: true, Quitting: state.Quitting, Stream: state.Stream, Multi: state.Multi, Queued: state.Queued, Watching: state.Watching,
-		Restricted: state.Restricted(), Unsure: state.ProtoUnknown, Monitoring: state.Monitoring, Silent: d.relay.silence != track.Speaking,
+		Settled: true, Quitting: state.Quitting, Stream: state.Stream, Multi: state.Multi,
+		Queued: state.Queued, Watching: state.Watching,
+		Restricted: state.Restricted(), Unsure: state.ProtoUnknown,
+		Monitoring: state.Monitoring, Silent: d.relay.replyMode != track.Speaking,
 	}
 }
 
-// forgetFrame ends what holds for one frame.
+// forgetFrame ends the state of the current frame.
 func (d *dispatcher) forgetFrame() {
 	d.in.frame = d.in.scanned
 	d.keys.search = search{}
-	d.auth.forget()
+	d.auth.resetFrame()
 }
 
-// forClient is a whole answer as the client may have it: where there are lock keys it is led
-// nowhere else.
+// forClient returns the reply that the client gets in place of a whole reply of the upstream. If
+// lock keys are configured, that is never a redirect.
 func (d *dispatcher) forClient(answer []byte) []byte {
-	if !d.keys.routes {
+	if !d.keys.hasLockKeys {
 		return answer
 	}
 	instead, turned := detour.Turn(answer)
 	if turned != "" {
-		d.relay.led(turned)
+		d.relay.noteRedirect(turned)
 	}
 	return instead
 }

@@ -10,11 +10,12 @@ import (
 	"redlock-proxy/internal/pacing"
 )
 
-// drain ends the sessions: when they are idle, or when the time is over. Who waits for what others
-// do is refused at once.
+// drain ends all sessions: when they are idle, or when DrainTimeout has passed. Commands that wait
+// for other clients are refused at once.
 func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
-	sessions, began, limit := s.close(), time.Now(), s.shared.settings().DrainTimeout
-	s.shared.opts.Logger.Info("draining: closing idle clients, waiting for running commands", "clients", len(sessions), "drain-timeout", limit)
+	sessions, began, limit := s.beginDrain(), time.Now(), s.shared.settings().DrainTimeout
+	s.shared.opts.Logger.Info("draining: closing idle clients, waiting for running commands",
+		"clients", len(sessions), "drain-timeout", limit)
 	for _, session := range sessions {
 		session.refuseWaits()
 		session.end()
@@ -29,57 +30,57 @@ func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
 	}
 	done := make(chan struct{})
 	go func() { s.running.Wait(); close(done) }()
-	if waited(done, limit) {
-		s.shared.opts.Logger.Info("drained: nothing was cut off", "took", time.Since(began).Round(time.Millisecond))
+	if waitDone(done, limit) {
+		s.shared.opts.Logger.Info("drained: all commands finished", "took", time.Since(began).Round(time.Millisecond))
 		return
 	}
-	s.tellOfCut()
+	s.logCut()
 	cut(commands.ErrShuttingDown)
-	if !waited(done, lastWords) {
-		for _, session := range s.close() {
+	if !waitDone(done, cutReplyTime) {
+		for _, session := range s.beginDrain() {
 			session.cut()
 		}
 		<-done
 	}
 }
 
-// shownClients is how many clients that are cut off are named.
+// shownClients limits how many of the clients that are cut off are named in the log.
 const shownClients = 10
 
-// tellOfCut logs what the end of the drain cuts off.
-func (s *Server) tellOfCut() {
-	left := s.close()
+// logCut logs which clients the end of the drain cuts off.
+func (s *Server) logCut() {
+	left := s.beginDrain()
 	var names []string
 	for _, session := range left[:min(shownClients, len(left))] {
 		names = append(names, session.origin().String())
 	}
-	s.shared.opts.Logger.Warn("drain-timeout is over: what still runs is cut off",
+	s.shared.opts.Logger.Warn("drain-timeout exceeded: cutting off running commands",
 		"clients", len(left), "addresses", strings.Join(names, " "))
 }
 
-// longestUnblockPause bounds the pause between two times that the upstream is asked to refuse what
-// waits there.
+// longestUnblockPause limits the pause between two requests to unblock clients at the upstream.
 const longestUnblockPause = time.Second
 
-// refuseUpstreamWaits has the upstream refuse commands that wait there for what others do, also
-// those that it comes to later, until ctx ends.
+// refuseUpstreamWaits makes the upstream refuse commands that wait there for other clients, now and
+// whenever another one begins to wait. It runs until ctx ends.
 func (s *Server) refuseUpstreamWaits(ctx context.Context, sessions []*session) {
 	for pause := 10 * time.Millisecond; pacing.Sleep(ctx, pause) == nil; pause = min(2*pause, longestUnblockPause) {
-		waiting := ends(sessions, (*relay).mayBlock)
+		waiting := connAddrs(sessions, (*relay).waitingAddr)
 		if len(waiting) == 0 {
 			continue
 		}
 		if err := s.shared.opts.Upstream.Unblock(ctx, waiting, true); err != nil && ctx.Err() == nil {
-			s.shared.opts.Logger.Warn("cannot unblock clients at the upstream: they wait until drain-timeout", "cause", err)
+			s.shared.opts.Logger.Warn("cannot unblock clients at the upstream: they wait until drain-timeout",
+				"cause", err)
 			return
 		}
 	}
 }
 
-// lastWords is how long commands that were cut off have to answer their clients.
-const lastWords = 200 * time.Millisecond
+// cutReplyTime is how long commands that were cut off have to answer their clients.
+const cutReplyTime = 200 * time.Millisecond
 
-func waited(done <-chan struct{}, limit time.Duration) bool {
+func waitDone(done <-chan struct{}, limit time.Duration) bool {
 	select {
 	case <-done:
 		return true

@@ -15,30 +15,31 @@ import (
 )
 
 const (
-	// entryTime bounds the time that a client may take until TLS is spoken.
+	// entryTime limits the time until a client has completed the TLS handshake.
 	entryTime = 10 * time.Second
-	// parting bounds the time that a client which is turned away has to read why.
-	parting = time.Second
+	// refusalReadTime limits the time that a client which is turned away has to read the reason.
+	refusalReadTime = time.Second
 )
 
-// plainOnTLS is what a client reads that does not speak TLS where it must.
+// plainOnTLS is the answer to a client that does not speak TLS on a port that requires it.
 const plainOnTLS = "-ERR this port requires TLS\r\n"
 
 // errTurnedAway ends a session that has not begun.
-var errTurnedAway = errors.New("the client is turned away")
+var errTurnedAway = errors.New("client turned away")
 
-// enter lets a client in: a balancer has said whose connection it is, TLS is spoken, and protected
-// mode has nothing against it. Nothing that the client sends is carried out before. The log is told
-// of those who are turned away, but not of those who leave.
+// enter admits a client: it reads the header of a load balancer, completes the TLS handshake, and
+// checks protected mode. It runs none of the client's commands before that. It logs clients that
+// are turned away, but not clients that disconnect.
 func (s *session) enter(ctx context.Context) error {
-	if err := s.identify(ctx); err != nil {
+	if err := s.readProxyHeader(ctx); err != nil {
 		return err
 	}
 	client := s.client.Addr
 	if conn, ok := s.conn.(*tls.Conn); ok {
-		if err := s.shakeHands(ctx, conn); err != nil {
+		if err := s.handshake(ctx, conn); err != nil {
 			if why := handshakeCause(err); why != "" && ctx.Err() == nil && !s.ending.Load() {
-				s.shared.turned.warn(time.Now(), "a client is turned away: TLS is not agreed", "client", client.String(), "cause", why)
+				s.shared.clientLog.warn(time.Now(), "client turned away: TLS handshake failed",
+					"client", client.String(), "cause", why)
 			}
 			return err
 		}
@@ -47,17 +48,18 @@ func (s *session) enter(ctx context.Context) error {
 	if text == "" {
 		return nil
 	}
-	s.shared.turned.warn(time.Now(), "a client is turned away: protected mode", "client", client.String())
+	s.shared.clientLog.warn(time.Now(), "client turned away: protected mode", "client", client.String())
 	turnAway(s.conn, text)
 	return errTurnedAway
 }
 
-// noOrigin is what a balancer reads that does not say for whom it connects.
-const noOrigin = "-ERR this port expects the PROXY protocol of this address (proxy-protocol)\r\n"
+// noProxyHeader is the answer to a load balancer that does not name its client.
+const noProxyHeader = "-ERR no PROXY protocol header: this port requires one from this address (proxy-protocol)\r\n"
 
-// identify reads from a balancer for whom it connects. Where it says that it does so for itself, or
-// does not know, the connection's own address stands. Of all others nothing is read.
-func (s *session) identify(ctx context.Context) error {
+// readProxyHeader reads from a load balancer for which client it connects. If the balancer connects
+// for itself, or does not know the client, the connection's own address remains. From other
+// addresses it reads nothing.
+func (s *session) readProxyHeader(ctx context.Context) error {
 	if !origin.Among(s.shared.opts.Balancers, s.client.Addr) {
 		return nil
 	}
@@ -73,16 +75,19 @@ func (s *session) identify(ctx context.Context) error {
 	switch {
 	case errors.Is(err, origin.ErrNoHeader):
 		stop()
-		s.shared.turned.warn(time.Now(), "a connection is turned away: its address is in proxy-protocol, and it began with no header of that", "from", s.client.Addr.String())
-		turnAway(conn, noOrigin)
+		s.shared.clientLog.warn(time.Now(),
+			"connection turned away: no PROXY protocol header from an address in proxy-protocol",
+			"from", s.client.Addr.String())
+		turnAway(conn, noProxyHeader)
 	case err == nil && addr != nil:
 		s.setAddr(addr)
 	}
 	return err
 }
 
-// shakeHands bounds the handshake. A client that does not speak TLS is told so, if it can be.
-func (s *session) shakeHands(ctx context.Context, conn *tls.Conn) error {
+// handshake does the TLS handshake in limited time. It tells a client that does not speak TLS why
+// it fails, if it can.
+func (s *session) handshake(ctx context.Context, conn *tls.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.shared.entry)
 	defer cancel()
 	err := conn.HandshakeContext(ctx)
@@ -92,30 +97,32 @@ func (s *session) shakeHands(ctx context.Context, conn *tls.Conn) error {
 	return err
 }
 
-// handshakeCause is why a handshake failed, for an operator; empty where the client just left.
+// handshakeCause returns why a handshake failed, for operators; empty if the client simply
+// disconnected.
 func handshakeCause(err error) string {
 	var plain tls.RecordHeaderError
 	var remote *net.OpError
 	text := strings.TrimPrefix(err.Error(), "tls: ")
 	switch {
 	case errors.As(err, &plain):
-		return "it speaks no TLS"
-	case strings.Contains(text, "bad record MAC"): // so says Go where OpenSSL breaks off
-		return "it broke the handshake off: it may not believe tls-cert"
+		return "the client does not speak TLS"
+	case strings.Contains(text, "bad record MAC"): // the error that Go reports if OpenSSL aborts the handshake
+		return "the client aborted the handshake: it may not trust tls-cert"
 	case errors.Is(err, context.DeadlineExceeded):
-		return "it took too long"
+		return "timeout"
 	case errors.As(err, &remote) && remote.Op == "remote error":
-		return "it said: " + strings.TrimPrefix(remote.Err.Error(), "tls: ")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
+		return "the client reported: " + strings.TrimPrefix(remote.Err.Error(), "tls: ")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
 		return ""
 	}
 	return text
 }
 
-// turnAway tells a client why, and waits a little until it has read that: who closes while there
-// is something unread may take the answer away again.
+// turnAway tells a client why it is turned away, and waits briefly for the client to read that.
+// Closing a connection with unread input may discard the answer.
 func turnAway(conn net.Conn, text string) {
-	_ = conn.SetDeadline(time.Now().Add(parting))
+	_ = conn.SetDeadline(time.Now().Add(refusalReadTime))
 	_, err := io.WriteString(conn, text)
 	half, ok := conn.(interface{ CloseWrite() error })
 	if err != nil || !ok || half.CloseWrite() != nil {
@@ -124,27 +131,30 @@ func turnAway(conn net.Conn, text string) {
 	_, _ = io.CopyN(io.Discard, conn, maxAhead)
 }
 
-// denied is how Redis turns clients away in protected mode, with the ways out that there are here.
+// denied is Redis' refusal in protected mode, with the remedies that the proxy has.
 const denied = "-DENIED Redis is running in protected mode because protected mode is enabled and %s. " +
-	"In this mode connections are only accepted from the loopback interface. If you want to connect from external computers you may adopt one of the following solutions: " +
-	"1) Have clients log in: by users of the proxy (acl-file) or of the upstream, or with client-password-file, or with a certificate of their own (tls-client-ca). " +
-	"2) Connect over the loopback interface, if you did not mean the port to be reached from elsewhere. " +
-	"3) Disable protected mode by protected-mode: false, and PROXY RELOAD. Make sure that nobody but your clients can reach the port.\r\n"
+	"In this mode connections are only accepted from the loopback interface. " +
+	"If you want to connect from external computers you may adopt one of the following solutions: " +
+	"1) Have clients log in: by users of the proxy (acl-file) or of the upstream, or with client-password-file, " +
+	"or with a certificate of their own (tls-client-ca). " +
+	"2) Connect over the loopback interface, if the port need not be reachable from other machines. " +
+	"3) Disable protected mode by protected-mode: false, and PROXY RELOAD. " +
+	"Make sure that only your clients can reach the port.\r\n"
 
-// denial is what a client is told that protected mode turns away, or empty. Whether one has to log
-// in at the upstream is for the upstream to say; as long as it was not reached, it is not known.
+// denial returns the refusal for a client that protected mode turns away, else nothing. Whether the
+// upstream requires a login is unknown until it has been reached.
 func (s *shared) denial(given *Settings, addr net.Addr) string {
 	if !s.protects(given) || IsLoopback(addr) {
 		return ""
 	}
 	if known, _ := s.mustLogIn(given); !known {
-		return fmt.Sprintf(denied, "the upstream, which has not been reached yet, has not said whether one must log in there")
+		return fmt.Sprintf(denied, "whether the upstream requires a login is unknown until it is reached")
 	}
-	return fmt.Sprintf(denied, "nobody has to log in")
+	return fmt.Sprintf(denied, "no login is required")
 }
 
-// mustLogIn reports whether a client has to show who it is before it may do anything, here or at
-// the upstream.
+// mustLogIn reports whether a client must log in before it may do anything, at the proxy or the
+// upstream.
 func (s *shared) mustLogIn(given *Settings) (known, must bool) {
 	switch up := s.opts.Upstream; {
 	case s.opts.Users != nil:
@@ -159,13 +169,15 @@ func (s *shared) mustLogIn(given *Settings) (known, must bool) {
 	}
 }
 
-// protects reports whether clients from other machines are turned away that meet these settings.
+// protects reports whether protected mode, with these settings, turns away clients from other
+// machines.
 func (s *shared) protects(given *Settings) bool {
 	_, must := s.mustLogIn(given)
 	return given.ProtectedMode && !must
 }
 
-// IsLoopback reports whether an address is one of this machine that others cannot reach.
+// IsLoopback reports whether an address is reachable only from this machine. Addresses that are not
+// TCP count as such.
 func IsLoopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.AddrPort().Addr().Unmap().IsLoopback()

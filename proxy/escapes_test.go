@@ -12,20 +12,21 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// onlyOnTheMasters fails unless a lock key is held on the masters, and nothing is under its
-// name on the upstream.
-func (r *rig) onlyOnTheMasters(server *redistest.Server, key string) {
+// expectOnMasters fails unless a lock key is held on the masters, and the upstream has no key of
+// this name.
+func (r *testProxy) expectOnMasters(server *redistest.Server, key string) {
 	r.Helper()
 	if r.locks.holder(0, key) == "" {
 		r.Errorf("%s is not on the masters", key)
 	}
-	expectNothing(r.T, server, key)
+	expectNoKeys(r.T, server, key)
 }
 
-// A script that is given other keys, and names a lock key beside them, runs on the masters:
-// whether the name stands in it, in its arguments, or is put together of these.
+// TestScriptsThatNameALockKeyBesideOthers: a script that gets other keys, and names a lock key in
+// addition, runs on the masters. The name may be in the script, in its arguments, or composed of
+// these.
 func TestScriptsThatNameALockKeyBesideOthers(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p := r.connect()
 	for i, body := range []string{
 		"return redis.call('set','lock:%d','1','NX','PX',30000)",
@@ -51,14 +52,13 @@ func TestScriptsThatNameALockKeyBesideOthers(t *testing.T) {
 		if got := p.reply(); got != ok {
 			t.Errorf("%s: %q", body, got)
 		}
-		r.onlyOnTheMasters(server, fmt.Sprintf("lock:%d", i))
+		r.expectOnMasters(server, fmt.Sprintf("lock:%d", i))
 	}
 }
 
-// Scripts that have nothing to do with lock keys run on the upstream, whatever lock keys they
-// are told of as data.
+// TestScriptsWithLockKeysAsDataGoOn: scripts that only have lock keys as data run on the upstream.
 func TestScriptsWithLockKeysAsDataGoOn(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p := r.connect()
 	for i, body := range []string{
 		"return redis.call('rpush',KEYS[1],ARGV[1])",
@@ -82,30 +82,35 @@ func TestScriptsWithLockKeysAsDataGoOn(t *testing.T) {
 	}
 }
 
-// What SCRIPT LOAD gave to the upstream alone may do anything: it is not sent there by its hash.
+// TestScriptThatIsNotKnownIsNotSentOn: a script that was loaded only at the upstream may do
+// anything, so the proxy does not forward its hash.
 func TestScriptThatIsNotKnownIsNotSentOn(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	const body = "return redis.call('set','lock:'..'sha','1','NX','PX',30000)"
 	sha := dial(t, server.Addr()).load(body)
 	p := r.connect()
-	for _, line := range []string{"EVALSHA " + sha + " 0", "EVALSHA " + sha + " 1 foo", "evalsha_ro " + strings.ToUpper(sha) + " 1 foo"} {
+	for _, line := range []string{"EVALSHA " + sha + " 0", "EVALSHA " + sha + " 1 foo",
+		"evalsha_ro " + strings.ToUpper(sha) + " 1 foo"} {
 		p.say(line, noScript)
 	}
 	p.send(array("EVALSHA", sha, "1", "foo", strings.Repeat("v", 2<<20)) + cmd("PING"))
 	p.expect(noScript + "+PONG\r\n")
-	p.script([]exchange{{"MULTI", ok}, {"SET a 1", queued}, {"EVALSHA " + sha + " 1 foo", queued}, {"EXEC", "*2\r\n+OK\r\n" + noScript}})
+	p.script([]exchange{{"MULTI", ok}, {"SET a 1", queued}, {"EVALSHA " + sha + " 1 foo", queued},
+		{"EXEC", "*2\r\n+OK\r\n" + noScript}})
 	p.script([]exchange{{"SUBSCRIBE c", "*3\r\n" + bulk("subscribe") + bulk("c") + ":1\r\n"},
-		{"EVALSHA " + sha + " 1 foo", "-ERR Can't execute 'evalsha': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"}, {"RESET", "+RESET\r\n"}})
-	expectNothing(t, server, "lock:sha")
+		{"EVALSHA " + sha + " 1 foo",
+			"-ERR Can't execute 'evalsha': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"}, {"RESET", "+RESET\r\n"}})
+	expectNoKeys(t, server, "lock:sha")
 	p.send(array("EVAL", body, "1", "foo"))
 	p.expect(ok)
-	r.onlyOnTheMasters(server, "lock:sha")
+	r.expectOnMasters(server, "lock:sha")
 	p.say("EVALSHA "+sha+" 1 foo", "$-1\r\n")
 }
 
-// A script that is loaded within a transaction, or in silence, is known behind it.
+// TestScriptThatIsLoadedInATransaction: the proxy knows a script after it was loaded within a
+// transaction, or with replies off.
 func TestScriptThatIsLoadedInATransaction(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p := r.connect()
 	const body = "return redis.call('set',KEYS[1],'v')"
 	sha := dial(t, startRedis(t).Addr()).load(body)
@@ -118,11 +123,11 @@ func TestScriptThatIsLoadedInATransaction(t *testing.T) {
 	p.expect(":1\r\n")
 }
 
-// Other scripts push one out of what the proxy knows; those who have it by its hash are
-// told to send it again.
+// TestScriptThatOthersPushedOut: other scripts evict a script from the proxy's cache. Clients that
+// send its hash are told to load it again.
 func TestScriptThatOthersPushedOut(t *testing.T) {
 	const others = 100
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	r.server.Table().Apply(commands.Settings{MaxTTL: time.Hour, ScriptMemory: 20_000})
 	p := r.connect()
 	const body = "return redis.call('set','lock:'..ARGV[1],'1','NX','PX',30000)"
@@ -134,7 +139,7 @@ func TestScriptThatOthersPushedOut(t *testing.T) {
 		p.expect(fmt.Sprintf(":%d\r\n", i))
 	}
 	p.say("EVALSHA "+sha+" 1 foo out", noScript)
-	expectNothing(t, server, "lock:out")
+	expectNoKeys(t, server, "lock:out")
 }
 
 const library = `#!lua name=%s
@@ -151,10 +156,10 @@ end
 redis.register_function{function_name='%s', callback=push}
 `
 
-// A function whose library names a lock key is not called, wherever the library was loaded; one
-// that has nothing to do with lock keys is.
+// TestFunctionsThatNameALockKey: a function is not called if its library names a lock key, wherever
+// the library was loaded. Other functions are called.
 func TestFunctionsThatNameALockKey(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	direct, p := dial(t, server.Addr()), r.connect()
 	for _, loader := range []*peer{direct, p} {
 		name := map[bool]string{true: "direct", false: "relayed"}[loader == direct]
@@ -163,7 +168,8 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 	}
 	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(harmless, "good", "push")))
 	direct.expect(bulk("good"))
-	for _, line := range []string{"FCALL direct 0 x", "fcall relayed 0 x", "FCALL DIRECT 1 foo x", "FCALL_RO direct 0 x"} {
+	for _, line := range []string{"FCALL direct 0 x", "fcall relayed 0 x", "FCALL DIRECT 1 foo x",
+		"FCALL_RO direct 0 x"} {
 		if got := p.ask(line); !strings.Contains(got, "names a lock key") {
 			t.Errorf("%s: %q", line, got)
 		}
@@ -176,13 +182,14 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 	})
 	p.send(array("FCALL", "push", "1", "list", strings.Repeat("v", 2<<20)))
 	p.expect(":4\r\n")
-	expectNothing(t, server, "lock:x")
+	expectNoKeys(t, server, "lock:x")
 }
 
-// Nor is it called, or a script that was loaded at the upstream itself, where a transaction may
-// have begun in silence, or where it is not known whether the upstream takes commands.
+// TestUnknownCodeOfASilentClient: a function that names a lock key, or a script that was loaded at
+// the upstream itself, is not called in two more cases. A transaction may have begun with replies
+// off, or it is unknown whether the upstream accepts commands.
 func TestUnknownCodeOfASilentClient(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	direct := dial(t, server.Addr())
 	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(library, "direct", "direct")))
 	direct.expect(bulk("direct"))
@@ -204,29 +211,31 @@ func TestUnknownCodeOfASilentClient(t *testing.T) {
 			t.Errorf("%s: %q", line, got)
 		}
 	}
-	expectNothing(t, server, "lock:x", "a")
+	expectNoKeys(t, server, "lock:x", "a")
 }
 
 const lateFcall = "-ERR 'fcall' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
 
-// Where the upstream's functions cannot be read, none is called.
+// TestFunctionsThatCannotBeRead: if the proxy cannot read the upstream's functions, it calls none.
 func TestFunctionsThatCannotBeRead(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	direct := dial(t, server.Addr())
 	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(library, "l", "take")))
 	direct.expect(bulk("l"))
 	direct.say("ACL SETUSER default -function", ok)
-	if got := r.connect().ask("FCALL take 0 x"); !strings.HasPrefix(got, "-ERR 'fcall' of 'take': whether it uses lock keys is not known") || !strings.Contains(got, "NOPERM") {
+	if got := r.connect().ask("FCALL take 0 x"); !strings.HasPrefix(got,
+		"-ERR 'fcall' of 'take': whether it uses lock keys is not known") || !strings.Contains(got, "NOPERM") {
 		t.Errorf("%q", got)
 	}
-	expectNothing(t, server, "lock:x")
+	expectNoKeys(t, server, "lock:x")
 }
 
-// Redis compares names and options up to a zero byte.
+// TestZeroBytesHideNoLockKey: Redis compares names and options up to a zero byte, and so does the
+// proxy.
 func TestZeroBytesHideNoLockKey(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p := r.connect()
-	for i := range 2000 { // Redis takes about one of 250 for SET
+	for i := range 2000 { // Redis accepts about one of 250 as SET
 		p.send(array(fmt.Sprintf("SET\x00%d", i), "lock:a", "1"))
 	}
 	for i := range 2000 {
@@ -235,36 +244,39 @@ func TestZeroBytesHideNoLockKey(t *testing.T) {
 		}
 	}
 	p.send(cmd("RPUSH l 1") + array("MULTI\x00"+strings.Repeat("x", 100)) + array("SORT", "l", "STORE\x00", "lock:b") +
-		array("GEORADIUS", "g", "0", "0", "1", "m", "STORE\x00x", "lock:c") + array("XREADGROUP", "GROUP", "g", "c", "STREAMS\x00", "lock:d", ">"))
+		array("GEORADIUS", "g", "0", "0", "1", "m", "STORE\x00x", "lock:c") +
+		array("XREADGROUP", "GROUP", "g", "c", "STREAMS\x00", "lock:d", ">"))
 	p.expect(":1\r\n-ERR unknown command 'MULTI', with args beginning with: \r\n")
 	for _, key := range []string{"lock:b", "lock:c", "lock:d"} {
 		if got := p.reply(); !strings.HasPrefix(got, "-ERR ") || !strings.Contains(got, "'"+key+"'") {
 			t.Errorf("%q", got)
 		}
 	}
-	expectNothing(t, server, "lock:a", "lock:b", "lock:c")
+	expectNoKeys(t, server, "lock:a", "lock:b", "lock:c")
 }
 
-// A command that the proxy does not know is not for lock keys.
+// TestUnknownCommandsAndLockKeys: a command that the proxy does not know is refused on lock keys.
 func TestUnknownCommandsAndLockKeys(t *testing.T) {
-	r, server := locking(t, "--rename-command", "SET", "PUT")
+	r, server := startWithLockKeys(t, "--rename-command", "SET", "PUT")
 	p := r.connect()
-	p.script([]exchange{{"PUT a 1", ok}, {"put lock:a 1", "-ERR lock key 'lock:a': 'put' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"}})
+	p.script([]exchange{{"PUT a 1", ok}, {"put lock:a 1",
+		"-ERR lock key 'lock:a': 'put' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"}})
 	p.send(array("PUT", strings.Repeat("x", 2<<20), "lock:a"))
 	if got := p.all(); !strings.Contains(got, "it names lock key 'lock:a'") {
 		t.Errorf("%.100q", got)
 	}
-	expectNothing(t, server, "lock:a")
+	expectNoKeys(t, server, "lock:a")
 }
 
-// A key that is too long to be held, and may match, is refused.
+// TestLongKeys: a key that is too long to be held, and may match a glob, is refused.
 func TestLongKeys(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	long := strings.Repeat("x", 1<<20)
 	p := r.connect()
 	p.send(array("SET", "lock:"+long, "v") + array("SET", long+long, "v") + cmd("PING"))
-	p.expect(tooLongFor + ok + "+PONG\r\n")
-	for _, words := range [][]string{{"MSET", "a", "1", "lock:" + long, "v"}, {"DEL", long, "lock:" + long}, {"SETNX", "lock:" + long, "v"}} {
+	p.expect(tooLongRefusal + ok + "+PONG\r\n")
+	for _, words := range [][]string{{"MSET", "a", "1", "lock:" + long, "v"}, {"DEL", long, "lock:" + long},
+		{"SETNX", "lock:" + long, "v"}} {
 		q := r.connect()
 		q.send(array(words...) + cmd("QUIT"))
 		if got := q.all(); !strings.HasPrefix(got, "-ERR") {
@@ -280,16 +292,17 @@ func TestLongKeys(t *testing.T) {
 	dial(t, server.Addr()).say("DBSIZE", ":1\r\n")
 }
 
-const tooLongFor = "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+const tooLongRefusal = "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
 
-// Where only the end of a key tells, no key that is too long to be held is let through.
+// TestLongKeysThatEndAsLockKeys: if only the end of a key decides whether it matches, a key that is
+// too long to be held is refused.
 func TestLongKeysThatEndAsLockKeys(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"*:lock"})
 	long := strings.Repeat("x", 1<<20) + ":lock"
 	p := r.connect()
 	p.send(array("SET", long, "v") + cmd("PING"))
-	p.expect(tooLongFor + "+PONG\r\n")
+	p.expect(tooLongRefusal + "+PONG\r\n")
 	p.send(array("MSET", "a", "1", long, "v"))
 	if got := p.all(); !strings.HasPrefix(got, "-ERR") {
 		t.Errorf("%.100q", got)
@@ -297,16 +310,18 @@ func TestLongKeysThatEndAsLockKeys(t *testing.T) {
 	dial(t, server.Addr()).say("DBSIZE", ":0\r\n")
 }
 
-// A script that the proxy cannot read goes nowhere.
+// TestScriptThatCannotBeRead: a script that the proxy cannot parse runs nowhere.
 func TestScriptThatCannotBeRead(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p := r.connect()
-	longer := "return redis.call('set','lock:a',1" + strings.Repeat("+1", 3000) + ")" // than the proxy reads, and not than Redis does
-	for _, body := range []string{longer, "return redis.call('set','lock:a'", "#!lua flags=some-new-flag\nreturn redis.call('set','lock:a','1')"} {
+	// Longer than the proxy parses, not longer than Redis accepts.
+	longer := "return redis.call('set','lock:a',1" + strings.Repeat("+1", 3000) + ")"
+	for _, body := range []string{longer, "return redis.call('set','lock:a'",
+		"#!lua flags=some-new-flag\nreturn redis.call('set','lock:a','1')"} {
 		p.send(array("EVAL", body, "1", "foo"))
 		if got := p.reply(); !strings.HasPrefix(got, "-ERR ") {
 			t.Errorf("%q", got)
 		}
 	}
-	expectNothing(t, server, "lock:a")
+	expectNoKeys(t, server, "lock:a")
 }

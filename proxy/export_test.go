@@ -8,34 +8,33 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// SetPatience shortens how long a subscriber may leave what it gets unread, and how
-// long a client that sends no more is waited for.
-func (s *Server) SetPatience(stall, farewell time.Duration) {
-	s.shared.times = relayTimes{stall, farewell}
+// SetPatience sets how long a subscriber may leave messages unread, and how long the proxy waits
+// for a client that sends no more.
+func (s *Server) SetPatience(stall, linger time.Duration) {
+	s.shared.times = relayTimes{stall, linger}
 }
 
-// SetEntry changes how long a client may take until TLS is spoken. It is called before Serve.
+// SetEntry sets how long a client may take for the TLS handshake. It is called before Serve.
 func (s *Server) SetEntry(d time.Duration) { s.shared.entry = d }
 
-// SetNow changes the clock by which a validity is measured from its grant until it leaves. It is
+// SetNow sets the clock that measures a validity from its grant until its reply is sent. It is
 // called before Serve.
 func (s *Server) SetNow(now func() time.Time) { s.shared.now = now }
 
-// SetQuiet changes for how long nothing may happen before a client is parked. It is
-// called before Serve.
+// SetQuiet sets how long a client must be idle before it is parked. It is called before Serve.
 func (s *Server) SetQuiet(d time.Duration) { s.quiet = d }
 
-// Silence has all clients count as silenced by CLIENT REPLY OFF. It is called while the proxy waits
-// for their next commands.
+// Silence treats all clients as if they had sent CLIENT REPLY OFF. It is called while the proxy
+// waits for their next commands.
 func (s *Server) Silence() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
-		session.relay.silence = track.SilentFromNow
+		session.relay.replyMode = track.SilentFromNow
 	}
 }
 
-// Parked is the number of clients without a goroutine.
+// Parked returns the number of clients without a goroutine.
 func (s *Server) Parked() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,13 +48,13 @@ func (s *Server) Parked() (n int) {
 	return n
 }
 
-// LeftAlone is the number of clients that were asked to rest and did not.
+// LeftAlone returns the number of clients that were asked to park and did not.
 func (s *Server) LeftAlone() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
 		session.mu.Lock()
-		if !session.parked && !session.asked && session.activity.StillQuiet() {
+		if !session.parked && !session.parkRequested && session.activity.StillQuiet() {
 			n++
 		}
 		session.mu.Unlock()
@@ -63,10 +62,10 @@ func (s *Server) LeftAlone() (n int) {
 	return n
 }
 
-// Table is that of the options.
+// Table returns the table of the options.
 func (s *Server) Table() *commands.Table { return s.shared.opts.Table }
 
-// Locks are all that a client's socket could be waited for with.
+// Locks returns all locks that a goroutine could hold while it waits for a client's socket.
 func (s *Server) Locks() (all []sync.Locker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// fake is an upstream that does what a test says.
-type fake struct {
+// fakeUpstream is an upstream whose behavior a test scripts.
+type fakeUpstream struct {
 	*testing.T
 	ln     net.Listener
 	script func(c *fakeConn)
@@ -23,31 +23,31 @@ type fake struct {
 	runs  sync.WaitGroup
 }
 
-// fakeConn is a client's connection to it.
+// fakeConn is a client's connection to a fakeUpstream.
 type fakeConn struct {
 	net.Conn
-	fake *fake
+	fake *fakeUpstream
 	in   *bufio.Reader
 }
 
-// startFake runs script for every connection on which more than the proxy's own
-// PING arrives, and closes the connection behind it.
-func startFake(t *testing.T, script func(c *fakeConn)) *fake {
+// startFake runs script for every connection that sends more than the proxy's own PING, and closes
+// the connection afterwards.
+func startFake(t *testing.T, script func(c *fakeConn)) *fakeUpstream {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fake{T: t, ln: ln, script: script}
+	f := &fakeUpstream{T: t, ln: ln, script: script}
 	f.runs.Go(f.accept)
 	t.Cleanup(f.close)
 	return f
 }
 
-func (f *fake) addr() string { return f.ln.Addr().String() }
-func (f *fake) url() string  { return "redis://" + f.addr() }
+func (f *fakeUpstream) addr() string { return f.ln.Addr().String() }
+func (f *fakeUpstream) url() string  { return "redis://" + f.addr() }
 
-func (f *fake) accept() {
+func (f *fakeUpstream) accept() {
 	for {
 		conn, err := f.ln.Accept()
 		if err != nil {
@@ -60,7 +60,7 @@ func (f *fake) accept() {
 	}
 }
 
-func (f *fake) serve(conn net.Conn) {
+func (f *fakeUpstream) serve(conn net.Conn) {
 	defer conn.Close()
 	c := &fakeConn{conn, f, bufio.NewReader(conn)}
 	first, err := c.in.Peek(len(ping))
@@ -78,12 +78,12 @@ func (f *fake) serve(conn net.Conn) {
 	f.script(c)
 }
 
-// openUser is ACL GETUSER of a user who may do everything.
+// openUser is the reply to ACL GETUSER for a user that may do everything.
 const openUser = "*6\r\n$8\r\ncommands\r\n$5\r\n+@all\r\n$4\r\nkeys\r\n$2\r\n~*\r\n$8\r\nchannels\r\n$2\r\n&*\r\n"
 
 const ping = "*1\r\n$4\r\nPING\r\n"
 
-func (f *fake) close() {
+func (f *fakeUpstream) close() {
 	_ = f.ln.Close()
 	f.mu.Lock()
 	for _, conn := range f.conns {
@@ -93,8 +93,8 @@ func (f *fake) close() {
 	f.runs.Wait()
 }
 
-// commands are those that arrived so far, on any connection.
-func (f *fake) commands() []string {
+// commands returns the commands that have arrived so far, on any connection.
+func (f *fakeUpstream) commands() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.seen)
@@ -103,7 +103,7 @@ func (f *fake) commands() []string {
 // read reads n commands.
 func (c *fakeConn) read(n int) bool {
 	for range n {
-		raw, err := readReply(c.in) // an array of bulks is one, too
+		raw, err := readReply(c.in) // an array of bulk strings is one, too
 		if err != nil {
 			return false
 		}

@@ -10,10 +10,10 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// follow forwards a command whose answer is learned from.
+// follow forwards a command whose reply may change the connection's state.
 func (d *dispatcher) follow(ctx context.Context, name string, words [][]byte) error {
 	frame := d.in.chunk
-	if other, changed := detour.Harmless(words); changed && d.keys.routes {
+	if other, changed := detour.Harmless(words); changed && d.keys.hasLockKeys {
 		words = other
 		frame = func() []byte { return resp.AppendWords(nil, syntax.Strings(other)...) }
 	}
@@ -23,7 +23,7 @@ func (d *dispatcher) follow(ctx context.Context, name string, words [][]byte) er
 	if err := d.session.flush(); err != nil {
 		return err
 	}
-	if done, err := d.tracks(ctx, words); done || err != nil {
+	if done, err := d.forwardTracking(ctx, words); done || err != nil {
 		return err
 	}
 	defer d.keepCaching(name)()
@@ -34,9 +34,9 @@ func (d *dispatcher) follow(ctx context.Context, name string, words [][]byte) er
 	case silences && mode != track.Speaking, track.IsUnanswered(words):
 		return d.unanswered(ctx, mode, words)
 	case silences:
-		d.relay.silence = track.Speaking
-	case s.Kind == track.Reset && len(words) == 1 && d.relay.silence == track.SilentFromNow:
-		d.relay.silence = track.Speaking
+		d.relay.replyMode = track.Speaking
+	case s.Kind == track.Reset && len(words) == 1 && d.relay.replyMode == track.SilentFromNow:
+		d.relay.replyMode = track.Speaking
 	}
 	if s.Kind == track.Reset && len(words) == 1 && d.client.Tracking != nil {
 		d.client.Tracking.Stop()
@@ -44,26 +44,26 @@ func (d *dispatcher) follow(ctx context.Context, name string, words [][]byte) er
 	return d.sender.sendFollowed(s, frame())
 }
 
-// tracks has the upstream carry out a CLIENT TRACKING or CACHING, and does the same for lock keys.
-// Where the upstream's answer cannot be known, it reports false, and lock keys are not tracked.
-func (d *dispatcher) tracks(ctx context.Context, words [][]byte) (done bool, err error) {
+// forwardTracking forwards a CLIENT TRACKING or CACHING, and does the same for lock keys. If the
+// upstream's reply cannot be known, it reports false, and lock keys are not tracked.
+func (d *dispatcher) forwardTracking(ctx context.Context, words [][]byte) (done bool, err error) {
 	what := tracking.Subcommand(words)
 	if what == "" || d.client.Track == nil {
 		return false, nil
 	}
-	if err := d.asker.settle(ctx); err != nil {
+	if err := d.asker.waitUpstream(ctx); err != nil {
 		return true, err
 	}
-	state := d.relay.know()
-	if state.Quitting || state.CanAsk() != nil || d.relay.silence != track.Speaking {
+	state := d.relay.state()
+	if state.Quitting || state.CanAsk() != nil || d.relay.replyMode != track.Speaking {
 		return false, nil
 	}
 	if state.ProtoUnknown {
 		d.asker.askProto(ctx)
 	}
 	d.relay.count(1, nil)
-	if !d.relay.follow(track.Slot{}) { // what is tracked is lost with the connection
-		return true, errOver
+	if !d.relay.follow(track.Slot{}) { // the tracking is lost with the connection
+		return true, errStateLost
 	}
 	answer, err := d.asker.ask(ctx, d.in.chunk())
 	if err != nil {
@@ -85,7 +85,8 @@ func (d *dispatcher) tracks(ctx context.Context, words [][]byte) (done bool, err
 	return true, nil
 }
 
-// keepCaching has a CLIENT CACHING hold beyond a command after which the upstream has it hold, too.
+// keepCaching keeps a CLIENT CACHING in force beyond a command that does not use it up at the
+// upstream.
 func (d *dispatcher) keepCaching(name string) (after func()) {
 	if (name != "client" && name != "multi") || !tracking.Of(d.client).Said() {
 		return func() {}
@@ -93,36 +94,37 @@ func (d *dispatcher) keepCaching(name string) (after func()) {
 	return tracking.Of(d.client).Caching
 }
 
-// unanswered forwards a command that is not answered, and that may silence those
-// after it. Where it is queued or refused, it is answered.
+// unanswered forwards a command that gets no reply, and that may turn later replies off. If the
+// upstream queues or refuses it, it gets a reply.
 func (d *dispatcher) unanswered(ctx context.Context, mode track.Silence, words [][]byte) error {
-	if err := d.asker.settle(ctx); err != nil {
+	if err := d.asker.waitUpstream(ctx); err != nil {
 		return err
 	}
-	state := d.relay.know()
+	state := d.relay.state()
 	s := track.Slot{Kind: track.Plain}
 	switch {
 	case state.Multi:
 		s = track.Slot{Kind: track.Odd, N: 1}
 	case state.Restricted():
-		s.N = d.sender.count()
-	case d.refusedSilence(ctx, words):
-		s.N = d.sender.count()
-	case mode != track.Speaking && d.relay.silence != track.SilentFromNow:
-		d.relay.silence = mode
-		d.relay.teach((*track.State).Hush)
+		s.N = d.sender.countReply()
+	case d.replyModeRefused(ctx, words):
+		s.N = d.sender.countReply()
+	case mode != track.Speaking && d.relay.replyMode != track.SilentFromNow:
+		d.relay.replyMode = mode
+		d.relay.updateState((*track.State).Hush)
 	default:
-		d.sender.count()
+		d.sender.countReply()
 	}
 	return d.sender.sendWhole(s)
 }
 
-// refusedSilence reports whether a command that is not answered will be all the same, because the
-// client may not send it. Where that cannot be found out, the replies cannot be followed any more.
-func (d *dispatcher) refusedSilence(ctx context.Context, words [][]byte) bool {
+// replyModeRefused reports whether the upstream will refuse, and so answer, a command that normally
+// gets no reply, for lack of permission. If that cannot be found out, replies can no longer be
+// followed.
+func (d *dispatcher) replyModeRefused(ctx context.Context, words [][]byte) bool {
 	refusals, err := d.asker.Refusals(ctx, [][]string{syntax.Strings(words)})
 	if err != nil {
-		d.relay.teach(func(s *track.State) { s.Stream = true })
+		d.relay.updateState(func(s *track.State) { s.Stream = true })
 		return false
 	}
 	return refusals[0] != ""

@@ -8,21 +8,26 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// gated is a proxy that logs in at the upstream as alice and demands a password itself.
-func gated(t *testing.T) (*rig, *redistest.Server) {
-	server := startRedis(t, "--requirepass", "secret", "--user", "alice", "on", ">wonder", "~*", "&*", "+@all", "-flushall", "--user", "bob", "on", ">b", "~b*", "+@all")
-	return startProxyWith(t, "redis://alice:wonder@"+server.Addr()+"/5", proxy.Options{ClientPassword: "sesame"}, []string{"lock:*"}), server
+// startGated starts a proxy that logs in at the upstream as alice, and requires a password itself.
+func startGated(t *testing.T) (*testProxy, *redistest.Server) {
+	server := startRedis(t, "--requirepass", "secret", "--user", "alice", "on", ">wonder", "~*", "&*", "+@all",
+		"-flushall", "--user", "bob", "on", ">b", "~b*", "+@all")
+	return startProxyWith(t, "redis://alice:wonder@"+server.Addr()+"/5", proxy.Options{ClientPassword: "sesame"},
+		[]string{"lock:*"}), server
 }
 
 const helloFirst = "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time\r\n"
 
-// Where the proxy logs in for its clients, they log in at the proxy, or get nothing at all.
+// TestNothingWithoutTheClientPassword: if the proxy logs in for its clients, they get nothing
+// before they log in at the proxy.
 func TestNothingWithoutTheClientPassword(t *testing.T) {
-	r, server := gated(t)
+	r, server := startGated(t)
 	const wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 	for _, line := range []string{
-		"GET a", "get a\r\n", "CONFIG GET requirepass", "LOCK k t PX 1000", "SET lock:a v", "EVAL x 0", "MULTI", "EXEC", "WATCH a", "SUBSCRIBE c", "MONITOR", "PING",
-		"SELECT 0", "CLIENT ID", "CLIENT REPLY OFF", "RESET", "INFO", "COMMAND", "PROXY INFO", "SCRIPT FLUSH", "SYNC", "REPLCONF ACK 0", "SHUTDOWN", "AUTH", "NONSENSE",
+		"GET a", "get a\r\n", "CONFIG GET requirepass", "LOCK k t PX 1000", "SET lock:a v", "EVAL x 0", "MULTI", "EXEC",
+		"WATCH a", "SUBSCRIBE c", "MONITOR", "PING",
+		"SELECT 0", "CLIENT ID", "CLIENT REPLY OFF", "RESET", "INFO", "COMMAND", "PROXY INFO", "SCRIPT FLUSH", "SYNC",
+		"REPLCONF ACK 0", "SHUTDOWN", "AUTH", "NONSENSE",
 		"SET a " + strings.Repeat("x", 3<<20),
 	} {
 		p := r.connect()
@@ -35,8 +40,10 @@ func TestNothingWithoutTheClientPassword(t *testing.T) {
 		p.say("LOCK k t PX 1000", noAuth)
 	}
 	for line, want := range map[string]string{
-		"AUTH wrong": wrong, "AUTH secret": wrong, "AUTH wonder": wrong, "AUTH alice wonder": wrong, "AUTH bob b": wrong, "AUTH default wrong": wrong, "AUTH bob sesame": wrong,
-		"HELLO": helloFirst, "HELLO 3": helloFirst, "HELLO 3 SETNAME AUTH": helloFirst, "HELLO 3 AUTH default wrong": wrong, "HELLO 3 AUTH bob b": wrong,
+		"AUTH wrong": wrong, "AUTH secret": wrong, "AUTH wonder": wrong, "AUTH alice wonder": wrong,
+		"AUTH bob b": wrong, "AUTH default wrong": wrong, "AUTH bob sesame": wrong,
+		"HELLO": helloFirst, "HELLO 3": helloFirst, "HELLO 3 SETNAME AUTH": helloFirst,
+		"HELLO 3 AUTH default wrong": wrong, "HELLO 3 AUTH bob b": wrong,
 	} {
 		r.connect().script([]exchange{{line, want}, {"GET a", noAuth}, {"LOCK k t PX 1000", noAuth}})
 	}
@@ -50,14 +57,16 @@ func TestNothingWithoutTheClientPassword(t *testing.T) {
 	direct.script([]exchange{{"AUTH secret", ok}, {"SELECT 5", ok}, {"DBSIZE", ":0\r\n"}})
 }
 
-// Behind the login a client is the user of the URL, and may become another one; RESET
-// takes it out again.
+// TestLoginAtTheProxy: after the login a client is the user of the URL, and may become another
+// user. RESET logs it out again.
 func TestLoginAtTheProxy(t *testing.T) {
-	r, server := gated(t)
+	r, server := startGated(t)
 	for _, line := range []string{"AUTH sesame", "auth default sesame"} {
 		r.connect().script([]exchange{
 			{"GET a", noAuth}, {line, ok}, {"GET a", "$-1\r\n"}, {"ACL WHOAMI", bulk("alice")}, {"LOCK k t PX 1000", ":1000\r\n"}, {"UNLOCK k t", ":1\r\n"},
-			{"SET lock:a v PX 1000", ok}, {"DEL lock:a", ":1\r\n"}, {"AUTH default wrong", "-WRONGPASS invalid username-password pair or user is disabled.\r\n"}, {"ACL WHOAMI", bulk("alice")},
+			{"SET lock:a v PX 1000", ok}, {"DEL lock:a", ":1\r\n"},
+			{"AUTH default wrong", "-WRONGPASS invalid username-password pair or user is disabled.\r\n"},
+			{"ACL WHOAMI", bulk("alice")},
 			{"AUTH bob b", ok}, {"ACL WHOAMI", bulk("bob")},
 			{"LOCK k t PX 1000", "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"},
 			{"AUTH sesame", ok}, {"ACL WHOAMI", bulk("alice")}, {"RESET", "+RESET\r\n"}, {"GET a", noAuth}, {"LOCK k t PX 1000", noAuth},
@@ -65,11 +74,13 @@ func TestLoginAtTheProxy(t *testing.T) {
 		})
 	}
 	dial(t, server.Addr()).script([]exchange{{"AUTH secret", ok}, {"ACL SETUSER default nopass", ok}})
-	r.connect().script([]exchange{{"AUTH sesame", ok}, {"GET a", "$-1\r\n"}, {"RESET", "+RESET\r\n"}, {"GET a", noAuth}, {"ACL WHOAMI", noAuth}})
+	r.connect().script([]exchange{{"AUTH sesame", ok}, {"GET a", "$-1\r\n"}, {"RESET", "+RESET\r\n"}, {"GET a", noAuth},
+		{"ACL WHOAMI", noAuth}})
 	p := r.connect()
 	p.send(lines("HELLO 3 AUTH default sesame SETNAME app"))
 	if hello := p.reply(); !strings.HasPrefix(hello, "%7\r\n") {
 		t.Fatalf("HELLO: %q", hello)
 	}
-	p.script([]exchange{{"CLIENT GETNAME", bulk("app")}, {"ACL WHOAMI", bulk("alice")}, {"LOCK k t PX 1000", ":1000\r\n"}, {"LOCK k t PX 1000", "_\r\n"}})
+	p.script([]exchange{{"CLIENT GETNAME", bulk("app")}, {"ACL WHOAMI", bulk("alice")},
+		{"LOCK k t PX 1000", ":1000\r\n"}, {"LOCK k t PX 1000", "_\r\n"}})
 }

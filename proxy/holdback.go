@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// holdPatience is how long what was sent to the upstream is waited for, once the locks are
-	// being moved. What takes longer is ended there.
-	holdPatience = 3 * time.Second
-	// lookPause is that between two looks whether there are other connections to tell of.
+	// holdTimeout limits how long the proxy waits for commands at the upstream to finish once the
+	// locks move. The mover ends connections that take longer.
+	holdTimeout = 3 * time.Second
+	// lookPause is the pause between two looks for new connections to report.
 	lookPause = 100 * time.Millisecond
-	// noEra is none of the masters.
+	// noEra is not the number of any era.
 	noEra = -1
-	// sayPause is the wait before the masters are told once more.
-	sayPause = 50 * time.Millisecond
+	// retryPause is the wait before the masters are told again.
+	retryPause = 50 * time.Millisecond
 )
 
-// startHolding has holdBack run until stop is called.
-func (s *Server) startHolding(ctx context.Context, places Places) (stop func()) {
+// startHoldback runs holdBack until stop is called.
+func (s *Server) startHoldback(ctx context.Context, places Places) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { s.holdBack(ctx, places) })
@@ -34,9 +34,9 @@ func (s *Server) startHolding(ctx context.Context, places Places) (stop func()) 
 	}
 }
 
-// holdBack says, whenever the locks are being moved, what this proxy has nothing under way over,
-// until ctx ends: at once, and again when it has come to have other connections, by clients that
-// have come since.
+// holdBack reports to the masters, whenever the locks move, which of this proxy's connections carry
+// no command on a lock key. It reports at once, and again when clients have made new connections.
+// It runs until ctx ends.
 func (s *Server) holdBack(ctx context.Context, places Places) {
 	said, last, was, server := noEra, quorum.Held{}, quorum.Placed{Era: noEra}, ""
 	look := time.Tick(lookPause)
@@ -50,24 +50,25 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 		if !known || !at.Moves() && !places.Departing() {
 			said = noEra
 		} else {
-			settled := s.settledNow
+			heldFn := s.heldNow
 			if at.Era != said {
-				settled = func() quorum.Held { return s.settled(ctx) }
+				heldFn = func() quorum.Held { return s.waitHeld(ctx) }
 				server = s.runID(ctx)
 			}
-			held := settled()
+			held := heldFn()
 			held.Server = server
 			if at.Era != said || !sameHeld(held, last) {
 				if err := places.SayHeld(ctx, at.Era, held); err != nil {
-					s.shared.opts.Logger.Warn("the masters could not be notified of what is held back", "cause", err)
-					_ = pacing.Sleep(ctx, sayPause)
+					s.shared.opts.Logger.Warn(
+						"cannot notify the masters that this proxy holds back commands on lock keys", "cause", err)
+					_ = pacing.Sleep(ctx, retryPause)
 					continue
 				}
 				said, last = at.Era, held
 			}
 			again = look
 		}
-		if was.Era == noEra { // it is heard without a turn
+		if was.Era == noEra { // the first era is seen without a notification
 			again = look
 		}
 		select {
@@ -78,10 +79,9 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 	}
 }
 
-// dropCaches tells clients that track what they read, once the locks are elsewhere than they were,
-// that everything may have changed: where it was read nobody changes it any more. It gives where
-// the locks were last. What is decided once does not bring them back; of more than that nothing is
-// known.
+// dropCaches notifies clients that track keys, once the locks have moved, that all keys may have
+// changed. Later changes are not reported at the old location. It returns where the locks were
+// last. If the masters' era is more than one later, a move in between may have gone unnoticed.
 func (s *Server) dropCaches(was, at quorum.Placed) quorum.Placed {
 	elsewhere := at.Place != was.Place || at.Era > was.Era+1
 	switch hub := s.shared.opts.Table.Tracking(); {
@@ -100,73 +100,73 @@ func sameHeld(a, b quorum.Held) bool {
 		slices.Equal(slices.Sorted(slices.Values(a.Restless)), slices.Sorted(slices.Values(b.Restless)))
 }
 
-// settled waits until nothing of lock keys is under way to the upstream, but not for long, and
-// tells over which connections nothing is.
-func (s *Server) settled(ctx context.Context) quorum.Held {
-	ctx, cancel := context.WithTimeout(ctx, holdPatience)
+// waitHeld waits at most holdTimeout until no command on a lock key is under way to the upstream,
+// and returns the connections that are at rest.
+func (s *Server) waitHeld(ctx context.Context) quorum.Held {
+	ctx, cancel := context.WithTimeout(ctx, holdTimeout)
 	defer cancel()
 	var held quorum.Held
-	sessions := s.relayed()
+	sessions := s.relayedSessions()
 	type connection struct {
 		address string
-		rests   bool
+		atRest  bool
 	}
 	connections := make(chan connection, len(sessions))
 	s.unblock(ctx, sessions)
 	for _, session := range sessions {
 		go func() {
 			var c connection
-			_ = contained.Run(func() error { c.address, c.rests = session.relay.rests(ctx); return nil })
+			_ = contained.Run(func() error { c.address, c.atRest = session.relay.waitAtRest(ctx); return nil })
 			connections <- c
 		}()
 	}
 	again := time.Tick(lookPause)
 	for waiting := len(sessions); waiting > 0; {
 		select {
-		case <-again: // one may have been on its way
+		case <-again: // a blocking command may have been on its way
 			s.unblock(ctx, sessions)
 			continue
 		case c := <-connections:
 			waiting--
-			add(&held, c.address, c.rests)
+			add(&held, c.address, c.atRest)
 		}
 	}
-	held.Resting = append(held.Resting, s.owned()...) // Unblock may have made one
+	held.Resting = append(held.Resting, s.ownConnections()...) // Unblock may have made one
 	return held
 }
 
-// add notes a connection, if there is one.
-func add(held *quorum.Held, address string, rests bool) {
+// add records a connection, if there is one.
+func add(held *quorum.Held, address string, atRest bool) {
 	switch {
 	case address == "":
-	case rests:
+	case atRest:
 		held.Resting = append(held.Resting, address)
 	default:
 		held.Restless = append(held.Restless, address)
 	}
 }
 
-// relayed are the sessions that may have a connection to the upstream.
-func (s *Server) relayed() []*session {
+// relayedSessions returns the sessions that may have a connection to the upstream.
+func (s *Server) relayedSessions() []*session {
 	if s.shared.opts.Upstream == nil {
 		return nil
 	}
-	return s.all()
+	return s.allSessions()
 }
 
-// settledNow is settled without waiting for anything.
-func (s *Server) settledNow() quorum.Held {
+// heldNow is waitHeld without waiting.
+func (s *Server) heldNow() quorum.Held {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	held := quorum.Held{Resting: s.owned()}
-	for _, session := range s.relayed() {
-		address, rests := session.relay.rests(over)
-		add(&held, address, rests)
+	held := quorum.Held{Resting: s.ownConnections()}
+	for _, session := range s.relayedSessions() {
+		address, atRest := session.relay.waitAtRest(over)
+		add(&held, address, atRest)
 	}
 	return held
 }
 
-// runID is that of the upstream; empty where there is none.
+// runID returns the upstream's run ID; empty without an upstream.
 func (s *Server) runID(ctx context.Context) string {
 	if s.shared.opts.Upstream == nil {
 		return ""
@@ -174,26 +174,26 @@ func (s *Server) runID(ctx context.Context) string {
 	return s.shared.opts.Upstream.RunID(ctx)
 }
 
-// owned are the connections that are no client's own.
-func (s *Server) owned() []string {
-	if s.shared.opts.Upstream == nil { // others move the locks, and need not wait for this proxy
+// ownConnections returns the addresses of the proxy's own connections to the upstream.
+func (s *Server) ownConnections() []string {
+	if s.shared.opts.Upstream == nil { // other proxies move the locks, and need not wait for this proxy
 		return nil
 	}
 	return s.shared.opts.Upstream.OwnConnections()
 }
 
-// unblock has the upstream answer those who wait there for something in lock keys.
+// unblock makes the upstream answer clients that are blocked there on lock keys.
 func (s *Server) unblock(ctx context.Context, sessions []*session) {
-	blocked := ends(sessions, (*relay).blocked)
+	blocked := connAddrs(sessions, (*relay).blockedAddr)
 	if len(blocked) == 0 || ctx.Err() != nil {
 		return
 	}
 	if err := s.shared.opts.Upstream.Unblock(ctx, blocked, false); err != nil {
-		s.shared.opts.Logger.Warn("clients that wait for lock keys at the upstream could not be woken there", "cause", err)
+		s.shared.opts.Logger.Warn("cannot unblock clients that wait for lock keys at the upstream", "cause", err)
 	}
 }
 
-// UpstreamConnections are the proxy's ends of all its connections to the upstream.
+// UpstreamConnections returns the local addresses of all the proxy's connections to the upstream.
 func (s *Server) UpstreamConnections() []string {
-	return append(s.owned(), ends(s.relayed(), (*relay).address)...)
+	return append(s.ownConnections(), connAddrs(s.relayedSessions(), (*relay).address)...)
 }

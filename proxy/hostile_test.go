@@ -11,10 +11,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// A few bytes for which the connection must be closed, with what Redis says to them.
+// TestHostileBytes: a few invalid bytes close the connection, with Redis' error.
 func TestHostileBytes(t *testing.T) {
-	const args, bulk = "-ERR Protocol error: invalid multibulk length\r\n", "-ERR Protocol error: invalid bulk length\r\n"
-	const inline, quotes = "-ERR Protocol error: too big inline request\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"
+	const args, bulk = "-ERR Protocol error: invalid multibulk length\r\n",
+		"-ERR Protocol error: invalid bulk length\r\n"
+	const inline, quotes = "-ERR Protocol error: too big inline request\r\n",
+		"-ERR Protocol error: unbalanced quotes in request\r\n"
 	const command = "LOCK k t PX 5000\r\n"
 	attacks := map[string][2]string{
 		"an index overflow in redcon":            {"*1\r\n$9223372036854775807\r\n", bulk},
@@ -41,37 +43,38 @@ func TestHostileBytes(t *testing.T) {
 		"an attack by HTTP in an array":          {array("post", "x"), ""},
 	}
 	b := serveLocks(t, &scriptedLocks{})
-	b.withstand(32*mega, func() {
+	b.withinMemory(32*mega, func() {
 		for title, attack := range attacks {
 			for range 3 {
 				p := b.connect()
 				p.send(attack[0])
 				got := p.all()
-				if attack[1] == "" { // Redis closes at once, with or without what was due
-					got = strings.TrimPrefix(got, "-ERR unknown command 'GET', with args beginning with: '/' 'HTTP/1.1' \r\n")
+				if attack[1] == "" { // Redis closes at once, with or without the replies that are due
+					got = strings.TrimPrefix(got,
+						"-ERR unknown command 'GET', with args beginning with: '/' 'HTTP/1.1' \r\n")
 				}
 				if got != attack[1] {
 					t.Errorf("%s: %q, want %q", title, got, attack[1])
 				}
 			}
 		}
-		b.clientsBecome(1)
+		b.waitClients(1)
 	})
 }
 
-// What stands behind a protocol error is never a command.
+// TestNothingIsRunBehindAProtocolError: bytes after a protocol error are never a command.
 func TestNothingIsRunBehindAProtocolError(t *testing.T) {
 	b := serveLocks(t, newWaitingLocks())
 	p := b.connect()
 	p.send("*1\r\n$x\r\n" + blocked)
-	got := p.all() // the kernel may throw the reply away, as not all was read
+	got := p.all() // the kernel may discard the reply, because not all input was read
 	if want := "-ERR Protocol error: invalid bulk length\r\n"; got != want && got != "" {
 		t.Errorf("got %q", got)
 	}
-	b.clientsBecome(0)
+	b.waitClients(0)
 }
 
-// stream writes so many bytes, by a buffer at a time.
+// stream writes n bytes, one buffer at a time.
 func stream(conn io.Writer, n int) {
 	part := []byte(strings.Repeat("x", 64<<10))
 	for n > 0 {
@@ -83,31 +86,32 @@ func stream(conn io.Writer, n int) {
 	}
 }
 
-// Of a large value for a command that is not ours, nothing is kept.
+// TestHostileLargeValue: nothing is kept of a large value in a command that is not the proxy's own.
 func TestHostileLargeValue(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	p := b.connect()
-	b.withstand(16*mega, func() {
+	b.withinMemory(16*mega, func() {
 		p.send("*2\r\n$3\r\nSET\r\n$536870912\r\n")
 		stream(p.conn, 100*mega)
 	})
 	p.conn.Close()
-	b.clientsBecome(1)
+	b.waitClients(1)
 	p = b.connect()
-	b.withstand(16*mega, func() {
+	b.withinMemory(16*mega, func() {
 		p.send("*2\r\n$3\r\nSET\r\n$33554432\r\n")
 		stream(p.conn, 32*mega)
-		p.say("\r\n"+array("PING"), "-ERR unknown command 'SET', with args beginning with: '"+strings.Repeat("x", 128)+"' \r\n"+pong)
+		p.say("\r\n"+array("PING"), "-ERR unknown command 'SET', with args beginning with: '"+strings.Repeat("x",
+			128)+"' \r\n"+pong)
 	})
 }
 
 const commandTooLong = "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
 
-// A lock with a name of megabytes is refused, and its client goes on.
+// TestHostileLockName: a lock name of megabytes is refused, and its client continues.
 func TestHostileLockName(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{lock: nil})
 	p := b.connect()
-	b.withstand(24*mega, func() {
+	b.withinMemory(24*mega, func() {
 		for range 3 {
 			p.send("*5\r\n$4\r\nLOCK\r\n$2097152\r\n")
 			stream(p.conn, 2*mega)
@@ -128,7 +132,7 @@ func TestHostileNumberOfArguments(t *testing.T) {
 		b := serveLocks(t, &scriptedLocks{})
 		p := b.connect()
 		name, argument := array(test[0]), array(test[1])
-		b.withstand(24*mega, func() {
+		b.withinMemory(24*mega, func() {
 			p.send("*1000000\r\n" + strings.TrimPrefix(name, "*1\r\n"))
 			argument = strings.TrimPrefix(argument, "*1\r\n")
 			p.flood(strings.Repeat(argument, 1000), million/1000-1)
@@ -140,25 +144,24 @@ func TestHostileNumberOfArguments(t *testing.T) {
 	}
 }
 
-// Two billion arguments are allowed. They cost what is sent of them.
+// TestHostileAnnouncement: two billion arguments are allowed, and cost only what is sent of them.
 func TestHostileAnnouncement(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
-	b.withstand(24*mega, func() {
+	b.withinMemory(24*mega, func() {
 		for _, name := range []string{"foo", "PING", "LOCK"} {
 			p := b.connect()
 			p.send("*2147483647\r\n" + strings.TrimPrefix(array(name), "*1\r\n"))
 			p.flood(strings.Repeat("$1\r\nx\r\n", 5000), 100)
 			p.conn.Close()
 		}
-		b.clientsBecome(1)
+		b.waitClients(1)
 	})
 }
 
-// fillUntilStuck sends the same until the server takes no more, since its replies are
-// not read.
+// fillUntilStuck sends flood until the server accepts no more, because its replies are not read.
 func (p *peer) fillUntilStuck(flood string) {
 	for {
-		_ = p.conn.SetWriteDeadline(time.Now().Add(300 * time.Millisecond)) // if too soon, the flood is just smaller
+		_ = p.conn.SetWriteDeadline(time.Now().Add(300 * time.Millisecond)) // if too short, the flood is just smaller
 		if _, err := io.WriteString(p.conn, flood); err != nil {
 			if !isTimeout(err) {
 				p.t.Errorf("the server closed: %v", err)
@@ -179,67 +182,67 @@ func TestHostileClientThatNeverReads(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			b := serveLocks(t, &scriptedLocks{})
 			p := b.connect()
-			b.withstand(32*mega, func() {
+			b.withinMemory(32*mega, func() {
 				p.fillUntilStuck(strings.Repeat(flood, 1+(16<<10)/len(flood)))
 			})
 			p.conn.Close()
-			b.clientsBecome(1)
+			b.waitClients(1)
 		})
 	}
 }
 
-// Commands that arrive cut, for ever, must not be collected.
+// TestHostileStreamThatNeverEndsOnACommand: commands that always arrive cut must not pile up.
 func TestHostileStreamThatNeverEndsOnACommand(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	p := b.connect()
 	go func() { _, _ = io.Copy(io.Discard, p.conn) }()
 	const cut = "*3\r\n$3\r\nSE"
 	flood := strings.TrimPrefix(strings.Repeat(array("SET", "k", "v"), 5000), cut) + cut
-	b.withstand(16*mega, func() {
+	b.withinMemory(16*mega, func() {
 		p.send(cut)
 		p.flood(flood, 40)
 	})
 }
 
-// Many clients hold what they have sent a half of.
+// TestHostileHalfCommands: many clients send half a command.
 func TestHostileHalfCommands(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
-	b.withstand(32*mega, func() {
+	b.withinMemory(32*mega, func() {
 		for range 300 {
 			b.connect().send("*5\r\n$4\r\nLOCK\r\n$1000000\r\nxxx")
 		}
-		b.clientsBecome(301)
+		b.waitClients(301)
 	})
 }
 
-// trickle is a connection from which each read gives one byte, though the kernel is not asked for
-// each.
-type trickle struct {
+// byteConn is a connection that returns one byte per read, without a system call for each.
+type byteConn struct {
 	net.Conn
 	in *bufio.Reader
 }
 
-func (c trickle) Read(p []byte) (int, error) { return c.in.Read(p[:min(1, len(p))]) }
+func (c byteConn) Read(p []byte) (int, error) { return c.in.Read(p[:min(1, len(p))]) }
 
-type trickling struct{ net.Listener }
+type byteListener struct{ net.Listener }
 
-func (l trickling) Accept() (net.Conn, error) {
+func (l byteListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	return trickle{conn, bufio.NewReader(conn)}, err
+	return byteConn{conn, bufio.NewReader(conn)}, err
 }
 
-// A parser that calls itself for each read of an unfinished command ends with the
-// process, out of stack, after some 700,000 of them.
+// TestHostileBulkByteByByte: a parser that calls itself for each read of an unfinished command
+// would run out of stack after about 700,000 reads.
 func TestHostileBulkByteByByte(t *testing.T) {
 	redistest.SkipShort(t)
-	b := startBench(t, benchOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener { return trickling{inner} }})
+	b := startTestServer(t, serverOptions{locks: &scriptedLocks{},
+		listen: func(inner net.Listener) net.Listener { return byteListener{inner} }})
 	const size = 1_000_000
 	for command, want := range map[string]string{
 		"*2\r\n$3\r\nfoo\r\n$1000000\r\n":  "-ERR unknown command 'foo', with args beginning with: '" + strings.Repeat("x", 128) + "' \r\n",
 		"*2\r\n$4\r\nPING\r\n$1000000\r\n": "$1000000\r\n" + strings.Repeat("x", size) + "\r\n",
 	} {
 		p := b.connect()
-		b.withstand(32*mega, func() {
+		b.withinMemory(32*mega, func() {
 			go func() {
 				_, _ = io.WriteString(p.conn, command)
 				stream(p.conn, size)

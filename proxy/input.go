@@ -10,51 +10,51 @@ import (
 )
 
 const (
-	// maxAhead bounds what is read while a command waits.
+	// maxAhead limits the bytes that are read while a command waits.
 	maxAhead = 64 << 10
-	// maxFrame bounds a command that must be held whole.
+	// maxFrame limits the bytes of a command that must be held whole.
 	maxFrame = 1 << 20
-	// maxExcerpt is how much is kept of a command that is thrown away: more than
-	// any error shows of it.
+	// maxExcerpt limits the bytes kept of a command that is discarded. No error shows more of a
+	// command.
 	maxExcerpt = 2 << 10
 )
 
-// errNotCRLF is for other line ends, which Redis takes: it does not look at them.
+// errNotCRLF is for other line ends. Redis accepts them, because it does not check them.
 var errNotCRLF = &resp.RequestError{Text: "Protocol error: expected CRLF"}
 
-// newInput reads from a connection.
+// newInput returns an input that reads from conn.
 func newInput(conn net.Conn, activity *wire.Activity, held *budget, keeps func() int) *input {
 	in := &input{budget: held, keeps: keeps, scanner: resp.NewFrameScanner(resp.DefaultRequestLimits())}
 	in.wire = wire.New(conn, in, activity)
 	return in
 }
 
-// input reads a client's bytes and finds the frames in them. Its buffer holds what is not dealt
-// with yet, from start on; up to scanned it has been scanned; up to end there are bytes. The frame
-// being read begins at frame: before start, if a part of it is dealt with.
+// input reads a client's bytes and finds the frames in them. Bytes from start on are not yet
+// processed, bytes before scanned have been scanned, and the bytes that were read end at end. The
+// current frame begins at frame, which is before start if part of it was processed.
 type input struct {
-	wire    *wire.Conn
-	scanner resp.FrameScanner
-	buf     []byte
-	start   int
-	frame   int
-	scanned int
-	end     int
-	args    [][]byte // memory for the words of a command
-	budget  *budget
-	paid    int // of the budget
-	// keeps reports how many bytes are kept for the client between its commands, of which kept were
+	wire     *wire.Conn
+	scanner  resp.FrameScanner
+	buf      []byte
+	start    int
+	frame    int
+	scanned  int
+	end      int
+	args     [][]byte // reused for the words of a command
+	budget   *budget
+	budgeted int // bytes of buf taken from the budget
+	// keeps returns how many bytes are kept for the client between its commands. kept of them were
 	// taken from the budget.
 	keeps func() int
 	kept  int
 }
 
-// event scans what has been read. It returns resp.FrameMore when more must be read.
+// event scans the bytes read so far. It returns resp.FrameMore if more must be read.
 func (in *input) event() (resp.FrameEvent, error) {
 	return in.eventUpTo(in.end)
 }
 
-// eventWithin scans no further than where the current frame would be over a limit.
+// eventWithin scans at most limit bytes of the current frame.
 func (in *input) eventWithin(limit int) (resp.FrameEvent, error) {
 	return in.eventUpTo(min(in.end, in.start+limit))
 }
@@ -65,19 +65,19 @@ func (in *input) eventUpTo(end int) (resp.FrameEvent, error) {
 	return ev, err
 }
 
-// size is how much has been scanned.
+// size returns how many unprocessed bytes were scanned.
 func (in *input) size() int { return in.scanned - in.start }
 
-// chunk is what has been scanned.
+// chunk returns the unprocessed bytes that were scanned.
 func (in *input) chunk() []byte { return in.buf[in.start:in.scanned] }
 
-// held is chunk of the current frame alone.
+// held is chunk for the current frame only.
 func (in *input) held() []byte { return in.buf[max(in.frame, in.start):in.scanned] }
 
-// skip forgets what has been scanned.
+// skip drops the scanned bytes.
 func (in *input) skip() { in.start, in.frame = in.scanned, in.scanned }
 
-// words are the words of the frame that has just ended, valid until more is read.
+// words returns the words of the frame that has just ended. They are valid until the next read.
 func (in *input) words() ([][]byte, error) {
 	if in.scanner.Inline() {
 		return in.scanner.InlineArgs(), nil
@@ -89,10 +89,10 @@ func (in *input) words() ([][]byte, error) {
 	return in.args, nil
 }
 
-// manyWords are more than there is memory kept for.
+// manyWords is how many words args may have room for between frames.
 const manyWords = 64
 
-// forgetWords lets go of the buffer that the words stand in.
+// forgetWords drops the references to the buffer that hold the words.
 func (in *input) forgetWords() {
 	if cap(in.args) > manyWords {
 		in.args = nil
@@ -113,12 +113,12 @@ func (in *input) read() error {
 	n, err := in.wire.Read()
 	in.end += n
 	if n > 0 {
-		return nil // an error will come again
+		return nil // the next read returns the error again
 	}
 	return err
 }
 
-// Room is the free part of the buffer.
+// Room implements wire.Memory.
 func (in *input) Room() []byte {
 	if in.buf == nil {
 		in.buf = wire.Borrow()
@@ -126,7 +126,7 @@ func (in *input) Room() []byte {
 	return in.buf[in.end:]
 }
 
-// Rest gives the buffer up while nothing is held.
+// Rest implements wire.Memory. It gives the buffer back if no bytes are held.
 func (in *input) Rest() {
 	if in.end == 0 {
 		in.release()
@@ -135,23 +135,23 @@ func (in *input) Rest() {
 
 func (in *input) release() {
 	wire.GiveBack(in.buf)
-	in.letGo()
+	in.dropBuffer()
 }
 
-// atRest reports whether nothing is held, and the next byte begins a frame.
-func (in *input) atRest() bool {
+// isIdle reports whether no bytes are held, and the next byte begins a frame.
+func (in *input) isIdle() bool {
 	return in.end == 0 && in.scanner.AtGap()
 }
 
-// shrink lets go of what can be made again.
+// shrink drops memory that can be made again.
 func (in *input) shrink() {
 	in.release()
 	in.args = nil
-	_ = in.account() // what was given back
+	_ = in.account() // it only gives back to the budget
 }
 
-// makeRoom moves what is held to the front of the buffer, and doubles a buffer
-// that is full of it, if it may.
+// makeRoom moves the held bytes to the front of the buffer. If they fill the buffer, it doubles the
+// buffer, if the budget permits.
 func (in *input) makeRoom() error {
 	in.forgetWords()
 	if err := in.account(); err != nil {
@@ -164,7 +164,7 @@ func (in *input) makeRoom() error {
 			return err
 		}
 	case len(held) == 0 && len(in.buf) > wire.BufferSize:
-		in.letGo()
+		in.dropBuffer()
 	case in.start > 0:
 		copy(in.buf, held)
 	}
@@ -175,8 +175,8 @@ func (in *input) makeRoom() error {
 	return nil
 }
 
-// lookahead reads once after what is held, and moves nothing: the words of the
-// running command stay where they are. It returns errFull if there is no room.
+// lookahead reads once behind the held bytes, without moving them: the running command's words
+// refer to them. It returns errFull if there is no room.
 func (in *input) lookahead() error {
 	if in.end == len(in.buf) && in.end > 0 {
 		if in.end >= maxAhead {
@@ -184,7 +184,7 @@ func (in *input) lookahead() error {
 		}
 		bigger := make([]byte, 2*len(in.buf))
 		copy(bigger, in.buf)
-		in.buf = bigger // the old one is in use
+		in.buf = bigger // the words refer to the old one
 	}
 	return in.read()
 }
@@ -192,21 +192,20 @@ func (in *input) lookahead() error {
 // errFull ends a lookahead: the client has sent much ahead of its replies.
 var errFull = errors.New("the read buffer is full")
 
-// enlarge doubles a buffer that is full of what is held, if all clients together may hold so much.
-// The first buffer is nobody's.
+// enlarge doubles a full buffer, if the budget permits. A client's first buffer is not budgeted.
 func (in *input) enlarge(held []byte) error {
 	size := 2 * len(held)
-	if err := in.budget.take(size - in.paid); err != nil {
+	if err := in.budget.take(size - in.budgeted); err != nil {
 		return err
 	}
-	in.paid = size
+	in.budgeted = size
 	old := in.buf
 	in.buf = append(make([]byte, 0, size), held...)[:size]
 	wire.GiveBack(old)
 	return nil
 }
 
-// account takes what is kept for the client between its commands from the budget.
+// account updates the budget by the bytes that are kept for the client between its commands.
 func (in *input) account() error {
 	kept := in.keeps()
 	if kept <= in.kept {
@@ -218,13 +217,13 @@ func (in *input) account() error {
 	return nil
 }
 
-// letGo gives a buffer up.
-func (in *input) letGo() {
-	in.budget.give(in.paid)
-	in.buf, in.paid = nil, 0
+// dropBuffer drops the buffer, and returns its bytes to the budget.
+func (in *input) dropBuffer() {
+	in.budget.give(in.budgeted)
+	in.buf, in.budgeted = nil, 0
 }
 
-// close gives back all that was taken from the budget.
+// close returns all bytes to the budget.
 func (in *input) close() {
 	in.release()
 	in.budget.give(in.kept)

@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/proxy/wire"
 )
 
-// inputOf is an input that reads what is written to the other end of its connection.
+// inputOf returns an input that reads what is written to client.
 func inputOf(t *testing.T) (in *input, client net.Conn) {
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close(); server.Close() })
@@ -48,11 +48,12 @@ func nextWords(t *testing.T, in *input) (words []string) {
 	}
 }
 
-// Frames come out as they went in, however large they are beside the buffer and
-// wherever its end cuts them.
+// TestInputReadsFrames: frames are returned unchanged, whatever their size and wherever the end of
+// the buffer cuts them.
 func TestInputReadsFrames(t *testing.T) {
 	in, client := inputOf(t)
-	sizes := []int{0, 1, 100, wire.BufferSize - 40, wire.BufferSize, 3 * wire.BufferSize, 10, 100_000, 7, 7, 7, wire.BufferSize / 2, wire.BufferSize / 2, wire.BufferSize / 2, 1}
+	sizes := []int{0, 1, 100, wire.BufferSize - 40, wire.BufferSize, 3 * wire.BufferSize, 10, 100_000, 7, 7, 7,
+		wire.BufferSize / 2, wire.BufferSize / 2, wire.BufferSize / 2, 1}
 	go func() {
 		var all bytes.Buffer
 		for i, size := range sizes {
@@ -63,13 +64,15 @@ func TestInputReadsFrames(t *testing.T) {
 		}
 	}()
 	for i, size := range sizes {
-		if got, want := nextWords(t, in), []string{"ECHO", fmt.Sprint(i), strings.Repeat("x", size)}; !slices.Equal(got, want) {
+		if got, want := nextWords(t, in), []string{"ECHO", fmt.Sprint(i), strings.Repeat("x", size)}; !slices.Equal(got,
+			want) {
 			t.Fatalf("frame %d: %.100q", i, got)
 		}
 	}
 }
 
-// While a command waits, what is read behind it must leave its words where they are.
+// TestLookaheadLeavesTheWordsAlone: while a command waits, bytes that are read behind it leave its
+// words unchanged.
 func TestLookaheadLeavesTheWordsAlone(t *testing.T) {
 	in, client := inputOf(t)
 	behind := strings.Repeat(array("PING"), 3000)
@@ -98,7 +101,7 @@ func TestLookaheadLeavesTheWordsAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 100 { // what was given back is overwritten by whoever gets it next
+	for range 100 { // buffers that were given back are overwritten by their next user
 		clear(wire.Borrow())
 	}
 	if got := string(bytes.Join(words, []byte(" "))); got != "LOCK key token" {

@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestWhatIsKeptIsBounded: what is kept for a client between its commands counts for
-// max-input-memory: names that it watches, and what it queues. The client that would have more is
-// told so, and disconnected; others are served. When it has left, all is given back.
+// TestWhatIsKeptIsBounded: max-input-memory counts what is kept for a client between its commands:
+// watched names, and queued commands. A client that exceeds it gets an error and is disconnected;
+// other clients are served. When it has left, all its memory is given back.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	const limit, each, most = 600_000, 200_000, 20
 	large := strings.Repeat("x", each)
@@ -21,9 +21,9 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		"watched": {reply: ok, keep: func(i int) string { return array("WATCH", fmt.Sprint("lock:", i, large)) }},
 		"queued":  {array("MULTI"), queued, func(i int) string { return array("SET", fmt.Sprint("lock:", i), large) }},
 	} {
-		for place, start := range map[string]func() *rig{
-			"a lock server": func() *rig { return lockServer(t) },
-			"a relay":       func() *rig { r, _ := locking(t); return r },
+		for place, start := range map[string]func() *testProxy{
+			"a lock server": func() *testProxy { return lockServer(t) },
+			"a relay":       func() *testProxy { r, _ := startWithLockKeys(t); return r },
 		} {
 			t.Run(name+" at "+place, func(t *testing.T) {
 				r := start()
@@ -51,8 +51,8 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 }
 
-// TestNamesAndScriptsAreBounded: so do the names of many clients, and the scripts that clients
-// share.
+// TestNamesAndScriptsAreBounded: the names of many clients count, too, and so do the scripts that
+// clients share.
 func TestNamesAndScriptsAreBounded(t *testing.T) {
 	const limit, each, most = 600_000, 100_000, 20
 	for name, send := range map[string]func(p *peer, i int){

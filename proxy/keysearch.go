@@ -12,97 +12,98 @@ import (
 	"redlock-proxy/proxy/login"
 )
 
-// keySearch looks for lock keys in the frames of an input, where such are configured, and for what
-// a user of the proxy's own may not send.
+// keySearch looks for lock keys in an input's frames, if lock keys are configured. It also looks
+// for commands that a user of the proxy may not send.
 type keySearch struct {
-	in     *input
-	table  *commands.Table
-	who    *login.Client
-	routes bool   // lock keys are configured
-	search search // of the current frame
+	in          *input
+	table       *commands.Table
+	user        *login.Client
+	hasLockKeys bool   // lock keys are configured
+	search      search // of the current frame
 }
 
-// search is how much is known of the current frame's keys.
+// search is the state of the search in the current frame.
 type search struct {
-	rule  *keys.Rule // not nil: they decide where the frame goes, and have not yet
-	judge bool       // it must be found out whether the client may send the command
-	lock  bool       // there is a lock key, or the client may not send the command
-	whole bool       // the frame's end was scanned
-	ahead *keyWalk   // of a frame that is forwarded before all its keys are known
-	// suspect: it may take or release a lock on the upstream; sent is what was sent of it.
+	rule        *keys.Rule // not nil: where the frame goes depends on its keys, and is undecided
+	checkRights bool       // whether the client may send the command must be checked
+	held        bool       // there is a lock key, or the client may not send the command
+	whole       bool       // the frame's end was scanned
+	ahead       *keyWalk   // of a frame that is forwarded before all its keys are known
+	// suspect: the command may take or release a lock on the upstream. sent holds its bytes that
+	// were sent.
 	suspect bool
 	sent    []byte
 }
 
-// found is what a search has come to.
-type found uint8
+// searchResult is the result of a search.
+type searchResult uint8
 
 const (
-	nothing   found = iota // nothing is to be decided, or was before
-	undecided              // more must be read
-	passes                 // the frame is forwarded
-	stays                  // it is not just forwarded
+	noDecision     searchResult = iota // nothing to decide, or decided before
+	needsMore                          // more must be read
+	forwardable                        // the frame is forwarded
+	notForwardable                     // the frame is not simply forwarded
 )
 
-// begins reports whether the keys of the command whose name was just scanned must be
-// looked at before it is forwarded.
-func (k *keySearch) begins() bool {
-	k.search.judge = k.who.IsJudged()
-	if !k.routes {
-		return k.search.judge
+// start starts a search for the command whose name was just scanned. It reports whether the
+// command's keys or permissions must be checked before it is forwarded.
+func (k *keySearch) start() bool {
+	k.search.checkRights = k.user.IsJudged()
+	if !k.hasLockKeys {
+		return k.search.checkRights
 	}
-	name, _ := k.in.scanner.Name() // one that is longer than what is kept of it is not known
+	name, _ := k.in.scanner.Name() // a name that is too long to be kept is no known command
 	k.search.rule = k.table.Keyed(name)
-	return k.search.rule != nil || k.search.judge
+	return k.search.rule != nil || k.search.checkRights
 }
 
-// seek looks for the keys of such a command, as far as it has been read. Where there
-// is no lock key the frame is forwarded: as soon as the first argument is there, if
-// that is the only key. Nothing is decided before, so that no beginning of a command
-// on a lock key is ever sent.
-func (k *keySearch) seek(ctx context.Context) (found, error) {
+// seek looks for lock keys in such a command, as far as it has been read. If it has none, the frame
+// is forwarded. If its first argument is its only key, that is decided when the argument has
+// arrived. Nothing is sent before the decision, so that the upstream never gets the beginning of a
+// command on a lock key.
+func (k *keySearch) seek(ctx context.Context) (searchResult, error) {
 	switch {
-	case k.search.rule == nil && !k.search.judge:
-		return nothing, nil
+	case k.search.rule == nil && !k.search.checkRights:
+		return noDecision, nil
 	case k.in.scanner.Inline():
 		return k.end(k.isHeld(k.in.scanner.InlineArgs())), nil
-	case !k.search.judge && k.search.rule.First():
+	case !k.search.checkRights && k.search.rule.First():
 		key, size, known := k.in.firstArg()
 		if !known {
-			return undecided, nil
+			return needsMore, nil
 		}
 		return k.end(k.table.LockKeys().Match(key) || size > maxFrame && k.table.LockKeys().MayMatch(key)), nil
 	}
 	return k.seekAll(ctx)
 }
 
-// isHeld reports whether a command is not just forwarded, by all its words.
+// isHeld reports, from all words of a command, whether it must not simply be forwarded.
 func (k *keySearch) isHeld(words [][]byte) bool {
 	return k.isRefused(words, len(words)) || k.table.Route(commands.Situation{}, words).Verb != commands.Forward
 }
 
-// isRefused reports whether the client may not have a command forwarded, of so many words of which
-// the first ones are given.
+// isRefused reports whether the client may not send a command to the upstream. words are the first
+// of its total words.
 func (k *keySearch) isRefused(words [][]byte, total int) bool {
-	return k.search.judge && k.who.Refusal(words, total) != ""
+	return k.search.checkRights && k.user.Refusal(words, total) != ""
 }
 
 // end ends the search.
-func (k *keySearch) end(lock bool) found {
-	k.search.rule, k.search.judge, k.search.lock = nil, false, lock
-	if lock {
-		return stays
+func (k *keySearch) end(held bool) searchResult {
+	k.search.rule, k.search.checkRights, k.search.held = nil, false, held
+	if held {
+		return notForwardable
 	}
-	return passes
+	return forwardable
 }
 
-// seekAll reads the whole command, as far as one may be held.
-func (k *keySearch) seekAll(ctx context.Context) (found, error) {
+// seekAll searches the whole command, or the first maxFrame bytes of it.
+func (k *keySearch) seekAll(ctx context.Context) (searchResult, error) {
 	ev, err := k.in.eventUpTo(min(k.in.end, k.in.frame+maxFrame))
 	frame := k.in.held()
 	switch {
 	case err != nil:
-		return undecided, err
+		return needsMore, err
 	case ev == resp.FrameEnd:
 		k.search.whole = true
 		k.in.args, _, _ = resp.Words(k.in.args[:0], frame, math.MaxInt)
@@ -110,12 +111,12 @@ func (k *keySearch) seekAll(ctx context.Context) (found, error) {
 	case len(frame) >= maxFrame:
 		return k.seekAhead(ctx, frame)
 	}
-	return undecided, nil
+	return needsMore, nil
 }
 
-// seekAhead decides about a command that is too long to be held by its beginning.
-// Where lock keys may stand further on, it is looked at as it is forwarded.
-func (k *keySearch) seekAhead(ctx context.Context, begin []byte) (found, error) {
+// seekAhead decides by its beginning about a command that is too long to be held. If lock keys may
+// follow, it is searched further while it is forwarded.
+func (k *keySearch) seekAhead(ctx context.Context, begin []byte) (searchResult, error) {
 	words, total, size := resp.Words(nil, begin, math.MaxInt)
 	if k.isRefused(words, total) {
 		return k.end(true), nil
@@ -124,27 +125,27 @@ func (k *keySearch) seekAhead(ctx context.Context, begin []byte) (found, error) 
 	if locked || !known || places.Last() < len(words) {
 		return k.end(locked || !known), nil
 	}
-	k.search.ahead = &keyWalk{index: len(words), places: places, isLock: k.table.LockKeys().Match, mayBeLock: k.table.LockKeys().MayMatch}
-	return k.end(false), k.search.ahead.over(begin[size:])
+	globs := k.table.LockKeys()
+	k.search.ahead = &keyWalk{index: len(words), places: places, isLock: globs.Match, mayBeLock: globs.MayMatch}
+	return k.end(false), k.search.ahead.scan(begin[size:])
 }
 
-// event scans on, and looks at the keys of a frame that is forwarded before all of
-// them are known.
+// event continues to scan, and searches a frame that is forwarded before all its keys are known.
 func (k *keySearch) event() (resp.FrameEvent, error) {
 	from := k.in.scanned
 	ev, err := k.in.event()
 	if k.search.ahead != nil && err == nil {
-		err = k.search.ahead.over(k.in.buf[from:k.in.scanned])
+		err = k.search.ahead.scan(k.in.buf[from:k.in.scanned])
 	}
 	return ev, err
 }
 
-// longKeyBegin is how much of a key that is too long to be held is looked at.
+// longKeyBegin is how many bytes are matched of a key that is too long to be held.
 const longKeyBegin = 1 << 10
 
-// firstArg is the first argument of the command whose name was just scanned, once it
-// is whole, and its size. Without one, or where it is no bulk, it is empty. Of one that
-// is too long to be held it is the beginning.
+// firstArg returns the first argument of the command whose name was just scanned, once it is whole,
+// and its size. It is empty if there is none, or if it is not a bulk string. If it is too long to
+// be held, firstArg returns its beginning.
 func (in *input) firstArg() (arg []byte, size int64, known bool) {
 	p := in.buf[in.scanned:in.end]
 	switch {
@@ -168,21 +169,21 @@ func (in *input) firstArg() (arg []byte, size int64, known bool) {
 	return p[:length], size, true
 }
 
-// keyWalk goes through the arguments of a command as its bytes pass by.
+// keyWalk finds the keys of a command while its bytes pass by.
 type keyWalk struct {
 	index  int // of the current argument
 	places keys.Places
 	isLock func(key []byte) bool
-	// mayBeLock is isLock for one that is too long to be held, by its beginning.
+	// mayBeLock is isLock for a key that is too long to be held, by its beginning.
 	mayBeLock func(begin []byte) bool
 
 	header resp.HeaderWalk
-	left   int    // bytes of its payload to come, the line end included; 0: in its header
-	key    []byte // what has passed of one that may be a lock key
+	left   int    // bytes of the argument still to come, including the line end; 0: in its header
+	key    []byte // the bytes so far of an argument that may be a lock key
 }
 
-// over goes over more bytes, which are well-formed. The error names a lock key.
-func (w *keyWalk) over(p []byte) error {
+// scan scans more bytes, which must be well-formed. The error names a lock key.
+func (w *keyWalk) scan(p []byte) error {
 	for len(p) > 0 {
 		if w.left == 0 {
 			n, size, whole := w.header.Over(p)
@@ -206,35 +207,37 @@ func (w *keyWalk) over(p []byte) error {
 	return nil
 }
 
-// end is the end of an argument, and of what stands after it.
+// end ends an argument, and checks whether it is a lock key.
 func (w *keyWalk) end() error {
 	index := w.index
 	w.index++
 	key := w.key[:max(0, len(w.key)-2)]
 	if w.places.Has(index) && (w.isLock(key) || len(key) > maxFrame && w.mayBeLock(key[:longKeyBegin])) {
-		return &resp.RequestError{Text: fmt.Sprintf("command too long: it names lock key '%.128s' beyond its first %d bytes", key, maxFrame)}
+		return &resp.RequestError{Text: fmt.Sprintf(
+			"command too long: it names lock key '%.128s' beyond its first %d bytes", key, maxFrame)}
 	}
 	return nil
 }
 
-// maxSuspect bounds what is kept of a command that may be one of a lock and is sent in
-// parts, in bytes. With more it is no lock's.
+// maxSuspect limits the bytes kept of a command that may take or release a lock and is sent in
+// parts. A longer command does neither.
 const maxSuspect = 8 << 10
 
-// suspects marks the command whose name was just scanned, if it may take or release a lock
-// on the upstream. It is looked at when it is whole, and is sent meanwhile.
-func (k *keySearch) suspects() {
+// markSuspect marks the command whose name was just scanned, if it may take or release a lock on the
+// upstream. It is sent meanwhile, and inspected when it is whole.
+func (k *keySearch) markSuspect() {
 	name, _ := k.in.scanner.Name()
 	if !k.in.scanner.Inline() {
 		k.search.suspect = lockdetect.Suspect(name, k.in.scanner.Args())
 		return
 	}
-	if words := k.in.scanner.InlineArgs(); lockdetect.Suspect(name, len(words)) { // gone with the end of the frame
+	words := k.in.scanner.InlineArgs() // no longer available at the end of the frame
+	if lockdetect.Suspect(name, len(words)) {
 		k.table.Observe(words)
 	}
 }
 
-// keepSent keeps the part of a suspect that is about to be sent.
+// keepSent keeps a copy of the part of a suspect that is about to be sent.
 func (k *keySearch) keepSent() {
 	if !k.search.suspect {
 		return
@@ -247,8 +250,8 @@ func (k *keySearch) keepSent() {
 	k.search.sent = append(k.search.sent, part...)
 }
 
-// sawWhole has a look at a suspect that has ended.
-func (k *keySearch) sawWhole() {
+// inspect inspects a suspect that has ended.
+func (k *keySearch) inspect() {
 	if !k.search.suspect {
 		return
 	}

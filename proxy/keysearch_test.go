@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// frameOf is a command in RESP, whose line ends may be any two bytes where Redis
-// does not look at them.
+// frameOf returns a command in RESP. Its line ends may be any two bytes where Redis does not check
+// them.
 func frameOf(random *rand.Rand, words []string) string {
 	end := func() string {
 		if random.IntN(4) == 0 {
@@ -28,7 +28,8 @@ func frameOf(random *rand.Rand, words []string) string {
 }
 
 func randomWords(random *rand.Rand) []string {
-	pieces := []string{"", "a", "lock:1", "lock:2", "$5\r\nlock:", "\r\n", "*1\r\n", strings.Repeat("v", 300), "lock:\x00\xff"}
+	pieces := []string{"", "a", "lock:1", "lock:2", "$5\r\nlock:", "\r\n", "*1\r\n", strings.Repeat("v", 300),
+		"lock:\x00\xff"}
 	words := []string{"name"}
 	for range random.IntN(6) {
 		words = append(words, pieces[random.IntN(len(pieces))])
@@ -36,7 +37,7 @@ func randomWords(random *rand.Rand) []string {
 	return words
 }
 
-// The first argument is there as soon as all its bytes are, and not before.
+// TestFirstArg: the first argument is known as soon as all its bytes have arrived, and not before.
 func TestFirstArg(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
@@ -65,9 +66,10 @@ func TestFirstArg(t *testing.T) {
 	}
 }
 
-// What has no first argument of a sensible length need not be waited for.
+// TestFirstArgThatIsNone: a command without a first argument of valid length is not waited for.
 func TestFirstArgThatIsNone(t *testing.T) {
-	for _, frame := range []string{"*1\r\n$3\r\nGET", "*2\r\n$3\r\nGET\r\n$x\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n", "*2\r\n$3\r\nGET\r\n:3\r\nabc"} {
+	for _, frame := range []string{"*1\r\n$3\r\nGET", "*2\r\n$3\r\nGET\r\n$x\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n",
+		"*2\r\n$3\r\nGET\r\n:3\r\nabc"} {
 		in := &input{scanner: resp.NewFrameScanner(resp.DefaultRequestLimits()), buf: []byte(frame), end: len(frame)}
 		if ev, err := in.event(); ev != resp.FrameName || err != nil {
 			t.Fatalf("%q: %v, %v", frame, ev, err)
@@ -78,7 +80,7 @@ func TestFirstArgThatIsNone(t *testing.T) {
 	}
 }
 
-// The walk over a frame in pieces finds the lock key that looking at its words finds.
+// TestKeyWalk: the walk over a frame in pieces finds the same lock key as a search of its words.
 func TestKeyWalk(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 2))
 	isLock := func(key []byte) bool { return strings.HasPrefix(string(key), "lock:") }
@@ -100,7 +102,7 @@ func TestKeyWalk(t *testing.T) {
 		var err error
 		for rest := frame[size:]; len(rest) > 0 && err == nil && !locked; {
 			n := 1 + random.IntN(len(rest))
-			err, rest = w.over([]byte(rest[:n])), rest[n:]
+			err, rest = w.scan([]byte(rest[:n])), rest[n:]
 		}
 		want := false
 		for i, word := range words {

@@ -12,16 +12,18 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// both runs a test at a lock server and before an upstream; lock:* are lock keys at both.
-func both(t *testing.T, test func(t *testing.T, newRig func() *rig)) {
-	t.Run("lock server", func(t *testing.T) { test(t, func() *rig { return newLockServer(t) }) })
+// withAndWithoutUpstream runs a test at a lock server and in front of an upstream; lock:* are lock keys at both.
+func withAndWithoutUpstream(t *testing.T, test func(t *testing.T, newTestProxy func() *testProxy)) {
+	t.Run("lock server", func(t *testing.T) { test(t, func() *testProxy { return newLockServer(t) }) })
 	t.Run("upstream", func(t *testing.T) {
-		test(t, func() *rig { return newRig(t, patience, startRedis(t).URL(), proxy.Options{}, []string{"lock:*"}) })
+		test(t, func() *testProxy {
+			return newTestProxy(t, patience, startRedis(t).URL(), proxy.Options{}, []string{"lock:*"})
+		})
 	})
 }
 
-// shortListener hands out connections of which the next writes take so many bytes in all, and then
-// fail.
+// shortListener accepts connections whose next writes take a limited number of bytes together, and
+// then fail.
 type shortListener struct {
 	net.Listener
 	left *atomic.Int64
@@ -46,16 +48,16 @@ func (c shortConn) Write(p []byte) (int, error) {
 	return n, errors.New("no more is taken")
 }
 
-// Replies that are written together leave one after the other: those that the socket took as a
-// whole were delivered, and what the others granted is given back.
+// TestRepliesThatLeaveInPart: of replies that are written together, those that the socket accepted
+// whole count as delivered. The locks that the other replies grant are released.
 func TestRepliesThatLeaveInPart(t *testing.T) {
-	notOverTLS(t) // where more is written than the replies
+	skipOverTLS(t) // over TLS more than the replies is written
 	grants := []struct{ line, reply, key string }{
 		{"SET lock:a t NX PX 60000", "+OK\r\n", "lock:a"}, {"SETNX lock:b t", ":1\r\n", "lock:b"},
 		{"MSETNX lock:c t lock:d t", ":1\r\n", "lock:d"}, {"LOCK lock:e t PX 60000", ":60000\r\n", "lock:e"},
 	}
-	both(t, func(t *testing.T, newRig func() *rig) {
-		r, left := newRig(), &atomic.Int64{}
+	withAndWithoutUpstream(t, func(t *testing.T, newTestProxy func() *testProxy) {
+		r, left := newTestProxy(), &atomic.Int64{}
 		r.serve(shortListener{listen(t), left})
 		sent, whole := "", ""
 		for _, g := range grants {
@@ -64,7 +66,7 @@ func TestRepliesThatLeaveInPart(t *testing.T) {
 		for taken := range len(whole) {
 			left.Store(1 << 20)
 			p := r.connect()
-			p.say("LOCK known t PX 1000", ":1000\r\n") // and who it is and what it may do
+			p.say("LOCK known t PX 1000", ":1000\r\n") // the proxy now knows the client's user and rights
 			p.say("UNLOCK known t", ":1\r\n")
 			left.Store(int64(taken))
 			p.send(sent)
@@ -83,7 +85,8 @@ func TestRepliesThatLeaveInPart(t *testing.T) {
 	})
 }
 
-// Of what was granted in front of a panic and has not left, the client will never hear.
+// TestPanicReleasesWhatWasNotDelivered: locks whose grants were not sent before a panic are
+// released, because the client will never know of them.
 func TestPanicReleasesWhatWasNotDelivered(t *testing.T) {
 	r := newLockServer(t)
 	r.locks.began = func(name string) {
@@ -101,11 +104,12 @@ func TestPanicReleasesWhatWasNotDelivered(t *testing.T) {
 	}
 }
 
-// The reply with a validity leaves before another command is begun, which may take its time.
+// TestValidityLeavesFirst: a reply with a validity is sent before another command begins, which may
+// take long.
 func TestValidityLeavesFirst(t *testing.T) {
 	for _, line := range []string{"LOCK lock:a t PX 60000", "LOCK lock:a t PX 60000 AT", "EXTEND lock:a t PX 60000"} {
-		both(t, func(t *testing.T, newRig func() *rig) {
-			r, begin := newRig(), make(chan struct{})
+		withAndWithoutUpstream(t, func(t *testing.T, newTestProxy func() *testProxy) {
+			r, begin := newTestProxy(), make(chan struct{})
 			r.locks.began = func(name string) {
 				if name == "lock:slow" {
 					await(t, "the reply before it", begin)
@@ -127,10 +131,10 @@ func TestValidityLeavesFirst(t *testing.T) {
 	}
 }
 
-// A validity is what is left of it when its reply leaves. A reply that has to wait until the client
-// has taken something else leaves later.
+// TestValidityThatWaits: a validity is the time that is left when its reply is sent, even if the
+// reply has to wait until the client reads.
 func TestValidityThatWaits(t *testing.T) {
-	r := newRig(t, patience, startRedis(t).URL(), proxy.Options{}, nil)
+	r := newTestProxy(t, patience, startRedis(t).URL(), proxy.Options{}, nil)
 	granted := time.Now()
 	var looks atomic.Int32
 	later := make(chan struct{})
@@ -151,12 +155,13 @@ func TestValidityThatWaits(t *testing.T) {
 	p.reply()
 	p.send(cmd("SUBSCRIBE c"))
 	p.reply()
-	if _, err := r.locks.Take(t.Context(), quorum.Taking{Keys: []quorum.Key{{Name: "k"}}, Terms: quorum.Terms{Tokens: []string{"other"}}}); err != nil {
+	if _, err := r.locks.Take(t.Context(), quorum.Taking{Keys: []quorum.Key{{Name: "k"}},
+		Terms: quorum.Terms{Tokens: []string{"other"}}}); err != nil {
 		t.Fatal(err)
 	}
 	p.send(cmd("LOCK k t PX 5000 BLOCK 60000"))
 	eventually(t, "the client to wait", func() bool { return r.locks.waiters() == 1 })
-	big := strings.Repeat("x", 16<<20) // more than fits into buffers, and no more than Redis keeps for a subscriber
+	big := strings.Repeat("x", 16<<20) // more than fits into buffers, and less than Redis' limit for a subscriber
 	other.say("PUBLISH c "+big, ":1\r\n")
 	p.expect(">3\r\n$7\r\nmessage\r\n")
 	_ = r.locks.Release(t.Context(), quorum.Key{Name: "k"}, "other")

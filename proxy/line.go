@@ -13,7 +13,7 @@ import (
 const (
 	// writeTimeout is how long a client may leave its replies unread.
 	writeTimeout = time.Minute
-	// maxPending is how much is written together.
+	// maxPending is how many bytes of replies are written together.
 	maxPending = 16 << 10
 )
 
@@ -23,29 +23,31 @@ var longAgo = time.Unix(1, 0)
 // errClientLeft is the cause of a context whose client closed its connection.
 var errClientLeft = errors.New("the client left")
 
-// line is the way to a client, for all who write to it, one at a time, and mu is of all that says
-// what may be written next. Who writes has the turn, and not mu: a client that does not read keeps
-// nobody waiting but those who write to it. Nothing else in this package writes to a client.
+// line writes to a client, on behalf of several goroutines, one at a time. mu guards all state that
+// decides which bytes may be written next. A writing goroutine has the turn, but does not hold mu:
+// a client that does not read delays only the goroutines that write to it. Nothing else in this
+// package writes to a client.
 type line struct {
 	conn   net.Conn
 	wire   *wire.Conn
 	unread *unread // of all clients
 
 	mu      sync.Mutex
-	changed sync.Cond // something that mu guards, while waiting > 0
+	changed sync.Cond // signals changes of the fields that mu guards, while waiting > 0
 	waiting int
-	writing bool // somebody has the turn
-	bounded bool // a write has a deadline
-	waits   waiting
+	writing bool // a goroutine has the turn
+	limited bool // a write deadline is set
+	waits   unreadClient
 }
 
-// init is called once. cut ends the connection, and does not wait.
+// init sets the fields; it is called once. cut ends the connection, and must not wait.
 func (l *line) init(conn net.Conn, w *wire.Conn, all *unread, cut func()) {
 	l.conn, l.wire, l.unread, l.waits.cut = conn, w, all, cut
 	l.changed.L = &l.mu
 }
 
-// wait waits for a condition on what mu guards. It is called with mu held.
+// wait waits for a condition on the fields that mu guards, or until ctx ends. It is called with mu
+// held.
 func (l *line) wait(ctx context.Context, until func() bool) error {
 	if until() {
 		return nil
@@ -67,8 +69,8 @@ func (l *line) wait(ctx context.Context, until func() bool) error {
 	return context.Cause(ctx)
 }
 
-// turn waits until nobody writes. It is called with mu held.
-func (l *line) turn() {
+// waitTurn waits until no goroutine writes. It is called with mu held.
+func (l *line) waitTurn() {
 	l.waiting++
 	for l.writing {
 		l.changed.Wait()
@@ -76,18 +78,18 @@ func (l *line) turn() {
 	l.waiting--
 }
 
-// signal wakes what waits. It is called with mu held.
+// signal wakes waiting goroutines. It is called with mu held.
 func (l *line) signal() {
 	if l.waiting > 0 {
 		l.changed.Broadcast()
 	}
 }
 
-// write writes all of p, and tells how many bytes the client's socket took: nobody may be writing.
-// It is called with mu held, and lets it go while it writes.
+// write writes all of p, and returns how many bytes the client's socket took. The caller holds mu
+// and has the turn; write unlocks mu while it writes.
 func (l *line) write(p []byte) (int, error) { return l.writeWithin(0, p) }
 
-// writeWithin is write in bounded time, unless the limit is 0. It ends a bound.
+// writeWithin is write limited to a time, unless that is 0. It clears the write deadline.
 func (l *line) writeWithin(limit time.Duration, p []byte) (n int, err error) {
 	l.writing = true
 	l.mu.Unlock()
@@ -102,8 +104,8 @@ func (l *line) writeWithin(limit time.Duration, p []byte) (n int, err error) {
 	return l.wire.Write(p)
 }
 
-// writeReplies is writeWithin of replies of the proxy's own, which count as unread as long as the
-// client does not take them.
+// writeReplies is writeWithin for the proxy's own replies. They count as unread until the client
+// takes them.
 func (l *line) writeReplies(limit time.Duration, p []byte) (n int, err error) {
 	n, err = l.wire.WriteSome(p)
 	if err != nil || n == len(p) {
@@ -116,7 +118,8 @@ func (l *line) writeReplies(limit time.Duration, p []byte) (n int, err error) {
 	return n + more, err
 }
 
-// yield lets mu go for those who wait for it, and keeps the turn. It is called with mu held.
+// yield unlocks mu briefly for goroutines that wait for it, and keeps the turn. It is called with
+// mu held.
 func (l *line) yield() {
 	l.writing = true
 	l.mu.Unlock()
@@ -124,19 +127,19 @@ func (l *line) yield() {
 	l.writing = false
 }
 
-// bound limits the time that the client may take for the next write, 0: it does not. It is called
-// with mu held.
-func (l *line) bound(limit time.Duration) {
+// limitWrite limits the time that the client may take for the next write; 0 means no limit. It is
+// called with mu held.
+func (l *line) limitWrite(limit time.Duration) {
 	if limit > 0 {
 		_ = l.conn.SetWriteDeadline(time.Now().Add(limit))
-	} else if l.bounded {
+	} else if l.limited {
 		_ = l.conn.SetWriteDeadline(time.Time{})
 	}
-	l.bounded = limit > 0
+	l.limited = limit > 0
 }
 
-// forget lets go of what is made again for the next write, if nobody writes now.
-func (l *line) forget() {
+// releaseMemory drops memory that can be made again, unless a goroutine writes now.
+func (l *line) releaseMemory() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.writing {

@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// probingListener hands out connections of which each write first waits until every lock of the
-// server can be had.
+// probingListener accepts connections on which each write first waits until every lock of the
+// server is free.
 type probingListener struct {
 	net.Listener
 	t      *testing.T
@@ -51,11 +51,12 @@ func (c probingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// No lock is held while something is written to a client, whoever writes it: replies of the proxy's
-// own and of the upstream, messages, invalidations, and errors when the upstream is gone.
+// TestNoLockIsHeldOverAWrite: no lock is held during a write to a client, whichever goroutine
+// writes: the proxy's and the upstream's replies, messages, invalidations, and errors after the
+// upstream has failed.
 func TestNoLockIsHeldOverAWrite(t *testing.T) {
 	server := startRedis(t)
-	r := newRig(t, patience, server.URL(), proxy.Options{}, []string{"lock:*"})
+	r := newTestProxy(t, patience, server.URL(), proxy.Options{}, []string{"lock:*"})
 	r.serve(probingListener{listen(t), t, r.server})
 	c, other := dial(t, r.addr), dial(t, r.addr)
 	c.send(cmd("GET k") + cmd("SET lock:k 1") + cmd("GET lock:k") + cmd("LOCK l t PX 60000"))
@@ -85,8 +86,8 @@ func TestNoLockIsHeldOverAWrite(t *testing.T) {
 	c.say("GET lock:k", "$1\r\n1\r\n")
 }
 
-// Nothing but a line writes to a client that has entered, so that there is no other way to do it
-// with a lock held.
+// TestOnlyALineWritesToClients: only a line writes to a client that has entered. So no write can
+// happen with a lock held.
 func TestOnlyALineWritesToClients(t *testing.T) {
 	writers := []string{"Write", "WriteString", "WriteWithin", "WriteSome"}
 	allowed := map[string]string{"line.go": "", "relay.go": "send", "entrance.go": "turnAway", "listener.go": "Accept"}

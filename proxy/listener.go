@@ -13,22 +13,21 @@ import (
 // greeting is all that redcon's parser ever reads.
 const greeting = ping
 
-// refusal is how Redis turns a client away, byte for byte: libraries know it.
+// refusal is how Redis turns a client away, byte for byte: client libraries know it.
 const refusal = "-ERR max number of clients reached\r\n"
 
-// refusalTimeout bounds the time to tell a client that it is turned away. The
-// socket of a new connection has room for it.
+// refusalTimeout limits the time to write the refusal. The socket of a new connection has room for
+// it.
 const refusalTimeout = 10 * time.Millisecond
 
-// guardListener hands redcon connections that greet it, and turns clients away
-// where admit says no. Those that speak TLS take its text for broken TLS; the health
-// check knows better.
+// guardListener gives redcon connections that send the greeting, and turns clients away if admit
+// returns false. A TLS client takes the plain refusal for broken TLS.
 type guardListener struct {
 	net.Listener
 	admit func() bool
 }
 
-// Accept gives the next client that is admitted.
+// Accept returns the next client that is admitted.
 func (l *guardListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -50,20 +49,20 @@ type guardedConn struct {
 	greeted int
 }
 
-// Read gives the greeting, then net.ErrClosed.
+// Read returns the greeting, then net.ErrClosed.
 func (c *guardedConn) Read(p []byte) (int, error) {
 	if c.greeted == len(greeting) {
-		return 0, net.ErrClosed // redcon never asks: its handler has detached
+		return 0, net.ErrClosed // redcon never reads on: its handler has detached
 	}
 	n := copy(p, greeting[c.greeted:])
 	c.greeted += n
 	return n, nil
 }
 
-// Serve serves the clients of ln until ctx ends, and closes ln. Then it drains: idle clients are
-// closed at once, commands that wait for what others do are answered with an error, and other
-// clients are closed when their commands are done or the DrainTimeout is over. It returns nil, or
-// why ln failed.
+// Serve serves the clients of ln until ctx ends, and closes ln. Then it drains: it closes idle
+// clients at once, and answers commands that wait for other clients with an error. It closes the
+// remaining clients when their commands are done or DrainTimeout has passed. It returns nil, or the
+// error of ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
@@ -71,10 +70,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer stopPolling()
 	defer s.followUsers(base)()
 	if s.shared.opts.Places != nil {
-		defer s.startHolding(base, s.shared.opts.Places)() // also while it drains
+		defer s.startHoldback(base, s.shared.opts.Places)() // also while it drains
 	}
 	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
-	listener.AcceptError = s.refused.another
+	listener.AcceptError = s.refused.record
 
 	failed := make(chan error, 1)
 	go func() { failed <- listener.Serve(&guardListener{Listener: ln, admit: s.admit}) }()
@@ -99,7 +98,7 @@ func (s *Server) admit() bool {
 	return true
 }
 
-// handler takes each connection out of redcon's hands at its greeting.
+// handler detaches each connection from redcon at its greeting, and starts its session.
 func (s *Server) handler(ctx context.Context, p *wire.Poller) func(redcon.Conn, redcon.Command) {
 	return func(conn redcon.Conn, _ redcon.Command) {
 		guarded := conn.Detach().NetConn().(*guardedConn)

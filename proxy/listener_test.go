@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/logtest"
 )
 
-// All that redcon's parser sees of a client is one PING that no client sent.
+// TestGreetingIsAllThatRedconReads: redcon's parser sees only one PING, which no client sent.
 func TestGreetingIsAllThatRedconReads(t *testing.T) {
 	here, there := net.Pipe()
 	defer here.Close()
@@ -36,7 +36,7 @@ func TestGreetingIsAllThatRedconReads(t *testing.T) {
 	}
 }
 
-// The greeting may be read in pieces, as every read may be.
+// TestGreetingInPieces: the greeting may be read in pieces, like any read.
 func TestGreetingInPieces(t *testing.T) {
 	guarded, got := &guardedConn{}, ""
 	for len(got) < len(greeting) {
@@ -52,23 +52,24 @@ func TestGreetingInPieces(t *testing.T) {
 	}
 }
 
-// tiredListener refuses some connections for want of file descriptors.
-type tiredListener struct {
+// refusingListener refuses some connections for lack of file descriptors.
+type refusingListener struct {
 	net.Listener
 	refusals atomic.Int32
 }
 
-func (l *tiredListener) Accept() (net.Conn, error) {
+func (l *refusingListener) Accept() (net.Conn, error) {
 	if l.refusals.Add(-1) >= 0 {
 		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
 	}
 	return l.Listener.Accept()
 }
 
-// A server without file descriptors says so, and goes on when there are some.
+// TestAcceptErrorsPass: a server without file descriptors logs that, and continues when there are
+// some.
 func TestAcceptErrorsPass(t *testing.T) {
-	b := startBench(t, benchOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
-		l := &tiredListener{Listener: inner}
+	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
+		l := &refusingListener{Listener: inner}
 		l.refusals.Store(3)
 		return l
 	}})
@@ -81,7 +82,8 @@ func TestAcceptErrorsPass(t *testing.T) {
 	}
 }
 
-// What goes on is told again once a minute, with the number since.
+// TestAcceptErrorsAreLoggedOnceAndCounted: continued failures are logged once a minute, with their
+// number since the last entry.
 func TestAcceptErrorsAreLoggedOnceAndCounted(t *testing.T) {
 	log := &logtest.Buffer{}
 	errs := acceptErrors{log: slog.New(slog.NewTextHandler(log, nil))}
@@ -90,7 +92,8 @@ func TestAcceptErrorsAreLoggedOnceAndCounted(t *testing.T) {
 		errs.report(syscall.EMFILE, start.Add(time.Duration(i)*50*time.Millisecond))
 	}
 	text := log.String()
-	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "failures=1\n") || !strings.Contains(text, "failures=1200\n") {
+	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "failures=1\n") ||
+		!strings.Contains(text, "failures=1200\n") {
 		t.Error(text)
 	}
 }

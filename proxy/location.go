@@ -13,49 +13,49 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// Commands on lock keys go to where the locks are: package place has the rules, of which the first
-// is kept here. While the locks are moved such commands wait.
+// Commands on lock keys go to where the locks are. Package place has the rules; this package keeps
+// the first one. Commands on lock keys wait while the locks move.
 
-// errElsewhere is for a command that was not carried out, because the locks are elsewhere by now.
-var errElsewhere = errors.New("the locks are elsewhere")
+// errLocksMoved says that a command was not carried out, because the locks have moved meanwhile.
+var errLocksMoved = errors.New("the locks have moved")
 
-// locationRouter tells where commands on lock keys are to go, and does what it takes to have the
-// upstream carry one out.
+// locationRouter finds out where commands on lock keys must go, and prepares the upstream to carry
+// one out.
 type locationRouter struct {
 	relay  *relay
 	asker  *asker
 	client *command.Client
 	table  *commands.Table
-	// places tell where the locks are; nil: they are on the masters. unmoved is the table while
-	// they are at the upstream.
+	// places reports where the locks are; nil: always on the masters. unmoved is the table to use
+	// while the locks are at the upstream.
 	places  Places
 	unmoved *commands.Table
-	came    time.Time // when the command came that is run again; zero: it is not
+	arrived time.Time // when a command that is run again first came; zero: first run
 }
 
-// placeFor is where a command belongs: the upstream or the masters. One that touches lock keys
-// waits until that is known. It is dropped if its client sends no more meanwhile, as Redis drops a
-// client that is blocked: one that has given up, and asks again over another connection, would find
-// the lock taken by what it gave up, or have it removed by that.
+// placeFor returns where a command belongs: to the upstream or the masters. A command that touches
+// lock keys waits until that is known. It is dropped if its client sends no more meanwhile, as
+// Redis drops a blocked client that leaves. A client that has given up may try again over another
+// connection; the old command would then take its lock, or release it.
 func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, words [][]byte) (place.Place, error) {
 	at, known := c.places.Placed()
 	switch {
-	case at.Place == place.Masters && !c.places.Departing(): // as far as is known, and it is found out there
+	case at.Place == place.Masters && !c.places.Departing(): // as far as this proxy knows; the masters check it
 		return at.Place, nil
 	case at.Place == place.Upstream && known:
 		return at.Place, nil
-	case c.came.IsZero() && !c.touches(own, words) && !c.relay.isStale():
+	case c.arrived.IsZero() && !c.touchesLockKeys(own, words) && !c.relay.isWatchMoved():
 		return at.Source(), nil
 	}
 	if at.Source() == place.Upstream {
-		if err := c.asker.settle(ctx); err != nil {
+		if err := c.asker.waitUpstream(ctx); err != nil {
 			return at.Place, err
 		}
-		if c.relay.isMidway() { // it goes to its end, and that is waited for
+		if c.relay.isInLockTx() { // the transaction continues to its end, and the move waits for that
 			return place.Upstream, nil
 		}
 	}
-	_, err := c.asker.watched(ctx, func(ctx context.Context) (err error) {
+	_, err := c.asker.waitWatched(ctx, func(ctx context.Context) (err error) {
 		at, err = c.places.Resting(ctx)
 		return err
 	})
@@ -65,13 +65,12 @@ func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, wor
 	return at.Place, err
 }
 
-// touches reports whether a command is about lock keys, so that it is not carried out while they
-// are moved.
-func (c *locationRouter) touches(own *command.Command, words [][]byte) bool {
+// touchesLockKeys reports whether a command is on lock keys, so that it must not run while they move.
+func (c *locationRouter) touchesLockKeys(own *command.Command, words [][]byte) bool {
 	switch {
 	case c.client.Transaction.Open:
 		return true
-	case own == nil && track.Name(words[0]) == "exec" && c.relay.watchesLocks():
+	case own == nil && track.Name(words[0]) == "exec" && c.relay.watchesLockKeys():
 		return true
 	case own == nil:
 		verb := c.table.Route(commands.Situation{}, words).Verb
@@ -83,49 +82,50 @@ func (c *locationRouter) touches(own *command.Command, words [][]byte) bool {
 	return c.unmoved.Lookup(words[0]) == nil // it is about all keys
 }
 
-func failureOf(err error) string {
+func errorReply(err error) string {
 	if down, ok := errors.AsType[*upstream.Error](err); ok {
 		return down.Reply()
 	}
 	return command.Failure(err)
 }
 
-// carry has the next bytes that are sent be of a command on lock keys, until carried is called. The
-// connection is one over which such a command may go; errElsewhere: there is none any more.
-func (c *locationRouter) carry(ctx context.Context, words [][]byte) error {
+// prepareUpstream confirms that the connection may carry commands on lock keys. It marks the bytes
+// that are sent next as those of such a command, until lockCommandSent is called. The error is
+// errLocksMoved if no connection may carry one any more.
+func (c *locationRouter) prepareUpstream(ctx context.Context, words [][]byte) error {
 	if err := c.relay.open(ctx); err != nil {
 		return err
 	}
-	if !c.relay.isVouched() {
-		if err := c.vouch(ctx); err != nil {
+	if !c.relay.isConfirmed() {
+		if err := c.confirm(ctx); err != nil {
 			return err
 		}
 	}
-	if c.relay.carry(c.places, words) {
+	if c.relay.beginLockCommand(c.places, words) {
 		return nil
 	}
-	if err := c.asker.settle(ctx); err != nil { // to know whether it is in a transaction
+	if err := c.asker.waitUpstream(ctx); err != nil { // to know whether the client is in a transaction
 		return err
 	}
-	if !c.relay.carryOn(words) {
-		return errElsewhere
+	if !c.relay.continueLockTx(words) {
+		return errLocksMoved
 	}
 	return nil
 }
 
-// vouch finds out whether commands on lock keys may go over the connection.
-func (c *locationRouter) vouch(ctx context.Context) error {
-	if err := c.asker.settle(ctx); err != nil {
+// confirm checks that commands on lock keys may go over the connection, and records it.
+func (c *locationRouter) confirm(ctx context.Context) error {
+	if err := c.asker.waitUpstream(ctx); err != nil {
 		return err
 	}
-	if !c.relay.hasHeard() {
-		if _, err := c.asker.askAloud(ctx, "PING"); err != nil { // a refusal is an answer, too
+	if !c.relay.hasAnswered() {
+		if _, err := c.asker.askWithReplies(ctx, "PING"); err != nil { // a refusal is an answer, too
 			return err
 		}
 	}
 	dial := c.relay.dial
 	var at quorum.Placed
-	err := c.asker.attend(ctx, func(ctx context.Context) (err error) {
+	err := c.asker.waitFor(ctx, func(ctx context.Context) (err error) {
 		at, err = c.places.Confirm(ctx)
 		return err
 	})
@@ -133,28 +133,29 @@ func (c *locationRouter) vouch(ctx context.Context) error {
 	case err != nil:
 		return err
 	case at.Place != place.Upstream:
-		return errElsewhere
+		return errLocksMoved
 	}
-	c.relay.vouch(dial)
+	c.relay.setConfirmed(dial)
 	return nil
 }
 
-// execUpstream has the upstream carry out a transaction that was begun while the locks were on the
-// masters, and gives the reply to EXEC. After an error it says whether anything of it was sent.
+// execUpstream runs a transaction at the upstream that was begun while the locks were on the
+// masters. It returns the reply to EXEC. After an error, sent reports whether any command of it was
+// sent.
 func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
-	err = c.asker.attend(ctx, func(ctx context.Context) error {
+	err = c.asker.waitFor(ctx, func(ctx context.Context) error {
 		_, err := c.places.Resting(ctx)
 		return err
 	})
 	if err != nil {
 		return nil, false, err
 	}
-	if err := c.carry(ctx, [][]byte{[]byte("exec")}); err != nil {
+	if err := c.prepareUpstream(ctx, [][]byte{[]byte("exec")}); err != nil {
 		return nil, false, err
 	}
-	defer c.relay.carried()
+	defer c.relay.lockCommandSent()
 	all := append(append([][]string{{"MULTI"}}, queued...), []string{"EXEC"})
-	err = c.asker.inquire(ctx, c.relay.know(), func(ctx context.Context) error {
+	err = c.asker.inquire(ctx, c.relay.state(), func(ctx context.Context) error {
 		sent = true
 		answers, err := c.asker.PutAll(ctx, all)
 		if err == nil {
@@ -165,46 +166,48 @@ func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (a
 	return answer, sent, err
 }
 
-// leaveStale deals with a client that watches lock keys at the upstream which are on the masters
-// now: for it they have changed. Doomed: the command is one of a transaction at the upstream of
-// which nothing will be carried out, and is queued there whatever it is.
-func (c *locationRouter) leaveStale(ctx context.Context, own *command.Command, follow string) (doomed bool, err error) {
-	if !c.relay.isStale() {
+// dropMovedWatch handles a client that watches lock keys at the upstream which have moved to the
+// masters: for the client they have changed. queueOnly reports that the command belongs to an
+// upstream transaction that can no longer succeed, so that the upstream should just queue it.
+func (c *locationRouter) dropMovedWatch(
+	ctx context.Context, own *command.Command, follow string,
+) (queueOnly bool, err error) {
+	if !c.relay.isWatchMoved() {
 		return false, nil
 	}
-	if err := c.asker.settle(ctx); err != nil {
+	if err := c.asker.waitUpstream(ctx); err != nil {
 		return false, err
 	}
-	switch state := c.relay.know(); {
+	switch state := c.relay.state(); {
 	case state.Multi && state.Watching && follow == "exec":
 		return false, c.failExec(ctx)
 	case state.Multi && state.Watching:
 		return own == nil && follow != "discard" && follow != "reset" && follow != "quit", nil
 	case state.Watching:
-		if _, err := c.asker.askAloud(ctx, "UNWATCH"); err != nil {
+		if _, err := c.asker.askWithReplies(ctx, "UNWATCH"); err != nil {
 			return false, err
 		}
-		c.relay.teach(func(s *track.State) { s.Watching = false })
-		c.client.Transaction.Watched = changed()
+		c.relay.updateState(func(s *track.State) { s.Watching = false })
+		c.client.Transaction.Watched = changedWatch()
 	}
-	c.relay.unstale()
+	c.relay.clearWatch()
 	return false, nil
 }
 
-// changed are watched keys of which something has changed.
-func changed() command.Watched {
+// changedWatch returns the state of a watch of which a key has changed.
+func changedWatch() command.Watched {
 	return command.Watched{Keys: map[string]string{"": ""}, Changed: true}
 }
 
-// failExec has the EXEC that follows, now or later, fail as one whose watched keys have changed.
+// failExec makes the client's next EXEC fail, as if a watched key had changed.
 func (c *locationRouter) failExec(ctx context.Context) error {
 	if _, err := c.asker.askInMulti(ctx, discard); err != nil {
 		return err
 	}
-	c.relay.teach((*track.State).EndMulti)
-	c.relay.teach(func(s *track.State) { s.Watching = false })
-	c.relay.unstale()
-	c.client.Transaction.Watched = changed()
+	c.relay.updateState((*track.State).EndMulti)
+	c.relay.updateState(func(s *track.State) { s.Watching = false })
+	c.relay.clearWatch()
+	c.client.Transaction.Watched = changedWatch()
 	c.client.Transaction.Begin()
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// BenchmarkOtherKeys is GET and SET of keys that are no lock keys, in pipelines of a
-// hundred, without lock keys and beside some.
+// BenchmarkOtherKeys measures GET and SET of keys that are not lock keys, in pipelines of a
+// hundred, with and without lock keys configured.
 func BenchmarkOtherKeys(b *testing.B) {
 	server := redistest.New(b, redistest.Options{})
 	for _, c := range []struct {
@@ -35,7 +35,8 @@ func benchmarkOtherKeys(b *testing.B, url string, lockKeys []string) {
 	}
 	defer up.Close()
 	locks := newMemoryLocks()
-	table := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks}, Register: locks, LockKeys: lockKeys, Settings: commands.Settings{MaxTTL: time.Hour}})
+	table := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks}, Register: locks, LockKeys: lockKeys,
+		Settings: commands.Settings{MaxTTL: time.Hour}})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

@@ -12,26 +12,25 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// locking starts a redis-server and a proxy in front of it whose lock keys are
-// lock:*.
-func locking(t *testing.T, args ...string) (*rig, *redistest.Server) {
+// startWithLockKeys starts a redis-server and a proxy in front of it whose lock keys are lock:*.
+func startWithLockKeys(t *testing.T, args ...string) (*testProxy, *redistest.Server) {
 	t.Helper()
 	server := startRedis(t, args...)
 	return startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"}), server
 }
 
-// expectNothing fails if something of these lock keys stands on the upstream.
-func expectNothing(t *testing.T, server *redistest.Server, keys ...string) {
+// expectNoKeys fails if the upstream has any of these lock keys.
+func expectNoKeys(t *testing.T, server *redistest.Server, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
 		dial(t, server.Addr()).say("EXISTS "+key, ":0\r\n")
 	}
 }
 
-// exchange is what a client sends, and what it must get.
+// exchange holds what a client sends, and the reply that it must get.
 type exchange struct{ sent, want string }
 
-// script sends all of them at once and expects the replies.
+// script sends all exchanges at once, and expects the replies.
 func (p *peer) script(all []exchange) {
 	p.Helper()
 	sent, want := "", ""
@@ -42,8 +41,8 @@ func (p *peer) script(all []exchange) {
 	p.expect(want)
 }
 
-// mixedPipeline has commands on lock keys and on others, in every form in which keys
-// are looked for.
+// mixedPipeline has commands on lock keys and on other keys, in every form in which commands name
+// keys.
 var mixedPipeline = []exchange{
 	{"SET a 1", "+OK\r\n"},
 	{"SET lock:a me NX PX 30000", "+OK\r\n"},
@@ -60,7 +59,8 @@ var mixedPipeline = []exchange{
 	{"GET", "-ERR wrong number of arguments for 'get' command\r\n"},
 	{"SETNX lock:a x", ":1\r\n"},
 	{"EXISTS lock:a lock:b lock:a", ":2\r\n"},
-	{"XADD lock:a * f x", "-ERR lock key 'lock:a': 'xadd' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"},
+	{"XADD lock:a * f x",
+		"-ERR lock key 'lock:a': 'xadd' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"},
 	{"DEL lock:a a", "-ERR 'del' names lock keys and others: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"},
 	{"RENAME a lock:a", "-ERR 'rename' names lock keys and others: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"},
 	{"OBJECT ENCODING lock:a", bulk("embstr")},
@@ -73,11 +73,13 @@ var mixedPipeline = []exchange{
 	{"RPUSH lock:h a b", ":2\r\n"},
 	{"BRPOP lock:b lock:h 0", "*2\r\n" + bulk("lock:h") + bulk("b")},
 	{"BLMOVE lock:h lock:h LEFT RIGHT 0", bulk("a")},
-	{"LMPOP 1 lock:h LEFT", "-ERR lock key 'lock:h': 'lmpop' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"},
+	{"LMPOP 1 lock:h LEFT",
+		"-ERR lock key 'lock:h': 'lmpop' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"},
 	{"BLPOP lock:h 0", "*2\r\n" + bulk("lock:h") + bulk("a")},
 	{"BLPOP lock:b lock:h 0.01", "*-1\r\n"},
 	{"OBJECT ENCODING a", bulk("int")},
-	{"XREAD COUNT 1 STREAMS lock:a 0", "-ERR lock key 'lock:a': 'xread' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"},
+	{"XREAD COUNT 1 STREAMS lock:a 0",
+		"-ERR lock key 'lock:a': 'xread' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"},
 	{"LOCK lock:b me PX 1000", ":1000\r\n"},
 	{"GET lock:b", bulk("me")},
 	{"UNLOCK lock:b me", ":1\r\n"},
@@ -86,26 +88,26 @@ var mixedPipeline = []exchange{
 	{"PING", "+PONG\r\n"},
 }
 
-// A lock key is on the masters and never on the upstream, any other key is on the
-// upstream, and a pipeline of both is answered in order.
+// TestLockKeysStandOnTheMasters: a lock key is on the masters and never on the upstream, any other
+// key is on the upstream, and a pipeline of both is answered in order.
 func TestLockKeysStandOnTheMasters(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p := r.connect()
 	p.say("SET lock:k me NX PX 30000", "+OK\r\n")
 	p.say("SET other me NX PX 30000", "+OK\r\n")
 	if got := r.locks.holder(0, "lock:k"); got != "me" {
 		t.Errorf("the masters have %q", got)
 	}
-	expectNothing(t, server, "lock:k")
+	expectNoKeys(t, server, "lock:k")
 	dial(t, server.Addr()).say("GET other", bulk("me"))
 	p.script(mixedPipeline)
 	dial(t, server.Addr()).say("KEYS lock:*", "*0\r\n")
 }
 
-// However the bytes are cut, a lock key is found.
+// TestLockKeysCutAnywhere: a lock key is found however the bytes are cut.
 func TestLockKeysCutAnywhere(t *testing.T) {
 	redistest.SkipShort(t)
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	sent, want := "", ""
 	for _, e := range mixedPipeline {
 		sent, want = sent+cmd(e.sent), want+e.want
@@ -113,7 +115,7 @@ func TestLockKeysCutAnywhere(t *testing.T) {
 	sent += "SET lock:a 'in line' NX\r\nSET b \"in line\"\r\n" + lines("DEL lock:a", "DEL b")
 	want += "+OK\r\n+OK\r\n:1\r\n:1\r\n"
 	p := r.connect()
-	_ = p.conn.SetDeadline(time.Now().Add(5 * patience)) // it waits hundreds of times for nothing
+	_ = p.conn.SetDeadline(time.Now().Add(5 * patience)) // it waits in vain hundreds of times
 	for at := 1; at < len(sent); at += 1 + at%3 {
 		p.send(sent[:at])
 		p.send(sent[at:])
@@ -127,10 +129,10 @@ func TestLockKeysCutAnywhere(t *testing.T) {
 	dial(t, server.Addr()).say("KEYS lock:*", "*0\r\n")
 }
 
-// Lock keys of different databases are different, and the database is learned as for
-// LOCK.
+// TestLockKeysAreOfTheSelectedDatabase: lock keys of different databases are different, and the
+// proxy learns the database as for LOCK.
 func TestLockKeysAreOfTheSelectedDatabase(t *testing.T) {
-	r, _ := locking(t)
+	r, _ := startWithLockKeys(t)
 	p := r.connect()
 	p.script([]exchange{
 		{"SELECT 3", "+OK\r\n"}, {"SET lock:a three", "+OK\r\n"}, {"SELECT 0", "+OK\r\n"}, {"GET lock:a", "$-1\r\n"},
@@ -138,26 +140,31 @@ func TestLockKeysAreOfTheSelectedDatabase(t *testing.T) {
 	})
 }
 
-// What looks at all keys sees those of the upstream and the lock keys, and what removes all removes
-// both; but locks on other keys are none of the client's keys.
+// TestCommandsOnAllKeys: commands on all keys see the keys of the upstream and the lock keys, and
+// remove both. Locks on other keys are not among them.
 func TestCommandsOnAllKeys(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p := r.connect()
 	flushInMulti := "-ERR FLUSHALL inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"
 	p.script([]exchange{
 		{"KEYS *", "*0\r\n"}, {"SCAN 0", "*2\r\n" + bulk("0") + "*0\r\n"}, {"RANDOMKEY", "$-1\r\n"}, {"DBSIZE", ":0\r\n"},
 		{"SET lock:a me", ok}, {"LOCK other me PX 60000", ":60000\r\n"}, {"RANDOMKEY", "$-1\r\n"}, {"SET a 1", ok},
 		{"KEYS *", "*2\r\n" + bulk("a") + bulk("lock:a")}, {"KEYS ?", "*1\r\n" + bulk("a")}, {"KEYS lock:*", "*1\r\n" + bulk("lock:a")},
-		{"SCAN 0", "*2\r\n" + bulk("0") + "*2\r\n" + bulk("a") + bulk("lock:a")}, {"SCAN 0 MATCH *k* COUNT 100", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")},
+		{"SCAN 0", "*2\r\n" + bulk("0") + "*2\r\n" + bulk("a") + bulk("lock:a")},
+		{"SCAN 0 MATCH *k* COUNT 100", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")},
 		{"SCAN 0 TYPE String MATCH l*", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")}, {"SCAN 0 TYPE hash", "*2\r\n" + bulk("0") + "*0\r\n"},
 		{"SCAN x", "-ERR invalid cursor\r\n"}, {"SCAN 0 COUNT 0", "-ERR syntax error\r\n"}, {"SCAN 4503599627370496 COUNT 0", "-ERR syntax error\r\n"},
-		{"SCAN 4503599627370496", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")}, {"DBSIZE", ":2\r\n"}, {"DBSIZE x", "-ERR wrong number of arguments for 'dbsize' command\r\n"},
+		{"SCAN 4503599627370496", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")}, {"DBSIZE", ":2\r\n"},
+		{"DBSIZE x", "-ERR wrong number of arguments for 'dbsize' command\r\n"},
 		{"FLUSHDB now", "-ERR syntax error\r\n"}, {"GET lock:a", bulk("me")},
 		{"SELECT 1", ok}, {"SET lock:a me", ok}, {"SET a 1", ok}, {"FLUSHDB", ok}, {"DBSIZE", ":0\r\n"}, {"GET lock:a", "$-1\r\n"}, {"SET lock:b me", ok},
 		{"SELECT 0", ok}, {"DBSIZE", ":2\r\n"}, {"MULTI", ok}, {"DBSIZE", "+QUEUED\r\n"}, {"EXEC", "*1\r\n:1\r\n"},
 		{"MULTI", ok}, {"FLUSHALL", flushInMulti}, {"EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"},
-		{"CLIENT REPLY SKIP", ""}, {"FLUSHALL ASYNC", ""}, {"DBSIZE", ":0\r\n"}, {"GET lock:a", "$-1\r\n"}, {"SELECT 1", ok}, {"GET lock:b", "$-1\r\n"}, {"SELECT 0", ok},
-		{"LOCK other me PX 60000", "$-1\r\n"}, {"SET lock:a me", ok}, {"EVAL return(redis.call('flushdb')) 0", "-ERR 'flushdb' cannot be called by a script: the lock keys are to be removed, too; send it by itself\r\n"},
+		{"CLIENT REPLY SKIP", ""}, {"FLUSHALL ASYNC", ""}, {"DBSIZE", ":0\r\n"}, {"GET lock:a", "$-1\r\n"},
+		{"SELECT 1", ok}, {"GET lock:b", "$-1\r\n"}, {"SELECT 0", ok},
+		{"LOCK other me PX 60000", "$-1\r\n"}, {"SET lock:a me", ok},
+		{"EVAL return(redis.call('flushdb')) 0",
+			"-ERR 'flushdb' cannot be called by a script: the lock keys are to be removed, too; send it by itself\r\n"},
 		{"SUBSCRIBE lock:a", "*3\r\n" + bulk("subscribe") + bulk("lock:a") + ":1\r\n"},
 		{"GET lock:a", "-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"},
 		{"DBSIZE x", "-ERR wrong number of arguments for 'dbsize' command\r\n"},
@@ -168,19 +175,22 @@ func TestCommandsOnAllKeys(t *testing.T) {
 	p.expect("*3\r\n" + bulk("message") + bulk("lock:a") + bulk("m"))
 }
 
-// Commands on lock keys need the upstream's login, as LOCK does.
+// TestLockKeysNeedTheUpstreamsLogin: commands on lock keys need the upstream's login, as LOCK does.
 func TestLockKeysNeedTheUpstreamsLogin(t *testing.T) {
-	r, _ := locking(t, "--requirepass", "secret")
+	r, _ := startWithLockKeys(t, "--requirepass", "secret")
 	p := r.connect()
-	for _, line := range []string{"SET lock:a x", "GET lock:a", "DEL lock:a a", "LPUSH lock:a x", "EVAL s 1 lock:a", "WATCH lock:a", "SCRIPT LOAD x"} {
+	for _, line := range []string{"SET lock:a x", "GET lock:a", "DEL lock:a a", "LPUSH lock:a x", "EVAL s 1 lock:a",
+		"WATCH lock:a", "SCRIPT LOAD x"} {
 		p.say(line, noAuth)
 	}
-	p.script([]exchange{{"AUTH secret", "+OK\r\n"}, {"SET lock:a x", "+OK\r\n"}, {"WATCH lock:a", "+OK\r\n"}, {"RESET", "+RESET\r\n"}, {"GET lock:a", noAuth}})
+	p.script([]exchange{{"AUTH secret", "+OK\r\n"}, {"SET lock:a x", "+OK\r\n"}, {"WATCH lock:a", "+OK\r\n"},
+		{"RESET", "+RESET\r\n"}, {"GET lock:a", noAuth}})
 }
 
-// CLIENT REPLY silences the answers of commands on lock keys, which are carried out.
+// TestLockKeysInSilence: CLIENT REPLY turns off the replies to commands on lock keys, but the
+// commands run.
 func TestLockKeysInSilence(t *testing.T) {
-	r, _ := locking(t)
+	r, _ := startWithLockKeys(t)
 	p := r.connect()
 	p.script([]exchange{
 		{"CLIENT REPLY SKIP", ""}, {"SET lock:a x", ""}, {"GET lock:a", bulk("x")},
@@ -189,38 +199,40 @@ func TestLockKeysInSilence(t *testing.T) {
 	})
 }
 
-// Behind a MULTI that was not answered nobody can say what a command would do: the
-// connection ends, and nothing is done.
+// TestLockKeyInAnUnheardTransactionEndsTheConnection: after a MULTI without a reply the effect of a
+// command is unknown. So the connection ends, and nothing is done.
 func TestLockKeyInAnUnheardTransactionEndsTheConnection(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p := r.connect()
 	p.send(lines("CLIENT REPLY OFF", "MULTI", "SET a 1", "SET lock:a x", "EXEC", "CLIENT REPLY ON"))
 	p.expectAll("")
-	expectNothing(t, server, "a", "lock:a")
+	expectNoKeys(t, server, "a", "lock:a")
 	if got := r.locks.holder(0, "lock:a"); got != "" {
 		t.Errorf("the masters have %q", got)
 	}
 }
 
-// A command on other keys may be of any length, and so may such a key.
+// TestLongCommandsBesideLockKeys: a command on other keys may have any length, and so may its keys.
 func TestLongCommandsBesideLockKeys(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p := r.connect()
 	mega := strings.Repeat("v", 1<<20)
 	long := "locks:" + mega
-	p.send(array("SET", long, "x") + array("SET", "a", mega+mega) + array("MSET", "b", mega, "c", mega) + array("STRLEN", "c") + array("DEL", long, "a", "b", "c"))
+	p.send(array("SET", long, "x") + array("SET", "a", mega+mega) + array("MSET", "b", mega, "c", mega) +
+		array("STRLEN", "c") + array("DEL", long, "a", "b", "c"))
 	p.expect(fmt.Sprintf("+OK\r\n+OK\r\n+OK\r\n:%d\r\n:4\r\n", len(mega)))
 	p.send(array("EVAL", "return #ARGV[1]", "1", "a", mega) + array("EVAL", "return #ARGV[1]", "0", mega))
 	p.expect(fmt.Sprintf(":%d\r\n:%[1]d\r\n", len(mega)))
 	tooLong := "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
-	p.send(array("SET", "lock:a", mega) + array("MSET", "lock:a", mega, "lock:b", mega) + array("EVAL", "return 1", "1", "lock:a", mega) +
+	p.send(array("SET", "lock:a", mega) + array("MSET", "lock:a", mega, "lock:b", mega) +
+		array("EVAL", "return 1", "1", "lock:a", mega) +
 		array("SORT", "a", "BY", mega, "STORE", "lock:a") + array("WATCH", "a", mega) + cmd("PING"))
 	p.expect(strings.Repeat(tooLong, 5) + "+PONG\r\n")
-	expectNothing(t, server, "lock:a", "lock:b", "a")
+	expectNoKeys(t, server, "lock:a", "lock:b", "a")
 }
 
-// A lock key far behind others, when the beginning of the command is forwarded
-// already, ends the connection, and the upstream does nothing.
+// TestLockKeyFarBehindOthersIsNeverWritten: a lock key far behind other keys, found when the
+// beginning of the command is already forwarded, ends the connection. The upstream does nothing.
 func TestLockKeyFarBehindOthersIsNeverWritten(t *testing.T) {
 	mega := strings.Repeat("v", 1<<20)
 	refused := func(key string) string {
@@ -238,22 +250,22 @@ func TestLockKeyFarBehindOthersIsNeverWritten(t *testing.T) {
 		{array(append(many, "lock:z")...), refused("lock:z")},
 		{array("EVAL", "return redis.call('set', ARGV[2], 1)", "0", mega, "lock:e"), refused("lock:e")},
 	} {
-		r, server := locking(t)
+		r, server := startWithLockKeys(t)
 		p := r.connect()
 		p.send(cmd("PING"))
 		p.send(c.sent)
 		p.expect("+PONG\r\n" + c.want)
 		if strings.HasPrefix(c.want, "-") {
 			p.expectAll("")
-			expectNothing(t, server, "a", "lock:a", "lock:z", "lock:e")
+			expectNoKeys(t, server, "a", "lock:a", "lock:z", "lock:e")
 		}
 	}
 }
 
-// Several threads share one connection, as with StackExchange.Redis: their commands
-// come in any order, a transaction in one burst, and each gets its own answer.
+// TestManyThreadsOnOneConnection: several threads share one connection, as in StackExchange.Redis.
+// Their commands come in any order, a transaction in one burst, and each thread gets its own reply.
 func TestManyThreadsOnOneConnection(t *testing.T) {
-	r, _ := locking(t)
+	r, _ := startWithLockKeys(t)
 	p := r.connect()
 	var mu sync.Mutex
 	answers := make(chan chan string, 1000)
@@ -279,7 +291,7 @@ func TestManyThreadsOnOneConnection(t *testing.T) {
 		}
 		return got
 	}
-	var burst sync.Mutex // a transaction with a condition keeps others' from coming between
+	var burst sync.Mutex // a transaction with a condition keeps other threads' commands out
 	var threads sync.WaitGroup
 	for i := range 8 {
 		threads.Go(func() {
@@ -306,10 +318,11 @@ func TestManyThreadsOnOneConnection(t *testing.T) {
 	}
 }
 
-// The upstream decides who may see all keys, or remove them: its error is the reply, and then the
-// lock keys stay.
+// TestCommandsOnAllKeysByTheUpstreamsRights: the upstream decides which clients may see or remove
+// all keys. If it refuses, its error is the reply, and the lock keys stay.
 func TestCommandsOnAllKeysByTheUpstreamsRights(t *testing.T) {
-	r, server := locking(t, "--user", "app", "on", ">x", "~*", "&*", "+@all", "-flushall", "-flushdb", "-@dangerous", "-scan")
+	r, server := startWithLockKeys(t, "--user", "app", "on", ">x", "~*", "&*", "+@all", "-flushall", "-flushdb",
+		"-@dangerous", "-scan")
 	for _, login := range []string{"AUTH app x"} {
 		p := r.connect()
 		p.say("SET lock:a me", ok)
@@ -326,10 +339,10 @@ func TestCommandsOnAllKeysByTheUpstreamsRights(t *testing.T) {
 	p.say("GET lock:a", bulk("me"))
 }
 
-// With many of each, and both coming and going, a SCAN tells whatever is there all the time, as one
-// Redis does; the lock keys once.
+// TestScanTellsAllKeys: with many keys of both kinds that come and go, a SCAN returns all keys that
+// exist throughout, as one Redis does. It returns lock keys once.
 func TestScanTellsAllKeys(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p, admin := r.connect(), dial(t, server.Addr())
 	want := map[string]bool{}
 	for i := range 700 {

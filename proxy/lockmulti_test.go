@@ -19,68 +19,108 @@ const (
 	mixedWatch = "-ERR 'watch' of lock keys and others: some are on the lock masters, the others on the upstream; watch one kind at a time\r\n"
 )
 
-// notInMulti is the reply to a command of the proxy's own in a transaction.
+// notInMulti returns the reply to one of the proxy's own commands in a transaction.
 func notInMulti(name string) string {
-	return "-ERR " + name + " inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"
+	return "-ERR " + name +
+		" inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"
 }
 
-// lockTransactions are transactions of one client each, on a proxy whose lock:a holds
-// "me" and whose upstream has nothing.
+// lockTransactions are transactions of one client each. The proxy's lock:a holds "me", and the
+// upstream is empty.
 var lockTransactions = []struct {
 	name     string
 	script   []exchange
-	upstream string // what the upstream's key a holds in the end
-	lock     string // what lock:a does
+	upstream string // the final value of the upstream's key a
+	lock     string // the final state of lock:a
 }{
-	{"watched, unchanged", []exchange{{"WATCH lock:a", ok}, {"GET lock:a", bulk("me")}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"watched, unchanged", []exchange{{"WATCH lock:a", ok}, {"GET lock:a", bulk("me")}, {"MULTI", ok},
+		{"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
 	{"watched, changed", []exchange{{"WATCH lock:a", ok}, {"SET lock:a you", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*-1\r\n"}}, "", "you"},
-	{"watched, changed, then unwatched", []exchange{{"WATCH lock:a", ok}, {"SET lock:a you", ok}, {"UNWATCH", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"watched, changed, then unwatched", []exchange{{"WATCH lock:a", ok}, {"SET lock:a you", ok}, {"UNWATCH", ok},
+		{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
 	{"discarded", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"DISCARD", ok}, {"GET lock:a", bulk("me")}}, "", "me"},
-	{"a watch ends with its EXEC", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"EXEC", "*0\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("you")}}, "", "you"},
-	{"a watch ends with DISCARD", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DISCARD", ok}, {"SET lock:a you", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("you")}}, "", "you"},
+	{"a watch ends with its EXEC", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"EXEC", "*0\r\n"},
+		{"SET lock:a you", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("you")}}, "", "you"},
+	{"a watch ends with DISCARD", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DISCARD", ok},
+		{"SET lock:a you", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("you")}}, "", "you"},
 	{"without a watch", []exchange{{"MULTI", ok}, {"SET lock:a you XX", queued}, {"PEXPIRE lock:a 1000", queued}, {"EXEC", "*2\r\n+OK\r\n:1\r\n"}}, "", "you"},
 	{"the lock command first", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"SET a 1", otherSet}, {"EXEC", execAbort}}, "", "me"},
 	{"the lock command last", []exchange{{"MULTI", ok}, {"SET a 1", queued}, {"DEL lock:a", lateDel}, {"SET a 2", queued}, {"EXEC", execAbort}}, "", "me"},
-	{"an error first", []exchange{{"MULTI", ok}, {"GET", "-ERR wrong number of arguments for 'get' command\r\n"}, {"DEL lock:a", lateDel}, {"EXEC", execAbort}}, "", "me"},
-	{"only others, a lock key watched", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"SET a 1", otherSet}, {"DEL lock:a", queued}, {"EXEC", execAbort}, {"SET a 2", ok}}, "2", "me"},
+	{"an error first", []exchange{{"MULTI", ok}, {"GET", "-ERR wrong number of arguments for 'get' command\r\n"},
+		{"DEL lock:a", lateDel}, {"EXEC", execAbort}}, "", "me"},
+	{"only others, a lock key watched", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"SET a 1", otherSet},
+		{"DEL lock:a", queued}, {"EXEC", execAbort}, {"SET a 2", ok}}, "2", "me"},
 	{"only others", []exchange{{"WATCH a", ok}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"DEL lock:a", ":1\r\n"}}, "1", ""},
-	{"another key watched", []exchange{{"WATCH a", ok}, {"MULTI", ok}, {"DEL lock:a", lateDel}, {"EXEC", execAbort}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
-	{"another key watched and unwatched", []exchange{{"WATCH a", ok}, {"UNWATCH", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
-	{"keys of both kinds watched", []exchange{{"WATCH lock:a a", "-ERR 'watch' names lock keys and others: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}}, "1", "me"},
-	{"a lock key, then another watched", []exchange{{"WATCH lock:a", ok}, {"WATCH a", mixedWatch}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
-	{"another, then a lock key watched", []exchange{{"WATCH a", ok}, {"WATCH lock:a", mixedWatch}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"WATCH lock:a", ok}, {"UNWATCH", ok}}, "1", "me"},
-	{"nested", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedIn}, {"WATCH lock:a", watchIn}, {"WATCH a", watchIn}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
-	{"nested in the upstream's", []exchange{{"MULTI", ok}, {"MULTI", nestedIn}, {"WATCH a", watchIn}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"another key watched", []exchange{{"WATCH a", ok}, {"MULTI", ok}, {"DEL lock:a", lateDel}, {"EXEC", execAbort},
+		{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"another key watched and unwatched", []exchange{{"WATCH a", ok}, {"UNWATCH", ok}, {"MULTI", ok},
+		{"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"keys of both kinds watched", []exchange{{"WATCH lock:a a",
+		"-ERR 'watch' names lock keys and others: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}}, "1", "me"},
+	{"a lock key, then another watched", []exchange{{"WATCH lock:a", ok}, {"WATCH a", mixedWatch}, {"MULTI", ok},
+		{"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"another, then a lock key watched", []exchange{{"WATCH a", ok}, {"WATCH lock:a", mixedWatch}, {"MULTI", ok},
+		{"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"WATCH lock:a", ok}, {"UNWATCH", ok}}, "1", "me"},
+	{"nested", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedIn}, {"WATCH lock:a", watchIn},
+		{"WATCH a", watchIn}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"nested in the upstream's", []exchange{{"MULTI", ok}, {"MULTI", nestedIn}, {"WATCH a", watchIn},
+		{"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
 	{"a lock key watched in the upstream's", []exchange{{"MULTI", ok}, {"WATCH lock:a", watchIn}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}}, "1", "me"},
-	{"without MULTI", []exchange{{"WATCH lock:a", ok}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"DISCARD", "-ERR DISCARD without MULTI\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*-1\r\n"}}, "", "you"},
-	{"the proxy's commands", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"LOCK lock:a x PX 1000", notInMulti("LOCK")}, {"UNLOCK lock:a me", notInMulti("UNLOCK")}, {"PROXY INFO", notInMulti("PROXY")}, {"EXEC", execAbort}}, "", "me"},
+	{"without MULTI", []exchange{{"WATCH lock:a", ok}, {"EXEC", "-ERR EXEC without MULTI\r\n"},
+		{"DISCARD", "-ERR DISCARD without MULTI\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"DEL lock:a", queued},
+		{"EXEC", "*-1\r\n"}}, "", "you"},
+	{"the proxy's commands", []exchange{{"MULTI", ok}, {"GET lock:a", queued},
+		{"LOCK lock:a x PX 1000", notInMulti("LOCK")}, {"UNLOCK lock:a me", notInMulti("UNLOCK")},
+		{"PROXY INFO", notInMulti("PROXY")}, {"EXEC", execAbort}}, "", "me"},
 	{"the proxy's commands in the upstream's", []exchange{{"MULTI", ok}, {"LOCK lock:a x PX 1000", notInMulti("LOCK")}, {"EXEC", execAbort}}, "", "me"},
-	{"the proxy's command, then a lock key", []exchange{{"MULTI", ok}, {"UNLOCK lock:a me", notInMulti("UNLOCK")}, {"SET lock:a 1", lateSet}, {"EXEC", execAbort}}, "", "me"},
-	{"its command with a syntax error, then a lock key", []exchange{{"MULTI", ok}, {"LOCK lock:a x", notInMulti("LOCK")}, {"SET lock:a 1", lateSet}, {"EXEC", execAbort}}, "", "me"},
-	{"WATCH without a key, then a lock key", []exchange{{"MULTI", ok}, {"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"SET lock:a 1", lateSet}, {"EXEC", execAbort}}, "", "me"},
-	{"what has no keys", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"ECHO x", "-ERR 'ECHO' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"}, {"EXEC", execAbort}, {"PING", "+PONG\r\n"}}, "", "me"},
+	{"the proxy's command, then a lock key", []exchange{{"MULTI", ok}, {"UNLOCK lock:a me", notInMulti("UNLOCK")},
+		{"SET lock:a 1", lateSet}, {"EXEC", execAbort}}, "", "me"},
+	{"its command with a syntax error, then a lock key", []exchange{{"MULTI", ok},
+		{"LOCK lock:a x", notInMulti("LOCK")}, {"SET lock:a 1", lateSet}, {"EXEC", execAbort}}, "", "me"},
+	{"WATCH without a key, then a lock key", []exchange{{"MULTI", ok},
+		{"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"SET lock:a 1", lateSet},
+		{"EXEC", execAbort}}, "", "me"},
+	{"what has no keys", []exchange{{"MULTI", ok}, {"GET lock:a", queued},
+		{"ECHO x", "-ERR 'ECHO' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"},
+		{"EXEC", execAbort}, {"PING", "+PONG\r\n"}}, "", "me"},
 	{"of the connection", []exchange{
 		{"MULTI", ok}, {"GET lock:a", queued}, {"PING", queued}, {"PING x", queued}, {"SELECT 0", queued}, {"SELECT x", queued}, {"UNWATCH", queued},
 		{"EXEC", "*6\r\n" + bulk("me") + "+PONG\r\n" + bulk("x") + ok + "-ERR value is not an integer or out of range\r\n" + ok},
 	}, "", "me"},
 	{"of another database", []exchange{
-		{"MULTI", ok}, {"GET lock:a", queued}, {"SELECT 1", "-ERR SELECT of database 1 in a transaction on lock keys of database 0; send it before or after\r\n"}, {"EXEC", execAbort},
+		{"MULTI", ok}, {"GET lock:a", queued}, {"SELECT 1",
+			"-ERR SELECT of database 1 in a transaction on lock keys of database 0; send it before or after\r\n"},
+		{"EXEC", execAbort},
 	}, "", "me"},
-	{"what cannot be done", []exchange{{"MULTI", ok}, {"XADD lock:a * f x", "-ERR lock key 'lock:a': 'xadd' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"}, {"GET lock:a", queued}, {"EXEC", execAbort}}, "", "me"},
-	{"an error while it runs", []exchange{{"MULTI", ok}, {"INCR lock:a", queued}, {"SET lock:a you", queued}, {"EXEC", "*2\r\n-ERR value is not an integer or out of range\r\n+OK\r\n"}}, "", "you"},
-	{"a wrong number of words", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"GET lock:a x", "-ERR wrong number of arguments for 'get' command\r\n"}, {"EXEC", execAbort}}, "", "me"},
-	{"EXEC with a word", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC x", "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}}, "", "me"},
-	{"reset", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"RESET", "+RESET\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("you")}}, "", "you"},
+	{"what cannot be done", []exchange{{"MULTI", ok}, {"XADD lock:a * f x",
+		"-ERR lock key 'lock:a': 'xadd' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"}, {"GET lock:a", queued}, {"EXEC", execAbort}}, "", "me"},
+	{"an error while it runs", []exchange{{"MULTI", ok}, {"INCR lock:a", queued}, {"SET lock:a you", queued},
+		{"EXEC", "*2\r\n-ERR value is not an integer or out of range\r\n+OK\r\n"}}, "", "you"},
+	{"a wrong number of words", []exchange{{"MULTI", ok}, {"GET lock:a", queued},
+		{"GET lock:a x", "-ERR wrong number of arguments for 'get' command\r\n"}, {"EXEC", execAbort}}, "", "me"},
+	{"EXEC with a word", []exchange{{"MULTI", ok}, {"DEL lock:a", queued},
+		{"EXEC x", "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n"},
+		{"EXEC", "-ERR EXEC without MULTI\r\n"}}, "", "me"},
+	{"reset", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"RESET", "+RESET\r\n"},
+		{"EXEC", "-ERR EXEC without MULTI\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"GET lock:a", queued},
+		{"EXEC", "*1\r\n" + bulk("you")}}, "", "you"},
 	{"quit", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"QUIT", ok}}, "", "me"},
-	{"in another database", []exchange{{"SELECT 2", ok}, {"MULTI", ok}, {"SET lock:a two", queued}, {"SELECT 0", "-ERR SELECT of database 0 in a transaction on lock keys of database 2; send it before or after\r\n"}, {"DISCARD", ok}, {"MULTI", ok}, {"SET lock:a two", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"SELECT 0", ok}, {"GET lock:a", bulk("me")}}, "", "me"},
-	{"twice", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"MULTI", ok}, {"SETNX lock:a x", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "1", "x"},
-	{"its keys are those of the upstream's next", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"DISCARD", ok}, {"SET a 1", ok}, {"GET a", bulk("1")}}, "1", "me"},
+	{"in another database", []exchange{{"SELECT 2", ok}, {"MULTI", ok}, {"SET lock:a two", queued},
+		{"SELECT 0",
+			"-ERR SELECT of database 0 in a transaction on lock keys of database 2; send it before or after\r\n"},
+		{"DISCARD", ok}, {"MULTI", ok}, {"SET lock:a two", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"SELECT 0", ok},
+		{"GET lock:a", bulk("me")}}, "", "me"},
+	{"twice", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}, {"MULTI", ok},
+		{"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"MULTI", ok}, {"SETNX lock:a x", queued},
+		{"EXEC", "*1\r\n:1\r\n"}}, "1", "x"},
+	{"its keys are those of the upstream's next", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"DISCARD", ok},
+		{"SET a 1", ok}, {"GET a", bulk("1")}}, "1", "me"},
 }
 
-// Transactions on lock keys are the proxy's, all others the upstream's, and none is
-// both; in bursts, and command by command.
+// TestTransactionsOnLockKeys: transactions on lock keys are the proxy's, all other transactions the
+// upstream's. They are sent in bursts, and command by command.
 func TestTransactionsOnLockKeys(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	direct := dial(t, server.Addr())
 	for _, c := range lockTransactions {
 		for _, burst := range []bool{true, false} {
@@ -110,32 +150,34 @@ func TestTransactionsOnLockKeys(t *testing.T) {
 	}
 }
 
-// The error for a lock command after others in a transaction is not for a client that wants no
-// answers. Redis queues a CLIENT REPLY in a transaction, so that the client can only be silenced by
-// the test.
+// TestLateLockCommandInSilence: a client without replies does not get the error for a lock command
+// after other commands in a transaction. Redis queues a CLIENT REPLY in a transaction, so the test
+// has to turn the replies off.
 func TestLateLockCommandInSilence(t *testing.T) {
 	for _, late := range []string{"DEL lock:a", "LOCK lock:a x PX 1000"} {
-		r, server := locking(t)
+		r, server := startWithLockKeys(t)
 		p := r.connect()
 		p.script([]exchange{{"MULTI", ok}, {"SET a 1", queued}})
 		r.server.Silence()
 		p.script([]exchange{{late, ""}, {"CLIENT REPLY ON", queued}, {"EXEC", execAbort}, {"PING", "+PONG\r\n"}})
-		expectNothing(t, server, "a", "lock:a")
+		expectNoKeys(t, server, "a", "lock:a")
 	}
 }
 
-// In RESP3 an EXEC that is not carried out has that protocol's null.
+// TestTransactionOnLockKeysInRESP3: an EXEC that fails returns RESP3's null.
 func TestTransactionOnLockKeysInRESP3(t *testing.T) {
-	r, _ := locking(t)
+	r, _ := startWithLockKeys(t)
 	p := r.connect()
 	p.ask("HELLO 3")
-	p.script([]exchange{{"WATCH lock:a", ok}, {"SET lock:a x", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "_\r\n"},
+	p.script([]exchange{{"WATCH lock:a", ok}, {"SET lock:a x", ok}, {"MULTI", ok}, {"GET lock:a", queued},
+		{"EXEC", "_\r\n"},
 		{"MULTI", ok}, {"GET lock:b", queued}, {"EXEC", "*1\r\n_\r\n"}})
 }
 
-// A client that leaves within a transaction has done nothing, and is forgotten.
+// TestClientLeavesWithinATransactionOnLockKeys: a client that leaves within a transaction has done
+// nothing, and is forgotten.
 func TestClientLeavesWithinATransactionOnLockKeys(t *testing.T) {
-	r, _ := locking(t)
+	r, _ := startWithLockKeys(t)
 	p := r.connect()
 	p.script([]exchange{{"SET lock:a me", ok}, {"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}})
 	p.conn.Close()
@@ -143,9 +185,10 @@ func TestClientLeavesWithinATransactionOnLockKeys(t *testing.T) {
 	r.connect().say("GET lock:a", bulk("me"))
 }
 
-// Long commands and protocol errors in a transaction on lock keys.
+// TestLongCommandInATransactionOnLockKeys: long commands and protocol errors in a transaction on
+// lock keys.
 func TestLongCommandInATransactionOnLockKeys(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	mega := strings.Repeat("v", 1<<20)
 	tooLong := "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
 	for _, first := range []string{"GET lock:a", "SET a 1"} {
@@ -156,14 +199,14 @@ func TestLongCommandInATransactionOnLockKeys(t *testing.T) {
 	p := r.connect()
 	p.send(lines("MULTI", "SET lock:a x") + "*2\r\n$x\r\n")
 	p.expectAll(ok + queued + "-ERR Protocol error: invalid bulk length\r\n")
-	expectNothing(t, server, "lock:a", "a")
+	expectNoKeys(t, server, "lock:a", "a")
 	r.connect().say("GET lock:a", "$-1\r\n")
 }
 
-// Where the upstream was seen to be open and is down, locks are taken and released in
-// every way, and other keys are refused with the reason.
+// TestLockKeysWithoutTheUpstream: if the upstream was open to all and is down, locks can be taken
+// and released in every way. Commands on other keys are refused with the reason.
 func TestLockKeysWithoutTheUpstream(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	addr := server.Addr()
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
@@ -178,10 +221,10 @@ func TestLockKeysWithoutTheUpstream(t *testing.T) {
 	})
 }
 
-// The upstream dies within a transaction: what was begun there is lost with the
-// connection, and nothing of it reaches the masters.
+// TestUpstreamDiesWithinATransaction: the upstream dies within a transaction. The transaction is
+// lost with the connection, and nothing of it reaches the masters.
 func TestUpstreamDiesWithinATransaction(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	own, theirs := r.connect(), r.connect()
 	own.script([]exchange{{"SET lock:a me", ok}, {"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}})
 	theirs.script([]exchange{{"MULTI", ok}})
@@ -193,12 +236,14 @@ func TestUpstreamDiesWithinATransaction(t *testing.T) {
 	own.say("EXEC", "*1\r\n:1\r\n") // it never needed the upstream
 }
 
-// On lock keys alone, transactions are answered as by one Redis, whatever is sent in
-// which order, but for those of several keys that are refused.
+// TestTransactionsAsOnOneRedis: transactions on lock keys alone are answered as by one Redis, in
+// any order of commands, except those on several keys, which are refused.
 func TestTransactionsAsOnOneRedis(t *testing.T) {
-	r, server := locking(t)
-	commands := []string{"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH lock:a", "WATCH lock:a lock:b", "UNWATCH", "MULTI x", "EXEC x", "DISCARD x", "WATCH",
-		"SET lock:a 1", "SET lock:b x", "GET lock:a", "DEL lock:a", "INCR lock:a", "INCR lock:b", "SETNX lock:a 5", "GETSET lock:b y", "SET lock:a 7 NX", "MGET lock:a lock:b",
+	r, server := startWithLockKeys(t)
+	commands := []string{"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH lock:a", "WATCH lock:a lock:b", "UNWATCH",
+		"MULTI x", "EXEC x", "DISCARD x", "WATCH",
+		"SET lock:a 1", "SET lock:b x", "GET lock:a", "DEL lock:a", "INCR lock:a", "INCR lock:b", "SETNX lock:a 5",
+		"GETSET lock:b y", "SET lock:a 7 NX", "MGET lock:a lock:b",
 		"GET lock:a x", "SET lock:a 1 foo", "EXISTS lock:a lock:b", "UNWATCH x", "RESET"}
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 5))
@@ -208,17 +253,19 @@ func TestTransactionsAsOnOneRedis(t *testing.T) {
 		inMulti, watching := false, false
 		for i := range 40 {
 			line := commands[random.IntN(len(commands))]
-			// A key that is changed and changed back counts as the same on the masters, so
-			// a watched one only gets new values.
+			// A key that is changed and changed back counts as unchanged on the masters, so a
+			// watched key only gets new values.
 			if watching && !inMulti && strings.Contains(line, "lock:") && !strings.HasPrefix(line, "WATCH") {
 				line = fmt.Sprintf("SET lock:a new%d", i)
 			}
-			// What makes a transaction the upstream's is told by TestTransactionsOnLockKeys.
-			if inMulti && (!strings.Contains(line, "lock:") || strings.HasPrefix(line, "WATCH")) && line != "EXEC" && line != "DISCARD" {
+			// TestTransactionsOnLockKeys covers transactions of the upstream.
+			if inMulti && (!strings.Contains(line, "lock:") || strings.HasPrefix(line, "WATCH")) && line != "EXEC" &&
+				line != "DISCARD" {
 				continue
 			}
 			ends := line == "EXEC" || line == "DISCARD"
-			watching = strings.HasPrefix(line, "WATCH lock:") || watching && line != "UNWATCH" && line != "RESET" && !(ends && inMulti)
+			watching = strings.HasPrefix(line, "WATCH lock:") ||
+				watching && line != "UNWATCH" && line != "RESET" && !(ends && inMulti)
 			inMulti = line == "MULTI" || inMulti && !ends
 			got := proxied.ask(line)
 			if line == "EXEC" && strings.Contains(got, "cannot be changed together") {

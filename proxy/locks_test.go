@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// scriptedLocks runs what a test gives it, and tells when.
+// scriptedLocks calls functions of the test, and reports each call.
 type scriptedLocks struct {
 	lock func(ctx context.Context, req quorum.LockRequest) (time.Duration, error)
 
@@ -56,20 +56,20 @@ func (l *scriptedLocks) Extend(_ context.Context, _ quorum.Key, _ string, ttl ti
 	return quorum.Grant{Validity: ttl}, nil
 }
 
-// wasReleased are the locks given back so far, as key=token.
+// wasReleased returns the locks released so far, as key=token.
 func (l *scriptedLocks) wasReleased() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.released...)
 }
 
-// waitingLocks keeps every LOCK that may wait waiting, until the test grants it or its
-// context ends.
+// waitingLocks keeps every LOCK that may wait waiting, until the test grants it or its context
+// ends.
 type waitingLocks struct {
 	scriptedLocks
-	waiting chan string   // the token of each that begins to wait
-	grants  chan struct{} // one for each that is to be granted
-	left    chan error    // why each of the others ended
+	waiting chan string   // the token of each LOCK that begins to wait
+	grants  chan struct{} // one value for each LOCK to grant
+	left    chan error    // why each of the other LOCKs ended
 }
 
 func newWaitingLocks() *waitingLocks {
@@ -90,7 +90,7 @@ func newWaitingLocks() *waitingLocks {
 	return l
 }
 
-// watchedLocks tells when a LOCK has ended.
+// watchedLocks reports when a LOCK has ended.
 type watchedLocks struct {
 	*quorum.Locker
 	ended chan string
@@ -102,7 +102,7 @@ func (l watchedLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.
 	return got, err
 }
 
-// masters starts n embedded masters and a locker over them.
+// masters starts n embedded masters, and a locker over them.
 func masters(t *testing.T, n int) (locker *quorum.Locker, all []*miniredis.Miniredis) {
 	t.Helper()
 	var urls []string
@@ -112,7 +112,7 @@ func masters(t *testing.T, n int) (locker *quorum.Locker, all []*miniredis.Minir
 		all = append(all, m)
 		urls = append(urls, "redis://"+m.Addr())
 	}
-	// Long enough for a machine that is busy with something else.
+	// Long enough for a machine that is busy otherwise.
 	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: patience, Unguarded: true})
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The script of many libraries that gives a lock back, its SHA-1, and another one.
+// The release script of many libraries, its SHA-1, and another script.
 const (
 	release  = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
 	hidden   = "return redis.call('get', 'lock:hidden')"
@@ -23,13 +23,14 @@ func (p *peer) load(body string) string {
 	return reply[5:45]
 }
 
-// A script whose keys are lock keys runs on the masters, any other one on the
-// upstream, and one that is loaded can run on both.
+// TestScriptsOnLockKeys: a script whose keys are lock keys runs on the masters, any other one on
+// the upstream. A loaded script can run on both.
 func TestScriptsOnLockKeys(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p := r.connect()
 	p.script([]exchange{{"SET lock:a me", ok}, {"SET a me", ok}})
-	p.send(array("EVAL", release, "1", "lock:a", "you") + array("EVAL", release, "1", "lock:a", "me") + array("EVAL", release, "1", "a", "me") + array("EVAL", release, "1", "a", "me"))
+	p.send(array("EVAL", release, "1", "lock:a", "you") + array("EVAL", release, "1", "lock:a", "me") +
+		array("EVAL", release, "1", "a", "me") + array("EVAL", release, "1", "a", "me"))
 	p.expect(":0\r\n:1\r\n:1\r\n:0\r\n")
 
 	other := "return redis.call('set', KEYS[1], ARGV[1])"
@@ -39,7 +40,7 @@ func TestScriptsOnLockKeys(t *testing.T) {
 		p.expect(ok + bulk("v"))
 	}
 	dial(t, server.Addr()).say("GET a", bulk("v"))
-	expectNothing(t, server, "lock:a")
+	expectNoKeys(t, server, "lock:a")
 	p.say("SCRIPT EXISTS "+sha+" "+strings.Repeat("0", 40), "*2\r\n:1\r\n:0\r\n")
 	p.say("EVALSHA "+strings.Repeat("0", 40)+" 1 lock:a", noScript)
 	p.say("SCRIPT FLUSH", ok)
@@ -53,12 +54,13 @@ func TestScriptsOnLockKeys(t *testing.T) {
 	}
 }
 
-// SCRIPT KILL ends a script on lock keys that runs for long, whoever sent it, and one that is
-// compiled. Its client stays.
+// TestScriptKill: SCRIPT KILL from any client ends a script on lock keys that runs for long. Its
+// client stays.
 func TestScriptKill(t *testing.T) {
-	r, _ := locking(t)
+	r, _ := startWithLockKeys(t)
 	killer := r.connect()
-	for _, body := range []string{"while true do end", "local a " + strings.Repeat("a=a ", 80_000) + "while true do end"} {
+	for _, body := range []string{"while true do end", "local a " + strings.Repeat("a=a ", 80_000) +
+		"while true do end"} {
 		p := r.connect()
 		p.send(array("EVAL", body, "1", "lock:a"))
 		for reply := ""; reply != ok; reply = killer.reply() {
@@ -74,10 +76,10 @@ func TestScriptKill(t *testing.T) {
 	}
 }
 
-// A script that only the upstream knows is not there for a client that asks, so it is
-// loaded again, and both know it.
+// TestScriptThatOnlyTheUpstreamKnows: a script that only the upstream knows is reported as missing,
+// so that the client loads it again and both know it.
 func TestScriptThatOnlyTheUpstreamKnows(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	direct, p := dial(t, server.Addr()), r.connect()
 	sha := direct.load(release)
 	p.say("SCRIPT EXISTS "+sha, "*1\r\n:0\r\n")
@@ -85,42 +87,45 @@ func TestScriptThatOnlyTheUpstreamKnows(t *testing.T) {
 	p.say("SCRIPT EXISTS "+sha, "*1\r\n:1\r\n")
 }
 
-// A script that is given no keys and names a lock key runs on the masters, whether it
-// stands in its body or in its arguments.
+// TestScriptsThatHideALockKey: a script without keys that names a lock key runs on the masters,
+// whether the name is in its body or in its arguments.
 func TestScriptsThatHideALockKey(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	p := r.connect()
 	p.say("SET lock:hidden me", ok)
 	dial(t, server.Addr()).say("SET lock:hidden wrong", ok)
 	sha := p.load(hidden)
 	byArgument := "return redis.call('get', ARGV[1])"
-	p.send(array("EVAL", hidden, "0") + array("EVALSHA", sha, "0") + array("EVALSHA", strings.ToUpper(sha), "0") + array("EVAL", byArgument, "0", "lock:hidden") + array("EVAL", "return 7", "0"))
+	p.send(array("EVAL", hidden, "0") + array("EVALSHA", sha, "0") + array("EVALSHA", strings.ToUpper(sha), "0") +
+		array("EVAL", byArgument, "0", "lock:hidden") + array("EVAL", "return 7", "0"))
 	p.expect(strings.Repeat(bulk("me"), 4) + ":7\r\n")
 }
 
-// What a script does beside the lock is done on the upstream, once.
+// TestScriptThatPublishes: a script's side effects are done on the upstream, once.
 func TestScriptThatPublishes(t *testing.T) {
-	r, server := locking(t)
+	r, server := startWithLockKeys(t)
 	subscriber, p := dial(t, server.Addr()), r.connect()
 	subscriber.say("SUBSCRIBE c", "*3\r\n"+bulk("subscribe")+bulk("c")+":1\r\n")
 	p.say("SET lock:a me", ok)
-	p.send(array("EVAL", "if redis.call('del', KEYS[1]) == 1 then redis.call('publish', ARGV[1], 'free') end return 1", "1", "lock:a", "c"))
+	p.send(array("EVAL", "if redis.call('del', KEYS[1]) == 1 then redis.call('publish', ARGV[1], 'free') end return 1",
+		"1", "lock:a", "c"))
 	p.expect(":1\r\n")
 	subscriber.expect("*3\r\n" + bulk("message") + bulk("c") + bulk("free"))
 }
 
-// Without the upstream scripts are known and run all the same.
+// TestScriptsWithoutTheUpstream: scripts are known and run even without the upstream.
 func TestScriptsWithoutTheUpstream(t *testing.T) {
-	relaying, server := locking(t)
+	relaying, server := startWithLockKeys(t)
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
 	lockOnly := lockServer(t)
-	for _, r := range []*rig{relaying, lockOnly} {
+	for _, r := range []*testProxy{relaying, lockOnly} {
 		p := r.connect()
 		sha := p.load(release)
 		p.script([]exchange{
-			{"SCRIPT EXISTS " + sha, "*1\r\n:1\r\n"}, {"SET lock:a me", ok}, {"EVALSHA " + sha + " 1 lock:a you", ":0\r\n"}, {"EVALSHA " + sha + " 1 lock:a me", ":1\r\n"},
+			{"SCRIPT EXISTS " + sha, "*1\r\n:1\r\n"}, {"SET lock:a me", ok},
+			{"EVALSHA " + sha + " 1 lock:a you", ":0\r\n"}, {"EVALSHA " + sha + " 1 lock:a me", ":1\r\n"},
 			{"MULTI", ok}, {"SET lock:a me", queued}, {"EVALSHA " + sha + " 1 lock:a me", queued}, {"EXEC", "*2\r\n+OK\r\n:1\r\n"},
 			{"SCRIPT FLUSH", ok}, {"SCRIPT EXISTS " + sha, "*1\r\n:0\r\n"},
 		})

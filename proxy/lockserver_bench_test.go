@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// BenchmarkLockServer is LOCK and UNLOCK at a lock server, one command at a time by so many
-// clients, with masters that cost nothing: what is measured is the client loop.
+// BenchmarkLockServer measures LOCK and UNLOCK at a lock server, one command at a time by several
+// clients. Its masters cost nothing, so it measures the client loop.
 func BenchmarkLockServer(b *testing.B) {
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(clients), func(b *testing.B) { benchmarkLockServer(b, clients) })
@@ -25,7 +25,8 @@ func BenchmarkLockServer(b *testing.B) {
 
 func benchmarkLockServer(b *testing.B, clients int) {
 	locks := newMemoryLocks()
-	table := commands.NewTable(commands.Options{Locks: memoryLocker{locks}, Register: locks, Settings: commands.Settings{MaxTTL: time.Hour}})
+	table := commands.NewTable(commands.Options{Locks: memoryLocker{locks}, Register: locks,
+		Settings: commands.Settings{MaxTTL: time.Hour}})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
@@ -53,7 +54,7 @@ func benchmarkLockServer(b *testing.B, clients int) {
 	b.ReportMetric(float64(usedCPU()-before)/float64(b.N), "cpu-ns/op")
 }
 
-// takeAndRelease has a client take and release a lock so often.
+// takeAndRelease takes and releases a lock this many times.
 func takeAndRelease(conn net.Conn, key string, times int) error {
 	in := bufio.NewReader(conn)
 	for range times {
@@ -69,7 +70,7 @@ func takeAndRelease(conn net.Conn, key string, times int) error {
 	return nil
 }
 
-// usedCPU is what this process has used of the processors.
+// usedCPU returns the CPU time that this process has used.
 func usedCPU() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)

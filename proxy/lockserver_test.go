@@ -9,45 +9,61 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// newLockServer makes a proxy without an upstream whose lock keys are lock:*.
-func newLockServer(t *testing.T) *rig {
+// newLockServer returns a proxy without an upstream whose lock keys are lock:*.
+func newLockServer(t *testing.T) *testProxy {
 	t.Helper()
-	r := &rig{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
+	r := &testProxy{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
 	r.server = proxy.NewServer(proxy.Options{Table: commands.NewTable(commands.Options{
-		Locks: memoryLocker{r.locks}, Register: r.locks, AllKeys: r.locks, LockKeys: []string{"lock:*"}, Settings: commands.Settings{MaxTTL: time.Hour},
+		Locks: memoryLocker{r.locks}, Register: r.locks, AllKeys: r.locks, LockKeys: []string{"lock:*"},
+		Settings: commands.Settings{MaxTTL: time.Hour},
 	})})
-	r.server.SetNow(stopped())
+	r.server.SetNow(frozenClock())
 	return r
 }
 
-// lockServer starts one.
-func lockServer(t *testing.T) *rig {
+// lockServer starts a proxy of newLockServer.
+func lockServer(t *testing.T) *testProxy {
 	t.Helper()
 	r := newLockServer(t)
 	r.serve(listen(t))
 	return r
 }
 
-// Without an upstream commands on lock keys are there, and nothing else that has keys.
+// TestLockServerAnswersCommandsOnLockKeys: without an upstream, commands on lock keys work, and no
+// other commands with keys.
 func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 	noUpstream := func(key string) string {
-		return "-ERR no upstream: key '" + key + "' is not a lock key; set --upstream, or cover the key by --lock-keys\r\n"
+		return "-ERR no upstream: key '" + key +
+			"' is not a lock key; set --upstream, or cover the key by --lock-keys\r\n"
 	}
 	unknown := "-ERR unknown command 'FOO', with args beginning with: 'lock:a' \r\n"
 	script := []exchange{
-		{"SET lock:a me NX PX 1000", ok}, {"GET lock:a", bulk("me")}, {"SET a 1", noUpstream("a")}, {"MGET b lock:a", "-ERR 'mget' names lock keys and others: 'lock:a' is on the lock masters, 'b' on the upstream; send two commands\r\n"},
-		{"MGET b a", noUpstream("b")}, {"GET", "-ERR wrong number of arguments for 'get' command\r\n"}, {"FOO lock:a", unknown}, {"KEYS *", "*1\r\n" + bulk("lock:a")}, {"RANDOMKEY", "-ERR unknown command 'RANDOMKEY', with args beginning with: \r\n"},
-		{"EVAL return 0", "-ERR no upstream: 'eval' names no lock key; set --upstream, or cover its key by --lock-keys\r\n"}, {"XADD lock:a * f x", "-ERR lock key 'lock:a': 'xadd' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"},
-		{"WATCH a", noUpstream("a")}, {"WATCH lock:a a", "-ERR 'watch' names lock keys and others: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"},
-		{"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"DISCARD", "-ERR DISCARD without MULTI\r\n"},
+		{"SET lock:a me NX PX 1000", ok}, {"GET lock:a", bulk("me")}, {"SET a 1", noUpstream("a")},
+		{"MGET b lock:a",
+			"-ERR 'mget' names lock keys and others: 'lock:a' is on the lock masters, 'b' on the upstream; send two commands\r\n"},
+		{"MGET b a", noUpstream("b")}, {"GET", "-ERR wrong number of arguments for 'get' command\r\n"},
+		{"FOO lock:a", unknown}, {"KEYS *", "*1\r\n" + bulk("lock:a")},
+		{"RANDOMKEY", "-ERR unknown command 'RANDOMKEY', with args beginning with: \r\n"},
+		{"EVAL return 0",
+			"-ERR no upstream: 'eval' names no lock key; set --upstream, or cover its key by --lock-keys\r\n"},
+		{"XADD lock:a * f x",
+			"-ERR lock key 'lock:a': 'xadd' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"},
+		{"WATCH a", noUpstream("a")},
+		{"WATCH lock:a a",
+			"-ERR 'watch' names lock keys and others: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"},
+		{"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"},
+		{"DISCARD", "-ERR DISCARD without MULTI\r\n"},
 		{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedIn}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}, {"UNWATCH", ok},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"FOO lock:a", unknown}, {"EXEC", execAbort},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"SET a 1", otherSet}, {"EXEC", execAbort},
-		{"MULTI", ok}, {"SET lock:a x", queued}, {"PING", queued}, {"DBSIZE", "-ERR 'DBSIZE' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"}, {"DISCARD", ok},
+		{"MULTI", ok}, {"SET lock:a x", queued}, {"PING", queued},
+		{"DBSIZE", "-ERR 'DBSIZE' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"},
+		{"DISCARD", ok},
 		{"MULTI", ok}, {"LOCK lock:a x PX 10", notInMulti("LOCK")}, {"EXEC", execAbort},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"RESET", "+RESET\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"GET lock:a", "$-1\r\n"},
 		{"SELECT 3", ok}, {"SET lock:a three", ok}, {"SELECT 0", ok}, {"EXISTS lock:a", ":0\r\n"},
-		{"CLIENT REPLY OFF", ""}, {"SET lock:a x", ""}, {"MULTI", ""}, {"APPEND lock:a y", ""}, {"EXEC", ""}, {"CLIENT REPLY ON", ok}, {"GET lock:a", bulk("xy")},
+		{"CLIENT REPLY OFF", ""}, {"SET lock:a x", ""}, {"MULTI", ""}, {"APPEND lock:a y", ""}, {"EXEC", ""},
+		{"CLIENT REPLY ON", ok}, {"GET lock:a", bulk("xy")},
 		{"MULTI", ok}, {"SET lock:a z", queued}, {"QUIT", ok},
 	}
 	r := lockServer(t)
@@ -60,6 +76,8 @@ func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 	p = r.connect()
 	mega := strings.Repeat("v", 1<<20)
 	tooLong := "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
-	p.send(array("SET", "lock:a", mega) + cmd("MULTI") + array("SET", "lock:a", mega) + array(strings.Repeat("x", 100)) + lines("EXEC", "GET lock:a"))
-	p.expect(tooLong + ok + tooLong + "-ERR unknown command '" + strings.Repeat("x", 100) + "', with args beginning with: \r\n" + execAbort + bulk("xy"))
+	p.send(array("SET", "lock:a", mega) + cmd("MULTI") + array("SET", "lock:a", mega) +
+		array(strings.Repeat("x", 100)) + lines("EXEC", "GET lock:a"))
+	p.expect(tooLong + ok + tooLong + "-ERR unknown command '" + strings.Repeat("x", 100) +
+		"', with args beginning with: \r\n" + execAbort + bulk("xy"))
 }

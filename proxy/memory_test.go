@@ -11,9 +11,9 @@ import (
 
 const mega = 1 << 20
 
-// withstand runs an attack while another client is served all the time, and fails if
-// meanwhile more than so much memory was reachable than before.
-func (b *bench) withstand(limit uint64, attack func()) {
+// withinMemory runs an attack while another client is served throughout. It fails if the reachable
+// memory grows by more than limit bytes meanwhile.
+func (b *testServer) withinMemory(limit uint64, attack func()) {
 	b.Helper()
 	witness := b.connect()
 	witness.say("PING\r\n", pong)
@@ -46,16 +46,16 @@ func (b *bench) withstand(limit uint64, attack func()) {
 	attack()
 }
 
-// heapInUse is what is reachable.
+// heapInUse returns the bytes of reachable memory.
 func heapInUse() uint64 {
 	runtime.GC()
-	runtime.GC() // the first one leaves what pools hold
+	runtime.GC() // the first collection leaves what pools hold
 	return heapNow()
 }
 
-// heapAgainst is heapNow or, where that is over the limit, what is reachable: under the race
-// detector pools drop one buffer of four (gigabytes, of a client that sends byte by byte), and
-// on busy processors a collection may end late.
+// heapAgainst returns heapNow or, if that exceeds the limit, heapInUse. Under the race detector
+// pools drop one buffer of four, which is gigabytes for a client that sends byte by byte. On busy
+// processors a collection may end late.
 func heapAgainst(limit uint64) uint64 {
 	if now := heapNow(); now <= limit {
 		return now
@@ -63,18 +63,20 @@ func heapAgainst(limit uint64) uint64 {
 	return heapInUse()
 }
 
-// heapNow also counts what is garbage since the last collection.
+// heapNow also counts garbage since the last collection.
 func heapNow() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// When a large command is done, its memory is free, though its client stays.
+// TestLargeCommandsLeaveNothingBehind: when a large command is done, its memory is free, although
+// its client stays.
 func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
 	redistest.SkipShort(t)
 	b := serveLocks(t, &scriptedLocks{})
-	large, many := array("ECHO", strings.Repeat("x", 900_000)), "*100000\r\n"+strings.TrimPrefix(array("PING"), "*1\r\n")+strings.Repeat("$1\r\nx\r\n", 99_999)
+	large, many := array("ECHO", strings.Repeat("x", 900_000)),
+		"*100000\r\n"+strings.TrimPrefix(array("PING"), "*1\r\n")+strings.Repeat("$1\r\nx\r\n", 99_999)
 	var peers []*peer
 	for range 20 {
 		p := b.connect()
@@ -92,7 +94,7 @@ func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
 	runtime.KeepAlive(peers)
 }
 
-// Clients that wait for nothing hold no buffers, whatever they did before. Their own
+// TestIdleClientsHoldLittle: idle clients hold no buffers, whatever they did before. The clients'
 // ends are in this process, too.
 func TestIdleClientsHoldLittle(t *testing.T) {
 	const clients, each = 100, 16 << 10
@@ -104,7 +106,7 @@ func TestIdleClientsHoldLittle(t *testing.T) {
 		p.say(array("LOCK", "k", "t", "PX", "5000")+array("foo"), ":5000\r\n"+unknown)
 		p.say(array("LOCK", "k", "t", "PX", "5000", "BLOCK", "0")+"PING\r\n", ":5000\r\n"+pong)
 		peers = append(peers, p)
-		runtime.GC() // so that buffers are not the same ones
+		runtime.GC() // so that buffers are not reused
 	}
 	b.eventually("free memory", func() bool { return heapInUse() < before+clients*each })
 	runtime.KeepAlive(peers)

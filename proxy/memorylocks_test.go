@@ -9,17 +9,17 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// memoryLocks are lock keys in this process. They do not expire.
+// memoryLocks keeps lock keys in this process. They do not expire.
 type memoryLocks struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change
 	held    map[quorum.Key]held
 	waiting int
-	// began, if it is set, is told of a lock that is about to be taken.
+	// began, if it is set, is called with a lock that is about to be taken.
 	began func(name string)
 }
 
-// held is what stands under a key.
+// held is the value of a key.
 type held struct {
 	value string
 	left  time.Duration
@@ -29,7 +29,7 @@ func newMemoryLocks() *memoryLocks {
 	return &memoryLocks{changed: make(chan struct{}), held: map[quorum.Key]held{}}
 }
 
-// memoryLocker is a locker over them.
+// memoryLocker is a locker over memoryLocks.
 type memoryLocker struct{ *memoryLocks }
 
 func (l memoryLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
@@ -101,14 +101,14 @@ func (l *memoryLocks) await(ctx context.Context) error {
 	}
 }
 
-// holder is the token that holds a lock, or "".
+// holder returns the token of a lock's holder; empty if there is none.
 func (l *memoryLocks) holder(db int, name string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held[quorum.Key{DB: db, Name: name}].value
 }
 
-// waiters counts those who wait for a lock.
+// waiters counts the clients that wait for a lock.
 func (l *memoryLocks) waiters() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,13 +161,13 @@ func (l *memoryLocks) Release(_ context.Context, key quorum.Key, token string) e
 	return nil
 }
 
-// remove tells who waits. It is called with mu held.
+// remove removes a key, and notifies waiters. It is called with mu held.
 func (l *memoryLocks) remove(key quorum.Key) {
 	delete(l.held, key)
 	l.tell()
 }
 
-// tell tells who waits of a change. It is called with mu held.
+// tell notifies waiters of a change. It is called with mu held.
 func (l *memoryLocks) tell() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -191,7 +191,9 @@ func (l *memoryLocks) Extend(_ context.Context, key quorum.Key, token string, tt
 	return quorum.Grant{Validity: ttl}, nil
 }
 
-func (l *memoryLocks) Update(_ context.Context, key quorum.Key, _ *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
+func (l *memoryLocks) Update(
+	_ context.Context, key quorum.Key, _ *string, run func(quorum.Look) (quorum.Decision, error),
+) (quorum.Outcome, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d, err := run(l.look(key))
@@ -202,7 +204,9 @@ func (l *memoryLocks) Update(_ context.Context, key quorum.Key, _ *string, run f
 	return quorum.Outcome{Decision: d}, nil
 }
 
-func (l *memoryLocks) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error) {
+func (l *memoryLocks) UpdateAll(
+	_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Look) ([]quorum.Decision, error),
+) (quorum.Outcome, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	looks := make([]quorum.Look, len(keys))
@@ -219,7 +223,7 @@ func (l *memoryLocks) UpdateAll(_ context.Context, keys []quorum.Key, _ *string,
 	return quorum.Outcome{Decision: made[0]}, nil
 }
 
-// make does what was decided.
+// make carries out a decision.
 func (l *memoryLocks) make(key quorum.Key, d quorum.Decision) {
 	switch {
 	case d.Do == quorum.Remove:
@@ -235,7 +239,7 @@ func (l *memoryLocks) make(key quorum.Key, d quorum.Decision) {
 
 func (l *memoryLocks) Guess(quorum.Key) (token string, ok bool) { return "", false }
 
-// Names tells all of a database in two pages.
+// Names returns all keys of a database in two pages.
 func (l *memoryLocks) Names(_ context.Context, db int, page func(names []string) (bool, error)) error {
 	l.mu.Lock()
 	var names []string

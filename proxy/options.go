@@ -13,66 +13,63 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Options are what a server works with. Table must be set.
+// Options configure a server. Table must be set.
 type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
-	// Unmoved is the table for as long as the locks are at the Upstream, and Places tell where they
-	// are. They are nil where the locks are never moved. Without an upstream there are Places
-	// alone: others move the locks, and are told that nothing need be held back here.
+	// Unmoved is the table to use while the locks are at the Upstream, and Places reports where
+	// they are. Both are nil if the locks never move. Without an upstream only Places is set: other
+	// proxies move the locks, and this one tells them that it holds nothing back.
 	Unmoved *commands.Table
 	Places  Places
-	// Upstream gets what is not in the table. Without one the proxy is a lock server.
+	// Upstream gets the commands that are not in the table. Without one the proxy is a lock server.
 	Upstream *upstream.Upstream
-	// ClientPassword, if there is one, is what clients must log in with before they get
-	// to the upstream, where the proxy then logs in for them. It is not looked at without
-	// an Upstream.
+	// ClientPassword, if set, is the password that clients must log in with before they reach the
+	// upstream, where the proxy then logs in for them. It is ignored without an Upstream.
 	ClientPassword string
-	// Users are those of the proxy's own, whom clients then log in as, here and not at the
-	// upstream. It is nil where there are none.
+	// Users are the proxy's own users. If set, clients log in as one of them, at the proxy and not
+	// at the upstream.
 	Users *users.Users
-	// TLS are the settings with which clients are spoken to. Without them nothing is encrypted.
+	// TLS configures TLS for clients. If it is nil, connections are not encrypted.
 	TLS *tls.Config
-	// Balancers are networks of load balancers, which say by the PROXY protocol for whom they
-	// connect. From elsewhere it is not taken.
+	// Balancers are the networks of load balancers, which name their client by the PROXY protocol.
+	// The proxy accepts that protocol from no other address.
 	Balancers []netip.Prefix
-	// ProtectedMode turns clients from other machines away while nobody has to log in.
+	// ProtectedMode turns away clients from other machines while no login is required.
 	ProtectedMode bool
-	// MaxClients is how many clients may be connected. The default is 10000, as in
-	// Redis.
+	// MaxClients limits how many clients may be connected. The default is 10000, as in Redis.
 	MaxClients int
-	// DrainTimeout is how long a stopping server lets run what runs. The default is
-	// none at all.
+	// DrainTimeout is how long a stopping server waits for running commands. The default is 0.
 	DrainTimeout time.Duration
-	// Logger gets what an operator should know. The default is silence.
+	// Logger gets the messages for operators. The default discards them.
 	Logger *slog.Logger
 }
 
 const defaultMaxClients = 10000
 
-// Settings are what of the [Options] may change while a server runs.
+// Settings are the part of [Options] that may change while a server runs.
 type Settings struct {
-	// ClientPassword is that of the Options. A client that is in stays in, as at a Redis whose
-	// password is changed; one that has still to log in does so with the new one, or, where there
-	// is none any more, with the old one.
+	// ClientPassword is that of Options. A client that has logged in stays logged in, as at a Redis
+	// whose password is changed. Other clients log in with the new password or, if there is none
+	// any more, with the old one.
 	ClientPassword string
-	// TLS and ProtectedMode are those of the Options. They are for clients that connect from now
-	// on.
+	// TLS and ProtectedMode are those of Options. They apply to clients that connect from now on.
 	TLS           *tls.Config
 	ProtectedMode bool
-	// MaxClients is that of the Options. Where more are connected, none is sent away, and none is
+	// MaxClients is that of Options. If more clients are connected, they stay, and no client is
 	// added.
 	MaxClients int
-	// DrainTimeout is that of the Options.
+	// DrainTimeout is that of Options.
 	DrainTimeout time.Duration
-	// HeldInput is how many bytes all clients together may have held of commands that are not
-	// complete, and kept between commands: who would take more is disconnected. Unread is how many
-	// of replies they may leave unread: who has done so for longest is disconnected. The defaults
-	// are 256 MB each.
+	// HeldInput limits the bytes that the proxy holds for all clients together: of incomplete
+	// commands, and kept between commands. It disconnects a client that would take more. Unread
+	// limits the bytes of replies that all clients together leave unread. If they exceed it, the
+	// proxy disconnects the client that has not read for longest. The defaults are 256 MB each.
 	HeldInput, Unread int64
 }
 
-// Places tell where the locks are: a *quorum.Cluster, whose methods say the errors.
+// Places reports where the locks are. A *quorum.Cluster implements it; its methods describe the
+// errors.
 type Places interface {
 	Placed() (at quorum.Placed, known bool)
 	Departing() bool

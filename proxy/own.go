@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// respond gives the client the answer to a command of the proxy's own.
+// respond answers one of the proxy's own commands.
 func (d *dispatcher) respond(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
 	before, tx := len(d.out.Bytes), d.client.Transaction
 	if err := d.answer(ctx, cmd, words, state); err != nil {
@@ -21,32 +21,32 @@ func (d *dispatcher) respond(ctx context.Context, cmd *command.Command, words []
 		d.out.Elsewhere = false
 		d.out.TakeBack(before)
 		if cmd.Name != "exec" {
-			return errElsewhere
+			return errLocksMoved
 		}
-		d.endElsewhere(ctx, tx)
+		d.execElsewhere(ctx, tx)
 	}
-	d.sender.afterOwn(before)
-	if err := d.hasten(); err != nil {
+	d.sender.applyReplyMode(before)
+	if err := d.flushUrgent(); err != nil {
 		return err
 	}
 	d.useCaching(ctx)
 	return nil
 }
 
-// runAlone is respond at a lock server, where a command depends on nothing but the client.
+// runAlone is respond at a lock server, where a command depends only on the client.
 func (d *dispatcher) runAlone(ctx context.Context, cmd *command.Command, words [][]byte) error {
-	if err := d.carryOut(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out}); err != nil {
+	if err := d.runCommand(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out}); err != nil {
 		return err
 	}
 	if cmd.Name != "client" && !d.client.Transaction.Open {
 		tracking.Of(d.client).Used()
 	}
-	return d.hasten()
+	return d.flushUrgent()
 }
 
-// hasten sends a reply with a validity: that counts from when it leaves, so that leaves before the
-// next command is begun.
-func (d *dispatcher) hasten() error {
+// flushUrgent sends a reply that contains a validity at once, before the next command begins: its
+// validity counts from when it is sent.
+func (d *dispatcher) flushUrgent() error {
 	switch {
 	case d.session.left:
 		return errClientLeft
@@ -56,9 +56,9 @@ func (d *dispatcher) hasten() error {
 	return nil
 }
 
-// endElsewhere answers the EXEC of a transaction on lock keys that are elsewhere by now: as if what
-// the client watches had changed, or as the upstream does.
-func (d *dispatcher) endElsewhere(ctx context.Context, tx command.Transaction) {
+// execElsewhere answers the EXEC of a transaction whose lock keys have moved to the upstream: with
+// nil if the client watches keys, else with the upstream's reply.
+func (d *dispatcher) execElsewhere(ctx context.Context, tx command.Transaction) {
 	d.client.Transaction.End()
 	if tx.Watching() {
 		d.out.NullArray()
@@ -68,13 +68,13 @@ func (d *dispatcher) endElsewhere(ctx context.Context, tx command.Transaction) {
 	case err == nil:
 		d.out.Raw(answer)
 	case sent:
-		d.out.Error("ERR " + err.Error() + ": the transaction may or may not have been done")
+		d.out.Error("ERR " + err.Error() + ": the transaction may or may not have taken effect")
 	default:
 		d.out.Error("EXECABORT Transaction discarded because the locks were moved: " + err.Error())
 	}
 }
 
-// answer runs the command, or says why not.
+// answer runs the command, or answers why it may not run.
 func (d *dispatcher) answer(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
 	if state.ProtoUnknown {
 		state.Proto = d.asker.askProto(ctx)
@@ -82,7 +82,7 @@ func (d *dispatcher) answer(ctx context.Context, cmd *command.Command, words [][
 	d.client.Proto, d.out.Proto = state.Proto, state.Proto
 	refused := ""
 	switch {
-	case state.Restricted() && syntax.Fits(cmd.Arity, len(words)): // how many words there are is looked at before, as in Redis
+	case state.Restricted() && syntax.Fits(cmd.Arity, len(words)): // as in Redis, the number of words is checked first
 		refused = fmt.Sprintf(subscribedOnly, cmd.Name)
 	case cmd.Guarded && !server.IsOpen(words):
 		refused = d.asker.mayUse(ctx, state)
@@ -99,40 +99,41 @@ func (d *dispatcher) run(ctx context.Context, cmd *command.Command, words [][]by
 	if state.DBUnknown && cmd.Guarded {
 		db, err := d.asker.askDB(ctx)
 		if err != nil {
-			d.out.Error("ERR the selected database is not known: " + err.Error())
+			d.out.Error("ERR cannot find out the selected database: " + err.Error())
 			return nil
 		}
 		state.DB = db
 	}
 	d.client.DB = state.DB
 	d.client.Ask = func(ctx context.Context) ([]byte, error) { return d.askFor(ctx, cmd, frame) }
-	return d.carryOut(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out, Came: d.locks.came})
+	return d.runCommand(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out, Came: d.locks.arrived})
 }
 
-// askFor has the upstream carry out a command that is run here, for the client to see the answer,
-// also where it wants none.
+// askFor makes the upstream run a command that also runs here, and returns its reply for the
+// client, even if the client has turned replies off.
 func (d *dispatcher) askFor(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
 	limit := d.relay.up.Timeout()
 	if cmd.Patient {
 		limit = 0
 	}
-	err = d.asker.inquire(ctx, d.relay.know(), func(ctx context.Context) error {
+	err = d.asker.inquire(ctx, d.relay.state(), func(ctx context.Context) error {
 		answer, err = d.asker.askWithin(ctx, limit, frame)
 		return err
 	})
 	if err == nil {
 		return d.forClient(answer), nil
 	}
-	if freed, done := freeUp(ctx, d.relay.up, &d.session.who, frame, err); done {
+	if freed, done := runOnBusy(ctx, d.relay.up, &d.session.login, frame, err); done {
 		return freed, nil
 	}
 	return nil, err
 }
 
-// carryOut runs a command of the proxy's own, at once, but for a client that sends no more.
-func (d *dispatcher) carryOut(cmd *command.Command, call command.Call) error {
+// runCommand runs a command of the proxy's own. It runs at once, except for a client that sends no
+// more.
+func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
 	if d.in.wire.HasEnded() {
-		all := &d.session.shared.leavers
+		all := &d.session.shared.halfClosed
 		if err := all.queue(call.Ctx, d.session.flush, d.in.wire.IsReset); err != nil {
 			return err
 		}
@@ -142,12 +143,12 @@ func (d *dispatcher) carryOut(cmd *command.Command, call command.Call) error {
 	return nil
 }
 
-// useCaching is told that a command was answered here. A CLIENT CACHING before it was about it, and
-// the upstream has to learn that it is used.
+// useCaching is called when a command was answered here. A CLIENT CACHING before it applied to that
+// command, so the upstream must learn that it is used up.
 func (d *dispatcher) useCaching(ctx context.Context) {
 	if !tracking.Of(d.client).Said() || d.client.Transaction.Open {
 		return
 	}
 	tracking.Of(d.client).Used()
-	_, _ = d.asker.askAloud(ctx, "PING") // or the connection is lost, and what is tracked with it
+	_, _ = d.asker.askWithReplies(ctx, "PING") // on an error the connection is lost, and its tracking with it
 }

@@ -7,70 +7,70 @@ import (
 	"time"
 )
 
-// A client that is quiet is parked: its goroutines end, and the poller waits in
-// their place for bytes from the client or from its upstream, or for the end of
-// either stream. Then they are started again. Parked is a session that rests between
-// two frames; what the upstream still owes it, and what has come of a reply, is kept
-// in its relay.
+// An idle client is parked: its goroutines end, and the poller waits in their place for bytes from
+// the client or its upstream, or for the end of either stream. Then they start again. A session can
+// be parked between two frames. Its relay keeps the replies that the upstream still owes, and the
+// part of a reply that has arrived.
 
-// quietTime is for how long nothing may happen on a client's connections before it
-// is parked, give or take the same time.
+// quietTime is how long a client's connections must be idle before it is parked. It may take up to
+// twice as long.
 const quietTime = time.Second
 
-// askToRest has the session's goroutine try to park it, unless something has
-// happened since it was found to be quiet.
-func (s *session) askToRest() {
+// requestPark asks the session's goroutine to park it, unless there was activity since the session
+// was found to be idle.
+func (s *session) requestPark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.parked && s.activity.StillQuiet() {
-		s.asked = true
+		s.parkRequested = true
 		s.setReadDeadline()
 	}
 }
 
-// park leaves the session to the poller, and reports whether that was possible: from
-// then on it belongs to the goroutine that wakes it.
+// park hands the session to the poller, and reports whether it could. From then on the session
+// belongs to the goroutine that wakes it.
 func (s *session) park(ctx context.Context) bool {
 	if !s.in.wire.CanPark() || !s.relay.pause() {
 		return false
 	}
 	s.shrink()
-	if s.leave() {
+	if s.handToPoller() {
 		return true
 	}
 	s.resume(ctx)
 	return false
 }
 
-// leave has the poller wait. What has arrived meanwhile it tells at once.
-func (s *session) leave() bool {
+// handToPoller makes the poller wait. It reports bytes that have already arrived at once.
+func (s *session) handToPoller() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending.Load() || s.parkConns() != nil {
 		return false
 	}
-	s.asked, s.parked = false, true
+	s.parkRequested, s.parked = false, true
 	s.shared.parked.Add(1)
 	s.setReadDeadline()
 	return true
 }
 
-// shrink lets go of what can be made again.
+// shrink drops memory that can be made again.
 func (s *session) shrink() {
-	s.line.forget()
+	s.line.releaseMemory()
 	s.out.Bytes, s.excerpt = nil, nil
 	s.client.Watch, s.client.Wait, s.client.Track, s.client.Ask, s.client.Upstream = nil, nil, nil, nil, nil
 	s.client.Outlet, s.client.Subscribe = nil, nil
-	s.who.Rights.Forget()
+	s.login.Rights.Forget()
 	s.in.shrink()
 }
 
-// parkConns has the poller wait for the session's connections. It is called with mu held.
+// parkConns makes the poller wait for the session's connections. It is called with mu held.
 func (s *session) parkConns() error {
 	return errors.Join(s.in.wire.Park(), s.relay.parkConn())
 }
 
-// unpark reports whether the session was parked; then its goroutine must be started.
+// unpark marks the session as not parked, and reports whether it was. If so, the caller must start
+// its goroutine.
 func (s *session) unpark() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *session) unpark() bool {
 	return was
 }
 
-// resume takes up what park has put down.
+// resume restores the state that park has dropped.
 func (s *session) resume(ctx context.Context) {
 	s.activity.Happened()
 	s.client.Watch, s.client.Wait = s.watch, s.awaitOthers
@@ -96,8 +96,8 @@ func (s *session) resume(ctx context.Context) {
 	s.relay.resume(ctx)
 }
 
-// streamEnded is told by the poller of the end of what the client sends, or of what
-// the upstream does on the connection of that number.
+// streamEnded is called by the poller when the client, or the upstream on the connection of this
+// number, has ended its stream.
 func (s *session) streamEnded(dial uint16) {
 	if dial == 0 {
 		s.in.wire.End()

@@ -15,30 +15,30 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// soonParked has clients parked as soon as they pause.
-func soonParked(s *proxy.Server) { s.SetQuiet(time.Millisecond) }
+// parkSoon parks clients as soon as they pause.
+func parkSoon(s *proxy.Server) { s.SetQuiet(time.Millisecond) }
 
-// neverParked has them never parked.
-func neverParked(s *proxy.Server) { s.SetQuiet(time.Hour) }
+// parkNever never parks clients.
+func parkNever(s *proxy.Server) { s.SetQuiet(time.Hour) }
 
 // startParking starts a proxy that parks its clients soon.
-func startParking(t *testing.T, url string, opts proxy.Options) *rig {
+func startParking(t *testing.T, url string, opts proxy.Options) *testProxy {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: clients are parked on Linux only")
 	}
-	notOverTLS(t)
-	return startProxyWith(t, url, opts, nil, soonParked)
+	skipOverTLS(t)
+	return startProxyWith(t, url, opts, nil, parkSoon)
 }
 
-// allParked waits until so many clients are parked.
-func (r *rig) allParked(n int) {
+// waitParked waits until n clients are parked.
+func (r *testProxy) waitParked(n int) {
 	r.Helper()
 	eventually(r.T, "parked clients", func() bool { return r.server.Parked() == n })
 }
 
-// Thousands of clients that are quiet have no goroutines. Each is served at once when
-// it sends something, or when its upstream does, however often that happens.
+// TestThousandsAreParkedAndWoken: thousands of idle clients have no goroutines. Each is served at
+// once when it or its upstream sends something, however often.
 func TestThousandsAreParkedAndWoken(t *testing.T) {
 	redistest.SkipShort(t)
 	server := startRedis(t)
@@ -55,7 +55,7 @@ func TestThousandsAreParkedAndWoken(t *testing.T) {
 	}
 	publisher := dial(t, server.Addr())
 	for round := range 3 {
-		r.allParked(clients)
+		r.waitParked(clients)
 		eventually(t, "the end of their goroutines", func() bool { return runtime.NumGoroutine() < before+clients/10 })
 		for _, p := range peers {
 			_ = p.conn.SetDeadline(time.Now().Add(patience))
@@ -79,29 +79,30 @@ func TestThousandsAreParkedAndWoken(t *testing.T) {
 	}
 	for i, p := range peers {
 		p.conn.Close()
-		if i == clients/2 { // half of them leave while they are parked, whatever they do
-			r.allParked(clients - 1 - i)
+		if i == clients/2 { // half of the clients leave while they are parked
+			r.waitParked(clients - 1 - i)
 		}
 	}
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// A client that waits for its lock is not parked; others are.
+// TestWaitersForLocksAreNotParked: a client that waits for its lock is not parked; other clients
+// are.
 func TestWaitersForLocksAreNotParked(t *testing.T) {
 	r := startParking(t, startRedis(t).URL(), proxy.Options{})
 	holder, waiter, untouched := r.connect(), r.connect(), r.connect()
 	holder.say("LOCK k t PX 60000", ":60000\r\n")
 	waiter.send(cmd("LOCK k u PX 60000 BLOCK 0"))
 	eventually(t, "the waiter", func() bool { return r.locks.waiters() == 1 })
-	r.allParked(2)
+	r.waitParked(2)
 	holder.say("UNLOCK k t", ":1\r\n")
 	waiter.expect(":60000\r\n")
-	r.allParked(3)
+	r.waitParked(3)
 	untouched.say("LOCK k v PX 60000", "$-1\r\n")
 	waiter.say("UNLOCK k u", ":1\r\n")
 }
 
-// What a connection has become is what it is when its client is woken.
+// TestStateOutlivesParking: a connection has the same state after its client is woken.
 func TestStateOutlivesParking(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startParking(t, server.URL(), proxy.Options{})
@@ -122,13 +123,13 @@ func TestStateOutlivesParking(t *testing.T) {
 		{"UNSUBSCRIBE c", ack("*", "unsubscribe", "c", 0)},
 		{"GET a", bulk("1")},
 	} {
-		r.allParked(1)
+		r.waitParked(1)
 		p.say(step.say, step.want)
 	}
 }
 
-// A client that is blocked at the upstream is parked. Its answer wakes it, and its
-// leaving takes nothing from the list.
+// TestBlockedClientsAreParked: a client that is blocked at the upstream is parked. The reply wakes
+// it, and if it leaves, nothing is popped from the list.
 func TestBlockedClientsAreParked(t *testing.T) {
 	server := startRedis(t)
 	r := startParking(t, server.URL(), proxy.Options{})
@@ -140,7 +141,7 @@ func TestBlockedClientsAreParked(t *testing.T) {
 	eventually(t, "a blocked client", blocked("1"))
 	worker.send(cmd("BLPOP list 0"))
 	eventually(t, "two blocked clients", blocked("2"))
-	r.allParked(2)
+	r.waitParked(2)
 	leaver.conn.Close()
 	eventually(t, "its end", blocked("1"))
 	direct.say("RPUSH list x", ":1\r\n")
@@ -151,7 +152,7 @@ func TestBlockedClientsAreParked(t *testing.T) {
 	worker.expect("*2\r\n" + bulk("list") + bulk("y") + ":1000\r\n")
 }
 
-// Half a command does not keep its client from anything.
+// TestNobodyIsParkedInACommand: a client that has sent half a command is served as usual.
 func TestNobodyIsParkedInACommand(t *testing.T) {
 	r := startParking(t, startRedis(t).URL(), proxy.Options{})
 	whole := r.connect()
@@ -170,7 +171,7 @@ func TestNobodyIsParkedInACommand(t *testing.T) {
 	whole.say("PING", "+PONG\r\n")
 }
 
-// The end of either stream wakes a parked client and ends it.
+// TestParkedClientsEnd: the end of either stream wakes a parked client and ends it.
 func TestParkedClientsEnd(t *testing.T) {
 	for name, end := range map[string]func(p *peer, up net.Conn) error{
 		"client closes":     func(p *peer, _ net.Conn) error { return p.conn.Close() },
@@ -197,7 +198,7 @@ func TestParkedClientsEnd(t *testing.T) {
 			r := startParking(t, fake.url(), proxy.Options{})
 			p := r.connect()
 			p.say("GET a", "+OK\r\n")
-			r.allParked(1)
+			r.waitParked(1)
 			if err := end(p, <-ups); err != nil {
 				t.Fatal(err)
 			}
@@ -206,15 +207,15 @@ func TestParkedClientsEnd(t *testing.T) {
 	}
 }
 
-// A client that sends its last command and its end together gets the answer and the
-// end; and one that does so by a reset is gone. Nobody is parked here, for that would
-// show the end, too.
+// TestEndTogetherWithTheLastCommand: a client that sends its last command together with the end of
+// its stream gets the reply and the end; one that resets is gone. Clients are not parked here,
+// because parking would reveal the end, too.
 func TestEndTogetherWithTheLastCommand(t *testing.T) {
-	r := startProxyWith(t, startRedis(t).URL(), proxy.Options{}, nil, neverParked)
+	r := startProxyWith(t, startRedis(t).URL(), proxy.Options{}, nil, parkNever)
 	for i := range 300 {
 		p := r.connect()
 		if i%2 == 0 {
-			p.say("PING", "+PONG\r\n") // it has an upstream
+			p.say("PING", "+PONG\r\n") // it has an upstream connection now
 		}
 		p.send(cmd("ECHO last"))
 		if i%5 == 0 {
@@ -230,7 +231,8 @@ func TestEndTogetherWithTheLastCommand(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// An upstream that answers and goes in one breath is not waited for.
+// TestUpstreamThatEndsTogetherWithItsAnswer: the proxy does not wait for an upstream that replies
+// and closes at once.
 func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
 	for name, leave := range map[string]func(c *net.TCPConn){
 		"close": func(c *net.TCPConn) {},
@@ -242,11 +244,11 @@ func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
 				c.write("+OK\r\n")
 				leave(c.Conn.(*net.TCPConn))
 			})
-			r := startProxyWith(t, fake.url(), proxy.Options{}, nil, neverParked)
+			r := startProxyWith(t, fake.url(), proxy.Options{}, nil, parkNever)
 			for range 300 {
 				p := r.connect()
 				p.send(cmd("GET a"))
-				got := p.all() // a reset may overtake the answer
+				got := p.all() // a reset may overtake the reply
 				if got != "+OK\r\n" && (name != "reset" || !strings.HasPrefix(got, "-ERR upstream")) {
 					t.Fatalf("got %q", got)
 				}
@@ -255,8 +257,8 @@ func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
 	}
 }
 
-// A server that stops closes its parked clients at once, and none is forgotten that
-// is parked or woken just then.
+// TestDrainWhileParked: a stopping server closes its parked clients at once, including clients that
+// are parked or woken just then.
 func TestDrainWhileParked(t *testing.T) {
 	server := startRedis(t)
 	for _, wait := range []bool{true, false} {
@@ -267,7 +269,7 @@ func TestDrainWhileParked(t *testing.T) {
 			peers[i].say("GET a", "$-1\r\n")
 		}
 		if wait {
-			r.allParked(len(peers))
+			r.waitParked(len(peers))
 		}
 		r.stop()
 		for _, p := range peers {
@@ -277,13 +279,14 @@ func TestDrainWhileParked(t *testing.T) {
 	}
 }
 
-// Clients that work, pause and leave at random, so that all of it meets: each finds
-// its own numbers in order, and its messages.
+// TestParkingAtRandom: clients work, pause and leave at random. Each finds its own numbers in
+// order, and its messages.
 func TestParkingAtRandom(t *testing.T) {
 	redistest.SkipShort(t)
-	notOverTLS(t)
+	skipOverTLS(t)
 	server := startRedis(t)
-	r := startProxyWith(t, server.URL(), proxy.Options{}, nil, func(s *proxy.Server) { s.SetQuiet(200 * time.Microsecond) })
+	r := startProxyWith(t, server.URL(), proxy.Options{}, nil,
+		func(s *proxy.Server) { s.SetQuiet(200 * time.Microsecond) })
 	var clients sync.WaitGroup
 	for id := range 20 {
 		clients.Go(func() {
@@ -298,7 +301,7 @@ func TestParkingAtRandom(t *testing.T) {
 }
 
 // visit is one client's connection.
-func (r *rig) visit(rng *rand.Rand, name string) {
+func (r *testProxy) visit(rng *rand.Rand, name string) {
 	conn, err := net.Dial("tcp", r.addr)
 	if err != nil {
 		r.Error(err)

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// askedAtOnce is how many quiet sessions are asked to rest together, and askPause
-	// what is between two such lots: a crowd that falls silent is no burst of work.
-	askedAtOnce = 100
-	askPause    = 10 * time.Millisecond
-	// manyParked is from how many sessions on what they have left behind is worth
-	// collecting: some ten megabytes.
+	// parkedAtOnce is how many idle sessions are asked to park together, and parkPause the time
+	// between two such groups. So many clients that become idle together cause no burst of work.
+	parkedAtOnce = 100
+	parkPause    = 10 * time.Millisecond
+	// manyParked is the number of parked sessions from which returning their memory to the system
+	// pays: some ten megabytes.
 	manyParked = 1000
 )
 
-// startPolling starts the goroutine that wakes parked sessions, tells of the ends of
-// streams, and looks for sessions to be parked. stop ends it, when all sessions have
-// ended. Without a poller everything works, but costs more.
+// startPolling starts the goroutine that wakes parked sessions, reports ends of streams, and looks
+// for idle sessions. stop ends it, after all sessions have ended. Without a poller everything
+// works, but costs more.
 func (s *Server) startPolling(ctx context.Context) (p *wire.Poller, stop func()) {
 	p, err := wire.NewPoller()
 	if err != nil {
-		s.shared.opts.Logger.Warn("idle clients will cost more memory", "cause", err)
+		s.shared.opts.Logger.Warn("no poller: idle clients use more memory", "cause", err)
 	}
 	if p == nil {
 		return nil, func() {}
@@ -40,12 +40,12 @@ func (s *Server) startPolling(ctx context.Context) (p *wire.Poller, stop func())
 	}
 }
 
-// polling is that goroutine, and what it remembers.
+// polling is the state of that goroutine.
 type polling struct {
 	server  *Server
 	poller  *wire.Poller
-	quiet   []*session // to be asked to rest
-	parked  int        // sessions since memory was given back
+	quiet   []*session // to be asked to park
+	parked  int        // sessions since memory was returned
 	running sync.WaitGroup
 }
 
@@ -61,42 +61,42 @@ func (p *polling) run(ctx context.Context) {
 			next = time.Now().Add(pause) // from its end: a look may take long
 		case errors.Is(err, os.ErrClosed):
 			return
-		case err != nil: // never seen; clients that are parked would wait in vain
-			p.server.shared.opts.Logger.Error("idle clients are not heard", "cause", err)
+		case err != nil: // never seen; parked clients would wait in vain
+			p.server.shared.opts.Logger.Error("cannot poll idle clients", "cause", err)
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
 }
 
-// look looks for quiet sessions, or asks the next ones of those it has found to
-// rest. It returns the time to the next look.
+// look looks for idle sessions, or asks the next ones that it has found to park. It returns the
+// time until the next look.
 func (p *polling) look() time.Duration {
 	if len(p.quiet) == 0 {
 		p.quiet = p.server.quietSessions(p.quiet)
-		p.giveBack(len(p.quiet))
+		p.returnMemory(len(p.quiet))
 	}
-	n := min(askedAtOnce, len(p.quiet))
+	n := min(parkedAtOnce, len(p.quiet))
 	for _, session := range p.quiet[:n] {
-		session.askToRest()
+		session.requestPark()
 	}
 	if p.quiet = p.quiet[n:]; len(p.quiet) > 0 {
-		return askPause
+		return parkPause
 	}
 	p.quiet = nil
 	return p.server.quiet
 }
 
-// giveBack is told how many more sessions are about to be parked. When it is calm
-// again after many, it gives the stacks of their goroutines back to the system; Go
-// alone would do so minutes later.
-func (p *polling) giveBack(more int) {
+// returnMemory is called with the number of sessions that are about to be parked. After many, when
+// no more follow, it returns their goroutines' stacks to the system. Go alone would do so minutes
+// later.
+func (p *polling) returnMemory(more int) {
 	if p.parked += more; more == 0 && p.parked >= manyParked {
 		p.parked = 0
-		p.running.Go(debug.FreeOSMemory) // it takes its time
+		p.running.Go(debug.FreeOSMemory) // it takes long
 	}
 }
 
-// quietSessions finds sessions on which nothing has happened for a while.
+// quietSessions appends the sessions that have had no activity for a while.
 func (s *Server) quietSessions(found []*session) []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Server) quietSessions(found []*session) []*session {
 	return found
 }
 
-// notify deals with what has happened on a connection.
+// notify handles an event on a connection.
 func (s *Server) notify(ctx context.Context, t wire.Tag, ended bool) {
 	s.mu.Lock()
 	session := s.sessions[t.Client()]

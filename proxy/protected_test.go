@@ -8,62 +8,65 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// fromElsewhere gives connections the address of a client on another machine.
-type fromElsewhere struct {
+// remoteListener gives connections the address of a client on another machine.
+type remoteListener struct {
 	net.Listener
 	addr net.Addr
 }
 
-func (l fromElsewhere) Accept() (net.Conn, error) {
+func (l remoteListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &distant{conn.(*net.TCPConn), l.addr}, nil
+	return &remoteConn{conn.(*net.TCPConn), l.addr}, nil
 }
 
-// distant is a connection from another machine, as its address says.
-type distant struct {
+// remoteConn is a connection whose address is on another machine.
+type remoteConn struct {
 	*net.TCPConn
 	addr net.Addr
 }
 
-func (c *distant) RemoteAddr() net.Addr { return c.addr }
+func (c *remoteConn) RemoteAddr() net.Addr { return c.addr }
 
-// startFrom starts a proxy whose clients come from an address, as it seems.
-func startFrom(t *testing.T, ip, url string, opts proxy.Options) *rig {
+// startFrom starts a proxy whose clients seem to come from an address.
+func startFrom(t *testing.T, ip, url string, opts proxy.Options) *testProxy {
 	t.Helper()
-	r := newRig(t, patience, url, opts, nil)
-	r.serve(fromElsewhere{listen(t), &net.TCPAddr{IP: net.ParseIP(ip), Port: 4711}})
+	r := newTestProxy(t, patience, url, opts, nil)
+	r.serve(remoteListener{listen(t), &net.TCPAddr{IP: net.ParseIP(ip), Port: 4711}})
 	return r
 }
 
-// TestProtectedMode: clients from elsewhere are turned away as long as nobody has to log in,
-// whoever says so.
+// TestProtectedMode: clients from other machines are turned away while no login is required, at the
+// upstream or the proxy.
 func TestProtectedMode(t *testing.T) {
-	open, closed, guarded := startRedis(t), startRedis(t, "--requirepass", "secret"), startRedis(t, "--requirepass", "secret")
+	open, closed, guarded := startRedis(t), startRedis(t, "--requirepass", "secret"),
+		startRedis(t, "--requirepass", "secret")
 	fewRights := startRedis(t)
 	dial(t, fewRights.Addr()).say("ACL SETUSER default nopass +@all -@all +ping", "+OK\r\n")
-	const denied = "-DENIED Redis is running in protected mode because protected mode is enabled and nobody has to log in. " +
+	const denied = "-DENIED Redis is running in protected mode because protected mode is enabled and no login is required. " +
 		"In this mode connections are only accepted from the loopback interface. "
 	nowhere := "redis://127.0.0.1:1"
 	for name, test := range map[string]struct {
 		url, addr string
 		opts      proxy.Options
-		want      string // the answer to PING
+		want      string // the reply to PING
 	}{
-		"nobody logs in":             {open.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
-		"over IPv6":                  {open.URL(), "2001:db8::7", proxy.Options{ProtectedMode: true}, denied},
-		"from this machine":          {open.URL(), "127.0.0.2", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
-		"from this machine, IPv6":    {open.URL(), "::1", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
-		"from this machine, mapped":  {open.URL(), "::ffff:127.0.0.1", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
-		"off":                        {open.URL(), "192.0.2.7", proxy.Options{}, "+PONG\r\n"},
-		"the upstream decides":       {closed.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, "-NOAUTH Authentication required.\r\n"},
-		"the proxy logs in":          {"redis://:secret@" + guarded.Addr(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
-		"a password at the proxy":    {"redis://:secret@" + guarded.Addr(), "192.0.2.7", proxy.Options{ProtectedMode: true, ClientPassword: "p"}, "-NOAUTH Authentication required.\r\n"},
+		"nobody logs in":            {open.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
+		"over IPv6":                 {open.URL(), "2001:db8::7", proxy.Options{ProtectedMode: true}, denied},
+		"from this machine":         {open.URL(), "127.0.0.2", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
+		"from this machine, IPv6":   {open.URL(), "::1", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
+		"from this machine, mapped": {open.URL(), "::ffff:127.0.0.1", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
+		"off":                       {open.URL(), "192.0.2.7", proxy.Options{}, "+PONG\r\n"},
+		"the upstream decides":      {closed.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, "-NOAUTH Authentication required.\r\n"},
+		"the proxy logs in":         {"redis://:secret@" + guarded.Addr(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
+		"a password at the proxy": {"redis://:secret@" + guarded.Addr(), "192.0.2.7",
+			proxy.Options{ProtectedMode: true, ClientPassword: "p"}, "-NOAUTH Authentication required.\r\n"},
 		"few rights without a login": {fewRights.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
-		"an upstream never heard of": {nowhere, "192.0.2.7", proxy.Options{ProtectedMode: true}, "-DENIED Redis is running in protected mode because protected mode is enabled and the upstream, which has not been reached yet,"},
-		"that, from this machine":    {nowhere, "127.0.0.1", proxy.Options{ProtectedMode: true}, "-ERR upstream 127.0.0.1:1: connection refused\r\n"},
+		"an upstream never heard of": {nowhere, "192.0.2.7", proxy.Options{ProtectedMode: true},
+			"-DENIED Redis is running in protected mode because protected mode is enabled and whether the upstream requires a login is unknown until"},
+		"that, from this machine": {nowhere, "127.0.0.1", proxy.Options{ProtectedMode: true}, "-ERR upstream 127.0.0.1:1: connection refused\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := startFrom(t, test.addr, test.url, test.opts)
@@ -80,7 +83,8 @@ func TestProtectedMode(t *testing.T) {
 	}
 }
 
-// What the upstream says of logins holds from when it says so, for who comes then.
+// TestProtectedModeFollowsTheUpstream: what the upstream says of logins applies to clients that
+// connect afterwards.
 func TestProtectedModeFollowsTheUpstream(t *testing.T) {
 	server := startRedis(t)
 	r := startFrom(t, "192.0.2.7", server.URL(), proxy.Options{ProtectedMode: true})

@@ -8,36 +8,35 @@ import (
 	"strings"
 )
 
-// author makes up the commands of one client. It follows what they do to the
-// connection, so that it knows what may come next; the answers are all the same to
-// it.
-type author struct {
+// commandGenerator makes up the commands of one client. It follows how they change the connection, so that it
+// knows which commands are possible next. It ignores the replies.
+type commandGenerator struct {
 	besideLocks bool // lock keys are configured
 	*rand.Rand
 	script []item
 
 	proto    int
 	multi    bool
-	poisoned bool // the transaction will be aborted
+	poisoned bool // the transaction will fail
 	hello    int  // the protocol that the transaction will change to
 	watching bool
 	channels []string // subscribed to
 	patterns []string
 	silent   bool
-	odd      bool // the proxy cannot follow any more
-	next     *int // for what must be unique
+	odd      bool // the proxy cannot follow the stream any more
+	next     *int // for unique values
 }
 
-// item is a part of the stream: a command, or a lock command that only the proxy
-// gets, with its reply.
+// item is a part of the stream: a command, or a lock command that only the proxy gets, with its
+// reply.
 type item struct{ sent, ownReply string }
 
-func newAuthor(rng *rand.Rand, next *int) *author {
-	return &author{Rand: rng, proto: 2, next: next}
+func newCommandGenerator(rng *rand.Rand, next *int) *commandGenerator {
+	return &commandGenerator{Rand: rng, proto: 2, next: next}
 }
 
-// write makes up a stream that ends with a reply holding mark.
-func (a *author) write(n int, mark string) []item {
+// write makes up a stream of n items that ends with a reply holding mark.
+func (a *commandGenerator) write(n int, mark string) []item {
 	a.script = nil
 	for range n {
 		a.command()
@@ -56,13 +55,14 @@ func (a *author) write(n int, mark string) []item {
 	return a.script
 }
 
-func (a *author) say(line string) { a.words(strings.Split(line, " ")...) }
+func (a *commandGenerator) say(line string) { a.words(strings.Split(line, " ")...) }
 
 // words adds a command, sometimes inline.
-func (a *author) words(words ...string) {
+func (a *commandGenerator) words(words ...string) {
 	odd := []byte("\x00\r\n\t '\"\\\xff")
 	plain := !slices.ContainsFunc(words, func(w string) bool {
-		return w == "" || len(w) > 100 || slices.ContainsFunc([]byte(w), func(b byte) bool { return slices.Contains(odd, b) })
+		return w == "" || len(w) > 100 || slices.ContainsFunc([]byte(w),
+			func(b byte) bool { return slices.Contains(odd, b) })
 	})
 	switch {
 	case !plain || a.IntN(8) > 0:
@@ -74,8 +74,8 @@ func (a *author) words(words ...string) {
 	}
 }
 
-// lock adds a lock command, where the upstream must not see it.
-func (a *author) lock() {
+// lock adds a lock command, which the upstream must not see.
+func (a *commandGenerator) lock() {
 	if a.multi || a.odd || a.restricted() {
 		return
 	}
@@ -88,11 +88,13 @@ func (a *author) lock() {
 	a.script = append(a.script, item{array("Lock", name, "token", "PX", ttl), reply})
 }
 
-// restricted: only SUBSCRIBE and its kin are taken.
-func (a *author) restricted() bool { return a.proto == 2 && len(a.channels)+len(a.patterns) > 0 }
+// restricted reports whether the connection is in RESP2's subscribed mode.
+func (a *commandGenerator) restricted() bool {
+	return a.proto == 2 && len(a.channels)+len(a.patterns) > 0
+}
 
-// command adds a command of any kind that is possible.
-func (a *author) command() {
+// command adds a command of any possible kind.
+func (a *commandGenerator) command() {
 	switch n := a.IntN(100); {
 	case a.restricted():
 		a.subscription()
@@ -112,15 +114,17 @@ func (a *author) command() {
 	case n < 96:
 		a.subscription()
 	default:
-		a.silence()
+		a.replyMode()
 	}
 }
 
-func (a *author) pick(all ...string) string { return all[a.IntN(len(all))] }
-func (a *author) key() string               { return a.pick("a", "b", "c", "{x}d", "key:5", "\x00\r\n\xff") }
-func (a *author) number() string            { return strconv.Itoa(a.IntN(60) - 5) }
+func (a *commandGenerator) pick(all ...string) string { return all[a.IntN(len(all))] }
+func (a *commandGenerator) key() string {
+	return a.pick("a", "b", "c", "{x}d", "key:5", "\x00\r\n\xff")
+}
+func (a *commandGenerator) number() string { return strconv.Itoa(a.IntN(60) - 5) }
 
-func (a *author) value() string {
+func (a *commandGenerator) value() string {
 	switch a.IntN(12) {
 	case 0:
 		return ""
@@ -134,13 +138,12 @@ func (a *author) value() string {
 	return a.pick("x", "hello world", "3.25", "+OK", "LOCK", strings.Repeat("w", 50))
 }
 
-// small is a value that does not change how a collection is kept, and so the order
-// in which it is told.
-func (a *author) small() string { return a.pick("x", "yy", "3.25", "", "\r\n", a.number()) }
+// small returns a value that does not change a collection's encoding, and so the order of its
+// elements.
+func (a *commandGenerator) small() string { return a.pick("x", "yy", "3.25", "", "\r\n", a.number()) }
 
-// shapes are commands on data; K, V, S, N and F stand for a key, a value, a small
-// value, a number and a field. Nothing random, and nothing in an order that is left
-// to chance.
+// shapes are commands on data. K, V, S, N and F stand for a key, a value, a small value, a number
+// and a field. No command returns random data, or elements in an unspecified order.
 var shapes = strings.FieldsFunc(`SET K V|SET K V|SET K V|GET K|GET K|GET K|SET K V NX|SET K V XX GET|GETSET K V|GETDEL K|GETEX K PERSIST|SETNX K V|APPEND K S|STRLEN K
 SETRANGE K 3 S|GETRANGE K 0 N|MSET K V K V|MGET K K K|INCR K|INCRBY K N|INCRBYFLOAT K 0.5|DECR K|SETBIT K 7 1|GETBIT K N|BITCOUNT K|BITPOS K 1|LCS K K
 DEL K|DEL K K|UNLINK K|EXISTS K K|TYPE K|RENAME K K|COPY K K REPLACE|OBJECT ENCODING K|EXPIRE K 1000|PERSIST K|TOUCH K|DBSIZE|DUMP K
@@ -154,20 +157,21 @@ EVAL return{1,'x',false,{2,{}}} 0|EVAL return(redis.call('GET',KEYS[1])) 1 K|EVA
 EVALSHA ffffffffffffffffffffffffffffffffffffffff 0|SCRIPT EXISTS x|MOVE K 1|SWAPDB 0 1|FLUSHDB|SELECT 1|SELECT 0|SELECT 0|ECHO V|PING|PUBLISH ch S|PUBLISH other S
 COMMAND GETKEYS SET K V|COMMAND INFO get|COMMAND DOCS get|INFO nosuch|COMMAND INFO nosuch|CONFIG GET maxmemory-policy|DEBUG PROTOCOL map|DEBUG PROTOCOL attrib|DEBUG PROTOCOL bignum|DEBUG PROTOCOL verbatim|DEBUG PROTOCOL null|DEBUG PROTOCOL push`, func(r rune) bool { return r == '|' || r == '\n' })
 
-func (a *author) data() { a.fill(a.shape()) }
+func (a *commandGenerator) data() { a.fill(a.shape()) }
 
-// shape is one of them.
-func (a *author) shape() string {
+// shape returns one of the shapes.
+func (a *commandGenerator) shape() string {
 	for {
 		shape := a.pick(shapes...)
-		if !a.besideLocks || shape != "FLUSHDB" { // which is no part of a MULTI there, and whose pushes come before its reply
+		// It is not allowed in a MULTI there, and its pushes come before its reply.
+		if !a.besideLocks || shape != "FLUSHDB" {
 			return shape
 		}
 	}
 }
 
 // fill adds a command of that shape.
-func (a *author) fill(shape string) {
+func (a *commandGenerator) fill(shape string) {
 	words := strings.Split(shape, " ")
 	for i, word := range words {
 		switch word {
@@ -192,21 +196,25 @@ func (a *author) fill(shape string) {
 	a.words(words...)
 }
 
-// mistake adds what Redis refuses before it runs.
-func (a *author) mistake() {
+// mistake adds a command that Redis refuses before it runs.
+func (a *commandGenerator) mistake() {
 	a.poisoned = true
-	a.fill(a.pick("NOSUCH", "NOSUCH K V", "GET", "SET K", "GET K K", "EVAL", "LOCKS K", "CLIENT", "CLIENT NOSUCH", "COMMAND NOSUCH", "HELLO 3 x y z w", "SUBSCRIBE", "XADD K"))
+	a.fill(a.pick("NOSUCH", "NOSUCH K V", "GET", "SET K", "GET K K", "EVAL", "LOCKS K", "CLIENT", "CLIENT NOSUCH",
+		"COMMAND NOSUCH", "HELLO 3 x y z w", "SUBSCRIBE", "XADD K"))
 	if !a.multi {
 		a.poisoned = false
 	}
 }
 
-// connection adds what changes the connection, or tells of it.
-func (a *author) connection() {
-	switch line := a.pick("HELLO 2", "HELLO 3", "HELLO 3", "HELLO", "HELLO 4", "HELLO 3 SETNAME me", "RESET", "CLIENT SETNAME you", "CLIENT GETNAME", "CLIENT NO-EVICT on",
-		"CLIENT TRACKING on", "CLIENT TRACKING off", "CLIENT GETREDIR", "WATCH K", "UNWATCH", "SELECT 2", "SELECT 99", "READONLY", "REPLCONF x y"); {
+// connection adds a command that changes the connection, or describes it.
+func (a *commandGenerator) connection() {
+	switch line := a.pick("HELLO 2", "HELLO 3", "HELLO 3", "HELLO", "HELLO 4", "HELLO 3 SETNAME me", "RESET",
+		"CLIENT SETNAME you", "CLIENT GETNAME", "CLIENT NO-EVICT on",
+		"CLIENT TRACKING on", "CLIENT TRACKING off", "CLIENT GETREDIR", "WATCH K", "UNWATCH", "SELECT 2", "SELECT 99",
+		"READONLY", "REPLCONF x y"); {
 	case line == "RESET":
-		*a = author{Rand: a.Rand, script: a.script, next: a.next, proto: 2, odd: a.odd, besideLocks: a.besideLocks}
+		*a = commandGenerator{Rand: a.Rand, script: a.script, next: a.next, proto: 2, odd: a.odd,
+			besideLocks: a.besideLocks}
 		a.say(line)
 	case line == "HELLO" || line == "HELLO 4":
 		a.say(line)
@@ -220,11 +228,11 @@ func (a *author) connection() {
 	}
 }
 
-func (a *author) changeProtocol(line string) {
+func (a *commandGenerator) changeProtocol(line string) {
 	proto := int(line[len("HELLO ")] - '0')
 	switch {
 	case a.multi && (a.watching || len(a.channels)+len(a.patterns) > 0):
-		return // whether it will be done is not known here
+		return // it is unknown here whether it will run
 	case a.multi:
 		a.hello = proto
 	case a.silent:
@@ -235,7 +243,7 @@ func (a *author) changeProtocol(line string) {
 	a.say(line)
 }
 
-func (a *author) transaction() {
+func (a *commandGenerator) transaction() {
 	switch {
 	case !a.multi:
 		a.multi, a.poisoned, a.hello = true, false, 0
@@ -248,7 +256,7 @@ func (a *author) transaction() {
 }
 
 // end ends a transaction.
-func (a *author) end() {
+func (a *commandGenerator) end() {
 	line := a.pick("EXEC", "EXEC", "DISCARD")
 	if line == "EXEC" && !a.poisoned && a.hello != 0 {
 		a.proto = a.hello
@@ -257,7 +265,7 @@ func (a *author) end() {
 	a.say(line)
 }
 
-func (a *author) subscription() {
+func (a *commandGenerator) subscription() {
 	channel := a.pick("ch", "c2", "\r\n")
 	switch n := a.IntN(10); {
 	case n < 3:
@@ -290,7 +298,7 @@ func without(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 }
 
-func (a *author) silence() {
+func (a *commandGenerator) replyMode() {
 	if len(a.channels)+len(a.patterns) > 0 {
 		return
 	}

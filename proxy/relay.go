@@ -14,16 +14,16 @@ import (
 	"redlock-proxy/proxy/wire"
 )
 
-// relayClient is what a relay needs of its client's session, besides the line to it.
+// relayClient is the part of a client's session that a relay needs, besides the line to it.
 type relayClient interface {
 	number() int64
 	origin() net.Addr
-	// end has the session end.
+	// end makes the session end.
 	end()
 }
 
-// relay is a session's connection to the upstream. The session's goroutine forwards
-// commands; a goroutine of its own, the courier, brings the replies to the client.
+// relay is a session's connection to the upstream. The session's goroutine forwards commands. Its
+// own goroutine, the reply copier, brings the replies to the client.
 type relay struct {
 	// Set once.
 	up       *upstream.Upstream // nil: there is none, and nothing is ever forwarded
@@ -31,62 +31,62 @@ type relay struct {
 	client   relayClient
 	activity *wire.Activity // of the client's session
 	poller   *wire.Poller   // nil: nothing is parked
-	// patience is how long a client may leave the proxy's own replies unread; 0: any time.
+	// patience is how long a client may leave the proxy's own replies unread; 0: no limit.
 	patience time.Duration
-	// proto is the protocol that the client speaks, where there is no upstream; of mu.
+	// proto is the protocol that the client speaks, without an upstream. line.mu guards it.
 	proto int
 
-	// The session's goroutine.
-	silence track.Silence
-	// unnoticed: the last command that was forwarded is not answered.
-	unnoticed bool
+	// These fields belong to the session's goroutine. replyMode is what the client's CLIENT REPLY
+	// says.
+	replyMode track.Silence
+	// lastUnanswered: the last command that was forwarded gets no reply.
+	lastUnanswered bool
 
-	// blocking: a command that may block was forwarded since the upstream was quiet. The session's
-	// goroutine sets it.
+	// blocking: a command that may block was forwarded since the upstream last owed nothing. The
+	// session's goroutine sets it.
 	blocking atomic.Bool
 
-	// doubtful: the upstream led the client elsewhere, and never said whether it is alone.
-	doubtful atomic.Bool
+	// modeUnverified: the upstream sent a redirect, and has never said whether it is standalone.
+	modeUnverified atomic.Bool
 
-	// The courier, from bringReplies to its end.
-	loan wire.Loan // what wire reads into
+	// The reply copier's field, from startCopier to its end.
+	loan wire.Loan // wire reads into it
 
-	line *line // to the client; its mu is of what follows, too
+	line *line // to the client; its mu guards the following fields, too
 
-	// wire goes to the upstream; nil: not connected. dial is its number. Both are written by the
-	// session's goroutine, with mu held, so that this one reads them without.
+	// wire is the connection to the upstream; nil: not connected. dial is its number. The session's
+	// goroutine writes both with mu held, so that it may read them without.
 	wire *wire.Conn
 	dial uint16
-	term uint64 // of the upstream, as the connection was made
-	// left: it was ended because the upstream is another server now.
-	left bool
-	// tracker knows the connection's state, and what is awaited.
-	tracker  *track.Tracker
-	stateful bool     // the client has changed something of its connection
-	brought  uint64   // how often something was brought to the client
-	asked    []byte   // of the answer to what the proxy asked itself, as far as it has come
-	answers  [][]byte // those that have come
-	// spoilt says why these cannot be used; givenUp: the proxy ended the connection for want
-	// of them.
-	spoilt  error
-	givenUp bool
-	// carries is about commands on lock keys, while the locks are at the upstream.
-	carries carries
-	// parting: the upstream was told that the client sends no more.
-	parting bool
-	// gone: the upstream's connection has ended, and its client is dealt with.
+	term uint64 // of the upstream, when the connection was made
+	// outdated: the connection was ended because the upstream is another server now.
+	outdated bool
+	// tracker knows the connection's state, and the replies that are expected.
+	tracker       *track.Tracker
+	stateful      bool     // the client has changed state of its connection
+	deliveries    uint64   // counts writes of replies to the client
+	partialAnswer []byte   // the part that has arrived of a reply to the proxy's own command
+	answers       [][]byte // whole replies to the proxy's own commands
+	// answerErr says why these replies cannot be used. closedUnanswered: the proxy closed the
+	// connection because a reply did not come.
+	answerErr        error
+	closedUnanswered bool
+	// lockTraffic is about commands on lock keys, while the locks are at the upstream.
+	lockTraffic lockTraffic
+	// halfClosed: the upstream was told that the client sends no more.
+	halfClosed bool
+	// gone: the upstream's connection has ended, and end has run.
 	gone bool
-	// over: the client's connection must end, too.
-	over bool
-	// pausing: the courier is to end; paused: it has, and will be started again.
+	// mustEnd: the client's connection must end, too.
+	mustEnd bool
+	// pausing: the reply copier is asked to end. paused: it has, and will be started again.
 	pausing, paused bool
 
-	copying sync.WaitGroup // the courier; the session's goroutine starts it and waits for it
+	copying sync.WaitGroup // the reply copier; the session's goroutine starts it and waits for it
 }
 
-// errOver ends a session whose client has lost something with the upstream's
-// connection.
-var errOver = errors.New("the client's connection to the upstream is lost")
+// errStateLost ends a session whose client has lost state with the upstream's connection.
+var errStateLost = errors.New("the client's connection to the upstream is lost")
 
 func newRelay(sh *shared, client relayClient, l *line, activity *wire.Activity, poller *wire.Poller) *relay {
 	r := &relay{up: sh.opts.Upstream, shared: sh, client: client, line: l, activity: activity, poller: poller}
@@ -99,10 +99,10 @@ func newRelay(sh *shared, client relayClient, l *line, activity *wire.Activity, 
 	return r
 }
 
-// led notes that the upstream has sent something that leads elsewhere.
-func (r *relay) led(what string) {
-	r.shared.turn(what)
-	r.doubtful.Store(r.up.HidesMode())
+// noteRedirect records that the upstream has sent a redirect.
+func (r *relay) noteRedirect(what string) {
+	r.shared.countRedirect(what)
+	r.modeUnverified.Store(r.up.HidesMode())
 }
 
 func (r *relay) isGone() bool {
@@ -111,18 +111,18 @@ func (r *relay) isGone() bool {
 	return r.gone
 }
 
-// isOver returns errOver where the client's connection must end.
-func (r *relay) isOver() error {
+// lostErr returns errStateLost if the client's connection must end.
+func (r *relay) lostErr() error {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	if r.over {
-		return errOver
+	if r.mustEnd {
+		return errStateLost
 	}
 	return nil
 }
 
-// expect awaits the replies of commands that are about to be sent, unless the
-// connection has ended: of so many that change nothing, and of one that may.
+// expect records the replies that commands about to be sent will get: plain replies that change
+// nothing, and one in also that may. It reports false if the connection has ended.
 func (r *relay) expect(plain int, also *track.Slot) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -139,17 +139,17 @@ func (r *relay) expect(plain int, also *track.Slot) bool {
 	return true
 }
 
-// count counts what expect was told of: commands of the client.
+// count counts the commands that expect was told of, in the metrics.
 func (r *relay) count(plain int, also *track.Slot) {
 	if also != nil {
 		plain++
 	}
-	if plain > 0 { // else these are further bytes of one
+	if plain > 0 { // else the bytes continue a frame
 		r.shared.traffic.commands.Add(int64(plain))
 	}
 }
 
-// follow is expect for a command that may change something of the connection.
+// follow is expect for a command that may change state of the connection.
 func (r *relay) follow(s track.Slot) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -160,38 +160,37 @@ func (r *relay) follow(s track.Slot) bool {
 	return !r.gone
 }
 
-// forgo awaits one reply less: the last command will not be sent to its end.
-func (r *relay) forgo() {
+// cancelLast expects one reply fewer: the last command will not be sent to its end.
+func (r *relay) cancelLast() {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	r.tracker.Awaited.Forgo()
 	r.line.signal()
 }
 
-// unheard is follow for a command that is not answered.
-func (r *relay) unheard(s track.Slot) {
+// followUnanswered is follow for a command that gets no reply.
+func (r *relay) followUnanswered(s track.Slot) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	r.stateful = true
 	r.tracker.State.Unheard(s)
 }
 
-// teach has something learned that the proxy asked for.
-func (r *relay) teach(lesson func(*track.State)) {
+// updateState changes the connection's state by what the proxy's own command has found out.
+func (r *relay) updateState(update func(*track.State)) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	lesson(&r.tracker.State)
+	update(&r.tracker.State)
 }
 
-// know is a copy of what has been learned.
-func (r *relay) know() track.State {
+// state returns a copy of the connection's state.
+func (r *relay) state() track.State {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	return r.tracker.State
 }
 
-// send forwards bytes. That the upstream does not take them any more is for the
-// courier to find and to deal with.
+// send forwards bytes. If the upstream no longer takes them, the reply copier notices and handles that.
 func (r *relay) send(p []byte) {
 	if len(p) > 0 {
 		n, _ := r.wire.Write(p)
@@ -199,56 +198,56 @@ func (r *relay) send(p []byte) {
 	}
 }
 
-// quiet reports whether the upstream owes nothing and the client is between two
-// replies. It is called with mu held.
-func (r *relay) quiet() bool {
+// settled reports whether the upstream owes nothing and the client is between two replies. It is
+// called with mu held.
+func (r *relay) settled() bool {
 	return !r.line.writing && (r.gone || r.tracker.Settled() || r.tracker.State.Stream)
 }
 
-func (r *relay) isQuiet() bool {
+func (r *relay) isSettled() bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	return r.quiet()
+	return r.settled()
 }
 
-// settle waits until the upstream has answered all that it was asked, or ctx ends.
-func (r *relay) settle(ctx context.Context) error {
+// waitSettled waits until the upstream has answered everything, or ctx ends.
+func (r *relay) waitSettled(ctx context.Context) error {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	return r.line.wait(ctx, r.quiet)
+	return r.line.wait(ctx, r.settled)
 }
 
-// reply gives the client replies of the proxy's own, between two of the upstream's, and tells how
-// many bytes its socket took of them. Where the upstream's stream is broken off within a reply, or
-// has no replies, there is no such place. From then on the client speaks the protocol that is
-// given, where there is no upstream to say so.
+// reply writes the proxy's own replies to the client, between two replies of the upstream, and
+// returns how many bytes the client's socket took. It returns errStateLost if the upstream's stream
+// ended within a reply, or carries no replies. Without an upstream, the client speaks protocol
+// proto from now on.
 func (r *relay) reply(out *command.Reply, proto int) (n int, err error) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	if err := r.waitWhileBrought(context.Background(), r.between); err != nil {
+	if err := r.waitWhileDelivering(context.Background(), r.isBetweenReplies); err != nil {
 		return 0, err
 	}
 	if r.tracker.Inside() || r.tracker.State.Stream {
-		return 0, errOver
+		return 0, errStateLost
 	}
 	r.proto = proto
-	r.boundIf(r.tracker.State.Unasked())
+	r.limitWriteIf(r.tracker.State.Unasked())
 	out.Leaves()
 	return r.line.writeReplies(r.patience, out.Bytes)
 }
 
-// between reports whether the client is between two replies, or never again. It is called with mu
-// held.
-func (r *relay) between() bool {
+// isBetweenReplies reports whether the client is between two replies, or will get no more. It is called with
+// mu held.
+func (r *relay) isBetweenReplies() bool {
 	return !r.line.writing && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream)
 }
 
-// push gives the client what it is told unasked, between two replies, if it speaks a protocol that
-// has that.
+// push writes an out-of-band message to the client, between two replies. It does nothing if the
+// client speaks RESP2.
 func (r *relay) push(ctx context.Context, p []byte) error {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	if err := r.line.wait(ctx, r.between); err != nil {
+	if err := r.line.wait(ctx, r.isBetweenReplies); err != nil {
 		return err
 	}
 	proto := r.tracker.State.Proto
@@ -258,61 +257,60 @@ func (r *relay) push(ctx context.Context, p []byte) error {
 	if r.tracker.Inside() || r.tracker.State.Stream || proto != 3 {
 		return nil
 	}
-	r.boundIf(true)
+	r.limitWriteIf(true)
 	_, err := r.line.write(p)
 	return err
 }
 
-// boundIf limits the time that the client may take for the next write, or does not:
-// Redis waits for those who asked for what they get, but not for subscribers. It is
-// called with mu held.
-func (r *relay) boundIf(limited bool) {
+// limitWriteIf limits the time that the client may take for the next write, if limited is set.
+// Redis waits for clients that asked for their replies, but not for subscribers. It is called with
+// mu held.
+func (r *relay) limitWriteIf(limited bool) {
 	if limited {
-		r.line.bound(r.shared.times.stall)
+		r.line.limitWrite(r.shared.times.stall)
 		return
 	}
-	r.line.bound(0)
+	r.line.limitWrite(0)
 }
 
-// halfClose tells the upstream that the client sends no more, and waits until it
-// has sent its last reply and closed, as long as it goes on or the client takes it.
+// halfClose tells the upstream that the client sends no more. It waits until the upstream has sent
+// its last reply and closed, as long as the upstream sends or the client reads.
 func (r *relay) halfClose(ctx context.Context) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	if r.wire == nil || !r.gone && !r.wire.CloseWrite() {
 		return
 	}
-	r.parting = true
-	_ = r.waitWhileBrought(ctx, func() bool { return r.gone && !r.line.writing })
+	r.halfClosed = true
+	_ = r.waitWhileDelivering(ctx, func() bool { return r.gone && !r.line.writing })
 }
 
-// waitWhileBrought is wait as long as something is brought to the client now and then. It is called
-// with mu held.
-func (r *relay) waitWhileBrought(ctx context.Context, until func() bool) error {
+// waitWhileDelivering is line.wait that continues as long as replies are written to the client at
+// least every stall time. It is called with mu held.
+func (r *relay) waitWhileDelivering(ctx context.Context, until func() bool) error {
 	if until() {
 		return nil
 	}
 	for {
-		before := r.brought
+		before := r.deliveries
 		soon, cancel := context.WithTimeout(ctx, r.shared.times.stall)
 		err := r.line.wait(soon, until)
 		cancel()
-		if err == nil || r.brought == before || ctx.Err() != nil {
+		if err == nil || r.deliveries == before || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// sever ends the connection to the upstream, and with it that of the client: whose
-// answer the next one is, or what state the connection is in, is not known.
+// sever ends the connection to the upstream, and with it that of the client. It is called if the
+// proxy no longer knows the connection's state, or which command the next reply answers.
 func (r *relay) sever() {
 	if r.wire != nil {
 		_ = r.wire.Close()
 	}
 }
 
-// close ends the connection and waits for the courier, which may be writing
-// to the client. There is nothing more for that.
+// close ends the connection, and waits for the reply copier, which may be writing to the client.
 func (r *relay) close() {
 	_ = r.line.conn.Close()
 	if r.wire != nil {
@@ -321,29 +319,32 @@ func (r *relay) close() {
 	r.copying.Wait()
 }
 
-// carries is what a relay knows of commands on lock keys that it carries to the upstream. It is of
-// the relay's mu.
-type carries struct {
-	// heard: the upstream has answered something on the connection.
-	heard bool
-	// vouched is the number of the connection over which such commands may go: a majority of the
-	// masters told after the upstream had answered on it that the locks are there.
-	vouched uint16
-	// rested is the number of the connection that was told to be at rest in a move: of a
-	// transaction that goes on after that nothing is known.
-	rested uint16
-	// now: one is about to be sent, or was sent in part. runs: one is carried out on the masters.
-	now, runs bool
-	// blocks: one that may block was sent. unsure: one was sent that is not answered.
-	blocks, unsure bool
-	// watches: one was a WATCH.
-	watches bool
-	// stale: what it watched was moved since. It is written with mu held, and read by the session's
-	// goroutine without.
-	stale atomic.Bool
+// lockTraffic tracks the commands on lock keys that a relay sends to the upstream. The relay's mu
+// guards it.
+type lockTraffic struct {
+	// answered: the upstream has answered a command on the connection.
+	answered bool
+	// confirmedDial is the number of the connection over which such commands may go: after the
+	// upstream had answered on it, a majority of the masters said that the locks are at the
+	// upstream.
+	confirmedDial uint16
+	// restedDial is the number of the connection that was reported to be at rest in a move. After
+	// that, nothing is known of a transaction that continues on it.
+	restedDial uint16
+	// sending: a command is about to be sent, or was sent in part. onMasters: a command runs on the
+	// masters.
+	sending, onMasters bool
+	// mayBlock: a command that may block was sent. unanswered: a command that gets no reply was
+	// sent.
+	mayBlock, unanswered bool
+	// watching: a WATCH was sent.
+	watching bool
+	// watchMoved: the watched keys have moved since. It is written with mu held, and read by the
+	// session's goroutine without.
+	watchMoved atomic.Bool
 }
 
-// address is the proxy's end of the connection to the upstream, if there is one.
+// address returns the local address of the connection to the upstream, if there is one.
 func (r *relay) address() string {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -353,9 +354,9 @@ func (r *relay) address() string {
 	return r.wire.LocalAddr()
 }
 
-// mayBlock is the proxy's end of the connection to the upstream, if a command may wait there for
-// what others do.
-func (r *relay) mayBlock() string {
+// waitingAddr returns the local address of the connection to the upstream, if a command may wait
+// there for other clients.
+func (r *relay) waitingAddr() string {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	if r.wire == nil || r.gone || !r.blocking.Load() || r.tracker.Settled() {
@@ -364,7 +365,7 @@ func (r *relay) mayBlock() string {
 	return r.wire.LocalAddr()
 }
 
-// parkConn has the poller wait for the connection, if the courier did.
+// parkConn makes the poller wait for the connection, if the reply copier has paused.
 func (r *relay) parkConn() error {
 	if !r.paused {
 		return nil
@@ -372,8 +373,8 @@ func (r *relay) parkConn() error {
 	return r.wire.Park()
 }
 
-// streamEnded is told by the poller that the upstream sends no more on the
-// connection of that number.
+// streamEnded is called by the poller when the upstream has ended its stream on the connection of
+// this number.
 func (r *relay) streamEnded(dial uint16) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()

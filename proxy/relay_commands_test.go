@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// Point 13: what operators send is the upstream's affair.
+// TestOperatorsCommandsAreForwarded (point 13): operators' commands are forwarded.
 func TestOperatorsCommandsAreForwarded(t *testing.T) {
-	r, server := relayed(t, "--enable-debug-command", "yes")
+	r, server := startRelay(t, "--enable-debug-command", "yes")
 	p, direct := r.connect(), dial(t, server.Addr())
-	p.send(lines("SET a 1", "DEBUG SET-ACTIVE-EXPIRE 1", "CONFIG SET maxmemory-policy allkeys-lru", "DBSIZE", "FLUSHALL", "DBSIZE"))
+	p.send(lines("SET a 1", "DEBUG SET-ACTIVE-EXPIRE 1", "CONFIG SET maxmemory-policy allkeys-lru", "DBSIZE",
+		"FLUSHALL", "DBSIZE"))
 	p.expect("+OK\r\n+OK\r\n+OK\r\n:1\r\n+OK\r\n:0\r\n")
 	direct.say("CONFIG GET maxmemory-policy", "*2\r\n"+bulk("maxmemory-policy")+bulk("allkeys-lru"))
 	p.say("REPLICAOF NO ONE", direct.ask("REPLICAOF NO ONE"))
@@ -21,10 +22,10 @@ func TestOperatorsCommandsAreForwarded(t *testing.T) {
 	p.expectAll("")
 }
 
-// Point 14: scripts and functions live at the upstream, and so does the knowledge of
+// TestScripts (point 14): scripts and functions are at the upstream, and only the upstream knows
 // them.
 func TestScripts(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	p, direct := r.connect(), dial(t, server.Addr())
 	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // of "return 1"
 	noScript := "-NOSCRIPT No matching script. Please use EVAL.\r\n"
@@ -36,7 +37,8 @@ func TestScripts(t *testing.T) {
 	p.say("EVALSHA "+sha+" 0", noScript)
 	p.send(array("EVAL", "return redis.call('GET', KEYS[1])..ARGV[1]", "1", "none", "x"))
 	p.expect(direct.askRaw(array("EVAL", "return redis.call('GET', KEYS[1])..ARGV[1]", "1", "none", "x")))
-	p.send(array("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 'hi' end)") + cmd("FCALL f 0"))
+	p.send(array("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 'hi' end)") +
+		cmd("FCALL f 0"))
 	p.expect(bulk("lib") + bulk("hi"))
 }
 
@@ -47,10 +49,10 @@ func (p *peer) askRaw(sent string) string {
 	return p.reply()
 }
 
-// Point 27: the proxy's own look at the upstream touches no key and needs nothing
-// but PING.
+// TestProbeSendsPingOnly (point 27): the proxy's probe of the upstream touches no key and needs
+// only PING.
 func TestProbeSendsPingOnly(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	p := dial(t, server.Addr())
 	p.say("MONITOR", "+OK\r\n")
 	r.upstream.Probe(t.Context())
@@ -69,15 +71,18 @@ func TestProbeSendsPingOnly(t *testing.T) {
 	}
 }
 
-// COMMAND and INFO are the upstream's, with the proxy's entries beside.
+// TestCommandAndInfoAreSpliced: COMMAND and INFO are the upstream's, with the proxy's entries
+// added.
 func TestCommandAndInfoAreSpliced(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
 		p, direct := r.connect(), dial(t, server.Addr())
 		p.ask(hello)
 		direct.ask(hello)
-		for _, line := range []string{"COMMAND INFO get set", "COMMAND INFO nosuch", "COMMAND DOCS get", "COMMAND GETKEYS MSET a 1 b 2", "COMMAND HELP", "COMMAND NOSUCH",
-			"COMMAND LIST FILTERBY MODULE x", "COMMAND LIST FILTERBY PATTERN xre*", "COMMAND COUNT x", "COMMAND GETKEYSANDFLAGS GET a", "INFO nosuch"} {
+		for _, line := range []string{"COMMAND INFO get set", "COMMAND INFO nosuch", "COMMAND DOCS get",
+			"COMMAND GETKEYS MSET a 1 b 2", "COMMAND HELP", "COMMAND NOSUCH",
+			"COMMAND LIST FILTERBY MODULE x", "COMMAND LIST FILTERBY PATTERN xre*", "COMMAND COUNT x",
+			"COMMAND GETKEYSANDFLAGS GET a", "INFO nosuch"} {
 			p.say(line, direct.ask(line))
 		}
 		for _, c := range []struct {
@@ -87,16 +92,19 @@ func TestCommandAndInfoAreSpliced(t *testing.T) {
 			got, want := p.ask(c.line), direct.ask(c.line)
 			_, got, _ = strings.Cut(got, "\r\n")
 			_, want, _ = strings.Cut(want, "\r\n")
-			if !strings.HasPrefix(got, want) || strings.Count(got[len(want):], "lock\r\n") != 3 { // LOCK, UNLOCK, FORCEUNLOCK
+			// LOCK, UNLOCK, FORCEUNLOCK.
+			if !strings.HasPrefix(got, want) || strings.Count(got[len(want):], "lock\r\n") != 3 {
 				t.Errorf("%s, %s: %d bytes, %d of the upstream", hello, c.line, len(got), len(want))
 			}
 		}
 		p.say("COMMAND GETKEYS LOCK k t PX 1", "*1\r\n"+bulk("k"))
 		own, all := p.ask("INFO redlock"), p.ask("INFO")
-		if !strings.Contains(own, "\r\n# Redlock\r\nredlock_available:no\r\n") && !strings.Contains(own, "txt:# Redlock\r\nredlock_available:no\r\n") {
+		if !strings.Contains(own, "\r\n# Redlock\r\nredlock_available:no\r\n") &&
+			!strings.Contains(own, "txt:# Redlock\r\nredlock_available:no\r\n") {
 			t.Errorf("%s: INFO redlock: %q", hello, own)
 		}
-		if !strings.Contains(all, "# Keyspace\r\n\r\n# Redlock\r\nredlock_available:no\r\n") || !strings.Contains(all, "redis_version:") {
+		if !strings.Contains(all, "# Keyspace\r\n\r\n# Redlock\r\nredlock_available:no\r\n") ||
+			!strings.Contains(all, "redis_version:") {
 			t.Errorf("%s: INFO: %q", hello, all)
 		}
 	}

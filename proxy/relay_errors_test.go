@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// freePort is for a server that would else take one for itself, which may be in use.
+// freePort returns a free port, for a server that would otherwise choose one that may be in use.
 func freePort(t *testing.T) string {
 	t.Helper()
 	addr, err := redistest.FreeAddr()
@@ -20,13 +20,16 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// Points 25 and 26: the upstream's errors are passed on word for word, with what is
-// behind them untouched.
+// TestErrorsArePassedOn (points 25 and 26): the upstream's errors are passed on word for word, and
+// the following replies unchanged.
 func TestErrorsArePassedOn(t *testing.T) {
 	errors := []string{
-		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.", "MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381",
-		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
-		"OOM command not allowed when used memory > 'maxmemory'.", "MISCONF Redis is configured to save RDB snapshots", "NOPERM this user has no permissions", "TRYAGAIN x", "CLUSTERDOWN Hash slot not served",
+		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
+		"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381",
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+		"OOM command not allowed when used memory > 'maxmemory'.", "MISCONF Redis is configured to save RDB snapshots",
+		"NOPERM this user has no permissions", "TRYAGAIN x", "CLUSTERDOWN Hash slot not served",
 		"NOREPLICAS Not enough good replicas to write.", "max number of clients reached", "lower case and no code", "",
 	}
 	fake := startFake(t, func(c *fakeConn) {
@@ -43,7 +46,7 @@ func TestErrorsArePassedOn(t *testing.T) {
 	}
 }
 
-// Points 25 and 26: the same from servers that are really in that state.
+// TestRealServersErrors (points 25 and 26): the same with servers that are really in that state.
 func TestRealServersErrors(t *testing.T) {
 	for _, c := range []struct{ setup, sent, prefix string }{
 		{"CONFIG SET maxmemory 1", "SET a 1", "-OOM command not allowed"},
@@ -56,7 +59,7 @@ func TestRealServersErrors(t *testing.T) {
 		{"PING", "EVAL return(redis.call('NOSUCH')) 0", "-ERR Unknown Redis command called from script"},
 		{"PING", "NOSUCH a b", "-ERR unknown command 'NOSUCH'"},
 	} {
-		r, server := relayed(t)
+		r, server := startRelay(t)
 		direct, p := dial(t, server.Addr()), r.connect()
 		for line := range strings.SplitSeq(c.setup, "\n") {
 			direct.ask(line)
@@ -67,11 +70,12 @@ func TestRealServersErrors(t *testing.T) {
 		}
 		p.say("LOCK k t PX 1000", ":1000\r\n")
 	}
-	cluster, _ := relayed(t, "--cluster-enabled", "yes", "--cluster-port", freePort(t))
+	cluster, _ := startRelay(t, "--cluster-enabled", "yes", "--cluster-port", freePort(t))
 	cluster.connect().say("SET a 1", "-CLUSTERDOWN Hash slot not served\r\n")
 }
 
-// Point 24: the upstream's own refusal of one client too many reaches that client.
+// TestUpstreamIsFull (point 24): a client that exceeds the upstream's limit of clients gets the
+// upstream's own refusal.
 func TestUpstreamIsFull(t *testing.T) {
 	server := startRedis(t, "--maxclients", "2")
 	r := startProxy(t, server.URL())

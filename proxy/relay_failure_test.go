@@ -10,31 +10,33 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// lost is the answer to a command that the upstream took and did not answer.
-func lost(addr string) string {
-	return "-ERR upstream " + addr + ": the upstream closed the connection before it answered: the command may or may not have been done\r\n"
+// lostReply returns the reply to a command that the upstream took and did not answer.
+func lostReply(addr string) string {
+	return "-ERR upstream " + addr +
+		": the upstream closed the connection before it answered: the command may or may not have taken effect\r\n"
 }
 
-// sameLoss takes the two ways in which a dying server's connections end for one.
-func sameLoss(reply string) string {
+// normalizeLoss treats the two ways in which a dying server's connections end as equal.
+func normalizeLoss(reply string) string {
 	return strings.ReplaceAll(reply, ": connection reset by peer before", ": the upstream closed the connection before")
 }
 
-// Point 24: where there is no upstream, each command is told so, in order, the
-// client stays, and all is well when the upstream is there.
+// TestNoUpstreamAtConnect (point 24): without an upstream, each command gets an error, in order.
+// The client stays, and continues when the upstream is there.
 func TestNoUpstreamAtConnect(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	p := r.connect()
 	refused := "-ERR upstream " + server.Addr() + ": connection refused\r\n"
-	p.send(lines("PING", "GET a", "LOCK k t PX 1000", "SELECT 1", "SET b 1", "MULTI", "SUBSCRIBE x", "CLIENT REPLY OFF", "INFO", "COMMAND", "UNLOCK k t"))
+	p.send(lines("PING", "GET a", "LOCK k t PX 1000", "SELECT 1", "SET b 1", "MULTI", "SUBSCRIBE x", "CLIENT REPLY OFF",
+		"INFO", "COMMAND", "UNLOCK k t"))
 	p.expect(refused + refused + ":1000\r\n" + strings.Repeat(refused, 7) + ":1\r\n")
 	if got := p.ask("PROXY INFO"); !strings.Contains(got, "upstream_address:"+server.Addr()+"\r\n") {
 		t.Errorf("PROXY INFO: %q", got)
 	}
-	// A large command, whose beginning is refused before its end is there.
+	// A large command, whose beginning is refused before its end has arrived.
 	p.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n" + strings.Repeat("v", 50_000))
 	p.expect(refused)
 	if err := server.Restart(); err != nil {
@@ -45,27 +47,28 @@ func TestNoUpstreamAtConnect(t *testing.T) {
 	p.expect(":0\r\n+OK\r\n:1000\r\n" + bulk("1"))
 }
 
-// Point 23: what the upstream took and did not answer is answered with an error that
-// says so, once for each; the next command finds it back again.
+// TestUpstreamDiesDuringCommands (point 23): each command that the upstream took and did not answer
+// gets one error that says so. The next command reconnects.
 func TestUpstreamDiesDuringCommands(t *testing.T) {
 	fake := startFake(t, func(c *fakeConn) {
 		if c.read(3) {
-			c.write("+one\r\n") // and nothing for the others
+			c.write("+one\r\n") // no reply to the other commands
 		}
 	})
 	r := startProxy(t, fake.url())
 	p := r.connect()
 	p.send(lines("A", "B", "C", "LOCK k t PX 1000"))
-	p.expect("+one\r\n" + lost(fake.addr()) + lost(fake.addr()) + ":1000\r\n")
+	p.expect("+one\r\n" + lostReply(fake.addr()) + lostReply(fake.addr()) + ":1000\r\n")
 	p.send(lines("D", "E", "F", "UNLOCK k t"))
-	p.expect("+one\r\n" + lost(fake.addr()) + lost(fake.addr()) + ":1\r\n")
+	p.expect("+one\r\n" + lostReply(fake.addr()) + lostReply(fake.addr()) + ":1\r\n")
 	if got := fake.commands(); !slices.Equal(got, []string{"A", "B", "C", "D", "E", "F"}) {
 		t.Errorf("the upstream got %q", got) // each once
 	}
 }
 
-// Point 23: who does not read these errors holds up nobody but itself; it gets all of them when it
-// reads, and then what it has sent meanwhile, over a new connection, is answered.
+// TestUpstreamDiesWhileTheClientDoesNotRead (point 23): a client that does not read these errors
+// delays only itself. When it reads, it gets all of them. Then the commands that it has sent
+// meanwhile are answered, over a new connection.
 func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
 	const owed = 100_000 // their errors are more than sockets hold
 	fake := startFake(t, func(c *fakeConn) { c.read(owed + 1) })
@@ -78,14 +81,14 @@ func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
 	if r.locks.holder(0, "k") != "" {
 		t.Error("a command ran before the errors of those before it were read")
 	}
-	p.expect(strings.Repeat(lost(fake.addr()), owed+1) + ":1000\r\n")
+	p.expect(strings.Repeat(lostReply(fake.addr()), owed+1) + ":1000\r\n")
 	eventually(t, "nothing that waits to be read", func() bool { return r.server.Counts().Unread == 0 })
 	p.send(strings.Repeat(cmd("B"), owed))
-	p.expect(strings.Repeat(lost(fake.addr()), owed+1))
+	p.expect(strings.Repeat(lostReply(fake.addr()), owed+1))
 }
 
-// Point 23: what comes behind the rest of such a command, in one piece with it, is answered:
-// nothing but that rest is thrown away.
+// TestUpstreamDiesWithinACommandBeforeOthers (point 23): commands in one piece with the rest of
+// such a command are answered. Only the rest itself is discarded.
 func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	fake := startFake(t, func(c *fakeConn) {
 		if begin, err := c.in.Peek(11); err == nil && string(begin) == "*2\r\n$3\r\nSET" {
@@ -99,15 +102,15 @@ func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	p := startProxy(t, fake.url()).connect()
 	whole := array("SET", strings.Repeat("v", 50_000))
 	p.send(whole[:len(whole)-10])
-	if got := p.reply(); sameLoss(got) != lost(fake.addr()) {
+	if got := p.reply(); normalizeLoss(got) != lostReply(fake.addr()) {
 		t.Fatalf("a command that was sent in part: %q", got)
 	}
 	p.send(whole[len(whole)-10:] + lines("A", "B", "LOCK k t PX 1000"))
 	p.expect("+one\r\n+two\r\n:1000\r\n")
 }
 
-// Point 23: who reads these errors slowly gets all of them, also when it sends no more, and they
-// are held a few at a time.
+// TestUpstreamDiesAndTheClientReadsSlowly (point 23): a client that reads these errors slowly gets
+// all of them, also if it sends no more. They are held a few at a time.
 func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	const owed = 100_000
 	fake := startFake(t, func(c *fakeConn) { c.read(owed + 1) })
@@ -122,15 +125,16 @@ func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	if err := p.conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	some := strings.Repeat(lost(fake.addr()), owed/20)
+	some := strings.Repeat(lostReply(fake.addr()), owed/20)
 	for range 20 {
-		time.Sleep(100 * time.Millisecond) // all of it takes longer than a client is waited for that takes nothing
+		time.Sleep(100 * time.Millisecond) // in total longer than the limit for a client that reads nothing
 		p.expect(some)
 	}
-	p.expectAll(lost(fake.addr()))
+	p.expectAll(lostReply(fake.addr()))
 }
 
-// Point 23: where more than an answer is lost, the client's connection ends.
+// TestUpstreamDiesWithTheClientsState (point 23): if more than replies is lost, the client's
+// connection ends.
 func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 	for _, c := range []struct{ name, setup, replies, last, want string }{
 		{"in a transaction", lines("MULTI", "SET a 1"), "+OK\r\n+QUEUED\r\n", "EXEC", ""},
@@ -145,7 +149,7 @@ func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 		{"with nothing asked", lines("ECHO x"), bulk("x"), "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, server := relayed(t)
+			r, server := startRelay(t)
 			p := r.connect()
 			p.send(c.setup)
 			p.expect(c.replies)
@@ -154,16 +158,16 @@ func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 			}
 			if c.last != "" {
 				p.send(lines(c.last, "LOCK k t PX 1000"))
-				time.Sleep(20 * time.Millisecond) // it is under way, or not yet: the answer is the same
+				time.Sleep(20 * time.Millisecond) // it is under way, or not yet: the reply is the same
 			}
 			if err := server.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			want := c.want
 			if want == "lost" {
-				want = lost(server.Addr())
+				want = lostReply(server.Addr())
 			}
-			if got := sameLoss(p.all()); got != want {
+			if got := normalizeLoss(p.all()); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 			if r.locks.holder(0, "k") != "" {
@@ -173,10 +177,11 @@ func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 	}
 }
 
-// Point 23: a reply that was begun cannot be mended: the client's connection ends
-// there, and nothing is written into the reply.
+// TestUpstreamDiesAfterHalfAReply (point 23): a reply that has begun cannot be completed. The
+// client's connection ends there, and nothing is written into the reply.
 func TestUpstreamDiesAfterHalfAReply(t *testing.T) {
-	for _, half := range []string{"$100\r\nhalf", "$3\r\nabc", "*3\r\n:1\r\n", "*2\r\n$1\r\nx\r\n*5\r\n", "+hal", "%1\r\n$1\r\n", "|1\r\n+a\r\n+b\r\n", ">2\r\n$3\r\nabc\r\n"} {
+	for _, half := range []string{"$100\r\nhalf", "$3\r\nabc", "*3\r\n:1\r\n", "*2\r\n$1\r\nx\r\n*5\r\n", "+hal",
+		"%1\r\n$1\r\n", "|1\r\n+a\r\n+b\r\n", ">2\r\n$3\r\nabc\r\n"} {
 		fake := startFake(t, func(c *fakeConn) {
 			c.read(2)
 			c.write("+one\r\n" + half)
@@ -187,8 +192,8 @@ func TestUpstreamDiesAfterHalfAReply(t *testing.T) {
 	}
 }
 
-// Point 23: a command that was sent in part when the upstream died is answered, and
-// its rest, which may look like commands, goes nowhere.
+// TestUpstreamDiesWithinACommand (point 23): a command that was sent in part when the upstream died
+// is answered. Its rest, which may look like commands, is discarded.
 func TestUpstreamDiesWithinACommand(t *testing.T) {
 	evil := strings.Repeat(cmd("FLUSHALL"), 2000)
 	fake := startFake(t, func(c *fakeConn) {
@@ -202,7 +207,7 @@ func TestUpstreamDiesWithinACommand(t *testing.T) {
 	p := r.connect()
 	whole := array("SET", evil)
 	p.send(whole[:len(whole)/2])
-	if got := p.reply(); sameLoss(got) != lost(fake.addr()) {
+	if got := p.reply(); normalizeLoss(got) != lostReply(fake.addr()) {
 		t.Fatalf("a command that was sent in part: %q", got)
 	}
 	p.send(whole[len(whole)/2:] + lines("LOCK k t PX 1000"))
@@ -214,8 +219,8 @@ func TestUpstreamDiesWithinACommand(t *testing.T) {
 	}
 }
 
-// Point 23: upstreams that come and go under load. Each command gets one reply or
-// the connection's end, and none is done twice.
+// TestUpstreamThatComesAndGoes (point 23): upstreams come and go under load. Each command gets one
+// reply or the end of the connection, and none is run twice.
 func TestUpstreamThatComesAndGoes(t *testing.T) {
 	server := startRedis(t)
 	link, err := faultlink.New(server.Addr())
@@ -228,7 +233,7 @@ func TestUpstreamThatComesAndGoes(t *testing.T) {
 	go func() {
 		defer close(stop)
 		for range 20 {
-			time.Sleep(30 * time.Millisecond) // some pass between two resets
+			time.Sleep(30 * time.Millisecond) // some commands pass between two resets
 			link.Reset()
 		}
 	}()
@@ -256,11 +261,11 @@ func TestUpstreamThatComesAndGoes(t *testing.T) {
 // tally counts the INCRs that were sent, answered, and lost.
 type tally struct{ sent, answered, lost int }
 
-// round sends some of them and a lock, and reports whether the client is still
-// connected behind their replies.
+// round sends some INCRs and a lock, and reports whether the client is still connected after their
+// replies.
 func (c *tally) round(p *peer, upstream string) bool {
 	const n = 20
-	key := fmt.Sprintf("k%d", c.sent) // a lock of a connection that ended may stand
+	key := fmt.Sprintf("k%d", c.sent) // a lock of a connection that ended may still be held
 	p.send(strings.Repeat(cmd("INCR n"), n) + lines("LOCK "+key+" t PX 1000", "UNLOCK "+key+" t"))
 	c.sent += n
 	for replies := range n + 2 {
@@ -280,10 +285,10 @@ func (c *tally) round(p *peer, upstream string) bool {
 	return true
 }
 
-// Point 28: while the upstream hangs or is gone, locks are had as ever; while locks
-// hang, data are.
+// TestLocksAndDataShareNothing (point 28): locks work as usual while the upstream hangs or is gone,
+// and data commands while locks hang.
 func TestLocksAndDataShareNothing(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	data, locks := r.connect(), r.connect()
 	data.say("SET a 1", "+OK\r\n")
 	locks.say("PING", "+PONG\r\n")

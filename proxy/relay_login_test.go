@@ -12,18 +12,21 @@ import (
 
 const noAuth = "-NOAUTH Authentication required.\r\n"
 
-// protected is a redis-server with a password and a second user.
-func protected(t *testing.T) (*rig, *redistest.Server) {
-	return relayed(t, "--requirepass", "secret", "--user", "alice", "on", ">wonder", "~*", "&*", "+@all", "-flushall")
+// startProtected starts a redis-server with a password and a second user.
+func startProtected(t *testing.T) (*testProxy, *redistest.Server) {
+	return startRelay(t, "--requirepass", "secret", "--user", "alice", "on", ">wonder", "~*", "&*", "+@all",
+		"-flushall")
 }
 
-// Point 4: what the upstream demands a login for is not to be had without one here.
+// TestLockNeedsTheUpstreamsLogin (point 4): commands for which the upstream requires a login need
+// one at the proxy, too.
 func TestLockNeedsTheUpstreamsLogin(t *testing.T) {
-	r, server := protected(t)
+	r, server := startProtected(t)
 	if got := r.connect().ask("INFO"); got != noAuth {
 		t.Errorf("INFO: %q", got)
 	}
-	for _, line := range []string{"LOCK k t PX 1000", "UNLOCK k t", "EXTEND k t PX 1000", "PROXY INFO", "PING", "GET a", "COMMAND COUNT"} {
+	for _, line := range []string{"LOCK k t PX 1000", "UNLOCK k t", "EXTEND k t PX 1000", "PROXY INFO", "PING", "GET a",
+		"COMMAND COUNT"} {
 		r.connect().say(line, noAuth)
 	}
 	for _, c := range []struct{ login, replies string }{
@@ -45,9 +48,9 @@ func TestLockNeedsTheUpstreamsLogin(t *testing.T) {
 	}
 }
 
-// Points 4 and 5: HELLO logs in, too, and RESET logs out.
+// TestLoginByHelloAndLogoutByReset (points 4 and 5): HELLO logs in, too, and RESET logs out.
 func TestLoginByHelloAndLogoutByReset(t *testing.T) {
-	r, _ := protected(t)
+	r, _ := startProtected(t)
 	p := r.connect()
 	p.send(lines("LOCK k t PX 1000", "HELLO 3 AUTH default secret SETNAME app"))
 	p.expect(noAuth)
@@ -58,10 +61,10 @@ func TestLoginByHelloAndLogoutByReset(t *testing.T) {
 	p.expect(":1000\r\n+RESET\r\n" + noAuth + "+OK\r\n$-1\r\n")
 }
 
-// Point 4: a connection that the upstream lets in counts as logged in, though no
-// AUTH was ever sent on it.
+// TestLoginByTheUpstreamsOwnRules (point 4): a connection that the upstream accepts counts as
+// logged in, even without an AUTH.
 func TestLoginByTheUpstreamsOwnRules(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	early, silent := r.connect(), r.connect()
 	early.say("PING", "+PONG\r\n")
 	silent.send(lines("PING", "CLIENT REPLY OFF"))
@@ -77,9 +80,9 @@ func TestLoginByTheUpstreamsOwnRules(t *testing.T) {
 	}
 }
 
-// Point 30: before the login the upstream's own small limits hold.
+// TestLimitsBeforeLogin (point 30): before the login the upstream's own small limits apply.
 func TestLimitsBeforeLogin(t *testing.T) {
-	r, server := protected(t)
+	r, server := startProtected(t)
 	for _, sent := range []string{
 		"*11\r\n$4\r\nPING\r\n",
 		"*2\r\n$4\r\nECHO\r\n$16385\r\n",
@@ -94,20 +97,20 @@ func TestLimitsBeforeLogin(t *testing.T) {
 	}
 }
 
-// The URL's user, password and database are used on every connection; the client
-// need not know them.
+// TestUpstreamURLWithLogin: the URL's user, password and database are used on every connection;
+// clients need not know them.
 func TestUpstreamURLWithLogin(t *testing.T) {
-	_, server := protected(t)
-	for _, who := range []string{":secret", "alice:wonder"} {
-		r := startProxy(t, "redis://"+who+"@"+server.Addr()+"/5")
+	_, server := startProtected(t)
+	for _, user := range []string{":secret", "alice:wonder"} {
+		r := startProxy(t, "redis://"+user+"@"+server.Addr()+"/5")
 		p := r.connect()
 		p.say("LOCK k t PX 1000", ":1000\r\n")
-		p.say("SET a "+who, "+OK\r\n")
+		p.say("SET a "+user, "+OK\r\n")
 		if got := p.ask("CLIENT INFO"); !strings.Contains(got, " db=5 ") {
-			t.Errorf("as %s: %q", who, got)
+			t.Errorf("as %s: %q", user, got)
 		}
 		if got := r.locks.holder(5, "k"); got != "t" {
-			t.Errorf("as %s: the lock is not in database 5", who)
+			t.Errorf("as %s: the lock is not in database 5", user)
 		}
 		p.send(lines("RESET", "GET a"))
 		p.expect("+RESET\r\n" + noAuth)
@@ -118,24 +121,27 @@ func TestUpstreamURLWithLogin(t *testing.T) {
 }
 
 func TestUpstreamURLRefused(t *testing.T) {
-	_, server := protected(t)
+	_, server := startProtected(t)
 	for path, want := range map[string]string{
-		"redis://:wrong@" + server.Addr():          "AUTH: WRONGPASS invalid username-password pair or user is disabled.",
-		"redis://nobody:wrong@" + server.Addr():    "AUTH: WRONGPASS invalid username-password pair or user is disabled.",
+		"redis://:wrong@" +
+			server.Addr(): "AUTH: WRONGPASS invalid username-password pair or user is disabled.",
+		"redis://nobody:wrong@" +
+			server.Addr(): "AUTH: WRONGPASS invalid username-password pair or user is disabled.",
 		"redis://:secret@" + server.Addr() + "/99": "SELECT: ERR DB index is out of range",
 		"redis://" + server.Addr() + "/1":          "SELECT: NOAUTH Authentication required.",
 	} {
 		r := startProxy(t, path)
 		p := r.connect()
 		p.say("GET a", "-ERR upstream "+server.Addr()+": "+want+"\r\n")
-		p.say("LOCK k t PX 1000", "-ERR cannot check this client's permissions: upstream "+server.Addr()+": "+want+"\r\n")
+		p.say("LOCK k t PX 1000",
+			"-ERR cannot check this client's permissions: upstream "+server.Addr()+": "+want+"\r\n")
 	}
 	if _, err := upstream.New("http://x", 0, nil); err == nil || !strings.HasPrefix(err.Error(), "upstream: ") {
 		t.Errorf("http://x: %v", err)
 	}
 }
 
-// An upstream behind a unix socket.
+// TestUpstreamBehindUnixSocket: an upstream behind a unix socket.
 func TestUpstreamBehindUnixSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "redis.sock")
 	server := startRedis(t, "--unixsocket", socket)
@@ -157,8 +163,8 @@ func TestUpstreamBehindUnixSocket(t *testing.T) {
 	}
 }
 
-// What the proxy holds of a command until it is whole is limited before the login, as in Redis:
-// else each client that never logs in holds a megabyte.
+// TestHeldLittleBeforeLogin: before the login, what the proxy holds of an incomplete command is
+// limited as in Redis. Otherwise each client that never logs in could hold a megabyte.
 func TestHeldLittleBeforeLogin(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"})
@@ -192,12 +198,13 @@ func TestHeldLittleBeforeLogin(t *testing.T) {
 	}
 }
 
-// Whoever has logged in, in whatever way, may send what Redis takes, also in one piece with the
-// login.
+// TestHeldMuchAfterLogin: a client that has logged in, by any method, may send what Redis accepts,
+// also in one piece with the login.
 func TestHeldMuchAfterLogin(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"})
-	long := "*5\r\n$4\r\nLOCK\r\n$100000\r\n" + strings.Repeat("x", 100_000) + "\r\n$1\r\nt\r\n$2\r\nPX\r\n$4\r\n1000\r\n"
+	long := "*5\r\n$4\r\nLOCK\r\n$100000\r\n" + strings.Repeat("x", 100_000) +
+		"\r\n$1\r\nt\r\n$2\r\nPX\r\n$4\r\n1000\r\n"
 	many := "*1000\r\n$3\r\nDEL\r\n" + strings.Repeat("$6\r\nlock:x\r\n", 999)
 	p := r.connect()
 	p.send(cmd("AUTH secret") + long + many + cmd("RESET"))
@@ -214,9 +221,10 @@ func TestHeldMuchAfterLogin(t *testing.T) {
 	p.expect("_\r\n")
 }
 
-// A client that was there before a login was demanded is logged in to Redis, and so it is here.
+// TestHeldMuchWhereNoLoginIsNeeded: a client that connected before a login was required is logged
+// in for Redis, and so it is for the proxy.
 func TestHeldMuchWhereNoLoginIsNeeded(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	early := r.connect()
 	early.say("PING", "+PONG\r\n")
 	dial(t, server.Addr()).say("CONFIG SET requirepass secret", "+OK\r\n")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ack is an answer to SUBSCRIBE and its kin, in RESP2 or (kind >) RESP3.
+// ack returns a reply to a SUBSCRIBE or UNSUBSCRIBE, in RESP2 or (kind >) RESP3.
 func ack(kind, word, channel string, count int) string {
 	return fmt.Sprintf("%s3\r\n%s%s:%d\r\n", kind, bulk(word), bulk(channel), count)
 }
@@ -22,10 +22,10 @@ const (
 	nullAck    = "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
 )
 
-// Point 8: an invalidation is pushed while the client waits for a LOCK, which then
-// is granted.
+// TestPushWhileLockWaits (point 8): an invalidation is pushed while the client waits for a LOCK,
+// which is then granted.
 func TestPushWhileLockWaits(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	holder, p, other := r.connect(), r.connect(), dial(t, server.Addr())
 	holder.say("LOCK k t PX 1000", ":1000\r\n")
 	p.send(cmd("HELLO 3"))
@@ -39,10 +39,10 @@ func TestPushWhileLockWaits(t *testing.T) {
 	p.expect(":1000\r\n" + bulk("1"))
 }
 
-// Point 7: what is not answered is carried out before a lock command that comes after it, as its
-// invalidation shows.
+// TestLockAfterASilentCommand (point 7): a command without a reply runs before a later lock
+// command, as its invalidation shows.
 func TestLockAfterASilentCommand(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	p := r.connect()
 	p.send(cmd("HELLO 3"))
 	p.reply()
@@ -52,14 +52,16 @@ func TestLockAfterASilentCommand(t *testing.T) {
 	for range 20 {
 		p.send(lines("CLIENT REPLY SKIP", "SET a 1", "LOCK k t PX 1000"))
 		p.expect(invalidated + ":1000\r\n")
-		p.send(lines("GET a", "CLIENT REPLY SKIP", "SET a 1", "CLIENT REPLY SKIP", "UNLOCK k t", "LOCK k t PX 1000", "UNLOCK k t", "GET a"))
+		p.send(lines("GET a", "CLIENT REPLY SKIP", "SET a 1", "CLIENT REPLY SKIP", "UNLOCK k t", "LOCK k t PX 1000",
+			"UNLOCK k t", "GET a"))
 		p.expect(bulk("1") + invalidated + ":1000\r\n:1\r\n" + bulk("1"))
 	}
 }
 
-// Point 8: in RESP2 the invalidations come to a second connection as messages.
+// TestTrackingRedirect (point 8): in RESP2 the invalidations come to a second connection as
+// messages.
 func TestTrackingRedirect(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	p, listener := r.connect(), r.connect()
 	id := strings.TrimSpace(listener.ask("CLIENT ID")[1:])
 	listener.say("SUBSCRIBE __redis__:invalidate", ack("*", "subscribe", "__redis__:invalidate", 1))
@@ -70,9 +72,10 @@ func TestTrackingRedirect(t *testing.T) {
 	p.say("LOCK k t PX 1000", ":1000\r\n")
 }
 
-// Point 9: a lock command in a transaction aborts it and takes no lock.
+// TestLockInTransactionAbortsIt (point 9): a lock command in a transaction makes it fail, and takes
+// no lock.
 func TestLockInTransactionAbortsIt(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	for _, line := range []string{"LOCK k t PX 1000", "UNLOCK k t", "EXTEND k t PX 1000", "PROXY INFO"} {
 		p := r.connect()
 		p.send(lines("MULTI", "SET a 1", line, "EXEC", "EXISTS a", "LOCK after t PX 1000", "UNLOCK after t"))
@@ -92,20 +95,23 @@ func TestLockInTransactionAbortsIt(t *testing.T) {
 	huge := strings.Repeat("k", 2<<20)
 	p.send(lines("MULTI", "SET a 1", "LOCK "+huge+" t PX 1000", "EXEC"))
 	p.expect("+OK\r\n+QUEUED\r\n-ERR unknown command 'LOCK'")
-	if rest := upTo(p, "EXECABORT Transaction discarded because of previous errors.\r\n"); strings.Count(rest, "\r\n") != 2 {
+	if rest := readUpTo(p, "EXECABORT Transaction discarded because of previous errors.\r\n"); strings.Count(rest,
+		"\r\n") != 2 {
 		t.Errorf("a lock of 2 MB in a transaction: %q", rest)
 	}
 }
 
-// Point 9: the ways in and out of a transaction.
+// TestTransactionIsLeftWhereTheUpstreamLeavesIt (point 9): all commands that begin or end a
+// transaction.
 func TestTransactionIsLeftWhereTheUpstreamLeavesIt(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	dirty := dial(t, server.Addr())
 	for _, c := range []struct{ name, sent, want string }{
 		{"exec", lines("MULTI", "PING", "EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n"},
 		{"empty", lines("MULTI", "EXEC"), "+OK\r\n*0\r\n"},
 		{"discard", lines("MULTI", "PING", "DISCARD"), "+OK\r\n+QUEUED\r\n+OK\r\n"},
-		{"aborted", lines("MULTI", "NOSUCH", "EXEC"), "+OK\r\n-ERR unknown command 'NOSUCH', with args beginning with: \r\n-EXECABORT Transaction discarded because of previous errors.\r\n"},
+		{"aborted", lines("MULTI", "NOSUCH", "EXEC"),
+			"+OK\r\n-ERR unknown command 'NOSUCH', with args beginning with: \r\n-EXECABORT Transaction discarded because of previous errors.\r\n"},
 		{"nested", lines("MULTI", "MULTI", "DISCARD"), "+OK\r\n-ERR MULTI calls can not be nested\r\n+OK\r\n"},
 		{"exec outside", lines("EXEC"), "-ERR EXEC without MULTI\r\n"},
 		{"discard outside", lines("DISCARD"), "-ERR DISCARD without MULTI\r\n"},
@@ -124,13 +130,14 @@ func TestTransactionIsLeftWhereTheUpstreamLeavesIt(t *testing.T) {
 	p.expect("+OK\r\n+QUEUED\r\n*-1\r\n:1000\r\n")
 }
 
-// Point 10: a RESP2 subscriber gets Redis' refusal of what is the proxy's own, until
-// the last channel is gone.
+// TestSubscriberInRESP2 (point 10): a RESP2 subscriber gets Redis' refusal of the proxy's own
+// commands, until it has unsubscribed from the last channel.
 func TestSubscriberInRESP2(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	p, publisher := r.connect(), dial(t, server.Addr())
 	p.send(lines("SUBSCRIBE a b", "PSUBSCRIBE p*", "SSUBSCRIBE s", "LOCK k t PX 1000", "PING", "PING x"))
-	p.expect(ack("*", "subscribe", "a", 1) + ack("*", "subscribe", "b", 2) + ack("*", "psubscribe", "p*", 3) + ack("*", "ssubscribe", "s", 1) +
+	p.expect(ack("*", "subscribe", "a", 1) + ack("*", "subscribe", "b", 2) + ack("*", "psubscribe", "p*", 3) +
+		ack("*", "ssubscribe", "s", 1) +
 		cannotLock + "*2\r\n" + bulk("pong") + bulk("") + "*2\r\n" + bulk("pong") + bulk("x"))
 	p.say("INFO", strings.Replace(cannotLock, "lock", "info", 1))
 	p.say("COMMAND COUNT", strings.Replace(cannotLock, "lock", "command|count", 1))
@@ -138,22 +145,26 @@ func TestSubscriberInRESP2(t *testing.T) {
 	publisher.expect(":1\r\n:1\r\n:1\r\n")
 	p.expect(message("*", "a", "m") + "*4\r\n" + bulk("pmessage") + bulk("p*") + bulk("px") + bulk("m") +
 		strings.Replace(message("*", "s", "m"), bulk("message"), bulk("smessage"), 1))
-	p.send(lines("UNSUBSCRIBE a", "LOCK k t PX 1000", "UNSUBSCRIBE", "LOCK k t PX 1000", "PUNSUBSCRIBE", "LOCK k t PX 1000", "SUNSUBSCRIBE", "LOCK k t PX 1000"))
+	p.send(lines("UNSUBSCRIBE a", "LOCK k t PX 1000", "UNSUBSCRIBE", "LOCK k t PX 1000", "PUNSUBSCRIBE",
+		"LOCK k t PX 1000", "SUNSUBSCRIBE", "LOCK k t PX 1000"))
 	p.expect(ack("*", "unsubscribe", "a", 2) + cannotLock + ack("*", "unsubscribe", "b", 1) + cannotLock +
 		ack("*", "punsubscribe", "p*", 0) + cannotLock + ack("*", "sunsubscribe", "s", 0) + ":1000\r\n")
 	p.send(lines("UNSUBSCRIBE", "UNSUBSCRIBE x", "SUBSCRIBE", "UNLOCK k t"))
-	p.expect(nullAck + ack("*", "unsubscribe", "x", 0) + "-ERR wrong number of arguments for 'subscribe' command\r\n:1\r\n")
+	p.expect(nullAck + ack("*", "unsubscribe", "x", 0) +
+		"-ERR wrong number of arguments for 'subscribe' command\r\n:1\r\n")
 }
 
-// Point 10: UNSUBSCRIBE without arguments is answered once for each channel.
+// TestUnsubscribeFromAll (point 10): UNSUBSCRIBE without arguments is answered once for each
+// channel.
 func TestUnsubscribeFromAll(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	p := r.connect()
 	p.send(lines("SUBSCRIBE a b c a", "PSUBSCRIBE p", "UNSUBSCRIBE", "PUNSUBSCRIBE", "LOCK k t PX 1000"))
-	p.expect(ack("*", "subscribe", "a", 1) + ack("*", "subscribe", "b", 2) + ack("*", "subscribe", "c", 3) + ack("*", "subscribe", "a", 3) +
+	p.expect(ack("*", "subscribe", "a", 1) + ack("*", "subscribe", "b", 2) + ack("*", "subscribe", "c", 3) +
+		ack("*", "subscribe", "a", 3) +
 		ack("*", "psubscribe", "p", 4))
 	gone := map[string]bool{}
-	for n := 3; n > 0; n-- { // in no certain order
+	for n := 3; n > 0; n-- { // in no particular order
 		got := p.reply()
 		gone[got] = true
 		if !strings.HasSuffix(got, fmt.Sprintf(":%d\r\n", n)) {
@@ -166,9 +177,9 @@ func TestUnsubscribeFromAll(t *testing.T) {
 	p.expect(ack("*", "punsubscribe", "p", 0) + ":1000\r\n")
 }
 
-// Point 10: SUBSCRIBE to more than the proxy holds of a command.
+// TestSubscribeToMany (point 10): a SUBSCRIBE that is longer than the proxy holds of a command.
 func TestSubscribeToMany(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	p := r.connect()
 	words := []string{"SUBSCRIBE"}
 	var want strings.Builder
@@ -176,7 +187,8 @@ func TestSubscribeToMany(t *testing.T) {
 		words = append(words, fmt.Sprintf("%0100d", i))
 		want.WriteString(ack("*", "subscribe", words[i+1], i+1))
 	}
-	p.send(array(words...) + cmd("LOCK k t PX 1000") + array(append([]string{"UNSUBSCRIBE"}, words[1:]...)...) + cmd("LOCK k t PX 1000"))
+	p.send(array(words...) + cmd("LOCK k t PX 1000") + array(append([]string{"UNSUBSCRIBE"}, words[1:]...)...) +
+		cmd("LOCK k t PX 1000"))
 	p.expect(want.String() + cannotLock)
 	for i := range 20_000 {
 		p.expect(ack("*", "unsubscribe", words[i+1], 20_000-i-1))
@@ -184,15 +196,16 @@ func TestSubscribeToMany(t *testing.T) {
 	p.expect(":1000\r\n")
 }
 
-// Point 10: a RESP3 subscriber may do everything, and messages come between replies,
-// never inside of one.
+// TestSubscriberInRESP3 (point 10): a RESP3 subscriber may do everything, and messages come between
+// replies, never within one.
 func TestSubscriberInRESP3(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	p, publisher := r.connect(), dial(t, server.Addr())
 	p.send(cmd("HELLO 3"))
 	p.reply()
 	p.send(lines("SUBSCRIBE a", "LOCK k t PX 1000", "SUBSCRIBE b c", "UNSUBSCRIBE b c", "LOCK k u PX 1000"))
-	p.expect(ack(">", "subscribe", "a", 1) + ":1000\r\n" + ack(">", "subscribe", "b", 2) + ack(">", "subscribe", "c", 3) +
+	p.expect(ack(">", "subscribe", "a", 1) + ":1000\r\n" + ack(">", "subscribe", "b", 2) +
+		ack(">", "subscribe", "c", 3) +
 		ack(">", "unsubscribe", "b", 2) + ack(">", "unsubscribe", "c", 1) + "_\r\n")
 
 	const n = 2000
@@ -213,48 +226,54 @@ func TestSubscriberInRESP3(t *testing.T) {
 	}
 }
 
-// Point 10: what a RESP3 subscriber publishes to itself in a transaction is pushed
-// within EXEC's reply.
+// TestPublishToOneselfInTransaction (point 10): messages that a RESP3 subscriber publishes to
+// itself in a transaction are pushed within EXEC's reply.
 func TestPublishToOneselfInTransaction(t *testing.T) {
-	r, _ := relayed(t)
-	sent := lines("HELLO 3", "SUBSCRIBE a", "MULTI", "GET x", "PUBLISH a m", "PUBLISH a n", "GET x", "EXEC", "MULTI", "PUBLISH a m", "EXEC")
+	r, _ := startRelay(t)
+	sent := lines("HELLO 3", "SUBSCRIBE a", "MULTI", "GET x", "PUBLISH a m", "PUBLISH a n", "GET x", "EXEC", "MULTI",
+		"PUBLISH a m", "EXEC")
 	p, direct := r.connect(), dial(t, startRedis(t).Addr())
 	direct.send(sent + cmd("ECHO end"))
-	want := upTo(direct, bulk("end"))
+	want := readUpTo(direct, bulk("end"))
 	p.send(sent + cmd("ECHO end"))
-	if got := upTo(p, bulk("end")); withoutID(got) != withoutID(want) {
+	if got := readUpTo(p, bulk("end")); withoutID(got) != withoutID(want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 	p = r.connect()
 	p.send(sent + lines("LOCK k t PX 1000", "MULTI", "LOCK k u PX 1000", "EXEC", "ECHO end"))
-	if got := upTo(p, bulk("end")); !strings.Contains(got, ":1000\r\n+OK\r\n-ERR LOCK inside MULTI is not allowed") || !strings.HasSuffix(got, "-EXECABORT Transaction discarded because of previous errors.\r\n"+bulk("end")) {
+	if got := readUpTo(p, bulk("end")); !strings.Contains(got,
+		":1000\r\n+OK\r\n-ERR LOCK inside MULTI is not allowed") ||
+		!strings.HasSuffix(got, "-EXECABORT Transaction discarded because of previous errors.\r\n"+bulk("end")) {
 		t.Errorf("locks behind it: %q", got)
 	}
 }
 
-// Point 10: SUBSCRIBE in a transaction; from there on only bytes are passed.
+// TestSubscribeInTransaction (point 10): after a SUBSCRIBE in a transaction the proxy only passes
+// bytes.
 func TestSubscribeInTransaction(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	sent := lines("MULTI", "SUBSCRIBE a b", "EXEC", "PING")
 	p, direct := r.connect(), dial(t, server.Addr())
 	p.send(sent)
 	direct.send(sent)
-	want := upTo(direct, bulk("pong")+bulk(""))
+	want := readUpTo(direct, bulk("pong")+bulk(""))
 	p.expect(want)
 	direct2 := dial(t, server.Addr())
 	direct2.say("PUBLISH a m", ":2\r\n")
 	p.expect(message("*", "a", "m"))
 }
 
-// Point 11: what stands before a blocking command is answered before it waits, there
-// is no limit to that, and what stands behind it runs when it is done.
+// TestBlockingCommand (point 11): commands before a blocking command are answered before it waits.
+// It waits without limit, and commands after it run when it is done.
 func TestBlockingCommand(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	p, other := r.connect(), dial(t, server.Addr())
 	p.send(lines("SET a 1", "LOCK k t PX 1000", "BLPOP q 0", "UNLOCK k t", "LLEN q"))
 	p.expect("+OK\r\n:1000\r\n")
-	eventually(t, "the blocked client", func() bool { return strings.Contains(other.ask("INFO clients"), "blocked_clients:1") })
-	time.Sleep(50 * time.Millisecond) // in which an UNLOCK that does not wait would run
+	eventually(t, "the blocked client", func() bool {
+		return strings.Contains(other.ask("INFO clients"), "blocked_clients:1")
+	})
+	time.Sleep(50 * time.Millisecond) // time in which an UNLOCK that does not wait would run
 	if r.locks.holder(0, "k") != "t" {
 		t.Error("UNLOCK ran while BLPOP waited")
 	}
@@ -262,23 +281,29 @@ func TestBlockingCommand(t *testing.T) {
 	p.expect("*2\r\n" + bulk("q") + bulk("x") + ":1\r\n:0\r\n")
 }
 
-// Point 11: of a client that left while it was blocked nothing is popped.
+// TestClientLeavesWhileBlocked (point 11): nothing is popped for a client that left while it was
+// blocked.
 func TestClientLeavesWhileBlocked(t *testing.T) {
 	for name, leave := range map[string]func(peerConn) error{
 		"closes":      peerConn.Close,
 		"is reset":    func(c peerConn) error { _ = c.SetLinger(0); return c.Close() },
 		"half-closes": peerConn.CloseWrite,
 	} {
-		for _, sent := range []string{cmd("BLPOP q 0"), lines("BLPOP q 0", "LOCK k t PX 1000"), lines("PING", "brpop q 0", "PING", "INFO")} {
+		for _, sent := range []string{cmd("BLPOP q 0"), lines("BLPOP q 0", "LOCK k t PX 1000"),
+			lines("PING", "brpop q 0", "PING", "INFO")} {
 			t.Run(name+" behind "+strings.Fields(sent)[2], func(t *testing.T) {
-				r, server := relayed(t)
+				r, server := startRelay(t)
 				p, other := r.connect(), dial(t, server.Addr())
 				p.send(sent)
-				eventually(t, "the blocked client", func() bool { return strings.Contains(other.ask("INFO clients"), "blocked_clients:1") })
+				eventually(t, "the blocked client", func() bool {
+					return strings.Contains(other.ask("INFO clients"), "blocked_clients:1")
+				})
 				if err := leave(p.conn); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "the client's end", func() bool { return strings.Contains(other.ask("INFO clients"), "blocked_clients:0") })
+				eventually(t, "the client's end", func() bool {
+					return strings.Contains(other.ask("INFO clients"), "blocked_clients:0")
+				})
 				other.say("RPUSH q x", ":1\r\n")
 				other.say("LLEN q", ":1\r\n")
 				eventually(t, "the session's end", func() bool { return r.server.Clients() == 0 })

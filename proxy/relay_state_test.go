@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// Point 2: a client's state is that of its own upstream connection.
+// TestStateIsTheClientsOwn (point 2): a client's state is that of its own upstream connection.
 func TestStateIsTheClientsOwn(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	a, b := r.connect(), r.connect()
 	a.say("CLIENT SETNAME alice", "+OK\r\n")
 	a.say("SELECT 3", "+OK\r\n")
@@ -34,10 +34,10 @@ func TestStateIsTheClientsOwn(t *testing.T) {
 	a.expect("+OK\r\n+QUEUED\r\n*-1\r\n" + bulk("b"))
 }
 
-// Points 2 and 9: locks of different databases are different; the database is
-// learned from the upstream's answers.
+// TestLockIsInTheSelectedDatabase (points 2 and 9): locks of different databases are different. The
+// proxy learns the database from the upstream's replies.
 func TestLockIsInTheSelectedDatabase(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	p := r.connect()
 	for _, c := range []struct {
 		before, replies string
@@ -67,9 +67,10 @@ func TestLockIsInTheSelectedDatabase(t *testing.T) {
 	}
 }
 
-// Point 3: HELLO is the upstream's, and own replies are in the protocol it grants.
+// TestHelloDecidesTheProtocol (point 3): HELLO is the upstream's, and the proxy's own replies are
+// in the protocol that it grants.
 func TestHelloDecidesTheProtocol(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	r.connect().say("LOCK held t PX 1000", ":1000\r\n")
 	for _, c := range []struct{ pipeline, null string }{
 		{"", "$-1\r\n"},
@@ -94,16 +95,16 @@ func TestHelloDecidesTheProtocol(t *testing.T) {
 		p, direct := r.connect(), dial(t, server.Addr())
 		p.send(c.pipeline + lines("LOCK held u PX 1000", "ECHO end"))
 		direct.send(c.pipeline + cmd("ECHO end"))
-		got := upTo(p, bulk("end"))
-		want := strings.TrimSuffix(upTo(direct, bulk("end")), bulk("end")) + c.null + bulk("end")
+		got := readUpTo(p, bulk("end"))
+		want := strings.TrimSuffix(readUpTo(direct, bulk("end")), bulk("end")) + c.null + bulk("end")
 		if withoutID(got) != withoutID(want) {
 			t.Errorf("%q: got %q\nwant %q", c.pipeline, got, want)
 		}
 	}
 }
 
-// upTo reads up to a text, which ends a line.
-func upTo(p *peer, text string) string {
+// readUpTo reads up to a text that ends a line.
+func readUpTo(p *peer, text string) string {
 	p.Helper()
 	var got []byte
 	for !bytes.HasSuffix(got, []byte(text)) {
@@ -120,9 +121,9 @@ var idField = regexp.MustCompile(`(\$2\r\nid\r\n:)\d+`)
 
 func withoutID(reply string) string { return idField.ReplaceAllString(reply, "$1") }
 
-// Point 5: RESET puts everything back, also what the proxy knows.
+// TestReset (point 5): RESET resets everything, including what the proxy knows.
 func TestReset(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	r.connect().say("LOCK held t PX 1000", ":1000\r\n")
 	for _, c := range []struct{ before, replies string }{
 		{lines("SELECT 3"), "+OK\r\n"},
@@ -140,10 +141,11 @@ func TestReset(t *testing.T) {
 	p.expect("$-1\r\n-ERR wrong number of arguments for 'reset' command\r\n$-1\r\n")
 }
 
-// Point 5: QUIT is answered, the connection is closed, and nothing runs behind it.
+// TestQuit (point 5): QUIT is answered, the connection is closed, and nothing after it runs.
 func TestQuit(t *testing.T) {
-	for _, behind := range []string{"", lines("LOCK k t PX 1000"), lines("SET a 1", "LOCK k t PX 1000", "GET a"), lines("INFO")} {
-		r, server := relayed(t)
+	for _, behind := range []string{"", lines("LOCK k t PX 1000"), lines("SET a 1", "LOCK k t PX 1000", "GET a"),
+		lines("INFO")} {
+		r, server := startRelay(t)
 		p := r.connect()
 		p.send(lines("PING", "QUIT") + behind)
 		p.expectAll("+PONG\r\n+OK\r\n")
@@ -154,9 +156,9 @@ func TestQuit(t *testing.T) {
 	}
 }
 
-// Point 6: the ids that a client is told are those by which it can be found.
+// TestClientIDs (point 6): the ID that a client gets is the one by which it can be found.
 func TestClientIDs(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	p, direct := r.connect(), dial(t, server.Addr())
 	p.say("CLIENT SETNAME me", "+OK\r\n")
 	id := strings.TrimSpace(p.ask("CLIENT ID")[1:])
@@ -174,8 +176,8 @@ func TestClientIDs(t *testing.T) {
 	p.expectAll("+PONG\r\n:1\r\n")
 }
 
-// Point 7: where the upstream is told to keep silent, so does the proxy, and it
-// waits for nothing.
+// TestReplyModes (point 7): if replies are off at the upstream, the proxy sends none either, and
+// waits for none.
 func TestReplyModes(t *testing.T) {
 	off, skip, on := cmd("CLIENT REPLY OFF"), cmd("client reply SKIP"), cmd("CLIENT REPLY ON")
 	lock, ping := cmd("LOCK k t PX 1000"), cmd("PING")
@@ -201,7 +203,7 @@ func TestReplyModes(t *testing.T) {
 				"*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n:1000\r\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, _ := relayed(t)
+			r, _ := startRelay(t)
 			p := r.connect()
 			p.send(c.sent + cmd("ECHO end"))
 			p.expect(c.want + bulk("end"))
@@ -209,9 +211,9 @@ func TestReplyModes(t *testing.T) {
 	}
 }
 
-// Points 7 and 10: who subscribes in silence gets what a server sends; in RESP2 replies look like
-// messages, so that a lock command ends the connection. Nothing is asked of it, and nothing is
-// taken for an answer.
+// TestSubscribingInSilence (points 7 and 10): a client that subscribes with replies off gets what a
+// server sends. In RESP2 replies look like messages, so a lock command ends the connection. The
+// proxy sends no command of its own, and takes nothing for a reply.
 func TestSubscribingInSilence(t *testing.T) {
 	const list = "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n"
 	for _, c := range []struct{ name, sent, end string }{
@@ -223,13 +225,13 @@ func TestSubscribingInSilence(t *testing.T) {
 	} {
 		for _, lock := range []string{"LOCK k t PX 1000", "SET lock:k t"} {
 			t.Run(c.name+", then "+lock, func(t *testing.T) {
-				r, server := locking(t)
+				r, server := startWithLockKeys(t)
 				direct := dial(t, server.Addr())
 				direct.say("RPUSH l message a b", ":3\r\n")
 				p := r.connect()
 				p.send(c.sent)
 				if c.end != "" {
-					upTo(p, c.end)
+					readUpTo(p, c.end)
 				}
 				p.send(cmd(lock))
 				if got := p.all(); strings.Contains(got, "OK") || strings.Contains(got, "1000") {
@@ -242,7 +244,7 @@ func TestSubscribingInSilence(t *testing.T) {
 			})
 		}
 	}
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	p := r.connect()
 	p.send(cmd("HELLO 3"))
 	p.reply()
@@ -257,13 +259,15 @@ func TestSubscribingInSilence(t *testing.T) {
 	}
 }
 
-// Point 7: what is not answered is waited for before a lock command, but not for ever.
+// TestSilentCommandThatDoesNotEnd (point 7): the proxy waits for a command without a reply before a
+// lock command, but not forever.
 func TestSilentCommandThatDoesNotEnd(t *testing.T) {
-	for _, silence := range []string{"OFF", "SKIP"} {
+	for _, replyMode := range []string{"OFF", "SKIP"} {
 		server := startRedis(t)
-		r := startProxyWith(t, server.URL(), proxy.Options{}, nil, func(s *proxy.Server) { s.SetPatience(50*time.Millisecond, patience) })
+		r := startProxyWith(t, server.URL(), proxy.Options{}, nil,
+			func(s *proxy.Server) { s.SetPatience(50*time.Millisecond, patience) })
 		p := r.connect()
-		p.send(lines("CLIENT REPLY "+silence, "BLPOP q 0", "LOCK k t PX 1000"))
+		p.send(lines("CLIENT REPLY "+replyMode, "BLPOP q 0", "LOCK k t PX 1000"))
 		p.expectAll("")
 		if holder := r.locks.holder(0, "k"); holder != "" {
 			t.Errorf("the lock was taken by %q", holder)

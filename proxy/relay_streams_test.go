@@ -12,9 +12,10 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// Point 12: MONITOR's lines come until RESET, and beside them whatever is asked.
+// TestMonitor (point 12): MONITOR's lines come until RESET, and replies to other commands in
+// between.
 func TestMonitor(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	p, other := r.connect(), dial(t, server.Addr())
 	p.say("MONITOR", "+OK\r\n")
 	const n = 1000
@@ -41,9 +42,9 @@ func TestMonitor(t *testing.T) {
 	p.say("LOCK k t PX 1000", ":1000\r\n")
 }
 
-// Point 12: SYNC streams the data set in a form of its own.
+// TestSync (point 12): SYNC streams the data set in its own format.
 func TestSync(t *testing.T) {
-	r, server := relayed(t, "--repl-diskless-sync", "no")
+	r, server := startRelay(t, "--repl-diskless-sync", "no")
 	p, other := r.connect(), dial(t, server.Addr())
 	other.say("SET a "+strings.Repeat("x", 100<<10), "+OK\r\n")
 	p.send(lines("PSYNC", "LOCK k t PX 1000", "UNLOCK k t"))
@@ -68,22 +69,24 @@ func TestSync(t *testing.T) {
 	other.say("SET b 1", "+OK\r\n")
 	for {
 		if got := p.reply(); strings.Contains(got, "\r\nb\r\n") {
-			break // PINGs and SELECT stand before it
+			break // PINGs and SELECT come before it
 		}
 	}
 }
 
-// Point 12: a real replica replicates through the proxy: PSYNC, the payload, what is
-// written later, and its acknowledgements.
+// TestReplicaBehindTheProxy (point 12): a real replica replicates through the proxy: PSYNC, the
+// payload, later writes, and its acknowledgements.
 func TestReplicaBehindTheProxy(t *testing.T) {
-	notOverTLS(t)
+	skipOverTLS(t)
 	for _, diskless := range []string{"yes", "no"} {
-		r, master := relayed(t, "--repl-diskless-sync", diskless, "--repl-diskless-sync-delay", "0")
+		r, master := startRelay(t, "--repl-diskless-sync", diskless, "--repl-diskless-sync-delay", "0")
 		source := dial(t, master.Addr())
 		source.say("SET before "+strings.Repeat("x", 1<<20), "+OK\r\n")
 		host, port, _ := net.SplitHostPort(r.addr)
 		replica := dial(t, startRedis(t, "--replicaof", host+" "+port, "--repl-ping-replica-period", "1").Addr())
-		eventually(t, "the replica", func() bool { return strings.Contains(replica.ask("INFO replication"), "master_link_status:up") })
+		eventually(t, "the replica", func() bool {
+			return strings.Contains(replica.ask("INFO replication"), "master_link_status:up")
+		})
 		source.say("SET after 1", "+OK\r\n")
 		source.say("WAIT 1 10000", ":1\r\n") // acknowledged through the proxy
 		replica.say("GET after", bulk("1"))
@@ -91,9 +94,9 @@ func TestReplicaBehindTheProxy(t *testing.T) {
 	}
 }
 
-// Point 12: acknowledgements are not answered, by whomever they are sent.
+// TestReplconf (point 12): acknowledgements get no reply, from any client.
 func TestReplconf(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	for _, c := range []struct{ sent, want string }{
 		{lines("REPLCONF ACK 0", "LOCK k t PX 1000", "UNLOCK k t", "PING"), ":1000\r\n:1\r\n+PONG\r\n"},
 		{lines("replconf listening-port 7", "LOCK k t PX 1000", "UNLOCK k t"), "+OK\r\n:1000\r\n:1\r\n"},
@@ -107,7 +110,8 @@ func TestReplconf(t *testing.T) {
 	}
 }
 
-// Point 19: a subscriber that never reads is cut, and the others get every message.
+// TestSubscriberThatNeverReadsIsCut (point 19): a subscriber that never reads is cut off, and the
+// other subscribers get every message.
 func TestSubscriberThatNeverReadsIsCut(t *testing.T) {
 	server := startRedis(t, "--client-output-buffer-limit", "pubsub 1mb 1mb 1")
 	r := startProxy(t, server.URL())
@@ -129,10 +133,10 @@ func TestSubscriberThatNeverReadsIsCut(t *testing.T) {
 	}
 }
 
-// Point 19: a client that is slow with what it asked for is not cut, as Redis would
-// not, and holds up nobody.
+// TestSlowReaderOfItsOwnReplies (point 19): a client that reads its own replies slowly is not cut
+// off, as in Redis, and delays no other client.
 func TestSlowReaderOfItsOwnReplies(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	r.server.SetPatience(100*time.Millisecond, time.Second)
 	slow, other := r.connect(), r.connect()
 	value := strings.Repeat("v", 1<<20)
@@ -141,17 +145,17 @@ func TestSlowReaderOfItsOwnReplies(t *testing.T) {
 	for range 40 {
 		other.say("LOCK k t PX 1000", ":1000\r\n")
 		other.say("UNLOCK k t", ":1\r\n")
-		time.Sleep(10 * time.Millisecond) // the slow one reads meanwhile
+		time.Sleep(10 * time.Millisecond) // the slow client reads meanwhile
 	}
 	for range 30 {
 		slow.expect(bulk(value))
 	}
 }
 
-// Point 20: a client that has sent all and says so still gets its replies, and then
-// the end.
+// TestHalfClose (point 20): a client that has half-closed its connection still gets its replies,
+// and then the end.
 func TestHalfClose(t *testing.T) {
-	r, server := relayed(t, "--enable-debug-command", "yes")
+	r, server := startRelay(t, "--enable-debug-command", "yes")
 	dial(t, server.Addr()).say("SET big "+strings.Repeat("b", 1<<20), "+OK\r\n")
 	big := bulk(strings.Repeat("b", 1<<20))
 	for _, c := range []struct{ sent, want string }{
@@ -178,9 +182,10 @@ func TestHalfClose(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// Point 20: the last bytes and the end of the stream arrive together, many times.
+// TestCloseBehindTheLastByte (point 20): the last bytes and the end of the stream arrive together,
+// many times.
 func TestCloseBehindTheLastByte(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	for range 500 {
 		p := r.connect()
 		p.send("PING\r\n")
@@ -191,9 +196,10 @@ func TestCloseBehindTheLastByte(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// Point 20: clients that leave an upstream that hangs are not kept for long.
+// TestClientsLeaveAnUpstreamThatHangs (point 20): clients that leave while the upstream hangs are
+// not kept for long.
 func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	r.server.SetPatience(200*time.Millisecond, 200*time.Millisecond)
 	var all []*peer
 	for i := range 20 {
@@ -227,7 +233,8 @@ func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 	}
 }
 
-// Point 29: a proxy that stops lets finish what runs, and has refused what waits for others.
+// TestDrain (point 29): a stopping proxy waits for running commands, and refuses commands that wait
+// for other clients.
 func TestDrain(t *testing.T) {
 	server := startRedis(t, "--enable-debug-command", "yes")
 	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 3 * time.Second}, nil)
@@ -239,7 +246,7 @@ func TestDrain(t *testing.T) {
 	blocked.send(cmd("BLPOP none 0"))
 	half.send("*2\r\n$4\r\nECHO\r\n$5\r\nhel")
 	busy.send(lines("DEBUG SLEEP 0.3", "LOCK k t PX 1000", "GET a", "BRPOP none 0"))
-	time.Sleep(50 * time.Millisecond) // they are under way, or not yet: the answers are the same
+	time.Sleep(50 * time.Millisecond) // they are under way, or not yet: the replies are the same
 	r.stop()
 	idle.expectAll("")
 	subscriber.expectAll("")
@@ -254,8 +261,8 @@ func TestDrain(t *testing.T) {
 	await(t, "the server's end", r.served)
 }
 
-// Point 29: an upstream that hangs, and takes no more, does not keep the proxy from
-// stopping.
+// TestDrainWithAnUpstreamThatHangs (point 29): an upstream that hangs, and accepts no more bytes,
+// does not keep the proxy from stopping.
 func TestDrainWithAnUpstreamThatHangs(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 100 * time.Millisecond}, nil)
@@ -267,7 +274,7 @@ func TestDrainWithAnUpstreamThatHangs(t *testing.T) {
 	defer func() { _ = server.Continue() }()
 	_ = p.conn.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
 	flood := strings.Repeat(cmd("SET a "+strings.Repeat("x", 1<<20)), 10)
-	for n := 1; n > 0; { // until neither takes more
+	for n := 1; n > 0; { // until neither accepts more
 		var err error
 		if n, err = p.conn.Write([]byte(flood)); err != nil {
 			break

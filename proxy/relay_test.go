@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// Point 1: every request has one reply, in the order of the requests, whoever
-// answers it; and own commands take effect at their place in the pipeline.
+// TestOrderOfOwnAndForwardedReplies (point 1): every request has one reply, in the order of the
+// requests, from the proxy or the upstream. The proxy's own commands take effect at their place in
+// the pipeline.
 func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	p := r.connect()
 	var sent, want strings.Builder
 	expect := func(line, reply string) {
@@ -39,10 +40,10 @@ func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
 	p.say("PING", "+PONG\r\n")
 }
 
-// Point 1: a LOCK that waits holds up the replies of its own client, and nobody
-// else's.
+// TestWaitingLockStopsItsOwnClientOnly (point 1): a waiting LOCK delays the replies of its own
+// client only.
 func TestWaitingLockStopsItsOwnClientOnly(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	holder, waiter := r.connect(), r.connect()
 	holder.say("LOCK k t PX 1000", ":1000\r\n")
 	waiter.send(lines("SET a 1", "LOCK k u PX 1000 BLOCK 0", "SET a 2"))
@@ -57,10 +58,10 @@ func TestWaitingLockStopsItsOwnClientOnly(t *testing.T) {
 	holder.say("GET a", bulk("2"))
 }
 
-// Point 18: ten thousand commands are sent before the first reply is read, and the
-// replies are more than all the sockets on the way can hold.
+// TestPipelineIsReadWhileRepliesWait (point 18): ten thousand commands are sent before the first
+// reply is read, and the replies are more than all sockets on the way can hold.
 func TestPipelineIsReadWhileRepliesWait(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	p := r.connect()
 	value := strings.Repeat("v", 2<<10)
 	p.say("SET k "+value, "+OK\r\n")
@@ -72,9 +73,10 @@ func TestPipelineIsReadWhileRepliesWait(t *testing.T) {
 	p.say("PING", "+PONG\r\n")
 }
 
-// Point 18: the other way round, commands of many megabytes whose replies are small.
+// TestPipelineOfLargeCommands (point 18): the other way round, commands of many megabytes whose
+// replies are small.
 func TestPipelineOfLargeCommands(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	p := r.connect()
 	const n = 200
 	sent := strings.Repeat(array("SET", "k", strings.Repeat("v", 100<<10))+lines("LOCK k t PX 1000", "UNLOCK k t"), n)
@@ -82,9 +84,9 @@ func TestPipelineOfLargeCommands(t *testing.T) {
 	p.expect(strings.Repeat("+OK\r\n:1000\r\n:1\r\n", n))
 }
 
-// Point 21: however a stream of commands is cut, it means the same.
+// TestCommandsCutAnywhere (point 21): a stream of commands means the same however it is cut.
 func TestCommandsCutAnywhere(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	stream := lines("SET k "+strings.Repeat("v", 40), "LOCK l t PX 1000") + "GET k\r\n" +
 		lines("MULTI", "GET k", "EXEC", "SELECT 1", "UNLOCK l t", "SELECT 0", "UNLOCK l t")
 	value := bulk(strings.Repeat("v", 40))
@@ -112,7 +114,7 @@ func TestCommandsCutAnywhere(t *testing.T) {
 	p.expect(want)
 }
 
-// cut cuts s into pieces of random sizes, small ones more often, but not very many.
+// cut cuts s into pieces of random sizes, mostly small, but not very many.
 func cut(s string, rng *rand.Rand) (pieces []string) {
 	most := max(1<<rng.IntN(12), len(s)/500)
 	for len(s) > 0 {
@@ -122,10 +124,10 @@ func cut(s string, rng *rand.Rand) (pieces []string) {
 	return pieces
 }
 
-// Point 22: a command is known by its name alone, in any case, and arguments are
-// bytes.
+// TestNamesAreCaseInsensitiveAndArgumentsBinary (point 22): a command is identified by its name
+// alone, in any case, and arguments are bytes.
 func TestNamesAreCaseInsensitiveAndArgumentsBinary(t *testing.T) {
-	r, _ := relayed(t)
+	r, _ := startRelay(t)
 	p := r.connect()
 	token := "\x00\r\n*1\r\n$4\r\nPING\r\n\xff"
 	p.send(array("lOcK", "LOCK", token, "Px", "1000"))
@@ -145,7 +147,8 @@ func TestNamesAreCaseInsensitiveAndArgumentsBinary(t *testing.T) {
 	p.expect("+PONG\r\n")
 }
 
-// Point 21: replies that come in pieces, with own ones between them.
+// TestRepliesCutAnywhere (point 21): replies that arrive in pieces, with the proxy's own replies
+// between them.
 func TestRepliesCutAnywhere(t *testing.T) {
 	replies := "*2\r\n$3\r\nabc\r\n:7\r\n" + "$0\r\n\r\n" + "-ERR no\r\n" + "*-1\r\n"
 	for at := 1; at < len(replies); at += 2 {
@@ -163,12 +166,14 @@ func TestRepliesCutAnywhere(t *testing.T) {
 	}
 }
 
-// Own replies of many kinds, large ones among them, in one pipeline.
+// TestOwnRepliesInOnePipeline: the proxy's own replies of many kinds, also large ones, in one
+// pipeline.
 func TestOwnRepliesInOnePipeline(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	p := r.connect()
 	direct := dial(t, server.Addr())
-	plain := []string{"COMMAND GETKEYS SET a b", "PING", "LOCK k t PX 1000", "COMMAND DOCS get", "UNLOCK k t", "COMMAND INFO get"}
+	plain := []string{"COMMAND GETKEYS SET a b", "PING", "LOCK k t PX 1000", "COMMAND DOCS get", "UNLOCK k t",
+		"COMMAND INFO get"}
 	want := ""
 	for _, line := range plain {
 		switch {

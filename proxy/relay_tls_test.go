@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/certtest"
 )
 
-// tlsFront ends TLS in front of a server and returns its address.
+// tlsFront terminates TLS in front of a server, and returns its address.
 func tlsFront(t *testing.T, server string) string {
 	t.Helper()
 	config := &tls.Config{Certificates: []tls.Certificate{certtest.NewAuthority(t).Issue(t).TLS}}
@@ -53,7 +53,8 @@ func splice(client *tls.Conn, server string) {
 	both.Wait()
 }
 
-// An upstream behind TLS: large values, half-close, blocked clients that leave.
+// TestUpstreamBehindTLS: an upstream behind TLS: large values, half-close, blocked clients that
+// leave.
 func TestUpstreamBehindTLS(t *testing.T) {
 	server := startRedis(t)
 	front := tlsFront(t, server.Addr())
@@ -71,12 +72,17 @@ func TestUpstreamBehindTLS(t *testing.T) {
 	p = r.connect()
 	p.send(lines("PING", "BLPOP q 0"))
 	p.expect("+PONG\r\n")
-	eventually(t, "the blocked client", func() bool { return strings.Contains(other.ask("INFO clients"), "blocked_clients:1") })
+	eventually(t, "the blocked client", func() bool {
+		return strings.Contains(other.ask("INFO clients"), "blocked_clients:1")
+	})
 	p.conn.Close()
-	eventually(t, "the client's end", func() bool { return strings.Contains(other.ask("INFO clients"), "blocked_clients:0") })
+	eventually(t, "the client's end", func() bool {
+		return strings.Contains(other.ask("INFO clients"), "blocked_clients:0")
+	})
 
 	strict := startProxy(t, "rediss://"+front)
-	if got := strict.connect().ask("GET a"); !strings.HasPrefix(got, "-ERR upstream "+front+": tls: failed to verify certificate") {
-		t.Errorf("a certificate of nobody: %q", got)
+	if got := strict.connect().ask("GET a"); !strings.HasPrefix(got,
+		"-ERR upstream "+front+": tls: failed to verify certificate") {
+		t.Errorf("an untrusted certificate: %q", got)
 	}
 }

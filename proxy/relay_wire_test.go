@@ -12,39 +12,42 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// same fails unless the proxy answers bytes as the upstream itself does, up to the
-// reply to an ECHO behind them.
-func same(t *testing.T, r *rig, server *redistest.Server, sent string) {
+// expectSame fails unless the proxy answers bytes as the upstream itself does, up to the reply to an ECHO
+// after them.
+func expectSame(t *testing.T, r *testProxy, server *redistest.Server, sent string) {
 	t.Helper()
 	p, direct := r.connect(), dial(t, server.Addr())
 	end := array("ECHO", "-end-")
 	direct.send(sent + end)
-	want := upTo(direct, bulk("-end-")) // before the proxy gets it: both write the same keys
+	want := readUpTo(direct, bulk("-end-")) // before the proxy gets it: both write the same keys
 	p.send(sent + end)
-	if got := upTo(p, bulk("-end-")); withoutID(got) != withoutID(want) {
+	if got := readUpTo(p, bulk("-end-")); withoutID(got) != withoutID(want) {
 		t.Errorf("%.200q: got %.300q\nwant %.300q", sent, got, want)
 	}
 	p.conn.Close()
 	direct.conn.Close()
 }
 
-// Point 16: every type of reply, in RESP2 and RESP3, with lock commands around it.
+// TestAllTypesOfReplies (point 16): every type of reply, in RESP2 and RESP3, with lock commands
+// around it.
 func TestAllTypesOfReplies(t *testing.T) {
-	r, server := relayed(t, "--enable-debug-command", "yes")
-	types := []string{"string", "integer", "double", "null", "array", "set", "map", "attrib", "push", "verbatim", "true", "false", "bignum", "nosuch"}
+	r, server := startRelay(t, "--enable-debug-command", "yes")
+	types := []string{"string", "integer", "double", "null", "array", "set", "map", "attrib", "push", "verbatim",
+		"true", "false", "bignum", "nosuch"}
 	for _, hello := range []string{"", lines("HELLO 3")} {
 		all := ""
 		for _, kind := range types {
-			same(t, r, server, hello+cmd("DEBUG PROTOCOL "+kind))
+			expectSame(t, r, server, hello+cmd("DEBUG PROTOCOL "+kind))
 			all += cmd("DEBUG PROTOCOL " + kind)
 		}
-		same(t, r, server, hello+all)
+		expectSame(t, r, server, hello+all)
 		p, direct := r.connect(), dial(t, server.Addr())
 		direct.send(hello + all + cmd("ECHO end"))
-		want := withoutID(upTo(direct, bulk("end")))
-		mixed := strings.ReplaceAll(all, cmd("DEBUG PROTOCOL map"), lines("LOCK k t PX 1000", "DEBUG PROTOCOL map", "UNLOCK k t"))
+		want := withoutID(readUpTo(direct, bulk("end")))
+		mixed := strings.ReplaceAll(all, cmd("DEBUG PROTOCOL map"),
+			lines("LOCK k t PX 1000", "DEBUG PROTOCOL map", "UNLOCK k t"))
 		p.send(hello + mixed + cmd("ECHO end"))
-		got := withoutID(upTo(p, bulk("end")))
+		got := withoutID(readUpTo(p, bulk("end")))
 		got = strings.Replace(strings.Replace(got, ":1000\r\n", "", 1), "false\r\n:1\r\n", "false\r\n", 1)
 		if len(got) != len(want)+len(":1\r\n") {
 			t.Errorf("with locks between: got %q\nwant %q", got, want)
@@ -52,56 +55,67 @@ func TestAllTypesOfReplies(t *testing.T) {
 	}
 }
 
-// Point 16: nulls, empty and nested values, numbers and texts of all sizes.
+// TestShapesOfReplies (point 16): nulls, empty and nested values, numbers and texts of all sizes.
 func TestShapesOfReplies(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	for _, lua := range []string{
 		"return ''", "return false", "return {}", "return {{},{{}},false,''}", "return {1,{2,{3,{4,{'x'}}}}}",
-		"return redis.status_reply('')", "return redis.error_reply('')", "return redis.status_reply(string.rep('s',3*1024*1024))",
+		"return redis.status_reply('')", "return redis.error_reply('')",
+		"return redis.status_reply(string.rep('s',3*1024*1024))",
 		"return redis.error_reply('E '..string.rep('e',3*1024*1024))", "return string.rep('b',5*1024*1024)",
 		"local t={} for i=1,20000 do t[i]=i end return t", "local t={} for i=1,3000 do t[i]={i,'v'..i} end return t",
-		"return 9007199254740991", "return -1", "redis.setresp(3) return {map={a=1,b={set={x=true}}}}", "redis.setresp(3) return {double=3.14}",
-		"return redis.error_reply('LOADING by script')", "error('wrong')", "syntax error", "return {err='-ERR two lines'}",
+		"return 9007199254740991", "return -1", "redis.setresp(3) return {map={a=1,b={set={x=true}}}}",
+		"redis.setresp(3) return {double=3.14}",
+		"return redis.error_reply('LOADING by script')", "error('wrong')", "syntax error",
+		"return {err='-ERR two lines'}",
 	} {
 		for _, hello := range []string{"", lines("HELLO 3")} {
-			same(t, r, server, hello+array("EVAL", lua, "0")+cmd("GET none"))
+			expectSame(t, r, server, hello+array("EVAL", lua, "0")+cmd("GET none"))
 		}
 	}
 	for _, sent := range []string{
-		lines("SET e ") + cmd("GET e"), lines("GET none", "LRANGE none 0 -1", "HGETALL none", "BLPOP none 0.01", "ZSCORE none a", "MGET none none"),
-		lines("HELLO 3") + lines("GET none", "HGETALL none", "BLPOP none 0.01", "ZSCORE none a", "MGET none none", "SMEMBERS none"),
-		lines("INCRBYFLOAT f 3.5", "HELLO 3", "INCRBYFLOAT f 1", "ZADD z 1.5 a", "ZRANGE z 0 -1 WITHSCORES", "ZADD z 1e300 b", "ZSCORE z b", "DEL f z"),
+		lines("SET e ") + cmd("GET e"), lines("GET none", "LRANGE none 0 -1", "HGETALL none", "BLPOP none 0.01",
+			"ZSCORE none a", "MGET none none"),
+		lines("HELLO 3") + lines("GET none", "HGETALL none", "BLPOP none 0.01", "ZSCORE none a", "MGET none none",
+			"SMEMBERS none"),
+		lines("INCRBYFLOAT f 3.5", "HELLO 3", "INCRBYFLOAT f 1", "ZADD z 1.5 a", "ZRANGE z 0 -1 WITHSCORES",
+			"ZADD z 1e300 b", "ZSCORE z b", "DEL f z"),
 		lines("CONFIG GET save", "COMMAND GETKEYS SET a b", "OBJECT HELP", "MEMORY DOCTOR", "LATENCY DOCTOR", "LOLWUT"),
 		lines("HELLO 3", "CONFIG GET save", "MEMORY DOCTOR", "LATENCY DOCTOR", "LOLWUT"),
 	} {
-		same(t, r, server, sent)
+		expectSame(t, r, server, sent)
 	}
 }
 
-// Point 17: inline commands, also of the proxy's own, with every kind of line end,
-// and empty lines.
+// TestInlineCommands (point 17): inline commands, including the proxy's own, with every kind of
+// line end, and empty lines.
 func TestInlineCommands(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	for _, sent := range []string{
-		"PING\r\n", "PING\n", "\r\n", "\n\n\nPING\n", "  PING  \r\n", "PING\thello\r\n", "ECHO \"a b\"\r\n", "ECHO 'a b'\r\n",
+		"PING\r\n", "PING\n", "\r\n", "\n\n\nPING\n", "  PING  \r\n", "PING\thello\r\n", "ECHO \"a b\"\r\n",
+		"ECHO 'a b'\r\n",
 		`ECHO "\x41\n\"\\"` + "\r\n", "SET k v\nGET k\nDEL k\n",
-		"*0\r\n", "*-1\r\n", "*0\r\nPING\r\n", "NOSUCH a b\r\n", "ECHO\r\n", "ECHO \"\"\r\n", "PING\r\n" + cmd("PING") + "PING\n", "$5 x\r\n",
+		"*0\r\n", "*-1\r\n", "*0\r\nPING\r\n", "NOSUCH a b\r\n", "ECHO\r\n", "ECHO \"\"\r\n",
+		"PING\r\n" + cmd("PING") + "PING\n", "$5 x\r\n",
 	} {
-		same(t, r, server, sent)
+		expectSame(t, r, server, sent)
 	}
 	p := r.connect()
 	p.send("lock k t px 1000\nPING\r\nLOCK 'k' \"u\" PX 1000\r\n  unlock k t\n")
 	p.expect(":1000\r\n+PONG\r\n$-1\r\n:1\r\n")
 }
 
-// Points 17 and 21: what is no request is answered as Redis does, behind the replies
-// to what came before it, and the connection is closed.
+// TestProtocolErrors (points 17 and 21): bytes that are no request get Redis' error, after the
+// replies to earlier commands, and the connection is closed.
 func TestProtocolErrors(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	for _, broken := range []string{
-		"ECHO a'b\r\n", "ECHO \"a\r\n", "*1\r\n:1\r\n", "*1\r\n$-5\r\n", "*x\r\n", "*1\r\n$x\r\n", "*2147483648\r\n", "*2\r\n$3\r\nGET\r\n$536870913\r\n",
-		"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n!1\r\n", "*3\r\n$4\r\nLOCK\r\n$1\r\nk\r\n!1\r\n", "*2\r\n$6\r\nSELECT\r\nx\r\n", "*2\r\n$9\r\nSUBSCRIBE\r\nx\r\n",
-		strings.Repeat("x", 70<<10), "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$40000\r\n" + strings.Repeat("v", 40000) + "\r\n*1\r\n!\r\n",
+		"ECHO a'b\r\n", "ECHO \"a\r\n", "*1\r\n:1\r\n", "*1\r\n$-5\r\n", "*x\r\n", "*1\r\n$x\r\n", "*2147483648\r\n",
+		"*2\r\n$3\r\nGET\r\n$536870913\r\n",
+		"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n!1\r\n", "*3\r\n$4\r\nLOCK\r\n$1\r\nk\r\n!1\r\n", "*2\r\n$6\r\nSELECT\r\nx\r\n",
+		"*2\r\n$9\r\nSUBSCRIBE\r\nx\r\n",
+		strings.Repeat("x", 70<<10), "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$40000\r\n" + strings.Repeat("v", 40000) +
+			"\r\n*1\r\n!\r\n",
 	} {
 		for _, before := range []string{"", cmd("PING"), lines("PING", "SET a 1", "GET a") + "PING\n"} {
 			p, direct := r.connect(), dial(t, server.Addr())
@@ -114,11 +128,12 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// Point 17: a browser's request closes the connection without a word, and its body
-// is not taken for commands.
+// TestHTTPIsClosed (point 17): a browser's request closes the connection without a reply, and its
+// body is not taken for commands.
 func TestHTTPIsClosed(t *testing.T) {
-	r, server := relayed(t)
-	for _, sent := range []string{"POST / HTTP/1.1\r\nHost: x\r\n\r\nSET a 1\r\n", "*1\r\n$5\r\nHost:\r\nSET a 1\r\n", "GET /\r\nHost: x\r\nSET a 1\r\n"} {
+	r, server := startRelay(t)
+	for _, sent := range []string{"POST / HTTP/1.1\r\nHost: x\r\n\r\nSET a 1\r\n", "*1\r\n$5\r\nHost:\r\nSET a 1\r\n",
+		"GET /\r\nHost: x\r\nSET a 1\r\n"} {
 		p := r.connect()
 		p.send(sent)
 		if got := p.all(); got != "" && got != "$-1\r\n" {
@@ -128,10 +143,10 @@ func TestHTTPIsClosed(t *testing.T) {
 	dial(t, server.Addr()).say("EXISTS a", ":0\r\n")
 }
 
-// Points 17 and 21: the same where the frame that is broken was begun to be sent,
-// and while the upstream still works.
+// TestProtocolErrorInTheMiddle (points 17 and 21): the same if the invalid frame was already sent
+// in part, and while the upstream still works.
 func TestProtocolErrorInTheMiddle(t *testing.T) {
-	r, server := relayed(t, "--enable-debug-command", "yes")
+	r, server := startRelay(t, "--enable-debug-command", "yes")
 	for _, c := range []struct{ first, second, want string }{
 		{"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"},
 		{cmd("PING") + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n", "+PONG\r\n-ERR Protocol error: expected '$', got '!'\r\n"},
@@ -139,7 +154,8 @@ func TestProtocolErrorInTheMiddle(t *testing.T) {
 		{cmd("DEBUG SLEEP 0.1"), lines("GET a") + "*x\r\n", "+OK\r\n$-1\r\n-ERR Protocol error: invalid multibulk length\r\n"},
 		{cmd("CLIENT REPLY SKIP") + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"},
 		{"*2\r\n$9\r\nSUBSCRIBE\r\n$2000000\r\n" + strings.Repeat("c", 1500000), strings.Repeat("c", 500000) + "\r\nPOST\r\n", "*3\r\n"},
-		{"*3\r\n$9\r\nSUBSCRIBE\r\n$2000000\r\n" + strings.Repeat("c", 1500000), strings.Repeat("c", 500000) + "\r\n!\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"},
+		{"*3\r\n$9\r\nSUBSCRIBE\r\n$2000000\r\n" + strings.Repeat("c", 1500000),
+			strings.Repeat("c", 500000) + "\r\n!\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"},
 	} {
 		p := r.connect()
 		p.send(c.first)
@@ -152,11 +168,11 @@ func TestProtocolErrorInTheMiddle(t *testing.T) {
 	dial(t, server.Addr()).say("EXISTS k", ":0\r\n")
 }
 
-// Point 15: values of many megabytes stream through in both directions, and none of
-// it is kept. REDLOCK_TEST_VALUE_MB sets the size; 512 is the most that Redis takes.
+// TestHugeValuesStream (point 15): values of many megabytes stream through in both directions, and
+// none of it is kept. REDLOCK_TEST_VALUE_MB sets the size; Redis accepts at most 512.
 func TestHugeValuesStream(t *testing.T) {
-	megabytes := number(t, "REDLOCK_TEST_VALUE_MB", 64)
-	r, _ := relayed(t)
+	megabytes := envNumber(t, "REDLOCK_TEST_VALUE_MB", 64)
+	r, _ := startRelay(t)
 	p := r.connect()
 	_ = p.conn.SetDeadline(time.Now().Add(10 * patience))
 	p.say("LOCK k t PX 1000", ":1000\r\n")
@@ -184,24 +200,24 @@ func TestHugeValuesStream(t *testing.T) {
 	}
 }
 
-// allocated is all the memory that was ever asked for in this process.
+// allocated returns the total memory ever allocated in this process.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-// Point 15: the same within a transaction, a script's reply, and a command of a
-// hundred thousand arguments.
+// TestLargeCommandsAndReplies (point 15): the same within a transaction, a script's reply, and a
+// command of a hundred thousand arguments.
 func TestLargeCommandsAndReplies(t *testing.T) {
-	r, server := relayed(t)
+	r, server := startRelay(t)
 	words := []string{"RPUSH", "list"}
 	for i := range 100_000 {
 		words = append(words, strconv.Itoa(i))
 	}
 	big := strings.Repeat("x", 3<<20)
-	same(t, r, server, lines("MULTI")+array("SET", "big", big)+lines("GET big", "EXEC", "DEL big"))
-	same(t, r, server, array(words...)+lines("LRANGE list 0 -1", "DEL list"))
+	expectSame(t, r, server, lines("MULTI")+array("SET", "big", big)+lines("GET big", "EXEC", "DEL big"))
+	expectSame(t, r, server, array(words...)+lines("LRANGE list 0 -1", "DEL list"))
 	p := r.connect()
 	p.send(array("LOCK", "k", big, "PX", "1000") + cmd("PING") + array("CLIENT", "SETNAME", big) + cmd("PING"))
 	p.expect("-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n+PONG\r\n+OK\r\n+PONG\r\n")

@@ -23,11 +23,11 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// patience bounds how long a test waits for what must happen. It never decides.
+// patience limits how long a test waits for an event that must happen. It never decides the result.
 const patience = time.Minute
 
-// rig is a proxy in this process, in front of an upstream.
-type rig struct {
+// testProxy is a proxy in this process, in front of an upstream.
+type testProxy struct {
 	*testing.T
 	addr     string
 	upstream *upstream.Upstream
@@ -35,44 +35,50 @@ type rig struct {
 	server   *proxy.Server
 	stop     context.CancelFunc // begins the drain
 	served   chan struct{}      // closed when Serve has returned
-	trust    *tls.Config        // how clients speak TLS; nil: they do not
+	trust    *tls.Config        // the clients' TLS settings; nil: no TLS
 }
 
-// startRedis starts a redis-server of the test's own.
+// startRedis starts a redis-server for the test.
 func startRedis(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{ExtraArgs: args})
 }
 
-// relayed starts a redis-server and a proxy in front of it.
-func relayed(t *testing.T, args ...string) (*rig, *redistest.Server) {
+// startRelay starts a redis-server and a proxy in front of it.
+func startRelay(t *testing.T, args ...string) (*testProxy, *redistest.Server) {
 	t.Helper()
 	server := startRedis(t, args...)
 	return startProxy(t, server.URL()), server
 }
 
-func startProxy(t *testing.T, url string) *rig {
+func startProxy(t *testing.T, url string) *testProxy {
 	t.Helper()
 	return startProxyWith(t, url, proxy.Options{}, nil)
 }
 
-// startProxyWith serves until the test ends. The upstream is probed once. REDLOCK_TEST_QUIET=1ms
-// has all tests park clients whenever they pause, REDLOCK_TEST_TLS=1 has them speak TLS.
-func startProxyWith(t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
+// startProxyWith starts a proxy that serves until the test ends. It probes the upstream once.
+// REDLOCK_TEST_QUIET=1ms makes all tests park clients whenever they pause, and REDLOCK_TEST_TLS=1
+// makes the clients speak TLS.
+func startProxyWith(
+	t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server),
+) *testProxy {
 	t.Helper()
 	return startProxyWithin(t, patience, url, opts, lockKeys, prepare...)
 }
 
-// startProxyWithin is startProxyWith an upstream that is waited for no longer.
-func startProxyWithin(t *testing.T, timeout time.Duration, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
+// startProxyWithin is startProxyWith with a timeout for the upstream.
+func startProxyWithin(
+	t *testing.T, timeout time.Duration, url string, opts proxy.Options, lockKeys []string,
+	prepare ...func(*proxy.Server),
+) *testProxy {
 	t.Helper()
-	r := newRig(t, timeout, url, opts, lockKeys, prepare...)
+	r := newTestProxy(t, timeout, url, opts, lockKeys, prepare...)
 	r.serve(listen(t))
 	return r
 }
 
-// stopped is a clock that stands still, so that a validity leaves as it was granted.
-func stopped() func() time.Time {
+// frozenClock returns a clock that stands still, so that a validity is sent as it was granted.
+func frozenClock() func() time.Time {
 	now := time.Now()
 	return func() time.Time { return now }
 }
@@ -86,8 +92,11 @@ func listen(t *testing.T) net.Listener {
 	return ln
 }
 
-// newRig makes a proxy that does not serve yet.
-func newRig(t *testing.T, timeout time.Duration, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
+// newTestProxy returns a proxy that does not serve yet.
+func newTestProxy(
+	t *testing.T, timeout time.Duration, url string, opts proxy.Options, lockKeys []string,
+	prepare ...func(*proxy.Server),
+) *testProxy {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(testLog{t}, nil))
 	up, err := upstream.New(url, timeout, log)
@@ -96,9 +105,9 @@ func newRig(t *testing.T, timeout time.Duration, url string, opts proxy.Options,
 	}
 	t.Cleanup(up.Close)
 	up.Probe(t.Context())
-	r := &rig{T: t, upstream: up, locks: newMemoryLocks(), served: make(chan struct{})}
+	r := &testProxy{T: t, upstream: up, locks: newMemoryLocks(), served: make(chan struct{})}
 	if os.Getenv("REDLOCK_TEST_TLS") != "" && opts.TLS == nil {
-		opts.TLS, r.trust = secured(t)
+		opts.TLS, r.trust = tlsSettings(t)
 	}
 	opts.Upstream = up
 	if opts.Logger == nil {
@@ -106,10 +115,11 @@ func newRig(t *testing.T, timeout time.Duration, url string, opts proxy.Options,
 	}
 	opts.Table = commands.NewRelayTable(commands.Options{
 		Locks: memoryLocker{r.locks}, Register: r.locks, AllKeys: r.locks, Functions: up, LockKeys: lockKeys,
-		Settings: commands.Settings{MaxTTL: time.Hour}, Server: server.Options{Version: "1.2.3", Upstream: up.Status}, Users: opts.Users,
+		Settings: commands.Settings{MaxTTL: time.Hour}, Server: server.Options{Version: "1.2.3", Upstream: up.Status},
+		Users: opts.Users,
 	})
 	r.server = proxy.NewServer(opts)
-	r.server.SetNow(stopped())
+	r.server.SetNow(frozenClock())
 	if quiet, err := time.ParseDuration(os.Getenv("REDLOCK_TEST_QUIET")); err == nil {
 		r.server.SetQuiet(quiet)
 	}
@@ -120,7 +130,7 @@ func newRig(t *testing.T, timeout time.Duration, url string, opts proxy.Options,
 }
 
 // serve serves until the test ends.
-func (r *rig) serve(ln net.Listener) {
+func (r *testProxy) serve(ln net.Listener) {
 	r.addr = ln.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
@@ -133,7 +143,7 @@ func (r *rig) serve(ln net.Listener) {
 	r.Cleanup(func() { stop(); await(r.T, "the server's end", r.served) })
 }
 
-// testLog shows what the proxy logs where a test fails. A panic is a failure.
+// testLog shows the proxy's log if a test fails. A panic is a failure.
 type testLog struct{ t *testing.T }
 
 func (l testLog) Write(p []byte) (int, error) {
@@ -150,7 +160,7 @@ func await(t *testing.T, what string, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-time.After(patience):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("timeout: %s", what)
 	}
 }
 
@@ -159,8 +169,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	redistest.Await(t, what, is)
 }
 
-// connect makes a client of the proxy.
-func (r *rig) connect() *peer {
+// connect returns a new client of the proxy.
+func (r *testProxy) connect() *peer {
 	r.Helper()
 	p := dial(r.T, r.addr)
 	if r.trust != nil {
@@ -169,7 +179,7 @@ func (r *rig) connect() *peer {
 	return p
 }
 
-// peer is a client that speaks bytes.
+// peer is a client that sends and reads bytes.
 type peer struct {
 	*testing.T
 	conn peerConn
@@ -193,32 +203,35 @@ type tlsConn struct {
 func (c tlsConn) SetLinger(seconds int) error   { return c.socket.SetLinger(seconds) }
 func (c tlsConn) SetReadBuffer(bytes int) error { return c.socket.SetReadBuffer(bytes) }
 
-// speakTLS has what follows go over TLS.
+// speakTLS switches the connection to TLS.
 func (p *peer) speakTLS(trust *tls.Config) {
 	p.conn = tlsConn{tls.Client(p.conn, trust), p.conn}
 	p.in = bufio.NewReader(p.conn)
 }
 
-// secured are the settings of a proxy, and of its clients, with which they speak TLS.
-func secured(t *testing.T) (server, client *tls.Config) {
+// tlsSettings returns TLS settings for a proxy and its clients.
+func tlsSettings(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	ca := certtest.NewAuthority(t)
-	return &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}}, &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
+	return &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}},
+		&tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
 }
 
-// notOverTLS skips a test whose clients cannot speak TLS, or which is about parking: who speaks TLS
-// is not parked.
-func notOverTLS(t *testing.T) {
+// skipOverTLS skips a test whose clients cannot use TLS, or which is about parking: TLS clients are
+// not parked.
+func skipOverTLS(t *testing.T) {
 	t.Helper()
 	if os.Getenv("REDLOCK_TEST_TLS") != "" {
 		t.Skip("SKIPPED: not over TLS")
 	}
 }
 
-// startTLS is startProxyWith clients that speak TLS.
-func startTLS(t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
+// startTLS is startProxyWith with TLS clients.
+func startTLS(
+	t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server),
+) *testProxy {
 	t.Helper()
-	server, client := secured(t)
+	server, client := tlsSettings(t)
 	if opts.TLS == nil {
 		opts.TLS = server
 	}
@@ -238,7 +251,7 @@ func dial(t *testing.T, addr string) *peer {
 	return &peer{t, conn.(*net.TCPConn), bufio.NewReader(conn)}
 }
 
-// send writes bytes; where the server has closed already, so be it.
+// send writes bytes. It ignores that the server has already closed.
 func (p *peer) send(s string) {
 	p.Helper()
 	if _, err := io.WriteString(p.conn, s); isTimeout(err) {
@@ -278,7 +291,7 @@ func (p *peer) ask(line string) string {
 	return p.reply()
 }
 
-// reply reads one whole reply, as it came.
+// reply reads one whole reply, unchanged.
 func (p *peer) reply() string {
 	p.Helper()
 	got, err := readReply(p.in)
@@ -298,7 +311,7 @@ func (p *peer) all() string {
 	return string(got)
 }
 
-// expectAll fails unless the server sends exactly this and closes.
+// expectAll fails unless the server sends exactly these bytes and closes.
 func (p *peer) expectAll(want string) {
 	p.Helper()
 	if got := p.all(); got != want {
@@ -306,10 +319,10 @@ func (p *peer) expectAll(want string) {
 	}
 }
 
-// array is a command in RESP.
+// array returns a command in RESP.
 func array(words ...string) string { return string(redistest.AppendCommand(nil, words...)) }
 
-// cmd is a command of words separated by blanks, lines a pipeline of such.
+// cmd returns a command of words separated by blanks, lines a pipeline of such commands.
 func cmd(line string) string { return array(strings.Split(line, " ")...) }
 
 func lines(all ...string) string {
@@ -322,7 +335,7 @@ func lines(all ...string) string {
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
-// readReply reads one reply of RESP2 or RESP3 as it comes.
+// readReply reads one reply of RESP2 or RESP3, unchanged.
 func readReply(in *bufio.Reader) (string, error) {
 	line, err := in.ReadString('\n')
 	if err != nil {
@@ -346,7 +359,7 @@ func readReply(in *bufio.Reader) (string, error) {
 	if notNumber != nil {
 		return line, notNumber
 	}
-	if line[0] == '|' { // and the reply that it stands in front of
+	if line[0] == '|' { // and the reply that follows it
 		n++
 	}
 	var all strings.Builder

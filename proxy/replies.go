@@ -12,8 +12,7 @@ import (
 	"redlock-proxy/proxy/wire"
 )
 
-// copyReplies brings replies to the client until either connection ends, or until
-// it is paused.
+// copyReplies brings replies to the client until either connection ends or the reply copier is paused.
 func (r *relay) copyReplies(w *wire.Conn) {
 	var undelivered error
 	deliver := func(n int) bool {
@@ -35,8 +34,7 @@ func (r *relay) copyReplies(w *wire.Conn) {
 	r.end(err)
 }
 
-// deliver learns from what the upstream sent, and writes to the client what is
-// for it.
+// deliver updates the state by what the upstream sent, and writes the client's part to the client.
 func (r *relay) deliver(p []byte) error {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -44,45 +42,45 @@ func (r *relay) deliver(p []byte) error {
 	if len(p) == 0 || err != nil {
 		return err
 	}
-	r.brought++
+	r.deliveries++
 	n, err := r.line.write(p)
 	r.shared.traffic.toClients.Add(int64(n))
 	return err
 }
 
-// errBroken is the end of a connection in which something went wrong that is a mistake in
-// the program.
+// errBroken ends a connection because of a bug in the program.
 var errBroken = errors.New("internal error")
 
-// prepare learns from what the upstream sent, and returns what is to be written to the client, in
-// the courier's turn. A panic costs this client its connection, and no other. It is called with mu
-// held.
+// prepare updates the state by what the upstream sent, and returns the bytes to write to the
+// client. It waits for the turn to write. A panic costs this client its connection, and no other
+// client. It is called with mu held.
 func (r *relay) prepare(p []byte) (kept []byte, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			r.shared.opts.Logger.Error("a relay failed", "client", r.client.origin(), "panic", problem, "stack", string(debug.Stack()))
+			r.shared.opts.Logger.Error("relay failed", "client", r.client.origin(),
+				"panic", problem, "stack", string(debug.Stack()))
 			kept, err = nil, errBroken
 		}
 	}()
-	r.line.turn()
-	r.stay()
-	r.carries.heard = true
+	r.line.waitTurn()
+	r.cancelPause()
+	r.lockTraffic.answered = true
 	p = r.filter(p)
-	if r.carries.vouched != 0 {
+	if r.lockTraffic.confirmedDial != 0 {
 		r.line.signal()
 	}
 	if len(p) > 0 {
-		r.boundIf(r.tracker.State.Unasked())
+		r.limitWriteIf(r.tracker.State.Unasked())
 	} else {
 		r.line.signal()
 	}
 	return p, nil
 }
 
-// filter tracks replies, takes out those that the proxy asked for itself, and turns those that lead
-// elsewhere. It is called with mu held.
+// filter tracks replies, removes those to the proxy's own commands, and replaces redirects. It is
+// called with mu held.
 func (r *relay) filter(p []byte) []byte {
-	var kept []byte // of p[:at], once something was taken out
+	var kept []byte // of p[:at], once a part was removed
 	taken := false
 	at := 0
 	for at < len(p) && !r.tracker.Streaming(p[at]) {
@@ -100,19 +98,19 @@ func (r *relay) filter(p []byte) []byte {
 			}
 			kept = append(kept, part.Instead...)
 			if part.Turned != "" {
-				r.led(part.Turned)
+				r.noteRedirect(part.Turned)
 			}
 		case taken:
 			kept = append(kept, piece...)
 		}
 		at += part.Size
 		if err != nil {
-			r.spoilt = err
+			r.answerErr = err
 			r.line.signal()
 			return kept
 		}
 		if part.Whole {
-			r.answers, r.asked = append(r.answers, r.asked), nil
+			r.answers, r.partialAnswer = append(r.answers, r.partialAnswer), nil
 		}
 	}
 	if !taken {
@@ -121,85 +119,86 @@ func (r *relay) filter(p []byte) []byte {
 	return append(kept, p[at:]...)
 }
 
-// maxAnswer bounds an answer to a question of the proxy's own: COMMAND DOCS of a Redis with
-// all its modules has about 1 MB.
+// maxAnswer limits the reply to a command of the proxy's own, in bytes. COMMAND DOCS of a Redis
+// with all its modules is about 1 MB.
 const maxAnswer = 16 << 20
 
-// keepAnswer keeps a part of such an answer. One that is too large is given up, and with it
-// the connection. It is called with mu held.
+// keepAnswer keeps a part of such a reply. If the reply is too large, the connection will be
+// closed. It is called with mu held.
 func (r *relay) keepAnswer(part []byte) {
-	if r.spoilt != nil {
+	if r.answerErr != nil {
 		return
 	}
-	if len(r.asked)+len(part) <= maxAnswer {
-		r.asked = append(r.asked, part...)
+	if len(r.partialAnswer)+len(part) <= maxAnswer {
+		r.partialAnswer = append(r.partialAnswer, part...)
 		return
 	}
-	r.spoilt = errTooMuch
-	r.asked = nil
+	r.answerErr = errTooMuch
+	r.partialAnswer = nil
 	r.line.signal()
 }
 
-// end deals with the client of a connection that has ended: what was asked and
-// not answered is answered with an error naming the upstream, and the client may
-// go on, unless its connection has state that is lost, or the state of its own
-// stream is not known.
+// end handles the end of the upstream's connection. It answers outstanding commands with an error
+// that names the upstream. The client may continue, unless its connection had state that is lost,
+// or the state of its own stream is unknown.
 func (r *relay) end(cause error) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	r.line.turn()
-	if r.left && cause != errClientLeft {
+	r.line.waitTurn()
+	if r.outdated && cause != errClientLeft {
 		cause = r.up.WhyLeft()
 	}
 	state, awaited := &r.tracker.State, &r.tracker.Awaited
 	owed := awaited.Owed()
-	if r.givenUp && r.tracker.InsideOwn() {
-		r.tracker.Begin() // what was broken off was not for the client
+	if r.closedUnanswered && r.tracker.InsideOwn() {
+		r.tracker.Begin() // the part of a reply was not for the client
 	}
-	honest := !r.tracker.Inside() && !state.Multi && !state.Unasked() && !state.Stream && !state.Quitting && !awaited.Closes()
-	apologises := honest && owed > 0 && !r.parting && cause != errClientLeft
-	r.over = r.over || !honest || owed == 0 && !r.givenUp || r.stateful || r.parting || cause == errClientLeft
+	resumable := !r.tracker.Inside() && !state.Multi && !state.Unasked() &&
+		!state.Stream && !state.Quitting && !awaited.Closes()
+	failsPending := resumable && owed > 0 && !r.halfClosed && cause != errClientLeft
+	r.mustEnd = r.mustEnd || !resumable || owed == 0 && !r.closedUnanswered ||
+		r.stateful || r.halfClosed || cause == errClientLeft
 	r.tracker.Lost(r.up.DB())
-	r.gone, r.givenUp = true, false
+	r.gone, r.closedUnanswered = true, false
 	r.line.changed.Broadcast()
-	if r.over {
+	if r.mustEnd {
 		r.client.end()
 	}
-	if apologises {
-		r.apologise(owed, cause)
+	if failsPending {
+		r.failPending(owed, cause)
 	}
 }
 
-// apologise answers n commands that the upstream never will, in pieces: nobody bounds how many
-// these are. All else that is to be known of the lost connection is known by then: mu is let go
-// while the client does not take a piece, and after each. It is called with mu held.
-func (r *relay) apologise(n int, cause error) {
-	apology := r.apology(cause)
-	some := max(1, maxPending/len(apology))
-	piece := []byte(strings.Repeat(apology, min(n, some)))
+// failPending answers n commands that the upstream never will. It writes in pieces, because n has
+// no bound. mu is unlocked while the client does not take a piece, and after each piece: the
+// relay's fields already describe the lost connection. It is called with mu held.
+func (r *relay) failPending(n int, cause error) {
+	text := r.lostReply(cause)
+	some := max(1, maxPending/len(text))
+	piece := []byte(strings.Repeat(text, min(n, some)))
 	for err := error(nil); n > 0 && err == nil; n -= some {
-		r.boundIf(r.over) // else it is one that asked for it
+		r.limitWriteIf(r.mustEnd) // else the client asked for these replies
 		var taken int
-		taken, err = r.line.writeReplies(0, piece[:min(n, some)*len(apology)])
+		taken, err = r.line.writeReplies(0, piece[:min(n, some)*len(text)])
 		r.shared.traffic.toClients.Add(int64(taken))
-		r.brought++
+		r.deliveries++
 		r.line.yield()
 	}
 	r.line.signal()
 }
 
-// apology is the answer to a command that the upstream has not answered.
-func (r *relay) apology(cause error) string {
-	return "-" + r.up.Failure(cause).Reply() + " before it answered: the command may or may not have been done\r\n"
+// lostReply returns the reply to a command that the upstream has not answered.
+func (r *relay) lostReply(cause error) string {
+	return "-" + r.up.Failure(cause).Reply() + " before it answered: the command may or may not have taken effect\r\n"
 }
 
 var (
-	errNoAnswer = errors.New("no answer in time to a question of the proxy's")
-	errTooMuch  = fmt.Errorf("its answer to a question of the proxy's is longer than %d bytes", maxAnswer)
+	errNoAnswer = errors.New("no answer in time to the proxy's own command")
+	errTooMuch  = fmt.Errorf("its answer to the proxy's own command is longer than %d bytes", maxAnswer)
 )
 
-// bringReplies starts the goroutine that brings the replies.
-func (r *relay) bringReplies(ctx context.Context) {
+// startCopier starts the goroutine that brings the replies.
+func (r *relay) startCopier(ctx context.Context) {
 	w := r.wire
 	stop := context.AfterFunc(ctx, func() { _ = w.SetWriteDeadline(longAgo) })
 	r.copying.Go(func() {
@@ -208,15 +207,14 @@ func (r *relay) bringReplies(ctx context.Context) {
 	})
 }
 
-// pause has the courier end for the time that the client is parked, and
-// reports whether nothing stands against that. It does not wait for the client to
-// take a reply: what it sends meanwhile must be read.
+// pause ends the reply copier while the client is parked, and reports whether that succeeded. It does
+// not wait for the client to read a reply: the session must continue to read from it.
 func (r *relay) pause() bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	switch {
 	case r.line.writing:
-		r.activity.Happened() // try again
+		r.activity.Happened() // to be tried again
 		return false
 	case r.wire == nil || r.gone:
 		return true
@@ -234,17 +232,16 @@ func (r *relay) pause() bool {
 	return r.paused
 }
 
-// stay has a pause fail: a reply has come. It is called with mu held.
-func (r *relay) stay() {
+// cancelPause makes a pause fail because a reply has arrived. It is called with mu held.
+func (r *relay) cancelPause() {
 	if r.pausing {
 		r.pausing = false
-		r.activity.Happened() // try again
+		r.activity.Happened() // to be tried again
 		r.line.signal()
 	}
 }
 
-// pauseNow is the courier's part, once it reads no more: it ends, unless the
-// pause has failed.
+// pauseNow ends the reply copier, once it no longer reads. It reports false if the pause was canceled.
 func (r *relay) pauseNow() bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -259,13 +256,13 @@ func (r *relay) pauseNow() bool {
 	return true
 }
 
-// resume starts it again.
+// resume restarts a paused reply copier.
 func (r *relay) resume(ctx context.Context) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	if r.paused {
 		r.paused = false
 		r.wire.Wake()
-		r.bringReplies(ctx)
+		r.startCopier(ctx)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// What the proxy asks for itself is taken out of the stream, and nothing else,
-// however it is cut.
+// TestFilterTakesOutWhatTheProxyAsked: only the replies to the proxy's own commands are removed
+// from the stream, however it is cut.
 func TestFilterTakesOutWhatTheProxyAsked(t *testing.T) {
 	const before, asked, after = "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
 	const push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
@@ -19,15 +19,16 @@ func TestFilterTakesOutWhatTheProxyAsked(t *testing.T) {
 	}
 	for at := range len(stream) + 1 {
 		r := newRelay(&shared{opts: Options{Upstream: up}}, &session{}, &line{}, nil, nil)
-		r.teach(func(s *track.State) { s.Proto = 3 })
+		r.updateState(func(s *track.State) { s.Proto = 3 })
 		r.expect(1, &track.Slot{Kind: track.Capture, N: 1})
 		r.expect(1, nil)
 		passed := string(r.filter([]byte(stream[:at]))) + string(r.filter([]byte(stream[at:])))
-		if want := before + push + push + after; passed != want || len(r.answers) != 1 || string(r.answers[0]) != asked {
+		if want := before + push + push + after; passed != want || len(r.answers) != 1 ||
+			string(r.answers[0]) != asked {
 			t.Fatalf("cut at %d: passed %q, asked %q", at, passed, r.answers)
 		}
-		if !r.isQuiet() {
-			t.Errorf("cut at %d: it is not quiet", at)
+		if !r.isSettled() {
+			t.Errorf("cut at %d: a reply is outstanding", at)
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// knowRights gives what is still true of the rights, with who the client is asked for where
-// that is not known. The error says that it cannot be known.
-func (a *asker) knowRights(ctx context.Context, state track.State) (*login.Rights, error) {
-	r := &a.session.who.Rights
+// loadRights returns the client's rights as far as they are known and still valid. If its user is
+// unknown, it asks for it. The error says why the rights cannot be known.
+func (a *asker) loadRights(ctx context.Context, state track.State) (*login.Rights, error) {
+	r := &a.session.login.Rights
 	if r.Renew(state.Identity, a.relay.up.Probes()) {
 		return r, nil
 	}
@@ -23,38 +23,39 @@ func (a *asker) knowRights(ctx context.Context, state track.State) (*login.Right
 	return r, err
 }
 
-// Sever ends the connection; it is of login.Upstream.
+// Sever implements login.Upstream.
 func (a *asker) Sever() { a.relay.sever() }
 
-// isKnown reports whether it is known, without asking, that the client has logged in.
-func (a *asker) isKnown(state track.State) bool {
-	who := &a.session.who
-	if who.Closed() || who.Own != nil || a.relay.up == nil {
-		return !who.Closed()
+// isLoginKnown reports whether it is known, without asking, that the client has logged in.
+func (a *asker) isLoginKnown(state track.State) bool {
+	user := &a.session.login
+	if user.Closed() || user.Own != nil || a.relay.up == nil {
+		return !user.Closed()
 	}
-	return who.Rights.Refused == "" && who.Rights.Known(state.Identity, a.relay.up.Probes()) || !state.Renamed && a.relay.up.OpensAll()
+	return user.Rights.Refused == "" && user.Rights.Known(state.Identity, a.relay.up.Probes()) ||
+		!state.Renamed && a.relay.up.OpensAll()
 }
 
-// loggedIn reports whether the client has logged in at the upstream, if that is demanded
-// there. What is not known is no.
+// loggedIn reports whether the client has logged in at the upstream, if the upstream requires that.
+// It returns false if that is unknown.
 func (a *asker) loggedIn(ctx context.Context, state track.State) bool {
-	if who := &a.session.who; who.Own != nil {
-		return !who.Closed()
+	if user := &a.session.login; user.Own != nil {
+		return !user.Closed()
 	}
-	r, err := a.knowRights(ctx, state)
+	r, err := a.loadRights(ctx, state)
 	return err == nil && r.Refused == ""
 }
 
-// mayUse says why a client may not use what needs a login; empty where it may. A client
-// that may do everything is told to the table.
+// mayUse returns why a client may not use a command that needs a login; empty if it may. It tells
+// the table whether the client may do everything.
 func (a *asker) mayUse(ctx context.Context, state track.State) string {
 	client := &a.session.client
 	client.Upstream, client.Unrestricted = a, false
-	if who := &a.session.who; who.Own != nil { // it was looked at before
-		client.Unrestricted = who.MayAll()
+	if user := &a.session.login; user.Own != nil { // its rights were checked before
+		client.Unrestricted = user.MayAll()
 		return ""
 	}
-	r, err := a.knowRights(ctx, state)
+	r, err := a.loadRights(ctx, state)
 	switch {
 	case err != nil:
 		return "ERR " + (&rights.UnknownError{Cause: err}).Error()
@@ -65,10 +66,10 @@ func (a *asker) mayUse(ctx context.Context, state track.State) string {
 	return ""
 }
 
-// Refusals asks, on the client's own connection, what the client may do there.
+// Refusals implements rights.Upstream. It asks on the client's own connection.
 func (a *asker) Refusals(ctx context.Context, questions [][]string) ([]string, error) {
-	state := a.relay.know()
-	r, err := a.knowRights(ctx, state)
+	state := a.relay.state()
+	r, err := a.loadRights(ctx, state)
 	if err != nil {
 		return nil, &rights.UnknownError{Cause: err}
 	}
@@ -76,7 +77,10 @@ func (a *asker) Refusals(ctx context.Context, questions [][]string) ([]string, e
 	if len(open) == 0 {
 		return texts, nil
 	}
-	if err := a.inquire(ctx, state, func(ctx context.Context) error { return r.Ask(ctx, a, state.Watching, questions, open, texts) }); err != nil {
+	err = a.inquire(ctx, state, func(ctx context.Context) error {
+		return r.Ask(ctx, a, state.Watching, questions, open, texts)
+	})
+	if err != nil {
 		return nil, &rights.UnknownError{Cause: err}
 	}
 	return texts, nil

@@ -14,36 +14,37 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// route carries out what is decided about a command that is special. own and follow say what it is.
+// route runs or forwards a special command. own is its table entry if it is the proxy's own; follow
+// is its name if its reply may change the connection's state.
 func (d *dispatcher) route(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
 	if d.isLockServer() {
 		return d.runAlone(ctx, d.table.Route(d.situation(), words).Command, words)
 	}
-	d.locks.came = time.Time{}
+	d.locks.arrived = time.Time{}
 	for d.locks.places != nil {
 		began := time.Now()
 		at, err := d.locks.placeFor(ctx, own, words)
 		switch {
 		case err != nil:
-			return d.orRefuse(ctx, err)
+			return d.refuseOrReturn(ctx, err)
 		case at == place.Masters:
-			var doomed bool
-			switch doomed, err = d.locks.leaveStale(ctx, own, follow); {
+			var queueOnly bool
+			switch queueOnly, err = d.locks.dropMovedWatch(ctx, own, follow); {
 			case err != nil:
-			case doomed:
+			case queueOnly:
 				err = d.forward(ctx, commands.Situation{Upstream: d.connection()}, nil, follow, words)
 			default:
-				err = d.onMasters(ctx, own, follow, words)
+				err = d.routeMasters(ctx, own, follow, words)
 			}
 		default:
-			d.relay.stayed(d.locks.places)
+			d.relay.revalidateWatch(d.locks.places)
 			err = d.routeUpstream(ctx, own, follow, words)
 		}
-		if !errors.Is(err, errElsewhere) {
+		if !errors.Is(err, errLocksMoved) {
 			return err
 		}
-		if d.locks.came.IsZero() {
-			d.locks.came = began
+		if d.locks.arrived.IsZero() {
+			d.locks.arrived = began
 		}
 	}
 	return d.routeBy(ctx, d.table, own, follow, words)
@@ -52,81 +53,84 @@ func (d *dispatcher) route(ctx context.Context, own *command.Command, follow str
 // routeUpstream is routeBy while the locks are at the upstream.
 func (d *dispatcher) routeUpstream(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
 	tx := &d.client.Transaction
-	if tx.Watching() { // of what was on the masters
+	if tx.Watching() { // keys that were on the masters
 		tx.Watched.Changed = true
 	}
 	if tx.Open || tx.Watching() && (follow == "multi" || syntax.Lower(words[0]) == "unwatch") {
 		return d.routeBy(ctx, d.table, own, follow, words)
 	}
 	before := d.locks.unmoved.Lookup(words[0])
-	if before != nil || !d.locks.touches(own, words) {
+	if before != nil || !d.locks.touchesLockKeys(own, words) {
 		return d.routeBy(ctx, d.locks.unmoved, before, follow, words)
 	}
-	if err := d.locks.carry(ctx, words); err != nil {
-		return d.orRefuse(ctx, err)
+	if err := d.locks.prepareUpstream(ctx, words); err != nil {
+		return d.refuseOrReturn(ctx, err)
 	}
-	defer d.relay.carried()
+	defer d.relay.lockCommandSent()
 	at := d.situation()
 	at.Upstream.Settled = follow == ""
 	return d.forward(ctx, at, nil, follow, words)
 }
 
-// onMasters is routeBy while the locks are on the masters. What waits there for others is not
-// waited for when they leave.
-func (d *dispatcher) onMasters(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+// routeMasters is routeBy while the locks are on the masters. A move does not wait for commands that
+// may wait for other clients.
+func (d *dispatcher) routeMasters(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
 	waits := track.MayBlock(words[0]) || own != nil && own.MayWait(words)
 	if waits || own != nil && !own.Keyed() { // PROXY MOVE among them
 		return d.routeBy(ctx, d.table, own, follow, words)
 	}
-	if !d.relay.run(d.locks.places) && d.locks.touches(own, words) {
-		return errElsewhere
+	if !d.relay.beginOnMasters(d.locks.places) && d.locks.touchesLockKeys(own, words) {
+		return errLocksMoved
 	}
-	defer d.relay.ran()
+	defer d.relay.endOnMasters()
 	return d.routeBy(ctx, d.table, own, follow, words)
 }
 
-// orRefuse answers with an error, unless that ends the session, or has the command be tried
-// elsewhere.
-func (d *dispatcher) orRefuse(ctx context.Context, err error) error {
-	if errors.Is(err, errElsewhere) || errors.Is(err, errOver) || errors.Is(err, errClientLeft) || d.session.left || ctx.Err() != nil {
+// refuseOrReturn answers the command with an error. It returns the error instead if the error ends the
+// session or makes the command run again.
+func (d *dispatcher) refuseOrReturn(ctx context.Context, err error) error {
+	if errors.Is(err, errLocksMoved) || errors.Is(err, errStateLost) ||
+		errors.Is(err, errClientLeft) || d.session.left || ctx.Err() != nil {
 		return err
 	}
-	return d.sender.refuseHeld(ctx, failureOf(err))
+	return d.sender.refuseHeld(ctx, errorReply(err))
 }
 
-// routeBy carries out what a table decides about a command.
-func (d *dispatcher) routeBy(ctx context.Context, table *commands.Table, own *command.Command, follow string, words [][]byte) error {
+// routeBy carries out a table's decisions about a command.
+func (d *dispatcher) routeBy(
+	ctx context.Context, table *commands.Table, own *command.Command, follow string, words [][]byte,
+) error {
 	at := d.situation()
 	for to := table.Route(at, words); ; {
 		switch to.Verb {
 		case commands.Settle:
-			if err := errors.Join(d.asker.settle(ctx), d.asker.catchUp(ctx)); err != nil {
+			if err := errors.Join(d.asker.waitUpstream(ctx), d.asker.awaitUnanswered(ctx)); err != nil {
 				return err
 			}
 			at.Upstream = d.connection()
 		case commands.Connect:
-			at.Connected, at.Down = true, d.whyDown(ctx)
+			at.Connected, at.Down = true, d.downReason(ctx)
 		case commands.TakeOver:
-			if err := d.takeOver(ctx, &at); err != nil {
+			if err := d.adoptTx(ctx, &at); err != nil {
 				return err
 			}
 		case commands.Learn:
-			if !at.Upstream.Multi && !d.asker.loggedIn(ctx, d.relay.know()) {
-				return d.respond(ctx, to.Command, words, d.relay.know()) // with NOAUTH
+			if !at.Upstream.Multi && !d.asker.loggedIn(ctx, d.relay.state()) {
+				return d.respond(ctx, to.Command, words, d.relay.state()) // with NOAUTH
 			}
 			to = table.Learn(ctx, at, words)
 			continue
 		case commands.Forward:
 			return d.forward(ctx, at, own, follow, words)
 		default:
-			return d.conclude(ctx, at, to, words)
+			return d.finish(ctx, at, to, words)
 		}
 		to = table.Route(at, words)
 	}
 }
 
-// whyDown is why the upstream cannot be reached, if it cannot.
-func (d *dispatcher) whyDown(ctx context.Context) string {
+// downReason returns why the upstream cannot be reached; empty if it can.
+func (d *dispatcher) downReason(ctx context.Context) string {
 	var down *upstream.Error
 	if errors.As(d.relay.open(ctx), &down) {
 		return down.Reply()
@@ -134,46 +138,49 @@ func (d *dispatcher) whyDown(ctx context.Context) string {
 	return ""
 }
 
-// conclude does what ends here.
-func (d *dispatcher) conclude(ctx context.Context, at commands.Situation, to commands.Decision, words [][]byte) error {
+// finish carries out a decision that ends the command.
+func (d *dispatcher) finish(ctx context.Context, at commands.Situation, to commands.Decision, words [][]byte) error {
 	switch to.Verb {
 	case commands.Run, commands.Refuse, commands.Abort:
-		err := d.respond(ctx, to.Command, words, d.relay.know())
-		if at.Connected { // and in vain: the transaction is the proxy's own for this reason
+		err := d.respond(ctx, to.Command, words, d.relay.state())
+		if at.Connected { // it failed: the transaction is the proxy's own for this reason
 			d.client.Transaction.Down = at.Down
 		}
 		return err
 	case commands.Spoil:
-		if err := d.asker.spoilMulti(ctx); err != nil {
+		if err := d.asker.abortUpstreamTx(ctx); err != nil {
 			return err
 		}
 		before := len(d.out.Bytes)
 		d.client.Refuse(to.Text, d.out)
-		d.sender.afterOwn(before)
+		d.sender.applyReplyMode(before)
 		return nil
 	case commands.NoScript:
-		return d.sender.sendFrame(track.Slot{N: d.sender.count()}, []byte(unknownScript))
+		return d.sender.sendFrame(track.Slot{N: d.sender.countReply()}, []byte(unknownScript))
 	case commands.Quit:
 		return io.EOF
 	}
-	d.session.shared.turned.warn(time.Now(), "client disconnected: lock command in an unknown state, after CLIENT REPLY with MULTI or SUBSCRIBE, or after SYNC",
+	d.session.shared.clientLog.warn(time.Now(),
+		"client disconnected: lock command in an unknown state, after CLIENT REPLY with MULTI or SUBSCRIBE, or after SYNC",
 		"client", d.client.Addr.String())
-	return errOver
+	return errStateLost
 }
 
-// forward has a command go to the upstream.
-func (d *dispatcher) forward(ctx context.Context, at commands.Situation, own *command.Command, follow string, words [][]byte) error {
-	if text := d.session.who.DeniedReason(words); text != "" {
+// forward sends a command to the upstream.
+func (d *dispatcher) forward(
+	ctx context.Context, at commands.Situation, own *command.Command, follow string, words [][]byte,
+) error {
+	if text := d.session.login.DeniedReason(words); text != "" {
 		return d.sender.refuseHeld(ctx, text)
 	}
 	switch {
 	case own != nil:
 		d.table.Observe(words)
-		return d.sender.sendWhole(track.Slot{N: d.sender.count()})
-	case at.Upstream.Settled && follow == "watch": // in a transaction, which refuses it
-		return d.sender.sendWhole(track.Slot{Kind: track.Watch, N: d.sender.count()})
+		return d.sender.sendWhole(track.Slot{N: d.sender.countReply()})
+	case at.Upstream.Settled && follow == "watch": // within a transaction, which refuses it
+		return d.sender.sendWhole(track.Slot{Kind: track.Watch, N: d.sender.countReply()})
 	case at.Upstream.Settled:
-		d.sender.plain += d.sender.count()
+		d.sender.plainCount += d.sender.countReply()
 		return d.sender.pass(ctx, d.in.scanned)
 	case follow == "reset" && len(words) == 1 && d.relay.open(ctx) == nil:
 		d.client.Transaction.End()
@@ -186,12 +193,13 @@ func (d *dispatcher) forward(ctx context.Context, at commands.Situation, own *co
 	return d.auth.afterReset(ctx)
 }
 
-// unknownScript is answered with NOSCRIPT, in a transaction when that is done.
+// unknownScript makes the upstream reply NOSCRIPT or, within a transaction, makes EXEC contain
+// that.
 const unknownScript = "*3\r\n$7\r\nEVALSHA\r\n$40\r\nffffffffffffffffffffffffffffffffffffffff\r\n$1\r\n0\r\n"
 
-// takeOver has the upstream's transaction become one of the proxy's own. Where the upstream does
-// not let it go, it counts as one with other commands in it.
-func (d *dispatcher) takeOver(ctx context.Context, at *commands.Situation) error {
+// adoptTx turns the upstream's transaction into one of the proxy's own. If the upstream refuses to
+// discard it, it counts as one that contains other commands.
+func (d *dispatcher) adoptTx(ctx context.Context, at *commands.Situation) error {
 	answer, err := d.asker.askInMulti(ctx, discard)
 	switch {
 	case err != nil:
@@ -200,7 +208,7 @@ func (d *dispatcher) takeOver(ctx context.Context, at *commands.Situation) error
 		at.Upstream.Queued = true
 		return nil
 	}
-	d.relay.teach((*track.State).EndMulti)
+	d.relay.updateState((*track.State).EndMulti)
 	d.client.Transaction.Begin()
 	*at = d.situation()
 	at.Upstream = d.connection()

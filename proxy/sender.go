@@ -11,112 +11,112 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// sender sends to the upstream what was scanned, or answers it where that is not sent. It belongs
+// sender sends scanned bytes to the upstream, or answers commands that cannot be sent. It belongs
 // to the session's goroutine.
 type sender struct {
-	session *session // writes to the client, and throws frames away
+	session *session // writes to the client, and discards frames
 	relay   *relay
 	asker   *asker
-	// The parts of the session that are used here.
+	// Parts of the session.
 	in     *input
 	out    *command.Reply
 	client *command.Client
 
-	plain    int         // commands scanned and not yet sent, whose answers change nothing
-	slot     *track.Slot // a command not yet sent whose answer does
-	passing  bool        // the current frame is forwarded
-	counted  int         // how many answers are awaited for it
-	begun    bool        // a frame was sent in part
-	rest     int         // where that frame ends in the buffer, if its end was scanned
-	dropping bool        // the current frame's beginning could not be sent; the rest is thrown away
+	plainCount int         // number of commands scanned and not yet sent whose replies change nothing
+	slot       *track.Slot // a command not yet sent whose reply changes state
+	forwarding bool        // the current frame is forwarded
+	expected   int         // number of replies expected for it
+	partSent   bool        // a frame was sent in part
+	partEnd    int         // where that frame ends in the buffer, if its end was scanned; else 0
+	dropping   bool        // the current frame's beginning could not be sent; the rest is discarded
 }
 
-// count says how many answers are awaited for one more command: none, where the
-// client wants none.
-func (s *sender) count() int {
+// countReply returns how many replies to expect for one more command: 0 if the client has turned
+// replies off.
+func (s *sender) countReply() int {
 	tracking.Of(s.client).Used()
-	s.relay.unnoticed = s.relay.silence != track.Speaking
-	switch s.relay.silence {
+	s.relay.lastUnanswered = s.relay.replyMode != track.Speaking
+	switch s.relay.replyMode {
 	case track.Speaking:
 		return 1
 	case track.SilentOnce:
-		s.relay.silence = track.Speaking
+		s.relay.replyMode = track.Speaking
 	}
 	return 0
 }
 
-// passOn has the current frame forwarded, for so many answers.
-func (s *sender) passOn(answers int) {
-	s.passing, s.counted = true, answers
-	s.plain += answers
+// forwardFrame marks the current frame as forwarded, with this number of replies.
+func (s *sender) forwardFrame(answers int) {
+	s.forwarding, s.expected = true, answers
+	s.plainCount += answers
 }
 
-// pass sends the bytes up to a place in the buffer, if they are not sent yet. Where there is no
-// upstream, the commands in them are answered with the reason.
+// pass sends the bytes up to a place in the buffer, unless they are already sent. Without a
+// connection to the upstream, it answers their commands with the reason.
 func (s *sender) pass(ctx context.Context, upTo int) error {
-	from, plain, slot := s.in.start, s.plain, s.slot
+	from, plain, slot := s.in.start, s.plainCount, s.slot
 	upTo = max(from, upTo)
-	s.in.start, s.plain, s.slot = upTo, 0, nil
+	s.in.start, s.plainCount, s.slot = upTo, 0, nil
 	for from < upTo && !s.dropping {
 		if err := s.session.flush(); err != nil {
 			return err
 		}
-		switch sent, err := s.relay.forward(ctx, s.in.buf[from:upTo], plain, slot, s.begun); {
+		switch sent, err := s.relay.forward(ctx, s.in.buf[from:upTo], plain, slot, s.partSent); {
 		case err != nil:
 			if slot != nil {
 				plain++
 			}
 			return s.refuse(ctx, s.in.buf[from:upTo], plain, err)
 		case sent:
-			s.begun, s.rest = s.passing, 0
+			s.partSent, s.partEnd = s.forwarding, 0
 			return nil
-		case s.begun:
-			from = s.abandon(upTo)
+		case s.partSent:
+			from = s.skipBroken(upTo)
 		}
 	}
 	return nil
 }
 
-// abandon skips what remains of a frame that was sent in part, since the connection
-// it went to has ended, and with that it was answered.
-func (s *sender) abandon(upTo int) (from int) {
-	s.begun = false
-	if s.rest == 0 {
+// skipBroken skips the rest of a frame that was sent in part over a connection that has ended. The
+// frame is already answered.
+func (s *sender) skipBroken(upTo int) (from int) {
+	s.partSent = false
+	if s.partEnd == 0 {
 		s.dropping = true
 		return upTo
 	}
-	return s.rest
+	return s.partEnd
 }
 
-// endFrame is told of the end of the current frame.
+// endFrame is called at the end of the current frame.
 func (s *sender) endFrame() {
 	switch {
 	case s.dropping:
 		s.in.skip()
-	case s.begun && s.rest == 0: // else others that were scanned since end here
-		s.rest = s.in.scanned
+	case s.partSent && s.partEnd == 0: // else the scanned end belongs to a later frame
+		s.partEnd = s.in.scanned
 	}
-	s.passing, s.dropping, s.counted = false, false, 0
+	s.forwarding, s.dropping, s.expected = false, false, 0
 }
 
-// forgo awaits no answer to the current frame: no more of it is sent.
-func (s *sender) forgo() {
+// cancelLast expects no reply to the current frame, of which no more is sent.
+func (s *sender) cancelLast() {
 	switch {
-	case s.counted == 0:
-	case s.begun && s.rest == 0:
-		s.relay.forgo()
+	case s.expected == 0:
+	case s.partSent && s.partEnd == 0:
+		s.relay.cancelLast()
 	case s.slot != nil:
 		s.slot = nil
 	default:
-		s.plain--
+		s.plainCount--
 	}
 }
 
-// refuse answers n commands with the reason why they cannot be forwarded, but one that frees a busy
-// upstream with what that answers.
+// refuse answers n commands with the reason why they cannot be forwarded. But a command that ends
+// the script of a busy upstream is run there, and answered by the upstream.
 func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason error) error {
 	if n == 1 {
-		if answer, done := freeUp(ctx, s.relay.up, &s.session.who, commands, reason); done {
+		if answer, done := runOnBusy(ctx, s.relay.up, &s.session.login, commands, reason); done {
 			s.out.Raw(answer)
 			return nil
 		}
@@ -128,37 +128,37 @@ func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason erro
 	for range n {
 		s.out.Error(failed.Reply())
 	}
-	s.dropping = s.passing
+	s.dropping = s.forwarding
 	return nil
 }
 
-// sendWhole forwards the command that is held, on a connection with state.
+// sendWhole forwards the current command, on a connection with state.
 func (s *sender) sendWhole(slot track.Slot) error { return s.sendFrame(slot, s.in.chunk()) }
 
-// sendFrame sends it, or another command in its place.
+// sendFrame is sendWhole with another frame in the place of the current one.
 func (s *sender) sendFrame(slot track.Slot, frame []byte) error {
 	if err := s.session.flush(); err != nil {
 		return err
 	}
 	s.relay.count(1, nil)
 	if !s.relay.follow(slot) {
-		return errOver
+		return errStateLost
 	}
 	s.relay.send(frame)
 	return nil
 }
 
-// sendFollowed is sendFrame for a command that the client may want no answer to.
+// sendFollowed is sendFrame for a command that may get no reply, as CLIENT REPLY says.
 func (s *sender) sendFollowed(slot track.Slot, frame []byte) error {
-	if s.count() > 0 {
+	if s.countReply() > 0 {
 		return s.sendFrame(slot, frame)
 	}
-	s.relay.unheard(slot)
+	s.relay.followUnanswered(slot)
 	s.relay.send(frame)
 	return nil
 }
 
-// sendHello sends another HELLO in the place of the command that is held.
+// sendHello sends another HELLO in the place of the current command.
 func (s *sender) sendHello(words [][]byte) error {
 	if err := s.session.flush(); err != nil {
 		return err
@@ -166,50 +166,50 @@ func (s *sender) sendHello(words [][]byte) error {
 	return s.sendFollowed(track.SlotFor("hello", words, len(words)), requestOf([][]string{syntax.Strings(words)}))
 }
 
-// afterOwn takes back the reply where the client asked for silence.
-func (s *sender) afterOwn(before int) {
-	if s.relay.silence == track.Speaking {
+// applyReplyMode removes the reply if the client has turned replies off.
+func (s *sender) applyReplyMode(before int) {
+	if s.relay.replyMode == track.Speaking {
 		return
 	}
 	s.out.TakeBack(before)
-	if s.relay.silence == track.SilentOnce {
-		s.relay.silence = track.Speaking
-		s.relay.send([]byte(ping)) // the upstream, too, keeps silent once
+	if s.relay.replyMode == track.SilentOnce {
+		s.relay.replyMode = track.Speaking
+		s.relay.send([]byte(ping)) // makes the upstream skip one reply, too
 	}
 }
 
-// say answers a command with a status, sayError with an error.
-func (s *sender) say(status string) error {
+// replyStatus answers a command with a status.
+func (s *sender) replyStatus(status string) error {
 	before := len(s.out.Bytes)
 	s.client.Answer(s.out, func() { s.out.Status(status) })
-	s.afterOwn(before)
+	s.applyReplyMode(before)
 	return nil
 }
 
-func (s *sender) sayError(text string) error {
+func (s *sender) replyError(text string) error {
 	before := len(s.out.Bytes)
 	s.out.Error(text)
-	s.afterOwn(before)
+	s.applyReplyMode(before)
 	return nil
 }
 
-// refuseHeld answers a command with an error. Nothing of it was sent, and a transaction is refused
-// with it.
+// refuseHeld answers a command, of which nothing was sent, with an error. It also makes the
+// client's transaction fail.
 func (s *sender) refuseHeld(ctx context.Context, text string) error {
-	if err := s.asker.spoil(ctx); err != nil {
+	if err := s.asker.abortTx(ctx); err != nil {
 		return err
 	}
 	before := len(s.out.Bytes)
 	s.client.Refuse(text, s.out)
 	s.client.Transaction.Abort()
-	s.afterOwn(before)
+	s.applyReplyMode(before)
 	return nil
 }
 
-// discard throws the current frame away, as the session does.
+// discard discards the current frame and answers it, as the reply mode says.
 func (s *sender) discard(answer func(words [][]byte)) error {
 	before := len(s.out.Bytes)
 	err := s.session.discard(answer)
-	s.afterOwn(before)
+	s.applyReplyMode(before)
 	return err
 }

@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// run serves the client until it leaves, errs, or ctx ends, or until it is parked. A
-// panic costs this client its connection, and no other.
+// run serves the client until it disconnects, fails or is parked, or ctx ends. A panic costs this
+// client its connection, and no other client.
 func (s *session) run(ctx context.Context) (parked bool) {
 	defer func() {
 		if !parked {
@@ -24,7 +24,8 @@ func (s *session) run(ctx context.Context) (parked bool) {
 	}()
 	defer func() {
 		if p := recover(); p != nil {
-			s.shared.opts.Logger.Error("a session failed", "client", s.client.Addr, "panic", p, "stack", string(debug.Stack()))
+			s.shared.opts.Logger.Error("session failed", "client", s.client.Addr,
+				"panic", p, "stack", string(debug.Stack()))
 			s.out.Undelivered()
 		}
 	}()
@@ -38,7 +39,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 	own, end := context.WithCancelCause(ctx) // one that no other session waits on: each wait locks its channel
 	defer end(nil)
 	err := s.serve(own)
-	for errors.Is(err, errAtRest) {
+	for errors.Is(err, errIdle) {
 		if s.park(ctx) {
 			return true
 		}
@@ -48,20 +49,21 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		s.client.Refuse("ERR "+protocol.Error(), &s.out)
 	}
 	if errors.Is(err, resp.ErrTLS) {
-		s.shared.turned.warn(time.Now(), "a client speaks TLS, which this port does not (tls-cert)", "client", s.client.Addr.String())
+		s.shared.clientLog.warn(time.Now(), "client turned away: it speaks TLS, but this port does not (tls-cert)",
+			"client", s.client.Addr.String())
 	}
 	if !errors.Is(err, errClientLeft) {
 		_ = s.flush()
 	}
 	s.out.Undelivered()
-	s.partFromUpstream(ctx, err)
+	s.finishUpstream(ctx, err)
 	return false
 }
 
-// serve serves a client: what is not the proxy's own is forwarded, as the bytes came, or, without
-// an upstream, refused. A command of the proxy's own is a barrier: it runs when the upstream has
-// answered all that was sent before, and what follows is sent when it is done, so that a pipeline
-// means the same as on one server. It returns io.EOF when the client has left.
+// serve serves a client until it disconnects, which is io.EOF. It forwards commands that are not
+// the proxy's own as the bytes arrived; without an upstream it refuses them. A command of the
+// proxy's own is a barrier, so that a pipeline means the same as on one server. It runs when the
+// upstream has answered all earlier commands, and later commands are sent when it is done.
 func (s *session) serve(ctx context.Context) error {
 	d := newDispatcher(s)
 	for !s.client.Closing {
@@ -86,12 +88,12 @@ func (s *session) serve(ctx context.Context) error {
 	return nil
 }
 
-// partFromUpstream waits for what the client, which sends no more, still is to get.
-func (s *session) partFromUpstream(ctx context.Context, err error) {
+// finishUpstream waits for the replies that the client, which sends no more, is still to get.
+func (s *session) finishUpstream(ctx context.Context, err error) {
 	switch {
 	case s.relay.up == nil:
 	case s.ending.Load():
-		_ = s.relay.settle(ctx)
+		_ = s.relay.waitSettled(ctx)
 	case errors.Is(err, io.EOF):
 		s.relay.halfClose(ctx)
 	}
@@ -104,35 +106,35 @@ func (s *session) close() {
 	s.in.close()
 }
 
-// scan forwards what has been read, up to the next command that is not just forwarded. It never
+// scan forwards the bytes that were read, up to the next command that needs a decision. It never
 // reads.
 func (d *dispatcher) scan(ctx context.Context) error {
 	for !d.special {
 		ev := resp.FrameMore
 		found, err := d.keys.seek(ctx)
-		if found == nothing && err == nil {
+		if found == noDecision && err == nil {
 			ev, err = d.keys.event()
 		}
 		switch {
 		case err != nil:
-			d.bad, d.special = err, true
-		case found == undecided && d.auth.mustCheck():
-			d.holding, d.special = true, true
-		case found == undecided:
+			d.requestErr, d.special = err, true
+		case found == needsMore && d.auth.mustCheckLogin():
+			d.checkingLogin, d.special = true, true
+		case found == needsMore:
 			return d.sender.pass(ctx, d.in.frame)
-		case found == stays, ev == resp.FrameName && d.isSpecial():
+		case found == notForwardable, ev == resp.FrameName && d.isSpecial():
 			d.special = true
-		case found == passes:
-			if d.sender.passOn(d.sender.count()); d.keys.search.whole {
+		case found == forwardable:
+			if d.sender.forwardFrame(d.sender.countReply()); d.keys.search.whole {
 				d.endFrame()
 			}
 		case ev == resp.FrameName:
-			d.sees()
+			d.startForward()
 		case ev == resp.FrameEmpty && d.isLockServer():
 			d.in.skip()
 		case ev == resp.FrameEnd, ev == resp.FrameEmpty:
 			d.endFrame()
-		case d.sender.passing:
+		case d.sender.forwarding:
 			d.keys.keepSent()
 			return d.sender.pass(ctx, d.in.scanned)
 		default:
@@ -142,23 +144,23 @@ func (d *dispatcher) scan(ctx context.Context) error {
 	return nil
 }
 
-// sees looks at a command that is forwarded, whose name was just scanned.
-func (d *dispatcher) sees() {
-	d.keys.suspects()
-	if !d.keys.begins() { // else its keys decide, in seek
-		d.sender.passOn(d.sender.count())
+// startForward handles a command that may be forwarded, whose name was just scanned.
+func (d *dispatcher) startForward() {
+	d.keys.markSuspect()
+	if !d.keys.start() { // else seek decides by its keys
+		d.sender.forwardFrame(d.sender.countReply())
 	}
 }
 
-// isSpecial reports whether the command whose name was just scanned is one of the
-// proxy's own, or one whose answer must be learned from.
+// isSpecial reports whether the command whose name was just scanned is one of the proxy's own, or
+// one whose reply may change the connection's state.
 func (d *dispatcher) isSpecial() bool {
 	if d.isLockServer() {
 		return true
 	}
 	name, long := d.in.scanner.Name()
-	d.session.who.Gate.Renew(d.session.shared.settings().ClientPassword)
-	if d.client.Transaction.Open || d.session.who.Closed() || d.relay.doubtful.Load() {
+	d.session.login.Gate.Renew(d.session.shared.settings().ClientPassword)
+	if d.client.Transaction.Open || d.session.login.Closed() || d.relay.modeUnverified.Load() {
 		return true
 	}
 	if long || d.table.Lookup(name) == nil && track.Name(name) == "" {
@@ -171,18 +173,18 @@ func (d *dispatcher) isSpecial() bool {
 }
 
 func (d *dispatcher) endFrame() {
-	d.keys.sawWhole()
-	if d.carries {
-		d.carries = false
-		d.relay.carried()
+	d.keys.inspect()
+	if d.sendingLockCommand {
+		d.sendingLockCommand = false
+		d.relay.lockCommandSent()
 	}
 	d.sender.endFrame()
 	d.forgetFrame()
 }
 
-// read flushes the replies of the proxy's own, and forwards what comes until
-// something special does. At a lock server what is brief is carried out as it comes, so that the
-// system need not be asked each time whether there is more: see wire.Conn.Pump.
+// read flushes the proxy's own replies, and forwards what arrives until a special command does. At
+// a lock server it runs brief commands as they arrive. That saves asking the system each time
+// whether more bytes have arrived: see wire.Conn.Pump.
 func (d *dispatcher) read(ctx context.Context) error {
 	if err := d.session.flush(); err != nil {
 		return err
@@ -195,7 +197,7 @@ func (d *dispatcher) read(ctx context.Context) error {
 		d.in.end += n
 		for done := true; done && failed == nil; {
 			if failed = d.scan(ctx); failed == nil {
-				done, failed = d.briefly(ctx)
+				done, failed = d.runBrief(ctx)
 			}
 		}
 		if failed == nil {
@@ -213,10 +215,10 @@ func (d *dispatcher) read(ctx context.Context) error {
 	return d.session.endOfInput(err)
 }
 
-// briefly carries out the command whose name was scanned, at a lock server, if it is brief and was
-// read whole.
-func (d *dispatcher) briefly(ctx context.Context) (done bool, err error) {
-	if !d.special || d.bad != nil || !d.mayHurry() || ctx.Err() != nil {
+// runBrief runs the command whose name was scanned, at a lock server, if it is brief and was read
+// whole.
+func (d *dispatcher) runBrief(ctx context.Context) (done bool, err error) {
+	if !d.special || d.requestErr != nil || !d.canRunBrief() || ctx.Err() != nil {
 		return false, nil
 	}
 	name, _ := d.in.scanner.Name()
@@ -239,29 +241,30 @@ func (d *dispatcher) briefly(ctx context.Context) (done bool, err error) {
 	return true, err
 }
 
-// mayHurry reports whether nothing is to be looked at before a command is carried out.
-func (d *dispatcher) mayHurry() bool {
-	return d.isLockServer() && d.session.who.Own == nil && !d.client.Transaction.Open && len(d.out.Bytes) <= maxPending
+// canRunBrief reports whether a command can run without further checks.
+func (d *dispatcher) canRunBrief() bool {
+	return d.isLockServer() && d.session.login.Own == nil &&
+		!d.client.Transaction.Open && len(d.out.Bytes) <= maxPending
 }
 
-// command deals with a command that is special.
+// command handles a special command.
 func (d *dispatcher) command(ctx context.Context) error {
 	d.special = false
 	switch {
-	case d.bad != nil:
-		return d.broken(ctx, d.bad)
-	case d.holding:
-		d.holding = false
+	case d.requestErr != nil:
+		return d.endBadRequest(ctx, d.requestErr)
+	case d.checkingLogin:
+		d.checkingLogin = false
 		return d.auth.limitHeld(ctx)
-	case d.session.who.Own != nil && d.session.who.Own.Ended():
-		return errOver
+	case d.session.login.Own != nil && d.session.login.Own.Ended():
+		return errStateLost
 	}
 	name, long := d.in.scanner.Name()
 	cmd, follow := d.table.Lookup(name), track.Name(name)
 	if err := d.sender.pass(ctx, d.in.frame); err != nil {
 		return err
 	}
-	if d.session.who.Closed() && !login.MayCome(cmd, follow) {
+	if d.session.login.Closed() && !login.MayCome(cmd, follow) {
 		return d.turnAway(ctx)
 	}
 	if d.isLockServer() && cmd == nil && (long || d.table.Keyed(name) == nil) {
@@ -275,7 +278,7 @@ func (d *dispatcher) command(ctx context.Context) error {
 	var words [][]byte
 	switch {
 	case err != nil:
-	case !whole && d.session.who.Closed():
+	case !whole && d.session.login.Closed():
 		return d.turnAway(ctx)
 	case !whole:
 		return d.tooLong(ctx, cmd, follow)
@@ -283,7 +286,7 @@ func (d *dispatcher) command(ctx context.Context) error {
 		words, err = d.in.words()
 	}
 	if _, ok := errors.AsType[*resp.RequestError](err); ok {
-		return errors.Join(d.asker.settle(ctx), err)
+		return errors.Join(d.asker.waitUpstream(ctx), err)
 	}
 	if err != nil {
 		return err
@@ -300,18 +303,18 @@ func (d *dispatcher) command(ctx context.Context) error {
 	return err
 }
 
-// turnAway throws a frame away that a client sent which has still to log in.
+// turnAway discards a frame of a client that has not logged in.
 func (d *dispatcher) turnAway(ctx context.Context) error {
-	if err := d.asker.settle(ctx); err != nil {
+	if err := d.asker.waitUpstream(ctx); err != nil {
 		return err
 	}
 	d.keys.search = search{}
 	return d.sender.discard(func([][]byte) { d.client.Refuse(login.NoAuth, d.out) })
 }
 
-// broken ends the session of a client whose bytes are no request: with the answers
-// to what came before. Of the frame that is broken no more is sent.
-func (d *dispatcher) broken(ctx context.Context, cause error) error {
-	d.sender.forgo()
-	return errors.Join(d.sender.pass(ctx, d.in.frame), d.asker.settle(ctx), cause)
+// endBadRequest ends the session of a client whose bytes are no valid request, after the replies to
+// earlier commands. It sends no more of the broken frame.
+func (d *dispatcher) endBadRequest(ctx context.Context, cause error) error {
+	d.sender.cancelLast()
+	return errors.Join(d.sender.pass(ctx, d.in.frame), d.asker.waitUpstream(ctx), cause)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestMaxClients(t *testing.T) {
-	b := startBench(t, benchOptions{locks: &scriptedLocks{}, Options: Options{MaxClients: 2}})
+	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, Options: Options{MaxClients: 2}})
 	first, second := b.connect(), b.connect()
 	first.say("PING\r\n", pong)
 	second.say("PING\r\n", pong)
@@ -25,12 +25,12 @@ func TestMaxClients(t *testing.T) {
 	}
 	first.say("PING\r\n", pong)
 	second.say("QUIT\r\n", fine)
-	b.clientsBecome(1)
+	b.waitClients(1)
 	fourth := b.connect()
 	fourth.say("PING\r\n", pong)
 }
 
-// Each client has a number of its own, which it can ask for.
+// TestClientNumbers: each client has its own number, which it can ask for.
 func TestClientNumbers(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	for _, want := range []string{":1\r\n", ":2\r\n", ":3\r\n"} {
@@ -38,22 +38,22 @@ func TestClientNumbers(t *testing.T) {
 	}
 }
 
-// The server's accept loop must not wait for one client.
+// TestSilentClientsDoNotDisturb: the server's accept loop must not wait for one client.
 func TestSilentClientsDoNotDisturb(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	for range 100 {
 		b.connect()
 	}
 	b.connect().say("PING\r\n", pong)
-	b.clientsBecome(101)
+	b.waitClients(101)
 }
 
 func TestDrainClosesIdleClientsAtOnce(t *testing.T) {
-	b := startBench(t, benchOptions{locks: &scriptedLocks{}, Options: Options{DrainTimeout: time.Hour}})
+	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, Options: Options{DrainTimeout: time.Hour}})
 	silent, used, half := b.connect(), b.connect(), b.connect()
 	used.say("PING\r\n", pong)
 	half.say("PING\r\n*2\r\n$4\r\nEC", pong)
-	b.clientsBecome(3)
+	b.waitClients(3)
 	b.stop()
 	for _, p := range []*peer{silent, used, half} {
 		p.expectClosed()
@@ -67,7 +67,7 @@ func TestDrainClosesIdleClientsAtOnce(t *testing.T) {
 	}
 }
 
-// slow is a LOCK that does not wait for others, but takes its time at newSlowLocks.
+// slow is a LOCK that does not wait for other clients, but takes its time at newSlowLocks.
 const slow = "LOCK k t PX 5000\r\n"
 
 func newSlowLocks() *waitingLocks {
@@ -82,14 +82,14 @@ func newSlowLocks() *waitingLocks {
 
 func TestDrainLetsWhatRunsFinish(t *testing.T) {
 	locks := newSlowLocks()
-	b := startBench(t, benchOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
+	b := startTestServer(t, serverOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
 	p, idle := b.connect(), b.connect()
 	p.send(slow + "PING\r\n")
 	await(t, "the LOCK", locks.waiting)
 	b.stop()
 	idle.expectClosed()
 	locks.grants <- struct{}{}
-	// What has been read already is done, too; nothing else is read.
+	// Commands that were already read are run, too; nothing else is read.
 	if got := p.all(); got != ":5000\r\n" && got != ":5000\r\n"+pong {
 		t.Errorf("got %q", got)
 	}
@@ -99,10 +99,11 @@ func TestDrainLetsWhatRunsFinish(t *testing.T) {
 	}
 }
 
-// What waits for others is refused at once, and so is what had been read behind it.
+// TestDrainRefusesWhatWaits: commands that wait for other clients are refused at once, and so are
+// commands that were read after them.
 func TestDrainRefusesWhatWaits(t *testing.T) {
 	locks := newWaitingLocks()
-	b := startBench(t, benchOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
+	b := startTestServer(t, serverOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
 	p, other := b.connect(), b.connect()
 	p.send(blocked + blocked)
 	other.send(blocked)
@@ -121,14 +122,15 @@ func TestDrainRefusesWhatWaits(t *testing.T) {
 
 func TestDrainCutsOffWhatTakesTooLong(t *testing.T) {
 	locks := newSlowLocks()
-	b := startBench(t, benchOptions{locks: locks, Options: Options{DrainTimeout: time.Millisecond}})
+	b := startTestServer(t, serverOptions{locks: locks, Options: Options{DrainTimeout: time.Millisecond}})
 	p, other := b.connect(), b.connect()
 	p.send("PING\r\n" + slow + "PING\r\n")
 	other.send(slow)
 	await(t, "the LOCK", locks.waiting)
 	await(t, "the other LOCK", locks.waiting)
 	b.stop()
-	for _, want := range []string{pong + "-ERR the proxy is shutting down; try again\r\n", "-ERR the proxy is shutting down; try again\r\n"} {
+	for _, want := range []string{pong + "-ERR the proxy is shutting down; try again\r\n",
+		"-ERR the proxy is shutting down; try again\r\n"} {
 		if got := p.all(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -137,9 +139,9 @@ func TestDrainCutsOffWhatTakesTooLong(t *testing.T) {
 	b.ended()
 }
 
-// A client that reads nothing cannot hold up the end.
+// TestDrainCutsOffClientsThatDoNotRead: a client that reads nothing cannot delay the end.
 func TestDrainCutsOffClientsThatDoNotRead(t *testing.T) {
-	b := startBench(t, benchOptions{locks: &scriptedLocks{}, Options: Options{DrainTimeout: time.Millisecond}})
+	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, Options: Options{DrainTimeout: time.Millisecond}})
 	p := b.connect()
 	go fillUp(p.conn)
 	b.connect().say("PING\r\n", pong)
@@ -157,10 +159,11 @@ func fillUp(conn net.Conn) {
 	}
 }
 
-// One server may serve several listeners; each ends by itself.
+// TestServeReturnsWhenTheListenerIsClosed: one server may serve several listeners; each ends by
+// itself.
 func TestServeReturnsWhenTheListenerIsClosed(t *testing.T) {
 	var ln net.Listener
-	b := startBench(t, benchOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
+	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
 		ln = inner
 		return inner
 	}})

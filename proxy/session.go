@@ -21,29 +21,29 @@ import (
 	"redlock-proxy/proxy/wire"
 )
 
-// session serves one client. One goroutine at a time is the session's: the one that run was
-// started in, or, while a command waits, that one and a watch. A parked
-// session has none.
+// session serves one client. It has one goroutine at a time: the one of run or, while a command
+// waits, that of run and a watch. A parked session has no goroutine.
 type session struct {
 	// Set once.
 	conn   net.Conn
 	shared *shared
 	relay  *relay
-	// wake starts the goroutine of a session that is parked.
+	// wake starts the goroutine of a parked session.
 	wake func(ctx context.Context, s *session) bool
 
 	// acceptedWith are the settings with which the client was accepted; nil once it has entered.
 	acceptedWith *Settings
-	entered      bool // TLS is spoken, and protected mode lets the client in; of the session's goroutine
+	entered      bool // TLS and protected mode have admitted the client; of the session's goroutine
 
-	// The session's goroutine. While a watch reads, in's buffer and left are the watch's.
+	// These fields belong to the session's goroutine. While a watch reads, in's buffer and left
+	// belong to the watch.
 	in      *input
 	out     command.Reply
 	client  command.Client // ID and LocalAddr are set once, and read by others; Addr by origin
-	excerpt []byte         // of a command that is being thrown away
+	excerpt []byte         // of a command that is being discarded
 	left    bool           // the client left while a command waited
-	who     login.Client
-	txUser  *acl.User // who the client was when a transaction began at the upstream
+	login   login.Client
+	txUser  *acl.User // the user that began a transaction at the upstream
 
 	// Any goroutine.
 	activity wire.Activity
@@ -54,21 +54,23 @@ type session struct {
 	// subscriber is the client's Subscriptions, for any goroutine.
 	subscriber atomic.Pointer[pubsub.Subscriber]
 
-	// mu is of the connection's read deadline, and decides between park, wake and end.
-	mu       sync.Mutex
-	watching bool // a watch reads from the connection
-	asked    bool // the session was asked to rest
-	parked   bool // the session has no goroutine
-	// refuse ends the wait of a command for what others do; nil before the first one. refusing:
-	// there are none any more.
-	refuse   context.CancelCauseFunc
-	refusing bool
-	// ending: the session is to end at the next frame that has not begun to arrive. Written
+	// mu guards the connection's read deadline, and decides between park, wake and end.
+	mu            sync.Mutex
+	watching      bool // a watch reads from the connection
+	parkRequested bool // the session is asked to park
+	parked        bool // the session has no goroutine
+	// cancelWait ends the wait of a command for other clients; nil before the first wait.
+	// noMoreWaits: commands may not wait any more.
+	cancelWait  context.CancelCauseFunc
+	noMoreWaits bool
+	// ending: the session must end at the next frame that has not begun to arrive. It is written
 	// with mu held.
 	ending atomic.Bool
 }
 
-func newSession(s *shared, conn net.Conn, p *wire.Poller, acceptedWith *Settings, wake func(context.Context, *session) bool) *session {
+func newSession(
+	s *shared, conn net.Conn, p *wire.Poller, acceptedWith *Settings, wake func(context.Context, *session) bool,
+) *session {
 	session := &session{
 		conn: conn, shared: s, wake: wake, acceptedWith: acceptedWith,
 		client: command.Client{
@@ -79,36 +81,36 @@ func newSession(s *shared, conn net.Conn, p *wire.Poller, acceptedWith *Settings
 	session.out.Now = s.now
 	session.beginLogin()
 	session.activity.Happened()
-	session.in = newInput(conn, &session.activity, &s.input, session.kept)
+	session.in = newInput(conn, &session.activity, &s.input, session.keptBytes)
 	session.line.init(conn, session.in.wire, &s.unread, session.cutUnread)
 	session.relay = newRelay(s, session, &session.line, &session.activity, p)
 	if s.opts.Upstream != nil {
-		session.who.Gate = login.NewGate(acceptedWith.ClientPassword)
+		session.login.Gate = login.NewGate(acceptedWith.ClientPassword)
 	}
 	return session
 }
 
-// number is of relayClient, as origin and end are.
+// number, origin and end implement relayClient.
 func (s *session) number() int64 { return s.client.ID }
 
-// kept returns how many bytes are kept for the client between its commands.
-func (s *session) kept() int { return s.client.Kept() + s.who.Rights.Kept() }
+// keptBytes returns how many bytes are kept for the client between its commands.
+func (s *session) keptBytes() int { return s.client.Kept() + s.login.Rights.Kept() }
 
-// setAddr takes an address for the client's.
+// setAddr sets the client's address.
 func (s *session) setAddr(addr net.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.client.Addr = addr
 }
 
-// origin is the client's address, for goroutines that are not the session's.
+// origin returns the client's address; any goroutine may call it.
 func (s *session) origin() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.client.Addr
 }
 
-// end has the session end at the next frame that has not begun to arrive.
+// end makes the session end at the next frame that has not begun to arrive.
 func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,19 +118,18 @@ func (s *session) end() {
 	s.setReadDeadline()
 }
 
-// setReadDeadline has reads fail where the session is to end or to rest. A watch goes
-// on even then: its client may leave. It is called with mu held.
+// setReadDeadline makes reads fail if the session must end or park. A watch continues even then, to
+// notice if its client leaves. It is called with mu held.
 func (s *session) setReadDeadline() {
 	var deadline time.Time
-	if (s.ending.Load() || s.asked) && !s.watching {
+	if (s.ending.Load() || s.parkRequested) && !s.watching {
 		deadline = longAgo
 	}
 	_ = s.conn.SetReadDeadline(deadline)
 }
 
-// more flushes the replies, since nothing can be done without more from the client,
-// and reads.
-func (s *session) more() error {
+// readMore flushes the replies, because the session must wait for the client, and reads.
+func (s *session) readMore() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
@@ -145,21 +146,21 @@ func (s *session) collect() (whole bool, err error) {
 		if s.in.size() >= maxFrame {
 			return false, nil
 		}
-		if err := s.more(); err != nil {
+		if err := s.readMore(); err != nil {
 			return false, err
 		}
 	}
 }
 
-// refuseTooLong answers a command that is too long to be held, of which these are the first words.
+// refuseTooLong answers a command that is too long to be held; words are its first words.
 func (s *session) refuseTooLong(words [][]byte) {
 	s.client.Refuse(s.shared.opts.Table.Route(commands.Situation{TooLong: true}, words).Text, &s.out)
 }
 
-// discard throws the rest of the frame away as it comes, and answers it from an
-// excerpt of its beginning.
+// discard discards the rest of the frame as it arrives, and answers it from an excerpt of its
+// beginning.
 func (s *session) discard(answer func(words [][]byte)) error {
-	inline := s.in.scanner.InlineArgs() // gone with the end of the frame
+	inline := s.in.scanner.InlineArgs() // no longer available at the end of the frame
 	s.excerpt = s.excerpt[:0]
 	for {
 		ev, err := s.in.event()
@@ -171,7 +172,7 @@ func (s *session) discard(answer func(words [][]byte)) error {
 		if ev == resp.FrameEnd {
 			break
 		}
-		if err := s.more(); err != nil {
+		if err := s.readMore(); err != nil {
 			return err
 		}
 	}
@@ -183,8 +184,8 @@ func (s *session) discard(answer func(words [][]byte)) error {
 	return nil
 }
 
-// flush writes the replies so far. What the replies tell of that a failed write leaves behind, in
-// part or as a whole, is undone when the session ends.
+// flush writes the replies so far. If the write fails, the locks that the replies grant are
+// released when the session ends.
 func (s *session) flush() error {
 	if len(s.out.Bytes) == 0 {
 		s.out.Delivered()
@@ -201,7 +202,7 @@ func (s *session) flush() error {
 	return nil
 }
 
-// track is what the client tracks, until the session is closed.
+// track returns the client's tracking of keys, which lasts until the session is closed.
 func (s *session) track() command.Tracking {
 	if s.client.Tracking == nil {
 		s.client.Tracking = s.shared.opts.Table.Tracking().Client(s.push)
@@ -209,7 +210,7 @@ func (s *session) track() command.Tracking {
 	return s.client.Tracking
 }
 
-// push tells the client, between two replies, of keys that may have changed, or of all. Any
+// push tells the client, between two replies, which keys may have changed; none means all. Any
 // goroutine may call it.
 func (s *session) push(ctx context.Context, keys []string) {
 	if s.relay.push(ctx, tracking.Invalidation(keys)) != nil {
@@ -217,7 +218,8 @@ func (s *session) push(ctx context.Context, keys []string) {
 	}
 }
 
-// subscribe is what the client of a lock server is subscribed to, until the session is closed.
+// subscribe returns the subscriptions of a lock server's client, which last until the session is
+// closed.
 func (s *session) subscribe(ctx context.Context) command.Subscriptions {
 	if s.client.Subscriptions == nil {
 		subscriber := s.shared.opts.Table.Messages().Subscriber(messageLine{s, ctx}, s.client.Proto)
@@ -227,54 +229,53 @@ func (s *session) subscribe(ctx context.Context) command.Subscriptions {
 	return s.client.Subscriptions
 }
 
-// messageLine is the way of messages to the client of a lock server.
+// messageLine writes messages to the client of a lock server.
 type messageLine struct {
 	session *session
-	serving context.Context // that of the server
+	serving context.Context // the server's context
 }
 
-// WriteMessages is of pubsub.Line.
+// WriteMessages implements pubsub.Line.
 func (l messageLine) WriteMessages(take func() []byte) error {
 	line := &l.session.line
 	line.mu.Lock()
 	defer line.mu.Unlock()
-	line.turn()
+	line.waitTurn()
 	messages := take()
 	if len(messages) == 0 {
 		return nil
 	}
-	l.session.relay.brought++
+	l.session.relay.deliveries++
 	_, err := line.writeWithin(writeTimeout, messages)
 	return err
 }
 
-// Cut is of pubsub.Line. A session that is parked learns of it only if it is woken.
+// Cut implements pubsub.Line. It wakes the session, because a parked session would not notice.
 func (l messageLine) Cut() {
 	l.session.cut()
 	l.session.wake(l.serving, l.session)
 }
 
-// beginLogin has the client be who it is before it has said anything.
+// beginLogin sets the user that the client has before it logs in.
 func (s *session) beginLogin() {
 	if u := s.shared.opts.Users; u != nil {
-		s.who.Own = u.Begin()
-		s.client.Judge = s.who.Own
-		s.client.User = s.who.Own.Name()
+		s.login.Own = u.Begin()
+		s.client.Judge = s.login.Own
+		s.client.User = s.login.Own.Name()
 	}
 }
 
-// hears reports whether the client gets what it does not ask for one by one.
-func (s *session) hears() bool {
-	state := s.relay.know()
+// getsMessages reports whether the client gets messages that it does not request one by one.
+func (s *session) getsMessages() bool {
+	state := s.relay.state()
 	return state.Listening() || state.Monitoring || state.Stream || s.subscriber.Load().Any()
 }
 
-// errAtRest ends a session's goroutine, or would: the session may be parked.
-var errAtRest = errors.New("the client is quiet")
+// errIdle asks a session's goroutine to park the session.
+var errIdle = errors.New("the client is idle")
 
-// endOfInput takes the deadline by which a session is told to end for the end of
-// the client's bytes. One by which it is asked to rest is none where it is not
-// between two frames.
+// endOfInput handles a read deadline. If the session must end, it returns io.EOF. If the session is
+// asked to park, it returns errIdle when no frame or reply is pending.
 func (s *session) endOfInput(err error) error {
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
@@ -282,23 +283,23 @@ func (s *session) endOfInput(err error) error {
 	case s.ending.Load():
 		return io.EOF
 	}
-	s.heard()
-	if s.in.atRest() && len(s.out.Bytes) == 0 {
-		return errAtRest
+	s.clearParkRequest()
+	if s.in.isIdle() && len(s.out.Bytes) == 0 {
+		return errIdle
 	}
 	return nil
 }
 
-// heard takes the question to rest for answered. That is done before the answer is
-// found, or one that is asked meanwhile would be lost.
-func (s *session) heard() {
+// clearParkRequest marks the request to park as answered. The caller checks afterwards whether it
+// can park: otherwise a request in between would be lost.
+func (s *session) clearParkRequest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = false
+	s.parkRequested = false
 	s.setReadDeadline()
 }
 
-// cut ends the connection at once. TLS would say farewell, and wait until that is taken.
+// cut ends the connection at once. TLS would send a close notification, and wait until it is taken.
 func (s *session) cut() {
 	if conn, ok := s.conn.(*tls.Conn); ok {
 		_ = conn.NetConn().Close()
@@ -306,8 +307,9 @@ func (s *session) cut() {
 	_ = s.conn.Close()
 }
 
-// cutUnread is cut for a client that does not take its replies.
+// cutUnread is cut for a client that does not read its replies.
 func (s *session) cutUnread() {
-	s.shared.turned.warn(time.Now(), "a client that does not take its replies is disconnected (max-unread-memory)", "client", s.conn.RemoteAddr().String())
+	s.shared.clientLog.warn(time.Now(), "client disconnected: it does not read its replies (max-unread-memory)",
+		"client", s.conn.RemoteAddr().String())
 	s.cut()
 }

@@ -19,7 +19,7 @@ const (
 	unknown = "-ERR unknown command 'foo', with args beginning with: \r\n"
 )
 
-// The whole way on real bytes: client, server, commands, quorum, masters.
+// TestLockOnMasters: the whole path with real bytes: client, server, commands, quorum, masters.
 func TestLockOnMasters(t *testing.T) {
 	locker, masters := masters(t, 3)
 	b := serveLocks(t, locker)
@@ -30,7 +30,8 @@ func TestLockOnMasters(t *testing.T) {
 	}
 	for _, m := range masters {
 		b.eventually("a master with the key", func() bool { return m.Exists("k") })
-		if v, err := m.Get("k"); !strings.HasPrefix(v, "#p") || !strings.HasSuffix(v, "alice") || err != nil || m.TTL("k") <= 0 {
+		if v, err := m.Get("k"); !strings.HasPrefix(v, "#p") || !strings.HasSuffix(v, "alice") || err != nil ||
+			m.TTL("k") <= 0 {
 			t.Errorf("a master holds %q for %v, %v", v, m.TTL("k"), err)
 		}
 	}
@@ -40,12 +41,12 @@ func TestLockOnMasters(t *testing.T) {
 	bob.say("SELECT 3\r\n", fine)
 	bob.say(array("UNLOCK", "k", "alice"), ":0\r\n")
 	alice.say(array("UNLOCK", "k", "alice"), ":1\r\n")
-	for _, m := range masters { // the last of them may hear of it later
+	for _, m := range masters { // the last master may hear of it later
 		b.eventually("a master without the key", func() bool { return !m.Exists("k") })
 	}
 }
 
-// conversation is what a client may send, in pieces whose replies are known.
+// conversation lists pieces that a client may send, with their replies.
 var conversation = []struct{ say, hear string }{
 	{array("PING"), pong},
 	{"PING\r\n", pong},
@@ -64,26 +65,29 @@ var conversation = []struct{ say, hear string }{
 	{array("ECHO", "\r\n*1\r\n$4\r\nPING\r\n"), "$16\r\n\r\n*1\r\n$4\r\nPING\r\n\r\n"},
 	{array("LOCK", "k", "t", "PX", "5000"), ":5000\r\n"},
 	{"LOCK k t EX 5\r\n", ":5000\r\n"},
-	{array("LOCK", "k", "t", "PX"), "-ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [BLOCK milliseconds] [FENCE] [AT]\r\n"},
+	{array("LOCK", "k", "t", "PX"),
+		"-ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [BLOCK milliseconds] [FENCE] [AT]\r\n"},
 	{array("lock", "k", "t", "px", "x"), "-ERR value is not an integer or out of range\r\n"},
 	{array("LOCK", "k", "t", "PX", "5000", "BLOCK", "0"), ":5000\r\n"},
 	{"lock k t block 10 px 5000\r\n", ":5000\r\n"},
 	{array("", "x"), "-ERR unknown command '', with args beginning with: 'x' \r\n"},
 	{array(strings.Repeat("n", 70)), "-ERR unknown command '" + strings.Repeat("n", 70) + "', with args beginning with: \r\n"},
-	{array(strings.Repeat("n", 200), strings.Repeat("x", 3000)), "-ERR unknown command '" + strings.Repeat("n", 128) + "', with args beginning with: '" + strings.Repeat("x", 128) + "' \r\n"},
+	{array(strings.Repeat("n", 200), strings.Repeat("x", 3000)),
+		"-ERR unknown command '" + strings.Repeat("n", 128) + "', with args beginning with: '" +
+			strings.Repeat("x", 128) + "' \r\n"},
 	{array("HELLO", "2", "SETNAME", "me"), helloReply},
 	{array("CLIENT", "GETNAME"), "$2\r\nme\r\n"},
 	{array("CLIENT", "REPLY", "SKIP"), ""},
 	{array("UNLOCK", "k", "t"), ""},
 	{array("UNLOCK", "k", "t"), ":1\r\n"},
 	{array("QUIT"), fine},
-	{array("PING"), ""}, // nobody hears it
+	{array("PING"), ""}, // there is no reply
 }
 
 const helloReply = "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.2.4\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:ID\r\n$4\r\nmode\r\n" +
 	"$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"
 
-// wholeConversation is all of it at once, for the client with this number.
+// wholeConversation returns all of it at once, for the client with this number.
 func wholeConversation(id int) (said, heard string) {
 	for _, c := range conversation {
 		said += c.say
@@ -110,10 +114,10 @@ func TestOneByOneIsAnsweredInOrder(t *testing.T) {
 	p.expectClosed()
 }
 
-// However the bytes are cut on their way, the replies are the same.
+// TestSplitRequestsAreAnsweredTheSame: the replies are the same however the bytes are cut.
 func TestSplitRequestsAreAnsweredTheSame(t *testing.T) {
 	var ln *pipes
-	startBench(t, benchOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
+	startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
 		ln = newPipes(inner)
 		return ln
 	}})
@@ -126,7 +130,7 @@ func TestSplitRequestsAreAnsweredTheSame(t *testing.T) {
 	converse(t, ln.dial(), heard, strings.Split(said, "")...)
 }
 
-// The same through the kernel, which may join what is sent apart.
+// TestSplitRequestsAreAnsweredTheSameOverTCP: the same through the kernel, which may join pieces.
 func TestSplitRequestsAreAnsweredTheSameOverTCP(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	said, _ := wholeConversation(0)
@@ -136,14 +140,14 @@ func TestSplitRequestsAreAnsweredTheSameOverTCP(t *testing.T) {
 	}
 }
 
-// converse writes the chunks one by one, and expects to hear this and then the end.
+// converse writes the chunks one by one, and expects these replies and then the end.
 func converse(t *testing.T, conn net.Conn, want string, chunks ...string) {
 	t.Helper()
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	go func() {
 		for _, chunk := range chunks {
-			_, _ = io.WriteString(conn, chunk) // what stands behind QUIT is not read
+			_, _ = io.WriteString(conn, chunk) // bytes after QUIT are not read
 		}
 	}()
 	if got, _ := io.ReadAll(conn); string(got) != want {
@@ -151,7 +155,8 @@ func converse(t *testing.T, conn net.Conn, want string, chunks ...string) {
 	}
 }
 
-// Where a command of ours ends beyond the limit does not depend on how it arrives.
+// TestLimitOfHeldCommands: the limit for the proxy's own commands does not depend on how they
+// arrive.
 func TestLimitOfHeldCommands(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	const refused = "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
@@ -176,15 +181,16 @@ func TestLimitOfHeldCommands(t *testing.T) {
 	}
 }
 
-// A client that wants no replies gets no refusal either, or it would take it for the
-// reply to something else.
+// TestSilentRefusal: a client with replies off gets no refusal either, because it would take that
+// for the reply to another command.
 func TestSilentRefusal(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	long := strings.Repeat("x", 2<<20)
 	p := b.connect()
 	p.send(array("CLIENT", "REPLY", "SKIP") + array("ECHO", long) + array("PING"))
 	p.expect(pong)
-	p.send(array("CLIENT", "REPLY", "OFF") + array("LOCK", long, "t", "PX", "1000") + array("GET", long) + array("CLIENT", "REPLY", "ON"))
+	p.send(array("CLIENT", "REPLY", "OFF") + array("LOCK", long, "t", "PX", "1000") + array("GET", long) +
+		array("CLIENT", "REPLY", "ON"))
 	p.expect(fine)
 	p.send(array("CLIENT", "REPLY", "OFF") + "*x\r\n")
 	p.expectClosed()
@@ -198,8 +204,8 @@ func TestProtocolErrorComesBehindTheReplies(t *testing.T) {
 	p.expectClosed()
 }
 
-// Redis does not look at the bytes behind a payload; for what is ours they are looked at.
-// So such a command is not run, and its client is told.
+// TestOtherLineEnds: Redis does not check the bytes after a payload, but the proxy does for its own
+// commands. Such a command is refused with an error.
 func TestOtherLineEnds(t *testing.T) {
 	locks := &scriptedLocks{lock: func(context.Context, quorum.LockRequest) (time.Duration, error) { panic("run") }}
 	b := serveLocks(t, locks)
@@ -225,7 +231,7 @@ func TestPanicCostsOneConnection(t *testing.T) {
 		p.send(command)
 		p.expectClosed()
 	}
-	b.clientsBecome(1)
+	b.waitClients(1)
 	other.say("PING\r\n", pong)
 	if log := b.log.String(); strings.Count(log, "on purpose") != 2 || !strings.Contains(log, "session_test.go") {
 		t.Errorf("the log does not say where: %s", log)

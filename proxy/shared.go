@@ -7,19 +7,18 @@ import (
 )
 
 const (
-	// stallTime is how long a subscriber may leave what it gets unread, and how long
-	// the last replies for a client that sends no more may stop to flow.
+	// stallTime limits how long a subscriber may leave messages unread. It also limits how long the
+	// last replies for a client that sends no more may make no progress.
 	stallTime = time.Minute
-	// farewellTime is how long a client that sends no more is taken to be still there
-	// while the upstream does not answer.
-	farewellTime = 5 * time.Second
+	// lingerTime is how long the proxy keeps a client that sends no more while the upstream does
+	// not answer.
+	lingerTime = 5 * time.Second
 )
 
-// relayTimes are stallTime and farewellTime, but in tests.
-type relayTimes struct{ stall, farewell time.Duration }
+// relayTimes holds stallTime and lingerTime, except in tests.
+type relayTimes struct{ stall, linger time.Duration }
 
-// traffic are the bytes and the commands relayed. Each count has a line of the processors' caches
-// to itself.
+// traffic counts the bytes and commands relayed. Each counter has a processor cache line to itself.
 type traffic struct {
 	toUpstream atomic.Int64
 	_          [56]byte
@@ -28,39 +27,39 @@ type traffic struct {
 	commands   atomic.Int64
 }
 
-// shared is what all clients of a server share.
+// shared is the state that all clients of a server share.
 type shared struct {
 	// Set once.
 	opts  Options
 	times relayTimes
-	now   func() time.Time // time.Now, but in tests
-	// entry bounds the time until a client is in, but in tests entryTime.
+	now   func() time.Time // time.Now, except in tests
+	// entry is entryTime, except in tests.
 	entry time.Duration
 
-	current atomic.Pointer[Settings]
-	input   budget
-	unread  unread
-	leavers leavers
+	current    atomic.Pointer[Settings]
+	input      budget
+	unread     unread
+	halfClosed halfClosedQueue
 
-	// untracked is the state of connections that never are: those of clients without an upstream.
-	// It is set once.
+	// untracked is the tracker of all clients without an upstream. It is set once.
 	untracked track.Tracker
 
 	lastID atomic.Int64
-	parked atomic.Int64 // the clients that are parked
-	// detours are the replies that led elsewhere, and were turned.
-	detours          atomic.Int64
-	detoured, turned complaints
-	traffic          traffic
+	parked atomic.Int64 // number of parked clients
+	// redirects counts the redirects of the upstream that were withheld.
+	redirects              atomic.Int64
+	redirectLog, clientLog limitedLog
+	traffic                traffic
 }
 
-// settings are those that hold now. They are not changed.
+// settings returns the current settings, which are immutable.
 func (s *shared) settings() *Settings { return s.current.Load() }
 
-// turn notes that the upstream has sent something that leads to another server, which its client
+// countRedirect records that the upstream has sent a redirect to another server, which the client
 // does not get.
-func (s *shared) turn(what string) {
-	s.detours.Add(1)
-	s.detoured.warn(time.Now(), "the upstream led a client to another server, where lock keys are not kept: its client got an error to try again, or no message",
+func (s *shared) countRedirect(what string) {
+	s.redirects.Add(1)
+	s.redirectLog.warn(time.Now(),
+		"upstream redirect withheld: lock keys are not kept on the other server; the client got TRYAGAIN, or no message",
 		"upstream", s.opts.Upstream.Name(), "what", what)
 }

@@ -9,34 +9,36 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// errWatches keeps the side effects of a script from being conditional on keys
-// that the client watches for something else.
-var errWatches = errors.New("keys are watched at the upstream: a script on lock keys can do nothing there")
+// errWatches prevents the side effects of a script from depending on keys that the client watches
+// for another purpose.
+var errWatches = errors.New(
+	"keys are watched at the upstream: a script on lock keys cannot have side effects there; UNWATCH first")
 
-// sideEffects is a transaction on the client's connection that the proxy has begun for a
-// script on lock keys.
+// sideEffects is a transaction on the client's connection that the proxy has begun for a script on
+// lock keys.
 type sideEffects struct {
 	relay   *relay
-	quieten func()
+	restore func()
 }
 
-// Prepare begins it: from then on the upstream has agreed to each of the commands.
+// Prepare implements rights.Upstream. It begins the transaction, in which the upstream queues each
+// of the commands.
 func (a *asker) Prepare(ctx context.Context, all [][]string) (rights.Prepared, error) {
-	state := a.relay.know()
+	state := a.relay.state()
 	if state.Watching {
 		return nil, errWatches
 	}
-	quieten, err := a.beginToAsk(ctx, state)
+	restore, err := a.beginAsking(ctx, state)
 	if err != nil {
 		return nil, err
 	}
-	e := sideEffects{a.relay, quieten}
-	begun, err := a.put(ctx, "MULTI")
+	e := sideEffects{a.relay, restore}
+	begun, err := a.askOne(ctx, "MULTI")
 	switch {
 	case err != nil:
 		return nil, err
 	case !resp.Begins(begun, "+OK"):
-		quieten()
+		restore()
 		return nil, &rights.RefusedError{Text: resp.FirstLine(begun)}
 	}
 	answers, err := a.PutAll(ctx, all)
@@ -52,14 +54,14 @@ func (a *asker) Prepare(ctx context.Context, all [][]string) (rights.Prepared, e
 	return e, nil
 }
 
-// Do ends it. The client may have left: what was committed on the masters stays so, and
-// others are to hear of it.
+// Do implements rights.Prepared. It runs the transaction even if the client has left: the changes
+// on the masters are committed, and other clients must hear of them.
 func (e sideEffects) Do() error {
 	answer, err := e.end("EXEC")
 	if err != nil {
 		return err
 	}
-	e.quieten()
+	e.restore()
 	if failed := resp.FirstError(answer); failed != "" {
 		return fmt.Errorf("upstream %s: %s", e.relay.up.Name(), failed)
 	}
@@ -77,12 +79,13 @@ func (e sideEffects) end(word string) (answer []byte, err error) {
 	return answers[0], nil
 }
 
-// Drop gives it up, and with it the connection where that is not to be had.
+// Drop implements rights.Prepared. It discards the transaction or, if the upstream refuses that,
+// ends the connection.
 func (e sideEffects) Drop() {
 	switch answer, err := e.end("DISCARD"); {
-	case err != nil: // and the connection with it
+	case err != nil: // the connection is gone
 	case resp.Begins(answer, "+OK"):
-		e.quieten()
+		e.restore()
 	default:
 		e.relay.sever()
 	}

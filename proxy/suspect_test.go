@@ -9,24 +9,24 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// releaseScript is the script by which locks are released, without a blank, so that the tests'
-// lines can hold it.
+// releaseScript is the usual script that releases a lock, without blanks, so that a test's line can
+// contain it.
 const releaseScript = "if\tredis.call('get',KEYS[1])==ARGV[1]\tthen\treturn\tredis.call('del',KEYS[1])\telse\treturn\t0\tend"
 
-// uncoveredLocks are what is counted of the commands in a proxy's INFO: locks, and releases.
-func uncoveredLocks(p *peer) (locks, releases int) {
+// directLockCounts returns the counts in a proxy's INFO: locks, and releases.
+func directLockCounts(p *peer) (locks, releases int) {
 	p.Helper()
 	p.send(cmd("PROXY INFO"))
 	p.send(cmd("ECHO end"))
-	for line := range strings.SplitSeq(upTo(p, bulk("end")), "\r\n") {
+	for line := range strings.SplitSeq(readUpTo(p, bulk("end")), "\r\n") {
 		_, _ = fmt.Sscanf(line, "redlock_uncovered_locks_total:%d", &locks)
 		_, _ = fmt.Sscanf(line, "redlock_uncovered_releases_total:%d", &releases)
 	}
 	return locks, releases
 }
 
-// What looks like a lock on a key that is no lock key is counted, with and without lock
-// keys, and goes to the upstream as ever.
+// TestUncoveredLocksAreCounted: a command that looks like a lock on a key that is no lock key is
+// counted, with and without lock keys, and forwarded as usual.
 func TestUncoveredLocksAreCounted(t *testing.T) {
 	digest := fmt.Sprintf("%x", sha1.Sum([]byte(releaseScript)))
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
@@ -45,7 +45,7 @@ func TestUncoveredLocksAreCounted(t *testing.T) {
 			})
 			p.send("SET job:2 me EX 30 NX\r\n") // inline
 			p.expect("+OK\r\n")
-			if locks, releases := uncoveredLocks(p); locks != 3 || releases != 2 {
+			if locks, releases := directLockCounts(p); locks != 3 || releases != 2 {
 				t.Errorf("counted %d locks and %d releases, want 3 and 2", locks, releases)
 			}
 			if lockKeys == nil {
@@ -55,14 +55,14 @@ func TestUncoveredLocksAreCounted(t *testing.T) {
 				{"SET lock:1 me NX PX 30000", "+OK\r\n"},
 				{"EVAL " + releaseScript + " 1 lock:1 me", ":1\r\n"},
 			})
-			if locks, releases := uncoveredLocks(p); locks != 3 || releases != 2 {
+			if locks, releases := directLockCounts(p); locks != 3 || releases != 2 {
 				t.Errorf("with lock keys counted %d locks and %d releases, want 3 and 2 as before", locks, releases)
 			}
 		})
 	}
 }
 
-// A script that is loaded is known by its SHA-1.
+// TestUncoveredReleaseBySHA: a loaded script is recognized by its SHA-1.
 func TestUncoveredReleaseBySHA(t *testing.T) {
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		server := startRedis(t)
@@ -72,13 +72,13 @@ func TestUncoveredReleaseBySHA(t *testing.T) {
 			{"SCRIPT LOAD " + releaseScript, bulk(digest)},
 			{"EVALSHA " + digest + " 1 job:1 me", ":0\r\n"},
 		})
-		if _, releases := uncoveredLocks(p); releases != 1 {
+		if _, releases := directLockCounts(p); releases != 1 {
 			t.Errorf("lock keys %v: counted %d releases, want 1", lockKeys, releases)
 		}
 	}
 }
 
-// A script that is loaded within a transaction is known, too.
+// TestUncoveredReleaseBySHAInATransaction: so is a script that is loaded within a transaction.
 func TestUncoveredReleaseBySHAInATransaction(t *testing.T) {
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		server := startRedis(t)
@@ -88,14 +88,14 @@ func TestUncoveredReleaseBySHAInATransaction(t *testing.T) {
 			{"MULTI", ok}, {"SCRIPT LOAD " + releaseScript, queued}, {"EXEC", "*1\r\n" + bulk(digest)},
 			{"EVALSHA " + digest + " 1 job:1 me", ":0\r\n"},
 		})
-		if _, releases := uncoveredLocks(p); releases != 1 {
+		if _, releases := directLockCounts(p); releases != 1 {
 			t.Errorf("lock keys %v: counted %d releases, want 1", lockKeys, releases)
 		}
 	}
 }
 
-// A command that comes in pieces is forwarded as it comes, and counted all the same, wherever
-// it is cut.
+// TestUncoveredLocksInPieces: a command that arrives in pieces is forwarded as it arrives, and
+// still counted, wherever it is cut.
 func TestUncoveredLocksInPieces(t *testing.T) {
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		server := startRedis(t)
@@ -114,19 +114,19 @@ func TestUncoveredLocksInPieces(t *testing.T) {
 			p.send(word)
 		}
 		p.expect(want)
-		if locks, _ := uncoveredLocks(p); locks != n+1 {
+		if locks, _ := directLockCounts(p); locks != n+1 {
 			t.Errorf("lock keys %v: counted %d locks, want %d", lockKeys, locks, n+1)
 		}
 	}
 }
 
-// A large value is no token: nothing of it is kept.
+// TestLargeValuesAreNoTokens: a large value is no token, and nothing of it is kept.
 func TestLargeValuesAreNoTokens(t *testing.T) {
 	server := startRedis(t)
 	p := startProxyWith(t, server.URL(), proxy.Options{}, nil).connect()
 	p.say("SET big "+strings.Repeat("x", 3<<20)+" PX 30000 NX", "+OK\r\n")
 	p.say("SET job:1 me PX 30000 NX", "+OK\r\n")
-	if locks, _ := uncoveredLocks(p); locks != 1 {
+	if locks, _ := directLockCounts(p); locks != 1 {
 		t.Errorf("counted %d locks, want 1", locks)
 	}
 }

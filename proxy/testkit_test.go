@@ -22,12 +22,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what must happen: it bounds a failure, and
-// never decides.
+// patience limits how long a test waits for an event that must happen. It never decides the result.
 const patience = time.Minute
 
-// bench is a running server with what stands behind it.
-type bench struct {
+// testServer is a running server with its dependencies.
+type testServer struct {
 	*testing.T
 	server *Server
 	addr   string
@@ -36,20 +35,20 @@ type bench struct {
 	served chan error         // what Serve returned
 }
 
-// benchOptions say how to start one.
-type benchOptions struct {
+// serverOptions configure a testServer.
+type serverOptions struct {
 	Options
 	locks  commands.Locks
 	listen func(net.Listener) net.Listener
 }
 
 // serveLocks starts a server over these locks.
-func serveLocks(t *testing.T, locks commands.Locks) *bench {
+func serveLocks(t *testing.T, locks commands.Locks) *testServer {
 	t.Helper()
-	return startBench(t, benchOptions{locks: locks})
+	return startTestServer(t, serverOptions{locks: locks})
 }
 
-func startBench(t *testing.T, opts benchOptions) *bench {
+func startTestServer(t *testing.T, opts serverOptions) *testServer {
 	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,11 +58,12 @@ func startBench(t *testing.T, opts benchOptions) *bench {
 	if opts.listen != nil {
 		ln = opts.listen(inner)
 	}
-	b := &bench{T: t, addr: inner.Addr().String(), log: &logtest.Buffer{}, served: make(chan error, 1)}
-	opts.Table = commands.NewTable(commands.Options{Locks: opts.locks, Settings: commands.Settings{MaxTTL: 24 * time.Hour}})
+	b := &testServer{T: t, addr: inner.Addr().String(), log: &logtest.Buffer{}, served: make(chan error, 1)}
+	opts.Table = commands.NewTable(commands.Options{Locks: opts.locks,
+		Settings: commands.Settings{MaxTTL: 24 * time.Hour}})
 	opts.Logger = slog.New(slog.NewTextHandler(b.log, nil))
 	b.server = NewServer(opts.Options)
-	b.server.SetNow(stopped())
+	b.server.SetNow(frozenClock())
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
 	go func() { b.served <- b.server.Serve(ctx, ln) }()
@@ -74,56 +74,56 @@ func startBench(t *testing.T, opts benchOptions) *bench {
 	return b
 }
 
-// stopped is a clock that stands still, so that a validity leaves as it was granted.
-func stopped() func() time.Time {
+// frozenClock returns a clock that stands still, so that a validity is sent as it was granted.
+func frozenClock() func() time.Time {
 	now := time.Now()
 	return func() time.Time { return now }
 }
 
 // ended waits until Serve has returned, and fails if it did not return nil.
-func (b *bench) ended() {
+func (b *testServer) ended() {
 	b.Helper()
 	select {
 	case err := <-b.served:
 		if err != nil {
 			b.Errorf("Serve: %v", err)
 		}
-		b.served <- nil // for who asks again
+		b.served <- nil // for later calls
 	case <-time.After(patience):
 		b.Fatal("the server does not stop")
 	}
 }
 
-// clientsBecome waits until so many clients are connected.
-func (b *bench) clientsBecome(n int) {
+// waitClients waits until n clients are connected.
+func (b *testServer) waitClients(n int) {
 	b.Helper()
 	b.eventually("the number of clients", func() bool { return b.server.Clients() == n })
 }
 
-func (b *bench) eventually(what string, is func() bool) {
+func (b *testServer) eventually(what string, is func() bool) {
 	b.Helper()
 	redistest.Await(b, what, is)
 }
 
-// await takes one value that must come.
+// await receives one value that must come.
 func await[T any](t *testing.T, what string, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
 	case <-time.After(patience):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("timeout: %s", what)
 	}
 	return v
 }
 
-// peer is a client that speaks bytes.
+// peer is a client that sends and reads bytes.
 type peer struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-func (b *bench) connect() *peer {
+func (b *testServer) connect() *peer {
 	b.Helper()
 	conn, err := net.Dial("tcp", b.addr)
 	if err != nil {
@@ -138,7 +138,7 @@ func newPeer(t *testing.T, conn net.Conn) *peer {
 	return &peer{t, conn, bufio.NewReader(conn)}
 }
 
-// send writes bytes; where the server has closed already, so be it.
+// send writes bytes. It ignores that the server has already closed.
 func (p *peer) send(s string) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.conn, s); isTimeout(err) {
@@ -146,7 +146,7 @@ func (p *peer) send(s string) {
 	}
 }
 
-// flood writes the same so many times, in no memory of its own.
+// flood writes s this many times, without using memory for it.
 func (p *peer) flood(s string, times int) {
 	p.t.Helper()
 	b := []byte(s)
@@ -162,7 +162,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// expect reads these bytes and none behind them.
+// expect reads these bytes, and no more.
 func (p *peer) expect(want string) {
 	p.t.Helper()
 	got := make([]byte, len(want))
@@ -207,10 +207,10 @@ func (p *peer) expectClosed() {
 	}
 }
 
-// array is a command in RESP.
+// array returns a command in RESP.
 func array(words ...string) string { return string(resp.AppendWords(nil, words...)) }
 
-// pipes listens within the process: what one end writes is one read of the other.
+// pipes is a listener within the process: each write at one end is one read at the other.
 type pipes struct {
 	net.Listener
 	conns chan net.Conn
@@ -236,7 +236,7 @@ func (l *pipes) Close() error {
 	return l.Listener.Close()
 }
 
-// dial gives the client's end.
+// dial returns the client's end.
 func (l *pipes) dial() net.Conn {
 	here, there := net.Pipe()
 	l.conns <- there

@@ -15,25 +15,27 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// The same bytes come back over TLS as from a server, however they are cut. REDLOCK_TEST_TLS=1 has
-// all tests of the relay go over TLS.
+// TestDifferentialOverTLS: the same bytes come back over TLS as from a server, however they are
+// cut. REDLOCK_TEST_TLS=1 makes all relay tests use TLS.
 func TestDifferentialOverTLS(t *testing.T) {
-	server, client := secured(t)
+	server, client := tlsSettings(t)
 	d := newDifferentialWith(t, proxy.Options{TLS: server}, nil)
-	d.rig.trust = client
-	d.runFor(3*time.Second, number(t, "REDLOCK_TEST_SEED", 1))
+	d.testProxy.trust = client
+	d.runFor(3*time.Second, envNumber(t, "REDLOCK_TEST_SEED", 1))
 }
 
-// logged starts a proxy whose clients speak TLS, and shows its log.
-func logged(t *testing.T, url string, opts proxy.Options, prepare ...func(*proxy.Server)) (*rig, *logtest.Buffer) {
+// startLogged starts a proxy with TLS clients, and returns its log.
+func startLogged(
+	t *testing.T, url string, opts proxy.Options, prepare ...func(*proxy.Server),
+) (*testProxy, *logtest.Buffer) {
 	t.Helper()
 	log := &logtest.Buffer{}
 	opts.Logger = slog.New(slog.NewTextHandler(log, nil))
 	return startTLS(t, url, opts, nil, prepare...), log
 }
 
-// Pushes come at any time, a client that sends no more gets all its replies, and one that is gone
-// is noticed.
+// TestClientsOverTLS: pushes come at any time, a client that sends no more gets all its replies,
+// and a client that leaves is noticed.
 func TestClientsOverTLS(t *testing.T) {
 	server := startRedis(t)
 	r := startTLS(t, server.URL(), proxy.Options{}, nil)
@@ -67,22 +69,26 @@ func TestClientsOverTLS(t *testing.T) {
 			p := r.connect()
 			p.send(lines("PING", "BLPOP q 0"))
 			p.expect("+PONG\r\n")
-			eventually(t, "the blocked client", func() bool { return strings.Contains(direct.ask("INFO clients"), "blocked_clients:1") })
+			eventually(t, "the blocked client", func() bool {
+				return strings.Contains(direct.ask("INFO clients"), "blocked_clients:1")
+			})
 			if err := leave(p.conn); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "its end", func() bool { return strings.Contains(direct.ask("INFO clients"), "blocked_clients:0") })
+			eventually(t, "its end", func() bool {
+				return strings.Contains(direct.ask("INFO clients"), "blocked_clients:0")
+			})
 		})
 	}
 }
 
-// A client that is quiet over TLS is left alone, and served as before.
+// TestQuietOverTLS: an idle TLS client is not parked, and served as before.
 func TestQuietOverTLS(t *testing.T) {
-	r := startTLS(t, startRedis(t).URL(), proxy.Options{}, nil, soonParked)
+	r := startTLS(t, startRedis(t).URL(), proxy.Options{}, nil, parkSoon)
 	p := r.connect()
 	p.say("SET a 1", "+OK\r\n")
 	for range 20 {
-		time.Sleep(5 * time.Millisecond) // the server looks for quiet clients every millisecond
+		time.Sleep(5 * time.Millisecond) // the server looks for idle clients every millisecond
 		p.say("GET a", bulk("1"))
 	}
 	if n := r.server.Parked(); n != 0 {
@@ -90,18 +96,21 @@ func TestQuietOverTLS(t *testing.T) {
 	}
 }
 
-// What is no handshake to its end holds nothing but its own connection, counts as a client, and is
-// logged.
+// TestNoHandshake: an incomplete handshake holds only its own connection, counts as a client, and
+// is logged.
 func TestNoHandshake(t *testing.T) {
 	server := startRedis(t)
-	r, log := logged(t, server.URL(), proxy.Options{MaxClients: 3}, func(s *proxy.Server) { s.SetEntry(2 * time.Second) })
+	r, log := startLogged(t, server.URL(), proxy.Options{MaxClients: 3},
+		func(s *proxy.Server) { s.SetEntry(2 * time.Second) })
 	good := r.connect()
 	good.say("SET a 1", "+OK\r\n")
 
 	plain := dial(t, r.addr)
 	plain.send(lines("FLUSHALL"))
 	plain.expectAll("-ERR this port requires TLS\r\n")
-	eventually(t, "a line", func() bool { return strings.Contains(log.String(), `cause="it speaks no TLS"`) })
+	eventually(t, "a line", func() bool {
+		return strings.Contains(log.String(), `cause="the client does not speak TLS"`)
+	})
 	eventually(t, "its end", func() bool { return r.server.Clients() == 1 })
 
 	mute, halted := dial(t, r.addr), dial(t, r.addr)
@@ -112,23 +121,26 @@ func TestNoHandshake(t *testing.T) {
 	mute.expectAll("")
 	halted.expectAll("")
 	eventually(t, "their end", func() bool { return r.server.Clients() == 1 })
-	if !strings.Contains(log.String(), `cause="it took too long"`) {
+	if !strings.Contains(log.String(), `cause=timeout`) {
 		t.Errorf("it is not logged: %s", log)
 	}
 	good.say("GET a", bulk("1"))
 	r.connect().say("GET a", bulk("1"))
 }
 
-// A client without the certificate that is wanted carries out nothing.
+// TestClientCertificates: a client without the required certificate can run nothing.
 func TestClientCertificates(t *testing.T) {
 	server, ca := startRedis(t), certtest.NewAuthority(t)
-	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}, ClientCAs: ca.Pool(), ClientAuth: tls.RequireAndVerifyClientCert}
-	r, log := logged(t, server.URL(), proxy.Options{TLS: config})
+	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}, ClientCAs: ca.Pool(),
+		ClientAuth: tls.RequireAndVerifyClientCert}
+	r, log := startLogged(t, server.URL(), proxy.Options{TLS: config})
 	r.trust = &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
 	show := func(pair certtest.Pair) *peer {
 		p := dial(t, r.addr)
 		trust := r.trust.Clone()
-		trust.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair.TLS, nil }
+		trust.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &pair.TLS, nil
+		}
 		p.speakTLS(trust)
 		return p
 	}
@@ -151,10 +163,10 @@ func TestClientCertificates(t *testing.T) {
 	eventually(t, "their end", func() bool { return r.server.Clients() == 1 })
 }
 
-// TLS where none is spoken: nothing is done, and the log says what it was.
+// TestTLSOnAPlainPort: a TLS client on a port without TLS can do nothing, and is logged.
 func TestTLSOnAPlainPort(t *testing.T) {
 	log := &logtest.Buffer{}
-	notOverTLS(t)
+	skipOverTLS(t)
 	r := startProxyWith(t, startRedis(t).URL(), proxy.Options{Logger: slog.New(slog.NewTextHandler(log, nil))}, nil)
 	conn, err := tls.Dial("tcp", r.addr, &tls.Config{InsecureSkipVerify: true})
 	if err == nil {
@@ -162,7 +174,7 @@ func TestTLSOnAPlainPort(t *testing.T) {
 		t.Fatal("it speaks TLS")
 	}
 	eventually(t, "a line", func() bool {
-		return strings.Contains(log.String(), "a client speaks TLS, which this port does not (tls-cert)")
+		return strings.Contains(log.String(), "client turned away: it speaks TLS, but this port does not (tls-cert)")
 	})
 	p := r.connect()
 	p.send("PING\r\n\x16\x03\x01")
@@ -170,9 +182,9 @@ func TestTLSOnAPlainPort(t *testing.T) {
 	eventually(t, "their end", func() bool { return r.server.Clients() == 0 })
 }
 
-// Whoever reaches the port cannot fill the log.
+// TestLogOfManyTurnedAway: clients cannot fill the log.
 func TestLogOfManyTurnedAway(t *testing.T) {
-	r, log := logged(t, startRedis(t).URL(), proxy.Options{})
+	r, log := startLogged(t, startRedis(t).URL(), proxy.Options{})
 	const clients = 50
 	for range clients {
 		plain := dial(t, r.addr)
@@ -180,13 +192,13 @@ func TestLogOfManyTurnedAway(t *testing.T) {
 		plain.expectAll("-ERR this port requires TLS\r\n")
 	}
 	eventually(t, "their end", func() bool { return r.server.Clients() == 0 })
-	if got := strings.Count(log.String(), "a client is turned away"); got != 10 {
+	if got := strings.Count(log.String(), "client turned away"); got != 10 {
 		t.Errorf("%d lines, want 10", got)
 	}
 }
 
-// A stopping proxy says farewell to clients that are idle, and does not wait for who reads nothing
-// or never spoke TLS.
+// TestDrainOverTLS: a stopping proxy closes TLS to idle clients properly, and does not wait for
+// clients that read nothing or never spoke TLS.
 func TestDrainOverTLS(t *testing.T) {
 	server := startRedis(t)
 	r := startTLS(t, server.URL(), proxy.Options{DrainTimeout: 300 * time.Millisecond}, nil)
@@ -202,7 +214,7 @@ func TestDrainOverTLS(t *testing.T) {
 	await(t, "the server's end", r.served)
 }
 
-// TestRandomBytesForTLS: whatever comes instead of a handshake ends its own connection.
+// TestRandomBytesForTLS: random bytes instead of a handshake end only their own connection.
 func TestRandomBytesForTLS(t *testing.T) {
 	r := startTLS(t, startRedis(t).URL(), proxy.Options{}, nil)
 	good := r.connect()

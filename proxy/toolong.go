@@ -11,17 +11,17 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// tooLong deals with a command that is not held whole: one of the proxy's own is
-// refused, unless it belongs upstream; another one is forwarded after all.
+// tooLong handles a command that is too long to be held. It refuses one of the proxy's own, unless
+// it must go to the upstream, and forwards all other commands.
 func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, follow string) error {
 	if d.isLockServer() {
 		return d.refuseLong(ctx, d.session.refuseTooLong)
 	}
-	if text := d.auth.tooLongFor(cmd, follow); text != "" {
+	if text := d.auth.tooLongRefusal(cmd, follow); text != "" {
 		return d.refuseLong(ctx, func([][]byte) { d.client.Refuse(text, d.out) })
 	}
-	if d.keys.search.lock {
-		if done, err := d.carryLong(ctx, follow); done || err != nil {
+	if d.keys.search.held {
+		if done, err := d.passLongLock(ctx, follow); done || err != nil {
 			return err
 		}
 	}
@@ -32,14 +32,14 @@ func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, follow s
 		d.passLong(follow)
 		return nil
 	}
-	if err := d.asker.settle(ctx); err != nil {
+	if err := d.asker.waitUpstream(ctx); err != nil {
 		return err
 	}
 	at := d.situation()
 	at.Upstream = d.connection()
 	switch d.table.Route(at, [][]byte{[]byte(cmd.Name)}).Verb {
 	case commands.Forward, commands.Spoil: // the upstream refuses it, if need be
-		d.sender.passOn(d.sender.count())
+		d.sender.forwardFrame(d.sender.countReply())
 		return nil
 	}
 	err := d.sender.discard(d.session.refuseTooLong)
@@ -47,26 +47,26 @@ func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, follow s
 	return err
 }
 
-// passLong forwards a long command whose answer is learned from. Its first words
-// tell enough.
+// passLong forwards a long command whose reply may change the connection's state. Its first words
+// are enough to know how.
 func (d *dispatcher) passLong(follow string) {
 	chunk := d.in.chunk()
 	words, count := resp.Excerpt(chunk[:min(maxExcerpt, len(chunk))])
 	s := track.SlotFor(follow, words, count)
-	if d.sender.passOn(0); d.sender.count() > 0 {
-		d.sender.slot, d.sender.counted = &s, 1
+	if d.sender.forwardFrame(0); d.sender.countReply() > 0 {
+		d.sender.slot, d.sender.expected = &s, 1
 	}
 }
 
-// mustHold reports whether a command that is too long to be held cannot be forwarded
-// all the same.
+// mustHold reports whether a command must be refused if it is too long to be held.
 func (d *dispatcher) mustHold(own *command.Command, follow string) bool {
-	return d.keys.search.lock || d.client.Transaction.Open || d.keys.routes && own == nil && (follow == "watch" || follow == "client")
+	return d.keys.search.held || d.client.Transaction.Open ||
+		d.keys.hasLockKeys && own == nil && (follow == "watch" || follow == "client")
 }
 
-// refuseLong refuses such a command, by what answers its first words.
+// refuseLong discards such a command, and answers it by its first words.
 func (d *dispatcher) refuseLong(ctx context.Context, answer func(words [][]byte)) error {
-	if err := d.asker.spoil(ctx); err != nil {
+	if err := d.asker.abortTx(ctx); err != nil {
 		return err
 	}
 	err := d.sender.discard(answer)
@@ -75,9 +75,9 @@ func (d *dispatcher) refuseLong(ctx context.Context, answer func(words [][]byte)
 	return err
 }
 
-// carryLong is routeUpstream of a command that is too long to be held; it reports false where the
+// passLongLock is routeUpstream for a command that is too long to be held. It reports false if the
 // locks are not at the upstream.
-func (d *dispatcher) carryLong(ctx context.Context, follow string) (bool, error) {
+func (d *dispatcher) passLongLock(ctx context.Context, follow string) (bool, error) {
 	if d.locks.places == nil || d.client.Transaction.Open {
 		return false, nil
 	}
@@ -86,13 +86,13 @@ func (d *dispatcher) carryLong(ctx context.Context, follow string) (bool, error)
 	if !known || at.Place != place.Upstream || len(words) == 0 {
 		return false, nil
 	}
-	if err := d.locks.carry(ctx, words); err != nil {
-		if errors.Is(err, errElsewhere) {
+	if err := d.locks.prepareUpstream(ctx, words); err != nil {
+		if errors.Is(err, errLocksMoved) {
 			return false, nil
 		}
-		return true, d.refuseLong(ctx, func([][]byte) { d.client.Refuse(failureOf(err), d.out) })
+		return true, d.refuseLong(ctx, func([][]byte) { d.client.Refuse(errorReply(err), d.out) })
 	}
-	d.carries = true
+	d.sendingLockCommand = true
 	d.passLong(follow)
 	return true, nil
 }

@@ -5,73 +5,73 @@ import (
 	"sync"
 )
 
-// defaultUnread is what all clients together may leave unread, in bytes.
+// defaultUnread limits the bytes that all clients together may leave unread.
 const defaultUnread = 256 << 20
 
-// unread is what clients have not taken of their replies, all together. Where that is too much, the
-// client is cut off that has waited longest. It is safe for concurrent use, and takes no other
-// lock.
+// unread accounts for the replies that all clients together have not read. If they exceed the
+// limit, it cuts off the client that has waited longest. It is safe for concurrent use, and takes
+// no other lock.
 type unread struct {
 	mu         sync.Mutex
 	limit      int64
 	held, cuts int64
-	oldest     list.List // of *waiting
+	oldest     list.List // of *unreadClient
 }
 
-// waiting is what one client has not taken. It belongs to the unread's mu.
-type waiting struct {
+// unreadClient accounts for the unread replies of one client. The mu of unread guards it.
+type unreadClient struct {
 	bytes int64
-	place *list.Element // nil: nothing, or it was cut off
-	cut   func()        // ends the connection. It does not wait
+	entry *list.Element // nil: nothing is unread, or the client was cut off
+	cut   func()        // ends the connection, and must not wait
 }
 
-// add notes that a client leaves so many more bytes unread.
-func (u *unread) add(w *waiting, n int) {
+// add records that a client leaves n more bytes unread.
+func (u *unread) add(w *unreadClient, n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if w.place == nil {
-		w.place, w.bytes = u.oldest.PushBack(w), 0
+	if w.entry == nil {
+		w.entry, w.bytes = u.oldest.PushBack(w), 0
 	}
 	w.bytes += int64(n)
 	u.held += int64(n)
-	u.bound()
+	u.enforce()
 }
 
-// done notes that it has taken so many, or that they are thrown away.
-func (u *unread) done(w *waiting, n int) {
+// done records that a client has read n bytes, or that they are discarded.
+func (u *unread) done(w *unreadClient, n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if w.place == nil {
+	if w.entry == nil {
 		return
 	}
 	w.bytes -= int64(n)
 	if u.held -= int64(n); w.bytes == 0 {
-		u.oldest.Remove(w.place)
-		w.place = nil
+		u.oldest.Remove(w.entry)
+		w.entry = nil
 	}
 }
 
-// bound cuts clients off until no more is held than may be. It is called with mu held.
-func (u *unread) bound() {
+// enforce cuts clients off until the total is within the limit. It is called with mu held.
+func (u *unread) enforce() {
 	for u.held > u.limit && u.oldest.Len() > 0 {
-		w := u.oldest.Remove(u.oldest.Front()).(*waiting)
+		w := u.oldest.Remove(u.oldest.Front()).(*unreadClient)
 		u.held -= w.bytes
-		w.place = nil
+		w.entry = nil
 		u.cuts++
 		w.cut()
 	}
 }
 
-// setLimit has another limit hold.
+// setLimit changes the limit.
 func (u *unread) setLimit(n int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.limit = n
-	u.bound()
+	u.enforce()
 }
 
-// now is how much is held, and how many clients were cut off for it.
-func (u *unread) now() (held, cuts int64) {
+// stats returns how many bytes are unread, and how many clients were cut off for that.
+func (u *unread) stats() (held, cuts int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.held, u.cuts

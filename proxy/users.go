@@ -12,16 +12,18 @@ import (
 	"redlock-proxy/proxy/login"
 )
 
-// Where the users are the proxy's own, each command is looked at before anything else is done with
-// it: whether the client has logged in, here and not at the upstream, and whether it may send it.
-// To the upstream the client is the user of its URL, so AUTH never goes there.
+// If the proxy has its own users, it checks each command first: whether the client has logged in,
+// at the proxy and not at the upstream, and whether its user may send the command. At the upstream
+// the client is the user of the URL, so AUTH never goes there.
 
-// checkLogin does the login that stands in a command, and gives what is left of it: nothing of an
-// AUTH. Or it says why the client is refused: by its login, or because it has none. The error ends
+// checkLogin runs the login in a command, and returns the words that are left: none of an AUTH. Or
+// it returns why the client is refused: its login failed, or it has not logged in. The error ends
 // the session.
-func (s *session) checkLogin(ctx context.Context, name string, words [][]byte) (left [][]byte, refused string, err error) {
-	if s.who.Own.Ended() {
-		return nil, "", errOver
+func (s *session) checkLogin(
+	ctx context.Context, name string, words [][]byte,
+) (left [][]byte, refused string, err error) {
+	if s.login.Own.Ended() {
+		return nil, "", errStateLost
 	}
 	auth, asks, wrong := login.Read(name, words)
 	switch {
@@ -30,7 +32,7 @@ func (s *session) checkLogin(ctx context.Context, name string, words [][]byte) (
 	case asks:
 		refused, err = s.logIn(ctx, name, words, auth)
 		return auth.Rest, refused, err
-	case s.who.Own.User() != nil, name == "quit", name == "reset", server.IsOpen(words):
+	case s.login.Own.User() != nil, name == "quit", name == "reset", server.IsOpen(words):
 		return words, "", nil
 	case name == "hello":
 		return nil, login.NoAuthHello, nil
@@ -38,7 +40,7 @@ func (s *session) checkLogin(ctx context.Context, name string, words [][]byte) (
 	return nil, login.NoAuth, nil
 }
 
-// logIn logs the client in, when it is its turn.
+// logIn logs the client in. It waits for its turn, which limits the rate of attempts.
 func (s *session) logIn(ctx context.Context, name string, words [][]byte, l login.Auth) (refused string, err error) {
 	own, user := s.shared.opts.Users, string(l.User)
 	if name == "auth" && len(words) == 2 && own.Now().Find(acl.DefaultUser).NoPass {
@@ -47,22 +49,23 @@ func (s *session) logIn(ctx context.Context, name string, words [][]byte, l logi
 	wait, ok := own.Turn(s.client.Addr, user)
 	if !ok {
 		refused = users.TooMany
-	} else if err := s.pause(ctx, wait); err != nil {
+	} else if err := s.sleep(ctx, wait); err != nil {
 		return "", err
 	}
 	if refused == "" {
-		refused = s.who.Own.Try(s.client.Addr, user, l.Password)
+		refused = s.login.Own.Try(s.client.Addr, user, l.Password)
 	}
 	if refused != "" {
-		s.shared.turned.warn(time.Now(), "a client failed to log in", "client", s.client.Addr.String(), "user", own.Known(user))
+		s.shared.clientLog.warn(time.Now(), "client login failed",
+			"client", s.client.Addr.String(), "user", own.Known(user))
 		return refused, nil
 	}
-	s.client.User = s.who.Own.Name()
+	s.client.User = s.login.Own.Name()
 	return "", nil
 }
 
-// pause waits, and no longer when the client leaves.
-func (s *session) pause(ctx context.Context, d time.Duration) error {
+// sleep waits, but not after the client has left.
+func (s *session) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
@@ -71,14 +74,14 @@ func (s *session) pause(ctx context.Context, d time.Duration) error {
 	return pacing.Sleep(watched, d)
 }
 
-// logOut is what RESET does to the login.
+// logOut logs the client out, as RESET does.
 func (s *session) logOut() {
-	s.who.Own.Leave()
-	s.client.User = s.who.Own.Name()
+	s.login.Own.Leave()
+	s.client.User = s.login.Own.Name()
 }
 
-// noteName takes down what the client calls itself, for those who ask who holds a lock. What the
-// upstream says to it is not waited for.
+// noteName records the name that the client gives itself, for LOCKINFO. It does not wait for the
+// upstream's reply.
 func (s *session) noteName(name string, words [][]byte) {
 	called := s.client.Name
 	switch {

@@ -26,7 +26,7 @@ func mayNot(command string) string {
 	return "-NOPERM this user has no permissions to run the '" + command + "' command\r\n"
 }
 
-// someUsers is a file of users: default has to log in.
+// someUsers is a file of users in which default has to log in.
 const someUsers = `user default on >sesame ~* &* +@all
 user app on >wonder ~app:* ~lock:* &app.* +@all -@dangerous -@admin +sort
 user ro on >read %R~app:* +@read +@connection +select -set +multi +exec
@@ -35,7 +35,7 @@ user ann off >ann +@all
 user wo on >write %W~lock:* +@all
 `
 
-// usersFile are users of a file, which write replaces.
+// usersFile returns the users of a file, which write replaces.
 func usersFile(t *testing.T, text string) (own *users.Users, write func(text string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "users.acl")
@@ -53,20 +53,28 @@ func usersFile(t *testing.T, text string) (own *users.Users, write func(text str
 	return own, write
 }
 
-// withUsers is a proxy with users of its own, in front of a redis-server that knows only the proxy.
-func withUsers(t *testing.T, text string) (r *rig, server *redistest.Server, own *users.Users, write func(string)) {
+// withUsers starts a proxy with its own users, in front of a redis-server that knows only the
+// proxy.
+func withUsers(
+	t *testing.T, text string,
+) (r *testProxy, server *redistest.Server, own *users.Users, write func(string)) {
 	t.Helper()
-	server = startRedis(t, "--requirepass", "secret", "--user", "gate", "on", ">hidden", "~*", "&*", "+@all", "--user", "bob", "on", ">b", "~*", "+@all")
+	server = startRedis(t, "--requirepass", "secret", "--user", "gate", "on", ">hidden", "~*", "&*", "+@all", "--user",
+		"bob", "on", ">b", "~*", "+@all")
 	own, write = usersFile(t, text)
-	return startProxyWith(t, "redis://gate:hidden@"+server.Addr()+"/5", proxy.Options{Users: own}, []string{"lock:*"}), server, own, write
+	return startProxyWith(t, "redis://gate:hidden@"+server.Addr()+"/5", proxy.Options{Users: own}, []string{"lock:*"}),
+		server, own, write
 }
 
-// Before the login there is nothing; a login is that of the file, and never one of the upstream.
+// TestNothingWithoutAUser: clients get nothing before the login. Logins are those of the file,
+// never of the upstream.
 func TestNothingWithoutAUser(t *testing.T) {
 	r, server, _, _ := withUsers(t, someUsers)
 	for _, line := range []string{
-		"GET a", "get a\r\n", "CONFIG GET requirepass", "LOCK k t PX 1000", "SET lock:a v", "EVAL x 0", "MULTI", "EXEC", "WATCH a", "SUBSCRIBE c", "MONITOR", "PING",
-		"SELECT 0", "CLIENT ID", "CLIENT REPLY OFF", "INFO", "COMMAND", "PROXY INFO", "SCRIPT FLUSH", "SYNC", "SHUTDOWN", "ACL WHOAMI", "ACL LOAD", "NONSENSE", "SET a " + strings.Repeat("x", 3<<20),
+		"GET a", "get a\r\n", "CONFIG GET requirepass", "LOCK k t PX 1000", "SET lock:a v", "EVAL x 0", "MULTI", "EXEC",
+		"WATCH a", "SUBSCRIBE c", "MONITOR", "PING",
+		"SELECT 0", "CLIENT ID", "CLIENT REPLY OFF", "INFO", "COMMAND", "PROXY INFO", "SCRIPT FLUSH", "SYNC",
+		"SHUTDOWN", "ACL WHOAMI", "ACL LOAD", "NONSENSE", "SET a " + strings.Repeat("x", 3<<20),
 	} {
 		p := r.connect()
 		if strings.HasSuffix(line, "\n") {
@@ -80,9 +88,12 @@ func TestNothingWithoutAUser(t *testing.T) {
 	for _, c := range []exchange{
 		{"AUTH", "-ERR wrong number of arguments for 'auth' command\r\n"}, {"AUTH a b c", "-ERR syntax error\r\n"},
 		{"AUTH secret", wrongPass}, {"AUTH gate hidden", wrongPass}, {"AUTH bob b", wrongPass}, {"AUTH app wrong", wrongPass}, {"AUTH ann ann", wrongPass},
-		{"HELLO", helloFirst}, {"HELLO 3", helloFirst}, {"HELLO 3 SETNAME AUTH", helloFirst}, {"HELLO 3 AUTH app wrong", wrongPass}, {"HELLO 3 AUTH bob b", wrongPass},
+		{"HELLO", helloFirst}, {"HELLO 3", helloFirst}, {"HELLO 3 SETNAME AUTH", helloFirst},
+		{"HELLO 3 AUTH app wrong", wrongPass}, {"HELLO 3 AUTH bob b", wrongPass},
 		{"HELLO 9 AUTH app wonder", "-NOPROTO unsupported protocol version\r\n"}, {"HELLO x", "-ERR Protocol version is not an integer or out of range\r\n"},
-		{"HELLO 3 AUTH app", "-ERR Syntax error in HELLO option 'AUTH'\r\n"}, {"HELLO 3 AUTH app wonder AUTH bob b", "-ERR Syntax error in HELLO option 'AUTH'\r\n"}, {"RESET", "+RESET\r\n"},
+		{"HELLO 3 AUTH app", "-ERR Syntax error in HELLO option 'AUTH'\r\n"},
+		{"HELLO 3 AUTH app wonder AUTH bob b", "-ERR Syntax error in HELLO option 'AUTH'\r\n"},
+		{"RESET", "+RESET\r\n"},
 	} {
 		r.connect().script([]exchange{c, {"GET a", noAuth}, {"LOCK k t PX 1000", noAuth}})
 	}
@@ -96,32 +107,60 @@ func TestNothingWithoutAUser(t *testing.T) {
 	direct.script([]exchange{{"AUTH secret", ok}, {"SELECT 5", ok}, {"DBSIZE", ":0\r\n"}})
 }
 
-// A client is the user that it logged in as, with that one's rights to every kind of command; what
-// it has no right to is not done.
+// TestRightsOfUsers: a client has the rights of the user that it logged in as, for every kind of
+// command. Commands without a right are not run.
 func TestRightsOfUsers(t *testing.T) {
 	r, server, _, _ := withUsers(t, someUsers)
 	app := []exchange{{"AUTH app wonder", ok}, {"ACL WHOAMI", bulk("app")}}
 	with := func(more ...exchange) []exchange { return append(append([]exchange{}, app...), more...) }
 	for name, script := range map[string][]exchange{
-		"commands": with(exchange{"SET app:a 1", ok}, exchange{"GET app:a", bulk("1")}, exchange{"GET b", noKey}, exchange{"MGET app:a b", noKey}, exchange{"DEL app:a", ":1\r\n"},
-			exchange{"FLUSHALL", mayNot("flushall")}, exchange{"KEYS *", mayNot("keys")}, exchange{"CONFIG GET requirepass", mayNot("config|get")}, exchange{"NOSUCH a", mayNot("nosuch")},
-			exchange{"FLUSHALL\x00x", mayNot("flushall")}, exchange{"CLIENT LIST", mayNot("client|list")}, exchange{"PING", "+PONG\r\n"}),
-		"locks": with(exchange{"LOCK lock:k t PX 1000", ":1000\r\n"}, exchange{"LOCK other t PX 1000", noKey}, exchange{"LOCKINFO other", noKey}, exchange{"FORCEUNLOCK lock:k", mayNot("forceunlock")},
-			exchange{"LOCKLIST", mayNot("locklist")}, exchange{"PROXY INFO", mayNot("proxy")}, exchange{"UNLOCK lock:k t", ":1\r\n"}),
-		"lock keys": with(exchange{"SET lock:a v NX PX 1000", ok}, exchange{"GET lock:a", bulk("v")}, exchange{"EVAL return(redis.call('get',KEYS[1])) 1 lock:a", bulk("v")},
-			exchange{"EVAL return(1) 1 lockx", noKey}, exchange{"DEL lock:a", ":1\r\n"}, exchange{"MULTI", ok}, exchange{"SET lock:a v", queued}, exchange{"GET b", noKey}, exchange{"EXEC", execAbort}),
-		"scripts at the upstream": with(exchange{"EVAL return(1) 1 app:a", noScriptAt}, exchange{"EVAL return(1) 0", noScriptAt}, exchange{"MULTI", ok}, exchange{"SET app:q 1", queued}, exchange{"EVAL return(1) 1 app:a", noScriptAt}, exchange{"EXEC", execAbort}, exchange{"GET app:q", "$-1\r\n"}),
-		"transactions": with(exchange{"MULTI", ok}, exchange{"SET app:q 1", queued}, exchange{"SET b 1", noKey}, exchange{"EXEC", execAbort}, exchange{"MULTI", ok}, exchange{"ACL WHOAMI", "-ERR ACL inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"}, exchange{"EXEC", execAbort},
-			exchange{"MULTI", ok}, exchange{"AUTH root root", "-ERR AUTH inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"}, exchange{"EXEC", execAbort}, exchange{"ACL WHOAMI", bulk("app")}, exchange{"GET app:q", "$-1\r\n"}, exchange{"WATCH b", noKey}),
-		"channels": with(exchange{"PUBLISH app.y m", ":0\r\n"}, exchange{"PUBLISH x m", noChannel}, exchange{"SUBSCRIBE x", noChannel}, exchange{"PSUBSCRIBE app.x*", noChannel}, exchange{"SUBSCRIBE app.x", "*3\r\n$9\r\nsubscribe\r\n$5\r\napp.x\r\n:1\r\n"}),
-		"sort":     with(exchange{"SORT app:a BY w_*", "-ERR BY option of SORT denied due to insufficient ACL permissions\r\n"}, exchange{"SORT app:a", "*0\r\n"}, exchange{"SORT app:a STORE b", noKey}),
-		"long": with(exchange{"SET b " + strings.Repeat("x", 3<<20), noKey}, exchange{"SET app:long " + strings.Repeat("x", 3<<20), ok}, exchange{"STRLEN app:long", ":3145728\r\n"}, exchange{"FLUSHALL " + strings.Repeat("x", 3<<20), mayNot("flushall")},
-			exchange{"AUTH root " + strings.Repeat("x", 3<<20), "-ERR command too long\r\n"}, exchange{"HELLO 2 SETNAME " + strings.Repeat("x", 3<<20) + " AUTH bob b", "-ERR command too long\r\n"}, exchange{"DEL app:long", ":1\r\n"}),
-		"read only": {{"AUTH ro read", ok}, {"GET app:a", "$-1\r\n"}, {"SET app:a 1", mayNot("set")}, {"LOCK app:a t PX 1000", mayNot("lock")}, {"LOCKINFO lock:a", noKey}, {"ACL WHOAMI", mayNot("acl|whoami")}, {"ACL LIST", mayNot("acl|list")}},
-		"write only": {{"AUTH wo write", ok}, {"SET lock:wo v PX 1000", ok}, {"GET lock:wo", noKey}, {"SET lock:wo v GET", noKey}, {"SET lock:wo v IFEQ v", noKey}, {"SET lock:wo v IFNE x PX 1000", noKey},
+		"commands": with(exchange{"SET app:a 1", ok}, exchange{"GET app:a", bulk("1")}, exchange{"GET b", noKey},
+			exchange{"MGET app:a b", noKey}, exchange{"DEL app:a", ":1\r\n"},
+			exchange{"FLUSHALL", mayNot("flushall")}, exchange{"KEYS *", mayNot("keys")},
+			exchange{"CONFIG GET requirepass", mayNot("config|get")}, exchange{"NOSUCH a", mayNot("nosuch")},
+			exchange{"FLUSHALL\x00x", mayNot("flushall")}, exchange{"CLIENT LIST", mayNot("client|list")},
+			exchange{"PING", "+PONG\r\n"}),
+		"locks": with(exchange{"LOCK lock:k t PX 1000", ":1000\r\n"}, exchange{"LOCK other t PX 1000", noKey},
+			exchange{"LOCKINFO other", noKey}, exchange{"FORCEUNLOCK lock:k", mayNot("forceunlock")},
+			exchange{"LOCKLIST", mayNot("locklist")}, exchange{"PROXY INFO", mayNot("proxy")},
+			exchange{"UNLOCK lock:k t", ":1\r\n"}),
+		"lock keys": with(exchange{"SET lock:a v NX PX 1000", ok}, exchange{"GET lock:a", bulk("v")},
+			exchange{"EVAL return(redis.call('get',KEYS[1])) 1 lock:a", bulk("v")},
+			exchange{"EVAL return(1) 1 lockx", noKey}, exchange{"DEL lock:a", ":1\r\n"}, exchange{"MULTI", ok},
+			exchange{"SET lock:a v", queued}, exchange{"GET b", noKey}, exchange{"EXEC", execAbort}),
+		"scripts at the upstream": with(exchange{"EVAL return(1) 1 app:a", noScriptAt},
+			exchange{"EVAL return(1) 0", noScriptAt}, exchange{"MULTI", ok}, exchange{"SET app:q 1", queued},
+			exchange{"EVAL return(1) 1 app:a", noScriptAt}, exchange{"EXEC", execAbort},
+			exchange{"GET app:q", "$-1\r\n"}),
+		"transactions": with(exchange{"MULTI", ok}, exchange{"SET app:q 1", queued}, exchange{"SET b 1", noKey},
+			exchange{"EXEC", execAbort}, exchange{"MULTI", ok},
+			exchange{"ACL WHOAMI",
+				"-ERR ACL inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"}, exchange{"EXEC", execAbort},
+			exchange{"MULTI", ok}, exchange{"AUTH root root",
+				"-ERR AUTH inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"}, exchange{"EXEC", execAbort}, exchange{"ACL WHOAMI", bulk("app")}, exchange{"GET app:q", "$-1\r\n"}, exchange{"WATCH b", noKey}),
+		"channels": with(exchange{"PUBLISH app.y m", ":0\r\n"}, exchange{"PUBLISH x m", noChannel},
+			exchange{"SUBSCRIBE x", noChannel}, exchange{"PSUBSCRIBE app.x*", noChannel},
+			exchange{"SUBSCRIBE app.x", "*3\r\n$9\r\nsubscribe\r\n$5\r\napp.x\r\n:1\r\n"}),
+		"sort": with(exchange{"SORT app:a BY w_*",
+			"-ERR BY option of SORT denied due to insufficient ACL permissions\r\n"}, exchange{"SORT app:a", "*0\r\n"},
+			exchange{"SORT app:a STORE b", noKey}),
+		"long": with(exchange{"SET b " + strings.Repeat("x", 3<<20), noKey},
+			exchange{"SET app:long " + strings.Repeat("x", 3<<20), ok}, exchange{"STRLEN app:long", ":3145728\r\n"},
+			exchange{"FLUSHALL " + strings.Repeat("x", 3<<20), mayNot("flushall")},
+			exchange{"AUTH root " + strings.Repeat("x", 3<<20), "-ERR command too long\r\n"},
+			exchange{"HELLO 2 SETNAME " + strings.Repeat("x", 3<<20) + " AUTH bob b", "-ERR command too long\r\n"},
+			exchange{"DEL app:long", ":1\r\n"}),
+		"read only": {{"AUTH ro read", ok}, {"GET app:a", "$-1\r\n"}, {"SET app:a 1", mayNot("set")},
+			{"LOCK app:a t PX 1000", mayNot("lock")}, {"LOCKINFO lock:a", noKey}, {"ACL WHOAMI", mayNot("acl|whoami")},
+			{"ACL LIST", mayNot("acl|list")}},
+		"write only": {{"AUTH wo write", ok}, {"SET lock:wo v PX 1000", ok}, {"GET lock:wo", noKey},
+			{"SET lock:wo v GET", noKey}, {"SET lock:wo v IFEQ v", noKey}, {"SET lock:wo v IFNE x PX 1000", noKey},
 			{"DEL lock:wo", ":1\r\n"}},
-		"changing who one is": with(exchange{"AUTH bob b", wrongPass}, exchange{"ACL WHOAMI", bulk("app")}, exchange{"AUTH root root", ok}, exchange{"SET b 1", ok}, exchange{"GET b", bulk("1")}, exchange{"DEL b", ":1\r\n"}, exchange{"RESET", "+RESET\r\n"}, exchange{"GET b", noAuth},
-			exchange{"AUTH sesame", ok}, exchange{"ACL WHOAMI", bulk("default")}, exchange{"GET b", "$-1\r\n"}, exchange{"RESET", "+RESET\r\n"}, exchange{"AUTH app wonder", ok}, exchange{"GET app:a", "$-1\r\n"}),
+		"changing who one is": with(exchange{"AUTH bob b", wrongPass}, exchange{"ACL WHOAMI", bulk("app")},
+			exchange{"AUTH root root", ok}, exchange{"SET b 1", ok}, exchange{"GET b", bulk("1")},
+			exchange{"DEL b", ":1\r\n"}, exchange{"RESET", "+RESET\r\n"}, exchange{"GET b", noAuth},
+			exchange{"AUTH sesame", ok}, exchange{"ACL WHOAMI", bulk("default")}, exchange{"GET b", "$-1\r\n"},
+			exchange{"RESET", "+RESET\r\n"}, exchange{"AUTH app wonder", ok}, exchange{"GET app:a", "$-1\r\n"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := r.connect()
@@ -141,23 +180,28 @@ func TestRightsOfUsers(t *testing.T) {
 	if hello := p.reply(); !strings.HasPrefix(hello, "%7\r\n") {
 		t.Fatalf("HELLO: %q", hello)
 	}
-	p.script([]exchange{{"CLIENT GETNAME", bulk("me")}, {"ACL WHOAMI", bulk("app")}, {"GET app:none", "_\r\n"}, {"GET b", noKey}})
+	p.script([]exchange{{"CLIENT GETNAME", bulk("me")}, {"ACL WHOAMI", bulk("app")}, {"GET app:none", "_\r\n"},
+		{"GET b", noKey}})
 }
 
-// An open default user needs no login, and is what RESET leads back to; the connection to the
-// upstream is then again that of its URL.
+// TestOpenDefaultUser: an open default user needs no login, and RESET returns to it. The connection
+// to the upstream then belongs to its URL's user again.
 func TestOpenDefaultUser(t *testing.T) {
 	r, _, _, _ := withUsers(t, "user default on nopass ~pub:* +get +@connection\nuser root on >root ~* &* +@all\n")
 	r.connect().script([]exchange{
-		{"GET pub:a", "$-1\r\n"}, {"GET a", noKey}, {"AUTH x", "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n"},
-		{"AUTH default whatever", ok}, {"AUTH root root", ok}, {"SET a 1", ok}, {"GET a", bulk("1")}, {"RESET", "+RESET\r\n"}, {"GET a", noKey}, {"GET pub:a", "$-1\r\n"},
-		{"RESET", "+RESET\r\n"}, {"AUTH root root", ok}, {"SELECT 5", ok}, {"DEL a", ":1\r\n"}, {"ACL SETUSER x on", "-ERR the users of this proxy are those of its acl-file: change that, then read it again by ACL LOAD or SIGHUP\r\n"},
+		{"GET pub:a", "$-1\r\n"}, {"GET a", noKey}, {"AUTH x",
+			"-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n"},
+		{"AUTH default whatever", ok}, {"AUTH root root", ok}, {"SET a 1", ok}, {"GET a", bulk("1")},
+		{"RESET", "+RESET\r\n"}, {"GET a", noKey}, {"GET pub:a", "$-1\r\n"},
+		{"RESET", "+RESET\r\n"}, {"AUTH root root", ok}, {"SELECT 5", ok}, {"DEL a", ":1\r\n"},
+		{"ACL SETUSER x on",
+			"-ERR the users of this proxy are those of its acl-file: change that, then read it again by ACL LOAD or SIGHUP\r\n"},
 	})
 }
 
-// A file that is read again holds at once, for clients that are connected, too: rights follow, and
-// who could not log in as it did is disconnected, however quiet it is. A file with a mistake
-// changes nothing.
+// TestUsersAreReadAgain: a reloaded file applies at once, also to connected clients. Rights change,
+// and a client whose login is no longer valid is disconnected, even if it is idle. A file with a
+// mistake changes nothing.
 func TestUsersAreReadAgain(t *testing.T) {
 	r, _, own, write := withUsers(t, someUsers)
 	root, app, gone, kept, ears := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
@@ -165,10 +209,12 @@ func TestUsersAreReadAgain(t *testing.T) {
 	app.script([]exchange{{"AUTH app wonder", ok}, {"SET app:a 1", ok}, {"MULTI", ok}, {"SET app:b 1", queued}})
 	gone.script([]exchange{{"AUTH ro read", ok}, {"GET app:a", bulk("1")}})
 	kept.say("AUTH app wonder", ok)
-	ears.script([]exchange{{"AUTH app wonder", ok}, {"SUBSCRIBE app.x", "*3\r\n$9\r\nsubscribe\r\n$5\r\napp.x\r\n:1\r\n"}})
+	ears.script([]exchange{{"AUTH app wonder", ok}, {"SUBSCRIBE app.x",
+		"*3\r\n$9\r\nsubscribe\r\n$5\r\napp.x\r\n:1\r\n"}})
 
 	write(strings.Replace(someUsers, "~app:*", "~app:* +nosuch", 1))
-	if got := root.ask("ACL LOAD"); !strings.Contains(got, "users.acl:2: Error in applying operation '+nosuch': Unknown command or category name in ACL. WARNING: ACL errors detected, no change to the previously active ACL rules was performed") {
+	if got := root.ask("ACL LOAD"); !strings.Contains(got,
+		"users.acl:2: Error in applying operation '+nosuch': Unknown command or category name in ACL. WARNING: ACL errors detected, no change to the previously active ACL rules was performed") {
 		t.Errorf("ACL LOAD: %q", got)
 	}
 	kept.say("GET app:a", bulk("1"))
@@ -176,7 +222,7 @@ func TestUsersAreReadAgain(t *testing.T) {
 	write("user default off\nuser root on >root ~* &* +@all\nuser app on >new >wonder ~other:* +@all -@dangerous\n")
 	root.say("ACL LOAD", ok)
 	gone.expectAll("") // its user is gone
-	ears.expectAll("") // it may not hear that channel any more
+	ears.expectAll("") // it may no longer hear that channel
 	kept.script([]exchange{{"GET app:a", noKey}, {"GET other:a", "$-1\r\n"}})
 	app.script([]exchange{{"EXEC", execAbort}, {"GET other:b", "$-1\r\n"}})
 	r.connect().script([]exchange{{"AUTH ro read", wrongPass}, {"AUTH app new", ok}, {"AUTH app wonder", ok}})
@@ -190,29 +236,39 @@ func TestUsersAreReadAgain(t *testing.T) {
 	root.say("DEL app:a", ":1\r\n")
 }
 
-// A lock server has users, too.
+// TestUsersOfALockServer: a lock server has users, too.
 func TestUsersOfALockServer(t *testing.T) {
-	own, write := usersFile(t, "user default off\nuser app on >wonder ~lock:* +@all -@dangerous\nuser root on >root ~* &* +@all\nuser scripts on >s ~lock:* +eval +get +multi +exec +set\n")
-	r := &rig{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
+	own,
+		write := usersFile(t,
+		"user default off\nuser app on >wonder ~lock:* +@all -@dangerous\nuser root on >root ~* &* +@all\nuser scripts on >s ~lock:* +eval +get +multi +exec +set\n")
+	r := &testProxy{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
 	r.server = proxy.NewServer(proxy.Options{Users: own, Table: commands.NewTable(commands.Options{
-		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*", "more:*"}, Settings: commands.Settings{MaxTTL: time.Hour}, Users: own,
+		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*", "more:*"},
+		Settings: commands.Settings{MaxTTL: time.Hour}, Users: own,
 	})})
-	r.server.SetNow(stopped())
+	r.server.SetNow(frozenClock())
 	r.serve(listen(t))
-	for _, line := range []string{"LOCK lock:a t PX 1000", "PING", "NOSUCH", "MULTI", "GET lock:a", "COMMAND", "ACL WHOAMI", "SET lock:a " + strings.Repeat("x", 3<<20)} {
+	for _, line := range []string{"LOCK lock:a t PX 1000", "PING", "NOSUCH", "MULTI", "GET lock:a", "COMMAND",
+		"ACL WHOAMI", "SET lock:a " + strings.Repeat("x", 3<<20)} {
 		r.connect().script([]exchange{{line, noAuth}, {"AUTH app wrong", wrongPass}})
 	}
 	r.connect().script([]exchange{{"HELLO 3", helloFirst}, {"RESET", "+RESET\r\n"}, {"QUIT", ok}})
-	early := r.connect() // also for what comes at once
+	early := r.connect() // also for bytes that arrive at once
 	early.send(cmd("AUTH a b c d e f g h i j"))
 	early.expectAll("-ERR Protocol error: unauthenticated multibulk length\r\n")
 	r.connect().script([]exchange{
-		{"AUTH app wonder", ok}, {"ACL WHOAMI", bulk("app")}, {"LOCK lock:a t PX 1000", ":1000\r\n"}, {"LOCK b t PX 1000", noKey}, {"FORCEUNLOCK lock:a", mayNot("forceunlock")}, {"UNLOCK lock:a t", ":1\r\n"},
-		{"MULTI", ok}, {"SET more:a v", noKey}, {"EXEC", execAbort}, {"MULTI", ok}, {"AUTH root root", "-ERR 'AUTH' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"}, {"EXEC", execAbort},
-		{"RESET", "+RESET\r\n"}, {"GET lock:a", noAuth}, {"AUTH root root", ok}, {"GET more:a", "$-1\r\n"}, {"ACL USERS", "*4\r\n" + bulk("app") + bulk("default") + bulk("root") + bulk("scripts")},
+		{"AUTH app wonder", ok}, {"ACL WHOAMI", bulk("app")}, {"LOCK lock:a t PX 1000", ":1000\r\n"},
+		{"LOCK b t PX 1000", noKey}, {"FORCEUNLOCK lock:a", mayNot("forceunlock")}, {"UNLOCK lock:a t", ":1\r\n"},
+		{"MULTI", ok}, {"SET more:a v", noKey}, {"EXEC", execAbort}, {"MULTI", ok},
+		{"AUTH root root",
+			"-ERR 'AUTH' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"},
+		{"EXEC", execAbort},
+		{"RESET", "+RESET\r\n"}, {"GET lock:a", noAuth}, {"AUTH root root", ok}, {"GET more:a", "$-1\r\n"},
+		{"ACL USERS", "*4\r\n" + bulk("app") + bulk("default") + bulk("root") + bulk("scripts")},
 	})
 	p := r.connect()
-	p.script([]exchange{{"AUTH scripts s", ok}, {"SET lock:a v", ok}, {"EVAL return(redis.call('get','lock:a')) 1 lock:a", bulk("v")}})
+	p.script([]exchange{{"AUTH scripts s", ok}, {"SET lock:a v", ok},
+		{"EVAL return(redis.call('get','lock:a')) 1 lock:a", bulk("v")}})
 	for script, want := range map[string]string{
 		"EVAL return(redis.call('del',KEYS[1])) 1 lock:a":  "-ERR The user executing the script can't run this command or subcommand",
 		"EVAL return(redis.call('get','more:a')) 1 lock:a": "-ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
@@ -229,8 +285,8 @@ func TestUsersOfALockServer(t *testing.T) {
 	p.expectAll("")
 }
 
-// Who guesses passwords is slowed down, and others are not; the log tells of it, and never a
-// password.
+// TestGuessingIsSlow: a client that guesses passwords is slowed down, and other clients are not.
+// The log shows it, and never a password.
 func TestGuessingIsSlow(t *testing.T) {
 	r, _, _, _ := withUsers(t, someUsers)
 	p := r.connect()

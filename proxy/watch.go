@@ -9,10 +9,10 @@ import (
 	"redlock-proxy/commands"
 )
 
-// watch flushes the replies so far, then reads ahead while a command waits: what
-// the client sends is kept for later, and its leaving ends the context at once.
-// stop ends the watch. Nothing is flushed of a client that sends no more: others may
-// wait for its turn (leavers), and the wait of its command is over at once.
+// watch flushes the replies so far, then reads ahead while a command waits. It keeps the bytes that
+// the client sends for later, and ends the context at once if the client leaves. stop ends the
+// watch. If the client sends no more, watch does not flush: other clients may wait for its turn
+// (halfClosedQueue), and the wait of its command is over at once.
 func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	watched, leave := context.WithCancelCause(ctx)
 	if !s.in.wire.HasEnded() {
@@ -28,7 +28,8 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 		defer close(ended)
 		defer func() {
 			if problem := recover(); problem != nil {
-				s.shared.opts.Logger.Error("a session failed", "client", s.client.Addr, "panic", problem, "stack", string(debug.Stack()))
+				s.shared.opts.Logger.Error("session failed", "client", s.client.Addr,
+					"panic", problem, "stack", string(debug.Stack()))
 				s.left = true
 				leave(errBroken)
 			}
@@ -44,14 +45,14 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	return watched, stop
 }
 
-// awaitOthers is watch for a command that waits for what others do: its wait is over, too, when the
+// awaitOthers is watch for a command that waits for other clients. Its wait also ends when the
 // proxy stops.
 func (s *session) awaitOthers(ctx context.Context) (context.Context, func()) {
 	watched, stop := s.watch(ctx)
 	waits, refuse := context.WithCancelCause(watched)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refuse = refuse; s.refusing {
+	if s.cancelWait = refuse; s.noMoreWaits {
 		refuse(commands.ErrShuttingDown)
 	}
 	return waits, func() {
@@ -60,25 +61,25 @@ func (s *session) awaitOthers(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// refuseWaits has a command that waits for what others do be answered with an error, now or when
-// one begins: the proxy stops.
+// refuseWaits makes commands that wait for other clients fail, now and from now on, because the
+// proxy stops.
 func (s *session) refuseWaits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refusing = true; s.refuse != nil {
-		s.refuse(commands.ErrShuttingDown)
+	if s.noMoreWaits = true; s.cancelWait != nil {
+		s.cancelWait(commands.ErrShuttingDown)
 	}
 }
 
 func (s *session) watchReads(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.watching, s.asked = on, false
+	s.watching, s.parkRequested = on, false
 	s.activity.Happened()
 	s.setReadDeadline()
 }
 
-// interrupt ends the read that waits, and every other until the next deadline.
+// interrupt ends a waiting read, and makes all reads fail until the next deadline is set.
 func (s *session) interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +87,7 @@ func (s *session) interrupt() {
 	_ = s.conn.SetReadDeadline(longAgo)
 }
 
-// readAhead reads until the client leaves, the buffer is full, or the read
-// deadline passes.
+// readAhead reads until the client leaves, the buffer is full, or the read deadline passes.
 func (s *session) readAhead(leave context.CancelCauseFunc) {
 	for {
 		err := s.in.lookahead()
@@ -96,7 +96,7 @@ func (s *session) readAhead(leave context.CancelCauseFunc) {
 		case errors.Is(err, errFull), errors.Is(err, os.ErrDeadlineExceeded):
 			return
 		default:
-			s.left = true // read once the watch has ended
+			s.left = true // read by the session's goroutine once the watch has ended
 			leave(errClientLeft)
 			return
 		}

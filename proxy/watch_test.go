@@ -13,8 +13,8 @@ import (
 
 const blocked = "LOCK k t PX 5000 BLOCK 0\r\n"
 
-// leavings are the ways in which a client goes.
-var leavings = map[string]func(c *net.TCPConn) error{
+// waysToLeave are the ways in which a client can leave.
+var waysToLeave = map[string]func(c *net.TCPConn) error{
 	"close":     func(c *net.TCPConn) error { return c.Close() },
 	"halfclose": func(c *net.TCPConn) error { return c.CloseWrite() },
 	"reset": func(c *net.TCPConn) error {
@@ -24,9 +24,10 @@ var leavings = map[string]func(c *net.TCPConn) error{
 }
 
 func TestClientThatLeavesIsNoticedAtOnce(t *testing.T) {
-	for name, leave := range leavings {
-		for behind, more := range map[string]string{"": "", "with commands behind": strings.Repeat(array("PING"), 100), "with half a command behind": "*2\r\n$4\r\nPI",
-			"with much behind": strings.Repeat(array("PING"), 50_000/len(array("PING")))} {
+	for name, leave := range waysToLeave {
+		for behind, more := range map[string]string{"": "", "with commands behind": strings.Repeat(array("PING"), 100),
+			"with half a command behind": "*2\r\n$4\r\nPI",
+			"with much behind":           strings.Repeat(array("PING"), 50_000/len(array("PING")))} {
 			t.Run(name+behind, func(t *testing.T) {
 				locks := newWaitingLocks()
 				b := serveLocks(t, locks)
@@ -40,7 +41,7 @@ func TestClientThatLeavesIsNoticedAtOnce(t *testing.T) {
 				if err := await(t, "its end", locks.left); err != errClientLeft {
 					t.Errorf("ended by %v", err)
 				}
-				b.clientsBecome(0)
+				b.waitClients(0)
 				if got := locks.wasReleased(); len(got) != 0 {
 					t.Errorf("nothing was granted, but released: %q", got)
 				}
@@ -49,7 +50,7 @@ func TestClientThatLeavesIsNoticedAtOnce(t *testing.T) {
 	}
 }
 
-// The client goes just when its lock comes: whatever is noticed first, no lock stays
+// TestGrantToClientThatJustLeft: if a client leaves just when its lock is granted, no lock remains
 // without a client that knows of it.
 func TestGrantToClientThatJustLeft(t *testing.T) {
 	locks := newWaitingLocks()
@@ -67,7 +68,7 @@ func TestGrantToClientThatJustLeft(t *testing.T) {
 	await(t, "the LOCK", locks.waiting)
 	p.conn.Close()
 	await(t, "its end", locks.left)
-	b.clientsBecome(0)
+	b.waitClients(0)
 	if got := locks.wasReleased(); !slices.Equal(got, []string{"k=t"}) {
 		t.Errorf("released %q", got)
 	}
@@ -78,7 +79,7 @@ func TestCommandsBehindABlock(t *testing.T) {
 	b := serveLocks(t, locks)
 	p := b.connect()
 	p.send("PING\r\n" + blocked + "ECHO a\r\n" + array("foo") + blocked + "UNLOCK k t\r\nPI")
-	p.expect(pong) // is not held back
+	p.expect(pong) // it is not held back
 	await(t, "the first LOCK", locks.waiting)
 	locks.grants <- struct{}{}
 	p.expect(":5000\r\n$1\r\na\r\n" + unknown)
@@ -88,8 +89,8 @@ func TestCommandsBehindABlock(t *testing.T) {
 	p.expect(":5000\r\n:1\r\n" + pong)
 }
 
-// More is sent behind the BLOCK than is read ahead. It waits its turn, and other
-// clients notice nothing.
+// TestManyCommandsBehindABlock: a client sends more after the BLOCK than is read ahead. It waits
+// for its turn, and other clients notice nothing.
 func TestManyCommandsBehindABlock(t *testing.T) {
 	const many = 200_000
 	locks := newWaitingLocks()
@@ -108,7 +109,8 @@ func TestManyCommandsBehindABlock(t *testing.T) {
 	}
 }
 
-// A silent client waits, too, and its silence covers just what it should.
+// TestSilentWait: a client with replies off waits, too, and CLIENT REPLY covers exactly the
+// commands that it should.
 func TestSilentWait(t *testing.T) {
 	locks := newWaitingLocks()
 	b := serveLocks(t, locks)
@@ -119,14 +121,14 @@ func TestSilentWait(t *testing.T) {
 	locks.grants <- struct{}{}
 	p.expect("$6\r\nbehind\r\n")
 	p.conn.Close()
-	b.clientsBecome(0)
+	b.waitClients(0)
 	if got := locks.wasReleased(); len(got) != 0 {
 		t.Errorf("released %q", got)
 	}
 }
 
-// On real masters: of three who wait the middle one leaves. The others are served in
-// turn, and the masters never hold its token.
+// TestWaiterThatLeavesIsGrantedNothing: on real masters, the second of three waiting clients
+// leaves. The other clients are served in order, and the masters never hold its token.
 func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
 	locker, masters := masters(t, 3)
 	locks := watchedLocks{locker, make(chan string, 10)}
@@ -141,7 +143,7 @@ func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
 	for _, name := range []string{"first", "leaver", "last"} {
 		waiters[name] = b.connect()
 		waiters[name].send("PING\r\nLOCK k " + name + " PX 60000 BLOCK 0\r\n")
-		waiters[name].expect(pong) // and so it waits, or is about to
+		waiters[name].expect(pong) // so it waits, or is about to
 	}
 	waiters["leaver"].conn.Close()
 	if got := await(t, "the leaver's end", locks.ended); got != "leaver: "+errClientLeft.Error() {

@@ -192,7 +192,7 @@ func (c *cluster) startProxy(t *testing.T, number int, upstream *redistest.Serve
 	p.args = append(p.args, "--fresh-start=false") // when it restarts
 	t.Cleanup(func() {
 		kit.NoError(t, p.process.Close())
-		if log := p.process.Log(); strings.Contains(log, "panic: ") || strings.Contains(log, "a session failed") {
+		if log := p.process.Log(); strings.Contains(log, "panic: ") || strings.Contains(log, "session failed") {
 			t.Errorf("an accident in the log of the proxy on %s:\n%s", p.addr, log)
 		}
 	})

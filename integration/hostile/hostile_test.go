@@ -229,7 +229,7 @@ func (m *member) wantWell(t *testing.T) {
 func (m *member) wantQuietLog(t *testing.T) {
 	t.Helper()
 	log := m.proxy.Log()
-	for _, sign := range []string{"DATA RACE", "panic", "a session failed", "fatal error", "too many open files"} {
+	for _, sign := range []string{"DATA RACE", "panic", "session failed", "fatal error", "too many open files"} {
 		if at := strings.Index(log, sign); at >= 0 {
 			t.Errorf("the proxy %s: %s", m.name, log[max(0, at-500):min(len(log), at+4000)])
 		}

@@ -82,7 +82,7 @@ func TestHostileHeaders(t *testing.T) {
 	listed := kit.StartProxy(t, []string{master}, "--proxy-protocol", "127.0.0.1")
 	other := kit.StartProxy(t, []string{master}, "--proxy-protocol", "10.255.255.1")
 	const signature, line = "\r\n\r\n\x00\r\nQUIT\n", "PROXY TCP4 10.9.8.7 10.0.0.1 "
-	const ping, refused = "*1\r\n$4\r\nPING\r\n", "-ERR this port expects the PROXY protocol"
+	const ping, refused = "*1\r\n$4\r\nPING\r\n", "-ERR no PROXY protocol header"
 
 	// the proxy closes a silent connection
 	began := time.Now()

@@ -60,7 +60,7 @@ func TestStopRefusesWhoWaits(t *testing.T) {
 		}
 	}
 	wantExit(t, proxy, 0, kit.Patience)
-	kit.WantLogged(t, proxy, `msg="draining: closing idle clients, waiting for running commands" clients=`, `msg="drained: nothing was cut off"`)
+	kit.WantLogged(t, proxy, `msg="draining: closing idle clients, waiting for running commands" clients=`, `msg="drained: all commands finished"`)
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "holder") })
 }
 
@@ -75,7 +75,7 @@ func TestStopCutsOff(t *testing.T) {
 	if took := time.Since(began); took < 300*time.Millisecond {
 		t.Errorf("it was cut off after %v already", took)
 	}
-	kit.WantLogged(t, proxy, `msg="drain-timeout is over: what still runs is cut off" clients=1`)
+	kit.WantLogged(t, proxy, `msg="drain-timeout exceeded: cutting off running commands" clients=1`)
 }
 
 // TestSecondSignal: a second signal ends the wait.

@@ -45,7 +45,7 @@ func TestProtectedMode(t *testing.T) {
 			t.Errorf("%s: the warning is there", name)
 		}
 		if strings.HasPrefix(test.there, "DENIED") {
-			_, err := proxy.WaitLog("a client is turned away: protected mode", kit.Patience)
+			_, err := proxy.WaitLog("client turned away: protected mode", kit.Patience)
 			kit.Must(t, err)
 		}
 		if test.there == "NOAUTH" {

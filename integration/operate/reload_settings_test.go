@@ -88,7 +88,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			kit.Must(t, slow[len(slow)-1].Send([]byte(strings.Repeat("GET lock:unread\r\n", 24))))
 		}
 		kit.Await(t, "a client to be cut off", func() bool { return cut() > 0 })
-		r.awaitLog("a client that does not take its replies is disconnected (max-unread-memory)")
+		r.awaitLog("client disconnected: it does not read its replies (max-unread-memory)")
 		kit.Does(t, r.operator, "GET lock:unread", "x")
 		r.set("max-unread-memory", "256mb")
 		before := cut()

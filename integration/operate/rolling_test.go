@@ -55,7 +55,7 @@ func TestDrainDelay(t *testing.T) {
 	if took := time.Since(began); took < 3*time.Second {
 		t.Errorf("it drained after %v already", took)
 	}
-	kit.WantLogged(t, proxy, "drained: nothing was cut off")
+	kit.WantLogged(t, proxy, "drained: all commands finished")
 }
 
 // TestDrainDelayEnds: a second signal ends the delay, and the process, as it ends the drain.
@@ -165,7 +165,7 @@ func TestRollingRestart(t *testing.T) {
 		kit.Await(t, "work", func() bool { return grants.Load() > at+100 || len(failures) > 0 })
 		kit.Must(t, proxies[i].Signal(syscall.SIGTERM))
 		wantExit(t, proxies[i], 0, kit.Patience)
-		kit.WantLogged(t, proxies[i], "drained: nothing was cut off")
+		kit.WantLogged(t, proxies[i], "drained: all commands finished")
 		at = grants.Load()
 		kit.Await(t, "work at one proxy", func() bool { return grants.Load() > at+100 || len(failures) > 0 })
 		proxies[i] = kit.StartProxy(t, redistest.URLs(masters), append(args, "--listen", addrs[i])...)

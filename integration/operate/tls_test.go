@@ -156,11 +156,11 @@ func TestTLSRefused(t *testing.T) {
 		args   []string
 		logged string
 	}{
-		"a wrong authority":      {[]string{"--tls", "--cacert", stranger.File, "--cert", known.Cert, "--key", known.Key}, "it may not believe tls-cert"},
+		"a wrong authority":      {[]string{"--tls", "--cacert", stranger.File, "--cert", known.Cert, "--key", known.Key}, "it may not trust tls-cert"},
 		"no certificate":         {[]string{"--tls", "--cacert", r.ca.File}, "client didn't provide a certificate"},
 		"a stranger":             {[]string{"--tls", "--cacert", r.ca.File, "--cert", r.shown.Cert, "--key", r.shown.Key}, "certificate signed by unknown authority"},
 		"an expired certificate": {[]string{"--tls", "--cacert", r.ca.File, "--cert", expired.Cert, "--key", expired.Key}, "certificate has expired"},
-		"plain text":             {nil, "it speaks no TLS"},
+		"plain text":             {nil, "the client does not speak TLS"},
 	} {
 		if got := cli(t, r.proxy.Addr(), append(test.args, "FLUSHALL")...); got == "OK" || got == "" {
 			t.Errorf("%s: redis-cli says %q", name, got)
@@ -173,7 +173,7 @@ func TestTLSRefused(t *testing.T) {
 	if got := cli(t, plain.Addr(), "--tls", "--cacert", r.ca.File, "FLUSHALL"); !strings.Contains(got, "SSL_connect failed") {
 		t.Errorf("TLS to a plain port: redis-cli says %q", got)
 	}
-	if _, err := plain.WaitLog("a client speaks TLS, which this port does not (tls-cert)", kit.Patience); err != nil {
+	if _, err := plain.WaitLog("client turned away: it speaks TLS, but this port does not (tls-cert)", kit.Patience); err != nil {
 		t.Error("TLS to a plain port is not logged")
 	}
 	kit.Does(t, kit.Connect(t, plain), "GET kept", "1")

@@ -234,7 +234,7 @@ func TestClusterIsRefused(t *testing.T) {
 	if err == nil {
 		kit.NoError(t, proxy.Close())
 		t.Error("it serves")
-	} else if !strings.Contains(err.Error(), "node of a Redis Cluster") || !strings.Contains(err.Error(), "or have no lock-keys") {
+	} else if !strings.Contains(err.Error(), "node of a Redis Cluster") || !strings.Contains(err.Error(), "or no lock-keys") {
 		t.Errorf("refused with %v", err)
 	}
 	output, err := kit.Program(t, "check", "--master", master.URL(), "--lock-keys", "lock:*", "--upstream", nodes[0].URL()).Output()

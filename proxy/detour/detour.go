@@ -9,70 +9,70 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Retry is the error that a client gets in place of one that names another server. Nothing was
-// done; clients that try again do so on TRYAGAIN.
-const Retry = "-TRYAGAIN the upstream named another server for this command: redlock-proxy leads no client past its lock keys\r\n"
+// Retry is the error that a client gets in place of a redirect. Nothing was done; clients that
+// retry do so on TRYAGAIN.
+const Retry = "-TRYAGAIN upstream redirect withheld: the other server does not know the lock keys; try again\r\n"
 
-// Harmless is a CLIENT without what asks to be told of other servers; others are as they were. Of
-// planned maintenance (MOVING and an address) the answer is that of a server which does not have
-// that: clients do without. The capability to be redirected after failovers (-REDIRECT) is replaced
-// by one that no server knows, and of such servers say nothing: clients that insist on it would not
-// connect else.
+// Harmless returns a CLIENT command without options that ask for redirects; it returns other
+// commands unchanged. MAINT_NOTIFICATIONS, which announces servers by MOVING, becomes a subcommand
+// that no server has: clients manage without. The capability redirect becomes one that no server
+// knows. Servers ignore unknown capabilities, whereas clients that require redirect would not
+// connect after a refusal.
 func Harmless(words [][]byte) (other [][]byte, changed bool) {
-	if len(words) < 2 || !is(words[0], "client") {
+	if len(words) < 2 || !equalWord(words[0], "client") {
 		return words, false
 	}
 	other = slices.Clone(words)
-	if is(words[1], "maint_notifications") {
+	if equalWord(words[1], "maint_notifications") {
 		other[1] = []byte("MAINT_NOTIFICATIONS-IS-NOT-FOR-LOCK-KEYS")
 		return other, true
 	}
-	for i := 2; i < len(words) && is(words[1], "capa"); i++ {
-		if is(words[i], "redirect") {
+	for i := 2; i < len(words) && equalWord(words[1], "capa"); i++ {
+		if equalWord(words[i], "redirect") {
 			other[i], changed = []byte("none"), true
 		}
 	}
 	return other, changed
 }
 
-// is compares as the servers do, to which a zero byte ends a word.
-func is(word []byte, name string) bool { return syntax.Folded(word) == name }
+// equalWord compares words as the servers do, for which a zero byte ends a word.
+func equalWord(word []byte, name string) bool { return syntax.Folded(word) == name }
 
-// errorsThatLead are the errors of which clients take an address. messages are the kinds of pushes
-// that name none; of any other one it is not known.
+// redirectErrors are the errors from which clients take an address. messages are the kinds of
+// pushes that contain none; any other kind may contain one.
 var (
-	errorsThatLead = []string{"MOVED", "ASK", "REDIRECT"}
+	redirectErrors = []string{"MOVED", "ASK", "REDIRECT"}
 	messages       = []string{
-		"message", "pmessage", "smessage", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
+		"message", "pmessage", "smessage", "subscribe", "unsubscribe", "psubscribe",
+		"punsubscribe", "ssubscribe", "sunsubscribe",
 		"invalidate", "tracking-redir-broken", "server-cpu-usage",
 	}
 )
 
-// maxHead is how much of a reply is held back at the most, in bytes, until it is known what it is.
-// No kind of message that is known has maxWord bytes.
+// maxHead limits how many bytes of a reply are held back until its kind is known. No known kind of
+// message is longer than maxWord bytes.
 const maxHead, maxWord = 64, 32
 
-// Filter finds replies that lead elsewhere in what an upstream sends, however that is cut into
-// pieces. The zero value finds none.
+// Filter finds redirects in what an upstream sends, in whatever pieces it arrives. The zero value
+// finds none.
 type Filter struct {
-	// On has it look.
-	On    bool
-	held  []byte // the beginning of the current reply, while it is not known what it is
-	known bool
-	leads string // what the current reply is, if it leads elsewhere
+	// On enables the filter.
+	On       bool
+	held     []byte // the beginning of the current reply, while its kind is unknown
+	known    bool
+	redirect string // the kind of the current reply, if it is a redirect
 }
 
-// Looks reports whether a reply that begins so must be given to Take.
+// Looks reports whether a reply with this first byte must be given to Take.
 func (f *Filter) Looks(first byte) bool {
 	return f.On && (first == '-' || first == '>' || first == '!')
 }
 
-// Begin is for a new connection.
+// Begin starts a new connection.
 func (f *Filter) Begin() { *f = Filter{On: f.On} }
 
-// Take takes the next piece of a reply, and returns what the client is to get in its place:
-// nothing, as long as that is not known. With the end of one that leads elsewhere, turned is what
-// it was, such as MOVED.
+// Take takes the next piece of a reply, and returns what the client gets in its place: nothing,
+// while the kind is unknown. At the end of a redirect, turned is its kind, such as MOVED.
 func (f *Filter) Take(piece []byte, ended bool) (instead []byte, turned string) {
 	if !f.known {
 		f.held = append(f.held, piece...)
@@ -81,11 +81,11 @@ func (f *Filter) Take(piece []byte, ended bool) (instead []byte, turned string) 
 			return nil, ""
 		}
 		piece, f.held = f.held, nil
-		if leads(piece[0], word) {
-			f.leads = string(piece[:1]) + word
+		if isRedirect(piece[0], word) {
+			f.redirect = string(piece[:1]) + word
 		}
 	}
-	what := f.leads
+	what := f.redirect
 	if ended {
 		f.Begin()
 	}
@@ -100,8 +100,7 @@ func (f *Filter) Take(piece []byte, ended bool) (instead []byte, turned string) 
 	return []byte(Retry), what[1:]
 }
 
-// Turn is what a client is to get in the place of a whole reply, and, where that led elsewhere,
-// what it was.
+// Turn returns what a client gets in place of a whole reply and, if it is a redirect, its kind.
 func Turn(reply []byte) (instead []byte, turned string) {
 	f := Filter{On: true}
 	if len(reply) == 0 || !f.Looks(reply[0]) {
@@ -110,18 +109,18 @@ func Turn(reply []byte) (instead []byte, turned string) {
 	return f.Take(reply, true)
 }
 
-// leads reports whether a reply of this kind, with this first word, leads elsewhere.
-func leads(kind byte, word string) bool {
+// isRedirect reports whether a reply of this type and first word is a redirect.
+func isRedirect(kind byte, word string) bool {
 	if kind == '>' {
 		return !slices.Contains(messages, word)
 	}
-	return slices.Contains(errorsThatLead, word)
+	return slices.Contains(redirectErrors, word)
 }
 
-// kindOf is the first word of an error or push, if so much of it has come.
+// kindOf returns the first word of an error or push, if it has arrived.
 func kindOf(head []byte) (word string, known bool) {
 	rest := head[1:]
-	if head[0] != '-' { // behind the line that says how long it is
+	if head[0] != '-' { // skips the line with the length
 		_, rest, known = bytes.Cut(rest, []byte("\r\n"))
 		if !known {
 			return "", false

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// replies are what an upstream sends, what the client gets, and what was found to lead elsewhere.
+// replies lists what an upstream sends, what the client gets, and the redirects that were found.
 var replies = []struct{ sent, got, turned string }{
 	{"-MOVED 1 h:1\r\n", Retry, "MOVED"},
 	{"-ASK 1 h:1\r\n", Retry, "ASK"},
@@ -27,7 +27,8 @@ var replies = []struct{ sent, got, turned string }{
 	{"*1\r\n$6\r\nMOVING\r\n", "*1\r\n$6\r\nMOVING\r\n", ""},
 }
 
-// TestFilter: each reply, among others and cut anywhere, is passed on or turned as a whole.
+// TestFilter: each reply, among other replies and in any pieces, is passed on or replaced as a
+// whole.
 func TestFilter(t *testing.T) {
 	for _, r := range replies {
 		stream := r.sent + "+OK\r\n" + r.sent
@@ -53,7 +54,7 @@ func twice(what string) string {
 	return what + " " + what + " "
 }
 
-// through is what a client gets of a stream that comes in these pieces.
+// through returns what a client gets of a stream that arrives in these pieces.
 func through(t *testing.T, pieces ...string) (got, turned string) {
 	t.Helper()
 	f, s := Filter{On: true}, resp.ReplyScanner{}

@@ -1,4 +1,4 @@
-// Package detour keeps clients from being led past the proxy, to a server that knows nothing of
-// their lock keys: it finds the commands by which they ask for that, and what an upstream sends
-// that names another server. It does no I/O.
+// Package detour prevents redirects past the proxy, to a server that does not know the lock keys.
+// It finds the commands by which clients ask for redirects, and the replies of an upstream that
+// name another server. It does no I/O.
 package detour

@@ -6,24 +6,26 @@ import (
 	"redlock-proxy/commands/server"
 )
 
-// DefaultUser is who logs in with a password alone.
+// DefaultUser is the user of a login with a password only.
 const DefaultUser = "default"
 
-// Errors in the wording of Redis.
+// Errors in Redis' own words.
 const (
 	NoAuth = "NOAUTH Authentication required."
-	// NoAuthHello is Redis' own text for a HELLO without AUTH.
-	NoAuthHello = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
-	WrongPass   = "WRONGPASS invalid username-password pair or user is disabled."
+	// NoAuthHello is Redis' refusal of a HELLO without AUTH.
+	NoAuthHello = "NOAUTH HELLO must be called with the client already authenticated, " +
+		"otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client " +
+		"and select the RESP protocol version at the same time"
+	WrongPass = "WRONGPASS invalid username-password pair or user is disabled."
 )
 
-// Auth is an AUTH, or the one in a HELLO.
+// Auth is an AUTH command, or the AUTH option of a HELLO.
 type Auth struct {
 	User, Password []byte
-	Rest           [][]byte // the HELLO without it
+	Rest           [][]byte // the HELLO without the option
 }
 
-// Find finds it in a followed command. Words that Redis would not take are none.
+// Find finds the login in a followed command. It ignores words that Redis would refuse.
 func Find(follow string, words [][]byte) (a Auth, found bool) {
 	switch {
 	case follow == "auth" && len(words) == 2:
@@ -45,8 +47,7 @@ func Find(follow string, words [][]byte) (a Auth, found bool) {
 	return a, false
 }
 
-// Read is Find where the users are the proxy's own: what is wrong with the words is refused as
-// Redis would.
+// Read is Find for the proxy's own users. refused is Redis' error for wrong words.
 func Read(name string, words [][]byte) (a Auth, found bool, refused string) {
 	switch {
 	case name == "auth" && len(words) < 2:
@@ -62,7 +63,7 @@ func Read(name string, words [][]byte) (a Auth, found bool, refused string) {
 	return a, found, refused
 }
 
-// MayCome reports whether a command may be let through before a login, or be the login.
+// MayCome reports whether a command is allowed before the login, or is the login.
 func MayCome(own *command.Command, follow string) bool {
 	switch follow {
 	case "auth", "hello", "quit", "reset":

@@ -2,19 +2,19 @@ package login
 
 import "redlock-proxy/commands/auth/users"
 
-// Client is the login of one client. It belongs to the goroutine that runs its commands.
+// Client is the login of one client. It belongs to the goroutine that runs the client's commands.
 type Client struct {
 	Gate Gate
-	// Own is where the users are the proxy's own; else nil.
+	// Own is the login as one of the proxy's own users; nil if the proxy has none.
 	Own    *users.Login
 	Rights Rights
 }
 
-// Closed reports whether nothing but a login is let through, be it that of the gate or of a user of
-// the proxy's own.
+// Closed reports whether the client must log in first, at the gate or as one of the proxy's own
+// users.
 func (c *Client) Closed() bool { return c.Gate.Closed() || c.Own != nil && c.Own.User() == nil }
 
-// MayAll reports whether the client is a user of the proxy's own that may do everything.
+// MayAll reports whether the client is one of the proxy's own users, and may do everything.
 func (c *Client) MayAll() bool {
 	if c.Own == nil {
 		return false
@@ -23,11 +23,11 @@ func (c *Client) MayAll() bool {
 	return user != nil && user.MayAll()
 }
 
-// IsJudged reports whether each command of the client is to be looked at before it is forwarded.
+// IsJudged reports whether each command of the client must be checked before it is forwarded.
 func (c *Client) IsJudged() bool { return c.Own != nil && !c.MayAll() }
 
-// Refusal says why a user of the proxy's own may not have a command forwarded, of so many words of
-// which the first ones are given.
+// Refusal returns why one of the proxy's own users may not send a command to the upstream; empty if
+// it may. words are the first of its total words.
 func (c *Client) Refusal(words [][]byte, total int) string {
 	user := c.Own.User()
 	if user == nil {
@@ -39,7 +39,8 @@ func (c *Client) Refusal(words [][]byte, total int) string {
 	return user.Beyond(words)
 }
 
-// DeniedReason says why the upstream may not carry out a command that the client may send.
+// DeniedReason returns why the upstream may not run a command that the client may send; empty if it
+// may.
 func (c *Client) DeniedReason(words [][]byte) string {
 	if !c.IsJudged() {
 		return ""

@@ -1,5 +1,6 @@
-// Package login is who a client is, and what it may do, without I/O but by an [Upstream] that it is
-// given. There are three sources: the upstream, where clients log in as on any Redis (rights.go); a
-// password of the proxy's own, where that logs in at the upstream for them (gate.go); and users of
-// the proxy's own (package users). client.go has the questions that all of them answer.
+// Package login knows a client's user and permissions. It does no I/O except by an [Upstream].
+// There are three sources. At the upstream, clients log in as on any Redis (rights.go). If the
+// proxy logs in at the upstream for its clients, they log in with a password at the proxy
+// (gate.go). The proxy may also have its own users (package users). client.go answers the questions
+// that all three have in common.
 package login

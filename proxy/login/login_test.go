@@ -13,8 +13,10 @@ import (
 
 func TestFind(t *testing.T) {
 	for line, want := range map[string]string{
-		"auth p": "default p", "auth u p": "u p", "hello 3 auth u p": "u p hello 3", "hello 3 SetName x AUTH u p": "u p hello 3 SetName x", "hello 3 auth u p setname auth": "u p hello 3 setname auth",
-		"auth": "", "auth a b c": "", "hello": "", "hello 3": "", "hello 3 setname auth": "", "hello 3 auth u": "", "get auth u p": "",
+		"auth p": "default p", "auth u p": "u p", "hello 3 auth u p": "u p hello 3",
+		"hello 3 SetName x AUTH u p":    "u p hello 3 SetName x",
+		"hello 3 auth u p setname auth": "u p hello 3 setname auth",
+		"auth":                          "", "auth a b c": "", "hello": "", "hello 3": "", "hello 3 setname auth": "", "hello 3 auth u": "", "get auth u p": "",
 	} {
 		words := syntax.Bytes(strings.Fields(line))
 		a, found := login.Find(string(words[0]), words)
@@ -46,7 +48,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// scripted answers each lot of commands with the next replies, and notes what was asked.
+// scripted answers each group of commands with the next replies, and records the commands.
 type scripted struct {
 	replies [][]string
 	asked   []string
@@ -67,15 +69,16 @@ func (s *scripted) PutAll(_ context.Context, commands [][]string) (answers [][]b
 
 func (s *scripted) Sever() { s.severed = true }
 
-// Answers are remembered for an identity and a probe, and a transaction that cannot be left ends
-// the connection.
+// TestRights: answers are remembered for an identity and a probe. A transaction that cannot be left
+// ends the connection.
 func TestRights(t *testing.T) {
 	var r login.Rights
 	questions := [][]string{{"get", "a"}, {"set", "b", "0"}}
 	up := &scripted{replies: [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "-NOPERM no\r\n", "+OK\r\n"}}}
 	r.Renew(1, 1)
 	texts, open := r.Recall(questions)
-	if err := r.Ask(t.Context(), up, false, questions, open, texts); err != nil || texts[0] != "" || texts[1] != "NOPERM no" {
+	if err := r.Ask(t.Context(), up, false, questions, open, texts); err != nil || texts[0] != "" ||
+		texts[1] != "NOPERM no" {
 		t.Fatal(err, texts)
 	}
 	if again, open := r.Recall(questions); len(open) > 0 || again[1] != "NOPERM no" {
@@ -85,10 +88,11 @@ func TestRights(t *testing.T) {
 	if _, open := r.Recall(questions); len(open) != 2 {
 		t.Errorf("remembered beyond a probe; open: %v", open)
 	}
-	for i := range 10_000 { // many and long ones
+	for i := range 10_000 { // many and long answers
 		questions := [][]string{{"get", strings.Repeat("k", i)}}
 		up.replies = [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "+OK\r\n"}}
-		if err := r.Ask(t.Context(), up, false, questions, []int{0}, make([]string, 1)); err != nil || r.Kept() > 16<<10 {
+		if err := r.Ask(t.Context(), up, false, questions, []int{0}, make([]string, 1)); err != nil ||
+			r.Kept() > 16<<10 {
 			t.Fatal(r.Kept(), err)
 		}
 		if _, open := r.Recall(questions); len(open) != 0 {

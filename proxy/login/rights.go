@@ -13,44 +13,44 @@ import (
 )
 
 const (
-	// maxTogether is how many questions are asked together.
+	// maxTogether limits how many questions are sent together.
 	maxTogether = 256
-	// maxKept bounds the bytes of the answers that are remembered for a client, where each counts
-	// for what it and its question say, and answerSize.
+	// maxKept limits the bytes of the answers that are remembered for a client. Each counts as its
+	// own size, that of its question, and answerSize.
 	maxKept, answerSize = 16 << 10, 64
 )
 
 // Upstream is a client's own connection to the upstream, on which the proxy asks as the client.
 type Upstream interface {
-	// PutAll sends commands together, and gives their replies. None is empty.
+	// PutAll sends commands together, and returns their replies. None is empty.
 	PutAll(ctx context.Context, commands [][]string) ([][]byte, error)
 	// Sever ends the connection.
 	Sever()
 }
 
-// Rights are what is known of a client's login at the upstream, and of its rights
-// there. They hold for one identity, and until the upstream has answered another probe:
-// while it does not answer, nobody can change a right there either.
+// Rights holds a client's login and rights at the upstream, as far as they are known. It is valid
+// for one identity, and until the upstream has answered another probe. While the upstream does not
+// answer, a right there cannot be changed either.
 type Rights struct {
 	identity, probes uint64
-	asked            bool // of the three that follow
-	// Refused is the error of a client that is not logged in.
+	asked            bool // whether the three following fields are known
+	// Refused is the upstream's error for a client that has not logged in.
 	Refused string
-	// All is set where the client may do everything.
+	// All reports whether the client may do everything.
 	All bool
-	// User is empty where it is not known.
+	// User is empty if it is unknown.
 	User     string
 	refusals map[string]string
 	kept     int // their bytes
 }
 
-// Known reports whether who the client is, is still known for an identity and a probe.
+// Known reports whether the client's user is still known, for this identity and probe.
 func (r *Rights) Known(identity, probes uint64) bool {
 	return r.asked && r.identity == identity && r.probes == probes
 }
 
-// Renew forgets everything, unless it is of the same identity and probe, and reports whether who
-// the client is, is known.
+// Renew forgets everything unless it is of this identity and probe, and reports whether the
+// client's user is known.
 func (r *Rights) Renew(identity, probes uint64) (known bool) {
 	if r.identity != identity || r.probes != probes {
 		*r = Rights{identity: identity, probes: probes}
@@ -58,27 +58,27 @@ func (r *Rights) Renew(identity, probes uint64) (known bool) {
 	return r.asked
 }
 
-// Open takes down that the client is who every client is, and may do everything.
+// Open records that the client is the user of every new connection, and may do everything.
 func (r *Rights) Open() { r.asked, r.All, r.User = true, true, DefaultUser }
 
-// Forget forgets the answers about single commands, which can be asked for again.
+// Forget drops the answers about single commands, which can be asked again.
 func (r *Rights) Forget() { r.refusals, r.kept = nil, 0 }
 
 // Kept returns how many bytes these answers take.
 func (r *Rights) Kept() int { return r.kept }
 
-// AskWho asks who the client is and whether it may do everything: as the client, on
+// AskWho asks for the client's user, and whether it may do everything. It asks as the client, on
 // its own connection, so that the proxy needs no rights for it.
 func (r *Rights) AskWho(ctx context.Context, up Upstream) error {
-	name, err := put(ctx, up, "ACL", "WHOAMI")
+	name, err := askOne(ctx, up, "ACL", "WHOAMI")
 	switch {
 	case err != nil:
 		return err
-	case name[0] == '$': // asked on
+	case name[0] == '$': // the user's name
 	case resp.Begins(name, "-NOAUTH"):
 		r.asked, r.Refused = true, resp.FirstLine(name)
 		return nil
-	case resp.Begins(name, "-NOPERM"): // is logged in
+	case resp.Begins(name, "-NOPERM"): // the client has logged in
 		r.asked = true
 		return nil
 	case resp.Begins(name, "-ERR unknown command"):
@@ -87,7 +87,7 @@ func (r *Rights) AskWho(ctx context.Context, up Upstream) error {
 		return errors.New(resp.FirstLine(name))
 	}
 	r.User = strings.Join(resp.Texts(name), "")
-	user, err := put(ctx, up, "ACL", "GETUSER", r.User)
+	user, err := askOne(ctx, up, "ACL", "GETUSER", r.User)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (r *Rights) AskWho(ctx context.Context, up Upstream) error {
 	return nil
 }
 
-func put(ctx context.Context, up Upstream, words ...string) ([]byte, error) {
+func askOne(ctx context.Context, up Upstream, words ...string) ([]byte, error) {
 	answers, err := up.PutAll(ctx, [][]string{words})
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func put(ctx context.Context, up Upstream, words ...string) ([]byte, error) {
 	return answers[0], nil
 }
 
-// askWhoWithoutACL is for an upstream that has no ACL, or hides it.
+// askWhoWithoutACL is AskWho for an upstream that has no ACL, or hides it.
 func (r *Rights) askWhoWithoutACL(ctx context.Context, up Upstream) error {
 	answers, err := up.PutAll(ctx, [][]string{{"PING"}, {"INFO", "server"}})
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *Rights) askWhoWithoutACL(ctx context.Context, up Upstream) error {
 	return nil
 }
 
-// Recall is what is known of the answers to some questions: the refusals, and which of them are to
+// Recall returns the known refusals for some questions, and the indexes of the questions that must
 // be asked.
 func (r *Rights) Recall(questions [][]string) (texts []string, open []int) {
 	texts = make([]string, len(questions))
@@ -137,9 +137,11 @@ func (r *Rights) Recall(questions [][]string) (texts []string, open []int) {
 	return texts, open
 }
 
-// Ask asks the questions that are open, and remembers the answers. The client watches keys where
-// that is said.
-func (r *Rights) Ask(ctx context.Context, up Upstream, watches bool, questions [][]string, open []int, texts []string) error {
+// Ask asks the open questions, and remembers the answers. watches says that the client watches
+// keys.
+func (r *Rights) Ask(
+	ctx context.Context, up Upstream, watches bool, questions [][]string, open []int, texts []string,
+) error {
 	for part := range slices.Chunk(open, maxTogether) {
 		if err := askRights(ctx, up, watches, questions, part, texts); err != nil {
 			return err
@@ -164,13 +166,15 @@ func (r *Rights) remember(question []string, text string) {
 	r.kept += size
 }
 
-// askRights asks about some of the questions, within a transaction that is given up:
-// Redis looks at the rights of a command before it queues it.
-func askRights(ctx context.Context, up Upstream, watches bool, questions [][]string, which []int, texts []string) error {
-	if watches { // which a transaction would end
+// askRights asks some of the questions within a transaction, which it discards: Redis checks the
+// rights to a command before it queues it.
+func askRights(
+	ctx context.Context, up Upstream, watches bool, questions [][]string, which []int, texts []string,
+) error {
+	if watches { // a transaction would end the watch
 		return askByScript(ctx, up, questions, which, texts)
 	}
-	begun, err := put(ctx, up, "MULTI")
+	begun, err := askOne(ctx, up, "MULTI")
 	switch {
 	case err != nil:
 		return err
@@ -179,8 +183,8 @@ func askRights(ctx context.Context, up Upstream, watches bool, questions [][]str
 	case !resp.Begins(begun, "+OK"):
 		return errors.New(resp.FirstLine(begun))
 	}
-	// A WATCH has no place in a transaction, and servers differ in whether they say so before they
-	// look at the rights: it is sent behind it, and undone by another one.
+	// A WATCH is not allowed in a transaction, and servers differ in whether they say so before
+	// they check the rights. So it is sent after the transaction, and undone by another one.
 	var queued, watched []int
 	var before, behind [][]string
 	for _, q := range which {
@@ -200,7 +204,7 @@ func askRights(ctx context.Context, up Upstream, watches bool, questions [][]str
 	}
 	for _, end := range [][]byte{answers[len(queued)], answers[len(all)-1]} {
 		if !resp.Begins(end, "+OK") {
-			up.Sever() // it is in a transaction that cannot be left, or watches
+			up.Sever() // the connection is in a transaction that cannot be left, or watches
 			return fmt.Errorf("DISCARD: %s", resp.FirstLine(end))
 		}
 	}
@@ -217,12 +221,11 @@ func readRefusals(answers [][]byte, which []int, texts []string) (err error) {
 	return nil
 }
 
-// afterRights begin the errors of commands whose rights were found to be there: Redis
-// looks at these states later.
+// afterRights are the beginnings of errors that Redis returns only after it has checked the rights.
 var afterRights = []string{"-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLICAS "}
 
-// refusalIn reads the answer to a command in a transaction, or to a WATCH: the refusal, or nothing.
-// The error says that the answer tells neither.
+// refusalIn returns the refusal in the answer to a command in a transaction, or to a WATCH; empty
+// if there is none. The error says that the answer is neither.
 func refusalIn(answer []byte) (refusal string, err error) {
 	switch {
 	case resp.Begins(answer, "+QUEUED"), resp.Begins(answer, "+OK"):
@@ -238,10 +241,10 @@ func refusalIn(answer []byte) (refusal string, err error) {
 	return "", errors.New(resp.FirstLine(answer))
 }
 
-// rightsScript asks for the rights of whoever runs it.
+// rightsScript checks the rights of the user that runs it.
 const rightsScript = "if redis.acl_check_cmd(unpack(ARGV)) then return 1 end return 0"
 
-// askByScript asks where a transaction is not to be had.
+// askByScript asks by a script, if a transaction cannot be used.
 func askByScript(ctx context.Context, up Upstream, questions [][]string, which []int, texts []string) error {
 	all := make([][]string, len(which))
 	for i, q := range which {
@@ -256,9 +259,11 @@ func askByScript(ctx context.Context, up Upstream, questions [][]string, which [
 		case resp.Begins(answers[i], ":1"):
 			texts[q] = ""
 		case resp.Begins(answers[i], ":0"):
-			texts[q] = fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command, or to access one of the keys or channels used as arguments", questions[q][0])
+			texts[q] = fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command, "+
+				"or to access one of the keys or channels used as arguments", questions[q][0])
 		default:
-			return fmt.Errorf("rights are asked for by MULTI and DISCARD, or by EVAL, which this client may not use now: %s", resp.FirstLine(answers[i]))
+			return fmt.Errorf("this client may use neither MULTI and DISCARD nor EVAL now, "+
+				"by which the proxy checks permissions: %s", resp.FirstLine(answers[i]))
 		}
 	}
 	return nil

@@ -1,5 +1,4 @@
-// Package origin reads from whom a connection comes that a load balancer made for its client: the
-// header of the PROXY protocol, version 1 or 2
-// (https://www.haproxy.org/download/1.8/doc/proxy-protocol.txt), which stands before anything of
-// the client's.
+// Package origin reads the header of the PROXY protocol, version 1 or 2
+// (https://www.haproxy.org/download/1.8/doc/proxy-protocol.txt). A load balancer sends it before
+// the client's bytes, to say for which client it connects.
 package origin

@@ -13,32 +13,32 @@ import (
 )
 
 const (
-	// signature begins a header of version 2, begin one of version 1.
-	signature = "\r\n\r\n\x00\r\nQUIT\n"
-	begin     = "PROXY "
-	// maxLine is the longest header of version 1, in bytes.
+	// signature begins a header of version 2, linePrefix one of version 1.
+	signature  = "\r\n\r\n\x00\r\nQUIT\n"
+	linePrefix = "PROXY "
+	// maxLine is the length of the longest header of version 1, in bytes.
 	maxLine = 107
-	// maxRest bounds what follows the first 16 bytes of one of version 2: addresses, and what else
-	// the balancer tells of a client, such as its certificate.
-	maxRest = 4 << 10
+	// maxBinary limits the bytes that follow the first 16 of a header of version 2: addresses, and
+	// other data of the balancer, such as the client's certificate.
+	maxBinary = 4 << 10
 )
 
 // ErrNoHeader says that there is no header, or none that can be read.
-var ErrNoHeader = errors.New("no header of the PROXY protocol")
+var ErrNoHeader = errors.New("no PROXY protocol header")
 
-// Local is a header that says: this is nobody's connection but my own.
+// Local is a header by which a load balancer connects for itself.
 const Local = signature + "\x20\x00\x00\x00"
 
-// Read reads a header, and no byte behind it. The address is that of the client; nil where the
-// header says that it is not known, or that the balancer connects for itself. The error is
-// ErrNoHeader, or of the reader.
+// Read reads a header, and no byte behind it. It returns the client's address; nil if the header
+// says that it is unknown, or that the balancer connects for itself. The error is ErrNoHeader, or
+// of the reader.
 func Read(r io.Reader) (net.Addr, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(r, first[:]); err != nil {
 		return nil, err
 	}
 	switch first[0] {
-	case begin[0]:
+	case linePrefix[0]:
 		return readLine(r)
 	case signature[0]:
 		return readBinary(r)
@@ -46,7 +46,7 @@ func Read(r io.Reader) (net.Addr, error) {
 	return nil, ErrNoHeader
 }
 
-// expect reads what must be there, byte by byte, so that what is something else is seen at once.
+// expect reads the expected text byte by byte, so that it stops at the first different byte.
 func expect(r io.Reader, text string) error {
 	var b [1]byte
 	for i := range len(text) {
@@ -60,13 +60,13 @@ func expect(r io.Reader, text string) error {
 	return nil
 }
 
-// readLine reads the rest of version 1, byte by byte: where it ends is known only then.
+// readLine reads the rest of version 1, byte by byte, because its length is not known before.
 func readLine(r io.Reader) (net.Addr, error) {
-	if err := expect(r, begin[1:]); err != nil {
+	if err := expect(r, linePrefix[1:]); err != nil {
 		return nil, err
 	}
 	var b [1]byte
-	line := []byte(begin)
+	line := []byte(linePrefix)
 	for !bytes.HasSuffix(line, []byte("\r\n")) {
 		if len(line) == maxLine {
 			return nil, ErrNoHeader
@@ -76,7 +76,7 @@ func readLine(r io.Reader) (net.Addr, error) {
 		}
 		line = append(line, b[0])
 	}
-	return parseLine(string(line[len(begin) : len(line)-2]))
+	return parseLine(string(line[len(linePrefix) : len(line)-2]))
 }
 
 func parseLine(text string) (net.Addr, error) {
@@ -109,7 +109,7 @@ func readBinary(r io.Reader) (net.Addr, error) {
 		return nil, err
 	}
 	size := binary.BigEndian.Uint16(head[2:])
-	if head[0] != 0x20 && head[0] != 0x21 || size > maxRest {
+	if head[0] != 0x20 && head[0] != 0x21 || size > maxBinary {
 		return nil, ErrNoHeader
 	}
 	rest := make([]byte, size)
@@ -121,15 +121,15 @@ func readBinary(r io.Reader) (net.Addr, error) {
 	}
 	switch head[1] {
 	case 0x11:
-		return source(rest, 4)
+		return sourceAddr(rest, 4)
 	case 0x21:
-		return source(rest, 16)
+		return sourceAddr(rest, 16)
 	}
-	return nil, nil // neither TCP over IPv4 nor over IPv6: to be taken for unknown
+	return nil, nil // neither TCP over IPv4 nor over IPv6 counts as unknown
 }
 
-// source takes the client from two addresses of this size and two ports.
-func source(rest []byte, size int) (net.Addr, error) {
+// sourceAddr returns the client's address from two addresses of this size and two ports.
+func sourceAddr(rest []byte, size int) (net.Addr, error) {
 	if len(rest) < 2*size+4 {
 		return nil, ErrNoHeader
 	}
@@ -137,7 +137,8 @@ func source(rest []byte, size int) (net.Addr, error) {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, binary.BigEndian.Uint16(rest[2*size:]))), nil
 }
 
-// Among reports whether an address is in one of the networks. One that is not of TCP is in none.
+// Among reports whether an address is in one of the networks. An address that is not TCP is in
+// none.
 func Among(networks []netip.Prefix, addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

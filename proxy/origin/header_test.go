@@ -26,7 +26,7 @@ func TestRead(t *testing.T) {
 		{"PROXY UNKNOWN whatever else\r\n", "", nil},
 		{signature + v4, "10.0.0.5:1234", nil},
 		{signature + v6, "[2001:db8::5]:1234", nil},
-		{signature + strings.Replace(v4, "\x0c", "\x0f", 1) + "\x04\x00\x00", "10.0.0.5:1234", nil}, // with more about the client
+		{signature + strings.Replace(v4, "\x0c", "\x0f", 1) + "\x04\x00\x00", "10.0.0.5:1234", nil}, // with more data about the client
 		{Local, "", nil},
 		{signature + "\x20\x11\x00\x01x", "", nil},
 		{signature + "\x21\x31\x00\x02xx", "", nil}, // a unix socket
@@ -69,10 +69,11 @@ func addrText(addr net.Addr) string {
 	return addr.String()
 }
 
-// FuzzRead: whatever comes, no more is read than a header has, and what the client sends behind it
-// is left.
+// FuzzRead: for any input, Read reads no more than a header, and leaves what the client sends after
+// it.
 func FuzzRead(f *testing.F) {
-	for _, seed := range []string{"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n", "PROXY UNKNOWN\r\n", signature + v4, signature + v6, Local, "PING"} {
+	for _, seed := range []string{"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n", "PROXY UNKNOWN\r\n", signature + v4,
+		signature + v6, Local, "PING"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, header []byte) {
@@ -80,7 +81,7 @@ func FuzzRead(f *testing.F) {
 		before := in.Len()
 		addr, err := Read(in)
 		read := before - in.Len()
-		if read > len(signature)+4+maxRest || addr != nil && err != nil {
+		if read > len(signature)+4+maxBinary || addr != nil && err != nil {
 			t.Fatalf("%q: %d bytes, %v, %v", header, read, addr, err)
 		}
 		if err != nil {
@@ -98,7 +99,8 @@ func FuzzRead(f *testing.F) {
 
 func TestAmong(t *testing.T) {
 	networks := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}
-	for addr, want := range map[string]bool{"10.1.2.3:1": true, "[::ffff:10.1.2.3]:1": true, "11.0.0.1:1": false, "[2001:db8::1]:1": true, "[::1]:1": false} {
+	for addr, want := range map[string]bool{"10.1.2.3:1": true, "[::ffff:10.1.2.3]:1": true, "11.0.0.1:1": false,
+		"[2001:db8::1]:1": true, "[::1]:1": false} {
 		if got := Among(networks, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))); got != want {
 			t.Errorf("%s: %v", addr, got)
 		}

@@ -1,44 +1,43 @@
 package track
 
-// Kind is what a forwarded command may change of the connection, learnt from
-// its answer.
+// Kind tells which state of the connection the reply to a forwarded command may change.
 type Kind uint8
 
-// The kinds, by what they change.
+// The kinds, by the state that they change.
 const (
 	Plain     Kind = iota // nothing
-	Hello                 // the protocol, and who the client is
-	Auth                  // who the client is
+	Hello                 // the protocol, and the user
+	Auth                  // the user
 	Reset                 // everything
 	Select                // the database
-	Multi                 // in a transaction
-	Exec                  // out of it
-	Discard               // out of it
-	Watch                 // keys are watched
-	Unwatch               // none is any more
-	Subscribe             // what is subscribed to
-	Monitor               // an endless stream, if granted
-	Sync                  // an endless stream of no certain form
-	Quit                  // the end
-	Capture               // the proxy itself asks: not for the client
-	Odd                   // nothing, but in a transaction what cannot be followed
+	Multi                 // begins a transaction
+	Exec                  // ends it
+	Discard               // ends it
+	Watch                 // watches keys
+	Unwatch               // stops watching keys
+	Subscribe             // the subscriptions
+	Monitor               // begins an endless stream, if granted
+	Sync                  // begins an endless stream without a fixed form
+	Quit                  // ends the connection
+	Capture               // a command of the proxy; the client does not get the reply
+	Odd                   // nothing, but within a transaction its reply cannot be followed
 )
 
-// Slot awaits answers from the upstream.
+// Slot expects the replies to one or more commands of the upstream.
 type Slot struct {
 	Kind Kind
-	// N is how many replies are to come; for Subscribe -1 is one for each
-	// channel that is subscribed to, and at least one.
+	// N is the number of replies to come. -1, for Subscribe only, stands for one per channel that
+	// is subscribed to, and at least one.
 	N int
-	// Arg is the database for Select; for Hello 1 if it logs in; for Quit
-	// 1 if it is the client's end, not the server's.
+	// Arg is the database for Select. For Hello it is 1 if the command logs in. For Quit it is 1 if
+	// the client ends, 0 if the server does.
 	Arg int
-	// Family is what Subscribe is about.
+	// Family is the kind of subscription, for Subscribe.
 	Family Family
 }
 
-// queues reports whether the command becomes part of a transaction, or aborts it. A
-// nested MULTI and a WATCH are refused without doing either.
+// queues reports whether the command becomes part of a transaction, or makes it fail. The upstream
+// refuses a nested MULTI and a WATCH without either.
 func (s *Slot) queues() bool {
 	return s.Kind != Capture && s.Kind != Multi && s.Kind != Watch
 }
@@ -53,13 +52,13 @@ const (
 	Shards
 )
 
-// Awaited are the answers that the upstream owes, in order.
+// Awaited is the queue of replies that the upstream owes.
 type Awaited struct{ slots []Slot }
 
-// Empty reports whether it owes none.
+// Empty reports whether the upstream owes no reply.
 func (a *Awaited) Empty() bool { return len(a.slots) == 0 }
 
-// Plain awaits n answers that change nothing.
+// Plain expects n replies that change nothing.
 func (a *Awaited) Plain(n int) {
 	if last := len(a.slots) - 1; last >= 0 && a.slots[last].Kind == Plain {
 		a.slots[last].N += n
@@ -68,10 +67,10 @@ func (a *Awaited) Plain(n int) {
 	a.Add(Slot{Kind: Plain, N: n})
 }
 
-// Add awaits the answers of a slot.
+// Add expects the replies of a slot.
 func (a *Awaited) Add(s Slot) { a.slots = append(a.slots, s) }
 
-// Forgo takes off the answer awaited last.
+// Forgo removes the last reply that is expected.
 func (a *Awaited) Forgo() {
 	last := len(a.slots) - 1
 	if last < 0 {
@@ -82,7 +81,7 @@ func (a *Awaited) Forgo() {
 	}
 }
 
-// first is the slot whose answer comes next, or nil.
+// first returns the slot of the next reply; nil if no reply is expected.
 func (a *Awaited) first() *Slot {
 	if len(a.slots) == 0 {
 		return nil
@@ -90,7 +89,7 @@ func (a *Awaited) first() *Slot {
 	return &a.slots[0]
 }
 
-// done takes off one answer of the first slot.
+// done removes one reply of the first slot.
 func (a *Awaited) done() {
 	if a.slots[0].N--; a.slots[0].N <= 0 {
 		a.pop()
@@ -102,7 +101,7 @@ func (a *Awaited) pop() {
 	a.slots = a.slots[:n]
 }
 
-// Owed counts the answers to commands of the client's.
+// Owed counts the replies to the client's commands.
 func (a *Awaited) Owed() int {
 	n := 0
 	for _, s := range a.slots {
@@ -113,8 +112,8 @@ func (a *Awaited) Owed() int {
 	return n
 }
 
-// Closes reports whether an answer is awaited in whose place only the end of the
-// connection is honest: that of a command after which the stream has another form.
+// Closes reports whether a reply is expected that no error can replace, because the stream has
+// another form after it. If the upstream is lost, the client's connection must end.
 func (a *Awaited) Closes() bool {
 	for _, s := range a.slots {
 		switch s.Kind {

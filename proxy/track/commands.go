@@ -9,17 +9,18 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// effect is what a followed command does to the connection, as the tracker knows it.
+// effect is how a followed command changes the state of the connection.
 type effect struct {
-	kind   Kind // what awaits its answer
+	kind   Kind // of its slot
 	family Family
-	step   int // with Subscribe, what each answer adds to the subscriptions
+	step   int // for Subscribe: the change of the subscription count per reply
 }
 
-// effects are those of the commands whose answers change what the proxy must know of the
-// connection, or that are not answered in the ordinary way.
+// effects lists the commands whose replies change state that the proxy must know, or that get no
+// ordinary reply.
 var effects = map[spec.Effect]effect{
-	spec.SetsProtocol: {kind: Hello}, spec.LogsIn: {kind: Auth}, spec.Resets: {kind: Reset}, spec.SelectsDB: {kind: Select},
+	spec.SetsProtocol: {kind: Hello}, spec.LogsIn: {kind: Auth},
+	spec.Resets: {kind: Reset}, spec.SelectsDB: {kind: Select},
 	spec.Begins: {kind: Multi}, spec.Executes: {kind: Exec}, spec.Discards: {kind: Discard},
 	spec.Watches: {kind: Watch}, spec.Unwatches: {kind: Unwatch},
 	spec.SubscribesChannels: {Subscribe, Channels, 1}, spec.UnsubscribesChannels: {Subscribe, Channels, -1},
@@ -29,13 +30,14 @@ var effects = map[spec.Effect]effect{
 	spec.Leaves: {kind: Quit}, spec.ShutsDown: {kind: Quit}, spec.Other: {kind: Plain},
 }
 
-// The forwarded commands that are followed, and those that may block.
+// The forwarded commands that are followed, and the commands that may block.
 var (
 	followed = spec.Those(func(c *spec.Command) bool { return c.Effect != spec.None })
 	blockers = spec.Those(func(c *spec.Command) bool { return c.Does(spec.Blocks) })
 )
 
-// Name gives the name of a command that must be followed, in lower case, or "".
+// Name returns the name, in lower case, of a command that must be followed; empty for other
+// commands.
 func Name(name []byte) string {
 	if c := followed.Find(name); c != nil {
 		return c.Name
@@ -43,11 +45,10 @@ func Name(name []byte) string {
 	return ""
 }
 
-// MayBlock reports whether a forwarded command may wait for something else than the upstream's own
-// work.
+// MayBlock reports whether a forwarded command may wait for other clients at the upstream.
 func MayBlock(name []byte) bool { return blockers.Find(name) != nil }
 
-// Silence follows CLIENT REPLY.
+// Silence is a mode of CLIENT REPLY.
 type Silence uint8
 
 // The modes of CLIENT REPLY: ON, SKIP, OFF.
@@ -57,8 +58,7 @@ const (
 	SilentFromNow
 )
 
-// SlotFor says what awaits the answer to a followed command of so many words, of
-// which the first ones are given.
+// SlotFor returns the slot for a followed command of count words; words are the first ones.
 func SlotFor(name string, words [][]byte, count int) Slot {
 	c := followed.Find([]byte(name))
 	if c == nil {
@@ -84,12 +84,12 @@ func SlotFor(name string, words [][]byte, count int) Slot {
 	return s
 }
 
-// logsIn reports whether a HELLO logs in. A word that may be a login counts as one.
+// logsIn reports whether a HELLO logs in. A word that may be an AUTH option counts as one.
 func logsIn(words [][]byte) bool {
 	return slices.ContainsFunc(words[1:], func(word []byte) bool { return syntax.Folded(word) == "auth" })
 }
 
-// selectedDB is the database of a SELECT. Where it is none, the answer is an error.
+// selectedDB returns the database of a SELECT. If the word is no number, the reply is an error.
 func selectedDB(words [][]byte) int {
 	if len(words) < 2 {
 		return 0
@@ -98,9 +98,10 @@ func selectedDB(words [][]byte) int {
 	return n
 }
 
-// Hush says what a CLIENT REPLY asks for; ok is false for anything else.
+// Hush returns the mode that a CLIENT REPLY sets; ok is false for other commands.
 func Hush(words [][]byte) (mode Silence, ok bool) {
-	if len(words) != 3 || !strings.EqualFold(string(words[0]), "client") || !strings.EqualFold(string(words[1]), "reply") {
+	if len(words) != 3 || !strings.EqualFold(string(words[0]), "client") ||
+		!strings.EqualFold(string(words[1]), "reply") {
 		return Speaking, false
 	}
 	switch syntax.Folded(words[2]) {
@@ -114,8 +115,8 @@ func Hush(words [][]byte) (mode Silence, ok bool) {
 	return Speaking, false
 }
 
-// IsUnanswered reports whether Redis does not answer a command, unless it is queued
-// in a transaction: a replica's acknowledgements.
+// IsUnanswered reports whether a command is a replica's acknowledgement, which Redis does not
+// answer outside of transactions.
 func IsUnanswered(words [][]byte) bool {
 	if !strings.EqualFold(string(words[0]), "replconf") {
 		return false

@@ -18,7 +18,8 @@ func TestFollowedNames(t *testing.T) {
 			t.Errorf("%s: %q", c.Name, got)
 		}
 	}
-	for _, name := range []string{"", "get", "selectt", "hell", "\xe2\x84\xaa", "punsubscribes", strings.Repeat("s", 64), "SELECT\x00"} {
+	for _, name := range []string{"", "get", "selectt", "hell", "\xe2\x84\xaa", "punsubscribes",
+		strings.Repeat("s", 64), "SELECT\x00"} {
 		if got := Name([]byte(name)); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -113,7 +114,8 @@ func TestAnswersNot(t *testing.T) {
 
 func TestMayBlock(t *testing.T) {
 	for c := range spec.All() {
-		if blocks := c.Does(spec.Blocks); MayBlock([]byte(c.Name)) != blocks || MayBlock([]byte(strings.ToUpper(c.Name))) != blocks {
+		if blocks := c.Does(spec.Blocks); MayBlock([]byte(c.Name)) != blocks ||
+			MayBlock([]byte(strings.ToUpper(c.Name))) != blocks {
 			t.Errorf("%s: it is said that it may block: %v", c.Name, !blocks)
 		}
 	}

@@ -6,30 +6,30 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// State is what is known of a connection to the upstream.
+// State is the known state of a connection to the upstream.
 type State struct {
 	// Proto is the protocol, DB the selected database.
 	Proto, DB int
-	// ProtoUnknown and DBUnknown: they may have changed, and no answer told.
+	// ProtoUnknown and DBUnknown: a command without a reply may have changed them.
 	ProtoUnknown, DBUnknown bool
 	// Identity counts how often the client may have become another user.
 	Identity uint64
-	// Renamed: it may not be the user any more that every connection begins with.
+	// Renamed: the client may no longer be the user with which every connection begins.
 	Renamed bool
-	// URLLogin: every connection begins with a login that the client does not know.
+	// URLLogin: every connection begins with the login of the upstream's URL.
 	URLLogin bool
-	// Multi: a transaction has begun. Queued: something was sent in it that its EXEC depends on.
+	// Multi: a transaction has begun. Queued: a command was sent in it that EXEC depends on.
 	Multi, Queued bool
 	// Watching: keys are watched.
 	Watching bool
-	// Monitoring: the connection gets what MONITOR tells.
+	// Monitoring: the connection gets the output of MONITOR.
 	Monitoring bool
 	// Stream: the rest is bytes, not replies.
 	Stream bool
-	// Quitting: the client has taken its leave.
+	// Quitting: the client has sent QUIT.
 	Quitting bool
 
-	// queuedSelect, queuedHello, queuedLogin and queuedOdd: the transaction holds such a
+	// queuedSelect, queuedHello, queuedLogin and queuedOdd: the transaction contains such a
 	// command.
 	queuedSelect, queuedHello, queuedLogin, queuedOdd bool
 
@@ -39,41 +39,40 @@ type State struct {
 
 func newState() State { return State{Proto: 2} }
 
-// Listening reports whether the connection takes messages.
+// Listening reports whether the connection has subscriptions.
 func (s *State) Listening() bool { return s.total > 0 || s.subscribed[Shards] > 0 }
 
-// Unasked reports whether more comes than answers and pushes.
+// Unasked reports whether the connection gets more than replies and pushes.
 func (s *State) Unasked() bool { return s.Listening() || s.Monitoring }
 
-// pushes reports whether messages are told from replies by their kind.
+// pushes reports whether the type byte distinguishes messages from replies.
 func (s *State) pushes() bool { return s.Proto == 3 && !s.ProtoUnknown }
 
-// Restricted reports whether the upstream takes hardly anything but SUBSCRIBE and
-// its kin.
+// Restricted reports whether the connection is in RESP2's subscribed mode, which refuses most
+// commands.
 func (s *State) Restricted() bool { return s.Proto == 2 && s.Listening() }
 
 var (
 	errInMulti    = errors.New("the client is in a transaction at the upstream")
-	errMonitors   = errors.New("the client monitors, so that answers cannot be distinguished from what it gets")
-	errSubscribes = errors.New("the client takes messages, and no answers to anything else")
+	errMonitors   = errors.New("the client uses MONITOR: its output and replies cannot be distinguished")
+	errSubscribes = errors.New("the client is subscribed: it gets no replies to other commands")
 )
 
-// CanAsk says why the next answer would not be that to a question of the proxy's own; nil where
-// it would be.
+// CanAsk returns an error if the next reply may not be that to a command of the proxy's own.
 func (s *State) CanAsk() error {
 	switch {
 	case s.Multi:
 		return errInMulti
 	case s.Monitoring, s.Stream:
 		return errMonitors
-	case s.Restricted() && !s.ProtoUnknown: // else HELLO tells, with a map or with the refusal
+	case s.Restricted() && !s.ProtoUnknown: // if it is unknown, the type of the reply to HELLO shows it
 		return errSubscribes
 	}
 	return nil
 }
 
-// acknowledged gives the effect that an answer to SUBSCRIBE or its kin tells of, by its first word;
-// ok is false for any other word.
+// acknowledged returns the effect that a reply to a SUBSCRIBE or UNSUBSCRIBE confirms, by its first
+// word. ok is false for any other word.
 func acknowledged(word string) (of effect, ok bool) {
 	c := followed.Find([]byte(word))
 	if c == nil || c.Name != word {
@@ -83,8 +82,8 @@ func acknowledged(word string) (of effect, ok bool) {
 	return of, of.kind == Subscribe
 }
 
-// reply learns from a whole reply. It reports whether the reply is one that the
-// proxy asked for itself.
+// reply updates the state by a whole reply. It reports whether the reply is one to a command of the
+// proxy's own.
 func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
 	first := a.first()
 	if s.outOfBand(first, r) {
@@ -94,7 +93,7 @@ func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
 	if first == nil {
 		return false
 	}
-	s.Queued = s.Queued || s.Multi && (first.queues() || spoils(r))
+	s.Queued = s.Queued || s.Multi && (first.queues() || failsMulti(r))
 	switch first.Kind {
 	case Subscribe: // an error, or queued
 		s.queuedOdd = s.queuedOdd || r.Begins("+QUEUED")
@@ -109,11 +108,11 @@ func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
 	return captured
 }
 
-// spoils reports whether a reply in a transaction is that of a command with too few or too many
-// words: the EXEC is refused then, whichever command it was.
-func spoils(r *resp.ReplyScanner) bool { return r.Begins("-ERR wrong number of arguments") }
+// failsMulti reports whether a reply in a transaction is that to a command with a wrong number of
+// words. Any such command makes EXEC fail.
+func failsMulti(r *resp.ReplyScanner) bool { return r.Begins("-ERR wrong number of arguments") }
 
-// outOfBand tells messages and the answers to SUBSCRIBE from ordinary replies.
+// outOfBand reports whether a reply is a message, or confirms a subscription.
 func (s *State) outOfBand(first *Slot, r *resp.ReplyScanner) bool {
 	switch {
 	case r.IsPush():
@@ -135,7 +134,7 @@ func (s *State) outOfBand(first *Slot, r *resp.ReplyScanner) bool {
 	}
 }
 
-// message takes what came out of band; only answers to SUBSCRIBE matter.
+// message handles an out-of-band reply. Only confirmations of subscriptions change the state.
 func (s *State) message(a *Awaited, first *Slot, r *resp.ReplyScanner) {
 	ack, ok := acknowledged(r.Message())
 	if !ok {
@@ -152,8 +151,8 @@ func (s *State) message(a *Awaited, first *Slot, r *resp.ReplyScanner) {
 	a.done()
 }
 
-// count follows the upstream's count of subscriptions: one for channels and
-// patterns together, one for shard channels.
+// count follows the upstream's count of subscriptions. It has one count for channels and patterns
+// together, and one for shard channels.
 func (s *State) count(f Family, step, upstream int) {
 	if f == Shards {
 		s.subscribed[Shards] = upstream
@@ -165,7 +164,7 @@ func (s *State) count(f Family, step, upstream int) {
 	s.total = upstream
 }
 
-// answer learns from the answer to a command.
+// answer updates the state by the reply to a command.
 func (s *State) answer(of Slot, r *resp.ReplyScanner) {
 	ok, queued := r.Begins("+OK"), r.Begins("+QUEUED")
 	switch of.Kind {
@@ -205,7 +204,7 @@ func (s *State) answer(of Slot, r *resp.ReplyScanner) {
 	}
 }
 
-// Unheard is answer where the client wanted no answer, which may have been any.
+// Unheard updates the state for a command that got no reply, and so may have succeeded or failed.
 func (s *State) Unheard(of Slot) {
 	switch of.Kind {
 	case Hello:
@@ -222,17 +221,17 @@ func (s *State) Unheard(of Slot) {
 		}
 	case Watch:
 		s.Watching = true
-	case Subscribe: // is confirmed all the same, if it is not refused
+	case Subscribe: // is confirmed nevertheless, unless refused
 		if !s.pushes() {
 			s.Stream, s.total = true, max(1, s.total)
 		}
 	case Multi, Exec, Discard, Monitor, Sync:
-		s.Stream = true // nothing can be told from answers any more
+		s.Stream = true // replies can no longer be followed
 	}
 }
 
-// Hush is told that the client asks for silence. Where messages look like replies, it is not known
-// any more which of them comes.
+// Hush is called when the client turns replies off. If messages look like replies, the stream can
+// no longer be followed.
 func (s *State) Hush() { s.Stream = s.Stream || s.Monitoring || s.Listening() && !s.pushes() }
 
 func (s *State) hello(r *resp.ReplyScanner) {
@@ -248,8 +247,8 @@ func (s *State) hello(r *resp.ReplyScanner) {
 	s.ProtoUnknown = false
 }
 
-// Login takes an AUTH, or a HELLO with one, for one that may have made the client another
-// user, whatever the answer was: a HELLO that fails may have done it first.
+// Login records an AUTH, or a HELLO with AUTH, that may have changed the user. The reply does not
+// matter: a HELLO that fails may already have logged in.
 func (s *State) Login(tried, queued bool) {
 	switch {
 	case tried && queued:
@@ -260,8 +259,7 @@ func (s *State) Login(tried, queued bool) {
 	}
 }
 
-// reset is what RESET leaves: the user of a new connection, but for a login that this
-// one began with.
+// reset sets the state after RESET: the user of a new connection, except for the login of the URL.
 func (s *State) reset() {
 	identity, urlLogin := s.Identity+1, s.URLLogin
 	*s = newState()
@@ -281,7 +279,7 @@ func (s *State) exec(r *resp.ReplyScanner) {
 	s.EndMulti()
 }
 
-// EndMulti is told that the transaction is over.
+// EndMulti records that the transaction has ended.
 func (s *State) EndMulti() {
 	s.Multi, s.Watching, s.Queued = false, false, false
 	s.queuedSelect, s.queuedHello, s.queuedLogin, s.queuedOdd = false, false, false, false

@@ -5,36 +5,36 @@ import (
 	"redlock-proxy/proxy/detour"
 )
 
-// Tracker follows one client's connection to the upstream: by the answers that are awaited and
-// the bytes that come it knows the state. It has no lock of its own, and does no I/O.
+// Tracker follows one client's connection to the upstream: it derives the state from the replies
+// that are expected and the bytes that arrive. It has no lock of its own, and does no I/O.
 type Tracker struct {
-	// State is what is known.
+	// State is the known state of the connection.
 	State State
-	// Awaited is what the upstream owes.
+	// Awaited holds the replies that the upstream owes.
 	Awaited Awaited
-	// Detours finds what leads elsewhere among the replies.
+	// Detours finds redirects among the replies.
 	Detours detour.Filter
 
-	replies resp.ReplyScanner
-	mine    bool // the current reply is one that the proxy asked for itself
+	replies  resp.ReplyScanner
+	ownReply bool // the current reply is one to a command of the proxy's own
 }
 
-// NewTracker is for connections that begin with a database and, maybe, with a login that the
-// client does not know.
+// NewTracker returns a tracker for connections that begin with database db and, if urlLogin is set,
+// with the login of the upstream's URL.
 func NewTracker(db int, urlLogin bool) Tracker {
 	t := Tracker{State: newState()}
 	t.State.DB, t.State.URLLogin = db, urlLogin
 	return t
 }
 
-// Begin is for a new connection.
+// Begin starts a new connection.
 func (t *Tracker) Begin() {
-	t.replies, t.mine = resp.ReplyScanner{}, false
+	t.replies, t.ownReply = resp.ReplyScanner{}, false
 	t.Detours.Begin()
 }
 
-// Lost is for one that has ended: a new one begins with this database. Nothing of the old one
-// is kept but how often the client may have become another user.
+// Lost ends the connection. The next one begins with database db. Only the count of the client's
+// changes of user is kept.
 func (t *Tracker) Lost(db int) {
 	identity, urlLogin := t.State.Identity, t.State.URLLogin
 	t.Awaited, t.State = Awaited{}, newState()
@@ -44,40 +44,40 @@ func (t *Tracker) Lost(db int) {
 // Inside reports whether a reply has begun and not ended.
 func (t *Tracker) Inside() bool { return t.replies.Inside() }
 
-// InsideOwn reports whether that is one that the proxy asked for itself.
-func (t *Tracker) InsideOwn() bool { return t.replies.Inside() && t.mine }
+// InsideOwn reports whether that reply is one to a command of the proxy's own.
+func (t *Tracker) InsideOwn() bool { return t.replies.Inside() && t.ownReply }
 
 // Settled reports whether the upstream owes nothing.
 func (t *Tracker) Settled() bool { return !t.replies.Inside() && t.Awaited.Empty() }
 
-// Part is a piece of what the upstream sent.
+// Part is a piece of the upstream's bytes.
 type Part struct {
-	// Size is how many bytes it has.
+	// Size is its length in bytes.
 	Size int
-	// Own: it belongs to an answer that the proxy asked for itself; Whole: with it that ends.
+	// Own: it belongs to a reply to a command of the proxy's own. Whole: that reply ends with it.
 	Own, Whole bool
-	// Instead is what the client gets in its place, where Judged is set. Turned is what was found
-	// to lead elsewhere, with its end.
+	// Judged: the client gets Instead in its place. Turned is the redirect that was found, set at
+	// its end.
 	Judged  bool
 	Instead []byte
 	Turned  string
 }
 
-// Next takes the next piece of what the upstream sent: up to the end of a reply, of several
-// from which nothing can be learned, or all there is. An error says that what the proxy asked
-// for is not answered by RESP. After other bytes that are none everything is a stream.
+// Next returns the next piece of the upstream's bytes. It ends at the end of a reply, or of several
+// replies that change nothing, or with p. The error says that the reply to a command of the proxy's
+// own is not RESP. After any other bytes that are not RESP, the rest is a stream.
 func (t *Tracker) Next(p []byte) (Part, error) {
-	if n := t.skim(p); n > 0 {
+	if n := t.skipPlain(p); n > 0 {
 		return Part{Size: n}, nil
 	}
 	first := t.Awaited.first()
 	if !t.replies.Inside() {
-		t.mine = first != nil && first.Kind == Capture && p[0] != '>'
-		// An error that answers nothing is the last that comes: one client too many, for instance.
+		t.ownReply = first != nil && first.Kind == Capture && p[0] != '>'
+		// An unexpected error is the last reply: too many clients, for instance.
 		t.State.Stream = t.State.Stream || first == nil && p[0] == '-'
 		t.replies.KeepHead = first == nil || first.Kind != Plain || p[0] == '>' || t.State.Unasked()
 	}
-	part := Part{Own: t.mine}
+	part := Part{Own: t.ownReply}
 	n, ended, err := t.replies.Scan(p)
 	part.Size = n
 	if part.Judged = !part.Own && t.Detours.Looks(byte(t.replies.Kind())); part.Judged {
@@ -93,10 +93,10 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	return part, nil
 }
 
-// skim consumes whole simple replies at the beginning of p, as long as such are
-// awaited from which nothing can be learned, and returns how many bytes that is. It
-// does nothing that the scanner would not do, in a fifth of the time.
-func (t *Tracker) skim(p []byte) (n int) {
+// skipPlain consumes whole simple replies at the beginning of p, while the expected replies change
+// nothing, and returns their length in bytes. It does what the scanner would do, in a fifth of the
+// time.
+func (t *Tracker) skipPlain(p []byte) (n int) {
 	first := t.Awaited.first()
 	if first == nil || first.Kind != Plain || t.replies.Inside() || t.State.Multi || t.State.Unasked() {
 		return 0
@@ -115,9 +115,9 @@ func (t *Tracker) skim(p []byte) (n int) {
 	return n
 }
 
-// Streaming reports whether what begins with the next byte is not a reply: that of
-// a SYNC, unless it is refused, or of an EXEC within which there are answers that are
-// no elements of it.
+// Streaming reports whether the stream stops being a sequence of replies at the next byte. That is
+// so after a SYNC, unless it is refused, and after an EXEC that contains replies which are not its
+// elements.
 func (t *Tracker) Streaming(next byte) bool {
 	if first := t.Awaited.first(); first != nil && !t.replies.Inside() && next != '-' {
 		odd := first.Kind == Exec && t.State.queuedOdd && next == '*'

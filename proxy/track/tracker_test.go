@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// lesson is a tracker that is taught by a test instead of an upstream.
-type lesson struct {
+// testTracker is a tracker that a test feeds in place of an upstream.
+type testTracker struct {
 	Tracker
-	silent  bool     // what is sent is not to be answered
-	answers []string // to what the proxy asked
+	silent  bool     // commands get no reply
+	answers []string // replies to the proxy's own commands
 }
 
-func newLesson() *lesson { return &lesson{Tracker: NewTracker(0, false)} }
+func newTestTracker() *testTracker { return &testTracker{Tracker: NewTracker(0, false)} }
 
-// send awaits the answers to commands, as a session does that forwards them.
-func (l *lesson) send(commands string) {
+// send expects the replies to commands, as a session does that forwards them.
+func (l *testTracker) send(commands string) {
 	for line := range strings.SplitSeq(commands, "\n") {
 		var words [][]byte
 		for word := range strings.FieldsSeq(line) {
@@ -33,8 +33,8 @@ func (l *lesson) send(commands string) {
 	}
 }
 
-// replies has the upstream send bytes, in one piece or byte by byte.
-func (l *lesson) replies(sent string, whole bool) {
+// replies feeds the upstream's bytes, in one piece or byte by byte.
+func (l *testTracker) replies(sent string, whole bool) {
 	if whole {
 		l.pass(sent)
 		return
@@ -44,8 +44,8 @@ func (l *lesson) replies(sent string, whole bool) {
 	}
 }
 
-// pass is what is for the client of the bytes that come.
-func (l *lesson) pass(sent string) (passed string) {
+// pass returns the client's part of the bytes that arrive.
+func (l *testTracker) pass(sent string) (passed string) {
 	for len(sent) > 0 && !l.Streaming(sent[0]) {
 		part, _ := l.Next([]byte(sent))
 		if part.Own && len(l.answers) == 0 {
@@ -64,8 +64,8 @@ func (l *lesson) pass(sent string) (passed string) {
 	return passed + sent
 }
 
-// String is what is known, without what is as at the beginning.
-func (l *lesson) String() string {
+// String returns the state, without what is as at the beginning.
+func (l *testTracker) String() string {
 	k := &l.State
 	all := []string{fmt.Sprintf("proto %d, db %d", k.Proto, k.DB)}
 	note := func(is bool, what string) {
@@ -85,7 +85,7 @@ func (l *lesson) String() string {
 	return strings.Join(all, ", ")
 }
 
-// acks2 and acks3 are answers to SUBSCRIBE and its kin in the two protocols.
+// acks2 and acks3 return replies to SUBSCRIBE and UNSUBSCRIBE in the two protocols.
 func acks2(word, channel string, count int) string { return ackOf("*", word, channel, count) }
 func acks3(word, channel string, count int) string { return ackOf(">", word, channel, count) }
 
@@ -101,8 +101,8 @@ const (
 	aborted    = "-EXECABORT Transaction discarded because of previous errors.\r\n"
 )
 
-// learning is what is known after commands and the upstream's answers to them.
-var learning = []struct{ name, sent, replies, want string }{
+// stateCases lists the states after commands and the upstream's replies to them.
+var stateCases = []struct{ name, sent, replies, want string }{
 	{"nothing", "PING", "+PONG\r\n", "proto 2, db 0"},
 	{"not answered yet", "PING\nGET a", "+PONG\r\n", "proto 2, db 0, 1 owed"},
 
@@ -143,7 +143,8 @@ var learning = []struct{ name, sent, replies, want string }{
 	{"select of one transaction is not of the next", "MULTI\nSELECT 3\nDISCARD\nMULTI\nEXEC", "+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n*0\r\n", "proto 2, db 0"},
 	{"hello in multi", "MULTI\nHELLO 3\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n" + helloMap, "proto 2, db 0, proto?"},
 	{"unsubscribe behind a hello in multi", "HELLO 3\nMULTI\nHELLO 2\nEXEC\nPUNSUBSCRIBE a b c\nGET a\nGET b",
-		helloMap + "+OK\r\n+QUEUED\r\n*1\r\n" + helloArray + acks2("punsubscribe", "a", 0) + acks2("punsubscribe", "b", 0) + acks2("punsubscribe", "c", 0) + "+x\r\n",
+		helloMap + "+OK\r\n+QUEUED\r\n*1\r\n" + helloArray + acks2("punsubscribe", "a", 0) +
+			acks2("punsubscribe", "b", 0) + acks2("punsubscribe", "c", 0) + "+x\r\n",
 		"proto 3, db 0, proto?, 1 owed"},
 	{"hello behind it", "MULTI\nHELLO 3\nEXEC\nHELLO 3", "+OK\r\n+QUEUED\r\n*1\r\n" + helloMap + helloMap, "proto 3, db 0"},
 	{"not done in RESP3", "HELLO 3\nMULTI\nSUBSCRIBE a\nEXEC", helloMap + "+OK\r\n+QUEUED\r\n_\r\n", "proto 3, db 0"},
@@ -157,32 +158,50 @@ var learning = []struct{ name, sent, replies, want string }{
 	{"subscribe", "SUBSCRIBE a", acks2("subscribe", "a", 1), "proto 2, db 0, 1 subscriptions, [1 0 0]"},
 	{"subscribe to some", "SUBSCRIBE a b c", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2), "proto 2, db 0, 2 subscriptions, [2 0 0], 1 owed"},
 	{"twice the same", "SUBSCRIBE a a", acks2("subscribe", "a", 1) + acks2("subscribe", "a", 1), "proto 2, db 0, 1 subscriptions, [1 0 0]"},
-	{"three families", "SUBSCRIBE a\nPSUBSCRIBE p\nSSUBSCRIBE s t", acks2("subscribe", "a", 1) + acks2("psubscribe", "p", 2) + acks2("ssubscribe", "s", 1) + acks2("ssubscribe", "t", 2),
+	{"three families", "SUBSCRIBE a\nPSUBSCRIBE p\nSSUBSCRIBE s t",
+		acks2("subscribe", "a", 1) + acks2("psubscribe", "p", 2) + acks2("ssubscribe", "s", 1) +
+			acks2("ssubscribe", "t", 2),
 		"proto 2, db 0, 2 subscriptions, [1 1 2]"},
 	{"subscribe refused", "SUBSCRIBE a b", "-NOPERM x\r\n", "proto 2, db 0"},
 	{"subscribe without channels", "SUBSCRIBE", "-ERR wrong number of arguments\r\n", "proto 2, db 0"},
-	{"unsubscribe", "SUBSCRIBE a b\nUNSUBSCRIBE a", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2) + acks2("unsubscribe", "a", 1), "proto 2, db 0, 1 subscriptions, [1 0 0]"},
+	{"unsubscribe", "SUBSCRIBE a b\nUNSUBSCRIBE a", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2) +
+		acks2("unsubscribe", "a", 1), "proto 2, db 0, 1 subscriptions, [1 0 0]"},
 	{"unsubscribe from all", "SUBSCRIBE a b\nPSUBSCRIBE p\nUNSUBSCRIBE\nPING",
-		acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2) + acks2("psubscribe", "p", 3) + acks2("unsubscribe", "a", 2) + acks2("unsubscribe", "b", 1),
+		acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2) + acks2("psubscribe", "p", 3) +
+			acks2("unsubscribe", "a", 2) + acks2("unsubscribe", "b", 1),
 		"proto 2, db 0, 1 subscriptions, [0 1 0], 1 owed"},
 	{"unsubscribe from all, half told", "SUBSCRIBE a b\nUNSUBSCRIBE", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2) + acks2("unsubscribe", "a", 1),
 		"proto 2, db 0, 1 subscriptions, [1 0 0], 1 owed"},
-	{"unsubscribe from none", "UNSUBSCRIBE\nPUNSUBSCRIBE\nSUNSUBSCRIBE", strings.Repeat("*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n", 1) + "*3\r\n$12\r\npunsubscribe\r\n$-1\r\n:0\r\n*3\r\n$12\r\nsunsubscribe\r\n$-1\r\n:0\r\n", "proto 2, db 0"},
-	{"unsubscribe from another", "SUBSCRIBE a\nUNSUBSCRIBE x y", acks2("subscribe", "a", 1) + acks2("unsubscribe", "x", 1) + acks2("unsubscribe", "y", 1), "proto 2, db 0, 1 subscriptions, [1 0 0]"},
-	{"messages between", "SUBSCRIBE a\nPING\nSUBSCRIBE b", acks2("subscribe", "a", 1) + aMessage + "*2\r\n$4\r\npong\r\n$0\r\n\r\n" + aMessage + acks2("subscribe", "b", 2) + aMessage,
+	{"unsubscribe from none", "UNSUBSCRIBE\nPUNSUBSCRIBE\nSUNSUBSCRIBE",
+		strings.Repeat("*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n", 1) +
+			"*3\r\n$12\r\npunsubscribe\r\n$-1\r\n:0\r\n*3\r\n$12\r\nsunsubscribe\r\n$-1\r\n:0\r\n", "proto 2, db 0"},
+	{"unsubscribe from another", "SUBSCRIBE a\nUNSUBSCRIBE x y",
+		acks2("subscribe", "a", 1) + acks2("unsubscribe", "x", 1) + acks2("unsubscribe", "y", 1),
+		"proto 2, db 0, 1 subscriptions, [1 0 0]"},
+	{"messages between", "SUBSCRIBE a\nPING\nSUBSCRIBE b",
+		acks2("subscribe", "a", 1) + aMessage + "*2\r\n$4\r\npong\r\n$0\r\n\r\n" + aMessage +
+			acks2("subscribe", "b", 2) + aMessage,
 		"proto 2, db 0, 2 subscriptions, [2 0 0]"},
 	{"a list that looks like an ack", "LRANGE l 0 -1\nPING", acks2("subscribe", "a", 1), "proto 2, db 0, 1 owed"},
-	{"a list that looks like a message", "SUBSCRIBE a\nUNSUBSCRIBE\nLRANGE l 0 -1", acks2("subscribe", "a", 1) + acks2("unsubscribe", "a", 0) + aMessage, "proto 2, db 0"},
-	{"in RESP3", "HELLO 3\nSUBSCRIBE a b\nGET x\nUNSUBSCRIBE", helloMap + aPush + acks3("subscribe", "a", 1) + aPush + acks3("subscribe", "b", 2) + "$1\r\nv\r\n" + acks3("unsubscribe", "b", 1),
+	{"a list that looks like a message", "SUBSCRIBE a\nUNSUBSCRIBE\nLRANGE l 0 -1",
+		acks2("subscribe", "a", 1) + acks2("unsubscribe", "a", 0) + aMessage, "proto 2, db 0"},
+	{"in RESP3", "HELLO 3\nSUBSCRIBE a b\nGET x\nUNSUBSCRIBE",
+		helloMap + aPush + acks3("subscribe", "a", 1) + aPush + acks3("subscribe", "b", 2) + "$1\r\nv\r\n" +
+			acks3("unsubscribe", "b", 1),
 		"proto 3, db 0, 1 subscriptions, [1 0 0], 1 owed"},
-	{"in RESP3 a list is a list", "HELLO 3\nSUBSCRIBE a\nLRANGE l 0 -1", helloMap + acks3("subscribe", "a", 1) + aMessage, "proto 3, db 0, 1 subscriptions, [1 0 0]"},
-	{"in RESP3, told unasked", "HELLO 3\nSSUBSCRIBE s\nSUBSCRIBE a", helloMap + acks3("ssubscribe", "s", 1) + acks3("sunsubscribe", "s", 0), "proto 3, db 0, 1 owed"},
-	{"back to RESP2", "HELLO 3\nSUBSCRIBE a\nHELLO 2", helloMap + acks3("subscribe", "a", 1) + helloArray + aMessage, "proto 2, db 0, 1 subscriptions, [1 0 0]"},
+	{"in RESP3 a list is a list", "HELLO 3\nSUBSCRIBE a\nLRANGE l 0 -1",
+		helloMap + acks3("subscribe", "a", 1) + aMessage, "proto 3, db 0, 1 subscriptions, [1 0 0]"},
+	{"in RESP3, told unasked", "HELLO 3\nSSUBSCRIBE s\nSUBSCRIBE a",
+		helloMap + acks3("ssubscribe", "s", 1) + acks3("sunsubscribe", "s", 0), "proto 3, db 0, 1 owed"},
+	{"back to RESP2", "HELLO 3\nSUBSCRIBE a\nHELLO 2", helloMap + acks3("subscribe", "a", 1) + helloArray + aMessage,
+		"proto 2, db 0, 1 subscriptions, [1 0 0]"},
 	{"pushes are no answers", "HELLO 3\nGET a\nGET b", helloMap + aPush + aPush + "_\r\n" + aPush, "proto 3, db 0, 1 owed"},
 
 	{"monitor", "MONITOR", "+OK\r\n+1339518083.107412 [0 127.0.0.1:60866] \"GET\" \"x\"\r\n", "proto 2, db 0, monitoring"},
 	{"monitor refused", "MONITOR", "-NOPERM x\r\n", "proto 2, db 0"},
-	{"answers to a monitor", "MONITOR\nPING\nGET a", "+OK\r\n+1339518083.107412 [0 lua] \"GET\" \"x\"\r\n+PONG\r\n+1.5 [0 127.0.0.1:60866] \"GET\"\r\n", "proto 2, db 0, monitoring, 1 owed"},
+	{"answers to a monitor", "MONITOR\nPING\nGET a",
+		"+OK\r\n+1339518083.107412 [0 lua] \"GET\" \"x\"\r\n+PONG\r\n+1.5 [0 127.0.0.1:60866] \"GET\"\r\n",
+		"proto 2, db 0, monitoring, 1 owed"},
 	{"numbers to a monitor", "MONITOR\nEVAL a 0\nEVAL b 0", "+OK\r\n+1.5 GET\r\n+12\r\n", "proto 2, db 0, monitoring"},
 
 	{"psync", "PSYNC ? -1", "+FULLRESYNC 8371445ee47bca4e8de20ff3a2 0\r\n$5\r\nREDIS", "proto 2, db 0, stream, 1 owed"},
@@ -197,9 +216,9 @@ var learning = []struct{ name, sent, replies, want string }{
 }
 
 func TestLearning(t *testing.T) {
-	for _, c := range learning {
+	for _, c := range stateCases {
 		for _, whole := range []bool{true, false} {
-			l := newLesson()
+			l := newTestTracker()
 			l.send(c.sent)
 			l.replies(c.replies, whole)
 			if got := l.String(); got != c.want {
@@ -209,8 +228,8 @@ func TestLearning(t *testing.T) {
 	}
 }
 
-// learningInSilence is what is known after commands that were not answered.
-var learningInSilence = []struct{ sent, replies, want string }{
+// unansweredCases lists the states after commands without replies.
+var unansweredCases = []struct{ sent, replies, want string }{
 	{"PING", "", "proto 2, db 0"},
 	{"SELECT 3", "", "proto 2, db 0, db?"},
 	{"HELLO 3", "", "proto 2, db 0, proto?"},
@@ -223,8 +242,8 @@ var learningInSilence = []struct{ sent, replies, want string }{
 }
 
 func TestLearningInSilence(t *testing.T) {
-	for _, c := range learningInSilence {
-		l := newLesson()
+	for _, c := range unansweredCases {
+		l := newTestTracker()
 		if l.silent = true; c.sent != "PING" {
 			l.send(c.sent)
 		}
@@ -235,8 +254,8 @@ func TestLearningInSilence(t *testing.T) {
 	}
 }
 
-// TestSilenceOfAListener: a client that asks for silence where messages look like replies has an
-// unknown state. In RESP3 they do not.
+// TestSilenceOfAListener: if a client turns replies off while messages look like replies, its state
+// is unknown. In RESP3 they do not.
 func TestSilenceOfAListener(t *testing.T) {
 	for sent, replies := range map[string]struct {
 		text   string
@@ -245,14 +264,14 @@ func TestSilenceOfAListener(t *testing.T) {
 		"GET a": {"$-1\r\n", false}, "MONITOR": {"+OK\r\n", true}, "HELLO 3\nSUBSCRIBE a": {helloMap + acks3("subscribe", "a", 1), false},
 		"HELLO 3\nSUBSCRIBE a\nMULTI\nHELLO 2\nEXEC": {helloMap + acks3("subscribe", "a", 1) + "+OK\r\n+QUEUED\r\n*1\r\n" + helloArray, true},
 	} {
-		l := newLesson()
+		l := newTestTracker()
 		l.send(sent)
 		l.replies(replies.text, true)
 		if l.State.Hush(); l.State.Stream != replies.stream {
 			t.Errorf("%s: %s", sent, l.String())
 		}
 	}
-	l := newLesson()
+	l := newTestTracker()
 	l.send("HELLO 3")
 	l.replies(helloMap, true)
 	l.silent = true
@@ -266,13 +285,13 @@ func TestSilenceOfAListener(t *testing.T) {
 	}
 }
 
-// What the proxy asks for itself is taken out of the stream, and nothing else,
-// however it is cut.
+// TestTrackerTakesOutWhatTheProxyAsked: only the replies to the proxy's own commands are removed
+// from the stream, however it is cut.
 func TestTrackerTakesOutWhatTheProxyAsked(t *testing.T) {
 	before, asked, after := "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
 	stream := before + aPush + asked + aPush + after
 	for at := range len(stream) + 1 {
-		l := newLesson()
+		l := newTestTracker()
 		l.State.Proto = 3
 		l.send("GET a")
 		l.Awaited.Add(Slot{Kind: Capture, N: 1})
@@ -287,23 +306,23 @@ func TestTrackerTakesOutWhatTheProxyAsked(t *testing.T) {
 	}
 }
 
-// An error that comes before anything is asked is no answer to what is asked next.
+// TestErrorThatAnswersNothing: an error before any command is not the reply to the next command.
 func TestErrorThatAnswersNothing(t *testing.T) {
 	const full = "-ERR max number of clients reached\r\n"
-	l := newLesson()
+	l := newTestTracker()
 	if got := l.pass(full); got != full || !l.State.Stream {
 		t.Errorf("the client gets %q; more comes than answers: %v", got, l.State.Stream)
 	}
-	l = newLesson()
+	l = newTestTracker()
 	l.send("GET a")
 	if got := l.pass(full); got != full || l.State.Stream {
 		t.Errorf("as an answer the client gets %q; more comes than answers: %v", got, l.State.Stream)
 	}
 }
 
-// Who the client may have become is known beyond the end of its connection, and nothing else.
+// TestTrackerOfALostConnection: of a lost connection only the count of changes of user is kept.
 func TestTrackerOfALostConnection(t *testing.T) {
-	l := newLesson()
+	l := newTestTracker()
 	l.send("AUTH p\nSELECT 3\nMULTI\nGET a")
 	l.replies("+OK\r\n+OK\r\n+OK\r\n+QUE", true)
 	if l.Settled() || !l.Inside() || l.InsideOwn() {
@@ -316,12 +335,12 @@ func TestTrackerOfALostConnection(t *testing.T) {
 	}
 }
 
-// Where no question of the proxy's own can be asked, it is said why.
+// TestCanAsk: CanAsk says why the proxy cannot send its own command.
 func TestCanAsk(t *testing.T) {
 	for sent, replies := range map[string]string{
 		"MULTI": "+OK\r\n", "MONITOR": "+OK\r\n", "SYNC": "$1", "SUBSCRIBE a": acks2("subscribe", "a", 1),
 	} {
-		l := newLesson()
+		l := newTestTracker()
 		if err := l.State.CanAsk(); err != nil {
 			t.Error(err)
 		}

@@ -11,14 +11,14 @@ import (
 	"redlock-proxy/internal/clientlist"
 )
 
-// connections are those of the proxy's own, as long as they are open.
+// connections is the set of the proxy's own open connections.
 type connections struct {
 	mu   sync.Mutex
-	open map[*counted]struct{}
+	open map[*ownConn]struct{}
 }
 
-// counted is one of them.
-type counted struct {
+// ownConn is a connection that leaves the set when it is closed.
+type ownConn struct {
 	net.Conn
 	of *connections
 }
@@ -27,23 +27,23 @@ func (c *connections) add(conn net.Conn) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open == nil {
-		c.open = map[*counted]struct{}{}
+		c.open = map[*ownConn]struct{}{}
 	}
-	one := &counted{conn, c}
+	one := &ownConn{conn, c}
 	c.open[one] = struct{}{}
 	return one
 }
 
-// Close is of net.Conn.
-func (c *counted) Close() error {
+// Close implements net.Conn.
+func (c *ownConn) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.open, c)
 	c.of.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// OwnConnections are the proxy's ends of connections on which it asks for itself, and no command on
-// a lock key goes.
+// OwnConnections returns the local addresses of the proxy's own connections, which carry no command
+// on a lock key.
 func (u *Upstream) OwnConnections() (addresses []string) {
 	c := &u.own.connections
 	c.mu.Lock()
@@ -54,8 +54,8 @@ func (u *Upstream) OwnConnections() (addresses []string) {
 	return addresses
 }
 
-// Unblock has the upstream answer clients that wait there for something on these connections of the
-// proxy's: as when their time is over, or with an error.
+// Unblock makes the upstream answer clients that are blocked on these connections of the proxy: as
+// after their timeout or, if fail is set, with an error.
 func (u *Upstream) Unblock(ctx context.Context, addresses []string, fail bool) error {
 	client, err := u.own.client()
 	if err != nil {

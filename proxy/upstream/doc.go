@@ -1,4 +1,4 @@
-// Package upstream is the Redis that gets every command which is not the proxy's own: how
-// connections to it are made for clients, whether it is up, whether it leads back to the proxy,
-// and what the proxy asks it on connections of its own.
+// Package upstream is the Redis that gets all commands except the proxy's own. It makes connections
+// to it for clients, finds out whether it is up and whether it leads back to the proxy, and sends
+// the proxy's own commands on separate connections.
 package upstream

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Error is a failure of the upstream as clients see it.
+// Error is a failure of the upstream, as clients see it.
 type Error struct {
 	name string
 	err  error
@@ -20,44 +20,45 @@ type Error struct {
 // Error names the upstream and the cause.
 func (e *Error) Error() string { return "upstream " + e.name + ": " + e.err.Error() }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// Reply is the error reply for it: that of an upstream that is busy with a script is its own.
+// Reply returns the error reply for it. For an upstream that is busy with a script, that is the
+// upstream's own reply.
 func (e *Error) Reply() string {
-	if b, is := e.err.(busy); is {
+	if b, ok := e.err.(busy); ok {
 		return string(b)
 	}
 	return "ERR " + e.Error()
 }
 
-// IsBusy reports whether the upstream is there and says so.
+// IsBusy reports whether the upstream answers that it is busy with a script.
 func (e *Error) IsBusy() bool {
-	_, is := e.err.(busy)
-	return is
+	_, ok := e.err.(busy)
+	return ok
 }
 
-// busy is what an upstream says to every command, but a few, while a script runs too long.
+// busy is an upstream's reply to most commands while a script runs too long.
 type busy string
 
 func (b busy) Error() string { return string(b) }
 
-// plain is a cause in plain words.
-type plain struct {
+// plainError is a cause in plain words.
+type plainError struct {
 	text  string
 	cause error
 }
 
-func (p *plain) Error() string { return p.text }
+func (p *plainError) Error() string { return p.text }
 
-func (p *plain) Unwrap() error { return p.cause }
+func (p *plainError) Unwrap() error { return p.cause }
 
-// ErrGone is the cause where the upstream closed the connection.
-var ErrGone error = &plain{"the upstream closed the connection", io.EOF}
+// ErrGone says that the upstream closed the connection.
+var ErrGone error = &plainError{"the upstream closed the connection", io.EOF}
 
-var errNoAnswer error = &plain{"no answer in time", os.ErrDeadlineExceeded}
+var errNoAnswer error = &plainError{"no answer in time", os.ErrDeadlineExceeded}
 
-// refusalOf is the error for what was answered to a command that is needed.
+// refusalOf returns the error for a reply that refuses a command which the proxy needs.
 func refusalOf(words []string, answer []byte) error {
 	text := strings.TrimPrefix(strings.TrimSpace(string(answer)), "-")
 	if strings.HasPrefix(text, "BUSY ") {
@@ -66,7 +67,7 @@ func refusalOf(words []string, answer []byte) error {
 	return fmt.Errorf("%s: %s", words[0], text)
 }
 
-// plainCause says what happened, without the addresses that net puts around it.
+// plainCause returns the cause without the addresses that package net adds.
 func plainCause(err error) error {
 	var op *net.OpError
 	var call *os.SyscallError

@@ -14,82 +14,84 @@ import (
 )
 
 const (
-	// followEvery is how often the Sentinels are asked where the master is.
+	// followEvery is how often the Sentinels are asked for the master.
 	followEvery = time.Second
-	// sentinelTimeout bounds asking them, dialling included.
+	// sentinelTimeout limits asking the Sentinels, including dialing.
 	sentinelTimeout = 2 * time.Second
-	// spreadTime is how long a failover may be known to a minority of the Sentinels only. They tell
+	// spreadTime is how long only a minority of the Sentinels may know of a failover. They notify
 	// each other every 2 s.
 	spreadTime = 10 * time.Second
-	// sentinelGrace is how long the others are waited for when most of them have answered.
+	// sentinelGrace is how long the remaining Sentinels are waited for once a majority has
+	// answered.
 	sentinelGrace = 100 * time.Millisecond
 )
 
-// errReplica is why a server is not used that the Sentinels name.
-var errReplica = errors.New("the Sentinels name it, but it says that it is no master")
+// errReplica says that a server which the Sentinels name as master is not one.
+var errReplica = errors.New("the Sentinels report it as the master, but its ROLE is another")
 
-// ErrFailedOver is the cause where a connection was ended because the Sentinels name another master
-// now.
-var ErrFailedOver = errors.New("it is the master no more, by what the Sentinels say")
+// ErrFailedOver says that a connection was ended because the Sentinels report another master.
+var ErrFailedOver = errors.New("the Sentinels report another master")
 
-// following is what is known of a master that Sentinels are asked about.
-type following struct {
+// discovery finds the master by asking Sentinels.
+type discovery struct {
 	Sentinels
-	log    *slog.Logger
-	each   []*sentinel
-	asking chan struct{} // who asks them has put something in
-	nudge  chan struct{} // the upstream is to be probed at once
+	log      *slog.Logger
+	each     []*sentinel
+	asking   chan struct{} // holds a value while the Sentinels are asked
+	probeNow chan struct{} // asks for a probe of the upstream at once
 
 	mu    sync.Mutex
-	known opinion // without an address: nothing
-	// doubted: the last connection to it failed, so they must be asked first.
-	doubted bool
-	silent  bool // the log was told that none of them tells
-	// lone is what was believed although most say something else, since loneSince.
-	lone      opinion
-	loneSince time.Time
+	known opinion // without an address: unknown
+	// suspect: the last connection to the known master failed, so the Sentinels must be asked
+	// first.
+	suspect      bool
+	warnedSilent bool // a warning was logged that no Sentinel answers
+	// minority is the opinion that was taken although most Sentinels have another one, since
+	// minoritySince.
+	minority      opinion
+	minoritySince time.Time
 
 	asked sync.WaitGroup
 }
 
-// NewFollowing is [New] for a server of which Sentinels say where it is; the address in the URL is
-// not used.
+// NewFollowing is [New] for an upstream whose address Sentinels report. It ignores the address in
+// the URL.
 func NewFollowing(url string, sentinels Sentinels, timeout time.Duration, log *slog.Logger) (*Upstream, error) {
 	u, err := New(url, timeout, log)
 	if err != nil {
 		return nil, err
 	}
-	f := &following{Sentinels: sentinels, log: log, asking: make(chan struct{}, 1), nudge: make(chan struct{}, 1)}
+	f := &discovery{Sentinels: sentinels, log: log, asking: make(chan struct{}, 1), probeNow: make(chan struct{}, 1)}
 	for _, addr := range sentinels.Addrs {
 		f.each = append(f.each, &sentinel{addr: addr})
 	}
-	u.following = f
+	u.discovery = f
 	return u, nil
 }
 
-// OnFailover has moved called when another server has become the upstream, or this one is not to be
-// used; connections of an earlier [Upstream.Term] are then to be ended. It is called before
-// anything else.
-func (u *Upstream) OnFailover(moved func()) { u.moved = moved }
+// OnFailover sets the function to call when another server has become the upstream, or the current
+// one must not be used. Connections of an earlier [Upstream.Term] must then be ended. It is called
+// before all other methods.
+func (u *Upstream) OnFailover(call func()) { u.onFailover = call }
 
-// Term counts the failovers of the upstream, and when it was found that it must not be used.
+// Term counts the failovers of the upstream, and how often it was found that it must not be used.
 func (u *Upstream) Term() uint64 { return u.term.Load() }
 
-// Locate is the address of the upstream, host:port or the path of a socket. The error says why it
-// cannot be known.
+// Locate returns the address of the upstream: host:port, or the path of a socket. The error says
+// why it is unknown.
 func (u *Upstream) Locate(ctx context.Context) (string, error) {
-	if u.following == nil {
+	if u.discovery == nil {
 		return u.options.Load().Addr, nil
 	}
-	if known, doubted := u.following.state(); known != "" && !doubted {
+	if known, suspect := u.discovery.state(); known != "" && !suspect {
 		return known, nil
 	}
 	return u.find(ctx)
 }
 
-// find asks the Sentinels, or waits for who does.
+// find asks the Sentinels, or waits while another goroutine does.
 func (u *Upstream) find(ctx context.Context) (string, error) {
-	f := u.following
+	f := u.discovery
 	select {
 	case f.asking <- struct{}{}:
 		defer func() { <-f.asking }()
@@ -102,18 +104,18 @@ func (u *Upstream) find(ctx context.Context) (string, error) {
 	}
 	if len(all) == 0 {
 		err := noSentinel(f.Master, failures)
-		f.tellOfSilence(err)
+		f.warnSilent(err)
 		return "", err
 	}
-	from, to := f.take(choose(all, f.name()), majority(all, len(f.each)))
+	from, to := f.adopt(chooseOpinion(all, f.name()), majorityOpinion(all, len(f.each)))
 	if from != "" && from != to {
-		u.switched(from, to)
+		u.switchMaster(from, to)
 	}
 	return to, nil
 }
 
-// askAll asks all Sentinels at once, and waits for all that answer soon.
-func (f *following) askAll(ctx context.Context, u *Upstream) (all []opinion, failures []string) {
+// askAll asks all Sentinels at once, and waits for answers that come in time.
+func (f *discovery) askAll(ctx context.Context, u *Upstream) (all []opinion, failures []string) {
 	type answer struct {
 		said opinion
 		err  error
@@ -142,97 +144,99 @@ func (f *following) askAll(ctx context.Context, u *Upstream) (all []opinion, fai
 		case <-grace:
 			return all, failures
 		case <-ctx.Done():
-			return all, append(failures, "no answer in time of the others")
+			return all, append(failures, "no answer in time from the other Sentinels")
 		}
 	}
 	return all, failures
 }
 
-// take believes an opinion, unless it is older than what is known and nothing speaks against that,
-// or most Sentinels have been of another one for too long.
-func (f *following) take(said, most opinion) (from, to string) {
+// adopt takes an opinion as true, unless it is older than the known opinion and the known master is
+// not suspect. If most Sentinels have had another opinion for too long, it takes that one.
+func (f *discovery) adopt(said, most opinion) (from, to string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.silent = false
+	f.warnedSilent = false
 	from = f.known.addr
-	if from == "" || said.epoch >= f.known.epoch || f.doubted {
+	if from == "" || said.epoch >= f.known.epoch || f.suspect {
 		f.known = said
 	}
-	if f.isLone(f.known, most, time.Now()) {
+	if f.isOutvoted(f.known, most, time.Now()) {
 		f.known = most
 	}
-	f.doubted = false
+	f.suspect = false
 	return from, f.known.addr
 }
 
-// isLone reports whether an opinion has had the time to spread and most Sentinels still are of
-// another one. It is called with mu held.
-func (f *following) isLone(said, most opinion, now time.Time) bool {
+// isOutvoted reports whether an opinion has had time to spread and most Sentinels still have another
+// one. It is called with mu held.
+func (f *discovery) isOutvoted(said, most opinion, now time.Time) bool {
 	switch {
 	case most.addr == "" || said.addr == most.addr:
-		f.lone = opinion{}
+		f.minority = opinion{}
 		return false
-	case said != f.lone:
-		f.lone, f.loneSince = said, now
+	case said != f.minority:
+		f.minority, f.minoritySince = said, now
 		f.log.Debug("a Sentinel knows of a later failover than most others", "says", said.addr, "others", most.addr)
 	}
-	return now.Sub(f.loneSince) > spreadTime
+	return now.Sub(f.minoritySince) > spreadTime
 }
 
-// tellOfSilence tells the log, once, where there is a master that can be gone on with.
-func (f *following) tellOfSilence(err error) {
+// warnSilent logs, once, that no Sentinel answers while the known master can still be used.
+func (f *discovery) warnSilent(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.known.addr != "" && !f.silent {
-		f.silent = true
-		f.log.Warn("the upstream is taken to be where it was, as long as it can be reached", "upstream", f.known.addr, "cause", err)
+	if f.known.addr != "" && !f.warnedSilent {
+		f.warnedSilent = true
+		f.log.Warn("no Sentinel answers: keeping the last known upstream while it can be reached",
+			"upstream", f.known.addr, "cause", err)
 	}
 }
 
-// doubt has the Sentinels asked before the next connection.
-func (f *following) doubt() {
+// markSuspect makes the next connection ask the Sentinels first.
+func (f *discovery) markSuspect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.doubted = true
+	f.suspect = true
 }
 
-func (f *following) state() (known string, doubted bool) {
+func (f *discovery) state() (known string, suspect bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.known.addr, f.doubted
+	return f.known.addr, f.suspect
 }
 
-// name is the master's address, or its name where that is not known.
-func (f *following) name() string {
+// name returns the master's address, or its name if the address is unknown.
+func (f *discovery) name() string {
 	if known, _ := f.state(); known != "" {
 		return known
 	}
 	return f.Master
 }
 
-// switched leaves the old master. What it has said holds for as long as the new one cannot be
-// reached.
-func (u *Upstream) switched(from, to string) {
-	f := u.following
+// switchMaster leaves the old master. The old master's answers about logins remain valid until the new
+// one has been reached.
+func (u *Upstream) switchMaster(from, to string) {
+	f := u.discovery
 	u.term.Add(1)
-	f.log.Warn("the upstream has failed over: clients that were connected to the old master are disconnected", "master", f.Master, "from", from, "to", to)
+	f.log.Warn("upstream failed over: disconnecting clients of the old master",
+		"master", f.Master, "from", from, "to", to)
 	u.mu.Lock()
-	u.refusal, u.stale = nil, true
-	u.unasked, u.vouched, u.modes = 0, false, modes{}
+	u.refusal, u.fromOldMaster = nil, true
+	u.uncheckedLeft, u.verified, u.modes = 0, false, modes{}
 	u.mu.Unlock()
 	u.own.renew()
-	u.moved()
+	u.onFailover()
 	select {
-	case f.nudge <- struct{}{}:
+	case f.probeNow <- struct{}{}:
 	default:
 	}
 }
 
-// follow asks the Sentinels again and again until ctx ends.
+// follow asks the Sentinels repeatedly until ctx ends.
 func (u *Upstream) follow(ctx context.Context) {
 	tick := time.Tick(followEvery)
 	for {
-		_, _ = u.find(ctx) // told where it matters
+		_, _ = u.find(ctx) // the error is reported to connections
 		select {
 		case <-ctx.Done():
 			return
@@ -241,18 +245,17 @@ func (u *Upstream) follow(ctx context.Context) {
 	}
 }
 
-// close ends what is kept to the Sentinels.
-func (f *following) close() {
+// close closes the connections to the Sentinels.
+func (f *discovery) close() {
 	for _, s := range f.each {
 		s.close()
 	}
 	f.asked.Wait()
 }
 
-// checkRole refuses a server that says that it is no master; one that does not say is taken as it
-// is.
+// checkRole refuses a server that says it is not a master. It accepts one that does not say.
 func (u *Upstream) checkRole(conn net.Conn) error {
-	if u.following == nil {
+	if u.discovery == nil {
 		return nil
 	}
 	answer, err := u.exchange(conn, "ROLE")
@@ -265,9 +268,10 @@ func (u *Upstream) checkRole(conn net.Conn) error {
 	return nil
 }
 
-// named are TLS settings for one of the servers behind Sentinels: each has a name of its own.
-func (u *Upstream) named(settings *tls.Config, addr string) {
-	if host, _, err := net.SplitHostPort(addr); err == nil && u.following != nil {
+// setServerName sets the name that the certificate of a server behind Sentinels must have. Each
+// server has its own name.
+func (u *Upstream) setServerName(settings *tls.Config, addr string) {
+	if host, _, err := net.SplitHostPort(addr); err == nil && u.discovery != nil {
 		settings.ServerName = host
 	}
 }

@@ -11,17 +11,18 @@ import (
 	"redlock-proxy/internal/logtest"
 )
 
-// told is what a Sentinel answers of a master at this address.
-func told(addr string, epoch int) map[string]string {
+// sentinelAnswers returns a Sentinel's answers about a master at this address.
+func sentinelAnswers(addr string, epoch int) map[string]string {
 	host, port, _ := strings.Cut(addr, ":")
 	return map[string]string{
 		"GET-MASTER-ADDR-BY-NAME": fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(host), host, len(port), port),
-		"MASTER":                  fmt.Sprintf("*4\r\n$4\r\nname\r\n$1\r\nm\r\n$12\r\nconfig-epoch\r\n$%d\r\n%d\r\n", len(fmt.Sprint(epoch)), epoch),
+		"MASTER": fmt.Sprintf("*4\r\n$4\r\nname\r\n$1\r\nm\r\n$12\r\nconfig-epoch\r\n$%d\r\n%d\r\n",
+			len(fmt.Sprint(epoch)), epoch),
 	}
 }
 
-// startSentinel starts one that answers SENTINEL GET-MASTER-ADDR-BY-NAME and MASTER from a table
-// that can be replaced.
+// startSentinel starts a Sentinel that answers SENTINEL GET-MASTER-ADDR-BY-NAME and MASTER from a
+// table that can be replaced.
 func startSentinel(t *testing.T, answers map[string]string) (*scripted, *atomic.Value) {
 	var now atomic.Value
 	now.Store(answers)
@@ -34,7 +35,7 @@ func startSentinel(t *testing.T, answers map[string]string) (*scripted, *atomic.
 	}), &now
 }
 
-// startRole starts one that says what it is.
+// startRole starts a server with this role.
 func startRole(t *testing.T, role string) *scripted {
 	return startScripted(t, func(command string) string {
 		if command == "ROLE" {
@@ -56,7 +57,8 @@ func newFollowing(t *testing.T, login string, sentinels ...*scripted) (*Upstream
 		addrs = append(addrs, s.ln.Addr().String())
 	}
 	log := &logtest.Buffer{}
-	up, err := NewFollowing("redis://nowhere:1", Sentinels{Master: "m", Addrs: addrs, Password: login}, patience, slog.New(slog.NewTextHandler(log, nil)))
+	up, err := NewFollowing("redis://nowhere:1", Sentinels{Master: "m", Addrs: addrs, Password: login}, patience,
+		slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,20 +66,20 @@ func newFollowing(t *testing.T, login string, sentinels ...*scripted) (*Upstream
 	return up, log
 }
 
-// What is no answer of a Sentinel's ends nothing but the question.
+// TestOddSentinels: an invalid reply of a Sentinel ends only that question.
 func TestOddSentinels(t *testing.T) {
-	right := told("h:1", 3)
+	right := sentinelAnswers("h:1", 3)
 	for _, c := range []struct{ answer, about, want string }{
 		{"-IDONTKNOW I have not enough information\r\n", "", "IDONTKNOW I have not enough information"},
-		{"*-1\r\n", "", "it knows no master of that name"},
-		{"_\r\n", "", "it knows no master of that name"},
-		{"*0\r\n", "", "its answer is no address"},
-		{"*1\r\n$1\r\nh\r\n", "", "its answer is no address"},
-		{"*3\r\n$1\r\nh\r\n$1\r\n1\r\n$1\r\n1\r\n", "", "its answer is no address"},
-		{"*2\r\n$1\r\nh\r\n$1\r\n0\r\n", "", "its answer is no address"},
-		{"*2\r\n$1\r\nh\r\n$5\r\n65536\r\n", "", "its answer is no address"},
-		{"*2\r\n$3\r\nh\r\n\r\n$1\r\n1\r\n", "", "its answer is no address"},
-		{"+OK\r\n", "", "its answer is no address"},
+		{"*-1\r\n", "", "unknown master name"},
+		{"_\r\n", "", "unknown master name"},
+		{"*0\r\n", "", "its answer is not an address"},
+		{"*1\r\n$1\r\nh\r\n", "", "its answer is not an address"},
+		{"*3\r\n$1\r\nh\r\n$1\r\n1\r\n$1\r\n1\r\n", "", "its answer is not an address"},
+		{"*2\r\n$1\r\nh\r\n$1\r\n0\r\n", "", "its answer is not an address"},
+		{"*2\r\n$1\r\nh\r\n$5\r\n65536\r\n", "", "its answer is not an address"},
+		{"*2\r\n$3\r\nh\r\n\r\n$1\r\n1\r\n", "", "its answer is not an address"},
+		{"+OK\r\n", "", "its answer is not an address"},
 		{"$999999999\r\n", "", "the upstream closed the connection"},
 		{right["GET-MASTER-ADDR-BY-NAME"], "", "the upstream closed the connection"},
 		{right["GET-MASTER-ADDR-BY-NAME"], "-NOPERM x\r\n", ""},
@@ -88,7 +90,7 @@ func TestOddSentinels(t *testing.T) {
 			c.about = right["MASTER"]
 		}
 		s, _ := startSentinel(t, map[string]string{"GET-MASTER-ADDR-BY-NAME": c.answer, "MASTER": c.about})
-		if strings.HasPrefix(c.answer, "$9") { // it ends behind that
+		if strings.HasPrefix(c.answer, "$9") { // the reply ends after that
 			s = startScripted(t, func(string) string { return c.answer[:0] })
 		}
 		up, _ := newFollowing(t, "", s)
@@ -96,7 +98,8 @@ func TestOddSentinels(t *testing.T) {
 		switch {
 		case c.want == "" && (err != nil || addr != "h:1"):
 			t.Errorf("%q, %q: %s, %v", c.answer, c.about, addr, err)
-		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "no Sentinel knows where m is (")):
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "no Sentinel knows where m is (")):
 			t.Errorf("%q, %q: %s, %v", c.answer, c.about, addr, err)
 		}
 	}
@@ -111,25 +114,25 @@ func TestChoose(t *testing.T) {
 	}{
 		{nil, "", opinion{}},
 		{[]opinion{a1}, "", a1},
-		{[]opinion{a1, b2, a1}, "a:1", b2}, // the latest, whatever most of them say
+		{[]opinion{a1, b2, a1}, "a:1", b2}, // the latest, even against a majority
 		{[]opinion{b2, a1, a1}, "", b2},
-		{[]opinion{a1, b1, b1}, "a:1", b1}, // of one epoch, what most say
+		{[]opinion{a1, b1, b1}, "a:1", b1}, // within an epoch, the majority
 		{[]opinion{b1, b1, a1}, "a:1", b1},
-		{[]opinion{a2, b2}, "b:1", b2}, // none of them leads: it stays
+		{[]opinion{a2, b2}, "b:1", b2}, // no majority: no change
 		{[]opinion{b2, a2}, "b:1", b2},
 	} {
-		if got := choose(c.all, c.known); got != c.want {
+		if got := chooseOpinion(c.all, c.known); got != c.want {
 			t.Errorf("%v, %q: %v, want %v", c.all, c.known, got, c.want)
 		}
 	}
 }
 
-// A failover is noticed by the Sentinel that knows of it, and one that has not heard of it changes
-// nothing.
+// TestFollowing: a failover is noticed from the Sentinel that knows of it. One that does not know
+// changes nothing.
 func TestFollowing(t *testing.T) {
 	old, new := startRole(t, masterRole), startRole(t, masterRole)
-	s1, says1 := startSentinel(t, told(old.ln.Addr().String(), 1))
-	s2, says2 := startSentinel(t, told(old.ln.Addr().String(), 1))
+	s1, says1 := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
+	s2, says2 := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
 	up, log := newFollowing(t, "secret", s1, s2)
 	moves := 0
 	up.OnFailover(func() { moves++ })
@@ -148,12 +151,13 @@ func TestFollowing(t *testing.T) {
 		}
 	}
 	connectTo(old)
-	says1.Store(told(new.ln.Addr().String(), 2))
+	says1.Store(sentinelAnswers(new.ln.Addr().String(), 2))
 	if _, err := up.find(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	connectTo(new)
-	if moves != 1 || up.Term() != 1 || !strings.Contains(log.String(), "from="+old.ln.Addr().String()+" to="+new.ln.Addr().String()) {
+	if moves != 1 || up.Term() != 1 || !strings.Contains(log.String(),
+		"from="+old.ln.Addr().String()+" to="+new.ln.Addr().String()) {
 		t.Errorf("%d moves, term %d, logged %s", moves, up.Term(), log.String())
 	}
 	says1.Store(map[string]string{}) // gone, and the other has not heard of it
@@ -164,7 +168,7 @@ func TestFollowing(t *testing.T) {
 	says2.Store(map[string]string{})
 	for range 2 {
 		if _, err := up.find(t.Context()); err == nil {
-			t.Error("found by nobody")
+			t.Error("no Sentinel found it")
 		}
 	}
 	connectTo(new) // it is still there
@@ -173,19 +177,20 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// A server that says it is no master is not used, and the Sentinels are asked again; one that does
-// not say is.
+// TestFollowingAsksForTheRole: a server that says it is not a master is not used, and the Sentinels
+// are asked again. One that does not say is used.
 func TestFollowingAsksForTheRole(t *testing.T) {
 	replica, master := startRole(t, replicaRole), startRole(t, "-NOPERM no\r\n")
-	s, says := startSentinel(t, told(replica.ln.Addr().String(), 1))
+	s, says := startSentinel(t, sentinelAnswers(replica.ln.Addr().String(), 1))
 	up, _ := newFollowing(t, "", s)
 	for range 2 {
 		_, err := up.Connect(t.Context())
-		if want := "upstream " + replica.ln.Addr().String() + ": the Sentinels name it, but it says that it is no master"; err == nil || err.Error() != want {
+		if want := "upstream " + replica.ln.Addr().String() +
+			": the Sentinels report it as the master, but its ROLE is another"; err == nil || err.Error() != want {
 			t.Fatalf("%v, want %s", err, want)
 		}
 	}
-	says.Store(told(master.ln.Addr().String(), 1))
+	says.Store(sentinelAnswers(master.ln.Addr().String(), 1))
 	for deadline := time.Now().Add(patience); ; time.Sleep(dialPause) {
 		conn, err := up.Connect(t.Context())
 		if err == nil {
@@ -201,13 +206,13 @@ func TestFollowingAsksForTheRole(t *testing.T) {
 	}
 }
 
-// A Sentinel that knows of a failover which most others do not come to know of is not believed for
-// ever, whatever its epoch.
+// TestLoneSentinel: a Sentinel is not trusted for ever, whatever its epoch, if most other Sentinels
+// never learn of the failover that it reports.
 func TestLoneSentinel(t *testing.T) {
 	old, other := startRole(t, masterRole), startRole(t, masterRole)
-	lone, says := startSentinel(t, told(old.ln.Addr().String(), 1))
-	s2, _ := startSentinel(t, told(old.ln.Addr().String(), 1))
-	s3, _ := startSentinel(t, told(old.ln.Addr().String(), 1))
+	lone, says := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
+	s2, _ := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
+	s3, _ := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
 	up, _ := newFollowing(t, "", lone, s2, s3)
 	finds := func(want *scripted) {
 		t.Helper()
@@ -216,24 +221,25 @@ func TestLoneSentinel(t *testing.T) {
 		}
 	}
 	finds(old)
-	answers := told(other.ln.Addr().String(), 2)
+	answers := sentinelAnswers(other.ln.Addr().String(), 2)
 	answers["MASTER"] = strings.Replace(answers["MASTER"], "$1\r\n2\r\n", "$20\r\n18446744073709551615\r\n", 1)
 	says.Store(answers)
 	finds(other)
-	finds(other) // the others may come to know of it
-	up.following.loneSince = up.following.loneSince.Add(-2 * spreadTime)
+	finds(other) // the other Sentinels may learn of it
+	up.discovery.minoritySince = up.discovery.minoritySince.Add(-2 * spreadTime)
 	finds(old)
 	finds(old)
-	says.Store(told(other.ln.Addr().String(), 5))
-	finds(other) // which is news
+	says.Store(sentinelAnswers(other.ln.Addr().String(), 5))
+	finds(other) // a new failover
 	says.Store(map[string]string{})
-	up.following.loneSince = up.following.loneSince.Add(-2 * spreadTime)
+	up.discovery.minoritySince = up.discovery.minoritySince.Add(-2 * spreadTime)
 	finds(old)
 }
 
-// What a master has said holds while its successor cannot be reached, and no longer.
+// TestSuccessorThatCannotBeReached: what a master has said remains valid while its successor cannot
+// be reached, and no longer.
 func TestSuccessorThatCannotBeReached(t *testing.T) {
-	old := startScripted(t, func(command string) string { // one that is before there was an ACL
+	old := startScripted(t, func(command string) string { // a version without ACL
 		switch command {
 		case "ROLE":
 			return masterRole
@@ -247,13 +253,13 @@ func TestSuccessorThatCannotBeReached(t *testing.T) {
 	gone := startRole(t, masterRole)
 	_ = gone.ln.Close()
 	closed := startScripted(t, func(string) string { return "-NOAUTH Authentication required.\r\n" })
-	s, says := startSentinel(t, told(old.ln.Addr().String(), 1))
+	s, says := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
 	up, _ := newFollowing(t, "", s)
 	up.Probe(t.Context())
 	if !up.OpensAll() {
 		t.Fatal("the first master does not allow everything")
 	}
-	says.Store(told(gone.ln.Addr().String(), 2))
+	says.Store(sentinelAnswers(gone.ln.Addr().String(), 2))
 	for range 2 {
 		_, _ = up.find(t.Context())
 		up.Probe(t.Context())
@@ -261,7 +267,7 @@ func TestSuccessorThatCannotBeReached(t *testing.T) {
 			t.Error("what the first master said is forgotten, and there is no other word")
 		}
 	}
-	says.Store(told(closed.ln.Addr().String(), 3))
+	says.Store(sentinelAnswers(closed.ln.Addr().String(), 3))
 	_, _ = up.find(t.Context())
 	conn, err := up.Connect(t.Context())
 	if err != nil {

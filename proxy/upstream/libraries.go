@@ -8,12 +8,12 @@ import (
 	"redlock-proxy/commands/lockkeys/eval"
 )
 
-// errOddLibraries says that the upstream's answer is none that FUNCTION LIST has.
-var errOddLibraries = errors.New("FUNCTION LIST: unexpected answer")
+// errInvalidLibraries says that the upstream's reply is not one to FUNCTION LIST.
+var errInvalidLibraries = errors.New("FUNCTION LIST: unexpected answer")
 
-// Libraries are the functions that the upstream has, asked for on a connection of the
-// proxy's own, so that they can also be read within a client's transaction. An upstream
-// without functions has none. The error names the upstream.
+// Libraries returns the function libraries of the upstream. It asks on a connection of the proxy's
+// own, so that it also works within a client's transaction. An upstream without support for
+// functions has none. The error names the upstream.
 func (u *Upstream) Libraries(ctx context.Context) ([]eval.Library, error) {
 	ctx, cancel := context.WithTimeout(ctx, ownTimeout)
 	defer cancel()
@@ -30,15 +30,15 @@ func (u *Upstream) Libraries(ctx context.Context) ([]eval.Library, error) {
 	}
 	libraries, ok := librariesIn(answer)
 	if !ok {
-		return nil, u.Failure(errOddLibraries)
+		return nil, u.Failure(errInvalidLibraries)
 	}
 	return libraries, nil
 }
 
-// librariesIn reads an answer of FUNCTION LIST WITHCODE in RESP2.
+// librariesIn parses a reply to FUNCTION LIST WITHCODE in RESP2.
 func librariesIn(answer []any) (all []eval.Library, ok bool) {
 	for _, one := range answer {
-		fields := pairs(one)
+		fields := parsePairs(one)
 		code, ok := fields["library_code"].(string)
 		functions, list := fields["functions"].([]any)
 		if !ok || !list {
@@ -46,7 +46,7 @@ func librariesIn(answer []any) (all []eval.Library, ok bool) {
 		}
 		library := eval.Library{Code: code}
 		for _, function := range functions {
-			name, ok := pairs(function)["name"].(string)
+			name, ok := parsePairs(function)["name"].(string)
 			if !ok {
 				return nil, false
 			}
@@ -57,9 +57,8 @@ func librariesIn(answer []any) (all []eval.Library, ok bool) {
 	return all, true
 }
 
-// pairs reads a map as RESP2 has it: names and values in turn. Of anything else it is
-// empty.
-func pairs(list any) map[string]any {
+// parsePairs parses a map in RESP2: names and values in turn. For any other reply it is empty.
+func parsePairs(list any) map[string]any {
 	fields := map[string]any{}
 	elements, _ := list.([]any)
 	for i := 0; i+1 < len(elements); i += 2 {

@@ -10,16 +10,16 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// ErrMaster says that the upstream is one of the lock masters: what clients do there they would do
-// to the locks.
+// ErrMaster says that the upstream is one of the lock masters: clients would change the locks
+// there.
 var ErrMaster = errors.New("clients would change locks there; name another Redis")
 
-// RefuseMasters has a server not be used that is a lock master, by its run_id or its address. named
-// returns the master's name, or nothing. It is called before anything else.
+// RefuseMasters refuses an upstream that is a lock master, by its run_id or its address. named
+// returns the master's name; empty if it is none. It is called before all other methods.
 func (u *Upstream) RefuseMasters(named func(runID, addr string) string) { u.master = named }
 
-// askServer asks which server the upstream is, or which ones, and refuses lock masters. One that
-// does not say is taken as it is.
+// askServer asks for the server's identity, and refuses lock masters. If the server is a cluster
+// node, it also checks the other nodes. It accepts a server that does not say.
 func (u *Upstream) askServer(conn net.Conn) error {
 	if u.master == nil {
 		return nil
@@ -55,11 +55,11 @@ func nodesIn(reply []byte) (addrs []string) {
 	return addrs
 }
 
-// part ends the connections of clients.
-func (u *Upstream) part() {
+// disconnectClients makes Run end the connections of clients.
+func (u *Upstream) disconnectClients() {
 	u.term.Add(1)
 	select {
-	case u.parted <- struct{}{}:
+	case u.outdated <- struct{}{}:
 	default:
 	}
 }

@@ -9,15 +9,17 @@ import (
 	"testing"
 )
 
-// A server that is a lock master, or a cluster of which one is a node, is refused, also after
-// another server was there; clients that were connected leave.
+// TestLockMasterIsRefused: a server is refused if it is a lock master, or a cluster with one as a
+// node, also after another server was there. Connected clients are disconnected.
 func TestLockMasterIsRefused(t *testing.T) {
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 	alone := func(runID string) [2]string {
 		return [2]string{bulk("redis_mode:standalone\r\nrun_id:" + runID + "\r\n"), "-ERR no\r\n"}
 	}
 	nodes := func(addr string) [2]string {
-		return [2]string{bulk("redis_mode:cluster\r\nrun_id:other\r\n"), bulk("x 10.0.0.7:6379@16379,n myself,master - 0 0 1 connected 0-5460\ny " + addr + "@16380 master - 0 0 2 connected\n")}
+		return [2]string{bulk("redis_mode:cluster\r\nrun_id:other\r\n"),
+			bulk("x 10.0.0.7:6379@16379,n myself,master - 0 0 1 connected 0-5460\ny " + addr +
+				"@16380 master - 0 0 2 connected\n")}
 	}
 	var says atomic.Value
 	says.Store(alone("other"))
@@ -58,7 +60,8 @@ func TestLockMasterIsRefused(t *testing.T) {
 		term := up.Term()
 		up.Probe(t.Context())
 		_, err := up.Status()
-		if errors.Is(err, ErrMaster) != c.refused || (up.Term() != term) != c.refused || c.refused != strings.HasPrefix(fmt.Sprint(err), "it is the lock master 10.0.0.8:6379: ") {
+		if errors.Is(err, ErrMaster) != c.refused || (up.Term() != term) != c.refused ||
+			c.refused != strings.HasPrefix(fmt.Sprint(err), "it is the lock master 10.0.0.8:6379: ") {
 			t.Errorf("%q: %v, and clients left: %v", c.says, err, up.Term() != term)
 		}
 		if conn, err := up.Connect(t.Context()); errors.Is(err, ErrMaster) != c.refused {

@@ -9,30 +9,30 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// ErrCluster says that an upstream is not alone, where lock keys are set.
-var ErrCluster = errors.New("it is a node of a Redis Cluster, or a Sentinel: clients would be led to other servers, which know nothing of lock keys; name a server " +
-	"that is alone, or a Redis before which nothing of the cluster is seen, or have no lock-keys")
+// ErrCluster says that an upstream is not standalone, although lock keys are configured.
+var ErrCluster = errors.New("it is a node of a Redis Cluster, or a Sentinel: " +
+	"it would redirect clients to servers that do not know the lock keys; " +
+	"use a standalone Redis, a proxy that hides the cluster, or no lock-keys")
 
-// RefuseClusters has a server that leads clients to others not be used. It is called before
-// anything else.
-func (u *Upstream) RefuseClusters() { u.alone = true }
+// RefuseClusters refuses an upstream that redirects clients to other servers. It is called before
+// all other methods.
+func (u *Upstream) RefuseClusters() { u.standalone = true }
 
-// modes is what is known of whether an upstream is alone, where that must be so. It is of the
-// Upstream's mu.
+// modes records whether an upstream is standalone. The Upstream's mu guards it.
 type modes struct {
-	// untold: the upstream did not say, as one that demands a login first. found: a client that had
-	// logged in was told that it is not alone.
-	untold, found bool
+	// unknown: the upstream did not say, for instance because it requires a login first. cluster: a
+	// client that had logged in was told that the upstream is not standalone.
+	unknown, cluster bool
 }
 
-// askMode asks whether the upstream is alone. One that does not say is taken as it is until a
-// client finds out (HearMode): what would lead elsewhere is kept from clients all the same.
+// askMode asks whether the upstream is standalone. It accepts an upstream that does not say until a
+// client finds out (HearMode). Redirects are withheld from clients in any case.
 func (u *Upstream) askMode(conn net.Conn) error {
-	if !u.alone {
+	if !u.standalone {
 		return nil
 	}
 	answer, err := u.exchange(conn, "HELLO")
-	if err == nil && resp.Begins(answer, "-") { // older than that, or a login is demanded
+	if err == nil && resp.Begins(answer, "-") { // too old for HELLO, or a login is required
 		answer, err = u.exchange(conn, "INFO", "server")
 	}
 	if err != nil {
@@ -41,44 +41,44 @@ func (u *Upstream) askMode(conn net.Conn) error {
 	mode := modeIn(answer)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.modes.untold = mode == ""
-	u.modes.found = u.modes.found && mode == ""
-	if u.modes.found || leadsElsewhere(mode) {
+	u.modes.unknown = mode == ""
+	u.modes.cluster = u.modes.cluster && mode == ""
+	if u.modes.cluster || redirects(mode) {
 		return ErrCluster
 	}
 	return nil
 }
 
-// HidesMode reports whether it is not known that the upstream is alone, and it has to be.
+// HidesMode reports whether the upstream must be standalone, but has not said whether it is.
 func (u *Upstream) HidesMode() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.modes.untold
+	return u.modes.unknown
 }
 
-// HearMode is told what the upstream answered to HELLO on the connection of a client that has
-// logged in. If it is not alone it is not used any more, nor are the connections of before.
+// HearMode takes the upstream's reply to HELLO on the connection of a client that has logged in. If
+// the upstream is not standalone, it is no longer used, and its connections are ended.
 func (u *Upstream) HearMode(answer []byte) {
 	mode := modeIn(answer)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !u.modes.untold || mode == "" {
+	if !u.modes.unknown || mode == "" {
 		return
 	}
-	u.modes.untold = false
-	if leadsElsewhere(mode) {
-		u.modes.found = true
-		u.unasked, u.vouched = 0, false
-		u.part()
+	u.modes.unknown = false
+	if redirects(mode) {
+		u.modes.cluster = true
+		u.uncheckedLeft, u.verified = 0, false
+		u.disconnectClients()
 	}
 }
 
-// WhyLeft is why connections of an earlier Term are ended.
+// WhyLeft returns why connections of an earlier Term are ended.
 func (u *Upstream) WhyLeft() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case u.modes.found:
+	case u.modes.cluster:
 		return ErrCluster
 	case errors.Is(u.err, ErrMaster):
 		return u.err
@@ -86,12 +86,13 @@ func (u *Upstream) WhyLeft() error {
 	return ErrFailedOver
 }
 
-// modeIn reads HELLO or INFO: how the server runs. It is empty where that is not said.
+// modeIn returns the server's mode from a reply to HELLO or INFO; empty if it contains none.
 func modeIn(reply []byte) string {
 	info := redisinfo.Parse(string(reply))
-	mode, _ := after(resp.Texts(reply), "mode")
+	mode, _ := valueAfter(resp.Texts(reply), "mode")
 	return cmp.Or(info["redis_mode"], info["server_mode"], mode) // the second is Valkey's
 }
 
-// leadsElsewhere reports whether a server that runs so is a node of a cluster, or a Sentinel.
-func leadsElsewhere(mode string) bool { return mode == "cluster" || mode == "sentinel" }
+// redirects reports whether a server in this mode redirects clients: a node of a cluster, or a
+// Sentinel.
+func redirects(mode string) bool { return mode == "cluster" || mode == "sentinel" }

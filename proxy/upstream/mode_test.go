@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// modes are what servers say of themselves.
+// Replies of servers about their mode.
 const (
 	aloneHello   = "*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
 	clusterHello = "*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$7\r\ncluster\r\n"
@@ -19,14 +19,15 @@ const (
 )
 
 func TestLeadsElsewhere(t *testing.T) {
-	for reply, want := range map[string]bool{aloneHello: false, clusterHello: true, clusterInfo: true, valkeyInfo: true, "-NOPERM no\r\n": false} {
-		if got := leadsElsewhere(modeIn([]byte(reply))); got != want {
+	for reply, want := range map[string]bool{aloneHello: false, clusterHello: true, clusterInfo: true, valkeyInfo: true,
+		"-NOPERM no\r\n": false} {
+		if got := redirects(modeIn([]byte(reply))); got != want {
 			t.Errorf("%q: %t", reply, got)
 		}
 	}
 }
 
-// startMode starts a server that answers HELLO and INFO with what can be changed.
+// startMode starts a server that answers HELLO and INFO with replies that can be changed.
 func startMode(t *testing.T, hello, info string) (*scripted, *atomic.Value) {
 	var now atomic.Value
 	now.Store([2]string{hello, info})
@@ -46,8 +47,8 @@ func startMode(t *testing.T, hello, info string) (*scripted, *atomic.Value) {
 	}), &now
 }
 
-// A server that becomes a node of a cluster is refused by the next probe and by the connections
-// after it, and a server that was one is used again.
+// TestClusterIsRefusedOnReconnect: a server that becomes a cluster node is refused by the next
+// probe and by later connections. A server that was one is used again.
 func TestClusterIsRefusedOnReconnect(t *testing.T) {
 	s, says := startMode(t, aloneHello, "")
 	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
@@ -81,8 +82,8 @@ func TestClusterIsRefusedOnReconnect(t *testing.T) {
 	probe(nil)
 }
 
-// A cluster that says so only after a login is refused once a client heard it, until it was down or
-// says otherwise; another mode changes nothing.
+// TestClusterIsFoundOutByAClient: a cluster that reveals itself only after a login is refused once
+// a client has seen it, until it was down or says otherwise. Any other mode changes nothing.
 func TestClusterIsFoundOutByAClient(t *testing.T) {
 	const noAuth = "-NOAUTH x\r\n"
 	s, says := startMode(t, noAuth, noAuth)
@@ -114,7 +115,7 @@ func TestClusterIsFoundOutByAClient(t *testing.T) {
 	if up.HidesMode() || up.Term() != 0 {
 		t.Errorf("it hides %t, term %d", up.HidesMode(), up.Term())
 	}
-	probe(nil) // which does not say it again
+	probe(nil) // it does not say it again
 	up.HearMode([]byte(clusterHello))
 	up.HearMode([]byte(clusterHello))
 	probe(ErrCluster)
@@ -135,11 +136,12 @@ func TestClusterIsFoundOutByAClient(t *testing.T) {
 	}
 }
 
-// A failover to a node of a cluster is refused with the first connection.
+// TestClusterIsRefusedOnFailover: a failover to a cluster node is refused with the first
+// connection.
 func TestClusterIsRefusedOnFailover(t *testing.T) {
 	old, _ := startMode(t, aloneHello, "")
 	next, _ := startMode(t, clusterHello, "")
-	s, says := startSentinel(t, told(old.ln.Addr().String(), 1))
+	s, says := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
 	up, _ := newFollowing(t, "", s)
 	up.Identify("id")
 	up.RefuseClusters()
@@ -148,7 +150,7 @@ func TestClusterIsRefusedOnFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
-	says.Store(told(next.ln.Addr().String(), 2))
+	says.Store(sentinelAnswers(next.ln.Addr().String(), 2))
 	if _, err := up.find(t.Context()); err != nil {
 		t.Fatal(err)
 	}

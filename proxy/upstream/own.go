@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// ownTimeout bounds what the proxy asks for itself, dialling included: a client waits for it.
+	// ownTimeout limits each command of the proxy's own, including dialing, because a client waits
+	// for it.
 	ownTimeout = 2 * time.Second
-	// ownConns is how many connections there are at most for it.
+	// ownConns limits the number of connections for such commands.
 	ownConns = 4
 )
 
-// pool asks the upstream what is no client's own question, on connections that no client
-// shares. It does nothing there for a client: these connections have other rights.
+// pool sends the proxy's own commands to the upstream, on connections that no client shares. It
+// runs no commands of clients: these connections have other permissions.
 type pool struct {
 	options     redis.Options
 	connections connections
@@ -29,7 +30,7 @@ type pool struct {
 	closed bool
 }
 
-// newPool takes the options of the upstream.
+// newPool returns a pool with the options of the upstream.
 func newPool(u *Upstream) *pool {
 	p, opts := &pool{}, *u.options.Load()
 	opts.DB = 0
@@ -37,10 +38,10 @@ func newPool(u *Upstream) *pool {
 	opts.DisableIdentity = true
 	opts.MaxRetries = -1
 	opts.DialerRetries = 1
-	if opts.Password != "" { // which may change
+	if opts.Password != "" { // the password may change
 		opts.CredentialsProvider = func() (username, password string) {
-			is := u.options.Load()
-			return is.Username, is.Password
+			opts := u.options.Load()
+			return opts.Username, opts.Password
 		}
 	}
 	opts.DialTimeout = ownTimeout
@@ -55,17 +56,17 @@ func newPool(u *Upstream) *pool {
 		if err != nil {
 			return nil, err
 		}
-		return p.connections.add(resp.Bound(conn, resp.Client())), nil // go-redis believes the lengths that it is told
+		return p.connections.add(resp.Bound(conn, resp.Client())), nil // go-redis trusts the lengths that it reads
 	}
 	p.options = opts
 	return p
 }
 
-// Close closes the connections of the proxy's own, those to Sentinels as well.
+// Close closes the proxy's own connections, also those to Sentinels.
 func (u *Upstream) Close() {
 	u.own.close()
-	if u.following != nil {
-		u.following.close()
+	if u.discovery != nil {
+		u.discovery.close()
 	}
 }
 
@@ -81,7 +82,7 @@ func (p *pool) client() (*redis.Client, error) {
 	return p.redis, nil
 }
 
-// renew leaves the connections that there are: the upstream is another server now.
+// renew closes the connections, because the upstream is another server now.
 func (p *pool) renew() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,23 +10,23 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// loopPause is how long after an upstream was found to lead back, or elsewhere, it is refused
-// without being asked again.
+// loopPause is how long an upstream is refused without being asked again, after it was found to
+// lead back to the proxy or to be unusable for another reason.
 const loopPause = 2 * time.Second
 
-// Identify gives the proxy its identity. Then, before an upstream is used that has just come up,
-// and now and then, it is asked whether it leads back to the proxy that has it: such a proxy sends
-// itself each command again, over a new connection each time, until no descriptor is left. It is
-// called before anything else.
+// Identify sets the proxy's identity. From then on the proxy checks whether the upstream leads back
+// to itself: when the upstream has come up, and regularly later. A proxy in such a loop would send
+// each command to itself over new connections until it has no file descriptors left. Identify is
+// called before all other methods.
 func (u *Upstream) Identify(id string) { u.id = id }
 
-// verifyEvery is how many connections are made before the upstream is asked again: what
-// stands behind its address can change. It bounds what a loop costs. Each question counts
-// as an error in the INFO of a Redis, so it is not asked more often.
+// verifyEvery is how many connections are made between two checks. The server behind the address
+// can change, so the number limits what a loop costs. Each check counts as an error in the INFO of
+// a Redis, so there are not more.
 const verifyEvery = 64
 
-// verify asks on a new connection, if it is time. A Redis does not know the command, which
-// is the answer wanted.
+// verify checks the upstream on a new connection, if a check is due. A Redis does not know the
+// command, and that is the expected reply.
 func (u *Upstream) verify(conn net.Conn) error {
 	if u.id == "" || u.isVerified() {
 		return nil
@@ -40,30 +40,30 @@ func (u *Upstream) verify(conn net.Conn) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.unasked, u.vouched = verifyEvery, err == nil
+	u.uncheckedLeft, u.verified = verifyEvery, err == nil
 	if err != nil {
-		u.unasked = 0
+		u.uncheckedLeft = 0
 	}
 	return err
 }
 
-// isVerified takes one from the connections that need not ask, if there are any. When there
-// are none left, and it has been asked since the upstream came up, one of those that come at
-// once asks for all.
+// isVerified reports whether a new connection needs no check. When a check is due although the
+// upstream was verified since it came up, the first of several concurrent connections does it for
+// all.
 func (u *Upstream) isVerified() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.unasked == 0 {
-		if u.vouched {
-			u.unasked = verifyEvery
+	if u.uncheckedLeft == 0 {
+		if u.verified {
+			u.uncheckedLeft = verifyEvery
 		}
 		return false
 	}
-	u.unasked--
+	u.uncheckedLeft--
 	return true
 }
 
-// askPath asks PROXY PATH. The error is server.ErrLoop where the answer says so.
+// askPath sends PROXY PATH. The error is server.ErrLoop if the reply says so.
 func (u *Upstream) askPath(conn net.Conn, ids []string) error {
 	answer, err := u.exchange(conn, append([]string{"PROXY", "PATH"}, ids...)...)
 	if err == nil && resp.Begins(answer, "-LOOP ") {
@@ -72,9 +72,9 @@ func (u *Upstream) askPath(conn net.Conn, ids []string) error {
 	return err
 }
 
-// Path asks the upstream PROXY PATH with these identities, for a proxy that asked this
-// one: the error is server.ErrLoop where it leads back to one of them, or why it could
-// not be asked.
+// Path sends PROXY PATH with these identities to the upstream, for a proxy that has asked this one.
+// The error is server.ErrLoop if the upstream leads back to one of them, or says why it could not
+// be asked.
 func (u *Upstream) Path(ctx context.Context, ids []string) error {
 	select {
 	case u.dials <- struct{}{}:
@@ -82,8 +82,8 @@ func (u *Upstream) Path(ctx context.Context, ids []string) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := u.refused(); errors.Is(err, server.ErrLoop) {
-		return err // any other dial that failed may have been to the proxy that asks, as it started
+	if err := u.recentFailure(); errors.Is(err, server.ErrLoop) {
+		return err // other failures may have been dials to the asking proxy while it started
 	}
 	conn, err := u.dialNow(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (u *Upstream) Path(ctx context.Context, ids []string) error {
 	return u.askPath(conn, ids)
 }
 
-// pauseAfter is how long a failure is repeated without another dial, at least.
+// pauseAfter returns how long a failure is repeated at least without another dial.
 func pauseAfter(err error) time.Duration {
 	if errors.Is(err, server.ErrLoop) || errors.Is(err, ErrCluster) || errors.Is(err, ErrMaster) {
 		return loopPause

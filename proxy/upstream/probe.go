@@ -11,47 +11,47 @@ import (
 	"redlock-proxy/internal/scheme"
 )
 
-// upstreamProbe is how often the upstream is asked for a sign of life.
+// upstreamProbe is how often the upstream is probed.
 const upstreamProbe = 2 * time.Second
 
-// Run watches the upstream until ctx ends: whether it is up, and whether everything is
-// allowed there to whoever connects.
+// Run watches the upstream until ctx ends: whether it is up, and whether a new connection may do
+// everything there.
 func (u *Upstream) Run(ctx context.Context) error {
-	var nudge chan struct{}
-	if u.following != nil {
+	var probeNow chan struct{}
+	if u.discovery != nil {
 		var follows sync.WaitGroup
 		follows.Go(func() { u.follow(ctx) })
 		defer follows.Wait()
-		nudge = u.following.nudge
+		probeNow = u.discovery.probeNow
 	}
 	tick := time.Tick(upstreamProbe)
 	for {
 		u.Probe(ctx)
-		u.try(ctx)
+		u.tryWrite(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-nudge:
-		case <-u.parted:
-			u.moved()
+		case <-probeNow:
+		case <-u.outdated:
+			u.onFailover()
 		case <-tick:
 		}
 	}
 }
 
-// Probe asks the upstream for a sign of life, on a connection like those that
-// clients get, and what may be done on it. From then on clients are asked about anew.
+// Probe probes the upstream on a connection like those of clients, and finds out what such a
+// connection may do. If the upstream answers, the known rights of clients expire.
 func (u *Upstream) Probe(ctx context.Context) {
 	term := u.Term()
-	found, err := u.examine(ctx)
+	found, err := u.probeAccess(ctx)
 	if err != nil {
-		err = u.advised(ctx, err)
+		err = u.withAdvice(ctx, err)
 	}
 	name := u.Name()
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case term != u.Term(): // of which server it tells is not known, and the next probe is under way
+	case term != u.Term(): // it is unknown which server the result is about, and the next probe is under way
 		return
 	case ctx.Err() != nil:
 		return
@@ -64,28 +64,29 @@ func (u *Upstream) Probe(ctx context.Context) {
 	u.probed, u.err = true, nil
 	if err != nil {
 		if errors.Is(err, ErrMaster) && !errors.Is(was, ErrMaster) {
-			u.part()
+			u.disconnectClients()
 		}
 		u.err = plainCause(err)
-		u.unasked, u.vouched = 0, false
-		u.modes.found = u.modes.found && errors.Is(err, ErrCluster) // else another server may be there next
+		u.uncheckedLeft, u.verified = 0, false
+		u.modes.cluster = u.modes.cluster && errors.Is(err, ErrCluster) // else the next server may be a different one
 	} else {
-		u.all, u.demands, u.known, u.advice = found.all, found.demands, true, nil
+		u.opensAll, u.demandsLogin, u.known, u.advice = found.all, found.demands, true, nil
 		u.probes.Add(1)
 	}
 }
 
-// advised is the error of a probe of an upstream that was never reached: where its URL has the
-// wrong scheme, that says so, and so do all errors that clients get from now on.
-func (u *Upstream) advised(ctx context.Context, err error) error {
+// withAdvice returns the error of a probe, with advice if the upstream was never reached and its URL
+// has the wrong scheme. All later errors that clients get contain the advice, too.
+func (u *Upstream) withAdvice(ctx context.Context, err error) error {
 	u.mu.Lock()
-	settled := u.known || u.following != nil || u.advice != nil && errors.Is(err, u.advice)
+	settled := u.known || u.discovery != nil || u.advice != nil && errors.Is(err, u.advice)
 	u.mu.Unlock()
 	if settled {
 		return err
 	}
-	is := u.options.Load()
-	advice := scheme.Advice(ctx, scheme.Server{Network: is.Network, Addr: is.Addr, TLS: is.TLSConfig != nil}, u.Timeout(), err)
+	opts := u.options.Load()
+	server := scheme.Server{Network: opts.Network, Addr: opts.Addr, TLS: opts.TLSConfig != nil}
+	advice := scheme.Advice(ctx, server, u.Timeout(), err)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.advice = nil
@@ -96,23 +97,23 @@ func (u *Upstream) advised(ctx context.Context, err error) error {
 	return u.advice
 }
 
-// access is what may be done on a new connection, before a login: everything, or nothing.
+// access tells whether a new connection may do everything, or nothing, before a login.
 type access struct{ all, demands bool }
 
-// examine finds out what may be done on a new connection. Nothing but the
-// upstream's own word for it counts: what it answers otherwise may be any trouble that
-// it has. The error says that it does not answer at all; one that goes away while it is
-// asked is asked once more, for only a new connection tells whether it is gone.
-func (u *Upstream) examine(ctx context.Context) (found access, err error) {
-	found, broken, err := u.examineOnce(ctx)
+// probeAccess finds out what a new connection may do. Only the upstream's explicit replies count; any
+// other reply may have another cause. The error says that the upstream does not answer at all. If
+// the connection breaks, probeAccess asks again, because only a new connection tells whether the
+// upstream is gone.
+func (u *Upstream) probeAccess(ctx context.Context) (found access, err error) {
+	found, broken, err := u.probeAccessOnce(ctx)
 	if broken {
-		found, _, err = u.examineOnce(ctx)
+		found, _, err = u.probeAccessOnce(ctx)
 	}
 	return found, err
 }
 
-// examineOnce is examine on one connection; broken: it ended on the way.
-func (u *Upstream) examineOnce(ctx context.Context) (found access, broken bool, err error) {
+// probeAccessOnce is probeAccess on one connection; broken: the connection ended during it.
+func (u *Upstream) probeAccessOnce(ctx context.Context) (found access, broken bool, err error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {
 		return found, false, err
@@ -123,7 +124,8 @@ func (u *Upstream) examineOnce(ctx context.Context) (found access, broken bool, 
 		return found, false, err
 	}
 	pong, err := u.exchange(conn, "PING")
-	if err == nil && resp.Begins(pong, "-BUSY ") { // it tells nothing of rights, and nobody can change one there
+	if err == nil && resp.Begins(pong, "-BUSY ") {
+		// The reply says nothing about rights, and they cannot be changed while it lasts.
 		err = refusalOf([]string{"PING"}, pong)
 	}
 	if err != nil {
@@ -147,24 +149,24 @@ func (u *Upstream) examineOnce(ctx context.Context) (found access, broken bool, 
 // Probes counts the probes that were answered.
 func (u *Upstream) Probes() uint64 { return u.probes.Load() }
 
-// OpensAll reports whether a client may do everything on a connection as the upstream gives it. It
-// is false where that is not known. While the upstream does not answer, what it said last holds: a
-// client that needed no login goes on, and one that has to log in waits for it.
+// OpensAll reports whether a new connection to the upstream may do everything. It returns false if
+// that is unknown. While the upstream does not answer, its last answer remains valid: clients that
+// needed no login continue, and clients that must log in wait for the upstream.
 func (u *Upstream) OpensAll() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.all
+	return u.opensAll
 }
 
-// DemandsLogin reports whether a new connection may do nothing before a login. Known is false as
-// long as the upstream was never reached; while it does not answer, what it said last holds.
+// DemandsLogin reports whether a new connection may do nothing before a login. known is false until
+// the upstream was reached once. While the upstream does not answer, its last answer remains valid.
 func (u *Upstream) DemandsLogin() (demands, known bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.demands, u.known
+	return u.demandsLogin, u.known
 }
 
-// Status is the state of the upstream: its address, and why it is down, if it is.
+// Status returns the upstream's address, and why it is down; nil if it is up.
 func (u *Upstream) Status() (name string, err error) {
 	name = u.Name()
 	u.mu.Lock()
@@ -172,7 +174,7 @@ func (u *Upstream) Status() (name string, err error) {
 	return name, u.err
 }
 
-// IsDown reports whether it is known not to answer.
+// IsDown reports whether the upstream is known to be down.
 func (u *Upstream) IsDown() bool {
 	_, err := u.Status()
 	return err != nil

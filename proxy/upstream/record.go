@@ -17,7 +17,7 @@ type Record struct {
 	lockKeys []string
 }
 
-// Record returns the record of where the locks are on keys that match these globs.
+// Record returns the record of where the locks on keys that match these globs are.
 func (u *Upstream) Record(lockKeys []string) *Record { return &Record{u, lockKeys} }
 
 // Read implements place.Record.
@@ -42,25 +42,26 @@ func (r *Record) read(ctx context.Context) (at place.At, before []string, err er
 	return at, before, nil
 }
 
-// overlaps reports whether lock keys of other globs may be ours.
+// overlaps reports whether other globs may match some of this record's lock keys.
 func (r *Record) overlaps(lockKeys []string) bool {
 	ours, theirs := keys.NewPatterns(r.lockKeys...), keys.NewPatterns(lockKeys...)
 	return slices.ContainsFunc(lockKeys, ours.Cover) || slices.ContainsFunc(r.lockKeys, theirs.Cover)
 }
 
-// Write implements place.Record. What was written before is removed.
+// Write implements place.Record. It also removes older entries.
 func (r *Record) Write(ctx context.Context, at place.At) error {
 	client, err := r.own.client()
 	if err != nil {
 		return err
 	}
-	if err := client.HSetNX(ctx, place.RecordKey, place.RecordField(at.Era, r.lockKeys), at.Place.String()).Err(); err != nil {
+	field := place.RecordField(at.Era, r.lockKeys)
+	if err := client.HSetNX(ctx, place.RecordKey, field, at.Place.String()).Err(); err != nil {
 		return r.Failure(err)
 	}
 	if _, before, err := r.read(ctx); err == nil && len(before) > 0 {
 		err = client.HDel(ctx, place.RecordKey, before...).Err()
 		if err != nil {
-			return fmt.Errorf("what it has of before: %w", err)
+			return fmt.Errorf("cannot remove old entries: %w", err)
 		}
 	}
 	return nil

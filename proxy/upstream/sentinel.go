@@ -13,54 +13,54 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Sentinels are servers that say where the upstream is.
+// Sentinels are the servers that report which server is the upstream.
 type Sentinels struct {
-	// Master is the name by which they know it.
+	// Master is the name by which they know the master.
 	Master string
-	// Addrs are theirs, host:port, at least one.
+	// Addrs are their addresses, host:port, at least one.
 	Addrs []string
-	// Username and Password are the login at all of them, or empty.
+	// Username and Password are the login for all of them, or empty.
 	Username, Password string
 }
 
-// opinion is where a Sentinel says that the master is. The one of the latest epoch is right: each
-// failover has one of its own.
+// opinion is a Sentinel's answer about the master. The opinion of the latest epoch is right: each
+// failover has its own epoch.
 type opinion struct {
 	addr  string
 	epoch uint64
 }
 
 var (
-	errUnknownMaster = errors.New("it knows no master of that name")
-	errOddAddress    = errors.New("its answer is no address")
-	errStillAsked    = errors.New("no answer in time")
+	errUnknownMaster  = errors.New("unknown master name")
+	errInvalidAddress = errors.New("its answer is not an address")
+	errAskPending     = errors.New("no answer in time")
 )
 
-// sentinel is one of them, and the connection that is kept to it.
+// sentinel is one Sentinel, with the connection that is kept open to it.
 type sentinel struct {
 	addr string
 
 	mu     sync.Mutex
-	conn   net.Conn // nil: none
+	conn   net.Conn // nil: not connected
 	closed bool
 }
 
-// ask asks it where the master is. Of a question that still waits for its answer the next one is
-// not put beside it.
+// ask asks for the master. It fails if an earlier question still waits for its answer.
 func (s *sentinel) ask(ctx context.Context, u *Upstream) (opinion, error) {
 	if !s.mu.TryLock() {
-		return opinion{}, errStillAsked
+		return opinion{}, errAskPending
 	}
 	defer s.mu.Unlock()
 	kept := s.conn != nil
 	said, broken, err := s.askOnce(ctx, u)
-	if broken && kept && ctx.Err() == nil { // the connection may have ended long ago
+	if broken && kept && ctx.Err() == nil { // the kept connection may have ended long ago
 		said, _, err = s.askOnce(ctx, u)
 	}
 	return said, err
 }
 
-// askOnce is ask on one connection; broken: it ended on the way. It is called with mu held.
+// askOnce is ask on one connection; broken: the connection ended during it. It is called with mu
+// held.
 func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (said opinion, broken bool, err error) {
 	if s.closed {
 		return opinion{}, false, net.ErrClosed
@@ -74,10 +74,10 @@ func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (said opinion, brok
 	conn := s.conn
 	stop := context.AfterFunc(ctx, func() { sever(conn) })
 	defer stop()
-	answer, err := u.exchange(conn, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", u.following.Master)
+	answer, err := u.exchange(conn, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", u.discovery.Master)
 	var about []byte
 	if err == nil {
-		about, err = u.exchange(conn, "SENTINEL", "MASTER", u.following.Master)
+		about, err = u.exchange(conn, "SENTINEL", "MASTER", u.discovery.Master)
 	}
 	if err != nil {
 		sever(conn)
@@ -88,13 +88,13 @@ func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (said opinion, brok
 	return said, false, err
 }
 
-// dialSentinel connects to a Sentinel, and logs in.
+// dialSentinel connects to a Sentinel and logs in.
 func (u *Upstream) dialSentinel(ctx context.Context, addr string) (net.Conn, error) {
 	conn, err := u.dial(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	login := loginWords(u.following.Username, u.following.Password)
+	login := loginWords(u.discovery.Username, u.discovery.Password)
 	if login == nil {
 		return conn, nil
 	}
@@ -111,7 +111,7 @@ func (u *Upstream) dialSentinel(ctx context.Context, addr string) (net.Conn, err
 	return conn, nil
 }
 
-// close ends the connection, also where a question waits on it.
+// close closes the connection, even while a question waits on it.
 func (s *sentinel) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +121,8 @@ func (s *sentinel) close() {
 	s.conn = nil
 }
 
-// readOpinion reads the answers of SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL MASTER. Of a
-// Sentinel that refuses the second the epoch is 0.
+// readOpinion parses the replies to SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL MASTER. If the
+// Sentinel refuses the second, the epoch is 0.
 func readOpinion(answer, about []byte) (opinion, error) {
 	switch {
 	case resp.Begins(answer, "-"):
@@ -131,25 +131,26 @@ func readOpinion(answer, about []byte) (opinion, error) {
 		return opinion{}, errUnknownMaster
 	}
 	place := resp.Texts(answer)
-	if !resp.Begins(answer, "*2\r\n") || len(place) != 2 || !isPlace(place[0], place[1]) {
-		return opinion{}, errOddAddress
+	if !resp.Begins(answer, "*2\r\n") || len(place) != 2 || !isAddress(place[0], place[1]) {
+		return opinion{}, errInvalidAddress
 	}
-	epoch, _ := after(resp.Texts(about), "config-epoch")
-	n, _ := strconv.ParseUint(epoch, 10, 64) // 0 where there is none
+	epoch, _ := valueAfter(resp.Texts(about), "config-epoch")
+	n, _ := strconv.ParseUint(epoch, 10, 64) // 0 if there is none
 	return opinion{net.JoinHostPort(place[0], place[1]), n}, nil
 }
 
-// hostText is a host as it may stand in a log.
+// hostText matches a host that may be logged.
 var hostText = regexp.MustCompile(`^[A-Za-z0-9._:%-]{1,255}$`)
 
-func isPlace(host, port string) bool {
+func isAddress(host, port string) bool {
 	n, err := strconv.ParseUint(port, 10, 16)
 	return err == nil && n > 0 && hostText.MatchString(host)
 }
 
-// choose finds the right one of some opinions: the latest, and where Sentinels differ within an
-// epoch, what most of them say, and then what is known already. Without any it is the zero value.
-func choose(all []opinion, known string) (best opinion) {
+// chooseOpinion returns the right one of some opinions: that of the latest epoch. If Sentinels differ
+// within an epoch, it prefers the opinion of most of them, then the known address. Without opinions
+// it returns the zero value.
+func chooseOpinion(all []opinion, known string) (best opinion) {
 	votes := map[opinion]int{}
 	for _, o := range all {
 		votes[o]++
@@ -166,8 +167,8 @@ func choose(all []opinion, known string) (best opinion) {
 	return best
 }
 
-// majority is the opinion of most of so many Sentinels, or the zero value.
-func majority(all []opinion, sentinels int) opinion {
+// majorityOpinion returns the opinion that most of the configured Sentinels have, or the zero value.
+func majorityOpinion(all []opinion, sentinels int) opinion {
 	votes := map[opinion]int{}
 	for _, o := range all {
 		if votes[o]++; votes[o] > sentinels/2 {
@@ -177,7 +178,7 @@ func majority(all []opinion, sentinels int) opinion {
 	return opinion{}
 }
 
-// loginWords is the AUTH of a user; nil where there is none.
+// loginWords returns the AUTH command of a user; nil if there is none.
 func loginWords(username, password string) []string {
 	switch {
 	case username != "":
@@ -188,12 +189,12 @@ func loginWords(username, password string) []string {
 	return nil
 }
 
-// noSentinel is the error where none of them says where the master is.
+// noSentinel returns the error for the case that no Sentinel knows the master.
 func noSentinel(master string, failures []string) error {
 	return fmt.Errorf("no Sentinel knows where %s is (%s)", master, strings.Join(failures, "; "))
 }
 
-// sever ends a connection at once. TLS would say farewell, and wait until that is taken.
+// sever ends a connection at once. TLS would send a close notification, and wait until it is taken.
 func sever(conn net.Conn) {
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = over.NetConn()

@@ -9,19 +9,19 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// singleTimeout bounds what is asked at once on a [Single]: each of these commands is quick.
+// singleTimeout limits each call of [Single.Ask]: each of its commands is quick.
 const singleTimeout = 10 * time.Second
 
-// Single is one connection of the proxy's own, with the URL's login, for who needs to know that it
-// has one and the same: when it is lost, or anything on it fails, it is not made again. It is for
-// one goroutine.
+// Single is one connection of the proxy's own, with the URL's login, for callers that must know
+// that their commands use the same connection. It does not reconnect after an error. It is for one
+// goroutine.
 type Single struct {
 	conn net.Conn
 	in   *resp.Reader
-	err  error // why it is lost
+	err  error // why the connection is lost
 }
 
-// Single makes one.
+// Single makes a connection.
 func (u *Upstream) Single(ctx context.Context) (*Single, error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {
@@ -30,9 +30,9 @@ func (u *Upstream) Single(ctx context.Context) (*Single, error) {
 	return &Single{conn: conn, in: resp.NewReader(conn, resp.Client())}, nil
 }
 
-// Ask sends commands at once, and returns the reply to each: nil, an int64, a string, a resp.Error,
-// or a []any of these. After an error the connection is lost, and it is not known which commands
-// were carried out.
+// Ask sends commands together, and returns the reply to each: nil, an int64, a string, a
+// resp.Error, or a []any of these. After an error the connection is lost, and each command may or
+// may not have taken effect.
 func (s *Single) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -72,7 +72,7 @@ func (s *Single) ask(ctx context.Context, commands [][]string) ([]any, error) {
 	return replies, nil
 }
 
-// RunID is that of the server which the upstream is now; empty where it does not tell.
+// RunID returns the run ID of the current upstream; empty if it does not tell.
 func (u *Upstream) RunID(ctx context.Context) string {
 	s, err := u.Single(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (u *Upstream) RunID(ctx context.Context) string {
 	return redisinfo.Parse(info)["run_id"]
 }
 
-// Close closes it.
+// Close closes the connection.
 func (s *Single) Close() error {
 	if s.err == nil {
 		s.err = net.ErrClosed

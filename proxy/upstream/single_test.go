@@ -12,8 +12,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// TestSingle: all that is asked is asked on one connection, and when that is lost nothing is asked
-// any more.
+// TestSingle: all commands go over one connection, and none is sent after it is lost.
 func TestSingle(t *testing.T) {
 	server := redistest.New(t, redistest.Options{ExtraArgs: []string{"--requirepass", "secret"}})
 	u, err := New("redis://:secret@"+server.Addr()+"/3", 0, slog.New(slog.DiscardHandler))
@@ -26,11 +25,14 @@ func TestSingle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	got, err := s.Ask(t.Context(), []string{"RPUSH", "k", "a", "\x00\r\n"}, []string{"LRANGE", "k", "0", "-1"}, []string{"GET", "k"}, []string{"GET", "none"}, []string{"INFO"})
+	got, err := s.Ask(t.Context(), []string{"RPUSH", "k", "a", "\x00\r\n"}, []string{"LRANGE", "k", "0", "-1"},
+		[]string{"GET", "k"}, []string{"GET", "none"}, []string{"INFO"})
 	if err != nil || len(got) != 5 {
 		t.Fatal(got, err)
 	}
-	if want := []any{int64(2), []any{"a", "\x00\r\n"}, resp.Error("WRONGTYPE Operation against a key holding the wrong kind of value"), nil}; !reflect.DeepEqual(got[:4], want) {
+	if want := []any{int64(2), []any{"a", "\x00\r\n"},
+		resp.Error("WRONGTYPE Operation against a key holding the wrong kind of value"),
+		nil}; !reflect.DeepEqual(got[:4], want) {
 		t.Errorf("%q", got[:4])
 	}
 	id, _ := s.Ask(t.Context(), []string{"CLIENT", "ID"})
@@ -43,6 +45,6 @@ func TestSingle(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := s.Ask(t.Context(), []string{"PING"}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("it goes on: %v", err)
+		t.Errorf("it continues: %v", err)
 	}
 }

@@ -9,22 +9,22 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// trials are trial writes, by which a proxy knows whether locks at the upstream are available.
+// trials are trial writes, by which a proxy finds out whether locks at the upstream are available.
 type trials struct {
 	key string
 	// wanted reports whether the locks are at the upstream.
 	wanted func() bool
-	// refusal is why the last one was refused, or nil; it is of the upstream's mu.
+	// refusal is why the last trial write was refused, or nil. The upstream's mu guards it.
 	refusal error
 }
 
-// TryWrites has a trial write made with each probe while that is wanted. It is called before
-// anything else.
+// TryWrites makes each probe try a write while wanted returns true. It is called before all other
+// methods.
 func (u *Upstream) TryWrites(key string, wanted func() bool) {
 	u.trials.key, u.trials.wanted = key, wanted
 }
 
-// Writes is why the upstream takes no write, as far as is known, or nil.
+// Writes returns why the upstream accepts no writes, as far as is known, or nil.
 func (u *Upstream) Writes() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -34,7 +34,7 @@ func (u *Upstream) Writes() error {
 	return u.trials.refusal
 }
 
-func (u *Upstream) try(ctx context.Context) {
+func (u *Upstream) tryWrite(ctx context.Context) {
 	var refusal error
 	if u.trials.wanted() && !u.IsDown() {
 		ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
@@ -43,7 +43,7 @@ func (u *Upstream) try(ctx context.Context) {
 		if err == nil {
 			err = client.Do(ctx, availability.Trial(u.trials.key)...).Err()
 		}
-		if errors.Is(err, redis.Nil) { // it wrote nothing, as it should
+		if errors.Is(err, redis.Nil) { // it wrote nothing, as intended
 			err = nil
 		}
 		if refusal = availability.Refusal(err, u.Logins() != nil); refusal != nil {

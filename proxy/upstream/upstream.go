@@ -20,76 +20,78 @@ import (
 )
 
 const (
-	// DefaultTimeout bounds connecting to the upstream.
+	// DefaultTimeout limits connecting to the upstream.
 	DefaultTimeout = 5 * time.Second
-	// maxDials bounds how many connections are being made at a time, so that a
-	// thousand clients that come back together do not bury the upstream.
+	// maxDials limits the number of simultaneous dials, so that a thousand clients that come back
+	// together do not overload the upstream.
 	maxDials = 64
-	// dialPause is how long after a failed dial the same answer is given without
-	// another one, on the average.
+	// dialPause is how long, on average, a failed dial's error is repeated without another dial.
 	dialPause = 50 * time.Millisecond
-	// maxProbeAnswer bounds an answer to a probe, in bytes.
+	// maxProbeAnswer limits a reply to the proxy's own commands, in bytes.
 	maxProbeAnswer = 64 << 10
 )
 
-// Upstream is the Redis that gets every command which is not the proxy's own.
-// Each client has a connection of its own to it.
+// Upstream is the Redis that gets all commands except the proxy's own. Each client has its own
+// connection to it.
 type Upstream struct {
 	name string
-	// options are those of now; of them only the password and the timeout ever change.
+	// options are the current ones. Only the password and the timeout ever change.
 	options atomic.Pointer[redis.Options]
 	secure  func(*tls.Config) // nil: nothing is added
 	log     *slog.Logger
 	dials   chan struct{}
 	own     *pool
-	// following is nil where the address is fixed.
-	following *following
-	// id is the proxy's identity; empty: no loop is looked for.
+	// discovery is nil if the address is fixed.
+	discovery *discovery
+	// id is the proxy's identity; empty: loops are not checked.
 	id string
-	// alone: a node of a cluster is refused.
-	alone bool
-	// term counts how often another server became the upstream, or this one was found not to be
-	// alone. What was connected in an earlier one is to be ended: moved is called then. parted has
-	// Run do so.
-	term   atomic.Uint64
-	moved  func()
-	parted chan struct{}
+	// standalone: a node of a cluster is refused.
+	standalone bool
+	// term counts how often another server became the upstream, or the current one turned out to be
+	// unusable. Connections of an earlier term must be ended: onFailover does that. outdated makes
+	// Run call it.
+	term       atomic.Uint64
+	onFailover func()
+	outdated   chan struct{}
 
 	mu sync.Mutex
-	// unasked is how many connections more need not ask whether they lead back here.
-	unasked int
-	// vouched: it was asked since it came up.
-	vouched bool
-	refusal error // what a dial that just failed said,
-	until   time.Time
-	probed  bool
-	err     error // of the last probe
-	// all: a new connection may do everything. demands: it may do nothing before a login.
-	all, demands bool
+	// uncheckedLeft is how many more connections need no check whether they lead back to the proxy.
+	uncheckedLeft int
+	// verified: the upstream was checked since it came up.
+	verified     bool
+	refusal      error // the error of a dial that has just failed,
+	refusedUntil time.Time
+	probed       bool
+	err          error // of the last probe
+	// opensAll: a new connection may do everything. demandsLogin: it may do nothing before a login.
+	opensAll, demandsLogin bool
 	// known: a probe was answered.
 	known bool
-	// advice is what to do about the scheme of the URL, as long as no probe was answered; nil:
-	// nothing.
+	// advice is about a wrong scheme of the URL, while no probe was answered; nil: none.
 	advice error
 	modes  modes
 	trials trials
 
 	probes atomic.Uint64
-	// stale: all is the word of a master before, which holds until the one of now has been reached.
-	stale bool
+	// fromOldMaster: opensAll was said by an earlier master, and is valid until the current one has
+	// been reached.
+	fromOldMaster bool
 	// master returns the name of the lock master that a server is; see RefuseMasters.
 	master func(runID, addr string) string
 }
 
-// New takes a redis, rediss or unix URL. What it holds of user, password
-// and database is sent first on every connection. The timeout bounds connecting;
-// 0 is DefaultTimeout.
+// New returns the upstream for a redis, rediss or unix URL. Every connection begins with the URL's
+// login and database. The timeout limits connecting; 0 means DefaultTimeout.
 func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error) {
 	opts, err := parse(url, timeout)
 	if err != nil {
 		return nil, err
 	}
-	u := &Upstream{name: opts.Addr, log: log, dials: make(chan struct{}, maxDials), moved: func() {}, parted: make(chan struct{}, 1), trials: trials{wanted: func() bool { return false }}}
+	u := &Upstream{
+		name: opts.Addr, log: log, dials: make(chan struct{}, maxDials),
+		onFailover: func() {}, outdated: make(chan struct{}, 1),
+		trials: trials{wanted: func() bool { return false }},
+	}
 	u.options.Store(opts)
 	u.own = newPool(u)
 	return u, nil
@@ -107,28 +109,30 @@ func parse(url string, timeout time.Duration) (*redis.Options, error) {
 	return opts, nil
 }
 
-// errOther refuses a URL that is more than another password.
-var errOther = errors.New("upstream: another server, database or user needs a restart")
+// errNeedsRestart refuses a URL that differs in more than the password.
+var errNeedsRestart = errors.New("upstream: changing the server, database or user requires a restart")
 
-// Apply has the password of a URL and a timeout hold for all connections that are made from now on;
-// those that there are stay as they are. The URL must be that of New but for the password. It may
-// be called at any time, by any goroutine.
+// Apply changes the password in the URL and the timeout for all later connections; existing ones
+// stay as they are. The URL may differ from that of New only in the password. Any goroutine may
+// call it at any time.
 func (u *Upstream) Apply(url string, timeout time.Duration) error {
 	next, err := parse(url, timeout)
 	if err != nil {
 		return err
 	}
-	is := u.options.Load()
-	if next.Addr != is.Addr || next.DB != is.DB || next.Username != is.Username || (next.Password == "") != (is.Password == "") ||
-		(next.TLSConfig == nil) != (is.TLSConfig == nil) {
-		return errOther
+	opts := u.options.Load()
+	if next.Addr != opts.Addr || next.DB != opts.DB ||
+		next.Username != opts.Username ||
+		(next.Password == "") != (opts.Password == "") ||
+		(next.TLSConfig == nil) != (opts.TLSConfig == nil) {
+		return errNeedsRestart
 	}
 	u.options.Store(next)
 	return nil
 }
 
-// Secure has add called with a copy of the TLS settings of each connection that is to be made, to
-// say what to show the upstream and whom to believe. It is called before anything else.
+// Secure sets a function that completes the TLS settings of each new connection: the certificate to
+// show, and the certificate authorities to trust. It is called before all other methods.
 func (u *Upstream) Secure(add func(*tls.Config)) { u.secure = add }
 
 // dial connects as go-redis would.
@@ -136,7 +140,7 @@ func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, er
 	now := *u.options.Load()
 	if now.TLSConfig != nil {
 		now.TLSConfig = now.TLSConfig.Clone()
-		u.named(now.TLSConfig, addr)
+		u.setServerName(now.TLSConfig, addr)
 		if u.secure != nil {
 			u.secure(now.TLSConfig)
 		}
@@ -144,7 +148,7 @@ func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, er
 	return redis.NewDialer(&now)(ctx, network, addr)
 }
 
-// dialNow connects to where the upstream is now.
+// dialNow connects to the current upstream.
 func (u *Upstream) dialNow(ctx context.Context) (net.Conn, error) {
 	addr, err := u.Locate(ctx)
 	if err != nil {
@@ -153,7 +157,7 @@ func (u *Upstream) dialNow(ctx context.Context) (net.Conn, error) {
 	return u.dial(ctx, u.options.Load().Network, addr)
 }
 
-// Failure is the error for a cause, in plain words.
+// Failure returns the error for a cause, in plain words.
 func (u *Upstream) Failure(cause error) *Error {
 	u.mu.Lock()
 	advice := u.advice
@@ -164,18 +168,19 @@ func (u *Upstream) Failure(cause error) *Error {
 	return &Error{u.Name(), plainCause(cause)}
 }
 
-// Name is the upstream's address; of one that Sentinels have not told yet, its name there.
+// Name returns the upstream's address. If the Sentinels have not reported one yet, it returns the
+// master's name.
 func (u *Upstream) Name() string {
-	if u.following != nil {
-		return u.following.name()
+	if u.discovery != nil {
+		return u.discovery.name()
 	}
 	return u.name
 }
 
-// DB is the database that every connection begins with.
+// DB returns the database with which every connection begins.
 func (u *Upstream) DB() int { return u.options.Load().DB }
 
-// Timeout bounds connecting.
+// Timeout limits connecting.
 func (u *Upstream) Timeout() time.Duration { return u.options.Load().DialTimeout }
 
 // Connect makes a connection that is ready for a client's commands.
@@ -186,7 +191,7 @@ func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if err := u.refused(); err != nil {
+	if err := u.recentFailure(); err != nil {
 		return nil, err
 	}
 	conn, err := u.dialNow(ctx)
@@ -198,25 +203,25 @@ func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
 			err = u.checkRole(conn)
 		}
 		if err == nil {
-			u.reached()
+			u.forgetOldMaster()
 			return conn, nil
 		}
 		_ = conn.Close()
 	}
-	return nil, u.failed(err)
+	return nil, u.recordFailure(err)
 }
 
-// reached forgets what a master before has said: the one of now can be asked.
-func (u *Upstream) reached() {
+// forgetOldMaster forgets what an earlier master has said, because the current one can be asked.
+func (u *Upstream) forgetOldMaster() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.stale {
-		u.stale, u.all = false, false
+	if u.fromOldMaster {
+		u.fromOldMaster, u.opensAll = false, false
 	}
 }
 
-// AskBusy has an upstream that is busy with a script carry out a command, on a connection that
-// begins with the URL's login and with nothing that it would refuse. The answer is whole.
+// AskBusy makes an upstream that is busy with a script run a command. Its connection begins only
+// with the URL's login, which a busy upstream accepts. The reply is whole.
 func (u *Upstream) AskBusy(ctx context.Context, frame []byte) (answer []byte, err error) {
 	select {
 	case u.dials <- struct{}{}:
@@ -230,25 +235,25 @@ func (u *Upstream) AskBusy(ctx context.Context, frame []byte) (answer []byte, er
 	}
 	defer conn.Close()
 	if words := u.Logins(); words != nil {
-		if err := u.give(conn, words); err != nil {
+		if err := u.requireOK(conn, words); err != nil {
 			return nil, u.Failure(err)
 		}
 	}
-	if answer, err = u.converse(conn, frame); err != nil {
+	if answer, err = u.exchangeFrame(conn, frame); err != nil {
 		return nil, u.Failure(err)
 	}
 	return answer, nil
 }
 
-// Watch makes a connection to a database on which changes of keys can be reported: it is for
-// nothing but that.
+// Watch makes a connection to a database for reports of changed keys; it may be used for nothing
+// else.
 func (u *Upstream) Watch(ctx context.Context, db int) (net.Conn, error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if db != u.DB() {
-		err = u.give(conn, []string{"SELECT", strconv.Itoa(db)})
+		err = u.requireOK(conn, []string{"SELECT", strconv.Itoa(db)})
 	}
 	if err != nil {
 		_ = conn.Close()
@@ -257,29 +262,29 @@ func (u *Upstream) Watch(ctx context.Context, db int) (net.Conn, error) {
 	return u.own.connections.add(conn), nil
 }
 
-// refused is the error of a dial that failed just now.
-func (u *Upstream) refused() error {
+// recentFailure returns the error of a dial that has just failed.
+func (u *Upstream) recentFailure() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.refusal != nil && time.Now().Before(u.until) {
+	if u.refusal != nil && time.Now().Before(u.refusedUntil) {
 		return u.refusal
 	}
 	return nil
 }
 
-func (u *Upstream) failed(err error) error {
+func (u *Upstream) recordFailure(err error) error {
 	failure := u.Failure(err)
-	if u.following != nil {
-		u.following.doubt()
+	if u.discovery != nil {
+		u.discovery.markSuspect()
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.refusal = failure
-	u.until = time.Now().Add(pauseAfter(err) + rand.N(dialPause))
+	u.refusedUntil = time.Now().Add(pauseAfter(err) + rand.N(dialPause))
 	return u.refusal
 }
 
-// greet logs in and selects the database that the URL names.
+// greet logs in, and selects the URL's database.
 func (u *Upstream) greet(conn net.Conn) error {
 	var commands [][]string
 	if words := u.Logins(); words != nil {
@@ -289,15 +294,15 @@ func (u *Upstream) greet(conn net.Conn) error {
 		commands = append(commands, []string{"SELECT", strconv.Itoa(db)})
 	}
 	for _, words := range commands {
-		if err := u.give(conn, words); err != nil {
+		if err := u.requireOK(conn, words); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// give sends a command that must be granted.
-func (u *Upstream) give(conn net.Conn, words []string) error {
+// requireOK sends a command that must succeed.
+func (u *Upstream) requireOK(conn net.Conn, words []string) error {
 	answer, err := u.exchange(conn, words...)
 	if err == nil && !resp.Begins(answer, "+OK") {
 		err = refusalOf(words, answer)
@@ -305,21 +310,21 @@ func (u *Upstream) give(conn net.Conn, words []string) error {
 	return err
 }
 
-// Logins is the AUTH of the URL's user; nil where it names none.
+// Logins returns the AUTH command of the URL's user; nil if the URL names none.
 func (u *Upstream) Logins() []string {
-	is := u.options.Load()
-	return loginWords(is.Username, is.Password)
+	opts := u.options.Load()
+	return loginWords(opts.Username, opts.Password)
 }
 
-var errLongAnswer = errors.New("an answer without an end")
+var errLongAnswer = errors.New("its answer is too long")
 
-// exchange sends a command and gives its whole reply, which is never empty.
+// exchange sends a command and returns its whole reply, which is never empty.
 func (u *Upstream) exchange(conn net.Conn, words ...string) ([]byte, error) {
-	return u.converse(conn, resp.AppendWords(nil, words...))
+	return u.exchangeFrame(conn, resp.AppendWords(nil, words...))
 }
 
-// converse is exchange of a command in RESP.
-func (u *Upstream) converse(conn net.Conn, frame []byte) ([]byte, error) {
+// exchangeFrame is exchange for a command in RESP.
+func (u *Upstream) exchangeFrame(conn net.Conn, frame []byte) ([]byte, error) {
 	_ = conn.SetDeadline(time.Now().Add(u.Timeout()))
 	defer func() { _ = conn.SetDeadline(time.Time{}) }()
 	if _, err := conn.Write(frame); err != nil {

@@ -21,11 +21,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// patience bounds what must happen. It never decides.
+// patience limits the wait for events that must happen. It never decides the result.
 const patience = time.Minute
 
-// scripted is an upstream that answers each command with what answer says; "" is no
-// answer, and the end.
+// scripted is an upstream that answers each command by calling answer; "" means no reply, and the
+// end.
 type scripted struct {
 	ln    net.Listener
 	dials atomic.Int64
@@ -78,7 +78,7 @@ func (s *scripted) serve(conn net.Conn, answer func(string) string) {
 	}
 }
 
-// readCommand reads an array of bulks as words separated by blanks.
+// readCommand reads an array of bulk strings as words separated by blanks.
 func readCommand(in *bufio.Reader) (string, error) {
 	var n, size int
 	if _, err := fmt.Fscanf(in, "*%d\r\n", &n); err != nil {
@@ -148,7 +148,7 @@ func TestUpstreamGreeting(t *testing.T) {
 	}
 }
 
-// A dial that failed is not tried again at once, by whomever.
+// TestUpstreamRemembersARefusal: a failed dial is not repeated at once, by any client.
 func TestUpstreamRemembersARefusal(t *testing.T) {
 	s := startScripted(t, func(string) string { return "-WRONGPASS no\r\n" })
 	up, _ := newTestUpstream(t, s.url(":pw@"))
@@ -163,7 +163,8 @@ func TestUpstreamRemembersARefusal(t *testing.T) {
 	all.Wait()
 	for range cap(first) {
 		var failed *Error
-		if err := <-first; !errors.As(err, &failed) || failed.Reply() != "ERR upstream "+s.ln.Addr().String()+": AUTH: WRONGPASS no" {
+		if err := <-first; !errors.As(err, &failed) ||
+			failed.Reply() != "ERR upstream "+s.ln.Addr().String()+": AUTH: WRONGPASS no" {
 			t.Fatal(err)
 		}
 	}
@@ -171,7 +172,7 @@ func TestUpstreamRemembersARefusal(t *testing.T) {
 		t.Errorf("%d dials for %d clients", n, cap(first))
 	}
 	before := s.dials.Load()
-	time.Sleep(2 * dialPause) // the pause is what is tested
+	time.Sleep(2 * dialPause) // the pause is under test
 	if _, err := up.Connect(t.Context()); err == nil || s.dials.Load() == before {
 		t.Errorf("after a pause: %v, %d dials", err, s.dials.Load())
 	}
@@ -202,9 +203,9 @@ func TestUpstreamThatHangsAtTheGreeting(t *testing.T) {
 	}
 }
 
-// The probe learns whether the upstream is up, and whether everything is allowed there to
-// whoever connects. Only its own word for that counts; and while it does not answer, that
-// stands.
+// TestUpstreamProbe: the probe finds out whether the upstream is up, and whether a new connection
+// may do everything. Only explicit replies count, and they remain valid while the upstream does not
+// answer.
 func TestUpstreamProbe(t *testing.T) {
 	const user = "*6\r\n+commands\r\n$5\r\n+@all\r\n+keys\r\n$2\r\n~*\r\n+channels\r\n$2\r\n&*\r\n"
 	var answers atomic.Value
@@ -241,13 +242,13 @@ func TestUpstreamProbe(t *testing.T) {
 		{[]string{"+PONG\r\n", "+default\r\n", user}, "", true, "upstream up"},
 		{[]string{"+PONG\r\n", "dies"}, "the upstream closed the connection", true, "upstream down"}, // in the middle of a probe
 		{[]string{"-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"}, "", false, "upstream up"},
-		{[]string{"-LOADING x\r\n", "+default\r\n", user}, "", true, ""}, // ACL is answered while it loads
+		{[]string{"-LOADING x\r\n", "+default\r\n", user}, "", true, ""}, // ACL is answered during loading
 		{[]string{"-ERR max number of clients reached\r\n"}, "", false, ""},
 		{[]string{"+PONG\r\n", "+default\r\n", "-NOPERM x\r\n"}, "", false, ""},
 		{[]string{"-NOPERM x\r\n", "-NOPERM x\r\n", user, info("7.0.15")}, "", false, ""},
 		{[]string{"+PONG\r\n", "+default\r\n", strings.Replace(user, "~*", "~a", 1)}, "", false, ""},
 		{[]string{"+PONG\r\n", "+default\r\n", strings.Replace(user, "&*", "&a", 1)}, "", false, ""},
-		{[]string{"+PONG\r\n", unknown, unknown, info("5.0.14")}, "", true, ""}, // before there was an ACL
+		{[]string{"+PONG\r\n", unknown, unknown, info("5.0.14")}, "", true, ""}, // a version without ACL
 		{[]string{"+PONG\r\n", unknown, unknown, info("7.0.15")}, "", false, ""},
 		{[]string{"+PONG\r\n", unknown, unknown, info("15.0.0")}, "", false, ""},
 		{[]string{"-NOAUTH x\r\n", unknown, unknown, info("5.0.14")}, "", false, ""},
@@ -262,7 +263,8 @@ func TestUpstreamProbe(t *testing.T) {
 		if up.OpensAll() != c.all {
 			t.Errorf("%d: everything is allowed: %v", i, up.OpensAll())
 		}
-		if got := log.String()[before:]; strings.Contains(got, "msg=") != (c.logged != "") || !strings.Contains(got, c.logged) {
+		if got := log.String()[before:]; strings.Contains(got, "msg=") != (c.logged != "") ||
+			!strings.Contains(got, c.logged) {
 			t.Errorf("%d: logged %q", i, got)
 		}
 	}
@@ -274,8 +276,8 @@ func TestUpstreamProbe(t *testing.T) {
 	}
 }
 
-// TestUpstreamOfAnotherScheme: where the URL has the wrong scheme, the log and what clients get say
-// which to use.
+// TestUpstreamOfAnotherScheme: if the URL has the wrong scheme, the log and the clients' errors say
+// which one to use.
 func TestUpstreamOfAnotherScheme(t *testing.T) {
 	secured := httptest.NewTLSServer(nil)
 	t.Cleanup(secured.Close)

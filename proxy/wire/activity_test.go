@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-// A session is asked to rest when nothing happened between two looks, and once.
+// TestActivity: a session is asked once to park, if nothing happened between two looks.
 func TestActivity(t *testing.T) {
 	var a Activity
 	for i, want := range []bool{false, true, false, false} {

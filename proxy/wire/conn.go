@@ -10,73 +10,73 @@ import (
 	"time"
 )
 
-// Conn reads from a connection, and needs no memory while it waits for something
-// to read: with it thousands of idle clients cost no buffers. It writes, too.
+// Conn reads from a connection, and needs no memory while it waits. So thousands of idle clients
+// cost no buffers. It also writes.
 type Conn struct {
 	conn     net.Conn
 	memory   Memory
 	activity *Activity
 
-	raw syscall.RawConn // nil where the connection is not a plain socket
-	// poller will tell of the end of the stream, by the tag; nil: nobody will. Set before the
-	// first read.
+	raw syscall.RawConn // nil if the connection is not a plain socket
+	// poller reports the end of the stream, by the tag; nil: the end is not reported. It is set
+	// before the first read.
 	poller *Poller
 	tag    Tag
-	ended  atomic.Bool // it has told; any goroutine
+	ended  atomic.Bool // the poller has reported the end; any goroutine
 
-	// Of the read that is going on: the reader's.
+	// Of the current read; the reader's.
 	n      int
 	err    error
 	handle func(n int) bool
-	// Where the connection is no plain socket, the reader's: what it waits with, what of that has
-	// come, and whether more is likely to be there.
-	first, came []byte
-	more        bool
-	// Of the write that is going on: the writer's.
-	unsent []byte
-	broken error
-	// limit is how long it may wait for the other end, 0 for any time; limited is set while a
-	// deadline says so.
+	// For connections that are not plain sockets, the reader's: the small buffer that it waits
+	// with, the part of that which is not yet returned, and whether more has probably arrived.
+	small, arrived []byte
+	more           bool
+	// Of the current write; the writer's.
+	unsent   []byte
+	writeErr error
+	// limit is how long a write may wait for the other end, 0 for no limit. limited is set while a
+	// deadline enforces it.
 	limit   time.Duration
 	limited bool
-	// The methods by these names, made when first used: put and some by the writer, the others by
-	// the reader.
-	once, flow, put, some func(fd uintptr) bool
+	// The methods of these names, made when first used: writeAllFn and writeSomeFn by the writer,
+	// the others by the reader.
+	readOnceFn, readLoopFn, writeAllFn, writeSomeFn func(fd uintptr) bool
 }
 
-// New reads from a connection into a memory. What happens is told to activity.
+// New returns a Conn that reads from conn into memory, and records activity.
 func New(conn net.Conn, memory Memory, activity *Activity) *Conn {
 	c := &Conn{conn: conn, memory: memory, activity: activity}
-	if sys, ok := conn.(syscall.Conn); ok && canAttempt {
+	if sys, ok := conn.(syscall.Conn); ok && hasRawCalls {
 		c.raw, _ = sys.SyscallConn()
 	}
 	return c
 }
 
-// Join has the poller tell of the end of the stream, if there is a poller and it can. It is
-// called once, before anything is read.
+// Join makes the poller report the end of the stream, if there is a poller that can. It is called
+// once, before the first read.
 func (c *Conn) Join(p *Poller, t Tag) {
-	if p != nil && c.raw != nil && p.add(c.raw, t, theEnd) == nil {
+	if p != nil && c.raw != nil && p.add(c.raw, t, streamEnd) == nil {
 		c.poller, c.tag = p, t
 	}
 }
 
-// CanPark reports whether the poller could wait for the connection.
+// CanPark reports whether the poller can wait for the connection.
 func (c *Conn) CanPark() bool { return c.poller != nil }
 
-// Park has the poller tell of anything, once: of what has arrived before, too. Nobody may be
-// reading.
+// Park makes the poller report the next event, once, including bytes that have already arrived. No
+// goroutine may be reading.
 func (c *Conn) Park() error {
 	if c.poller == nil {
 		return errors.ErrUnsupported
 	}
-	return c.poller.change(c.raw, c.tag, anything)
+	return c.poller.change(c.raw, c.tag, readable)
 }
 
-// Wake has the poller tell of the end of the stream alone, as at the beginning.
+// Wake makes the poller report only the end of the stream, as at the beginning.
 func (c *Conn) Wake() {
 	if c.poller != nil {
-		_ = c.poller.change(c.raw, c.tag, theEnd) // of a connection in the set: it cannot fail
+		_ = c.poller.change(c.raw, c.tag, streamEnd) // cannot fail for a connection in the set
 	}
 }
 
@@ -85,38 +85,38 @@ func (c *Conn) Read() (int, error) {
 	if c.raw == nil {
 		return c.readWaiting()
 	}
-	if c.once == nil {
-		c.once = c.readOnce
+	if c.readOnceFn == nil {
+		c.readOnceFn = c.readOnce
 	}
-	if err := c.raw.Read(c.once); err != nil {
+	if err := c.raw.Read(c.readOnceFn); err != nil {
 		return 0, err
 	}
 	return c.n, c.err
 }
 
-// firstSize is how much is read from a connection that is no plain socket before it needs the
-// memory.
-const firstSize = 1 << 10
+// smallSize is how many bytes are read, from a connection that is not a plain socket, before it
+// needs the memory.
+const smallSize = 1 << 10
 
-// readWaiting is Read for what is no plain socket, such as TLS: there a read that waits needs room
-// to read into. So it waits with little room, and uses the memory when something has come, or
-// where more is likely to be there.
+// readWaiting is Read for a connection that is not a plain socket, such as TLS: there a waiting
+// read needs a buffer. So it waits with a small one, and uses the memory when bytes have arrived,
+// or more probably have.
 func (c *Conn) readWaiting() (n int, err error) {
-	if len(c.came) == 0 && !c.more {
+	if len(c.arrived) == 0 && !c.more {
 		c.memory.Rest()
-		if c.first == nil {
-			c.first = make([]byte, firstSize)
+		if c.small == nil {
+			c.small = make([]byte, smallSize)
 		}
-		n, err = c.conn.Read(c.first)
-		c.came, c.more = c.first[:n], n == firstSize
+		n, err = c.conn.Read(c.small)
+		c.arrived, c.more = c.small[:n], n == smallSize
 		if n == 0 {
-			return 0, c.noted(err)
+			return 0, c.recordEvent(err)
 		}
-		err = nil // it will come again
+		err = nil // the next read returns it again
 	}
-	if len(c.came) > 0 {
-		n = copy(c.memory.Room(), c.came)
-		c.came = c.came[n:]
+	if len(c.arrived) > 0 {
+		n = copy(c.memory.Room(), c.arrived)
+		c.arrived = c.arrived[n:]
 	} else {
 		room := c.memory.Room()
 		n, err = c.conn.Read(room)
@@ -126,18 +126,18 @@ func (c *Conn) readWaiting() (n int, err error) {
 		c.activity.Happened()
 		return n, err
 	}
-	return n, c.noted(err)
+	return n, c.recordEvent(err)
 }
 
-// noted has an end count as something that happened, and a deadline not.
-func (c *Conn) noted(err error) error {
+// recordEvent records activity for an end of the stream, but not for a deadline.
+func (c *Conn) recordEvent(err error) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.activity.Happened()
 	}
 	return err
 }
 
-// readOnce reads if there is something, and reports whether that is an answer.
+// readOnce reads if bytes have arrived, and reports whether it is done.
 func (c *Conn) readOnce(fd uintptr) bool {
 	c.n, c.err = sysRead(fd, c.memory.Room())
 	switch {
@@ -153,35 +153,33 @@ func (c *Conn) readOnce(fd uintptr) bool {
 	return true
 }
 
-// Pump reads again and again, and has each part handled, until handle says that
-// it wants no more or reading fails; then it returns why. handle must neither read
-// from the connection nor close it.
+// Pump reads repeatedly, and calls handle for each part, until handle returns false or reading
+// fails. Then it returns the error. handle must neither read from the connection nor close it.
 func (c *Conn) Pump(handle func(n int) bool) error {
 	if c.raw == nil || c.poller == nil {
 		return c.pumpAsking(handle)
 	}
-	if c.flow == nil {
-		c.flow = c.readOn
+	if c.readLoopFn == nil {
+		c.readLoopFn = c.readLoop
 	}
 	c.handle, c.err = handle, nil
 	defer func() { c.handle = nil }()
 	for c.handle != nil && c.err == nil {
-		if err := c.raw.Read(c.flow); err != nil {
+		if err := c.raw.Read(c.readLoopFn); err != nil {
 			return err
 		}
 	}
 	return c.err
 }
 
-// readOn reads and handles what comes, and reports whether it must be called anew.
+// readLoop reads and handles what arrives, and reports whether it must be called anew.
 //
-// After a part that did not fill its room it waits without asking the system once
-// more, which saves every second read. What arrives after the read is an event of
-// its own for Go's poller, which keeps it until the wait; that is why all of this is
-// one RawConn.Read, for the next one would forget it. An end of the stream that
-// arrived with the bytes is no further event there, but is told by the proxy's own
-// poller.
-func (c *Conn) readOn(fd uintptr) bool {
+// After a part that did not fill the room it waits without another system call, which saves every
+// second read. What arrives after the read is another event for Go's poller, which keeps it until
+// the wait. That is why all of this is one RawConn.Read: the next one would forget the event. An
+// end of the stream that arrived with the bytes is no further event there; the proxy's own poller
+// reports it.
+func (c *Conn) readLoop(fd uintptr) bool {
 	if !c.readOnce(fd) {
 		return false
 	}
@@ -197,8 +195,8 @@ func (c *Conn) readOn(fd uintptr) bool {
 	return false
 }
 
-// pumpAsking is Pump where nobody tells of the end of the stream: it asks the
-// system after every part, for the end may stand there already.
+// pumpAsking is Pump for a connection without a poller. It reads again after every part, because
+// the end of the stream may have arrived already.
 func (c *Conn) pumpAsking(handle func(n int) bool) error {
 	for {
 		n, err := c.Read()
@@ -211,18 +209,19 @@ func (c *Conn) pumpAsking(handle func(n int) bool) error {
 	}
 }
 
-// End is told that the other end sends no more. Closing this direction, too, loses
-// nothing that has arrived, and wakes the goroutine that waits for more.
+// End is called when the other end sends no more. It closes this direction, too. That loses no
+// bytes that have arrived, and wakes the goroutine that waits for more.
 func (c *Conn) End() {
 	if half, ok := c.conn.(interface{ CloseRead() error }); ok && !c.ended.Swap(true) {
 		_ = half.CloseRead()
 	}
 }
 
-// HasEnded reports whether End was told.
+// HasEnded reports whether End was called.
 func (c *Conn) HasEnded() bool { return c.ended.Load() }
 
-// Abandon has reads end with what has arrived, as if the other end had closed; over TLS at once.
+// Abandon makes reads end after the bytes that have arrived, as if the other end had closed; over
+// TLS at once.
 func (c *Conn) Abandon() {
 	if over, ok := c.conn.(interface{ NetConn() net.Conn }); ok {
 		_ = over.NetConn().Close()
@@ -236,45 +235,45 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if c.raw == nil {
 		return c.conn.Write(p)
 	}
-	if c.put == nil {
-		c.put = c.writeOn
+	if c.writeAllFn == nil {
+		c.writeAllFn = c.writeAll
 	}
-	c.unsent, c.broken = p, nil
-	err := c.raw.Write(c.put)
+	c.unsent, c.writeErr = p, nil
+	err := c.raw.Write(c.writeAllFn)
 	if err == nil {
-		err = c.broken
+		err = c.writeErr
 	}
 	n := len(p) - len(c.unsent)
 	c.unsent = nil
 	return n, err
 }
 
-// WriteSome writes what is taken at once, and waits for nothing; to a connection that is no plain
-// socket it writes nothing. One goroutine may write at a time.
+// WriteSome writes as much as the system takes at once, without waiting. To a connection that is
+// not a plain socket it writes nothing. One goroutine may write at a time.
 func (c *Conn) WriteSome(p []byte) (n int, err error) {
 	if c.raw == nil {
 		return 0, nil
 	}
-	if c.some == nil {
-		c.some = c.writeSome
+	if c.writeSomeFn == nil {
+		c.writeSomeFn = c.writeSome
 	}
-	c.unsent, c.broken = p, nil
-	if err = c.raw.Write(c.some); err == nil {
-		err = c.broken
+	c.unsent, c.writeErr = p, nil
+	if err = c.raw.Write(c.writeSomeFn); err == nil {
+		err = c.writeErr
 	}
 	n = len(p) - len(c.unsent)
 	c.unsent = nil
 	return n, err
 }
 
-// writeSome is writeOn that does not wait.
+// writeSome is writeAll without waiting.
 func (c *Conn) writeSome(fd uintptr) bool {
-	c.writeOn(fd)
+	c.writeAll(fd)
 	return true
 }
 
-// WriteWithin is Write that fails where the other end lets it wait for longer. It ends any deadline
-// for writing that is set.
+// WriteWithin is Write that fails if it waits for the other end for longer than limit. It clears
+// the write deadline.
 func (c *Conn) WriteWithin(limit time.Duration, p []byte) (int, error) {
 	if c.raw == nil {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(limit))
@@ -289,7 +288,8 @@ func (c *Conn) WriteWithin(limit time.Duration, p []byte) (int, error) {
 	return n, err
 }
 
-// limitWait sets the deadline of a write that has to wait. Most need not, and none is set for them.
+// limitWait sets the deadline of a write that has to wait. Most writes need not wait, and need no
+// deadline.
 func (c *Conn) limitWait() {
 	if c.limit > 0 && !c.limited {
 		c.limited = true
@@ -297,8 +297,8 @@ func (c *Conn) limitWait() {
 	}
 }
 
-// writeOn writes what the system takes now, and reports whether that is all.
-func (c *Conn) writeOn(fd uintptr) bool {
+// writeAll writes what the system takes now, and reports whether that is all.
+func (c *Conn) writeAll(fd uintptr) bool {
 	for len(c.unsent) > 0 {
 		n, err := sysWrite(fd, c.unsent)
 		switch {
@@ -306,7 +306,7 @@ func (c *Conn) writeOn(fd uintptr) bool {
 			c.limitWait()
 			return false
 		case err != nil:
-			c.broken = os.NewSyscallError("write", err)
+			c.writeErr = os.NewSyscallError("write", err)
 			return true
 		}
 		c.unsent = c.unsent[n:]
@@ -314,10 +314,11 @@ func (c *Conn) writeOn(fd uintptr) bool {
 	return true
 }
 
-// Forget lets go of what can be made again.
-func (c *Conn) Forget() { c.once, c.flow, c.put, c.some = nil, nil, nil, nil }
+// Forget drops memory that can be made again.
+func (c *Conn) Forget() { c.readOnceFn, c.readLoopFn, c.writeAllFn, c.writeSomeFn = nil, nil, nil, nil }
 
-// CloseWrite tells the other end that no more comes, and reports whether that can be told.
+// CloseWrite tells the other end that no more bytes will come, and reports whether the connection
+// supports that.
 func (c *Conn) CloseWrite() bool {
 	half, ok := c.conn.(interface{ CloseWrite() error })
 	if ok {
@@ -326,10 +327,10 @@ func (c *Conn) CloseWrite() bool {
 	return ok
 }
 
-// LocalAddr is this end's address.
+// LocalAddr returns the address of this end.
 func (c *Conn) LocalAddr() string { return c.conn.LocalAddr().String() }
 
-// Close closes the connection. Like what follows it is for any goroutine.
+// Close closes the connection. Any goroutine may call it, and the following methods.
 func (c *Conn) Close() error { return c.conn.Close() }
 
 // SetReadDeadline is that of net.Conn.

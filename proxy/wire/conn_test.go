@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// scarce is memory with little room, never twice the same.
-type scarce struct {
+// smallMemory is a Memory with little room, never twice the same.
+type smallMemory struct {
 	rng  *rand.Rand
 	buf  []byte
 	lent bool
 }
 
-func (s *scarce) Room() []byte {
+func (s *smallMemory) Room() []byte {
 	if !s.lent {
-		s.buf, s.lent = make([]byte, 1+s.rng.IntN(3*firstSize)), true
+		s.buf, s.lent = make([]byte, 1+s.rng.IntN(3*smallSize)), true
 	}
 	return s.buf
 }
 
-func (s *scarce) Rest() { s.lent = false }
+func (s *smallMemory) Rest() { s.lent = false }
 
-// What is no plain socket is read whole and in order, however it comes and however little room
-// there is; while nothing comes, no memory is held.
+// TestReadWithoutSocket: a connection that is not a plain socket is read whole and in order, in any
+// pieces and with little room. While nothing arrives, no memory is held.
 func TestReadWithoutSocket(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var want []byte
 	for range 200 {
-		part := make([]byte, 1+rng.IntN(4*firstSize))
+		part := make([]byte, 1+rng.IntN(4*smallSize))
 		for i := range part {
 			part[i] = byte(rng.UintN(256))
 		}
@@ -44,11 +44,11 @@ func TestReadWithoutSocket(t *testing.T) {
 	go func() {
 		defer far.Close()
 		for rest := want; len(rest) > 0; {
-			n, _ := far.Write(rest[:min(len(rest), 1+len(rest)%(2*firstSize))])
+			n, _ := far.Write(rest[:min(len(rest), 1+len(rest)%(2*smallSize))])
 			rest = rest[n:]
 		}
 	}()
-	memory := &scarce{rng: rng}
+	memory := &smallMemory{rng: rng}
 	c := New(near, memory, &Activity{})
 	var got []byte
 	for {
@@ -69,7 +69,7 @@ func TestReadWithoutSocket(t *testing.T) {
 	}
 }
 
-// While it waits for the first byte, the memory is given up.
+// TestNoMemoryWhileWaiting: while it waits for the first byte, it gives the memory back.
 func TestNoMemoryWhileWaiting(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
@@ -78,7 +78,7 @@ func TestNoMemoryWhileWaiting(t *testing.T) {
 	c := New(near, memory, &Activity{})
 	done := make(chan struct{})
 	go func() { defer close(done); _, _ = c.Read() }()
-	_, _ = far.Write(nil) // returns when somebody reads
+	_, _ = far.Write(nil) // returns when the other end reads
 	if memory.buf != nil {
 		t.Error("a buffer is held")
 	}
@@ -86,7 +86,7 @@ func TestNoMemoryWhileWaiting(t *testing.T) {
 	<-done
 }
 
-// socketPair is the two ends of a connection over TCP.
+// socketPair returns the two ends of a TCP connection.
 func socketPair(t *testing.T) (near, far net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -103,8 +103,8 @@ func socketPair(t *testing.T) (near, far net.Conn) {
 	return near, far
 }
 
-// A write that the other end lets wait ends with the limit; one that it takes in the end leaves
-// none behind.
+// TestWriteWithin: a write that waits for the other end fails at the limit. A write that succeeds
+// leaves no deadline behind.
 func TestWriteWithin(t *testing.T) {
 	const size = 16 << 20 // more than fits into the buffers
 	near, far := socketPair(t)
@@ -127,12 +127,13 @@ func TestWriteWithin(t *testing.T) {
 	}
 }
 
-// Where the connection is no plain socket, the limit holds as well.
+// TestWriteWithinWithoutSocket: the limit also applies to a connection that is not a plain socket.
 func TestWriteWithinWithoutSocket(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
 	defer far.Close()
-	if _, err := New(near, &Loan{}, &Activity{}).WriteWithin(time.Millisecond, []byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, err := New(near, &Loan{}, &Activity{}).WriteWithin(time.Millisecond, []byte("x")); !errors.Is(err,
+		os.ErrDeadlineExceeded) {
 		t.Error(err)
 	}
 }

@@ -1,26 +1,27 @@
 package wire
 
-// interest is what a poller is to tell of a connection.
+// interest is the kind of event that a poller reports for a connection.
 type interest uint8
 
 const (
-	// theEnd: that the other end sends no more, once.
-	theEnd interest = iota
-	// anything: that there is something to read, or the end; the first time only, and
-	// at once if it is there already.
-	anything
+	// streamEnd: the other end sends no more; reported once.
+	streamEnd interest = iota
+	// readable: there are bytes to read, or the end of the stream. Reported once, and at once if it
+	// is true already.
+	readable
 )
 
-// Tag names a connection to the poller: the client's ID, and for the connection to
-// the upstream its number among those of that client, from 1; so that what is told
-// of one that has been closed is not taken to be about the next.
+// Tag identifies a connection to the poller: the client's ID and, for a connection to the upstream,
+// its number among those of that client, from 1. The number prevents an event of a closed
+// connection from being taken for one of the next.
 type Tag uint64
 
-// TagOf is the tag of a client's connection, with 0, or of one to its upstream.
+// TagOf returns the tag of a client's connection, if dial is 0, or of its connection to the
+// upstream.
 func TagOf(client int64, dial uint16) Tag { return Tag(client)<<16 | Tag(dial) }
 
-// Client is the client's ID.
+// Client returns the client's ID.
 func (t Tag) Client() int64 { return int64(t >> 16) }
 
-// Dial is the number of the connection to the upstream, or 0.
+// Dial returns the number of the connection to the upstream; 0 for the client's own connection.
 func (t Tag) Dial() uint16 { return uint16(t) }

@@ -9,11 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller is an epoll set of the proxy's own, beside that of Go's scheduler, in which
-// the same sockets are. It tells of two things that the other one cannot tell: the
-// end of a stream apart from bytes, and what happens on connections for which no
-// goroutine waits. The set is itself a descriptor in Go's set, so that waiting for it
-// takes a goroutine and no thread.
+// Poller is the proxy's own epoll set, next to that of Go's scheduler; the same sockets are in
+// both. It reports two events that Go's set cannot report: the end of a stream separately from
+// bytes, and activity on connections for which no goroutine waits. The set is itself a descriptor
+// in Go's set, so that waiting for it takes a goroutine and no thread.
 type Poller struct {
 	file   *os.File
 	raw    syscall.RawConn
@@ -21,7 +20,7 @@ type Poller struct {
 	events [256]syscall.EpollEvent
 }
 
-// NewPoller makes an empty set. Errors are those of the system.
+// NewPoller returns an empty set. Errors are those of the system.
 func NewPoller() (*Poller, error) {
 	fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
@@ -42,15 +41,15 @@ func NewPoller() (*Poller, error) {
 	return p, nil
 }
 
-// Close ends a wait. No connection may be added or changed from then on.
+// Close ends a Wait. No connection may be added or changed afterwards.
 func (p *Poller) Close() error { return p.file.Close() }
 
-// add takes a connection into the set. It leaves the set when it is closed.
+// add adds a connection to the set. The system removes it when it is closed.
 func (p *Poller) add(conn syscall.RawConn, t Tag, what interest) error {
 	return p.control(syscall.EPOLL_CTL_ADD, conn, t, what)
 }
 
-// change has something else told of a connection in the set.
+// change changes the event that is reported for a connection in the set.
 func (p *Poller) change(conn syscall.RawConn, t Tag, what interest) error {
 	return p.control(syscall.EPOLL_CTL_MOD, conn, t, what)
 }
@@ -58,9 +57,10 @@ func (p *Poller) change(conn syscall.RawConn, t Tag, what interest) error {
 func (p *Poller) control(op int, conn syscall.RawConn, t Tag, what interest) error {
 	event := syscall.EpollEvent{Fd: int32(uint32(t)), Pad: int32(uint32(t >> 32))}
 	switch what {
-	case theEnd:
-		event.Events = syscall.EPOLLRDHUP | unix.EPOLLET // syscall has its sign otherwise on each processor
-	case anything:
+	case streamEnd:
+		// Package syscall's EPOLLET has a different sign on some processors.
+		event.Events = syscall.EPOLLRDHUP | unix.EPOLLET
+	case readable:
 		event.Events = syscall.EPOLLRDHUP | syscall.EPOLLIN | syscall.EPOLLONESHOT
 	}
 	var failed error
@@ -68,26 +68,25 @@ func (p *Poller) control(op int, conn syscall.RawConn, t Tag, what interest) err
 	return errors.Join(err, failed)
 }
 
-// Wait tells what has happened, as soon as something has. It returns
-// os.ErrDeadlineExceeded when the time is over, and os.ErrClosed after close. What has
-// happened by then it tells even where the time was over before: else nothing would ever
-// be told to one that is always late.
+// Wait reports events as soon as there are any. It returns os.ErrDeadlineExceeded at the time
+// until, and os.ErrClosed after Close. It reports events even if that time has already passed:
+// otherwise a caller that is always late would never get any.
 func (p *Poller) Wait(until time.Time, notify func(t Tag, ended bool)) error {
 	_ = p.file.SetReadDeadline(until)
 	var n int
 	var failed error
-	ask := func(uintptr) bool {
-		n, failed = p.ask()
+	pollOnce := func(uintptr) bool {
+		n, failed = p.poll()
 		return n != 0 || failed != nil
 	}
-	err := p.raw.Read(ask)
+	err := p.raw.Read(pollOnce)
 	over := errors.Is(err, os.ErrDeadlineExceeded)
 	if over {
-		err = p.raw.Control(func(fd uintptr) { ask(fd) })
+		err = p.raw.Control(func(fd uintptr) { pollOnce(fd) })
 	}
 	switch {
 	case err != nil:
-		return os.ErrClosed // there is no other reason
+		return os.ErrClosed // the only possible cause
 	case failed != nil:
 		return os.NewSyscallError("epoll_wait", failed)
 	}
@@ -101,8 +100,8 @@ func (p *Poller) Wait(until time.Time, notify func(t Tag, ended bool)) error {
 	return nil
 }
 
-// ask asks the system for events that there are, and waits for none.
-func (p *Poller) ask() (n int, err error) {
+// poll returns the current events, without waiting.
+func (p *Poller) poll() (n int, err error) {
 	for {
 		if n, err = syscall.EpollWait(p.fd, p.events[:], 0); err != syscall.EINTR {
 			return n, err

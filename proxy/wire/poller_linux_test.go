@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// patience bounds what must happen. It never decides.
+// patience limits the wait for events that must happen. It never decides the result.
 const patience = time.Minute
 
-// leavings are the ways in which the other end goes.
-var leavings = map[string]func(c *net.TCPConn) error{
+// waysToLeave are the ways in which the other end can leave.
+var waysToLeave = map[string]func(c *net.TCPConn) error{
 	"close":     func(c *net.TCPConn) error { return c.Close() },
 	"halfclose": func(c *net.TCPConn) error { return c.CloseWrite() },
 	"reset": func(c *net.TCPConn) error {
@@ -24,13 +24,13 @@ var leavings = map[string]func(c *net.TCPConn) error{
 	},
 }
 
-// told is what a poller tells of: which connection, and whether it has ended.
-type told struct {
+// pollEvent is an event of a poller: the connection, and whether it has ended.
+type pollEvent struct {
 	tag   Tag
 	ended bool
 }
 
-// watched is a poller, and both ends of a connection: the nearer one is in the set.
+// watched is a poller, and both ends of a connection; the near end is in the set.
 type watched struct {
 	*testing.T
 	poller *Poller
@@ -63,7 +63,7 @@ func newTestPoller(t *testing.T) *Poller {
 	return p
 }
 
-// connection is both ends of one.
+// connection returns both ends of a TCP connection.
 func connection(t *testing.T) (near, far *net.TCPConn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -83,16 +83,16 @@ func connection(t *testing.T) (near, far *net.TCPConn) {
 	return accepted.(*net.TCPConn), dialled.(*net.TCPConn)
 }
 
-// expect waits for exactly these, and for nothing where there are none.
-func (w watched) expect(want ...told) {
+// expect waits for exactly these events; without arguments it expects none.
+func (w watched) expect(want ...pollEvent) {
 	w.Helper()
-	var got []told
+	var got []pollEvent
 	limit := time.Now().Add(patience)
 	if len(want) == 0 {
-		limit = time.Now() // what has happened is there at once
+		limit = time.Now() // past events are reported at once
 	}
 	for len(got) < max(1, len(want)) {
-		if err := w.poller.Wait(limit, func(t Tag, ended bool) { got = append(got, told{t, ended}) }); err != nil {
+		if err := w.poller.Wait(limit, func(t Tag, ended bool) { got = append(got, pollEvent{t, ended}) }); err != nil {
 			if len(want) > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 				w.Errorf("wait: %v", err)
 			}
@@ -111,23 +111,23 @@ func (w watched) send() {
 	}
 }
 
-// The end is told apart from the bytes before it, and once.
+// TestPollerTellsOfTheEnd: the end is reported separately from the bytes before it, and once.
 func TestPollerTellsOfTheEnd(t *testing.T) {
 	name := TagOf(1<<40+7, 65535)
-	for way, leave := range leavings {
+	for way, leave := range waysToLeave {
 		t.Run(way, func(t *testing.T) {
-			w := newWatched(t, name, theEnd)
+			w := newWatched(t, name, streamEnd)
 			w.send()
 			w.expect()
 			if err := leave(w.far); err != nil {
 				t.Fatal(err)
 			}
-			w.expect(told{name, true})
+			w.expect(pollEvent{name, true})
 			w.expect()
-			if err := w.poller.change(w.raw, name, theEnd); err != nil {
+			if err := w.poller.change(w.raw, name, streamEnd); err != nil {
 				t.Fatal(err)
 			}
-			w.expect(told{name, true}) // asked anew, it is told anew
+			w.expect(pollEvent{name, true}) // asked again, it reports again
 		})
 	}
 	if name.Client() != 1<<40+7 || name.Dial() != 65535 {
@@ -135,39 +135,42 @@ func TestPollerTellsOfTheEnd(t *testing.T) {
 	}
 }
 
-// Anything is told once, also what was there before.
+// TestPollerTellsOfAnything: an event is reported once, even if it is older.
 func TestPollerTellsOfAnything(t *testing.T) {
-	w := newWatched(t, 5, theEnd)
+	w := newWatched(t, 5, streamEnd)
 	w.send()
 	w.expect()
 	for range 3 {
-		if err := w.poller.change(w.raw, 5, anything); err != nil {
+		if err := w.poller.change(w.raw, 5, readable); err != nil {
 			t.Fatal(err)
 		}
-		w.expect(told{5, false})
+		w.expect(pollEvent{5, false})
 		w.send()
 		w.expect()
 	}
 	w.far.Close()
-	if err := w.poller.change(w.raw, 5, anything); err != nil {
+	if err := w.poller.change(w.raw, 5, readable); err != nil {
 		t.Fatal(err)
 	}
-	w.expect(told{5, true})
+	w.expect(pollEvent{5, true})
 }
 
-// One that asks when its time is over, each time, is told what has happened even so.
+// TestPollerTellsThoseThatAreLate: a caller whose time has always passed still gets the events.
 func TestPollerTellsThoseThatAreLate(t *testing.T) {
-	w := newWatched(t, 5, anything)
+	w := newWatched(t, 5, readable)
 	w.send()
-	var got []told
-	err := w.poller.Wait(time.Now().Add(-time.Second), func(t Tag, ended bool) { got = append(got, told{t, ended}) })
-	if want := []told{{5, false}}; !slices.Equal(got, want) || !errors.Is(err, os.ErrDeadlineExceeded) {
+	var got []pollEvent
+	err := w.poller.Wait(time.Now().Add(-time.Second), func(t Tag,
+		ended bool) {
+		got = append(got, pollEvent{t, ended})
+	})
+	if want := []pollEvent{{5, false}}; !slices.Equal(got, want) || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("told %v, %v", got, err)
 	}
 }
 
 func TestPollerThatIsClosedWakes(t *testing.T) {
-	w := newWatched(t, 5, anything)
+	w := newWatched(t, 5, readable)
 	ended := make(chan error)
 	go func() { ended <- w.poller.Wait(time.Time{}, func(Tag, bool) {}) }()
 	if err := w.poller.Close(); err != nil {
@@ -183,7 +186,7 @@ func TestPollerThatIsClosedWakes(t *testing.T) {
 	}
 }
 
-// pair is a Conn that the poller tells of, and the other end.
+// pair returns a Conn in a poller, and the other end.
 func pair(t *testing.T) (c *Conn, far *net.TCPConn, p *Poller, memory *Loan) {
 	t.Helper()
 	near, far := connection(t)
@@ -193,8 +196,8 @@ func pair(t *testing.T) (c *Conn, far *net.TCPConn, p *Poller, memory *Loan) {
 	return c, far, p, memory
 }
 
-// What comes is pumped, also where the end comes with the last bytes; a connection on which
-// nothing is held has no buffer.
+// TestPump: all bytes are pumped, even if the end arrives with the last bytes. A connection on
+// which no bytes are held has no buffer.
 func TestPump(t *testing.T) {
 	c, far, p, memory := pair(t)
 	got, ended := "", make(chan error, 1)
@@ -219,7 +222,8 @@ func TestPump(t *testing.T) {
 	}
 }
 
-// A parked connection is told of once: what came before, too. Woken, it is read.
+// TestParkAndWake: a parked connection is reported once, also for earlier bytes. After Wake it can
+// be read.
 func TestParkAndWake(t *testing.T) {
 	c, far, p, memory := pair(t)
 	if !c.CanPark() {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Poller is for Linux. Elsewhere a goroutine waits for each connection.
+// Poller exists only on Linux. Elsewhere a goroutine waits for each connection.
 type Poller struct{}
 
-// NewPoller returns none.
+// NewPoller returns nil.
 func NewPoller() (*Poller, error) { return nil, nil }
 
-// Close is never called, nor are the others: there is no Poller here.
+// Close and the following methods are never called, because there is no Poller.
 func (*Poller) Close() error                                { return nil }
 func (*Poller) add(syscall.RawConn, Tag, interest) error    { return errors.ErrUnsupported }
 func (*Poller) change(syscall.RawConn, Tag, interest) error { return errors.ErrUnsupported }

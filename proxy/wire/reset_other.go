@@ -2,5 +2,5 @@
 
 package wire
 
-// IsReset is not known here, where no poller tells that an end has come, after which it is asked.
+// IsReset returns false. It is called after a poller has reported an end, and there is no poller.
 func (c *Conn) IsReset() bool { return false }

@@ -7,20 +7,20 @@ import (
 	"unsafe"
 )
 
-const canAttempt = true
+const hasRawCalls = true
 
-// sysRead reads from a socket that never blocks. So Go's scheduler need not be told
-// of the call, which costs time in every call and more in a second thread.
+// sysRead reads from a nonblocking socket. So Go's scheduler need not know of the call, which costs
+// time in every call and more in a second thread.
 func sysRead(fd uintptr, p []byte) (int, error) {
 	return transfer(syscall.SYS_READ, fd, p)
 }
 
-// sysWrite writes to a socket that never blocks.
+// sysWrite writes to a nonblocking socket.
 func sysWrite(fd uintptr, p []byte) (int, error) {
 	return transfer(syscall.SYS_WRITE, fd, p)
 }
 
-// transfer reads or writes, again where a signal comes between.
+// transfer reads or writes, again if a signal interrupts it.
 func transfer(call, fd uintptr, p []byte) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
@@ -29,7 +29,7 @@ func transfer(call, fd uintptr, p []byte) (int, error) {
 			return int(n), nil
 		case syscall.EINTR:
 		case syscall.EAGAIN:
-			return 0, syscall.EAGAIN // a constant: no memory is needed for it
+			return 0, syscall.EAGAIN // a constant needs no memory
 		default:
 			return 0, errno
 		}

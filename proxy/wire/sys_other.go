@@ -4,7 +4,7 @@ package wire
 
 import "syscall"
 
-const canAttempt = false
+const hasRawCalls = false
 
 func sysRead(uintptr, []byte) (int, error)  { return 0, syscall.EINVAL }
 func sysWrite(uintptr, []byte) (int, error) { return 0, syscall.EINVAL }

@@ -4,10 +4,10 @@ package wire
 
 import "syscall"
 
-// The race detector sees the order that bytes make between goroutines through these
-// calls of Go's, and not through bare ones.
+// These calls of Go's tell the race detector in which order bytes synchronize goroutines; raw
+// system calls do not.
 
-const canAttempt = true
+const hasRawCalls = true
 
 func sysRead(fd uintptr, p []byte) (n int, err error) {
 	for {

@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// countedLocks holds each LOCK until the gate is open, and knows how many were under way at once
-// from then on.
+// countedLocks holds each LOCK until the gate is open, and counts how many run at once from then
+// on.
 type countedLocks struct {
 	scriptedLocks
 	gate            chan struct{}
@@ -32,17 +32,17 @@ func newCountedLocks() *countedLocks {
 		defer l.now.Add(-1)
 		for top := l.top.Load(); n > top && !l.top.CompareAndSwap(top, n); top = l.top.Load() {
 		}
-		time.Sleep(time.Millisecond) // in which others begin, if they may
+		time.Sleep(time.Millisecond) // time in which other LOCKs begin, if they may
 		return 0, quorum.ErrHeld     // a reply that is not written at once
 	}
 	return l
 }
 
-// leave has n clients send a pipeline of so many LOCKs, and leave while the first of them is under
-// way.
-func (l *countedLocks) leave(t *testing.T, b *bench, n, commands int, leave func(*net.TCPConn) error) {
+// leave makes n clients send a pipeline of LOCKs, and leave while the first of them runs.
+func (l *countedLocks) leave(t *testing.T, b *testServer, n, commands int, leave func(*net.TCPConn) error) {
 	t.Helper()
-	pipeline := "PING\r\n" + array("LOCK", "k", "first", "PX", "100") + strings.Repeat(array("LOCK", "k", "more", "PX", "100"), commands-1)
+	pipeline := "PING\r\n" + array("LOCK", "k", "first", "PX", "100") +
+		strings.Repeat(array("LOCK", "k", "more", "PX", "100"), commands-1)
 	var all []*peer
 	for range n {
 		p := b.connect()
@@ -66,13 +66,14 @@ func (l *countedLocks) leave(t *testing.T, b *bench, n, commands int, leave func
 		return true
 	})
 	close(l.gate)
-	b.clientsBecome(0)
+	b.waitClients(0)
 }
 
-// What had arrived of clients that leave is carried out, of all of them one command at a time.
+// TestLeaversTakeTurns: commands that have arrived from clients that leave run one at a time, for
+// all of these clients.
 func TestLeaversTakeTurns(t *testing.T) {
 	needPoller(t)
-	for name, leave := range leavings {
+	for name, leave := range waysToLeave {
 		t.Run(name, func(t *testing.T) {
 			locks := newCountedLocks()
 			b := serveLocks(t, locks)
@@ -87,24 +88,25 @@ func TestLeaversTakeTurns(t *testing.T) {
 	}
 }
 
-// Of more clients than may wait, those have their commands dropped that are gone, and those not
-// that still listen.
+// TestTooManyLeavers: if more clients than may wait have left, the commands of clients that are
+// gone are dropped, but not those of clients that still read.
 func TestTooManyLeavers(t *testing.T) {
 	needPoller(t)
-	const n, commands = 3 * maxGone, 5
-	for name, leave := range leavings {
+	const n, commands = 3 * maxHalfClosed, 5
+	for name, leave := range waysToLeave {
 		t.Run(name, func(t *testing.T) {
 			locks := newCountedLocks()
 			b := serveLocks(t, locks)
 			locks.leave(t, b, n, commands, leave)
-			if got := locks.begun.Load(); name == "halfclose" && got != n*commands || name != "halfclose" && got >= n*commands {
+			if got := locks.begun.Load(); name == "halfclose" && got != n*commands ||
+				name != "halfclose" && got >= n*commands {
 				t.Errorf("%d LOCKs of %d were carried out", got, n*commands)
 			}
 		})
 	}
 }
 
-// needPoller skips where nothing tells of the end of a stream before it is read.
+// needPoller skips the test on systems where nothing reports the end of a stream before it is read.
 func needPoller(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux there is a poller")
