@@ -25,8 +25,8 @@ const (
 	together = "ERR lock keys 'k' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command"
 )
 
-// What is there is taken at once, as a Redis does, and with no more questions to the masters than
-// it takes.
+// An element that is present is taken at once, as Redis does, with the minimum number of requests
+// to the masters.
 func TestBlockingCommands(t *testing.T) {
 	ab := list("a", "b")
 	for _, test := range []struct{ line, k, k2, reply, rounds, left, left2 string }{
@@ -78,7 +78,8 @@ func TestBlockingCommands(t *testing.T) {
 	}
 }
 
-// Who waits takes what comes, and waits on where it is something else, or others were quicker.
+// A waiter takes an element that arrives. It continues to wait if the key has another type, or
+// another client was faster.
 func TestBlockingCommandsWait(t *testing.T) {
 	put := func(key, value string) func(*fakeregister.Register) {
 		return func(f *fakeregister.Register) { f.Put(key, value, -1) }
@@ -115,7 +116,7 @@ func TestBlockingCommandsWait(t *testing.T) {
 	}
 }
 
-// Who came later takes nothing, but hears of what is wrong.
+// A later waiter takes nothing, but gets errors.
 func TestBlockingCommandsInTurn(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", list("a", "b"), -1)
@@ -128,8 +129,8 @@ func TestBlockingCommandsInTurn(t *testing.T) {
 	b.does("BLPOP k 1", notList)
 }
 
-// An element of a later key is taken only in the state that it was in when the earlier keys were
-// seen to be empty.
+// An element of a later key is taken only if the key has not changed since the earlier keys were
+// found empty.
 func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	for _, test := range []struct {
 		name          string
@@ -163,14 +164,15 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	}
 }
 
-// What the masters cannot say is waited for, unless something may have been taken: then it is an
-// error, and ends the wait. So does the end of the session.
+// A waiter waits through NOQUORUM, unless it may have taken an element: then the error ends the
+// wait. So does the end of the session.
 func TestBlockingCommandsFail(t *testing.T) {
 	for _, line := range []string{"BLPOP k 0", "BLPOP k k2 0", "BLMOVE k k LEFT LEFT 0"} {
 		b := newRegisterBench(t)
 		fails := func() { b.masters.Fails = fakeregister.ErrTooFew() }
 		b.masters.Later = []func(){fails, fails}
-		if got := b.run(strings.Fields(line)...); !strings.HasPrefix(got, "NOQUORUM 2 of 5 masters answered") || len(b.masters.Later) > 0 {
+		if got := b.run(strings.Fields(line)...); !strings.HasPrefix(got, "NOQUORUM 2 of 5 masters answered") ||
+			len(b.masters.Later) > 0 {
 			t.Errorf("%s: %s, and %d things are still to come", line, got, len(b.masters.Later))
 		}
 		b = newRegisterBench(t)
@@ -182,7 +184,7 @@ func TestBlockingCommandsFail(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", list("a"), -1)
 	b.masters.Before = func(round int) {
-		if round == 3 { // it takes what it has found
+		if round == 3 { // it takes the element that it has found
 			b.masters.Fails = fakeregister.ErrTooFew()
 		}
 	}
@@ -203,7 +205,7 @@ func TestBlockingCommandsFail(t *testing.T) {
 	}
 }
 
-// Replies are those of the protocol.
+// The replies have the types of the protocol.
 func TestBlockingRepliesInRESP3(t *testing.T) {
 	b := newRegisterBench(t)
 	b.client.Proto = 3
@@ -236,7 +238,7 @@ func raw(b *registerBench, line string) string {
 	return string(out.Bytes)
 }
 
-// A pop that others keep from its end is tried again, and one that cannot be known ends.
+// A pop that other clients keep from finishing is retried, and one with an unknown outcome ends.
 func TestBlockingCommandsContended(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", list("a", "b"), -1)

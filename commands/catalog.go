@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/commands/server"
 )
 
-// Catalog is all commands that the rules of users may name: those of Redis, and the proxy's own.
+// Catalog returns all commands that the rules of users may name: Redis' commands and the proxy's
+// own.
 func Catalog() *acl.Catalog {
 	var own []acl.Own
 	all := append((&locks.Locking{}).Commands(), locks.NewHolders(locks.HoldersOptions{}).Commands()...)
@@ -19,7 +20,7 @@ func Catalog() *acl.Catalog {
 	return acl.NewCatalog(own...)
 }
 
-// rulesOf is what rules are about in a command of the proxy's own.
+// rulesOf returns the properties of one of the proxy's own commands that rules refer to.
 func rulesOf(c *command.Command) acl.Own {
 	o := acl.Own{Name: c.Name, Categories: c.Categories(), Access: spec.Changes}
 	if c.Docs.Reads {

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// hash is a hash as masters hold it.
+// hash returns a hash as masters store it.
 func hash(words ...string) string {
 	h := contents.NewHash()
 	for pair := range slices.Chunk(words, 2) {
@@ -25,7 +25,7 @@ func list(elems ...string) string {
 	return contents.Encode(l)
 }
 
-// Commands on collections ask the masters no more often than they must.
+// Commands on collections use the minimum number of requests to the masters.
 func TestCommandsOnCollections(t *testing.T) {
 	one, two := hash("f", "1"), hash("f", "1", "g", "2")
 	tests := []struct{ name, held, line, reply, rounds, left string }{
@@ -46,7 +46,8 @@ func TestCommandsOnCollections(t *testing.T) {
 		{"overwritten", one, "SET k x", "OK", "update 0/k", "x"},
 		{"removed", one, "DEL k", "1", "read 0/k;release 0/k " + one, "."},
 		{"moved to itself", one, "RENAME k k", "OK", "read 0/k", one + ":500"},
-		{"moved", one, "RENAME k k2", "ERR lock keys 'k' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command", "read 0/k 0/k2", one + ":500"},
+		{"moved", one, "RENAME k k2",
+			"ERR lock keys 'k' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command", "read 0/k 0/k2", one + ":500"},
 		{"nothing is moved", "", "LMOVE k k2 LEFT RIGHT", "(nil)", "read 0/k 0/k2", "."},
 		{"pushed", "", "RPUSH k a b", "2", "update 0/k", list("a", "b")},
 		{"taken off", list("a", "b"), "LPOP k", `"a"`, "read 0/k;update 0/k", list("b") + ":500"},
@@ -71,7 +72,7 @@ func TestCommandsOnCollections(t *testing.T) {
 	}
 }
 
-// What Redisson's RLock sends, in words of our own.
+// These are scripts with the same effects as those of Redisson's RLock.
 const (
 	rlockTake = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
 		redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil`
@@ -98,7 +99,7 @@ func TestHashLockRounds(t *testing.T) {
 		b.asked(rounds...)
 	}
 	one, two := hash("me", "1"), hash("me", "2")
-	for range 2 { // the first time nothing is known of the scripts
+	for range 2 { // on the first run the scripts are not cached
 		take("me", "(nil)", "take 0/k "+one+":30000")
 		give("me", "1", "release 0/k "+one)
 	}
@@ -110,18 +111,19 @@ func TestHashLockRounds(t *testing.T) {
 	give("me", "0", "update 0/k if "+two)
 	give("me", "1", "release 0/k "+one)
 	take("you", "(nil)", "take 0/k "+hash("you", "1")+":30000")
-	if want := slices.Repeat([]string{"0: publish channel 0"}, 3); !slices.Equal(b.aside.carried, want) {
-		t.Errorf("carried %q", b.aside.carried)
+	if want := slices.Repeat([]string{"0: publish channel 0"}, 3); !slices.Equal(b.sideEffects.carried, want) {
+		t.Errorf("carried %q", b.sideEffects.carried)
 	}
 }
 
-// A text that begins as only a collection may is a text all the same, wherever it comes from.
+// A text that begins like an encoded collection remains a text, whichever command wrote it.
 func TestTextsThatLookLikeCollections(t *testing.T) {
 	odd := hash("f", "v")
 	escaped := contents.EncodeText(odd)
 	b := newRegisterBench(t)
 	for _, words := range [][]string{
-		{"SET", "k", odd, "PX", "500"}, {"SET", "k", odd, "NX", "PX", "500"}, {"PSETEX", "k", "500", odd}, {"EVAL", takePlain, "1", "k", odd, "500"},
+		{"SET", "k", odd, "PX", "500"}, {"SET", "k", odd, "NX", "PX", "500"}, {"PSETEX", "k", "500", odd},
+		{"EVAL", takePlain, "1", "k", odd, "500"},
 		{"EVAL", `return redis.call('psetex', KEYS[1], 500, ARGV[1])`, "1", "k", odd},
 	} {
 		if got := b.run(words...); got != "OK" {
@@ -149,7 +151,7 @@ func TestTextsThatLookLikeCollections(t *testing.T) {
 	b.asked("release 0/k " + escaped)
 }
 
-// LOCK and its kin hold a token as SET does.
+// LOCK and the like store a token as SET does.
 func TestTokensThatLookLikeCollections(t *testing.T) {
 	odd := hash("f", "v")
 	b := newBench(t)
@@ -157,22 +159,24 @@ func TestTokensThatLookLikeCollections(t *testing.T) {
 	b.ask("EXTEND", "a", odd, "PX", "10000")
 	b.ask("UNLOCK", "a", odd)
 	escaped := contents.EncodeText(odd)
-	b.expectAsked("lock 0/a by "+escaped+" for 10s, waiting 0s", "extend 0/a by "+escaped+" for 10s", "unlock 0/a by "+escaped)
+	b.expectAsked("lock 0/a by "+escaped+" for 10s, waiting 0s", "extend 0/a by "+escaped+" for 10s",
+		"unlock 0/a by "+escaped)
 }
 
-// A transaction may wait for nothing.
+// A transaction does not wait.
 func TestBlockingCommandsInTransactions(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", list("a"), 500)
 	if got, want := b.transact("BLPOP k 0; BRPOP k 0; RPUSH k b; BLMOVE k k LEFT RIGHT 1"), `[["k" "a"] (nil) 1 "b"]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got, want := b.run("EVAL", `return {redis.call('blpop', KEYS[1], 0), redis.call('bzpopmin', 'k2', 0)}`, "1", "k"), `[["k" "b"] (nil)]`; got != want {
+	if got, want := b.run("EVAL", `return {redis.call('blpop', KEYS[1], 0), redis.call('bzpopmin', 'k2', 0)}`,
+		"1", "k"), `[["k" "b"] (nil)]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// What is chosen at random is chosen again where the same run is repeated.
+// A repeated run makes a new random choice.
 func TestRandomChoiceIsRepeated(t *testing.T) {
 	b := newRegisterBench(t)
 	var members []string
@@ -183,12 +187,13 @@ func TestRandomChoiceIsRepeated(t *testing.T) {
 	runs := 0
 	b.masters.Before = func(int) { runs++ }
 	told := b.run("SPOP", "k")
-	if left := b.run("SMEMBERS", "k"); strings.Contains(left, told) || strings.Count(left, "member") != 199 || runs < 3 {
+	if left := b.run("SMEMBERS", "k"); strings.Contains(left, told) || strings.Count(left, "member") != 199 ||
+		runs < 3 {
 		t.Errorf("%s was told, after %d rounds, and is there: %v", told, runs, strings.Contains(left, told))
 	}
 }
 
-// A collection of more than a megabyte is refused, and leaves what there was.
+// A collection of more than a megabyte is refused, and the key keeps its value.
 func TestCollectionsAreBounded(t *testing.T) {
 	b := newRegisterBench(t)
 	b.does("HSET k "+strings.Repeat("x", 600_000)+" v", "1")
@@ -203,7 +208,7 @@ func TestCollectionsAreBounded(t *testing.T) {
 	b.does("HLEN k", "2")
 
 	b.does("SADD k2 "+strings.Repeat("y", 1_042_000), "1")
-	// By a transaction: a script would take long for it on a busy machine.
+	// A transaction does it, because a script would take long on a busy machine.
 	var many []string
 	for i := range 60 {
 		many = append(many, fmt.Sprint("SADD k2 ", i), fmt.Sprint("SREM k2 ", i))
@@ -214,7 +219,7 @@ func TestCollectionsAreBounded(t *testing.T) {
 	}
 }
 
-// So is one of very many elements.
+// A collection of too many elements is refused, too.
 func TestElementsAreBounded(t *testing.T) {
 	b := newRegisterBench(t)
 	words := []string{"RPUSH", "k"}
@@ -230,7 +235,7 @@ func TestElementsAreBounded(t *testing.T) {
 	b.does("LLEN k", "65536")
 }
 
-// The upstream is asked about the keys that a command has, where it has them.
+// The upstream is asked about the keys of a command, at their places.
 func TestQuestionsAboutCollections(t *testing.T) {
 	for line, want := range map[string]string{
 		"hset a f v f v":                  "hset a 0 0",
@@ -253,7 +258,7 @@ func TestQuestionsAboutCollections(t *testing.T) {
 	}
 }
 
-// A transaction under WATCH changes a collection as it was watched, or nothing.
+// A transaction under WATCH changes the watched collection only if it is unchanged.
 func TestWatchedCollection(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", hash("f", "1"), 500)

@@ -16,11 +16,12 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// fakeLocker is a Locker over such a register.
+// fakeLocker is a Locker over a fake register.
 type fakeLocker struct{ *fakeregister.Register }
 
 func (f fakeLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
-	return f.Take(ctx, quorum.Taking{Keys: []quorum.Key{req.Key}, Terms: quorum.Terms{Tokens: []string{req.Token}, TTL: req.TTL}})
+	return f.Take(ctx, quorum.Taking{Keys: []quorum.Key{req.Key},
+		Terms: quorum.Terms{Tokens: []string{req.Token}, TTL: req.TTL}})
 }
 
 func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) error {
@@ -29,8 +30,7 @@ func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) er
 
 func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
-// AwaitArrival tries again after each thing that happens meanwhile; then the time is over, or it is
-// open what there is.
+// AwaitArrival retries after each event. Then it returns a timeout, or that the outcome is unknown.
 func (f fakeLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error {
 	f.Rounds = append(f.Rounds, fmt.Sprintf("wait %v for %s", a.Wait, a.Kind))
 	own := slices.Repeat([]bool{!f.Behind}, len(a.Keys))
@@ -56,14 +56,14 @@ func (fakeLocker) Waiting() int { return 0 }
 // registerBench is a table over such masters, and a client.
 type registerBench struct {
 	*bench
-	masters *fakeregister.Register
-	aside   *fakeAside
-	paused  int
-	now     time.Time
+	masters     *fakeregister.Register
+	sideEffects *fakeSideEffects
+	paused      int
+	now         time.Time
 }
 
-// fakeAside writes down what it carries, for a client.
-type fakeAside struct {
+// fakeSideEffects records the side effects of a client's commands.
+type fakeSideEffects struct {
 	client  *command.Client
 	carried []string
 	err     error             // of carrying
@@ -73,7 +73,7 @@ type fakeAside struct {
 	dropped int
 }
 
-func (f *fakeAside) Refusals(_ context.Context, commands [][]string) ([]string, error) {
+func (f *fakeSideEffects) Refusals(_ context.Context, commands [][]string) ([]string, error) {
 	texts := make([]string, len(commands))
 	for i, words := range commands {
 		f.asked = append(f.asked, strings.Join(words, " "))
@@ -82,7 +82,7 @@ func (f *fakeAside) Refusals(_ context.Context, commands [][]string) ([]string, 
 	return texts, f.down
 }
 
-func (f *fakeAside) Prepare(_ context.Context, commands [][]string) (rights.Prepared, error) {
+func (f *fakeSideEffects) Prepare(_ context.Context, commands [][]string) (rights.Prepared, error) {
 	for _, words := range commands {
 		if text := f.refused["prepare "+strings.Join(words, " ")]; text != "" {
 			return nil, &rights.RefusedError{Text: text}
@@ -92,7 +92,7 @@ func (f *fakeAside) Prepare(_ context.Context, commands [][]string) (rights.Prep
 }
 
 type fakePrepared struct {
-	*fakeAside
+	*fakeSideEffects
 	commands [][]string
 }
 
@@ -106,13 +106,14 @@ func (f fakePrepared) Do() error {
 func (f fakePrepared) Drop() { f.dropped++ }
 
 func newRegisterBench(t *testing.T, change ...func(*Options)) *registerBench {
-	b := &registerBench{bench: &bench{T: t, client: newClient()}, masters: fakeregister.NewRegister(), aside: &fakeAside{}, now: time.UnixMilli(1_700_000_000_000)}
+	b := &registerBench{bench: &bench{T: t, client: newClient()}, masters: fakeregister.NewRegister(),
+		sideEffects: &fakeSideEffects{}, now: time.UnixMilli(1_700_000_000_000)}
 	opts := Options{
 		Locks: fakeLocker{b.masters}, Register: b.masters, Settings: Settings{MaxTTL: 24 * time.Hour}, LockKeys: []string{"k*", "lock:*"},
 		Random: func(bits []byte) { clear(bits) }, Now: func() time.Time { return b.now },
 	}
-	b.aside.client = b.client
-	b.client.Upstream, b.client.Unrestricted = b.aside, true
+	b.sideEffects.client = b.client
+	b.client.Upstream, b.client.Unrestricted = b.sideEffects, true
 	for _, f := range change {
 		f(&opts)
 	}
@@ -125,8 +126,7 @@ func newRegisterBench(t *testing.T, change ...func(*Options)) *registerBench {
 	return b
 }
 
-// run runs a command of lock keys, whatever they are called, and returns its reply
-// as redis-cli would write it in one line.
+// run runs a command on lock keys, and returns its reply as one line in the form of redis-cli.
 func (b *registerBench) run(words ...string) string {
 	b.Helper()
 	args := syntax.Bytes(words)
@@ -139,7 +139,7 @@ func (b *registerBench) run(words ...string) string {
 	return oneLine(b.T, string(b.out.Bytes[at:]))
 }
 
-// does runs a command of words between blanks and fails unless this is its reply.
+// does runs a command, given as words separated by blanks, and fails unless it gets this reply.
 func (b *registerBench) does(line, want string) {
 	b.Helper()
 	if got := b.run(strings.Split(line, " ")...); got != want {
@@ -147,7 +147,7 @@ func (b *registerBench) does(line, want string) {
 	}
 }
 
-// asked fails unless these are the rounds since the last time.
+// asked fails unless these were the rounds since the last call.
 func (b *registerBench) asked(want ...string) {
 	b.Helper()
 	if got := b.masters.Rounds; !slices.Equal(got, want) {
@@ -156,7 +156,7 @@ func (b *registerBench) asked(want ...string) {
 	b.masters.Rounds = nil
 }
 
-// holding fails unless the masters hold this.
+// holding fails unless the masters hold this value.
 func (b *registerBench) holding(key, want string) {
 	b.Helper()
 	if got := b.masters.Holds(key); got != want {
@@ -192,5 +192,5 @@ func (v value) oneLine() string {
 	}
 }
 
-// textLogger writes to a Builder.
+// textLogger returns a logger that writes to a Builder.
 func textLogger(to *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }

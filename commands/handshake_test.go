@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// exchange is a command and what its reply begins with.
+// exchange is a command, with the beginning of its reply.
 type exchange struct{ say, hear string }
 
 const (
@@ -21,8 +21,8 @@ const (
 	fine        = "+OK\r\n"
 )
 
-// handshakes are what client libraries send when they connect, in their versions of
-// today unless told otherwise, and what each of them needs to hear to go on.
+// handshakes are the commands that client libraries send when they connect, in their current
+// versions unless stated otherwise, with the replies that they need.
 var handshakes = []struct {
 	library   string
 	exchanges []exchange
@@ -34,22 +34,26 @@ var handshakes = []struct {
 	{"redis-benchmark", []exchange{
 		{"CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n"}, {"CONFIG GET appendonly", "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n"}}},
 	{"redis-py 8", []exchange{
-		{"HELLO 3", map3}, {"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type internal-ip", noOption}, {"CLIENT SETNAME app", fine},
+		{"HELLO 3", map3}, {"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type internal-ip", noOption},
+		{"CLIENT SETNAME app", fine},
 		{"CLIENT SETINFO LIB-NAME redis-py", fine}, {"CLIENT SETINFO LIB-VER 8.1.0", fine}, {"SELECT 3", fine}, {"PING", "+PONG\r\n"}}},
 	{"redis-py 8 with a password", []exchange{
 		{"HELLO 3 AUTH default secret", map3}, {"CLIENT SETINFO LIB-NAME redis-py", fine}}},
 	{"redis-py 4", []exchange{
 		{"AUTH secret", noPassword}, {"AUTH default secret", fine}, {"CLIENT SETNAME app", fine}, {"SELECT 3", fine}}},
 	{"go-redis 9", []exchange{
-		{"HELLO 3 SETNAME app", map3}, {"SELECT 3", fine}, {"READONLY", noClustered}, {"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", noOption},
+		{"HELLO 3 SETNAME app", map3}, {"SELECT 3", fine}, {"READONLY", noClustered},
+		{"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", noOption},
 		{"CLIENT SETINFO LIB-NAME go-redis(,go1.26)", fine}, {"CLIENT SETINFO LIB-VER 9.23.0", fine}}},
 	{"go-redis 9 in RESP2", []exchange{
 		{"HELLO 2 AUTH default secret", map2}, {"CLIENT SETNAME app", fine}}},
 	{"rueidis", []exchange{
-		{"HELLO 3 SETNAME app", map3}, {"CLIENT TRACKING ON OPTIN", noOption}, {"SELECT 3", fine}, {"CLIENT NO-TOUCH ON", fine}, {"CLIENT NO-EVICT ON", fine},
+		{"HELLO 3 SETNAME app", map3}, {"CLIENT TRACKING ON OPTIN", noOption}, {"SELECT 3", fine},
+		{"CLIENT NO-TOUCH ON", fine}, {"CLIENT NO-EVICT ON", fine},
 		{"CLIENT CAPA redirect", fine}, {"CLIENT SETINFO LIB-NAME rueidis", fine}, {"CLIENT SETINFO LIB-VER 1.0.79", fine}, {"PING", "+PONG\r\n"}}},
 	{"node-redis 6", []exchange{
-		{"HELLO 3 AUTH default secret SETNAME app", map3}, {"SELECT 3", fine}, {"CLIENT SETINFO LIB-NAME node-redis", fine}, {"CLIENT SETINFO LIB-VER 6.0.0", fine},
+		{"HELLO 3 AUTH default secret SETNAME app", map3}, {"SELECT 3", fine},
+		{"CLIENT SETINFO LIB-NAME node-redis", fine}, {"CLIENT SETINFO LIB-VER 6.0.0", fine},
 		{"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", noOption}}},
 	{"ioredis 5", []exchange{
 		{"SELECT 3", fine}, {"CLIENT setname app", fine}, {"client SETINFO LIB-NAME ioredis", fine}, {"client SETINFO LIB-VER 5.8.0", fine}, {"info", "$"}}},
@@ -64,16 +68,23 @@ var handshakes = []struct {
 	{"predis", []exchange{
 		{"HELLO 3 SETNAME predis", map3}, {"CLIENT SETINFO LIB-NAME predis", fine}, {"CLIENT SETINFO LIB-VER 3.0.0", fine}, {"SELECT 3", fine}}},
 	{"Jedis", []exchange{
-		{"HELLO 3 AUTH default secret", map3}, {"CLIENT SETNAME app", fine}, {"CLIENT SETINFO LIB-NAME jedis(redisson_v3.1)", fine}, {"CLIENT SETINFO LIB-VER 8.0.0", fine}, {"SELECT 3", fine}}},
+		{"HELLO 3 AUTH default secret", map3}, {"CLIENT SETNAME app", fine},
+		{"CLIENT SETINFO LIB-NAME jedis(redisson_v3.1)", fine}, {"CLIENT SETINFO LIB-VER 8.0.0", fine}, {"SELECT 3", fine}}},
 	{"Lettuce", []exchange{
-		{"HELLO 3", map3}, {"SELECT 3", fine}, {"READONLY", noClustered}, {"CLIENT SETNAME app", fine}, {"CLIENT SETINFO lib-name Lettuce", fine}, {"CLIENT SETINFO lib-ver 7.0.0.RELEASE/0a1b2c3", fine},
+		{"HELLO 3", map3}, {"SELECT 3", fine}, {"READONLY", noClustered}, {"CLIENT SETNAME app", fine},
+		{"CLIENT SETINFO lib-name Lettuce", fine}, {"CLIENT SETINFO lib-ver 7.0.0.RELEASE/0a1b2c3", fine},
 		{"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", noOption}}},
 	{"Redisson", []exchange{
-		{"AUTH secret", noPassword}, {"HELLO 3", map3}, {"SELECT 3", fine}, {"CLIENT SETNAME app", fine}, {"CLIENT CAPA redirect", fine}, {"PING", "+PONG\r\n"}}},
+		{"AUTH secret", noPassword}, {"HELLO 3", map3}, {"SELECT 3", fine}, {"CLIENT SETNAME app", fine},
+		{"CLIENT CAPA redirect", fine}, {"PING", "+PONG\r\n"}}},
 	{"StackExchange.Redis", []exchange{
-		{"HELLO 3 AUTH default secret SETNAME app", map3}, {"CLIENT SETNAME app", fine}, {"CLIENT SETINFO lib-name SE.Redis", fine}, {"CLIENT SETINFO lib-ver 3.1.0", fine}, {"CLIENT ID", ":7\r\n"},
-		{"CONFIG GET timeout", "%1\r\n$7\r\ntimeout\r\n$1\r\n0\r\n"}, {"CONFIG GET replica-read-only", "%1\r\n$17\r\nreplica-read-only\r\n$3\r\nyes\r\n"}, {"CONFIG GET databases", "%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n"},
-		{"SENTINEL MASTERS", noCommand}, {"INFO replication", "="}, {"INFO server", "="}, {"CLUSTER NODES", noClustered}, {"GET __Booksleeve_TieBreak", noCommand},
+		{"HELLO 3 AUTH default secret SETNAME app", map3}, {"CLIENT SETNAME app", fine},
+		{"CLIENT SETINFO lib-name SE.Redis", fine}, {"CLIENT SETINFO lib-ver 3.1.0", fine}, {"CLIENT ID", ":7\r\n"},
+		{"CONFIG GET timeout", "%1\r\n$7\r\ntimeout\r\n$1\r\n0\r\n"},
+		{"CONFIG GET replica-read-only", "%1\r\n$17\r\nreplica-read-only\r\n$3\r\nyes\r\n"},
+		{"CONFIG GET databases", "%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n"},
+		{"SENTINEL MASTERS", noCommand}, {"INFO replication", "="}, {"INFO server", "="},
+		{"CLUSTER NODES", noClustered}, {"GET __Booksleeve_TieBreak", noCommand},
 		{"ECHO \x9b\x01\r\n\x00\xffunique", "$12\r\n\x9b\x01\r\n\x00\xffunique\r\n"}, {"SUBSCRIBE __Booksleeve_MasterChanged", noCommand}}},
 	{"rslock, redlock-rs", []exchange{
 		{"HELLO 3", map3}, {"CLIENT SETINFO LIB-NAME redis-rs", fine}, {"CLIENT SETINFO LIB-VER 1.0.0", fine}}},
@@ -96,12 +107,11 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
-// notLikeRedis7 are the commands of handshakes that Redis 7.0 answers otherwise: those
-// of Redis 7.2, those on data, and the whole table, whose order is another in each
-// server.
+// notLikeRedis7 are the commands of handshakes that Redis 7.0 answers differently: commands of
+// Redis 7.2, commands on data, and the whole table, whose order differs between servers.
 var notLikeRedis7 = regexp.MustCompile(`(?i)\A(CLIENT (SETINFO|NO-TOUCH|TRACKING|CAPA)|GET|SUBSCRIBE|COMMAND( DOCS)?\z)`)
 
-// Beside the values, libraries hear from us what they hear from Redis.
+// The types of replies are those of Redis.
 func TestHandshakesLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	for _, h := range handshakes {
@@ -129,12 +139,16 @@ func TestHandshakesLikeRedis(t *testing.T) {
 	}
 }
 
-// likeRedis are commands whose replies must have the shape of Redis'. Our own
-// commands have that of one of Redis with the same kind of arguments.
+// likeRedis are commands whose replies must have the shape of Redis' replies. The proxy's own
+// commands are compared with a command of Redis that has the same kind of arguments.
 var likeRedis = [][2]string{
-	{"COMMAND INFO ping", ""}, {"COMMAND INFO info echo hello", ""}, {"COMMAND INFO ping nothing echo", ""}, {"COMMAND INFO LOCK", "COMMAND INFO PEXPIRE"}, {"COMMAND COUNT", ""}, {"COMMAND LIST", ""},
-	{"COMMAND DOCS ping", ""}, {"COMMAND DOCS echo nothing select", ""}, {"COMMAND GETKEYS LOCK k t PX 10000", "COMMAND GETKEYS SET k t PX 10000"},
-	{"TIME", ""}, {"INFO", ""}, {"INFO server", ""}, {"CLIENT INFO", ""}, {"CLIENT LIST", ""}, {"CLIENT ID", ""}, {"CLIENT HELP", ""}, {"CONFIG GET *", ""}, {"CONFIG GET save appendonly", ""}, {"HELLO", ""}, {"PING", ""}, {"AUTH default x", ""},
+	{"COMMAND INFO ping", ""}, {"COMMAND INFO info echo hello", ""}, {"COMMAND INFO ping nothing echo", ""},
+	{"COMMAND INFO LOCK", "COMMAND INFO PEXPIRE"}, {"COMMAND COUNT", ""}, {"COMMAND LIST", ""},
+	{"COMMAND DOCS ping", ""}, {"COMMAND DOCS echo nothing select", ""},
+	{"COMMAND GETKEYS LOCK k t PX 10000", "COMMAND GETKEYS SET k t PX 10000"},
+	{"TIME", ""}, {"INFO", ""}, {"INFO server", ""}, {"CLIENT INFO", ""}, {"CLIENT LIST", ""}, {"CLIENT ID", ""},
+	{"CLIENT HELP", ""}, {"CONFIG GET *", ""}, {"CONFIG GET save appendonly", ""}, {"HELLO", ""}, {"PING", ""},
+	{"AUTH default x", ""},
 }
 
 func TestShapesLikeRedis(t *testing.T) {
@@ -148,7 +162,7 @@ func TestShapesLikeRedis(t *testing.T) {
 			ours := readReplies(t, askOurs(t, dialogue("HELLO "+proto+"; "+ask)))[1]
 			theirs := readReplies(t, askRedis(t, socket, dialogue("HELLO "+proto+"; "+askThem)))[1]
 			if proto == "2" && (ours.kind != theirs.kind || strings.HasPrefix(ask, "COMMAND DOCS")) {
-				theirs = value{kind: ours.kind} // no telling a map from an array: see TestResp2IsResp3Flattened
+				theirs = value{kind: ours.kind} // RESP2 has no maps: see TestResp2IsResp3Flattened
 			}
 			if diff := unlike(ours, theirs); diff != "" {
 				t.Errorf("%s in RESP%s: %s", ask, proto, diff)
@@ -157,7 +171,7 @@ func TestShapesLikeRedis(t *testing.T) {
 	}
 }
 
-// The docs of a lock command use the words that those of Redis' own commands use.
+// The documentation of a lock command uses the same words as that of Redis' commands.
 func TestLockDocsLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	theirs := readReplies(t, askRedis(t, socket, dialogue("HELLO 3; COMMAND DOCS set")))[1].kids[1]
@@ -178,7 +192,7 @@ func TestLockDocsLikeRedis(t *testing.T) {
 	}
 }
 
-// checkArguments knows what Redis' documentation of COMMAND DOCS allows.
+// checkArguments checks the rules of Redis' documentation of COMMAND DOCS.
 func checkArguments(t *testing.T, of string, arguments value) {
 	t.Helper()
 	kinds := []string{"string", "integer", "double", "key", "pattern", "unix-time", "pure-token", "oneof", "block"}
@@ -188,16 +202,19 @@ func checkArguments(t *testing.T, of string, arguments value) {
 		inner, nested := a.entry("arguments")
 		_, shown := a.entry("display_text")
 		flags, flagged := a.entry("flags")
-		if name.text == "" || !slices.Contains(kinds, kind.text) || nested != (kind.text == "oneof" || kind.text == "block") || shown == nested || flagged && flags.kind != '~' {
+		if name.text == "" || !slices.Contains(kinds, kind.text) ||
+			nested != (kind.text == "oneof" || kind.text == "block") || shown == nested ||
+			flagged && flags.kind != '~' {
 			t.Errorf("%s: argument %q", of, a.raw)
 		}
 		checkArguments(t, of, inner)
 	}
 }
 
-// In RESP2 each reply says the same as in RESP3, in the types that RESP2 has.
+// Each reply in RESP2 has the content of the reply in RESP3, in RESP2's types.
 func TestResp2IsResp3Flattened(t *testing.T) {
-	for _, ask := range []string{"COMMAND", "COMMAND DOCS", "COMMAND INFO lock ping nothing", "COMMAND DOCS lock ping nothing", "CONFIG GET *", "CONFIG GET nothing",
+	for _, ask := range []string{"COMMAND", "COMMAND DOCS", "COMMAND INFO lock ping nothing",
+		"COMMAND DOCS lock ping nothing", "CONFIG GET *", "CONFIG GET nothing",
 		"INFO server clients", "CLIENT GETNAME", "CLIENT HELP", "LOCK k * PX 10000", "LOCK k t PX 10000", "foo"} {
 		b2, b3 := newBench(t), newBench(t)
 		b3.client.Proto = 3
@@ -208,23 +225,26 @@ func TestResp2IsResp3Flattened(t *testing.T) {
 	}
 }
 
-// What INFO says stands in the section and under the name that it has in Redis.
+// Each field of INFO has the section and name that it has in Redis.
 func TestInfoLikeRedis(t *testing.T) {
 	socket := startRedis(t)
-	ours, theirs := infoFields(readReplies(t, askOurs(t, dialogue("INFO")))[0].text), infoFields(readReplies(t, askRedis(t, socket, dialogue("INFO everything")))[0].text)
+	ours := infoFields(readReplies(t, askOurs(t, dialogue("INFO")))[0].text)
+	theirs := infoFields(readReplies(t, askRedis(t, socket, dialogue("INFO everything")))[0].text)
 	for _, field := range ours {
-		if !strings.HasPrefix(field, "Redlock ") && !strings.HasPrefix(field, "Server redlock_") && !slices.Contains(theirs, field) {
+		if !strings.HasPrefix(field, "Redlock ") && !strings.HasPrefix(field, "Server redlock_") &&
+			!slices.Contains(theirs, field) {
 			t.Errorf("field %q is not one of Redis", field)
 		}
 	}
-	for _, field := range []string{"Server redis_version", "Persistence loading", "Replication role", "Replication connected_slaves", "Cluster cluster_enabled"} {
+	for _, field := range []string{"Server redis_version", "Persistence loading", "Replication role",
+		"Replication connected_slaves", "Cluster cluster_enabled"} {
 		if !slices.Contains(ours, field) {
 			t.Errorf("clients look for %q", field)
 		}
 	}
 }
 
-// infoFields are "Section field" for each line of INFO.
+// infoFields returns "Section field" for each line of INFO.
 func infoFields(info string) (fields []string) {
 	section := ""
 	for line := range strings.SplitSeq(info, "\r\n") {
@@ -237,10 +257,11 @@ func infoFields(info string) (fields []string) {
 	return fields
 }
 
-// CLIENT LIST has fields of Redis in the order of Redis.
+// CLIENT LIST has fields of Redis in Redis' order.
 func TestClientListLikeRedis(t *testing.T) {
 	socket := startRedis(t)
-	ours, theirs := clientFields(askOurs(t, dialogue("CLIENT LIST"))), clientFields(askRedis(t, socket, dialogue("CLIENT LIST")))
+	ours := clientFields(askOurs(t, dialogue("CLIENT LIST")))
+	theirs := clientFields(askRedis(t, socket, dialogue("CLIENT LIST")))
 	theirs = append(theirs, "lib-name", "lib-ver") // since Redis 7.2
 	for _, field := range ours {
 		at := slices.Index(theirs, field)

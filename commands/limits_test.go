@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// many are so many names of lock keys.
+// many returns this many names of lock keys.
 func many(n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprint("k", i))
@@ -19,7 +19,7 @@ func many(n int) (names []string) {
 	return names
 }
 
-// A script that builds its keys' names is repeated for each of them, but not without end.
+// A script that computes its keys' names is repeated for each of them, up to a limit.
 func TestUndeclaredKeysAreLimited(t *testing.T) {
 	const body = `for i = 1, tonumber(ARGV[1]) do redis.call('get', 'k:' .. i) end return 'done'`
 	b := newRegisterBench(t)
@@ -36,7 +36,7 @@ func TestUndeclaredKeysAreLimited(t *testing.T) {
 	}
 }
 
-// Nor is there an end to it where the key that a script replaces is found while it runs.
+// The limit also holds if the script replaces a key that is found while it runs.
 func TestUndeclaredKeysOfUpdateAreLimited(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", "x", 500)
@@ -47,7 +47,7 @@ func TestUndeclaredKeysOfUpdateAreLimited(t *testing.T) {
 	b.holding("k", "x:500")
 }
 
-// Masters are asked for so many keys at once, and no more, whatever asks.
+// One command asks the masters for a limited number of keys.
 func TestKeysOfProgramAreLimited(t *testing.T) {
 	tooMany := "ERR too many lock keys: one command, script or transaction may use at most 1000"
 	for _, words := range [][]string{
@@ -72,8 +72,8 @@ func TestKeysOfProgramAreLimited(t *testing.T) {
 	}
 }
 
-// INFO has what clients and their tests ask a Redis for: how wide it is, and how many scripts it
-// knows.
+// INFO has fields that clients and their tests read: the width of integers, and the number of
+// cached scripts.
 func TestInfoAsClientsAsk(t *testing.T) {
 	b := newRegisterBench(t)
 	info := func(section string) string {
@@ -82,7 +82,8 @@ func TestInfoAsClientsAsk(t *testing.T) {
 		b.table.Run(b.table.Lookup(words[0]), command.Call{Ctx: t.Context(), Client: b.client, Args: words, Out: &out})
 		return string(out.Bytes)
 	}
-	for section, want := range map[string]string{"server": "\r\narch_bits:", "memory": "\r\nnumber_of_cached_scripts:0\r\n"} {
+	for section, want := range map[string]string{"server": "\r\narch_bits:",
+		"memory": "\r\nnumber_of_cached_scripts:0\r\n"} {
 		if got := info(section); !strings.Contains(got, want) {
 			t.Errorf("%q has no %q", got, want)
 		}
@@ -93,7 +94,7 @@ func TestInfoAsClientsAsk(t *testing.T) {
 	}
 }
 
-// Scripts are kept as long as they take no more memory than a setting says, however many they are.
+// Scripts are cached up to a number of bytes, regardless of how many they are.
 func TestScriptMemory(t *testing.T) {
 	b := newRegisterBench(t)
 	const many = 2000
@@ -104,18 +105,20 @@ func TestScriptMemory(t *testing.T) {
 		t.Errorf("%d scripts are kept", got)
 	}
 	before := b.table.ScriptMemory()
-	if b.table.Apply(Settings{ScriptMemory: before / 2}); b.table.ScriptMemory() > before/2 || b.table.ScriptMemory() < before/4 {
+	if b.table.Apply(Settings{ScriptMemory: before / 2}); b.table.ScriptMemory() > before/2 ||
+		b.table.ScriptMemory() < before/4 {
 		t.Errorf("they take %d bytes of %d", b.table.ScriptMemory(), before/2)
 	}
 }
 
-// The time of a script is for all its repetitions, and for all scripts of a transaction.
+// The time limit of a script covers all its repetitions, and all scripts of a transaction.
 func TestTimeIsForTheWholeEval(t *testing.T) {
 	b := newRegisterBench(t)
 	var allowance script.Allowance
 	for _, body := range []string{"while true do end", "return redis.call('get', 'k')"} {
-		p, failed, err := b.table.router.scripts.Program(t.Context(), b.client, (&rights.Client{Unrestricted: true}).Known(), []string{"EVAL", body, "1", "k"}, &allowance)
-		if body != "while true do end" { // of which nothing is left to compile it
+		p, failed, err := b.table.router.scripts.Program(t.Context(), b.client,
+			(&rights.Client{Unrestricted: true}).Known(), []string{"EVAL", body, "1", "k"}, &allowance)
+		if body != "while true do end" { // no time is left to compile it
 			if !strings.HasPrefix(failed, "ERR script ran for longer than 1s") {
 				t.Errorf("%s: %q, %v", body, failed, err)
 			}
@@ -125,7 +128,8 @@ func TestTimeIsForTheWholeEval(t *testing.T) {
 			t.Fatal(failed, err)
 		}
 		for range 2 {
-			if done, err := b.table.lockKeys.Engine.Run(t.Context(), p); err != nil || !strings.HasPrefix(done.Reply.Str, "ERR script ran for longer than 1s") {
+			if done, err := b.table.lockKeys.Engine.Run(t.Context(), p); err != nil ||
+				!strings.HasPrefix(done.Reply.Str, "ERR script ran for longer than 1s") {
 				t.Errorf("%+v, %v", done.Reply, err)
 			}
 		}

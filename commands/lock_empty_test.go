@@ -2,7 +2,7 @@ package commands
 
 import "testing"
 
-// TestEmptyNames: an empty key or token is refused before the locks are asked.
+// TestEmptyNames checks that an empty key or token is refused before the masters are asked.
 func TestEmptyNames(t *testing.T) {
 	b := newBench(t)
 	for _, c := range []struct {

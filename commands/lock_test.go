@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// noQuorum is what the locks say when three of five masters fail.
+// noQuorum returns the error if three of five masters fail.
 func noQuorum() error {
 	causes := multierror.Append(
 		&quorum.MasterError{Master: "10.0.0.1:6379", Err: syscall.ECONNREFUSED},
@@ -35,7 +35,7 @@ func noQuorum() error {
 const noQuorumReply = "-NOQUORUM 2 of 5 masters answered, 3 needed: 10.0.0.1:6379: connection refused; " +
 	"10.0.0.2:6379: no answer in time; 10.0.0.3:6379: LOADING Redis is loading  the dataset\r\n"
 
-// The token that a proxy with these random bits makes for *.
+// madeToken is the token that a proxy with these random bits generates for *.
 const madeToken = "000102030405060708090a0b0c0d0e0f"
 
 var lockReplies = []struct {
@@ -68,11 +68,13 @@ var lockReplies = []struct {
 	{"granted with all", 3, nil, "LOCK k * AT PX 10000 FENCE BLOCK 5",
 		"%4\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n$5\r\nfence\r\n:1700000000000001\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 5ms, with a fence"},
 	{"held, with a fence", 2, quorum.ErrHeld, "LOCK k t PX 10000 FENCE", "$-1\r\n", "lock 0/k by t for 10s, waiting 0s, with a fence"},
-	{"no fence is left", 2, quorum.ErrFences, "LOCK k t PX 10000 FENCE", "-ERR the fences of the key are used up\r\n", "lock 0/k by t for 10s, waiting 0s, with a fence"},
+	{"no fence is left", 2, quorum.ErrFences, "LOCK k t PX 10000 FENCE",
+		"-ERR the fences of the key are used up\r\n", "lock 0/k by t for 10s, waiting 0s, with a fence"},
 	{"the last fence", 2, nil, "fence k", ":1700000000000001\r\n", "fence of 0/k"},
 	{"the last fence, no quorum", 3, noQuorum(), "FENCE k", noQuorumReply, "fence of 0/k"},
 	{"the fence of many", 2, nil, "FENCE k l", "-ERR wrong number of arguments for 'fence' command: FENCE key\r\n", ""},
-	{"EXTEND takes no fence", 2, nil, "EXTEND k t PX 20000 FENCE", "-ERR syntax error: EXTEND key token PX milliseconds|EX seconds [AT]\r\n", ""},
+	{"EXTEND takes no fence", 2, nil, "EXTEND k t PX 20000 FENCE",
+		"-ERR syntax error: unexpected 'FENCE'; use EXTEND key token PX milliseconds|EX seconds [AT]\r\n", ""},
 	{"held, whenever", 2, quorum.ErrHeld, "LOCK k t PX 10000 AT", "$-1\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"held", 2, quorum.ErrHeld, "LOCK k t PX 10000", "$-1\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"held, RESP3", 3, quorum.ErrHeld, "LOCK k t PX 10000", "_\r\n", "lock 0/k by t for 10s, waiting 0s"},
@@ -83,7 +85,8 @@ var lockReplies = []struct {
 	{"shutting down", 2, ErrShuttingDown, "LOCK k t PX 10000", "-ERR the proxy is shutting down; try again\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"any other error", 3, errors.New("two\nlines"), "LOCK k t PX 10000", "-ERR two lines\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"bad options ask nobody", 2, nil, "LOCK k t PX 0", "-ERR invalid expire time in 'lock' command\r\n", ""},
-	{"too few words", 2, nil, "LOCK k t PX", "-ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [BLOCK milliseconds] [FENCE] [AT]\r\n", ""},
+	{"too few words", 2, nil, "LOCK k t PX",
+		"-ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [BLOCK milliseconds] [FENCE] [AT]\r\n", ""},
 
 	{"released", 2, nil, "UNLOCK k t", ":1\r\n", "unlock 0/k by t"},
 	{"not held", 2, quorum.ErrNotHeld, "UNLOCK k t", ":0\r\n", "unlock 0/k by t"},
@@ -99,14 +102,16 @@ var lockReplies = []struct {
 	{"extended, and when, RESP3", 3, nil, "EXTEND k t AT EX 20",
 		"%2\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n", "extend 0/k by t for 20s"},
 	{"not held any more, whenever", 3, quorum.ErrNotHeld, "EXTEND k t AT PX 20000", "_\r\n", "extend 0/k by t for 20s"},
-	{"AT twice", 2, nil, "EXTEND k t AT PX 20000 AT", "-ERR syntax error: EXTEND key token PX milliseconds|EX seconds [AT]\r\n", ""},
+	{"AT twice", 2, nil, "EXTEND k t AT PX 20000 AT", "-ERR syntax error: unexpected 'AT'; use EXTEND key token PX milliseconds|EX seconds [AT]\r\n", ""},
 	{"not held any more", 2, quorum.ErrNotHeld, "EXTEND k t PX 20000", "$-1\r\n", "extend 0/k by t for 20s"},
 	{"not held any more, RESP3", 3, quorum.ErrNotHeld, "EXTEND k t PX 20000", "_\r\n", "extend 0/k by t for 20s"},
 	{"no quorum to extend", 2, noQuorum(), "EXTEND k t PX 20000", noQuorumReply, "extend 0/k by t for 20s"},
 	{"* is a token like any other to extend", 2, nil, "EXTEND k * PX 20000", ":9888\r\n", "extend 0/k by * for 20s"},
-	{"nothing waits to extend", 2, nil, "EXTEND k t PX 20000 BLOCK 5", "-ERR syntax error: EXTEND key token PX milliseconds|EX seconds [AT]\r\n", ""},
+	{"nothing waits to extend", 2, nil, "EXTEND k t PX 20000 BLOCK 5",
+		"-ERR syntax error: unexpected 'BLOCK'; use EXTEND key token PX milliseconds|EX seconds [AT]\r\n", ""},
 	{"over the limit", 2, nil, "EXTEND k t EX 86401", "-ERR invalid expire time in 'extend' command: over max-ttl, 86400000 ms\r\n", ""},
-	{"too few words to extend", 2, nil, "EXTEND k t", "-ERR wrong number of arguments for 'extend' command: EXTEND key token PX milliseconds|EX seconds [AT]\r\n", ""},
+	{"too few words to extend", 2, nil, "EXTEND k t",
+		"-ERR wrong number of arguments for 'extend' command: EXTEND key token PX milliseconds|EX seconds [AT]\r\n", ""},
 }
 
 func TestLockReplies(t *testing.T) {
@@ -124,8 +129,8 @@ func TestLockReplies(t *testing.T) {
 	}
 }
 
-// A lease that began behind a wait tells how long that was.
-func TestLeaseThatBeganLater(t *testing.T) {
+// The reply about a lease that began after a wait includes the duration of the wait.
+func TestLeaseAfterWait(t *testing.T) {
 	b := newBench(t)
 	b.locks.since = time.Now().Add(time.Hour)
 	b.client.Proto = 3
@@ -136,8 +141,8 @@ func TestLeaseThatBeganLater(t *testing.T) {
 	}
 }
 
-// Each * gets bits of its own.
-func TestMadeTokensDiffer(t *testing.T) {
+// Each * gets new random bits.
+func TestGeneratedTokensDiffer(t *testing.T) {
 	b := newBench(t)
 	first, second := b.say("LOCK k * PX 10000"), b.say("LOCK k * PX 10000")
 	if first == second || !strings.Contains(second, "$32\r\n101112131415161718191a1b1c1d1e1f\r\n") {
@@ -158,8 +163,7 @@ func TestRealTokensAreRandom(t *testing.T) {
 	}
 }
 
-// Locks of different databases are different locks, and the prefix is not the
-// client's to see or to leave out.
+// Locks of different databases are different. Clients can neither see nor omit the prefix.
 func TestLockKeys(t *testing.T) {
 	b := newBench(t)
 	b.table = NewTable(Options{Locks: b.locks, Settings: Settings{MaxTTL: time.Hour}, KeyPrefix: "lock:"})
@@ -177,7 +181,7 @@ func TestUndeliveredGrantIsReleased(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b.askIn(ctx, "LOCK", "a", "t", "PX", "10000")
 	b.askIn(ctx, "LOCK", "b", "*", "PX", "10000")
-	cancel() // as the client's context is, when it has left
+	cancel() // like the context of a client that has left
 	b.expectAsked("lock 2/a by t for 10s, waiting 0s", "lock 2/b by "+madeToken+" for 10s, waiting 0s")
 	b.out.Undelivered()
 	b.expectAsked("withdraw 2/a of t", "withdraw 2/b of "+madeToken)
@@ -194,8 +198,7 @@ func TestDeliveredGrantStays(t *testing.T) {
 	b.expectAsked()
 }
 
-// What was not granted is not given back: the key may hold an older lock with the
-// same token.
+// A failed LOCK is not undone by the session: the key may hold an older lock with the same token.
 func TestNothingToReleaseWithoutAGrant(t *testing.T) {
 	b := newBench(t)
 	for _, err := range []error{quorum.ErrHeld, noQuorum(), ErrShuttingDown} {
@@ -222,7 +225,8 @@ func TestOnlyBlockWatchesTheClient(t *testing.T) {
 		watched, leave := context.WithCancelCause(ctx)
 		return watched, func() { stops++; leave(errLeft) }
 	}
-	for _, line := range []string{"LOCK k t PX 10000", "UNLOCK k t", "EXTEND k t PX 10000", "LOCK k t PX 0 BLOCK 5", "LOCK k t PX 5 BLOCK x"} {
+	for _, line := range []string{"LOCK k t PX 10000", "UNLOCK k t", "EXTEND k t PX 10000", "LOCK k t PX 0 BLOCK 5",
+		"LOCK k t PX 5 BLOCK x"} {
 		if b.say(line); watches != 0 {
 			t.Fatalf("%s: watched", line)
 		}
@@ -237,7 +241,7 @@ func TestOnlyBlockWatchesTheClient(t *testing.T) {
 		}
 	}
 	b.out.Undelivered()
-	if got := len(b.locks.asked); got != 1+1+1+2+3 { // three grants are given back, the watch being over
+	if got := len(b.locks.asked); got != 1+1+1+2+3 { // three grants are undone after the watch has ended
 		t.Errorf("asked %q", b.locks.asked)
 	}
 }
@@ -254,8 +258,8 @@ func TestClientLeavesWhileItWaits(t *testing.T) {
 	b.expectAsked("lock 0/k by t for 10s, waiting -1ns")
 }
 
-// A Watch writes what was due before, and so moves the place of the reply: silence
-// must still take away this one, no less and no more.
+// A Watch may write pending replies, which moves the place of the current reply. Silence must still
+// remove exactly the current one.
 func TestSilentClientWaits(t *testing.T) {
 	b := newBench(t)
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
@@ -271,7 +275,8 @@ func TestSilentClientWaits(t *testing.T) {
 	b.expect("PING", "+PONG\r\n")
 }
 
-// Only what leaves its client alone is brief: a LOCK that may wait watches for the client to leave.
+// A command is brief only if it does not use its client: a LOCK that may wait watches for the
+// client to leave.
 func TestBrief(t *testing.T) {
 	table := newBench(t).table
 	for words, want := range map[string]bool{
@@ -279,7 +284,7 @@ func TestBrief(t *testing.T) {
 		"lock k t ex 5 at fence":    true,
 		"LOCK k t PX 5000 BLOCK 0":  false,
 		"LOCK k t bLoCk 10 PX 5000": false,
-		"LOCK k block PX 5000":      false, // the token; it costs nothing to say no
+		"LOCK k block PX 5000":      false, // the token; false is always a safe answer
 		"UNLOCK k t":                true,
 		"EXTEND k t PX 5000":        true,
 		"FENCE k":                   false,

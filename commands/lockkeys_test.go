@@ -10,12 +10,12 @@ import (
 	"redlock-proxy/internal/fakeregister"
 )
 
-// Each command gets its reply, asks the masters no more often than it must, and
-// leaves what it should.
+// Each command gets its reply, uses the minimum number of requests to the masters, and leaves the
+// right value.
 func TestCommandsOnLockKeys(t *testing.T) {
 	tests := []struct {
 		name   string
-		held   string // what all masters hold under k, as value:ms; nothing if empty
+		held   string // the value of k on all masters, as value:ms; empty if absent
 		line   string
 		reply  string
 		rounds string // between semicolons
@@ -74,7 +74,8 @@ func TestCommandsOnLockKeys(t *testing.T) {
 		{"MGET", "x:500", "MGET k k2", `["x" (nil)]`, "read 0/k 0/k2", "x:500"},
 		{"MSETNX", "", "MSETNX k a k2 b", "1", "take 0/k a, 0/k2 b", "a"},
 		{"MSETNX of a held one", "x:500", "MSETNX k2 a k b", "0", "take 0/k2 a, 0/k b;read 0/k2 0/k", "x:500"},
-		{"MSET", "x:500", "MSET k a k2 b", "ERR lock keys 'k' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command", "read 0/k 0/k2", "x:500"},
+		{"MSET", "x:500", "MSET k a k2 b",
+			"ERR lock keys 'k' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command", "read 0/k 0/k2", "x:500"},
 		{"MSET of half a pair", "", "MSET k a k2", "ERR wrong number of arguments for 'mset' command", "", "."},
 		{"MSET of absent ones", "", "MSET k a k2 b", "OK", "read 0/k 0/k2;take 0/k a, 0/k2 b", "a"},
 		{"INCR", "x:500", "INCR k", "ERR value is not an integer or out of range", "update 0/k", "x:500"},
@@ -100,8 +101,8 @@ func split(rounds string) []string {
 	return strings.Split(rounds, ";")
 }
 
-// What was taken here is what DEL most likely finds.
-func TestGuessByWhatWasTaken(t *testing.T) {
+// DEL first guesses the value that this proxy has written.
+func TestGuessIsLastWrittenValue(t *testing.T) {
 	b := newRegisterBench(t)
 	b.does("SET k me NX PX 30000", "OK")
 	b.does("PEXPIRE k 60000", "1")
@@ -128,8 +129,8 @@ func TestKeyPrefixAndDatabase(t *testing.T) {
 	b.asked("take 2/app:k me:30000", "read 2/app:k", "release 2/app:k me")
 }
 
-// A lock whose reply does not reach the client is given back; what did not ask
-// whether the key was free stays.
+// A lock whose reply does not reach the client is undone. A SET that did not ask whether the key
+// was free is not.
 func TestUndeliveredLock(t *testing.T) {
 	tests := map[string]struct{ line, left string }{
 		"SET NX":     {"SET k me NX PX 30000", "."},
@@ -190,8 +191,8 @@ func TestLocksWithoutTTLRefused(t *testing.T) {
 	b.does("DELEX k IFEQ old", "1")
 }
 
-// The log hears of locks without a TTL once a minute.
-func TestWarningNowAndThen(t *testing.T) {
+// Locks without a TTL are logged once a minute.
+func TestWarningIsRateLimited(t *testing.T) {
 	var log strings.Builder
 	b := newRegisterBench(t, func(o *Options) { o.Logger = textLogger(&log) })
 	for range 3 {
@@ -213,14 +214,15 @@ func TestNoQuorum(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Fails = fakeregister.ErrTooFew()
 	const none = "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"
-	for _, line := range []string{"SET k me NX PX 30000", "SET k me", "GET k", "DEL k", "DELEX k IFEQ me", "MSETNX k a k2 b"} {
+	for _, line := range []string{"SET k me NX PX 30000", "SET k me", "GET k", "DEL k", "DELEX k IFEQ me",
+		"MSETNX k a k2 b"} {
 		b.does(line, none)
 	}
 }
 
-// COMMAND of a lock server lists them, with the places of their keys; that of a
-// relay leaves them to the upstream.
-func TestCommandListsThem(t *testing.T) {
+// COMMAND of a lock server lists the commands on lock keys, with the places of their keys. With an
+// upstream, they are the upstream's.
+func TestCommandListsLockKeyCommands(t *testing.T) {
 	b := newRegisterBench(t)
 	b.expect("COMMAND GETKEYS MSET a 1 b 2", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
 	b.expect("COMMAND GETKEYS GET a", "*1\r\n$1\r\na\r\n")
@@ -228,7 +230,8 @@ func TestCommandListsThem(t *testing.T) {
 	b.expect("COMMAND GETKEYS OBJECT ENCODING a", "*1\r\n$1\r\na\r\n")
 	b.expect("COMMAND GETKEYS MSETEX x a 1", "-ERR Invalid arguments specified for command\r\n")
 	info := readReplies(t, b.say("COMMAND INFO del get eval"))[0]
-	for i, want := range []string{`"del" -2 [write] 1 -1 1 [@keyspace @write @slow]`, `"get" 2 [readonly] 1 1 1 [@read @string @fast]`, `"eval" -3 [write movablekeys] 0 0 0 [@slow @scripting]`} {
+	for i, want := range []string{`"del" -2 [write] 1 -1 1 [@keyspace @write @slow]`,
+		`"get" 2 [readonly] 1 1 1 [@read @string @fast]`, `"eval" -3 [write movablekeys] 0 0 0 [@slow @scripting]`} {
 		var got []string
 		for _, kid := range info.kids[i].kids[:7] {
 			got = append(got, kid.oneLine())
@@ -244,10 +247,11 @@ func TestCommandListsThem(t *testing.T) {
 	none.expect("COMMAND INFO get", "*1\r\n$-1\r\n") // without lock keys
 }
 
-// FuzzCommandOnLockKeys has anything be asked of lock keys: each command gets one reply
-// in RESP, and alone with the masters it never has to wait.
+// FuzzCommandOnLockKeys sends any command on lock keys, and checks that each gets one reply in
+// RESP. Without other clients, none ever waits.
 func FuzzCommandOnLockKeys(f *testing.F) {
-	for _, seed := range []string{"SET k v NX PX 9", "set k v nx px", "SETNX k v", "MSETNX k v k2", "DELEX k IFEQ x", "GETEX k PERSIST", "EVAL return_1 1 k", "EVALSHA f 1 k x",
+	for _, seed := range []string{"SET k v NX PX 9", "set k v nx px", "SETNX k v", "MSETNX k v k2", "DELEX k IFEQ x",
+		"GETEX k PERSIST", "EVAL return_1 1 k", "EVALSHA f 1 k x",
 		"EVAL return_redis.call('get',KEYS[1]) 1 k", "SCRIPT LOAD return", "SCRIPT EXISTS x", "EXPIRE k 9 GT LT", "SET k v IFEQ x GET"} {
 		f.Add(seed)
 	}

@@ -50,15 +50,16 @@ func overCluster(cluster *quorum.Cluster) *Table {
 	})
 }
 
-// lockScripts are those that a client of the random ones sends, with the number of
-// their arguments.
-var lockScripts = []string{takePlain, takeTwoStep, takeAgain, takeOrError, takeOrExtend, release, releaseThreeWay, releaseOrOK, releaseInWords, extend, extendSeconds,
+// lockScripts are the scripts of the random clients, with the number of their arguments.
+var lockScripts = []string{takePlain, takeTwoStep, takeAgain, takeOrError, takeOrExtend, release, releaseThreeWay,
+	releaseOrOK, releaseInWords, extend, extendSeconds,
 	extendBySet, extendLonger, extendOrEndure, extendOrRetake, remaining, tellAll, force, takeMany, releaseMany, takeAllOfThem,
-	`return redis.call('incr', KEYS[1])`, `return redis.pcall('set', KEYS[1], ARGV[1], 'PX', 0)`, `redis.call('set', KEYS[1], 'seven') return redis.call('incr', KEYS[1])`,
+	`return redis.call('incr', KEYS[1])`, `return redis.pcall('set', KEYS[1], ARGV[1], 'PX', 0)`,
+	`redis.call('set', KEYS[1], 'seven') return redis.call('incr', KEYS[1])`,
 	`return redis.call('getset', KEYS[1], ARGV[2])`, `return redis.call('mget', KEYS[1], KEYS[#KEYS])`, `return {redis.call('type', KEYS[1]), redis.call('strlen', KEYS[1])}`}
 
-// randomDialogue is what one client says: commands, scripts and transactions on two
-// lock keys. All times are so long that they do not end before the test.
+// randomDialogue returns the commands, scripts and transactions of a client on two lock keys. All
+// TTLs are longer than the test.
 func randomDialogue(random *rand.Rand, n int) (said [][]string) {
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	key := func() string { return pick("k", "k2") }
@@ -100,9 +101,10 @@ func randomDialogue(random *rand.Rand, n int) (said [][]string) {
 	for range n {
 		switch random.IntN(12) {
 		case 0:
-			// Between WATCH and MULTI, a write that changes nothing is none to the register.
+			// To the register, a write between WATCH and MULTI that changes nothing is no change.
 			between := []string{pick("GET", "PTTL", "DEL", "PERSIST", "INCR"), key()}
-			said = append(said, []string{"WATCH", key()}, between, []string{"MULTI"}, command(), command(), []string{"EXEC"})
+			said = append(said, []string{"WATCH", key()}, between, []string{"MULTI"}, command(), command(),
+				[]string{"EXEC"})
 		case 1:
 			said = append(said, []string{"MULTI"}, command(), []string{pick("EXEC", "DISCARD")})
 		default:
@@ -112,7 +114,7 @@ func randomDialogue(random *rand.Rand, n int) (said [][]string) {
 	return said
 }
 
-// differ says where two replies are not the same, but for times.
+// differ describes the difference between two replies, ignoring times.
 func differ(ours, theirs value) bool {
 	if ours.kind != theirs.kind || len(ours.kids) != len(theirs.kids) {
 		return true
@@ -130,8 +132,8 @@ func differ(ours, theirs value) bool {
 	return ours.kind != '*' && ours.text != theirs.text
 }
 
-// One client gets the same replies from five masters as from one Redis, but for what is
-// refused there and not done.
+// One client gets the same replies from five masters as from one Redis, except for commands that
+// the masters refuse.
 func TestMastersAreLikeRedis(t *testing.T) {
 	single := startRedis(t)
 	table := overCluster(startCluster(t, 5))
@@ -153,8 +155,8 @@ func TestMastersAreLikeRedis(t *testing.T) {
 	}
 }
 
-// askMasters has a client say something, and gives the replies, and what was done of it:
-// the same, with something harmless in the place of what was refused.
+// askMasters runs the commands of a client, and returns the replies and the commands that took
+// effect, with a harmless command in the place of each refused one.
 func askMasters(t *testing.T, table *Table, said [][]string) (replies []value, done [][]string) {
 	out, c := command.Reply{Proto: 2}, newClient()
 	for _, words := range said {
@@ -171,8 +173,8 @@ func askMasters(t *testing.T, table *Table, said [][]string) (replies []value, d
 	return replies, done
 }
 
-// Many clients of two proxies, who take and give back one lock in all the ways there
-// are: never two at once hold it, and all of them come to it.
+// Many clients of two proxies take and release one lock in all ways. Never do two hold it at once,
+// and each gets it in the end.
 func TestLockHasOneHolder(t *testing.T) {
 	cluster := startCluster(t, 3)
 	tables := []*Table{overCluster(cluster), overCluster(cluster)}
@@ -232,7 +234,7 @@ func TestLockHasOneHolder(t *testing.T) {
 	}
 }
 
-// A script that one proxy's client has loaded is there for the clients of all.
+// A script that a client loads through one proxy is available to the clients of all proxies.
 func TestScriptsOnRealMasters(t *testing.T) {
 	cluster := startCluster(t, 3)
 	one, two, c, out := overCluster(cluster), overCluster(cluster), newClient(), &command.Reply{Proto: 2}

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// splicing is a client whose proxy has an upstream that answers what a test says.
+// splicing is a client of a proxy whose upstream replies as the test says.
 type splicing struct {
 	*testing.T
 	table  *Table
@@ -27,7 +27,8 @@ func newSplicing(t *testing.T, proto int, upstream string, err error) *splicing 
 	s.table = NewRelayTable(Options{
 		Locks: fakeLocker{}, Settings: Settings{MaxTTL: time.Hour, MaxClients: 77},
 		Server: server.Options{
-			Version: "1.2.3", Clients: func() int { return 5 }, Upstream: func() (string, error) { return "10.0.0.1:6379", err },
+			Version: "1.2.3", Clients: func() int { return 5 },
+			Upstream: func() (string, error) { return "10.0.0.1:6379", err },
 			Masters: func() []quorum.MasterStatus {
 				return []quorum.MasterStatus{{Name: "m0"}, {Name: "m1", Err: errors.New("no route")}, {Name: "m2"}}
 			},
@@ -41,7 +42,7 @@ func newSplicing(t *testing.T, proto int, upstream string, err error) *splicing 
 	return s
 }
 
-// ask runs a command of words separated by blanks.
+// ask runs a command, given as words separated by blanks.
 func (s *splicing) ask(line string) string {
 	var args [][]byte
 	for word := range strings.SplitSeq(line, " ") {
@@ -52,7 +53,7 @@ func (s *splicing) ask(line string) string {
 	return string(out.Bytes)
 }
 
-// entries are those of our commands, as COMMAND INFO shows them.
+// entries returns the entries of the proxy's own commands in COMMAND INFO.
 func entries(proto int, names ...string) string {
 	table := NewRelayTable(Options{})
 	out := command.Reply{Proto: proto}
@@ -62,7 +63,7 @@ func entries(proto int, names ...string) string {
 	return string(out.Bytes)
 }
 
-// docsOfOurs are the docs of our commands, each behind its name.
+// docsOfOurs returns the documentation of the proxy's own commands, each after its name.
 func docsOfOurs(proto int, names ...string) string {
 	table := NewRelayTable(Options{})
 	out := command.Reply{Proto: proto}
@@ -81,7 +82,7 @@ const getEntry = "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1
 
 const invalid = "-ERR Invalid command specified\r\n"
 
-// spliced is what becomes of the upstream's replies.
+// spliced has replies of the upstream, and the merged replies.
 var spliced = []struct {
 	line     string
 	proto    int
@@ -111,7 +112,7 @@ var spliced = []struct {
 	{"COMMAND INFO lock", 3, "*1\r\n_\r\n", "*1\r\n" + entries(3, "lock")},
 	{"COMMAND INFO get lock nosuch unlock get", 2, "*5\r\n" + getEntry + "*-1\r\n*-1\r\n*-1\r\n" + getEntry,
 		"*5\r\n" + getEntry + entries(2, "lock") + "*-1\r\n" + entries(2, "unlock") + getEntry},
-	{"COMMAND INFO lock", 2, "*2\r\n*-1\r\n*-1\r\n", "*2\r\n*-1\r\n*-1\r\n"}, // not what was asked: stays
+	{"COMMAND INFO lock", 2, "*2\r\n*-1\r\n*-1\r\n", "*2\r\n*-1\r\n*-1\r\n"}, // an unexpected reply is not changed
 	{"COMMAND INFO lock get", 2, "*2\r\n*-1\r\n*3\r\n:1\r\n", "*2\r\n*-1\r\n*3\r\n:1\r\n"},
 
 	{"COMMAND DOCS", 2, "*2\r\n$3\r\nget\r\n*0\r\n", "*18\r\n$3\r\nget\r\n*0\r\n" + docsOfOurs(2, ours...)},
@@ -139,12 +140,12 @@ var spliced = []struct {
 	{"COMMAND NOSUCH", 2, "-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n", "-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n"},
 	{"COMMAND", 2, "-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"},
 	{"COMMAND DOCS", 3, "-NOPERM this user has no permissions\r\n", "-NOPERM this user has no permissions\r\n"},
-	{"COMMAND LIST", 2, "$-1\r\n", "$-1\r\n"}, // a list of another kind than any Redis has
+	{"COMMAND LIST", 2, "$-1\r\n", "$-1\r\n"}, // a type of list that no Redis uses
 	{"COMMAND COUNT", 2, "+many\r\n", "+many\r\n"},
 	{"COMMAND COUNT", 2, "", ""},
 }
 
-func TestSpliceCommand(t *testing.T) {
+func TestMergedCommand(t *testing.T) {
 	for _, c := range spliced {
 		s := newSplicing(t, c.proto, c.upstream, nil)
 		if got := s.ask(c.line); got != c.want {
@@ -158,7 +159,7 @@ func TestSpliceCommand(t *testing.T) {
 
 const redlockSection = "# Redlock\r\nredlock_available:yes\r\nredlock_unavailable_cause:\r\nredlock_masters:3\r\nredlock_masters_up:2\r\nredlock_masters_voting:2\r\nredlock_majority:2\r\nredlock_removals_pending:0\r\nredlock_master0:address=m0,"
 
-func TestSpliceInfo(t *testing.T) {
+func TestMergedInfo(t *testing.T) {
 	text := "# Server\r\nredis_version:7.0.15\r\n"
 	bulk := func(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 	verbatim := func(s string) string { return fmt.Sprintf("=%d\r\ntxt:%s\r\n", len("txt:")+len(s), s) }
@@ -166,7 +167,7 @@ func TestSpliceInfo(t *testing.T) {
 		line     string
 		proto    int
 		upstream string
-		begin    string // behind the length
+		begin    string // after the length
 	}{
 		{"INFO", 2, bulk(text), text + "\r\n" + redlockSection},
 		{"INFO", 3, verbatim(text), "txt:" + text + "\r\n" + redlockSection},
@@ -184,7 +185,8 @@ func TestSpliceInfo(t *testing.T) {
 		}
 		header, rest, _ := strings.Cut(got, "\r\n")
 		_, _ = fmt.Sscanf(header[1:], "%d", &size)
-		if header[0] != kind || len(rest) != size+2 || !strings.HasPrefix(rest, c.begin) || !strings.HasSuffix(rest, "\r\n\r\n") {
+		if header[0] != kind || len(rest) != size+2 || !strings.HasPrefix(rest, c.begin) ||
+			!strings.HasSuffix(rest, "\r\n\r\n") {
 			t.Errorf("%s in RESP%d of %.80q: %q", c.line, c.proto, c.upstream, got)
 		}
 	}
@@ -204,7 +206,7 @@ func TestSpliceInfo(t *testing.T) {
 	}
 }
 
-func TestSpliceWithoutUpstream(t *testing.T) {
+func TestMergedWithoutUpstream(t *testing.T) {
 	down := errors.New("upstream 10.0.0.1:6379: connection refused")
 	for _, line := range []string{"INFO", "INFO redlock", "COMMAND", "COMMAND COUNT", "COMMAND GETKEYS lock k t PX 1"} {
 		if got := newSplicing(t, 2, "", down).ask(line); got != "-ERR "+down.Error()+"\r\n" {
@@ -212,12 +214,14 @@ func TestSpliceWithoutUpstream(t *testing.T) {
 		}
 	}
 	got := newSplicing(t, 2, "", down).ask("PROXY INFO")
-	for _, want := range []string{"proxy_version:1.2.3\r\n", "proxy_connected_clients:5\r\n", "proxy_maxclients:77\r\n", "upstream_address:10.0.0.1:6379\r\nupstream_state:down\r\nupstream_cause:" + down.Error() + "\r\n", redlockSection} {
+	for _, want := range []string{"proxy_version:1.2.3\r\n", "proxy_connected_clients:5\r\n",
+		"proxy_maxclients:77\r\n", "upstream_address:10.0.0.1:6379\r\nupstream_state:down\r\nupstream_cause:" + down.Error() + "\r\n", redlockSection} {
 		if !strings.Contains(got, want) {
 			t.Errorf("PROXY INFO lacks %q: %q", want, got)
 		}
 	}
-	if got := newSplicing(t, 3, "", nil).ask("proxy info"); got[0] != '=' || !strings.Contains(got, "upstream_state:up\r\n") {
+	if got := newSplicing(t, 3, "", nil).ask("proxy info"); got[0] != '=' ||
+		!strings.Contains(got, "upstream_state:up\r\n") {
 		t.Errorf("PROXY INFO in RESP3: %q", got)
 	}
 }
@@ -228,10 +232,10 @@ func TestProxyCommand(t *testing.T) {
 		"PROXY NOSUCH": "-ERR unknown subcommand 'NOSUCH'. Try PROXY HELP.\r\n",
 		"PROXY INFO x": "-ERR wrong number of arguments for 'proxy|info' command\r\n",
 		"PROXY HELP x": "-ERR wrong number of arguments for 'proxy|help' command\r\n",
-		"proxy help": "*13\r\n+PROXY <subcommand>. Subcommands are:\r\n+INFO\r\n+    Return what the proxy knows of itself, its upstream and the masters.\r\n" +
-			"+PATH <id> [<id> ...]\r\n+    Used between proxies: return whether one of them is its own upstream.\r\n+HEALTH\r\n+    Return whether locks are available. It needs no login.\r\n+RELOAD\r\n+    Read the configuration again. Return what changed, and what needs a restart.\r\n" +
-			"+MOVE [BACK | ABORT] [EVENIFOTHERS]\r\n+    Move the locks on lock keys from the upstream to the masters, or back; or end a move. Return what was done.\r\n+HELP\r\n+    Print this help.\r\n",
-		"PROXY MOVE":            "-ERR the locks of this proxy cannot be moved: it has no upstream, or no lock keys\r\n",
+		"proxy help": "*13\r\n+PROXY <subcommand>. Subcommands are:\r\n+INFO\r\n+    Return the state of the proxy, its upstream and the masters.\r\n" +
+			"+PATH <id> [<id> ...]\r\n+    Used between proxies: return whether one of them is its own upstream.\r\n+HEALTH\r\n+    Return whether locks are available. Requires no login.\r\n+RELOAD\r\n+    Reload the configuration. Return what changed, and what requires a restart.\r\n" +
+			"+MOVE [BACK | ABORT] [EVENIFOTHERS]\r\n+    Move the locks on lock keys to the masters, or back to the upstream, or abort it. Return the result.\r\n+HELP\r\n+    Print this help.\r\n",
+		"PROXY MOVE":            "-ERR this proxy cannot move locks: it has no upstream, or no lock keys; run it at a proxy that has both\r\n",
 		"PROXY MOVE BACK BACK":  "-ERR syntax error\r\n",
 		"PROXY MOVE ABORT BACK": "-ERR syntax error\r\n",
 		"PROXY PATH":            "-ERR wrong number of arguments for 'proxy|path' command\r\n",
@@ -244,10 +248,11 @@ func TestProxyCommand(t *testing.T) {
 	}
 }
 
-// Only what guards locks or tells of them needs a login.
+// Only commands that change or show locks require a login.
 func TestGuarded(t *testing.T) {
 	table := NewRelayTable(Options{})
-	for name, want := range map[string]bool{"lock": true, "unlock": true, "extend": true, "fence": true, "lockinfo": true, "locklist": true, "forceunlock": true, "proxy": true, "info": false, "command": false} {
+	for name, want := range map[string]bool{"lock": true, "unlock": true, "extend": true, "fence": true,
+		"lockinfo": true, "locklist": true, "forceunlock": true, "proxy": true, "info": false, "command": false} {
 		if got := table.Lookup([]byte(name)).Guarded; got != want {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -259,8 +264,8 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
-// A server that takes COMMAND DOCS for COMMAND has no docs; redis-cli aborts over its
-// table.
+// A server that treats COMMAND DOCS as COMMAND has no documentation. redis-cli aborts when it reads
+// its table.
 func TestDocsOfAServerWithoutDocs(t *testing.T) {
 	for proto, want := range map[int]string{2: "*2\r\n$5\r\nproxy\r\n", 3: "%1\r\n$5\r\nproxy\r\n"} {
 		s := newSplicing(t, proto, "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n", nil)

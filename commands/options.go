@@ -29,66 +29,63 @@ type Locks interface {
 // ErrShuttingDown is the cause of a context that ends because the proxy stops.
 var ErrShuttingDown = errors.New("the proxy is shutting down; try again")
 
-// Options are what the commands work with. Locks and the Settings' MaxTTL must be set, with
-// LockKeys also Register.
+// Options configures a Table. Locks and Settings.MaxTTL are required; with LockKeys, Register is,
+// too.
 type Options struct {
-	// Locks are the locks.
+	// Locks takes, extends and releases locks.
 	Locks Locks
-	// Register is what lock keys stand in.
+	// Register reads and changes lock keys on the masters.
 	Register lockkeys.Register
-	// Scripts keep the bodies of scripts for all proxies. The default keeps none.
+	// Scripts stores the bodies of scripts for all proxies. The default stores none.
 	Scripts eval.Store
-	// Functions are those of the upstream. Where it is nil they are not looked at.
+	// Functions returns the functions of the upstream. If it is nil, functions are not inspected.
 	Functions eval.Functions
-	// Mark sets a mark for a lock key that a client has read, for CLIENT TRACKING. Where it is nil
+	// Mark places a mark on a lock key that a client has read, for CLIENT TRACKING. If it is nil,
 	// lock keys are not tracked.
 	Mark func(key quorum.Key, notify func(quorum.News)) *quorum.Mark
-	// Messages gives what carries messages between proxies, and has it deliver them, for a table
-	// without an upstream. Where it is nil there are none.
+	// Messages returns the carrier of messages between proxies, which passes each message to
+	// deliver. It is for a table without an upstream. If it is nil, there are no messages.
 	Messages func(deliver func(quorum.Message)) pubsub.Carrier
-	// Holders tells who holds what.
+	// Holders returns who holds which lock.
 	Holders locks.Holdings
-	// AllKeys tells the names of all locks, and removes them.
+	// AllKeys lists the names of all locks, and removes them.
 	AllKeys allkeys.Locks
-	// Settings are those that hold until others are applied.
+	// Settings are in effect until the first Apply.
 	Settings Settings
-	// KeyPrefix stands before each lock's name in its key on the masters.
+	// KeyPrefix precedes the name of each lock in its key on the masters.
 	KeyPrefix string
-	// LockKeys are the glob patterns of the keys on which ordinary commands run on
-	// the masters. Without any, they all are the upstream's.
+	// LockKeys are the globs of the keys on which ordinary commands run on the masters. Without
+	// globs, all keys are the upstream's.
 	LockKeys []string
-	// LockTags are the glob patterns of the lock keys that stand with all others of their hash tag.
+	// LockTags are the globs of the lock keys that share a cell with all others of their hash tag.
 	LockTags []string
-	// Users are those of the proxy's own, who are then asked about themselves by ACL. It is nil
-	// where there are none.
+	// Users are the users of the proxy's own. They answer ACL. It is nil if there are none.
 	Users *users.Users
-	// Server is what the proxy says of itself. What is counted or moved by the table need not be
-	// set.
+	// Server configures the commands about the proxy itself. The table sets the fields that it
+	// counts or moves.
 	Server server.Options
-	// Moving is what moves the locks on lock keys between the upstream and the masters, for PROXY
-	// MOVE; its LockKeys, Place, Prefix and Logger are those of the table. It is nil where they
-	// cannot be moved.
+	// Moving configures the move of the locks between the upstream and the masters (PROXY MOVE).
+	// The table sets its LockKeys, Place, Prefix and Logger. If it is nil, locks cannot be moved.
 	Moving *move.Options
-	// Guarded is set where the masters say where the locks on lock keys are: other proxies may move
-	// them also where this one has no upstream.
+	// Guarded is set if the masters record where the locks are. Then another proxy may move the
+	// locks even if this proxy has no upstream.
 	Guarded bool
-	// unmoved is set for a table that is for as long as the locks are at the upstream.
+	// unmoved is set for the table that is used while the locks are at the upstream.
 	unmoved bool
-	// mover is another table's.
+	// mover is shared with another table.
 	mover *move.Mover
 	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
 	Random func([]byte)
-	// Now is the wall clock. The default is time.Now.
+	// Now returns the wall-clock time. The default is time.Now.
 	Now func() time.Time
-	// Logger logs locks without a TTL and what got lost. The default is
-	// silence.
+	// Logger logs locks without a TTL, and lost side effects. The default discards them.
 	Logger *slog.Logger
-	// Audit is told of each grant and release, unless Settings say otherwise. It is nil where
-	// nobody ever is.
+	// Audit logs each grant and release while Settings.Audit is set. If it is nil, there is no
+	// audit log.
 	Audit *slog.Logger
 }
 
-// orDefault has what was left out be what it is by default.
+// orDefault fills in the defaults.
 func (o Options) orDefault() Options {
 	if o.Random == nil {
 		o.Random = func(b []byte) { _, _ = rand.Read(b) } // never fails
@@ -103,7 +100,7 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// moving are the keys of locks that may be moved.
+// moving returns the globs of the keys whose locks may be moved.
 func (o Options) moving() keys.Patterns {
 	if !o.Guarded {
 		return keys.NewPatterns()

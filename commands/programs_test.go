@@ -14,12 +14,13 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// A lock whose time is too short to be granted is refused to who takes it with NX; a
-// command that is no lock leaves it there for as long as it lasts.
+// A SET with NX is refused if its TTL is too short for a lock. Without NX the value stays until it
+// expires.
 func TestTooShort(t *testing.T) {
 	b := newBench(t)
 	b.locks.err = quorum.ErrTooShort
-	b.table = NewTable(Options{Locks: b.locks, Register: fakeregister.NewRegister(), Settings: Settings{MaxTTL: time.Hour}, LockKeys: []string{"k*"}})
+	b.table = NewTable(Options{Locks: b.locks, Register: fakeregister.NewRegister(),
+		Settings: Settings{MaxTTL: time.Hour}, LockKeys: []string{"k*"}})
 	for line, want := range map[string]string{
 		"LOCK k me PX 3":   "ERR invalid expire time in 'lock' command: too short to be granted",
 		"EXTEND k me PX 3": "ERR invalid expire time in 'extend' command: too short to be granted",
@@ -31,7 +32,7 @@ func TestTooShort(t *testing.T) {
 	}
 }
 
-// Whatever the register says, the client is told, and what was not granted is not given back.
+// The client gets every error of the register, and a failed command is not undone.
 func TestRegisterErrors(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -43,15 +44,16 @@ func TestRegisterErrors(t *testing.T) {
 	} {
 		b := newRegisterBench(t)
 		b.masters.Fails = test.err
-		for _, line := range []string{"SET k me NX PX 30000", "SET k me", "GETSET k me", "GET k", "DEL k", "DELEX k IFEQ me", "SET k me IFEQ me PX 900", "MSETNX k a k2 b"} {
+		for _, line := range []string{"SET k me NX PX 30000", "SET k me", "GETSET k me", "GET k", "DEL k",
+			"DELEX k IFEQ me", "SET k me IFEQ me PX 900", "MSETNX k a k2 b"} {
 			b.does(line, test.want)
 		}
 		b.out.Undelivered()
 	}
 }
 
-// Whatever one client does, in whatever order, with whatever guesses, the replies are
-// those of a single Space without any masters.
+// For random commands of one client, in any order and with any guesses, the replies equal those of
+// a single Space without masters.
 func TestSameAsWithoutMasters(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(3, seed))
@@ -62,8 +64,10 @@ func TestSameAsWithoutMasters(t *testing.T) {
 		alone.Put("k2", keyspace.Entry{})
 		var done []string
 		for range 40 {
-			line := pick("SET K V NX PX 900", "SET K V NX", "SETNX K V", "SET K V XX PX 800", "SET K V", "SET K V KEEPTTL", "SET K V IFEQ V PX 700", "SET K V IFNE V GET",
-				"GETSET K V", "GETDEL K", "GETEX K PX 600", "GETEX K PERSIST", "GET K", "PTTL K", "DEL K", "DEL K K", "DELEX K IFEQ V", "DELEX K IFNE V", "DELIFEQ K V", "PEXPIRE K 500",
+			line := pick("SET K V NX PX 900", "SET K V NX", "SETNX K V", "SET K V XX PX 800", "SET K V",
+				"SET K V KEEPTTL", "SET K V IFEQ V PX 700", "SET K V IFNE V GET",
+				"GETSET K V", "GETDEL K", "GETEX K PX 600", "GETEX K PERSIST", "GET K", "PTTL K", "DEL K", "DEL K K",
+				"DELEX K IFEQ V", "DELEX K IFNE V", "DELIFEQ K V", "PEXPIRE K 500",
 				"PEXPIRE K 650 GT", "PEXPIRE K 650 NX", "PERSIST K", "APPEND K V", "INCR K", "MSETNX K V K V", "MSET K V", "MGET K K", "EXISTS K K", "STRLEN K", "SETRANGE K 1 V", "PEXPIRE K -1")
 			for strings.Contains(line, "K ") || strings.HasSuffix(line, " K") {
 				at := strings.Index(line+" ", " K ")
@@ -84,7 +88,8 @@ func TestSameAsWithoutMasters(t *testing.T) {
 			want := command.Reply{Proto: 2}
 			program.Answer(&want, reply)
 			if got := b.run(words...); got != oneLine(t, string(want.Bytes)) {
-				t.Fatalf("seed %d:\n%s\n%s, want %s", seed, strings.Join(done, "\n"), got, oneLine(t, string(want.Bytes)))
+				t.Fatalf("seed %d:\n%s\n%s, want %s", seed, strings.Join(done, "\n"), got,
+					oneLine(t, string(want.Bytes)))
 			}
 		}
 		if b.paused > 0 {
@@ -93,10 +98,12 @@ func TestSameAsWithoutMasters(t *testing.T) {
 	}
 }
 
-// A command that is overtaken without end says so, also where the register gave up.
+// A command that other clients overtake again and again fails with an error, also if the register
+// has given up.
 func TestOvertakenForever(t *testing.T) {
 	const contended = "ERR lock key 'k' is contended: every attempt collided with another"
-	for _, line := range []string{"DEL k", "GET k", "GETSET k me", "SET k me", "DELEX k IFEQ me", "EVAL return_redis.call('del',KEYS[1]) 1 k"} { // _ stands for a blank
+	for _, line := range []string{"DEL k", "GET k", "GETSET k me", "SET k me", "DELEX k IFEQ me",
+		"EVAL return_redis.call('del',KEYS[1]) 1 k"} { // _ stands for a blank
 		b := newRegisterBench(t)
 		b.masters.Fails = quorum.ErrContended
 		words := strings.Split(line, " ")

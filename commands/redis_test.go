@@ -16,14 +16,13 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// startRedis starts a redis-server of the test's own and returns its socket.
+// startRedis starts a redis-server for the test, and returns its socket.
 func startRedis(t *testing.T) (socket string) {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Socket: true}).Socket()
 }
 
-// askRedis sends commands over a connection of their own, then the goodbye, and returns
-// all replies.
+// askRedis sends commands over a new connection, then the goodbye, and returns all replies.
 func askRedis(t *testing.T, socket string, commands [][]string) string {
 	t.Helper()
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
@@ -36,7 +35,7 @@ func askRedis(t *testing.T, socket string, commands [][]string) string {
 	for _, words := range slices.Concat(commands, goodbye) {
 		sent = resp.AppendWords(sent, words...)
 	}
-	_, _ = conn.Write(sent) // an earlier QUIT closes before all is read
+	_, _ = conn.Write(sent) // an earlier QUIT closes the connection before everything is read
 	answer, err := io.ReadAll(conn)
 	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatalf("%q: %v", commands, err)
@@ -44,10 +43,11 @@ func askRedis(t *testing.T, socket string, commands [][]string) string {
 	return string(answer)
 }
 
-// goodbye has Redis close when all is written. After a silent QUIT it never does.
+// goodbye makes Redis close the connection after the last reply. It does not after a QUIT without
+// reply.
 var goodbye = [][]string{{"CLIENT", "REPLY", "ON"}, {"QUIT"}}
 
-// askOurs runs the same for a client of the table.
+// askOurs runs the same commands for a client of the table.
 func askOurs(t *testing.T, commands [][]string) string {
 	b := newBench(t)
 	for _, words := range slices.Concat(commands, goodbye) {
@@ -58,7 +58,7 @@ func askOurs(t *testing.T, commands [][]string) string {
 	return string(b.out.Bytes)
 }
 
-// dialogue takes commands apart: "; " stands between them and a blank between words.
+// dialogue splits a text at "; " into commands, and these at blanks into words.
 func dialogue(text string) (commands [][]string) {
 	for line := range strings.SplitSeq(text, "; ") {
 		commands = append(commands, strings.Split(line, " "))
@@ -66,7 +66,7 @@ func dialogue(text string) (commands [][]string) {
 	return commands
 }
 
-// masked hides what no two servers can have in common.
+// masked hides values that differ between any two servers.
 func masked(replies string) string {
 	replies = maskVersion.ReplaceAllString(replies, "${1}<version>\r\n")
 	return maskID.ReplaceAllString(replies, "${1}<id>\r\n")
@@ -77,44 +77,68 @@ var (
 	maskID      = regexp.MustCompile(`(\$2\r\nid\r\n):\d+\r\n`)
 )
 
-// sameAsRedis are connections on which each byte must be the same as from Redis, but
-// for its version and the number of the client.
+// sameAsRedis are conversations in which each byte must be the same as from Redis, except for its
+// version and the ID of the client.
 var sameAsRedis = []string{
-	"HELLO", "HELLO 2", "HELLO 3", "HELLO 3; HELLO; HELLO 2", "hello 3 setname x; client getname", "HELLO 3 AUTH default any",
-	"HELLO 3 AUTH default any SETNAME x; CLIENT GETNAME", "HELLO 3 SETNAME x AUTH default any; CLIENT GETNAME", "HELLO 3 SETNAME x SETNAME y; CLIENT GETNAME",
-	"HELLO 0", "HELLO 1", "HELLO 4", "HELLO -3", "HELLO x", "HELLO ", "HELLO 3.0", "HELLO +3", "HELLO 03", "HELLO 9223372036854775808",
+	"HELLO", "HELLO 2", "HELLO 3", "HELLO 3; HELLO; HELLO 2", "hello 3 setname x; client getname",
+	"HELLO 3 AUTH default any",
+	"HELLO 3 AUTH default any SETNAME x; CLIENT GETNAME", "HELLO 3 SETNAME x AUTH default any; CLIENT GETNAME",
+	"HELLO 3 SETNAME x SETNAME y; CLIENT GETNAME",
+	"HELLO 0", "HELLO 1", "HELLO 4", "HELLO -3", "HELLO x", "HELLO ", "HELLO 3.0", "HELLO +3", "HELLO 03",
+	"HELLO 9223372036854775808",
 	"HELLO 4 foo", "HELLO x foo", "HELLO 3 foo", "HELLO 3 setname", "HELLO 3 AUTH", "HELLO 3 AUTH default",
-	"HELLO 3 AUTH default x foo; PING", "HELLO 3 AUTH bad x; CLIENT GETNAME", "HELLO 3 AUTH bad x SETNAME", "HELLO 3 AUTH DEFAULT x",
+	"HELLO 3 AUTH default x foo; PING", "HELLO 3 AUTH bad x; CLIENT GETNAME", "HELLO 3 AUTH bad x SETNAME",
+	"HELLO 3 AUTH DEFAULT x",
 	"HELLO 3 \u017fetname x", "HELLO 2 SETNAME ; CLIENT GETNAME",
 
 	"AUTH", "AUTH x", "AUTH default x", "AUTH default ", "AUTH DEFAULT x", "AUTH foo x", "AUTH a b c",
-	"PING", "ping x", "PING ", "PING x y", "PiNg", "ECHO", "ECHO x", "ECHO x y", "ECHO ", "QUIT; PING", "QUIT x y; PING", "PING; QUIT; PING",
+	"PING", "ping x", "PING ", "PING x y", "PiNg", "ECHO", "ECHO x", "ECHO x y", "ECHO ", "QUIT; PING",
+	"QUIT x y; PING", "PING; QUIT; PING",
 	"TIME x", "RESET", "RESET x", "SELECT 3; HELLO 3 SETNAME x; RESET; CLIENT GETNAME",
-	"SELECT 0", "SELECT 15", "SELECT 16", "SELECT -1", "SELECT", "SELECT 1 2", "SELECT x", "SELECT ", "SELECT 01", "SELECT +1", "SELECT 1.0",
-	"SELECT 2147483647", "SELECT 2147483648", "SELECT -2147483648", "SELECT -2147483649", "SELECT 9223372036854775807", "SELECT 9223372036854775808",
+	"SELECT 0", "SELECT 15", "SELECT 16", "SELECT -1", "SELECT", "SELECT 1 2", "SELECT x", "SELECT ", "SELECT 01",
+	"SELECT +1", "SELECT 1.0",
+	"SELECT 2147483647", "SELECT 2147483648", "SELECT -2147483648", "SELECT -2147483649",
+	"SELECT 9223372036854775807", "SELECT 9223372036854775808",
 
-	"CLIENT", "CLIENT foo", "CLIENT ", "client Foo bar", "CLIENT \u0130D", "CLIENT ID x", "CLIENT GETNAME", "HELLO 3; CLIENT GETNAME", "CLIENT GETNAME x",
-	"CLIENT SETNAME", "CLIENT SETNAME x; CLIENT GETNAME; CLIENT SETNAME ; CLIENT GETNAME", "CLIENT SETNAME x y", "client SetName x\ty", "CLIENT SETNAME \u00fc", "CLIENT SETNAME ~!",
-	"CLIENT INFO x", "CLIENT REPLY", "CLIENT REPLY foo", "CLIENT REPLY ON x", "CLIENT NO-EVICT", "CLIENT NO-EVICT ON; CLIENT no-evict off", "CLIENT NO-EVICT foo", "CLIENT NO-EVICT ON x",
+	"CLIENT", "CLIENT foo", "CLIENT ", "client Foo bar", "CLIENT \u0130D", "CLIENT ID x", "CLIENT GETNAME",
+	"HELLO 3; CLIENT GETNAME", "CLIENT GETNAME x",
+	"CLIENT SETNAME", "CLIENT SETNAME x; CLIENT GETNAME; CLIENT SETNAME ; CLIENT GETNAME", "CLIENT SETNAME x y",
+	"client SetName x\ty", "CLIENT SETNAME \u00fc", "CLIENT SETNAME ~!",
+	"CLIENT INFO x", "CLIENT REPLY", "CLIENT REPLY foo", "CLIENT REPLY ON x", "CLIENT NO-EVICT",
+	"CLIENT NO-EVICT ON; CLIENT no-evict off", "CLIENT NO-EVICT foo", "CLIENT NO-EVICT ON x",
 	"ROLE", "ROLE x", "WAIT 0 10", "WAIT x 10", "WAIT 0 x", "WAIT 0 -1", "WAIT 0",
 	"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type internal-ip", "CLIENT HELP x",
-	"PING; CLIENT REPLY OFF; PING; foo; CLIENT REPLY ON; PING", "CLIENT REPLY SKIP; foo; PING", "CLIENT REPLY SKIP; CLIENT REPLY SKIP; PING; PING",
-	"CLIENT REPLY SKIP; CLIENT REPLY ON; PING", "CLIENT REPLY SKIP; CLIENT REPLY OFF; PING; CLIENT REPLY ON", "CLIENT REPLY OFF; CLIENT REPLY SKIP; PING; CLIENT REPLY ON",
-	"CLIENT REPLY SKIP; CLIENT REPLY foo; PING", "CLIENT REPLY OFF; RESET; PING", "CLIENT REPLY SKIP; RESET; PING", "CLIENT REPLY OFF; PING x y; HELLO 3; CLIENT REPLY ON; CLIENT GETNAME",
+	"PING; CLIENT REPLY OFF; PING; foo; CLIENT REPLY ON; PING", "CLIENT REPLY SKIP; foo; PING",
+	"CLIENT REPLY SKIP; CLIENT REPLY SKIP; PING; PING",
+	"CLIENT REPLY SKIP; CLIENT REPLY ON; PING", "CLIENT REPLY SKIP; CLIENT REPLY OFF; PING; CLIENT REPLY ON",
+	"CLIENT REPLY OFF; CLIENT REPLY SKIP; PING; CLIENT REPLY ON",
+	"CLIENT REPLY SKIP; CLIENT REPLY foo; PING", "CLIENT REPLY OFF; RESET; PING", "CLIENT REPLY SKIP; RESET; PING",
+	"CLIENT REPLY OFF; PING x y; HELLO 3; CLIENT REPLY ON; CLIENT GETNAME",
 
-	"CONFIG", "CONFIG GET", "CONFIG foo", "CONFIG foo bar", "CONFIG GET save", "CONFIG GET appendonly", "config get SAVE", "HELLO 3; CONFIG GET save", "CONFIG GET SaVe SAVE s?ve", "CONFIG GET s?ve SAVE", "CONFIG GET s\\ave", "CONFIG GET nothing", "HELLO 3; CONFIG GET nothing",
-	"CONFIG GET databases", "CONFIG GET timeout", "CONFIG GET replica-read-only", "CONFIG GET slave-read-only", "CONFIG GET notify-keyspace-events", "CONFIG GET proto-max-bulk-len", "CONFIG GET s?ve", "CONFIG GET [^x]av\\e",
-	"COMMAND COUNT x", "COMMAND LIST x", "COMMAND foo", "command Foo bar", "COMMAND GETKEYS", "COMMAND GETKEYS foo x y", "COMMAND GETKEYS ping x y",
-	"COMMAND INFO foo", "COMMAND INFO foo bar; HELLO 3; COMMAND INFO foo", "COMMAND DOCS foo", "HELLO 3; COMMAND DOCS foo", "COMMAND INFO ",
-	"CLUSTER", "CLUSTER INFO", "CLUSTER NODES", "cluster slots", "READONLY", "READONLY x", "INFO foo", "INFO foo bar", "HELLO 3; INFO foo",
+	"CONFIG", "CONFIG GET", "CONFIG foo", "CONFIG foo bar", "CONFIG GET save", "CONFIG GET appendonly",
+	"config get SAVE", "HELLO 3; CONFIG GET save", "CONFIG GET SaVe SAVE s?ve", "CONFIG GET s?ve SAVE",
+	"CONFIG GET s\\ave", "CONFIG GET nothing", "HELLO 3; CONFIG GET nothing",
+	"CONFIG GET databases", "CONFIG GET timeout", "CONFIG GET replica-read-only", "CONFIG GET slave-read-only",
+	"CONFIG GET notify-keyspace-events", "CONFIG GET proto-max-bulk-len", "CONFIG GET s?ve", "CONFIG GET [^x]av\\e",
+	"COMMAND COUNT x", "COMMAND LIST x", "COMMAND foo", "command Foo bar", "COMMAND GETKEYS",
+	"COMMAND GETKEYS foo x y", "COMMAND GETKEYS ping x y",
+	"COMMAND INFO foo", "COMMAND INFO foo bar; HELLO 3; COMMAND INFO foo", "COMMAND DOCS foo",
+	"HELLO 3; COMMAND DOCS foo", "COMMAND INFO ",
+	"CLUSTER", "CLUSTER INFO", "CLUSTER NODES", "cluster slots", "READONLY", "READONLY x", "INFO foo", "INFO foo bar",
+	"HELLO 3; INFO foo",
 
-	"SENTINEL MASTERS", "foo", "FOO bar", "foo  bar ", " ", "lockx k t", "CLIENT|SETNAME x", "foo " + strings.Repeat("ab ", 60), "foo" + strings.Repeat(" ", 100), strings.Repeat("foo", 100) + " " + strings.Repeat("bar", 100),
-	"foo " + strings.Repeat("a", 123) + " bcdefg", "foo " + strings.Repeat("a", 125) + " bcdefg", "foo " + strings.Repeat("a", 126) + " b", strings.Repeat("f", 128), strings.Repeat("f", 129),
+	"SENTINEL MASTERS", "foo", "FOO bar", "foo  bar ", " ", "lockx k t", "CLIENT|SETNAME x",
+	"foo " + strings.Repeat("ab ", 60), "foo" + strings.Repeat(" ", 100),
+	strings.Repeat("foo", 100) + " " + strings.Repeat("bar", 100),
+	"foo " + strings.Repeat("a", 123) + " bcdefg", "foo " + strings.Repeat("a", 125) + " bcdefg",
+	"foo " + strings.Repeat("a", 126) + " b", strings.Repeat("f", 128), strings.Repeat("f", 129),
 }
 
-// exoticWords stand for anything that a client may put in a word.
-var exoticWords = []string{"", "a b", "a\x00b", "\x00", "a\r\nb", "\r\n", "\n", "'", "\"", "\\", "\xff\xfe", "é", "-", "+OK", "$-1", "*", "%s%n",
-	strings.Repeat("x", 127), strings.Repeat("x", 128), strings.Repeat("x", 129), strings.Repeat("\xc3", 200), strings.Repeat("long ", 4000)}
+// exoticWords are examples of unusual words in a command.
+var exoticWords = []string{"", "a b", "a\x00b", "\x00", "a\r\nb", "\r\n", "\n", "'", "\"", "\\", "\xff\xfe", "é",
+	"-", "+OK", "$-1", "*", "%s%n",
+	strings.Repeat("x", 127), strings.Repeat("x", 128), strings.Repeat("x", 129),
+	strings.Repeat("\xc3", 200), strings.Repeat("long ", 4000)}
 
 func TestSameAsRedis(t *testing.T) {
 	socket := startRedis(t)
@@ -123,11 +147,16 @@ func TestSameAsRedis(t *testing.T) {
 		connections = append(connections, dialogue(text))
 	}
 	for _, w := range exoticWords {
-		connections = append(connections, [][]string{{w}}, [][]string{{"foo", w}}, [][]string{{w, w, w}}, [][]string{{"client", w}}, [][]string{{"CONFIG", w, w}},
-			[][]string{{"COMMAND", w}}, [][]string{{"COMMAND", "INFO", w}}, [][]string{{"HELLO", w}}, [][]string{{"HELLO", "3", w}},
-			[][]string{{"CLIENT", "SETNAME", w}, {"CLIENT", "GETNAME"}}, [][]string{{"HELLO", "2", "SETNAME", w}, {"CLIENT", "GETNAME"}},
-			[][]string{{"HELLO", "2", "AUTH", w, w}}, [][]string{{"AUTH", w}}, [][]string{{"AUTH", w, "x"}}, [][]string{{"AUTH", "default", w}},
-			[][]string{{"SELECT", w}}, [][]string{{"PING", w}}, [][]string{{"ECHO", w}}, [][]string{{"CLIENT", "REPLY", w}, {"PING"}}, [][]string{{"CLIENT", "NO-EVICT", w}})
+		connections = append(connections, [][]string{{w}}, [][]string{{"foo", w}}, [][]string{{w, w, w}},
+			[][]string{{"client", w}}, [][]string{{"CONFIG", w, w}},
+			[][]string{{"COMMAND", w}}, [][]string{{"COMMAND", "INFO", w}}, [][]string{{"HELLO", w}},
+			[][]string{{"HELLO", "3", w}},
+			[][]string{{"CLIENT", "SETNAME", w}, {"CLIENT", "GETNAME"}},
+			[][]string{{"HELLO", "2", "SETNAME", w}, {"CLIENT", "GETNAME"}},
+			[][]string{{"HELLO", "2", "AUTH", w, w}}, [][]string{{"AUTH", w}},
+			[][]string{{"AUTH", w, "x"}}, [][]string{{"AUTH", "default", w}},
+			[][]string{{"SELECT", w}}, [][]string{{"PING", w}}, [][]string{{"ECHO", w}},
+			[][]string{{"CLIENT", "REPLY", w}, {"PING"}}, [][]string{{"CLIENT", "NO-EVICT", w}})
 	}
 	for _, commands := range connections {
 		ours, theirs := masked(askOurs(t, commands)), masked(askRedis(t, socket, commands))
@@ -137,11 +166,12 @@ func TestSameAsRedis(t *testing.T) {
 	}
 }
 
-// Of the settings that we have, a pattern finds those that it finds in Redis.
+// A pattern of CONFIG GET matches the same settings as in Redis, among those that the proxy has.
 func TestConfigGetLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	all := readReplies(t, askOurs(t, dialogue("HELLO 3; CONFIG GET *")))[1]
-	pieces := []string{"*", "*", "?", "[a-m]", "[^a-m]", "s", "a", "e", "-", "t", `\`, "[", "]", "i", "S", "E", "re", "ly", "max", "x"}
+	pieces := []string{"*", "*", "?", "[a-m]", "[^a-m]", "s", "a", "e", "-", "t", `\`, "[", "]", "i", "S", "E", "re",
+		"ly", "max", "x"}
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(2, seed))
 		pattern := ""
@@ -160,7 +190,7 @@ func TestConfigGetLikeRedis(t *testing.T) {
 	}
 }
 
-// differences are where the proxy does not answer as Redis 7.0 does, and why.
+// differences are cases in which the proxy does not answer as Redis 7.0 does, with the reason.
 var differences = []struct {
 	why, commands, ours string
 }{
@@ -180,7 +210,7 @@ var differences = []struct {
 	{"settings are changed on the command line", "CONFIG SET save x", "-ERR unknown subcommand 'SET'. Try CONFIG HELP.\r\n"},
 	{"GET is all there is of CONFIG", "CONFIG HELP", "-ERR unknown subcommand 'HELP'. Try CONFIG HELP.\r\n"},
 	{"there are no subcommands of a cluster that is none", "CLUSTER foo", "-ERR This instance has cluster support disabled\r\n"},
-	{"there is no data", "GET k", "-ERR unknown command 'GET', with args beginning with: 'k' \r\n"},
+	{"there is no data", "GET k", "-ERR unknown command 'GET', with args beginning with: 'k' (no upstream; set --upstream)\r\n"},
 	{"the lock commands are ours", "COMMAND GETKEYS LOCK k t PX 10000", "*1\r\n$1\r\nk\r\n"},
 	{"the same", "COMMAND GETKEYS UNLOCK k", "-ERR Invalid number of arguments specified for command\r\n"},
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// value is one reply: its type, its text or number, and what it holds; a map holds
-// key, value, key, value.
+// value is a reply: its type, its text or number, and its elements. A map holds key, value, key,
+// value.
 type value struct {
 	kind byte
 	text string
@@ -17,7 +17,7 @@ type value struct {
 	raw  string
 }
 
-// readReplies takes apart what a server sent.
+// readReplies parses the bytes that a server sent.
 func readReplies(t *testing.T, sent string) (replies []value) {
 	t.Helper()
 	for rest := sent; rest != ""; {
@@ -79,7 +79,7 @@ func (v *value) readKids(s string) (rest string, err error) {
 	return rest, err
 }
 
-// entry is what a map holds under a key.
+// entry returns the value under a key of a map.
 func (v value) entry(key string) (found value, ok bool) {
 	for i := 0; i+1 < len(v.kids); i += 2 {
 		if v.kids[i].text == key {
@@ -89,9 +89,9 @@ func (v value) entry(key string) (found value, ok bool) {
 	return value{}, false
 }
 
-// unlike says in what a reply of ours differs from one of Redis beside its strings
-// and numbers, or nothing: the types must be the same, and a map may have no key that
-// Redis' has not. An empty array is like any other.
+// unlike describes how a reply of the proxy differs from one of Redis, or is empty. It ignores
+// strings and numbers: the types must be the same, and a map must have no key that Redis' map
+// lacks. An empty array equals any other.
 func unlike(ours, theirs value) string {
 	switch {
 	case ours.kind != theirs.kind:
@@ -131,7 +131,7 @@ func unlikeMaps(ours, theirs value) string {
 	return ""
 }
 
-// resp2 is what a reply in RESP3 is in RESP2.
+// resp2 converts a reply in RESP3 to RESP2.
 func (v value) resp2() string {
 	var out bytes.Buffer
 	switch v.kind {

@@ -9,18 +9,18 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// restricted has the client be one of whose rights the upstream must be asked.
+// restricted makes the permissions of the client depend on the upstream.
 func (b *registerBench) restricted(refused map[string]string) {
-	b.client.Unrestricted, b.aside.refused = false, refused
+	b.client.Unrestricted, b.sideEffects.refused = false, refused
 }
 
-// askedFor fails unless the upstream was asked these questions since the last time.
+// askedFor fails unless the upstream was asked these questions since the last call.
 func (b *registerBench) askedFor(want ...string) {
 	b.Helper()
-	if got := b.aside.asked; !slices.Equal(got, want) {
+	if got := b.sideEffects.asked; !slices.Equal(got, want) {
 		b.Errorf("asked %q, want %q", got, want)
 	}
-	b.aside.asked = nil
+	b.sideEffects.asked = nil
 }
 
 const (
@@ -29,7 +29,7 @@ const (
 	noChannel = "NOPERM this user has no permissions to access one of the channels used as arguments"
 )
 
-// Each command is asked about in one form, whatever its values are.
+// The question about a command has the same form for all values.
 func TestQuestions(t *testing.T) {
 	for line, want := range map[string]string{
 		"SET k v NX PX 1000": "set k 0",
@@ -69,7 +69,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// What the upstream refuses changes nothing on the masters, and the answer is its own.
+// A command that the upstream refuses changes nothing on the masters, and the client gets the
+// upstream's error.
 func TestRefusedCommands(t *testing.T) {
 	b := newRegisterBench(t)
 	b.restricted(map[string]string{"del k": noKey, "set k 0": noRight, "eval 0 1 k": noRight})
@@ -80,18 +81,22 @@ func TestRefusedCommands(t *testing.T) {
 	b.does("GET k", `"me"`)
 	b.askedFor("del k", "set k 0", "eval 0 1 k", "get k")
 	b.holding("k", "me:500")
-	b.aside.down = &rights.UnknownError{Cause: errors.New("connection refused")}
+	b.sideEffects.down = &rights.UnknownError{Cause: errors.New("connection refused")}
 	b.does("GET k", "ERR cannot check this client's permissions: connection refused")
 }
 
-// A script may do what its user may, and none of it where it fails for want of rights.
+// A script may do what its user may. If a permission is missing, none of it takes effect.
 func TestRefusedCallsOfScripts(t *testing.T) {
 	refused := map[string]string{"del victim": noKey, "publish c 0": noChannel, "set lock:x 0": noRight}
 	for _, c := range []struct{ body, want, left string }{
-		{"redis.call('set',KEYS[1],'v','PX',1000) redis.call('del','victim') return 1", "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: ", "."},
-		{"redis.call('set',KEYS[1],'v','PX',1000) return redis.call('publish','c','m')", "ERR The user executing the script can't publish to the channel mentioned in the command script: ", "."},
-		{"redis.call('set',KEYS[1],'v','PX',1000) return redis.call('set','lock:x','v')", "ERR The user executing the script can't run this command or subcommand script: ", "."},
-		{"redis.call('set',KEYS[1],'v','PX',1000) return redis.pcall('set','lock:x','v')", "ERR The user executing the script can't run this command or subcommand", "."},
+		{"redis.call('set',KEYS[1],'v','PX',1000) redis.call('del','victim') return 1",
+			"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: ", "."},
+		{"redis.call('set',KEYS[1],'v','PX',1000) return redis.call('publish','c','m')",
+			"ERR The user executing the script can't publish to the channel mentioned in the command script: ", "."},
+		{"redis.call('set',KEYS[1],'v','PX',1000) return redis.call('set','lock:x','v')",
+			"ERR The user executing the script can't run this command or subcommand script: ", "."},
+		{"redis.call('set',KEYS[1],'v','PX',1000) return redis.pcall('set','lock:x','v')",
+			"ERR The user executing the script can't run this command or subcommand", "."},
 		{"redis.call('set',KEYS[1],'v','PX',1000) error('own')", "ERR ", "v:1000"}, // as on any Redis
 	} {
 		b := newRegisterBench(t)
@@ -111,7 +116,7 @@ func TestRefusedCallsOfScripts(t *testing.T) {
 	b.holding("k", "v:1000")
 }
 
-// All that a run does is asked at once.
+// All permissions of a run are asked for at once.
 func TestScriptsAskTogether(t *testing.T) {
 	b := newRegisterBench(t)
 	b.restricted(nil)
@@ -122,7 +127,7 @@ func TestScriptsAskTogether(t *testing.T) {
 	b.carried("0: lpush l v|0: publish c m")
 }
 
-// A transaction asks when a command is queued, and again when it is carried out.
+// A transaction asks when a command is queued, and again when it runs.
 func TestRefusedInTransactions(t *testing.T) {
 	b := newRegisterBench(t)
 	b.restricted(map[string]string{"set k 0": noRight})
@@ -137,20 +142,20 @@ func TestRefusedInTransactions(t *testing.T) {
 	run("EXEC", "EXECABORT Transaction discarded because of previous errors.")
 	run("MULTI", "OK")
 	run("DEL k", "QUEUED")
-	b.aside.refused["del k"] = noKey
+	b.sideEffects.refused["del k"] = noKey
 	run("EXEC", "EXECABORT Transaction discarded because of: "+noKey)
 	b.holding("k", ".")
 }
 
-// Where the upstream does not take what belongs to a script, nothing is committed.
+// If the upstream refuses a side effect of a script, nothing is committed.
 func TestNothingIsCommittedThatTheUpstreamRefuses(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", "me", 500)
-	b.aside.down = &rights.RefusedError{Text: noChannel}
+	b.sideEffects.down = &rights.RefusedError{Text: noChannel}
 	if got := b.run("EVAL", releasePublish, "1", "k", "me", "chan"); got != noChannel {
 		t.Error(got)
 	}
-	b.aside.down = errors.New("upstream u: connection refused")
+	b.sideEffects.down = errors.New("upstream u: connection refused")
 	if got := b.run("EVAL", releasePublish, "1", "k", "me", "chan"); got != "ERR upstream u: connection refused" {
 		t.Error(got)
 	}
@@ -158,12 +163,12 @@ func TestNothingIsCommittedThatTheUpstreamRefuses(t *testing.T) {
 	b.carried()
 }
 
-// What is found otherwise than it was guessed leaves other commands; those that were
-// prepared first are dropped.
-func TestPreparedAnew(t *testing.T) {
+// A wrong guess leads to other commands; those prepared for the guess are dropped.
+func TestPreparedAgainAfterWrongGuess(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", "other", 500)
-	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1", "k", "me"); got != "1" {
+	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1",
+		"k", "me"); got != "1" {
 		t.Error(got)
 	}
 	b.carried("0: publish c other")
@@ -172,17 +177,19 @@ func TestPreparedAnew(t *testing.T) {
 		b.masters.Meanwhile = nil
 		b.masters.Put("k", "third", 500)
 	}
-	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1", "k", "you"); got != "1" {
+	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1",
+		"k", "you"); got != "1" {
 		t.Error(got)
 	}
 	b.carried("0: publish c third")
 	b.holding("k", "you")
-	if b.aside.dropped == 0 {
+	if b.sideEffects.dropped == 0 {
 		t.Error("what was prepared first was not dropped")
 	}
-	b.aside.refused = map[string]string{"prepare publish c fourth": noChannel}
+	b.sideEffects.refused = map[string]string{"prepare publish c fourth": noChannel}
 	b.masters.Meanwhile = func() { b.masters.Put("k", "fourth", 500) }
-	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1", "k", "me"); got != noChannel {
+	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1",
+		"k", "me"); got != noChannel {
 		t.Error(got)
 	}
 	b.holding("k", "fourth:500")

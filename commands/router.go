@@ -15,76 +15,80 @@ import (
 	"redlock-proxy/commands/lockkeys/transaction"
 )
 
-// Verb is what becomes of a command.
+// Verb says how the proxy treats a command.
 type Verb uint8
 
-// What may become of a command. With Settle, Connect and TakeOver the question is put again.
+// The verbs. After Settle, Connect and TakeOver the caller asks the router again.
 const (
-	Forward  Verb = iota // it is for the upstream, as it came
-	Settle               // the upstream must have answered all that was sent before
-	Connect              // it must be known whether there is a connection to the upstream
-	TakeOver             // the upstream's empty transaction becomes one of the proxy's own
-	Learn                // it must be learned what it does: see Table.Learn
-	Run                  // it is answered here
-	Refuse               // the same, with an error
-	Abort                // the same, which aborts the proxy's own transaction
-	Spoil                // an error, and the upstream is to refuse the EXEC of its transaction
-	NoScript             // the upstream is to answer that there is no such script, when it carries out its transaction
-	Quit                 // the client is leaving
-	Close                // there is no telling what state the client is in, nor a place for an answer
+	Forward  Verb = iota // relay it to the upstream as it is
+	Settle               // wait until the upstream has answered everything sent before
+	Connect              // try to connect to the upstream
+	TakeOver             // turn the upstream's empty transaction into one of the proxy's own
+	Learn                // look up the script or function first: see Table.Learn
+	Run                  // answer it with the proxy's own command
+	Refuse               // answer it with an error
+	Abort                // answer it with an error, and abort the proxy's own transaction
+	Spoil                // answer it with an error, and make the upstream refuse the EXEC of its transaction
+	NoScript             // make the upstream answer NOSCRIPT when it carries out its transaction
+	Quit                 // treat it as sent by a client that is leaving
+	Close                // close the connection: the client's state is unknown, and no reply would have a place
 )
 
-// Decision is what becomes of a command.
+// Decision says how the proxy treats a command.
 type Decision struct {
 	Verb Verb
-	// Command answers it, with Learn, Run, Refuse and Abort.
+	// Command answers the command, for Learn, Run, Refuse and Abort.
 	Command *command.Command
-	// Text is the error, with Refuse, Abort and Spoil.
+	// Text is the error, for Refuse, Abort and Spoil.
 	Text string
 }
 
-// Situation is what a decision depends on besides the words. The zero value is that of a client
-// that has done nothing yet.
+// Situation is the state of a client on which a decision depends. Its zero value is the state of a
+// new client.
 type Situation struct {
-	// InMulti is set in a transaction of the proxy's own, Watching while lock keys are watched.
+	// InMulti is set in a transaction of the proxy's own, Watching while the client watches lock
+	// keys.
 	InMulti, Watching bool
-	// Down is why the upstream cannot be reached, as an error; empty where it can, or that is not
+	// Down is the error by which the upstream cannot be reached; empty if it can, or if that is not
 	// known.
 	Down string
-	// Connected is set when it was tried to reach it for this command.
+	// Connected is set after the proxy has tried to connect to the upstream for this command.
 	Connected bool
-	// Upstream is the client's connection there.
+	// Upstream is the client's connection to the upstream.
 	Upstream Connection
-	// TooLong is set for a command that is too long to be held and would have to be. Its first
-	// words are given.
+	// TooLong is set for a command that would have to be held in memory and is too long for that.
+	// Its first words are given.
 	TooLong bool
 }
 
-// Connection is what is known of a client's connection to the upstream.
+// Connection is the state of a client's connection to the upstream.
 type Connection struct {
-	// Settled is set when the upstream has answered all that was sent; else nothing is known.
+	// Settled is set when the upstream has answered everything sent. Until then the other fields
+	// mean nothing.
 	Settled bool
-	// Quitting, Stream: its end was asked for; the rest is bytes that are no replies.
+	// Quitting is set after the client asked to close the connection. Stream is set if the rest of
+	// it is a stream of bytes instead of replies.
 	Quitting, Stream bool
-	// Multi is set in a transaction, Queued where something was sent in it.
+	// Multi is set in a transaction, Queued after a command was sent in it.
 	Multi, Queued bool
 	// Watching is set while keys are watched there.
 	Watching bool
-	// Restricted: it takes messages, and hardly a command, unless it has changed to RESP3 (Unsure).
-	// Monitoring: it takes what others do.
+	// Restricted is set while the connection receives messages and accepts few commands, unless it
+	// has switched to RESP3, which Unsure leaves open. Monitoring is set while it receives the
+	// commands of other clients.
 	Restricted, Unsure, Monitoring bool
-	// Silent is set where the client wants no answers.
+	// Silent is set while the client wants no replies.
 	Silent bool
 }
 
-// router decides what becomes of a command. Its decisions depend on nothing but the situation, the
-// words, and which scripts and functions are known. It is safe for concurrent use.
+// router decides how the proxy treats a command. Its decisions depend only on the situation, the
+// words, and the known scripts and functions. It is safe for concurrent use.
 type router struct {
 	lockKeys keys.Patterns
-	// relays is set where there is an upstream, messages where the proxies carry messages.
+	// relays is set if there is an upstream, messages if the proxies carry messages.
 	relays, messages bool
-	// own are the proxy's own commands, locked those that run on lock keys, multi those of
-	// transactions.
+	// own are the proxy's own commands, locked the commands that run on lock keys, and multi the
+	// commands of transactions.
 	own           *syntax.Names[*command.Command]
 	locked, multi map[string]*command.Command
 	scripts       *eval.Scripts
@@ -92,57 +96,58 @@ type router struct {
 	queue func(command.Call)
 }
 
-// route decides.
+// route decides how the proxy treats a command.
 func (r *router) route(at Situation, words [][]byte) Decision {
 	own := r.own.Find(words[0])
-	if own != nil && !at.TooLong && !at.InMulti { // what is asked most needs no name
-		return r.runs(own, at, words)
+	if own != nil && !at.TooLong && !at.InMulti { // the fast path of the most frequent commands
+		return r.routeOwn(own, at, words)
 	}
 	name := syntax.Lower(words[0])
 	switch {
 	case at.TooLong:
 		return refuse(name, r.tooLong(name, words))
 	case at.InMulti && name != "quit" && name != "reset":
-		return r.settled(at, name, r.inMulti(at, name, words))
+		return r.forConnection(at, name, r.routeInMulti(at, name, words))
 	case own != nil:
-		return r.runs(own, at, words)
+		return r.routeOwn(own, at, words)
 	case !r.lockKeys.Any():
-		return r.forUpstream(name, words)
+		return r.routeUpstream(name, words)
 	}
 	switch name {
 	case "multi":
-		return r.begins(at)
+		return r.routeMulti(at)
 	case "watch":
-		return r.watches(at, words)
+		return r.routeWatch(at, words)
 	case "unwatch":
 		if at.Watching {
-			return r.settled(at, name, Decision{Verb: Run, Command: r.multi[name]})
+			return r.forConnection(at, name, Decision{Verb: Run, Command: r.multi[name]})
 		}
 		return Decision{}
 	}
-	return r.settled(at, name, r.byKeys(name, words))
+	return r.forConnection(at, name, r.routeByKeys(name, words))
 }
 
-// runs is the decision about a command of the proxy's own.
-func (r *router) runs(own *command.Command, at Situation, words [][]byte) Decision {
+// routeOwn decides about one of the proxy's own commands.
+func (r *router) routeOwn(own *command.Command, at Situation, words [][]byte) Decision {
 	if r.relays {
-		return relayed(own, at.Upstream, words)
+		return routeOwnRelayed(own, at.Upstream, words)
 	}
 	return Decision{Verb: Run, Command: own}
 }
 
-// settled is the decision about a command that is for the lock masters, when its turn has come.
-func (r *router) settled(at Situation, name string, d Decision) Decision {
+// forConnection adapts a decision about a command on lock keys to the state of the client's
+// connection to the upstream.
+func (r *router) forConnection(at Situation, name string, d Decision) Decision {
 	u := at.Upstream
 	switch {
 	case !r.relays || d.Verb == Forward:
 		return d
 	case !u.Settled:
 		return Decision{Verb: Settle}
-	case u.Stream && !u.Quitting: // it may be in a transaction there that nobody knows of
+	case u.Stream && !u.Quitting: // it may be in a transaction that the proxy does not know of
 		return Decision{Verb: Close}
 	case d.Verb == Learn && (u.Restricted && !u.Unsure || u.Quitting):
-		return Decision{} // it is refused there, whatever it is
+		return Decision{} // the upstream refuses it in any case
 	case d.Verb == Learn:
 		return d
 	case u.Quitting:
@@ -152,7 +157,7 @@ func (r *router) settled(at Situation, name string, d Decision) Decision {
 	case d.Verb == NoScript:
 		return refuse(name, syntax.NoScript)
 	case u.Multi && name == "watch":
-		return Decision{} // which the upstream refuses
+		return Decision{} // the upstream refuses a WATCH inside MULTI
 	case u.Multi && !u.Queued && !u.Watching:
 		return Decision{Verb: TakeOver}
 	case u.Multi:
@@ -163,10 +168,10 @@ func (r *router) settled(at Situation, name string, d Decision) Decision {
 	return d
 }
 
-// relayed is the decision about a command of the proxy's own where there is an upstream: that must
-// see it in a transaction, in a stream that cannot be followed, and where a command that asks the
-// upstream would not be answered.
-func relayed(own *command.Command, u Connection, words [][]byte) Decision {
+// routeOwnRelayed decides about one of the proxy's own commands if there is an upstream. The
+// upstream must get the command in a transaction and in a stream that cannot be followed. It must
+// get a command that asks it, if it would not answer the proxy's question.
+func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decision {
 	switch {
 	case !u.Settled:
 		return Decision{Verb: Settle}
@@ -182,43 +187,43 @@ func relayed(own *command.Command, u Connection, words [][]byte) Decision {
 	return Decision{Verb: Run, Command: own}
 }
 
-// begins is the decision about MULTI: the transaction is the upstream's, unless that cannot be
-// reached or lock keys are watched. For then a lock must still be released by one.
-func (r *router) begins(at Situation) Decision {
+// routeMulti decides about MULTI. The transaction is the upstream's, unless the upstream cannot be
+// reached or the client watches lock keys: even then a transaction must be able to release a lock.
+func (r *router) routeMulti(at Situation) Decision {
 	own := Decision{Verb: Run, Command: r.multi["multi"]}
 	switch {
 	case at.Watching, at.Connected && at.Down != "":
-		return r.settled(at, "multi", own)
+		return r.forConnection(at, "multi", own)
 	case !at.Connected:
 		return Decision{Verb: Connect}
 	}
 	return Decision{}
 }
 
-// watches is the decision about WATCH, which a transaction can only be held by for keys of one
-// kind.
-func (r *router) watches(at Situation, words [][]byte) Decision {
+// routeWatch decides about WATCH. A transaction can only watch lock keys or ordinary keys, not
+// both.
+func (r *router) routeWatch(at Situation, words [][]byte) Decision {
 	places, _ := spec.KeysOf(words[0]).Places(words, len(words))
 	switch lock, other := r.lockKeys.Split(words, places); {
 	case lock < 0 && other >= 0 && at.Watching:
-		return r.settled(at, "watch", refuse("watch", mixedWatch))
+		return r.forConnection(at, "watch", refuse("watch", mixedWatch))
 	case lock < 0:
-		return r.forUpstream("watch", words)
+		return r.routeUpstream("watch", words)
 	case other >= 0:
-		return r.settled(at, "watch", refuse("watch", lockkeys.Mixed("watch", words[lock], words[other])))
+		return r.forConnection(at, "watch", refuse("watch", lockkeys.Mixed("watch", words[lock], words[other])))
 	}
-	return r.settled(at, "watch", Decision{Verb: Run, Command: r.multi["watch"]})
+	return r.forConnection(at, "watch", Decision{Verb: Run, Command: r.multi["watch"]})
 }
 
-// inMulti is the decision about a command in a transaction of the proxy's own.
-func (r *router) inMulti(at Situation, name string, words [][]byte) Decision {
+// routeInMulti decides about a command in a transaction of the proxy's own.
+func (r *router) routeInMulti(at Situation, name string, words [][]byte) Decision {
 	switch {
 	case name == "multi", name == "exec", name == "discard", name == "watch":
 		return Decision{Verb: Run, Command: r.multi[name]}
 	case transaction.IsOfConnection(name) && at.Down == "", r.messages && syntax.IsPublish(name):
 		return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: r.queue}}
 	}
-	switch d := r.onMasters(name, words); d.Verb {
+	switch d := r.routeMasters(name, words); d.Verb {
 	case Forward:
 		return abort(name, r.notQueued(at, words))
 	case Refuse:
@@ -227,17 +232,17 @@ func (r *router) inMulti(at Situation, name string, words [][]byte) Decision {
 	return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: r.queue}}
 }
 
-// byKeys is the decision about a command by its keys, in no transaction.
-func (r *router) byKeys(name string, words [][]byte) Decision {
-	d := r.onMasters(name, words)
+// routeByKeys decides about a command outside a transaction by its keys.
+func (r *router) routeByKeys(name string, words [][]byte) Decision {
+	d := r.routeMasters(name, words)
 	if d.Verb == Forward {
-		return r.forUpstream(name, words)
+		return r.routeUpstream(name, words)
 	}
 	return d
 }
 
-// forUpstream is the decision about a command that is not for the lock masters.
-func (r *router) forUpstream(name string, words [][]byte) Decision {
+// routeUpstream decides about a command that is not for the lock masters.
+func (r *router) routeUpstream(name string, words [][]byte) Decision {
 	switch {
 	case r.relays:
 		return Decision{}
@@ -247,9 +252,9 @@ func (r *router) forUpstream(name string, words [][]byte) Decision {
 	return refuse(name, r.noUpstream(name, words))
 }
 
-// onMasters is the decision about a command that may name a lock key, as if nothing had come before
+// routeMasters decides about a command that may name a lock key, regardless of the commands before
 // it.
-func (r *router) onMasters(name string, words [][]byte) Decision {
+func (r *router) routeMasters(name string, words [][]byte) Decision {
 	rule := r.rule(words[0])
 	if rule == nil {
 		return Decision{}
@@ -263,7 +268,7 @@ func (r *router) onMasters(name string, words [][]byte) Decision {
 	switch {
 	case lock < 0 && (syntax.IsEval(name) || eval.IsFunction(name)):
 		at, refusal := r.scripts.Route(name, words)
-		return r.placed(name, at, refusal)
+		return r.routeScript(name, at, refusal)
 	case lock < 0:
 		return Decision{}
 	case cmd == nil:
@@ -274,26 +279,27 @@ func (r *router) onMasters(name string, words [][]byte) Decision {
 	return Decision{Verb: Run, Command: cmd}
 }
 
-// hasNUL reports whether a name ends earlier for Redis than for us.
+// hasNUL reports whether Redis takes a name to end before its last byte.
 func hasNUL(name []byte) bool { return bytes.IndexByte(name, 0) >= 0 }
 
-// rule gives the rule of a command that has keys, or, for the upstream, may have; nil for any other
-// one, and for all where no lock keys are configured.
+// rule returns the rule for the keys of a command that has keys, or, for the upstream, may have
+// keys. It returns nil for other commands, and for all commands if there are no lock keys.
 func (r *router) rule(name []byte) *keys.Rule {
 	if !r.lockKeys.Any() {
 		return nil
 	}
-	if rule := spec.KeysOf(name); rule != nil || !r.relays || r.own.Find(name) != nil || !hasNUL(name) && spec.Keyless(name) {
+	rule := spec.KeysOf(name)
+	if rule != nil || !r.relays || r.own.Find(name) != nil || !hasNUL(name) && spec.Keyless(name) {
 		return rule
 	}
 	return keys.AnyWord
 }
 
-// mustLearn is the decision about a command whose meaning must be learned first. Its Command does
-// so, where there is no upstream.
-func (r *router) mustLearn(name string) Decision {
-	return Decision{Verb: Learn, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: func(c command.Call) {
-		switch d := r.learned(c.Ctx, c.Args); d.Verb {
+// learnFirst decides to look up a script or function before the command is routed. Without an
+// upstream, the Command of the decision does both.
+func (r *router) learnFirst(name string) Decision {
+	run := func(c command.Call) {
+		switch d := r.learn(c.Ctx, c.Args); d.Verb {
 		case Forward:
 			c.Out.Error(r.noUpstream(name, c.Args))
 		case NoScript:
@@ -301,38 +307,37 @@ func (r *router) mustLearn(name string) Decision {
 		default:
 			d.Command.Run(c)
 		}
-	}}}
+	}
+	return Decision{Verb: Learn, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: run}}
 }
 
-// learned finds out, where the masters and the upstream keep it, what a command does of which that
-// could not be told, and decides.
-func (r *router) learned(ctx context.Context, words [][]byte) Decision {
+// learn looks up a script or function at the masters and the upstream, and decides about the
+// command by its contents.
+func (r *router) learn(ctx context.Context, words [][]byte) Decision {
 	name := syntax.Lower(words[0])
 	at, refusal := r.scripts.Learn(ctx, name, words)
-	d := r.placed(name, at, refusal)
+	d := r.routeScript(name, at, refusal)
 	if d.Verb == Learn {
 		return Decision{Verb: NoScript}
 	}
 	return d
 }
 
-// placed is the decision about a script or function, by where it is carried out.
-func (r *router) placed(name string, at eval.Where, refusal string) Decision {
+// routeScript decides about a script or function by where it runs.
+func (r *router) routeScript(name string, at eval.Where, refusal string) Decision {
 	switch at {
 	case eval.Here:
 		return Decision{Verb: Run, Command: r.locked[name]}
 	case eval.Unknown:
-		return r.mustLearn(name)
+		return r.learnFirst(name)
 	case eval.Nowhere:
 		return refuse(name, refusal)
 	}
 	return Decision{}
 }
 
-// ahead is for a command that is too long to be held: of so many words, the first ones are given.
-// locked is set where these name a lock key. Else places are the words that may still be one; known
-// is false where that is not known.
-func (r *router) ahead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
+// keysAhead implements Table.Ahead.
+func (r *router) keysAhead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
 	rule := r.rule(words[0])
 	if rule == nil {
 		return keys.Places{}, false, true
@@ -348,23 +353,23 @@ func (r *router) ahead(ctx context.Context, words [][]byte, total int) (places k
 	return places, locked || lock >= 0, known && !hasNUL(words[0])
 }
 
-// tooLong is the error for a command that is too long to be held and would have to be. words may be
-// its first ones only.
+// tooLong returns the error for a command that would have to be held in memory and is too long for
+// that. words may be only its first words.
 func (r *router) tooLong(name string, words [][]byte) string {
 	if syntax.BySHA(name) && len(words) > 1 && r.lockKeys.Any() && !r.scripts.Knows(words[1]) {
 		return syntax.NoScript
 	}
-	return "ERR command too long: the proxy takes 1048576 bytes for a command of its own"
+	return "ERR command too long: the proxy runs commands of at most 1048576 bytes itself"
 }
 
-// refuse is the decision to answer with an error.
+// refuse decides to answer with an error.
 func refuse(name, text string) Decision {
 	return Decision{Verb: Refuse, Text: text, Command: &command.Command{
 		Name: name, Arity: -1, Guarded: true, Harmless: true, Run: func(c command.Call) { c.Out.Error(text) },
 	}}
 }
 
-// abort is the decision to refuse a command, and with it the transaction.
+// abort decides to answer with an error, and to abort the proxy's own transaction.
 func abort(name, text string) Decision {
 	return Decision{Verb: Abort, Text: text, Command: &command.Command{
 		Name: name, Arity: -1, Guarded: true, Harmless: true, Run: func(c command.Call) {
@@ -374,19 +379,31 @@ func abort(name, text string) Decision {
 	}}
 }
 
-// mixedWatch refuses a WATCH of a client that watches keys of the other kind: a transaction can
-// only be held by one of both.
-const mixedWatch = "ERR 'watch' of lock keys and others: some are on the lock masters, the others on the upstream; watch one kind at a time"
+// mixedWatch is the error for a WATCH of a client that watches keys of the other kind.
+const mixedWatch = "ERR 'watch' of lock keys and other keys: lock keys are on the lock masters, " +
+	"other keys on the upstream; watch one kind at a time"
 
-// noUpstream is the answer to a command on other keys than lock keys where there is no upstream.
+// UnknownCommand returns the error for a command that a proxy without an upstream does not know, in
+// Redis' wording. If Redis itself has the command, the error names the setting that helps.
+func UnknownCommand(words [][]byte) string {
+	text := syntax.UnknownCommand(words)
+	if known := spec.Find(words[0]); known != nil && known.Arity != 0 { // modules' commands have none
+		text += "(no upstream; set --upstream)"
+	}
+	return text
+}
+
+// noUpstream returns the error for a command that names no lock key, or also an ordinary key, if
+// there is no upstream.
 func (r *router) noUpstream(name string, words [][]byte) string {
 	if other := r.otherKey(words); other != nil {
-		return fmt.Sprintf("ERR no upstream: key '%s' is not a lock key; set --upstream, or cover the key by --lock-keys", syntax.Shown(other))
+		return fmt.Sprintf("ERR no upstream: key '%s' is not a lock key; "+
+			"set --upstream, or cover the key by --lock-keys", syntax.Shown(other))
 	}
 	return fmt.Sprintf("ERR no upstream: '%s' names no lock key; set --upstream, or cover its key by --lock-keys", name)
 }
 
-// otherKey is the first key of a command that is no lock key, or nil.
+// otherKey returns the first ordinary key of a command, or nil.
 func (r *router) otherKey(words [][]byte) []byte {
 	if rule := r.rule(words[0]); rule != nil {
 		places, _ := rule.Places(words, len(words))
@@ -397,7 +414,7 @@ func (r *router) otherKey(words [][]byte) []byte {
 	return nil
 }
 
-// notQueued says why a command has no place in a transaction on lock keys.
+// notQueued returns the error for a command that cannot be part of a transaction on lock keys.
 func (r *router) notQueued(at Situation, words [][]byte) string {
 	if own := r.own.Find(words[0]); own != nil && own.IsOurs() {
 		return notInMulti(own)
@@ -406,20 +423,23 @@ func (r *router) notQueued(at Situation, words [][]byte) string {
 		return at.Down
 	}
 	if other := r.otherKey(words); other != nil {
-		return fmt.Sprintf("ERR '%s' in a transaction on lock keys: '%s' is on the upstream; send two transactions", syntax.Shown(words[0]), syntax.Shown(other))
+		return fmt.Sprintf("ERR '%s' in a transaction on lock keys: '%s' is on the upstream; send two transactions",
+			syntax.Shown(words[0]), syntax.Shown(other))
 	}
-	return fmt.Sprintf("ERR '%s' in a transaction on lock keys: only commands on lock keys can be part of it", syntax.Shown(words[0]))
+	return fmt.Sprintf("ERR '%s' in a transaction on lock keys: only commands on lock keys can be part of it",
+		syntax.Shown(words[0]))
 }
 
-// lateInMulti is the error for a command on lock keys after others in a transaction of the
-// upstream's.
+// lateInMulti returns the error for a command on lock keys in a transaction of the upstream's that
+// has queued other commands.
 func lateInMulti(name string) string {
-	return fmt.Sprintf("ERR '%s' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions", name)
+	return fmt.Sprintf("ERR '%s' on a lock key in a transaction on other keys: lock keys are on the lock masters; "+
+		"send two transactions", name)
 }
 
-// notInMulti is the error for a command of the proxy's own in a transaction, in the wording that
-// Redis has for WATCH.
+// notInMulti returns the error for one of the proxy's own commands in a transaction, in Redis'
+// wording for WATCH.
 func notInMulti(own *command.Command) string {
-	return fmt.Sprintf("ERR %s inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after",
-		strings.ToUpper(own.Name))
+	return fmt.Sprintf("ERR %s inside MULTI is not allowed: the proxy runs it at once, "+
+		"so it cannot be part of a transaction; send it before or after", strings.ToUpper(own.Name))
 }

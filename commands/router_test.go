@@ -12,15 +12,15 @@ import (
 	"redlock-proxy/commands/lockkeys/eval"
 )
 
-// routeTable is that of a relay whose lock keys are lock:*.
+// routeTable returns the table of a proxy with an upstream, and lock keys lock:*.
 func routeTable() *Table {
 	return NewRelayTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
 }
 
-// settled is the situation of a client whose upstream has answered all.
+// settled is the situation of a client whose upstream has answered everything.
 var settled = Situation{Upstream: Connection{Settled: true}}
 
-// routed says what becomes of a command: "" for the upstream, "run", or an error.
+// routed describes a decision: "" for the upstream, "run", or an error.
 func routed(t *Table, words [][]byte) string {
 	d := t.Route(settled, words)
 	if d.Verb == Learn {
@@ -35,7 +35,7 @@ func routed(t *Table, words [][]byte) string {
 	return "-" + d.Text
 }
 
-// Every decision, by what is known of the client.
+// The test covers every decision, by the state of the client.
 func TestRoute(t *testing.T) {
 	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
 	open := func(change func(u *Connection)) Situation {
@@ -55,7 +55,7 @@ func TestRoute(t *testing.T) {
 		title, line string
 		at          Situation
 		want        Verb
-		text        string // what the error has
+		text        string // a part of the error
 	}{
 		{"any command", "GET a", first, Forward, ""},
 		{"one on a lock key waits for its turn", "GET lock:a", first, Settle, ""},
@@ -64,7 +64,7 @@ func TestRoute(t *testing.T) {
 		{"keys of both kinds", "DEL lock:a b", settled, Refuse, "send two commands"},
 		{"the client leaves", "GET lock:a", open(func(u *Connection) { u.Quitting = true }), Quit, ""},
 		{"bytes that are no replies", "GET lock:a", open(func(u *Connection) { u.Stream = true }), Close, ""},
-		{"subscribed", "GET lock:a", open(func(u *Connection) { u.Restricted = true }), Run, ""}, // which refuses it
+		{"subscribed", "GET lock:a", open(func(u *Connection) { u.Restricted = true }), Run, ""}, // the command refuses it
 
 		{"ours waits for its turn", "LOCK k t PX 9", first, Settle, ""},
 		{"ours", "LOCK k t PX 9", settled, Run, ""},
@@ -73,7 +73,7 @@ func TestRoute(t *testing.T) {
 		{"ours in our MULTI", "LOCK k t PX 9", inMulti, Abort, "ERR LOCK inside MULTI"},
 		{"ours in a stream", "LOCK k t PX 9", open(func(u *Connection) { u.Stream = true }), Close, ""},
 		{"INFO", "INFO", settled, Run, ""},
-		{"INFO in MULTI", "INFO", multi, Spoil, "ERR INFO inside MULTI"}, // it may have the addresses of replicas
+		{"INFO in MULTI", "INFO", multi, Spoil, "ERR INFO inside MULTI"}, // the reply may have the addresses of replicas
 		{"the same of a section", "info server REPLICATION\x00x", late, Spoil, "ERR INFO inside MULTI"},
 		{"INFO without these", "INFO server", multi, Forward, ""},
 		{"ROLE in MULTI", "ROLE", multi, Spoil, "ERR ROLE inside MULTI"},
@@ -86,7 +86,7 @@ func TestRoute(t *testing.T) {
 		{"MULTI without one", "MULTI", down, Run, ""},
 		{"MULTI without one, unsettled", "MULTI", Situation{Connected: true, Down: "x"}, Settle, ""},
 		{"MULTI of lock keys", "MULTI", lockWatch, Run, ""},
-		{"MULTI in ours", "MULTI", inMulti, Run, ""}, // which refuses it
+		{"MULTI in ours", "MULTI", inMulti, Run, ""}, // the command refuses it
 		{"EXEC", "EXEC", first, Forward, ""},
 		{"EXEC of ours", "EXEC", inMulti, Run, ""},
 		{"QUIT in ours", "QUIT", inMulti, Forward, ""},
@@ -108,7 +108,7 @@ func TestRoute(t *testing.T) {
 		{"of another while lock keys are watched", "WATCH a", lockWatch, Refuse, "watch one kind at a time"},
 		{"of a lock key while others are watched", "WATCH lock:a", watching, Refuse, "watch one kind at a time"},
 		{"of a lock key in the upstream's MULTI", "WATCH lock:a", multi, Forward, ""},
-		{"in ours", "WATCH lock:a", inMulti, Run, ""}, // which refuses it
+		{"in ours", "WATCH lock:a", inMulti, Run, ""}, // the command refuses it
 		{"a watch beside MULTI", "GET lock:a", open(func(u *Connection) { u.Multi, u.Watching = true, true }), Spoil, "send two transactions"},
 
 		{"a script on lock keys", "EVAL s 1 lock:a", settled, Run, ""},
@@ -127,13 +127,15 @@ func TestRoute(t *testing.T) {
 		if d.Verb != c.want || !strings.Contains(d.Text, c.text) || (d.Text == "") != (c.text == "") {
 			t.Errorf("%s: %s: %d %q, want %d %q", c.title, c.line, d.Verb, d.Text, c.want, c.text)
 		}
-		if answered := d.Verb == Run || d.Verb == Refuse || d.Verb == Abort || d.Verb == Learn; answered != (d.Command != nil) {
+		answered := d.Verb == Run || d.Verb == Refuse || d.Verb == Abort || d.Verb == Learn
+		if answered != (d.Command != nil) {
 			t.Errorf("%s: %s: verb %d with command %v", c.title, c.line, d.Verb, d.Command)
 		}
 	}
 }
 
-// A script that nobody has is an error of the upstream's in its transaction, else ours.
+// For an unknown script, the upstream returns the error inside its transaction, and the proxy
+// outside.
 func TestLearnNothing(t *testing.T) {
 	words := syntax.Bytes([]string{"EVALSHA", strings.Repeat("f", 40), "0"})
 	table := routeTable()
@@ -147,7 +149,7 @@ func TestLearnNothing(t *testing.T) {
 	}
 }
 
-// Without an upstream everything has an answer.
+// Without an upstream every command gets a reply.
 func TestRouteOfALockServer(t *testing.T) {
 	table := NewTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
 	for _, c := range []struct {
@@ -156,11 +158,18 @@ func TestRouteOfALockServer(t *testing.T) {
 		want Verb
 		text string
 	}{
-		{"PING", Situation{}, Run, ""}, {"GET lock:a", Situation{}, Run, ""}, {"SCRIPT LOAD x", Situation{}, Run, ""}, {"MULTI", Situation{}, Run, ""}, {"EXEC", Situation{}, Run, ""},
-		{"UNWATCH", Situation{}, Run, ""}, {"WATCH lock:a", Situation{}, Run, ""}, {"EVALSHA f 0", Situation{}, Learn, ""},
-		{"GET a", Situation{}, Refuse, "key 'a' is not a lock key"}, {"WATCH a", Situation{}, Refuse, "key 'a' is not a lock key"}, {"EVAL return 0", Situation{}, Refuse, "names no lock key"},
-		{"GET", Situation{}, Refuse, "wrong number of arguments for 'get'"}, {"WATCH", Situation{}, Refuse, "wrong number of arguments for 'watch'"},
-		{"PING", Situation{InMulti: true}, Run, ""}, {"ECHO x", Situation{InMulti: true}, Abort, "only commands on lock keys"}, {"QUIT", Situation{InMulti: true}, Run, ""}, {"GET lock:a", Situation{InMulti: true}, Run, ""},
+		{"PING", Situation{}, Run, ""}, {"GET lock:a", Situation{}, Run, ""}, {"SCRIPT LOAD x", Situation{}, Run, ""},
+		{"MULTI", Situation{}, Run, ""}, {"EXEC", Situation{}, Run, ""},
+		{"UNWATCH", Situation{}, Run, ""}, {"WATCH lock:a", Situation{}, Run, ""},
+		{"EVALSHA f 0", Situation{}, Learn, ""},
+		{"GET a", Situation{}, Refuse, "key 'a' is not a lock key"},
+		{"WATCH a", Situation{}, Refuse, "key 'a' is not a lock key"},
+		{"EVAL return 0", Situation{}, Refuse, "names no lock key"},
+		{"GET", Situation{}, Refuse, "wrong number of arguments for 'get'"},
+		{"WATCH", Situation{}, Refuse, "wrong number of arguments for 'watch'"},
+		{"PING", Situation{InMulti: true}, Run, ""},
+		{"ECHO x", Situation{InMulti: true}, Abort, "only commands on lock keys"},
+		{"QUIT", Situation{InMulti: true}, Run, ""}, {"GET lock:a", Situation{InMulti: true}, Run, ""},
 		{"WATCH a", Situation{Watching: true}, Refuse, "watch one kind at a time"},
 	} {
 		d := table.Route(c.at, syntax.Bytes(strings.Split(c.line, " ")))
@@ -168,7 +177,8 @@ func TestRouteOfALockServer(t *testing.T) {
 			t.Errorf("%s: %d %q, want %d %q", c.line, d.Verb, d.Text, c.want, c.text)
 		}
 	}
-	for name, want := range map[string]bool{"ping": true, "GET": true, "lpush": true, "multi": true, "script": true, "nosuch": false, "publish": false, "get\x00": false} {
+	for name, want := range map[string]bool{"ping": true, "GET": true, "lpush": true, "multi": true, "script": true,
+		"nosuch": false, "publish": false, "get\x00": false} {
 		if known := table.Lookup([]byte(name)) != nil || table.Keyed([]byte(name)) != nil; known != want {
 			t.Errorf("%q is known: %v", name, known)
 		}
@@ -185,14 +195,30 @@ func TestLockCommand(t *testing.T) {
 	const noSuch = "-" + syntax.NoScript
 	table := routeTable()
 	for _, c := range []struct{ command, want string }{
-		{"SET lock:a x", "run"}, {"sEt lock:a x NX PX 5", "run"}, {"SET a x", ""}, {"SET", ""}, {"GET lock:a", "run"}, {"GET lock", ""},
-		{"DELEX lock:a IFEQ x", "run"}, {"DELIFEQ lock:a x", "run"}, {"DEL lock:a lock:b", "run"}, {"DEL a b", ""}, {"DEL lock:a b", mixed("del", "b")}, {"DEL b lock:a", mixed("del", "b")},
-		{"MSETNX lock:a lock:b lock:c d", "run"}, {"MSETNX a lock:b c d", ""}, {"MGET lock:a b", mixed("mget", "b")}, {"PING lock:a", ""}, {"NOSUCH lock:a", unfit("nosuch")}, {"NOSUCH a", ""}, {"KEYS lock:a", "run"}, {"FLUSHALL", "run"}, {"SWAPDB 0 1", ""}, {"EVAL return(redis.call('FlushDB')) 0", "-" + eval.FlushRefusal("flushdb")}, {"PUBLISH lock:a x", ""}, {"SUBSCRIBE lock:a", ""},
-		{"LPUSH lock:a x", "run"}, {"HSET lock:a f v", "run"}, {"XADD lock:a * f v", unfit("xadd")}, {"PFADD lock:a m", unfit("pfadd")}, {"BLPOP lock:a 0", "run"}, {"OBJECT FREQ lock:a", "run"}, {"OBJECT HELP", ""},
-		{"RENAME lock:a b", mixed("rename", "b")}, {"COPY b lock:a", mixed("copy", "b")}, {"DUMP lock:a", unfit("dump")}, {"RESTORE lock:a 0 x", unfit("restore")}, {"SORT b STORE lock:a", unfit("sort")}, {"SORT lock:a GET b", unfit("sort")}, {"SORT b BY lock:a", ""},
-		{"MIGRATE h 1  0 5 KEYS b lock:a", unfit("migrate")}, {"ZINTERSTORE b 2 c lock:a", mixed("zinterstore", "c")}, {"ZINTERSTORE lock:a 1 b", mixed("zinterstore", "b")}, {"ZUNIONSTORE b 1 lock:a", unfit("zunionstore")}, {"LMPOP 1 lock:a LEFT", unfit("lmpop")}, {"BZMPOP 0 1 lock:a MIN", unfit("bzmpop")}, {"SMOVE b lock:a m", unfit("smove")},
-		{"EVAL s 1 lock:a", "run"}, {"EVAL s 2 lock:a b", "run"}, {"EVAL return 1 b lock:a", ""}, {"EVAL return 0", ""}, {"EVAL return 0 b", ""}, {"EVAL return 0 lock:a", "run"}, {"EVAL s 1 b", "run"}, {"EVAL s", ""}, {"EVAL", ""},
-		{"EVALSHA s 1 lock:a", "run"}, {"EVALSHA_RO s 1 lock:a", "run"}, {"eval_ro s 1 lock:a", "run"}, {"EVALSHA s 0 b", noSuch}, {"EVALSHA s 0 lock:a", noSuch}, {"EVALSHA s 2 a", ""},
+		{"SET lock:a x", "run"}, {"sEt lock:a x NX PX 5", "run"}, {"SET a x", ""}, {"SET", ""}, {"GET lock:a", "run"},
+		{"GET lock", ""},
+		{"DELEX lock:a IFEQ x", "run"}, {"DELIFEQ lock:a x", "run"}, {"DEL lock:a lock:b", "run"}, {"DEL a b", ""},
+		{"DEL lock:a b", mixed("del", "b")}, {"DEL b lock:a", mixed("del", "b")},
+		{"MSETNX lock:a lock:b lock:c d", "run"}, {"MSETNX a lock:b c d", ""}, {"MGET lock:a b", mixed("mget", "b")},
+		{"PING lock:a", ""}, {"NOSUCH lock:a", unfit("nosuch")}, {"NOSUCH a", ""}, {"KEYS lock:a", "run"},
+		{"FLUSHALL", "run"}, {"SWAPDB 0 1", ""},
+		{"EVAL return(redis.call('FlushDB')) 0", "-" + eval.FlushRefusal("flushdb")}, {"PUBLISH lock:a x", ""},
+		{"SUBSCRIBE lock:a", ""},
+		{"LPUSH lock:a x", "run"}, {"HSET lock:a f v", "run"}, {"XADD lock:a * f v", unfit("xadd")},
+		{"PFADD lock:a m", unfit("pfadd")}, {"BLPOP lock:a 0", "run"}, {"OBJECT FREQ lock:a", "run"},
+		{"OBJECT HELP", ""},
+		{"RENAME lock:a b", mixed("rename", "b")}, {"COPY b lock:a", mixed("copy", "b")},
+		{"DUMP lock:a", unfit("dump")}, {"RESTORE lock:a 0 x", unfit("restore")},
+		{"SORT b STORE lock:a", unfit("sort")}, {"SORT lock:a GET b", unfit("sort")}, {"SORT b BY lock:a", ""},
+		{"MIGRATE h 1  0 5 KEYS b lock:a", unfit("migrate")}, {"ZINTERSTORE b 2 c lock:a", mixed("zinterstore", "c")},
+		{"ZINTERSTORE lock:a 1 b", mixed("zinterstore", "b")}, {"ZUNIONSTORE b 1 lock:a", unfit("zunionstore")},
+		{"LMPOP 1 lock:a LEFT", unfit("lmpop")}, {"BZMPOP 0 1 lock:a MIN", unfit("bzmpop")},
+		{"SMOVE b lock:a m", unfit("smove")},
+		{"EVAL s 1 lock:a", "run"}, {"EVAL s 2 lock:a b", "run"}, {"EVAL return 1 b lock:a", ""},
+		{"EVAL return 0", ""}, {"EVAL return 0 b", ""}, {"EVAL return 0 lock:a", "run"}, {"EVAL s 1 b", "run"},
+		{"EVAL s", ""}, {"EVAL", ""},
+		{"EVALSHA s 1 lock:a", "run"}, {"EVALSHA_RO s 1 lock:a", "run"}, {"eval_ro s 1 lock:a", "run"},
+		{"EVALSHA s 0 b", noSuch}, {"EVALSHA s 0 lock:a", noSuch}, {"EVALSHA s 2 a", ""},
 		{"FCALL f 1 lock:a", unfit("fcall")}, {"FCALL f 0 lock:a", ""}, {"FCALL f 1 b", ""},
 	} {
 		if got := routed(table, syntax.Bytes(strings.Split(c.command, " "))); got != c.want {
@@ -201,18 +227,21 @@ func TestLockCommand(t *testing.T) {
 	}
 }
 
-// notTaken are commands that a lock key does not take, each with lock:a as its first key.
+// notTaken are commands that cannot run on a lock key, each with lock:a as its first key.
 var notTaken = []string{
 	"XADD lock:a * f v", "PFADD lock:a v",
-	"GEOADD lock:a 1 1 m", "GEODIST lock:a m n", "GEOHASH lock:a m", "GEOPOS lock:a m", "GEOSEARCH lock:a FROMMEMBER m BYRADIUS 1 m",
-	"GEOSEARCHSTORE lock:a lock:b FROMMEMBER m BYRADIUS 1 m", "GEORADIUS lock:a 1 1 1 m STORE lock:b", "GEORADIUS_RO lock:a 1 1 1 m",
+	"GEOADD lock:a 1 1 m", "GEODIST lock:a m n", "GEOHASH lock:a m", "GEOPOS lock:a m",
+	"GEOSEARCH lock:a FROMMEMBER m BYRADIUS 1 m",
+	"GEOSEARCHSTORE lock:a lock:b FROMMEMBER m BYRADIUS 1 m", "GEORADIUS lock:a 1 1 1 m STORE lock:b",
+	"GEORADIUS_RO lock:a 1 1 1 m",
 	"GEORADIUSBYMEMBER lock:a m 1 m STOREDIST lock:b", "GEORADIUSBYMEMBER_RO lock:a m 1 m",
-	"LCS lock:a lock:b", "SETBIT lock:a 7 1", "GETBIT lock:a 7", "BITCOUNT lock:a", "BITPOS lock:a 1", "BITOP AND lock:a lock:b", "BITOP NOT lock:a b",
+	"LCS lock:a lock:b", "SETBIT lock:a 7 1", "GETBIT lock:a 7", "BITCOUNT lock:a", "BITPOS lock:a 1",
+	"BITOP AND lock:a lock:b", "BITOP NOT lock:a b",
 	"BITFIELD lock:a GET u8 0", "BITFIELD lock:a SET u8 0 1", "BITFIELD_RO lock:a GET u8 0",
 }
 
-// They are refused by themselves, in a MULTI and in a script, with and without an upstream, and go
-// to the upstream on other keys.
+// These commands are refused by themselves, in MULTI and in a script, with and without an upstream.
+// On other keys they go to the upstream.
 func TestCommandsThatLockKeysDoNotTake(t *testing.T) {
 	relay, server := routeTable(), NewTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
 	inMulti := Situation{InMulti: true, Upstream: settled.Upstream}
@@ -229,7 +258,8 @@ func TestCommandsThatLockKeysDoNotTake(t *testing.T) {
 		}
 		b := newRegisterBench(t)
 		for _, function := range []string{"call", "pcall"} {
-			if got := b.run(append([]string{"EVAL", "redis.call('set', KEYS[1], 'v') return redis." + function + "(unpack(ARGV))", "1", "lock:a"}, words...)...); got != want {
+			script := "redis.call('set', KEYS[1], 'v') return redis." + function + "(unpack(ARGV))"
+			if got := b.run(append([]string{"EVAL", script, "1", "lock:a"}, words...)...); got != want {
 				t.Errorf("%s in a script: %q", line, got)
 			}
 		}
@@ -240,7 +270,7 @@ func TestCommandsThatLockKeysDoNotTake(t *testing.T) {
 	}
 }
 
-// keyed are the commands that have keys.
+// keyed returns the commands that have keys.
 func keyed() (all []*spec.Command) {
 	for c := range spec.All() {
 		if c.Keys != nil {
@@ -250,12 +280,13 @@ func keyed() (all []*spec.Command) {
 	return all
 }
 
-// Without lock keys nothing has keys that matter.
+// Without lock keys, no command is searched for keys.
 func TestWithoutLockKeysNothingIsRouted(t *testing.T) {
 	table := NewRelayTable(Options{Locks: &fakeLocks{}})
 	for _, c := range keyed() {
 		name := c.Name
-		if table.Keyed([]byte(name)) != nil || table.Route(Situation{}, syntax.Bytes([]string{name, "lock:a"})).Verb != Forward {
+		if table.Keyed([]byte(name)) != nil ||
+			table.Route(Situation{}, syntax.Bytes([]string{name, "lock:a"})).Verb != Forward {
 			t.Errorf("%s is routed", name)
 		}
 	}
@@ -264,20 +295,22 @@ func TestWithoutLockKeysNothingIsRouted(t *testing.T) {
 	}
 }
 
-// Every command that has keys and is given a lock key is run on the masters or
-// refused; that the upstream alone gets it is never the answer.
+// Every command with a lock key runs on the masters or is refused. None goes only to the upstream.
 func TestNoCommandOnALockKeyGoesToTheUpstream(t *testing.T) {
 	table := routeTable()
 	for _, c := range keyed() {
 		name, named := c.Name, false
-		for _, first := range []string{"lock:a", "1", "lock:a 1", "streams", "encoding", "usage", "groups", "create", "object", "memory"} {
+		for _, first := range []string{"lock:a", "1", "lock:a 1", "streams", "encoding", "usage", "groups", "create",
+			"object", "memory"} {
 			words := append(strings.Fields(name+" "+first), "lock:a", "lock:a", "lock:a", "lock:a", "lock:a")
 			places, _ := c.Keys.Places(syntax.Bytes(words), len(words))
 			if lock, _ := table.router.lockKeys.Split(syntax.Bytes(words), places); lock < 0 {
 				continue
 			}
 			named = true
-			if got := routed(table, syntax.Bytes(words)); got != "run" && !strings.HasPrefix(got, "-ERR lock key 'lock:a': '"+name+"' cannot run") && !strings.HasPrefix(got, "-ERR '"+name+"' names lock keys and others") {
+			if got := routed(table, syntax.Bytes(words)); got != "run" &&
+				!strings.HasPrefix(got, "-ERR lock key 'lock:a': '"+name+"' cannot run") &&
+				!strings.HasPrefix(got, "-ERR '"+name+"' names lock keys and others") {
 				t.Errorf("%q: %q", words, got)
 			}
 		}
@@ -296,9 +329,12 @@ func TestAhead(t *testing.T) {
 		known  bool
 		last   int
 	}{
-		{"MSET a 1 b", 100, false, true, 99}, {"MSET a 1 lock:b", 100, true, true, 99}, {"MSET a lock:b", 100, false, true, 99},
-		{"DEL a", 5, false, true, 4}, {"EVAL s", 5, false, false, -1}, {"EVAL return 2 a", 9, false, true, 4}, {"EVAL return 2 a b x", 9, false, true, 4}, {"EVAL s 2 a", 9, true, true, 4},
-		{"EVAL s 2 a lock:b", 9, true, true, 4}, {"EVAL return 0 a", 9, false, true, 8}, {"EVAL return 0 lock:a", 9, true, true, 8}, {"SORT a", 9, false, false, -1}, {"PING x", 9, false, true, -1},
+		{"MSET a 1 b", 100, false, true, 99}, {"MSET a 1 lock:b", 100, true, true, 99},
+		{"MSET a lock:b", 100, false, true, 99},
+		{"DEL a", 5, false, true, 4}, {"EVAL s", 5, false, false, -1}, {"EVAL return 2 a", 9, false, true, 4},
+		{"EVAL return 2 a b x", 9, false, true, 4}, {"EVAL s 2 a", 9, true, true, 4},
+		{"EVAL s 2 a lock:b", 9, true, true, 4}, {"EVAL return 0 a", 9, false, true, 8},
+		{"EVAL return 0 lock:a", 9, true, true, 8}, {"SORT a", 9, false, false, -1}, {"PING x", 9, false, true, -1},
 		{"XREAD STREAMS a", 9, false, false, -1}, {"BLPOP a b", 5, false, true, 3},
 	} {
 		places, locked, known := table.Ahead(t.Context(), syntax.Bytes(strings.Fields(c.first)), c.total)
@@ -308,12 +344,14 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// Whatever the words are: nothing panics, what names a lock key does not go to the
-// upstream, and the first words never tell that there is no lock key where there is.
+// For any words, there is no panic, a command that names a lock key does not go to the upstream,
+// and the first words never deny a lock key that is among the others.
 func FuzzLockCommand(f *testing.F) {
 	for _, seed := range []string{
-		"SET|lock:a|x", "DEL|lock:a|b", "EVAL|return 1|1|lock:a|x", "EVAL|s|-1", "XREAD|STREAMS|lock:a|0", "MIGRATE|h|1||0|5|KEYS|lock:a", "SORT|a|STORE|lock:a",
-		"OBJECT|FREQ|lock:a", "ZUNIONSTORE|d|9223372036854775807|lock:a", "MSETEX|2|a|1|lock:b|2", "", "|", "WATCH|lock:a|b", "EVALSHA|e0e1f9fabfc9d4800c877a703b823ac0578ff8db|0|lock:a",
+		"SET|lock:a|x", "DEL|lock:a|b", "EVAL|return 1|1|lock:a|x", "EVAL|s|-1", "XREAD|STREAMS|lock:a|0",
+		"MIGRATE|h|1||0|5|KEYS|lock:a", "SORT|a|STORE|lock:a",
+		"OBJECT|FREQ|lock:a", "ZUNIONSTORE|d|9223372036854775807|lock:a", "MSETEX|2|a|1|lock:b|2", "", "|",
+		"WATCH|lock:a|b", "EVALSHA|e0e1f9fabfc9d4800c877a703b823ac0578ff8db|0|lock:a",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -333,7 +371,8 @@ func FuzzLockCommand(f *testing.F) {
 		if got := routed(table, words); named && got == "" {
 			t.Errorf("%q goes to the upstream", words)
 		}
-		if table.Route(Situation{InMulti: true}, words).Verb == Forward && !strings.EqualFold(string(words[0]), "quit") && !strings.EqualFold(string(words[0]), "reset") {
+		if table.Route(Situation{InMulti: true}, words).Verb == Forward &&
+			!strings.EqualFold(string(words[0]), "quit") && !strings.EqualFold(string(words[0]), "reset") {
 			t.Errorf("%q has no place in a transaction", words)
 		}
 		for n := 1; n <= len(words); n++ {
@@ -347,7 +386,7 @@ func FuzzLockCommand(f *testing.F) {
 	})
 }
 
-// keyRuleOrNone is spec.KeysOf, and for a command without keys a rule that finds none.
+// keyRuleOrNone is spec.KeysOf, but returns a rule without keys for a command without keys.
 func keyRuleOrNone(name []byte) *keys.Rule {
 	if rule := spec.KeysOf(name); rule != nil {
 		return rule

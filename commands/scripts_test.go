@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// Scripts as lock libraries send them, in words of our own.
+// These are scripts with the same effects as those of lock libraries.
 const (
 	takePlain   = `return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`
 	takeAndTell = `local won = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]); redis.call('GET', KEYS[1]); return won`
@@ -67,8 +67,8 @@ const (
 	force     = `return redis.call('del', KEYS[1])`
 )
 
-// Every shape of lock script, for a key that is free, its own and another's: the
-// reply, and at most how many round trips it takes when it is known, and when not.
+// Each kind of lock script runs on a key that is free, held by itself, and held by another client.
+// The table has the reply, and the maximum number of round trips for a known and an unknown script.
 func TestLockScripts(t *testing.T) {
 	const free, own, other = ".", "me:500", "x:600"
 	tests := []struct {
@@ -184,8 +184,8 @@ func TestScriptsOfSeveralKeys(t *testing.T) {
 	b.holding("k2", "you:500")
 }
 
-// TestGuessesOfSeveralKeys: what a script makes of one key is not made on a guess of what another
-// one holds.
+// TestGuessesOfSeveralKeys checks that a value for one key is not computed from a guess about
+// another key.
 func TestGuessesOfSeveralKeys(t *testing.T) {
 	const releaseIfAll = `for _, key in ipairs(KEYS) do
   if redis.call('get', key) ~= ARGV[1] then return 0 end
@@ -204,7 +204,7 @@ return redis.call('del', unpack(KEYS))`
 	}
 }
 
-// What a release tells others goes to the upstream, once, behind the commit.
+// The message of a release goes to the upstream once, after the commit.
 func TestSignals(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", "me", 500)
@@ -227,17 +227,17 @@ func TestSignals(t *testing.T) {
 	b.carried("0: PUBLISH chan k")
 }
 
-// carried fails unless the upstream got these commands since the last time.
+// carried fails unless the upstream got these commands since the last call.
 func (b *registerBench) carried(want ...string) {
 	b.Helper()
-	if got := b.aside.carried; strings.Join(got, "|") != strings.Join(want, "|") {
+	if got := b.sideEffects.carried; strings.Join(got, "|") != strings.Join(want, "|") {
 		b.Errorf("the upstream got %q, want %q", got, want)
 	}
-	b.aside.carried = nil
+	b.sideEffects.carried = nil
 }
 
-// However often a script starts over, its message is sent once; one that commits
-// nothing sends it, too.
+// The message of a script that starts over is sent once. A script that commits nothing sends its
+// message, too.
 func TestSignalsOnce(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Before = func(round int) {
@@ -255,12 +255,12 @@ func TestSignalsOnce(t *testing.T) {
 	b.carried("0: publish c x")
 }
 
-// A message that gets lost after the release is an error that says what stands, and it
-// is counted.
+// If a message is lost after the release, the error says that the release took effect, and a
+// counter counts it.
 func TestSignalLost(t *testing.T) {
 	var log strings.Builder
 	b := newRegisterBench(t, func(o *Options) { o.Logger = textLogger(&log) })
-	b.aside.err = errors.New("connection refused")
+	b.sideEffects.err = errors.New("connection refused")
 	b.masters.Put("k", "me", 500)
 	got := b.run("EVAL", releasePublish, "1", "k", "me", "chan")
 	if want := "ERR lock key 'k' is changed, but what the script does beside its lock keys was not, or not as a whole, carried out: connection refused"; got != want {
@@ -288,8 +288,8 @@ func TestSignalWithoutUpstream(t *testing.T) {
 	b.holding("k", "me:500")
 }
 
-// What cannot be done on lock keys ends the script, even within a pcall, and nothing
-// of what it did before is committed.
+// A command that cannot run on lock keys ends the script, even inside a pcall, and nothing that the
+// script did is committed.
 func TestScriptRefused(t *testing.T) {
 	const asString = "; a lock key takes commands of strings, hashes, lists, sets and sorted sets"
 	for call, want := range map[string]string{
@@ -310,7 +310,8 @@ func TestScriptRefused(t *testing.T) {
 	} {
 		for _, function := range []string{"call", "pcall"} {
 			b := newRegisterBench(t)
-			script := fmt.Sprintf(`redis.call('set', KEYS[1], 'before', 'PX', 500) redis.%s(%s) return 1`, function, call)
+			script := fmt.Sprintf(`redis.call('set', KEYS[1], 'before', 'PX', 500) redis.%s(%s) return 1`, function,
+				call)
 			if got := b.run("EVAL", script, "1", "k"); got != want {
 				t.Errorf("redis.%s(%s):\n got %s\nwant %s", function, call, got, want)
 			}
@@ -320,17 +321,18 @@ func TestScriptRefused(t *testing.T) {
 	}
 }
 
-// Nor is anything committed of a script that was stopped at a limit.
+// Nothing is committed of a script that was stopped at a limit, either.
 func TestScriptOverLimit(t *testing.T) {
 	b := newRegisterBench(t)
-	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) while true do redis.call('get', KEYS[1]) end`, "1", "k")
+	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) while true do redis.call('get', KEYS[1]) end`,
+		"1", "k")
 	if !strings.HasPrefix(got, "ERR script called more than 10000 commands script: ") {
 		t.Error(got)
 	}
 	b.holding("k", ".")
 }
 
-// An error of the script's own comes behind what it has done before, as on a Redis.
+// If a script raises an error itself, the changes before it take effect, as in Redis.
 func TestScriptFails(t *testing.T) {
 	b := newRegisterBench(t)
 	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) return redis.call('incr', KEYS[1])`, "1", "k")
@@ -366,7 +368,7 @@ func TestKeysOutsideKEYS(t *testing.T) {
 	b.holding("lock:arg", "v:500")
 }
 
-// A script that touches no key asks no master.
+// A script that uses no key asks no master.
 func TestScriptWithoutKeys(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Fails = fakeregister.ErrTooFew()
@@ -422,7 +424,7 @@ func TestEvalErrors(t *testing.T) {
 	}
 }
 
-// storedScripts are those on the masters, as other proxies see them.
+// storedScripts are the scripts on the masters, as other proxies see them.
 type storedScripts struct {
 	bodies map[string]string
 	err    error
@@ -459,7 +461,8 @@ func TestScriptLoad(t *testing.T) {
 	two.does("EVALSHA "+sha+" 1 k me", syntax.NoScript)
 
 	store.err = &quorum.NoQuorumError{Masters: 5, Answered: 2, Causes: &multierror.Error{}}
-	for _, words := range [][]string{{"SCRIPT", "LOAD", "return 7"}, {"EVALSHA", sha, "1", "k", "me"}, {"SCRIPT", "EXISTS", sha}, {"SCRIPT", "FLUSH"}} {
+	for _, words := range [][]string{{"SCRIPT", "LOAD", "return 7"}, {"EVALSHA", sha, "1", "k", "me"},
+		{"SCRIPT", "EXISTS", sha}, {"SCRIPT", "FLUSH"}} {
 		if got := two.run(words...); !strings.HasPrefix(got, "NOQUORUM ") {
 			t.Errorf("%q: %s", words, got)
 		}
@@ -492,7 +495,8 @@ func TestScriptErrors(t *testing.T) {
 }
 
 func TestScriptUndelivered(t *testing.T) {
-	for script, left := range map[string]string{takePlain: ".", takeTwoStep: ".", `return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])`: "me:900"} {
+	for script, left := range map[string]string{takePlain: ".", takeTwoStep: ".",
+		`return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])`: "me:900"} {
 		b := newRegisterBench(t)
 		b.run("EVAL", script, "1", "k", "me", "900")
 		b.holding("k", "me:900")
@@ -501,20 +505,21 @@ func TestScriptUndelivered(t *testing.T) {
 	}
 }
 
-// A script in two steps never leaves a lock without TTL; one that has none is
-// refused with no-ttl.
+// A script in two steps never leaves a lock without a TTL. A script that sets no TTL is refused
+// with no-ttl.
 func TestScriptsWithoutTTL(t *testing.T) {
 	b := newRegisterBench(t, func(o *Options) { o.Settings.RefuseNoTTL = true })
 	if got := b.run("EVAL", takeTwoStep, "1", "k", "me", "900"); got != "1" {
 		t.Error(got)
 	}
-	if got := b.run("EVAL", takeTwoStep, "1", "k2", "me", ""); got != "ERR lock key 'k2' without an expiry: refused by no-ttl" {
+	if got := b.run("EVAL", takeTwoStep, "1", "k2", "me",
+		""); got != "ERR lock key 'k2' without an expiry: refused by no-ttl" {
 		t.Error(got)
 	}
 	b.holding("k2", ".")
 }
 
-// A transaction may hold a script.
+// A transaction may contain a script.
 func TestScriptInTransaction(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", "me", 500)

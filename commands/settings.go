@@ -9,25 +9,26 @@ import (
 	"redlock-proxy/commands/lockkeys/eval"
 )
 
-// Settings are what may change while commands run.
+// Settings are the settings that may change while commands run.
 type Settings struct {
 	// MaxTTL is the longest TTL that a client may ask for.
 	MaxTTL time.Duration
-	// RefuseNoTTL has lock keys without a TTL be refused.
+	// RefuseNoTTL makes commands fail that would leave a lock key without a TTL.
 	RefuseNoTTL bool
 	// MaxClients is the limit on connections, as CONFIG GET shows it.
 	MaxClients int
-	// MessageMemory is how much may wait of messages for all subscribers of a lock server, in
-	// bytes; 0: subscribers.DefaultBacklog.
+	// MessageMemory limits the messages that wait for all subscribers of a lock server, in bytes. 0
+	// means pubsub.DefaultBacklog.
 	MessageMemory int64
-	// ScriptMemory is how much is kept of scripts on lock keys, in bytes; 0: eval.DefaultMemory.
+	// ScriptMemory limits the cached scripts on lock keys, in bytes. 0 means eval.DefaultMemory.
 	ScriptMemory int64
-	// Audit is whether the logger Audit of the Options is used. Without one it never is.
+	// Audit enables the logger Options.Audit. Without such a logger it has no effect.
 	Audit bool
 }
 
-// Apply has all of it hold from now on. What looks at a TTL looks at one version of it; a command
-// that is under way may be judged by either. It may be called at any time, by any goroutine.
+// Apply makes the settings effective. A command checks its TTL against one version of the settings;
+// a command that is running may still use the previous one. Any goroutine may call Apply at any
+// time.
 func (t *Table) Apply(s Settings) {
 	t.current.Store(&s)
 	t.audit.Switch(s.Audit)
@@ -37,10 +38,10 @@ func (t *Table) Apply(s Settings) {
 	t.router.scripts.SetMemory(int(cmp.Or(s.ScriptMemory, eval.DefaultMemory)))
 }
 
-// ScriptMemory returns how many bytes are kept of scripts on lock keys.
+// ScriptMemory returns the limit on cached scripts on lock keys, in bytes.
 func (t *Table) ScriptMemory() int64 { return int64(t.router.scripts.Memory()) }
 
-// current are the settings that hold now. They are not changed.
+// current holds the settings in effect. A stored value is never modified.
 type current struct{ atomic.Pointer[Settings] }
 
 func newCurrent(o Options) *current {

@@ -27,60 +27,62 @@ type Table struct {
 	opts    Options
 	current *current
 	audit   *command.Audit
-	mover   *move.Mover // nil: locks are not moved
+	mover   *move.Mover // nil if locks cannot be moved
 	router  router
-	// lockKeys runs what clients do with lock keys.
+	// lockKeys runs the commands of clients on lock keys.
 	lockKeys *lockkeys.Runner
-	// uncovered notices what looks like a lock on keys of the upstream; nil without one.
-	uncovered *lockdetect.Notices
-	holders   *locks.Holders
-	tracking  *tracking.Hub // nil: lock keys are not tracked
-	messages  *pubsub.Hub   // nil: messages are the upstream's
+	// notices records commands that look like locks on keys of the upstream; nil without an
+	// upstream.
+	notices  *lockdetect.Notices
+	holders  *locks.Holders
+	tracking *tracking.Hub // nil if lock keys are not tracked
+	messages *pubsub.Hub   // nil if the upstream carries messages
 }
 
-// Lock is what is shown of a lock: never its token.
+// Lock describes a lock without its token.
 type Lock = locks.Lock
 
-// NewTable makes the table of a proxy without an upstream: a lock server that also answers what
-// clients send when they connect.
+// NewTable returns the table of a lock server: a proxy without an upstream, which also answers the
+// commands that clients send when they connect.
 func NewTable(opts Options) *Table { return newTable(opts.orDefault(), nil) }
 
-// NewRelayTable makes the table of a proxy with an upstream: the lock commands, and those in whose
-// replies ours are merged with the upstream's own.
+// NewRelayTable returns the table of a proxy with an upstream: the lock commands, and the commands
+// whose replies merge the proxy's part with the upstream's.
 func NewRelayTable(opts Options) *Table {
 	opts = opts.orDefault()
 	return newTable(opts, lockdetect.New(opts.Logger))
 }
 
-// NewUnmovedTable makes the table for as long as the locks of another one are at the upstream:
-// there lock keys are keys like others, but LOCK and the like of them are an error.
+// NewUnmovedTable returns the table that is used while the locks of the table moved are at the
+// upstream. In it, lock keys are ordinary keys, and LOCK and the like fail on them.
 func NewUnmovedTable(moved *Table, opts Options) *Table {
 	opts = opts.orDefault()
 	opts.unmoved, opts.mover = true, moved.mover
-	return newTable(opts, moved.uncovered)
+	return newTable(opts, moved.notices)
 }
 
-// newTable makes the table of a proxy with an upstream if there are notices of it.
+// newTable returns the table of a proxy. notices is nil if there is no upstream.
 func newTable(opts Options, notices *lockdetect.Notices) *Table {
-	t := &Table{opts: opts, current: newCurrent(opts), audit: command.NewAudit(opts.Audit), uncovered: notices}
+	t := &Table{opts: opts, current: newCurrent(opts), audit: command.NewAudit(opts.Audit), notices: notices}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
 	place := lockkeys.Places(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.moving())
 	if t.mover = opts.mover; t.mover == nil {
 		t.mover = newMover(opts, place)
 	}
 	if opts.unmoved {
-		lockKeys = keys.NewPatterns() // to this table they are keys like others
+		lockKeys = keys.NewPatterns() // this table treats them as ordinary keys
 	}
-	see := allkeys.New(allkeys.Options{
+	allKeyCommands := allkeys.New(allkeys.Options{
 		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, Place: place, Prefix: opts.KeyPrefix,
 		Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	t.lockKeys = lockkeys.New(lockkeys.Options{
-		Register: opts.Register, Locks: opts.Locks, Place: place, List: see.Held, Limits: t.current.limits,
+		Register: opts.Register, Locks: opts.Locks, Place: place, List: allKeyCommands.Held, Limits: t.current.limits,
 		Now: opts.Now, Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	s := eval.New(eval.Options{
-		Keys: t.lockKeys, LockKeys: lockKeys, Store: opts.Scripts, Functions: opts.Functions, Own: t.Lookup, Observe: t.Observe, Now: opts.Now,
+		Keys: t.lockKeys, LockKeys: lockKeys, Store: opts.Scripts, Functions: opts.Functions,
+		Own: t.Lookup, Observe: t.Observe, Now: opts.Now,
 	})
 	if notices == nil && opts.Messages != nil {
 		t.messages = pubsub.New(opts.Messages)
@@ -90,22 +92,26 @@ func newTable(opts Options, notices *lockdetect.Notices) *Table {
 		lockKeys: lockKeys, relays: notices != nil, messages: t.messages != nil, scripts: s,
 		locked: byName(append(t.lockKeys.Commands(), s.Commands()...)), multi: tx.Commands(), queue: tx.Queue,
 	}
-	t.tracking = newHub(opts, lockKeys)
-	t.holders = locks.NewHolders(locks.HoldersOptions{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
+	t.tracking = newTrackingHub(opts, lockKeys)
+	t.holders = locks.NewHolders(locks.HoldersOptions{
+		Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit,
+	})
 	all := t.lockCommands(place)
 	if lockKeys.Any() {
-		all = append(all, see.Commands()...)
+		all = append(all, allKeyCommands.Commands()...)
 	}
 	if t.messages != nil {
 		all = append(all, pubsub.Commands(t.messages)...)
 	}
-	t.router.own = own(t.router, t.about(), t.holders.Wait(), all, s, opts.Users)
+	t.router.own = ownCommands(t.router, t.serverCommands(), t.holders.Wait(), all, s, opts.Users)
 	return t
 }
 
-// lockCommands are LOCK and the like.
+// lockCommands returns LOCK and the like.
 func (t *Table) lockCommands(place func(db int, key string) quorum.Key) []*command.Command {
-	l := &locks.Locking{Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, Place: place, Random: t.opts.Random, Audit: t.audit}
+	l := &locks.Locking{
+		Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, Place: place, Random: t.opts.Random, Audit: t.audit,
+	}
 	all := slices.Concat(l.Commands(), t.holders.Commands())
 	if t.opts.unmoved {
 		return locks.Unmoved(all, keys.NewPatterns(t.opts.LockKeys...))
@@ -113,10 +119,10 @@ func (t *Table) lockCommands(place func(db int, key string) quorum.Key) []*comma
 	return all
 }
 
-// about is what the proxy says of itself, with what the table counts.
-func (t *Table) about() *server.Server {
+// serverCommands returns the commands about the proxy itself, with the counters of the table.
+func (t *Table) serverCommands() *server.Server {
 	opts := t.opts.Server
-	opts.MaxClients, opts.Waiting, opts.Uncovered, opts.Mover = t.current.maxClients, t.Waiting, t.uncovered, t.mover
+	opts.MaxClients, opts.Waiting, opts.Uncovered, opts.Mover = t.current.maxClients, t.Waiting, t.notices, t.mover
 	opts.LockKeys, opts.CachedScripts = len(t.opts.LockKeys) > 0, t.router.scripts.Cached
 	if t.router.lockKeys.Any() {
 		opts.Programs = t.lockKeys.Counts
@@ -124,20 +130,23 @@ func (t *Table) about() *server.Server {
 	return server.New(opts)
 }
 
-// own are the proxy's own commands. Where there is no upstream, COMMAND lists those that run on
-// lock keys, too.
-func own(r router, about *server.Server, wait *command.Command, locks []*command.Command, s *eval.Scripts, users *users.Users) *syntax.Names[*command.Command] {
-	all := append(locks, about.Proxy())
+// ownCommands returns the commands that the proxy answers itself. Without an upstream, COMMAND also
+// lists the commands that run on lock keys.
+func ownCommands(
+	r router, srv *server.Server, wait *command.Command, locks []*command.Command, s *eval.Scripts,
+	users *users.Users,
+) *syntax.Names[*command.Command] {
+	all := append(locks, srv.Proxy())
 	if users != nil {
 		all = append(all, users.Command())
 	}
 	switch {
 	case !r.relays:
-		all = append(append(all, about.Commands()...), wait)
+		all = append(append(all, srv.Commands()...), wait)
 	case r.lockKeys.Any():
-		all = append(append(all, about.Merged()...), s.MergedCommand())
+		all = append(append(all, srv.Merged()...), s.MergedCommand())
 	default:
-		all = append(all, about.Merged()...)
+		all = append(all, srv.Merged()...)
 	}
 	named := byName(all)
 	if !r.relays && r.lockKeys.Any() {
@@ -149,7 +158,7 @@ func own(r router, about *server.Server, wait *command.Command, locks []*command
 			all = append(all, r.locked[name])
 		}
 	}
-	about.List(all)
+	srv.List(all)
 	return syntax.NewNames(named)
 }
 
@@ -161,7 +170,7 @@ func byName(all []*command.Command) map[string]*command.Command {
 	return named
 }
 
-// newMover is what moves the lock keys, if there are any.
+// newMover returns the mover of the lock keys, or nil if locks cannot be moved.
 func newMover(opts Options, place func(db int, key string) quorum.Key) *move.Mover {
 	if opts.Moving == nil || len(opts.LockKeys) == 0 {
 		return nil
@@ -171,8 +180,9 @@ func newMover(opts Options, place func(db int, key string) quorum.Key) *move.Mov
 	return move.New(of)
 }
 
-// newHub is what clients need who track lock keys, if there are any.
-func newHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
+// newTrackingHub returns the hub that serves CLIENT TRACKING of lock keys, or nil if lock keys are
+// not tracked.
+func newTrackingHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 	if opts.Mark == nil || !lockKeys.Any() {
 		return nil
 	}
@@ -182,51 +192,54 @@ func newHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 	})
 }
 
-// Tracking is what clients need who track lock keys; nil where that cannot be.
+// Tracking returns the hub that serves CLIENT TRACKING of lock keys, or nil if they are not
+// tracked.
 func (t *Table) Tracking() *tracking.Hub { return t.tracking }
 
-// Messages carries messages at a lock server; nil where they are the upstream's.
+// Messages returns the hub that carries messages at a lock server, or nil if the upstream carries
+// them.
 func (t *Table) Messages() *pubsub.Hub { return t.messages }
 
-// Waiting is how many clients wait for a lock, or for what others put under a lock key.
+// Waiting returns how many clients wait for a lock, or for a change of a lock key by another
+// client.
 func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }
 
 // Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a
-// client that may do everything. The errors are those of package locks.
+// client with all permissions. The errors are those of package locks.
 func (t *Table) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
 	return t.holders.Locks(ctx, db, match, count)
 }
 
-// LockKeys are the keys that stand on the lock masters. Commands must be looked at for them only
-// where there are any.
+// LockKeys returns the globs of the lock keys. It has none if no command has to be searched for
+// lock keys.
 func (t *Table) LockKeys() keys.Patterns { return t.router.lockKeys }
 
-// Lookup finds a command of the proxy's own by its name in any case, or nil.
+// Lookup returns the proxy's own command with this name, in any case, or nil.
 func (t *Table) Lookup(name []byte) *command.Command { return t.router.own.Find(name) }
 
-// Keyed gives the rule of a command that has keys, or, for the upstream, may have; nil for any
-// other one, and for all where no lock keys are configured. Without an upstream, a command that is
-// not keyed and not found by Lookup is unknown.
+// Keyed returns the rule for the keys of a command that has keys, or, for the upstream, may have
+// keys. It returns nil for other commands, and for all commands if there are no lock keys. Without
+// an upstream, a command that neither Keyed nor Lookup finds is unknown.
 func (t *Table) Keyed(name []byte) *keys.Rule { return t.router.rule(name) }
 
-// Route decides what becomes of a command.
+// Route decides how the proxy treats a command.
 func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.route(at, words) }
 
-// Learn is Route after the decision to learn: it finds out, where the masters and the upstream keep
-// it, what the command does.
+// Learn decides after the decision Learn: it looks up the script or function at the masters and the
+// upstream, and routes the command by its contents.
 func (t *Table) Learn(ctx context.Context, at Situation, words [][]byte) Decision {
-	return t.router.settled(at, syntax.Lower(words[0]), t.router.learned(ctx, words))
+	return t.router.forConnection(at, syntax.Lower(words[0]), t.router.learn(ctx, words))
 }
 
-// Ahead is for a command that is too long to be held: of so many words, the first ones are given.
-// Locked is set where these name a lock key. Else places are the words that may still be one; known
-// is false where that is not known.
+// Ahead is for a command that is too long to be held in memory. words are the first of its total
+// words. locked is set if they name a lock key. Otherwise, places are the words that may still be
+// lock keys, if known is set.
 func (t *Table) Ahead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
-	return t.router.ahead(ctx, words, total)
+	return t.router.keysAhead(ctx, words, total)
 }
 
-// Run answers a command. What the client has no right to at the upstream is refused. Where CLIENT
-// REPLY has silenced the client, nothing is written.
+// Run answers a command, or refuses it if the client lacks a permission for it at the upstream. It
+// writes nothing if CLIENT REPLY has silenced the client.
 func (t *Table) Run(cmd *command.Command, c command.Call) {
 	c.Command = cmd
 	c.Client.Answer(c.Out, func() {
@@ -245,7 +258,7 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 	})
 }
 
-// permitted asks whether the client may run a command, and answers where it may not.
+// permitted reports whether the client may run a command. If not, it replies with the error.
 func permitted(c command.Call) bool {
 	if c.Client.MayAll() || server.IsOpen(c.Args) {
 		return true
@@ -261,12 +274,12 @@ func permitted(c command.Call) bool {
 	return false
 }
 
-// Observe takes a command that goes to the upstream, for what can be learned from it: a script that
-// is loaded there, or a lock that is taken or released. At least the first lockdetect.Words words
-// are given.
+// Observe inspects a command for the upstream: a script that is loaded there, or a lock that is
+// taken or released. It needs at least the first lockdetect.Words words.
 func (t *Table) Observe(words [][]byte) {
-	if t.router.lockKeys.Any() && len(words) == 3 && syntax.Folded(words[0]) == "script" && syntax.Folded(words[1]) == "load" {
+	isScript := len(words) == 3 && syntax.Folded(words[0]) == "script"
+	if t.router.lockKeys.Any() && isScript && syntax.Folded(words[1]) == "load" {
 		t.router.scripts.Loaded(words[2])
 	}
-	t.uncovered.CountUncovered(words[:min(lockdetect.Words, len(words))], t.router.lockKeys.Match)
+	t.notices.CountUncovered(words[:min(lockdetect.Words, len(words))], t.router.lockKeys.Match)
 }

@@ -26,7 +26,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// listed are the commands that COMMAND lists. Each can be found by its name.
+// listed returns the commands that COMMAND lists, after checking that each can be found by its
+// name.
 func (b *bench) listed() (all []*command.Command) {
 	b.Helper()
 	for _, name := range resp.Texts([]byte(b.ask("COMMAND", "LIST"))) {
@@ -125,8 +126,7 @@ func TestClientReply(t *testing.T) {
 	}
 }
 
-// A grant that the client did not want to hear of is a grant: it is given back only
-// if the connection fails.
+// A grant with a suppressed reply is still a grant. It is undone only if the connection fails.
 func TestSilentGrant(t *testing.T) {
 	b := newBench(t)
 	b.say("CLIENT REPLY OFF")

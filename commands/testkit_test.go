@@ -16,13 +16,13 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// fakeLocks answers as it is told, and writes down what it was asked.
+// fakeLocks returns fixed answers, and records what it was asked.
 type fakeLocks struct {
 	validity time.Duration
 	err      error
 	// since is when the lease began.
 	since time.Time
-	// fence is the lock's.
+	// fence is the fence of the lock.
 	fence int64
 	// during is called while a Lock runs.
 	during func(ctx context.Context)
@@ -86,7 +86,7 @@ func (f *fakeLocks) note(format string, args ...any) {
 	f.asked = append(f.asked, fmt.Sprintf(format, args...))
 }
 
-// bench is a table, a client and what both work with.
+// bench is a table, a client, and the fakes that both use.
 type bench struct {
 	*testing.T
 	table  *Table
@@ -99,7 +99,8 @@ func newBench(t *testing.T) *bench {
 	locks := &fakeLocks{validity: 9888 * time.Millisecond, fence: 1700000000000001}
 	count := byte(0)
 	table := NewTable(Options{
-		Locks: locks, Settings: Settings{MaxTTL: 24 * time.Hour, MaxClients: 77}, Server: server.Options{Version: "1.2.3"},
+		Locks: locks, Settings: Settings{MaxTTL: 24 * time.Hour,
+			MaxClients: 77}, Server: server.Options{Version: "1.2.3"},
 		Random: func(b []byte) {
 			for i := range b {
 				b[i] = count
@@ -125,12 +126,12 @@ func (b *bench) askIn(ctx context.Context, words ...string) string {
 	if cmd := b.table.Lookup(args[0]); cmd != nil {
 		b.table.Run(cmd, command.Call{Ctx: ctx, Client: b.client, Args: args, Out: &b.out})
 	} else {
-		b.client.Refuse(syntax.UnknownCommand(args), &b.out)
+		b.client.Refuse(UnknownCommand(args), &b.out)
 	}
-	return string(b.out.Bytes[min(at, len(b.out.Bytes)):]) // a command that waits has them sent
+	return string(b.out.Bytes[min(at, len(b.out.Bytes)):]) // a command that waits sends the pending replies
 }
 
-// runs runs a command as a session of a proxy without an upstream does, and gives its reply.
+// runs runs a command as a session of a proxy without an upstream does, and returns its reply.
 func runs(ctx context.Context, table *Table, client *command.Client, words []string, out *command.Reply) string {
 	args, at, tx := syntax.Bytes(words), len(out.Bytes), &client.Transaction
 	d := table.Route(Situation{InMulti: tx.Open, Watching: tx.Watching()}, args)
@@ -138,7 +139,7 @@ func runs(ctx context.Context, table *Table, client *command.Client, words []str
 	return string(out.Bytes[at:])
 }
 
-// say is ask of words that are separated by blanks.
+// say is ask for words separated by blanks.
 func (b *bench) say(line string) string { return b.ask(strings.Split(line, " ")...) }
 
 // expect fails unless the command gets exactly this reply.
@@ -149,7 +150,7 @@ func (b *bench) expect(line, want string) {
 	}
 }
 
-// expectAsked fails unless this is what the locks were asked since the last time.
+// expectAsked fails unless the locks were asked this since the last call.
 func (b *bench) expectAsked(want ...string) {
 	b.Helper()
 	b.locks.mu.Lock()

@@ -12,19 +12,19 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// queue adds a command to the client's transaction, and gives the reply.
+// queue adds a command to the client's transaction, and returns the reply.
 func (b *registerBench) queue(words ...string) string {
 	at := len(b.out.Bytes)
 	b.table.router.queue(command.Call{Ctx: b.Context(), Client: b.client, Args: syntax.Bytes(words), Out: &b.out})
 	return string(b.out.Bytes[at:])
 }
 
-// exec is EXEC.
+// exec runs EXEC.
 func (b *registerBench) exec() string {
 	return runs(b.Context(), b.table, b.client, []string{"EXEC"}, &b.out)
 }
 
-// transact queues commands, separated by "; ", and gives EXEC's reply.
+// transact queues commands, separated by "; ", and returns EXEC's reply.
 func (b *registerBench) transact(lines string) string {
 	b.Helper()
 	b.client.Transaction.Begin()
@@ -43,8 +43,8 @@ func (b *registerBench) watch(keys ...string) {
 	}
 }
 
-// The release and the extension of StackExchange.Redis and redis-py 2: they are made by
-// ballot, under the condition of the version that was watched.
+// The release and extension of StackExchange.Redis and redis-py 2 are made by ballot, under the
+// condition of the watched version.
 func TestWatchedRelease(t *testing.T) {
 	const together = "ERR lock keys 'k2' and 'k' cannot be changed together: only taking, extending or removing several is done by one command"
 	for commands, want := range map[string]struct{ reply, round, left string }{
@@ -79,8 +79,7 @@ func TestWatchedRelease(t *testing.T) {
 	}
 }
 
-// Whoever has changed a watched key meanwhile, EXEC does nothing, even if it only
-// reads.
+// If any client has changed a watched key, EXEC does nothing, even if it only reads.
 func TestWatchedKeyChanged(t *testing.T) {
 	for _, commands := range []string{"DEL k", "GET k", "SET k2 x", ""} {
 		for _, proto := range []int{2, 3} {
@@ -103,8 +102,8 @@ func TestWatchedKeyChanged(t *testing.T) {
 	}
 }
 
-// A key that has had another value since has changed, also if it holds the same one again;
-// one that only got another time has not, nor has one that was absent and is so again.
+// A key that has had another value since WATCH has changed, even if it has the same value again. A
+// key that only got another TTL has not. Neither has a key that was absent, and is absent again.
 func TestWatchedVersion(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -135,7 +134,7 @@ func TestWatchedVersion(t *testing.T) {
 				}
 				got := b.transact(line)
 				if b.masters.Meanwhile != nil {
-					continue // it was no matter of a ballot
+					continue // it was written without a ballot
 				}
 				if aborted := got == "(nil)"; aborted != test.aborts {
 					t.Errorf("%s, %s, %s: %s", test.name, when, line, got)
@@ -145,9 +144,10 @@ func TestWatchedVersion(t *testing.T) {
 	}
 }
 
-// A change under the condition of two versions is refused, for no vote is about two keys.
+// A change under the condition of two versions is refused, because no vote covers two keys.
 func TestWatchedSeveralKeys(t *testing.T) {
-	for _, lines := range []string{"DEL k1 k2", "DEL k1; DEL k2", "DEL k1", "SET k1 x", "PEXPIRE k1 900; PEXPIRE k2 900"} {
+	for _, lines := range []string{"DEL k1 k2", "DEL k1; DEL k2", "DEL k1", "SET k1 x",
+		"PEXPIRE k1 900; PEXPIRE k2 900"} {
 		b := newRegisterBench(t)
 		b.masters.Put("k1", "me", 500)
 		b.masters.Put("k2", "me", 500)
@@ -179,7 +179,7 @@ func TestWatchedAbsentKey(t *testing.T) {
 	}
 }
 
-// What a key held at the first WATCH counts, and UNWATCH ends it.
+// The value at the first WATCH counts, and UNWATCH ends the watch.
 func TestWatchTwice(t *testing.T) {
 	b := newRegisterBench(t)
 	b.watch("k")
@@ -211,7 +211,7 @@ func TestTransactionWithoutWatch(t *testing.T) {
 	}
 }
 
-// A command that is wrong where it is queued aborts the whole.
+// A command that is wrong when it is queued aborts the transaction.
 func TestQueueErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"GET":          "-ERR wrong number of arguments for 'get' command\r\n",
@@ -265,8 +265,8 @@ func TestTransactionNoQuorum(t *testing.T) {
 	}
 }
 
-// A client that changes what it watches itself, be it the time only, has changed it.
-func TestWatchedKeyChangedByItsOwn(t *testing.T) {
+// A client that changes a key that it watches, even only its TTL, makes its EXEC fail.
+func TestWatchedKeyChangedByItsClient(t *testing.T) {
 	for _, line := range []string{"PEXPIRE k 900", "SETNX k2 x", "DEL k", "SET k me", "SET k2 x NX GET"} {
 		b := newRegisterBench(t)
 		b.masters.Put("k", "me", 500)

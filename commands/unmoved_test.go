@@ -11,15 +11,17 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// TestUnmoved: while the locks are at the upstream LOCK and the like of lock keys are an error, and
-// those of other keys ask the masters.
+// TestUnmoved checks that LOCK and the like fail on lock keys while the locks are at the upstream,
+// and ask the masters about other keys.
 func TestUnmoved(t *testing.T) {
 	cluster := startCluster(t, 3)
 	locker := quorum.NewLocker(cluster)
-	opts := Options{Locks: locker, Register: cluster, Holders: locker, Settings: Settings{MaxTTL: time.Hour}, LockKeys: []string{"k*"}}
+	opts := Options{Locks: locker, Register: cluster, Holders: locker, Settings: Settings{MaxTTL: time.Hour},
+		LockKeys: []string{"k*"}}
 	table := NewUnmovedTable(NewRelayTable(opts), opts)
 	for _, c := range []struct{ line, other string }{
-		{"LOCK k t PX 60000", ":5"}, {"LOCK k t PX 60000 BLOCK 0 FENCE", ""}, {"EXTEND k t PX 60000", ":"}, {"LOCKINFO k", "*16\r\n"}, {"FENCE k", "$-1\r\n"},
+		{"LOCK k t PX 60000", ":5"}, {"LOCK k t PX 60000 BLOCK 0 FENCE", ""}, {"EXTEND k t PX 60000", ":"},
+		{"LOCKINFO k", "*16\r\n"}, {"FENCE k", "$-1\r\n"},
 		{"UNLOCK k t", ":1\r\n"}, {"FORCEUNLOCK k", ":0\r\n"}, {"LOCKLIST", ""},
 	} {
 		words := strings.Fields(c.line)
@@ -35,25 +37,28 @@ func TestUnmoved(t *testing.T) {
 			t.Errorf("%q: %q, want %q", words, got, c.other)
 		}
 	}
-	if got := replyOf(t, table, []string{"UNLOCK", "k"}, time.Time{}); !strings.HasPrefix(got, "-ERR wrong number of arguments for 'unlock' command") {
+	if got := replyOf(t, table, []string{"UNLOCK", "k"}, time.Time{}); !strings.HasPrefix(got,
+		"-ERR wrong number of arguments for 'unlock' command") {
 		t.Errorf("UNLOCK k: %q", got)
 	}
 }
 
-// replyOf is what a table answers a command that came then; zero: now.
+// replyOf returns the reply of a table to a command that arrived at a time; zero means now.
 func replyOf(t *testing.T, table *Table, words []string, came time.Time) string {
 	t.Helper()
 	var out command.Reply
-	table.Run(table.Lookup([]byte(words[0])), command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes(words), Out: &out, Came: came})
+	table.Run(table.Lookup([]byte(words[0])),
+		command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes(words), Out: &out, Came: came})
 	return string(out.Bytes)
 }
 
-// TestRunAgain: a LOCK that is run again, since the locks were about to leave and stayed, has
-// waited since it came.
+// TestRunAgain checks that the wait of a LOCK that runs again, because the locks were about to move
+// and stayed, counts from its arrival.
 func TestRunAgain(t *testing.T) {
 	table := NewTable(Options{Locks: quorum.NewLocker(startCluster(t, 3)), Settings: Settings{MaxTTL: time.Hour}})
 	words, came := strings.Fields("LOCK k t PX 60000 AT BLOCK 1800000"), time.Now().Add(-time.Hour)
-	if got := replyOf(t, table, words, came); !strings.HasPrefix(got, "*4\r\n$8\r\nvalidity\r\n:") || !strings.Contains(got, "\r\nwaited\r\n:36") {
+	if got := replyOf(t, table, words, came); !strings.HasPrefix(got, "*4\r\n$8\r\nvalidity\r\n:") ||
+		!strings.Contains(got, "\r\nwaited\r\n:36") {
 		t.Errorf("it is free: %q", got)
 	}
 	if got := replyOf(t, table, words, came); got != "$-1\r\n" {
@@ -61,7 +66,7 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// TestUnmovedNamesNoServers: clients are led to no other server while the locks are at the
+// TestUnmovedNamesNoServers checks that replies name no other server while the locks are at the
 // upstream, either.
 func TestUnmovedNamesNoServers(t *testing.T) {
 	opts := Options{Locks: fakeLocker{}, LockKeys: []string{"lock:*"}}

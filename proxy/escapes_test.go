@@ -292,7 +292,7 @@ func TestLongKeys(t *testing.T) {
 	dial(t, server.Addr()).say("DBSIZE", ":1\r\n")
 }
 
-const tooLongRefusal = "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+const tooLongRefusal = "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
 
 // TestLongKeysThatEndAsLockKeys: if only the end of a key decides whether it matches, a key that is
 // too long to be held is refused.

@@ -51,7 +51,7 @@ func TestHostileBytes(t *testing.T) {
 				got := p.all()
 				if attack[1] == "" { // Redis closes at once, with or without the replies that are due
 					got = strings.TrimPrefix(got,
-						"-ERR unknown command 'GET', with args beginning with: '/' 'HTTP/1.1' \r\n")
+						"-ERR unknown command 'GET', with args beginning with: '/' 'HTTP/1.1' (no upstream; set --upstream)\r\n")
 				}
 				if got != attack[1] {
 					t.Errorf("%s: %q, want %q", title, got, attack[1])
@@ -101,11 +101,11 @@ func TestHostileLargeValue(t *testing.T) {
 		p.send("*2\r\n$3\r\nSET\r\n$33554432\r\n")
 		stream(p.conn, 32*mega)
 		p.say("\r\n"+array("PING"), "-ERR unknown command 'SET', with args beginning with: '"+strings.Repeat("x",
-			128)+"' \r\n"+pong)
+			128)+"' (no upstream; set --upstream)\r\n"+pong)
 	})
 }
 
-const commandTooLong = "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+const commandTooLong = "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
 
 // TestHostileLockName: a lock name of megabytes is refused, and its client continues.
 func TestHostileLockName(t *testing.T) {

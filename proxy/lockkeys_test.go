@@ -223,7 +223,7 @@ func TestLongCommandsBesideLockKeys(t *testing.T) {
 	p.expect(fmt.Sprintf("+OK\r\n+OK\r\n+OK\r\n:%d\r\n:4\r\n", len(mega)))
 	p.send(array("EVAL", "return #ARGV[1]", "1", "a", mega) + array("EVAL", "return #ARGV[1]", "0", mega))
 	p.expect(fmt.Sprintf(":%d\r\n:%[1]d\r\n", len(mega)))
-	tooLong := "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+	tooLong := "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
 	p.send(array("SET", "lock:a", mega) + array("MSET", "lock:a", mega, "lock:b", mega) +
 		array("EVAL", "return 1", "1", "lock:a", mega) +
 		array("SORT", "a", "BY", mega, "STORE", "lock:a") + array("WATCH", "a", mega) + cmd("PING"))

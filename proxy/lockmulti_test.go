@@ -16,7 +16,7 @@ const (
 	lateSet    = "-ERR 'set' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
 	lateDel    = "-ERR 'del' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
 	otherSet   = "-ERR 'SET' in a transaction on lock keys: 'a' is on the upstream; send two transactions\r\n"
-	mixedWatch = "-ERR 'watch' of lock keys and others: some are on the lock masters, the others on the upstream; watch one kind at a time\r\n"
+	mixedWatch = "-ERR 'watch' of lock keys and other keys: lock keys are on the lock masters, other keys on the upstream; watch one kind at a time\r\n"
 )
 
 // notInMulti returns the reply to one of the proxy's own commands in a transaction.
@@ -190,7 +190,7 @@ func TestClientLeavesWithinATransactionOnLockKeys(t *testing.T) {
 func TestLongCommandInATransactionOnLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	mega := strings.Repeat("v", 1<<20)
-	tooLong := "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+	tooLong := "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
 	for _, first := range []string{"GET lock:a", "SET a 1"} {
 		p := r.connect()
 		p.send(lines("MULTI", first) + array("SET", "lock:a", mega) + cmd("EXEC") + cmd("PING"))

@@ -43,7 +43,7 @@ func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 			"-ERR 'mget' names lock keys and others: 'lock:a' is on the lock masters, 'b' on the upstream; send two commands\r\n"},
 		{"MGET b a", noUpstream("b")}, {"GET", "-ERR wrong number of arguments for 'get' command\r\n"},
 		{"FOO lock:a", unknown}, {"KEYS *", "*1\r\n" + bulk("lock:a")},
-		{"RANDOMKEY", "-ERR unknown command 'RANDOMKEY', with args beginning with: \r\n"},
+		{"RANDOMKEY", "-ERR unknown command 'RANDOMKEY', with args beginning with: (no upstream; set --upstream)\r\n"},
 		{"EVAL return 0",
 			"-ERR no upstream: 'eval' names no lock key; set --upstream, or cover its key by --lock-keys\r\n"},
 		{"XADD lock:a * f x",
@@ -75,7 +75,7 @@ func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 	}
 	p = r.connect()
 	mega := strings.Repeat("v", 1<<20)
-	tooLong := "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+	tooLong := "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
 	p.send(array("SET", "lock:a", mega) + cmd("MULTI") + array("SET", "lock:a", mega) +
 		array(strings.Repeat("x", 100)) + lines("EXEC", "GET lock:a"))
 	p.expect(tooLong + ok + tooLong + "-ERR unknown command '" + strings.Repeat("x", 100) +

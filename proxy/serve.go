@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands"
 	"redlock-proxy/commands/lockkeys/tracking"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/login"
@@ -269,7 +269,7 @@ func (d *dispatcher) command(ctx context.Context) error {
 	}
 	if d.isLockServer() && cmd == nil && (long || d.table.Keyed(name) == nil) {
 		d.client.Transaction.Abort()
-		return d.sender.discard(func(words [][]byte) { d.client.Refuse(syntax.UnknownCommand(words), d.out) })
+		return d.sender.discard(func(words [][]byte) { d.client.Refuse(commands.UnknownCommand(words), d.out) })
 	}
 	whole, err := d.keys.search.whole, error(nil)
 	if !whole {

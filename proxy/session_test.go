@@ -159,7 +159,7 @@ func converse(t *testing.T, conn net.Conn, want string, chunks ...string) {
 // arrive.
 func TestLimitOfHeldCommands(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
-	const refused = "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+	const refused = "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
 	overhead := len(array("ECHO", strings.Repeat("x", 1<<20))) - 1<<20
 	for _, size := range []int{maxFrame - 1, maxFrame, maxFrame + 1, maxFrame + 1000, 3 * maxFrame} {
 		frame := array("ECHO", strings.Repeat("x", size-overhead))

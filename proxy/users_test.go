@@ -19,7 +19,7 @@ const (
 	wrongPass  = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 	noKey      = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
 	noChannel  = "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n"
-	noScriptAt = "-NOPERM this user has no permissions to run the 'eval' command at the upstream: what a script does there is not looked at, so it takes ~* &* +@all\r\n"
+	noScriptAt = "-NOPERM this user has no permissions to run the 'eval' command at the upstream: the proxy cannot check what a script does there; the user needs ~* &* +@all\r\n"
 )
 
 func mayNot(command string) string {
@@ -195,7 +195,7 @@ func TestOpenDefaultUser(t *testing.T) {
 		{"RESET", "+RESET\r\n"}, {"GET a", noKey}, {"GET pub:a", "$-1\r\n"},
 		{"RESET", "+RESET\r\n"}, {"AUTH root root", ok}, {"SELECT 5", ok}, {"DEL a", ":1\r\n"},
 		{"ACL SETUSER x on",
-			"-ERR the users of this proxy are those of its acl-file: change that, then read it again by ACL LOAD or SIGHUP\r\n"},
+			"-ERR commands cannot change users: this proxy reads them from its acl-file; change the file, then reload it by ACL LOAD or SIGHUP\r\n"},
 	})
 }
 

@@ -54,9 +54,9 @@ func kinds() map[string]kind {
 		"the configuration is not reloaded: nothing is changed":               {"reload failed", bad, "", []string{"by", "cause"}},
 		"the configuration is reloaded in parts: restart the proxy":           {"reload failed", bad, "", []string{"by", "cause"}},
 		"other proxies differ":                                                {"other proxies differ", bad, "", []string{"how"}},
-		"users are read again":                                                {"reload", good, "", []string{"users", "changed", "gone"}},
+		"users are reloaded":                                                  {"reload", good, "", []string{"users", "changed", "gone"}},
 		"the clock of this process stopped while that of the machine went on": {"clock stopped", bad, "", []string{"by"}},
-		"lock keys are used at the upstream directly: the locks are at the masters, and nobody there knows of these": {"locks at the upstream", bad, "lock_keys", []string{"seen"}},
+		"lock keys are used at the upstream directly: clients of proxies do not see these locks; repoint the clients": {"locks at the upstream", bad, "lock_keys", []string{"seen"}},
 		forced: {"FORCEUNLOCK", note, "key", []string{"removed", "client.addr", "client.name", "client.user"}},
 	}
 }

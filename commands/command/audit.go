@@ -5,26 +5,26 @@ import (
 	"sync/atomic"
 )
 
-// AuditAction is what became of a lock.
+// AuditAction says what happened to a lock.
 type AuditAction string
 
 // The actions.
 const (
 	AuditGranted   AuditAction = "granted"
 	AuditReleased  AuditAction = "released"
-	AuditReplaced  AuditAction = "replaced"  // it has another value, and so another holder
-	AuditWithdrawn AuditAction = "withdrawn" // it was granted to a client that had gone by then
+	AuditReplaced  AuditAction = "replaced"  // its value, and so its holder, was replaced
+	AuditWithdrawn AuditAction = "withdrawn" // the grant was undone because its client had left
 	AuditForced    AuditAction = "forced"    // an operator took it from its holder
 )
 
-// Audit writes a line for each lock that is granted or released here: when, what, by whom, and
-// never a token. A nil one writes none.
+// Audit logs each lock that this proxy grants or releases: the time, the action, the key and the
+// client, but never a token. A nil Audit logs nothing.
 type Audit struct {
 	log *slog.Logger
 	off atomic.Bool
 }
 
-// NewAudit is nil for a nil logger.
+// NewAudit returns an Audit that writes to a logger, or nil if the logger is nil.
 func NewAudit(log *slog.Logger) *Audit {
 	if log == nil {
 		return nil
@@ -32,27 +32,27 @@ func NewAudit(log *slog.Logger) *Audit {
 	return &Audit{log: log}
 }
 
-// Switch has it write lines or not, from now on. It does nothing of a nil one.
+// Switch turns the log on or off. On a nil Audit it does nothing.
 func (l *Audit) Switch(on bool) {
 	if l != nil {
 		l.off.Store(!on)
 	}
 }
 
-// Note writes the line of one key, as its client names it, in a database.
+// Note logs an action on a key, named as its client names it, in a database.
 func (l *Audit) Note(what AuditAction, by *Client, db int, key string) {
 	if l != nil && !l.off.Load() {
 		l.log.Info("audit", "action", string(what), "db", db, "key", ShownKey(key), by.LogAttr())
 	}
 }
 
-// maxShown is how much of a key a line shows.
+// maxShown limits the length of a key in a log message, in bytes.
 const maxShown = 512
 
-// ShownKey is a key as a log shows it.
+// ShownKey returns a key as log messages show it.
 func ShownKey(key string) string { return key[:min(maxShown, len(key))] }
 
-// LogAttr is who a client is, as a log tells it.
+// LogAttr returns the address, name and user of a client as a log attribute.
 func (c *Client) LogAttr() slog.Attr {
 	who := c.Identity()
 	var attrs []any

@@ -10,95 +10,98 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// Client is what a command may know and change of the connection it came from.
-// It belongs to the goroutine that runs its commands.
+// Client holds the state of a connection that a command may read and change. It belongs to the
+// goroutine that runs the connection's commands.
 type Client struct {
-	// ID is its number, ascending from 1.
+	// ID is the number of the connection, ascending from 1.
 	ID int64
-	// Addr and LocalAddr are the two ends of its connection.
+	// Addr and LocalAddr are the two ends of the connection.
 	Addr, LocalAddr net.Addr
-	// Since is when it connected.
+	// Since is the time at which the client connected.
 	Since time.Time
-	// Proto is the protocol it speaks: 2 or 3.
+	// Proto is the protocol that the client speaks: 2 or 3.
 	Proto int
-	// DB is the number of the database it has selected.
+	// DB is the number of the selected database.
 	DB int
-	// Name, LibName and LibVer are what it calls itself.
+	// Name, LibName and LibVer are the names that the client gave itself.
 	Name, LibName, LibVer string
-	// Closing is set when the connection is to be closed after the reply.
+	// Closing is set if the connection is to be closed after the reply.
 	Closing bool
 
-	// Watch watches for the client to leave, and ends ctx if it does, until stop is called. Wait
-	// ends it when the proxy stops, too: a command calls it before it waits for what others do.
-	// They may be nil.
+	// Watch returns a context that ends if the client leaves, until stop is called. Wait returns
+	// one that also ends if the proxy stops, for a command that waits for another client. They may
+	// be nil.
 	Watch, Wait func(ctx context.Context) (watched context.Context, stop func())
-	// Ask sends the command that is being run to the upstream and gives its whole
-	// reply. It is nil for a proxy without an upstream.
+	// Ask sends the current command to the upstream and returns the whole reply. It is nil without
+	// an upstream.
 	Ask func(ctx context.Context) ([]byte, error)
-	// Client is what it may do.
+	// Client returns the permissions of the client.
 	rights.Client
 
-	// User is who it is at the upstream, where that is known.
+	// User is the client's user at the upstream, if known.
 	User string
 
-	// Transaction is what it has begun on lock keys, and what it watches there.
+	// Transaction is the client's transaction on lock keys, and the lock keys that it watches.
 	Transaction Transaction
 
-	// Touched is what its commands changed, at a lock server.
+	// Touched are the keys that the client's commands changed, at a lock server.
 	Touched Touched
 
-	// Tracking notifies it of changes of lock keys; nil where it never asked for that.
+	// Tracking notifies the client of changes of lock keys. It is nil until the client asks for
+	// that.
 	Tracking Tracking
-	// Track makes it, where lock keys can be tracked; else it is nil.
+	// Track returns a new Tracking. It is nil if lock keys cannot be tracked.
 	Track func() Tracking
 
-	// Outlet takes messages at a lock server; else it is nil.
+	// Outlet publishes messages at a lock server; otherwise it is nil.
 	Outlet rights.Outlet
-	// Subscriptions are those of the client; nil where it never subscribed. Subscribe makes them,
-	// where there is an Outlet.
+	// Subscriptions are the client's subscriptions. It is nil until the first one. Subscribe
+	// returns new ones, if there is an Outlet.
 	Subscriptions Subscriptions
 	Subscribe     func() Subscriptions
-	// Published is the number of its last message there.
+	// Published is the number of the last message that the client published there.
 	Published uint64
 
 	silence  silence
 	identity *Identity
 }
 
-// Tracking is what a client has asked for by CLIENT TRACKING: a *tracking.Client, by tracking.Of.
+// Tracking is the state of CLIENT TRACKING of a client: a *tracking.Client, which tracking.Of
+// returns.
 type Tracking interface {
-	// Kept returns how many bytes the keys take that the client remembers.
+	// Kept returns the size of the keys that the client has read, in bytes.
 	Kept() int
-	// Stop switches it off.
+	// Stop switches tracking off.
 	Stop()
 }
 
-// Subscriptions are what a client listens to at a lock server, and the messages that have come: a
-// *pubsub.Subscriber.
+// Subscriptions are the subscriptions of a client at a lock server, and the messages that have
+// arrived for it: a *pubsub.Subscriber.
 type Subscriptions interface {
-	// Any reports whether there are some.
+	// Any reports whether there is a subscription.
 	Any() bool
-	// Kept returns how many bytes they take.
+	// Kept returns the size of the subscriptions, in bytes.
 	Kept() int
-	// Take gives the messages that have come, and holds back others until Release.
+	// Take returns the messages that have arrived, and holds back later ones until Release.
 	Take() []byte
 	Release()
-	// Speak has messages written in a protocol, 2 or 3.
+	// Speak sets the protocol in which messages are written, 2 or 3.
 	Speak(proto int)
-	// Clear ends all.
+	// Clear ends all subscriptions.
 	Clear()
 }
 
-// Identity is who a client is, as others see it.
+// Identity describes a client to other clients and in logs.
 type Identity struct {
 	Addr       net.Addr
 	Name, User string
 }
 
-// maxIdentity is how much of a name is shown: it is kept for each lock that the client holds.
+// maxIdentity limits the length of a name, in bytes. Each lock that the client holds keeps the
+// name.
 const maxIdentity = 128
 
-// Identity is who the client is now.
+// Identity returns the current description of the client.
 func (c *Client) Identity() *Identity {
 	name, user := c.Name[:min(maxIdentity, len(c.Name))], c.User[:min(maxIdentity, len(c.User))]
 	if i := c.identity; i == nil || i.Addr != c.Addr || i.Name != name || i.User != user {
@@ -107,30 +110,35 @@ func (c *Client) Identity() *Identity {
 	return c.identity
 }
 
-// silence is CLIENT REPLY's mode.
+// silence is the mode of CLIENT REPLY.
 type silence int
 
 const (
 	replyOn silence = iota
 	replyOff
 	replySkip     // the next command is not answered
-	replySkipping // this one is not
+	replySkipping // the current command is not answered
 )
 
-// WatchFor is Watch, or nothing.
-func (c *Client) WatchFor(ctx context.Context) (context.Context, func()) { return orNone(ctx, c.Watch) }
+// WatchFor calls Watch, if it is set.
+func (c *Client) WatchFor(ctx context.Context) (context.Context, func()) {
+	return callIfSet(ctx, c.Watch)
+}
 
-// WaitFor is Wait, or nothing.
-func (c *Client) WaitFor(ctx context.Context) (context.Context, func()) { return orNone(ctx, c.Wait) }
+// WaitFor calls Wait, if it is set.
+func (c *Client) WaitFor(ctx context.Context) (context.Context, func()) {
+	return callIfSet(ctx, c.Wait)
+}
 
-func orNone(ctx context.Context, watch func(context.Context) (context.Context, func())) (context.Context, func()) {
+func callIfSet(ctx context.Context, watch func(context.Context) (context.Context, func())) (context.Context, func()) {
 	if watch == nil {
 		return ctx, func() {}
 	}
 	return watch(ctx)
 }
 
-// Rights are what is known of the client's.
+// Rights returns an empty record of the client's permissions, for one command, script or
+// transaction.
 func (c *Client) Rights() *rights.Known {
 	known := c.Known()
 	if c.Outlet != nil {
@@ -139,9 +147,10 @@ func (c *Client) Rights() *rights.Known {
 	return known
 }
 
-// Kept returns how many bytes are kept for the client between its commands.
+// Kept returns how many bytes the client takes between its commands.
 func (c *Client) Kept() int {
-	kept := len(c.Name) + len(c.LibName) + len(c.LibVer) + c.Transaction.Size + c.Transaction.Watched.Size + c.Touched.bytes
+	kept := len(c.Name) + len(c.LibName) + len(c.LibVer)
+	kept += c.Transaction.Size + c.Transaction.Watched.Size + c.Touched.bytes
 	if c.Tracking != nil {
 		kept += c.Tracking.Kept()
 	}
@@ -151,14 +160,14 @@ func (c *Client) Kept() int {
 	return kept
 }
 
-// OnlyListens reports whether it gets messages, and may send hardly a command: in RESP2 there is no
-// telling a reply from a message.
+// OnlyListens reports whether the client receives messages in RESP2. Such a client may send only a
+// few commands, because RESP2 does not distinguish a message from a reply.
 func (c *Client) OnlyListens() bool {
 	return c.Proto == 2 && c.Subscriptions != nil && c.Subscriptions.Any()
 }
 
-// Messages puts the messages that have come before what is replied, whatever CLIENT REPLY says, and
-// has others wait until the reply is written.
+// Messages writes the messages that have arrived before the reply, whatever the mode of CLIENT
+// REPLY, and holds back later ones until the reply is delivered.
 func (c *Client) Messages(out *Reply) {
 	if c.Subscriptions != nil {
 		out.Raw(c.Subscriptions.Take())
@@ -167,7 +176,7 @@ func (c *Client) Messages(out *Reply) {
 	}
 }
 
-// Speak has the client speak a protocol, 2 or 3, from the reply on.
+// Speak switches the client to a protocol, 2 or 3, from this reply on.
 func (c *Client) Speak(proto int, out *Reply) {
 	c.Messages(out)
 	c.Proto, out.Proto = proto, proto
@@ -176,7 +185,7 @@ func (c *Client) Speak(proto int, out *Reply) {
 	}
 }
 
-// Reset puts back what RESET does.
+// Reset resets the client as RESET does.
 func (c *Client) Reset(out *Reply) {
 	c.Speak(2, out)
 	if c.Subscriptions != nil {
@@ -187,12 +196,13 @@ func (c *Client) Reset(out *Reply) {
 	if c.Tracking != nil {
 		c.Tracking.Stop()
 	}
-	if c.silence != replySkipping { // which is about this very reply
+	if c.silence != replySkipping { // the current reply stays silent
 		c.silence = replyOn
 	}
 }
 
-// Silence is CLIENT REPLY with a mode in lower case. It reports false for one that there is not.
+// Silence sets the mode of CLIENT REPLY, given in lower case. It returns false if there is no such
+// mode.
 func (c *Client) Silence(mode string) bool {
 	switch {
 	case mode == "on":
@@ -207,12 +217,13 @@ func (c *Client) Silence(mode string) bool {
 	return true
 }
 
-// Refuse answers a command with an error that begins with its upper-case code.
+// Refuse answers a command with an error. text begins with its upper-case code.
 func (c *Client) Refuse(text string, out *Reply) {
 	c.Answer(out, func() { out.Error(text) })
 }
 
-// Answer has a command answered. Where CLIENT REPLY has silenced the client, nothing is written.
+// Answer calls run, which writes the reply to a command, and removes that reply if CLIENT REPLY has
+// silenced the client.
 func (c *Client) Answer(out *Reply, run func()) {
 	out.begin(c.Proto)
 	run()
@@ -228,7 +239,7 @@ func (c *Client) Answer(out *Reply, run func()) {
 	}
 }
 
-// Describe is the client's line in CLIENT LIST.
+// Describe returns the client's line in CLIENT LIST.
 func (c *Client) Describe() string {
 	return fmt.Sprintf("id=%d addr=%v laddr=%v name=%s age=%d db=%d resp=%d lib-name=%s lib-ver=%s\n",
 		c.ID, c.Addr, c.LocalAddr, c.Name, int(time.Since(c.Since).Seconds()), c.DB, c.Proto, c.LibName, c.LibVer)

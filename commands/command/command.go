@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"redlock-proxy/commands/catalog/keys"
@@ -11,22 +12,22 @@ import (
 
 // Call is a command that a client has sent.
 type Call struct {
-	// Ctx ends when the client's session does.
+	// Ctx ends with the client's session.
 	Ctx    context.Context
 	Client *Client
-	// Command is the one that was called.
+	// Command is the description of the command.
 	Command *Command
-	// Args are all its words, the name included.
+	// Args are all words, including the name.
 	Args [][]byte
-	// Out takes the reply.
+	// Out receives the reply.
 	Out *Reply
-	// Came is when a call came that is run again, because the locks are elsewhere by now. It is
-	// zero where it is run for the first time.
+	// Came is the arrival time of a call that runs again because the locks have moved meanwhile. It
+	// is zero on the first run.
 	Came time.Time
 }
 
-// Left is what is left by now of a wait that began when the call came: zero where it is over. A
-// negative one is without an end.
+// Left returns the rest of a wait that began when the call arrived; zero if it is over. A negative
+// wait has no end.
 func (c Call) Left(wait time.Duration) time.Duration {
 	if c.Came.IsZero() || wait <= 0 {
 		return wait
@@ -34,8 +35,8 @@ func (c Call) Left(wait time.Duration) time.Duration {
 	return max(0, wait-time.Since(c.Came))
 }
 
-// AskUpstream is the upstream's reply to the call, nil where there is no upstream. ok is false for
-// one that is no success: it is answered already.
+// AskUpstream returns the upstream's reply to the call, or nil if there is no upstream. ok is false
+// if the reply is an error, which it has already passed on.
 func (c Call) AskUpstream() (reply []byte, ok bool) {
 	if c.Client.Ask == nil {
 		return nil, true
@@ -52,66 +53,71 @@ func (c Call) AskUpstream() (reply []byte, ok bool) {
 	return reply, true
 }
 
-// Misread answers that a call cannot be read. Of a command that Redis does not have it also says
-// how it is written, if that was wrong.
+// Misread replies that a call has the wrong form. For a command that Redis does not have, a syntax
+// or arity error is followed by the usage.
 func (c Call) Misread(text string) {
-	form := text == syntax.ErrSyntax || text == syntax.WrongArity(c.Command.Name)
-	if form && c.Command.IsOurs() && len(c.Command.Docs.Args) > 0 {
-		text += ": " + c.Command.Usage()
+	if c.Command.IsOurs() && len(c.Command.Docs.Args) > 0 {
+		switch {
+		case text == syntax.ErrSyntax, text == syntax.WrongArity(c.Command.Name):
+			text += ": " + c.Command.Usage()
+		case strings.HasPrefix(text, syntax.ErrSyntax+": "): // it names the word that is wrong
+			text += "; use " + c.Command.Usage()
+		}
 	}
 	c.Out.Error(text)
 }
 
-// Command is one that the proxy answers itself.
+// Command describes a command that the proxy answers itself.
 type Command struct {
 	// Name is in lower case.
 	Name string
-	// Arity counts the words, the name included; negative: at least so many.
+	// Arity is the number of words, including the name. If it is negative, -Arity is the minimum.
 	Arity int
-	// Guarded is set where a login is needed, at an upstream that demands one.
+	// Guarded is set if the command requires a login when the upstream does.
 	Guarded bool
-	// Asks is set where the answer is made of the upstream's.
+	// Asks is set if the reply is made from the upstream's reply.
 	Asks bool
-	// Local is set for a command that Redis knows, too, and that is never for the upstream.
+	// Local is set for a command that Redis has, too, but that never goes to the upstream.
 	Local bool
-	// Patient is set where the upstream may take as long for it as for any command of the client's.
-	// Else its time is bounded.
+	// Patient is set if the upstream may take unlimited time for the command. Otherwise its time is
+	// limited.
 	Patient bool
-	// Aloud is set where something is done beside what the upstream does: then it is not left to
-	// the upstream in silence, nor in a transaction there.
+	// Aloud is set if the command also acts in the proxy. Such a command does not go to the
+	// upstream while CLIENT REPLY is off, and cannot be part of a transaction there.
 	Aloud bool
-	// Hides reports of a call whether something is taken out of the upstream's reply: then it has
-	// no place in a transaction there. Nil: of none.
+	// Hides reports whether the proxy removes something from the upstream's reply to a call. Such a
+	// call cannot be part of a transaction there. nil means that it never does.
 	Hides func(words [][]byte) bool
-	// Brief reports of a call whether it leaves its client alone until it is answered: it does not
-	// watch for it to leave, ask anything of it, or end its connection. Nil: none does.
+	// Brief reports whether a call does not use its client until it is answered: it does not watch
+	// for the client to leave, ask it for anything, or close its connection. nil means that no call
+	// does so.
 	Brief func(words [][]byte) bool
-	// AllLocks is set where it is about all lock keys, though it names none.
+	// AllLocks is set if the command affects all lock keys although it names none.
 	AllLocks bool
-	// Harmless is set where it only says why something cannot be done: no right is needed for that.
+	// Harmless is set if the command only replies with an error. It requires no permission.
 	Harmless bool
-	// Run answers a call of so many words.
+	// Run answers a call whose number of words fits Arity.
 	Run func(Call)
-	// Docs are what COMMAND says of it.
+	// Docs are the documentation for COMMAND.
 	Docs Docs
 }
 
-// OfRedis is a command that Redis has, too, with the arity that it has there.
+// OfRedis returns a command that Redis has, too, with Redis' arity.
 func OfRedis(name string, run func(Call), docs Docs) *Command {
 	return &Command{Name: name, Arity: spec.Find([]byte(name)).Arity, Run: run, Docs: docs}
 }
 
-// IsOurs reports whether the upstream does not know the command.
+// IsOurs reports whether Redis does not have the command.
 func (c *Command) IsOurs() bool { return c.Docs.Group == OwnGroup }
 
-// MayWait reports whether a call is one that waits for others, of a command that has brief ones,
-// too.
+// MayWait reports whether a call may wait for other clients. It is for a command of which some
+// calls are brief.
 func (c *Command) MayWait(words [][]byte) bool { return c.Brief != nil && !c.Brief(words) }
 
-// HidesIn reports whether something is taken out of the upstream's reply to a call.
+// HidesIn reports whether the proxy removes something from the upstream's reply to a call.
 func (c *Command) HidesIn(words [][]byte) bool { return c.Hides != nil && c.Hides(words) }
 
-// Places are where the keys of a call stand.
+// Places returns the places of the keys of a call.
 func (c *Command) Places(words [][]byte) keys.Places {
 	if rule := spec.KeysOf([]byte(c.Name)); rule != nil && !c.IsOurs() {
 		places, _ := rule.Places(words, len(words))
@@ -120,13 +126,13 @@ func (c *Command) Places(words [][]byte) keys.Places {
 	return keys.Places{c.Docs.Span().Within(len(words))}
 }
 
-// Keyed reports whether some of its words are keys, or may be.
+// Keyed reports whether some of the command's words are, or may be, keys.
 func (c *Command) Keyed() bool {
-	return c.Docs.Span() != keys.Span{} || c.moves()
+	return c.Docs.Span() != keys.Span{} || c.hasMovableKeys()
 }
 
-// moves reports whether its words say where its keys are.
-func (c *Command) moves() bool {
+// hasMovableKeys reports whether the words of a call determine where its keys are.
+func (c *Command) hasMovableKeys() bool {
 	rule := spec.KeysOf([]byte(c.Name))
 	if rule == nil || c.IsOurs() {
 		return false

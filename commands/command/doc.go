@@ -1,3 +1,3 @@
-// Package command is what every command of the proxy works with: the [Call], with the [Client] that
-// it came from and the [Reply] that it gets, and how a [Command] is described.
+// Package command holds the types that every command of the proxy uses: the [Call], the [Client]
+// that sent it, the [Reply] to it, and the description of a [Command].
 package command

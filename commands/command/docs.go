@@ -2,81 +2,79 @@ package command
 
 import "redlock-proxy/commands/catalog/keys"
 
-// OwnGroup is the group of the proxy's own commands, by Redis' name for commands that Redis does
-// not have.
+// OwnGroup is the group of the proxy's own commands. Redis uses this name for commands of modules.
 const OwnGroup = "module"
 
-// Docs are what COMMAND DOCS and COMMAND INFO say of a command.
+// Docs is the documentation of a command that COMMAND DOCS and COMMAND INFO return.
 type Docs struct {
 	Group, Summary, Since, Complexity string
 	Args                              []Argument
-	// Keyed commands have a key as their first argument.
+	// Keyed is set if the first argument is a key.
 	Keyed bool
-	// Keys are where the keys of an ordinary command stand; Reads is set where a command of keys
-	// changes none.
+	// Keys are the places of the keys of an ordinary command. Reads is set if a command does not
+	// change its keys.
 	Keys  keys.Span
 	Reads bool
-	// Categories are those in Redis' ACL, with blanks between them, of a command that Redis does
-	// not have.
+	// Categories are the ACL categories of a command that Redis does not have, separated by blanks.
 	Categories string
 }
 
-// DocsOf are those of a command without keys.
+// DocsOf returns the documentation of a command without keys.
 func DocsOf(group, summary, since string, args ...Argument) Docs {
 	return Docs{Group: group, Summary: summary, Since: since, Complexity: "O(1)", Args: args}
 }
 
-// Argument is one of a command's arguments, as COMMAND DOCS describes it.
+// Argument describes an argument of a command for COMMAND DOCS.
 type Argument struct {
 	name, kind string // kind: key, string, integer, oneof …
-	token      string // the word in front of it
+	token      string // the word before it
 	optional   bool
 	options    []Argument // of a oneof
 }
 
-// Key is the argument that is a command's key.
+// Key returns the argument that is the command's key.
 func Key() Argument { return Argument{name: "key", kind: "key"} }
 
-// Text is an argument that may be any text.
+// Text returns an argument that may be any text.
 func Text(name string) Argument { return Argument{name: name, kind: "string"} }
 
-// Integer is an argument that must be a number.
+// Integer returns an argument that must be a number.
 func Integer(name string) Argument { return Argument{name: name, kind: "integer"} }
 
-// After is a number after a word of its own.
+// After returns a number that follows a fixed word.
 func After(token, name string) Argument {
 	return Argument{name: name, kind: "integer", token: token}
 }
 
-// GlobAfter is a pattern after a word of its own.
+// GlobAfter returns a pattern that follows a fixed word.
 func GlobAfter(token, name string) Argument {
 	return Argument{name: name, kind: "pattern", token: token}
 }
 
-// Word is an argument that is a word of its own.
+// Word returns an argument that is a fixed word.
 func Word(token, name string) Argument { return Argument{name: name, kind: "pure-token", token: token} }
 
-// OneOf is one of several arguments.
+// OneOf returns a choice between arguments.
 func OneOf(name string, options ...Argument) Argument {
 	return Argument{name: name, kind: "oneof", options: options}
 }
 
-// Optional is an argument that may be left out.
+// Optional returns the argument, marked as optional.
 func Optional(a Argument) Argument {
 	a.optional = true
 	return a
 }
 
-// Write appends the map that COMMAND DOCS has for a command.
+// Write appends the map that COMMAND DOCS returns for a command.
 func (d Docs) Write(out *Reply) {
 	fields := Fields{"summary", d.Summary, "since", d.Since, "group", d.Group, "complexity", d.Complexity}
 	if len(d.Args) > 0 {
-		fields = append(fields, "arguments", described(d.Args))
+		fields = append(fields, "arguments", describeArguments(d.Args))
 	}
 	out.Put(fields)
 }
 
-func described(args []Argument) []any {
+func describeArguments(args []Argument) []any {
 	all := make([]any, len(args))
 	for i, a := range args {
 		all[i] = a.fields()
@@ -102,7 +100,7 @@ func (a Argument) fields() Fields {
 		})
 	}
 	if len(a.options) > 0 {
-		fields = append(fields, "arguments", described(a.options))
+		fields = append(fields, "arguments", describeArguments(a.options))
 	}
 	return fields
 }

@@ -5,14 +5,13 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 )
 
-// WriteInfo appends the ten elements that COMMAND has for a command since
-// Redis 7.
+// WriteInfo appends the ten elements that COMMAND returns for a command since Redis 7.
 func (cmd *Command) WriteInfo(out *Reply) {
 	at := cmd.Docs.Span()
 	out.Array(10)
 	out.Bulk(cmd.Name)
 	out.Int(int64(cmd.Arity))
-	if cmd.moves() {
+	if cmd.hasMovableKeys() {
 		out.Set(2)
 		out.Status(cmd.flag())
 		out.Status("movablekeys")
@@ -30,10 +29,10 @@ func (cmd *Command) WriteInfo(out *Reply) {
 	}
 	out.Set(0) // tips
 	cmd.writeKeySpecs(out)
-	out.Set(0) // subcommands; Redis has an array only where there are some
+	out.Set(0) // subcommands; Redis has an array only if there are some
 }
 
-// Span is where the keys stand.
+// Span returns the places of the keys.
 func (d Docs) Span() keys.Span {
 	if d.Keyed {
 		return keys.One(1)
@@ -41,7 +40,7 @@ func (d Docs) Span() keys.Span {
 	return d.Keys
 }
 
-// flag is the first of the command's flags.
+// flag returns the first flag of the command.
 func (cmd *Command) flag() string {
 	switch {
 	case cmd.Docs.Reads:
@@ -53,7 +52,7 @@ func (cmd *Command) flag() string {
 	}
 }
 
-// Categories are the command's in Redis' ACL.
+// Categories returns the ACL categories of the command.
 func (cmd *Command) Categories() spec.Categories {
 	if cmd.Docs.Categories != "" {
 		return spec.CategoriesOf(cmd.Docs.Categories)
@@ -61,7 +60,7 @@ func (cmd *Command) Categories() spec.Categories {
 	return spec.CategoriesIn()[cmd.Name]
 }
 
-// WriteKeyFlags says what is done with a key.
+// WriteKeyFlags appends the flags of a key: how the command accesses it.
 func (cmd *Command) WriteKeyFlags(out *Reply) {
 	out.Set(2)
 	if cmd.Docs.Reads {
@@ -73,8 +72,7 @@ func (cmd *Command) WriteKeyFlags(out *Reply) {
 	out.Status("update")
 }
 
-// writeKeySpecs says where the keys stand, from index 1 on, and what is done with
-// them.
+// writeKeySpecs appends the places of the keys, from index 1 on, with their flags.
 func (cmd *Command) writeKeySpecs(out *Reply) {
 	at := cmd.Docs.Span()
 	if at == (keys.Span{}) {
@@ -83,7 +81,7 @@ func (cmd *Command) writeKeySpecs(out *Reply) {
 	}
 	last := at.Last
 	if last > 0 {
-		last -= at.First // counted from the first one, else from the end
+		last -= at.First // counted from the first key, else from the end
 	}
 	out.Set(1)
 	out.Put(Fields{

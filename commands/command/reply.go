@@ -12,17 +12,16 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Reply collects replies in RESP2 or, where Proto is 3, RESP3.
+// Reply collects replies in RESP2 or RESP3.
 type Reply struct {
 	// Proto is the protocol that the client speaks: 2 or 3.
 	Proto int
-	// Bytes is what has been written.
+	// Bytes are the replies written so far.
 	Bytes []byte
-	// Now is the monotonic clock by which a validity is measured; nil: that of the system.
+	// Now returns the monotonic time by which a validity is measured. nil means time.Now.
 	Now func() time.Time
 
-	// Elsewhere is set where the command was not carried out, because the locks are elsewhere by
-	// now.
+	// Elsewhere is set if the command was not carried out because the locks have moved.
 	Elsewhere bool
 
 	mark        int // where the reply to the current command begins
@@ -31,23 +30,24 @@ type Reply struct {
 	validity    validity
 }
 
-// undo takes back what a reply grants that ends there.
+// undo reverses a grant whose reply ends at end, in case that reply is not delivered.
 type undo struct {
 	end int
 	run func()
 }
 
-// validity is one in a reply, and where; ends is when it is over, zero for none.
+// validity is the place of a validity in the replies; ends is when it expires, zero if there is
+// none.
 type validity struct {
 	at, end int
 	ends    time.Time
 }
 
-// begin begins the reply to a command.
+// begin starts the reply to a command.
 func (r *Reply) begin(proto int) { r.Proto, r.mark = proto, len(r.Bytes) }
 
-// TakeBack removes what was written from there on. What that told of stays done when what is before
-// it was delivered.
+// TakeBack removes the replies from an index on. If the bytes before it are delivered, the grants
+// of the removed replies stay.
 func (r *Reply) TakeBack(from int) {
 	r.Bytes = r.Bytes[:min(from, len(r.Bytes))]
 	for i, u := range r.undelivered {
@@ -58,11 +58,10 @@ func (r *Reply) TakeBack(from int) {
 	}
 }
 
-// Keep has what is here of the reply to the current command stay, whatever CLIENT REPLY says:
-// messages are no replies.
+// Keep protects the bytes written so far from CLIENT REPLY, because messages are not replies.
 func (r *Reply) Keep() { r.mark = len(r.Bytes) }
 
-// Raw appends bytes that are a reply already.
+// Raw appends encoded bytes.
 func (r *Reply) Raw(b []byte) { r.Bytes = append(r.Bytes, b...) }
 
 // Int appends an integer.
@@ -71,7 +70,7 @@ func (r *Reply) Int(n int64) { r.Bytes = redcon.AppendInt(r.Bytes, n) }
 // Bulk appends a bulk string.
 func (r *Reply) Bulk(s string) { r.Bytes = redcon.AppendBulkString(r.Bytes, s) }
 
-// Text appends a text for people: in RESP3 a verbatim string, else a bulk string.
+// Text appends a text for humans: a verbatim string in RESP3, else a bulk string.
 func (r *Reply) Text(s string) {
 	if r.Proto != 3 {
 		r.Bulk(s)
@@ -87,15 +86,15 @@ func (r *Reply) Status(s string) {
 	r.Bytes = redcon.AppendString(r.Bytes, s)
 }
 
-// Error appends an error; text begins with its upper-case code. Line ends and zero bytes
-// in it become blanks.
+// Error appends an error. text begins with its upper-case code. Line ends and zero bytes in it
+// become blanks.
 func (r *Reply) Error(text string) {
 	r.Bytes = redcon.AppendError(r.Bytes, zeroBytes.Replace(text))
 }
 
 var zeroBytes = strings.NewReplacer("\x00", " ")
 
-// Null appends the null of the protocol: _ in RESP3, a null bulk in RESP2.
+// Null appends the null of the protocol: _ in RESP3, a null bulk string in RESP2.
 func (r *Reply) Null() {
 	if r.Proto == 3 {
 		r.Bytes = append(r.Bytes, "_\r\n"...)
@@ -113,13 +112,13 @@ func (r *Reply) NullArray() {
 	r.Bytes = redcon.AppendArray(r.Bytes, -1)
 }
 
-// Array begins an array of n elements.
+// Array appends the header of an array of n elements.
 func (r *Reply) Array(n int) { r.Bytes = redcon.AppendArray(r.Bytes, n) }
 
-// Map begins a map of n pairs: in RESP2 an array of 2n elements.
+// Map appends the header of a map of n pairs: in RESP2 of an array of 2n elements.
 func (r *Reply) Map(n int) { r.header('%', n, 2*n) }
 
-// Set begins a set of n elements: in RESP2 an array.
+// Set appends the header of a set of n elements: in RESP2 of an array.
 func (r *Reply) Set(n int) { r.header('~', n, n) }
 
 func (r *Reply) header(resp3 resp.Kind, n, flat int) {
@@ -138,13 +137,14 @@ func (r *Reply) Strings(all []string) {
 	}
 }
 
-// Fields are names and their values, one after the other.
+// Fields are names and their values, alternating.
 type Fields []any
 
 // Words are a set of texts.
 type Words []string
 
-// Put appends a value: nil, a string, a number, Fields as a map, Words, or an array.
+// Put appends a value: nil, a string, a number, Fields as a map, Words as a set, an array, or the
+// output of a function.
 func (r *Reply) Put(value any) {
 	switch v := value.(type) {
 	case string:
@@ -185,19 +185,19 @@ func (r *Reply) Statuses(all []string) {
 	}
 }
 
-// Validity appends, in milliseconds, for how long from now a lock is valid. It counts from when the
-// reply leaves: so that is delivered before another command is begun, and Leaves is called just
-// before.
+// Validity appends the remaining validity of a lock in milliseconds. It counts from the time the
+// reply is sent. So the caller sends the reply before the next command begins, and calls Leaves
+// just before.
 func (r *Reply) Validity(left time.Duration) {
 	at := len(r.Bytes)
 	r.Int(left.Milliseconds())
 	r.validity = validity{at, len(r.Bytes), r.now().Add(left)}
 }
 
-// IsUrgent reports whether a validity is among what is to be delivered.
+// IsUrgent reports whether the replies contain a validity.
 func (r *Reply) IsUrgent() bool { return !r.validity.ends.IsZero() }
 
-// Leaves has a validity be what is left of it now.
+// Leaves updates the validity to the time that remains now.
 func (r *Reply) Leaves() {
 	if !r.IsUrgent() {
 		return
@@ -223,16 +223,18 @@ func (r *Reply) now() time.Time {
 	return r.Now()
 }
 
-// IfUndelivered has undo called should the replies so far not reach the client's socket as a whole.
+// IfUndelivered registers a function to be called if the replies so far do not reach the client's
+// socket completely.
 func (r *Reply) IfUndelivered(run func()) {
 	r.undelivered = append(r.undelivered, undo{len(r.Bytes), run})
 }
 
-// WhenDelivered has what follows be called when the replies so far are on their way, or never.
+// WhenDelivered registers a function to be called once the replies so far are on their way. It may
+// never be called.
 func (r *Reply) WhenDelivered(follows func()) { r.delivered = append(r.delivered, follows) }
 
-// Handed removes the first n bytes, which the client's socket has taken: what the replies in them
-// tell of stays done, whatever becomes of the others.
+// Handed removes the first n bytes, which the client's socket has taken. The grants in them are
+// final, whatever happens to the rest.
 func (r *Reply) Handed(n int) {
 	if n == len(r.Bytes) {
 		r.Delivered()
@@ -245,7 +247,7 @@ func (r *Reply) Handed(n int) {
 	r.Bytes, r.mark, r.validity = slices.Delete(r.Bytes, 0, n), max(0, r.mark-n), validity{}
 }
 
-// Delivered empties the reply: its bytes are on their way.
+// Delivered empties the reply, because its bytes are on their way.
 func (r *Reply) Delivered() {
 	r.empty()
 	for _, follows := range r.delivered {
@@ -261,7 +263,7 @@ func (r *Reply) empty() {
 	r.undelivered, r.validity = r.undelivered[:0], validity{}
 }
 
-// Undelivered runs what IfUndelivered was given, and empties the reply.
+// Undelivered calls the functions of IfUndelivered, and empties the reply.
 func (r *Reply) Undelivered() {
 	for _, u := range r.undelivered {
 		u.run()
@@ -270,7 +272,8 @@ func (r *Reply) Undelivered() {
 	r.delivered = nil
 }
 
-// Double appends the digits of a number that need not be an integer: in RESP2 as a bulk string.
+// Double appends a number given by its digits, which need not be an integer: in RESP2 as a bulk
+// string.
 func (r *Reply) Double(text string) {
 	if r.Proto != 3 {
 		r.Bulk(text)
@@ -279,19 +282,18 @@ func (r *Reply) Double(text string) {
 	r.Bytes = append(append(append(r.Bytes, ','), text...), '\r', '\n')
 }
 
-// Fail appends the error reply for what went wrong: a code that no client library retries by
-// itself, then what happened.
+// Fail appends the error reply for err. Its code is one that no client library retries by itself.
 func (r *Reply) Fail(err error) {
 	r.Elsewhere = r.Elsewhere || errors.As(err, new(*quorum.ElsewhereError))
 	r.Error(Failure(err))
 }
 
-// Failure is the text of Fail.
+// Failure returns the error text that Fail appends.
 func Failure(err error) string {
 	if errors.As(err, new(*quorum.NoQuorumError)) {
 		return "NOQUORUM " + err.Error()
 	}
-	if refusal, is := err.(interface{ Reply() string }); is { // the upstream's
+	if refusal, is := err.(interface{ Reply() string }); is { // an error of the upstream
 		return refusal.Reply()
 	}
 	return "ERR " + err.Error()

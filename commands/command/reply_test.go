@@ -40,7 +40,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// What has been delivered stays done, what has not is undone once, in its order.
+// Delivered grants stay. Undelivered ones are undone once, in order.
 func TestUndelivered(t *testing.T) {
 	var undone []int
 	undo := func(n int) func() { return func() { undone = append(undone, n) } }
@@ -59,8 +59,8 @@ func TestUndelivered(t *testing.T) {
 	}
 }
 
-// What the socket took as a whole stays done, wherever the write was broken off; the rest is
-// undone. A reply that was taken back ends where the one before it does.
+// Grants whose replies the socket took completely stay, wherever the write broke off; the others
+// are undone. A reply that was taken back ends where the one before it does.
 func TestHandedInPart(t *testing.T) {
 	const status = len("+OK\r\n")
 	write := func(undone *[]int) *Reply {
@@ -107,13 +107,14 @@ func TestHandedInPart(t *testing.T) {
 	}
 }
 
-// A validity is what is left of it when its reply leaves, and what stands around it stays.
-func TestValidityThatLeavesLater(t *testing.T) {
+// A validity shows what remains when its reply is sent, and the bytes around it are unchanged.
+func TestValidityIsUpdatedWhenSent(t *testing.T) {
 	for _, test := range []struct {
 		later time.Duration
 		want  string
 	}{
-		{0, ":1000"}, {1, ":999"}, {time.Millisecond, ":999"}, {901 * time.Millisecond, ":99"}, {time.Second, ":0"}, {time.Hour, ":0"}, {-24 * time.Hour, ":86401000"},
+		{0, ":1000"}, {1, ":999"}, {time.Millisecond, ":999"}, {901 * time.Millisecond, ":99"}, {time.Second, ":0"},
+		{time.Hour, ":0"}, {-24 * time.Hour, ":86401000"},
 	} {
 		now := time.Now()
 		r := &Reply{Proto: 2, Now: func() time.Time { return now }}

@@ -6,19 +6,21 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Subcommands are those of a command, by their names in lower case. They are never changed.
+// Subcommands are the subcommands of a command, by their names in lower case. They are never
+// changed.
 type Subcommands map[string]Subcommand
 
-// Subcommand is one of them.
+// Subcommand is one of the Subcommands.
 type Subcommand struct {
 	arity int
 	run   func(Call)
 }
 
-// Sub is one; the arity counts all words, those of its name included; negative: at least so many.
+// Sub returns a subcommand. arity is the number of words, including the names of the command and
+// the subcommand. If it is negative, -arity is the minimum.
 func Sub(arity int, run func(Call)) Subcommand { return Subcommand{arity, run} }
 
-// Run runs the one that a call names.
+// Run runs the subcommand that a call names.
 func (s Subcommands) Run(c Call) {
 	name, sub := syntax.Lower(c.Args[0]), syntax.Lower(c.Args[1])
 	run, known := s[sub]
@@ -32,7 +34,7 @@ func (s Subcommands) Run(c Call) {
 	}
 }
 
-// Help answers with the lines of a HELP.
+// Help returns the subcommand HELP, which replies with lines.
 func Help(lines ...string) Subcommand {
 	return Sub(2, func(c Call) { c.Out.Statuses(lines) })
 }

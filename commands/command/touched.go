@@ -8,29 +8,28 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// maxTouched bounds the bytes that are remembered, where each key counts for its name and
-// touchedSize.
+// maxTouched limits the size of Touched, in bytes. Each key counts for its name and touchedSize.
 const maxTouched, touchedSize = 16 << 10, 128
 
-// Touched are the lock keys that a client's commands named since a WAIT was answered. The zero
-// value is none.
+// Touched are the lock keys that a client's commands have named since the last answered WAIT. The
+// zero value is empty.
 type Touched struct {
-	keys  map[quorum.Key]struct{}
-	bytes int
-	many  bool
-	// settled is set once a WAIT was answered: what comes next is looked at by itself.
+	keys     map[quorum.Key]struct{}
+	bytes    int
+	overflow bool
+	// settled is set after a WAIT was answered: the next command starts a new set.
 	settled bool
 }
 
-// Add notes the keys of a command.
+// Add records the keys of a command.
 func (t *Touched) Add(db int, words [][]byte, places keys.Places) {
 	if t.settled {
 		*t = Touched{}
 	}
 	for at := range places.All() {
 		size := len(words[at]) + touchedSize
-		if t.many || t.bytes+size > maxTouched {
-			*t = Touched{many: true}
+		if t.overflow || t.bytes+size > maxTouched {
+			*t = Touched{overflow: true}
 			return
 		}
 		if t.keys == nil {
@@ -41,10 +40,11 @@ func (t *Touched) Add(db int, words [][]byte, places keys.Places) {
 	}
 }
 
-// Keys are their databases and names; known is false where there were too many.
+// Keys returns the keys. known is false if there were too many to record.
 func (t *Touched) Keys() (all []quorum.Key, known bool) {
-	return slices.Collect(maps.Keys(t.keys)), !t.many
+	return slices.Collect(maps.Keys(t.keys)), !t.overflow
 }
 
-// Settle is for a WAIT that is satisfied, or of which too many keys were touched.
+// Settle makes the next Add start a new set. WAIT calls it when it is satisfied, or when there were
+// too many keys.
 func (t *Touched) Settle() { t.settled = true }

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 )
 
-// What a client touched is known up to a number of bytes, and again after a WAIT was answered.
+// Touched keys are recorded up to a number of bytes, and anew after WAIT was answered.
 func TestTouched(t *testing.T) {
 	var touched Touched
 	add := func(key string) {

@@ -1,52 +1,52 @@
 package command
 
-// Transaction is a client's transaction on lock keys, which the proxy carries out itself. The zero
-// value is none, with nothing watched.
+// Transaction is a client's transaction on lock keys, which the proxy carries out itself. In its
+// zero value there is no transaction, and no key is watched.
 type Transaction struct {
-	// Open is set from MULTI on.
+	// Open is set after MULTI.
 	Open bool
-	// Aborted is set when a command was refused: EXEC will be.
+	// Aborted is set after a command was refused. EXEC will fail.
 	Aborted bool
-	// Down is why the upstream cannot be reached, where that began it: what commands on other keys
-	// get.
+	// Down is the error by which the upstream could not be reached at MULTI. Commands on other keys
+	// get it.
 	Down string
-	// Queued are its commands, Size their bytes.
+	// Queued are the queued commands, Size their size in bytes.
 	Queued [][]string
 	Size   int
 	// Watched are the watched lock keys.
 	Watched Watched
 }
 
-// Watched are the lock keys that a client watches, with their versions then.
+// Watched are the lock keys that a client watches, with their versions at the time of WATCH.
 type Watched struct {
 	DB   int
 	Keys map[string]string
-	// Size are the bytes that they take.
+	// Size is the size of the keys, in bytes.
 	Size int
-	// Changed is set when the client has changed one of them itself, or has found one that was
-	// absent to hold something.
+	// Changed is set when the client has changed one of the keys itself, or has found a value under
+	// a key that was absent at the time of WATCH.
 	Changed bool
 }
 
-// Begin takes the client into one.
+// Begin starts a transaction.
 func (t *Transaction) Begin() { *t = Transaction{Open: true, Watched: t.Watched} }
 
-// End takes it out, and ends the watch on its keys.
+// End ends the transaction, and the watch on the keys.
 func (t *Transaction) End() { *t = Transaction{} }
 
-// Abort has EXEC be refused.
+// Abort makes EXEC fail.
 func (t *Transaction) Abort() { t.Aborted = true }
 
 // Watching reports whether the client watches lock keys.
 func (t *Transaction) Watching() bool { return len(t.Watched.Keys) > 0 }
 
-// Unwatch forgets the keys that it watches.
+// Unwatch ends the watch on the keys.
 func (t *Transaction) Unwatch() { t.Watched = Watched{} }
 
-// watchedSize is what a watched key takes beside its name.
+// watchedSize is the size of a watched key without its name, in bytes.
 const watchedSize = 128
 
-// Watch remembers the version of a key that is watched from now on, unless it already was.
+// Watch starts to watch a key that has this version, unless it is watched already.
 func (w *Watched) Watch(key, version string) {
 	if _, already := w.Keys[key]; !already {
 		w.Keys[key] = version
@@ -54,8 +54,8 @@ func (w *Watched) Watch(key, version string) {
 	}
 }
 
-// Finds takes down what a client has found to hold something: of a key that was absent when its
-// watch began it knows by that, and nobody else does once the key is absent again.
+// Finds records that the client has found values under these keys. If a key was absent at the time
+// of WATCH, this is the only trace of the change once the key is absent again.
 func (t *Transaction) Finds(db int, keys []string) {
 	w := &t.Watched
 	for _, key := range keys {
@@ -64,8 +64,8 @@ func (t *Transaction) Finds(db int, keys []string) {
 	}
 }
 
-// Changes takes down that the client has changed a key itself, because it must not change what it
-// watches.
+// Changes records that the client has changed a key itself. A change of a key that it watches makes
+// EXEC fail.
 func (t *Transaction) Changes(db int, key string) {
 	w := &t.Watched
 	_, watches := w.Keys[key]

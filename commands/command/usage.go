@@ -2,7 +2,7 @@ package command
 
 import "strings"
 
-// Usage is the command with its arguments, as redis-cli's HELP shows it.
+// Usage returns the command with its arguments, as HELP of redis-cli shows it.
 func (c *Command) Usage() string {
 	words := []string{strings.ToUpper(c.Name)}
 	for _, a := range c.Docs.Args {

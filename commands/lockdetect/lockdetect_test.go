@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The releases of libraries, in their own words.
+// These are scripts with which libraries release locks, reworded.
 const (
 	antirez = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 	redisPy = "\n        local token = redis.call('get', KEYS[1])\n        if not token or token ~= ARGV[1] then\n            return 0\n        end\n        redis.call('del', KEYS[1])\n        return 1\n    "
@@ -24,7 +24,7 @@ const (
 
 func none([]byte) bool { return false }
 
-// saw shows a command to fresh notices, as a relay does.
+// saw passes a command to new Notices, as a proxy with an upstream does.
 func saw(n *lockdetect.Notices, covered func([]byte) bool, words ...string) {
 	all := make([][]byte, len(words))
 	for i, w := range words {
@@ -35,7 +35,8 @@ func saw(n *lockdetect.Notices, covered func([]byte) bool, words ...string) {
 	}
 }
 
-// TestShapes: what takes or releases a lock is counted, and nothing that only looks like it.
+// TestShapes checks that commands that take or release a lock are counted, and similar ones are
+// not.
 func TestShapes(t *testing.T) {
 	for _, test := range []struct {
 		words           []string
@@ -86,7 +87,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestByDigest: a script that was seen is known by its SHA-1, in any case.
+// TestByDigest checks that a script that was seen is recognized by its SHA-1, in any case.
 func TestByDigest(t *testing.T) {
 	digest := fmt.Sprintf("%x", sha1.Sum([]byte(antirez)))
 	for _, first := range [][]string{{"SCRIPT", "LOAD", antirez}, {"EVAL", antirez, "1", "lock:a", "t"}} {
@@ -102,7 +103,8 @@ func TestByDigest(t *testing.T) {
 	}
 }
 
-// TestLogOnce: each pattern is told once, and neither a token nor what differs from key to key.
+// TestLogOnce checks that each pattern is logged once, without tokens and without the parts that
+// differ from key to key.
 func TestLogOnce(t *testing.T) {
 	var log bytes.Buffer
 	n := lockdetect.New(slog.New(slog.NewTextHandler(&log, nil)))
@@ -121,7 +123,7 @@ func TestLogOnce(t *testing.T) {
 	}
 }
 
-// TestBounded: whatever the keys are, memory and log are bounded and all of them count.
+// TestBounded checks that memory and log are bounded for any keys, and that all uses count.
 func TestBounded(t *testing.T) {
 	var log bytes.Buffer
 	n := lockdetect.New(slog.New(slog.NewTextHandler(&log, nil)))
@@ -143,19 +145,21 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestGlobsCanBeSet: the glob that the log tells covers the key and is taken as one of the
-// lock-keys.
+// TestGlobsCanBeSet checks that the logged glob matches the key and is a valid value of lock-keys.
 func TestGlobsCanBeSet(t *testing.T) {
-	part := rapid.OneOf(rapid.SampledFrom([]string{"lock", "job", "a1", "*", "[", "\\", ",", " ", "^", "$", ".", "..", ":", "-", "(a|b)", "é", "\xff", "}{", "'", `"`, "+", strings.Repeat("x", 30)}),
+	part := rapid.OneOf(rapid.SampledFrom([]string{"lock", "job", "a1", "*", "[", "\\", ",", " ", "^", "$", ".",
+		"..", ":", "-", "(a|b)", "é", "\xff", "}{", "'", `"`, "+", strings.Repeat("x", 30)}),
 		rapid.StringN(0, 3, -1))
 	rapid.Check(t, func(t *rapid.T) {
-		key := strings.Join(rapid.SliceOfN(part, 0, 14).Draw(t, "parts"), rapid.SampledFrom([]string{"", ":", ".", "-"}).Draw(t, "between"))
+		key := strings.Join(rapid.SliceOfN(part, 0, 14).Draw(t, "parts"),
+			rapid.SampledFrom([]string{"", ":", ".", "-"}).Draw(t, "between"))
 		wide := rapid.Bool().Draw(t, "with many others")
 		n := lockdetect.New(slog.New(slog.DiscardHandler))
 		if wide {
 			head := key[:strings.IndexAny(key+":", ":/.|#-_{}@=~")]
 			for c := range 9 {
-				saw(n, none, "SET", head+key[len(head):min(len(key), len(head)+1)]+strings.Repeat("abcdefghi"[c:c+1], 3), "t", "NX", "PX", "1")
+				rest := key[len(head):min(len(key), len(head)+1)] + strings.Repeat("abcdefghi"[c:c+1], 3)
+				saw(n, none, "SET", head+rest, "t", "NX", "PX", "1")
 			}
 		}
 		saw(n, none, "SET", key, "t", "NX", "PX", "1")
@@ -175,7 +179,7 @@ func TestGlobsCanBeSet(t *testing.T) {
 	})
 }
 
-// BenchmarkSuspect is what every command of a relay costs.
+// BenchmarkSuspect measures the cost per command of a proxy with an upstream.
 func BenchmarkSuspect(b *testing.B) {
 	get, set := []byte("GET"), []byte("SET")
 	n := 0

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// maxHeads bounds the beginnings of keys that are told apart.
+	// maxHeads limits the beginnings of keys that are distinguished.
 	maxHeads = 32
-	// maxPatterns bounds the patterns that are told apart with one beginning. Further keys
-	// count for the beginning and *.
+	// maxPatterns limits the patterns that are distinguished for one beginning. Further keys count
+	// for the pattern of the beginning followed by *.
 	maxPatterns = 8
 )
 
-// Notices count and log what was seen. They are for any number of goroutines.
+// Notices counts and logs commands that look like locks. It is safe for concurrent use.
 type Notices struct {
 	log     *slog.Logger
 	scripts scripts
@@ -25,48 +25,50 @@ type Notices struct {
 
 	mu    sync.Mutex
 	heads map[string]map[string]*Pattern // by beginning, then by glob
-	// full: it was logged that further patterns are not.
+	// full is set after the limit on beginnings was logged.
 	full bool
 }
 
-// Pattern is a kind of keys that are used like locks.
+// Pattern is a group of keys that are used like locks.
 type Pattern struct {
-	// Glob matches them, and can be one of the lock-keys as it is.
+	// Glob matches the keys. It is a valid value of lock-keys.
 	Glob string
-	// Locks is how often one was taken, by a SET with NX and a time, and Releases how often
-	// one was compared and deleted, since the proxy started.
+	// Locks counts how often a key was set with NX and an expiry, and Releases how often one was
+	// compared and deleted, since the proxy started.
 	Locks, Releases int64
 }
 
-// New makes notices that log each pattern once.
+// New returns Notices that log each pattern once.
 func New(log *slog.Logger) *Notices {
 	return &Notices{log: log, heads: map[string]map[string]*Pattern{}}
 }
 
-// CountUncovered takes the first [Words] words of a command that goes to the upstream. covered
-// reports whether a key is a lock key.
+// CountUncovered inspects the first [Words] words of a command for the upstream. covered reports
+// whether a key is a lock key.
 func (n *Notices) CountUncovered(words [][]byte, covered func(key []byte) bool) {
-	what, key := n.judge(words)
+	what, key := n.classify(words)
 	if what != other && !covered(key) {
 		n.count(what, key)
 	}
 }
 
-// judge says what a command does to which key.
-func (n *Notices) judge(words [][]byte) (what use, key []byte) {
+// classify returns how a command uses a key, and which key.
+func (n *Notices) classify(words [][]byte) (what use, key []byte) {
 	if len(words) < 3 {
 		return other, nil
 	}
 	switch name := words[0]; {
-	case is(name, "set") && takesLock(words[3:]):
+	case equalFold(name, "set") && takesLock(words[3:]):
 		return takes, words[1]
-	case is(name, "msetex") && takesLock(optionsOfMsetex(words)):
+	case equalFold(name, "msetex") && takesLock(optionsOfMsetex(words)):
 		return takes, words[2]
-	case is(name, "delifeq"), is(name, "delex") && len(words) > 3 && (is(words[2], "ifeq") || is(words[2], "ifdeq")):
+	case equalFold(name, "delifeq"),
+		equalFold(name, "delex") && len(words) > 3 && (equalFold(words[2], "ifeq") || equalFold(words[2], "ifdeq")):
 		return releases, words[1]
-	case is(name, "script") && is(words[1], "load"):
-		n.scripts.releases(words[2]) // which remembers it: it may be called by its SHA-1 later
-	case is(name, "eval") && n.scripts.releases(words[1]), is(name, "evalsha") && n.scripts.isRelease(words[1]):
+	case equalFold(name, "script") && equalFold(words[1], "load"):
+		n.scripts.releases(words[2]) // remembers the script for an EVALSHA
+	case equalFold(name, "eval") && n.scripts.releases(words[1]),
+		equalFold(name, "evalsha") && n.scripts.isRelease(words[1]):
 		if key, ok := firstKey(words); ok {
 			return releases, key
 		}
@@ -87,57 +89,57 @@ func (n *Notices) count(what use, key []byte) {
 	p.Releases++
 }
 
-// find gives the pattern of a key, and logs a new one.
+// find returns the pattern of a key, and logs it if it is new.
 func (n *Notices) find(what use, key []byte) *Pattern {
 	glob, head := pattern(key)
 	globs := n.heads[head]
 	switch {
 	case globs == nil && len(n.heads) == maxHeads:
-		n.tellFull()
+		n.logFull()
 		return new(Pattern)
 	case globs == nil:
 		globs = map[string]*Pattern{}
 		n.heads[head] = globs
 	case globs[glob] == nil && len(globs) >= maxPatterns:
-		glob = widest(head)
+		glob = widestGlob(head)
 	}
 	p := globs[glob]
 	if p == nil {
 		p = &Pattern{Glob: glob}
 		globs[glob] = p
-		n.log.Warn("a key that lock-keys does not cover is used like a lock: the upstream alone holds it",
+		n.log.Warn("a key that lock-keys does not cover is used like a lock: only the upstream holds it",
 			"pattern", glob, "by", what.String())
 	}
 	return p
 }
 
-// widest is the glob of all keys with a beginning.
-func widest(head string) string {
+// widestGlob returns the glob of all keys with a beginning.
+func widestGlob(head string) string {
 	if head[len(head)-1] == '*' {
 		return head
 	}
 	return starred(head)
 }
 
-func (n *Notices) tellFull() {
+func (n *Notices) logFull() {
 	if !n.full {
 		n.full = true
-		n.log.Warn("more keys are used like locks than are kept apart here: PROXY INFO counts the rest together")
+		n.log.Warn("too many different keys are used like locks: PROXY INFO counts further ones only in total")
 	}
 }
 
-// String is what the log says.
+// String describes the use for the log.
 func (u use) String() string {
 	if u == takes {
-		return "SET NX with a time"
+		return "SET NX with an expiry"
 	}
 	return "compare and delete"
 }
 
-// Counts are how many locks were taken and released on keys that are no lock keys.
+// Counts returns how many locks were taken and released on keys that are not lock keys.
 func (n *Notices) Counts() (locks, releases int64) { return n.locks.Load(), n.releases.Load() }
 
-// Patterns are those that were told apart, the one with the most locks first.
+// Patterns returns the patterns, the one with the most uses first.
 func (n *Notices) Patterns() []Pattern {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// maxSegment is the length over which a part of a key is taken to differ from key to
-	// key, as one with a digit is.
+	// maxSegment is the length above which a part of a key is replaced by *, as a part with a digit
+	// is.
 	maxSegment = 24
-	// maxSegments bounds a pattern.
+	// maxSegments limits the parts of a pattern.
 	maxSegments = 8
 )
 
-// pattern is a glob for the kind of key that this is, as lock-keys takes it, and its
-// beginning up to the first separator. What is likely to differ from key to key stands as
-// *: parts with a digit, long ones, and characters that mean something in globs.
+// pattern returns a glob for keys like this one, valid for lock-keys, and its beginning up to the
+// first separator. It replaces parts that probably differ from key to key by *: long parts, and
+// parts with a digit or a special character of globs.
 func pattern(key []byte) (glob, head string) {
 	for segments := 0; len(key) > 0; segments++ {
 		n := 0
@@ -45,8 +45,8 @@ func pattern(key []byte) (glob, head string) {
 	return glob, head
 }
 
-// starred is the beginning of a glob with * after it. A dot in between that is not the
-// end of a word would make it look like a regular expression.
+// starred returns the beginning of a glob followed by *. A dot before the * would look like a
+// regular expression unless it ends a word, so ? replaces it.
 func starred(s string) string {
 	if n := len(s); n > 0 && s[n-1] == '.' && (n == 1 || s[n-2] != '*' && !isLetter(s[n-2])) {
 		s = s[:n-1] + "?"
@@ -54,7 +54,7 @@ func starred(s string) string {
 	return s + "*"
 }
 
-// separates is true of what stands between the parts of keys.
+// separates reports whether a character separates the parts of keys.
 func separates(c byte) bool { return strings.IndexByte(":/.|#-_{}@=~", c) >= 0 }
 
 func allLetters(segment []byte) bool {

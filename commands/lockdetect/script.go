@@ -10,21 +10,23 @@ import (
 )
 
 const (
-	// maxScripts bounds how many scripts are remembered.
+	// maxScripts limits how many scripts are remembered.
 	maxScripts = 64
-	// maxBody is the longest script that is looked at, in bytes: a release is a few lines.
+	// maxBody is the length of the longest script that is inspected, in bytes. A release has a few
+	// lines.
 	maxBody = 2 << 10
 )
 
-// scripts remember which scripts compare and delete. The zero value knows none.
+// scripts remembers which scripts compare and delete. The zero value is empty.
 type scripts struct {
 	mu     sync.RWMutex
 	byBody map[string]bool
-	// digests are the SHA-1 of those that do, in lower-case hexadecimal.
+	// digests are the SHA-1 digests of the scripts that compare and delete, in lower-case
+	// hexadecimal.
 	digests map[string]bool
 }
 
-// releases reports whether a script compares and deletes, and remembers it.
+// releases reports whether a script compares and deletes, and remembers the answer.
 func (s *scripts) releases(body []byte) bool {
 	if len(body) > maxBody {
 		return false
@@ -39,7 +41,7 @@ func (s *scripts) releases(body []byte) bool {
 	return does
 }
 
-// learn makes room by forgetting the others: those in use come back.
+// learn remembers a script. If there is no room, it forgets all others; those in use come back.
 func (s *scripts) learn(body string, does bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,8 +59,7 @@ func (s *scripts) learn(body string, does bool) {
 	s.digests[hex.EncodeToString(sum[:])] = true
 }
 
-// isRelease reports whether that is the SHA-1 of a script that was seen to compare and
-// delete.
+// isRelease reports whether a digest is the SHA-1 of a remembered script that compares and deletes.
 func (s *scripts) isRelease(digest []byte) bool {
 	if len(digest) != 2*sha1.Size {
 		return false
@@ -68,10 +69,10 @@ func (s *scripts) isRelease(digest []byte) bool {
 	return s.digests[string(bytes.ToLower(digest))]
 }
 
-// comparesAndDeletes recognises the release of a lock as libraries write it: the value of
-// the first key is got and compared with an argument, and the key is deleted.
+// comparesAndDeletes recognizes the release of a lock as libraries write it: the script gets the
+// value of the first key, compares it with an argument, and deletes the key.
 func comparesAndDeletes(body []byte) bool {
-	text := plain.Replace(strings.ToLower(string(body)))
+	text := singleQuotes.Replace(strings.ToLower(string(body)))
 	text = strings.Join(strings.Fields(text), "")
 	has := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
@@ -80,5 +81,5 @@ func comparesAndDeletes(body []byte) bool {
 		has("argv[") && has("==", "~=")
 }
 
-// plain writes what means the same in one way.
-var plain = strings.NewReplacer(`"`, `'`)
+// singleQuotes replaces one kind of quotes by the other.
+var singleQuotes = strings.NewReplacer(`"`, `'`)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// use is what a command does to a key, by its form.
+// use is how a command uses a key, judged by its form.
 type use int
 
 const (
@@ -14,37 +14,37 @@ const (
 	releases
 )
 
-// Words is how many of a command's first words [Notices.CountUncovered] looks at.
+// Words is how many of a command's first words [Notices.CountUncovered] needs.
 const Words = 10
 
-// shortestTake is SET key value NX PX ms.
+// shortestTake is the number of words of SET key value NX PX ms.
 const shortestTake = 6
 
-// Suspect reports whether a command of that name, in any case, and with so many words may
-// be one that [Notices.CountUncovered] counts. It is for every command of a relay: nearly all are
-// told by their length.
+// Suspect reports whether [Notices.CountUncovered] may count a command with this name, in any case,
+// and this number of words. It is fast, because a proxy with an upstream calls it for every
+// command.
 func Suspect(name []byte, words int) bool {
 	switch len(name) {
 	case 3:
-		return words >= shortestTake && is(name, "set")
+		return words >= shortestTake && equalFold(name, "set")
 	case 4:
-		return is(name, "eval")
+		return equalFold(name, "eval")
 	case 5:
-		return is(name, "delex")
+		return equalFold(name, "delex")
 	case 6:
-		return is(name, "script") || is(name, "msetex")
+		return equalFold(name, "script") || equalFold(name, "msetex")
 	case 7:
-		return is(name, "evalsha") || is(name, "delifeq")
+		return equalFold(name, "evalsha") || equalFold(name, "delifeq")
 	}
 	return false
 }
 
-// is compares with a word in lower case.
-func is(word []byte, lower string) bool {
+// equalFold compares a word, in any case, with a lower-case word.
+func equalFold(word []byte, lower string) bool {
 	return len(word) == len(lower) && word[0]|0x20 == lower[0] && bytes.EqualFold(word, []byte(lower))
 }
 
-// optionsOfMsetex are what stands behind the keys and values of a MSETEX, as far as it is given.
+// optionsOfMsetex returns the words after the keys and values of a MSETEX, if they are given.
 func optionsOfMsetex(words [][]byte) [][]byte {
 	keys, err := strconv.Atoi(string(words[1]))
 	if err != nil || keys < 1 || keys > len(words) || 2+2*keys > len(words) {
@@ -53,21 +53,21 @@ func optionsOfMsetex(words [][]byte) [][]byte {
 	return words[2+2*keys:]
 }
 
-// takesLock reports whether the options of a SET are those of a lock: NX and a time.
+// takesLock reports whether the options of a SET are those of a lock: NX and an expiry.
 func takesLock(options [][]byte) bool {
 	nx, timed := false, false
 	for _, o := range options {
 		switch {
-		case is(o, "nx"):
+		case equalFold(o, "nx"):
 			nx = true
-		case is(o, "px"), is(o, "ex"), is(o, "pxat"), is(o, "exat"):
+		case equalFold(o, "px"), equalFold(o, "ex"), equalFold(o, "pxat"), equalFold(o, "exat"):
 			timed = true
 		}
 	}
 	return nx && timed
 }
 
-// firstKey is the first key of an EVAL or EVALSHA; ok is false where there is none.
+// firstKey returns the first key of an EVAL or EVALSHA; ok is false if there is none.
 func firstKey(words [][]byte) (key []byte, ok bool) {
 	if len(words) < 4 || string(words[2]) == "0" {
 		return nil, false

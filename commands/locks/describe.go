@@ -7,35 +7,35 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Lock is what is shown of a lock: never its token.
+// Lock describes a lock without its token.
 type Lock struct {
-	// Key is empty where it need not be told.
+	// Key is empty if the reader knows the key.
 	Key string
 	// State is held, free, split or unclear.
 	State string
-	// Left is the remaining time that a majority grants, or quorum.Endless; only of one that is
-	// held.
+	// Left is the remaining time that a majority grants, or quorum.Endless. It is set only if State
+	// is held.
 	Left time.Duration
-	// Votes are what each server says.
+	// Votes are the answers of the masters.
 	Votes []quorum.Share
-	// Fence is not below that of any lock of the key so far; 0 where none had one.
+	// Fence is not lower than that of any lock of the key so far; 0 if no lock had one.
 	Fence int64
-	// Waiters are the clients that wait for it here.
+	// Waiters counts the clients of this proxy that wait for the lock.
 	Waiters int
-	// Since is when it was granted here, zero where it was not; Addr and Name are then the
-	// client's, as far as they are known.
+	// Since is the time at which this proxy granted the lock, zero if it did not. If it did, Addr
+	// and Name describe the client, as far as they are known.
 	Since      time.Time
 	Addr, Name string
 }
 
-// statuses are the words for what stands under a key.
-var statuses = map[quorum.Status]string{
+// statusNames are the names of the states of a key.
+var statusNames = map[quorum.Status]string{
 	quorum.StatusFree: "free", quorum.StatusHeld: "held", quorum.StatusSplit: "split", quorum.StatusUnclear: "unclear",
 }
 
-// describe is what may be shown of a holding.
+// describe returns the public part of a holding.
 func describe(key string, h quorum.Holding) Lock {
-	l := Lock{Key: key, State: statuses[h.Status], Votes: h.Shares, Fence: h.Fence, Waiters: h.Waiters}
+	l := Lock{Key: key, State: statusNames[h.Status], Votes: h.Shares, Fence: h.Fence, Waiters: h.Waiters}
 	if h.Status == quorum.StatusHeld {
 		l.Left = h.Left
 	}

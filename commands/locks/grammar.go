@@ -10,37 +10,37 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Errors in the wording of Redis; the text is the reply.
+// Errors in Redis' wording, except errNoTTL. The text is the reply.
 var (
-	errSyntax     = errors.New(syntax.ErrSyntax)
+	errNoTTL      = errors.New(syntax.ErrSyntax + ": PX or EX is missing")
 	errNotInteger = errors.New(syntax.ErrNotInteger)
 	errNegative   = errors.New("ERR timeout is negative")
 	errTimeout    = errors.New("ERR timeout is not an integer or out of range")
 )
 
-// generate is the token that asks the proxy to make one, as * does in XADD.
-const generate = "*"
+// generateToken is the token that makes the proxy generate one, as * does in XADD.
+const generateToken = "*"
 
 // lockArgs are the arguments of LOCK, UNLOCK or EXTEND.
 type lockArgs struct {
 	key, token string
-	ttl        time.Duration // 0: none given
+	ttl        time.Duration // 0 if none is given
 	wait       time.Duration // as in quorum.LockRequest
-	at         bool          // the reply is to tell when the lease began
-	fence      bool          // the lock is to get a fence
+	at         bool          // the reply includes the time from the arrival of the call to the start of the lease
+	fence      bool          // the lock gets a fence
 }
 
-// grammar says which options a command takes, and its TTL's limit.
+// grammar defines which options a command accepts, and the limit of its TTL.
 type grammar struct {
 	name   string // in lower case, for error texts
-	takes  bool   // it takes a lock: BLOCK ms and FENCE belong to it
+	takes  bool   // it takes a lock, so it accepts BLOCK ms and FENCE
 	maxTTL time.Duration
 }
 
-// parse reads key, token and the options after them, which come in any order
-// and case, each at most once. A TTL must be given.
+// parse reads the key, the token and the options, which come in any order and case, each at most
+// once. A TTL is required.
 func (g grammar) parse(args [][]byte) (lockArgs, error) {
-	if err := named(g.name, args); err != nil {
+	if err := checkNames(g.name, args); err != nil {
 		return lockArgs{}, err
 	}
 	parsed := lockArgs{key: string(args[1]), token: string(args[2])}
@@ -53,32 +53,32 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 			options = options[1:]
 			continue
 		}
-		if len(options) < 2 {
-			return lockArgs{}, errSyntax
-		}
-		value := options[1]
-		options = options[2:]
+		isTTL := (word == "px" || word == "ex") && parsed.ttl == 0
+		isWait := word == "block" && g.takes && !blocks
 		var err error
 		switch {
-		case (word == "px" || word == "ex") && parsed.ttl == 0:
-			parsed.ttl, err = g.ttl(word, value)
-		case word == "block" && g.takes && !blocks:
-			blocks = true
-			parsed.wait, err = parseWait(value)
+		case !isTTL && !isWait:
+			err = fmt.Errorf("%s: unexpected '%s'", syntax.ErrSyntax, syntax.Shown(options[0]))
+		case len(options) < 2:
+			err = fmt.Errorf("%s: '%s' requires a value", syntax.ErrSyntax, syntax.Shown(options[0]))
+		case isTTL:
+			parsed.ttl, err = g.ttl(word, options[1])
 		default:
-			err = errSyntax
+			blocks = true
+			parsed.wait, err = parseWait(options[1])
 		}
 		if err != nil {
 			return lockArgs{}, err
 		}
+		options = options[2:]
 	}
 	if parsed.ttl == 0 {
-		return lockArgs{}, errSyntax
+		return lockArgs{}, errNoTTL
 	}
 	return parsed, nil
 }
 
-// flag is the option that is a word alone, or nil.
+// flag returns the field of an option without a value, or nil.
 func (g grammar) flag(of *lockArgs, word string) *bool {
 	switch {
 	case word == "at":
@@ -90,9 +90,9 @@ func (g grammar) flag(of *lockArgs, word string) *bool {
 	}
 }
 
-// named refuses an empty key or token, which is a variable that was not set: with it, all
-// clients would have one lock, or one owner.
-func named(command string, args [][]byte) error {
+// checkNames rejects an empty key or token, which comes from a variable that was not set. With it,
+// all clients would share one lock, or one token.
+func checkNames(command string, args [][]byte) error {
 	switch {
 	case len(args[1]) == 0:
 		return fmt.Errorf("ERR empty key in '%s' command", command)
@@ -121,7 +121,7 @@ func (g grammar) ttl(unit string, value []byte) (time.Duration, error) {
 	return time.Duration(n) * scale, nil
 }
 
-// parseWait reads BLOCK's milliseconds; as in XREAD, 0 is without end.
+// parseWait reads BLOCK's milliseconds. As in XREAD, 0 means without end.
 func parseWait(value []byte) (time.Duration, error) {
 	n, ok := syntax.Int(value)
 	switch {

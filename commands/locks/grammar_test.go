@@ -65,7 +65,7 @@ var lockOptions = []struct {
 	{"PX 10000 BLOCK 5 BLOCK 5", badSyntax},
 	{"PX 10000 BLOCK 0 block 0", badSyntax},
 	{"PX\x00 10000", badSyntax},
-	{"BLOC\u212a 5 PX 10000", badSyntax}, // the Kelvin sign is no K
+	{"BLOC\u212a 5 PX 10000", badSyntax}, // the Kelvin sign is not a K
 
 	{"PX x", notInteger},
 	{"PX ", notInteger},
@@ -101,7 +101,7 @@ var lockOptions = []struct {
 	{"PX 10000 BLOCK -1", negTimeout},
 	{"PX 10000 BLOCK -9223372036854775808", negTimeout},
 
-	// The first mistake is the one that is told.
+	// The error is about the first mistake.
 	{"PX x NX 1", notInteger},
 	{"NX 1 PX x", badSyntax},
 	{"BLOCK -1 PX 0", negTimeout},
@@ -121,7 +121,7 @@ func TestLockOptions(t *testing.T) {
 	}
 }
 
-// parseOptions writes down what options mean, or the error.
+// parseOptions describes the meaning of options, or returns the error.
 func parseOptions(g grammar, options []string) string {
 	args := [][]byte{[]byte("lock"), []byte("k\x00 "), []byte("t\xff")}
 	for _, o := range options {
@@ -131,6 +131,9 @@ func parseOptions(g grammar, options []string) string {
 	if err != nil {
 		if parsed != (lockArgs{}) {
 			return fmt.Sprintf("%v, but also %+v", err, parsed)
+		}
+		if strings.HasPrefix(err.Error(), badSyntax+": ") { // TestSyntaxErrorsNameTheWord checks the rest
+			return badSyntax
 		}
 		return err.Error()
 	}
@@ -154,7 +157,30 @@ func parseOptions(g grammar, options []string) string {
 	return text
 }
 
-// A limit that is no whole number of seconds counts to the millisecond.
+// TestSyntaxErrorsNameTheWord checks that an error names the wrong word, as the client wrote it.
+func TestSyntaxErrorsNameTheWord(t *testing.T) {
+	g := grammar{name: "lock", takes: true, maxTTL: day}
+	for words, want := range map[string]string{
+		"LOCK k PX 1000 token":           "unexpected '1000'",
+		"LOCK PX 1000 k token":           "unexpected 'k'",
+		"LOCK k t PX 1000 NX":            "unexpected 'NX'",
+		"LOCK k t PX 1000 Ex 1":          "unexpected 'Ex'",
+		"LOCK k t PX 1000 AT at":         "unexpected 'at'",
+		"LOCK k t BLOCK 5 PX":            "'PX' requires a value",
+		"LOCK k t FENCE BLOCK 5":         "PX or EX is missing",
+		"LOCK k t PX 1000 BLOCK 5 BLOCK": "unexpected 'BLOCK'",
+	} {
+		var args [][]byte
+		for word := range strings.FieldsSeq(words) {
+			args = append(args, []byte(word))
+		}
+		if _, err := g.parse(args); err == nil || err.Error() != badSyntax+": "+want {
+			t.Errorf("%s: %v, want %s", words, err, want)
+		}
+	}
+}
+
+// A limit that is not a whole number of seconds is exact to the millisecond.
 func TestLockOptionsUnderOtherLimits(t *testing.T) {
 	g := grammar{name: "extend", maxTTL: 1500 * time.Millisecond}
 	const over = "ERR invalid expire time in 'extend' command: over max-ttl, 1500 ms"
@@ -168,8 +194,8 @@ func TestLockOptionsUnderOtherLimits(t *testing.T) {
 	}
 }
 
-// FuzzLockGrammar compares the grammar with a dumb second implementation of it. The
-// options are separated by line ends.
+// FuzzLockGrammar compares the grammar with a simple second implementation. Line ends separate the
+// options.
 func FuzzLockGrammar(f *testing.F) {
 	for _, test := range lockOptions {
 		f.Add(strings.ReplaceAll(test.options, " ", "\n"), day.Milliseconds(), true)
@@ -179,9 +205,10 @@ func FuzzLockGrammar(f *testing.F) {
 	})
 }
 
-// Words that mean something, put together at random, find more than random bytes.
+// Random sequences of meaningful words find more than random bytes.
 func TestLockGrammarAgainstDumb(t *testing.T) {
-	words := []string{"px", "PX", "ex", "Ex", "block", "BLOCK", "at", "AT", "fence", "Fence", "nx", "", "0", "1", "-1", "01", "5000", "86400", "86401",
+	words := []string{"px", "PX", "ex", "Ex", "block", "BLOCK", "at", "AT", "fence", "Fence", "nx", "", "0", "1",
+		"-1", "01", "5000", "86400", "86401",
 		"86400000", "86400001", "9223372036854", "9223372036855", "9223372036854775807", "9223372036854775808", "x"}
 	for seed := range uint64(50_000) {
 		random := rand.New(rand.NewPCG(1, seed))
@@ -195,14 +222,14 @@ func TestLockGrammarAgainstDumb(t *testing.T) {
 
 func checkGrammar(t *testing.T, options []string, maxMillis int64, takes bool) {
 	t.Helper()
-	maxMillis = min(max(maxMillis, 1), int64(1<<63-1)/int64(time.Millisecond)) // as far as a Duration goes
+	maxMillis = min(max(maxMillis, 1), int64(1<<63-1)/int64(time.Millisecond)) // the range of a Duration
 	g := grammar{name: "lock", takes: takes, maxTTL: time.Duration(maxMillis) * time.Millisecond}
 	if got, want := parseOptions(g, options), dumbOptions(options, maxMillis, takes); got != want {
 		t.Errorf("%q, limit %d ms, takes %v: %q, want %q", options, maxMillis, takes, got, want)
 	}
 }
 
-// dumbOptions is the grammar in regular expressions and numbers without limits.
+// dumbOptions implements the grammar with regular expressions and unlimited numbers.
 func dumbOptions(options []string, maxMillis int64, takes bool) string {
 	ttl, wait, at, fence := "", "", "", ""
 	for len(options) > 0 {
@@ -273,7 +300,7 @@ func dumbWait(text string) string {
 	return fmt.Sprintf(", waiting %v", time.Duration(nanos.Int64()))
 }
 
-// dumbInt reads a number of 64 bits in the only way that Redis writes it.
+// dumbInt reads a 64-bit number in the only form that Redis writes.
 func dumbInt(text string) (n *big.Int, ok bool) {
 	n, ok = new(big.Int), dumbDigits.MatchString(text)
 	if ok {

@@ -8,18 +8,18 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Holdings are the locks as LOCKINFO and the like see them: a *quorum.Locker, whose methods
-// document the errors.
+// Holdings returns and removes the locks for LOCKINFO and the like. It is a *quorum.Locker, whose
+// methods document the errors.
 type Holdings interface {
 	Holdings(ctx context.Context, keys []quorum.Key) ([]quorum.Holding, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Remove(ctx context.Context, key quorum.Key) (bool, error)
 }
 
-// HoldersOptions are what [Holders] work with. All must be set but Prefix and Audit.
+// HoldersOptions configures Holders. All fields but Prefix and Audit are required.
 type HoldersOptions struct {
 	Locks Holdings
-	// Place is where a key stands on the masters: behind Prefix.
+	// Place returns the key of a lock on the masters, which begins with Prefix.
 	Place  func(db int, key string) quorum.Key
 	Prefix string
 	// Logger logs each FORCEUNLOCK and LOCKLIST.
@@ -27,23 +27,24 @@ type HoldersOptions struct {
 	Audit  *command.Audit
 }
 
-// Holders are what operators ask of locks: LOCKINFO and LOCKLIST return who holds them, FORCEUNLOCK
-// takes one from its holder, and WAIT. None of them ever returns a token. They are safe for
-// concurrent use.
+// Holders implements the commands for operators: LOCKINFO and LOCKLIST return who holds locks,
+// FORCEUNLOCK releases a lock regardless of its holder, and WAIT waits for further masters. No
+// command returns a token. Holders is safe for concurrent use.
 type Holders struct {
 	opts HoldersOptions
-	// turn holds one token: there is one LOCKLIST at a time.
+	// turn holds one token while a LOCKLIST runs, because only one runs at a time.
 	turn chan struct{}
 }
 
-// NewHolders makes them.
+// NewHolders returns Holders with these options.
 func NewHolders(opts HoldersOptions) *Holders {
 	return &Holders{opts: opts, turn: make(chan struct{}, 1)}
 }
 
-// Commands are the commands.
+// Commands returns LOCKINFO, LOCKLIST and FORCEUNLOCK.
 func (h *Holders) Commands() []*command.Command {
-	info := holderDocs("Returns whether a lock is held, for how long, by which masters, and by which client as far as this proxy knows.",
+	info := holderDocs("Returns whether a lock is held, for how long, by which masters, "+
+		"and, if this proxy knows it, by which client.",
 		"O(N) with N masters, in one round trip")
 	info.Categories = "read slow"
 	info.Keyed, info.Reads, info.Args = true, true, []command.Argument{command.Key()}
@@ -53,7 +54,8 @@ func (h *Holders) Commands() []*command.Command {
 	list.Args = []command.Argument{
 		command.Optional(command.GlobAfter("MATCH", "pattern")), command.Optional(command.After("COUNT", "count")),
 	}
-	force := holderDocs("Takes a lock from whoever holds it. Returns 1, or 0 if nobody does.", "O(N) with N masters, in two round trips")
+	force := holderDocs("Releases a lock regardless of its holder. Returns 1, or 0 if no client holds it.",
+		"O(N) with N masters, in two round trips")
 	force.Categories = "keyspace write admin slow dangerous"
 	force.Keyed, force.Args = true, []command.Argument{command.Key()}
 	return []*command.Command{
@@ -63,12 +65,12 @@ func (h *Holders) Commands() []*command.Command {
 	}
 }
 
-// holderDocs are those of one of them. Since is the proxy's version.
+// holderDocs returns the documentation of an operator's command. Since is a version of the proxy.
 func holderDocs(summary, complexity string) command.Docs {
 	return command.Docs{Group: command.OwnGroup, Summary: summary, Since: "0.1.0", Complexity: complexity}
 }
 
-// info is LOCKINFO key.
+// info implements LOCKINFO key.
 func (h *Holders) info(c command.Call) {
 	key := string(c.Args[1])
 	if key == "" {
@@ -80,10 +82,10 @@ func (h *Holders) info(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	write(c.Out, describe("", found[0]))
+	writeLock(c.Out, describe("", found[0]))
 }
 
-// force is FORCEUNLOCK key.
+// force implements FORCEUNLOCK key.
 func (h *Holders) force(c command.Call) {
 	key := string(c.Args[1])
 	if key == "" {

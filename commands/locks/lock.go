@@ -1,7 +1,7 @@
-// Package locks is the proxy's own commands on locks. LOCK, UNLOCK, EXTEND and FENCE are in
-// lock.go, with their grammar in grammar.go, and unmoved.go for as long as the locks are at the
-// upstream. LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT (holders.go) say who holds a lock, and end
-// that.
+// Package locks implements the proxy's own commands on locks. lock.go has LOCK, UNLOCK, EXTEND and
+// FENCE, grammar.go their grammar, and unmoved.go their replies while the locks are at the
+// upstream. holders.go has LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT, which show who holds a lock,
+// and can release it.
 package locks
 
 import (
@@ -18,8 +18,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Place is where the lock commands take locks and give them back: a *quorum.Locker, whose methods
-// document the errors.
+// Place takes, extends and releases locks: a *quorum.Locker, whose methods document the errors.
 type Place interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
@@ -28,48 +27,53 @@ type Place interface {
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 }
 
-// Locking are the lock commands. It is safe for concurrent use. All fields must be set, but Audit.
+// Locking implements the lock commands. It is safe for concurrent use. All fields but Audit are
+// required.
 type Locking struct {
 	Locks Place
-	// MaxTTL is the longest TTL that a client may ask for now.
+	// MaxTTL returns the longest TTL that a client may ask for now.
 	MaxTTL func() time.Duration
-	// Place is where a key stands on the masters.
+	// Place returns the key of a lock on the masters.
 	Place func(db int, key string) quorum.Key
 	// Random fills a slice with unpredictable bytes.
 	Random func([]byte)
 	Audit  *command.Audit
 }
 
-// Commands are the proxy's own.
+// Commands returns LOCK, UNLOCK, EXTEND and FENCE.
 func (l *Locking) Commands() []*command.Command {
 	ttl := command.OneOf("ttl", command.After("PX", "milliseconds"), command.After("EX", "seconds"))
 	block := command.Optional(command.After("BLOCK", "milliseconds"))
 	fenced, at := command.Optional(command.Word("FENCE", "fence")), command.Optional(command.Word("AT", "at"))
-	fence := lockDocs("Returns a number that is not below the fence of any lock of the key so far, or nil if none had one for a week.")
+	fence := lockDocs("Returns a number not lower than the fence of any lock of the key so far, " +
+		"or nil if no lock has had one for a week.")
 	fence.Reads, fence.Categories = true, "read slow"
 	return []*command.Command{
-		{Name: "lock", Arity: -5, Guarded: true, Run: l.lock, Brief: waitsForNone, Docs: lockDocs(
-			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, or nil if another holds it; with FENCE also a number higher than that of any lock before.",
+		{Name: "lock", Arity: -5, Guarded: true, Run: l.lock, Brief: hasNoBlock, Docs: lockDocs(
+			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, "+
+				"or nil if another client holds it; with FENCE also a number higher than that of any earlier lock.",
 			command.Text("token"), ttl, block, fenced, at)},
-		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, Brief: always, Docs: lockDocs(
-			"Gives a lock back. Returns 1, or 0 if it is not held with that token (any more).",
+		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, Brief: alwaysBrief, Docs: lockDocs(
+			"Releases a lock. Returns 1, or 0 if it is not held with that token.",
 			command.Text("token"))},
-		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, Brief: always, Docs: lockDocs(
-			"Gives a held lock a new TTL. Returns its validity in milliseconds, or nil if it is not held with that token any more.",
+		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, Brief: alwaysBrief, Docs: lockDocs(
+			"Sets a new TTL for a held lock. Returns its validity in milliseconds, "+
+				"or nil if it is not held with that token.",
 			command.Text("token"), ttl, at)},
 		{Name: "fence", Arity: 2, Guarded: true, Run: l.fence, Docs: fence},
 	}
 }
 
-// waitsForNone reports of a LOCK that it has no BLOCK. It may say no where there is none.
-func waitsForNone(words [][]byte) bool {
+// hasNoBlock reports whether a LOCK has no BLOCK. It may return false for a LOCK without BLOCK,
+// if the key or token is that word.
+func hasNoBlock(words [][]byte) bool {
 	return !slices.ContainsFunc(words, func(word []byte) bool { return bytes.EqualFold(word, []byte("block")) })
 }
 
-// always is for a command that is brief in each form.
-func always([][]byte) bool { return true }
+// alwaysBrief is the Brief of a command of which every call is brief.
+func alwaysBrief([][]byte) bool { return true }
 
-// lockDocs are the docs of a lock command. Since is the proxy's version.
+// lockDocs returns the documentation of a lock command. Since is a version of the proxy.
 func lockDocs(summary string, args ...command.Argument) command.Docs {
 	return command.Docs{
 		Group: command.OwnGroup, Summary: summary, Since: "0.1.0",
@@ -78,7 +82,7 @@ func lockDocs(summary string, args ...command.Argument) command.Docs {
 	}
 }
 
-// lock is LOCK key token|* PX ms|EX s [BLOCK ms] [FENCE] [AT].
+// lock implements LOCK key token|* PX ms|EX s [BLOCK ms] [FENCE] [AT].
 func (l *Locking) lock(c command.Call) {
 	arrived := c.Came
 	if arrived.IsZero() {
@@ -90,8 +94,8 @@ func (l *Locking) lock(c command.Call) {
 		c.Misread(err.Error())
 		return
 	}
-	made := parsed.token == generate
-	if made {
+	generated := parsed.token == generateToken
+	if generated {
 		parsed.token = l.newToken()
 	}
 	value := contents.EncodeText(parsed.token)
@@ -102,7 +106,8 @@ func (l *Locking) lock(c command.Call) {
 	}
 	key := l.Place(c.Client.DB, parsed.key)
 	got, err := l.Locks.Lock(c.Ctx, quorum.LockRequest{
-		Key: key, Token: value, TTL: parsed.ttl, Wait: c.Left(parsed.wait), Holder: c.Client.Identity(), Fence: parsed.fence,
+		Key: key, Token: value, TTL: parsed.ttl, Wait: c.Left(parsed.wait), Holder: c.Client.Identity(),
+		Fence: parsed.fence,
 	})
 	if err == nil || errors.Is(err, quorum.ErrHeld) {
 		c.Client.Transaction.Finds(c.Client.DB, []string{parsed.key})
@@ -119,11 +124,11 @@ func (l *Locking) lock(c command.Call) {
 		return
 	}
 	shown := ""
-	if made || parsed.fence {
+	if generated || parsed.fence {
 		shown = parsed.token
 	}
-	parsed.answer(got, arrived, shown, c.Out) // first: from here on it is counted what passes until it leaves
-	client, name := c.Client, parsed.key      // all of the call that is kept
+	parsed.answer(got, arrived, shown, c.Out) // first: the validity counts down from here until the reply is sent
+	client, name := c.Client, parsed.key      // copied so that the closure does not retain the call
 	l.Audit.Note(command.AuditGranted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {
 		l.Locks.Withdraw([]quorum.Key{key}, got)
@@ -131,8 +136,8 @@ func (l *Locking) lock(c command.Call) {
 	})
 }
 
-// answer tells a lease: in milliseconds, or, where more than that is to be told, as a map.
-// token is the lock's, if it is to be told.
+// answer replies with the validity in milliseconds, or, if the client wants more, with a map. token
+// is part of the map unless it is empty.
 func (a lockArgs) answer(got quorum.Grant, arrived time.Time, token string, out *command.Reply) {
 	if !a.at && token == "" {
 		out.Validity(got.Validity)
@@ -165,9 +170,9 @@ func (a lockArgs) answer(got quorum.Grant, arrived time.Time, token string, out 
 	}
 }
 
-// unlock is UNLOCK key token.
+// unlock implements UNLOCK key token.
 func (l *Locking) unlock(c command.Call) {
-	if err := named("unlock", c.Args); err != nil {
+	if err := checkNames("unlock", c.Args); err != nil {
 		c.Out.Error(err.Error())
 		return
 	}
@@ -186,7 +191,7 @@ func (l *Locking) unlock(c command.Call) {
 	}
 }
 
-// extend is EXTEND key token PX ms|EX s [AT].
+// extend implements EXTEND key token PX ms|EX s [AT].
 func (l *Locking) extend(c command.Call) {
 	arrived := time.Now()
 	g := grammar{name: "extend", maxTTL: l.MaxTTL()}
@@ -209,7 +214,7 @@ func (l *Locking) extend(c command.Call) {
 	}
 }
 
-// fence is FENCE key.
+// fence implements FENCE key.
 func (l *Locking) fence(c command.Call) {
 	key := string(c.Args[1])
 	if key == "" {
@@ -226,7 +231,7 @@ func (l *Locking) fence(c command.Call) {
 	}
 }
 
-// newToken makes 128 random bits, in hexadecimal.
+// newToken returns 128 random bits in hexadecimal.
 func (l *Locking) newToken() string {
 	var bits [16]byte
 	l.Random(bits[:])

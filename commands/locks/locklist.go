@@ -15,25 +15,26 @@ import (
 )
 
 const (
-	// defaultCount and maxCount are how many locks a LOCKLIST tells.
+	// defaultCount and maxCount are the default and the highest COUNT of a LOCKLIST.
 	defaultCount, maxCount = 100, 1000
-	// atOnce is how many keys the masters are asked for at once: their values may be large.
+	// atOnce limits how many keys one request reads from the masters, because their values may be
+	// large.
 	atOnce = 50
-	// listTime bounds a LOCKLIST, and its wait for another one.
+	// listTime limits a LOCKLIST, including its wait for another one.
 	listTime = 10 * time.Second
 )
 
 // errSlow is the cause of a context that ends because a LOCKLIST took too long.
 var errSlow = fmt.Errorf("LOCKLIST took longer than %v", listTime)
 
-// wanted is what a LOCKLIST asks for.
-type wanted struct {
-	match string // empty: all
+// listOptions are the options of a LOCKLIST.
+type listOptions struct {
+	match string // a glob
 	count int
 }
 
-// parseListing reads [MATCH glob] [COUNT n]. The errors are in the wording of Redis.
-func parseListing(options [][]byte) (w wanted, failed string) {
+// parseListing reads [MATCH glob] [COUNT n]. failed is an error reply in Redis' wording, or empty.
+func parseListing(options [][]byte) (w listOptions, failed string) {
 	w.count = defaultCount
 	seen := map[string]bool{}
 	for ; len(options) > 0; options = options[2:] {
@@ -64,7 +65,7 @@ func parseListing(options [][]byte) (w wanted, failed string) {
 	return w, ""
 }
 
-// list is LOCKLIST [MATCH glob] [COUNT n].
+// list implements LOCKLIST [MATCH glob] [COUNT n].
 func (h *Holders) list(c command.Call) {
 	want, failed := parseListing(c.Args[1:])
 	if failed != "" {
@@ -82,38 +83,38 @@ func (h *Holders) list(c command.Call) {
 	h.opts.Logger.Info("LOCKLIST", "locks", len(l.found), c.Client.LogAttr())
 	c.Out.Array(len(l.found))
 	for _, one := range l.found {
-		write(c.Out, one)
+		writeLock(c.Out, one)
 	}
 }
 
 // Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a
-// client that may do everything. It looks for ten seconds at the most, or until ctx ends.
+// client with all permissions. It takes at most ten seconds, or until ctx ends.
 //
-// Errors: those of quorum.Cluster.Names and Holdings, or that it took too long.
+// Errors: those of quorum.Cluster.Names and Holdings, or a timeout.
 func (h *Holders) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
-	l := h.listing(db, wanted{match, count})
+	l := h.listing(db, listOptions{match, count})
 	err := l.collect(ctx)
 	return l.found, err
 }
 
-func (h *Holders) listing(db int, want wanted) listing {
-	return listing{Holders: h, wanted: want, db: db, listed: map[string]bool{}, pattern: keys.Compile(want.match)}
+func (h *Holders) listing(db int, want listOptions) listing {
+	return listing{Holders: h, listOptions: want, db: db, listed: map[string]bool{}, pattern: keys.Compile(want.match)}
 }
 
-// listing is a LOCKLIST on its way. It is for one goroutine.
+// listing is a running LOCKLIST. It belongs to one goroutine.
 type listing struct {
 	*Holders
-	wanted
+	listOptions
 	db     int
-	client *command.Client // nil: one that may do everything
+	client *command.Client // nil for a client with all permissions
 	found  []Lock
 	listed map[string]bool // the keys of found
-	// pattern is match, compiled.
+	// pattern is the compiled match.
 	pattern *keys.Pattern
 }
 
-// collect finds locks until there are enough. The masters are looked through by one client at a
-// time.
+// collect searches the masters until there are enough locks. It waits while another listing does
+// so.
 func (l *listing) collect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, listTime, errSlow)
 	defer cancel()
@@ -141,7 +142,8 @@ func (l *listing) collect(ctx context.Context) error {
 	return err
 }
 
-// matching are the clients' keys of names on the masters that are asked for and not listed yet.
+// matching returns the clients' keys among names on the masters that match the pattern and are not
+// listed yet.
 func (l *listing) matching(ctx context.Context, names []string) (fitting []string, err error) {
 	for _, name := range names {
 		key, ours := strings.CutPrefix(name, l.opts.Prefix)
@@ -161,7 +163,7 @@ func (l *listing) matching(ctx context.Context, names []string) (fitting []strin
 	return slices.Compact(fitting), nil
 }
 
-// add lists those of the keys that the client may read and that a majority holds, or may hold.
+// add lists the keys that the client may read and that a majority holds, or may hold.
 func (l *listing) add(ctx context.Context, candidates []string) error {
 	readable, err := l.readable(ctx, candidates)
 	if err != nil || len(readable) == 0 {
@@ -184,7 +186,7 @@ func (l *listing) add(ctx context.Context, candidates []string) error {
 	return nil
 }
 
-// readable are those of the keys that the listing may show.
+// readable returns the keys that the listing may show.
 func (l *listing) readable(ctx context.Context, all []string) ([]string, error) {
 	if l.client == nil {
 		return all, nil

@@ -19,10 +19,10 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// fakeLocks are pages of names, all of which are held unless their name says otherwise.
+// fakeLocks has pages of names, all of which are held unless the name says otherwise.
 type fakeLocks struct {
 	pages [][]string
-	// hangs is set where the masters do not answer.
+	// hangs is set if the masters do not answer.
 	hangs bool
 	asked int // keys of Holdings
 }
@@ -48,7 +48,8 @@ func (f *fakeLocks) Holdings(_ context.Context, keys []quorum.Key) ([]quorum.Hol
 	found := make([]quorum.Holding, len(keys))
 	for i, key := range keys {
 		found[i] = quorum.Holding{Status: quorum.StatusHeld, Left: time.Second}
-		for word, status := range map[string]quorum.Status{"free": quorum.StatusFree, "split": quorum.StatusSplit, "open": quorum.StatusUnclear} {
+		for word, status := range map[string]quorum.Status{"free": quorum.StatusFree, "split": quorum.StatusSplit,
+			"open": quorum.StatusUnclear} {
 			if strings.Contains(key.Name, word) {
 				found[i].Status = status
 			}
@@ -59,7 +60,7 @@ func (f *fakeLocks) Holdings(_ context.Context, keys []quorum.Key) ([]quorum.Hol
 
 func (*fakeLocks) Remove(context.Context, quorum.Key) (bool, error) { return true, nil }
 
-// upstream refuses what concerns keys with a word in their name.
+// upstream refuses commands on keys with a word in their name.
 type upstream struct{ rights.Upstream }
 
 func (upstream) Refusals(_ context.Context, questions [][]string) ([]string, error) {
@@ -72,7 +73,7 @@ func (upstream) Refusals(_ context.Context, questions [][]string) ([]string, err
 	return texts, nil
 }
 
-// asks runs a command and gives its reply and the log.
+// asks runs a command, and returns its reply and the log.
 func asks(t *testing.T, h *Holders, log *bytes.Buffer, client *command.Client, words ...string) (reply, logged string) {
 	t.Helper()
 	var out command.Reply
@@ -87,14 +88,16 @@ func asks(t *testing.T, h *Holders, log *bytes.Buffer, client *command.Client, w
 func newHolders(locks Holdings, prefix string) (*Holders, *bytes.Buffer) {
 	var log bytes.Buffer
 	place := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: prefix + key} }
-	return NewHolders(HoldersOptions{Locks: locks, Place: place, Prefix: prefix, Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
+	return NewHolders(HoldersOptions{Locks: locks, Place: place, Prefix: prefix,
+		Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
 }
 
 func newClient() *command.Client {
-	return &command.Client{Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 77}, Name: "ann", User: "operator", Proto: 2}
+	return &command.Client{Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 77}, Name: "ann", User: "operator",
+		Proto: 2}
 }
 
-// keysIn are the keys in the reply of a LOCKLIST.
+// keysIn returns the keys in the reply to a LOCKLIST.
 func keysIn(reply string) (keys []string) {
 	parts := strings.Split(reply, "\r\n")
 	for i, part := range parts {
@@ -111,7 +114,8 @@ func TestList(t *testing.T) {
 		many[i] = fmt.Sprintf("p:many:%03d", i)
 	}
 	locks := &fakeLocks{pages: [][]string{
-		{"p:b", "p:a", "p:a", "other", "p:", "p:free", "p:split", "p:open"}, {"p:a", "p:secret", "p:c"}, many, {"p:never"},
+		{"p:b", "p:a", "p:a", "other", "p:", "p:free", "p:split", "p:open"}, {"p:a", "p:secret", "p:c"}, many,
+		{"p:never"},
 	}}
 	all := newClient()
 	some := newClient()
@@ -123,7 +127,7 @@ func TestList(t *testing.T) {
 		asked  int
 	}{
 		{all, "locklist match ?", []string{"a", "b", "c"}, 3},
-		{all, "locklist match [a-ps]* count 5", []string{"a", "b", "open", "c", "secret"}, 7}, // a is known by the second page
+		{all, "locklist match [a-ps]* count 5", []string{"a", "b", "open", "c", "secret"}, 7}, // the second page repeats a
 		{all, "locklist match [a-ps]* count 6", []string{"a", "b", "open", "c", "secret", "many:000"}, 7 + atOnce},
 		{some, "locklist match s*", nil, 1},
 		{all, "locklist match secret", []string{"secret"}, 1},
@@ -143,7 +147,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A LOCKLIST has its time, with the wait for the one before.
+// The time limit of a LOCKLIST includes its wait for the previous one.
 func TestListTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := &fakeLocks{hangs: true}
@@ -153,7 +157,8 @@ func TestListTakesTooLong(t *testing.T) {
 		for range 2 {
 			go func() {
 				var out command.Reply
-				h.list(command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes([]string{"locklist"}), Out: &out})
+				h.list(command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes([]string{"locklist"}),
+					Out: &out})
 				replies <- string(out.Bytes)
 			}()
 		}
@@ -165,7 +170,7 @@ func TestListTakesTooLong(t *testing.T) {
 		if took := time.Since(began); took != listTime {
 			t.Errorf("after %v", took)
 		}
-		locks.hangs = false // the turn was given back
+		locks.hangs = false // the turn was released
 		var out command.Reply
 		h.list(command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes([]string{"locklist"}), Out: &out})
 		if got := string(out.Bytes); got != "*0\r\n" {
@@ -174,7 +179,7 @@ func TestListTakesTooLong(t *testing.T) {
 	})
 }
 
-// TestWrite: the fields in both protocols; what is not known is null.
+// TestWrite checks the fields in both protocols; unknown values are null.
 func TestWrite(t *testing.T) {
 	client := newClient()
 	held := quorum.Holding{
@@ -190,17 +195,19 @@ func TestWrite(t *testing.T) {
 		{2, "k", held, "*18 $3 key $1 k $5 state $4 held $4 left :-1 $5 votes *2 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann "},
 		{3, "", held, "%8 $5 state $4 held $4 left :-1 $5 votes %1 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann "},
 		{2, "", quorum.Holding{}, "*16 $5 state $7 unclear $4 left $-1 $5 votes *0 $7 waiters :0 $5 fence $-1 $5 since $-1 $4 addr $-1 $4 name $-1 "},
-		{3, "", quorum.Holding{Status: quorum.StatusSplit}, "%8 $5 state $5 split $4 left _ $5 votes %0 $7 waiters :0 $5 fence _ $5 since _ $4 addr _ $4 name _ "},
+		{3, "", quorum.Holding{Status: quorum.StatusSplit},
+			"%8 $5 state $5 split $4 left _ $5 votes %0 $7 waiters :0 $5 fence _ $5 since _ $4 addr _ $4 name _ "},
 	} {
 		out := command.Reply{Proto: test.proto}
-		write(&out, describe(test.key, test.h))
+		writeLock(&out, describe(test.key, test.h))
 		if got := strings.ReplaceAll(string(out.Bytes), "\r\n", " "); got != test.want {
 			t.Errorf("got  %q\nwant %q", got, test.want)
 		}
 	}
 }
 
-// TestIdentity: it is one for as long as the client is the same, and a long name is cut.
+// TestIdentity checks that the identity stays the same as long as the client does, and that a long
+// name is cut.
 func TestIdentity(t *testing.T) {
 	client := newClient()
 	first := client.Identity()

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// Unmoved returns the commands as they are while the locks on lock keys are at the upstream: on a
-// lock key, or on all keys, they are an error.
+// Unmoved returns the commands for the time while the locks on lock keys are at the upstream: on a
+// lock key, or on all keys, they fail.
 func Unmoved(all []*command.Command, lockKeys keys.Patterns) []*command.Command {
 	unmoved := make([]*command.Command, len(all))
 	for i, atMasters := range all {
@@ -17,7 +17,8 @@ func Unmoved(all []*command.Command, lockKeys keys.Patterns) []*command.Command 
 		one.Run = func(c command.Call) {
 			if one.AllLocks || one.Keyed() && lockKeys.Match(c.Args[1]) {
 				c.Out.Error(fmt.Sprintf("ERR %s needs the locks on the masters: they are at the upstream; "+
-					"run 'redlock-proxy move' first, or use Redis' own commands, such as SET NX PX", strings.ToUpper(one.Name)))
+					"run 'redlock-proxy move' first, or use Redis' own commands, such as SET NX PX",
+					strings.ToUpper(one.Name)))
 				return
 			}
 			atMasters.Run(c)

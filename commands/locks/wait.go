@@ -9,18 +9,19 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// lookPause is the time between two looks of a WAIT: what a master missed is restored there within
+// lookPause is the time between two checks of a WAIT. A master that missed a change gets it within
 // some hundred milliseconds.
 const lookPause = 50 * time.Millisecond
 
-// Wait is WAIT of a proxy without an upstream.
+// Wait returns the command WAIT of a proxy without an upstream.
 func (h *Holders) Wait() *command.Command {
-	return command.OfRedis("wait", h.wait, command.DocsOf("generic", "Waits until so many masters beyond a majority hold what the client did, and returns how many do.", "3.0.0",
-		command.Integer("numreplicas"), command.Integer("timeout")))
+	return command.OfRedis("wait", h.wait, command.DocsOf("generic",
+		"Waits until that many masters beyond a majority have the client's changes, and returns how many have them.",
+		"3.0.0", command.Integer("numreplicas"), command.Integer("timeout")))
 }
 
-// wait is WAIT numreplicas timeout. What a client was answered is on a majority; the masters beyond
-// it are counted, as Redis counts replicas.
+// wait implements WAIT numreplicas timeout. A majority of the masters has every change that the
+// client got a reply to. WAIT counts the masters beyond that majority, as Redis counts replicas.
 func (h *Holders) wait(c command.Call) {
 	if refused := waitRefusal(c.Args[1:]); refused != "" {
 		c.Out.Error(refused)
@@ -30,7 +31,7 @@ func (h *Holders) wait(c command.Call) {
 	timeout, _ := syntax.Int(c.Args[2])
 	ctx, stop := c.Client.WaitFor(c.Ctx)
 	defer stop()
-	over := (<-chan time.Time)(nil) // 0 is without end
+	over := (<-chan time.Time)(nil) // 0 means without end
 	if timeout > 0 {
 		over = time.After(time.Duration(timeout) * time.Millisecond)
 	}
@@ -60,8 +61,8 @@ func (h *Holders) wait(c command.Call) {
 	}
 }
 
-// extraMasters counts the masters beyond a majority that hold what a majority does of each key that
-// the client touched: 0 where that is not known.
+// extraMasters counts the masters beyond a majority that agree with the majority on each key that
+// the client touched. It returns 0 if the keys are not known.
 func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int, error) {
 	touched, known := client.Touched.Keys()
 	if !known || len(touched) == 0 {
@@ -71,7 +72,7 @@ func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int
 	for _, key := range touched {
 		byDB[key.DB] = append(byDB[key.DB], h.opts.Place(key.DB, key.Name))
 	}
-	agree := map[string]int{} // of how many keys each master holds what a majority does
+	agree := map[string]int{} // on how many keys each master agrees with a majority
 	masters, have := 0, 0
 	for _, keys := range byDB {
 		found, err := h.opts.Locks.Holdings(ctx, keys)
@@ -81,7 +82,7 @@ func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int
 		for _, holding := range found {
 			masters = len(holding.Shares)
 			for _, share := range holding.Shares {
-				if share.Says == statuses[holding.Status] {
+				if share.Says == statusNames[holding.Status] {
 					agree[share.Server]++
 				}
 			}
@@ -95,8 +96,8 @@ func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int
 	return max(0, have-quorum.Majority(masters)), nil
 }
 
-// waitRefusal is the error for the numbers of a WAIT, of which the last one is a time in
-// milliseconds; empty if there is none.
+// waitRefusal returns the error for the numbers of a WAIT, of which the last is a time in
+// milliseconds; empty if they are valid.
 func waitRefusal(numbers [][]byte) string {
 	for i, word := range numbers {
 		switch n, ok := syntax.Int(word); {

@@ -19,22 +19,23 @@ import (
 )
 
 const (
-	// writers is how many keys are written on the masters at a time, and readAtOnce how many are
-	// read at once: their values may be large.
+	// writers limits how many keys are written on the masters at a time. readAtOnce limits how many
+	// keys one request reads, because their values may be large.
 	writers    = 128
 	readAtOnce = 100
-	// tries is how often something is tried that too few masters answered, or that others kept from
-	// its end.
-	tries = 20
+	// maxTries limits the attempts at an operation that too few masters answered, or that other
+	// clients kept from finishing.
+	maxTries = 20
 )
 
-// atMasters is the locks on the masters, in one era: in another one nothing is done about them.
+// atMasters is the store of the locks on the masters in one era. In any other era its operations
+// fail.
 type atMasters struct {
 	*Mover
 	era int
 }
 
-// place is where a key stands there.
+// place returns the key of a lock on the masters in this era.
 func (s *atMasters) place(n name) quorum.Key {
 	key := s.opts.Place(n.db, n.key)
 	key.Moves, key.Era = false, s.era
@@ -43,7 +44,7 @@ func (s *atMasters) place(n name) quorum.Key {
 
 func (s *atMasters) list(ctx context.Context) ([]name, error) {
 	var databases []int
-	err := again(ctx, func() (err error) {
+	err := retry(ctx, func() (err error) {
 		databases, err = s.opts.Masters.Databases(ctx)
 		return err
 	})
@@ -52,10 +53,10 @@ func (s *atMasters) list(ctx context.Context) ([]name, error) {
 	}
 	found := map[name]bool{}
 	for _, db := range databases {
-		err := again(ctx, func() error {
+		err := retry(ctx, func() error {
 			return s.opts.Masters.Names(ctx, db, func(names []string) (bool, error) {
 				for _, one := range names {
-					if key, ours := s.client(one); ours {
+					if key, ours := s.clientKey(one); ours {
 						found[name{db, key}] = true
 					}
 				}
@@ -66,12 +67,13 @@ func (s *atMasters) list(ctx context.Context) ([]name, error) {
 			return nil, err
 		}
 	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b name) int { return cmp.Compare(a.db, b.db) }), nil // parts are of one database
+	// parts requires names sorted by database.
+	return slices.SortedFunc(maps.Keys(found), func(a, b name) int { return cmp.Compare(a.db, b.db) }), nil
 }
 
 func (s *atMasters) read(ctx context.Context, names []name) ([]lock, error) {
 	var all []lock
-	err := s.each(ctx, names, func(n name, l quorum.Look, at time.Time) error {
+	err := s.eachPresent(ctx, names, func(n name, l quorum.Look, at time.Time) error {
 		if l.Foreign {
 			return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Shown(n.key), n.db, quorum.ErrForeign)
 		}
@@ -88,15 +90,16 @@ func (s *atMasters) read(ctx context.Context, names []name) ([]lock, error) {
 	return all, err
 }
 
-// each has do called with what is there under names of one database, and when that was.
-func (s *atMasters) each(ctx context.Context, names []name, do func(name, quorum.Look, time.Time) error) error {
+// eachPresent calls do with the value of each present key among names of one database, and the time
+// at which it was read.
+func (s *atMasters) eachPresent(ctx context.Context, names []name, do func(name, quorum.Look, time.Time) error) error {
 	for part := range slices.Chunk(names, readAtOnce) {
 		places := make([]quorum.Key, len(part))
 		for i, n := range part {
 			places[i] = s.place(n)
 		}
 		var looks []quorum.Look
-		err := again(ctx, func() (err error) {
+		err := retry(ctx, func() (err error) {
 			looks, err = s.opts.Masters.Read(ctx, places)
 			return err
 		})
@@ -116,9 +119,10 @@ func (s *atMasters) each(ctx context.Context, names []name, do func(name, quorum
 	return nil
 }
 
-// try reads these keys as put changes them, one at a time, twice: in two round trips.
+// try reads keys twice, one at a time in each cell: with the two round trips with which put changes
+// them.
 func (s *atMasters) try(ctx context.Context, locks []lock) error {
-	return sameCell(ctx, s, locks, func(l lock) name { return l.name }, func(ctx context.Context, l lock) error {
+	return eachCell(ctx, s, locks, func(l lock) name { return l.name }, func(ctx context.Context, l lock) error {
 		for range 2 {
 			if _, err := s.opts.Masters.Read(ctx, []quorum.Key{s.place(l.name)}); err != nil {
 				return fmt.Errorf("lock key '%s' (database %d) at the masters: %w", syntax.Shown(l.key), l.db, err)
@@ -132,17 +136,17 @@ func (s *atMasters) mayHold(ctx context.Context, bytes int64) error {
 	return s.opts.Masters.MayHold(ctx, bytes)
 }
 
-// put writes by ballots: what comes later than the masters heed them is not done, whoever stood
-// still meanwhile (rule 3).
+// put writes by ballots. If the mover stalls, the masters reject writes that come too late (rule
+// 3).
 func (s *atMasters) put(ctx context.Context, locks []lock) error {
-	return sameCell(ctx, s, locks, func(l lock) name { return l.name }, func(ctx context.Context, l lock) error {
+	return eachCell(ctx, s, locks, func(l lock) name { return l.name }, func(ctx context.Context, l lock) error {
 		return s.update(ctx, l.name, func(quorum.Look) (quorum.Decision, error) {
 			return quorum.Decision{Do: quorum.Put, Value: l.value, TTL: l.ttl()}, nil
 		})
 	})
 }
 
-// ttl is what is left of a lock, for the masters.
+// ttl returns the remaining time of a lock as a TTL for the masters.
 func (l lock) ttl() time.Duration {
 	if l.end.IsZero() {
 		return quorum.Endless
@@ -150,12 +154,12 @@ func (l lock) ttl() time.Duration {
 	return max(l.left().Round(time.Millisecond), vote.Shortest)
 }
 
-// remove leaves what clients took that lock on the masters by themselves: it is none of ours.
+// remove leaves values that a client has written to the masters without a proxy.
 func (s *atMasters) remove(ctx context.Context, names []name) (int, error) {
 	var removed atomic.Int64
 	for part := range parts(names) {
 		var held []name
-		err := s.each(ctx, part, func(n name, l quorum.Look, _ time.Time) error {
+		err := s.eachPresent(ctx, part, func(n name, l quorum.Look, _ time.Time) error {
 			if !l.Foreign {
 				held = append(held, n)
 			}
@@ -164,7 +168,7 @@ func (s *atMasters) remove(ctx context.Context, names []name) (int, error) {
 		if err != nil {
 			return int(removed.Load()), err
 		}
-		err = sameCell(ctx, s, held, func(n name) name { return n }, func(ctx context.Context, n name) error {
+		err = eachCell(ctx, s, held, func(n name) name { return n }, func(ctx context.Context, n name) error {
 			err := s.update(ctx, n, func(l quorum.Look) (quorum.Decision, error) {
 				if !l.Present || l.Foreign {
 					return quorum.Decision{}, nil
@@ -183,9 +187,9 @@ func (s *atMasters) remove(ctx context.Context, names []name) (int, error) {
 	return int(removed.Load()), nil
 }
 
-// update changes a key. What is done is the same when it is done twice.
+// update changes a key. run may be carried out more than once, with the same effect.
 func (s *atMasters) update(ctx context.Context, n name, run func(quorum.Look) (quorum.Decision, error)) error {
-	err := again(ctx, func() error {
+	err := retry(ctx, func() error {
 		_, err := s.opts.Masters.Update(ctx, s.place(n), nil, run)
 		return err
 	})
@@ -195,11 +199,12 @@ func (s *atMasters) update(ctx context.Context, n name, run func(quorum.Look) (q
 	return nil
 }
 
-// again tries something once more where too few masters answered, or others kept it from its end.
-func again(ctx context.Context, try func() error) error {
+// retry repeats an operation that too few masters answered, or that other clients kept from
+// finishing.
+func retry(ctx context.Context, try func() error) error {
 	for n := 1; ; n++ {
 		err := try()
-		if err == nil || n == tries || !passes(err) {
+		if err == nil || n == maxTries || !isTemporary(err) {
 			return err
 		}
 		if ended := pacing.Sleep(ctx, retryPause); ended != nil {
@@ -208,14 +213,16 @@ func again(ctx context.Context, try func() error) error {
 	}
 }
 
-// passes reports whether an error is one that may pass.
-func passes(err error) bool {
+// isTemporary reports whether an error may disappear on a retry.
+func isTemporary(err error) bool {
 	return errors.As(err, new(*quorum.NoQuorumError)) || errors.Is(err, quorum.ErrContended)
 }
 
-// sameCell has do called with all, several at a time, but one after the other with those that stand
-// in one cell: they would be in each other's way. It ends with the first error.
-func sameCell[T any](ctx context.Context, s *atMasters, all []T, nameOf func(T) name, do func(context.Context, T) error) error {
+// eachCell calls do for all elements: several at a time, but one after another for those in the
+// same cell, where they would obstruct each other. It returns the first error.
+func eachCell[T any](
+	ctx context.Context, s *atMasters, all []T, nameOf func(T) name, do func(context.Context, T) error,
+) error {
 	cells := map[quorum.Key][]T{}
 	for _, one := range all {
 		key := s.place(nameOf(one))

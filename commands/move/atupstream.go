@@ -18,31 +18,31 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// atUpstream is the locks at the upstream, over one connection.
+// atUpstream is the store of the locks at the upstream. It uses one connection.
 type atUpstream struct {
 	*Mover
 	conn Connection
-	// fieldsEnd are the databases with hashes that have fields with an end of their own.
-	fieldsEnd map[int]bool
-	clock     clock
-	room      int64
+	// fieldsExpire are the databases with hashes whose fields expire individually.
+	fieldsExpire map[int]bool
+	clock        clock
+	room         int64
 }
 
 const (
-	// scanned is the COUNT of SCAN.
-	scanned = 1000
-	// readBytes is how many bytes of values are read at once, as far as that is known before.
+	// scanCount is the COUNT of SCAN.
+	scanCount = 1000
+	// readBytes limits how many bytes of values one request reads, by the sizes known before.
 	readBytes = 8 << 20
-	// tried is of how many locks at once it is tried whether they can be written.
-	tried = 100
-	// nobody is the number of no connection.
-	nobody = "4611686018427387904"
-	// elementBytes is what an element of a collection is counted as.
+	// trialSize limits how many locks one trial transaction writes.
+	trialSize = 100
+	// noClient is an ID that no connection has.
+	noClient = "4611686018427387904"
+	// elementBytes is the assumed size of an element of a collection, in bytes.
 	elementBytes = 64
 )
 
-// asked is what commands are replied, none of them with an error.
-func asked(ctx context.Context, conn Connection, commands ...[]string) ([]any, error) {
+// ask sends commands and returns their replies. An error reply to any of them is an error.
+func ask(ctx context.Context, conn Connection, commands ...[]string) ([]any, error) {
 	if len(commands) == 0 {
 		return nil, nil
 	}
@@ -58,7 +58,8 @@ func asked(ctx context.Context, conn Connection, commands ...[]string) ([]any, e
 	return replies, nil
 }
 
-// refusal is the error that a reply is, or, of an EXEC, has among others; nil: none.
+// refusal returns the error in a reply, or in an element of the reply to an EXEC; nil if there is
+// none.
 func refusal(reply any) error {
 	if refused, is := reply.(error); is {
 		return refused
@@ -72,21 +73,21 @@ func refusal(reply any) error {
 	return nil
 }
 
-// checkUpstream finds out whether locks can be moved from there, or to there, and what this
-// connection is called there.
+// checkUpstream checks whether locks can be moved from or to the upstream. It records the IDs of
+// the connection and the server.
 func (r *run) checkUpstream(ctx context.Context) error {
-	replies, err := asked(ctx, r.conn, []string{"INFO"}, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"},
-		[]string{"CLIENT", "KILL", "ID", nobody}) // whether that may be done
+	replies, err := ask(ctx, r.conn, []string{"INFO"}, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"},
+		[]string{"CLIENT", "KILL", "ID", noClient}) // checks the permission for CLIENT KILL
 	if err != nil {
 		return err
 	}
 	text, _ := replies[0].(string)
 	info := redisinfo.Parse(text)
 	id, _ := replies[1].(int64)
-	r.own, r.server, r.room = strconv.FormatInt(id, 10), info["run_id"], info.Room()
+	r.connID, r.server, r.room = strconv.FormatInt(id, 10), info["run_id"], info.Room()
 	switch mode := cmp.Or(info["redis_mode"], info["server_mode"]); {
 	case info["role"] != "master":
-		return fmt.Errorf("the upstream is no master, but %q", info["role"])
+		return fmt.Errorf("the upstream is not a master but a %q", info["role"])
 	case mode == "cluster" || mode == "sentinel":
 		return fmt.Errorf("the upstream is a %s", mode)
 	case info["loading"] == "1":
@@ -94,25 +95,27 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	case id == 0:
 		return errors.New("the upstream does not return the number of a connection (CLIENT ID)")
 	}
-	_, err = asked(ctx, r.conn, []string{"MULTI"}, []string{"HSETNX", place.RecordKey, "", ""}, []string{"DISCARD"}) // whether the record may be written
+	// This checks the permission to write the record.
+	_, err = ask(ctx, r.conn, []string{"MULTI"}, []string{"HSETNX", place.RecordKey, "", ""}, []string{"DISCARD"})
 	return err
 }
 
-// databases are those that are not empty, in their order.
+// databases returns the numbers of the databases that are not empty, ascending.
 func (s *atUpstream) databases(ctx context.Context) ([]int, error) {
-	replies, err := asked(ctx, s.conn, []string{"INFO", "keyspace"})
+	replies, err := ask(ctx, s.conn, []string{"INFO", "keyspace"})
 	if err != nil {
 		return nil, err
 	}
 	text, _ := replies[0].(string)
 	info := redisinfo.Parse(text)
-	s.fieldsEnd = map[int]bool{}
+	s.fieldsExpire = map[int]bool{}
 	all := info.Databases()
 	for _, db := range all {
 		for count := range strings.SplitSeq(info["db"+strconv.Itoa(db)], ",") {
 			what, n, _ := strings.Cut(count, "=")
-			if (what == "subexpiry" || what == "keys_with_volatile_items") && n != "0" { // as Redis and Valkey call it
-				s.fieldsEnd[db] = true
+			// Redis and Valkey have different names for it.
+			if (what == "subexpiry" || what == "keys_with_volatile_items") && n != "0" {
+				s.fieldsExpire[db] = true
 			}
 		}
 	}
@@ -127,8 +130,8 @@ func (s *atUpstream) list(ctx context.Context) (all []name, err error) {
 	return all, err
 }
 
-// scan finds the lock keys in so much of the upstream's keyspace; more is set where there is more
-// of it.
+// scan finds the lock keys among at most the given number of keys at the upstream. more is set if
+// there are more keys.
 func (s *atUpstream) scan(ctx context.Context, most int) (all []name, more bool, err error) {
 	databases, err := s.databases(ctx)
 	if err != nil {
@@ -140,8 +143,9 @@ func (s *atUpstream) scan(ctx context.Context, most int) (all []name, more bool,
 			if most <= 0 {
 				return all, true, nil
 			}
-			most -= scanned
-			replies, err := s.in(ctx, db, append([]string{"SCAN", cursor, "COUNT", strconv.Itoa(scanned)}, s.match()...))
+			most -= scanCount
+			scan := append([]string{"SCAN", cursor, "COUNT", strconv.Itoa(scanCount)}, s.match()...)
+			replies, err := s.inDatabase(ctx, db, scan)
 			if err != nil {
 				return nil, false, err
 			}
@@ -150,7 +154,7 @@ func (s *atUpstream) scan(ctx context.Context, most int) (all []name, more bool,
 				return nil, false, errors.New("SCAN at the upstream: an unknown reply")
 			}
 			cursor, _ = page[0].(string)
-			for _, key := range texts(page[1]) {
+			for _, key := range stringsOf(page[1]) {
 				if !found[key] && key != place.RecordKey && s.lockKeys.Match([]byte(key)) {
 					found[key] = true
 					all = append(all, name{db, key})
@@ -161,8 +165,8 @@ func (s *atUpstream) scan(ctx context.Context, most int) (all []name, more bool,
 	return all, false, nil
 }
 
-// match has SCAN leave out keys that begin otherwise than all lock keys. What is a lock key is not
-// left to the server.
+// match returns the MATCH option of SCAN that skips keys without the common prefix of all lock
+// keys. The globs themselves are not sent, because servers may match differently.
 func (s *atUpstream) match() []string {
 	if common := commonPrefix(s.opts.LockKeys); common != "" {
 		return []string{"MATCH", common + "*"}
@@ -170,7 +174,7 @@ func (s *atUpstream) match() []string {
 	return nil
 }
 
-// commonPrefix is what all keys that match one of some globs begin with.
+// commonPrefix returns the common prefix of all keys that match one of the globs.
 func commonPrefix(globs []string) string {
 	common := ""
 	for i, glob := range globs {
@@ -187,21 +191,21 @@ func commonPrefix(globs []string) string {
 	return common
 }
 
-// in asks commands in a database.
-func (s *atUpstream) in(ctx context.Context, db int, commands ...[]string) ([]any, error) {
-	replies, err := asked(ctx, s.conn, append([][]string{{"SELECT", strconv.Itoa(db)}}, commands...)...)
+// inDatabase sends commands in a database, and returns their replies.
+func (s *atUpstream) inDatabase(ctx context.Context, db int, commands ...[]string) ([]any, error) {
+	replies, err := ask(ctx, s.conn, append([][]string{{"SELECT", strconv.Itoa(db)}}, commands...)...)
 	if err != nil {
 		return nil, err
 	}
 	return replies[1:], nil
 }
 
-// UnfitError says that some lock keys hold what the masters cannot.
+// UnfitError reports lock keys whose values the masters cannot store.
 type UnfitError struct{ Keys []string }
 
-// Error names them, and what they hold.
+// Error names the keys, and the reasons.
 func (e *UnfitError) Error() string {
-	return "lock keys at the upstream hold what lock keys on the masters cannot: " + some(e.Keys)
+	return "lock keys at the upstream have values that the masters cannot store: " + summarize(e.Keys)
 }
 
 func (e *UnfitError) add(n name, what string) {
@@ -215,8 +219,8 @@ func (e *UnfitError) orNil() error {
 	return e
 }
 
-// sized is a key with its type and about how large it is.
-type sized struct {
+// sizedKey is a key with its type and its approximate size in bytes.
+type sizedKey struct {
 	name
 	kind  string
 	bytes int
@@ -243,27 +247,29 @@ func (s *atUpstream) read(ctx context.Context, names []name) ([]lock, error) {
 	return all, nil
 }
 
-// measure finds out what is under some names before it is read.
-func (s *atUpstream) measure(ctx context.Context, names []name) ([]sized, error) {
-	var all []sized
+// measure returns the types and sizes of keys without reading their values.
+func (s *atUpstream) measure(ctx context.Context, names []name) ([]sizedKey, error) {
+	var all []sizedKey
 	unfit := &UnfitError{}
-	types, err := s.in(ctx, names[0].db, commandOf(names, func(n name) []string { return []string{"TYPE", n.key} })...)
+	askType := commandOf(names, func(n name) []string { return []string{"TYPE", n.key} })
+	types, err := s.inDatabase(ctx, names[0].db, askType...)
 	if err != nil {
 		return nil, err
 	}
 	for i, n := range names {
 		switch kind, _ := types[i].(string); {
-		case kind == "none": // it is over
+		case kind == "none": // it has expired
 		case sizeOf(kind, n.key) == nil:
 			unfit.add(n, "a "+kind)
 		default:
-			all = append(all, sized{n, kind, 0})
+			all = append(all, sizedKey{n, kind, 0})
 		}
 	}
 	if len(all) == 0 {
 		return nil, unfit.orNil()
 	}
-	sizes, err := s.in(ctx, names[0].db, commandOf(all, func(n sized) []string { return sizeOf(n.kind, n.key) })...)
+	askSize := commandOf(all, func(n sizedKey) []string { return sizeOf(n.kind, n.key) })
+	sizes, err := s.inDatabase(ctx, names[0].db, askSize...)
 	if err != nil {
 		return nil, err
 	}
@@ -284,21 +290,20 @@ func (s *atUpstream) measure(ctx context.Context, names []name) ([]sized, error)
 	return all, unfit.orNil()
 }
 
-// values reads the keys. What is left of their times is asked for last, with the time as of when it
-// was.
-func (s *atUpstream) values(ctx context.Context, keys []sized) ([]lock, error) {
+// values reads keys. It reads their remaining times last, together with the upstream's time.
+func (s *atUpstream) values(ctx context.Context, keys []sizedKey) ([]lock, error) {
 	db := keys[0].db
-	commands := commandOf(keys, func(n sized) []string { return valueOf(n.kind, n.key) })
-	commands = append(commands, commandOf(keys, func(n sized) []string { return []string{"PTTL", n.key} })...)
+	commands := commandOf(keys, func(n sizedKey) []string { return valueOf(n.kind, n.key) })
+	commands = append(commands, commandOf(keys, func(n sizedKey) []string { return []string{"PTTL", n.key} })...)
 	commands = append(commands, []string{"TIME"})
 	sent := time.Now()
-	replies, err := s.in(ctx, db, commands...)
+	replies, err := s.inDatabase(ctx, db, commands...)
 	if err != nil {
 		return nil, err
 	}
 	received := time.Now()
 	then, _ := timeOf(replies[len(replies)-1])
-	at := s.clock.ours(then, sent, received)
+	at := s.clock.toLocal(then, sent, received)
 	unfit := &UnfitError{}
 	var all []lock
 	for i, n := range keys {
@@ -307,17 +312,17 @@ func (s *atUpstream) values(ctx context.Context, keys []sized) ([]lock, error) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("lock key '%s' (database %d): %w", syntax.Shown(n.key), db, err)
-		case content == nil || left == -2: // it is over
+		case content == nil || left == -2: // it has expired
 			continue
 		case content.Size() > keyspace.MaxValue:
 			unfit.add(n.name, fmt.Sprintf("more than %d bytes", keyspace.MaxValue))
 			continue
 		}
-		if hash, is := content.(*contents.Hash); is && s.fieldsEnd[db] {
-			if ends, err := s.endsByField(ctx, n.name, hash); err != nil {
+		if hash, is := content.(*contents.Hash); is && s.fieldsExpire[db] {
+			if ends, err := s.hasExpiringField(ctx, n.name, hash); err != nil {
 				return nil, err
 			} else if ends {
-				unfit.add(n.name, "a hash of which a field has an end of its own")
+				unfit.add(n.name, "a hash with a field that expires by itself")
 			}
 		}
 		found := lock{name: n.name, value: contents.Encode(content)}
@@ -329,10 +334,11 @@ func (s *atUpstream) values(ctx context.Context, keys []sized) ([]lock, error) {
 	return all, unfit.orNil()
 }
 
-// endsByField reports whether a field of a hash has an end of its own.
-func (s *atUpstream) endsByField(ctx context.Context, n name, hash *contents.Hash) (bool, error) {
+// hasExpiringField reports whether a field of a hash expires by itself.
+func (s *atUpstream) hasExpiringField(ctx context.Context, n name, hash *contents.Hash) (bool, error) {
 	fields := hash.Fields()
-	replies, err := s.in(ctx, n.db, append([]string{"HPEXPIRETIME", n.key, "FIELDS", strconv.Itoa(len(fields))}, fields...))
+	command := append([]string{"HPEXPIRETIME", n.key, "FIELDS", strconv.Itoa(len(fields))}, fields...)
+	replies, err := s.inDatabase(ctx, n.db, command)
 	if err != nil {
 		return false, err
 	}
@@ -360,20 +366,21 @@ func (s *atUpstream) put(ctx context.Context, locks []lock) (err error) {
 	return nil
 }
 
-// try has the upstream queue what put and remove send, and discard it: what it would refuse to do
-// it refuses to queue.
+// try makes the upstream queue the commands of put and remove, and discards them. The upstream
+// refuses to queue a command that it would refuse to run.
 func (s *atUpstream) try(ctx context.Context, locks []lock) error {
-	for part := range slices.Chunk(locks, tried) {
+	for part := range slices.Chunk(locks, trialSize) {
 		commands := [][]string{{"MULTI"}}
 		for _, l := range part {
 			content, err := contents.Decode(l.value)
 			if err != nil {
 				return err
 			}
-			name, words := making(content)
-			commands = append(commands, []string{"DEL", l.key}, append([]string{name, l.key}, slices.Repeat([]string{"1"}, min(len(words), 2))...), []string{"PEXPIREAT", l.key, "1"})
+			name, words := createCommand(content)
+			create := append([]string{name, l.key}, slices.Repeat([]string{"1"}, min(len(words), 2))...)
+			commands = append(commands, []string{"DEL", l.key}, create, []string{"PEXPIREAT", l.key, "1"})
 		}
-		if _, err := s.in(ctx, part[0].db, append(commands, []string{"DISCARD"})...); err != nil {
+		if _, err := s.inDatabase(ctx, part[0].db, append(commands, []string{"DISCARD"})...); err != nil {
 			return err
 		}
 	}
@@ -382,14 +389,14 @@ func (s *atUpstream) try(ctx context.Context, locks []lock) error {
 
 func (s *atUpstream) mayHold(_ context.Context, bytes int64) error {
 	if s.room >= 0 && s.room < bytes {
-		return fmt.Errorf("the upstream has room for %d (maxmemory)", s.room)
+		return fmt.Errorf("the upstream has room for %d bytes (maxmemory)", s.room)
 	}
 	return nil
 }
 
-// write has the upstream hold locks; once more, if its clock was set meanwhile.
+// write stores locks at the upstream. If its clock was changed meanwhile, it stores them again.
 func (s *atUpstream) write(ctx context.Context, locks []lock) error {
-	for range tries {
+	for range maxTries {
 		var commands [][]string
 		for _, l := range locks {
 			content, err := contents.Decode(l.value)
@@ -398,12 +405,12 @@ func (s *atUpstream) write(ctx context.Context, locks []lock) error {
 			}
 			end := time.Time{}
 			if !l.end.IsZero() {
-				end = s.clock.theirs(l.end)
+				end = s.clock.toUpstream(l.end)
 			}
-			commands = append(commands, writing(l.key, content, end)...)
+			commands = append(commands, writeCommands(l.key, content, end)...)
 		}
 		sent := time.Now()
-		replies, err := s.in(ctx, locks[0].db, append(commands, []string{"TIME"})...)
+		replies, err := s.inDatabase(ctx, locks[0].db, append(commands, []string{"TIME"})...)
 		if err != nil {
 			return err
 		}
@@ -414,7 +421,7 @@ func (s *atUpstream) write(ctx context.Context, locks []lock) error {
 			return err
 		}
 	}
-	return errors.New("the clock of the upstream is set again and again")
+	return errors.New("the clock of the upstream keeps changing")
 }
 
 func (s *atUpstream) remove(ctx context.Context, names []name) (removed int, err error) {
@@ -423,7 +430,7 @@ func (s *atUpstream) remove(ctx context.Context, names []name) (removed int, err
 		for _, n := range part {
 			words = append(words, n.key)
 		}
-		replies, err := s.in(ctx, part[0].db, words)
+		replies, err := s.inDatabase(ctx, part[0].db, words)
 		if err != nil {
 			return removed, err
 		}
@@ -433,7 +440,7 @@ func (s *atUpstream) remove(ctx context.Context, names []name) (removed int, err
 	return removed, nil
 }
 
-// commandOf is a command for each.
+// commandOf returns the command for each element.
 func commandOf[T any](all []T, command func(T) []string) [][]string {
 	commands := make([][]string, len(all))
 	for i, one := range all {

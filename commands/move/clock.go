@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// clock is how the clock of the upstream is to ours: at was no earlier than its time. What replies
-// and commands need for their way, on a machine that has much to do, is not to be taken for a
-// lock's time.
+// clock relates the upstream's clock to the proxy's: when the upstream's clock showed time, the
+// proxy's showed at most at. So the time that replies and commands take on a busy machine is not
+// counted as time of a lock.
 type clock struct{ time, at time.Time }
 
 const (
-	// looks is how often a clock is read: the quickest reply is the best.
-	looks = 5
-	// steady is how far a clock may be from what it was.
-	steady = 20 * time.Millisecond
+	// clockReadings is how often the clock is read. The reading with the fastest reply is used.
+	clockReadings = 5
+	// maxClockDrift is the largest deviation that does not count as a change of the clock.
+	maxClockDrift = 20 * time.Millisecond
 )
 
 // readClock reads the clock of the upstream.
 func readClock(ctx context.Context, conn Connection) (best clock, err error) {
 	shortest := time.Duration(-1)
-	for range looks {
+	for range clockReadings {
 		sent := time.Now()
-		replies, err := asked(ctx, conn, []string{"TIME"})
+		replies, err := ask(ctx, conn, []string{"TIME"})
 		if err != nil {
 			return clock{}, err
 		}
@@ -40,9 +40,9 @@ func readClock(ctx context.Context, conn Connection) (best clock, err error) {
 	return best, nil
 }
 
-// timeOf reads a reply to TIME.
+// timeOf parses a reply to TIME.
 func timeOf(reply any) (now time.Time, ok bool) {
-	words := texts(reply)
+	words := stringsOf(reply)
 	if len(words) != 2 {
 		return time.Time{}, false
 	}
@@ -51,9 +51,9 @@ func timeOf(reply any) (now time.Time, ok bool) {
 	return time.Unix(s, us*1000), err1 == nil && err2 == nil
 }
 
-// ours is a time of the upstream's clock by ours; it was between two moments, whatever that clock
-// did.
-func (c clock) ours(then, sent, received time.Time) time.Time {
+// toLocal converts a time of the upstream's clock to the proxy's. The result is between sent and
+// received, even if the upstream's clock was changed.
+func (c clock) toLocal(then, sent, received time.Time) time.Time {
 	switch at := c.at.Add(then.Sub(c.time)); {
 	case at.Before(sent):
 		return sent
@@ -64,12 +64,12 @@ func (c clock) ours(then, sent, received time.Time) time.Time {
 	}
 }
 
-// theirs is a time of ours by the upstream's clock.
-func (c clock) theirs(at time.Time) time.Time { return c.time.Add(at.Sub(c.at)) }
+// toUpstream converts a time of the proxy's clock to the upstream's.
+func (c clock) toUpstream(at time.Time) time.Time { return c.time.Add(at.Sub(c.at)) }
 
-// isSteady reports whether the upstream's clock goes on as it did: it told a time between two
-// moments.
+// isSteady reports whether the upstream's clock was not changed: it showed a time between two times
+// of the proxy's clock.
 func (c clock) isSteady(then, sent, received time.Time) bool {
 	at := c.at.Add(then.Sub(c.time))
-	return !at.Before(sent.Add(-steady)) && !at.After(received.Add(steady))
+	return !at.Before(sent.Add(-maxClockDrift)) && !at.After(received.Add(maxClockDrift))
 }

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// sizeOf is how the upstream is asked for the size of a key of a type; nil where no lock key on the
-// masters can be of that type.
+// sizeOf returns the command that asks for the size of a key of a type; nil if lock keys on the
+// masters cannot have that type.
 func sizeOf(kind, key string) []string {
 	switch kind {
 	case contents.TextKind.String():
@@ -27,7 +27,7 @@ func sizeOf(kind, key string) []string {
 	return nil
 }
 
-// valueOf is how it is asked for all of it.
+// valueOf returns the command that reads the whole value of a key of a type.
 func valueOf(kind, key string) []string {
 	switch kind {
 	case contents.ListKind.String():
@@ -43,10 +43,10 @@ func valueOf(kind, key string) []string {
 	}
 }
 
-// errReply says that an upstream answers as no Redis does.
+// errReply is the error for a reply that no Redis sends.
 var errReply = errors.New("an unknown reply of the upstream")
 
-// decode is the content of a reply to that; nil where nothing is there any more.
+// decode returns the content in a reply to the command of valueOf; nil if the key is absent.
 func decode(kind string, reply any) (contents.Content, error) {
 	if kind == contents.TextKind.String() {
 		text, is := reply.(string)
@@ -55,7 +55,7 @@ func decode(kind string, reply any) (contents.Content, error) {
 		}
 		return contents.Text(text), nil
 	}
-	elems := texts(reply)
+	elems := stringsOf(reply)
 	switch {
 	case len(elems) == 0:
 		return nil, nil
@@ -85,8 +85,8 @@ func decode(kind string, reply any) (contents.Content, error) {
 	return z, nil
 }
 
-// texts are the strings of a reply.
-func texts(reply any) []string {
+// stringsOf returns the strings of an array reply.
+func stringsOf(reply any) []string {
 	elems, _ := reply.([]any)
 	all := make([]string, 0, len(elems))
 	for _, elem := range elems {
@@ -96,14 +96,14 @@ func texts(reply any) []string {
 	return all
 }
 
-// wordsAtOnce is how many words a command gets at the most, beside its name and its key. It is
-// even.
+// wordsAtOnce limits the words of a command after its name and key. It is even, so that pairs stay
+// together.
 const wordsAtOnce = 1000
 
-// writing is how the upstream is made to hold this, whatever it holds before, until its clock tells
-// an end; zero: without one.
-func writing(key string, content contents.Content, end time.Time) [][]string {
-	name, words := making(content)
+// writeCommands returns the commands that replace a key at the upstream by this content, until end
+// on the upstream's clock. A zero end means no expiry.
+func writeCommands(key string, content contents.Content, end time.Time) [][]string {
+	name, words := createCommand(content)
 	commands := [][]string{{"MULTI"}, {"DEL", key}}
 	for some := range slices.Chunk(words, wordsAtOnce) {
 		commands = append(commands, append([]string{name, key}, some...))
@@ -114,8 +114,8 @@ func writing(key string, content contents.Content, end time.Time) [][]string {
 	return append(commands, []string{"EXEC"})
 }
 
-// making is the command that makes a content, and the words that it takes.
-func making(content contents.Content) (command string, words []string) {
+// createCommand returns the command that creates a content, and its words after the key.
+func createCommand(content contents.Content) (command string, words []string) {
 	switch c := content.(type) {
 	case contents.Text:
 		return "SET", []string{string(c)}

@@ -10,61 +10,62 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// name is a lock key as clients have it.
+// name is a lock key as clients name it.
 type name struct {
 	db  int
 	key string
 }
 
-// lock is what stands under one.
+// lock is a lock key with its value.
 type lock struct {
 	name
-	// value is its contents as package contents writes them for the quorum.
+	// value is the content as package contents encodes it for the masters.
 	value string
-	// end is when it is over; zero: never.
+	// end is the time at which the key expires; zero if it does not.
 	end time.Time
 }
 
-// left is what is left of its time.
+// left returns the remaining time until the key expires.
 func (l lock) left() time.Duration { return time.Until(l.end) }
 
-// isBrief: it is over so soon that nobody need hold it any more when the locks have moved, if that
-// is waited for.
-func (l lock) isBrief() bool { return !l.end.IsZero() && l.left() < briefly }
+// isBrief reports whether the key expires so soon that the move waits for that instead of copying
+// the key.
+func (l lock) isBrief() bool { return !l.end.IsZero() && l.left() < briefTime }
 
 const (
-	// briefly is how soon a lock is over that is not copied, but waited for.
-	briefly = 100 * time.Millisecond
-	// atOnce is how many keys are read, or written, at once.
+	// briefTime is the remaining time below which a key is not copied.
+	briefTime = 100 * time.Millisecond
+	// atOnce limits how many keys are read, or written, at once.
 	atOnce = 500
 )
 
-// store is where locks are.
+// store is a place that holds locks.
 type store interface {
-	// list is the names of all lock keys there, each once; of some there may be nothing.
+	// list returns the names of all lock keys, each once. Some may be absent.
 	list(ctx context.Context) ([]name, error)
-	// read is what stands under names of one database, of those that are there.
+	// read returns the keys that are present among names of one database.
 	read(ctx context.Context, names []name) ([]lock, error)
-	// try finds out whether these could be put there, and removed. It changes nothing.
+	// try checks whether the locks could be written and removed. It changes nothing.
 	try(ctx context.Context, locks []lock) error
-	// mayHold says why there is no room for so many more bytes.
+	// mayHold returns an error if there is no room for this many more bytes.
 	mayHold(ctx context.Context, bytes int64) error
-	// put has these keys, of one database, be as they are here.
+	// put replaces these keys, of one database, by these values.
 	put(ctx context.Context, locks []lock) error
-	// remove removes names, and returns how many were there.
+	// remove removes keys, and returns how many were present.
 	remove(ctx context.Context, names []name) (int, error)
 }
 
-// stores are where the locks are, and where else they might be.
+// stores returns the store that has the locks, and the other one.
 func (r *run) stores() (here, elsewhere store) {
-	upstream, masters := &atUpstream{Mover: r.Mover, conn: r.conn, room: r.room}, &atMasters{Mover: r.Mover, era: r.at.Era}
+	upstream := &atUpstream{Mover: r.Mover, conn: r.conn, room: r.room}
+	masters := &atMasters{Mover: r.Mover, era: r.at.Era}
 	if r.at.Source() == place.Masters {
 		return masters, upstream
 	}
 	return upstream, masters
 }
 
-// copy has exactly what is under these names at the source be at the target (rule 4).
+// copy makes the lock keys at the target exactly those at the source (rule 4).
 func (r *run) copy(ctx context.Context, source, target store, names []name) error {
 	copied, kinds, over := map[name]bool{}, map[string]int{}, time.Now()
 	for part := range parts(names) {
@@ -75,7 +76,7 @@ func (r *run) copy(ctx context.Context, source, target store, names []name) erro
 		var lasting []lock
 		for _, l := range locks {
 			if l.isBrief() {
-				over = later(over, l.end)
+				over = latest(over, l.end)
 				continue
 			}
 			lasting = append(lasting, l)
@@ -93,7 +94,7 @@ func (r *run) copy(ctx context.Context, source, target store, names []name) erro
 	return pacing.Sleep(ctx, time.Until(over))
 }
 
-// removeOthers removes lock keys that are not among those that were copied.
+// removeOthers removes the lock keys at the target that were not copied.
 func (r *run) removeOthers(ctx context.Context, target store, copied map[name]bool) error {
 	names, err := target.list(ctx)
 	if err != nil {
@@ -109,7 +110,7 @@ func (r *run) removeOthers(ctx context.Context, target store, copied map[name]bo
 	return err
 }
 
-// parts are names in parts of one database each.
+// parts splits names into parts, each of one database.
 func parts(names []name) iter.Seq[[]name] {
 	return func(yield func([]name) bool) {
 		for len(names) > 0 {
@@ -125,7 +126,7 @@ func parts(names []name) iter.Seq[[]name] {
 	}
 }
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

@@ -2,12 +2,12 @@ package move
 
 import "context"
 
-// maxCounted is at how much of an upstream CountAt looks: a hash table has up to twice as much room
-// as keys, so that it is at 100,000 of these at least.
+// maxCounted limits how many keys CountAt scans. The hash table of a Redis has up to twice as many
+// buckets as keys, so that at least 100,000 keys are scanned.
 const maxCounted = 200_000
 
-// CountAt returns how many lock keys an upstream holds, and one of them. more is set where it has
-// more keys than are looked at. It changes nothing.
+// CountAt returns how many lock keys an upstream holds, and one of them. more is set if the
+// upstream has more keys than CountAt scans. It changes nothing.
 func CountAt(ctx context.Context, conn Connection, lockKeys []string) (n int, one string, more bool, err error) {
 	s := &atUpstream{Mover: New(Options{LockKeys: lockKeys}), conn: conn}
 	found, more, err := s.scan(ctx, maxCounted)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCountAt: lock keys in all databases are found, among so many keys.
+// TestCountAt checks that lock keys are found in all databases, among the first 100,000 keys.
 func TestCountAt(t *testing.T) {
 	r := newRig(t)
 	conn, err := r.connect(t.Context())
@@ -18,7 +18,7 @@ func TestCountAt(t *testing.T) {
 		{[]string{"SET", "a", "v"}, `0 "" false <nil>`},
 		{[]string{"SELECT", "3"}, `0 "" false <nil>`},
 		{[]string{"SET", "lock:a", "v"}, `1 "lock:a" false <nil>`},
-		{[]string{"EVAL", fmt.Sprintf("for i = 1, %d do redis.call('SET', 'x' .. i, 'v') end redis.call('DEL', 'lock:a')", maxCounted+10*scanned), "0"}, `0 "" true <nil>`},
+		{[]string{"EVAL", fmt.Sprintf("for i = 1, %d do redis.call('SET', 'x' .. i, 'v') end redis.call('DEL', 'lock:a')", maxCounted+10*scanCount), "0"}, `0 "" true <nil>`},
 	} {
 		r.do(c.do...)
 		n, one, more, err := CountAt(t.Context(), conn, []string{"lock:*"})

@@ -13,10 +13,10 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// connection is one at the upstream, as CLIENT LIST shows it.
+// connection is a connection of the upstream, as CLIENT LIST shows it.
 type connection struct{ id, addr, name, library, flags string }
 
-// readConnections reads a reply to CLIENT LIST.
+// readConnections parses a reply to CLIENT LIST.
 func readConnections(list string) []connection {
 	var all []connection
 	for _, c := range clientlist.Parse(list) {
@@ -25,7 +25,7 @@ func readConnections(list string) []connection {
 	return all
 }
 
-// String is how an operator recognizes it.
+// String describes the connection for an operator.
 func (c connection) String() string {
 	text := c.addr
 	if c.name != "" {
@@ -37,68 +37,71 @@ func (c connection) String() string {
 	return text
 }
 
-// isReplica: it copies the upstream, and sends nothing.
+// isReplica reports whether the connection is a replica's, which sends no commands.
 func (c connection) isReplica() bool { return strings.Contains(c.flags, "S") }
 
-// connectionName is what a mover's connection is called at the upstream.
+// connectionName is the name of a mover's connection at the upstream.
 const connectionName = "redlock-proxy-move"
 
-// WatchName is what a connection is called on which a proxy only watches the upstream: it ends when
-// the locks are moved, and is of nobody who locks.
+// WatchName is the name of a connection on which a proxy only watches the upstream. A move closes
+// it, but no client that locks uses it.
 const WatchName = "redlock-proxy-watch"
 
-// isKnown: it only watches the upstream, as Sentinels and proxies do, or is that of another run. It
-// is ended as any, but nobody is asked about it.
+// isKnown reports whether the connection only watches the upstream, as those of Sentinels and
+// proxies do, or belongs to another run. A move closes it without asking the operator.
 func (c connection) isKnown() bool {
 	return strings.HasPrefix(c.name, "sentinel-") || c.name == connectionName || c.name == WatchName
 }
 
-// quiet returns when nothing that was sent before can change the locks at the upstream any more
-// (rule 2).
-func (r *run) quiet(ctx context.Context) error {
+// quiesce returns when no command sent before can change the locks at the upstream any more (rule
+// 2).
+func (r *run) quiesce(ctx context.Context) error {
 	before, err := r.connections(ctx)
 	if err != nil {
 		return err
 	}
-	held, err := r.await(ctx)
+	held, err := r.awaitHolding(ctx)
 	if err != nil {
 		return err
 	}
 	for _, h := range held {
 		if h.Server != "" && h.Server != r.server {
-			return fmt.Errorf("proxy %s has another upstream (run_id %s) than this one (%s): locks would be in two places", h.Proxy, h.Server, r.server)
+			return fmt.Errorf("proxy %s has a different upstream (run_id %s) than this one (%s): "+
+				"locks would be in two places; give all proxies the same upstream", h.Proxy, h.Server, r.server)
 		}
 	}
-	strange, held, err := r.strangers(ctx, before, held)
+	foreign, held, err := r.awaitForeign(ctx, before, held)
 	if err != nil {
 		return err
 	}
-	for _, c := range strange {
-		if c.isOther(held) {
+	for _, c := range foreign {
+		if c.mayLockDirectly(held) {
 			r.result.Others = append(r.result.Others, c.String())
 		}
 	}
 	if len(r.result.Others) > 0 && !r.order.EvenIfOthers {
 		return &OthersError{r.result.Others}
 	}
-	return r.end(ctx, strange)
+	return r.closeConnections(ctx, foreign)
 }
 
-// tellTime is how long a proxy has to tell of connections that it made just before.
-const tellTime = time.Second
+// reportTimeout is how long a proxy has to report connections that it has just made.
+const reportTimeout = time.Second
 
-// strangers are strange once those connections are told of that proxies made for clients that came
-// while they said that they hold back.
-func (r *run) strangers(ctx context.Context, before []connection, held []quorum.Held) (strange []connection, told []quorum.Held, err error) {
-	for until := time.Now().Add(tellTime); ; {
+// awaitForeign returns foreign connections, after proxies had time to report the connections that
+// they made for new clients just before they held back.
+func (r *run) awaitForeign(
+	ctx context.Context, before []connection, held []quorum.Held,
+) (foreign []connection, reports []quorum.Held, err error) {
+	for until := time.Now().Add(reportTimeout); ; {
 		now, err := r.connections(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		strange := r.strange(before, now, held)
-		others := slices.ContainsFunc(strange, func(c connection) bool { return c.isOther(held) })
+		foreign := r.foreign(before, now, held)
+		others := slices.ContainsFunc(foreign, func(c connection) bool { return c.mayLockDirectly(held) })
 		if !others || !time.Now().Before(until) {
-			return strange, held, nil
+			return foreign, held, nil
 		}
 		if err := pacing.Sleep(ctx, holdPause); err != nil {
 			return nil, nil, err
@@ -107,12 +110,14 @@ func (r *run) strangers(ctx context.Context, before []connection, held []quorum.
 	}
 }
 
-// isOther: it may be of a client that locks there without a proxy.
-func (c connection) isOther(held []quorum.Held) bool { return !c.isKnown() && !isRestless(held, c) }
+// mayLockDirectly reports whether the connection may belong to a client that locks without a proxy.
+func (c connection) mayLockDirectly(held []quorum.Held) bool {
+	return !c.isKnown() && !isRestless(held, c)
+}
 
-// strange are the connections of before that are still there, and are neither this run's nor of a
-// proxy that holds back.
-func (r *run) strange(before, now []connection, held []quorum.Held) []connection {
+// foreign returns the connections of before that are still open, and belong neither to this run nor
+// to a proxy that holds back.
+func (r *run) foreign(before, now []connection, held []quorum.Held) []connection {
 	known, ours := map[string]bool{}, map[string]bool{}
 	for _, c := range before {
 		known[c.id] = true
@@ -124,37 +129,37 @@ func (r *run) strange(before, now []connection, held []quorum.Held) []connection
 	}
 	var all []connection
 	for _, c := range now {
-		if known[c.id] && c.id != r.own && !ours[c.addr] && !c.isReplica() {
+		if known[c.id] && c.id != r.connID && !ours[c.addr] && !c.isReplica() {
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// isRestless reports whether a connection is that of a proxy over which something of lock keys may
-// be under way still. It is ended, and nobody is asked.
+// isRestless reports whether a proxy reported that commands on lock keys may still be running on
+// the connection. A move closes it without asking the operator.
 func isRestless(held []quorum.Held, c connection) bool {
 	return slices.ContainsFunc(held, func(h quorum.Held) bool {
 		return slices.ContainsFunc(h.Restless, func(one string) bool { return clientlist.Address(one) == c.addr })
 	})
 }
 
-// endTime is how long a connection may be listed after it was ended.
-const endTime = 2 * time.Second
+// closeTimeout is how long a connection may still be listed after CLIENT KILL.
+const closeTimeout = 2 * time.Second
 
-// end ends connections, and sees that they are gone.
-func (r *run) end(ctx context.Context, connections []connection) error {
-	if len(connections) == 0 {
+// closeConnections closes connections, and waits until they are gone.
+func (r *run) closeConnections(ctx context.Context, ending []connection) error {
+	if len(ending) == 0 {
 		return nil
 	}
-	commands, ended := make([][]string, len(connections)), map[string]bool{}
-	for i, c := range connections {
+	commands, ended := make([][]string, len(ending)), map[string]bool{}
+	for i, c := range ending {
 		commands[i], ended[c.id] = []string{"CLIENT", "KILL", "ID", c.id}, true
 	}
-	if _, err := asked(ctx, r.conn, commands...); err != nil {
-		return fmt.Errorf("connections at the upstream cannot be ended: %w", err)
+	if _, err := ask(ctx, r.conn, commands...); err != nil {
+		return fmt.Errorf("cannot close connections at the upstream: %w", err)
 	}
-	for until := time.Now().Add(endTime); ; {
+	for until := time.Now().Add(closeTimeout); ; {
 		now, err := r.connections(ctx)
 		if err != nil {
 			return err
@@ -167,11 +172,11 @@ func (r *run) end(ctx context.Context, connections []connection) error {
 		}
 		switch {
 		case left == 0:
-			r.result.Ended = len(connections)
-			r.say(fmt.Sprintf("%d connections at the upstream were ended", len(connections)))
+			r.result.Ended = len(ending)
+			r.report("closed " + countConnections(len(ending)) + " at the upstream")
 			return nil
 		case !time.Now().Before(until):
-			return fmt.Errorf("%d connections at the upstream go on although they were ended", left)
+			return fmt.Errorf("%s at the upstream still open after CLIENT KILL", countConnections(left))
 		}
 		if err := pacing.Sleep(ctx, holdPause); err != nil {
 			return err
@@ -179,9 +184,9 @@ func (r *run) end(ctx context.Context, connections []connection) error {
 	}
 }
 
-// connections are those at the upstream.
+// connections returns the connections of the upstream.
 func (r *run) connections(ctx context.Context) ([]connection, error) {
-	replies, err := asked(ctx, r.conn, []string{"CLIENT", "LIST"})
+	replies, err := ask(ctx, r.conn, []string{"CLIENT", "LIST"})
 	if err != nil {
 		return nil, err
 	}
@@ -189,29 +194,30 @@ func (r *run) connections(ctx context.Context) ([]connection, error) {
 	if all := readConnections(list); len(all) > 0 {
 		return all, nil
 	}
-	return nil, errors.New("CLIENT LIST of the upstream shows nobody, not even this connection")
+	return nil, errors.New("CLIENT LIST of the upstream lists no connection, not even this one")
 }
 
-// OthersError says that others than proxies are connected to the upstream, where they may lock by
-// themselves.
+// OthersError reports connections at the upstream that do not belong to proxies, whose clients may
+// lock there directly.
 type OthersError struct {
-	// Others are their connections.
+	// Others describe the connections.
 	Others []string
 }
 
-// Error names some of them.
+// Error names some of the connections.
 func (e *OthersError) Error() string {
-	return fmt.Sprintf("%d connections at the upstream are of others than proxies that hold back, and may be of clients that lock there: %s; "+
-		"if none of them takes locks there, --even-if-others (EVENIFOTHERS) ends them and goes on", len(e.Others), some(e.Others))
+	return fmt.Sprintf("connections at the upstream may belong to clients that lock there: %s; "+
+		"if none of these clients takes locks, --even-if-others (EVENIFOTHERS) closes the connections and continues",
+		summarize(e.Others))
 }
 
-// shown is how many are named.
-const shown = 10
+// maxNamed limits how many elements an error names.
+const maxNamed = 10
 
-// some are the first of several, and how many more there are.
-func some(all []string) string {
-	if len(all) <= shown {
+// summarize returns the first elements of a list, and how many more it has.
+func summarize(all []string) string {
+	if len(all) <= maxNamed {
 		return strings.Join(all, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), len(all)-shown)
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNamed], ", "), len(all)-maxNamed)
 }

@@ -31,28 +31,28 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// held is what a key holds on the masters of a test.
+// held is the value of a key on the masters of a test.
 type held struct {
 	value   string
 	end     time.Time // zero: never
 	foreign bool
 }
 
-// masters are the masters of a test: a map, and eras that anybody may go on to.
+// masters are the masters of a test: a map of keys, and eras that any mover may advance.
 type masters struct {
 	mu      sync.Mutex
 	at      quorum.Placed
 	eras    []place.Place
 	keys    map[quorum.Key]held
 	proxies []string
-	// room is for how many bytes they have room; zero: for any.
+	// room is the free memory in bytes; zero means unlimited.
 	room    int64
 	holding []quorum.Held
-	// fails is asked before each step, by its name, and says what it ends with.
+	// fails is called before each step with its name, and returns the step's error.
 	fails func(step string) error
-	// lost has the next decision be made although it fails.
+	// lost makes the next decision succeed although the caller gets an error.
 	lost bool
-	// writes counts changes that were made.
+	// writes counts the changes.
 	writes int
 }
 
@@ -88,7 +88,7 @@ func (m *masters) MoveOn(_ context.Context, from quorum.Placed, to place.Place) 
 	switch {
 	case failed != nil && !m.lost:
 		return quorum.Placed{}, failed
-	case m.at == quorum.Placed{Place: to, Era: from.Era + 1}: // others had the same decided
+	case m.at == quorum.Placed{Place: to, Era: from.Era + 1}: // another mover proposed the same
 		return m.at, nil
 	case from != m.at:
 		return quorum.Placed{}, errNotThere
@@ -98,7 +98,7 @@ func (m *masters) MoveOn(_ context.Context, from quorum.Placed, to place.Place) 
 	return m.at, failed
 }
 
-// decide is for who holds mu.
+// decide requires mu.
 func (m *masters) decide(to place.Place) {
 	m.at = quorum.Placed{Place: to, Era: m.at.Era + 1}
 	m.eras = append(m.eras, to)
@@ -150,7 +150,7 @@ func (m *masters) Names(_ context.Context, db int, page func([]string) (bool, er
 	return nil
 }
 
-// look is for who holds mu.
+// look requires mu.
 func (m *masters) look(key quorum.Key) (quorum.Look, error) {
 	if key.Moves || key.Era != m.at.Era {
 		return quorum.Look{}, &quorum.ElsewhereError{Now: m.at}
@@ -183,7 +183,8 @@ func (m *masters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, err
 	return looks, nil
 }
 
-func (m *masters) Update(_ context.Context, key quorum.Key, _ *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
+func (m *masters) Update(_ context.Context, key quorum.Key, _ *string,
+	run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
 	if err := m.step("update"); err != nil {
 		return quorum.Outcome{}, err
 	}
@@ -214,7 +215,7 @@ func (m *masters) Update(_ context.Context, key quorum.Key, _ *string, run func(
 	return quorum.Outcome{Decision: d}, nil
 }
 
-// rig is a real upstream, masters, and what moves the locks between them.
+// rig is a real upstream, masters, and a mover of the locks between them.
 type rig struct {
 	*testing.T
 	server  *redistest.Server
@@ -226,14 +227,14 @@ type rig struct {
 }
 
 func placeOf(db int, key string) quorum.Key {
-	at := quorum.Key{DB: db, Name: "p:" + key, Moves: true} // as of a proxy whose locks can move
+	at := quorum.Key{DB: db, Name: "p:" + key, Moves: true} // like a proxy whose locks can move
 	if tag, has := keys.Tag(key); has {
 		at.Tag = "p:" + tag
 	}
 	return at
 }
 
-// on is the key on the masters of a test.
+// on returns a key as the masters of a test name it.
 func on(db int, key string) quorum.Key {
 	at := placeOf(db, key)
 	at.Moves = false
@@ -244,15 +245,17 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, server: redistest.New(t, redistest.Options{InMemory: true})}
 	r.client = r.dial()
-	r.masters = &masters{at: quorum.Placed{Place: place.Upstream, Era: 7}, keys: map[quorum.Key]held{}, proxies: []string{"me"}}
+	r.masters = &masters{at: quorum.Placed{Place: place.Upstream, Era: 7}, keys: map[quorum.Key]held{},
+		proxies: []string{"me"}}
 	r.masters.holding = []quorum.Held{{Proxy: "me", Resting: []string{r.client.LocalAddr()}}}
 	r.mover = r.another()
 	return r
 }
 
-// another is the mover of another proxy.
+// another returns the mover of another proxy.
 func (r *rig) another() *Mover {
-	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, Place: placeOf, Prefix: "p:"})
+	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, Place: placeOf,
+		Prefix: "p:"})
 	m.settle, m.patience, m.lease = 20*time.Millisecond, 500*time.Millisecond, 2*time.Second
 	return m
 }
@@ -265,7 +268,7 @@ func (r *rig) dial() *redistest.Client {
 	return client
 }
 
-// do has the upstream carry out a command, which must be no error.
+// do makes the upstream run a command, and fails on an error.
 func (r *rig) do(words ...string) any {
 	r.Helper()
 	reply, err := r.client.Do(words...)
@@ -275,7 +278,7 @@ func (r *rig) do(words ...string) any {
 	return reply
 }
 
-// line is do of words with blanks between.
+// line is do for words separated by blanks.
 func (r *rig) line(text string) any { r.Helper(); return r.do(strings.Fields(text)...) }
 
 func (r *rig) move(order Order) (Result, error) {
@@ -284,7 +287,7 @@ func (r *rig) move(order Order) (Result, error) {
 	defer func(began time.Time) { r.took += time.Since(began) }(time.Now())
 	return r.mover.Move(r.Context(), order, func(step string) {
 		r.steps = append(r.steps, step)
-		if strings.HasPrefix(step, "another proxy moves the locks") { // until its lease ends
+		if strings.HasPrefix(step, "another proxy is moving the locks") { // until its lease ends
 			r.masters.mu.Lock()
 			defer r.masters.mu.Unlock()
 			r.masters.decide(r.masters.at.Source())
@@ -301,10 +304,10 @@ func (r *rig) mustMove(order Order) Result {
 	return result
 }
 
-// altered is a Connection on which some commands are replied otherwise.
+// altered is a Connection that replaces some replies.
 type altered struct {
 	Connection
-	reply func(words []string) any // nil: as it is
+	reply func(words []string) any // nil leaves the reply unchanged
 }
 
 func (a *altered) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
@@ -317,7 +320,7 @@ func (a *altered) Ask(ctx context.Context, commands ...[]string) ([]any, error) 
 	return replies, err
 }
 
-// alter has the upstream reply otherwise from now on.
+// alter replaces replies of the upstream from now on.
 func (r *rig) alter(reply func(words []string) any) {
 	r.mover.opts.Connect = func(ctx context.Context) (Connection, error) {
 		conn, err := r.connect(ctx)
@@ -325,7 +328,7 @@ func (r *rig) alter(reply func(words []string) any) {
 	}
 }
 
-// wire is a Connection of a test.
+// wire is a Connection for tests.
 type wire struct {
 	net.Conn
 	in *resp.Reader
@@ -356,13 +359,13 @@ func (w *wire) Ask(ctx context.Context, commands ...[]string) (replies []any, er
 	return replies, nil
 }
 
-// seen is what a key holds at the upstream: its type, its contents, and when it ends.
+// seen is a key at the upstream: its type, its contents, and when it expires.
 type seen struct {
 	what string
 	end  time.Time
 }
 
-// upstream is all that is there.
+// upstream returns all keys at the upstream.
 func (r *rig) upstream() map[string]seen {
 	r.Helper()
 	all := map[string]seen{}
@@ -405,8 +408,8 @@ func (r *rig) contents(key string) string {
 	return fmt.Sprintf("%s %q", kind, value)
 }
 
-// keeps reports whether an end is what it was: no earlier, but for rounding, and no later than by
-// the time that the moves took, since a remaining time is read, and put there later.
+// keeps reports whether an expiry is unchanged: not earlier, except for rounding, and not later by
+// more than the duration of the moves, because a remaining time is written later than it was read.
 func (r *rig) keeps(end, was time.Time) bool {
 	late := end.Sub(was)
 	return end.IsZero() == was.IsZero() && late > -5*time.Millisecond && late < r.took

@@ -20,11 +20,12 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// fill puts locks of all types there, and what is none.
+// fill writes lock keys of all types, and other keys.
 func (r *rig) fill() {
 	r.Helper()
 	for _, line := range []string{
-		"SET lock:text token PX 60000", "SET lock:endless token", "SET lock-1 other PX 3600000", "SET lock:brief x PX 30",
+		"SET lock:text token PX 60000", "SET lock:endless token", "SET lock-1 other PX 3600000",
+		"SET lock:brief x PX 30",
 		"HSET lock:hash thread:1 2 thread:2 1", "PEXPIRE lock:hash 30000",
 		"RPUSH lock:list a b a", "SADD lock:set 10 9 x", "PEXPIRE lock:set 45000",
 		"ZADD lock:zset 1.5 a -inf b inf c 3 d 0.1 e", "PEXPIRE lock:zset 99999",
@@ -49,9 +50,9 @@ func (r *rig) fill() {
 	r.do("SELECT", "0")
 }
 
-// TestThereAndBack: what is under lock keys of all types, in several databases, is at the masters
-// and not at the upstream any more, then the other way round, with its ends; what was there besides
-// is not, and nothing else is touched.
+// TestThereAndBack moves lock keys of all types in several databases to the masters and back. They
+// are only at the target afterwards, with their expiry; other lock keys at the target are removed,
+// and no other key is touched.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -64,17 +65,20 @@ func TestThereAndBack(t *testing.T) {
 	before := r.upstream()
 	delete(before, "0 lock:brief")
 	result := r.mustMove(Order{})
-	if got, want := result.copied(), "1 hash, 1 list"; result.At != place.Masters || result.Besides != 1 || !strings.Contains(got, "zset") || strings.HasPrefix(got, want+",") {
+	if got, want := result.copied(), "1 hash, 1 list"; result.At != place.Masters || result.Besides != 1 ||
+		!strings.Contains(got, "zset") || strings.HasPrefix(got, want+",") {
 		t.Errorf("%+v", result)
 	}
 	r.same(r.upstream(), only(before, isOther))
 	r.atMasters(only(before, isLock))
-	for key, gone := range map[quorum.Key]bool{on(5, "lock:besides"): true, {Name: "p:other"}: false, {Name: "lock:unprefixed"}: false, on(0, "lock:foreign"): false} {
+	for key, gone := range map[quorum.Key]bool{on(5, "lock:besides"): true, {Name: "p:other"}: false,
+		{Name: "lock:unprefixed"}: false, on(0, "lock:foreign"): false} {
 		if _, there := r.masters.keys[key]; there == gone {
 			t.Errorf("%v: there %v", key, there)
 		}
 	}
-	if _, err := r.move(Order{Back: true}); !errors.Is(err, quorum.ErrForeign) || !strings.HasPrefix(err.Error(), "the locks stay at the masters: lock key 'lock:foreign'") {
+	if _, err := r.move(Order{Back: true}); !errors.Is(err, quorum.ErrForeign) ||
+		!strings.HasPrefix(err.Error(), "the locks stay at the masters: lock key 'lock:foreign'") {
 		t.Errorf("a foreign lock: %v", err)
 	}
 	delete(r.masters.keys, on(0, "lock:foreign"))
@@ -87,12 +91,13 @@ func TestThereAndBack(t *testing.T) {
 	if len(r.masters.keys) != 2 {
 		t.Errorf("left at the masters: %v", r.masters.keys)
 	}
-	if want := []place.Place{place.ToMasters, place.Masters, place.ToUpstream, place.Upstream}; !slices.Equal(r.masters.eras, want) {
+	want := []place.Place{place.ToMasters, place.Masters, place.ToUpstream, place.Upstream}
+	if !slices.Equal(r.masters.eras, want) {
 		t.Errorf("eras: %v", r.masters.eras)
 	}
 }
 
-// atMasters compares what is at the masters.
+// atMasters compares the keys at the masters.
 func (r *rig) atMasters(want map[string]seen) {
 	r.Helper()
 	r.masters.mu.Lock()
@@ -113,21 +118,21 @@ func (r *rig) atMasters(want map[string]seen) {
 	}
 }
 
-// TestGivesUp: whatever step fails, the locks stay as they were, it is decided that they do, and
-// the next run moves them.
-func TestGivesUp(t *testing.T) {
+// TestFailureAborts checks for each step that its failure leaves the locks as they were, that the
+// era says so, and that the next run moves them.
+func TestFailureAborts(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{false, true} {
 		for _, c := range []struct {
 			step string
-			lost bool // the decision is made all the same
+			lost bool // the proposal is accepted all the same
 		}{
 			{"may move", false}, {"names", false}, {"read", false}, {"update", false},
 			{"to to-masters", false}, {"to to-masters", true}, {"to to-upstream", false}, {"to to-upstream", true},
 			{"to masters", false}, {"to upstream", false},
 		} {
 			if c.step == "update" && back || c.step == "read" && !back {
-				continue // that is after the decision, or is none of its steps
+				continue // the step follows the decision, or does not occur
 			}
 			if strings.HasPrefix(c.step, "to ") && strings.HasSuffix(c.step, "upstream") != back {
 				continue
@@ -169,9 +174,9 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestDecidedAllTheSame: where the last decision was made although that was not heard, the move is
-// done.
-func TestDecidedAllTheSame(t *testing.T) {
+// TestProposalAcceptedDespiteError checks that the move succeeds if the last proposal was accepted
+// although the run got an error.
+func TestProposalAcceptedDespiteError(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.line("SET lock:a token")
@@ -189,14 +194,14 @@ func TestDecidedAllTheSame(t *testing.T) {
 	}
 }
 
-// TestFailureTellsWhereTheLocksAre: also where the masters answer no more, so that nothing can be
-// decided.
+// TestFailureTellsWhereTheLocksAre checks the errors, also if the masters stop answering, so that
+// nothing can be decided.
 func TestFailureTellsWhereTheLocksAre(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[string]string{
 		"confirm":    "the locks stay at the upstream: a majority of 3 masters agreed only",
-		"update":     "the locks are at the upstream, and stay there: commands on lock keys go on as soon as a majority of the masters votes: ",
-		"to masters": "the locks are at the upstream still, or at the masters already: a majority of the masters decides that as soon as it votes, and commands on lock keys wait for it: ",
+		"update":     "the locks are at the upstream, and stay there: commands on lock keys continue once a majority of the masters votes: ",
+		"to masters": "the locks are at the upstream or already at the masters: a majority of the masters decides that once it votes, and commands on lock keys wait until then: ",
 	} {
 		r := newRig(t)
 		r.mover.lease = 200 * time.Millisecond
@@ -209,14 +214,15 @@ func TestFailureTellsWhereTheLocksAre(t *testing.T) {
 			return nil
 		}
 		_, err := r.move(Order{})
-		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasPrefix(command.Failure(err), "NOQUORUM "+want) {
+		if err == nil || !strings.HasPrefix(err.Error(), want) ||
+			!strings.HasPrefix(command.Failure(err), "NOQUORUM "+want) {
 			t.Errorf("%s: %v, want %s", step, err, want)
 		}
 	}
 }
 
-// TestTwoAtOnce: of two runs at once, at two proxies, one moves the locks, and the other waits for
-// it and finds them moved.
+// TestTwoAtOnce checks that of two simultaneous runs at two proxies one moves the locks, and the
+// other waits for it and finds them moved.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {Back: true}} {
@@ -233,14 +239,15 @@ func TestTwoAtOnce(t *testing.T) {
 			both.Go(func() { results[i], errs[i] = m.Move(t.Context(), order, nil) })
 		}
 		both.Wait()
-		if errs[0] != nil || errs[1] != nil || results[0].Already == results[1].Already || len(r.masters.eras) != 2 || r.masters.at.Place != order.target() {
+		if errs[0] != nil || errs[1] != nil || results[0].Already == results[1].Already || len(r.masters.eras) != 2 ||
+			r.masters.at.Place != order.target() {
 			t.Errorf("%+v: %v, %v; eras %v", order, errs[0], errs[1], r.masters.eras)
 		}
 	}
 }
 
-// TestConnectionLost: a run whose connection is ended fails, wherever it is, and does not come back
-// by another one. Before it is known whether it has its era to itself it begins anew.
+// TestConnectionLost checks that a run whose connection is closed fails at any step, and does not
+// continue on another one. Before it has claimed its era it starts again.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"may move", "to to-masters", "update", "names"} {
@@ -266,7 +273,7 @@ func TestConnectionLost(t *testing.T) {
 					t.Fatalf("%v: %v, eras %v", at, err, r.masters.eras)
 				}
 				return
-			} else if step == "names" { // nothing is asked of the upstream any more before it is decided
+			} else if step == "names" { // the upstream gets no further request before the decision
 				if err != nil || at.Place != place.Masters {
 					t.Fatalf("%v %v", at, err)
 				}
@@ -285,8 +292,8 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
-// TestStalled: a run that others have ended meanwhile writes nothing in the era that follows, and
-// leaves alone what was decided.
+// TestStalled checks that a stalled run, which another run has ended meanwhile, writes nothing in
+// the next era, and does not change the decision.
 func TestStalled(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string][]place.Place{
@@ -326,9 +333,9 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestLeftUndone: while another proxy moves the locks, or has stopped to, a run waits until it is
-// decided that they stay; or it ends that.
-func TestLeftUndone(t *testing.T) {
+// TestUnfinishedMove checks that a run waits for an unfinished move of another proxy until that is
+// aborted, or aborts it.
+func TestUnfinishedMove(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {Back: true}, {Abort: true}} {
 		for _, at := range []place.Place{place.ToMasters, place.ToUpstream} {
@@ -351,20 +358,24 @@ func TestLeftUndone(t *testing.T) {
 	}
 }
 
-// TestAlready: where the locks are there already, what is left elsewhere is removed.
-func TestAlready(t *testing.T) {
+// TestLocksAlreadyAtTarget checks that a run removes leftovers if the locks are at the target
+// already.
+func TestLocksAlreadyAtTarget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.masters.keys[on(0, "lock:left")] = held{value: "x"}
-	if result := r.mustMove(Order{Back: true}); !result.Already || result.Removed != 1 || len(r.masters.keys) != 0 || len(r.masters.eras) != 0 {
+	if result := r.mustMove(Order{Back: true}); !result.Already || result.Removed != 1 || len(r.masters.keys) != 0 ||
+		len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
 	}
 	r.masters.at.Place = place.Masters
 	r.line("SET lock:left x")
-	if result := r.mustMove(Order{}); !result.Already || result.Standing != 1 || len(r.upstream()) != 1 { // it may be of a client that locks there
+	// The lock key may belong to a client that locks there.
+	if result := r.mustMove(Order{}); !result.Already || result.Standing != 1 || len(r.upstream()) != 1 {
 		t.Errorf("%+v", result)
 	}
-	if result := r.mustMove(Order{EvenIfOthers: true}); !result.Already || result.Removed != 1 || len(r.upstream()) != 0 || len(r.masters.eras) != 0 {
+	if result := r.mustMove(Order{EvenIfOthers: true}); !result.Already || result.Removed != 1 ||
+		len(r.upstream()) != 0 || len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
 	}
 	if result := r.mustMove(Order{Abort: true}); !result.Already || result.At != place.Masters {
@@ -372,8 +383,8 @@ func TestAlready(t *testing.T) {
 	}
 }
 
-// TestOthers: who is connected beside proxies keeps the locks from being moved, unless the operator
-// says otherwise; then it is ended, and proxies that hold back are not.
+// TestOthers checks that connections that are not a proxy's prevent the move, unless the operator
+// orders to close them. Connections of proxies that hold back stay open.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -383,7 +394,8 @@ func TestOthers(t *testing.T) {
 	must(t, err)
 	_, err = r.move(Order{})
 	var others *OthersError
-	if !errors.As(err, &others) || len(others.Others) != 1 || !strings.Contains(err.Error(), other.LocalAddr()+" name=billing") {
+	if !errors.As(err, &others) || len(others.Others) != 1 ||
+		!strings.Contains(err.Error(), other.LocalAddr()+" name=billing") {
 		t.Fatalf("%v", err)
 	}
 	if at, _ := r.masters.Placed(); at.Place != place.Upstream {
@@ -393,10 +405,12 @@ func TestOthers(t *testing.T) {
 		t.Fatal("it was ended: ", err)
 	}
 	r.masters.proxies = append(r.masters.proxies, "other")
-	if _, err := r.move(Order{EvenIfOthers: true}); err == nil || !strings.Contains(err.Error(), "1 proxies are at work and do not hold back: other") || r.masters.at.Place != place.Upstream {
+	if _, err := r.move(Order{EvenIfOthers: true}); err == nil ||
+		!strings.Contains(err.Error(), "running proxies do not hold back: other") ||
+		r.masters.at.Place != place.Upstream {
 		t.Errorf("%v", err)
 	}
-	r.masters.proxies = r.masters.proxies[:1] // it is not heard of any more
+	r.masters.proxies = r.masters.proxies[:1] // it no longer announces itself
 	result := r.mustMove(Order{EvenIfOthers: true})
 	if len(result.Others) != 1 || result.Ended != 1 {
 		t.Errorf("%+v", result)
@@ -407,7 +421,7 @@ func TestOthers(t *testing.T) {
 	r.do("PING")
 }
 
-// TestUnfit: what the masters cannot hold is named, and nothing is decided.
+// TestUnfit checks that keys that the masters cannot store are named, and nothing is decided.
 func TestUnfit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -415,18 +429,21 @@ func TestUnfit(t *testing.T) {
 	r.do("SET", "lock:text", strings.Repeat("x", keyspace.MaxValue+1))
 	_, err := r.move(Order{})
 	var unfit *UnfitError
-	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "'lock:stream' (database 0): a stream") || len(r.masters.eras) > 0 {
+	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "'lock:stream' (database 0): a stream") ||
+		len(r.masters.eras) > 0 {
 		t.Errorf("%v", err)
 	}
 	r.line("DEL lock:text lock:stream")
 	r.do("HSET", "lock:hash", "f", strings.Repeat("x", keyspace.MaxValue))
-	if _, err := r.move(Order{}); !errors.As(err, &unfit) || !strings.Contains(err.Error(), "'lock:hash' (database 0): more than 1048576 bytes") {
+	if _, err := r.move(Order{}); !errors.As(err, &unfit) ||
+		!strings.Contains(err.Error(), "'lock:hash' (database 0): more than 1048576 bytes") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestFieldsThatEnd: so is a hash of which a field has an end of its own, as later servers have it.
-func TestFieldsThatEnd(t *testing.T) {
+// TestExpiringFields checks that a hash with a field that expires by itself is refused, too, as
+// later servers have it.
+func TestExpiringFields(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.line("HSET lock:hash f v g w")
@@ -436,7 +453,8 @@ func TestFieldsThatEnd(t *testing.T) {
 			switch {
 			case words[0] == "INFO" && len(words) == 2:
 				return "# Keyspace\r\ndb0:keys=2,expires=0,avg_ttl=0," + count + "=1\r\n"
-			case words[0] == "HPEXPIRETIME" && slices.Equal(words[2:4], []string{"FIELDS", "2"}) && words[1] == "lock:hash":
+			case words[0] == "HPEXPIRETIME" && slices.Equal(words[2:4], []string{"FIELDS", "2"}) &&
+				words[1] == "lock:hash":
 				return []any{int64(-1), time.Now().Add(time.Minute).UnixMilli()}
 			case words[0] == "HPEXPIRETIME":
 				return []any{int64(-1), int64(-1)}
@@ -444,14 +462,15 @@ func TestFieldsThatEnd(t *testing.T) {
 			return nil
 		})
 		var unfit *UnfitError
-		if _, err := r.move(Order{}); !errors.As(err, &unfit) || len(unfit.Keys) != 1 || !strings.Contains(err.Error(), "'lock:hash'") {
+		if _, err := r.move(Order{}); !errors.As(err, &unfit) || len(unfit.Keys) != 1 ||
+			!strings.Contains(err.Error(), "'lock:hash'") {
 			t.Errorf("%s: %v", count, err)
 		}
 	}
 }
 
-// TestRefused: a right that is missing at the upstream is found before anything is decided, and a
-// connection that cannot be ended before anything is copied.
+// TestRefused checks that a missing permission at the upstream is found before the first decision,
+// and a failing CLIENT KILL before anything is copied.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -464,38 +483,43 @@ func TestRefused(t *testing.T) {
 		eras    int
 		want    string
 	}{
-		{"CLIENT LIST", 0, "the locks stay at the upstream: CLIENT at the upstream: NOPERM"}, {"INFO", 0, "the locks stay at the upstream: INFO at the upstream: NOPERM"},
-		{"CLIENT KILL ID " + nobody, 0, "the locks stay at the upstream: CLIENT at the upstream: NOPERM"},
-		{"SCAN", 0, "the locks stay at the upstream: SCAN at the upstream: NOPERM"}, {"TIME", 0, "the locks stay at the upstream: TIME at the upstream: NOPERM"},
+		{"CLIENT LIST", 0, "the locks stay at the upstream: CLIENT at the upstream: NOPERM"},
+		{"INFO", 0, "the locks stay at the upstream: INFO at the upstream: NOPERM"},
+		{"CLIENT KILL ID " + noClient, 0, "the locks stay at the upstream: CLIENT at the upstream: NOPERM"},
+		{"SCAN", 0, "the locks stay at the upstream: SCAN at the upstream: NOPERM"},
+		{"TIME", 0, "the locks stay at the upstream: TIME at the upstream: NOPERM"},
 		{"PTTL", 0, "the locks stay at the upstream: PTTL at the upstream: NOPERM"},
-		{"CLIENT KILL ID " + nobody[:1], 2, "the locks stay at the upstream: connections at the upstream cannot be ended: CLIENT at the upstream: NOPERM"},
+		{"CLIENT KILL ID " + noClient[:1], 2, "the locks stay at the upstream: cannot close connections at the upstream: CLIENT at the upstream: NOPERM"},
 	} {
 		r.masters.eras = nil
 		r.alter(func(words []string) any {
 			line := strings.Join(words, " ")
-			if c.eras > 0 && strings.HasPrefix(line, "CLIENT KILL ID ") && words[3] != nobody || c.eras == 0 && strings.HasPrefix(line, c.command) {
+			if c.eras > 0 && strings.HasPrefix(line, "CLIENT KILL ID ") && words[3] != noClient ||
+				c.eras == 0 && strings.HasPrefix(line, c.command) {
 				return resp.Error("NOPERM no")
 			}
 			return nil
 		})
-		if _, err := r.move(Order{EvenIfOthers: true}); err == nil || !strings.HasPrefix(err.Error(), c.want) || len(r.masters.eras) != c.eras {
+		if _, err := r.move(Order{EvenIfOthers: true}); err == nil || !strings.HasPrefix(err.Error(), c.want) ||
+			len(r.masters.eras) != c.eras {
 			t.Errorf("%s: %v after %v", c.command, err, r.masters.eras)
 		}
 	}
 }
 
-// TestNoMaster: a replica is refused.
-func TestNoMaster(t *testing.T) {
+// TestReplicaIsRefused checks that a replica is refused.
+func TestReplicaIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.line("REPLICAOF 127.0.0.1 1")
-	if _, err := r.move(Order{}); err == nil || !strings.Contains(err.Error(), `the locks stay at the upstream: the upstream is no master, but "slave"`) {
+	if _, err := r.move(Order{}); err == nil ||
+		!strings.Contains(err.Error(), `the locks stay at the upstream: the upstream is not a master but a "slave"`) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestOneAtATime: a second run at the same proxy is refused, but it can be ended, which fails the
-// first. One whose caller leaves is given up.
+// TestOneAtATime checks that a second run at the same proxy is refused, that the first run can be
+// aborted, and that it aborts if its caller leaves.
 func TestOneAtATime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -534,13 +558,14 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// TestCommonPrefix: SCAN leaves out no key that matches.
+// TestCommonPrefix checks that SCAN skips no key that matches.
 func TestCommonPrefix(t *testing.T) {
 	for _, c := range []struct {
 		globs []string
 		want  string
 	}{
-		{[]string{"lock:*"}, "lock:"}, {[]string{"lock:*", "lo?k-*"}, "lo"}, {[]string{"a*", "b*"}, ""}, {[]string{"*"}, ""},
+		{[]string{"lock:*"}, "lock:"}, {[]string{"lock:*", "lo?k-*"}, "lo"}, {[]string{"a*", "b*"}, ""},
+		{[]string{"*"}, ""},
 		{[]string{`l\*`, "l:*"}, "l"}, {[]string{"exact"}, "exact"}, {nil, ""},
 	} {
 		if got := commonPrefix(c.globs); got != c.want {
@@ -549,16 +574,17 @@ func TestCommonPrefix(t *testing.T) {
 	}
 }
 
-// TestAddresses: an address is the same however it is written.
+// TestAddresses checks that different spellings of an address are equal.
 func TestAddresses(t *testing.T) {
 	list := readConnections("id=3 addr=[::ffff:127.0.0.1]:5 laddr=127.0.0.1:1 fd=8 name= flags=N lib-name=go\nid=4 addr=/tmp/s:0 name=x flags=S\n")
-	if len(list) != 2 || list[0].addr != "127.0.0.1:5" || list[0].String() != "127.0.0.1:5 lib-name=go" || !list[1].isReplica() || list[1].addr != "/tmp/s:0" {
+	if len(list) != 2 || list[0].addr != "127.0.0.1:5" || list[0].String() != "127.0.0.1:5 lib-name=go" ||
+		!list[1].isReplica() || list[1].addr != "/tmp/s:0" {
 		t.Errorf("%+v", list)
 	}
 }
 
-// TestClockIsSet: locks end as they did although the upstream's clock is set while they are moved
-// there.
+// TestClockIsSet checks that locks expire on time although the upstream's clock is changed while
+// they are moved there.
 func TestClockIsSet(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -568,7 +594,7 @@ func TestClockIsSet(t *testing.T) {
 	ahead := time.Duration(0)
 	r.alter(func(words []string) any {
 		switch words[0] {
-		case "TIME": // it was wrong until the first writing
+		case "TIME": // it was wrong until the first write
 			now := time.Now().Add(ahead)
 			return []any{strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond() / 1000)}
 		case "EXEC":
@@ -581,16 +607,16 @@ func TestClockIsSet(t *testing.T) {
 	r.same(r.upstream(), before)
 }
 
-// TestMaySucceed: where it can be seen that the locks cannot be put where they are to be, nothing
-// is decided.
-func TestMaySucceed(t *testing.T) {
+// TestTargetWithoutRoom checks that nothing is decided if it is clear that the target cannot store
+// the locks.
+func TestTargetWithoutRoom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		back    bool
 		prepare func(r *rig)
 		want    string
 	}{
-		{false, func(r *rig) { r.masters.room = 500 }, "2 lock keys take about 534 bytes: master m has room for less (maxmemory)"},
+		{false, func(r *rig) { r.masters.room = 500 }, "no room for 2 lock keys of about 534 bytes: master m has room for less (maxmemory)"},
 		{true, func(r *rig) { r.line("CONFIG SET maxmemory 1") }, "OOM "},
 		{true, func(r *rig) {
 			r.do("CONFIG", "SET", "maxmemory", strconv.Itoa(1<<23))
@@ -611,7 +637,7 @@ func TestMaySucceed(t *testing.T) {
 				return nil
 			}
 		}, "(database 0) at the masters: ERR DB index is out of range"},
-		{false, func(r *rig) { r.mover.copyTime = time.Millisecond }, "2 lock keys would be moved in about "},
+		{false, func(r *rig) { r.mover.copyTime = time.Millisecond }, "moving 2 lock keys would take about "},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			r := newRig(t)
@@ -622,15 +648,16 @@ func TestMaySucceed(t *testing.T) {
 			}
 			r.masters.eras = nil
 			c.prepare(r)
-			if _, err := r.move(Order{Back: c.back}); err == nil || !strings.Contains(err.Error(), c.want) || len(r.masters.eras) > 0 {
+			if _, err := r.move(Order{Back: c.back}); err == nil || !strings.Contains(err.Error(), c.want) ||
+				len(r.masters.eras) > 0 {
 				t.Errorf("%v after %v, want %s", err, r.masters.eras, c.want)
 			}
 		})
 	}
 }
 
-// TestOtherUpstream: where another proxy has another upstream nothing is moved, there or back,
-// whatever was ordered.
+// TestOtherUpstream checks that nothing is moved, in either direction and with any order, if
+// another proxy has a different upstream.
 func TestOtherUpstream(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {EvenIfOthers: true}, {Back: true}} {
@@ -642,7 +669,9 @@ func TestOtherUpstream(t *testing.T) {
 		at := r.masters.at.Place
 		r.masters.holding = append(r.masters.holding, quorum.Held{Proxy: "other", Server: "another"})
 		r.masters.proxies = append(r.masters.proxies, "other")
-		if _, err := r.move(order); err == nil || !strings.Contains(err.Error(), "proxy other has another upstream (run_id another) than this one (") || r.masters.at.Place != at {
+		if _, err := r.move(order); err == nil ||
+			!strings.Contains(err.Error(), "proxy other has a different upstream (run_id another) than this one (") ||
+			r.masters.at.Place != at {
 			t.Errorf("%+v: %v, %v", order, err, r.masters.at)
 		}
 	}

@@ -10,34 +10,34 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// Result is what a run did.
+// Result is the outcome of a run.
 type Result struct {
 	// At is where the locks are.
 	At place.Place
-	// Already is set where they were there before, and Aborted where a move was ended.
+	// Already is set if the locks were there before, Aborted if a move was aborted.
 	Already, Aborted bool
-	// Copied counts the lock keys that have moved, by their types.
+	// Copied counts the lock keys that have moved, by type.
 	Copied map[string]int
-	// Besides is how many lock keys were removed that were only where the locks have moved to,
-	// Removed how many where they are not any more.
+	// Besides counts the lock keys that were removed because they existed only at the target.
+	// Removed counts the lock keys that were removed where the locks are not.
 	Besides, Removed int
-	// Standing is how many lock keys were found where the locks are not.
+	// Standing counts the lock keys that were found where the locks are not.
 	Standing int
-	// Left is why not all were removed there; nil: they were.
+	// Left is the error that prevented the removal of the remaining lock keys there, if any.
 	Left error
-	// Others are connections of others at the upstream, Ended how many connections were ended
-	// there.
+	// Others describes the connections at the upstream that do not belong to proxies. Ended counts
+	// the connections that were closed there.
 	Others []string
 	Ended  int
-	// Held is for how long commands on lock keys were held back.
+	// Held is how long proxies held back commands on lock keys.
 	Held time.Duration
 }
 
-// Lines is the result for an operator.
+// Lines returns the report for an operator.
 func (r Result) Lines() []string {
 	switch {
 	case r.Aborted:
-		return []string{fmt.Sprintf("given up: the locks stay at the %v", r.At)}
+		return []string{fmt.Sprintf("aborted: the locks stay at the %v", r.At)}
 	case r.Already:
 		return append([]string{fmt.Sprintf("nothing to move: the locks are at the %v", r.At)}, r.removed()...)
 	}
@@ -46,40 +46,63 @@ func (r Result) Lines() []string {
 		fmt.Sprintf("commands on lock keys were held back for %d ms", r.Held.Milliseconds()),
 	}
 	if r.Besides > 0 {
-		lines = append(lines, fmt.Sprintf("%d lock keys were left there by others, and are removed", r.Besides))
+		lines = append(lines, fmt.Sprintf("removed %s that existed only at the %v", countLockKeys(r.Besides), r.At))
 	}
 	lines = append(lines, r.removed()...)
 	if r.Ended > 0 {
-		lines = append(lines, fmt.Sprintf("%d connections at the upstream were ended", r.Ended))
+		lines = append(lines, "closed "+countConnections(r.Ended)+" at the upstream")
 	}
 	if len(r.Others) > 0 {
-		lines = append(lines, "of others at the upstream: "+some(r.Others))
+		lines = append(lines, "connections of clients without a proxy at the upstream: "+summarize(r.Others))
 	}
 	return lines
 }
 
-// copied is how many of each type.
+// copied returns the number of copied lock keys of each type.
 func (r Result) copied() string {
 	var all []string
 	for _, kind := range slices.Sorted(maps.Keys(r.Copied)) {
 		all = append(all, fmt.Sprintf("%d %s", r.Copied[kind], kind))
 	}
 	if len(all) == 0 {
-		return "there was none"
+		return "no lock keys existed"
 	}
 	return strings.Join(all, ", ")
 }
 
+// removed returns the lines about lock keys where the locks are not.
 func (r Result) removed() []string {
+	former := place.Upstream
+	if r.At == place.Upstream {
+		former = place.Masters
+	}
 	var lines []string
 	if r.Standing > 0 {
-		lines = append(lines, fmt.Sprintf("%d lock keys exist where the locks are not: a move that was not finished left them, or clients lock there; --even-if-others (EVENIFOTHERS) removes them", r.Standing))
+		lines = append(lines, fmt.Sprintf("found %s at the %v: an unfinished move left them, or clients lock there; "+
+			"--even-if-others (EVENIFOTHERS) removes them", countLockKeys(r.Standing), former))
 	}
 	if r.Removed > 0 {
-		lines = append(lines, fmt.Sprintf("%d lock keys are removed where they were", r.Removed))
+		lines = append(lines, fmt.Sprintf("removed %s from the %v", countLockKeys(r.Removed), former))
 	}
 	if r.Left != nil {
-		lines = append(lines, fmt.Sprintf("what is left where they were is not removed, and means nothing: %v; the same command with --even-if-others removes it", r.Left))
+		lines = append(lines, fmt.Sprintf("cannot remove the lock keys left at the %v, which have no effect: %v; "+
+			"the same command with --even-if-others removes them", former, r.Left))
 	}
 	return lines
+}
+
+// countLockKeys returns a number of lock keys in words.
+func countLockKeys(n int) string {
+	if n == 1 {
+		return "1 lock key"
+	}
+	return fmt.Sprintf("%d lock keys", n)
+}
+
+// countConnections returns a number of connections in words.
+func countConnections(n int) string {
+	if n == 1 {
+		return "1 connection"
+	}
+	return fmt.Sprintf("%d connections", n)
 }

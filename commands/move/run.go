@@ -11,52 +11,54 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// run is one move.
+// run is a single move.
 type run struct {
 	*Mover
-	order Order
-	say   func(string)
-	conn  Connection
-	// own is the number of that connection at the upstream, server the run_id there.
-	own, server string
-	// room is for how many more bytes the upstream has room; negative: it has no limit.
+	order  Order
+	report func(string)
+	conn   Connection
+	// connID is the ID of the connection at the upstream, server the run_id of the upstream.
+	connID, server string
+	// room is the upstream's free memory in bytes; negative if it has no limit.
 	room int64
-	// at is where the locks are, as far as this run knows; its zero value: it does not.
+	// at is where the locks are, as far as this run knows. Its zero value means unknown.
 	at quorum.Placed
 	// claimed is the era in which this run moves the locks.
 	claimed int
-	// arriving is set while it is being decided that they have moved, open where it is not known
-	// what became of a decision.
-	arriving, open bool
-	result         Result
+	// arriving is set after the run has proposed that the locks have moved. undecided is set if the
+	// outcome of a proposal is not known.
+	arriving, undecided bool
+	result              Result
 }
 
-// where tells where the locks are after a failure.
-func (r *run) where() string {
+// describeLocation says where the locks are after a failure.
+func (r *run) describeLocation() string {
 	from := r.at.Source()
 	switch {
 	case r.at == quorum.Placed{}:
-		return "nothing is changed, and where the locks are is not known"
-	case r.open && r.arriving:
-		return fmt.Sprintf("the locks are at the %v still, or at the %v already: a majority of the masters decides that as soon as it votes, and commands on lock keys wait for it",
-			from, r.at.Target())
-	case r.open:
-		return fmt.Sprintf("the locks are at the %v, and stay there: commands on lock keys go on as soon as a majority of the masters votes", from)
+		return "nothing was changed, and it is not known where the locks are"
+	case r.undecided && r.arriving:
+		return fmt.Sprintf("the locks are at the %v or already at the %v: a majority of the masters decides that "+
+			"once it votes, and commands on lock keys wait until then", from, r.at.Target())
+	case r.undecided:
+		return fmt.Sprintf("the locks are at the %v, and stay there: "+
+			"commands on lock keys continue once a majority of the masters votes", from)
 	case r.at.Moves():
-		return fmt.Sprintf("the locks are at the %v, and another proxy moves them", from)
+		return fmt.Sprintf("the locks are at the %v, and another proxy is moving them", from)
 	default:
 		return fmt.Sprintf("the locks stay at the %v", from)
 	}
 }
 
-// awaitRest waits while another proxy moves the locks. That ends, also if the proxy does.
-func (r *run) awaitRest(ctx context.Context) (err error) {
+// awaitOtherMove waits while another proxy moves the locks. The wait ends even if that proxy
+// crashes, by the lease of the move.
+func (r *run) awaitOtherMove(ctx context.Context) (err error) {
 	for said := false; ; said = true {
 		if r.at, err = r.opts.Masters.Confirm(ctx); err != nil || !r.at.Moves() {
 			return err
 		}
 		if !said {
-			r.say("another proxy moves the locks, or did: waiting until that is over")
+			r.report("another proxy is moving the locks, or has stopped to: waiting until that move ends")
 		}
 		if err := pacing.Sleep(ctx, retryPause); err != nil {
 			return err
@@ -64,8 +66,9 @@ func (r *run) awaitRest(ctx context.Context) (err error) {
 	}
 }
 
-// move moves the locks, or does what is left to do where they are there already. The connection was
-// made before, so that what is confirmed holds for what is sent over it (rule 1).
+// move moves the locks, or finishes an earlier move if they are at the target already. The run has
+// connected before, so that the confirmed place is valid for everything sent over the connection
+// (rule 1).
 func (r *run) move(ctx context.Context) (err error) {
 	switch r.at, err = r.opts.Masters.Confirm(ctx); {
 	case err != nil:
@@ -74,74 +77,77 @@ func (r *run) move(ctx context.Context) (err error) {
 		return errClaimed
 	case r.at.Place == r.order.target():
 		r.result.Already = true
-		return r.tidy(ctx)
+		return r.removeLeftovers(ctx)
 	default:
-		return r.through(ctx)
+		return r.moveLocks(ctx)
 	}
 }
 
-// through moves the locks by the moving place.
-func (r *run) through(ctx context.Context) error {
+// moveLocks moves the locks from the source to the target.
+func (r *run) moveLocks(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx) // until then the lease is renewed
 	defer cancel()
-	if err := r.look(ctx); err != nil {
-		if now, unknown := r.opts.Masters.Confirm(ctx); unknown == nil && now.Era != r.at.Era { // another was faster, which ends this connection
+	if err := r.check(ctx); err != nil {
+		now, unknown := r.opts.Masters.Confirm(ctx)
+		if unknown == nil && now.Era != r.at.Era { // a faster run has closed this connection
 			return errClaimed
 		}
 		return err
 	}
 	if err := r.begin(ctx); errors.Is(err, errClaimed) {
 		return err
-	} else if err != nil { // it may be decided all the same
+	} else if err != nil { // the proposal may be accepted all the same
 		cancel()
-		return r.giveUp(ctx, r.at.Era+1, err)
+		return r.abort(ctx, r.at.Era+1, err)
 	}
 	since := time.Now()
-	r.say(fmt.Sprintf("decided: %v, in era %d; all proxies hold back commands on lock keys", r.at.Place, r.at.Era))
-	limited, end := context.WithTimeoutCause(ctx, r.copyTime, fmt.Errorf("it took longer than %v", r.copyTime))
+	r.report(fmt.Sprintf("decided: %v, in era %d; all proxies hold back commands on lock keys", r.at.Place, r.at.Era))
+	limited, end := context.WithTimeoutCause(ctx, r.copyTime, fmt.Errorf("the move took longer than %v", r.copyTime))
 	defer end()
-	copied, err := r.carry(limited, since)
+	copied, err := r.quiesceAndCopy(limited, since)
 	if err == nil {
 		err = r.arrive(limited)
 	}
 	r.result.Held = time.Since(since)
 	if err != nil {
 		cancel()
-		if err = r.giveUp(ctx, r.at.Era, err); err != nil {
+		if err = r.abort(ctx, r.at.Era, err); err != nil {
 			return err
 		}
 	}
-	r.say(fmt.Sprintf("decided: %v, in era %d", r.at.Place, r.at.Era))
-	r.clear(ctx, copied)
+	r.report(fmt.Sprintf("decided: %v, in era %d", r.at.Place, r.at.Era))
+	r.clearSource(ctx, copied)
 	return nil
 }
 
-// errClaimed says that another proxy moves the locks.
-var errClaimed = errors.New("another proxy moves the locks")
+// errClaimed is the error if another proxy moves the locks.
+var errClaimed = errors.New("another proxy is moving the locks")
 
-// begin has it decided that the locks are being moved, and claims that era.
+// begin proposes that the locks are being moved, and claims the new era.
 func (r *run) begin(ctx context.Context) error {
 	began, err := r.opts.Masters.MoveOn(ctx, r.at, r.at.Away())
 	switch {
-	case errors.Is(err, quorum.ErrNotThere): // another has come further
+	case errors.Is(err, quorum.ErrNotThere): // another proxy is further
 		return errClaimed
 	case err != nil:
 		return err
 	}
-	if err := r.claim(ctx, began); err != nil { // by whom it is given up is not known
+	if err := r.claim(ctx, began); err != nil { // whether another run aborts the move is not known
 		return errors.Join(errClaimed, err)
 	}
 	r.at = began
 	return nil
 }
 
-// claim has this run be the one that moves the locks in an era (rule 6): the record at the upstream
-// has none yet.
+// claim makes this run the one that moves the locks in an era (rule 6). It succeeds if the record
+// at the upstream names none yet.
 func (r *run) claim(ctx context.Context, at quorum.Placed) error {
 	if r.claimed == at.Era {
 		return nil
 	}
-	replies, err := asked(ctx, r.conn, []string{"SELECT", "0"}, []string{"HSETNX", place.RecordKey, place.RecordField(at.Era, r.opts.LockKeys), at.Place.String()})
+	field := place.RecordField(at.Era, r.opts.LockKeys)
+	set := []string{"HSETNX", place.RecordKey, field, at.Place.String()}
+	replies, err := ask(ctx, r.conn, []string{"SELECT", "0"}, set)
 	if err != nil {
 		return err
 	}
@@ -152,10 +158,10 @@ func (r *run) claim(ctx context.Context, at quorum.Placed) error {
 	return nil
 }
 
-// carry has the locks be at the target as they are at the source, and returns those that are at the
-// source.
-func (r *run) carry(ctx context.Context, since time.Time) ([]name, error) {
-	if err := r.quiet(ctx); err != nil {
+// quiesceAndCopy ends all other writes and copies the locks from the source to the target, and
+// returns their names at the source.
+func (r *run) quiesceAndCopy(ctx context.Context, since time.Time) ([]name, error) {
+	if err := r.quiesce(ctx); err != nil {
 		return nil, err
 	}
 	source, target := r.stores()
@@ -169,7 +175,7 @@ func (r *run) carry(ctx context.Context, since time.Time) ([]name, error) {
 	return names, r.copy(ctx, source, target, names)
 }
 
-// arrive has it decided that the locks have moved.
+// arrive proposes that the locks have moved.
 func (r *run) arrive(ctx context.Context) error {
 	r.arriving = true
 	there, err := r.opts.Masters.MoveOn(ctx, r.at, r.at.Target())
@@ -179,22 +185,21 @@ func (r *run) arrive(ctx context.Context) error {
 	return err
 }
 
-// giveUp has it decided that the locks stay where they are after an era in which they are moved,
-// unless others have decided otherwise, and returns why: nil where this very run has them moved
-// after all, as it turns out.
-func (r *run) giveUp(ctx context.Context, era int, cause error) error {
-	r.say(fmt.Sprintf("giving up: %v", cause))
+// abort proposes that the locks stay at the source after an era in which they are moved, and
+// returns the cause. It returns nil if it turns out that this run has moved the locks after all.
+func (r *run) abort(ctx context.Context, era int, cause error) error {
+	r.report(fmt.Sprintf("aborting: %v", cause))
 	moved := quorum.Placed{Place: r.at.Target(), Era: r.at.Era + 1}
-	if r.rest(ctx, era) == nil && r.at == moved && r.arriving {
+	if r.stay(ctx, era) == nil && r.at == moved && r.arriving {
 		return nil
 	}
 	return cause
 }
 
-// rest has the locks stay where they are after an era in which they are moved, unless something
-// else is decided by now, or another run moves them. Where too few masters answer for that, the
-// lease of the move is over meanwhile, and any proxy does it.
-func (r *run) rest(ctx context.Context, era int) error {
+// stay proposes that the locks stay at the source after an era in which they are moved, unless
+// another decision was made, or another run moves them. If too few masters answer, the lease of the
+// move expires, and any proxy proposes it.
+func (r *run) stay(ctx context.Context, era int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
 	defer cancel()
 	for {
@@ -202,7 +207,7 @@ func (r *run) rest(ctx context.Context, era int) error {
 		if err == nil && now.Era == era && now.Moves() && (r.order.Abort || r.claim(ctx, now) == nil) {
 			now, err = r.opts.Masters.MoveOn(ctx, now, now.Source())
 		}
-		if r.open = err != nil; !r.open {
+		if r.undecided = err != nil; !r.undecided {
 			r.at = now
 			return nil
 		}
@@ -212,8 +217,8 @@ func (r *run) rest(ctx context.Context, era int) error {
 	}
 }
 
-// abort ends a move, whoever began it.
-func (r *run) abort(ctx context.Context) (err error) {
+// abortAny aborts a running move of any proxy.
+func (r *run) abortAny(ctx context.Context) (err error) {
 	if r.at, err = r.opts.Masters.Confirm(ctx); err != nil {
 		return err
 	}
@@ -222,23 +227,23 @@ func (r *run) abort(ctx context.Context) (err error) {
 		return nil
 	}
 	source := r.at.Source()
-	if err := r.rest(ctx, r.at.Era); err != nil {
+	if err := r.stay(ctx, r.at.Era); err != nil {
 		return err
 	}
 	if r.at.Place != source {
-		return errLate
+		return errTooLate
 	}
 	r.result.Aborted = true
-	r.say(fmt.Sprintf("given up: %v, in era %d", r.at.Place, r.at.Era))
+	r.report(fmt.Sprintf("aborted: %v, in era %d", r.at.Place, r.at.Era))
 	return nil
 }
 
-// errLate says that there was nothing to end any more.
-var errLate = errors.New("it was too late to end the move")
+// errTooLate is the error if the move had ended before it could be aborted.
+var errTooLate = errors.New("it was too late to abort the move")
 
-// clear removes the locks where they were (rule 5). They mean nothing there any more, so the move
-// is done whatever comes of it.
-func (r *run) clear(ctx context.Context, names []name) {
+// clearSource removes the locks at the source (rule 5). They have no effect there any more, so the
+// move has succeeded even if clearSource fails.
+func (r *run) clearSource(ctx context.Context, names []name) {
 	_, source := r.stores()
 	n, err := source.remove(ctx, names)
 	if r.result.Removed = n; err != nil {
@@ -246,10 +251,10 @@ func (r *run) clear(ctx context.Context, names []name) {
 	}
 }
 
-// tidy removes what a run before left where the locks are not: if that is wanted, for it may be of
-// clients that lock there.
-func (r *run) tidy(ctx context.Context) error {
-	if r.at.Era == 0 { // they were never moved
+// removeLeftovers removes the lock keys that an earlier run left where the locks are not. At the
+// upstream it does so only if ordered, because they may belong to clients that lock there.
+func (r *run) removeLeftovers(ctx context.Context) error {
+	if r.at.Era == 0 { // the locks have never been moved
 		return nil
 	}
 	_, other := r.stores()
@@ -262,7 +267,7 @@ func (r *run) tidy(ctx context.Context) error {
 		r.result.Removed, err = other.remove(ctx, names)
 	}
 	if err != nil {
-		return fmt.Errorf("what may be left of them elsewhere is not removed: %w", err)
+		return fmt.Errorf("cannot remove the lock keys left at the other place: %w", err)
 	}
 	return nil
 }

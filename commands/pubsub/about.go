@@ -5,13 +5,13 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// about is PUBSUB: what this proxy's own clients are subscribed to.
-func about(hub *Hub) command.Subcommands {
+// pubsubCommand returns PUBSUB, which shows the subscriptions of this proxy's own clients.
+func pubsubCommand(hub *Hub) command.Subcommands {
 	names := func(kind Kind) command.Subcommand {
-		return command.Sub(-2, func(c command.Call) { names(hub, kind, c) })
+		return command.Sub(-2, func(c command.Call) { replyNames(hub, kind, c) })
 	}
 	counts := func(kind Kind) command.Subcommand {
-		return command.Sub(-2, func(c command.Call) { counts(hub, kind, c) })
+		return command.Sub(-2, func(c command.Call) { replyCounts(hub, kind, c) })
 	}
 	return command.Subcommands{
 		"channels": names(Channels), "shardchannels": names(Shards),
@@ -21,22 +21,27 @@ func about(hub *Hub) command.Subcommands {
 			"PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 			"CHANNELS [<pattern>]", "    Return the currently active channels matching a <pattern> (default: '*').",
 			"NUMPAT", "    Return number of subscriptions to patterns.",
-			"NUMSUB [<channel> ...]", "    Return the number of subscribers for the specified channels, excluding", "    pattern subscriptions(default: no channels).",
-			"SHARDCHANNELS [<pattern>]", "    Return the currently active shard level channels matching a <pattern> (default: '*').",
-			"SHARDNUMSUB [<shardchannel> ...]", "    Return the number of subscribers for the specified shard level channel(s)",
+			"NUMSUB [<channel> ...]",
+			"    Return the number of subscribers for the specified channels, excluding",
+			"    pattern subscriptions(default: no channels).",
+			"SHARDCHANNELS [<pattern>]",
+			"    Return the currently active shard level channels matching a <pattern> (default: '*').",
+			"SHARDNUMSUB [<shardchannel> ...]",
+			"    Return the number of subscribers for the specified shard level channel(s)",
 			"HELP", "    Prints this help.",
 		),
 	}
 }
 
-func names(hub *Hub, kind Kind, c command.Call) {
+func replyNames(hub *Hub, kind Kind, c command.Call) {
 	glob := "*"
 	switch len(c.Args) {
 	case 2:
 	case 3:
 		glob = string(c.Args[2])
 	default:
-		c.Out.Error("ERR unknown subcommand or wrong number of arguments for '" + string(syntax.CString(c.Args[1], 128)) + "'. Try PUBSUB HELP.")
+		c.Out.Error("ERR unknown subcommand or wrong number of arguments for '" +
+			string(syntax.CString(c.Args[1], 128)) + "'. Try PUBSUB HELP.")
 		return
 	}
 	found, err := hub.Names(kind, glob)
@@ -47,7 +52,7 @@ func names(hub *Hub, kind Kind, c command.Call) {
 	c.Out.Strings(found)
 }
 
-func counts(hub *Hub, kind Kind, c command.Call) {
+func replyCounts(hub *Hub, kind Kind, c command.Call) {
 	c.Out.Array(2 * len(c.Args[2:]))
 	for _, name := range syntax.Strings(c.Args[2:]) {
 		c.Out.Bulk(name)

@@ -7,50 +7,51 @@ import (
 	"sync/atomic"
 )
 
-// DefaultBacklog is how much may wait for all subscribers together, in bytes.
+// DefaultBacklog is the default limit on messages that wait for all subscribers together, in bytes.
 const DefaultBacklog = 256 << 20
 
-// perPlace is what a message counts for each subscriber for whom it waits, beside what it counts
-// once.
-const perPlace = 32
+// perQueue is the size that a message counts for each queue that contains it, in addition to the
+// size that it counts once.
+const perQueue = 32
 
-// backlog is what waits for all subscribers together. It is safe for concurrent use.
+// backlog counts the messages that wait for all subscribers together. It is safe for concurrent
+// use.
 type backlog struct {
 	limit, bytes, cuts atomic.Int64
-	relieving          atomic.Bool
+	disconnecting      atomic.Bool
 }
 
-// shared is a message in several queues, which counts once.
-type shared struct{ places atomic.Int32 }
+// shared counts the queues that contain a message, so that its size counts once.
+type shared struct{ queues atomic.Int32 }
 
-// enter notes that a message of this size waits for one more subscriber.
+// enter records that a message of this size is in one more queue.
 func (b *backlog) enter(m *shared, size int) {
-	if m.places.Add(1) == 1 {
+	if m.queues.Add(1) == 1 {
 		b.bytes.Add(int64(size))
 	}
-	b.bytes.Add(perPlace)
+	b.bytes.Add(perQueue)
 }
 
-// leave notes that it does so for one less.
+// leave records that a message of this size is in one queue fewer.
 func (b *backlog) leave(m *shared, size int) {
-	if m.places.Add(-1) == 0 {
+	if m.queues.Add(-1) == 0 {
 		b.bytes.Add(-int64(size))
 	}
-	b.bytes.Add(-perPlace)
+	b.bytes.Add(-perQueue)
 }
 
 func (b *backlog) isOver() bool { return b.bytes.Load() > b.limit.Load() }
 
-// SetBacklog has another limit hold for what may wait for all subscribers together, in bytes; 0:
-// DefaultBacklog. For whom most waits is disconnected, and then the next one, until no more waits
-// than that.
+// SetBacklog sets the limit on messages that wait for all subscribers together, in bytes; 0 means
+// DefaultBacklog. Above the limit, the subscribers with the most waiting messages are disconnected
+// one by one.
 func (h *Hub) SetBacklog(limit int64) {
 	h.backlog.limit.Store(cmp.Or(limit, DefaultBacklog))
-	h.relieve()
+	h.disconnectSlowest()
 }
 
-// Backlog is how many bytes wait for all subscribers, and how many were disconnected because that
-// was too much. A nil Hub has none.
+// Backlog returns how many bytes wait for all subscribers, and how many subscribers were
+// disconnected because of the limit. A nil Hub has none.
 func (h *Hub) Backlog() (bytes, cuts int64) {
 	if h == nil {
 		return 0, 0
@@ -58,20 +59,21 @@ func (h *Hub) Backlog() (bytes, cuts int64) {
 	return h.backlog.bytes.Load(), h.backlog.cuts.Load()
 }
 
-// relieve disconnects subscribers, soon, if too much waits.
-func (h *Hub) relieve() {
-	if !h.backlog.isOver() || h.backlog.relieving.Swap(true) {
+// disconnectSlowest starts to disconnect subscribers if too many messages wait.
+func (h *Hub) disconnectSlowest() {
+	if !h.backlog.isOver() || h.backlog.disconnecting.Swap(true) {
 		return
 	}
 	go func() {
-		for h.backlog.isOver() && h.cutOne() {
+		for h.backlog.isOver() && h.disconnectOne() {
 		}
-		h.backlog.relieving.Store(false)
+		h.backlog.disconnecting.Store(false)
 	}()
 }
 
-// cutOne disconnects the subscriber for whom most waits, if there is one.
-func (h *Hub) cutOne() bool {
+// disconnectOne disconnects the subscriber with the most waiting messages. It returns false if no
+// messages wait.
+func (h *Hub) disconnectOne() bool {
 	h.mu.Lock()
 	all := slices.Collect(maps.Keys(h.all))
 	h.mu.Unlock()
@@ -89,12 +91,12 @@ func (h *Hub) cutOne() bool {
 	defer slowest.mu.Unlock()
 	if !slowest.closed {
 		h.backlog.cuts.Add(1)
-		slowest.cut()
+		slowest.disconnect()
 	}
 	return true
 }
 
-// waiting is how much waits for a subscriber that was not disconnected.
+// waiting returns the size of the waiting messages; 0 for a disconnected subscriber.
 func (s *Subscriber) waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +106,7 @@ func (s *Subscriber) waiting() int {
 	return s.size
 }
 
-// drop forgets what waits, but for what is being written. It is called with mu held.
+// drop removes the waiting messages, except those being written. The caller holds mu.
 func (s *Subscriber) drop() {
 	for _, p := range s.queue {
 		s.hub.backlog.leave(&p.shared, p.memory())
@@ -115,8 +117,8 @@ func (s *Subscriber) drop() {
 	s.queue, s.inbox = nil, nil
 }
 
-// wrote forgets what was being written. It is called with mu held.
-func (s *Subscriber) wrote() {
+// releaseWritten removes the messages that were being written. The caller holds mu.
+func (s *Subscriber) releaseWritten() {
 	for _, p := range s.writing {
 		s.hub.backlog.leave(&p.shared, p.memory())
 		s.size -= p.size()

@@ -9,28 +9,37 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Commands are those of messages.
+// Commands returns the commands for messages.
 func Commands(hub *Hub) []*command.Command {
 	docs := func(summary, since string, args ...command.Argument) command.Docs {
 		return command.DocsOf("pubsub", summary, since, args...)
 	}
 	channel, glob := command.Text("channel"), command.Text("pattern")
 	all := []*command.Command{
-		command.OfRedis("subscribe", subscribe(Channels), docs("Listens for messages published to channels.", "2.0.0", channel)),
-		command.OfRedis("psubscribe", subscribe(Patterns), docs("Listens for messages published to channels that match one or more patterns.", "2.0.0", glob)),
-		command.OfRedis("ssubscribe", subscribe(Shards), docs("Listens for messages published to shard channels.", "7.0.0", channel)),
-		command.OfRedis("unsubscribe", unsubscribe(Channels), docs("Stops listening to messages posted to channels.", "2.0.0", command.Optional(channel))),
-		command.OfRedis("punsubscribe", unsubscribe(Patterns), docs("Stops listening to messages published to channels that match one or more patterns.", "2.0.0", command.Optional(glob))),
-		command.OfRedis("sunsubscribe", unsubscribe(Shards), docs("Stops listening to messages posted to shard channels.", "7.0.0", command.Optional(channel))),
-		command.OfRedis("publish", publish(hub, false), docs("Posts a message to a channel.", "2.0.0", channel, command.Text("message"))),
-		command.OfRedis("spublish", publish(hub, true), docs("Post a message to a shard channel", "7.0.0", channel, command.Text("message"))),
-		command.OfRedis("pubsub", about(hub).Run, docs("A container for Pub/Sub commands.", "2.8.0")),
+		command.OfRedis("subscribe", subscribe(Channels),
+			docs("Listens for messages published to channels.", "2.0.0", channel)),
+		command.OfRedis("psubscribe", subscribe(Patterns),
+			docs("Listens for messages published to channels that match one or more patterns.", "2.0.0", glob)),
+		command.OfRedis("ssubscribe", subscribe(Shards),
+			docs("Listens for messages published to shard channels.", "7.0.0", channel)),
+		command.OfRedis("unsubscribe", unsubscribe(Channels),
+			docs("Stops listening to messages posted to channels.", "2.0.0", command.Optional(channel))),
+		command.OfRedis("punsubscribe", unsubscribe(Patterns),
+			docs("Stops listening to messages published to channels that match one or more patterns.",
+				"2.0.0", command.Optional(glob))),
+		command.OfRedis("sunsubscribe", unsubscribe(Shards),
+			docs("Stops listening to messages posted to shard channels.", "7.0.0", command.Optional(channel))),
+		command.OfRedis("publish", publish(hub, false),
+			docs("Posts a message to a channel.", "2.0.0", channel, command.Text("message"))),
+		command.OfRedis("spublish", publish(hub, true),
+			docs("Post a message to a shard channel", "7.0.0", channel, command.Text("message"))),
+		command.OfRedis("pubsub", pubsubCommand(hub).Run, docs("A container for Pub/Sub commands.", "2.8.0")),
 	}
 	return all
 }
 
-// initials begin the names of commands, and of confirmations.
-var initials = [...]string{Channels: "", Patterns: "p", Shards: "s"}
+// namePrefixes are the prefixes of the names of commands and confirmations.
+var namePrefixes = [...]string{Channels: "", Patterns: "p", Shards: "s"}
 
 func subscribe(kind Kind) func(command.Call) {
 	return func(c command.Call) {
@@ -42,7 +51,7 @@ func subscribe(kind Kind) func(command.Call) {
 		c.Client.Messages(c.Out)
 		for _, name := range syntax.Strings(c.Args[1:]) {
 			s.Add(kind, name)
-			confirm(c.Out, initials[kind]+"subscribe", &name, s.Count(kind))
+			confirm(c.Out, namePrefixes[kind]+"subscribe", &name, s.Count(kind))
 		}
 		c.Out.Keep()
 	}
@@ -59,17 +68,17 @@ func unsubscribe(kind Kind) func(command.Call) {
 		}
 		for _, name := range names {
 			s.Remove(kind, name)
-			confirm(c.Out, initials[kind]+"unsubscribe", &name, s.Count(kind))
+			confirm(c.Out, namePrefixes[kind]+"unsubscribe", &name, s.Count(kind))
 		}
 		if len(names) == 0 {
-			confirm(c.Out, initials[kind]+"unsubscribe", nil, s.Count(kind))
+			confirm(c.Out, namePrefixes[kind]+"unsubscribe", nil, s.Count(kind))
 		}
 		s.Settle()
 		c.Out.Keep()
 	}
 }
 
-// confirm confirms a subscription, or the end of one; nil is none.
+// confirm confirms a subscription, or the end of one; a nil name stands for none.
 func confirm(out *command.Reply, verb string, name *string, count int) {
 	out.Bytes = resp.AppendHeader(out.Bytes, Header(out.Proto), 3)
 	out.Bulk(verb)
@@ -85,7 +94,7 @@ func publish(hub *Hub, shard bool) func(command.Call) {
 	return func(c command.Call) {
 		m := quorum.Message{Channel: string(c.Args[1]), Payload: string(c.Args[2]), Shard: shard}
 		n, err := hub.Publish(c.Ctx, m, &c.Client.Published)
-		c.Client.Messages(c.Out) // its own one comes before the reply
+		c.Client.Messages(c.Out) // the client's own message precedes the reply
 		if err != nil {
 			c.Out.Fail(err)
 			return

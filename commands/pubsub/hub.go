@@ -10,16 +10,17 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Carrier carries messages between proxies; *quorum.Messages is one.
+// Carrier carries messages between proxies, as *quorum.Messages does.
 type Carrier interface {
-	// Publish returns when a majority of the masters has the message; others is how many other
-	// proxies listen.
+	// Publish returns when a majority of the masters has the message. others counts the other
+	// proxies that listen.
 	Publish(ctx context.Context, m quorum.Message, last *uint64) (others int, err error)
-	// Listen has messages be delivered, until one leaves. lost is called if one may be missed.
+	// Listen starts the delivery of messages, until Leave of the membership. lost is called if a
+	// message may be missed.
 	Listen(ctx context.Context, lost func()) (*quorum.Membership, error)
 }
 
-// Hub is what the subscribers of a process have in common. It is safe for concurrent use.
+// Hub holds the subscriptions of all clients of a process. It is safe for concurrent use.
 type Hub struct {
 	carrier Carrier
 	backlog backlog
@@ -27,13 +28,13 @@ type Hub struct {
 	mu   sync.Mutex
 	all  map[*Subscriber]bool
 	subs [kinds]map[string]map[*Subscriber]bool
-	// compiled are the patterns of subs, nil for a long one; matching are those who are subscribed
-	// to any.
+	// compiled are the compiled patterns of subs, except long ones; matching are the subscribers to
+	// any pattern.
 	compiled map[string]*keys.Pattern
 	matching map[*Subscriber]bool
 }
 
-// New makes a Hub. carry gives what carries messages, and has it deliver those of others.
+// New returns a Hub. carry returns the carrier, which passes each message to deliver.
 func New(carry func(deliver func(quorum.Message)) Carrier) *Hub {
 	h := &Hub{all: map[*Subscriber]bool{}, compiled: map[string]*keys.Pattern{}, matching: map[*Subscriber]bool{}}
 	for i := range h.subs {
@@ -44,8 +45,9 @@ func New(carry func(deliver func(quorum.Message)) Carrier) *Hub {
 	return h
 }
 
-// Publish publishes a message of a client, whose last one last points to, and returns how many get
-// it: the clients of this proxy, and one for each other proxy that listens to anything.
+// Publish publishes a message of a client. last points to the number of the client's last message.
+// receivers counts the clients of this proxy that get it, plus one for each other proxy with a
+// subscriber to anything.
 //
 // Errors: those of quorum.Messages.Publish.
 func (h *Hub) Publish(ctx context.Context, m quorum.Message, last *uint64) (receivers int, err error) {
@@ -53,7 +55,7 @@ func (h *Hub) Publish(ctx context.Context, m quorum.Message, last *uint64) (rece
 	if err != nil {
 		return 0, err
 	}
-	receivers, patterns := h.counted(m)
+	receivers, patterns := h.countReceivers(m)
 	for _, p := range patterns {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
@@ -65,24 +67,24 @@ func (h *Hub) Publish(ctx context.Context, m quorum.Message, last *uint64) (rece
 	return receivers + others, nil
 }
 
-// subscribed is a pattern and how many clients are subscribed to it.
-type subscribed struct {
+// patternCount is a pattern with the number of its subscribers.
+type patternCount struct {
 	pattern     *keys.Pattern
 	subscribers int
 }
 
-// counted is how many clients are subscribed to the channel of a message, and the patterns that are
-// still to be compared with it.
-func (h *Hub) counted(m quorum.Message) (n int, patterns []subscribed) {
+// countReceivers returns how many clients are subscribed to the channel of a message, and the
+// patterns that are still to be compared with it.
+func (h *Hub) countReceivers(m quorum.Message) (n int, patterns []patternCount) {
 	h.mu.Lock()
 	n = len(h.subs[kindOf(m)][m.Channel])
 	var long []string
 	var subscribersOfLong []int
 	if !m.Shard {
-		patterns = make([]subscribed, 0, len(h.compiled))
+		patterns = make([]patternCount, 0, len(h.compiled))
 		for name, to := range h.subs[Patterns] {
 			if p := h.compiled[name]; p != nil {
-				patterns = append(patterns, subscribed{p, len(to)})
+				patterns = append(patterns, patternCount{p, len(to)})
 				continue
 			}
 			long, subscribersOfLong = append(long, name), append(subscribersOfLong, len(to))
@@ -90,12 +92,12 @@ func (h *Hub) counted(m quorum.Message) (n int, patterns []subscribed) {
 	}
 	h.mu.Unlock()
 	for i, name := range long {
-		patterns = append(patterns, subscribed{keys.Compile(name), subscribersOfLong[i]})
+		patterns = append(patterns, patternCount{keys.Compile(name), subscribersOfLong[i]})
 	}
 	return n, patterns
 }
 
-// kindOf is what a message is for, but for patterns.
+// kindOf returns the kind of a message's channel.
 func kindOf(m quorum.Message) Kind {
 	if m.Shard {
 		return Shards
@@ -103,42 +105,41 @@ func kindOf(m quorum.Message) Kind {
 	return Channels
 }
 
-// deliver gives a message to those who are to get it. Patterns are compared by those who are
-// subscribed to them.
+// deliver passes a message to its subscribers. The subscribers to patterns compare it with their
+// patterns.
 func (h *Hub) deliver(m quorum.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	a := &arrival{message: m}
 	to := h.subs[kindOf(m)][m.Channel]
 	for s := range to {
-		s.put(a, true)
+		s.accept(a, true)
 	}
 	if m.Shard {
 		return
 	}
 	for s := range h.matching {
 		if !to[s] {
-			s.put(a, false)
+			s.accept(a, false)
 		}
 	}
 }
 
-// Count is how many clients of this proxy are subscribed to a channel or pattern.
+// Count returns how many clients of this proxy are subscribed to a channel or pattern.
 func (h *Hub) Count(kind Kind, name string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.subs[kind][name])
 }
 
-// Total is to how many channels or patterns clients of this proxy are subscribed.
+// Total returns how many channels or patterns clients of this proxy are subscribed to.
 func (h *Hub) Total(kind Kind) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.subs[kind])
 }
 
-// Names are the channels or patterns to which clients of this proxy are subscribed, and that match
-// a glob.
+// Names returns the channels or patterns that match a glob and have a subscriber at this proxy.
 //
 // Errors: keys.ErrTooComplex.
 func (h *Hub) Names(kind Kind, glob string) ([]string, error) {
@@ -156,11 +157,11 @@ func (h *Hub) Names(kind Kind, glob string) ([]string, error) {
 	return fitting, nil
 }
 
-// longPattern is how long a pattern is that is compiled when it is needed: compiled it takes many
-// times its bytes.
+// longPattern is the length from which a pattern is compiled only for its use, because a compiled
+// pattern takes many times its size.
 const longPattern = 1 << 10
 
-// add has a client subscribed. It is called with mu held.
+// add adds a subscription. The caller holds mu.
 func (h *Hub) add(kind Kind, name string, s *Subscriber) {
 	to := h.subs[kind][name]
 	if to == nil {
@@ -176,7 +177,7 @@ func (h *Hub) add(kind Kind, name string, s *Subscriber) {
 	}
 }
 
-// remove has a client not subscribed. It is called with mu held.
+// remove removes a subscription. The caller holds mu.
 func (h *Hub) remove(kind Kind, name string, s *Subscriber) {
 	to := h.subs[kind][name]
 	delete(to, s)

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// alone carries messages where there is one proxy only.
+// alone is a Carrier for a single proxy.
 type alone struct{ deliver func(quorum.Message) }
 
 func (a alone) Publish(_ context.Context, m quorum.Message, _ *uint64) (int, error) {
@@ -25,7 +25,7 @@ func newHub() *Hub {
 	return New(func(deliver func(quorum.Message)) Carrier { return alone{deliver} })
 }
 
-// reader is a client's end of a Line.
+// reader is the client's end of a Line.
 type reader struct {
 	mu    sync.Mutex
 	got   []byte
@@ -59,8 +59,8 @@ func (s *Subscriber) unsorted() int {
 	return len(s.inbox)
 }
 
-// A client whose patterns take long keeps none from publishing and none from getting messages.
-func TestPatternsHoldUpNobodyElse(t *testing.T) {
+// A client with slow patterns does not delay publishers and other subscribers.
+func TestSlowPatternsDelayNoOtherClient(t *testing.T) {
 	h := newHub()
 	hostile, honest := h.Subscriber(newReader(), 2), newReader()
 	defer hostile.Close()
@@ -71,7 +71,8 @@ func TestPatternsHoldUpNobodyElse(t *testing.T) {
 	}
 	other.Add(Channels, "news")
 	h.deliver(quorum.Message{Channel: strings.Repeat("a", 1<<20)})
-	if n, err := h.Publish(t.Context(), quorum.Message{Channel: "news", Payload: "x"}, new(uint64)); n != 1 || err != nil {
+	if n, err := h.Publish(t.Context(), quorum.Message{Channel: "news", Payload: "x"}, new(uint64)); n != 1 ||
+		err != nil {
 		t.Errorf("%d receivers, %v", n, err)
 	}
 	<-honest.comes
@@ -85,7 +86,7 @@ func TestPatternsHoldUpNobodyElse(t *testing.T) {
 	}
 }
 
-// A client gets what is for it, in order, and before what it is answered next.
+// A client gets its messages in order, and before the next reply.
 func TestMessagesByPatternAndChannel(t *testing.T) {
 	h := newHub()
 	s := h.Subscriber(newReader(), 2)
@@ -94,7 +95,8 @@ func TestMessagesByPatternAndChannel(t *testing.T) {
 	s.Add(Patterns, "a*")
 	s.Add(Shards, "a1")
 	s.Add(Patterns, "*"+strings.Repeat("?", longPattern))
-	for _, m := range []quorum.Message{{Channel: "a1", Payload: "1"}, {Channel: "b", Payload: "2"}, {Channel: "a2", Payload: "3"}, {Channel: "a1", Payload: "4", Shard: true}} {
+	for _, m := range []quorum.Message{{Channel: "a1", Payload: "1"}, {Channel: "b", Payload: "2"},
+		{Channel: "a2", Payload: "3"}, {Channel: "a1", Payload: "4", Shard: true}} {
 		want := map[string]int{"1": 2, "2": 0, "3": 1, "4": 1}[m.Payload]
 		if n, err := h.Publish(t.Context(), m, new(uint64)); n != want || err != nil {
 			t.Errorf("%s: %d receivers, %v", m.Payload, n, err)
@@ -107,18 +109,20 @@ func TestMessagesByPatternAndChannel(t *testing.T) {
 	s = h.Subscriber(r, 2)
 	s.Add(Channels, "a1")
 	s.Add(Patterns, "a*")
-	s.Take() // holds back what comes
-	for _, m := range []quorum.Message{{Channel: "a1", Payload: "1"}, {Channel: "b", Payload: "2"}, {Channel: "a2", Payload: "3"}} {
+	s.Take() // holds back later messages
+	for _, m := range []quorum.Message{{Channel: "a1", Payload: "1"}, {Channel: "b", Payload: "2"},
+		{Channel: "a2", Payload: "3"}} {
 		h.deliver(m)
 	}
-	words := slices.DeleteFunc(strings.Split(string(s.Take()), "\r\n"), func(w string) bool { return w == "" || strings.ContainsAny(w[:1], "$*") && len(w) < 4 && w != "a*" })
+	words := slices.DeleteFunc(strings.Split(string(s.Take()), "\r\n"),
+		func(w string) bool { return w == "" || strings.ContainsAny(w[:1], "$*") && len(w) < 4 && w != "a*" })
 	if got := strings.Join(words, " "); got != "message a1 1 pmessage a* a1 1 pmessage a* a2 3" {
 		t.Errorf("got %q", got)
 	}
 	s.Close()
 }
 
-// What takes too many comparisons ends the client, which would miss a message.
+// A message that takes too many comparisons disconnects the client, which would miss it.
 func TestPatternTooComplex(t *testing.T) {
 	h := newHub()
 	r := newReader()
@@ -132,7 +136,7 @@ func TestPatternTooComplex(t *testing.T) {
 	}
 }
 
-// stuck is the Line of a client that takes nothing until it is cut off.
+// stuck is the Line of a client that reads nothing until it is disconnected.
 type stuck struct {
 	gone chan struct{}
 	once sync.Once
@@ -148,8 +152,8 @@ func (l *stuck) WriteMessages(take func() []byte) error {
 
 func (l *stuck) Cut() { l.once.Do(func() { close(l.gone) }) }
 
-// What waits for several counts once; beyond the limit the client for whom most waits is
-// disconnected, and who reads is not.
+// A message that waits for several clients counts once. Beyond the limit, the client with the most
+// waiting messages is disconnected, and a client that reads is not.
 func TestBacklogIsBounded(t *testing.T) {
 	h := newHub()
 	line := func() *stuck { return &stuck{gone: make(chan struct{})} }

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Outlet takes what a program on lock keys publishes, for a client whose last message last points
-// to. It is a rights.Outlet.
+// Outlet returns a rights.Outlet for the messages of a program on lock keys. last points to the
+// number of the client's last message.
 func (h *Hub) Outlet(last *uint64) rights.Outlet { return outlet{h, last} }
 
 type outlet struct {
@@ -20,10 +20,10 @@ type outlet struct {
 	last *uint64
 }
 
-// patience is how long messages of a program may take, all together.
+// patience limits the time to publish all messages of a program.
 const patience = 5 * time.Second
 
-// Prepare takes a program's messages.
+// Prepare checks that the commands are messages, and keeps them.
 func (o outlet) Prepare(_ context.Context, commands [][]string) (rights.Prepared, error) {
 	for _, words := range commands {
 		if !syntax.IsPublish(syntax.Lower(words[0])) {
@@ -33,14 +33,14 @@ func (o outlet) Prepare(_ context.Context, commands [][]string) (rights.Prepared
 	return prepared{o, commands}, nil
 }
 
-// prepared are messages of a program that were not published yet.
+// prepared are the messages of a program that are not published yet.
 type prepared struct {
 	outlet
 	commands [][]string
 }
 
-// Do publishes them, one after the other. The client may have left: others are to hear of what was
-// committed.
+// Do publishes the messages in order. It does so even if the client has left, because the program
+// was committed.
 func (p prepared) Do() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -53,5 +53,5 @@ func (p prepared) Do() error {
 	return nil
 }
 
-// Drop forgets them.
+// Drop does nothing: nothing was published.
 func (prepared) Drop() {}

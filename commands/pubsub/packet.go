@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Kind is what is subscribed to.
+// Kind is the kind of a subscription.
 type Kind uint8
 
 // The kinds.
@@ -20,19 +20,20 @@ const (
 	kinds
 )
 
-// arrival is a message that has come, for all who may get it.
+// arrival is a message that has arrived, shared by all its subscribers.
 type arrival struct {
 	shared
 	message quorum.Message
 	mu      sync.Mutex
-	packets map[string]*packet // by what they are for
+	packets map[string]*packet // by subscription: empty for the channel, p and the pattern for a pattern
 }
 
-// size is what it counts while it waits to be compared with patterns, in bytes.
+// size returns the size that the message counts while it waits to be compared with patterns, in
+// bytes.
 func (a *arrival) size() int { return len(a.message.Channel) + len(a.message.Payload) + 3*perWord }
 
-// plain is the message for those who are subscribed to its channel.
-func (a *arrival) plain() *packet {
+// forChannel returns the message for subscribers to its channel.
+func (a *arrival) forChannel() *packet {
 	kind := "message"
 	if a.message.Shard {
 		kind = "smessage"
@@ -40,12 +41,12 @@ func (a *arrival) plain() *packet {
 	return a.packet("", []string{kind, a.message.Channel, a.message.Payload})
 }
 
-// by is the message for those who are subscribed to a pattern.
-func (a *arrival) by(pattern string) *packet {
+// forPattern returns the message for subscribers to a pattern.
+func (a *arrival) forPattern(pattern string) *packet {
 	return a.packet("p"+pattern, []string{"pmessage", pattern, a.message.Channel, a.message.Payload})
 }
 
-// packet is the one for a use, made of the words by the first who asks.
+// packet returns the message for a subscription. The first call makes it from words.
 func (a *arrival) packet(use string, words []string) *packet {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,7 +61,7 @@ func (a *arrival) packet(use string, words []string) *packet {
 	return p
 }
 
-// packet is a message for clients. It is encoded once for all that speak a protocol.
+// packet is a message for clients, encoded once per protocol.
 type packet struct {
 	shared
 	words []string
@@ -68,7 +69,7 @@ type packet struct {
 	forms [2][]byte
 }
 
-// size is what it counts while it waits, in bytes.
+// size returns the size that the message counts while it waits, in bytes.
 func (p *packet) size() (n int) {
 	for _, w := range p.words {
 		n += len(w) + perWord
@@ -76,14 +77,14 @@ func (p *packet) size() (n int) {
 	return n
 }
 
-// memory is about what it takes, with what it is encoded to.
+// memory returns the approximate size of the message with its encodings, in bytes.
 func (p *packet) memory() int { return 2 * p.size() }
 
-// perWord is what a word counts beside its bytes.
+// perWord is the size that a word counts in addition to its length, in bytes.
 const perWord = 16
 
-// form is the packet for clients that speak a protocol, 2 or 3.
-func (p *packet) form(proto int) []byte {
+// encoded returns the message in a protocol, 2 or 3.
+func (p *packet) encoded(proto int) []byte {
 	i := 0
 	if proto == 3 {
 		i = 1
@@ -98,7 +99,7 @@ func (p *packet) form(proto int) []byte {
 	return p.forms[i]
 }
 
-// Header is the kind of a message in a protocol, 2 or 3.
+// Header returns the type of a message in a protocol, 2 or 3.
 func Header(proto int) resp.Kind {
 	if proto == 3 {
 		return resp.Push

@@ -12,66 +12,67 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Redis' client-output-buffer-limit for subscribers, in bytes.
+// The limits are Redis' client-output-buffer-limit for subscribers, in bytes.
 const (
 	hardLimit = 32 << 20
 	softLimit = 8 << 20
 	softTime  = 60 * time.Second
-	// atOnce is about how much is written together, in bytes.
-	atOnce = 64 << 10
+	// writeSize is the approximate size of one write, in bytes.
+	writeSize = 64 << 10
 )
 
-// Line is the way to a client.
+// Line writes to a client.
 type Line interface {
-	// WriteMessages writes what take gives, between two replies: nothing is written meanwhile.
+	// WriteMessages writes the result of take between two replies. No other write runs meanwhile.
 	WriteMessages(take func() []byte) error
-	// Cut ends the client's connection. It does not wait.
+	// Cut closes the client's connection. It does not wait.
 	Cut()
 }
 
-// Subscriber is one client. Its methods are for the goroutine that runs the client's commands, but
-// for Any.
+// Subscriber holds the subscriptions of a client, and the messages on their way to it. Its methods
+// are for the goroutine that runs the client's commands. Any goroutine may call Any.
 type Subscriber struct {
 	hub    *Hub
 	line   Line
-	member *quorum.Membership // nil: it is not subscribed to anything
+	member *quorum.Membership // nil without subscriptions
 	names  [kinds]map[string]bool
 	total  atomic.Int64
-	kept   atomic.Int64 // bytes of the names
+	kept   atomic.Int64 // size of the names in bytes
 
-	// matching is held while messages are compared with patterns, which are names[Patterns]; nil
-	// stands for one that is compiled when it is needed. It is taken before the Hub's mu, and that
-	// before mu.
+	// matching is held while messages are compared with patterns. patterns are the compiled
+	// names[Patterns]; nil stands for a pattern that is compiled for each use. The lock order is
+	// matching, the Hub's mu, mu.
 	matching sync.Mutex
 	patterns map[string]*keys.Pattern
 
 	mu sync.Mutex
-	// inbox are the messages that are still to be compared, in their order; sorting is set while a
-	// goroutine does so.
-	inbox   []incoming
-	sorting bool
-	// queue are the messages on their way, but for those that are being written; size is what all
-	// of them count.
+	// inbox are the messages that are still to be compared with patterns, in order. comparing is
+	// set while a goroutine does so.
+	inbox     []inboxEntry
+	comparing bool
+	// queue are the messages to be written, writing the messages being written. size is the size of
+	// all messages in inbox, queue and writing.
 	queue, writing []*packet
 	size           int
-	// full is since when size is over the soft limit.
-	full   time.Time
-	proto  int
-	held   bool // nothing is written now
-	closed bool
-	// running is set while the Subscriber's goroutine runs.
+	// overSince is the time since which size has been above the soft limit.
+	overSince time.Time
+	proto     int
+	suspended bool // writing is suspended
+	closed    bool
+	// running is set while the goroutine that writes runs.
 	running bool
 	tasks   sync.WaitGroup
 }
 
-// incoming is a message that has come; exact is set where the client is subscribed to its channel.
-type incoming struct {
+// inboxEntry is a message that has arrived. exact is set if the client is subscribed to its
+// channel.
+type inboxEntry struct {
 	*arrival
 	exact bool
 }
 
-// Subscriber makes one, which is subscribed to nothing, of a client that speaks a protocol. It is
-// to be closed.
+// Subscriber returns a Subscriber without subscriptions for a client that speaks a protocol. The
+// caller must close it.
 func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
 	s := &Subscriber{hub: h, line: line, proto: proto, patterns: map[string]*keys.Pattern{}}
 	for i := range s.names {
@@ -83,15 +84,14 @@ func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
 	return s
 }
 
-// Any reports whether the client is subscribed to anything. Any goroutine may call it; a nil
-// Subscriber is not.
+// Any reports whether there is a subscription. Any goroutine may call it. A nil Subscriber has
+// none.
 func (s *Subscriber) Any() bool { return s != nil && s.total.Load() > 0 }
 
-// nameSize is what a subscription takes beside its name, in bytes.
+// nameSize is the size of a subscription without its name, in bytes.
 const nameSize = 256
 
-// Kept returns how many bytes the names take to which the client is subscribed; a nil Subscriber
-// has none.
+// Kept returns the size of the subscriptions, in bytes. A nil Subscriber has none.
 func (s *Subscriber) Kept() int {
 	if s == nil {
 		return 0
@@ -99,8 +99,8 @@ func (s *Subscriber) Kept() int {
 	return int(s.kept.Load())
 }
 
-// Count is what Redis returns with a confirmation: to how many shards' channels, or channels and
-// patterns, it is subscribed.
+// Count returns the number that Redis includes in a confirmation: of subscriptions to shard
+// channels, or to channels and patterns.
 func (s *Subscriber) Count(kind Kind) int {
 	switch {
 	case s == nil:
@@ -111,7 +111,7 @@ func (s *Subscriber) Count(kind Kind) int {
 	return len(s.names[Channels]) + len(s.names[Patterns])
 }
 
-// Names are those of a kind to which it is subscribed.
+// Names returns the subscriptions of a kind.
 func (s *Subscriber) Names(kind Kind) []string {
 	if s == nil {
 		return nil
@@ -119,7 +119,7 @@ func (s *Subscriber) Names(kind Kind) []string {
 	return slices.Collect(maps.Keys(s.names[kind]))
 }
 
-// Listen has the masters be listened to, before the client is subscribed.
+// Listen makes the proxy listen to the masters. It must precede the first Add.
 //
 // Errors: those of quorum.Messages.Listen.
 func (s *Subscriber) Listen(ctx context.Context) error {
@@ -133,7 +133,7 @@ func (s *Subscriber) Listen(ctx context.Context) error {
 	return err
 }
 
-// Add has it subscribed.
+// Add adds a subscription.
 func (s *Subscriber) Add(kind Kind, name string) {
 	s.matching.Lock()
 	defer s.matching.Unlock()
@@ -151,7 +151,7 @@ func (s *Subscriber) Add(kind Kind, name string) {
 	}
 }
 
-// Remove has it not subscribed.
+// Remove removes a subscription.
 func (s *Subscriber) Remove(kind Kind, name string) {
 	if s == nil {
 		return
@@ -171,7 +171,7 @@ func (s *Subscriber) Remove(kind Kind, name string) {
 	}
 }
 
-// Settle is to be called after the last Remove: what is subscribed to nothing does not listen.
+// Settle ends listening if there is no subscription any more. It must follow the last Remove.
 func (s *Subscriber) Settle() {
 	if s != nil && s.member != nil && !s.Any() {
 		s.member.Leave()
@@ -179,7 +179,7 @@ func (s *Subscriber) Settle() {
 	}
 }
 
-// Clear has it subscribed to nothing.
+// Clear removes all subscriptions.
 func (s *Subscriber) Clear() {
 	if s == nil {
 		return
@@ -192,39 +192,39 @@ func (s *Subscriber) Clear() {
 	s.Settle()
 }
 
-// put has a message be written, soon, if it is for the client: exact is set where it is subscribed
-// to the channel. The Hub's mu is held.
-func (s *Subscriber) put(a *arrival, exact bool) {
+// accept accepts a message, which is written soon if the client is subscribed to it. exact is set
+// if it is subscribed to the channel. The caller holds the Hub's mu.
+func (s *Subscriber) accept(a *arrival, exact bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 	case exact && len(s.names[Patterns]) == 0 && len(s.inbox) == 0:
-		s.enqueue(a.plain())
+		s.enqueue(a.forChannel())
 	default:
-		s.inbox = append(s.inbox, incoming{a, exact})
+		s.inbox = append(s.inbox, inboxEntry{a, exact})
 		s.hub.backlog.enter(&a.shared, a.size())
-		if s.count(a.size()) && !s.sorting {
-			s.sorting = true
-			s.tasks.Go(s.sort)
+		if s.addSize(a.size()) && !s.comparing {
+			s.comparing = true
+			s.tasks.Go(s.matchInbox)
 		}
 	}
 }
 
-// sort compares messages with the client's patterns as long as there are some.
-func (s *Subscriber) sort() {
-	for s.sortOne() {
+// matchInbox compares the waiting messages with the client's patterns until there are none.
+func (s *Subscriber) matchInbox() {
+	for s.matchNext() {
 	}
 }
 
-// sortOne compares the next message with the client's patterns, and has it be written if it is for
-// the client.
-func (s *Subscriber) sortOne() bool {
+// matchNext compares the next message with the client's patterns, and queues it if one matches. It
+// returns false if there was no message.
+func (s *Subscriber) matchNext() bool {
 	s.matching.Lock()
 	defer s.matching.Unlock()
 	s.mu.Lock()
-	s.sorting = !s.closed && len(s.inbox) > 0
-	if !s.sorting {
+	s.comparing = !s.closed && len(s.inbox) > 0
+	if !s.comparing {
 		s.mu.Unlock()
 		return false
 	}
@@ -237,10 +237,10 @@ func (s *Subscriber) sortOne() bool {
 	case s.closed:
 		return false
 	case err != nil:
-		s.cut() // it would miss the message
+		s.disconnect() // the client would miss the message
 		return false
 	}
-	s.inbox[0] = incoming{} // which is not kept
+	s.inbox[0] = inboxEntry{} // releases the message
 	if s.inbox = s.inbox[1:]; len(s.inbox) == 0 {
 		s.inbox = nil
 	}
@@ -254,10 +254,10 @@ func (s *Subscriber) sortOne() bool {
 	return true
 }
 
-// packets are those that a message is for the client. It is called with matching held.
-func (s *Subscriber) packets(m incoming) (packets []*packet, err error) {
+// packets returns the packets of a message for the client. The caller holds matching.
+func (s *Subscriber) packets(m inboxEntry) (packets []*packet, err error) {
 	if m.exact {
-		packets = append(packets, m.plain())
+		packets = append(packets, m.forChannel())
 	}
 	if m.message.Shard {
 		return packets, nil
@@ -271,7 +271,7 @@ func (s *Subscriber) packets(m incoming) (packets []*packet, err error) {
 		case err != nil:
 			return nil, err
 		case fits:
-			packets = append(packets, m.by(name))
+			packets = append(packets, m.forPattern(name))
 		}
 		if s.isClosed() {
 			return nil, nil
@@ -286,53 +286,55 @@ func (s *Subscriber) isClosed() bool {
 	return s.closed
 }
 
-// enqueue has a message be written, soon. It is called with mu held.
+// enqueue queues a message. The caller holds mu.
 func (s *Subscriber) enqueue(p *packet) {
 	s.queue = append(s.queue, p)
 	s.hub.backlog.enter(&p.shared, p.memory())
-	if s.count(p.size()) {
-		s.kick()
+	if s.addSize(p.size()) {
+		s.startWriter()
 	}
 }
 
-// count adds what waits, and cuts the client off if that is too much. It is called with mu held.
-func (s *Subscriber) count(size int) bool {
+// addSize adds the size of a message, and disconnects the client if that is above the limit. It
+// reports whether the client is still connected. The caller holds mu.
+func (s *Subscriber) addSize(size int) bool {
 	s.size += size
-	s.hub.relieve()
+	s.hub.disconnectSlowest()
 	if s.isOver(time.Now()) {
-		s.cut()
+		s.disconnect()
 	}
 	return !s.closed
 }
 
-// cut ends a client that would miss messages. It is called with mu held.
-func (s *Subscriber) cut() {
+// disconnect disconnects a client that would miss messages. The caller holds mu.
+func (s *Subscriber) disconnect() {
 	s.closed = true
 	s.drop()
 	s.line.Cut()
 }
 
-// isOver reports whether more waits than may. It is called with mu held.
+// isOver reports whether the size is above the limit. The caller holds mu.
 func (s *Subscriber) isOver(now time.Time) bool {
 	switch {
 	case s.size <= softLimit:
-		s.full = time.Time{}
-	case s.full.IsZero():
-		s.full = now
+		s.overSince = time.Time{}
+	case s.overSince.IsZero():
+		s.overSince = now
 	}
-	return s.size > hardLimit || !s.full.IsZero() && now.Sub(s.full) > softTime
+	return s.size > hardLimit || !s.overSince.IsZero() && now.Sub(s.overSince) > softTime
 }
 
-// kick has messages be written. It is called with mu held.
-func (s *Subscriber) kick() {
-	if !s.running && !s.held && !s.closed && len(s.queue) > 0 {
+// startWriter starts the goroutine that writes, if it is needed and does not run. The caller holds
+// mu.
+func (s *Subscriber) startWriter() {
+	if !s.running && !s.suspended && !s.closed && len(s.queue) > 0 {
 		s.running = true
-		s.tasks.Go(s.run)
+		s.tasks.Go(s.writeQueue)
 	}
 }
 
-// run writes messages as long as there are some.
-func (s *Subscriber) run() {
+// writeQueue writes the queued messages until there are none.
+func (s *Subscriber) writeQueue() {
 	for {
 		more := false
 		err := s.line.WriteMessages(func() (out []byte) {
@@ -340,7 +342,7 @@ func (s *Subscriber) run() {
 			return out
 		})
 		if err != nil {
-			s.line.Cut() // it may have got a part
+			s.line.Cut() // the client may have got a part of a message
 		}
 		if err != nil || !more {
 			return
@@ -348,22 +350,22 @@ func (s *Subscriber) run() {
 	}
 }
 
-// next is what is to be written next, as what was to be is written; it is not to be changed.
-// Without more the goroutine ends.
+// next returns the next bytes to write, which must not be modified, after the previous ones were
+// written. If more is false, the goroutine must end.
 func (s *Subscriber) next() (out []byte, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wrote()
-	if s.held || s.closed || len(s.queue) == 0 {
+	s.releaseWritten()
+	if s.suspended || s.closed || len(s.queue) == 0 {
 		s.running = false
 		return nil, false
 	}
 	n := 0
-	if form := s.queue[0].form(s.proto); len(form) >= atOnce {
-		out, n = form, 1 // no copy of it for each subscriber
+	if form := s.queue[0].encoded(s.proto); len(form) >= writeSize {
+		out, n = form, 1 // avoids a copy for each subscriber
 	}
-	for n < len(s.queue) && len(out) < atOnce {
-		out = append(out, s.queue[n].form(s.proto)...)
+	for n < len(s.queue) && len(out) < writeSize {
+		out = append(out, s.queue[n].encoded(s.proto)...)
 		n++
 	}
 	s.writing = slices.Clone(s.queue[:n])
@@ -375,23 +377,23 @@ func (s *Subscriber) next() (out []byte, more bool) {
 	return out, true
 }
 
-// Take gives the messages that have come, to go before what the client is answered next, and holds
-// back all others until Release.
+// Take returns the messages that have arrived, to precede the next reply, and holds back later
+// messages until Release.
 func (s *Subscriber) Take() (out []byte) {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
-	s.held = true
+	s.suspended = true
 	come := len(s.inbox)
 	s.mu.Unlock()
-	for come > 0 && s.sortOne() {
+	for come > 0 && s.matchNext() {
 		come--
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.queue {
-		out = append(out, p.form(s.proto)...)
+		out = append(out, p.encoded(s.proto)...)
 		s.size -= p.size()
 		s.hub.backlog.leave(&p.shared, p.memory())
 	}
@@ -399,7 +401,8 @@ func (s *Subscriber) Take() (out []byte) {
 	return out
 }
 
-// Speak has the client be written to in a protocol, 2 or 3. It is called between Take and Release.
+// Speak sets the protocol in which messages are written, 2 or 3. It must be called between Take and
+// Release.
 func (s *Subscriber) Speak(proto int) {
 	if s == nil {
 		return
@@ -409,18 +412,18 @@ func (s *Subscriber) Speak(proto int) {
 	s.proto = proto
 }
 
-// Release ends what Take began.
+// Release ends the effect of Take.
 func (s *Subscriber) Release() {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held = false
-	s.kick()
+	s.suspended = false
+	s.startWriter()
 }
 
-// Close has it subscribed to nothing, and waits until nothing is written any more.
+// Close removes all subscriptions, and waits until no write is running.
 func (s *Subscriber) Close() {
 	if s == nil {
 		return
@@ -432,7 +435,7 @@ func (s *Subscriber) Close() {
 	s.Clear()
 	s.tasks.Wait()
 	s.mu.Lock()
-	s.wrote()
+	s.releaseWritten()
 	s.mu.Unlock()
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

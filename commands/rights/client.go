@@ -8,34 +8,34 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Client is whom to ask what a client may do.
+// Client returns the permissions of a client.
 type Client struct {
-	// Upstream is the client's own connection to the upstream. It is nil for a proxy
-	// without one: then every client may do everything.
+	// Upstream is the client's own connection to the upstream. It is nil without an upstream: then
+	// every client has all permissions, unless there is a Judge.
 	Upstream Upstream
-	// Judge says what the client may do, where the users are the proxy's own; else it is nil.
+	// Judge decides about permissions if the users are the proxy's own; otherwise it is nil.
 	Judge Judge
-	// Unrestricted is set while it is known that the client may do everything at the
-	// upstream, so that nothing must be asked.
+	// Unrestricted is set while the client is known to have all permissions at the upstream, so
+	// that nothing must be asked.
 	Unrestricted bool
 }
 
-// MayAll reports whether nobody has to be asked: the client may do everything.
+// MayAll reports whether the client has all permissions.
 func (c *Client) MayAll() bool { return c.Unrestricted || c.Upstream == nil && c.Judge == nil }
 
-// Known begins to keep what is known of the client's rights.
+// Known returns an empty record of the client's permissions.
 func (c *Client) Known() *Known {
-	return &Known{at: c.Upstream, judge: c.Judge, all: c.MayAll(), refused: map[string]string{}}
+	return &Known{upstream: c.Upstream, judge: c.Judge, all: c.MayAll(), refused: map[string]string{}}
 }
 
-// Refusal is the error reply for a command that the client may not run, or of which that cannot be
-// known; empty where it may.
+// Refusal returns the error for a command that the client may not run, or if that cannot be
+// checked; empty if it may.
 func (c *Client) Refusal(ctx context.Context, words [][]byte) string {
 	return c.refusal(ctx, words, func() [][]string { return Questions(syntax.Strings(words)) })
 }
 
-// RefusalOf is Refusal of a command that the upstream would decide on by itself, did it get it: of
-// these words, as they are.
+// RefusalOf is Refusal for a command that the upstream would judge by itself. It asks about exactly
+// these words.
 func (c *Client) RefusalOf(ctx context.Context, words ...string) string {
 	return c.refusal(ctx, syntax.Bytes(words), func() [][]string { return [][]string{words} })
 }
@@ -52,7 +52,7 @@ func (c *Client) refusal(ctx context.Context, words [][]byte, questions func() [
 		return ""
 	}
 	if len(asked) > maxQuestions {
-		return fmt.Sprintf("ERR more than %d rights would have to be asked for", maxQuestions)
+		return fmt.Sprintf("ERR too many permissions to check: the limit is %d; use fewer keys", maxQuestions)
 	}
 	refusals, err := c.Upstream.Refusals(ctx, asked)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Client) refusal(ctx context.Context, words [][]byte, questions func() [
 	return ""
 }
 
-// Readable are those of the keys of which the client may know what they hold.
+// Readable returns the keys whose values the client may read.
 func (c *Client) Readable(ctx context.Context, keys []string) (readable []string, err error) {
 	switch {
 	case c.MayAll():

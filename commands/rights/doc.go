@@ -1,5 +1,5 @@
-// Package rights is what a client may do at the upstream, as the user that it is there: the
-// questions that are asked before a command runs on the masters, and what is known of the
-// answers. What a program on lock keys leaves for the upstream is agreed here, too, before
-// anything is committed.
+// Package rights checks the permissions of a client at the upstream. It asks the upstream as the
+// client's user before a command runs on the masters, and remembers the answers. It also defines
+// how the upstream agrees to the side effects of a program on lock keys before the program is
+// committed.
 package rights

@@ -8,84 +8,85 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Upstream is what a client may do at the upstream, on its own connection there and
-// as the user that it is.
+// Upstream checks the permissions of a client on its own connection to the upstream, as its user
+// there.
 type Upstream interface {
-	// Refusals asks whether the client may do each of the commands. None is carried
-	// out. A refusal is the upstream's own error text, empty where there is none. The
-	// error says that it cannot be known.
+	// Refusals asks whether the client may run each of the commands, without running them. A
+	// refusal is the upstream's error text, empty if the client may. The error says that this could
+	// not be checked.
 	Refusals(ctx context.Context, commands [][]string) ([]string, error)
-	// Prepare has the upstream take commands into one transaction. The error is a
-	// *RefusedError where it refuses one; then, as with any error, nothing is pending.
+	// Prepare makes the upstream queue commands in one transaction. The error is a *RefusedError if
+	// it refuses a command. After any error, nothing is pending.
 	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
 }
 
-// Outlet takes what programs leave to be done beside lock keys, where there is no upstream:
-// messages alone. Its Prepare is as that of an Upstream.
+// Outlet accepts the side effects of programs if there is no upstream. It accepts only messages.
+// Prepare is like that of an Upstream.
 type Outlet interface {
 	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
 }
 
-// Judge says at once what a client may do, where the users are the proxy's own and the upstream
-// knows none of them.
+// Judge decides immediately about permissions if the users are the proxy's own, whom the upstream
+// does not know.
 type Judge interface {
-	// Refusal is the error for a command of these words; empty where the client may send it.
+	// Refusal returns the error for a command of these words; empty if the client may send it.
 	Refusal(words [][]byte) string
-	// MayRead reports whether the client may know what a key holds.
+	// MayRead reports whether the client may read the value of a key.
 	MayRead(key string) bool
 }
 
-// Prepared are commands that the upstream has taken and not carried out.
+// Prepared are commands that the upstream has queued but not run.
 type Prepared interface {
-	// Do has them carried out, in bounded time. The error says what was not, or that
-	// it is not known.
+	// Do runs the commands, in limited time. The error says which did not run, or that this is not
+	// known.
 	Do() error
-	// Drop has them forgotten.
+	// Drop discards the commands.
 	Drop()
 }
 
-// RefusedError is a command that the upstream refused, with the text of its error.
+// RefusedError is the error of the upstream for a command that it refused.
 type RefusedError struct{ Text string }
 
-// Error is the upstream's text.
+// Error returns the upstream's text.
 func (e *RefusedError) Error() string { return e.Text }
 
-// UnknownError says that the upstream could not be asked what a client may do.
+// UnknownError is the error if the upstream could not be asked for permissions.
 type UnknownError struct{ Cause error }
 
-// Error says why.
+// Error includes the cause.
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("cannot check this client's permissions: %v", e.Cause)
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *UnknownError) Unwrap() error { return e.Cause }
 
-// maxQuestions bounds what is asked for one command, script or transaction.
+// maxQuestions limits how many permissions one command, script or transaction may require.
 const maxQuestions = 1000
 
-// Known is what is known of a client's rights while one command, script or transaction runs. Each
-// right is asked for once. It is for one goroutine.
+// Known records the known permissions of a client while one command, script or transaction runs, so
+// that each is asked for once. It belongs to one goroutine.
 type Known struct {
-	at      Upstream
-	outlet  Outlet            // nil: there is none beside the upstream
-	judge   Judge             // nil: the upstream is asked
-	all     bool              // the client may do everything
-	refused map[string]string // by question; empty where it is granted
-	open    [][]string        // asked in the current run, and not known
+	upstream   Upstream
+	outlet     Outlet            // nil if there is an upstream, or messages are not supported
+	judge      Judge             // nil if the upstream must be asked
+	all        bool              // the client has all permissions
+	refused    map[string]string // by question; empty if permitted
+	unanswered [][]string        // questions of the current run without an answer
 }
 
-// All reports whether the client may do everything.
+// All reports whether the client has all permissions.
 func (k *Known) All() bool { return k.all }
 
-// IsJudged reports whether nobody has to be asked, because the users are the proxy's own.
+// IsJudged reports whether a Judge decides, so that the upstream is not asked.
 func (k *Known) IsJudged() bool { return k.judge != nil }
 
-// HasUpstream reports whether there is one.
-func (k *Known) HasUpstream() bool { return k.at != nil }
+// HasUpstream reports whether there is an upstream.
+func (k *Known) HasUpstream() bool { return k.upstream != nil }
 
-// Refusal is the refusal of what a script calls, by these questions where the upstream is to be
-// asked. What is not known is taken as granted, and the run does not count.
+// Refusal returns the refusal of a command that a script calls. questions are those for the
+// upstream. If an answer is not known, Refusal permits the command, and the run must be repeated
+// after Ask.
 func (k *Known) Refusal(words []string, questions [][]string) string {
 	switch {
 	case k.all:
@@ -96,8 +97,8 @@ func (k *Known) Refusal(words []string, questions [][]string) string {
 	for _, q := range questions {
 		text, known := k.refused[QuestionKey(q)]
 		switch {
-		case !known && len(k.open) <= maxQuestions:
-			k.open = append(k.open, q)
+		case !known && len(k.unanswered) <= maxQuestions:
+			k.unanswered = append(k.unanswered, q)
 		case text != "":
 			return text
 		}
@@ -105,23 +106,23 @@ func (k *Known) Refusal(words []string, questions [][]string) string {
 	return ""
 }
 
-// Sends has messages go to an outlet, where there is no upstream.
+// Sends sets the outlet for messages if there is no upstream.
 func (k *Known) Sends(o Outlet) { k.outlet = o }
 
-// MayPublish reports whether there is any way for messages.
-func (k *Known) MayPublish() bool { return k.at != nil || k.outlet != nil }
+// MayPublish reports whether messages can be sent.
+func (k *Known) MayPublish() bool { return k.upstream != nil || k.outlet != nil }
 
-// Unasked reports whether a run has come to what must be asked first.
-func (k *Known) Unasked() bool { return k != nil && len(k.open) > 0 }
+// Unasked reports whether the run had a question without an answer.
+func (k *Known) Unasked() bool { return k != nil && len(k.unanswered) > 0 }
 
-// Ask asks what the last run left open.
+// Ask asks the upstream the open questions of the last run.
 func (k *Known) Ask(ctx context.Context) error {
-	open := k.open
-	k.open = nil
+	open := k.unanswered
+	k.unanswered = nil
 	if len(k.refused)+len(open) > maxQuestions {
-		return fmt.Errorf("more than %d rights would have to be asked for", maxQuestions)
+		return fmt.Errorf("too many permissions to check: the limit is %d; use fewer keys", maxQuestions)
 	}
-	texts, err := k.at.Refusals(ctx, open)
+	texts, err := k.upstream.Refusals(ctx, open)
 	if err != nil {
 		return err
 	}
@@ -131,8 +132,8 @@ func (k *Known) Ask(ctx context.Context) error {
 	return nil
 }
 
-// QuestionKey is a question as a key of maps. A word may hold any byte, so its length
-// stands before it.
+// QuestionKey encodes a question as a key of a map. A word may contain any byte, so its length
+// precedes it.
 func QuestionKey(words []string) string {
 	var b strings.Builder
 	for _, w := range words {
@@ -141,10 +142,10 @@ func QuestionKey(words []string) string {
 	return b.String()
 }
 
-// Prepare is that of the client's upstream, or of the outlet where there is none.
+// Prepare calls Prepare of the client's upstream, or of the outlet if there is no upstream.
 func (k *Known) Prepare(ctx context.Context, commands [][]string) (Prepared, error) {
-	if k.at == nil {
+	if k.upstream == nil {
 		return k.outlet.Prepare(ctx, commands)
 	}
-	return k.at.Prepare(ctx, commands)
+	return k.upstream.Prepare(ctx, commands)
 }

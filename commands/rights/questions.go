@@ -5,10 +5,11 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Questions are the commands about which the upstream is asked whether the client may do them,
-// before these words are run on the masters: in a form that is the same for all values, and with
-// all keys, for they may be allowed one by one and not together (by two selectors). There are none
-// for a command that needs no right but the login, or that is an error whatever the rights are.
+// Questions returns the commands that stand for the permissions of a command. The upstream is asked
+// whether the client may run them before the command itself runs on the masters. Their form is the
+// same for all values. A question has all keys, because two selectors may permit each key, but not
+// both keys together. There is no question for a command that requires only a login, or that fails
+// whatever the permissions.
 func Questions(words []string) [][]string {
 	name := syntax.Lower(words[0])
 	switch {
@@ -33,7 +34,7 @@ func Questions(words []string) [][]string {
 		return [][]string{questionOf("pexpire", key)}
 	case "lockinfo", "fence":
 		return [][]string{questionOf("get", key)}
-	case "forceunlock": // to end what another has takes what ending its connection takes
+	case "forceunlock": // breaking a client's lock requires the permission to close its connection
 		return [][]string{questionOf("del", key), {"client", "kill", "id", "0"}}
 	case "watch":
 		return [][]string{append([]string{name}, words[1:]...)}
@@ -43,9 +44,9 @@ func Questions(words []string) [][]string {
 		switch syntax.Lower(key) {
 		case "info":
 			return [][]string{{"info"}}
-		case "reload": // to change settings takes what changing those of Redis takes; no Redis has this one
+		case "reload": // requires the permission to change settings; no Redis has this setting
 			return [][]string{{"config", "set", "redlock-proxy", "reload"}}
-		case "move": // it changes what all proxies do, and ends the connections of others
+		case "move": // it affects all proxies, and closes connections of other clients
 			return [][]string{{"config", "set", "redlock-proxy", "move"}, {"client", "kill", "id", "0"}}
 		}
 	default:
@@ -54,15 +55,15 @@ func Questions(words []string) [][]string {
 	return nil
 }
 
-// knownByAll are commands that every upstream knows and that need the rights of one that not every
-// one knows, for each of its keys.
-var knownByAll = map[string][]string{
+// equivalents maps commands that not every upstream knows to commands that every upstream knows and
+// that require the same permissions for each key.
+var equivalents = map[string][]string{
 	"digest": {"get"}, "msetex": {"set"}, "hgetdel": {"hget", "hdel"}, "hgetex": {"hget", "hset"}, "hsetex": {"hset"},
 	"delex": {"del"}, "delifeq": {"del"}, "expiretime": {"ttl"}, "pexpiretime": {"ttl"},
 }
 
-// KeyQuestions are those about an ordinary command of Redis on keys; none where it has too few
-// words, or too many.
+// KeyQuestions returns the questions about an ordinary command of Redis on keys; none if its number
+// of words is wrong.
 func KeyQuestions(words []string) (all [][]string) {
 	name := syntax.Lower(words[0])
 	what := spec.Find([]byte(name))
@@ -70,7 +71,7 @@ func KeyQuestions(words []string) (all [][]string) {
 		return nil
 	}
 	keys := what.KeysAmong(words)
-	if known := knownByAll[name]; known != nil {
+	if known := equivalents[name]; known != nil {
 		for _, key := range syntax.Distinct(keys) {
 			for _, other := range known {
 				all = append(all, questionOf(other, key))
@@ -88,15 +89,15 @@ func KeyQuestions(words []string) (all [][]string) {
 	return [][]string{q}
 }
 
-// beginsWithKeys is true of commands whose keys stand at fixed places from the first argument on,
-// and of which one is enough.
+// beginsWithKeys reports whether the keys of a command stand at fixed places from the first
+// argument on, and one key is enough.
 func beginsWithKeys(name string) bool {
 	at, fixed := spec.Find([]byte(name)).Keys.Fixed()
 	return fixed && at.First == 1 && (at.Last == 1 || at.Last < 0)
 }
 
-// wholeQuestion is a command with its keys where they are, and what says where they are, or that
-// they are; nothing else of it is told.
+// wholeQuestion returns the command with its keys at their places and the words that determine
+// these places. Zeros replace all other words, so that the upstream learns no values.
 func wholeQuestion(words []string, keys int) [][]string {
 	if keys == 0 {
 		return nil
@@ -120,8 +121,7 @@ func setReads(words []string) bool {
 	return access&spec.Takes != 0
 }
 
-// questionOf is the question about a command on one key, with as many words as it has
-// at least.
+// questionOf returns the question about a command on one key, with its minimum number of words.
 func questionOf(name, key string) []string {
 	q := []string{name, key}
 	arity := spec.Find([]byte(name)).Arity
@@ -131,7 +131,7 @@ func questionOf(name, key string) []string {
 	return q
 }
 
-// evalQuestions has all keys in one question, as the upstream would see them.
+// evalQuestions returns one question with all keys, as the upstream would see them.
 func evalQuestions(name string, words []string) [][]string {
 	if syntax.EvalFailure(name, words) != "" {
 		return nil
@@ -140,8 +140,8 @@ func evalQuestions(name string, words []string) [][]string {
 	return [][]string{append([]string{name, "0", words[2]}, words[3:3+n]...)}
 }
 
-// scriptQuestions are about SCRIPT's subcommands; of any other one the upstream says what
-// is wrong.
+// scriptQuestions returns the questions about a subcommand of SCRIPT. There are none for an unknown
+// one, which fails anyway.
 func scriptQuestions(sub string) [][]string {
 	switch sub {
 	case "load", "exists", "flush":

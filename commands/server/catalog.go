@@ -7,14 +7,13 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// catalog is what COMMAND lists: all commands of the table. It is safe for concurrent use once it
-// has them.
+// catalog holds the commands that COMMAND lists. It is safe for concurrent use after newCatalog.
 type catalog struct {
 	all    []*command.Command
 	byName *syntax.Names[*command.Command]
 }
 
-// newCatalog makes one of commands in their order.
+// newCatalog returns a catalog of commands in their order.
 func newCatalog(all []*command.Command) catalog {
 	byName := map[string]*command.Command{}
 	for _, cmd := range all {
@@ -23,10 +22,10 @@ func newCatalog(all []*command.Command) catalog {
 	return catalog{all, syntax.NewNames(byName)}
 }
 
-// find finds a command by name, or nil.
+// find returns a command by name, or nil.
 func (l *catalog) find(name []byte) *command.Command { return l.byName.Find(name) }
 
-// command is COMMAND with its subcommands.
+// command implements COMMAND with its subcommands.
 func (l *catalog) command(c command.Call) {
 	if len(c.Args) == 1 {
 		l.info(l.all, c.Out)
@@ -41,9 +40,9 @@ func (l *catalog) command(c command.Call) {
 	case sub == "list":
 		l.list(rest, c.Out)
 	case sub == "info":
-		l.info(l.named(rest), c.Out)
+		l.info(l.findAll(rest), c.Out)
 	case sub == "docs":
-		l.docs(l.named(rest), c.Out)
+		l.docs(l.findAll(rest), c.Out)
 	case sub == "getkeys":
 		l.getKeys(rest, c.Out)
 	default:
@@ -51,8 +50,9 @@ func (l *catalog) command(c command.Call) {
 	}
 }
 
-// named finds commands by name, all of them for no name, nil for an unknown one.
-func (l *catalog) named(names [][]byte) []*command.Command {
+// findAll returns the commands with these names, all commands if there are no names, and nil for an
+// unknown name.
+func (l *catalog) findAll(names [][]byte) []*command.Command {
 	if len(names) == 0 {
 		return l.all
 	}
@@ -63,7 +63,7 @@ func (l *catalog) named(names [][]byte) []*command.Command {
 	return found
 }
 
-// list takes no FILTERBY.
+// list implements COMMAND LIST, without FILTERBY.
 func (l *catalog) list(options [][]byte, out *command.Reply) {
 	if len(options) > 0 {
 		out.Error(syntax.ErrSyntax)

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/lockkeys/tracking"
 )
 
-// client is CLIENT with its subcommands.
+// client implements CLIENT with its subcommands.
 func client(c command.Call) {
 	if sub := syntax.Lower(c.Args[1]); c.Client.Track != nil && (sub == "tracking" || sub == "caching") {
 		clientTracking(c, sub)
@@ -18,25 +18,27 @@ func client(c command.Call) {
 }
 
 var clientSubcommands = command.Subcommands{
-	"id":       command.Sub(2, func(c command.Call) { c.Out.Int(c.Client.ID) }),
-	"getname":  command.Sub(2, clientGetName),
-	"setname":  command.Sub(3, clientSetName),
-	"setinfo":  command.Sub(4, ofClient(clientSetInfo)),
-	"info":     command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }),
-	"list":     command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }), // of others it sees none
-	"reply":    command.Sub(3, clientReply),
-	"capa":     command.Sub(-3, func(c command.Call) { c.Out.Status("OK") }), // what a client can do: nothing depends on it
+	"id":      command.Sub(2, func(c command.Call) { c.Out.Int(c.Client.ID) }),
+	"getname": command.Sub(2, clientGetName),
+	"setname": command.Sub(3, clientSetName),
+	"setinfo": command.Sub(4, ofClient(clientSetInfo)),
+	"info":    command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }),
+	// A client does not see other clients.
+	"list":  command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }),
+	"reply": command.Sub(3, clientReply),
+	// The capabilities of the client have no effect.
+	"capa":     command.Sub(-3, func(c command.Call) { c.Out.Status("OK") }),
 	"no-evict": command.Sub(3, clientOnOff),
 	"no-touch": command.Sub(3, clientOnOff),
 	"help":     clientHelp,
 }
 
-// ofClient is a subcommand that gets what stands after its name.
+// ofClient returns a subcommand that gets the words after its name.
 func ofClient(do func(c *command.Client, words [][]byte, out *command.Reply)) func(command.Call) {
 	return func(c command.Call) { do(c.Client, c.Args[2:], c.Out) }
 }
 
-// clientTracking is CLIENT TRACKING and CLIENT CACHING.
+// clientTracking implements CLIENT TRACKING and CLIENT CACHING.
 func clientTracking(c command.Call, sub string) {
 	text := ""
 	if sub == "tracking" {
@@ -63,7 +65,8 @@ func setTracking(c command.Call) (refused string) {
 	case mode.Redirected:
 		return "ERR The client ID you want redirect to does not exist"
 	case mode.Broadcast:
-		return "ERR BCAST of lock keys is not supported: what is read can be tracked"
+		return "ERR BCAST of lock keys is not supported: only keys that the client reads can be tracked; " +
+			"leave BCAST out"
 	case mode.On, before.On:
 		c.Client.Tracking = c.Client.Track()
 		tracking.Of(c.Client).Set(mode)
@@ -94,15 +97,15 @@ func clientGetName(c command.Call) {
 }
 
 func clientSetName(c command.Call) {
-	if rename(c.Client, c.Args[2], c.Out) {
+	if setClientName(c.Client, c.Args[2], c.Out) {
 		c.Out.Status("OK")
 	}
 }
 
 const badName = "ERR Client names cannot contain spaces, newlines or special characters."
 
-// rename sets a client's name if Redis would take it, else answers the error.
-func rename(c *command.Client, name []byte, out *command.Reply) bool {
+// setClientName sets a client's name if Redis accepts it, else replies with the error.
+func setClientName(c *command.Client, name []byte, out *command.Reply) bool {
 	if !IsClientName(name) {
 		out.Error(badName)
 		return false
@@ -111,8 +114,8 @@ func rename(c *command.Client, name []byte, out *command.Reply) bool {
 	return true
 }
 
-// IsClientName reports whether Redis takes it for the name of a client: the characters from ! to ~
-// only.
+// IsClientName reports whether Redis accepts a name of a client: it has only characters from ! to
+// ~.
 func IsClientName[S ~string | ~[]byte](s S) bool {
 	for i := range len(s) {
 		if b := s[i]; b < '!' || b > '~' {
@@ -163,7 +166,7 @@ var clientHelp = command.Help(
 	"GETNAME", "    Return the name of the current connection.",
 	"ID", "    Return the ID of the current connection.",
 	"INFO", "    Return information about the current client connection.",
-	"LIST", "    The same as INFO: a client sees only itself here.",
+	"LIST", "    Return the same as INFO: a client sees only itself.",
 	"NO-EVICT (ON|OFF)", "    Accepted; has no effect.",
 	"NO-TOUCH (ON|OFF)", "    Accepted; has no effect.",
 	"REPLY (ON|OFF|SKIP)", "    Control the replies sent to the current connection.",

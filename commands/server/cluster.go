@@ -8,14 +8,14 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// A lock server may say that it is a cluster, for clients that speak to nothing else: of one node,
-// which is itself at the address by which the client reached it, and which has all slots. Other
+// A lock server may report that it is a cluster, for client libraries that require one. The cluster
+// has one node with all slots: this proxy, at the address to which the client has connected. Other
 // proxies are not listed.
 
-// slots is how many a cluster has.
+// slots is the number of slots of a cluster.
 const slots = 16384
 
-// cluster is CLUSTER.
+// cluster implements CLUSTER.
 func (s *Server) cluster(c command.Call) {
 	if !s.opts.Cluster {
 		noCluster(c)
@@ -31,11 +31,12 @@ func (s *Server) cluster(c command.Call) {
 }
 
 var clusterInfo = []string{
-	"cluster_state:ok", fmt.Sprint("cluster_slots_assigned:", slots), fmt.Sprint("cluster_slots_ok:", slots), "cluster_slots_pfail:0", "cluster_slots_fail:0",
+	"cluster_state:ok", fmt.Sprint("cluster_slots_assigned:", slots), fmt.Sprint("cluster_slots_ok:", slots),
+	"cluster_slots_pfail:0", "cluster_slots_fail:0",
 	"cluster_known_nodes:1", "cluster_size:1", "cluster_current_epoch:1", "cluster_my_epoch:1",
 }
 
-// node is the address by which a client reached the proxy.
+// node returns the address at which a client has reached the proxy.
 func node(c *command.Client) (host string, port int) {
 	if addr, ok := c.LocalAddr.(*net.TCPAddr); ok {
 		host, port = addr.IP.String(), addr.Port
@@ -45,7 +46,8 @@ func node(c *command.Client) (host string, port int) {
 
 func (s *Server) clusterNodes(c command.Call) {
 	host, port := node(c.Client)
-	c.Out.Text(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-%d\n", s.opts.ID, net.JoinHostPort(host, strconv.Itoa(port)), port, slots-1))
+	addr := net.JoinHostPort(host, strconv.Itoa(port))
+	c.Out.Text(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-%d\n", s.opts.ID, addr, port, slots-1))
 }
 
 func (s *Server) clusterSlots(c command.Call) {
@@ -56,12 +58,13 @@ func (s *Server) clusterSlots(c command.Call) {
 func (s *Server) clusterShards(c command.Call) {
 	host, port := node(c.Client)
 	node := command.Fields{
-		"id", s.opts.ID, "port", port, "ip", host, "endpoint", host, "role", "master", "replication-offset", 0, "health", "online",
+		"id", s.opts.ID, "port", port, "ip", host, "endpoint", host,
+		"role", "master", "replication-offset", 0, "health", "online",
 	}
 	c.Out.Put([]any{command.Fields{"slots", []any{0, slots - 1}, "nodes", []any{node}}})
 }
 
-// readOnly is READONLY, which only a node of a cluster takes, and which changes nothing here.
+// readOnly implements READONLY, which only a node of a cluster accepts. It has no effect.
 func (s *Server) readOnly(c command.Call) {
 	if !s.opts.Cluster {
 		noCluster(c)
@@ -70,7 +73,7 @@ func (s *Server) readOnly(c command.Call) {
 	c.Out.Status("OK")
 }
 
-// mode is how the server says that it runs.
+// mode returns the mode of the server, as HELLO and INFO show it.
 func (s *Server) mode() string {
 	if s.opts.Cluster {
 		return "cluster"
@@ -78,7 +81,7 @@ func (s *Server) mode() string {
 	return "standalone"
 }
 
-// clusterEnabled is the line of INFO.
+// clusterEnabled returns the line of INFO.
 func (s *Server) clusterEnabled() []string {
-	return []string{"cluster_enabled:" + strconv.Itoa(count(s.opts.Cluster))}
+	return []string{"cluster_enabled:" + strconv.Itoa(countIf(s.opts.Cluster))}
 }

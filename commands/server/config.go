@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// configGet is CONFIG GET: what tools ask about a server before they use it.
+// configGet implements CONFIG GET for the settings that tools ask for before they use a server.
 func (s *Server) configGet(c command.Call) {
 	settings := [][2]string{
 		{"appendonly", "no"},
@@ -31,8 +31,8 @@ func (s *Server) configGet(c command.Call) {
 	c.Out.Put(found)
 }
 
-// settingAsked reports whether CONFIG GET asks for a setting, and under which name
-// the answer shows it: as it was typed, or its own where a glob pattern found it.
+// settingAsked reports whether CONFIG GET asks for a setting, and under which name the reply shows
+// it: as it was typed, or the setting's own name if a glob matched it.
 func settingAsked(patterns [][]byte, name string) (shown string, ok bool) {
 	for _, p := range patterns {
 		switch word := syntax.Lower(p); {

@@ -17,7 +17,7 @@ func ping(c command.Call) {
 	switch {
 	case len(c.Args) > 2:
 		c.Out.Error(syntax.WrongArity("ping"))
-	case c.Client.OnlyListens(): // it gets nothing but messages, and what looks like one
+	case c.Client.OnlyListens(): // the reply has the form of a message, because the client receives only messages
 		c.Out.Strings([]string{"pong", text})
 	case len(c.Args) == 1:
 		c.Out.Status("PONG")
@@ -55,7 +55,7 @@ func reset(c command.Call) {
 	c.Out.Status("RESET")
 }
 
-func now(c command.Call) {
+func serverTime(c command.Call) {
 	t := time.Now()
 	c.Out.Strings([]string{strconv.FormatInt(t.Unix(), 10), strconv.Itoa(t.Nanosecond() / 1000)})
 }

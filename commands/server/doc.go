@@ -1,5 +1,5 @@
-// Package server is what the proxy says of itself: what clients send when they connect or look
-// around (HELLO, CLIENT, INFO, CONFIG GET, COMMAND …), where there is no upstream that answers, and
-// the operator's PROXY. Where there is an upstream, ours is merged into its replies to COMMAND and
-// INFO.
+// Package server implements the commands about the proxy itself. Without an upstream, it answers
+// the commands that clients send when they connect or inspect a server (HELLO, CLIENT, INFO, CONFIG
+// GET, COMMAND …). With an upstream, it merges the proxy's part into the replies to COMMAND and
+// INFO. PROXY is for operators.
 package server

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// appendText appends to the text in a bulk or verbatim string. A reply of another
-// kind stays.
+// appendText appends to the text in a bulk or verbatim string. It returns any other reply
+// unchanged.
 func appendText(reply []byte, more string) []byte {
 	size, rest, ok := resp.Header(reply)
 	if !ok || reply[0] != '$' && reply[0] != '=' || len(rest) < size+2 {
@@ -22,7 +22,7 @@ func appendText(reply []byte, more string) []byte {
 	return slices.Concat(out, text, []byte(more+"\r\n"))
 }
 
-// appendElements appends n elements (or pairs, to a map) to an aggregate.
+// appendElements appends n elements, or n pairs of a map, to an aggregate.
 func appendElements(reply []byte, n int, more []byte) []byte {
 	count, elements, ok := resp.Header(reply)
 	if !ok {

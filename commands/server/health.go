@@ -6,21 +6,22 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// healthSubcommand is PROXY HEALTH: what a health check may ask without a login.
+// healthSubcommand is PROXY HEALTH, which a health check may send without a login.
 const healthSubcommand = "health"
 
-// IsOpen reports whether these words are a command that anybody may run, with a login or without:
-// PROXY HEALTH, which tells nothing but whether the proxy is ready, or PROXY PATH.
+// IsOpen reports whether a command requires no login: PROXY HEALTH, which reveals only the state of
+// the proxy, or PROXY PATH.
 func IsOpen(words [][]byte) bool {
-	return IsPath(words) || len(words) == 2 && syntax.Lower(words[0]) == "proxy" && syntax.Lower(words[1]) == healthSubcommand
+	return IsPath(words) ||
+		len(words) == 2 && syntax.Lower(words[0]) == "proxy" && syntax.Lower(words[1]) == healthSubcommand
 }
 
-// proxyHealth is in the form of INFO.
+// proxyHealth returns the reply to PROXY HEALTH, in the form of INFO.
 func (s *Server) proxyHealth() string {
 	look := s.opts.Look()
 	cause := look.Decide().Cause
 	if s.opts.Draining() {
-		cause = "the proxy is about to stop"
+		cause = "the proxy is shutting down"
 	}
 	upstream := "none"
 	if s.opts.Upstream != nil {

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// defaultUser is the only user of a proxy that asks for no password. As in Redis,
-// any password is right for it.
+// defaultUser is the only user of a proxy without a password. As in Redis, every password is valid
+// for it.
 const defaultUser = "default"
 
 const wrongPass = "WRONGPASS invalid username-password pair or user is disabled."
@@ -18,7 +18,8 @@ func auth(c command.Call) {
 	case len(c.Args) > 3:
 		c.Out.Error(syntax.ErrSyntax)
 	case len(c.Args) == 2:
-		c.Out.Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+		c.Out.Error("ERR AUTH <password> called without any password configured for the default user. " +
+			"Are you sure your configuration is correct?")
 	case string(c.Args[1]) != defaultUser:
 		c.Out.Error(wrongPass)
 	default:
@@ -26,7 +27,7 @@ func auth(c command.Call) {
 	}
 }
 
-// hello is HELLO [protover [AUTH username password] [SETNAME clientname]].
+// hello implements HELLO [protover [AUTH username password] [SETNAME clientname]].
 func (s *Server) hello(c command.Call) {
 	proto := int64(c.Client.Proto)
 	if len(c.Args) > 1 {
@@ -44,10 +45,10 @@ func (s *Server) hello(c command.Call) {
 		}
 	}
 	c.Client.Speak(int(proto), c.Out)
-	s.greet(c.Client, c.Out)
+	s.replyHello(c.Client, c.Out)
 }
 
-// helloOptions does what stands after the version, or answers the error.
+// helloOptions carries out the options after the version, or replies with the error.
 func helloOptions(c *command.Client, options [][]byte, out *command.Reply) bool {
 	name := []byte(nil)
 	for len(options) > 0 {
@@ -66,11 +67,11 @@ func helloOptions(c *command.Client, options [][]byte, out *command.Reply) bool 
 			return false
 		}
 	}
-	return name == nil || rename(c, name, out)
+	return name == nil || setClientName(c, name, out)
 }
 
-// HelloRefusal is Redis' error for a HELLO of these words, whatever the login in it; empty where
-// there is none. Two logins in one are an error here.
+// HelloRefusal returns Redis' error for the form of a HELLO, regardless of the login in it; empty
+// if there is none. It also rejects two logins.
 func HelloRefusal(words [][]byte) string {
 	switch proto, ok := syntax.Int(words[1]); {
 	case !ok:
@@ -96,6 +97,9 @@ func HelloRefusal(words [][]byte) string {
 	return ""
 }
 
-func (s *Server) greet(c *command.Client, out *command.Reply) {
-	out.Put(command.Fields{"server", "redis", "version", redisVersion, "proto", c.Proto, "id", c.ID, "mode", s.mode(), "role", "master", "modules", []any{}})
+func (s *Server) replyHello(c *command.Client, out *command.Reply) {
+	out.Put(command.Fields{
+		"server", "redis", "version", redisVersion, "proto", c.Proto, "id", c.ID,
+		"mode", s.mode(), "role", "master", "modules", []any{},
+	})
 }

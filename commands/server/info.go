@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// section is one of INFO: its name and its lines.
+// section is a section of INFO.
 type section struct {
 	name  string
 	lines func(s *Server) []string
@@ -32,8 +32,7 @@ func infoSections() []section {
 	}
 }
 
-// info is INFO [section …]; a section it does not have is left out, as Redis
-// does.
+// info implements INFO [section …]. It ignores unknown sections, as Redis does.
 func (s *Server) info(c command.Call) {
 	var parts []string
 	for _, part := range infoSections() {
@@ -83,16 +82,16 @@ func (s *Server) infoMemory() []string {
 	}
 }
 
-// masterState is what a master is up to: whether it votes, or why not and, where that is known, for
-// how long at the most.
+// masterState returns whether a master votes, or why it does not and, if known, for how much
+// longer.
 func masterState(m quorum.MasterStatus) string {
 	switch {
 	case m.Err != nil && m.Standing == quorum.Unfit:
-		return "unfit,cause=" + field(m.Cause())
+		return "unfit,cause=" + escapeField(m.Cause())
 	case m.Err != nil:
-		return "down,cause=" + field(m.Cause())
+		return "down,cause=" + escapeField(m.Cause())
 	case m.Quarantine != nil:
-		state := "quarantine,reason=" + field(m.Quarantine.Reason()) // which stands on the master
+		state := "quarantine,reason=" + escapeField(m.Quarantine.Reason()) // a text that comes from the master
 		if left := m.Quarantine.Left(); left > 0 {
 			state += fmt.Sprintf(",ready_in_seconds=%d", seconds(left))
 		}
@@ -102,11 +101,12 @@ func masterState(m quorum.MasterStatus) string {
 	}
 }
 
-// watchState is how many keys are watched there, or why none is although clients wait for locks.
+// watchState returns how many keys the proxy watches on a master, or why it watches none although
+// clients wait for locks.
 func watchState(m quorum.MasterStatus) string {
 	switch why := m.WhyUnwatched(); {
 	case why != "":
-		return ",unwatched=" + field(why)
+		return ",unwatched=" + escapeField(why)
 	case m.Watched > 0:
 		return fmt.Sprintf(",watched_keys=%d", m.Watched)
 	default:
@@ -114,23 +114,24 @@ func watchState(m quorum.MasterStatus) string {
 	}
 }
 
-// field is a text as a field of a line has it: commas part the fields there.
-func field(text string) string {
+// escapeField returns a text for a field of a line, in which commas separate the fields.
+func escapeField(text string) string {
 	return strings.NewReplacer(",", ";", "\r", " ", "\n", " ").Replace(text)
 }
 
-// seconds rounds up.
+// seconds returns a duration in seconds, rounded up.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// infoRedlock shows what the masters are up to.
+// infoRedlock returns the lines about the masters.
 func (s *Server) infoRedlock() []string {
 	up, look := 0, s.opts.Look()
 	cause := look.Decide().Cause
 	var lines []string
 	masters := s.opts.Masters()
 	for i, m := range masters {
-		up += count(m.Err == nil)
-		lines = append(lines, fmt.Sprintf("redlock_master%d:address=%s,state=%s,for_seconds=%d", i, m.Name, masterState(m), int(time.Since(m.Since).Seconds()))+watchState(m))
+		up += countIf(m.Err == nil)
+		lines = append(lines, fmt.Sprintf("redlock_master%d:address=%s,state=%s,for_seconds=%d",
+			i, m.Name, masterState(m), int(time.Since(m.Since).Seconds()))+watchState(m))
 	}
 	head := []string{
 		"redlock_available:" + yesNo(cause == ""),
@@ -150,8 +151,9 @@ func (s *Server) infoRedlock() []string {
 	return append(append(head, s.infoPlace(look)...), lines...)
 }
 
-// infoPlace shows where the locks are, and of those that are elsewhere. The glob stands last, since
-// it may be any text without a line end.
+// infoPlace returns the lines about where the locks are, and about lock keys at the upstream that
+// were changed directly. The glob is the last field, because it may contain any text without a line
+// end.
 func (s *Server) infoPlace(look availability.Look) (lines []string) {
 	if at := look.LocksAt(); at != "" {
 		lines = append(lines, "redlock_locks_at:"+at)
@@ -160,24 +162,26 @@ func (s *Server) infoPlace(look availability.Look) (lines []string) {
 		return lines
 	}
 	watch, last := s.opts.Strays.State()
-	lines = append(lines, fmt.Sprintf("redlock_stray_locks_total:%d", s.opts.Strays.Count()), "redlock_stray_locks_watch:"+string(watch))
+	lines = append(lines,
+		fmt.Sprintf("redlock_stray_locks_total:%d", s.opts.Strays.Count()),
+		"redlock_stray_locks_watch:"+string(watch))
 	if last != nil {
 		lines = append(lines, fmt.Sprintf("redlock_stray_locks_last:seconds_ago=%d,clients=%s,glob=%s",
-			int(time.Since(last.At).Seconds()), field(strings.Join(last.Clients, "; ")), last.Glob))
+			int(time.Since(last.At).Seconds()), escapeField(strings.Join(last.Clients, "; ")), last.Glob))
 	}
 	return lines
 }
 
-// count is 1 for what is counted.
-func count(it bool) int {
-	if it {
+// countIf returns 1 for true.
+func countIf(yes bool) int {
+	if yes {
 		return 1
 	}
 	return 0
 }
 
-// infoUncovered shows what is used like locks on the upstream. The glob stands last, since
-// it may be any text without a line end.
+// infoUncovered returns the lines about keys that are used like locks at the upstream. The glob is
+// the last field, because it may contain any text without a line end.
 func (s *Server) infoUncovered() []string {
 	if s.opts.Uncovered == nil {
 		return nil
@@ -188,13 +192,14 @@ func (s *Server) infoUncovered() []string {
 		fmt.Sprintf("redlock_uncovered_releases_total:%d", releases),
 	}
 	for i, p := range s.opts.Uncovered.Patterns() {
-		lines = append(lines, fmt.Sprintf("redlock_uncovered_pattern%d:locks=%d,releases=%d,glob=%s", i, p.Locks, p.Releases, p.Glob))
+		lines = append(lines,
+			fmt.Sprintf("redlock_uncovered_pattern%d:locks=%d,releases=%d,glob=%s", i, p.Locks, p.Releases, p.Glob))
 	}
 	return lines
 }
 
-// mergedInfo is INFO with our section after the upstream's, whose numbers stay
-// untouched.
+// mergedInfo implements INFO if there is an upstream: the upstream's reply, followed by the proxy's
+// section.
 func (s *Server) mergedInfo(c command.Call) {
 	reply, ok := c.AskUpstream()
 	if !ok {

@@ -10,24 +10,26 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// TestInfoRedlock: how long a quarantine lasts is told only where that is known.
+// TestInfoRedlock checks that the rest of a quarantine is shown only if it is known.
 func TestInfoRedlock(t *testing.T) {
 	now := time.Now()
 	restarted := &quorum.QuarantineError{Why: "restarted", Ready: now.Add(29*time.Second + time.Second/2)}
 	outnumbered := &quorum.QuarantineError{Why: "proxies"}
 	forged := &quorum.QuarantineError{Why: "x,y\r\nredlock_masters_voting:9"}
-	s := New(Options{Look: func() availability.Look { return availability.Look{Masters: 5, Voting: 1} }, Masters: func() []quorum.MasterStatus {
-		return []quorum.MasterStatus{
-			{Name: "m0", Since: now, RoundTrip: 40 * time.Microsecond},
-			{Name: "m1", Since: now, Standing: quorum.Quarantined, Quarantine: restarted},
-			{Name: "m2", Since: now, Standing: quorum.Quarantined, Quarantine: outnumbered},
-			{Name: "m3", Since: now, Standing: quorum.Down, Err: errors.New("connection refused")},
-			{Name: "m4", Since: now, Standing: quorum.Quarantined, Quarantine: forged},
-		}
-	}})
+	s := New(Options{Look: func() availability.Look { return availability.Look{Masters: 5, Voting: 1} },
+		Masters: func() []quorum.MasterStatus {
+			return []quorum.MasterStatus{
+				{Name: "m0", Since: now, RoundTrip: 40 * time.Microsecond},
+				{Name: "m1", Since: now, Standing: quorum.Quarantined, Quarantine: restarted},
+				{Name: "m2", Since: now, Standing: quorum.Quarantined, Quarantine: outnumbered},
+				{Name: "m3", Since: now, Standing: quorum.Down, Err: errors.New("connection refused")},
+				{Name: "m4", Since: now, Standing: quorum.Quarantined, Quarantine: forged},
+			}
+		}})
 	want := []string{
 		"redlock_available:no", "redlock_unavailable_cause:1 of 5 masters vote, 3 needed",
-		"redlock_masters:5", "redlock_masters_up:4", "redlock_masters_voting:1", "redlock_majority:3", "redlock_removals_pending:0",
+		"redlock_masters:5", "redlock_masters_up:4", "redlock_masters_voting:1", "redlock_majority:3",
+		"redlock_removals_pending:0",
 		"redlock_master0:address=m0,state=voting,round_trip_us=40,for_seconds=0",
 		"redlock_master1:address=m1,state=quarantine,reason=restarted,ready_in_seconds=30,for_seconds=0",
 		"redlock_master2:address=m2,state=quarantine,reason=proxies,for_seconds=0",

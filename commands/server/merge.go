@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// ours are the commands that the upstream does not know.
+// ours returns the commands that Redis does not have.
 func (l *catalog) ours() []*command.Command {
 	var own []*command.Command
 	for _, c := range l.all {
@@ -23,17 +23,18 @@ func (l *catalog) ours() []*command.Command {
 	return own
 }
 
-// isOurs finds one of ours by name, or nil.
-func (l *catalog) isOurs(name []byte) *command.Command {
+// findOurs returns the command with this name that Redis does not have, or nil.
+func (l *catalog) findOurs(name []byte) *command.Command {
 	if c := l.find(name); c != nil && c.IsOurs() {
 		return c
 	}
 	return nil
 }
 
-// mergedCommand is COMMAND and its subcommands, with ours.
+// mergedCommand implements COMMAND and its subcommands if there is an upstream: its reply with the
+// proxy's own commands.
 func (l *catalog) mergedCommand(c command.Call) {
-	if len(c.Args) > 2 && l.isOurs(c.Args[2]) != nil {
+	if len(c.Args) > 2 && l.findOurs(c.Args[2]) != nil {
 		switch syntax.Lower(c.Args[1]) {
 		case "getkeys":
 			mergedGetKeys(c, func(own *command.Reply) { l.getKeys(c.Args[2:], own) })
@@ -65,8 +66,8 @@ func (l *catalog) mergedCommand(c command.Call) {
 	}
 }
 
-// mergedGetKeys gives our answer where the upstream would answer, but for not knowing
-// the command.
+// mergedGetKeys writes the proxy's reply if the upstream's only error is that it does not know the
+// command.
 func mergedGetKeys(c command.Call, ours func(own *command.Reply)) {
 	reply, err := c.Client.Ask(c.Ctx)
 	switch {
@@ -81,8 +82,8 @@ func mergedGetKeys(c command.Call, ours func(own *command.Reply)) {
 	}
 }
 
-// getKeysAndFlags is COMMAND GETKEYSANDFLAGS for our commands, which have one
-// key or none.
+// getKeysAndFlags implements COMMAND GETKEYSANDFLAGS for the proxy's own commands, which have at
+// most one key.
 func (l *catalog) getKeysAndFlags(words [][]byte, out *command.Reply) {
 	l.getKeys(words, out)
 	if out.Bytes[0] == '-' {
@@ -103,7 +104,7 @@ func (l *catalog) mergeCount(reply []byte) []byte {
 	return redcon.AppendInt(nil, int64(n+len(l.ours())))
 }
 
-// mergeEntries appends our entries to those of a plain COMMAND.
+// mergeEntries appends the proxy's entries to a reply to COMMAND.
 func (l *catalog) mergeEntries(reply []byte, proto int) []byte {
 	more := command.Reply{Proto: proto}
 	for _, c := range l.ours() {
@@ -112,12 +113,11 @@ func (l *catalog) mergeEntries(reply []byte, proto int) []byte {
 	return appendElements(reply, len(l.ours()), more.Bytes)
 }
 
-// mergeList appends our names to COMMAND LIST, as far as its filter lets them
-// through.
+// mergeList appends the proxy's names that pass the filter to a reply to COMMAND LIST.
 func (l *catalog) mergeList(reply []byte, filter [][]byte) []byte {
 	more, n := command.Reply{}, 0
 	for _, c := range l.ours() {
-		if listed(c, filter) {
+		if passesFilter(c, filter) {
 			more.Bulk(c.Name)
 			n++
 		}
@@ -125,7 +125,7 @@ func (l *catalog) mergeList(reply []byte, filter [][]byte) []byte {
 	return appendElements(reply, n, more.Bytes)
 }
 
-func listed(c *command.Command, filter [][]byte) bool {
+func passesFilter(c *command.Command, filter [][]byte) bool {
 	switch {
 	case len(filter) == 0:
 		return true
@@ -137,8 +137,7 @@ func listed(c *command.Command, filter [][]byte) bool {
 	return false
 }
 
-// mergeInfo puts our entries in the places of COMMAND INFO where the upstream
-// knew nothing.
+// mergeInfo replaces the nulls of the proxy's own commands in a reply to COMMAND INFO.
 func (l *catalog) mergeInfo(reply []byte, names [][]byte, proto int) []byte {
 	if len(names) == 0 {
 		return l.mergeEntries(reply, proto)
@@ -153,7 +152,7 @@ func (l *catalog) mergeInfo(reply []byte, names [][]byte, proto int) []byte {
 		if n == 0 {
 			return reply
 		}
-		if c := l.isOurs(name); c != nil {
+		if c := l.findOurs(name); c != nil {
 			c.WriteInfo(&out)
 		} else {
 			out.Raw(rest[:n])
@@ -163,13 +162,13 @@ func (l *catalog) mergeInfo(reply []byte, names [][]byte, proto int) []byte {
 	return out.Bytes
 }
 
-// mergeDocs appends our docs, those that were asked for.
+// mergeDocs appends the requested documentation of the proxy's own commands.
 func (l *catalog) mergeDocs(reply []byte, names [][]byte, proto int) []byte {
 	which := l.ours()
 	if len(names) > 0 {
 		which = which[:0:0]
 		for _, name := range names {
-			if c := l.isOurs(name); c != nil {
+			if c := l.findOurs(name); c != nil {
 				which = append(which, c)
 			}
 		}
@@ -191,9 +190,8 @@ func (l *catalog) mergeDocs(reply []byte, names [][]byte, proto int) []byte {
 	return appendElements(reply, n, more.Bytes)
 }
 
-// namesFirst reports whether a reply to COMMAND DOCS begins with a name, or is empty.
-// A server that does not know DOCS and answers with its table would make redis-cli
-// abort.
+// namesFirst reports whether a reply to COMMAND DOCS begins with a name, or is empty. A server that
+// does not know DOCS replies with its table of commands, which makes redis-cli abort.
 func namesFirst(reply []byte) bool {
 	n, rest, ok := resp.Header(reply)
 	return !ok || n == 0 || rest[0] == '$' || rest[0] == '+'

@@ -9,8 +9,8 @@ import (
 // moveSubcommand is PROXY MOVE [BACK | ABORT] [EVENIFOTHERS].
 const moveSubcommand = "move"
 
-// proxyMove moves the locks, and answers when that is over: with a line for each thing to know. A
-// client that leaves has it given up.
+// proxyMove moves the locks, and replies with the lines of the report when the move has ended. If
+// the client leaves, the move is aborted.
 func (s *Server) proxyMove(c command.Call) {
 	order, ok := moveOrder(c.Args[2:])
 	switch {
@@ -18,7 +18,8 @@ func (s *Server) proxyMove(c command.Call) {
 		c.Out.Error(syntax.ErrSyntax)
 		return
 	case s.opts.Mover == nil:
-		c.Out.Error("ERR the locks of this proxy cannot be moved: it has no upstream, or no lock keys")
+		c.Out.Error("ERR this proxy cannot move locks: it has no upstream, or no lock keys; " +
+			"run it at a proxy that has both")
 		return
 	}
 	watched, stop := c.Client.WatchFor(c.Ctx)

@@ -9,30 +9,31 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// ErrLoop says that an upstream leads back to this proxy, itself or over others.
-var ErrLoop = errors.New("it leads back to this proxy: nothing is sent there")
+// ErrLoop is the error of an upstream that leads back to this proxy, directly or through other
+// proxies.
+var ErrLoop = errors.New("the upstream leads back to this proxy: nothing is sent to it")
 
-// maxPath is how many proxies may stand one after another. Redis takes ten words of a
-// client that has not logged in.
+// maxPath limits how many proxies may be connected in a chain. Redis accepts ten words from a
+// client without a login.
 const maxPath = 8
 
-// IsPath reports whether a command is PROXY PATH, which a proxy answers before any login:
-// the proxy that asks is not a client, and learns nothing but whether it asks itself.
+// IsPath reports whether a command is PROXY PATH, which a proxy answers before any login. The
+// sender is another proxy, and learns only whether its upstream leads back to it.
 func IsPath(words [][]byte) bool {
 	return len(words) > 2 && syntax.Lower(words[0]) == "proxy" && syntax.Lower(words[1]) == "path"
 }
 
-// proxyPath is PROXY PATH id [id …], which proxies send before they use an upstream: the
-// identities are those of the proxies that the question came over. It is answered LOOP
-// where this one is among them, or stands before one that says so.
+// proxyPath implements PROXY PATH id [id …], which a proxy sends before it uses an upstream. The
+// IDs are those of the proxies that the question has passed. The reply is LOOP if this proxy is
+// among them, or if its upstream replies so.
 func (s *Server) proxyPath(ctx context.Context, ids []string, out *command.Reply) {
 	switch {
 	case s.opts.ID != "" && slices.Contains(ids, s.opts.ID):
-		out.Error("LOOP the question came over this proxy before")
+		out.Error("LOOP the question has passed this proxy before")
 	case len(ids) >= maxPath:
-		out.Error("LOOP too many proxies in a row")
+		out.Error("LOOP too many proxies in a chain")
 	case s.opts.Onward != nil && errors.Is(s.opts.Onward(ctx, append(ids, s.opts.ID)), ErrLoop):
-		out.Error("LOOP the upstream of this proxy leads back")
+		out.Error("LOOP the upstream of this proxy leads back to the sender")
 	default:
 		out.Status("OK")
 	}

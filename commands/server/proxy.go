@@ -27,11 +27,12 @@ func (s *Server) proxy(c command.Call) {
 	case sub == "help":
 		c.Out.Statuses([]string{
 			"PROXY <subcommand>. Subcommands are:",
-			"INFO", "    Return what the proxy knows of itself, its upstream and the masters.",
+			"INFO", "    Return the state of the proxy, its upstream and the masters.",
 			"PATH <id> [<id> ...]", "    Used between proxies: return whether one of them is its own upstream.",
-			"HEALTH", "    Return whether locks are available. It needs no login.",
-			"RELOAD", "    Read the configuration again. Return what changed, and what needs a restart.",
-			"MOVE [BACK | ABORT] [EVENIFOTHERS]", "    Move the locks on lock keys from the upstream to the masters, or back; or end a move. Return what was done.",
+			"HEALTH", "    Return whether locks are available. Requires no login.",
+			"RELOAD", "    Reload the configuration. Return what changed, and what requires a restart.",
+			"MOVE [BACK | ABORT] [EVENIFOTHERS]",
+			"    Move the locks on lock keys to the masters, or back to the upstream, or abort it. Return the result.",
 			"HELP", "    Print this help.",
 		})
 	case sub == "path":
@@ -41,7 +42,7 @@ func (s *Server) proxy(c command.Call) {
 	}
 }
 
-// proxyInfo is in the form of INFO, which redis-cli prints as it is.
+// proxyInfo returns the reply to PROXY INFO, in the form of INFO, which redis-cli prints as it is.
 func (s *Server) proxyInfo() string {
 	own := []string{
 		"proxy_version:" + s.opts.Version,

@@ -21,8 +21,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// TestReference holds docs/info.md to the code, in whatever mode a field is shown: each field has a
-// row, and each row a field.
+// TestReference checks that docs/info.md has a row for each field of the code, in every mode, and
+// no other rows.
 func TestReference(t *testing.T) {
 	documented, written := documentedFields(t), writtenFields(t)
 	for _, name := range slices.Sorted(maps.Keys(written)) {
@@ -37,14 +37,18 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestReferenceOfReply: what PROXY INFO replies has its rows, too, however the code puts its lines
-// together.
+// TestReferenceOfReply checks that docs/info.md has a row for each line of a reply to PROXY INFO,
+// however the code composes it.
 func TestReferenceOfReply(t *testing.T) {
 	documented := documentedFields(t)
 	notices := lockdetect.New(slog.New(slog.DiscardHandler))
-	notices.CountUncovered([][]byte{[]byte("set"), []byte("job:1"), []byte("x"), []byte("nx"), []byte("px"), []byte("9")}, func([]byte) bool { return false })
+	notices.CountUncovered([][]byte{[]byte("set"), []byte("job:1"), []byte("x"), []byte("nx"), []byte("px"),
+		[]byte("9")}, func([]byte) bool { return false })
 	s := New(Options{
-		Masters: func() []quorum.MasterStatus { return []quorum.MasterStatus{{Name: "m", Since: time.Now(), Watched: 1}} },
+		Masters: func() []quorum.MasterStatus {
+			return []quorum.MasterStatus{{Name: "m", Since: time.Now(),
+				Watched: 1}}
+		},
 		Clients: func() int { return 1 }, Waiting: func() int { return 0 }, MaxClients: func() int { return 9 }, AcceptErrors: func() int64 { return 0 },
 		Upstream: func() (string, error) { return "u", os.ErrDeadlineExceeded },
 		Programs: func() (int64, int64) { return 0, 0 },
@@ -67,8 +71,8 @@ func TestReferenceOfReply(t *testing.T) {
 	}
 }
 
-// documentedFields are those of the page's rows: a line's name, or that and the name of a field of
-// the line.
+// documentedFields returns the fields in the page's rows: the name of a line, or that and the name
+// of a field of the line.
 func documentedFields(t *testing.T) map[string]bool {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/info.md")
@@ -82,8 +86,8 @@ func documentedFields(t *testing.T) map[string]bool {
 	return fields
 }
 
-// writtenFields are those that the texts in the code name. Texts of functions that make a part of
-// the line of a master name only fields of that.
+// writtenFields returns the fields that string literals in the code name. A literal without the
+// name of a line has fields of the line of a master.
 func writtenFields(t *testing.T) map[string]bool {
 	t.Helper()
 	sources, err := filepath.Glob("*.go")

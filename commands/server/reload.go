@@ -6,17 +6,17 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// reloadSubcommand is PROXY RELOAD: what SIGHUP does, with an answer.
+// reloadSubcommand is PROXY RELOAD, which does the same as SIGHUP, with a reply.
 const reloadSubcommand = "reload"
 
-// proxyReload answers with the settings that hold now and did not before, and with those that will
-// hold after a restart only; a line for each.
+// proxyReload reloads the configuration, and replies with the settings that changed and with those
+// that require a restart.
 func (s *Server) proxyReload(c command.Call) {
 	if s.opts.Reload == nil {
-		c.Out.Error("ERR this proxy has no configuration to be read again")
+		c.Out.Error("ERR this proxy has no configuration to reload")
 		return
 	}
-	changed, pending, err := s.opts.Reload(asker(c.Client))
+	changed, pending, err := s.opts.Reload(sourceOf(c.Client))
 	if err != nil {
 		c.Out.Error("ERR nothing is changed: " + err.Error())
 		return
@@ -24,8 +24,8 @@ func (s *Server) proxyReload(c command.Call) {
 	c.Out.Put(command.Fields{"changed", changed, "needs_restart", pending})
 }
 
-// asker is who a client is, for the log.
-func asker(c *command.Client) string {
+// sourceOf describes the client that asks for a reload, for the log.
+func sourceOf(c *command.Client) string {
 	who := c.Identity()
 	text := "PROXY RELOAD"
 	if who.Addr != nil {

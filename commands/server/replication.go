@@ -11,16 +11,16 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// otherServers are the lines of INFO with the addresses of a master and of replicas, to which
-// clients would go that look for them there.
+// otherServers matches the lines of INFO with the addresses of a master and of replicas. Some
+// clients would connect to these addresses.
 var otherServers = regexp.MustCompile(`(?m)^(slave\d+|master_host|master_port):.*\n`)
 
-// tellsOfServers reports whether the reply to a ROLE or INFO has such addresses.
-func tellsOfServers(words [][]byte) bool {
+// hasServerAddresses reports whether the reply to a ROLE or INFO contains such addresses.
+func hasServerAddresses(words [][]byte) bool {
 	return syntax.Lower(words[0]) == "role" || infoWanted(words[1:], "Replication")
 }
 
-// withoutServers takes these lines out of a reply to INFO.
+// withoutServers removes these lines from a reply to INFO.
 func withoutServers(reply []byte) []byte {
 	size, rest, ok := resp.Header(reply)
 	if !ok || len(rest) != size+2 || !otherServers.Match(rest) {
@@ -30,11 +30,11 @@ func withoutServers(reply []byte) []byte {
 	return slices.Concat(resp.AppendHeader(nil, resp.Kind(reply[0]), int64(len(text))), text, []byte("\r\n"))
 }
 
-// roleAlone is ROLE of a lock server: a master without replicas.
-func roleAlone(c command.Call) { c.Out.Put([]any{"master", 0, []any{}}) }
+// roleWithoutUpstream implements ROLE of a lock server: a master without replicas.
+func roleWithoutUpstream(c command.Call) { c.Out.Put([]any{"master", 0, []any{}}) }
 
-// role is ROLE without the addresses of other servers: a master has no replicas, and a replica does
-// not say whose.
+// role implements ROLE of the upstream without the addresses of other servers. A master has no
+// replicas, and a replica does not name its master.
 func role(c command.Call) {
 	reply, ok := c.AskUpstream()
 	if !ok {

@@ -289,11 +289,11 @@ func TestMoveThatCannotSucceed(t *testing.T) {
 		kit.Must(t, kit.Tell(server, "CONFIG", "SET", "maxmemory", strconv.Itoa(used+400_000)))
 	}
 	leave(r.masters[0])
-	r.wantRefused(0, "the locks stay at the upstream: 1 lock keys take about 500262 bytes: master "+r.masters[0].Addr()+" has room for only ", "--even-if-others")
+	r.wantRefused(0, "the locks stay at the upstream: no room for 1 lock key of about 500262 bytes: master "+r.masters[0].Addr()+" has room for only ", "--even-if-others")
 	kit.Must(t, kit.Tell(r.masters[0], "CONFIG", "SET", "maxmemory", "0"))
 	r.mustMove(0, "--even-if-others")
 	leave(r.upstream)
-	r.wantRefused(0, "the locks stay at the masters: 1 lock keys take about 500262 bytes: the upstream has room for ", "--even-if-others", toUpstream)
+	r.wantRefused(0, "the locks stay at the masters: no room for 1 lock key of about 500262 bytes: the upstream has room for ", "--even-if-others", toUpstream)
 	if log := r.proxies[0].Log(); strings.Count(log, `msg="the locks are being moved"`) != 1 {
 		t.Errorf("it was begun:\n%s", log)
 	}

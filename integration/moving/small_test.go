@@ -43,7 +43,7 @@ func TestMoveTwice(t *testing.T) {
 	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
 	wantSaid(t, r.mustMove(0, toUpstream), "nothing to move: the locks are at the upstream")
 	wantSaid(t, r.mustMove(0, "--abort"), "the locks are at the upstream")
-	wantSaid(t, r.mustMove(0), "the locks are at the masters now: 1 string", "1 lock keys are removed")
+	wantSaid(t, r.mustMove(0), "the locks are at the masters now: 1 string", "removed 1 lock key from the upstream")
 	wantSaid(t, r.mustMove(1), "nothing to move: the locks are at the masters")
 	wantSaid(t, r.mustMove(1, "--abort"), "the locks are at the masters")
 	kit.Want(t, other, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
@@ -83,7 +83,7 @@ func TestMoveIsAborted(t *testing.T) {
 		reply, _ := one.Do("SET", "lock:a", "you", "NX", "PX", "60000")
 		asked <- reply
 	}()
-	wantSaid(t, kit.Text(kit.Do(t, operator, "PROXY", "MOVE", "ABORT")), "given up: the locks stay at the upstream")
+	wantSaid(t, kit.Text(kit.Do(t, operator, "PROXY", "MOVE", "ABORT")), "aborted: the locks stay at the upstream")
 	if err := <-moved; err == nil || !strings.Contains(err.Error(), "upstream") {
 		t.Errorf("the move that was given up said: %v", err)
 	}
@@ -199,7 +199,7 @@ func TestDirectClients(t *testing.T) {
 	kit.Want(t, one, "me", "GET", "lock:a")
 	kit.Want(t, direct, "me", "GET", "lock:a")
 	kit.Must(t, r.wantOnlyAt(true))
-	wantSaid(t, r.mustMove(0, "--even-if-others"), "name=billing", "1 connections at the upstream were ended")
+	wantSaid(t, r.mustMove(0, "--even-if-others"), "name=billing", "closed 1 connection at the upstream")
 	if reply, err := direct.Do("PING"); err == nil {
 		t.Errorf("the client at the upstream is not disconnected: %v", reply)
 	}
@@ -545,7 +545,7 @@ func TestProxiesOfTwoUpstreams(t *testing.T) {
 	r.add(slices.Concat(kit.LockKeyArgs(other), kit.PatientMasters(), []string{"--move-from-upstream"})...)
 	r.wantVoting()
 	kit.Want(t, kit.Dial(t, r.addrs[2]), "OK", "SET", "lock:there", "me", "NX", "PX", "60000")
-	r.wantRefused(0, "has another upstream", "--even-if-others")
+	r.wantRefused(0, "has a different upstream", "--even-if-others")
 	kit.Want(t, kit.Dial(t, r.addrs[0]), "OK", "SET", "lock:here", "me", "NX", "PX", "60000")
 	kit.Want(t, kit.Dial(t, r.addrs[2]), "me", "GET", "lock:there")
 }

@@ -207,7 +207,7 @@ func TestUncoveredLocks(t *testing.T) {
 		}
 	}
 	log := proxy.Log()
-	const line = `level=WARN msg="a key that lock-keys does not cover is used like a lock: the upstream alone holds it" pattern=job:*:lock by="SET NX with a time"`
+	const line = `level=WARN msg="a key that lock-keys does not cover is used like a lock: only the upstream holds it" pattern=job:*:lock by="SET NX with an expiry"`
 	if strings.Count(log, line) != 1 || strings.Count(log, "is used like a lock") != 1 || strings.Contains(log, "secret-token") {
 		t.Errorf("got the log\n%s\nwant one line %s", log, line)
 	}

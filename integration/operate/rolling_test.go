@@ -39,8 +39,8 @@ func TestDrainDelay(t *testing.T) {
 		t.Errorf("/readyz: %d, %v, %s", code, err, body)
 	}
 	late := kit.Connect(t, proxy)
-	kit.Does(t, late, "PROXY HEALTH", "ready:no\r\ncause:the proxy is about to stop\r\n")
-	if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr()); got.code != 3 || !strings.Contains(got.stderr, "the proxy is about to stop") {
+	kit.Does(t, late, "PROXY HEALTH", "ready:no\r\ncause:the proxy is shutting down\r\n")
+	if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr()); got.code != 3 || !strings.Contains(got.stderr, "the proxy is shutting down") {
 		t.Errorf("healthcheck --ready: %+v", got)
 	}
 	if got := runProxy(t, "healthcheck", "--listen", proxy.Addr()); got != (outcome{}) {

@@ -10,16 +10,18 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// catalog is Redis' commands and two of ours.
+// catalog returns Redis' commands and two of the proxy's own.
 func catalog() *Catalog {
 	return NewCatalog(
-		Own{Name: "lock", Categories: spec.CategoriesOf("write slow"), Keys: keys.InSpan(1, 1, 1), Access: spec.Changes},
-		Own{Name: "forceunlock", Categories: spec.CategoriesOf("write admin slow dangerous"), Keys: keys.InSpan(1, 1, 1), Access: spec.Changes},
+		Own{Name: "lock", Categories: spec.CategoriesOf("write slow"), Keys: keys.InSpan(1, 1, 1),
+			Access: spec.Changes},
+		Own{Name: "forceunlock", Categories: spec.CategoriesOf("write admin slow dangerous"),
+			Keys: keys.InSpan(1, 1, 1), Access: spec.Changes},
 		Own{Name: "proxy", Categories: spec.CategoriesOf("admin slow dangerous")},
 	)
 }
 
-// parsed is the user of one line of a file.
+// parsed returns the user of a file with one line.
 func parsed(t *testing.T, rules string) *User {
 	t.Helper()
 	set, err := Parse("users.acl", "user ann "+rules+"\n", catalog())
@@ -29,7 +31,7 @@ func parsed(t *testing.T, rules string) *User {
 	return set.Find("ann")
 }
 
-// What users may and may not send: the rules, the command, and the refusal.
+// These are rules, commands, and the refusal of each command.
 func TestCheck(t *testing.T) {
 	const run, key, channel = "NOPERM this user has no permissions to run the '", "NOPERM this user has no permissions to access one of the keys used as arguments", "NOPERM this user has no permissions to access one of the channels used as arguments"
 	for _, c := range []struct{ rules, words, want string }{
@@ -61,11 +63,11 @@ func TestCheck(t *testing.T) {
 		{"+@all ~*", "NOSUCH a", run + "nosuch' command"},
 		{"+@all ~* &*", "config|get x", ""},
 		{"+@all -get ~* &*", "config|get x", run + "config|get' command"},
-		{"+@all ~a", "FT.SEARCH idx q", key}, // it reads keys that it does not name
+		{"+@all ~a", "FT.SEARCH idx q", key}, // it may read keys that it does not name
 		{"+@all -@write ~*", "json.set a $ 1", run + "json.set' command"},
 		{"+@read ~*", "json.get a", run + "json.get' command"},
 		{"+json.get ~a", "json.get a", ""},
-		{"+json.get %R~a", "json.get a", key}, // what it does with it is not known
+		{"+json.get %R~a", "json.get a", key}, // its access to the key is not known
 		{"+subscribe &news.*", "SUBSCRIBE news.a news.b", ""},
 		{"+subscribe &news.*", "SUBSCRIBE news.a x", channel},
 		{"+psubscribe &news.*", "PSUBSCRIBE news.*", ""},
@@ -87,8 +89,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Of a command that is too long to be held only the beginning is looked at: what stands further on
-// is not allowed unless it makes no difference.
+// Only the beginning of a command that is too long to be held in memory is checked. Whatever the
+// rest could ask for is refused unless it makes no difference.
 func TestCheckBegin(t *testing.T) {
 	for _, c := range []struct {
 		rules, words string
@@ -106,15 +108,16 @@ func TestCheckBegin(t *testing.T) {
 		{"+subscribe &a", "SUBSCRIBE a", 3, false},
 		{"+@all &* ~*", "SUBSCRIBE a", 3, true},
 	} {
-		if got := parsed(t, c.rules).CheckBegin(syntax.Bytes(strings.Split(c.words, " ")), c.total); (got.Cause == Nothing) != c.allowed {
+		words := syntax.Bytes(strings.Split(c.words, " "))
+		if got := parsed(t, c.rules).CheckBegin(words, c.total); (got.Cause == Nothing) != c.allowed {
 			t.Errorf("%s: %q of %d: %q", c.rules, c.words, c.total, got.Error())
 		}
 	}
 }
 
-// What a user may send, and the upstream must not carry out for it.
+// These are commands that a user may send, but that the upstream must not run for that user.
 func TestBeyond(t *testing.T) {
-	const script = "NOPERM this user has no permissions to run the 'eval' command at the upstream: what a script does there is not looked at, so it takes ~* &* +@all"
+	const script = "NOPERM this user has no permissions to run the 'eval' command at the upstream: the proxy cannot check what a script does there; the user needs ~* &* +@all"
 	for _, c := range []struct{ rules, words, want string }{
 		{"+eval ~a", "EVAL s 1 a", script},
 		{"+@all ~*", "EVAL s 1 a", script},
@@ -138,16 +141,20 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// Passwords: by themselves, by their hash, several, none, and any.
+// Passwords may be given in plain text or by their hash; a user may have several, none, or accept
+// any.
 func TestFits(t *testing.T) {
 	const hash = "2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90" // of alice
 	for _, c := range []struct {
 		rules, password string
 		want            bool
 	}{
-		{"on >alice", "alice", true}, {"on >alice", "Alice", false}, {"on >alice", "", false}, {"on #" + hash, "alice", true}, {"off >alice", "alice", false},
-		{"on >alice >bob", "bob", true}, {"on >alice >bob <bob", "bob", false}, {"on >alice !" + hash, "alice", false}, {"on", "", false},
-		{"on nopass", "whatever", true}, {"off nopass", "whatever", false}, {"on nopass >alice", "bob", false}, {"on >alice nopass resetpass", "alice", false}, {"on >", "", true},
+		{"on >alice", "alice", true}, {"on >alice", "Alice", false}, {"on >alice", "", false},
+		{"on #" + hash, "alice", true}, {"off >alice", "alice", false},
+		{"on >alice >bob", "bob", true}, {"on >alice >bob <bob", "bob", false},
+		{"on >alice !" + hash, "alice", false}, {"on", "", false},
+		{"on nopass", "whatever", true}, {"off nopass", "whatever", false}, {"on nopass >alice", "bob", false},
+		{"on >alice nopass resetpass", "alice", false}, {"on >", "", true},
 	} {
 		proof, ok := parsed(t, c.rules).Fits([]byte(c.password))
 		if ok != c.want {
@@ -158,14 +165,15 @@ func TestFits(t *testing.T) {
 		}
 	}
 	proof, _ := parsed(t, "on >alice").Fits([]byte("alice"))
-	for rules, want := range map[string]bool{"on >alice >bob": true, "on >bob": false, "off >alice": false, "on nopass": true, "on": false} {
+	for rules, want := range map[string]bool{"on >alice >bob": true, "on >bob": false, "off >alice": false,
+		"on nopass": true, "on": false} {
 		if got := parsed(t, rules).Stands(proof); got != want {
 			t.Errorf("a client that logged in as alice is one of %s: %v", rules, got)
 		}
 	}
 }
 
-// What a file says is told, and read again.
+// The description of a user parses to the same user.
 func TestDescribe(t *testing.T) {
 	for rules, want := range map[string]string{
 		"": "user ann off resetchannels -@all",
@@ -187,8 +195,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// A file that says nothing of the default user leaves it open, as in Redis; users that are not
-// changed are the same after a file is read again.
+// A file without a default user leaves it open, as in Redis. Users that a new version of the file
+// does not change keep their identity.
 func TestSets(t *testing.T) {
 	c := catalog()
 	read := func(text string) *Set {
@@ -216,9 +224,10 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// No error tells a password.
-func TestErrorsTellNoPassword(t *testing.T) {
-	for _, rules := range []string{">hush <hushhush", "#hush", "!hush", ">a hush", "hush", "(>hush)", "(>hush", "on >hush bad", "~hush ~* ~hush"} {
+// No error reveals a password.
+func TestErrorsRevealNoPassword(t *testing.T) {
+	for _, rules := range []string{">hush <hushhush", "#hush", "!hush", ">a hush", "hush", "(>hush)", "(>hush",
+		"on >hush bad", "~hush ~* ~hush"} {
 		_, err := Parse("f", "user ann "+rules, catalog())
 		if err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", rules, err)

@@ -14,45 +14,49 @@ import (
 type Own struct {
 	// Name is in lower case.
 	Name string
-	// Categories are those that it is in.
+	// Categories are the categories of the command.
 	Categories spec.Categories
-	// Keys says which of its words are keys; nil: none is.
+	// Keys is the rule for its keys; nil if it has none.
 	Keys *keys.Rule
-	// Access is what it does with them.
+	// Access is how the command accesses its keys.
 	Access spec.Access
 }
 
-// entry is a command, or a subcommand of one, as rules name it.
+// entry is a command or subcommand, as rules name it.
 type entry struct {
-	name       string // of a subcommand with that of its command before it: config|get
+	name       string // a subcommand's name follows its command's: config|get
 	bit        int
-	categories spec.Categories // none: they are not known
+	categories spec.Categories // 0 if they are not known
 	parent     *entry
-	subs       map[string]*entry // nil where it has none
+	subs       map[string]*entry // nil if there are none
 	keys       *keys.Rule
 	own        bool
-	access     spec.Access // of one that is own
-	// opaque: it may reach keys that none of its words names.
+	access     spec.Access // of one of the proxy's own commands
+	// opaque is set if the command may access keys that none of its words names.
 	opaque bool
 	effect spec.Effect
 }
 
-// Catalog is all commands that rules may name. It is never changed.
+// Catalog holds all commands that rules may name. It is never changed.
 type Catalog struct {
 	all    []*entry // by bit
 	byName map[string]*entry
 }
 
-// NewCatalog makes one of Redis' commands and others.
+// NewCatalog returns a catalog of Redis' commands and the given ones.
 func NewCatalog(own ...Own) *Catalog {
 	c := &Catalog{byName: map[string]*entry{}}
 	categories := spec.CategoriesIn()
 	for known := range spec.All() {
 		in, categorized := categories[known.Name]
 		delete(categories, known.Name)
-		c.add(&entry{name: known.Name, categories: in, keys: known.Keys, effect: known.Effect, opaque: !categorized && known.Keys == nil})
+		c.add(&entry{
+			name: known.Name, categories: in, keys: known.Keys, effect: known.Effect,
+			opaque: !categorized && known.Keys == nil,
+		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(categories)) { // the subcommands, and what has no entry in spec
+	// The rest are the subcommands, and commands without an entry in spec.
+	for _, name := range slices.Sorted(maps.Keys(categories)) {
 		command, _, isSub := strings.Cut(name, "|")
 		e := &entry{name: name, categories: categories[name]}
 		if parent := c.byName[command]; isSub {
@@ -76,7 +80,7 @@ func (c *Catalog) add(e *entry) {
 	c.byName[e.name] = e
 }
 
-// Names are those of the commands in a category, sorted; nil where there is no such category.
+// Names returns the sorted names of the commands in a category; nil if there is no such category.
 func (c *Catalog) Names(category string) []string {
 	in := spec.CategoriesOf(syntax.Lower(category))
 	if in == 0 {
@@ -92,20 +96,18 @@ func (c *Catalog) Names(category string) []string {
 	return names
 }
 
-// Knows reports whether these words are a command that is known, with a subcommand that is known
-// where it has some.
+// Knows reports whether a command, and its subcommand if it has some, is known.
 func (c *Catalog) Knows(words [][]byte) bool {
 	_, known := c.find(words)
 	return known
 }
 
-// find finds the command, or the subcommand, that these words are. Without one that is known, shown
-// is the name for an error. A name with a zero byte is none: Redis may take it for the one that
-// ends there.
+// find returns the command or subcommand of these words. If the subcommand is unknown, known is
+// false. A name with a zero byte is unknown, although Redis may take it to end there.
 func (c *Catalog) find(words [][]byte) (e *entry, known bool) {
 	e = c.byName[syntax.Lower(words[0])]
 	switch {
-	case e == nil || e.parent != nil: // config|get is no name of a command
+	case e == nil || e.parent != nil: // config|get is not the name of a command
 		return nil, false
 	case e.subs == nil:
 		return e, true

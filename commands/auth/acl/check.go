@@ -3,33 +3,35 @@ package acl
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Cause is what a user has no right to. A greater one came nearer to being allowed.
+// Cause is what a user lacks a permission for. The greater of two causes was closer to being
+// allowed.
 type Cause uint8
 
 // The causes.
 const (
-	Nothing Cause = iota // there is the right
+	Nothing Cause = iota // the user has the permission
 	Command
 	Key
 	Channel
 )
 
-// Denial is why a user may not do something. Its zero value is that it may.
+// Denial is the reason why a user may not run a command. Its zero value means that the user may.
 type Denial struct {
 	Cause Cause
-	// Name is the command, the key or the channel.
+	// Name is the name of the command, the key or the channel.
 	Name string
 
-	place int // of a key or a channel among the words
+	place int // index of the key or channel among the words
 }
 
-// Error is the reply to the command; empty where there is no denial.
+// Error returns the error reply; empty if there is no denial.
 func (d Denial) Error() string {
 	switch d.Cause {
 	case Command:
@@ -42,7 +44,7 @@ func (d Denial) Error() string {
 	return ""
 }
 
-// Describe is what ACL DRYRUN says of it; empty where there is no denial.
+// Describe returns the reply of ACL DRYRUN; empty if there is no denial.
 func (d Denial) Describe() string {
 	switch d.Cause {
 	case Command:
@@ -55,34 +57,34 @@ func (d Denial) Describe() string {
 	return ""
 }
 
-// call is a command, looked at: what it uses.
+// call holds the keys and channels that a command uses.
 type call struct {
 	words    [][]byte
-	entry    *entry // nil: not known
+	entry    *entry // nil if unknown
 	name     string
-	free     bool // no right is needed
-	keys     []use
-	unclear  bool // which keys it uses is not known
+	free     bool // requires no permission
+	keys     []keyUse
+	unclear  bool // not all keys and channels are known
 	channels []int
 	globs    bool // the channels are globs
 }
 
-// use is a key among the words, and what is done with it.
-type use struct {
+// keyUse is a key among the words, with the access to it.
+type keyUse struct {
 	place  int
 	access spec.Access
 }
 
-// Check says whether the user may send a command of these words.
+// Check reports whether the user may send a command of these words.
 func (u *User) Check(words [][]byte) Denial { return u.CheckBegin(words, len(words)) }
 
-// CheckBegin is Check for a command of so many words of which only the first ones are given. What
-// these do not say is not allowed.
+// CheckBegin is Check for a command of total words of which only the first are given. What the
+// other words may ask for is not allowed.
 func (u *User) CheckBegin(words [][]byte, total int) Denial {
 	if u.root().all() {
 		return Denial{}
 	}
-	c := u.root().catalog.look(words, total)
+	c := u.root().catalog.analyze(words, total)
 	if c.free {
 		return Denial{}
 	}
@@ -99,8 +101,8 @@ func (u *User) CheckBegin(words [][]byte, total int) Denial {
 	return worst
 }
 
-// look finds out what a command uses.
-func (c *Catalog) look(words [][]byte, total int) call {
+// analyze returns what a command uses.
+func (c *Catalog) analyze(words [][]byte, total int) call {
 	e, known := c.find(words)
 	found := call{words: words, name: syntax.Lower(words[0])}
 	if e != nil {
@@ -122,14 +124,14 @@ func (c *Catalog) look(words [][]byte, total int) call {
 	found.unclear = found.unclear || !known || places.Last() >= len(words)
 	found.keys = usesOf(e, words, places)
 	if len(words) < total {
-		for i := range found.keys { // an option further on may ask for more
+		for i := range found.keys { // a later option may require more
 			found.keys[i].access = spec.Takes | spec.Changes
 		}
 	}
 	return found
 }
 
-// IsFree reports whether a command needs no right, and may come before a login.
+// IsFree reports whether a command requires no permission, and may precede a login.
 func IsFree(name []byte) bool {
 	switch syntax.Lower(name) {
 	case "auth", "hello", "quit", "reset":
@@ -138,14 +140,14 @@ func IsFree(name []byte) bool {
 	return false
 }
 
-// usesOf are the keys in these places, and what is done with them.
-func usesOf(e *entry, words [][]byte, places keys.Places) (all []use) {
+// usesOf returns the keys at these places, with the access to each.
+func usesOf(e *entry, words [][]byte, places keys.Places) (all []keyUse) {
 	for i := range places.All() {
 		if i < len(words) {
-			all = append(all, use{place: i})
+			all = append(all, keyUse{place: i})
 		}
 	}
-	slices.SortFunc(all, func(a, b use) int { return a.place - b.place })
+	slices.SortFunc(all, func(a, b keyUse) int { return a.place - b.place })
 	first, others := e.access, e.access
 	if !e.own {
 		first, others = spec.AccessOf(e.name, words)
@@ -158,8 +160,8 @@ func usesOf(e *entry, words [][]byte, places keys.Places) (all []use) {
 	return all
 }
 
-// channelsOf are the places of the channels that a command subscribes to or writes to, and whether
-// these are globs.
+// channelsOf returns the places of the channels that a command subscribes or publishes to. globs is
+// set if they are globs.
 func channelsOf(e *entry, words [][]byte) (places []int, globs bool) {
 	last := 0
 	switch {
@@ -176,7 +178,7 @@ func channelsOf(e *entry, words [][]byte) (places []int, globs bool) {
 	return places, globs
 }
 
-// check says whether these rules allow a command.
+// check reports whether this selector allows a command.
 func (s *selector) check(c call) Denial {
 	if !s.mayCall(c.entry, c.words) {
 		return Denial{Cause: Command, Name: c.name}
@@ -185,48 +187,50 @@ func (s *selector) check(c call) Denial {
 		return Denial{Cause: Key}
 	}
 	for _, k := range c.keys {
-		if !s.mayUse(c.words[k.place], k.access) {
+		if !s.mayUseKey(c.words[k.place], k.access) {
 			return Denial{Key, string(c.words[k.place]), k.place}
 		}
 	}
 	for _, i := range c.channels {
-		if !s.mayHear(c.words[i], c.globs) {
+		if !s.mayUseChannel(c.words[i], c.globs) {
 			return Denial{Channel, string(c.words[i]), i}
 		}
 	}
 	return Denial{}
 }
 
-// MayAll reports whether the user may do everything.
+// MayAll reports whether the user has all permissions.
 func (u *User) MayAll() bool {
 	return slices.ContainsFunc(u.selectors, (*selector).all)
 }
 
-// MayRead reports whether the user may know what a key holds, by whatever command.
+// MayRead reports whether the user may read the value of a key, by any command.
 func (u *User) MayRead(key string) bool {
-	return slices.ContainsFunc(u.selectors, func(s *selector) bool { return s.mayUse([]byte(key), spec.Takes) })
+	return slices.ContainsFunc(u.selectors, func(s *selector) bool { return s.mayUseKey([]byte(key), spec.Takes) })
 }
 
-// Beyond says why a user may not have the upstream carry out a command that it may send: because
-// that could use more than its words name, and a Redis would look at that as the user, where the
-// upstream knows only the proxy. It is empty where nothing is against it.
+// Beyond returns the error for a command that the user may send, but that the upstream must not
+// run: it could access more than its words name. A Redis would check these accesses as the user,
+// but the upstream knows only the proxy's user. The error is empty if the upstream may run the
+// command.
 func (u *User) Beyond(words [][]byte) string {
 	if u.MayAll() {
 		return ""
 	}
 	switch name := syntax.Lower(words[0]); name {
 	case "eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro":
-		return fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command at the upstream: what a script does there is not looked at, so it takes ~* &* +@all", name)
+		return fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command at the upstream: "+
+			"the proxy cannot check what a script does there; the user needs ~* &* +@all", name)
 	case "sort", "sort_ro":
 		return u.beyondSort(words)
 	}
 	return ""
 }
 
-// beyondSort is about BY and GET, which read keys by a pattern.
+// beyondSort checks BY and GET, which read keys by a pattern.
 func (u *User) beyondSort(words [][]byte) string {
 	if slices.ContainsFunc(u.selectors, func(s *selector) bool {
-		return s.readsAll() && s.check(s.catalog.look(words, len(words))).Cause == Nothing
+		return s.readsAll() && s.check(s.catalog.analyze(words, len(words))).Cause == Nothing
 	}) {
 		return ""
 	}
@@ -238,14 +242,16 @@ func (u *User) beyondSort(words [][]byte) string {
 			i++
 		case "by", "get":
 			if i++; i < len(words) && (option == "get" || slices.Contains(words[i], '*')) {
-				return fmt.Sprintf("ERR %s option of SORT denied due to insufficient ACL permissions", map[string]string{"by": "BY", "get": "GET"}[option])
+				return fmt.Sprintf("ERR %s option of SORT denied due to insufficient ACL permissions",
+					strings.ToUpper(option))
 			}
 		}
 	}
 	return ""
 }
 
-// readsAll reports whether every key may be read.
+// readsAll reports whether the selector allows to read every key.
 func (s *selector) readsAll() bool {
-	return s.allKeys || slices.ContainsFunc(s.keys, func(p keyPattern) bool { return p.glob == "*" && p.access&spec.Takes != 0 })
+	readsEvery := func(p keyPattern) bool { return p.glob == "*" && p.access&spec.Takes != 0 }
+	return s.allKeys || slices.ContainsFunc(s.keys, readsEvery)
 }

@@ -1,16 +1,16 @@
-// Package acl is what users of the proxy's own may do, in the form of Redis' ACL file:
+// Package acl implements the permissions of the proxy's own users, in the form of Redis' ACL file:
 //
 //	user default off
 //	user app on #<SHA-256 of its password> ~lock:* +@all -@dangerous
 //
-// [Parse] reads such a file into a [Set] of users, and [User.Check] says of the words of a command
-// whether a user may send it. Nothing here does I/O, and nothing is changed once it was made. The
-// words of the file, its errors and the answers are those of Redis 7.0; differential tests hold
-// them to a redis-server. Where it differs:
+// [Parse] reads such a file into a [Set] of users. [User.Check] decides whether a user may send a
+// command. The package does no I/O, and its values are never changed. The syntax of the file, the
+// errors and the decisions are those of Redis 7.0; differential tests compare them with a
+// redis-server. The differences are:
 //
-//   - What is not known (a command, a subcommand, the keys of a module's command) is only for users
-//     that may do everything.
-//   - A category that is taken away (-@write) takes a later Redis' or a module's command with it
-//     whose categories are not known.
-//   - A user has a name.
+//   - Unknown commands, subcommands, and keys of a module's command are only for users with all
+//     permissions.
+//   - Removing a category (-@write) also removes the commands of modules and of later versions of
+//     Redis whose categories are not known.
+//   - A user must have a name.
 package acl

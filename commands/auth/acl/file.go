@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// Set is the users of a file. It is never changed.
+// Set holds the users of a file. It is never changed.
 type Set struct {
 	catalog *Catalog
 	byName  map[string]*User
 }
 
-// Parse reads a file; name is what errors call it. The error lists everything that is wrong, in
-// Redis' words, with the lines, as Redis does, and never a password.
+// Parse reads a file. name is the name of the file in errors. The error lists all mistakes in
+// Redis' wording, with their lines, but never a password.
 func Parse(name, text string, catalog *Catalog) (*Set, error) {
 	s := &Set{catalog, map[string]*User{}}
-	var wrong []string
+	var mistakes []string
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.Trim(line, " \t\r")
 		if line == "" {
 			continue
 		}
-		wrong = append(wrong, s.line(fmt.Sprintf("%s:%d", name, i+1), i+1, line)...)
+		mistakes = append(mistakes, s.parseLine(fmt.Sprintf("%s:%d", name, i+1), i+1, line)...)
 	}
-	if len(wrong) > 0 {
-		return nil, errors.New(strings.Join(wrong, " "))
+	if len(mistakes) > 0 {
+		return nil, errors.New(strings.Join(mistakes, " "))
 	}
 	if s.byName[DefaultUser] == nil {
 		s.byName[DefaultUser] = openDefault(catalog)
@@ -35,8 +35,8 @@ func Parse(name, text string, catalog *Catalog) (*Set, error) {
 	return s, nil
 }
 
-// line reads a line that is not empty, and gives what is wrong with it. at is where it stands.
-func (s *Set) line(at string, number int, line string) (wrong []string) {
+// parseLine reads a line that is not empty, and returns its mistakes. at is its position.
+func (s *Set) parseLine(at string, number int, line string) (mistakes []string) {
 	words := strings.Split(line, " ")
 	if words[0] != "user" || len(words) < 2 || words[1] == "" {
 		return []string{at + " should start with user keyword followed by the username."}
@@ -56,18 +56,19 @@ func (s *Set) line(at string, number int, line string) (wrong []string) {
 	for _, op := range ops {
 		switch err := u.apply(strings.Trim(op, "\t\r\n")); {
 		case errors.Is(err, errUnknown):
-			wrong = append(wrong, fmt.Sprintf("%s: Error in applying operation '%s': %v.", at, op, err))
+			mistakes = append(mistakes, fmt.Sprintf("%s: Error in applying operation '%s': %v.", at, op, err))
 		case err != nil && !reported: // once a line
 			reported = true
-			wrong = append(wrong, fmt.Sprintf("%s: %v.", at, err))
+			mistakes = append(mistakes, fmt.Sprintf("%s: %v.", at, err))
 		}
 	}
 	u.source = hashOf([]byte(strings.Join(ops, " ")))
 	s.byName[name] = u
-	return wrong
+	return mistakes
 }
 
-// joinSelectors puts together what stands in parentheses.
+// joinSelectors joins the words of each selector in parentheses. whole is false if a parenthesis is
+// not closed.
 func joinSelectors(words []string) (ops []string, whole bool) {
 	open := ""
 	for _, w := range words {
@@ -87,10 +88,10 @@ func joinSelectors(words []string) (ops []string, whole bool) {
 	return ops, open == ""
 }
 
-// Find is the user of that name, or nil.
+// Find returns the user with this name, or nil.
 func (s *Set) Find(name string) *User { return s.byName[name] }
 
-// All are the users, by name.
+// All returns the users, sorted by name.
 func (s *Set) All() (all []*User) {
 	for _, name := range slices.Sorted(maps.Keys(s.byName)) {
 		all = append(all, s.byName[name])
@@ -98,17 +99,17 @@ func (s *Set) All() (all []*User) {
 	return all
 }
 
-// Catalog is what its rules may name.
+// Catalog returns the commands that the rules may name.
 func (s *Set) Catalog() *Catalog { return s.catalog }
 
-// IsOpen reports whether clients are somebody without a login.
+// IsOpen reports whether clients need no login.
 func (s *Set) IsOpen() bool {
 	u := s.byName[DefaultUser]
 	return u.On && u.NoPass
 }
 
-// After has users that are the same as in the set before be the very same, so that it is plain who
-// was changed.
+// After reuses the users of the previous set that are unchanged, so that comparing pointers tells
+// which users have changed.
 func (s *Set) After(before *Set) {
 	if before == nil || before.catalog != s.catalog {
 		return

@@ -42,7 +42,7 @@ func (r *rig) do(words ...string) string {
 	return fmt.Sprint(reply)
 }
 
-// load has Redis read a file: its complaint, or nothing.
+// load makes Redis read a file, and returns its error, or an empty string.
 func (r *rig) load(text string) string {
 	if err := os.WriteFile(r.path, []byte(text), 0o600); err != nil {
 		r.t.Fatal(err)
@@ -55,19 +55,28 @@ func (r *rig) load(text string) string {
 	return strings.TrimSpace(reply)
 }
 
-// Redis takes the same files as we do, with the same complaints, and understands the same by them.
+// Redis accepts the same files as Parse, with the same errors, and gives them the same meaning.
 func TestFilesAsRedisTakesThem(t *testing.T) {
 	r := newRig(t)
 	for _, text := range []string{
-		"", "\n\n  \n", "# a comment\n", "user\n", "user \n", "users a on\n", "USER a on\n", " user a on \r\n", "user a\n", "user a\ton\n", "user a on\t +get\n",
-		"user a on\nuser b off\nuser a off\n", "user a on +nosuch\nfoo\nuser b bar +@nope ~* ~x\n", "user a on #zz <x\n",
-		"user a +get|x +select|0 +GET|Y\n", "user a +config|get|x\n", "user a -select|0\n", "user a +config|\n", "user a +config|get|\n", "user a -config|nosuch\n",
-		"user a +config|GET -Config|Set +CONFIG\n", "user a +get| \n", "user a +select|0|1\n", "user a + - |\n", "user a +|get\n", "user a +@\n", "user a -@nope\n",
-		"user a ~* ~x\n", "user a %R~* ~x\n", "user a &* &x\n", "user a ~x ~*\n", "user a %~x\n", "user a %R~x %W~y %RW~z %wr~q %RR~x\n", "user a %R %RW %\n", "user a ~ &\n",
-		"user a (~x +get) (~y (+set)\n", "user a (~x +get) ( ~y  +set ) clearselectors (+ping)\n", "user a (~x +get\n", "user a () ( ) )\n", "user a (on)\n", "user a (>x)\n", "user a (reset)\n",
-		"user a ((+get))\n", "user a (~* ~x)\n", "user a (+nosuch)\n", "user a on \"x y\"\n", "user a on nopass >x reset sanitize-payload skip-sanitize-payload\n",
-		"user a ON NoPass AllKeys AllChannels AllCommands\n", "user a on >x <x !x\n", "user a on >x <y\n", "user a >\n", "user a nopass >x nopass\n",
-		"user a +@all -@all +@read -@write +@Fast\n", "user a +acl|whoami -acl +client|list|x\n", "user a resetkeys resetchannels resetpass nocommands off\n",
+		"", "\n\n  \n", "# a comment\n", "user\n", "user \n", "users a on\n", "USER a on\n", " user a on \r\n",
+		"user a\n", "user a\ton\n", "user a on\t +get\n",
+		"user a on\nuser b off\nuser a off\n", "user a on +nosuch\nfoo\nuser b bar +@nope ~* ~x\n",
+		"user a on #zz <x\n",
+		"user a +get|x +select|0 +GET|Y\n", "user a +config|get|x\n", "user a -select|0\n", "user a +config|\n",
+		"user a +config|get|\n", "user a -config|nosuch\n",
+		"user a +config|GET -Config|Set +CONFIG\n", "user a +get| \n", "user a +select|0|1\n", "user a + - |\n",
+		"user a +|get\n", "user a +@\n", "user a -@nope\n",
+		"user a ~* ~x\n", "user a %R~* ~x\n", "user a &* &x\n", "user a ~x ~*\n", "user a %~x\n",
+		"user a %R~x %W~y %RW~z %wr~q %RR~x\n", "user a %R %RW %\n", "user a ~ &\n",
+		"user a (~x +get) (~y (+set)\n", "user a (~x +get) ( ~y  +set ) clearselectors (+ping)\n",
+		"user a (~x +get\n", "user a () ( ) )\n", "user a (on)\n", "user a (>x)\n", "user a (reset)\n",
+		"user a ((+get))\n", "user a (~* ~x)\n", "user a (+nosuch)\n", "user a on \"x y\"\n",
+		"user a on nopass >x reset sanitize-payload skip-sanitize-payload\n",
+		"user a ON NoPass AllKeys AllChannels AllCommands\n", "user a on >x <x !x\n", "user a on >x <y\n",
+		"user a >\n", "user a nopass >x nopass\n",
+		"user a +@all -@all +@read -@write +@Fast\n", "user a +acl|whoami -acl +client|list|x\n",
+		"user a resetkeys resetchannels resetpass nocommands off\n",
 		"user a clearselectors foo\n", "user é on\n", "user a ~é*\n",
 	} {
 		set, err := Parse(r.path, text, catalog())
@@ -75,14 +84,15 @@ func TestFilesAsRedisTakesThem(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(strings.ReplaceAll(want, "definition.", "definition. ")), " ") {
+		want = strings.ReplaceAll(want, "definition.", "definition. ")
+		if strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
 			t.Errorf("%q:\ngot  %s\nwant %s", text, got, want)
 			continue
 		}
 		if got != "" {
 			continue
 		}
-		for _, u := range set.All() { // Redis puts the rules of commands in another form, so each reads those of the other
+		for _, u := range set.All() { // Redis writes rules for commands differently, so each side reads the other side's
 			real := r.do("ACL", "GETUSER", u.Name)
 			parts := append([]string{"ACL", "SETUSER", "copy", "reset"}, rulesOf(u)...)
 			if reply := r.do(parts...); reply != "OK" {
@@ -95,7 +105,7 @@ func TestFilesAsRedisTakesThem(t *testing.T) {
 	}
 }
 
-// rulesOf are the rules of a user as arguments of ACL SETUSER.
+// rulesOf returns the rules of a user as arguments of ACL SETUSER.
 func rulesOf(u *User) []string {
 	ops, _ := joinSelectors(strings.Fields(u.Describe())[2:])
 	return ops
@@ -106,7 +116,7 @@ func sameButSpaces(a, b string) bool {
 	return clean.Replace(a) == clean.Replace(b)
 }
 
-// Pieces of random users.
+// These are the parts of random users.
 var (
 	someRules = strings.Fields(`
 		+@all -@all +@read -@read +@write -@write +@string -@hash +@dangerous -@dangerous +@admin -@admin +@fast -@slow +@keyspace +@pubsub +@scripting +@connection
@@ -115,8 +125,9 @@ var (
 		~* ~k1 ~k2 ~k* ~b* %R~k1 %W~k1 %RW~k2 %R~* %W~* ~k[1-3] ~k? ~other allkeys resetkeys resetkeys
 		&* &c1 &c* &k* resetchannels resetchannels
 		allcommands nocommands`)
-	selectors = []string{"(+get ~k2)", "(+@all ~b*)", "(%R~k1 +@read)", "(&c1 +publish +subscribe)", "(~* +set)", "(+config|set +select|3)", "clearselectors"}
-	commands  = strings.Split(strings.TrimSpace(`
+	selectors = []string{"(+get ~k2)", "(+@all ~b*)", "(%R~k1 +@read)", "(&c1 +publish +subscribe)", "(~* +set)",
+		"(+config|set +select|3)", "clearselectors"}
+	commands = strings.Split(strings.TrimSpace(`
 get k1|get k2|get b1|mget k1 k2|mget k1 b1|set k1 v|set k1 v get|set k2 v px 10|del k1|del k1 k2|exists k1|exists other|type b1|strlen k1
 copy k1 k2|rename k1 b1|zunionstore k1 2 k2 k3|zunionstore b1 2 k1 k2|zunion 2 k1 k2|bitfield k1 get u8 0|bitfield k1 set u8 0 1|bitop and b1 k1 k2
 georadius k1 1 2 3 m|georadius k1 1 2 3 m store k2|sort k1|sort k1 store b1|xread streams k1 0|xread count 1 streams k1 k2 0 0|xgroup create k1 g 0|xinfo stream k1
@@ -127,8 +138,8 @@ multi|exec|discard|watch k1|watch other|unwatch|auth x|hello 3|reset|quit|script
 lmove k1 k2 left left|smove k1 b1 m|pfmerge k1 k2|pfcount k1 k2|msetnx k1 v k2 v|append k1 v|getdel k1|lpush k1 v|spop k1|zadd k1 1 m|zrange k1 0 1|dump k1|restore k1 0 x|touch k1`), "|")
 )
 
-// Whatever the rules, Redis allows the same commands as we do, and says the same of what it
-// refuses.
+// For random rules, Redis allows the same commands as Check, and refuses others with the same
+// error.
 func TestRandomUsersAsInRedis(t *testing.T) {
 	r, random, known := newRig(t), rand.New(rand.NewPCG(1, 2)), catalog()
 	var all []string
@@ -176,10 +187,11 @@ func TestRandomUsersAsInRedis(t *testing.T) {
 	t.Logf("%d allowed, %d refused", allowed, refused)
 }
 
-// FuzzParse: no file and no command breaks anything; what is told of a user is read again, and
-// means the same.
+// FuzzParse checks that no file and no command causes a panic, and that the description of a user
+// parses to an equal user.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"user a on >x ~k +get", "user a (~x +get) ( +set", "user default off", "user a %R~x &c +config|get -@all +select|0"} {
+	for _, text := range []string{"user a on >x ~k +get", "user a (~x +get) ( +set", "user default off",
+		"user a %R~x &c +config|get -@all +select|0"} {
 		f.Add(text, "GET k")
 	}
 	known := catalog()

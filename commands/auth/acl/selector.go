@@ -9,41 +9,44 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// mistake is an error of a rule, in Redis' words.
-type mistake string
+// ruleError is an error in a rule, in Redis' wording.
+type ruleError string
 
-// Error is the text.
-func (m mistake) Error() string { return string(m) }
+// Error returns the text.
+func (m ruleError) Error() string { return string(m) }
 
-// The mistakes that there are.
+// The errors in rules.
 const (
-	errSyntax     mistake = "Syntax error"
-	errUnknown    mistake = "Unknown command or category name in ACL"
-	errAfterKeys  mistake = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns"
-	errAfterAll   mistake = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels"
-	errNoPassword mistake = "The password you are trying to remove from the user does not exist"
-	errHash       mistake = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"
-	errFirstArg   mistake = "Allowing first-arg of a subcommand is not supported"
+	errSyntax    ruleError = "Syntax error"
+	errUnknown   ruleError = "Unknown command or category name in ACL"
+	errAfterKeys ruleError = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid " +
+		"and does not have any effect. Try 'resetkeys' to start with an empty list of patterns"
+	errAfterAll ruleError = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid " +
+		"and does not have any effect. Try 'resetchannels' to start with an empty list of channels"
+	errNoPassword ruleError = "The password you are trying to remove from the user does not exist"
+	errHash       ruleError = "The password hash must be exactly 64 characters and contain only lowercase " +
+		"hexadecimal characters"
+	errFirstArg ruleError = "Allowing first-arg of a subcommand is not supported"
 )
 
-// keyPattern is a glob of keys, and what may be done with them.
+// keyPattern is a glob of keys, with the permitted accesses.
 type keyPattern struct {
 	glob   string
 	access spec.Access
 }
 
-// selector is one set of rules of a user: who may do something by one of them may do it.
+// selector is a set of rules. A user may run a command if one of its selectors permits it.
 type selector struct {
 	catalog     *Catalog
-	allCommands bool // also those that are not known
+	allCommands bool // including unknown commands
 	allKeys     bool
 	allChannels bool
-	allowed     map[int]bool     // by the commands' bits
-	firstArgs   map[int][]string // of commands that are not allowed: first arguments with which they are
+	allowed     map[int]bool     // by the bit of the command
+	firstArgs   map[int][]string // by the bit of a denied command: its allowed first arguments
 	keys        []keyPattern
 	channels    []string
-	fromAll     bool     // rules are about all commands, else about none
-	rules       []string // about commands, as they are told
+	fromAll     bool     // the rules start from all commands instead of none
+	rules       []string // about commands, for ACL LIST
 }
 
 func newSelector(c *Catalog) *selector {
@@ -62,9 +65,9 @@ func (s *selector) apply(op string) error {
 	case word == "resetchannels":
 		s.allChannels, s.channels = false, nil
 	case word == "allcommands" || word == "+@all":
-		s.every(true)
+		s.setAll(true)
 	case word == "nocommands" || word == "-@all":
-		s.every(false)
+		s.setAll(false)
 	case op[0] == '~' || op[0] == '%':
 		return s.addKeys(op)
 	case op[0] == '&':
@@ -81,8 +84,8 @@ func (s *selector) apply(op string) error {
 	return nil
 }
 
-// every allows or denies all commands.
-func (s *selector) every(allowed bool) {
+// setAll allows or denies all commands.
+func (s *selector) setAll(allowed bool) {
 	s.allCommands, s.fromAll, s.rules = allowed, allowed, nil
 	clear(s.allowed)
 	clear(s.firstArgs)
@@ -93,10 +96,10 @@ func (s *selector) every(allowed bool) {
 	}
 }
 
-// hasBlank reports what Redis takes for spaces, and zero bytes.
+// hasBlank reports whether a text contains a zero byte or a character that Redis treats as a space.
 func hasBlank(text string) bool { return strings.ContainsAny(text, " \t\n\v\f\r\x00") }
 
-// addKeys is ~glob, or %R~glob, %W~glob, %RW~glob.
+// addKeys applies ~glob, %R~glob, %W~glob or %RW~glob.
 func (s *selector) addKeys(op string) error {
 	if s.allKeys {
 		return errAfterKeys
@@ -140,7 +143,7 @@ func (s *selector) addChannels(glob string) error {
 	return nil
 }
 
-// category is +@category or -@category.
+// category applies +@category or -@category.
 func (s *selector) category(op string) error {
 	in := spec.CategoriesOf(op[2:])
 	if in == 0 {
@@ -152,7 +155,7 @@ func (s *selector) category(op string) error {
 			s.set(e, allowed)
 		}
 	}
-	s.note(op[:1], op[1:])
+	s.recordRule(op[:1], op[1:])
 	return nil
 }
 
@@ -169,7 +172,7 @@ func (s *selector) set(e *entry, allowed bool) {
 	}
 }
 
-// allow is +command, +command|subcommand, or +command|argument.
+// allow applies +command, +command|subcommand, or +command|argument.
 func (s *selector) allow(name string) error {
 	cut := strings.LastIndexByte(name, '|')
 	if cut < 0 {
@@ -178,7 +181,7 @@ func (s *selector) allow(name string) error {
 			return errUnknown
 		}
 		s.set(e, true)
-		s.note("+", e.name)
+		s.recordRule("+", e.name)
 		return nil
 	}
 	e := s.catalog.byName[syntax.Lower(name[:cut])]
@@ -195,31 +198,31 @@ func (s *selector) allow(name string) error {
 			return errUnknown
 		}
 		s.set(sub, true)
-		s.note("+", sub.name)
+		s.recordRule("+", sub.name)
 		return nil
 	}
 	if first := name[cut+1:]; !slices.Contains(s.firstArgs[e.bit], first) {
 		s.firstArgs[e.bit] = append(s.firstArgs[e.bit], first)
-		s.note("+", e.name+"|"+first)
+		s.recordRule("+", e.name+"|"+first)
 	}
 	return nil
 }
 
-// deny is -command or -command|subcommand.
+// deny applies -command or -command|subcommand.
 func (s *selector) deny(name string) error {
 	e := s.catalog.byName[name]
 	if e == nil {
 		return errUnknown
 	}
 	s.set(e, false)
-	s.note("-", e.name)
+	s.recordRule("-", e.name)
 	return nil
 }
 
-// note keeps a rule about commands, for ACL LIST.
-func (s *selector) note(sign, what string) { s.rules = append(s.rules, sign+what) }
+// recordRule records a rule about commands, for ACL LIST.
+func (s *selector) recordRule(sign, what string) { s.rules = append(s.rules, sign+what) }
 
-// mayCall reports whether the command is allowed; e is nil where it is not known.
+// mayCall reports whether the command is allowed; e is nil if it is unknown.
 func (s *selector) mayCall(e *entry, words [][]byte) bool {
 	switch {
 	case s.allCommands:
@@ -235,17 +238,19 @@ func (s *selector) mayCall(e *entry, words [][]byte) bool {
 	return slices.ContainsFunc(s.firstArgs[e.bit], func(first string) bool { return syntax.Lower(first) == given })
 }
 
-// mayUse reports whether this may be done with a key.
-func (s *selector) mayUse(key []byte, access spec.Access) bool {
+// mayUseKey reports whether an access to a key is allowed.
+func (s *selector) mayUseKey(key []byte, access spec.Access) bool {
 	if s.allKeys {
 		return true
 	}
-	return slices.ContainsFunc(s.keys, func(p keyPattern) bool { return p.access&access == access && keys.Match(p.glob, key) })
+	return slices.ContainsFunc(s.keys, func(p keyPattern) bool {
+		return p.access&access == access && keys.Match(p.glob, key)
+	})
 }
 
-// mayHear reports whether a channel, or a glob of channels, is allowed: a glob only where it is
-// listed itself.
-func (s *selector) mayHear(channel []byte, isGlob bool) bool {
+// mayUseChannel reports whether a channel, or a glob of channels, is allowed. A glob is allowed
+// only if a rule has the same glob.
+func (s *selector) mayUseChannel(channel []byte, isGlob bool) bool {
 	if s.allChannels {
 		return true
 	}
@@ -260,9 +265,10 @@ func (s *selector) mayHear(channel []byte, isGlob bool) bool {
 // all reports whether everything is allowed.
 func (s *selector) all() bool { return s.allCommands && s.allKeys && s.allChannels }
 
-// describe is the selector in the form of the file.
+// describe returns the selector in the form of the file.
 func (s *selector) describe() string {
-	return strings.Join(slices.DeleteFunc([]string{s.describeKeys(), s.describeChannels(true), s.describeCommands()}, func(part string) bool { return part == "" }), " ")
+	parts := []string{s.describeKeys(), s.describeChannels(true), s.describeCommands()}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
 
 func (s *selector) describeKeys() string {
@@ -276,13 +282,13 @@ func (s *selector) describeKeys() string {
 	return strings.Join(parts, " ")
 }
 
-// describeChannels is with the word that begins anew, or only the globs.
-func (s *selector) describeChannels(anew bool) string {
+// describeChannels returns the rules for channels. full adds resetchannels before the globs.
+func (s *selector) describeChannels(full bool) string {
 	if s.allChannels {
 		return "&*"
 	}
 	var parts []string
-	if anew {
+	if full {
 		parts = append(parts, "resetchannels")
 	}
 	for _, glob := range s.channels {
@@ -291,7 +297,7 @@ func (s *selector) describeChannels(anew bool) string {
 	return strings.Join(parts, " ")
 }
 
-// describeCommands begins with what holds for all commands: the rules are told from there on.
+// describeCommands returns the rules for commands, from the last rule for all commands on.
 func (s *selector) describeCommands() string {
 	base := "-@all"
 	if s.fromAll {

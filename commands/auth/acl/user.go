@@ -10,29 +10,29 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// User is what the file says of a user. It is never changed.
+// User is a user of the file. It is never changed after the file was read.
 type User struct {
-	// Name is the user's.
+	// Name is the name of the user.
 	Name string
-	// On is set where logging in is possible, NoPass where any password is right.
+	// On is set if the user may log in. NoPass is set if every password is valid.
 	On, NoPass bool
 
-	trusting  bool     // skip-sanitize-payload, which does nothing here
-	hashes    []string // SHA-256 of the passwords, in lower-case hexadecimal
-	selectors []*selector
-	source    string // a hash of the rules as they were written
+	skipSanitize bool     // skip-sanitize-payload, which has no effect
+	hashes       []string // SHA-256 of the passwords, in lower-case hexadecimal
+	selectors    []*selector
+	source       string // a hash of the rules as written
 }
 
-// DefaultUser is the user that clients are who have not logged in, if it needs no password.
+// DefaultUser is the user of clients without a login, if it requires no password.
 const DefaultUser = "default"
 
-// newUser makes one that may do nothing.
+// newUser returns a user without permissions.
 func newUser(name string, c *Catalog) *User {
 	return &User{Name: name, selectors: []*selector{newSelector(c)}}
 }
 
-// openDefault is the default user of a file that says nothing of it: as in Redis it may do
-// everything.
+// openDefault returns the default user for a file that does not mention it. As in Redis it has all
+// permissions.
 func openDefault(c *Catalog) *User {
 	u := newUser(DefaultUser, c)
 	for _, op := range []string{"on", "nopass", "~*", "&*", "+@all"} {
@@ -42,13 +42,13 @@ func openDefault(c *Catalog) *User {
 	return u
 }
 
-// Nobody is a user as whom nobody can log in.
+// Nobody returns a user for which no password is valid.
 func Nobody() *User { return &User{hashes: []string{strings.Repeat("0", 2*sha256.Size)}} }
 
-// root is the selector that rules without parentheses are about.
+// root returns the selector for the rules without parentheses.
 func (u *User) root() *selector { return u.selectors[0] }
 
-// apply applies one rule. Before the file is read to its end, and only then, is a user changed.
+// apply applies one rule, while the file is read.
 func (u *User) apply(op string) error {
 	switch word := syntax.Lower(op); {
 	case word == "":
@@ -61,9 +61,9 @@ func (u *User) apply(op string) error {
 	case word == "resetpass":
 		u.NoPass, u.hashes = false, nil
 	case word == "sanitize-payload":
-		u.trusting = false
+		u.skipSanitize = false
 	case word == "skip-sanitize-payload":
-		u.trusting = true
+		u.skipSanitize = true
 	case word == "clearselectors":
 		u.selectors = u.selectors[:1]
 	case word == "reset":
@@ -89,7 +89,7 @@ func (u *User) addSelector(ops string) error {
 	return nil
 }
 
-// password adds or removes one: given as it is (> and <), or by its hash (# and !).
+// password adds or removes a password, given in plain text (> and <) or by its hash (# and !).
 func (u *User) password(sign byte, text string) error {
 	hash := text
 	if sign == '>' || sign == '<' {
@@ -120,11 +120,12 @@ func isHash(text string) bool {
 	return len(text) == 2*sha256.Size && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// Proof is how a client has shown to be a user, to be asked about again: the hash of its password,
-// or nothing where none was needed.
+// Proof is the hash of the password with which a client has logged in, or empty if it needed none.
+// It serves to check the login again.
 type Proof string
 
-// Fits reports whether a password is right, in a time that tells nothing of those that are.
+// Fits reports whether a password is valid. Its duration does not depend on which passwords are
+// valid.
 func (u *User) Fits(password []byte) (proof Proof, ok bool) {
 	given := hashOf(password)
 	for _, hash := range u.hashes {
@@ -135,27 +136,27 @@ func (u *User) Fits(password []byte) (proof Proof, ok bool) {
 	return proof, u.On && (ok || u.NoPass)
 }
 
-// Stands reports whether a client that has once shown this could still log in with it.
+// Stands reports whether a login with this proof would still be accepted.
 func (u *User) Stands(proof Proof) bool {
 	return u.On && (u.NoPass || slices.Contains(u.hashes, string(proof)))
 }
 
-// Hashes are the SHA-256 hashes of the user's passwords, in hexadecimal.
+// Hashes returns the SHA-256 hashes of the user's passwords, in hexadecimal.
 func (u *User) Hashes() []string { return slices.Clone(u.hashes) }
 
-// Flags are the words of the file that are about the login.
+// Flags returns the words of the file about the login.
 func (u *User) Flags() []string {
 	flags := []string{map[bool]string{true: "on", false: "off"}[u.On]}
 	if u.NoPass {
 		flags = append(flags, "nopass")
 	}
-	if u.trusting {
+	if u.skipSanitize {
 		flags = append(flags, "skip-sanitize-payload")
 	}
 	return flags
 }
 
-// Describe is the user as a line of the file.
+// Describe returns the user as a line of the file.
 func (u *User) Describe() string {
 	parts := append([]string{"user", u.Name}, u.Flags()...)
 	for _, hash := range u.hashes {
@@ -168,10 +169,10 @@ func (u *User) Describe() string {
 	return strings.Join(parts, " ")
 }
 
-// Rules are what ACL GETUSER returns of one set of rules.
+// Rules are the rules of one selector, as ACL GETUSER returns them.
 type Rules struct{ Commands, Keys, Channels string }
 
-// Rules are the user's: those without parentheses, then the others.
+// Rules returns the rules of the user: those without parentheses, then those of each selector.
 func (u *User) Rules() (all []Rules) {
 	for _, s := range u.selectors {
 		all = append(all, Rules{s.describeCommands(), s.describeKeys(), s.describeChannels(false)})

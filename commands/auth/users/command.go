@@ -7,9 +7,10 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// Command is ACL.
+// Command returns the command ACL.
 func (u *Users) Command() *command.Command {
-	c := command.OfRedis("acl", u.subcommands().Run, command.DocsOf("server", "A container for Access List Control commands.", "6.0.0"))
+	docs := command.DocsOf("server", "A container for Access List Control commands.", "6.0.0")
+	c := command.OfRedis("acl", u.subcommands().Run, docs)
 	c.Guarded, c.Local = true, true
 	return c
 }
@@ -23,15 +24,16 @@ func (u *Users) subcommands() command.Subcommands {
 		"cat":     command.Sub(-2, u.cat),
 		"dryrun":  command.Sub(-4, u.dryRun),
 		"load":    command.Sub(2, u.load),
-		"setuser": command.Sub(-3, fileRules),
-		"deluser": command.Sub(-3, fileRules),
-		"save":    command.Sub(2, fileRules),
+		"setuser": command.Sub(-3, refuseChange),
+		"deluser": command.Sub(-3, refuseChange),
+		"save":    command.Sub(2, refuseChange),
 		"help":    help,
 	}
 }
 
-func fileRules(c command.Call) {
-	c.Out.Error("ERR the users of this proxy are those of its acl-file: change that, then read it again by ACL LOAD or SIGHUP")
+func refuseChange(c command.Call) {
+	c.Out.Error("ERR commands cannot change users: this proxy reads them from its acl-file; " +
+		"change the file, then reload it by ACL LOAD or SIGHUP")
 }
 
 func (u *Users) names(c command.Call) {
@@ -105,8 +107,9 @@ func (u *Users) dryRun(c command.Call) {
 
 func (u *Users) load(c command.Call) {
 	if err := u.Reload(); err != nil {
-		u.log.Error("ACL LOAD: the users stay as they were", "cause", err)
-		c.Out.Error("ERR " + err.Error() + " WARNING: ACL errors detected, no change to the previously active ACL rules was performed")
+		u.log.Error("ACL LOAD failed: the users are unchanged", "cause", err)
+		c.Out.Error("ERR " + err.Error() +
+			" WARNING: ACL errors detected, no change to the previously active ACL rules was performed")
 		return
 	}
 	c.Out.Status("OK")
@@ -114,8 +117,10 @@ func (u *Users) load(c command.Call) {
 
 var help = command.Help(
 	"ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-	"CAT [<category>]", "    List all commands that belong to <category>, or all command categories", "    when no category is specified.",
-	"DRYRUN <username> <command> [<arg> ...]", "    Returns whether the user can execute the given command without executing the command.",
+	"CAT [<category>]", "    List all commands that belong to <category>, or all command categories",
+	"    when no category is specified.",
+	"DRYRUN <username> <command> [<arg> ...]",
+	"    Returns whether the user can execute the given command without executing the command.",
 	"GETUSER <username>", "    Get the user's details.",
 	"LIST", "    Show users details in config file format.",
 	"LOAD", "    Reload users from the ACL file.",

@@ -1,9 +1,9 @@
-// Package users keeps the users of the proxy's own: who there is, by a file that is read again on
-// demand ([Users.Reload]), who a client is ([Login]), and what they are asked about themselves
-// (ACL). Rules and passwords are package acl's.
+// Package users manages the users of the proxy's own. It reads them from a file, again on demand
+// ([Users.Reload]), logs clients in ([Login]), and answers ACL. Package acl has the rules and
+// passwords.
 //
-// A client's rights are looked up at each command, so that they follow the file at once. A client
-// whose login would not be taken any more, because its user is gone or off, or its password no
-// longer one of the user's, is nobody from then on, and whoever watches ([Users.Watch]) is notified
-// to end its connection.
+// The permissions of a client are looked up for each command, so that a change of the file is
+// effective immediately. A login ends if it would no longer be accepted: the user is gone or off,
+// or the password is no longer valid. From then on the client has no permissions, and the functions
+// registered by [Users.Watch] are called, so that the connection can be closed.
 package users

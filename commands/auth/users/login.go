@@ -8,36 +8,38 @@ import (
 	"redlock-proxy/commands/auth/acl"
 )
 
-// Error replies of logins, in Redis' words.
+// Error replies to logins, in Redis' wording.
 const (
 	WrongPass  = "WRONGPASS invalid username-password pair or user is disabled."
-	NoPassword = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
-	// TooMany is ours: Redis does not slow anybody down.
-	TooMany = "ERR too many failed logins from this address: try again later"
+	NoPassword = "ERR AUTH <password> called without any password configured for the default user. " +
+		"Are you sure your configuration is correct?"
+	// TooMany has no counterpart in Redis, which does not delay logins.
+	TooMany = "ERR too many failed logins from this address; try again later"
 )
 
-// Login is who a client is. It belongs to the client's goroutine; only Ended and Name are for any.
+// Login is the login state of a client. It belongs to the client's goroutine. Any goroutine may
+// call Ended and Name.
 type Login struct {
 	users *Users
-	as    atomic.Pointer[identity] // nil: nobody
+	as    atomic.Pointer[identity] // nil without a login
 }
 
-// identity is a user by the set it was found in, and how the client showed to be that one.
+// identity is a user, the set in which the login found it, and the proof of the login.
 type identity struct {
 	set   *acl.Set
 	user  *acl.User
 	proof acl.Proof
 }
 
-// Begin is the login of a client that has just connected: it is the default user if that one needs
-// no password.
+// Begin returns the state of a new client, which is the default user if that user requires no
+// password.
 func (u *Users) Begin() *Login {
 	l := &Login{users: u}
 	l.Leave()
 	return l
 }
 
-// Leave has the client be again who it was when it connected.
+// Leave returns the client to the state of a new client.
 func (l *Login) Leave() {
 	l.as.Store(nil)
 	if set := l.users.Now(); set.IsOpen() {
@@ -45,7 +47,7 @@ func (l *Login) Leave() {
 	}
 }
 
-// User is who the client is now; nil: nobody, as one must log in, or must do so again.
+// User returns the client's user; nil without a login, or if the login has ended.
 func (l *Login) User() *acl.User {
 	as := l.as.Load()
 	if as == nil {
@@ -63,7 +65,7 @@ func (l *Login) User() *acl.User {
 	return user
 }
 
-// Ended reports whether the client was somebody that it can be no more.
+// Ended reports whether the client had a login that is no longer valid.
 func (l *Login) Ended() bool {
 	as := l.as.Load()
 	if as == nil {
@@ -73,7 +75,7 @@ func (l *Login) Ended() bool {
 	return user == nil || !user.Stands(as.proof)
 }
 
-// Name is that of the user that the client has logged in as, or empty.
+// Name returns the name of the user of the last login, or an empty string.
 func (l *Login) Name() string {
 	if as := l.as.Load(); as != nil {
 		return as.user.Name
@@ -81,43 +83,43 @@ func (l *Login) Name() string {
 	return ""
 }
 
-// Turn is to be asked before Try: how long the client must wait for its turn, because logins from
-// its address have failed. It reports false for one that is not to be tried at all, as too many
-// wait already.
+// Turn returns how long a client must wait before Try, because logins from its address have failed.
+// ok is false if it must not try, because too many logins wait already.
 func (u *Users) Turn(addr net.Addr, name string) (wait time.Duration, ok bool) {
-	return u.slow.turn(time.Now(), addr, name)
+	return u.throttle.turn(time.Now(), addr, name)
 }
 
-// Try logs the client in, or gives the error. Then it stays who it was.
+// Try logs the client in, or returns the error. After an error, the client keeps its previous
+// login.
 func (l *Login) Try(addr net.Addr, name string, password []byte) (refused string) {
 	set := l.users.Now()
 	user := set.Find(name)
 	if user == nil {
-		user = nobody
+		user = unknownUser
 	}
 	proof, ok := user.Fits(password)
 	if !ok {
-		l.users.slow.failed(time.Now(), addr, name)
+		l.users.throttle.recordFailure(time.Now(), addr, name)
 		return WrongPass
 	}
 	l.as.Store(&identity{set, user, proof})
 	return ""
 }
 
-// nobody is looked at for a user that there is not, so that this takes as long. It is never
-// changed.
-var nobody = acl.Nobody()
+// unknownUser takes the place of an unknown user, so that checking its password takes as long. It
+// is never changed.
+var unknownUser = acl.Nobody()
 
-// Known is a user's name as a log may show it: what is no user's may be a password at the wrong
-// place.
+// Known returns a user's name for the log. It hides an unknown name, which may be a password in the
+// wrong place.
 func (u *Users) Known(name string) string {
 	if u.Now().Find(name) == nil {
-		return "(none of that name)"
+		return "(unknown)"
 	}
 	return name
 }
 
-// Refusal is the error for a command of these words; empty where the client may send it.
+// Refusal returns the error for a command of these words; empty if the client may send it.
 func (l *Login) Refusal(words [][]byte) string {
 	user := l.User()
 	switch {
@@ -129,7 +131,7 @@ func (l *Login) Refusal(words [][]byte) string {
 	return user.Check(words).Error()
 }
 
-// MayRead reports whether the client may know what a key holds.
+// MayRead reports whether the client may read the value of a key.
 func (l *Login) MayRead(key string) bool {
 	user := l.User()
 	return user != nil && user.MayRead(key)

@@ -12,33 +12,34 @@ import (
 )
 
 const (
-	// firstPause is the pause after a failed login; after each further one it is twice as long, up
-	// to longestPause.
+	// firstPause is the pause after a failed login. Each further failure doubles it, up to
+	// longestPause.
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
-	// maxWait bounds how long a login waits for its turn.
+	// maxWait limits how long a login waits for its turn.
 	maxWait = 5 * time.Second
-	// remembered is how long a failed login is.
+	// remembered is how long a failed login is remembered.
 	remembered = time.Minute
-	// maxFailing is how many addresses, and parts of the names of users, are remembered; nameParts
-	// is how many parts these have.
+	// maxFailing limits how many buckets of failed logins are remembered. Each bucket is an address
+	// with one of nameParts parts of the user names.
 	maxFailing, nameParts = 4096, 16
 )
 
-// throttle has those wait who fail to log in: each address for a part of the users' names by
-// itself, so that others, also other users from the same address, mostly go on as ever. Right and
-// wrong passwords wait alike, or the wait would tell them apart. It is safe for concurrent use.
+// throttle delays logins after failures. Each bucket, an address with a part of the user names, is
+// delayed by itself, so that other clients, and most other users at the same address, are not.
+// Right and wrong passwords wait equally, because the wait would otherwise distinguish them.
+// throttle is safe for concurrent use.
 type throttle struct {
 	seed maphash.Seed
 
 	mu      sync.Mutex
-	failing *lru.Cache[*failures] // by place
+	failing *lru.Cache[*failures] // by bucket
 }
 
-// failures are those of a place.
+// failures are the failed logins of a bucket.
 type failures struct {
 	count int
 	last  time.Time
-	next  time.Time // when the next login is tried
+	next  time.Time // the time of the next attempt
 }
 
 func (f *failures) pause() time.Duration {
@@ -49,9 +50,9 @@ func newThrottle() *throttle {
 	return &throttle{seed: maphash.MakeSeed(), failing: lru.New[*failures](maxFailing)}
 }
 
-// place is where logins fail: an address, and a part of the names. A network of IPv6 counts as one
-// address, for a client has as many of them as it likes.
-func (t *throttle) place(addr net.Addr, name string) string {
+// bucket returns the bucket of a login: its address and a part of the user names. A /64 network of
+// IPv6 counts as one address, because a client may use any address in it.
+func (t *throttle) bucket(addr net.Addr, name string) string {
 	var from netip.Prefix
 	if tcp, ok := addr.(*net.TCPAddr); ok {
 		ip := tcp.AddrPort().Addr().Unmap().WithZone("")
@@ -64,11 +65,11 @@ func (t *throttle) place(addr net.Addr, name string) string {
 	return from.String() + " " + strconv.FormatUint(maphash.String(t.seed, name)%nameParts, 10)
 }
 
-// turn is how long a login must wait; ok is false where it is not to be tried.
+// turn returns how long a login must wait; ok is false if it must not be tried.
 func (t *throttle) turn(now time.Time, addr net.Addr, name string) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := t.find(now, t.place(addr, name))
+	f := t.find(now, t.bucket(addr, name))
 	if f == nil {
 		return 0, true
 	}
@@ -79,11 +80,11 @@ func (t *throttle) turn(now time.Time, addr net.Addr, name string) (wait time.Du
 	return wait, true
 }
 
-// failed notes a failed login.
-func (t *throttle) failed(now time.Time, addr net.Addr, name string) {
+// recordFailure records a failed login.
+func (t *throttle) recordFailure(now time.Time, addr net.Addr, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.place(addr, name)
+	at := t.bucket(addr, name)
 	f := t.find(now, at)
 	if f == nil {
 		f = &failures{}
@@ -96,7 +97,7 @@ func (t *throttle) failed(now time.Time, addr net.Addr, name string) {
 	}
 }
 
-// find is called with mu held.
+// find returns the failures of a bucket that are still remembered, or nil. The caller holds mu.
 func (t *throttle) find(now time.Time, at string) *failures {
 	f, known := t.failing.Get(at)
 	if !known || now.Sub(f.last) > remembered {

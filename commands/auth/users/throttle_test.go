@@ -9,8 +9,8 @@ import (
 
 func from(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 1} }
 
-// Each failed login doubles the pause of its address, up to a bound; others wait for nothing; after
-// a while it is forgotten.
+// Each failed login doubles the pause of its address, up to a limit. Other addresses do not wait.
+// Failures are forgotten after a while.
 func TestThrottle(t *testing.T) {
 	th, now, here := newThrottle(), time.Unix(1000, 0), from("10.0.0.1")
 	for i, want := range []time.Duration{0, 50, 100, 200, 400, 800, 1000, 1000} {
@@ -19,9 +19,10 @@ func TestThrottle(t *testing.T) {
 			t.Errorf("login %d waits %v, want %v ms", i, wait, want)
 		}
 		now = now.Add(wait)
-		th.failed(now, here, "app")
+		th.recordFailure(now, here, "app")
 	}
-	for name, addr := range map[string]net.Addr{"another address": from("10.0.0.2"), "IPv6": from("2001:db8::1"), "a socket": &net.UnixAddr{Name: "x"}} {
+	for name, addr := range map[string]net.Addr{"another address": from("10.0.0.2"), "IPv6": from("2001:db8::1"),
+		"a socket": &net.UnixAddr{Name: "x"}} {
 		if wait, ok := th.turn(now, addr, "app"); wait != 0 || !ok {
 			t.Errorf("%s waits %v", name, wait)
 		}
@@ -31,12 +32,12 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// Logins at once stand in a queue, and those that would wait too long are not tried. A network of
-// IPv6 is one address.
+// Simultaneous logins queue, and those that would wait too long are not tried. A /64 network of
+// IPv6 counts as one address.
 func TestThrottleOfManyAtOnce(t *testing.T) {
 	th, now := newThrottle(), time.Unix(1000, 0)
 	for range 10 {
-		th.failed(now, from("2001:db8::1"), "app")
+		th.recordFailure(now, from("2001:db8::1"), "app")
 	}
 	tried := 0
 	for i := range 1000 {
@@ -49,17 +50,18 @@ func TestThrottleOfManyAtOnce(t *testing.T) {
 	}
 }
 
-// What is remembered is bounded.
+// The number of remembered addresses is limited.
 func TestThrottleIsBounded(t *testing.T) {
 	th, now := newThrottle(), time.Unix(1000, 0)
 	for i := range 3 * maxFailing {
-		th.failed(now, from(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)), fmt.Sprint(i))
+		th.recordFailure(now, from(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)), fmt.Sprint(i))
 	}
 	if wait, _ := th.turn(now, from("10.0.0.0"), "0"); wait != 0 {
 		t.Error("the oldest is remembered")
 	}
 	last := 3*maxFailing - 1
-	if wait, _ := th.turn(now, from(fmt.Sprintf("10.%d.%d.%d", last>>16, last>>8&255, last&255)), fmt.Sprint(last)); wait == 0 {
+	if wait, _ := th.turn(now, from(fmt.Sprintf("10.%d.%d.%d", last>>16, last>>8&255, last&255)),
+		fmt.Sprint(last)); wait == 0 {
 		t.Error("the newest is forgotten")
 	}
 }

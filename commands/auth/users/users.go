@@ -11,18 +11,18 @@ import (
 	"redlock-proxy/commands/auth/acl"
 )
 
-// maxFile bounds the file, in bytes.
+// maxFile limits the size of the file, in bytes.
 const maxFile = 16 << 20
 
-// Users are those of a file. They are safe for concurrent use.
+// Users are the users of a file. It is safe for concurrent use.
 type Users struct {
-	path    string
-	catalog *acl.Catalog
-	log     *slog.Logger
-	now     atomic.Pointer[acl.Set]
-	slow    *throttle
+	path     string
+	catalog  *acl.Catalog
+	log      *slog.Logger
+	now      atomic.Pointer[acl.Set]
+	throttle *throttle
 
-	mu       sync.Mutex // held while others are adopted
+	mu       sync.Mutex // held while a new set is adopted
 	watchers map[*watcher]struct{}
 }
 
@@ -30,10 +30,10 @@ type watcher struct {
 	notify func(changed func(name string) bool)
 }
 
-// Load reads a file; the catalog is the commands that its rules may name. The error says what is
-// wrong with it, by lines.
+// Load reads a file. catalog holds the commands that its rules may name. The error lists the
+// mistakes, by lines.
 func Load(path string, catalog *acl.Catalog, log *slog.Logger) (*Users, error) {
-	u := &Users{path: path, catalog: catalog, log: log, slow: newThrottle(), watchers: map[*watcher]struct{}{}}
+	u := &Users{path: path, catalog: catalog, log: log, throttle: newThrottle(), watchers: map[*watcher]struct{}{}}
 	set, err := u.read()
 	if err != nil {
 		return nil, err
@@ -53,18 +53,18 @@ func (u *Users) read() (*acl.Set, error) {
 	case err != nil:
 		return nil, err
 	case len(text) > maxFile:
-		return nil, fmt.Errorf("%s holds more than %d bytes", u.path, maxFile)
+		return nil, fmt.Errorf("%s is larger than %d bytes", u.path, maxFile)
 	}
 	return acl.Parse(u.path, string(text), u.catalog)
 }
 
-// Now are the users of now.
+// Now returns the current users.
 func (u *Users) Now() *acl.Set { return u.now.Load() }
 
-// IsOpen reports whether clients are somebody without a login.
+// IsOpen reports whether clients need no login.
 func (u *Users) IsOpen() bool { return u.Now().IsOpen() }
 
-// Reload reads the file again. It is taken as a whole or, with the error, not at all.
+// Reload reads the file again. After an error, the users are unchanged.
 func (u *Users) Reload() error {
 	use, _, err := u.Prepare()
 	if err == nil {
@@ -73,8 +73,8 @@ func (u *Users) Reload() error {
 	return err
 }
 
-// Prepare reads the file again and changes nothing: use has it hold. Renewed is set where it holds
-// other users than now. The error says what is wrong with it, by lines.
+// Prepare reads the file again without an effect: use adopts the new users. renewed is set if they
+// differ from the current users. The error lists the mistakes, by lines.
 func (u *Users) Prepare() (use func(), renewed bool, err error) {
 	set, err := u.read()
 	if err != nil {
@@ -82,10 +82,10 @@ func (u *Users) Prepare() (use func(), renewed bool, err error) {
 	}
 	before := u.now.Load()
 	set.After(before)
-	return func() { u.adopt(set) }, count(set, changedSince(before, set)) > 0 || gone(before, set) > 0, nil
+	return func() { u.adopt(set) }, countChanged(set, changedSince(before, set)) > 0 || countGone(before, set) > 0, nil
 }
 
-// adopt has users hold from now on.
+// adopt makes a set the current one, and notifies the watchers.
 func (u *Users) adopt(set *acl.Set) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -96,15 +96,16 @@ func (u *Users) adopt(set *acl.Set) {
 	for w := range u.watchers {
 		w.notify(changed)
 	}
-	u.log.Info("users are read again", "acl-file", u.path, "users", len(set.All()), "changed", count(set, changed), "gone", gone(before, set))
+	u.log.Info("users are reloaded", "acl-file", u.path, "users", len(set.All()),
+		"changed", countChanged(set, changed), "gone", countGone(before, set))
 }
 
-// changedSince says which users are others than before.
+// changedSince returns a function that reports whether a user differs from before.
 func changedSince(before, set *acl.Set) func(name string) bool {
 	return func(name string) bool { return set.Find(name) != before.Find(name) }
 }
 
-func count(set *acl.Set, changed func(string) bool) (n int) {
+func countChanged(set *acl.Set, changed func(string) bool) (n int) {
 	for _, user := range set.All() {
 		if changed(user.Name) {
 			n++
@@ -113,8 +114,8 @@ func count(set *acl.Set, changed func(string) bool) (n int) {
 	return n
 }
 
-// gone is how many users there are no more.
-func gone(before, set *acl.Set) (n int) {
+// countGone counts the users of before that do not exist any more.
+func countGone(before, set *acl.Set) (n int) {
 	for _, user := range before.All() {
 		if set.Find(user.Name) == nil {
 			n++
@@ -123,8 +124,8 @@ func gone(before, set *acl.Set) (n int) {
 	return n
 }
 
-// Watch has notify called after each change, with what says whether a user was changed, until stop
-// is called. notify must not read the file again.
+// Watch registers notify, which is called after each change until stop is called. It gets a
+// function that reports whether a user has changed. notify must not reload the users.
 func (u *Users) Watch(notify func(changed func(name string) bool)) (stop func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

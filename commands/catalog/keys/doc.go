@@ -1,3 +1,3 @@
-// Package keys finds where the keys of a Redis command stand among its words, and which of them
-// are lock keys.
+// Package keys finds the keys among the words of a Redis command, and decides which of them are
+// lock keys.
 package keys

@@ -2,7 +2,7 @@ package keys
 
 import "redlock-proxy/commands/catalog/syntax"
 
-// The rules of commands whose words must all be looked at. They are never changed.
+// The rules of commands whose keys depend on all words. They are never changed.
 var (
 	OfSort    = &Rule{find: sortKeys}
 	OfRadius  = &Rule{find: radiusKeys}
@@ -10,8 +10,8 @@ var (
 	OfMigrate = &Rule{find: migrateKeys}
 )
 
-// sortKeys is SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [STORE
-// key]: the last STORE counts. What BY and GET read is no key of the command.
+// sortKeys finds the keys of SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [STORE
+// key]. The last STORE counts. The keys that BY and GET read are not keys of the command.
 func sortKeys(words [][]byte) (places Places) {
 	if len(words) > 1 {
 		places[0] = One(1)
@@ -31,7 +31,7 @@ func sortKeys(words [][]byte) (places Places) {
 	return places
 }
 
-// radiusKeys is GEORADIUS key … [STORE key] [STOREDIST key].
+// radiusKeys finds the keys of GEORADIUS key … [STORE key] [STOREDIST key].
 func radiusKeys(words [][]byte) (places Places) {
 	if len(words) > 1 {
 		places[0] = One(1)
@@ -49,7 +49,7 @@ func radiusKeys(words [][]byte) (places Places) {
 	return places
 }
 
-// streamKeys is XREAD … STREAMS key … id …, with as many ids as keys.
+// streamKeys finds the keys of XREAD … STREAMS key … id …, with an ID for each key.
 func streamKeys(words [][]byte) (places Places) {
 	for i := 1; i < len(words); i++ {
 		switch syntax.Folded(words[i]) {
@@ -67,7 +67,7 @@ func streamKeys(words [][]byte) (places Places) {
 	return places
 }
 
-// migrateKeys is MIGRATE host port key|"" db timeout … [KEYS key …].
+// migrateKeys finds the keys of MIGRATE host port key|"" db timeout … [KEYS key …].
 func migrateKeys(words [][]byte) (places Places) {
 	if len(words) > 3 {
 		places[0] = One(3)

@@ -2,13 +2,12 @@ package keys
 
 import "strings"
 
-// Match reports whether a glob pattern of Redis matches a name: * and ? stand
-// for any characters or one, [a-z] and [^a-z] for one of a set, \ takes away a
-// meaning. Case counts. It goes back to the last * only, so that no pattern takes
-// long.
+// Match reports whether a glob of Redis matches a name. * stands for any characters, ? for one,
+// [a-z] and [^a-z] for one of a set, and \ makes the next character literal. Case matters. Match
+// only backtracks to the last *, so that no pattern takes long.
 func Match[S ~string | ~[]byte](pattern string, name S) bool {
 	p, n := 0, 0
-	star, taken := -1, 0 // after the last *, and what it matches up to
+	star, taken := -1, 0 // the place after the last *, and the end of what it matches
 	for n < len(name) {
 		size, ok := 0, false
 		if p < len(pattern) {
@@ -32,8 +31,8 @@ func Match[S ~string | ~[]byte](pattern string, name S) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// matchOne matches a character with the beginning of a pattern that is no *, and
-// tells the size of that.
+// matchOne matches a character with the first element of a pattern, which is not *. It returns the
+// length of that element.
 func matchOne(pattern string, c byte) (size int, ok bool) {
 	switch {
 	case pattern[0] == '?':
@@ -47,7 +46,7 @@ func matchOne(pattern string, c byte) (size int, ok bool) {
 	}
 }
 
-// matchSet is matchOne for a set, which may also end with the pattern.
+// matchSet is matchOne for a set, which the end of the pattern may terminate.
 func matchSet(pattern string, c byte) (size int, ok bool) {
 	size = 1
 	inverted := strings.HasPrefix(pattern[size:], "^")

@@ -7,34 +7,36 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// ErrTooComplex says that a pattern asks for too many comparisons. Its text is an error reply.
-var ErrTooComplex = errors.New("the pattern has too many ? or [] behind a * for so long a name")
+// ErrTooComplex is the error for a pattern that requires too many comparisons. Its text is an error
+// reply.
+var ErrTooComplex = errors.New(
+	"pattern too complex: too many ? or [] after a * for a name of this length; use a simpler pattern")
 
-// Pattern is a glob of a client's, compiled: it matches what Match does, in a time that is linear
-// in the name, whatever it is.
+// Pattern is a compiled glob of a client. It matches the same names as Match, in time linear in the
+// length of the name.
 type Pattern struct {
-	parts []part // between each two there is a *
+	parts []part // separated by *
 	sets  []set
 }
 
-// part is a piece of a pattern without a *: a text, or, with ? or [], what each character must be.
+// part is a piece of a pattern without *: a text, or, with ? or [], one place for each character.
 type part struct {
 	text   string
-	places []uint32 // a character, any, or from firstSet on a set
+	places []uint32 // a character, anyCharacter, or firstSet plus the index of a set
 }
 
 const (
 	anyCharacter = 256
 	firstSet     = 257
-	// maxPerByte bounds how often a character of a name is compared, on average. A pattern with no
-	// more places behind a * cannot need more.
+	// maxPerByte limits how often a character of a name is compared, on average. A pattern with at
+	// most this many places after each * cannot exceed the limit.
 	maxPerByte = 64
 )
 
-// set are characters.
+// set is a set of characters.
 type set [4]uint64
 
-// Compile reads a glob.
+// Compile compiles a glob.
 func Compile(pattern string) *Pattern {
 	p := &Pattern{}
 	sets := map[string]uint32{}
@@ -57,7 +59,7 @@ func Compile(pattern string) *Pattern {
 		size := 1
 		c := pattern[i]
 		switch {
-		case c == '*' && i > 0 && pattern[i-1] == '*' && text == nil && places == nil: // one more
+		case c == '*' && i > 0 && pattern[i-1] == '*' && text == nil && places == nil: // a repeated * has no effect
 		case c == '*':
 			end()
 		case c == '?':
@@ -90,20 +92,20 @@ func Compile(pattern string) *Pattern {
 // Match reports whether the pattern matches a name. The error is ErrTooComplex.
 func (p *Pattern) Match(name string) (bool, error) {
 	first, last := p.parts[0], p.parts[len(p.parts)-1]
-	if !p.at(first, name) {
+	if !p.hasPrefix(first, name) {
 		return false, nil
 	}
 	name = name[first.size():]
 	if len(p.parts) == 1 {
 		return name == "", nil
 	}
-	if last.size() > len(name) || !p.at(last, name[len(name)-last.size():]) {
+	if last.size() > len(name) || !p.hasPrefix(last, name[len(name)-last.size():]) {
 		return false, nil
 	}
 	name = name[:len(name)-last.size()]
 	left := maxPerByte * len(name)
 	for _, middle := range p.parts[1 : len(p.parts)-1] {
-		at := p.find(middle, name, &left)
+		at := p.index(middle, name, &left)
 		switch {
 		case left < 0:
 			return false, ErrTooComplex
@@ -117,14 +119,14 @@ func (p *Pattern) Match(name string) (bool, error) {
 
 func (p part) size() int { return len(p.text) + len(p.places) }
 
-// find is where a part is first in a name, or -1. It takes off left what it compares, and gives up
-// below zero.
-func (p *Pattern) find(wanted part, name string, left *int) int {
+// index returns the first index of a part in a name, or -1. It subtracts its comparisons from left,
+// and stops below zero.
+func (p *Pattern) index(wanted part, name string, left *int) int {
 	if wanted.places == nil {
 		return clib.Index(name, wanted.text)
 	}
 	for at := 0; at+len(wanted.places) <= len(name); at++ {
-		n := p.matching(wanted.places, name[at:])
+		n := p.countMatching(wanted.places, name[at:])
 		if n == len(wanted.places) {
 			return at
 		}
@@ -135,16 +137,16 @@ func (p *Pattern) find(wanted part, name string, left *int) int {
 	return -1
 }
 
-// at reports whether a name begins with a part.
-func (p *Pattern) at(wanted part, name string) bool {
+// hasPrefix reports whether a name begins with a part.
+func (p *Pattern) hasPrefix(wanted part, name string) bool {
 	if wanted.size() > len(name) {
 		return false
 	}
-	return strings.HasPrefix(name, wanted.text) && p.matching(wanted.places, name) == len(wanted.places)
+	return strings.HasPrefix(name, wanted.text) && p.countMatching(wanted.places, name) == len(wanted.places)
 }
 
-// matching counts the places that the beginning of a name fits.
-func (p *Pattern) matching(places []uint32, name string) int {
+// countMatching returns how many places match the beginning of a name.
+func (p *Pattern) countMatching(places []uint32, name string) int {
 	for i, place := range places {
 		c := name[i]
 		switch {
@@ -160,7 +162,7 @@ func (p *Pattern) matching(places []uint32, name string) int {
 
 func (s set) has(c byte) bool { return s[c>>6]>>(c&63)&1 != 0 }
 
-// setLength is how long the set at the start of a pattern is: to its ], or to the end.
+// setLength returns the length of the set at the start of a pattern, up to its ] or the end.
 func setLength(pattern string) int {
 	i := 1
 	if strings.HasPrefix(pattern[i:], "^") {
@@ -172,8 +174,8 @@ func setLength(pattern string) int {
 	return min(i+1, len(pattern))
 }
 
-// memberLength is how long the next member of a set is: a character, one that has no meaning, or a
-// range.
+// memberLength returns the length of the next member of a set: a character, an escaped character,
+// or a range.
 func memberLength(rest string) int {
 	switch {
 	case rest[0] == '\\' && len(rest) > 1:
@@ -184,7 +186,7 @@ func memberLength(rest string) int {
 	return 1
 }
 
-// newSet reads a set.
+// newSet parses a set.
 func newSet(pattern string) (s set) {
 	i := 1
 	inverted := strings.HasPrefix(pattern[i:], "^")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// matches is what a glob means, tried every way.
+// matches implements globs by trying every way.
 func matches(pattern, name string) bool {
 	if pattern == "" {
 		return name == ""
@@ -21,10 +21,11 @@ func matches(pattern, name string) bool {
 	return ok && matches(pattern[size:], name[1:])
 }
 
-// FuzzPattern compares three ways to match, on patterns and names of few characters.
+// FuzzPattern compares three matchers on patterns and names of few characters.
 func FuzzPattern(f *testing.F) {
 	for _, seed := range [][2]string{
-		{"*a*b", "axb"}, {"[^a-c]*?", "xyz"}, {`\\*[\]]`, "*]"}, {"a**[", "a["}, {"[a-]*", "]a"}, {"*[]a", "a"}, {"*aab*aab", "aaabaab"}, {`*\`, `\`}, {`[\`, `\`},
+		{"*a*b", "axb"}, {"[^a-c]*?", "xyz"}, {`\\*[\]]`, "*]"}, {"a**[", "a["}, {"[a-]*", "]a"}, {"*[]a", "a"},
+		{"*aab*aab", "aaabaab"}, {`*\`, `\`}, {`[\`, `\`},
 	} {
 		f.Add(seed[0], seed[1])
 	}
@@ -36,7 +37,8 @@ func FuzzPattern(f *testing.F) {
 			}
 			return string(b)
 		}
-		for _, pair := range [][2]string{{few(pattern, `*?[]^-\abc`), few(name, `abc]\`)}, {few(pattern, "*?ab"), few(name, "ab")}, {few(pattern, "*a"), few(name, "ab")}} {
+		for _, pair := range [][2]string{{few(pattern, `*?[]^-\abc`), few(name, `abc]\`)},
+			{few(pattern, "*?ab"), few(name, "ab")}, {few(pattern, "*a"), few(name, "ab")}} {
 			want := matches(pair[0], pair[1])
 			if Match(pair[0], pair[1]) != want {
 				t.Errorf("Match: %q and %q: %v", pair[0], pair[1], !want)
@@ -48,12 +50,13 @@ func FuzzPattern(f *testing.F) {
 	})
 }
 
-// However long pattern and name are, the comparisons are linear in them: a matcher that goes back
-// to the last * takes minutes here.
+// The number of comparisons is linear in the lengths of pattern and name. A matcher that backtracks
+// to the last * takes minutes for these.
 func TestPatternsAreLinear(t *testing.T) {
 	const size = 4 << 20
 	name := strings.Repeat("a", size)
-	for _, pattern := range []string{"*" + name[:size/2] + "b", "*" + name[:size/2] + "b*", strings.Repeat("*a", 1000) + "*" + name[:size/2] + "b*c*"} {
+	for _, pattern := range []string{"*" + name[:size/2] + "b", "*" + name[:size/2] + "b*",
+		strings.Repeat("*a", 1000) + "*" + name[:size/2] + "b*c*"} {
 		if matched, err := Compile(pattern).Match(name); matched || err != nil {
 			t.Errorf("%.20q: %v, %v", pattern, matched, err)
 		}

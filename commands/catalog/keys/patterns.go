@@ -5,15 +5,13 @@ import (
 	"strings"
 )
 
-// Patterns are the globs of the keys that stand on the lock masters, compiled. The zero value
-// matches none.
+// Patterns are the compiled globs of the lock keys. The zero value matches no key.
 type Patterns struct{ globs []glob }
 
-// glob is a pattern in two parts: what every key begins with, as it is, and a
-// pattern for the rest.
+// glob is a pattern, split into its literal prefix and the rest.
 type glob struct{ prefix, rest string }
 
-// NewPatterns compiles globs as in KEYS.
+// NewPatterns compiles globs of the syntax of KEYS.
 func NewPatterns(patterns ...string) Patterns {
 	var l Patterns
 	for _, p := range patterns {
@@ -23,7 +21,7 @@ func NewPatterns(patterns ...string) Patterns {
 	return l
 }
 
-// Prefix is what every key begins with that matches a glob.
+// Prefix returns the literal prefix of a glob.
 func Prefix(glob string) string {
 	if plain := strings.IndexAny(glob, `*?[\`); plain >= 0 {
 		return glob[:plain]
@@ -31,11 +29,11 @@ func Prefix(glob string) string {
 	return glob
 }
 
-// Any reports whether there is a pattern at all.
+// Any reports whether there is a pattern.
 func (l Patterns) Any() bool { return len(l.globs) > 0 }
 
-// Match reports whether a key is a lock key. It allocates nothing, and most keys
-// are told by their first bytes.
+// Match reports whether a key is a lock key. It allocates nothing, and decides about most keys by
+// their first bytes.
 func (l Patterns) Match(key []byte) bool {
 	for _, g := range l.globs {
 		if len(key) >= len(g.prefix) && string(key[:len(g.prefix)]) == g.prefix && g.matchRest(key[len(g.prefix):]) {
@@ -45,8 +43,8 @@ func (l Patterns) Match(key []byte) bool {
 	return false
 }
 
-// MayMatch reports whether a key that begins so can be a lock key. It is for keys that are too long
-// to be held.
+// MayMatch reports whether a key that begins with these bytes may be a lock key. It is for keys
+// that are too long to be held in memory.
 func (l Patterns) MayMatch(begin []byte) bool {
 	for _, g := range l.globs {
 		n := min(len(begin), len(g.prefix))
@@ -57,7 +55,7 @@ func (l Patterns) MayMatch(begin []byte) bool {
 	return false
 }
 
-// Cover reports whether every key that matches a glob is known to be a lock key.
+// Cover reports whether every key that matches a glob is a lock key, as far as the globs tell.
 func (l Patterns) Cover(match string) bool {
 	plain := strings.IndexAny(match, `*?[\`)
 	if plain < 0 {
@@ -78,8 +76,8 @@ func (g glob) matchRest(rest []byte) bool {
 	return Match(g.rest, rest)
 }
 
-// Split finds the first lock key among the words in these places, and the first other key; -1
-// where there is none.
+// Split returns the indexes of the first lock key and the first other key among the words at these
+// places; -1 if there is none.
 func (l Patterns) Split(words [][]byte, places Places) (lock, other int) {
 	lock, other = -1, -1
 	for i := range places.All() {

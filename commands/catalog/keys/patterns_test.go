@@ -22,7 +22,7 @@ func TestLockKeyPatterns(t *testing.T) {
 	}
 }
 
-// Compiled patterns match what they match uncompiled.
+// Compiled patterns match the same keys as uncompiled ones.
 func TestLockKeysMatchAsGlobs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(pieces string, most int) string {

@@ -8,55 +8,55 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Rule says where the keys of a command stand. It is never changed.
+// Rule defines which words of a command are keys. It is never changed.
 type Rule struct {
-	Span             // as in COMMAND; with counted the first key counts, too
-	counted int      // the index of the word that counts the keys right after it; 0: none
-	subs    []string // the subcommands that have the key, where not all have it
-	// find looks at all words, where nothing less says it.
+	Span             // as in COMMAND; with counted, First is a further key
+	counted int      // the index of the word with the number of keys that follow it; 0 if none
+	subs    []string // the subcommands with a key, if not all have one
+	// find returns the keys by all words, if no simpler rule does.
 	find func(words [][]byte) Places
 }
 
-// Span are the words from First to Last, in steps; Last is counted from the end
-// where it is negative. Its zero value has none.
+// Span covers the words from First to Last, in steps. A negative Last counts from the end. The zero
+// value is empty.
 type Span struct{ First, Last, Step int }
 
 // Places are the indexes of a command's keys among its words.
 type Places [3]Span
 
-// InSpan is the rule of a command whose keys are always at these places.
+// InSpan returns the rule of a command with keys at fixed places.
 func InSpan(first, last, step int) *Rule { return &Rule{Span: Span{first, last, step}} }
 
-// OfSubcommands is the rule of a command of which only these subcommands, in lower case, have a
-// key: the word after theirs.
+// OfSubcommands returns the rule of a command of which only these subcommands, in lower case, have
+// a key: the next word.
 func OfSubcommands(names ...string) *Rule { return &Rule{Span: One(2), subs: names} }
 
-// Counted is the rule of a command with so many keys after the word with this index as that word
-// says, in steps.
+// Counted returns the rule of a command whose word at this index is the number of the keys that
+// follow it, in steps.
 func Counted(index, step int) *Rule { return &Rule{counted: index, Span: Span{Step: step}} }
 
 // CountedAfterOne is Counted for a command whose first argument is a key, too.
 func CountedAfterOne(index int) *Rule { return &Rule{counted: index, Span: Span{First: 1, Step: 1}} }
 
-// AnyWord is the rule of a command that is not known: a later Redis' or a module's. It is for the
-// upstream, unless one of its words is a lock key.
+// AnyWord is the rule of an unknown command, of a later version of Redis or of a module. The
+// command is for the upstream, unless one of its words is a lock key.
 var AnyWord = InSpan(1, -1, 1)
 
-// Fixed is where the keys stand; ok is false where that depends on the words.
+// Fixed returns the places of the keys; ok is false if these depend on the words.
 func (r *Rule) Fixed() (at Span, ok bool) {
 	return r.Span, r.find == nil && r.counted == 0 && r.subs == nil
 }
 
-// Tell reports whether the word with this index tells where keys are.
+// Tell reports whether the word with this index determines the places of keys.
 func (r *Rule) Tell(index int) bool {
 	return r.counted > 0 && index == r.counted || r.subs != nil && index == 1
 }
 
-// First reports whether the first argument is the command's one key.
+// First reports whether the first argument is the only key.
 func (r *Rule) First() bool { return r.Span == Span{1, 1, 1} }
 
-// Places finds the keys of a command of so many words, of which the first ones are
-// given. known is false where these do not say it.
+// Places returns the places of the keys of a command of total words of which the first are given.
+// known is false if these do not determine the places.
 func (r *Rule) Places(words [][]byte, total int) (places Places, known bool) {
 	switch {
 	case r.find != nil:
@@ -74,7 +74,8 @@ func (r *Rule) Places(words [][]byte, total int) (places Places, known bool) {
 	return Places{r.Within(total)}, true
 }
 
-// Within has Last count from the beginning, and no key after the last word.
+// Within returns the span with Last counted from the beginning, and without keys after the last
+// word.
 func (s Span) Within(total int) Span {
 	if s.Last < 0 {
 		s.Last += total
@@ -83,8 +84,8 @@ func (s Span) Within(total int) Span {
 	return s
 }
 
-// countedPlaces takes a number that is too large for as many as there are: what
-// such a command gets is an error, from whoever gets it.
+// countedPlaces reduces a number that is too large to the number of words. Such a command fails in
+// any case.
 func (r *Rule) countedPlaces(words [][]byte, total int) (Places, bool) {
 	if len(words) <= r.counted {
 		return Places{}, len(words) == total
@@ -93,7 +94,7 @@ func (r *Rule) countedPlaces(words [][]byte, total int) (Places, bool) {
 	if r.Span.First > 0 {
 		places[1] = Span{r.Span.First, r.Span.First, 1}
 	}
-	n, err := strconv.ParseInt(string(words[r.counted]), 10, 64) // an old Redis takes +1 and 01
+	n, err := strconv.ParseInt(string(words[r.counted]), 10, 64) // old versions of Redis accept +1 and 01
 	if err == nil && n > 0 {
 		first := r.counted + 1
 		last := first + int(min(n-1, int64(total)))*r.Span.Step
@@ -102,7 +103,7 @@ func (r *Rule) countedPlaces(words [][]byte, total int) (Places, bool) {
 	return places, true
 }
 
-// Tells reports whether the words that are known (the others are nil) say which ones are keys.
+// Tells reports whether the known words determine the places of the keys. Unknown words are nil.
 func (r *Rule) Tells(words [][]byte) bool {
 	switch {
 	case r.find != nil:
@@ -115,7 +116,7 @@ func (r *Rule) Tells(words [][]byte) bool {
 	return true
 }
 
-// All are the indexes.
+// All returns the indexes of the keys.
 func (p Places) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, s := range p {
@@ -138,7 +139,7 @@ func (p Places) Has(index int) bool {
 	return false
 }
 
-// Last is the greatest index of a key, or -1.
+// Last returns the greatest index of a key, or -1.
 func (p Places) Last() int {
 	last := -1
 	for _, s := range p {
@@ -149,5 +150,5 @@ func (p Places) Last() int {
 	return last
 }
 
-// One is the place of a single key.
+// One returns the place of a single key.
 func One(index int) Span { return Span{index, index, 1} }

@@ -2,17 +2,18 @@ package keys
 
 import "testing"
 
-// TestTag: the examples of Redis Cluster's specification, and others.
+// TestTag checks the examples of Redis Cluster's specification, and further ones.
 func TestTag(t *testing.T) {
 	for key, want := range map[string]string{
 		"{user1000}.following": "user1000", "foo{}{bar}": "", "foo{{bar}}zap": "{bar", "foo{bar}{zap}": "bar",
-		"": "", "myLock": "", "a}b{c": "", "a}b{c}": "c", "{}": "", "x:{T}": "T", "{T": "", "T}": "", "redisson_unlock_latch:{my:lock}:1": "my:lock",
+		"": "", "myLock": "", "a}b{c": "", "a}b{c}": "c", "{}": "", "x:{T}": "T", "{T": "", "T}": "",
+		"redisson_unlock_latch:{my:lock}:1": "my:lock",
 	} {
 		if got, tagged := Tag(key); tagged != (want != "") || tagged && got != want {
 			t.Errorf("%q: %q, %v, want %q", key, got, tagged, want)
 		}
 	}
-	// What is a tag has none itself: the key of its name is never in another cell.
+	// A tag has no tag itself, so that the key with its name is never in another cell.
 	for _, key := range []string{"x{a{b}c}", "{{}}", "{a}{b}", "{a{b{c}"} {
 		if tag, tagged := Tag(key); tagged {
 			if inner, again := Tag(tag); again {

@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Access is what a command does with a key, as far as Redis' ACL asks: it takes from what the key
-// holds, changes it, does both, or neither, as EXISTS.
+// Access is how a command accesses a key, in terms of Redis' ACL: it reads the value, changes it,
+// does both, or neither, as EXISTS.
 type Access uint8
 
 // The accesses.
@@ -16,27 +16,27 @@ const (
 	Changes
 )
 
-// accesses are those of commands and of subcommands (command|subcommand): to the key that stands
-// first among the words, and to the others. What is not here takes and changes.
+// accesses lists commands and subcommands (command|subcommand) by their access to the first key and
+// to the others. Commands that are not listed read and change.
 var accesses = []struct {
 	first, others Access
 	names         string
 }{
 	{0, 0, `
-		exists hexists hlen hstrlen llen memory|usage object|encoding object|freq object|idletime object|refcount scard sismember
-		strlen touch type watch xlen zcard`},
+		exists hexists hlen hstrlen llen memory|usage object|encoding object|freq object|idletime object|refcount
+		scard sismember strlen touch type watch xlen zcard`},
 	{Takes, Takes, `
-		bitcount bitfield_ro bitpos digest dump eval_ro evalsha_ro expiretime fcall_ro geodist geohash geopos georadius_ro
-		georadiusbymember_ro geosearch get getbit getrange hget hgetall hkeys hmget hrandfield hscan hvals lcs lindex lpos lrange
-		mget pexpiretime pfcount pfdebug pttl sdiff sinter sintercard smembers smismember sort_ro srandmember sscan substr sunion
-		ttl xinfo|consumers xinfo|groups xinfo|stream xpending xrange xread xreadgroup xrevrange zcount zdiff zinter zintercard
-		zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange zrevrangebylex zrevrangebyscore zrevrank
-		zscan zscore zunion`},
+		bitcount bitfield_ro bitpos digest dump eval_ro evalsha_ro expiretime fcall_ro geodist geohash geopos
+		georadius_ro georadiusbymember_ro geosearch get getbit getrange hget hgetall hkeys hmget hrandfield hscan
+		hvals lcs lindex lpos lrange mget pexpiretime pfcount pfdebug pttl sdiff sinter sintercard smembers
+		smismember sort_ro srandmember sscan substr sunion ttl xinfo|consumers xinfo|groups xinfo|stream xpending
+		xrange xread xreadgroup xrevrange zcount zdiff zinter zintercard zlexcount zmscore zrandmember zrange
+		zrangebylex zrangebyscore zrank zrevrange zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion`},
 	{Changes, Changes, `
-		append del expire expireat geoadd hdel hmset hset hsetex hsetnx linsert lpush lpushx lrem lset ltrim mset msetex msetnx persist pexpire
-		pexpireat pfadd psetex restore restore-asking rpush rpushx sadd setex setnx setrange srem unlink xack xadd xautoclaim
-		xclaim xdel xgroup|create xgroup|createconsumer xgroup|delconsumer xgroup|destroy xgroup|setid xsetid xtrim zadd zrem
-		zremrangebylex zremrangebyrank zremrangebyscore`},
+		append del expire expireat geoadd hdel hmset hset hsetex hsetnx linsert lpush lpushx lrem lset ltrim mset
+		msetex msetnx persist pexpire pexpireat pfadd psetex restore restore-asking rpush rpushx sadd setex setnx
+		setrange srem unlink xack xadd xautoclaim xclaim xdel xgroup|create xgroup|createconsumer xgroup|delconsumer
+		xgroup|destroy xgroup|setid xsetid xtrim zadd zrem zremrangebylex zremrangebyrank zremrangebyscore`},
 	{Takes | Changes, Changes, `blmove brpoplpush lmove rename renamenx rpoplpush smove`},
 	{Takes | Changes, Takes, `pfmerge`},
 	{Takes, Changes, `copy georadius georadiusbymember sort`},
@@ -44,7 +44,7 @@ var accesses = []struct {
 		bitop geosearchstore sdiffstore sinterstore sunionstore zdiffstore zinterstore zrangestore zunionstore`},
 }
 
-// accessBy finds them by name. It is never changed.
+// accessBy maps names to accesses. It is never changed.
 var accessBy = func() map[string][2]Access {
 	all := map[string][2]Access{}
 	for _, some := range accesses {
@@ -55,9 +55,9 @@ var accessBy = func() map[string][2]Access {
 	return all
 }()
 
-// AccessOf is what a command does with the key that stands first among its words, and with its
-// other keys. The name is in lower case, that of a subcommand command|subcommand. Of a command that
-// is not known it is taken that it takes and changes.
+// AccessOf returns the access of a command to its first key and to its other keys. The name is in
+// lower case, with a subcommand as command|subcommand. An unknown command counts as reading and
+// changing.
 func AccessOf(name string, words [][]byte) (first, others Access) {
 	both := Takes | Changes
 	switch name {
@@ -77,7 +77,7 @@ func AccessOf(name string, words [][]byte) (first, others Access) {
 	return both, both
 }
 
-// setTakes reports whether a SET gives the old value, or says whether it is another one.
+// setTakes reports whether a SET returns the old value, or compares it.
 func setTakes(words [][]byte) bool {
 	for _, w := range words[min(3, len(words)):] {
 		switch syntax.Folded(w) {
@@ -88,7 +88,7 @@ func setTakes(words [][]byte) bool {
 	return false
 }
 
-// bitfieldOnlyTakes reports whether a BITFIELD does nothing but GET.
+// bitfieldOnlyTakes reports whether a BITFIELD has only GET operations.
 func bitfieldOnlyTakes(words [][]byte) bool {
 	for i := 2; i < len(words); i++ {
 		left := len(words) - i - 1

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The categories are those that a Redis has.
+// The categories are those of a real Redis.
 func TestCategoriesAsRedisHasThem(t *testing.T) {
 	server := startRedis(t)
 	names, err := server.Do(t.Context(), "ACL", "CAT").StringSlice()
@@ -33,7 +33,7 @@ func TestCategoriesAsRedisHasThem(t *testing.T) {
 	}
 }
 
-// accessFlags are what the flags of a key say of the access, as Redis' ACL reads them.
+// accessFlags maps flags of a key to accesses, as Redis' ACL does.
 func accessFlags(flags []any) (a Access) {
 	for _, flag := range flags {
 		switch flag {
@@ -46,7 +46,7 @@ func accessFlags(flags []any) (a Access) {
 	return a
 }
 
-// What a command does with its keys is what COMMAND GETKEYSANDFLAGS says of it.
+// AccessOf agrees with COMMAND GETKEYSANDFLAGS.
 func TestAccessAsRedisHasIt(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
@@ -91,8 +91,7 @@ func shownAccess(a Access) string {
 	return []string{"nothing", "takes", "changes", "takes and changes"}[a]
 }
 
-// Every command with keys of which Redis tells flags that do not depend on the words has just
-// these.
+// AccessOf agrees with the flags of keys in COMMAND INFO that do not depend on the words.
 func TestEveryAccess(t *testing.T) {
 	server := startRedis(t)
 	entries, err := server.Do(t.Context(), "COMMAND").Slice()
@@ -107,7 +106,8 @@ func TestEveryAccess(t *testing.T) {
 		for _, spec := range entry[8].([]any) {
 			fields := spec.([]any)
 			flags := fields[slices.Index(fields, any("flags"))+1].([]any)
-			if !slices.Contains(flags, any("variable_flags")) && !slices.Contains(flags, any("incomplete")) && !slices.Contains(flags, any("not_key")) {
+			if !slices.Contains(flags, any("variable_flags")) && !slices.Contains(flags, any("incomplete")) &&
+				!slices.Contains(flags, any("not_key")) {
 				found = append(found, accessFlags(flags))
 			}
 		}

@@ -7,20 +7,19 @@ import (
 	"strings"
 )
 
-// Categories are a set of the categories of Redis' ACL.
+// Categories is a set of categories of Redis' ACL.
 type Categories uint32
 
-// categoryNames are their names, in the order of ACL CAT.
+// categoryNames are the names of the categories, in the order of ACL CAT.
 var categoryNames = []string{
 	"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo", "stream",
 	"pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting",
 }
 
-// CategoryNames are the names of all categories, as ACL CAT lists them.
+// CategoryNames returns the names of all categories, in the order of ACL CAT.
 func CategoryNames() []string { return slices.Clone(categoryNames) }
 
-// CategoriesOf makes a set of names in lower case, with blanks between them; those that are no
-// categories are left out.
+// CategoriesOf parses lower-case names separated by blanks. It ignores unknown names.
 func CategoriesOf(names string) (set Categories) {
 	for name := range strings.FieldsSeq(names) {
 		if i := slices.Index(categoryNames, name); i >= 0 {
@@ -30,7 +29,7 @@ func CategoriesOf(names string) (set Categories) {
 	return set
 }
 
-// Names are those of the set, each with an @ before it, as COMMAND shows them.
+// Names returns the names of the set, each with a leading @, as COMMAND shows them.
 func (c Categories) Names() (names []string) {
 	for ; c != 0; c &= c - 1 {
 		names = append(names, "@"+categoryNames[bits.TrailingZeros32(uint32(c))])
@@ -38,11 +37,11 @@ func (c Categories) Names() (names []string) {
 	return names
 }
 
-// CategoriesIn are the categories of each command of Redis of which they are known, by its name in
-// lower case; subcommands stand there as command|subcommand.
+// CategoriesIn returns the categories of Redis' commands, by name in lower case, with subcommands
+// as command|subcommand. Commands with unknown categories are absent.
 func CategoriesIn() map[string]Categories { return maps.Clone(categoriesBy) }
 
-// categoriesBy is never changed.
+// categoriesBy maps names to categories. It is never changed.
 var categoriesBy = func() map[string]Categories {
 	all := map[string]Categories{}
 	for _, some := range categorized {

@@ -1,7 +1,7 @@
 package spec
 
-// categorized are the commands of Redis, and their subcommands as command|subcommand, with the
-// categories of Redis' ACL that they are in.
+// categorized lists Redis' commands, with subcommands as command|subcommand, by their ACL
+// categories.
 var categorized = []struct{ in, names string }{
 	{"admin fast dangerous", "lastsave role"},
 	{"admin slow dangerous", `
@@ -13,7 +13,8 @@ var categorized = []struct{ in, names string }{
 		latency|doctor latency|graph latency|histogram latency|history latency|latest latency|reset module|list
 		module|load module|loadex module|unload monitor psync replconf replicaof save shutdown slaveof
 		slowlog|get slowlog|len slowlog|reset sync`},
-	{"admin slow dangerous connection", "client|kill client|list client|no-evict client|pause client|unblock client|unpause"},
+	{"admin slow dangerous connection", `
+		client|kill client|list client|no-evict client|pause client|unblock client|unpause`},
 	{"fast", "time"},
 	{"fast connection", "asking auth echo hello ping quit readonly readwrite reset select"},
 	{"fast transaction", "discard multi unwatch watch"},

@@ -2,7 +2,7 @@ package spec
 
 import "redlock-proxy/commands/catalog/keys"
 
-// collections are the commands on values that have parts.
+// collections are the commands on values that have elements.
 var collections = []Command{
 	// Hashes.
 	{Name: "hdel", Arity: -3, Keys: first, Use: Writes},
@@ -120,7 +120,8 @@ var collections = []Command{
 	{Name: "xautoclaim", Arity: -6, Keys: first, Use: Writes},
 	{Name: "xclaim", Arity: -6, Keys: first, Use: Writes},
 	{Name: "xdel", Arity: -3, Keys: first, Use: Writes},
-	{Name: "xgroup", Arity: -2, Keys: keys.OfSubcommands("create", "createconsumer", "delconsumer", "destroy", "setid")},
+	{Name: "xgroup", Arity: -2, Keys: keys.OfSubcommands(
+		"create", "createconsumer", "delconsumer", "destroy", "setid")},
 	{Name: "xinfo", Arity: -2, Keys: keys.OfSubcommands("consumers", "groups", "stream")},
 	{Name: "xlen", Arity: 2, Keys: first},
 	{Name: "xpending", Arity: -3, Keys: first},

@@ -1,4 +1,4 @@
-// Package spec is what is known of the commands of Redis: how many words they have, which of these
-// are keys, whether they write or block, and what they do to the connection that they are sent on.
-// It is the only place that knows it; a test holds it to what a Redis says of itself.
+// Package spec describes the commands of Redis: their number of words, which words are keys,
+// whether they write or block, and how they affect the connection. No other package has such
+// knowledge. A test compares it with COMMAND of a Redis.
 package spec

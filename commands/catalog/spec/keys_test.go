@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// placesOf are the keys of a command by our table; nil for one without a rule.
+// placesOf returns the keys of a command by the table; nil for a command without a rule.
 func placesOf(words ...string) []string {
 	args := syntax.Bytes(words)
 	rule := KeysOf(args[0])
@@ -29,26 +29,30 @@ func placesOf(words ...string) []string {
 	return keys
 }
 
-// movingSamples are commands whose keys are not at fixed places.
+// movingSamples are commands with movable keys.
 var movingSamples = map[string][]string{
-	"sort":              {"sort a", "sort a by b get c get d limit 0 1 store e", "sort a store b store c", "sort a get store store b", "sort a store", "sort a LIMIT 1 store STORE z"},
-	"sort_ro":           {"sort_ro a by b get c"},
-	"georadius":         {"georadius a 1 2 3 m", "georadius a 1 2 3 m store b", "georadius a 1 2 3 m STOREDIST b", "georadius a 1 2 3 m store b storedist c count 1"},
+	"sort": {"sort a", "sort a by b get c get d limit 0 1 store e", "sort a store b store c",
+		"sort a get store store b", "sort a store", "sort a LIMIT 1 store STORE z"},
+	"sort_ro": {"sort_ro a by b get c"},
+	"georadius": {"georadius a 1 2 3 m", "georadius a 1 2 3 m store b", "georadius a 1 2 3 m STOREDIST b",
+		"georadius a 1 2 3 m store b storedist c count 1"},
 	"georadiusbymember": {"georadiusbymember a m 3 m withcoord", "georadiusbymember a m 3 m count 1 store b"},
 	"xread":             {"xread streams a 0", "xread count 1 block 2 streams a b 0 0", "XREAD STREAMS streams b 0 0"},
 	"xreadgroup":        {"xreadgroup group g c streams a >", "xreadgroup group streams c count 2 noack STREAMS a b > 0"},
-	"migrate":           {"migrate h 1 a 0 5", "migrate h 1 a 0 5 copy replace auth keys", "migrate h 1 '' 0 5 keys a b", "migrate h 1 '' 0 5 auth2 keys keys KEYS a b"},
-	"eval":              {"eval s 0", "eval s 0 a", "eval s 1 a b", "EVAL s 3 a b c d"},
-	"evalsha":           {"evalsha s 2 a b c"}, "eval_ro": {"eval_ro s 1 a"}, "evalsha_ro": {"evalsha_ro s 1 a"},
+	"migrate": {"migrate h 1 a 0 5", "migrate h 1 a 0 5 copy replace auth keys",
+		"migrate h 1 '' 0 5 keys a b", "migrate h 1 '' 0 5 auth2 keys keys KEYS a b"},
+	"eval":    {"eval s 0", "eval s 0 a", "eval s 1 a b", "EVAL s 3 a b c d"},
+	"evalsha": {"evalsha s 2 a b c"}, "eval_ro": {"eval_ro s 1 a"}, "evalsha_ro": {"evalsha_ro s 1 a"},
 	"fcall": {"fcall f 0 a", "fcall f 2 a b c"}, "fcall_ro": {"fcall_ro f 1 a"},
 	"zunion": {"zunion 2 a b", "zunion 1 a weights 3"}, "zinter": {"zinter 2 a b"}, "zdiff": {"zdiff 2 a b withscores"},
 	"zintercard": {"zintercard 2 a b limit 1"}, "sintercard": {"sintercard 3 a b c limit 1"},
-	"zunionstore": {"zunionstore d 2 a b", "zunionstore d 1 a weights 3"}, "zinterstore": {"zinterstore d 2 a b"}, "zdiffstore": {"zdiffstore d 1 a"},
-	"lmpop": {"lmpop 2 a b left"}, "zmpop": {"zmpop 1 a min count 2"}, "blmpop": {"blmpop 1 2 a b left"}, "bzmpop": {"bzmpop 1 1 a min"},
+	"zunionstore": {"zunionstore d 2 a b", "zunionstore d 1 a weights 3"}, "zinterstore": {"zinterstore d 2 a b"},
+	"zdiffstore": {"zdiffstore d 1 a"},
+	"lmpop":      {"lmpop 2 a b left"}, "zmpop": {"zmpop 1 a min count 2"}, "blmpop": {"blmpop 1 2 a b left"},
+	"bzmpop": {"bzmpop 1 1 a min"},
 }
 
-// Every command of a real Redis that has keys is in the table, with the keys that
-// Redis itself finds.
+// Every command of a real Redis with keys is in the table, with the keys that Redis itself finds.
 func TestKeysAsRedisFindsThem(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
@@ -100,7 +104,8 @@ func TestKeysAsRedisFindsThem(t *testing.T) {
 	}
 }
 
-// Commands of later versions and of modules, and what COMMAND GETKEYS does not tell.
+// These are commands of later versions and of modules, and cases that COMMAND GETKEYS does not
+// cover.
 func TestKeysOfCommandsThatOldServersLack(t *testing.T) {
 	for _, c := range []struct{ command, keys string }{
 		{"GET", ""},
@@ -136,7 +141,7 @@ func TestKeysOfCommandsThatOldServersLack(t *testing.T) {
 	}
 }
 
-// What the first words tell is what all of them tell, and Has, Last and all agree.
+// What the first words tell agrees with what all words tell, and Has, Last and All agree.
 func TestKeyPlacesFromTheFirstWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var names []string
@@ -145,7 +150,8 @@ func TestKeyPlacesFromTheFirstWords(t *testing.T) {
 			names = append(names, c.Name)
 		}
 	}
-	pieces := []string{"0", "1", "2", "3", "a", "b", "store", "STREAMS", "keys", "", "usage", "encoding", "get", "group"}
+	pieces := []string{"0", "1", "2", "3", "a", "b", "store", "STREAMS", "keys", "", "usage", "encoding", "get",
+		"group"}
 	for range 20_000 {
 		words := []string{names[random.IntN(len(names))]}
 		for range random.IntN(9) {

@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 )
 
-// later are commands of servers after Redis 7.0.
-var later = []Command{
+// laterCommands are commands of Redis after version 7.0, and of Valkey.
+var laterCommands = []Command{
 	{Name: "delex", Arity: -2, Keys: first, Use: Writes},
 	{Name: "delifeq", Arity: 3, Keys: first, Use: Writes},
 	{Name: "digest", Arity: 2, Keys: first},
@@ -18,9 +18,8 @@ var later = []Command{
 	{Name: "waitaof", Arity: 4, Use: Blocks},
 }
 
-// keysAlone are further ones, and those of modules: nothing is asked about them but where their
-// keys are.
-var keysAlone = []struct {
+// keyRulesOnly are further commands, also of modules, of which only the keys are known.
+var keyRulesOnly = []struct {
 	rule  *keys.Rule
 	names string
 }{
@@ -49,15 +48,15 @@ var keysAlone = []struct {
 	{targetAndCounted, "cms.merge tdigest.merge"},
 	{keys.OfSubcommands("memory", "fields"), "json.debug"},
 	{nil, `
-		hotkeys commandlog sentinel
-		ft._list ft.aggregate ft.aliasadd ft.aliasdel ft.aliasupdate ft.alter ft.config ft.create ft.cursor ft.dictadd ft.dictdel
-		ft.dictdump ft.drop ft.dropindex ft.explain ft.explaincli ft.hybrid ft.info ft.profile ft.search ft.spellcheck ft.syndump
-		ft.synupdate ft.tagvals ts.mget ts.mrange ts.mrevrange ts.queryindex`},
+		hotkeys commandlog sentinel ft._list ft.aggregate ft.aliasadd ft.aliasdel ft.aliasupdate ft.alter ft.config
+		ft.create ft.cursor ft.dictadd ft.dictdel ft.dictdump ft.drop ft.dropindex ft.explain ft.explaincli
+		ft.hybrid ft.info ft.profile ft.search ft.spellcheck ft.syndump ft.synupdate ft.tagvals ts.mget ts.mrange
+		ts.mrevrange ts.queryindex`},
 }
 
-// onlyKeys are keysAlone one by one.
-func onlyKeys() (all []Command) {
-	for _, some := range keysAlone {
+// commandsWithKeysOnly returns the commands of keyRulesOnly.
+func commandsWithKeysOnly() (all []Command) {
+	for _, some := range keyRulesOnly {
 		for name := range strings.FieldsSeq(some.names) {
 			all = append(all, Command{Name: name, Keys: some.rule})
 		}

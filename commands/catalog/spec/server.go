@@ -2,8 +2,8 @@ package spec
 
 import "redlock-proxy/commands/catalog/keys"
 
-// others are the commands on messages, on the connection and on the server.
-var others = []Command{
+// otherCommands are the commands for messages, connections and servers.
+var otherCommands = []Command{
 	// Messages.
 	{Name: "psubscribe", Arity: -2, Effect: SubscribesPatterns},
 	{Name: "publish", Arity: 3, Use: Propagates},
@@ -49,7 +49,8 @@ var others = []Command{
 	{Name: "command", Arity: -1},
 	{Name: "config", Arity: -2},
 	{Name: "dbsize", Arity: 1},
-	{Name: "debug", Arity: -2, Keys: keys.OfSubcommands("object", "listpack", "quicklist", "sdslen", "ziplist", "htstats-key", "digest-value")},
+	{Name: "debug", Arity: -2, Keys: keys.OfSubcommands(
+		"object", "listpack", "quicklist", "sdslen", "ziplist", "htstats-key", "digest-value")},
 	{Name: "failover", Arity: -1},
 	{Name: "flushall", Arity: -1, Use: Writes},
 	{Name: "flushdb", Arity: -1, Use: Writes},

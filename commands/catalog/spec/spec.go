@@ -8,43 +8,43 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Command is what is known of a command of Redis, or of a module that comes with it. It is never
-// changed.
+// Command describes a command of Redis, or of a module that comes with it. It is never changed.
 type Command struct {
 	// Name is in lower case.
 	Name string
-	// Arity counts the words, the name included; negative: at least so many; 0: not known.
+	// Arity is the number of words, including the name. If it is negative, -Arity is the minimum; 0
+	// means unknown.
 	Arity int
-	// Keys says which of the words are keys; nil: none is.
+	// Keys is the rule for its keys; nil if it has none.
 	Keys *keys.Rule
-	// Use is what it does besides.
+	// Use is the set of its further properties.
 	Use Use
-	// Effect is what it does to the connection.
+	// Effect is its effect on the connection.
 	Effect Effect
 }
 
-// Use is a set of what commands do.
+// Use is a set of properties of commands.
 type Use uint8
 
-// What commands do.
+// The properties.
 const (
-	// Writes is set for those that change the data.
+	// Writes is set if the command changes data.
 	Writes Use = 1 << iota
-	// Propagates is set for others that Redis may pass on to replicas, so that no read-only script
-	// may call them.
+	// Propagates is set if the command writes nothing, but Redis may forward it to replicas. A
+	// read-only script must not call it.
 	Propagates
-	// Blocks is set for those that may wait for something else than the server's own work.
+	// Blocks is set if the command may wait for other clients or servers.
 	Blocks
 )
 
-// Does reports whether a command does one of these.
+// Does reports whether a command has one of these properties.
 func (c *Command) Does(either Use) bool { return c.Use&either != 0 }
 
-// Find finds a command by its name in any case, or nil. It allocates nothing.
+// Find returns a command by its name in any case, or nil. It allocates nothing.
 func Find(name []byte) *Command { return byName.Find(name) }
 
-// KeysOf gives the rule for the keys of a command by its name in any case; nil where it has none,
-// or is not known.
+// KeysOf returns the rule for the keys of a command by its name in any case; nil if the command has
+// none, or is unknown.
 func KeysOf(name []byte) *keys.Rule {
 	if c := byName.Find(name); c != nil {
 		return c.Keys
@@ -52,12 +52,12 @@ func KeysOf(name []byte) *keys.Rule {
 	return nil
 }
 
-// KeysAmong are the keys among as many words as the command may have; none where they do not fit
-// its rule.
+// KeysAmong returns the keys among the words of a call. It returns none if the words do not fit the
+// command's rule.
 func (c *Command) KeysAmong(words []string) (keys []string) {
 	if at, fixed := c.Keys.Fixed(); fixed {
 		if at = at.Within(len(words)); (len(words)-1)%at.Step != 0 {
-			return nil // the command itself says what is wrong
+			return nil // the command itself replies with the error
 		}
 		for i := at.First; i <= at.Last; i += at.Step {
 			keys = append(keys, words[i])
@@ -71,14 +71,14 @@ func (c *Command) KeysAmong(words []string) (keys []string) {
 	return keys
 }
 
-// Keyless reports whether a command is known to have no keys, by its name in any case. Of one that
-// is not known every word may be a key.
+// Keyless reports whether a command, by its name in any case, is known to have no keys. Every word
+// of an unknown command may be a key.
 func Keyless(name []byte) bool {
 	c := byName.Find(syntax.CString(name, len(name)))
 	return c != nil && c.Keys == nil
 }
 
-// All are all commands.
+// All returns all commands.
 func All() iter.Seq[*Command] {
 	return func(yield func(*Command) bool) {
 		for i := range table {
@@ -89,8 +89,8 @@ func All() iter.Seq[*Command] {
 	}
 }
 
-// Those are the commands of which something is true, to be found by name as by [Find]: the fewer
-// there are, the sooner it is known that a name is none of theirs.
+// Those returns the commands for which are returns true, to be found by name as by [Find]. The
+// fewer they are, the faster Names rejects other names.
 func Those(are func(*Command) bool) *syntax.Names[*Command] {
 	some := map[string]*Command{}
 	for c := range All() {
@@ -101,8 +101,8 @@ func Those(are func(*Command) bool) *syntax.Names[*Command] {
 	return syntax.NewNames(some)
 }
 
-// table has all of them, and byName finds them. They are never changed.
+// table has all commands, and byName finds them. They are never changed.
 var (
-	table  = slices.Concat(values, collections, others, later, onlyKeys())
+	table  = slices.Concat(values, collections, otherCommands, laterCommands, commandsWithKeysOnly())
 	byName = Those(func(*Command) bool { return true })
 )

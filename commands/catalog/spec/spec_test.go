@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// realCommand is what COMMAND says of a command, or of a subcommand.
+// realCommand is the entry of a command or subcommand in the reply to COMMAND.
 type realCommand struct {
 	words         []string // its name
 	arity         int
@@ -22,7 +22,7 @@ type realCommand struct {
 	subcommands   bool
 }
 
-// realCommands asks a redis-server what commands it has.
+// realCommands returns the commands of a redis-server.
 func realCommands(t *testing.T, server *redis.Client) (all []realCommand) {
 	var walk func(entry []any)
 	walk = func(entry []any) {
@@ -47,7 +47,7 @@ func realCommands(t *testing.T, server *redis.Client) (all []realCommand) {
 	return all
 }
 
-// startRedis starts a redis-server of the test's own.
+// startRedis starts a redis-server for the test.
 func startRedis(t *testing.T) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: redistest.New(t, redistest.Options{}).Addr(), Protocol: 2})
@@ -55,9 +55,9 @@ func startRedis(t *testing.T) *redis.Client {
 	return client
 }
 
-// apart are the commands of which the table deliberately says something else than COMMAND does, at
-// least in some versions, and why.
-var apart = map[string]string{
+// deviations are the commands for which the table deliberately differs from COMMAND, at least in
+// some versions, with the reason.
+var deviations = map[string]string{
 	"ssubscribe":   "channels are no keys",
 	"sunsubscribe": "channels are no keys",
 	"spublish":     "channels are no keys",
@@ -67,22 +67,22 @@ var apart = map[string]string{
 	"zrevrank":     "since Redis 7.2 there may be a word more",
 }
 
-// told is what the table and COMMAND both tell of a command.
-type told struct {
+// entry is what both the table and COMMAND say about a command.
+type entry struct {
 	arity          int
 	writes, blocks bool
 	keys           keys.Span
 }
 
-// tells is what COMMAND tells.
-func (r realCommand) tells() told {
-	return told{r.arity, slices.Contains(r.flags, any("write")), slices.Contains(r.flags, any("blocking")), r.at}
+// entry returns the entry of COMMAND.
+func (r realCommand) entry() entry {
+	return entry{r.arity, slices.Contains(r.flags, any("write")), slices.Contains(r.flags, any("blocking")), r.at}
 }
 
-// tells is what the table tells. Where the keys are not always at the same places it says the same
-// of them as COMMAND: TestKeysAsRedisFindsThem compares.
-func (c *Command) tells(real realCommand) told {
-	t := told{arity: c.Arity, writes: c.Does(Writes), blocks: c.Does(Blocks)}
+// entryLike returns the entry of the table. For movable keys it copies COMMAND:
+// TestKeysAsRedisFindsThem compares these.
+func (c *Command) entryLike(real realCommand) entry {
+	t := entry{arity: c.Arity, writes: c.Does(Writes), blocks: c.Does(Blocks)}
 	switch {
 	case real.moving || real.subcommands:
 		t.keys = real.at
@@ -92,8 +92,8 @@ func (c *Command) tells(real realCommand) told {
 	return t
 }
 
-// The table has the commands of a real Redis, and says of them what COMMAND does. Of a later Redis,
-// commands without keys may be missing: every word of them is taken for a key.
+// The table has the commands of a real Redis, and agrees with COMMAND. Commands without keys of a
+// later Redis may be missing: then every word of them counts as a key.
 func TestTableAsRedisHasIt(t *testing.T) {
 	checked := 0
 	for _, real := range realCommands(t, startRedis(t)) {
@@ -106,26 +106,27 @@ func TestTableAsRedisHasIt(t *testing.T) {
 		case c == nil && (real.keyed || real.moving):
 			t.Errorf("%s is missing", name)
 			continue
-		case c == nil, c.Arity == 0: // a later one
+		case c == nil, c.Arity == 0: // of a later Redis
 			continue
 		}
 		checked++
-		if ours, theirs := c.tells(real), real.tells(); ours != theirs && apart[name] == "" {
+		if ours, theirs := c.entryLike(real), real.entry(); ours != theirs && deviations[name] == "" {
 			t.Errorf("%s: %+v, in Redis %+v", name, ours, theirs)
 		}
 	}
-	if all := len(values) + len(collections) + len(others); checked < all {
+	if all := len(values) + len(collections) + len(otherCommands); checked < all {
 		t.Errorf("only %d of %d commands were compared", checked, all)
 	}
 }
 
-// A real Redis lets read-only scripts call all commands but those that write or propagate.
+// In a real Redis, read-only scripts may call all commands except those that write or propagate.
 func TestReadOnlyScriptsMayCallTheRest(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
 	for _, real := range realCommands(t, server) {
 		c := Find([]byte(real.words[0]))
-		if c == nil || c.Arity == 0 || real.subcommands || len(real.words) > 1 || slices.Contains(real.flags, any("noscript")) {
+		if c == nil || c.Arity == 0 || real.subcommands || len(real.words) > 1 ||
+			slices.Contains(real.flags, any("noscript")) {
 			continue
 		}
 		call := []any{"EVAL_RO", "return redis.pcall(unpack(ARGV))", 0, c.Name}
@@ -144,7 +145,7 @@ func TestReadOnlyScriptsMayCallTheRest(t *testing.T) {
 	}
 }
 
-// A command is found by its name in any case, and by nothing else.
+// A command is found by its name in any case, and by no other word.
 func TestFind(t *testing.T) {
 	for c := range All() {
 		if Find([]byte(strings.ToUpper(c.Name))) != c || syntax.Lower(c.Name) != c.Name {

@@ -5,40 +5,40 @@ import (
 	"time"
 )
 
-// Errors in the wording of Redis; the text is the reply.
+// Errors in Redis' wording. The text is the reply.
 const (
 	ErrSyntax     = "ERR syntax error"
 	ErrNotInteger = "ERR value is not an integer or out of range"
 )
 
-// shownBytes is how much of a name or of its arguments an error shows.
+// shownBytes limits how much of a name or of arguments an error shows.
 const shownBytes = 128
 
-// Shown is a word as errors show it.
+// Shown returns a word as errors show it.
 func Shown[S ~string | ~[]byte](word S) []byte { return CString([]byte(word), shownBytes) }
 
-// WrongArity is the error for a wrong number of words.
+// WrongArity returns the error for a wrong number of words.
 func WrongArity(name string) string {
 	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", name)
 }
 
-// InvalidExpire is the error for a time that a command cannot take.
+// InvalidExpire returns the error for a time that a command does not accept.
 func InvalidExpire(name string) string {
 	return fmt.Sprintf("ERR invalid expire time in '%s' command", name)
 }
 
-// ExpireTooShort is the error for a TTL of which nothing would be left.
+// ExpireTooShort returns the error for a TTL of which nothing would remain.
 func ExpireTooShort(command string) string {
 	return InvalidExpire(command) + ": too short to be granted"
 }
 
-// ExpireOverLimit is the error for a TTL that a command may not ask for.
+// ExpireOverLimit returns the error for a TTL above the limit.
 func ExpireOverLimit(command string, limit time.Duration) string {
 	return fmt.Sprintf("%s: over max-ttl, %d ms", InvalidExpire(command), limit.Milliseconds())
 }
 
-// UnknownCommand is the error for a command that there is not. words may be its first ones only:
-// Redis shows no more than 128 bytes of them.
+// UnknownCommand returns the error for an unknown command. words may be only its first words,
+// because Redis shows at most 128 bytes of them.
 func UnknownCommand(words [][]byte) string {
 	shown := ""
 	for _, w := range words[1:] {
@@ -50,7 +50,7 @@ func UnknownCommand(words [][]byte) string {
 	return fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", Shown(words[0]), shown)
 }
 
-// UnknownSubcommand is the error for one that a command does not have.
+// UnknownSubcommand returns the error for an unknown subcommand.
 func UnknownSubcommand(command string, sub []byte) string {
 	return fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", Shown(sub), command)
 }

@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// NoScript is the answer to a SHA-1 that nobody knows. Client libraries decide by it to send the
-// whole script.
+// NoScript is the error for an unknown SHA-1. Client libraries then send the whole script.
 const NoScript = "NOSCRIPT No matching script. Please use EVAL."
 
-// SHALength is that of a SHA-1 in hexadecimal.
+// SHALength is the length of a SHA-1 in hexadecimal.
 const SHALength = 40
 
-// IsEval is true of the commands that run a script of the client's, by name in lower case.
+// IsEval reports whether a command, by its name in lower case, runs a script of the client.
 func IsEval(name string) bool {
 	switch name {
 	case "eval", "evalsha", "eval_ro", "evalsha_ro":
@@ -21,11 +20,11 @@ func IsEval(name string) bool {
 	return false
 }
 
-// BySHA is true of those that give it by its SHA-1.
+// BySHA reports whether an EVAL command takes the SHA-1 of a script.
 func BySHA(name string) bool { return strings.HasPrefix(name, "evalsha") }
 
-// KeyCount is how many keys an EVAL or FCALL of so many words is given; ok is false where Redis
-// refuses it for its words. An old Redis takes +1 and 01.
+// KeyCount returns the number of keys of an EVAL or FCALL of total words; ok is false if Redis
+// rejects its form. It accepts +1 and 01, as old versions of Redis do.
 func KeyCount(words [][]byte, total int) (n int, ok bool) {
 	if len(words) < 3 {
 		return 0, false
@@ -34,7 +33,7 @@ func KeyCount(words [][]byte, total int) (n int, ok bool) {
 	return int(count), err == nil && count >= 0 && count <= int64(total-3)
 }
 
-// EvalFailure is Redis' error for the words of an EVAL or EVALSHA, or nothing.
+// EvalFailure returns Redis' error for the form of an EVAL or EVALSHA, or an empty string.
 func EvalFailure(name string, words []string) string {
 	if len(words) < 3 {
 		return WrongArity(name)

@@ -1,17 +1,17 @@
 package syntax
 
-// longestName is more than any name of a command has.
+// longestName is greater than the length of any name of a command.
 const longestName = 32
 
-// Names finds what belongs to a command by its name in any case. Most names that are not there
-// are told by their length and first letter. It is never changed.
+// Names maps the names of commands, in any case, to values. It rejects most other names by their
+// length and first letter. It is never changed.
 type Names[V any] struct {
 	byName map[string]V
-	// initials has, for each length of a name, a bit for each first letter.
+	// initials has a bit for each first letter, for each length of a name.
 	initials [longestName + 1]uint32
 }
 
-// NewNames takes them by name in lower case.
+// NewNames returns a map of these values, by name in lower case.
 func NewNames[V any](all map[string]V) *Names[V] {
 	n := &Names[V]{byName: all}
 	for name := range all {
@@ -20,10 +20,10 @@ func NewNames[V any](all map[string]V) *Names[V] {
 	return n
 }
 
-// initial is a letter's bit, the same for both cases.
+// initial returns the bit of a letter, which is the same for both cases.
 func initial(letter byte) uint32 { return 1 << (letter & 0x1f) }
 
-// Find finds what belongs to a name; the zero value where there is no such name.
+// Find returns the value of a name, or the zero value if there is no such name.
 func (n *Names[V]) Find(name []byte) (found V) {
 	var lower [longestName]byte
 	if len(name) == 0 || len(name) > len(lower) || n.initials[len(name)]&initial(name[0]) == 0 {

@@ -6,7 +6,8 @@ import (
 )
 
 func TestLower(t *testing.T) {
-	for word, want := range map[string]string{"": "", "get": "get", "GeT": "get", "\u212aEY": "\u212aey", "A\x00B": "a\x00b", "\xc9": "\xc9"} {
+	for word, want := range map[string]string{"": "", "get": "get", "GeT": "get", "\u212aEY": "\u212aey",
+		"A\x00B": "a\x00b", "\xc9": "\xc9"} {
 		given := []byte(word)
 		if got := Lower(given); got != want || Lower(word) != want || string(given) != word {
 			t.Errorf("%q: %q, and then it is %q", word, got, given)
@@ -32,7 +33,8 @@ func TestNames(t *testing.T) {
 	names := NewNames(map[string]string{"lock": "lock", "set": "set", strings.Repeat("l", longestName): "long"})
 	for name, want := range map[string]string{
 		"lock": "lock", "LoCK": "lock", "SET": "set", strings.Repeat("L", longestName): "long",
-		"": "", "loc": "", "lock\x00": "", "LOC\u212a": "", " set": "", "sat": "", strings.Repeat("l", longestName+1): "",
+		"": "", "loc": "", "lock\x00": "", "LOC\u212a": "", " set": "", "sat": "",
+		strings.Repeat("l", longestName+1): "",
 	} {
 		if got := names.Find([]byte(name)); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)

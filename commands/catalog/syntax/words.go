@@ -1,5 +1,5 @@
-// Package syntax is how Redis reads the words of a command: case, numbers and arity, and its
-// errors for what it cannot read.
+// Package syntax reads the words of a command as Redis does: case, numbers and arity. It has Redis'
+// errors for words that Redis rejects.
 package syntax
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Lower is a word with its ASCII letters in lower case. Redis knows no others: to
-// strings.ToLower the Kelvin sign, too, is a k.
+// Lower returns a word with its ASCII letters in lower case. Redis folds no other letters, whereas
+// strings.ToLower turns the Kelvin sign into a k.
 func Lower[S ~string | ~[]byte](word S) string {
 	for i := range len(word) {
 		if isUpper(word[i]) {
@@ -32,12 +32,12 @@ func fold(word []byte) {
 	}
 }
 
-// Folded is Lower for names and options that Redis compares as C's strcasecmp does: what stands
-// after a zero byte does not count. To Redis "STORE\x00x" is the STORE of SORT; and it finds SET by
-// "SET\x00x" whenever both fall into one bucket of its table.
+// Folded is Lower for names and options that Redis compares like C's strcasecmp: it ignores
+// everything after a zero byte. Redis takes "STORE\x00x" for the STORE of SORT. It also finds SET
+// by "SET\x00x" if both fall into the same bucket of its table.
 func Folded(word []byte) string { return Lower(CString(word, len(word))) }
 
-// CString is what C's %.*s prints: up to n bytes, and not beyond a zero byte.
+// CString returns what C's %.*s prints: at most n bytes, up to the first zero byte.
 func CString(s []byte, n int) []byte {
 	s = s[:min(len(s), n)]
 	if end := slices.Index(s, 0); end >= 0 {
@@ -46,19 +46,19 @@ func CString(s []byte, n int) []byte {
 	return s
 }
 
-// OneLine makes a text fit for a status or an error: line ends become blanks.
+// OneLine replaces line ends by blanks, so that a text fits into a status or an error.
 func OneLine(text string) string { return lineEnds.Replace(text) }
 
 var lineEnds = strings.NewReplacer("\r", " ", "\n", " ")
 
-// Int takes what Redis takes: no plus sign, no leading zeros, no -0.
+// Int parses an integer as Redis does: without plus sign, leading zeros or -0.
 func Int[S ~string | ~[]byte](word S) (n int64, ok bool) {
 	n, err := strconv.ParseInt(string(word), 10, 64)
 	return n, err == nil && strconv.FormatInt(n, 10) == string(word)
 }
 
-// Fits checks a number of words against an arity: so many, or at least so many where it is
-// negative.
+// Fits reports whether a number of words fits an arity. If the arity is negative, -arity is the
+// minimum.
 func Fits(arity, words int) bool {
 	if arity < 0 {
 		return words >= -arity
@@ -66,7 +66,7 @@ func Fits(arity, words int) bool {
 	return words == arity
 }
 
-// Strings are words as strings.
+// Strings converts words to strings.
 func Strings(words [][]byte) []string {
 	all := make([]string, len(words))
 	for i, w := range words {
@@ -75,7 +75,7 @@ func Strings(words [][]byte) []string {
 	return all
 }
 
-// Bytes are words as they came.
+// Bytes converts words to byte slices.
 func Bytes(words []string) [][]byte {
 	all := make([][]byte, len(words))
 	for i, w := range words {
@@ -84,7 +84,7 @@ func Bytes(words []string) [][]byte {
 	return all
 }
 
-// Distinct drops what is there already.
+// Distinct returns the words without repetitions.
 func Distinct(words []string) []string {
 	var once []string
 	known := map[string]bool{}

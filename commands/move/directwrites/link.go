@@ -20,37 +20,39 @@ import (
 )
 
 const (
-	// patience is how long the upstream may take for an answer, and be silent before it is asked
-	// for a sign of life.
+	// patience limits how long the upstream may take for an answer, and how long it may be silent
+	// before the proxy sends a PING.
 	patience = 2 * time.Second
-	// complaintPause is the least time between two complaints in the log.
-	complaintPause = 10 * time.Second
-	// roundPause is the wait between two looks at keys that were reported. Each is at up to
-	// maxRound of them, in so many databases: the others are left out.
+	// warningPause is the minimum time between two warnings.
+	warningPause = 10 * time.Second
+	// roundPause is the time between two checks of reported keys. Each checks at most maxRound keys
+	// in each of this many databases, and skips the others.
 	roundPause = 100 * time.Millisecond
 	maxRound   = 100
 	databases  = 16
 )
 
-// link is a connection on which the upstream reports changes. It is for one goroutine.
+// link is a connection on which the upstream reports changes. It belongs to one goroutine.
 type link struct {
-	of   *Watcher
-	conn net.Conn
-	in   *resp.Reader
-	// changed are the lock keys of which changes were reported, and not looked at yet.
+	watcher *Watcher
+	conn    net.Conn
+	in      *resp.Reader
+	// changed are the lock keys whose reported changes are not checked yet.
 	changed map[string]bool
 }
 
-// once watches the upstream on one connection, until that ends, or the locks leave the masters.
-func (s *Watcher) once(ctx context.Context) error {
+// watchOnce watches the upstream on one connection, until the connection ends or the locks leave
+// the masters.
+func (s *Watcher) watchOnce(ctx context.Context) error {
 	conn, err := s.opts.Upstream.Watch(ctx, 0)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 20, Elements: 1 << 18, Depth: 4, Total: 64 << 20} // of CLIENT LIST, and of what changes together
-	l := &link{of: s, conn: conn, in: resp.NewReader3(conn, limits), changed: map[string]bool{}}
+	// The limits are for CLIENT LIST, and for keys that change together.
+	limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 20, Elements: 1 << 18, Depth: 4, Total: 64 << 20}
+	l := &link{watcher: s, conn: conn, in: resp.NewReader3(conn, limits), changed: map[string]bool{}}
 	words := []string{"CLIENT", "TRACKING", "ON", "BCAST"}
 	for _, prefix := range s.prefixes {
 		words = append(words, "PREFIX", prefix)
@@ -58,7 +60,8 @@ func (s *Watcher) once(ctx context.Context) error {
 	if err := feed.Greet(conn, l.in, patience, resp.Status, words...); err != nil {
 		return err
 	}
-	replies, err := l.ask([]string{"CLIENT", "SETNAME", move.WatchName}, []string{"EXISTS", place.RecordKey}) // it goes without a name
+	// SETNAME may fail.
+	replies, err := l.ask([]string{"CLIENT", "SETNAME", move.WatchName}, []string{"EXISTS", place.RecordKey})
 	if err != nil {
 		return err
 	}
@@ -69,17 +72,18 @@ func (s *Watcher) once(ctx context.Context) error {
 	for err == nil && s.opts.AtMasters() {
 		if len(l.changed) == 0 {
 			_ = conn.SetDeadline(time.Now().Add(patience))
-			err = l.in.Wait() // and then it is asked for a sign of life
+			err = l.in.Wait() // after a timeout, check sends a PING
 		}
 		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			err = l.look()
+			err = l.check()
 		}
 		_ = pacing.Sleep(ctx, roundPause)
 	}
 	return err
 }
 
-// ask sends commands at once, and returns the reply to each. It takes what is reported meanwhile.
+// ask sends commands at once, and returns the reply to each. It records changes that are reported
+// meanwhile.
 func (l *link) ask(commands ...[]string) (replies []any, err error) {
 	var out []byte
 	for _, words := range commands {
@@ -94,7 +98,7 @@ func (l *link) ask(commands ...[]string) (replies []any, err error) {
 		case err != nil:
 			return nil, err
 		case kind == resp.Push:
-			l.take(reply)
+			l.record(reply)
 		default:
 			replies = append(replies, reply)
 		}
@@ -102,28 +106,29 @@ func (l *link) ask(commands ...[]string) (replies []any, err error) {
 	return replies, nil
 }
 
-// take takes the names of keys that have changed. Where all are gone at once there are none.
-func (l *link) take(report any) {
-	parts, _ := report.([]any)
+// record records the names of changed keys. A report that all keys are gone has no names.
+func (l *link) record(push any) {
+	parts, _ := push.([]any)
 	if len(parts) != 2 || parts[0] != any("invalidate") {
 		return
 	}
 	names, _ := parts[1].([]any)
 	for _, one := range names {
-		if name, is := one.(string); is && len(l.changed) < maxRound && name != place.RecordKey && l.of.lockKeys.Match([]byte(name)) {
+		name, is := one.(string)
+		if is && len(l.changed) < maxRound && name != place.RecordKey && l.watcher.lockKeys.Match([]byte(name)) {
 			l.changed[name] = true
 		}
 	}
 }
 
-// look takes what was reported, and finds out which of these keys are there, in any database:
-// somebody put them there.
-func (l *link) look() error {
+// check reads the pending reports, and reports the keys that exist in any database as set by a
+// client.
+func (l *link) check() error {
 	if _, err := l.ask([]string{"PING"}); err != nil || len(l.changed) == 0 {
 		return err
 	}
 	var commands [][]string
-	for db := range databases { // where one is refused, the one before is looked at again
+	for db := range databases { // if a SELECT is refused, the previous database is checked again
 		commands = append(commands, []string{"SELECT", strconv.Itoa(db)})
 		for name := range l.changed {
 			commands = append(commands, []string{"EXISTS", name})
@@ -134,22 +139,23 @@ func (l *link) look() error {
 	if err != nil {
 		return err
 	}
-	there := map[string]bool{}
+	present := map[string]bool{}
 	for i, reply := range replies {
 		if reply == any(int64(1)) {
-			there[commands[i][1]] = true
+			present[commands[i][1]] = true
 		}
 	}
-	return l.found(slices.Sorted(maps.Keys(there)))
+	return l.report(slices.Sorted(maps.Keys(present)))
 }
 
-// found counts lock keys that somebody put there, and complains, but not too often.
-func (l *link) found(names []string) error {
-	if len(names) == 0 || !l.of.opts.AtMasters() {
+// report counts lock keys that a client has set at the upstream, and logs a warning, but not too
+// often.
+func (l *link) report(names []string) error {
+	if len(names) == 0 || !l.watcher.opts.AtMasters() {
 		return nil
 	}
-	total := l.of.count.Add(int64(len(names)))
-	if last := l.of.last.Load(); last != nil && time.Since(last.At) < complaintPause {
+	total := l.watcher.count.Add(int64(len(names)))
+	if last := l.watcher.last.Load(); last != nil && time.Since(last.At) < warningPause {
 		return nil
 	}
 	replies, err := l.ask([]string{"CLIENT", "LIST"})
@@ -157,10 +163,13 @@ func (l *link) found(names []string) error {
 		return err
 	}
 	list, _ := replies[0].(string)
-	one := &Sighting{At: time.Now(), Clients: suspects(list, l.of.opts.Own())}
-	one.Glob = l.of.opts.LockKeys[slices.IndexFunc(l.of.opts.LockKeys, func(glob string) bool { return keys.NewPatterns(glob).Match([]byte(names[0])) })]
-	l.of.last.Store(one)
-	l.of.opts.Logger.Warn("lock keys are used at the upstream directly: the locks are at the masters, and nobody there knows of these",
+	one := &Sighting{At: time.Now(), Clients: suspects(list, l.watcher.opts.Own())}
+	globs := l.watcher.opts.LockKeys
+	matches := func(glob string) bool { return keys.NewPatterns(glob).Match([]byte(names[0])) }
+	one.Glob = globs[slices.IndexFunc(globs, matches)]
+	l.watcher.last.Store(one)
+	l.watcher.opts.Logger.Warn(
+		"lock keys are used at the upstream directly: clients of proxies do not see these locks; repoint the clients",
 		"lock_keys", one.Glob, "key", names[0], "seen", total, "clients", strings.Join(one.Clients, ", "))
 	return nil
 }

@@ -1,14 +1,15 @@
-// Package directwrites notices lock keys at the upstream while the locks are at the masters:
-// somebody locks there directly, and whoever locks through a proxy knows nothing of it.
+// Package directwrites notices lock keys that clients set at the upstream while the locks are at
+// the masters. Clients of the proxies do not see such locks.
 //
-// As long as the locks are at the masters the upstream reports changes of all keys that begin as
-// lock keys do (CLIENT TRACKING with BCAST and a PREFIX for each glob), on one connection of the
-// proxy's own. What is reported are names, of no database: the globs decide which are lock keys.
-// One that exists then was put there by somebody; one that does not was removed there, as a move
-// does at its end, or is over (link.go). Who put it there is a guess by CLIENT LIST (who.go). Where
-// the upstream does not report changes (before Redis 6, or for want of a right) it is not watched,
-// nor is it for a glob that begins with a wildcard: all changes of all keys would be reported. The
-// log says so.
+// While the locks are at the masters, the upstream reports changes of all keys that begin like lock
+// keys, on one connection of the proxy's own (CLIENT TRACKING with BCAST, and a PREFIX for each
+// glob). A report has names without a database, and the globs decide which of them are lock keys.
+// If a reported key exists, a client has set it. If not, it has expired or was removed, as at the
+// end of a move (link.go). CLIENT LIST suggests which client has set it (who.go).
+//
+// An upstream is not watched if it does not report changes (before Redis 6, or without a
+// permission). A glob that begins with a wildcard is not watched either, because the upstream would
+// report all changes of all keys. The log says so.
 package directwrites
 
 import (
@@ -25,18 +26,19 @@ import (
 	"redlock-proxy/quorum/feed"
 )
 
-// placePause is the wait between two looks where the locks are, while they are not at the masters.
+// placePause is the time between two checks of where the locks are, while they are not at the
+// masters.
 const placePause = time.Second
 
-// Options are what is needed to watch an upstream. All must be set.
+// Options configures a Watcher. All fields are required.
 type Options struct {
 	// Upstream makes connections of the proxy's own.
 	Upstream feed.Server
-	// LockKeys are the globs of the keys that are locks.
+	// LockKeys are the globs of the lock keys.
 	LockKeys []string
-	// AtMasters reports whether the locks are there.
+	// AtMasters reports whether the locks are at the masters.
 	AtMasters func() bool
-	// Own are this proxy's ends of its connections to the upstream.
+	// Own returns the local addresses of this proxy's connections to the upstream.
 	Own    func() []string
 	Logger *slog.Logger
 }
@@ -45,36 +47,37 @@ type Options struct {
 type Watcher struct {
 	opts     Options
 	lockKeys keys.Patterns
-	// prefixes are what lock keys begin with, of which none begins with another one.
+	// prefixes are the prefixes of lock keys. None is a prefix of another.
 	prefixes []string
 	count    atomic.Int64
 	watch    atomic.Value // a Watch
 	last     atomic.Pointer[Sighting]
 }
 
-// Watch is how the upstream is watched.
+// Watch is the state of the watch on the upstream.
 type Watch string
 
-// The ways.
+// The states.
 const (
-	// Off: it is not, since the locks are not at the masters, or it does not answer.
+	// Off means that the upstream is not watched: the locks are not at the masters, or it does not
+	// answer.
 	Off Watch = "off"
-	// Tracking: it reports changes.
+	// Tracking means that the upstream reports changes.
 	Tracking Watch = "tracking"
-	// Impossible: it is not; the log says why.
+	// Impossible means that the upstream cannot be watched. The log says why.
 	Impossible Watch = "impossible"
 )
 
-// Sighting is the last complaint.
+// Sighting describes the last warning.
 type Sighting struct {
 	At time.Time
-	// Glob is that of lock-keys which matches the key.
+	// Glob is the glob of lock-keys that matches the key.
 	Glob string
-	// Clients may have been the ones.
+	// Clients are the clients that may have set the key.
 	Clients []string
 }
 
-// New makes a Watcher. It notices nothing before Run.
+// New returns a Watcher. It notices nothing before Run.
 func New(opts Options) *Watcher {
 	s := &Watcher{opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...)}
 	s.watch.Store(Off)
@@ -82,7 +85,8 @@ func New(opts Options) *Watcher {
 		if prefix := keys.Prefix(glob); prefix != "" {
 			s.prefixes = append(s.prefixes, prefix)
 		} else {
-			opts.Logger.Warn("lock-keys that begin with a wildcard cannot be watched for at the upstream", "glob", glob)
+			opts.Logger.Warn("a glob of lock-keys that begins with a wildcard cannot be watched at the upstream",
+				"glob", glob)
 		}
 	}
 	slices.Sort(s.prefixes)
@@ -90,8 +94,7 @@ func New(opts Options) *Watcher {
 	return s
 }
 
-// Count is how often a lock key was noticed at the upstream. Where there are none it is called of
-// nil.
+// Count returns how often a lock key was noticed at the upstream. A nil Watcher has noticed none.
 func (s *Watcher) Count() int64 {
 	if s == nil {
 		return 0
@@ -99,7 +102,7 @@ func (s *Watcher) Count() int64 {
 	return s.count.Load()
 }
 
-// State is how the upstream is watched now, and the last complaint, or nil.
+// State returns the state of the watch, and the last warning, or nil.
 func (s *Watcher) State() (Watch, *Sighting) { return s.watch.Load().(Watch), s.last.Load() }
 
 // Run watches the upstream whenever the locks are at the masters, until ctx ends.
@@ -112,16 +115,21 @@ func (s *Watcher) Run(ctx context.Context) {
 		case len(s.prefixes) == 0:
 			s.watch.Store(Impossible)
 		default:
-			feed.Keeper{Server: s.opts.Upstream, Rand: rand.Float64, Wanted: wanted, Once: func() error { return s.once(ctx) }, Ended: s.ended}.Keep(ctx)
+			feed.Keeper{
+				Server: s.opts.Upstream, Rand: rand.Float64, Wanted: wanted,
+				Once: func() error { return s.watchOnce(ctx) }, Ended: s.connectionEnded,
+			}.Keep(ctx)
 		}
 	}
 }
 
-// ended says why a connection has, and, once, that there will be none.
-func (s *Watcher) ended(cause error) {
+// connectionEnded updates the state after a connection has ended. If the upstream refuses to be
+// watched, it logs that once.
+func (s *Watcher) connectionEnded(cause error) {
 	if !feed.IsRefusal(cause) {
 		s.watch.Store(Off)
 	} else if s.watch.Swap(Impossible) != Impossible {
-		s.opts.Logger.Warn("lock keys at the upstream are not watched for: it refuses what that needs", "cause", cause)
+		s.opts.Logger.Warn("lock keys at the upstream are not watched: the upstream refuses a required command",
+			"cause", cause)
 	}
 }

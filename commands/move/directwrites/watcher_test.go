@@ -42,7 +42,7 @@ func (s server) Watch(ctx context.Context, _ int) (net.Conn, error) {
 	return conn, err
 }
 
-// logged is a log that is written meanwhile.
+// logged is a log that other goroutines write.
 type logged struct {
 	mu  sync.Mutex
 	has bytes.Buffer
@@ -117,14 +117,14 @@ func (b *bench) isWatched(how Watch) func() bool {
 func (b *bench) wantCount(n int64) {
 	b.Helper()
 	b.soon(fmt.Sprintf("%d strays", n), func() bool { return b.Count() >= n })
-	time.Sleep(3 * roundPause) // in which what must not be counted would be
+	time.Sleep(3 * roundPause) // time in which a wrong count would show
 	if got := b.Count(); got != n {
 		b.Errorf("%d strays are counted, want %d", got, n)
 	}
 }
 
-// TestTracking: a lock that is taken at the upstream is noticed, with who it was, in any database;
-// one that a move removes is not.
+// TestTracking checks that a lock that a client takes at the upstream is noticed, with the client,
+// in any database. A lock that a move removes is not.
 func TestTracking(t *testing.T) {
 	b := newBench(t, []string{"lock:*", "lock:a*", "job:*:lock"}, func(b *bench) { b.atMasters.Store(false) })
 	b.do("CLIENT", "SETNAME", "culprit")
@@ -137,13 +137,14 @@ func TestTracking(t *testing.T) {
 	b.do("DEL", "lock:left")
 	b.do("SET", "job:1", "no lock")
 	b.do("SET", "other", "v")
-	time.Sleep(3 * roundPause) // in which what must not be counted would be
+	time.Sleep(3 * roundPause) // time in which a wrong count would show
 	b.wantCount(0)
 	b.do("SELECT", "3")
 	b.do("SET", "lock:a", "v", "NX", "PX", "60000")
 	b.wantCount(1)
 	watch, last := b.State()
-	if watch != Tracking || last == nil || last.Glob != "lock:*" || len(last.Clients) != 1 || !strings.HasPrefix(last.Clients[0], b.direct.LocalAddr()+" name=culprit") {
+	if watch != Tracking || last == nil || last.Glob != "lock:*" || len(last.Clients) != 1 ||
+		!strings.HasPrefix(last.Clients[0], b.direct.LocalAddr()+" name=culprit") {
 		t.Errorf("got %v, %+v", watch, last)
 	}
 	b.do("HSET", "job:1:lock", "f", "v")
@@ -154,25 +155,26 @@ func TestTracking(t *testing.T) {
 	b.atMasters.Store(false)
 	b.soon("it is watched no more", b.isWatched(Off))
 	b.do("SET", "lock:b", "v")
-	b.soon("the connection is gone", func() bool { return !strings.Contains(fmt.Sprint(b.do("CLIENT", "LIST")), move.WatchName) })
+	b.soon("the connection is gone",
+		func() bool { return !strings.Contains(fmt.Sprint(b.do("CLIENT", "LIST")), move.WatchName) })
 	b.wantCount(2)
 }
 
-// TestMany: of many keys at once some are looked at, and the connection stands.
+// TestMany checks that of many keys at once some are checked, and the connection stays open.
 func TestMany(t *testing.T) {
 	b := newBench(t, []string{"lock:*"}, nil)
 	b.soon("it is watched", b.isWatched(Tracking))
 	b.do("EVAL", "for i = 1, 20000 do redis.call('SET', 'lock:' .. i, 'v') end", "0")
 	b.soon("they are noticed", func() bool { return b.Count() >= maxRound })
 	b.do("EVAL", "for i = 1, 20000 do redis.call('DEL', 'lock:' .. i) end", "0")
-	time.Sleep(3 * roundPause) // in which what must not be counted would be
+	time.Sleep(3 * roundPause) // time in which a wrong count would show
 	b.do("FLUSHALL")
 	counted := b.Count()
 	b.do("SET", "lock:more", "v")
 	b.wantCount(counted + 1)
 }
 
-// TestReconnects: an upstream that restarts is watched again.
+// TestReconnects checks that an upstream that restarts is watched again.
 func TestReconnects(t *testing.T) {
 	b := newBench(t, []string{"lock:*"}, nil)
 	b.soon("it is watched", b.isWatched(Tracking))
@@ -190,7 +192,7 @@ func TestReconnects(t *testing.T) {
 	})
 }
 
-// restricted has the upstream watched by a user with these rights.
+// restricted makes a user with these permissions watch the upstream.
 func restricted(rights ...string) func(*bench) {
 	return func(b *bench) {
 		b.do(append([]string{"ACL", "SETUSER", "u", "on", ">p", "~*"}, rights...)...)
@@ -198,33 +200,35 @@ func restricted(rights ...string) func(*bench) {
 	}
 }
 
-// TestImpossible: where it cannot be watched, that is told.
+// TestImpossible checks that the log says so if the upstream cannot be watched.
 func TestImpossible(t *testing.T) {
 	for _, right := range []string{"-client", "-exists"} {
 		b := newBench(t, []string{"lock:*"}, restricted("+@all", right))
-		b.soon("that is known", b.isWatched(Impossible))
-		b.soon("that is told", func() bool { return b.log.count("it refuses what that needs") == 1 })
+		b.soon("the state says so", b.isWatched(Impossible))
+		b.soon("the log says so", func() bool { return b.log.count("refuses a required command") == 1 })
 	}
 	wild := newBench(t, []string{"*:lock"}, nil)
-	wild.soon("that is known", wild.isWatched(Impossible))
-	wild.soon("that is told", func() bool { return wild.log.count("begin with a wildcard") == 1 })
+	wild.soon("the state says so", wild.isWatched(Impossible))
+	wild.soon("the log says so", func() bool { return wild.log.count("begins with a wildcard") == 1 })
 	wild.do("SET", "a:lock", "v")
 	wild.wantCount(0)
 }
 
 func TestPrefixes(t *testing.T) {
 	var log logged
-	s := New(Options{LockKeys: []string{"b:*", "a", "ab?", "*x", "b:c*", "[q]"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if !slices.Equal(s.prefixes, []string{"a", "b:"}) || log.count("glob=*x\n") != 1 || log.count("glob=[q]\n") != 1 || log.count("glob=") != 2 {
+	s := New(Options{LockKeys: []string{"b:*", "a", "ab?", "*x", "b:c*", "[q]"},
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if !slices.Equal(s.prefixes, []string{"a", "b:"}) || log.count("glob=*x\n") != 1 ||
+		log.count("glob=[q]\n") != 1 || log.count("glob=") != 2 {
 		t.Errorf("got %q, and told %s", s.prefixes, log.has.String())
 	}
 }
 
-// TestSuspects: who has just done what a lock needs, and is no proxy.
+// TestSuspects checks that the suspects are clients with a recent locking command, and not proxies.
 func TestSuspects(t *testing.T) {
 	const proxies = "id=1 addr=10.0.0.1:1 name=redlock-proxy-watch idle=0 cmd=exists\nid=2 addr=10.0.0.1:2 name= idle=0 cmd=set\nid=3 addr=10.0.0.1:3 idle=0 cmd=set\n"
 	for list, want := range map[string]string{
-		"": "", proxies: "10.0.0.1:3 (or of a proxy there)",
+		"": "", proxies: "10.0.0.1:3 (or a client of a proxy there)",
 		proxies + "id=4 addr=[::ffff:10.0.0.2]:4 name=w idle=1 cmd=evalsha\nid=5 addr=10.0.0.2:5 idle=0 cmd=hset\n":             "10.0.0.2:5, 10.0.0.2:4 name=w",
 		"id=6 addr=10.0.0.3:6 idle=2 cmd=set\nid=7 addr=10.0.0.3:7 idle=0 cmd=get\nid=8 addr=10.0.0.3:8 idle=0 cmd=client|list": "",
 	} {

@@ -8,19 +8,20 @@ import (
 	"redlock-proxy/internal/clientlist"
 )
 
-// maxClients is how many clients are named.
+// maxClients limits how many clients are named.
 const maxClients = 3
 
-// locking are the commands by which locks are taken, held and released, as CLIENT LIST shows them.
+// locking are the commands that take, hold or release locks, as CLIENT LIST shows them.
 var locking = []string{
-	"set", "setnx", "setex", "psetex", "getset", "getdel", "incr", "del", "unlink", "expire", "pexpire", "persist", "eval", "evalsha", "fcall", "exec", "delex", "delifeq",
-	"msetex", "hset", "hsetnx", "hincrby", "hdel", "zadd", "zrem", "sadd", "srem", "lpush", "rpush", "lpop", "rpop", "blpop", "brpop", "lmove", "blmove",
+	"set", "setnx", "setex", "psetex", "getset", "getdel", "incr", "del", "unlink", "expire", "pexpire", "persist",
+	"eval", "evalsha", "fcall", "exec", "delex", "delifeq", "msetex", "hset", "hsetnx", "hincrby", "hdel",
+	"zadd", "zrem", "sadd", "srem", "lpush", "rpush", "lpop", "rpop", "blpop", "brpop", "lmove", "blmove",
 }
 
-// suspects are clients in a reply to CLIENT LIST that may have changed a key just now: by the
-// command that each carried out last, and when. Those with own addresses are not among them.
-// Clients of another proxy cannot be told from others on its machine, so that these are named only
-// where there is nobody else.
+// suspects returns the clients in a reply to CLIENT LIST that may have just changed a key, by the
+// name and time of the last command of each. It excludes clients with own addresses. Clients of
+// another proxy look like other clients on its machine, so it returns these only if there are no
+// others.
 func suspects(list string, own []string) []string {
 	all := clientlist.Parse(list)
 	ours, proxies := map[string]bool{}, map[string]bool{}
@@ -33,7 +34,7 @@ func suspects(list string, own []string) []string {
 			proxies[host(c)] = true
 		}
 	}
-	var elsewhere, beside []string
+	var others, atProxies []string
 	for _, idle := range []string{"0", "1"} { // seconds
 		for _, c := range all {
 			command, _, _ := strings.Cut(c["cmd"], "|")
@@ -45,14 +46,14 @@ func suspects(list string, own []string) []string {
 				text += " name=" + name
 			}
 			if proxies[host(c)] {
-				beside = append(beside, text+" (or of a proxy there)")
+				atProxies = append(atProxies, text+" (or a client of a proxy there)")
 			} else {
-				elsewhere = append(elsewhere, text)
+				others = append(others, text)
 			}
 		}
 	}
-	if len(elsewhere) == 0 {
-		elsewhere = beside
+	if len(others) == 0 {
+		others = atProxies
 	}
-	return elsewhere[:min(maxClients, len(elsewhere))]
+	return others[:min(maxClients, len(others))]
 }

@@ -1,0 +1,58 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"redlock-proxy/quorum/place"
+)
+
+// lockBytes is the approximate size of a lock without its name and value, in bytes.
+const lockBytes = 256
+
+// check examines both stores for obstacles to a move. It changes nothing.
+func (r *run) check(ctx context.Context) error {
+	if err := r.opts.Masters.MayMove(); err != nil {
+		return err
+	}
+	if err := r.checkUpstream(ctx); err != nil {
+		return err
+	}
+	source, target := r.stores()
+	checked := []store{target}
+	if r.at.Source() == place.Upstream { // the move removes them there
+		checked = append(checked, source)
+	}
+	began := time.Now()
+	names, err := source.list(ctx)
+	if err != nil {
+		return err
+	}
+	size := int64(0)
+	for part := range parts(names) {
+		locks, err := source.read(ctx, part)
+		if err != nil && !isTemporary(err) { // clients still run commands, so a key may be undecided
+			return err
+		}
+		for _, l := range locks {
+			size += int64(len(l.key)+len(l.value)) + lockBytes
+		}
+		for _, s := range checked {
+			if err := s.try(ctx, locks); err != nil {
+				return err
+			}
+		}
+	}
+	if err := target.mayHold(ctx, size); err != nil {
+		return fmt.Errorf("no room for %s of about %d bytes: %w", countLockKeys(len(names)), size, err)
+	}
+	takes := r.settle + time.Since(began)
+	if takes > r.copyTime {
+		return fmt.Errorf("moving %s would take about %v, as long as reading them did: the limit is %v",
+			countLockKeys(len(names)), takes.Round(time.Millisecond), r.copyTime)
+	}
+	takes = takes.Round(10 * time.Millisecond)
+	r.report(fmt.Sprintf("checked %s: moving them takes about %v", countLockKeys(len(names)), takes))
+	return nil
+}
