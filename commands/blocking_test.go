@@ -22,7 +22,7 @@ const (
 	notList  = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	forever  = "wait -1ns for list;"
 	noFloat  = "ERR timeout is not a float or out of range"
-	together = "ERR lock keys 'k' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command"
+	together = "ERR lock keys 'k' and 'k2' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)"
 )
 
 // An element that is present is taken at once, as Redis does, with the minimum number of requests
@@ -95,7 +95,7 @@ func TestBlockingCommandsWait(t *testing.T) {
 		{"a string meanwhile", "BLPOP k 0", `["k" "a"]`, []func(*fakeregister.Register){text, remove("k"), put("k", list("a"))}, ".", "."},
 		{"a string to the end", "BLPOP k 1", "(nil)", []func(*fakeregister.Register){text}, "x", "."},
 		{"a string under one of two", "BLPOP k k2 0", `["k2" "a"]`, []func(*fakeregister.Register){text, put("k2", list("a"))}, "x", "."},
-		{"what cannot be read", "BLPOP k 0", "ERR lock key 'k' holds what this version of the proxy cannot read",
+		{"what cannot be read", "BLPOP k 0", "ERR cannot read lock key 'k': this version of the proxy does not know the format of its value; upgrade the proxy, or DEL the key",
 			[]func(*fakeregister.Register){put("k", "\x00redlock:?")}, "\x00redlock:?", "."},
 		{"of one and the same", "BLMOVE k k LEFT RIGHT 0", `"a"`, []func(*fakeregister.Register){text, put("k", list("a", "b"))}, list("b", "a"), "."},
 		{"the second key", "BLPOP k k2 0", `["k2" "a"]`, []func(*fakeregister.Register){put("k2", list("a", "b"))}, ".", list("b")},

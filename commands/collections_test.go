@@ -47,13 +47,13 @@ func TestCommandsOnCollections(t *testing.T) {
 		{"removed", one, "DEL k", "1", "read 0/k;release 0/k " + one, "."},
 		{"moved to itself", one, "RENAME k k", "OK", "read 0/k", one + ":500"},
 		{"moved", one, "RENAME k k2",
-			"ERR lock keys 'k' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command", "read 0/k 0/k2", one + ":500"},
+			"ERR lock keys 'k' and 'k2' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)", "read 0/k 0/k2", one + ":500"},
 		{"nothing is moved", "", "LMOVE k k2 LEFT RIGHT", "(nil)", "read 0/k 0/k2", "."},
 		{"pushed", "", "RPUSH k a b", "2", "update 0/k", list("a", "b")},
 		{"taken off", list("a", "b"), "LPOP k", `"a"`, "read 0/k;update 0/k", list("b") + ":500"},
 		{"turned", list("a", "b"), "RPOPLPUSH k k", `"b"`, "read 0/k;update 0/k", list("b", "a") + ":500"},
 		{"stored", list("a"), "ZINTERSTORE k 2 k2 k3", "0", "read 0/k 0/k2 0/k3", list("a") + ":500"},
-		{"not understood", "\x00redlock:?", "GET k", "ERR lock key 'k' holds what this version of the proxy cannot read", "read 0/k", "\x00redlock:?:500"},
+		{"not understood", "\x00redlock:?", "GET k", "ERR cannot read lock key 'k': this version of the proxy does not know the format of its value; upgrade the proxy, or DEL the key", "read 0/k", "\x00redlock:?:500"},
 		{"not understood, and removed", "\x00redlock:?", "DEL k", "1", "read 0/k;release 0/k \x00redlock:?", "."},
 	}
 	for _, test := range tests {
@@ -198,7 +198,7 @@ func TestCollectionsAreBounded(t *testing.T) {
 	b := newRegisterBench(t)
 	b.does("HSET k "+strings.Repeat("x", 600_000)+" v", "1")
 	before := b.masters.Holds("k")
-	want := "ERR lock key 'k' would have more than 1048576 bytes or 65536 elements"
+	want := "ERR lock key 'k' would be too large: the limit is 1048576 bytes or 65536 elements"
 	b.does("HSET k a 1 "+strings.Repeat("y", 500_000)+" v", want)
 	b.holding("k", before)
 	if got := b.run("EVAL", `redis.call('hset', KEYS[1], 'a', 1) redis.pcall('hset', KEYS[1], 'b', 1, ARGV[1], 1) return redis.call('hexists', KEYS[1], 'b')`, "1", "k", strings.Repeat("y", 500_000)); got != "0" {
@@ -213,7 +213,7 @@ func TestCollectionsAreBounded(t *testing.T) {
 	for i := range 60 {
 		many = append(many, fmt.Sprint("SADD k2 ", i), fmt.Sprint("SREM k2 ", i))
 	}
-	want = "ERR lock key 'k2' is too close to 1048576 bytes or 65536 elements for more than 100 changes at once"
+	want = "ERR too many changes of lock key 'k2': near the limit of 1048576 bytes or 65536 elements a script or transaction may make at most 100 changes"
 	if got := b.transact(strings.Join(many, "; ")); strings.Count(got, want) != 20 {
 		t.Errorf("%s, want twenty times %s", got, want)
 	}
@@ -230,7 +230,7 @@ func TestElementsAreBounded(t *testing.T) {
 		t.Error(got)
 	}
 	b.does("LSET k 0 y", "OK")
-	b.does("RPUSH k x", "ERR lock key 'k' would have more than 1048576 bytes or 65536 elements")
+	b.does("RPUSH k x", "ERR lock key 'k' would be too large: the limit is 1048576 bytes or 65536 elements")
 	b.does("RPOPLPUSH k k", `"x"`)
 	b.does("LLEN k", "65536")
 }

@@ -27,7 +27,7 @@ func TestUndeclaredKeysAreLimited(t *testing.T) {
 		t.Errorf("%d: %s", program.MaxFound, got)
 	}
 	b = newRegisterBench(t)
-	want := fmt.Sprintf("ERR too many undeclared lock keys: a script may use at most %d that are not in its KEYS, and 'k:%d' is one more", program.MaxFound, program.MaxFound+1)
+	want := fmt.Sprintf("ERR too many undeclared lock keys: 'k:%d' is not in KEYS, and a script may use at most %d such keys; declare it", program.MaxFound+1, program.MaxFound)
 	if got := b.run("EVAL", body, "1", "k", "10000"); got != want {
 		t.Errorf("10000: %s", got)
 	}

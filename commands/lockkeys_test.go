@@ -75,7 +75,7 @@ func TestCommandsOnLockKeys(t *testing.T) {
 		{"MSETNX", "", "MSETNX k a k2 b", "1", "take 0/k a, 0/k2 b", "a"},
 		{"MSETNX of a held one", "x:500", "MSETNX k2 a k b", "0", "take 0/k2 a, 0/k b;read 0/k2 0/k", "x:500"},
 		{"MSET", "x:500", "MSET k a k2 b",
-			"ERR lock keys 'k' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command", "read 0/k 0/k2", "x:500"},
+			"ERR lock keys 'k' and 'k2' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)", "read 0/k 0/k2", "x:500"},
 		{"MSET of half a pair", "", "MSET k a k2", "ERR wrong number of arguments for 'mset' command", "", "."},
 		{"MSET of absent ones", "", "MSET k a k2 b", "OK", "read 0/k 0/k2;take 0/k a, 0/k2 b", "a"},
 		{"INCR", "x:500", "INCR k", "ERR value is not an integer or out of range", "update 0/k", "x:500"},
@@ -175,7 +175,7 @@ func TestLocksWithoutTTL(t *testing.T) {
 }
 
 func TestLocksWithoutTTLRefused(t *testing.T) {
-	const refused = "ERR lock key 'k' without an expiry: refused by no-ttl"
+	const refused = "ERR lock key 'k' would have no TTL: the setting no-ttl refuses this; set a TTL"
 	b := newRegisterBench(t, func(o *Options) { o.Settings.RefuseNoTTL = true })
 	b.does("SETNX k me", refused)
 	b.does("SET k me NX", refused)

@@ -101,7 +101,7 @@ func TestSameAsWithoutMasters(t *testing.T) {
 // A command that other clients overtake again and again fails with an error, also if the register
 // has given up.
 func TestOvertakenForever(t *testing.T) {
-	const contended = "ERR lock key 'k' is contended: every attempt collided with another"
+	const contended = "ERR lock key 'k' is contended: every try collided with a change by another client; try again"
 	for _, line := range []string{"DEL k", "GET k", "GETSET k me", "SET k me", "DELEX k IFEQ me",
 		"EVAL return_redis.call('del',KEYS[1]) 1 k"} { // _ stands for a blank
 		b := newRegisterBench(t)

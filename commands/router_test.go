@@ -60,7 +60,7 @@ func TestRoute(t *testing.T) {
 		{"any command", "GET a", first, Forward, ""},
 		{"one on a lock key waits for its turn", "GET lock:a", first, Settle, ""},
 		{"and is run", "GET lock:a", settled, Run, ""},
-		{"one that is none", "XADD lock:a * f x", settled, Refuse, "cannot run on the lock masters"},
+		{"one that is none", "XADD lock:a * f x", settled, Refuse, "cannot run on lock key"},
 		{"keys of both kinds", "DEL lock:a b", settled, Refuse, "send two commands"},
 		{"the client leaves", "GET lock:a", open(func(u *Connection) { u.Quitting = true }), Quit, ""},
 		{"bytes that are no replies", "GET lock:a", open(func(u *Connection) { u.Stream = true }), Close, ""},
@@ -97,7 +97,7 @@ func TestRoute(t *testing.T) {
 		{"the upstream's MULTI is empty", "GET lock:a", multi, TakeOver, ""},
 		{"it is not", "GET lock:a", late, Spoil, "'get' on a lock key in a transaction on other keys"},
 		{"a lock key in ours", "GET lock:a", inMulti, Run, ""},
-		{"a wrong one in ours", "XADD lock:a * f x", inMulti, Abort, "cannot run on the lock masters"},
+		{"a wrong one in ours", "XADD lock:a * f x", inMulti, Abort, "cannot run on lock key"},
 		{"another key in ours", "GET a", inMulti, Abort, "'a' is on the upstream"},
 		{"another key, and no upstream", "GET a", ownDown, Abort, "ERR upstream: down"},
 		{"unsettled in ours", "GET lock:a", Situation{InMulti: true}, Settle, ""},
@@ -187,10 +187,10 @@ func TestRouteOfALockServer(t *testing.T) {
 
 func TestLockCommand(t *testing.T) {
 	unfit := func(name string) string {
-		return "-ERR lock key 'lock:a': '" + name + "' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets"
+		return "-ERR '" + name + "' cannot run on lock key 'lock:a': a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key"
 	}
 	mixed := func(name, other string) string {
-		return "-ERR '" + name + "' names lock keys and others: 'lock:a' is on the lock masters, '" + other + "' on the upstream; send two commands"
+		return "-ERR '" + name + "' mixes lock keys and other keys: 'lock:a' is on the lock masters, '" + other + "' on the upstream; send two commands"
 	}
 	const noSuch = "-" + syntax.NoScript
 	table := routeTable()
@@ -247,7 +247,7 @@ func TestCommandsThatLockKeysDoNotTake(t *testing.T) {
 	inMulti := Situation{InMulti: true, Upstream: settled.Upstream}
 	for _, line := range notTaken {
 		words := strings.Fields(line)
-		want := "ERR lock key 'lock:a': '" + strings.ToLower(words[0]) + "' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets"
+		want := "ERR '" + strings.ToLower(words[0]) + "' cannot run on lock key 'lock:a': a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key"
 		for _, table := range []*Table{relay, server} {
 			if d := table.Route(settled, syntax.Bytes(words)); d.Verb != Refuse || d.Text != want {
 				t.Errorf("%s: %d %q", line, d.Verb, d.Text)
@@ -309,8 +309,8 @@ func TestNoCommandOnALockKeyGoesToTheUpstream(t *testing.T) {
 			}
 			named = true
 			if got := routed(table, syntax.Bytes(words)); got != "run" &&
-				!strings.HasPrefix(got, "-ERR lock key 'lock:a': '"+name+"' cannot run") &&
-				!strings.HasPrefix(got, "-ERR '"+name+"' names lock keys and others") {
+				!strings.HasPrefix(got, "-ERR '"+name+"' cannot run on lock key 'lock:a'") &&
+				!strings.HasPrefix(got, "-ERR '"+name+"' mixes lock keys and other keys") {
 				t.Errorf("%q: %q", words, got)
 			}
 		}

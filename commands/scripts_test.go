@@ -263,7 +263,7 @@ func TestSignalLost(t *testing.T) {
 	b.sideEffects.err = errors.New("connection refused")
 	b.masters.Put("k", "me", 500)
 	got := b.run("EVAL", releasePublish, "1", "k", "me", "chan")
-	if want := "ERR lock key 'k' is changed, but what the script does beside its lock keys was not, or not as a whole, carried out: connection refused"; got != want {
+	if want := "ERR lock key 'k' was changed, but side effects of the command failed, at least in part: connection refused"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	b.holding("k", ".")
@@ -277,12 +277,12 @@ func TestSignalWithoutUpstream(t *testing.T) {
 	b.client.Upstream = nil
 	b.masters.Put("k", "me", 500)
 	got := b.run("EVAL", releasePublish, "1", "k", "me", "chan")
-	if want := "ERR 'publish' to 'chan' by a script on lock keys needs an upstream, and there is none"; got != want {
+	if want := "ERR 'publish' to 'chan' cannot be called by a script on lock keys: there is no upstream"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	b.holding("k", "me:500")
 	got = b.run("EVAL", releaseSignal, "2", "k", "signal:k", "me", "1000")
-	if want := "ERR 'del' of 'signal:k', which is no lock key, by a script on lock keys: there is no upstream"; got != want {
+	if want := "ERR 'del' of 'signal:k' cannot be called by a script on lock keys: the key is not a lock key, and there is no upstream"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	b.holding("k", "me:500")
@@ -291,21 +291,21 @@ func TestSignalWithoutUpstream(t *testing.T) {
 // A command that cannot run on lock keys ends the script, even inside a pcall, and nothing that the
 // script did is committed.
 func TestScriptRefused(t *testing.T) {
-	const asString = "; a lock key takes commands of strings, hashes, lists, sets and sorted sets"
+	const asString = ": a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key"
 	for call, want := range map[string]string{
-		`'xadd', KEYS[1], '*', 'f', 'v'`:   "ERR lock key 'k': 'xadd' cannot run on the lock masters" + asString,
-		`'XDEL', KEYS[1], '1'`:             "ERR lock key 'k': 'xdel' cannot run on the lock masters" + asString,
-		`'pfadd', KEYS[1], 'v'`:            "ERR lock key 'k': 'pfadd' cannot run on the lock masters" + asString,
-		`'get', 'data'`:                    "ERR 'get' of 'data', which is no lock key, by a script on lock keys: it is not done for a key on the upstream",
-		`'hget', 'data', 'f'`:              "ERR 'hget' of 'data', which is no lock key, by a script on lock keys: it is not done for a key on the upstream",
-		`'mget', 'data', KEYS[1]`:          "ERR 'mget' names lock keys and others: 'k' is on the lock masters, 'data' on the upstream; send two commands",
-		`'keys', '*'`:                      "ERR 'keys' of '*' by a script on lock keys: it may match keys on the upstream",
-		`'dbsize'`:                         "ERR 'dbsize' of '*' by a script on lock keys: it may match keys on the upstream",
-		`'select', 3`:                      "ERR SELECT of database 3 by a script on lock keys of database 0",
-		`'flushall'`:                       "ERR 'flushall' cannot be called by a script: the lock keys are to be removed, too; send it by itself",
-		`'LOCK', KEYS[1], 't', 'PX', 5`:    "ERR 'lock' cannot be called by a script: the proxy runs it at once; send it by itself",
+		`'xadd', KEYS[1], '*', 'f', 'v'`:   "ERR 'xadd' cannot run on lock key 'k'" + asString,
+		`'XDEL', KEYS[1], '1'`:             "ERR 'xdel' cannot run on lock key 'k'" + asString,
+		`'pfadd', KEYS[1], 'v'`:            "ERR 'pfadd' cannot run on lock key 'k'" + asString,
+		`'get', 'data'`:                    "ERR 'get' of 'data' cannot be called by a script on lock keys: on keys of the upstream it can only call DEL, UNLINK, LPUSH, RPUSH, EXPIRE and PEXPIRE",
+		`'hget', 'data', 'f'`:              "ERR 'hget' of 'data' cannot be called by a script on lock keys: on keys of the upstream it can only call DEL, UNLINK, LPUSH, RPUSH, EXPIRE and PEXPIRE",
+		`'mget', 'data', KEYS[1]`:          "ERR 'mget' mixes lock keys and other keys: 'k' is on the lock masters, 'data' on the upstream; send two commands",
+		`'keys', '*'`:                      "ERR 'keys' of '*' cannot be called by a script on lock keys: the pattern may match keys on the upstream",
+		`'dbsize'`:                         "ERR 'dbsize' of '*' cannot be called by a script on lock keys: the pattern may match keys on the upstream",
+		`'select', 3`:                      "ERR SELECT of database 3 cannot be called by a script on lock keys: its lock keys are in database 0",
+		`'flushall'`:                       "ERR 'flushall' cannot be called by a script: it must also remove the lock keys; send it by itself",
+		`'LOCK', KEYS[1], 't', 'PX', 5`:    "ERR 'lock' cannot be called by a script: it is a command of the proxy; send it by itself",
 		`'config', 'get', 'x'`:             "ERR 'config' cannot be called by a script on lock keys",
-		`'rename', KEYS[1], 'k2'`:          "ERR lock keys 'k2' and 'k' cannot be changed together: only taking, extending or removing several is done by one command",
+		`'rename', KEYS[1], 'k2'`:          "ERR lock keys 'k2' and 'k' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)",
 		`'set', KEYS[1], 'v', 'EX', 99999`: "ERR invalid expire time in 'set' command: over max-ttl, 86400000 ms",
 	} {
 		for _, function := range []string{"call", "pcall"} {
@@ -513,7 +513,7 @@ func TestScriptsWithoutTTL(t *testing.T) {
 		t.Error(got)
 	}
 	if got := b.run("EVAL", takeTwoStep, "1", "k2", "me",
-		""); got != "ERR lock key 'k2' without an expiry: refused by no-ttl" {
+		""); got != "ERR lock key 'k2' would have no TTL: the setting no-ttl refuses this; set a TTL" {
 		t.Error(got)
 	}
 	b.holding("k2", ".")

@@ -46,7 +46,7 @@ func (b *registerBench) watch(keys ...string) {
 // The release and extension of StackExchange.Redis and redis-py 2 are made by ballot, under the
 // condition of the watched version.
 func TestWatchedRelease(t *testing.T) {
-	const together = "ERR lock keys 'k2' and 'k' cannot be changed together: only taking, extending or removing several is done by one command"
+	const together = "ERR lock keys 'k2' and 'k' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)"
 	for commands, want := range map[string]struct{ reply, round, left string }{
 		"DEL k":                  {"[1]", "read 0/k|update 0/k", "."},
 		"PEXPIRE k 900":          {"[1]", "read 0/k|update 0/k", "me:900"},
@@ -239,7 +239,7 @@ func TestTransactionIsBounded(t *testing.T) {
 	b := newRegisterBench(t)
 	big := []string{"SET", "k", strings.Repeat("x", 1<<20)}
 	b.queue(big...)
-	if got, want := b.queue(big...), "-ERR a transaction on lock keys is limited to 1048576 bytes\r\n"; got != want {
+	if got, want := b.queue(big...), "-ERR transaction too large: a transaction on lock keys is limited to 1048576 bytes\r\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -13,6 +13,6 @@ func BenchmarkReply(b *testing.B) {
 		r.Bulk("b2f5c1a07f3e4d68a9c0d1e2f3a4b5c6")
 		r.Null()
 		r.Status("OK")
-		r.Error("ERR lock key 'k' is contended: every attempt collided with another")
+		r.Error("ERR lock key 'k' is contended: every try collided with a change by another client; try again")
 	}
 }

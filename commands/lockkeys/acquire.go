@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// acquire is SET key value NX with or without a TTL, or SETNX: a lock as LOCK takes
-// it, which is the cheapest way and keeps to the order of those who wait for it. It
-// reports false for anything else.
+// acquire takes a lock for SET key value NX, with or without a TTL, and for SETNX, the way LOCK
+// does. This is the cheapest way, and it keeps the order of the waiters. acquire reports false for
+// any other command.
 func (p *Runner) acquire(c command.Call, words []string) bool {
 	if !onlyAcquires(words) {
 		return false
@@ -22,28 +22,28 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 	reply, err := s.Do(words)
 	edits := s.Edits()
 	switch {
-	case err != nil || s.Touched() && len(edits) == 0: // an expiry that is over already
+	case err != nil || s.Touched() && len(edits) == 0: // an expiry that has already passed
 		return false
 	case len(edits) == 0:
 		program.Answer(c.Out, reply)
 		return true
 	}
-	if why := p.forbids(edits); why != "" {
-		c.Out.Error(why)
+	if refusal := p.refusalOf(edits); refusal != "" {
+		c.Out.Error(refusal)
 		return true
 	}
 	p.lockFor(c, edits[0], reply)
 	return true
 }
 
-// lockFor takes a lock and answers granted, or what the same command says if the
-// key is held.
+// lockFor takes a lock. It answers granted, or the reply of the same command on a held key.
 func (p *Runner) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply) {
 	place, ttl := p.Engine.Place(c.Client.DB, e.Key), e.Now.Left
 	if ttl < 0 {
 		ttl = quorum.Endless
 	}
-	got, err := p.opts.Locks.Lock(c.Ctx, quorum.LockRequest{Key: place, Token: e.Now.Value, TTL: ttl, Holder: c.Client.Identity()})
+	got, err := p.opts.Locks.Lock(c.Ctx,
+		quorum.LockRequest{Key: place, Token: e.Now.Value, TTL: ttl, Holder: c.Client.Identity()})
 	if errors.Is(err, quorum.ErrHeld) {
 		c.Client.Transaction.Finds(c.Client.DB, []string{e.Key})
 	}
@@ -62,7 +62,7 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply
 		return
 	}
 	if ttl < 0 {
-		p.warnEndless(e.Key)
+		p.warnKeyNoTTL(e.Key)
 	}
 	c.Client.Transaction.Changes(c.Client.DB, e.Key)
 	p.opts.Audit.Note(command.AuditGranted, c.Client, c.Client.DB, e.Key)
@@ -73,8 +73,8 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply
 	})
 }
 
-// onlyAcquires reports whether a command takes a lock and does nothing else: it has
-// NX and at most a time beside it. Whether that is right is not looked at.
+// onlyAcquires reports whether a command takes a lock and does nothing else: it has NX and at most
+// a TTL. It does not check the syntax.
 func onlyAcquires(words []string) bool {
 	if len(words) < 3 {
 		return false

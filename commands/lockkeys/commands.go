@@ -12,9 +12,11 @@ import (
 	"redlock-proxy/commands/lockkeys/program"
 )
 
-// Commands are the ordinary commands that run on lock keys.
+// Commands returns the ordinary commands that run on lock keys.
 func (p *Runner) Commands() []*command.Command {
-	waits := blocking.Options{Locks: p.opts.Locks, Engine: p.Engine, Program: p.Program, Answer: p.answer, Now: p.opts.Now}
+	waits := blocking.Options{
+		Locks: p.opts.Locks, Engine: p.Engine, Program: p.Program, Answer: p.answer, Now: p.opts.Now,
+	}
 	var all []*command.Command
 	for _, name := range keyspace.Names() {
 		docs, known := command.DocsOf(keyspace.Docs(name)), spec.Find([]byte(name))
@@ -22,7 +24,7 @@ func (p *Runner) Commands() []*command.Command {
 		if _, fixed := known.Keys.Fixed(); fixed || known.Keys.Span.First == 1 {
 			docs.Keys = known.Keys.Span
 		} else if known.Keys == keys.OfSort {
-			docs.Keys = keys.One(1) // the other one is told of by its word
+			docs.Keys = keys.One(1) // STORE names the other key
 		}
 		run := p.ordinary
 		if known.Does(spec.Blocks) {
@@ -35,7 +37,7 @@ func (p *Runner) Commands() []*command.Command {
 	return all
 }
 
-// ordinary is an ordinary command on lock keys.
+// ordinary runs an ordinary command on lock keys.
 func (p *Runner) ordinary(c command.Call) {
 	words := syntax.Strings(c.Args)
 	if !p.acquire(c, words) {
@@ -43,7 +45,7 @@ func (p *Runner) ordinary(c command.Call) {
 	}
 }
 
-// Program is a command as a program.
+// Program returns a command as a program.
 func (p *Runner) Program(c *command.Client, words []string) program.Program {
 	keys := keyspace.Keys(words)
 	return program.Program{
@@ -55,7 +57,7 @@ func (p *Runner) Program(c *command.Client, words []string) program.Program {
 	}
 }
 
-// replaces reports whether a command is likely to put a value whatever is there.
+// replaces reports whether a command usually writes a value without regard to the old value.
 func replaces(words []string) bool {
 	switch syntax.Lower(words[0]) {
 	case "set":

@@ -1,16 +1,16 @@
-// Package lockkeys, with those below it, is what makes lock libraries work: Redis' own commands on
-// lock keys. LOCK and its kin are in package locks and need none of it but how a token is written
-// (keyspace/contents).
+// Package lockkeys and the packages below it run Redis' own commands on lock keys, for lock
+// libraries. LOCK and similar commands are in package locks. It shares only the encoding of tokens
+// with them (keyspace/contents).
 //
-// Each command is a program over the quorum register: what it reads, and what it makes of that.
+// Each command is a program over the quorum register: it reads keys, and decides what to change.
 //
-//   - program: runs programs, and commits what they change. The engine of all that follows
+//   - program: runs programs, and commits their changes; the engine of the packages below
 //   - keyspace: strings, hashes, lists, sets and sorted sets on a view of some keys, without I/O
-//   - blocking: commands that wait for an arrival; allkeys: those that see all keys
+//   - blocking: commands that wait for an element; allkeys: commands on all keys of a database
 //   - eval: EVAL and similar commands; script: Redis' API for scripts, in Lua (internal/lua)
 //   - transaction: MULTI, WATCH and EXEC
 //   - tracking: notifies clients with CLIENT TRACKING of changes
 //
-// This package has the table of ordinary commands ([Runner.Commands]), and what each reply needs
-// beside it: the audit log, warnings, what is undone where a reply is not delivered.
+// This package has the table of ordinary commands ([Runner.Commands]), and what goes with each
+// reply: the audit log, warnings, and the withdrawal of locks whose reply is not delivered.
 package lockkeys

@@ -6,14 +6,16 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Unfit says why a command makes no sense for a lock key.
+// Unfit returns the error of a command that makes no sense on a lock key.
 func Unfit(name string, key []byte) string {
-	return fmt.Sprintf("ERR lock key '%s': '%s' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets",
-		syntax.Shown(key), name)
+	return fmt.Sprintf("ERR '%s' cannot run on lock key '%s': "+
+		"a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key",
+		name, syntax.Shown(key))
 }
 
-// Mixed refuses a command of which some keys are lock keys and others are not.
+// Mixed returns the error of a command that names both lock keys and keys of the upstream.
 func Mixed(name string, lock, other []byte) string {
-	return fmt.Sprintf("ERR '%s' names lock keys and others: '%s' is on the lock masters, '%s' on the upstream; send two commands",
+	return fmt.Sprintf("ERR '%s' mixes lock keys and other keys: '%s' is on the lock masters, '%s' on the upstream; "+
+		"send two commands",
 		name, syntax.Shown(lock), syntax.Shown(other))
 }

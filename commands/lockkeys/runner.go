@@ -18,10 +18,10 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// warnEvery is how often the log mentions locks without a TTL.
+// warnEvery is the shortest time between two log messages about locks without a TTL.
 const warnEvery = time.Minute
 
-// Register is what lock keys stand in: a *quorum.Cluster, whose methods document the errors.
+// Register keeps the lock keys: a *quorum.Cluster, whose methods document the errors.
 type Register interface {
 	program.Register
 	Withdraw(keys []quorum.Key, got quorum.Grant)
@@ -35,61 +35,64 @@ type Locks interface {
 	Withdraw(keys []quorum.Key, got quorum.Grant)
 }
 
-// Limits are what clients may put under a lock key.
+// Limits limit the TTLs of lock keys.
 type Limits struct {
 	// MaxTTL is the longest TTL that a client may ask for.
 	MaxTTL time.Duration
-	// RefuseNoTTL has lock keys without a TTL be refused.
+	// RefuseNoTTL refuses lock keys without a TTL.
 	RefuseNoTTL bool
 }
 
-// Options are what a Runner works with. All must be set, but Audit.
+// Options are the dependencies of a Runner. All must be set, except Audit.
 type Options struct {
 	Register Register
 	Locks    Locks
-	// Place is where a key stands on the masters.
+	// Place returns the location of a key on the masters.
 	Place func(db int, key string) quorum.Key
 	// List returns the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
-	// Limits are those of now.
+	// Limits returns the current limits.
 	Limits func() Limits
-	// Now is the wall clock, and Random fills a slice with unpredictable bytes.
+	// Now returns the wall clock's time. Random fills a slice with unpredictable bytes.
 	Now    func() time.Time
 	Random func([]byte)
 	Logger *slog.Logger
 	Audit  *command.Audit
 }
 
-// Runner runs what clients do with lock keys. It is safe for concurrent use.
+// Runner runs the commands of clients on lock keys. It is safe for concurrent use.
 type Runner struct {
 	// Engine runs the programs.
 	Engine *program.Engine
 	opts   Options
 
-	// endless and effectsLost count locks without a TTL and side effects that were lost.
-	endless, effectsLost atomic.Int64
-	// warned is when the log last had locks without a TTL, in Unix nanoseconds.
-	warned atomic.Int64
+	// withoutTTL and effectsLost count locks without a TTL and lost side effects.
+	withoutTTL, effectsLost atomic.Int64
+	// lastWarned is the time of the last log message about locks without a TTL, in Unix
+	// nanoseconds.
+	lastWarned atomic.Int64
 }
 
-// New makes one.
+// New returns a Runner.
 func New(opts Options) *Runner {
 	p := &Runner{opts: opts}
 	p.Engine = &program.Engine{
-		Register: opts.Register, Place: opts.Place, Now: opts.Now, Random: opts.Random, Pause: pacing.Sleep, Forbids: p.forbids, List: opts.List, Lost: p.lost,
+		Register: opts.Register, Place: opts.Place, Now: opts.Now, Random: opts.Random, Pause: pacing.Sleep,
+		Forbids: p.refusalOf, List: opts.List, Lost: p.reportLostEffects,
 	}
 	return p
 }
 
-// Counts are the locks without a TTL, and the side effects that were lost.
-func (p *Runner) Counts() (endless, lost int64) { return p.endless.Load(), p.effectsLost.Load() }
+// Counts returns how many locks without a TTL were taken, and how many side effects were lost.
+func (p *Runner) Counts() (withoutTTL, lost int64) { return p.withoutTTL.Load(), p.effectsLost.Load() }
 
 // Carry runs a program of a client and writes its reply.
-func (p *Runner) Carry(c command.Call, what program.Program) {
-	what.Holder = c.Client.Identity()
-	turn := tracking.Of(c.Client).Begin(what.DB, what.Keys, func(key string) quorum.Key { return p.Engine.Place(what.DB, key) })
-	what.Tracked, what.Watches = turn.Remembers(), c.Client.Transaction.Watching()
-	done, err := p.Engine.Run(c.Ctx, what)
+func (p *Runner) Carry(c command.Call, prog program.Program) {
+	prog.Holder = c.Client.Identity()
+	place := func(key string) quorum.Key { return p.Engine.Place(prog.DB, key) }
+	turn := tracking.Of(c.Client).Begin(prog.DB, prog.Keys, place)
+	prog.Tracked, prog.Watches = turn.Remembers(), c.Client.Transaction.Watching()
+	done, err := p.Engine.Run(c.Ctx, prog)
 	if turn != nil {
 		now := time.Now()
 		c.Out.WhenDelivered(func() {
@@ -104,10 +107,10 @@ func (p *Runner) Carry(c command.Call, what program.Program) {
 		c.Out.Fail(err)
 		return
 	}
-	p.answer(c, what.DB, done)
+	p.answer(c, prog.DB, done)
 }
 
-// answer answers a client with what came of its program.
+// answer writes the reply of a program, and records its changes.
 func (p *Runner) answer(c command.Call, db int, done program.Outcome) {
 	for _, e := range done.Edits {
 		if e.Changes() {
@@ -116,12 +119,12 @@ func (p *Runner) answer(c command.Call, db int, done program.Outcome) {
 	}
 	c.Client.Transaction.Finds(db, done.Found)
 	p.audit(c.Client, db, done.Edits)
-	p.warn(done)
+	p.warnNoTTL(done)
 	program.Answer(c.Out, done.Reply)
-	p.undoing(c.Client, db, done, c.Out)
+	p.withdrawIfUndelivered(c.Client, db, done, c.Out)
 }
 
-// audit writes the lines of what a program made of lock keys.
+// audit writes the audit log of a program's changes.
 func (p *Runner) audit(by *command.Client, db int, edits []keyspace.Edit) {
 	for _, e := range edits {
 		switch {
@@ -135,50 +138,50 @@ func (p *Runner) audit(by *command.Client, db int, edits []keyspace.Edit) {
 	}
 }
 
-// forbids says why edits are not to be made, as an error reply; it is empty where
-// they may.
-func (p *Runner) forbids(edits []keyspace.Edit) string {
-	is := p.opts.Limits()
+// refusalOf returns the error reply that refuses edits, or "" if they are allowed.
+func (p *Runner) refusalOf(edits []keyspace.Edit) string {
+	limits := p.opts.Limits()
 	for _, e := range edits {
 		switch {
 		case !e.Now.Present || e.KeepLeft:
-		case e.Now.Left < 0 && is.RefuseNoTTL:
-			return fmt.Sprintf("ERR lock key '%s' without an expiry: refused by no-ttl", syntax.Shown(e.Key))
-		case e.Now.Left > is.MaxTTL:
-			return syntax.ExpireOverLimit(e.By, is.MaxTTL)
+		case e.Now.Left < 0 && limits.RefuseNoTTL:
+			return fmt.Sprintf("ERR lock key '%s' would have no TTL: the setting no-ttl refuses this; set a TTL",
+				syntax.Shown(e.Key))
+		case e.Now.Left > limits.MaxTTL:
+			return syntax.ExpireOverLimit(e.By, limits.MaxTTL)
 		}
 	}
 	return ""
 }
 
-// lost counts side effects that were not carried out, and logs them.
-func (p *Runner) lost(command string, cause error) {
+// reportLostEffects counts side effects that were not carried out, and logs them.
+func (p *Runner) reportLostEffects(command string, cause error) {
 	p.effectsLost.Add(1)
-	p.opts.Logger.Warn("what a script on lock keys does beside them was not carried out", "command", command, "cause", cause)
+	p.opts.Logger.Warn("side effects of a script on lock keys were lost", "command", command, "cause", cause)
 }
 
-// warn logs locks that a program made and that never expire.
-func (p *Runner) warn(a program.Outcome) {
+// warnNoTTL logs locks that a program took and that never expire.
+func (p *Runner) warnNoTTL(a program.Outcome) {
 	for _, e := range a.Edits {
 		if e.Now.Present && !e.KeepLeft && e.Now.Left < 0 {
-			p.warnEndless(e.Key)
+			p.warnKeyNoTTL(e.Key)
 		}
 	}
 }
 
-// warnEndless counts a lock without a TTL, and logs it now and then.
-func (p *Runner) warnEndless(key string) {
-	n := p.endless.Add(1)
-	now, last := p.opts.Now().UnixNano(), p.warned.Load()
-	if last != 0 && now-last < int64(warnEvery) || !p.warned.CompareAndSwap(last, now) {
+// warnKeyNoTTL counts a lock without a TTL, and logs it at most once per warnEvery.
+func (p *Runner) warnKeyNoTTL(key string) {
+	n := p.withoutTTL.Add(1)
+	now, last := p.opts.Now().UnixNano(), p.lastWarned.Load()
+	if last != 0 && now-last < int64(warnEvery) || !p.lastWarned.CompareAndSwap(last, now) {
 		return
 	}
-	p.opts.Logger.Warn("locks without a TTL stay if their owner dies; no-ttl: refuse forbids them",
+	p.opts.Logger.Warn("locks without a TTL stay locked if their holder dies; no-ttl: refuse forbids them",
 		slog.String("key", string(syntax.Shown(key))), slog.Int64("locks_without_ttl", n))
 }
 
-// undoing takes back what a program acquired, should its reply not be delivered.
-func (p *Runner) undoing(client *command.Client, db int, a program.Outcome, out *command.Reply) {
+// withdrawIfUndelivered removes the locks that a program took if its reply is not delivered.
+func (p *Runner) withdrawIfUndelivered(client *command.Client, db int, a program.Outcome, out *command.Reply) {
 	keys := a.Acquired()
 	if len(keys) == 0 {
 		return

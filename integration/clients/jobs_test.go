@@ -192,7 +192,7 @@ func (s *side) jobOnMasters(d dialect, key string) {
 func TestJobsOfSeveralTags(t *testing.T) {
 	redistest.SkipShort(t)
 	proxied := startForJobs(t, rubyLocks(t))
-	const format = "Redis::CommandError: ERR lock keys '%s' and '%s' cannot be changed together: only taking, extending or removing several is done by one command"
+	const format = "Redis::CommandError: ERR lock keys '%s' and '%s' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)"
 	for name, two := range map[string][2]string{
 		"unique-jobs-plain":  {"uniquejobs:lock:unique-jobs-plain:life", "uniquejobs:lock:unique-jobs-plain:life:LOCKED"},
 		"unique-jobs-logged": {"{uniquejobs:digests}:lock:unique-jobs-logged:life", "uniquejobs:changelog"},

@@ -142,7 +142,7 @@ func TestScriptBesideAPassword(t *testing.T) {
 	kit.Does(t, client, "LLEN signal", "1")
 	kit.Does(t, client, "SET signal2 text", "OK")
 	kit.Does(t, client, "EVAL|redis.call('lpush','signal2','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:b",
-		"ERR lock key 'lock:b' is changed, but what the script does beside its lock keys was not, or not as a whole, carried out: upstream "+upstream.Addr()+": WRONGTYPE")
+		"ERR lock key 'lock:b' was changed, but side effects of the command failed, at least in part: upstream "+upstream.Addr()+": WRONGTYPE")
 	kit.Does(t, client, "WATCH data", "OK")
 	kit.Does(t, client, script, "ERR keys are watched at the upstream")
 	kit.Must(t, upstream.Kill())
@@ -186,7 +186,7 @@ func TestRights(t *testing.T) {
 		{"reader", "DEL lock:a", noRightTo("del")},
 		{"reader", "EVAL|" + body + "|1|lock:a", noRightTo("eval")},
 		{"reader", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 1 lock:a", noRightTo("evalsha")},
-		{"reader", "FCALL f 1 lock:a", "ERR lock key 'lock:a': 'fcall' cannot run"},
+		{"reader", "FCALL f 1 lock:a", "ERR 'fcall' cannot run on lock key 'lock:a'"},
 		{"reader", "LOCK lock:a t PX 60000", noRightTo("set")},
 		{"reader", "LOCK a t PX 60000", noRightTo("set")},
 		{"reader", "UNLOCK lock:a t", noRightTo("del")},

@@ -33,7 +33,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	"no-ttl": func(t *testing.T, r *reloadRig) {
 		kit.Does(t, r.operator, "SET lock:endless t", "OK")
 		r.set("no-ttl", "refuse")
-		kit.Does(t, r.operator, "SET lock:endless t", "ERR lock key 'lock:endless' without an expiry: refused by no-ttl")
+		kit.Does(t, r.operator, "SET lock:endless t", "ERR lock key 'lock:endless' would have no TTL: the setting no-ttl refuses this; set a TTL")
 	},
 	"max-clients": func(t *testing.T, r *reloadRig) {
 		here := kit.Connect(t, r.proxy)

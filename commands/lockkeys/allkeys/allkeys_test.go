@@ -22,15 +22,14 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// locks are names on the masters by database; gone are still named there, although no majority
-// holds them.
+// locks are the names on the masters by database. stale keys still have names there, but no
+// majority holds them.
 type locks struct {
 	mu     sync.Mutex
 	names  map[int][]string
-	gone   map[string]bool
+	stale  map[string]bool
 	looked int
-	// fails is what becomes of the removal of some key, hangs is set where the masters do not
-	// answer.
+	// fails is the error of removing a key. hangs is set if the masters do not reply.
 	fails map[string]error
 	hangs bool
 }
@@ -65,14 +64,14 @@ func (l *locks) Remove(_ context.Context, key quorum.Key) (bool, error) {
 }
 
 func (l *locks) Read(_ context.Context, all []quorum.Key) ([]quorum.Look, error) {
-	if len(all) > atOnce {
+	if len(all) > readBatch {
 		return nil, errors.New("too many at once")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	looks := make([]quorum.Look, len(all))
 	for i, key := range all {
-		looks[i].Present = slices.Contains(l.names[key.DB], key.Name) && !l.gone[key.Name]
+		looks[i].Present = slices.Contains(l.names[key.DB], key.Name) && !l.stale[key.Name]
 		if key.Name == "p:lock:b" {
 			looks[i].Value = "\x00redlock:h\x01f\x01v"
 		}
@@ -80,7 +79,7 @@ func (l *locks) Read(_ context.Context, all []quorum.Key) ([]quorum.Look, error)
 	return looks, nil
 }
 
-// newAllKeys are over locks behind the prefix p:, of which lock:* are lock keys.
+// newAllKeys returns AllKeys on locks with the prefix p:, where lock:* are lock keys.
 func newAllKeys(l *locks) (*AllKeys, *bytes.Buffer) {
 	var log bytes.Buffer
 	count := byte(0)
@@ -92,8 +91,8 @@ func newAllKeys(l *locks) (*AllKeys, *bytes.Buffer) {
 	}), &log
 }
 
-// asks runs a command of a client whose upstream says this; without it there is none.
-func asks(t *testing.T, a *AllKeys, upstream string, line string) string {
+// ask runs a command of a client whose upstream replies with upstream; "" means no upstream.
+func ask(t *testing.T, a *AllKeys, upstream string, line string) string {
 	t.Helper()
 	client := &command.Client{Proto: 2}
 	if upstream != "" {
@@ -109,7 +108,8 @@ func asks(t *testing.T, a *AllKeys, upstream string, line string) string {
 	return strings.ReplaceAll(string(out.Bytes), "\r\n", " ")
 }
 
-// What is no lock key, nobody holds any more, or stands in another database is not told.
+// The replies leave out keys that are not lock keys, keys that no majority holds, and keys of
+// another database.
 func TestReplies(t *testing.T) {
 	for _, test := range []struct{ upstream, line, want string }{
 		{"", "KEYS *", "*2 $6 lock:a $6 lock:b "},
@@ -133,21 +133,24 @@ func TestReplies(t *testing.T) {
 		{"*2\r\n$1\r\n0\r\n*1\r\n$1\r\nx\r\n", "SCAN 8 MATCH *a COUNT 1", "*2 $1 0 *2 $1 x $6 lock:a "},
 		{"*2\r\n$1\r\n0\r\n*0\r\n", "SCAN 0 NEW option", "*2 $1 0 *0 "},
 		{"*2\r\n$20\r\n18446744073709551615\r\n*0\r\n", "SCAN 0", "*2 $20 18446744073709551615 *0 "},
-		{"*2\r\n$16\r\n4503599627370497\r\n*0\r\n", "SCAN 0", "-ERR the upstream's cursor 4503599627370497 cannot be distinguished from those of lock keys "},
+		{"*2\r\n$16\r\n4503599627370497\r\n*0\r\n", "SCAN 0", "-ERR the upstream's cursor 4503599627370497 cannot be distinguished from cursors of lock keys "},
 		{"+strange\r\n", "SCAN 0", "+strange "},
 		{"", "FLUSHDB x", "-ERR syntax error "},
 		{"", "FLUSHDB ASYNC SYNC", "-ERR syntax error "},
 	} {
-		l := &locks{names: map[int][]string{0: {"p:lock:b", "p:lock:a", "lock:x", "p:other", "p:lock:gone"}, 3: {"p:lock:c"}}, gone: map[string]bool{"p:lock:gone": true}}
+		l := &locks{
+			names: map[int][]string{0: {"p:lock:b", "p:lock:a", "lock:x", "p:other", "p:lock:gone"}, 3: {"p:lock:c"}},
+			stale: map[string]bool{"p:lock:gone": true},
+		}
 		a, _ := newAllKeys(l)
-		if got := asks(t, a, test.upstream, test.line); got != test.want {
+		if got := ask(t, a, test.upstream, test.line); got != test.want {
 			t.Errorf("%s beside %q: %q, want %q", test.line, test.upstream, got, test.want)
 		}
 	}
 }
 
-// A flush removes the lock keys, and nothing where the upstream refuses; what could not be removed
-// is told.
+// A flush removes the lock keys, or nothing if the upstream refuses. It reports a key that could
+// not be removed.
 func TestFlush(t *testing.T) {
 	none := &quorum.NoQuorumError{Masters: 3, Answered: 1, Causes: multierror.Append(nil, errors.New("down"))}
 	for _, test := range []struct {
@@ -160,20 +163,23 @@ func TestFlush(t *testing.T) {
 		{"", "FLUSHDB", nil, "+OK ", []string{"p:other", "p:lock:c"}, "level=INFO msg=\"lock keys were removed\" command=FLUSHDB db=0 removed=2"},
 		{"+OK\r\n", "flushall sync", nil, "+OK ", []string{"p:other"}, "command=FLUSHALL db=0 removed=3"},
 		{"-READONLY no\r\n", "FLUSHALL", nil, "-READONLY no ", []string{"p:other", "p:lock:a", "p:lock:b", "p:lock:c"}, ""},
-		{"+OK\r\n", "FLUSHDB", none, "-NOQUORUM not all lock keys are removed (1 are, and all other keys): 'lock:b': ", []string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN msg=\"lock keys were removed in part\""},
-		{"+OK\r\n", "FLUSHDB", quorum.ErrForeign, "-ERR not all lock keys are removed (1 are, and all other keys): 'lock:b': ", []string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN"},
+		{"+OK\r\n", "FLUSHDB", none,
+			"-NOQUORUM flush incomplete (all other keys and 1 lock key were removed): 'lock:b': ", []string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN msg=\"not all lock keys were removed\""},
+		{"+OK\r\n", "FLUSHDB", quorum.ErrForeign,
+			"-ERR flush incomplete (all other keys and 1 lock key were removed): 'lock:b': ", []string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN"},
 	} {
 		l := &locks{names: map[int][]string{0: {"p:other", "p:lock:a", "p:lock:b"}, 3: {"p:lock:c"}}, fails: map[string]error{"p:lock:b": test.fails}}
 		a, log := newAllKeys(l)
-		got := asks(t, a, test.upstream, test.line)
-		if left := append(l.names[0], l.names[3]...); !strings.HasPrefix(got, test.want) || !slices.Equal(left, test.left) || !strings.Contains(log.String(), test.logged) {
+		got := ask(t, a, test.upstream, test.line)
+		if left := append(l.names[0], l.names[3]...); !strings.HasPrefix(got, test.want) || !slices.Equal(left, test.left) ||
+			!strings.Contains(log.String(), test.logged) {
 			t.Errorf("%s: %q, want %q; left %q; logged %s", test.line, got, test.want, left, log.String())
 		}
 	}
 }
 
-// A SCAN of many lock keys tells each once, with and without its snapshot, and looks at the masters
-// once with it.
+// A SCAN of many lock keys returns each key once, with and without its snapshot. With the snapshot
+// it lists the masters' names once.
 func TestScanPages(t *testing.T) {
 	for _, forgets := range []bool{false, true} {
 		l := &locks{names: map[int][]string{}}
@@ -183,12 +189,12 @@ func TestScanPages(t *testing.T) {
 		a, _ := newAllKeys(l)
 		told, cursor, calls := map[string]int{}, "0", 0
 		for ; calls == 0 || cursor != "0"; calls++ {
-			words := strings.Fields(asks(t, a, "", "SCAN "+cursor+" COUNT 1"))
+			words := strings.Fields(ask(t, a, "", "SCAN "+cursor+" COUNT 1"))
 			cursor = words[2]
 			for i := 5; i < len(words); i += 2 {
 				told[words[i]]++
 			}
-			l.names[0] = append(l.names[0], fmt.Sprint("p:lock:new", calls)) // others come
+			l.names[0] = append(l.names[0], fmt.Sprint("p:lock:new", calls)) // other clients add keys
 			if forgets {
 				a.snapshots = snapshots{}
 			}
@@ -204,9 +210,9 @@ func TestScanPages(t *testing.T) {
 	}
 }
 
-// Keys of one position are told together, so that no cursor stands between them.
+// One page returns all keys of one position, so that no cursor is between them.
 func TestPage(t *testing.T) {
-	all := []place{{1, "a"}, {2, "b"}, {2, "c"}, {2, "d"}, {math.MaxUint32, "e"}}
+	all := []orderedKey{{1, "a"}, {2, "b"}, {2, "c"}, {2, "d"}, {math.MaxUint32, "e"}}
 	any := func(string) bool { return true }
 	for _, test := range []struct {
 		from  uint32
@@ -225,24 +231,24 @@ func TestPage(t *testing.T) {
 }
 
 func TestCursor(t *testing.T) {
-	for _, c := range []cursor{{}, {1, 2}, {1<<generationBits - 1, math.MaxUint32}} {
-		n := c.number()
-		if got, ours := readCursor(n); got != c || !ours || n >= 1<<53 {
-			t.Errorf("%v: %d, %v, %v", c, n, got, ours)
+	for _, c := range []cursor{{}, {1, 2}, {1<<snapshotIDBits - 1, math.MaxUint32}} {
+		n := c.encode()
+		if got, isLock := decodeCursor(n); got != c || !isLock || n >= 1<<53 {
+			t.Errorf("%v: %d, %v, %v", c, n, got, isLock)
 		}
 	}
 	for _, n := range []uint64{0, 1, 1<<40 - 1, 1<<52 - 1, 1 << 53, 1<<63 | 5, math.MaxUint64} {
-		if _, ours := readCursor(n); ours {
+		if _, isLock := decodeCursor(n); isLock {
 			t.Errorf("%d is ours", n)
 		}
 	}
 }
 
-// What is kept of SCANs is bounded, and the oldest goes first.
+// The snapshots are limited, and the oldest one is dropped first.
 func TestSnapshots(t *testing.T) {
 	var s snapshots
 	for i := range uint32(maxSnapshots + 3) {
-		s.keep(i, 0, []place{{i, "k"}})
+		s.keep(i, 0, []orderedKey{{i, "k"}})
 	}
 	if _, ok := s.find(2, 0); ok || len(s.kept) != maxSnapshots {
 		t.Errorf("%d are kept", len(s.kept))
@@ -253,26 +259,26 @@ func TestSnapshots(t *testing.T) {
 	if found, ok := s.find(5, 0); !ok || found[0].position != 5 {
 		t.Errorf("got %v", found)
 	}
-	s.keep(99, 0, []place{{1, strings.Repeat("x", maxSnapshotBytes)}})
+	s.keep(99, 0, []orderedKey{{1, strings.Repeat("x", maxSnapshotBytes)}})
 	if len(s.kept) != 0 {
 		t.Errorf("%d are kept beside one that is too large", len(s.kept))
 	}
 }
 
-// A look has its time, with the wait for others.
-func TestLookTakesTooLong(t *testing.T) {
+// Listing has a timeout, which includes the wait for other commands.
+func TestListTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := newAllKeys(&locks{hangs: true})
 		began, replies := time.Now(), make(chan string)
-		for range lookers + 2 {
-			go func() { replies <- asks(t, a, "", "DBSIZE") }()
+		for range maxListing + 2 {
+			go func() { replies <- ask(t, a, "", "DBSIZE") }()
 		}
-		for range lookers + 2 {
-			if got := <-replies; got != "-ERR the lock keys could not be listed within 10s " {
+		for range maxListing + 2 {
+			if got := <-replies; got != "-ERR cannot list the lock keys: it took longer than 10s " {
 				t.Errorf("got %q", got)
 			}
 		}
-		if took := time.Since(began); took != lookTime {
+		if took := time.Since(began); took != listTimeout {
 			t.Errorf("after %v", took)
 		}
 	})

@@ -2,33 +2,35 @@ package allkeys
 
 import "strconv"
 
-// A cursor of SCAN is the upstream's own while that goes on, and one of the lock keys from its end
-// on. The latter has bit 52, which no cursor of a Redis has: these are less than twice the number
-// of keys. Nor has it a higher one, since some clients keep cursors in floating-point numbers.
+// A SCAN has the upstream's cursors until the upstream's keys end, then cursors of lock keys. These
+// have bit 52, which no cursor of a Redis has, because Redis' cursors are less than twice the
+// number of keys. Higher bits stay zero, because some clients keep cursors in floating-point
+// numbers.
 const (
 	cursorMark     = 1 << 52
 	positionBits   = 32
-	generationBits = 20
+	snapshotIDBits = 20
 )
 
-// cursor is how far a SCAN has come with the lock keys: all before a position were returned. It is
-// enough by itself for any proxy to go on; generation is the snapshot with which that is quicker.
+// cursor is the progress of a SCAN in the lock keys: all keys before a position were returned. The
+// position is enough for any proxy to continue. snapshotID names the snapshot that makes this
+// faster.
 type cursor struct {
-	generation uint32 // of generationBits
+	snapshotID uint32 // snapshotIDBits bits
 	position   uint32
 }
 
-// number is the cursor as a client gets it.
-func (c cursor) number() uint64 {
-	return cursorMark | uint64(c.generation)<<positionBits | uint64(c.position)
+// encode returns the cursor as clients see it.
+func (c cursor) encode() uint64 {
+	return cursorMark | uint64(c.snapshotID)<<positionBits | uint64(c.position)
 }
 
-// readCursor takes a number apart; ours is false where it is not of the lock keys.
-func readCursor(n uint64) (c cursor, ours bool) {
-	return cursor{generation: uint32(n>>positionBits) & (1<<generationBits - 1), position: uint32(n)}, n>>52 == 1
+// decodeCursor decodes a cursor. isLock is false if it is not a cursor of lock keys.
+func decodeCursor(n uint64) (c cursor, isLock bool) {
+	return cursor{snapshotID: uint32(n>>positionBits) & (1<<snapshotIDBits - 1), position: uint32(n)}, n>>52 == 1
 }
 
-// parseCursor reads what a client, or the upstream, gives for a cursor.
+// parseCursor parses a cursor that a client or the upstream sent.
 func parseCursor(text []byte) (n uint64, ok bool) {
 	n, err := strconv.ParseUint(string(text), 10, 64)
 	return n, err == nil

@@ -13,32 +13,34 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// removers is how many lock keys are removed at a time.
-const removers = 16
+// parallelRemovals is how many lock keys are removed at a time.
+const parallelRemovals = 16
 
-// flushDB is FLUSHDB [ASYNC|SYNC].
+// flushDB runs FLUSHDB [ASYNC|SYNC].
 func (a *AllKeys) flushDB(c command.Call) {
 	a.flush(c, func(context.Context) ([]int, error) { return []int{c.Client.DB}, nil })
 }
 
-// flushAll is FLUSHALL [ASYNC|SYNC].
+// flushAll runs FLUSHALL [ASYNC|SYNC].
 func (a *AllKeys) flushAll(c command.Call) { a.flush(c, a.opts.Locks.Databases) }
 
-// flush has the upstream remove its keys, and then removes the lock keys: locks are never gone
-// while the data that they protect are refused to be removed. A client that leaves does not end it.
+// flush has the upstream remove its keys, and then removes the lock keys. So if the upstream
+// refuses to remove the data, the locks that protect it stay. A flush continues if the client
+// disconnects.
 func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, error)) {
 	if failed := flushFailure(c.Args[1:]); c.Client.Ask == nil && failed != "" {
 		c.Out.Error(failed)
 		return
 	}
-	log := a.opts.Logger.With("command", strings.ToUpper(syntax.Lower(c.Args[0])), "db", c.Client.DB, c.Client.LogAttr())
+	name := strings.ToUpper(syntax.Lower(c.Args[0]))
+	log := a.opts.Logger.With("command", name, "db", c.Client.DB, c.Client.LogAttr())
 	reply, err := []byte(nil), error(nil)
 	if c.Client.Ask != nil {
 		reply, err = c.Client.Ask(c.Ctx)
 	}
 	switch {
 	case err != nil:
-		log.Warn("what the upstream did of a flush is not known; the lock keys stay", "error", err)
+		log.Warn("no reply from the upstream to a flush; the lock keys were not removed", "error", err)
 		c.Out.Fail(err)
 		return
 	case len(reply) > 0 && reply[0] == '-':
@@ -47,7 +49,7 @@ func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, 
 	}
 	removed, err := a.flushLocks(c.Ctx, c.Client, databases)
 	if err != nil {
-		log.Warn("lock keys were removed in part", "removed", removed, "error", err)
+		log.Warn("not all lock keys were removed", "removed", removed, "error", err)
 		c.Out.Error(flushError(removed, err))
 		return
 	}
@@ -59,7 +61,7 @@ func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, 
 	c.Out.Raw(reply)
 }
 
-// flushFailure is Redis' error for the words after the command, or nothing.
+// flushFailure returns Redis' error for the words after the command, or "".
 func flushFailure(words [][]byte) string {
 	if len(words) > 1 || len(words) == 1 && syntax.Lower(words[0]) != "async" && syntax.Lower(words[0]) != "sync" {
 		return syntax.ErrSyntax
@@ -67,21 +69,28 @@ func flushFailure(words [][]byte) string {
 	return ""
 }
 
-// flushError is the error reply of a flush that did not remove all lock keys.
+// flushError returns the error reply of a flush that did not remove all lock keys.
 func flushError(removed int, err error) string {
 	code := "ERR"
 	if _, ok := errors.AsType[*quorum.NoQuorumError](err); ok {
 		code = "NOQUORUM"
 	}
-	return fmt.Sprintf("%s not all lock keys are removed (%d are, and all other keys): %v", code, removed, err)
+	unit := "lock keys"
+	if removed == 1 {
+		unit = "lock key"
+	}
+	return fmt.Sprintf("%s flush incomplete (all other keys and %d %s were removed): %v; send it again",
+		code, removed, unit, err)
 }
 
-// flushLocks removes the lock keys of some databases, and returns how many. The error says what it
-// ended with.
-func (a *AllKeys) flushLocks(ctx context.Context, client *command.Client, databases func(context.Context) ([]int, error)) (removed int, err error) {
+// flushLocks removes the lock keys of some databases, and returns how many. After an error some may
+// remain.
+func (a *AllKeys) flushLocks(
+	ctx context.Context, client *command.Client, databases func(context.Context) ([]int, error),
+) (removed int, err error) {
 	select {
-	case a.flushing <- struct{}{}:
-		defer func() { <-a.flushing }()
+	case a.flushTurn <- struct{}{}:
+		defer func() { <-a.flushTurn }()
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
@@ -99,13 +108,13 @@ func (a *AllKeys) flushLocks(ctx context.Context, client *command.Client, databa
 	return removed, nil
 }
 
-// flushDatabase removes the lock keys of one, as they are found.
+// flushDatabase finds and removes the lock keys of one database.
 func (a *AllKeys) flushDatabase(ctx context.Context, client *command.Client, db int) (removed int, err error) {
 	candidates, err := a.matching(ctx, db, everything)
 	if err != nil {
 		return 0, err
 	}
-	for part := range slices.Chunk(candidates, atOnce) {
+	for part := range slices.Chunk(candidates, readBatch) {
 		held, err := a.present(ctx, db, part, "")
 		if err != nil {
 			return removed, err
@@ -119,12 +128,14 @@ func (a *AllKeys) flushDatabase(ctx context.Context, client *command.Client, db 
 	return removed, nil
 }
 
-// removeAll removes keys, each by a ballot of its own, and tells of how many it was the one to do
-// so. The error is about one that was not removed.
-func (a *AllKeys) removeAll(ctx context.Context, client *command.Client, db int, held []string) (removed int, err error) {
+// removeAll removes keys, each by a separate ballot. It returns how many of them it removed itself.
+// The error is about one key that could not be removed.
+func (a *AllKeys) removeAll(
+	ctx context.Context, client *command.Client, db int, held []string,
+) (removed int, err error) {
 	var mu sync.Mutex
 	var running sync.WaitGroup
-	turns := make(chan struct{}, removers)
+	turns := make(chan struct{}, parallelRemovals)
 	for _, key := range held {
 		turns <- struct{}{}
 		running.Go(func() {

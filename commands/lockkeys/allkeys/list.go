@@ -13,9 +13,9 @@ import (
 // everything matches all keys.
 const everything = "*"
 
-// keys is KEYS pattern.
+// keys runs KEYS pattern.
 func (a *AllKeys) keys(c command.Call) {
-	theirs, ok := c.AskUpstream()
+	upstreamReply, ok := c.AskUpstream()
 	if !ok {
 		return
 	}
@@ -24,14 +24,14 @@ func (a *AllKeys) keys(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	if theirs == nil {
+	if upstreamReply == nil {
 		c.Out.Strings(held)
 		return
 	}
-	c.Out.Raw(withElements(theirs, held))
+	c.Out.Raw(withElements(upstreamReply, held))
 }
 
-// withElements appends bulk strings to an array. Another reply stays as it is.
+// withElements appends bulk strings to an array. It returns any other reply unchanged.
 func withElements(reply []byte, more []string) []byte {
 	n, elements, ok := resp.Header(reply)
 	if !ok || len(more) == 0 {
@@ -44,9 +44,9 @@ func withElements(reply []byte, more []string) []byte {
 	return out
 }
 
-// dbsize is DBSIZE.
+// dbsize runs DBSIZE.
 func (a *AllKeys) dbsize(c command.Call) {
-	theirs, ok := c.AskUpstream()
+	upstreamReply, ok := c.AskUpstream()
 	if !ok {
 		return
 	}
@@ -55,11 +55,11 @@ func (a *AllKeys) dbsize(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	n, _, _ := resp.Header(theirs) // 0 where there is no upstream
+	n, _, _ := resp.Header(upstreamReply) // 0 without an upstream
 	c.Out.Int(int64(n + len(held)))
 }
 
-// random is one of the first n numbers.
+// random returns a random number from 0 to n-1.
 func (a *AllKeys) random(n int) int {
 	var bits [8]byte
 	a.opts.Random(bits[:])

@@ -15,43 +15,44 @@ import (
 )
 
 const (
-	// lookers is how many commands look through the masters at a time, and lookTime bounds each,
-	// with its wait for others. A flush has all the time that it takes.
-	lookers  = 4
-	lookTime = 10 * time.Second
-	// atOnce is how many keys the masters are asked for at once: their values may be large.
-	atOnce = 50
+	// maxListing limits how many commands list the masters' names at a time. listTimeout limits
+	// each of them, including the wait for its turn. A flush has no such limit.
+	maxListing  = 4
+	listTimeout = 10 * time.Second
+	// readBatch is how many keys are read from the masters at once. It is small because values may
+	// be large.
+	readBatch = 50
 )
 
-// errSlow is the cause of a context that ends because a look took too long.
-var errSlow = fmt.Errorf("the lock keys could not be listed within %v", lookTime)
+// errListTimeout is the cause of a context that ends because listing took too long.
+var errListTimeout = fmt.Errorf("cannot list the lock keys: it took longer than %v", listTimeout)
 
-// look has do look at the masters when its turn comes, in bounded time.
-func (a *AllKeys) look(ctx context.Context, do func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, errSlow)
+// inTurn calls do, which lists keys, when its turn comes, with a timeout.
+func (a *AllKeys) inTurn(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, errListTimeout)
 	defer cancel()
 	select {
-	case a.looking <- struct{}{}:
-		defer func() { <-a.looking }()
+	case a.listTurns <- struct{}{}:
+		defer func() { <-a.listTurns }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	err := do(ctx)
-	if err != nil && errors.Is(context.Cause(ctx), errSlow) {
-		return errSlow
+	if err != nil && errors.Is(context.Cause(ctx), errListTimeout) {
+		return errListTimeout
 	}
 	return err
 }
 
-// matching are the lock keys on the masters that match a glob, each once: those that a majority
-// holds, and perhaps others.
+// matching returns the lock keys on the masters that match a glob, without duplicates. It returns
+// all keys that a majority holds, and may return keys that only a minority holds.
 func (a *AllKeys) matching(ctx context.Context, db int, match string) ([]string, error) {
 	found := map[string]struct{}{}
 	pattern := keys.Compile(match)
 	err := a.opts.Locks.Names(ctx, db, func(names []string) (bool, error) {
 		for _, name := range names {
-			key, ours := a.clients(name)
-			if !ours {
+			key, isLock := a.clientKey(name)
+			if !isLock {
 				continue
 			}
 			if fits, err := pattern.Match(key); err != nil {
@@ -71,17 +72,17 @@ func (a *AllKeys) matching(ctx context.Context, db int, match string) ([]string,
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// clients is the key that a client has for a name on the masters. It is not ours where it is no
-// lock key.
-func (a *AllKeys) clients(name string) (key string, ours bool) {
-	key, ours = strings.CutPrefix(name, a.opts.Prefix)
-	return key, ours && a.opts.LockKeys.Match([]byte(key))
+// clientKey returns the key that clients use for a name on the masters. isLock is false if it is
+// not a lock key.
+func (a *AllKeys) clientKey(name string) (key string, isLock bool) {
+	key, isLock = strings.CutPrefix(name, a.opts.Prefix)
+	return key, isLock && a.opts.LockKeys.Match([]byte(key))
 }
 
-// present are those of the keys that a majority holds; with a kind, as TYPE returns it, only those
-// of that kind.
+// present returns the keys that a majority holds. With a kind, as TYPE returns it, it returns only
+// keys of that kind.
 func (a *AllKeys) present(ctx context.Context, db int, candidates []string, kind string) (held []string, err error) {
-	for part := range slices.Chunk(candidates, atOnce) {
+	for part := range slices.Chunk(candidates, readBatch) {
 		places := make([]quorum.Key, len(part))
 		for i, key := range part {
 			places[i] = a.opts.Place(db, key)
@@ -99,11 +100,11 @@ func (a *AllKeys) present(ctx context.Context, db int, candidates []string, kind
 	return held, nil
 }
 
-// Held are the lock keys of a database that match a glob.
+// Held returns the lock keys of a database that match a glob.
 //
-// Errors: those of quorum's Names and Read, or that it took too long.
+// Errors: those of quorum's Names and Read, or a timeout.
 func (a *AllKeys) Held(ctx context.Context, db int, match string) (held []string, err error) {
-	err = a.look(ctx, func(ctx context.Context) error {
+	err = a.inTurn(ctx, func(ctx context.Context) error {
 		candidates, err := a.matching(ctx, db, match)
 		if err == nil {
 			held, err = a.present(ctx, db, candidates, "")

@@ -13,25 +13,24 @@ import (
 )
 
 const (
-	// defaultCount is Redis' own. Of lock keys minPage to maxPage are returned at once, since each
-	// look at them costs about the same.
+	// defaultCount is Redis' default. Pages of lock keys have minPage to maxPage keys, because each
+	// page costs about the same.
 	defaultCount     = 10
 	minPage, maxPage = 100, 1000
 )
 
-// scanOptions are what stands after the cursor of a SCAN.
+// scanOptions are the options after the cursor of SCAN.
 type scanOptions struct {
 	match string
 	count int64
-	// kind is the type of the keys that are asked for, if it is of one.
+	// kind is the type that the keys must have, or "".
 	kind string
 }
 
-// errCursor is in the wording of Redis.
+// errCursor is Redis' wording.
 const errCursor = "ERR invalid cursor"
 
-// parseScan reads [MATCH pattern] [COUNT count] [TYPE type]. The errors are in the wording of
-// Redis.
+// parseScan parses [MATCH pattern] [COUNT count] [TYPE type]. The errors are in Redis' wording.
 func parseScan(words [][]byte) (o scanOptions, failed string) {
 	o = scanOptions{match: everything, count: defaultCount}
 	for ; len(words) > 0; words = words[2:] {
@@ -59,8 +58,9 @@ func parseScan(words [][]byte) (o scanOptions, failed string) {
 	return o, ""
 }
 
-// ParseWhole reads the words of a SCAN that gets all keys at once, by its first cursor; kind is the
-// type that the keys must have, if any. The errors are in the wording of Redis.
+// ParseWhole parses a SCAN that returns all keys at the first cursor. begins reports whether the
+// cursor is the first one. kind is the type that the keys must have, or "". The errors are in
+// Redis' wording.
 func ParseWhole(words []string) (match, kind string, begins bool, failed string) {
 	n, ok := parseCursor([]byte(words[1]))
 	o, failed := parseScan(syntax.Bytes(words[2:]))
@@ -70,22 +70,24 @@ func ParseWhole(words []string) (match, kind string, begins bool, failed string)
 	return o.match, o.kind, n == 0, failed
 }
 
-// scan is SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]: first the upstream's keys, then
-// the lock keys. All that exists all the time is returned, whatever else comes and goes.
+// scan runs SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]: it returns the upstream's keys,
+// then the lock keys. It returns every key that exists during the whole SCAN, even if other keys
+// come and go.
 func (a *AllKeys) scan(c command.Call) {
 	n, ok := parseCursor(c.Args[1])
-	at, ours := readCursor(n)
+	at, isLock := decodeCursor(n)
 	switch {
-	case c.Client.Ask != nil && !ours:
+	case c.Client.Ask != nil && !isLock:
 		a.scanUpstream(c)
 	case !ok:
 		c.Out.Error(errCursor)
 	default:
-		a.scanLocks(c, n, at, ours)
+		a.scanLocks(c, n, at, isLock)
 	}
 }
 
-// scanUpstream has the upstream go on. To what it returns last the first lock keys are added.
+// scanUpstream returns the next keys of the upstream. It adds the first lock keys to the upstream's
+// last ones.
 func (a *AllKeys) scanUpstream(c command.Call) {
 	reply, ok := c.AskUpstream()
 	if !ok {
@@ -93,12 +95,12 @@ func (a *AllKeys) scanUpstream(c command.Call) {
 	}
 	next, elements, ok := readScan(reply)
 	options, unknown := parseScan(c.Args[2:])
-	_, ours := readCursor(next)
+	_, isLock := decodeCursor(next)
 	switch {
-	case !ok || unknown != "": // which the upstream has understood
+	case !ok || unknown != "": // the upstream has understood it
 		c.Out.Raw(reply)
-	case ours:
-		c.Out.Error(fmt.Sprintf("ERR the upstream's cursor %d cannot be distinguished from those of lock keys", next))
+	case isLock:
+		c.Out.Error(fmt.Sprintf("ERR the upstream's cursor %d cannot be distinguished from cursors of lock keys", next))
 	case next != 0:
 		c.Out.Raw(reply)
 	default:
@@ -107,7 +109,7 @@ func (a *AllKeys) scanUpstream(c command.Call) {
 	}
 }
 
-// readScan takes a reply to SCAN apart.
+// readScan splits a reply to SCAN.
 func readScan(reply []byte) (next uint64, elements []byte, ok bool) {
 	n, rest, ok := resp.Header(reply)
 	if !ok || n != 2 {
@@ -123,42 +125,44 @@ func readScan(reply []byte) (next uint64, elements []byte, ok bool) {
 	return next, rest[size:], ok && isArray
 }
 
-// scanLocks returns lock keys: from their first one on where there is no upstream, else from a
-// cursor on.
-func (a *AllKeys) scanLocks(c command.Call, n uint64, at cursor, ours bool) {
+// scanLocks returns lock keys: from the first one without an upstream, else from a cursor.
+func (a *AllKeys) scanLocks(c command.Call, n uint64, at cursor, isLock bool) {
 	options, failed := parseScan(c.Args[2:])
-	if failed == "" && c.Client.Ask != nil { // which would decide by itself, did it see the command
+	if failed == "" && c.Client.Ask != nil { // the upstream does not see the command, so it is asked
 		failed = c.Client.RefusalOf(c.Ctx, "scan", "0")
 	}
 	switch {
 	case failed != "":
 		c.Out.Error(failed)
-	case n != 0 && !ours: // nobody was given such a cursor
+	case n != 0 && !isLock: // a cursor that no SCAN has returned
 		writeScan(c.Out, nil, nil, 0, nil)
 	default:
-		held, more, err := a.page(c.Ctx, c.Client.DB, at, ours, options)
+		held, more, err := a.page(c.Ctx, c.Client.DB, at, isLock, options)
 		writeScan(c.Out, nil, held, more, err)
 	}
 }
 
-// page is a page of lock keys, and the number of the cursor for the next one; 0: there is none.
-func (a *AllKeys) page(ctx context.Context, db int, at cursor, going bool, o scanOptions) (held []string, next uint64, err error) {
-	err = a.look(ctx, func(ctx context.Context) error {
-		places, kept := []place(nil), false
-		if going {
-			places, kept = a.snapshots.find(at.generation, db)
+// page returns a page of lock keys, and the cursor of the next page, or 0 if this is the last one.
+func (a *AllKeys) page(
+	ctx context.Context, db int, at cursor, continues bool, o scanOptions,
+) (held []string, next uint64, err error) {
+	err = a.inTurn(ctx, func(ctx context.Context) error {
+		ordered, kept := []orderedKey(nil), false
+		if continues {
+			ordered, kept = a.snapshots.find(at.snapshotID, db)
 		}
 		if !kept {
-			at.generation = uint32(a.random(1 << generationBits))
+			at.snapshotID = uint32(a.random(1 << snapshotIDBits))
 			all, err := a.matching(ctx, db, everything)
 			if err != nil {
 				return err
 			}
-			places = inOrder(all)
+			ordered = inOrder(all)
 		}
 		pattern := keys.Compile(o.match)
 		var tooComplex error
-		found, position, more := page(places, at.position, int(min(max(o.count, minPage), maxPage)), func(key string) bool {
+		count := int(min(max(o.count, minPage), maxPage))
+		found, position, more := page(ordered, at.position, count, func(key string) bool {
 			fits, err := pattern.Match(key)
 			tooComplex = cmp.Or(tooComplex, err)
 			return fits
@@ -168,12 +172,12 @@ func (a *AllKeys) page(ctx context.Context, db int, at cursor, going bool, o sca
 		}
 		switch {
 		case more && !kept:
-			a.snapshots.keep(at.generation, db, places)
+			a.snapshots.keep(at.snapshotID, db, ordered)
 		case !more && kept:
-			a.snapshots.drop(at.generation)
+			a.snapshots.drop(at.snapshotID)
 		}
 		if more {
-			next = cursor{at.generation, position}.number()
+			next = cursor{at.snapshotID, position}.encode()
 		}
 		held, err = a.present(ctx, db, found, o.kind)
 		return err
@@ -181,7 +185,7 @@ func (a *AllKeys) page(ctx context.Context, db int, at cursor, going bool, o sca
 	return held, next, err
 }
 
-// writeScan writes the reply to a SCAN: elements are an array of the upstream's, or nothing.
+// writeScan writes the reply to SCAN. elements is an array of the upstream, or nil.
 func writeScan(out *command.Reply, elements []byte, more []string, next uint64, err error) {
 	if err != nil {
 		out.Fail(err)

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// place is a lock key in the order in which SCAN returns them: by a hash of the name, which is the
-// same for all proxies, so that keys that come and go change nothing in the order of the others.
-type place struct {
+// orderedKey is a lock key in the order of SCAN. SCAN orders keys by a hash of the key. So the
+// order is the same for all proxies, and keys that come and go do not change it.
+type orderedKey struct {
 	position uint32
 	key      string
 }
@@ -20,24 +20,28 @@ func positionOf(key string) uint32 {
 	return h.Sum32()
 }
 
-// inOrder are keys in that order.
-func inOrder(all []string) []place {
-	places := make([]place, len(all))
+// inOrder sorts keys in the order of SCAN.
+func inOrder(all []string) []orderedKey {
+	ordered := make([]orderedKey, len(all))
 	for i, key := range all {
-		places[i] = place{positionOf(key), key}
+		ordered[i] = orderedKey{positionOf(key), key}
 	}
-	slices.SortFunc(places, func(a, b place) int {
+	slices.SortFunc(ordered, func(a, b orderedKey) int {
 		return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.key, b.key))
 	})
-	return places
+	return ordered
 }
 
-// page are the keys from a position on that fit, about so many, and the position of the rest; more
-// is false where there is none.
-func page(all []place, from uint32, count int, fits func(key string) bool) (found []string, next uint32, more bool) {
-	start, _ := slices.BinarySearchFunc(all, from, func(p place, at uint32) int { return cmp.Compare(p.position, at) })
+// page returns the keys from a position on that fit, about count of them, and the position of the
+// next page. more is false if this is the last page.
+func page(
+	all []orderedKey, from uint32, count int, fits func(key string) bool,
+) (found []string, next uint32, more bool) {
+	start, _ := slices.BinarySearchFunc(all, from, func(k orderedKey, at uint32) int {
+		return cmp.Compare(k.position, at)
+	})
 	for i := start; i < len(all); i++ {
-		if len(found) >= count && all[i].position != all[i-1].position { // those of one position are returned together
+		if len(found) >= count && all[i].position != all[i-1].position { // a page ends between two positions
 			return found, all[i].position, true
 		}
 		if fits(all[i].key) {
@@ -48,44 +52,44 @@ func page(all []place, from uint32, count int, fits func(key string) bool) (foun
 }
 
 const (
-	// maxSnapshots and maxSnapshotBytes bound what is kept of SCANs that are under way.
+	// maxSnapshots and maxSnapshotBytes limit the snapshots of unfinished SCANs.
 	maxSnapshots     = 8
 	maxSnapshotBytes = 16 << 20
-	// placeBytes is what a place costs beside its key.
-	placeBytes = 32
+	// keyBytes is the memory that a key takes in addition to its name.
+	keyBytes = 32
 )
 
-// snapshots are the lock keys as SCANs found them that are not at their end, the newest first. A
-// SCAN whose snapshot has gone looks again. It is safe for concurrent use.
+// snapshots are the lock keys that unfinished SCANs have listed, the newest first. A SCAN whose
+// snapshot was dropped lists the keys again. It is safe for concurrent use.
 type snapshots struct {
 	mu   sync.Mutex
 	kept []snapshot
 }
 
 type snapshot struct {
-	generation uint32
+	snapshotID uint32
 	db         int
-	places     []place
+	ordered    []orderedKey
 	bytes      int
 }
 
-// find finds one.
-func (s *snapshots) find(generation uint32, db int) ([]place, bool) {
+// find returns a snapshot.
+func (s *snapshots) find(snapshotID uint32, db int) ([]orderedKey, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.kept {
-		if k.generation == generation && k.db == db {
-			return k.places, true
+		if k.snapshotID == snapshotID && k.db == db {
+			return k.ordered, true
 		}
 	}
 	return nil, false
 }
 
-// keep keeps one, and drops the oldest where there are too many.
-func (s *snapshots) keep(generation uint32, db int, places []place) {
-	added := snapshot{generation: generation, db: db, places: places}
-	for _, p := range places {
-		added.bytes += placeBytes + len(p.key)
+// keep adds a snapshot, and drops the oldest ones if there are too many.
+func (s *snapshots) keep(snapshotID uint32, db int, ordered []orderedKey) {
+	added := snapshot{snapshotID: snapshotID, db: db, ordered: ordered}
+	for _, p := range ordered {
+		added.bytes += keyBytes + len(p.key)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,9 +104,9 @@ func (s *snapshots) keep(generation uint32, db int, places []place) {
 	}
 }
 
-// drop forgets one that is not needed any more.
-func (s *snapshots) drop(generation uint32) {
+// drop removes the snapshot of a finished SCAN.
+func (s *snapshots) drop(snapshotID uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kept = slices.DeleteFunc(s.kept, func(k snapshot) bool { return k.generation == generation })
+	s.kept = slices.DeleteFunc(s.kept, func(k snapshot) bool { return k.snapshotID == snapshotID })
 }

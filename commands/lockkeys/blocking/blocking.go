@@ -12,24 +12,24 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks have clients wait: a *quorum.Locker, whose method documents the errors.
+// Locks lets clients wait: a *quorum.Locker, whose methods document the errors.
 type Locks interface {
 	AwaitArrival(ctx context.Context, a quorum.Arrival) error
 }
 
-// Options are what the commands work with. All must be set.
+// Options are the dependencies of the commands. All must be set.
 type Options struct {
 	Locks  Locks
 	Engine *program.Engine
-	// Program is a command of a client as a program.
+	// Program returns a command of a client as a program.
 	Program func(c *command.Client, words []string) program.Program
-	// Answer answers a client with what came of one.
+	// Answer writes the reply of a program.
 	Answer func(c command.Call, db int, done program.Outcome)
-	// Now is the wall clock.
+	// Now returns the wall clock's time.
 	Now func() time.Time
 }
 
-// Run is a command that waits, for a table of commands.
+// Run runs a command that waits. It has the type of command.Command.Run.
 func (o Options) Run(c command.Call) {
 	wanted, failed := parse(syntax.Strings(c.Args), o.Now())
 	if failed != nil {
@@ -42,7 +42,7 @@ func (o Options) Run(c command.Call) {
 	}
 	watched, stop := c.Client.WaitFor(c.Ctx)
 	defer stop()
-	p := &pop{Options: o, request: wanted, call: c, places: o.Engine.Places(c.Client.DB, wanted.keys), first: true}
+	p := &pop{Options: o, request: wanted, call: c, places: o.Engine.Places(c.Client.DB, wanted.keys), firstLook: true}
 	err := o.Locks.AwaitArrival(watched, quorum.Arrival{Keys: p.places, Kind: p.kind, Wait: p.wait, Try: p.try})
 	switch {
 	case errors.Is(err, quorum.ErrNoArrival):

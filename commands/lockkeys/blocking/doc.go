@@ -1,20 +1,22 @@
-// Package blocking carries out the commands that wait on lock keys until something is put there:
-// BLPOP, BRPOP, BLMOVE, BRPOPLPUSH, BZPOPMIN and BZPOPMAX. Where they do not wait, in transactions
-// and scripts, package keyspace does it all.
+// Package blocking runs the commands that wait on lock keys for an element: BLPOP, BRPOP, BLMOVE,
+// BRPOPLPUSH, BZPOPMIN and BZPOPMAX. In transactions and scripts these commands do not wait, and
+// package keyspace runs them.
 //
-// A client stands in a queue of this proxy for each of its keys, apart from those who wait for the
-// key as a lock, and tries when it is the head of one and something has changed
-// (quorum.Locker.AwaitArrival). A try is the command itself on one key, as a program: what it takes
-// it takes by one vote, once, and what it is told of that is the reply, whatever time is over
-// meanwhile. Where too few masters answered and nothing was found, nothing can have been taken, and
-// the client waits until they vote again; else an error may be no more than that it is not known.
+// A client is in one queue of this proxy for each of its keys, separate from the clients that wait
+// for the key as a lock. When it is the head of a queue and the key changes, it tries its command
+// (quorum.Locker.AwaitArrival). A try runs the command on one key, as a program. The program takes
+// an element by one vote, once, and its reply is the client's reply, even if the timeout has passed
+// meanwhile. If too few masters answered and the try had found nothing, then nothing can have been
+// taken, and the client waits until enough masters vote again. Otherwise the error says that the
+// outcome is unknown.
 //
 // # Several keys
 //
-// The first key that has something is taken from, in the order named. No vote is about two keys, so
-// that those named before are empty is looked at: once more after it was seen what is to be taken,
-// and only that very state of the other key is changed. So what was put under an earlier key before
-// that is never passed by; what is put there at the same moment may be. It is still there, then,
-// for the next one. A move from one key to another is refused, unless both have a tag in common:
-// then one vote is about both, and the client waits for the key that it takes from.
+// The client takes from the first key that has an element, in the order named. No vote covers two
+// keys, so the keys named before are checked: they must be empty when read after the key to take
+// from, and the take requires that key's version to be unchanged. So an element that was put under
+// an earlier key before the read is never skipped. An element that is put there during the take may
+// be skipped; it stays there for the next client. A move from one key to another is refused, unless
+// both have the same tag. Then one vote covers both, and the client waits for the key that it takes
+// from.
 package blocking

@@ -11,139 +11,139 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// pop is a client that waits.
+// pop is a waiting client.
 type pop struct {
 	Options
 	request
 	call command.Call
-	// places are where its keys stand.
+	// places are the locations of its keys.
 	places []quorum.Key
-	// first is set until all keys were looked at once: until then it is an error that one holds
-	// something else.
-	first bool
-	// found is set where the last try found something to take, which it may have taken also where
-	// it failed.
+	// firstLook is set until all keys were read once. Until then, a key of another type is an
+	// error.
+	firstLook bool
+	// found is set if the last try found an element. If the try failed, it may still have taken the
+	// element.
 	found bool
-	// done and err are what the last try came to.
+	// done and err are the result of the last try.
 	done program.Outcome
 	err  error
 }
 
-// lookAgain is how often all keys are looked at in one try.
-const lookAgain = 3
+// readsPerTry limits how often one try reads all keys.
+const readsPerTry = 3
 
-// try takes what there is under one of the keys, if it is the client's own. It goes on where the
-// client leaves meanwhile: what is taken is lost with the reply.
+// try takes an element from one of the keys for which the client is the head of the queue. It
+// continues if the client disconnects: the element is then lost with the reply.
 func (p *pop) try(own []bool) quorum.Attempt {
 	p.found = false
 	if len(p.keys) == 1 && own[0] {
-		return p.ends(p.take(0, ""))
+		return p.noteRead(p.take(0, ""))
 	}
-	for range lookAgain {
-		if came := p.takeFirst(own); came != quorum.Overtaken {
-			return p.ends(came)
+	for range readsPerTry {
+		if result := p.takeFirst(own); result != quorum.Overtaken {
+			return p.noteRead(result)
 		}
 	}
 	return quorum.Overtaken
 }
 
-// ends notes that the keys were looked at.
-func (p *pop) ends(came quorum.Attempt) quorum.Attempt {
-	p.first = p.first && (came == quorum.Overtaken || came == quorum.Unlooked)
-	return came
+// noteRead notes whether the keys were read.
+func (p *pop) noteRead(result quorum.Attempt) quorum.Attempt {
+	p.firstLook = p.firstLook && (result == quorum.Overtaken || result == quorum.Unlooked)
+	return result
 }
 
-// takeFirst takes from the first key that has something.
+// takeFirst takes from the first key that has an element.
 func (p *pop) takeFirst(own []bool) quorum.Attempt {
 	looks, err := p.Engine.Register.Read(p.call.Ctx, p.places)
 	if err != nil {
-		return p.fails(err)
+		return p.fail(err)
 	}
-	i, failed := p.firstThatHas(p.keys, looks)
+	i, failed := p.firstNonEmpty(p.keys, looks)
 	switch {
 	case failed != nil:
-		return p.replies(*failed)
+		return p.answerWith(*failed)
 	case i < 0, !own[i]:
 		return quorum.InVain
 	case i == 0:
 		return p.take(0, "")
 	}
-	// Those before it must be empty while it holds this.
+	// The keys before it must be empty while it holds this version.
 	before, err := p.Engine.Register.Read(p.call.Ctx, p.places[:i])
 	if err != nil {
-		return p.fails(err)
+		return p.fail(err)
 	}
-	if other, failed := p.firstThatHas(p.keys[:i], before); other >= 0 || failed != nil {
+	if other, failed := p.firstNonEmpty(p.keys[:i], before); other >= 0 || failed != nil {
 		return quorum.Overtaken
 	}
 	return p.take(i, looks[i].Version)
 }
 
-// firstThatHas is the first of some keys that holds what is waited for; below zero: none does.
-func (p *pop) firstThatHas(keys []string, looks []quorum.Look) (i int, failed *keyspace.Reply) {
+// firstNonEmpty returns the index of the first key that has an element, or a negative number.
+func (p *pop) firstNonEmpty(keys []string, looks []quorum.Look) (i int, failed *keyspace.Reply) {
 	now := p.Now()
 	for i, l := range looks {
-		switch has, failed := p.holding(keys[i], l, now); {
+		switch has, failed := p.has(keys[i], l, now); {
 		case has:
 			return i, nil
-		case failed != nil && !p.passesOver(*failed):
+		case failed != nil && !p.ignores(*failed):
 			return i, failed
 		}
 	}
 	return -1, nil
 }
 
-// passesOver is true of the error for a key that came to hold something else while the client
-// waits: as in Redis it goes on waiting.
-func (p *pop) passesOver(reply keyspace.Reply) bool {
-	return !p.first && reply.Kind == keyspace.Error && strings.HasPrefix(reply.Str, "WRONGTYPE ")
+// ignores reports whether a reply is the error for a key that got another type while the client
+// waits. The client then continues to wait, as in Redis.
+func (p *pop) ignores(reply keyspace.Reply) bool {
+	return !p.firstLook && reply.Kind == keyspace.Error && strings.HasPrefix(reply.Str, "WRONGTYPE ")
 }
 
-// take takes from a key, while that holds this version of its value; empty: whatever it holds.
+// take takes from a key if the key holds this version, or any version if it is empty.
 func (p *pop) take(i int, version string) quorum.Attempt {
-	what := p.Program(p.call.Client, p.of(p.keys[i]))
-	what.Holder = p.call.Client.Identity()
-	run := what.Run
-	what.Run = func(ctx context.Context, s *keyspace.Space) (reply keyspace.Reply, effects [][]string, err error) {
+	prog := p.Program(p.call.Client, p.forKey(p.keys[i]))
+	prog.Holder = p.call.Client.Identity()
+	run := prog.Run
+	prog.Run = func(ctx context.Context, s *keyspace.Space) (reply keyspace.Reply, effects [][]string, err error) {
 		reply, effects, err = run(ctx, s)
 		p.found = p.found || err == nil && reply.Kind != keyspace.Error && !isNothing(reply)
 		return reply, effects, err
 	}
 	if len(p.keys) > 1 {
-		what.Guesses, what.Replaces = nil, true // it was looked at
+		prog.Guesses, prog.Replaces = nil, true // the key was just read
 	}
 	if version != "" {
-		what.Watched = map[string]string{p.keys[i]: version}
+		prog.Watched = map[string]string{p.keys[i]: version}
 	}
-	done, err := p.Engine.Run(p.call.Ctx, what)
+	done, err := p.Engine.Run(p.call.Ctx, prog)
 	var contended *program.ContendedError
 	switch {
 	case errors.As(err, &contended):
 		return quorum.Overtaken
 	case err != nil:
-		return p.fails(err)
+		return p.fail(err)
 	case isNothing(done.Reply) && len(p.keys) > 1:
 		return quorum.Overtaken
 	case isNothing(done.Reply):
 		return quorum.InVain
-	case p.passesOver(done.Reply):
-		return p.passed(done)
+	case p.ignores(done.Reply):
+		return p.wrongType(done)
 	}
 	p.done = done
 	return quorum.Made
 }
 
-// passed is what becomes of a client that found something else than what it waits for: it waits on,
-// unless that is where it has to put what is there to be taken.
-func (p *pop) passed(done program.Outcome) quorum.Attempt {
+// wrongType handles a key of another type than the one waited for. The client continues to wait,
+// unless the target of a move has the wrong type and the source has an element.
+func (p *pop) wrongType(done program.Outcome) quorum.Attempt {
 	if p.target == "" {
 		return quorum.InVain
 	}
 	looks, err := p.Engine.Register.Read(p.call.Ctx, p.Engine.Places(p.call.Client.DB, []string{p.keys[0], p.target}))
 	if err != nil {
-		return p.fails(err)
+		return p.fail(err)
 	}
-	if has, _ := p.holding(p.keys[0], looks[0], p.Now()); !has {
+	if has, _ := p.has(p.keys[0], looks[0], p.Now()); !has {
 		return quorum.InVain
 	}
 	both := program.Guess{p.keys[0]: program.EntryOf(looks[0]), p.target: program.EntryOf(looks[1])}
@@ -154,8 +154,8 @@ func (p *pop) passed(done program.Outcome) quorum.Attempt {
 	return quorum.Made
 }
 
-// fails is for an error. Where nothing can have been taken, the client waits until that is known.
-func (p *pop) fails(err error) quorum.Attempt {
+// fail ends the wait with an error. If nothing can have been taken, the client continues to wait.
+func (p *pop) fail(err error) quorum.Attempt {
 	if !p.found && errors.As(err, new(*quorum.NoQuorumError)) {
 		return quorum.Unlooked
 	}
@@ -163,7 +163,7 @@ func (p *pop) fails(err error) quorum.Attempt {
 	return quorum.Made
 }
 
-func (p *pop) replies(reply keyspace.Reply) quorum.Attempt {
+func (p *pop) answerWith(reply keyspace.Reply) quorum.Attempt {
 	p.done = program.Outcome{Reply: reply}
 	return quorum.Made
 }

@@ -14,7 +14,7 @@ import (
 
 var now = time.UnixMilli(1_700_000_000_000)
 
-// TestParse: what is waited for, for how long, and the command on the last key alone.
+// TestParse checks the keys, the timeout, and the command on only the last key.
 func TestParse(t *testing.T) {
 	for _, test := range []struct {
 		line, keys, kind string
@@ -34,14 +34,14 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %s", test.line, failed.Str)
 			continue
 		}
-		last := strings.Join(r.of(r.keys[len(r.keys)-1]), " ")
+		last := strings.Join(r.forKey(r.keys[len(r.keys)-1]), " ")
 		if strings.Join(r.keys, " ") != test.keys || r.kind != test.kind || r.wait != test.wait || last != test.last {
 			t.Errorf("%s: %q of kind %s for %v, and %q", test.line, r.keys, r.kind, r.wait, last)
 		}
 	}
 }
 
-// TestTooManyKeys: a command is refused whose keys are too many to be asked for at once.
+// TestTooManyKeys checks that a command with too many keys for one read is refused.
 func TestTooManyKeys(t *testing.T) {
 	words := []string{"blpop"}
 	for i := range program.MaxKeys + 1 {
@@ -56,8 +56,8 @@ func TestTooManyKeys(t *testing.T) {
 	}
 }
 
-// FuzzParse: of whatever words are taken, the command on each key alone is taken as well, for as
-// long, and finds nothing where nothing is.
+// FuzzParse checks an accepted command on each of its keys alone: it is accepted, too, with the
+// same timeout. On an absent key it finds nothing.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
 		"blpop a b 0", "brpop a 1e3", "blmove a a left right 0", "brpoplpush a a 1",
@@ -82,11 +82,11 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q: keys %q, for %v", words, r.keys, r.wait)
 		}
 		for _, key := range r.keys {
-			alone, failed := parse(r.of(key), now)
+			alone, failed := parse(r.forKey(key), now)
 			if failed != nil || !slices.Equal(alone.keys, []string{key}) || alone.wait != r.wait || alone.kind != r.kind {
-				t.Fatalf("%q alone: %q, %+v, %+v", words, r.of(key), alone, failed)
+				t.Fatalf("%q alone: %q, %+v, %+v", words, r.forKey(key), alone, failed)
 			}
-			if has, failed := r.holding(key, quorum.Look{}, now); has || failed != nil {
+			if has, failed := r.has(key, quorum.Look{}, now); has || failed != nil {
 				t.Fatalf("%q finds something where nothing is: %+v", words, failed)
 			}
 		}

@@ -8,10 +8,11 @@ import (
 	"redlock-proxy/commands/lockkeys/script"
 )
 
-// DefaultMemory is how much is kept of scripts in this process, in bytes of what they compile to.
+// DefaultMemory is the limit on the scripts that this process keeps, in bytes of their compiled
+// form.
 const DefaultMemory = 64 << 20
 
-// Store keeps the bodies of scripts where all proxies find them.
+// Store keeps the bodies of scripts for all proxies.
 type Store interface {
 	// Save stores a body under its SHA-1, in lower-case hexadecimal.
 	Save(ctx context.Context, sha, body string) error
@@ -21,20 +22,20 @@ type Store interface {
 	Flush(ctx context.Context) error
 }
 
-// NoStore keeps none.
+// NoStore is a Store that keeps no bodies.
 type NoStore struct{}
 
-// Save keeps nothing.
+// Save implements Store. It keeps nothing.
 func (NoStore) Save(context.Context, string, string) error { return nil }
 
-// Find finds nothing.
+// Find implements Store. It finds nothing.
 func (NoStore) Find(context.Context, string) (string, bool, error) { return "", false, nil }
 
-// Flush has nothing to remove.
+// Flush implements Store. It does nothing.
 func (NoStore) Flush(context.Context) error { return nil }
 
-// find finds a script by its SHA-1, here or where all proxies keep them; nil
-// if nobody knows it.
+// find returns the script with a SHA-1, from the cache or from the store. It returns nil if neither
+// has it.
 func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*script.Script, error) {
 	if known, ok := s.cache.Get(sha); ok {
 		return known, nil
@@ -46,35 +47,37 @@ func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*sc
 	return s.cache.Load(ctx, body, share)
 }
 
-// short is for a script that is compiled at once, or not now.
-var short = script.Share{Short: true}
+// shortOnly lets a script be compiled only if that takes no longer than a lock script.
+var shortOnly = script.Share{Short: true}
 
-// known is a script that is given by its body or its SHA-1, if it compiles, or is known here; sure
-// is false where that must be learned.
-func (s *Scripts) known(name string, given []byte) (found *script.Script, sure bool) {
+// cachedScript returns a script without asking the store. It returns nil if the script does not
+// compile. sure is false if the script must be found or compiled first.
+func (s *Scripts) cachedScript(name string, given []byte) (found *script.Script, sure bool) {
 	if syntax.BySHA(name) {
 		found, sure = s.cache.Get(syntax.Lower(given))
 		return found, sure
 	}
-	found, err := s.cache.Load(context.Background(), string(given), short)
+	found, err := s.cache.Load(context.Background(), string(given), shortOnly)
 	return found, err == nil || errors.As(err, new(*script.MistakeError))
 }
 
-// Knows reports whether a script is known here, by its SHA-1.
+// Knows reports whether the cache has a script with this SHA-1.
 func (s *Scripts) Knows(sha []byte) bool {
 	_, known := s.cache.Get(syntax.Lower(sha))
 	return known
 }
 
-// Cached counts the scripts that are known here.
+// Cached returns the number of scripts in the cache.
 func (s *Scripts) Cached() int { return s.cache.Len() }
 
-// SetMemory bounds how many bytes are kept of scripts.
+// SetMemory limits the bytes of scripts that are kept.
 func (s *Scripts) SetMemory(bytes int) { s.cache.Limit(bytes) }
 
-// Memory returns how many bytes are kept of scripts.
+// Memory returns the bytes of the scripts that are kept.
 func (s *Scripts) Memory() int { return s.cache.Held() }
 
-// Loaded takes a script that the upstream has learned, if it is a short one; else it is learned
-// when it is sent again.
-func (s *Scripts) Loaded(body []byte) { _, _ = s.cache.Load(context.Background(), string(body), short) }
+// Loaded caches a script that a client has loaded at the upstream, if it compiles quickly. Other
+// scripts are cached when a client sends them again.
+func (s *Scripts) Loaded(body []byte) {
+	_, _ = s.cache.Load(context.Background(), string(body), shortOnly)
+}

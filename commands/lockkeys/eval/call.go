@@ -14,30 +14,30 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// scriptCalls carries out what a script calls: on lock keys in the Space; what is for
-// the upstream waits until the run has come to its end.
+// scriptCalls carries out the commands that a script calls. Commands on lock keys run in the Space;
+// commands for the upstream wait until the run has ended.
 type scriptCalls struct {
 	lockKeys keys.Patterns
 	space    *keyspace.Space
 	effects  [][]string
 	rights   *rights.Known
-	denied   bool // a call was refused for want of rights
+	denied   bool // a call was refused because the client lacks the permission
 	db       int
-	// listed are the globs for which the space has all lock keys, for all runs of a program.
+	// listed are the globs whose lock keys the space has, in all runs of a program.
 	listed map[string]bool
 	own    func(name []byte) *command.Command
 }
 
-// errCallWords is in the wording of Redis, which adds the script and its line to it.
+// errCallWords is Redis' wording. Redis adds the script and its line.
 const errCallWords = "ERR Wrong number of args calling Redis command from script"
 
-// do carries out one call of a script that may do what it calls. An error ends the run: a key must
-// be read first, or the script does what is not done on lock keys.
+// do carries out one call of a script, if the client may run the command. An error ends the run: a
+// key must be read first, or the command is not allowed on lock keys.
 func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
 	name := syntax.Lower(words[0])
-	if refused := s.rights.Refusal(words, callQuestions(words)); refused != "" {
+	if refusal := s.rights.Refusal(words, callQuestions(words)); refusal != "" {
 		s.denied = true
-		return keyspace.Fail(denial(refused)), nil
+		return keyspace.Fail(denial(refusal)), nil
 	}
 	switch {
 	case name == "time":
@@ -47,7 +47,7 @@ func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
 	case name == "publish" || name == "spublish":
 		return s.publish(name, words)
 	case !keyspace.Supported(name):
-		return s.foreign(name, words)
+		return s.unsupported(name, words)
 	case !keyspace.Fits(name, len(words)):
 		return keyspace.Fail(errCallWords), nil
 	}
@@ -62,12 +62,17 @@ func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
 	case locked == len(names):
 		return s.space.Do(words)
 	case locked == 0:
-		return s.elsewhere(name, words, names[0])
+		return s.upstreamCommand(name, words, names[0])
 	}
-	return keyspace.Reply{}, s.mixed(name, words)
+	return keyspace.Reply{}, s.mixedError(name, words)
 }
 
-// time is TIME: the moment of the view, which is the same for the whole run.
+// refused returns the error that ends a run with an error reply.
+func refused(format string, args ...any) error {
+	return &program.Refusal{Text: fmt.Sprintf(format, args...)}
+}
+
+// time runs TIME. It returns the moment of the view, which is the same for the whole run.
 func (s *scriptCalls) time() keyspace.Reply {
 	now := s.space.Now()
 	return keyspace.List(
@@ -75,19 +80,20 @@ func (s *scriptCalls) time() keyspace.Reply {
 		keyspace.Text(strconv.Itoa(now.Nanosecond()/1000)))
 }
 
-// foreign is a command that no Space carries out.
-func (s *scriptCalls) foreign(name string, words []string) (keyspace.Reply, error) {
+// unsupported handles a command that a Space cannot carry out.
+func (s *scriptCalls) unsupported(name string, words []string) (keyspace.Reply, error) {
 	rule, known := spec.KeysOf([]byte(name)), spec.Find([]byte(name))
 	switch {
 	case known == nil:
 		if own := s.own([]byte(name)); own != nil && own.IsOurs() {
-			return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR '%s' cannot be called by a script: the proxy runs it at once; send it by itself", own.Name)}
+			return keyspace.Reply{}, refused(
+				"ERR '%s' cannot be called by a script: it is a command of the proxy; send it by itself", own.Name)
 		}
 		return keyspace.Fail(errUnknownCall), nil
 	case rule == nil && known.Effect != spec.None:
 		return keyspace.Fail(errCallNotAllowed), nil
 	case rule == nil:
-		return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR '%s' cannot be called by a script on lock keys", syntax.Shown(words[0]))}
+		return keyspace.Reply{}, refused("ERR '%s' cannot be called by a script on lock keys", syntax.Shown(words[0]))
 	}
 	all := syntax.Bytes(words)
 	places, _ := rule.Places(all, len(all))
@@ -95,12 +101,12 @@ func (s *scriptCalls) foreign(name string, words []string) (keyspace.Reply, erro
 	case lock >= 0:
 		return keyspace.Reply{}, &program.Refusal{Text: lockkeys.Unfit(name, all[lock])}
 	case other >= 0:
-		return s.elsewhere(name, words, words[other])
+		return s.upstreamCommand(name, words, words[other])
 	}
 	return keyspace.Fail(errCallWords), nil
 }
 
-func (s *scriptCalls) mixed(name string, words []string) error {
+func (s *scriptCalls) mixedError(name string, words []string) error {
 	all := syntax.Bytes(words)
 	places, _ := spec.KeysOf([]byte(name)).Places(all, len(all))
 	lock, other := s.lockKeys.Split(all, places)
@@ -112,31 +118,33 @@ func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, erro
 	case len(words) != 3:
 		return keyspace.Fail(errCallWords), nil
 	case !s.rights.MayPublish():
-		return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR '%s' to '%s' by a script on lock keys needs an upstream, and there is none", name, syntax.Shown(words[1]))}
+		return keyspace.Reply{}, refused(
+			"ERR '%s' to '%s' cannot be called by a script on lock keys: there is no upstream",
+			name, syntax.Shown(words[1]))
 	}
-	return s.effect(words)
+	return s.addEffect(words)
 }
 
-// elsewhere is a command on a key that is no lock key. Those by which waiters are told
-// of a release are for the upstream; what they answer is not known yet, and taken to
-// be 1.
-func (s *scriptCalls) elsewhere(name string, words []string, key string) (keyspace.Reply, error) {
-	why := ""
+// upstreamCommand handles a command on a key that is not a lock key. Commands that notify waiters
+// become side effects. Their replies are not known yet, so the script gets 1.
+func (s *scriptCalls) upstreamCommand(name string, words []string, key string) (keyspace.Reply, error) {
+	reason := ""
 	switch {
-	case !isSignal(name):
-		why = "it is not done for a key on the upstream"
+	case !notifiesWaiters(name):
+		reason = "on keys of the upstream it can only call DEL, UNLINK, LPUSH, RPUSH, EXPIRE and PEXPIRE"
 	case !s.rights.HasUpstream():
-		why = "there is no upstream"
+		reason = "the key is not a lock key, and there is no upstream"
 	}
-	if why != "" {
-		return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR '%s' of '%s', which is no lock key, by a script on lock keys: %s", name, syntax.Shown(key), why)}
+	if reason != "" {
+		return keyspace.Reply{}, refused(
+			"ERR '%s' of '%s' cannot be called by a script on lock keys: %s", name, syntax.Shown(key), reason)
 	}
-	return s.effect(words)
+	return s.addEffect(words)
 }
 
-// isSignal is true of the commands that make and remove the list on which waiters of
+// notifiesWaiters reports whether a command can be one that changes the list on which waiters of
 // python-redis-lock block.
-func isSignal(name string) bool {
+func notifiesWaiters(name string) bool {
 	switch name {
 	case "del", "unlink", "lpush", "rpush", "expire", "pexpire":
 		return true
@@ -144,12 +152,13 @@ func isSignal(name string) bool {
 	return false
 }
 
-// maxEffects bounds how many commands a script may leave for the upstream.
+// maxEffects limits the commands that a script may send to the upstream.
 const maxEffects = 1000
 
-func (s *scriptCalls) effect(words []string) (keyspace.Reply, error) {
+func (s *scriptCalls) addEffect(words []string) (keyspace.Reply, error) {
 	if len(s.effects) == maxEffects {
-		return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR a script on lock keys may call at most %d commands beside them", maxEffects)}
+		return keyspace.Reply{}, refused(
+			"ERR too many side effects: a script on lock keys may have at most %d", maxEffects)
 	}
 	s.effects = append(s.effects, words)
 	return keyspace.Number(1), nil

@@ -1,5 +1,5 @@
-// Package eval runs EVAL and similar commands on lock keys. A script, and the upstream's functions
-// (functions.go), are looked through for lock keys to tell where they run (route.go); one that uses
-// lock keys is a program (run.go), of which call.go carries out each redis.call. Bodies of scripts
-// are kept here and on the masters (cache.go), as SCRIPT says (script.go).
+// Package eval runs EVAL and similar commands on lock keys. It searches scripts, and the functions
+// of the upstream (functions.go), for lock keys, to decide where they run (route.go). A script on
+// lock keys is a program (run.go); call.go carries out each redis.call. The proxy and the masters
+// keep the bodies of scripts (cache.go), for SCRIPT (script.go).
 package eval

@@ -10,36 +10,36 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Functions lists the functions that the upstream has.
+// Functions lists the functions of the upstream.
 type Functions interface {
-	// Libraries are all of them.
+	// Libraries returns all libraries of functions.
 	Libraries(ctx context.Context) ([]Library, error)
 }
 
 // Library is a library of functions.
 type Library struct {
-	// Functions are their names.
+	// Functions are the names of the functions.
 	Functions []string
-	// Code is the source.
+	// Code is the source of the library.
 	Code string
 }
 
-// functionsTime is for how long what was read of the upstream's functions is taken to be true: they
-// can be changed there without this proxy.
+// functionsTime limits the age of the cached functions, because the upstream's functions can change
+// without this proxy.
 const functionsTime = time.Second
 
-// functions remember what the functions of the upstream name. They are safe for concurrent use.
+// functions caches which keys the upstream's functions name. It is safe for concurrent use.
 type functions struct {
-	upstream Functions // nil: they are not looked at
+	upstream Functions // nil: functions are not checked
 	now      func() time.Time
 
 	mu        sync.Mutex
-	libraries map[string][]*names // by function, in lower case; nil: not read yet
+	libraries map[string][]*keyNames // by function, in lower case; nil: not read yet
 	at        time.Time
 }
 
-// known is what was read, if that is still taken to be true.
-func (f *functions) known() (libraries map[string][]*names, ok bool) {
+// cached returns the functions that were read, if they are not too old.
+func (f *functions) cached() (libraries map[string][]*keyNames, ok bool) {
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,9 +47,10 @@ func (f *functions) known() (libraries map[string][]*names, ok bool) {
 	return f.libraries, f.libraries != nil && age >= 0 && age < functionsTime
 }
 
-// read reads them, unless another did in the meantime.
-func (f *functions) read(ctx context.Context) (map[string][]*names, error) {
-	if libraries, ok := f.known(); ok {
+// read returns the functions. It reads them from the upstream, unless another client's command just
+// did.
+func (f *functions) read(ctx context.Context) (map[string][]*keyNames, error) {
+	if libraries, ok := f.cached(); ok {
 		return libraries, nil
 	}
 	began := f.now()
@@ -57,7 +58,7 @@ func (f *functions) read(ctx context.Context) (map[string][]*names, error) {
 	if err != nil {
 		return nil, err
 	}
-	libraries := map[string][]*names{}
+	libraries := map[string][]*keyNames{}
 	for _, library := range all {
 		n := namesOfLibrary(library.Code)
 		for _, name := range library.Functions {
@@ -73,42 +74,46 @@ func (f *functions) read(ctx context.Context) (map[string][]*names, error) {
 	return libraries, nil
 }
 
-// IsFunction is true of the commands that call a function of the upstream's.
+// IsFunction reports whether a command calls a function of the upstream.
 func IsFunction(name string) bool { return name == "fcall" || name == "fcall_ro" }
 
-// routeFunction is Route of a FCALL.
+// routeFunction is Route for FCALL.
 func (s *Scripts) routeFunction(words [][]byte) (at Where, refusal string) {
 	if _, ok := syntax.KeyCount(words, len(words)); !ok || s.functions.upstream == nil {
 		return Upstream, ""
 	}
-	libraries, ok := s.functions.known()
+	libraries, ok := s.functions.cached()
 	if !ok {
 		return Unknown, ""
 	}
-	return s.placeFunction(words, libraries)
+	return s.routeKnownFunction(words, libraries)
 }
 
-// learnFunction is Learn of a FCALL.
-func (s *Scripts) learnFunction(ctx context.Context, name string, words [][]byte) (at Where, refusal string) {
+// resolveFunction is Learn for FCALL.
+func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]byte) (at Where, refusal string) {
 	libraries, err := s.functions.read(ctx)
 	if err != nil {
-		return Nowhere, fmt.Sprintf("ERR '%s' of '%s': whether it uses lock keys is not known, as the upstream's functions cannot be read: %s", name, syntax.Shown(words[1]), err)
+		return Nowhere, fmt.Sprintf(
+			"ERR cannot check whether '%s' of '%s' uses lock keys: cannot read the upstream's functions: %s",
+			name, syntax.Shown(words[1]), err)
 	}
-	return s.placeFunction(words, libraries)
+	return s.routeKnownFunction(words, libraries)
 }
 
-// placeFunction refuses a function that may use a lock key.
-func (s *Scripts) placeFunction(words [][]byte, libraries map[string][]*names) (at Where, refusal string) {
+// routeKnownFunction refuses a function that may use a lock key.
+func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*keyNames) (at Where, refusal string) {
 	n, _ := syntax.KeyCount(words, len(words))
 	named := search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
 	if slices.ContainsFunc(libraries[syntax.Folded(words[1])], named.finds) {
-		return Nowhere, fmt.Sprintf("ERR '%s' of '%s': its library, or an argument, names a lock key; functions run on the upstream alone, lock keys are on the lock masters; send a script (EVAL)", syntax.Lower(words[0]), syntax.Shown(words[1]))
+		return Nowhere, fmt.Sprintf("ERR '%s' of '%s' cannot use lock keys: functions run on the upstream only, "+
+			"and its library, or an argument, names a lock key; send a script (EVAL)",
+			syntax.Lower(words[0]), syntax.Shown(words[1]))
 	}
 	return Upstream, ""
 }
 
-// functionAhead is Ahead of a FCALL.
-func (s *Scripts) functionAhead(ctx context.Context, words, given, argv [][]byte) (locked, watched bool) {
+// previewFunction is Ahead for FCALL.
+func (s *Scripts) previewFunction(ctx context.Context, words, given, argv [][]byte) (locked, watched bool) {
 	if s.functions.upstream == nil {
 		return false, false
 	}

@@ -1,8 +1,6 @@
 package eval
 
 import (
-	"fmt"
-
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
@@ -11,15 +9,14 @@ import (
 	"redlock-proxy/commands/lockkeys/program"
 )
 
-// errUnknownCall and errCallNotAllowed are in the wording of Redis, which adds the script and its
-// line to it.
+// errUnknownCall and errCallNotAllowed are Redis' wording. Redis adds the script and its line.
 const (
 	errUnknownCall    = "ERR Unknown Redis command called from script"
 	errCallNotAllowed = "ERR This Redis command is not allowed from script"
 )
 
-// keyless are the calls without keys that a script on lock keys may make, but for TIME. Each has as
-// many words as Redis wants. They are never changed.
+// keyless are the commands without keys that a script on lock keys may call, except TIME. Their
+// numbers of arguments are checked before. The map is read-only.
 var keyless = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, error){
 	"ping":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return Pong(words), nil },
 	"echo":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return keyspace.Text(words[1]), nil },
@@ -38,7 +35,7 @@ func (s *scriptCalls) keyless(name string, words []string) (keyspace.Reply, erro
 	return keyless[name](s, words)
 }
 
-// Pong is PING [message].
+// Pong returns the reply to PING [message].
 func Pong(words []string) keyspace.Reply {
 	switch len(words) {
 	case 1:
@@ -50,8 +47,8 @@ func Pong(words []string) keyspace.Reply {
 	}
 }
 
-// Select is SELECT of the database that a program runs in. Its keys are all of that one: another is
-// refused.
+// Select returns the reply to SELECT in a program. A program runs in database db only: other
+// reports that SELECT names another database, which must be refused.
 func Select(db int, index string) (reply keyspace.Reply, other bool) {
 	n, ok := syntax.Int(index)
 	switch {
@@ -66,17 +63,22 @@ func Select(db int, index string) (reply keyspace.Reply, other bool) {
 func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 	reply, other := Select(s.db, words[1])
 	if other {
-		return reply, &program.Refusal{Text: fmt.Sprintf("ERR SELECT of database %s by a script on lock keys of database %d", syntax.Shown(words[1]), s.db)}
+		return reply, refused(
+			"ERR SELECT of database %s cannot be called by a script on lock keys: its lock keys are in database %d",
+			syntax.Shown(words[1]), s.db)
 	}
 	return reply, nil
 }
 
-// held are the lock keys that match a glob, and, with a kind, hold a value of it. Where it may
-// match keys of the upstream, too, it is refused: those are not seen here.
-func (s *scriptCalls) held(command, match, kind string) (held []string, err error) {
+// heldKeys returns the lock keys that match a glob, and that hold a value of this kind, if one is
+// given. It refuses a glob that may match keys of the upstream, because the program cannot see
+// these.
+func (s *scriptCalls) heldKeys(command, match, kind string) (held []string, err error) {
 	switch {
 	case s.rights.HasUpstream() && !s.lockKeys.Cover(match):
-		return nil, &program.Refusal{Text: fmt.Sprintf("ERR '%s' of '%s' by a script on lock keys: it may match keys on the upstream", command, syntax.Shown(match))}
+		return nil, refused(
+			"ERR '%s' of '%s' cannot be called by a script on lock keys: the pattern may match keys on the upstream",
+			command, syntax.Shown(match))
 	case !s.listed[match]:
 		return nil, &program.UnlistedError{Match: match, Found: func([]string) { s.listed[match] = true }}
 	}
@@ -89,11 +91,11 @@ func (s *scriptCalls) held(command, match, kind string) (held []string, err erro
 }
 
 func (s *scriptCalls) keys(words []string) (keyspace.Reply, error) {
-	held, err := s.held("keys", words[1], "")
+	held, err := s.heldKeys("keys", words[1], "")
 	return keyspace.Texts(held), err
 }
 
-// scan returns all at once.
+// scan returns all keys at once.
 func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 	match, kind, begins, failed := allkeys.ParseWhole(words)
 	if failed != "" {
@@ -102,7 +104,7 @@ func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 	var held []string
 	if begins {
 		var err error
-		if held, err = s.held("scan", match, kind); err != nil {
+		if held, err = s.heldKeys("scan", match, kind); err != nil {
 			return keyspace.Reply{}, err
 		}
 	}
@@ -110,7 +112,7 @@ func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 }
 
 func (s *scriptCalls) dbsize([]string) (keyspace.Reply, error) {
-	held, err := s.held("dbsize", "*", "")
+	held, err := s.heldKeys("dbsize", "*", "")
 	return keyspace.Number(int64(len(held))), err
 }
 
@@ -118,16 +120,16 @@ func (s *scriptCalls) flush(words []string) (keyspace.Reply, error) {
 	return keyspace.Reply{}, &program.Refusal{Text: FlushRefusal(syntax.Lower(words[0]))}
 }
 
-// may reports whether the client may do a command, as far as the upstream can be asked about it:
-// not about one that would do something to the connection.
-func (s *scriptCalls) may(words []string) (may, known bool) {
+// mayRun reports whether the client may run a command. known is false if the upstream cannot be
+// asked, because the command would change the connection.
+func (s *scriptCalls) mayRun(words []string) (may, known bool) {
 	name := syntax.Lower(words[0])
-	what := spec.Find([]byte(name))
-	if what == nil {
+	cmd := spec.Find([]byte(name))
+	if cmd == nil {
 		return false, false
 	}
 	questions := callQuestions(words)
-	if len(questions) == 0 && what.Effect == spec.None && syntax.Fits(what.Arity, len(words)) {
+	if len(questions) == 0 && cmd.Effect == spec.None && syntax.Fits(cmd.Arity, len(words)) {
 		questions = [][]string{words}
 	}
 	if len(questions) == 0 && !s.rights.IsJudged() {

@@ -10,32 +10,32 @@ import (
 	"redlock-proxy/commands/lockkeys/script/calls"
 )
 
-// names are the keys that a script uses besides those which it is given as KEYS: what can be told
-// of them from its source. Its call decides the rest.
-type names struct {
-	// shapes are what the names are put together from.
+// keyNames are the keys that a script uses in addition to its KEYS, as far as its source shows
+// them. The arguments of a call decide the rest.
+type keyNames struct {
+	// shapes say how the names are composed.
 	shapes []calls.Shape
-	// hidden: there may be others. Then every literal and every argument may be one.
-	hidden   bool
-	literals []string
-	// flushes is the command that removes all keys, if the script is seen to call one.
+	// incomplete is set if the script may use other keys. Then every literal and every argument may
+	// be a key.
+	incomplete bool
+	literals   []string
+	// flushes is the command that removes all keys, if the source calls one.
 	flushes string
 }
 
-// flushCommand is the command that removes all keys, if the script is seen to call one; else it is
-// empty.
-func (n *names) flushCommand() string { return n.flushes }
+// flushCommand returns the command that removes all keys, or "" if the source calls none.
+func (n *keyNames) flushCommand() string { return n.flushes }
 
-// namesIn finds them in the calls of a script.
-func namesIn(found calls.Calls) *names {
-	n := &names{hidden: found.Hidden, literals: found.Literals}
+// namesIn finds the names of keys in the calls of a script.
+func namesIn(found calls.Calls) *keyNames {
+	n := &keyNames{incomplete: found.Hidden, literals: found.Literals}
 	for _, site := range found.Sites {
 		if name := flushOf(site); name != "" {
 			n.flushes = name
 		}
 		for _, shape := range keyShapes(site) {
 			if len(shape) > 0 && shape[0].Kind == calls.Unseen {
-				n.hidden = true
+				n.incomplete = true
 			} else if !isGivenKey(shape) {
 				n.shapes = append(n.shapes, shape)
 			}
@@ -44,27 +44,27 @@ func namesIn(found calls.Calls) *names {
 	return n
 }
 
-// namesOf are those of a script.
-func namesOf(s *script.Script) *names {
-	return s.Derived(func(c calls.Calls) any { return namesIn(c) }).(*names)
+// namesOf returns the names of keys in a script.
+func namesOf(s *script.Script) *keyNames {
+	return s.Derived(func(c calls.Calls) any { return namesIn(c) }).(*keyNames)
 }
 
-// namesOfLibrary are those of the code of a library of functions. What cannot be read is taken to
-// hide everything.
-func namesOfLibrary(code string) *names {
+// namesOfLibrary returns the names of keys in a library of functions. A library that does not
+// compile may use any key.
+func namesOfLibrary(code string) *keyNames {
 	found, err := script.LibraryCalls(code)
 	if err != nil {
-		return &names{hidden: true}
+		return &keyNames{incomplete: true}
 	}
 	return namesIn(found)
 }
 
-// free are those of a script that is called without KEYS: it is taken to use whatever it names.
-func (n *names) free() *names {
-	return &names{shapes: n.shapes, hidden: true, literals: n.literals, flushes: n.flushes}
+// withoutKeys returns the names for a call without KEYS: any name in the script may then be a key.
+func (n *keyNames) withoutKeys() *keyNames {
+	return &keyNames{shapes: n.shapes, incomplete: true, literals: n.literals, flushes: n.flushes}
 }
 
-// flushOf is the command of a call that removes all keys, if it may be one.
+// flushOf returns the command that removes all keys if a call may be one, else "".
 func flushOf(site calls.Site) string {
 	if len(site.Args) == 0 {
 		return ""
@@ -79,13 +79,13 @@ func flushOf(site calls.Site) string {
 	return ""
 }
 
-// isGivenKey is true of KEYS[n], which whoever asks has looked at.
+// isGivenKey reports whether a shape is KEYS[n], which the caller has already checked.
 func isGivenKey(s calls.Shape) bool {
 	return len(s) == 1 && (s[0].Kind == calls.Key || s[0].Kind == calls.AnyKey)
 }
 
-// keyShapes are what the keys of a call may be. Where it is not known which of its words are keys,
-// all are.
+// keyShapes returns the possible keys of a call. If the positions of its keys are unknown, any
+// argument may be one.
 func keyShapes(site calls.Site) (all []calls.Shape) {
 	if len(site.Args) == 0 {
 		return site.Rest
@@ -103,7 +103,7 @@ func keyShapes(site calls.Site) (all []calls.Shape) {
 	return all
 }
 
-// literal is the text of a shape that is all written in the source.
+// literal returns the text of a shape that consists of literals only.
 func literal(s calls.Shape) (text string, ok bool) {
 	for _, part := range s {
 		if part.Kind != calls.Literal {
@@ -118,7 +118,7 @@ func allShapes(site calls.Site) []calls.Shape {
 	return append(slices.Concat(site.Args[1:]...), site.Rest...)
 }
 
-// shapesOf are those of the keys of a call of the command.
+// shapesOf returns the shapes of the keys in a call of a command.
 func shapesOf(r *keys.Rule, site calls.Site) (all []calls.Shape) {
 	if r.First() && len(site.Args) > 1 {
 		return site.Args[1]
@@ -141,27 +141,29 @@ func shapesOf(r *keys.Rule, site calls.Site) (all []calls.Shape) {
 	return all
 }
 
-// search looks for lock keys among the names that a script uses when it is called so.
+// search finds lock keys among the names that a script uses when it is called with some arguments.
 type search struct {
-	// IsLock reports whether a name is that of a lock key.
+	// IsLock reports whether a name is a lock key.
 	IsLock func(name []byte) bool
-	// Keys and Argv are what it is given.
+	// Keys and Argv are the arguments of the call.
 	Keys, Argv [][]byte
-	// More is set where there are more arguments than these.
+	// More is set if more arguments follow.
 	More bool
 }
 
-// finds reports whether there is one.
-func (s search) finds(n *names) bool {
-	if slices.ContainsFunc(n.shapes, func(shape calls.Shape) bool { return s.fits(nil, shape, "") || s.fits(nil, shape, "0") }) {
+// finds reports whether one of the names may be a lock key.
+func (s search) finds(n *keyNames) bool {
+	if slices.ContainsFunc(n.shapes, func(shape calls.Shape) bool {
+		return s.fits(nil, shape, "") || s.fits(nil, shape, "0")
+	}) {
 		return true
 	}
-	return n.hidden && (slices.ContainsFunc(n.literals, func(text string) bool { return s.IsLock([]byte(text)) }) ||
-		s.any(nil, calls.Part{Kind: calls.AnyArgument}, s.Argv, nil, ""))
+	return n.incomplete && (slices.ContainsFunc(n.literals, func(text string) bool { return s.IsLock([]byte(text)) }) ||
+		s.anyWord(nil, calls.Part{Kind: calls.AnyArgument}, s.Argv, nil, ""))
 }
 
-// fits reports whether the name that begins with a text and goes on as the shape says may be that
-// of a lock key, with a filler for what cannot be seen.
+// fits reports whether a name may be a lock key: it begins with a text and continues as the shape
+// says. filler replaces parts that are not visible.
 func (s search) fits(begin []byte, shape calls.Shape, filler string) bool {
 	for i, part := range shape {
 		begin = begin[:len(begin):len(begin)]
@@ -171,12 +173,12 @@ func (s search) fits(begin []byte, shape calls.Shape, filler string) bool {
 			continue
 		case calls.Unseen:
 		case calls.Key, calls.AnyKey:
-			return s.any(begin, part, s.Keys, shape[i+1:], filler)
+			return s.anyWord(begin, part, s.Keys, shape[i+1:], filler)
 		default:
-			if s.any(begin, part, s.Argv, shape[i+1:], filler) {
+			if s.anyWord(begin, part, s.Argv, shape[i+1:], filler) {
 				return true
 			}
-			if !s.misses(part) {
+			if !s.mayBeMissing(part) {
 				return false
 			}
 		}
@@ -185,21 +187,21 @@ func (s search) fits(begin []byte, shape calls.Shape, filler string) bool {
 	return s.IsLock(begin)
 }
 
-// any is fits where the next part is one of these words. Of several parts that may be any of many,
-// only the first one is tried with all of them.
-func (s search) any(begin []byte, part calls.Part, words [][]byte, rest calls.Shape, filler string) bool {
+// anyWord is fits with any of these words as the next part. If several parts may be any word, only
+// the first part is tried with all words.
+func (s search) anyWord(begin []byte, part calls.Part, words [][]byte, rest calls.Shape, filler string) bool {
 	if part.Kind == calls.Key || part.Kind == calls.Argument {
-		words = at(words, part.Index)
+		words = wordAt(words, part.Index)
 	} else {
-		rest = blurred(rest)
+		rest = withUnseenParts(rest)
 	}
 	return slices.ContainsFunc(words, func(word []byte) bool {
 		return s.fits(append(begin[:len(begin):len(begin)], word...), rest, filler)
 	})
 }
 
-// blurred has what may be any of many words be unseen.
-func blurred(shape calls.Shape) calls.Shape {
+// withUnseenParts replaces the parts that may be any of several words by unseen parts.
+func withUnseenParts(shape calls.Shape) calls.Shape {
 	all := append(calls.Shape{}, shape...)
 	for i, part := range all {
 		if part.Kind == calls.AnyKey || part.Kind == calls.AnyArgument {
@@ -209,13 +211,13 @@ func blurred(shape calls.Shape) calls.Shape {
 	return all
 }
 
-// misses reports whether a part may be an argument that is not given.
-func (s search) misses(p calls.Part) bool {
+// mayBeMissing reports whether a part may be an argument that has not arrived yet.
+func (s search) mayBeMissing(p calls.Part) bool {
 	return s.More && (p.Kind == calls.AnyArgument || p.Index > len(s.Argv))
 }
 
-// at is the word with an index that counts from 1, if there is one.
-func at(words [][]byte, index int) [][]byte {
+// wordAt returns the word with an index that counts from 1, if it exists.
+func wordAt(words [][]byte, index int) [][]byte {
 	if index > len(words) {
 		return nil
 	}
@@ -223,7 +225,7 @@ func at(words [][]byte, index int) [][]byte {
 }
 
 // usesArguments reports whether an argument may be the name of a key, or a part of it.
-func (n *names) usesArguments() bool {
+func (n *keyNames) usesArguments() bool {
 	for _, shape := range n.shapes {
 		for _, part := range shape {
 			if part.Kind == calls.Argument || part.Kind == calls.AnyArgument {
@@ -231,5 +233,5 @@ func (n *names) usesArguments() bool {
 			}
 		}
 	}
-	return n.hidden
+	return n.incomplete
 }

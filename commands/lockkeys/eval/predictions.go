@@ -9,40 +9,42 @@ import (
 	"redlock-proxy/commands/lockkeys/program"
 )
 
-// The memo of a script is what its keys held when it last changed them, as the index of an
-// argument: its calls are much alike, so it is the best guess for the next one. wereAbsent is that
-// of keys that were not there.
-const wereAbsent = -1
+// memoAbsent is the Memo of a script whose keys did not exist when it last changed them. Otherwise
+// a script's Memo is the index of the argument that its keys held. A script's calls are much alike,
+// so its last call gives the best guess for the next one.
+const memoAbsent = -1
 
-// guesses are what the keys of a script may hold, the likeliest first. Of a script that is not
-// known yet, both frequent cases are tried: a release or an extension of the first argument's lock,
-// and an acquisition.
+// guesses returns guesses at the values of a script's keys, the likeliest first. For a new script
+// it returns both frequent cases: the keys hold the first argument (a release or an extension), or
+// they are absent (an acquisition).
 //
-// own is what this proxy itself has put under a key. Where that is a collection there is no better
-// guess, since no argument is one.
-func guesses(memo *atomic.Int64, keys, argv []string, own func(key string) (value string, ok bool)) (all []program.Guess) {
+// lastWritten returns the value that this proxy wrote last under a key. If that is a collection, it
+// is the only guess, because no argument equals a collection.
+func guesses(
+	memo *atomic.Int64, keys, argv []string, lastWritten func(key string) (value string, ok bool),
+) (all []program.Guess) {
 	if len(keys) == 0 {
-		return []program.Guess{{}} // a script that needs no key at all is done with that
+		return []program.Guess{{}} // a script that uses no key needs no more
 	}
-	if g := collections(keys, own); g != nil {
+	if g := guessCollections(keys, lastWritten); g != nil {
 		return []program.Guess{g}
 	}
-	argument := int(memo.Load()) // at first, the first one
-	if argument != wereAbsent && argument < len(argv) {
+	argument := int(memo.Load()) // 0, the first argument, for a new script
+	if argument != memoAbsent && argument < len(argv) {
 		all = append(all, program.Text(keys, argv[argument]))
 	}
 	return append(all, program.Absent(keys))
 }
 
-// learn takes the edits that a script made.
-func learn(memo *atomic.Int64, edits []keyspace.Edit, argv []string) {
-	if argument, ok := relation(edits, argv); ok {
+// updateMemo updates the memo with the edits that a script made.
+func updateMemo(memo *atomic.Int64, edits []keyspace.Edit, argv []string) {
+	if argument, ok := heldArgument(edits, argv); ok {
 		memo.Store(int64(argument))
 	}
 }
 
-// relation finds the argument that all keys held, or wereAbsent.
-func relation(edits []keyspace.Edit, argv []string) (argument int, ok bool) {
+// heldArgument returns the index of the argument that all keys held, or memoAbsent.
+func heldArgument(edits []keyspace.Edit, argv []string) (argument int, ok bool) {
 	if len(edits) == 0 {
 		return 0, false
 	}
@@ -53,18 +55,18 @@ func relation(edits []keyspace.Edit, argv []string) (argument int, ok bool) {
 		}
 	}
 	if !first.Present {
-		return wereAbsent, true
+		return memoAbsent, true
 	}
 	argument = slices.IndexFunc(argv, func(arg string) bool { return contents.EncodeText(arg) == first.Value })
 	return argument, argument >= 0
 }
 
-// collections are the keys in which this proxy has put collections, and the others absent; nil
-// where there are none.
-func collections(keys []string, own func(key string) (value string, ok bool)) program.Guess {
+// guessCollections guesses that the keys hold the collections that this proxy wrote, and that the
+// other keys are absent. It returns nil if this proxy wrote no collection.
+func guessCollections(keys []string, lastWritten func(key string) (value string, ok bool)) program.Guess {
 	absent, found := program.Absent(keys), false
 	for _, key := range keys {
-		if value, ok := own(key); ok && contents.IsMarked(value) {
+		if value, ok := lastWritten(key); ok && contents.IsMarked(value) {
 			found = true
 			absent[key] = keyspace.Entry{Present: true, Value: value, Left: keyspace.Unknown}
 		}

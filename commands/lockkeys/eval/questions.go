@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// callQuestions are the questions about what a script calls.
+// callQuestions returns the questions to the upstream about the client's permission for a call.
 func callQuestions(words []string) [][]string {
 	switch name := syntax.Lower(words[0]); name {
 	case "time", "ping", "dbsize":
@@ -27,8 +27,8 @@ func callQuestions(words []string) [][]string {
 	return nil
 }
 
-// denial is the error of a call within a script, for the upstream's refusal of the
-// command itself, in the words of Redis.
+// denial converts the upstream's refusal of a command into the error of a call within a script, in
+// Redis' wording.
 func denial(refusal string) string {
 	const user = "ERR The user executing the script can't "
 	switch {

@@ -9,56 +9,56 @@ import (
 	"redlock-proxy/commands/lockkeys/script"
 )
 
-// Where is where a script or function is carried out.
+// Where says where a script or function runs.
 type Where uint8
 
-// Where it may be.
+// The places where a script or function runs.
 const (
 	Upstream Where = iota
 	Here           // on the lock masters
-	Unknown        // it must be learned first what it does
+	Unknown        // its source must be found first
 	Nowhere        // it is refused
 )
 
-// Route is where an EVAL or a FCALL is carried out among whose keys there is no lock key. With
-// Nowhere, refusal is the error.
+// Route returns where an EVAL or FCALL runs that has no lock key among its KEYS. With Nowhere,
+// refusal is the error reply.
 func (s *Scripts) Route(name string, words [][]byte) (at Where, refusal string) {
 	if IsFunction(name) {
 		return s.routeFunction(words)
 	}
 	n, ok := syntax.KeyCount(words, len(words))
 	if !ok {
-		return Upstream, "" // whose error it is, the upstream tells
+		return Upstream, "" // the upstream replies with the error
 	}
-	found, sure := s.known(name, words[1])
+	found, sure := s.cachedScript(name, words[1])
 	if !sure {
-		return Unknown, "" // it may do anything
+		return Unknown, "" // the script may do anything
 	}
-	return s.placeScript(found, words[3:3+n], words[3+n:])
+	return s.routeKnownScript(found, words[3:3+n], words[3+n:])
 }
 
-// placeScript is Route of a script that is known, or, where it is nil, does not compile.
-func (s *Scripts) placeScript(found *script.Script, given, argv [][]byte) (at Where, refusal string) {
+// routeKnownScript is Route for a script whose source is known. found is nil if it does not
+// compile.
+func (s *Scripts) routeKnownScript(found *script.Script, given, argv [][]byte) (at Where, refusal string) {
 	switch {
 	case found == nil, s.namesLockKey(found, given, argv, false):
-		return Here, "" // also where it does not compile, which the proxy tells
+		return Here, "" // the proxy replies with the error of a script that does not compile
 	case namesOf(found).flushCommand() != "":
 		return Nowhere, FlushRefusal(namesOf(found).flushCommand())
 	}
 	return Upstream, ""
 }
 
-// Learn is Route after Unknown: it finds out, where the masters and the upstream keep it, what the
-// command does.
+// Learn is Route after Unknown: it first finds the source, at the masters or the upstream.
 func (s *Scripts) Learn(ctx context.Context, name string, words [][]byte) (at Where, refusal string) {
 	if IsFunction(name) {
-		return s.learnFunction(ctx, name, words)
+		return s.resolveFunction(ctx, name, words)
 	}
 	n, _ := syntax.KeyCount(words, len(words))
 	share := script.Share{Pace: s.pace}
 	if syntax.BySHA(name) {
 		if len(words[1]) == syntax.SHALength {
-			_, _ = s.find(ctx, syntax.Lower(words[1]), share) // without the masters the client sends it again, whole
+			_, _ = s.find(ctx, syntax.Lower(words[1]), share) // without the masters the client sends the script in full
 		}
 		return s.Route(name, words)
 	}
@@ -66,10 +66,10 @@ func (s *Scripts) Learn(ctx context.Context, name string, words [][]byte) (at Wh
 	if err != nil && !errors.As(err, new(*script.MistakeError)) {
 		return Nowhere, replyOf(err)
 	}
-	return s.placeScript(found, words[3:3+n], words[3+n:])
+	return s.routeKnownScript(found, words[3:3+n], words[3+n:])
 }
 
-// replyOf is the error reply for a script that could not be compiled.
+// replyOf returns the error reply for a script that could not be compiled.
 func replyOf(err error) string {
 	if errors.As(err, new(*script.MistakeError)) || errors.As(err, new(*script.LimitError)) {
 		return err.Error()
@@ -77,24 +77,25 @@ func replyOf(err error) string {
 	return "ERR " + err.Error()
 }
 
-// FlushRefusal is the error for a script that removes all keys.
+// FlushRefusal returns the error for a script that removes all keys.
 func FlushRefusal(command string) string {
-	return fmt.Sprintf("ERR '%s' cannot be called by a script: the lock keys are to be removed, too; send it by itself", command)
+	return fmt.Sprintf("ERR '%s' cannot be called by a script: it must also remove the lock keys; "+
+		"send it by itself", command)
 }
 
-// namesLockKey reports whether a script whose KEYS are others uses a lock key all the same: one
-// written in it, given in its arguments, or put together from these. A script without KEYS is taken
-// to use whatever it names. More says that there are more arguments.
+// namesLockKey reports whether a script may use a lock key without a lock key in KEYS: a key that
+// is written in the source, given as an argument, or composed of these. A script called without
+// KEYS may use any name. more says that more arguments follow.
 func (s *Scripts) namesLockKey(of *script.Script, given, argv [][]byte, more bool) bool {
 	n := namesOf(of)
 	if len(given) == 0 {
-		n = n.free()
+		n = n.withoutKeys()
 	}
 	return search{IsLock: s.opts.LockKeys.Match, Keys: given, Argv: argv, More: more}.finds(n)
 }
 
-// Ahead looks at the first words of an EVAL or FCALL of so many: locked is set where it is not
-// for the upstream, watched where the arguments that are still to come may be keys.
+// Ahead checks the first words of an EVAL or FCALL with total words. locked reports that the
+// command is not for the upstream. watched reports that later arguments may be keys.
 func (s *Scripts) Ahead(ctx context.Context, name string, words [][]byte, total int) (locked, watched bool) {
 	n, ok := syntax.KeyCount(words, total)
 	if !ok {
@@ -103,7 +104,7 @@ func (s *Scripts) Ahead(ctx context.Context, name string, words [][]byte, total 
 	given := words[3:min(3+n, len(words))]
 	argv := words[min(3+n, len(words)):]
 	if IsFunction(name) {
-		return s.functionAhead(ctx, words, given, argv)
+		return s.previewFunction(ctx, words, given, argv)
 	}
 	share := script.Share{Pace: s.pace}
 	var found *script.Script

@@ -17,51 +17,52 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// Options are what scripts work with. All must be set, but Functions.
+// Options are the dependencies of Scripts. All must be set, except Functions.
 type Options struct {
 	Keys     *lockkeys.Runner
 	LockKeys keys.Patterns
 	Store    Store
-	// Functions are those of the upstream. Where it is nil they are not looked at.
+	// Functions lists the functions of the upstream. If it is nil, functions are not checked.
 	Functions Functions
-	// Own are the proxy's own commands, which no script may call.
+	// Own finds one of the proxy's own commands, which scripts may not call.
 	Own func(name []byte) *command.Command
-	// Observe is called with scripts that the upstream has learned, too.
+	// Observe is also called with scripts that the upstream has learned.
 	Observe func(words [][]byte)
-	// Now is the wall clock.
+	// Now returns the wall clock's time.
 	Now func() time.Time
 }
 
-// Scripts run the scripts of clients, and know them, and the functions of the upstream. They are
-// safe for concurrent use.
+// Scripts runs the scripts of clients, and caches them. It is safe for concurrent use.
 type Scripts struct {
 	opts      Options
 	cache     *script.Cache
 	pace      *script.Pace
 	functions *functions
 
-	// runs count runs of scripts, stopped those that were ended at a limit.
+	// runs counts runs of scripts, stopped counts the runs that ended at a limit.
 	runs, stopped atomic.Int64
 }
 
-// New makes them.
+// New returns Scripts.
 func New(opts Options) *Scripts {
 	return &Scripts{
-		opts: opts, cache: script.NewCache(DefaultMemory), pace: script.NewPace(), functions: &functions{upstream: opts.Functions, now: opts.Now},
+		opts: opts, cache: script.NewCache(DefaultMemory), pace: script.NewPace(),
+		functions: &functions{upstream: opts.Functions, now: opts.Now},
 	}
 }
 
-// Counts are the runs of scripts, and those of them that were ended at a limit.
+// Counts returns how many scripts have run, and how many of these runs ended at a limit.
 func (s *Scripts) Counts() (runs, stopped int64) { return s.runs.Load(), s.stopped.Load() }
 
-// Commands are EVAL and similar commands, and SCRIPT as it is without an upstream.
+// Commands returns EVAL and similar commands, and SCRIPT without an upstream.
 func (s *Scripts) Commands() []*command.Command {
 	all := []*command.Command{s.scriptCommand()}
 	for name, docs := range map[string]command.Docs{
-		"eval":       command.DocsOf("scripting", "Runs a script on lock keys.", "2.6.0"),
-		"evalsha":    command.DocsOf("scripting", "Runs a script on lock keys, given by its SHA-1.", "2.6.0"),
-		"eval_ro":    command.DocsOf("scripting", "Runs a script that only reads lock keys.", "7.0.0"),
-		"evalsha_ro": command.DocsOf("scripting", "Runs a script that only reads lock keys, given by its SHA-1.", "7.0.0"),
+		"eval":    command.DocsOf("scripting", "Runs a script on lock keys.", "2.6.0"),
+		"evalsha": command.DocsOf("scripting", "Runs a script on lock keys, given by its SHA-1.", "2.6.0"),
+		"eval_ro": command.DocsOf("scripting", "Runs a script that only reads lock keys.", "7.0.0"),
+		"evalsha_ro": command.DocsOf(
+			"scripting", "Runs a script that only reads lock keys, given by its SHA-1.", "7.0.0"),
 	} {
 		c := command.OfRedis(name, s.eval, docs)
 		c.Guarded = true
@@ -70,7 +71,7 @@ func (s *Scripts) Commands() []*command.Command {
 	return all
 }
 
-// invocation is an EVAL or EVALSHA with its words read.
+// invocation is a parsed EVAL or EVALSHA.
 type invocation struct {
 	script     *script.Script
 	keys, argv []string
@@ -78,23 +79,24 @@ type invocation struct {
 	share      script.Share
 }
 
-// eval is EVAL, EVALSHA and their read-only forms.
+// eval runs EVAL, EVALSHA and their read-only forms.
 func (s *Scripts) eval(c command.Call) {
-	what, failed, err := s.Program(c.Ctx, c.Client, c.Client.Rights(), syntax.Strings(c.Args), &script.Allowance{})
+	prog, failed, err := s.Program(c.Ctx, c.Client, c.Client.Rights(), syntax.Strings(c.Args), &script.Allowance{})
 	switch {
 	case err != nil:
 		c.Out.Fail(err)
 	case failed != "":
 		c.Out.Error(failed)
 	default:
-		s.opts.Keys.Carry(c, what)
+		s.opts.Keys.Carry(c, prog)
 	}
 }
 
-// Program is an EVAL, or a similar command, as a program. failed is the error reply where its words
-// are wrong, or there is no such script. The allowance is for all its runs, however often it has to
-// be repeated.
-func (s *Scripts) Program(ctx context.Context, c *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (what program.Program, failed string, err error) {
+// Program returns an EVAL or similar command as a program. failed is the error reply if its words
+// are wrong, or the script is not known. All runs of the program share the allowance.
+func (s *Scripts) Program(
+	ctx context.Context, c *command.Client, known *rights.Known, words []string, allowance *script.Allowance,
+) (prog program.Program, failed string, err error) {
 	inv, failed, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace})
 	if err != nil || failed != "" {
 		return program.Program{}, failed, err
@@ -102,9 +104,11 @@ func (s *Scripts) Program(ctx context.Context, c *command.Client, known *rights.
 	return s.program(c, known, inv), "", nil
 }
 
-// invocation reads the words of an EVAL or EVALSHA. failed is the error reply where
-// they are wrong, or there is no such script.
-func (s *Scripts) invocation(ctx context.Context, words []string, share script.Share) (inv invocation, failed string, err error) {
+// invocation parses the words of an EVAL or EVALSHA. failed is the error reply if the words are
+// wrong, or the script is not known.
+func (s *Scripts) invocation(
+	ctx context.Context, words []string, share script.Share,
+) (inv invocation, failed string, err error) {
 	name := syntax.Lower(words[0])
 	if failed := syntax.EvalFailure(name, words); failed != "" {
 		return inv, failed, nil
@@ -116,11 +120,11 @@ func (s *Scripts) invocation(ctx context.Context, words []string, share script.S
 	} else {
 		inv.script, err = s.cache.Load(ctx, words[1], share)
 	}
-	var over *script.LimitError
+	var limit *script.LimitError
 	switch {
-	case errors.As(err, &over):
+	case errors.As(err, &limit):
 		s.stopped.Add(1)
-		return inv, over.Error(), nil
+		return inv, limit.Error(), nil
 	case errors.As(err, new(*script.MistakeError)):
 		return inv, err.Error(), nil
 	case err == nil && inv.script == nil:
@@ -129,33 +133,36 @@ func (s *Scripts) invocation(ctx context.Context, words []string, share script.S
 	return inv, failed, err
 }
 
-// program is a script as a program.
+// program returns an invocation as a program.
 func (s *Scripts) program(c *command.Client, known *rights.Known, inv invocation) program.Program {
 	keys, listed := s.keysOf(inv), map[string]bool{}
-	own := func(key string) (string, bool) { return s.opts.Keys.Guess(c.DB, key) }
+	lastWritten := func(key string) (string, bool) { return s.opts.Keys.Guess(c.DB, key) }
 	return program.Program{
-		DB: c.DB, Rights: known, Keys: keys, Guesses: guesses(&inv.script.Memo, keys, inv.argv, own),
+		DB: c.DB, Rights: known, Keys: keys, Guesses: guesses(&inv.script.Memo, keys, inv.argv, lastWritten),
 		Run: func(ctx context.Context, view *keyspace.Space) (keyspace.Reply, [][]string, error) {
-			calls := scriptCalls{lockKeys: s.opts.LockKeys, space: view, rights: known, db: c.DB, listed: listed, own: s.opts.Own}
+			calls := scriptCalls{
+				lockKeys: s.opts.LockKeys, space: view, rights: known, db: c.DB, listed: listed, own: s.opts.Own,
+			}
 			s.runs.Add(1)
 			reply, err := inv.script.Run(ctx, script.Input{
-				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, Cost: view.Cost, May: calls.may, Share: inv.share,
+				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Share: inv.share,
+				Call: calls.do, Cost: view.Cost, May: calls.mayRun,
 			})
-			if over, ok := errors.AsType[*script.LimitError](err); ok {
+			if limit, ok := errors.AsType[*script.LimitError](err); ok {
 				s.stopped.Add(1)
-				err = &program.Refusal{Text: over.Error()}
+				err = &program.Refusal{Text: limit.Error()}
 			}
 			if err == nil && calls.denied && reply.Kind == keyspace.Error {
-				err = &program.Refusal{Text: reply.Str} // a script that may not do all of what it does, does nothing
+				err = &program.Refusal{Text: reply.Str} // a script that lacks a permission must change nothing
 			}
 			return reply, calls.effects, err
 		},
-		Committed: func(edits []keyspace.Edit) { learn(&inv.script.Memo, edits, inv.argv) },
+		Committed: func(edits []keyspace.Edit) { updateMemo(&inv.script.Memo, edits, inv.argv) },
 	}
 }
 
-// keysOf are the lock keys that a script is going to use: of its KEYS, or, where
-// it is given none, of what is written in its body and its arguments.
+// keysOf returns the lock keys that a script is likely to use: from its KEYS or, without KEYS, from
+// its literals and arguments.
 func (s *Scripts) keysOf(inv invocation) (keys []string) {
 	candidates := inv.keys
 	if len(candidates) == 0 {

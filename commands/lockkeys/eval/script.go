@@ -9,15 +9,16 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// scriptCommand is SCRIPT, where the proxy answers it itself.
+// scriptCommand returns SCRIPT for a proxy without an upstream.
 func (s *Scripts) scriptCommand() *command.Command {
-	c := command.OfRedis("script", s.script, command.DocsOf("scripting", "A container for the commands that keep scripts.", "2.6.0"))
+	c := command.OfRedis("script", s.script,
+		command.DocsOf("scripting", "A container for commands that manage scripts.", "2.6.0"))
 	c.Guarded = true
 	return c
 }
 
-// MergedCommand is SCRIPT beside an upstream. Both must know a script, since it may be run on keys
-// of either; without the upstream, the proxy goes on alone.
+// MergedCommand returns SCRIPT for a proxy with an upstream. Both must know a script, because it
+// may run on keys of either. If the upstream does not answer, the proxy answers alone.
 func (s *Scripts) MergedCommand() *command.Command {
 	c := command.OfRedis("script", s.mergedScript, command.Docs{})
 	c.Guarded, c.Asks = true, true
@@ -34,15 +35,15 @@ func (s *Scripts) script(c command.Call) {
 			"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 			"EXISTS <sha1> [<sha1> ...]", "    Return information about the existence of the scripts.",
 			"FLUSH [ASYNC|SYNC]", "    Forget all scripts.",
-			"KILL", "    Kill the scripts that have run for long.",
+			"KILL", "    Kill all long-running scripts.",
 			"LOAD <script>", "    Load a script without executing it.",
 			"HELP", "    Print this help.",
 		),
 	}.Run(c)
 }
 
-// load is SCRIPT LOAD: the script becomes known to this proxy and, through the masters, to all
-// others.
+// load runs SCRIPT LOAD: this proxy caches the script, and the masters keep it for all other
+// proxies.
 func (s *Scripts) load(c command.Call) {
 	loaded, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.pace})
 	if err != nil {
@@ -56,7 +57,7 @@ func (s *Scripts) load(c command.Call) {
 	c.Out.Bulk(loaded.SHA())
 }
 
-// exists is SCRIPT EXISTS: whether each is known to this proxy or, through the masters, to any.
+// exists runs SCRIPT EXISTS, for scripts that this proxy or the masters have.
 func (s *Scripts) exists(c command.Call) {
 	known := make([]any, len(c.Args)-2)
 	for i, sha := range c.Args[2:] {
@@ -73,23 +74,24 @@ func (s *Scripts) exists(c command.Call) {
 	c.Out.Put(known)
 }
 
-// notBusy is the answer to SCRIPT KILL where there is nothing to kill.
-const notBusy = "NOTBUSY No scripts in execution right now."
+// errNotBusy is the reply to SCRIPT KILL if no script is running.
+const errNotBusy = "NOTBUSY No scripts in execution right now."
 
-// kill is SCRIPT KILL: it ends all scripts that are no small ones any more, whoever sent them, and
-// compilations as well. None of them has changed anything.
+// kill runs SCRIPT KILL: it ends the scripts, and compilations, of all clients that have become
+// large. None of them has changed anything.
 func (s *Scripts) kill(c command.Call) {
 	if s.pace.Kill() == 0 {
-		c.Out.Error(notBusy)
+		c.Out.Error(errNotBusy)
 		return
 	}
 	c.Out.Status("OK")
 }
 
-// flush is SCRIPT FLUSH: all are forgotten, here and on the masters.
+// flush runs SCRIPT FLUSH: this proxy and the masters forget all scripts.
 func (s *Scripts) flush(c command.Call) {
 	options := c.Args[2:]
-	if len(options) > 1 || len(options) == 1 && syntax.Lower(options[0]) != "sync" && syntax.Lower(options[0]) != "async" {
+	if len(options) > 1 ||
+		len(options) == 1 && syntax.Lower(options[0]) != "sync" && syntax.Lower(options[0]) != "async" {
 		c.Out.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 		return
 	}
@@ -112,27 +114,27 @@ func (s *Scripts) mergedScript(c command.Call) {
 		c.Out.Raw(reply)
 		return
 	}
-	mine := command.Reply{Proto: c.Out.Proto}
+	ownReply := command.Reply{Proto: c.Out.Proto}
 	own := c
-	own.Out = &mine
+	own.Out = &ownReply
 	switch syntax.Lower(c.Args[1]) {
 	case "load", "flush":
 		s.script(own)
 		s.opts.Observe(c.Args)
-	case "kill": // both have scripts: it is done where one was killed
+	case "kill": // it succeeds if either side killed a script
 		if s.script(own); reply[0] == '-' {
-			reply = mine.Bytes
+			reply = ownReply.Bytes
 		}
 	case "exists":
 		s.script(own)
-		reply = bothKnow(reply, mine.Bytes)
+		reply = mergeExists(reply, ownReply.Bytes)
 	}
 	c.Out.Raw(reply)
 }
 
-// bothKnow joins two replies to SCRIPT EXISTS: a script is there if both have it. A
-// client that hears otherwise sends it again, and both learn it.
-func bothKnow(upstream, own []byte) []byte {
+// mergeExists merges two replies to SCRIPT EXISTS: a script exists if both sides have it. Otherwise
+// a client sends the script again, and both sides learn it.
+func mergeExists(upstream, own []byte) []byte {
 	n, known, ok := resp.Header(upstream)
 	m, ours, ownOK := resp.Header(own)
 	if !ok || !ownOK || n != m || own[0] != '*' || len(own) != len(upstream) {

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// wire is a reply as a client sees it, for comparisons: in RESP2 or RESP3, and without an order at
-// this depth.
+// wire formats a reply as RESP2 or RESP3, for comparisons. At the depth unordered it ignores the
+// order.
 func wire(r keyspace.Reply, proto, unordered int) string {
 	if proto == 2 {
 		r = r.Plain()
@@ -54,7 +54,7 @@ func wire(r keyspace.Reply, proto, unordered int) string {
 	return fmt.Sprintf("%d%q", r.Kind, r.Str)
 }
 
-// paired joins each two parts.
+// paired joins every two parts.
 func paired(parts []string, before, after string) (pairs []string) {
 	for pair := range slices.Chunk(parts, 2) {
 		pairs = append(pairs, before+strings.Join(pair, " ")+after)
@@ -67,11 +67,11 @@ func paired(parts []string, before, after string) (pairs []string) {
 	return pairs
 }
 
-// seeds is how many random conversations there are in each protocol.
+// seeds is the number of random conversations in each protocol.
 const seeds = 640
 
-// Whatever is done with collections, the replies are those of a real Redis, in both protocols, and
-// so is what is left.
+// After any commands on collections, the replies and the remaining keys are those of a real Redis,
+// in both protocols.
 func TestCollectionsAreLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for proto := 2; proto <= 3; proto++ {
@@ -104,14 +104,14 @@ func compare(t *testing.T, w world, server *redis, words []string, proto int, do
 	ours, theirs := w.do(t, words...), server.now(t, words...)
 	unordered := -1
 	if randomcommands.IsUnordered(words) {
-		unordered = strings.Count(words[0], "scan") // of a scan it is the second part
+		unordered = strings.Count(words[0], "scan") // a scan's reply has the elements in its second part
 	}
 	if a, b := wire(ours, proto, unordered), wire(theirs, proto, unordered); a != b {
 		t.Errorf("RESP%d: %s\n%q\n ours %s\nredis %s", proto, strings.Join(done, "\n"), words, a, b)
 	}
 }
 
-// now is do, of a command that may wait in a transaction, where it does not.
+// now is do for a command that may wait: it runs in a transaction, where it does not wait.
 func (r *redis) now(t *testing.T, words ...string) keyspace.Reply {
 	t.Helper()
 	if !randomcommands.Waits(words) {
@@ -126,7 +126,7 @@ func (r *redis) now(t *testing.T, words ...string) keyspace.Reply {
 	return done.Elems[0]
 }
 
-// A pattern takes no longer than the fields are long, or is refused.
+// Matching a pattern takes time in proportion to the length of the fields, or is refused.
 func TestScanOfLongFields(t *testing.T) {
 	field := strings.Repeat("a", 900_000)
 	for pattern, want := range map[string]string{

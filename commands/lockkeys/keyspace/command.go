@@ -9,43 +9,41 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// command is one that a Space can carry out.
+// command is a command that a Space can carry out.
 type command struct {
 	entry
-	group string // in Redis' documentation
+	group string // as in Redis' documentation
 	spec  *spec.Command
 }
 
-// call is a command that is being carried out.
+// call is a command while it is carried out.
 type call struct {
 	*Space
 	name  string
 	words []string
 }
 
-// Supported reports whether a Space can carry out the command, whose name is in
-// lower case.
+// Supported reports whether a Space can carry out the command. name is in lower case.
 func Supported(name string) bool { return find(name) != nil }
 
-// Names are the names of all commands that a Space can carry out.
+// Names returns the names of all commands that a Space can carry out.
 func Names() []string { return slices.Sorted(maps.Keys(byName)) }
 
-// Fits reports whether a supported command may have that many words, its name
-// included.
+// Fits reports whether a supported command may have that many words, including its name.
 func Fits(name string, words int) bool {
 	c := find(name)
 	return c != nil && c.fits(words)
 }
 
-// Docs are the group of a supported command, what it does, and the version of Redis that it came
-// with.
+// Docs returns the group of a supported command, a summary, and the version of Redis that
+// introduced it.
 func Docs(name string) (group, summary, since string) {
 	c := find(name)
 	return c.group, c.summary, c.since
 }
 
-// Keys are the keys among the words of a supported command; none if there are too
-// few or too many of them.
+// Keys returns the keys among the words of a supported command, or none if the number of words is
+// wrong.
 func Keys(words []string) []string {
 	c := find(syntax.Lower(words[0]))
 	if c == nil || !c.fits(len(words)) {
@@ -54,9 +52,9 @@ func Keys(words []string) []string {
 	return c.spec.KeysAmong(words)
 }
 
-// Do carries out a command and gives its reply, which is an error reply where
-// Redis has one. It changes nothing if it returns an error: ErrNeedsRead, or an
-// *UnreadError for a key that is not in the Space.
+// Do carries out a command and returns its reply, which may be an error reply. If it returns an
+// error, it has changed nothing: the error is ErrNeedsRead, or an *UnreadError for a key that is
+// not in the Space.
 func (s *Space) Do(words []string) (Reply, error) {
 	name := syntax.Lower(words[0])
 	c := find(name)
@@ -68,90 +66,92 @@ func (s *Space) Do(words []string) (Reply, error) {
 	}
 	reads := !c.spec.Does(spec.Writes)
 	for _, key := range c.spec.KeysAmong(words) {
-		if err := s.has(key); err != nil {
+		if err := s.checkRead(key); err != nil {
 			return Reply{}, err
 		}
 		if reads {
-			s.reads(key)
+			s.noteRead(key)
 		}
 	}
-	return s.bounded(c, words)
+	return s.doWithinLimits(c, words)
 }
 
-// Cost is about how many bytes Do is going to go through for a command that does not only touch a
-// few elements.
+// Cost returns about how many bytes Do is going to process for a command. It is 0 for a command
+// that touches only a few elements.
 func (s *Space) Cost(words []string) int {
 	c := find(syntax.Lower(words[0]))
 	if c == nil || fast[c.name] || !c.fits(len(words)) {
 		return 0
 	}
-	const perByte = 4 // of what is parsed, sorted, and copied
+	const perByte = 4 // for parsing, sorting and copying
 	sum := 0
 	for _, key := range c.spec.KeysAmong(words) {
-		if sl := s.slots[key]; sl != nil {
-			sum += sl.size() * perByte
+		if k := s.states[key]; k != nil {
+			sum += k.size() * perByte
 		}
 	}
 	return sum
 }
 
-// bounded runs a command, and takes back what makes a collection too large.
-func (s *Space) bounded(c *command, words []string) (Reply, error) {
+// doWithinLimits runs a command. It restores the keys if a collection became too large.
+func (s *Space) doWithinLimits(c *command, words []string) (Reply, error) {
 	run := call{Space: s, name: c.name, words: words}
 	if !c.grows() {
 		return c.do(run)
 	}
 	keys := syntax.Distinct(c.spec.KeysAmong(words))
-	if !s.mayGrow(run, keys) {
+	if !s.mayExceed(run, keys) {
 		return c.do(run)
 	}
-	if s.grown++; s.grown > maxGrown {
-		return Fail(fmt.Sprintf("ERR lock key '%s' is too close to %d bytes or %d elements for more than %d changes at once", syntax.Shown(keys[0]), maxValue, maxElements, maxGrown)), nil
+	if s.nearLimit++; s.nearLimit > maxNearLimit {
+		return Fail(fmt.Sprintf("ERR too many changes of lock key '%s': "+
+			"near the limit of %d bytes or %d elements a script or transaction may make at most %d changes",
+			syntax.Shown(keys[0]), maxValue, maxElements, maxNearLimit)), nil
 	}
-	before := make([]slot, len(keys))
+	before := make([]keyState, len(keys))
 	for i, key := range keys {
-		s.slots[key].value() // what is changed in place can be read again
-		before[i] = *s.slots[key]
+		s.states[key].value() // it encodes changes made in place, so that they can be restored
+		before[i] = *s.states[key]
 	}
 	reply, err := c.do(run)
-	if large := slices.IndexFunc(keys, func(key string) bool { return s.slots[key].isTooLarge() }); large >= 0 {
+	if large := slices.IndexFunc(keys, func(key string) bool { return s.states[key].isTooLarge() }); large >= 0 {
 		for i, key := range keys {
-			s.slots[key].takeBack(before[i])
+			s.states[key].restore(before[i])
 		}
 		return tooLarge(keys[large]), nil
 	}
 	return reply, err
 }
 
-// ended is the panic that ends a command early: with an error reply, or with an error of Do.
-type ended struct {
+// abort is the panic that ends a command early: with an error reply, or with an error of Do.
+type abort struct {
 	reply Reply
 	err   error
 }
 
 // refuse ends a command with an error reply.
-func refuse(text string) { panic(ended{reply: Fail(text)}) }
+func refuse(text string) { panic(abort{reply: Fail(text)}) }
 
-// require refuses a command unless something holds.
+// require refuses a command unless a condition holds.
 func require(holds bool, refusal string) {
 	if !holds {
 		refuse(refusal)
 	}
 }
 
-// integer is a word that must be one.
+// integer returns a word as an integer, or refuses the command.
 func integer(word string) int64 {
 	n, ok := syntax.Int(word)
 	require(ok, syntax.ErrNotInteger)
 	return n
 }
 
-// do runs a command, which may end early.
+// do runs a command, and recovers from its abort.
 func (c *command) do(run call) (reply Reply, err error) {
 	defer func() {
 		switch problem := recover().(type) {
 		case nil:
-		case ended:
+		case abort:
 			reply, err = problem.reply, problem.err
 		default:
 			panic(problem)
@@ -160,42 +160,42 @@ func (c *command) do(run call) (reply Reply, err error) {
 	return c.run(run), nil
 }
 
-// tooLarge is the error reply where a collection would become so.
+// tooLarge returns the error reply for a collection that would become too large.
 func tooLarge(key string) Reply {
-	return Fail(fmt.Sprintf("ERR lock key '%s' would have more than %d bytes or %d elements", syntax.Shown(key), maxValue, maxElements))
+	return Fail(fmt.Sprintf("ERR lock key '%s' would be too large: the limit is %d bytes or %d elements",
+		syntax.Shown(key), maxValue, maxElements))
 }
 
-// maxElements bounds the elements of a collection: read into memory, the smallest take many times
+// maxElements limits the elements of a collection, because in memory small elements take many times
 // their bytes.
 const maxElements = 1 << 16
 
-// maxGrown bounds the commands of one program that are looked at closely, since each has the keys
-// written out.
-const maxGrown = 100
+// maxNearLimit limits how many commands of one program run near the limits of a collection, because
+// each of them encodes its keys.
+const maxNearLimit = 100
 
-// mayGrow reports whether a command may make a collection too large: at most, its keys hold
-// afterwards what they held and what its words say.
-func (s *Space) mayGrow(c call, keys []string) bool {
-	const perWord, spare, perScore = 40, 8 << 10, 10 // a number is a word of less than 40 bytes, and at most one has 5,000
+// mayExceed reports whether a command may make a collection too large. The size afterwards is at
+// most that of its keys and its words.
+func (s *Space) mayExceed(c call, keys []string) bool {
+	const perWord, spare, perScore = 40, 8 << 10, 10 // a number is a word of less than 40 bytes; at most one has 5,000
 	size, elements := 0, len(c.words)
 	for _, w := range c.words {
 		size += len(w) + perWord
 	}
 	for _, key := range keys {
-		sl := s.slots[key]
-		size += sl.size()
-		elements += sl.elements()
+		k := s.states[key]
+		size += k.size()
+		elements += k.elements()
 	}
 	if c.name == "zinterstore" {
-		size *= perScore // of a set each member gets one
+		size *= perScore // each member of a set gets a score
 	}
 	return size > maxValue-spare || elements > maxElements
 }
 
 func (c *command) fits(words int) bool { return syntax.Fits(c.spec.Arity, words) }
 
-// grows is true of a command by which a collection may become larger, and which does not look at
-// that itself.
+// grows reports whether a command may enlarge a collection without checking its size itself.
 func (c *command) grows() bool {
 	return c.spec.Does(spec.Writes) && !slices.Contains([]string{"string", "generic"}, c.group)
 }

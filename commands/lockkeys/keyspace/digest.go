@@ -7,30 +7,31 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// digestOf is the digest of a value, as DIGEST returns it and IFDEQ and IFDNE compare it.
+// digestOf returns the digest of a value, as DIGEST returns it and IFDEQ and IFDNE compare it.
 func digestOf(text string) string { return fmt.Sprintf("%016x", xxh3.HashString(text)) }
 
-// isDigest reports whether a word is a digest, in any case.
+// isDigest reports whether a word is a digest, in upper or lower case.
 func isDigest(word string) bool {
 	return len(word) == 16 && strings.Trim(strings.ToLower(word), "0123456789abcdef") == ""
 }
 
 func (c call) digest() Reply {
-	sl := c.ask(c.words[1])
-	if !sl.present {
+	k := c.observe(c.words[1])
+	if !k.present {
 		return Reply{}
 	}
-	return Text(digestOf(sl.text()))
+	return Text(digestOf(k.text()))
 }
 
-// comparison is a condition on the value of a key: that it is like a text, or its digest is, or
-// that it is unlike.
+// comparison is a condition on the value of a key, or on its digest: that it is equal to a text, or
+// that it is not.
 type comparison struct {
-	digest, unlike bool
-	like           string
+	digest, negated bool
+	text            string
 }
 
-// parseComparison reads IFEQ, IFNE, IFDEQ and IFDNE, in any case, with what stands behind them.
+// parseComparison parses IFEQ, IFNE, IFDEQ and IFDNE, in upper or lower case, and the word after
+// it.
 func parseComparison(words []string) (cmp comparison, ok bool) {
 	if len(words) < 2 {
 		return cmp, false
@@ -38,30 +39,30 @@ func parseComparison(words []string) (cmp comparison, ok bool) {
 	switch strings.ToLower(words[0]) {
 	case "ifeq":
 	case "ifne":
-		cmp.unlike = true
+		cmp.negated = true
 	case "ifdeq":
 		cmp.digest = true
 	case "ifdne":
-		cmp.digest, cmp.unlike = true, true
+		cmp.digest, cmp.negated = true, true
 	default:
 		return cmp, false
 	}
-	cmp.like = words[1]
+	cmp.text = words[1]
 	return cmp, true
 }
 
-// check refuses to compare a digest with what is none.
+// check refuses to compare a digest with a word that is not a digest.
 func (c comparison) check() {
-	require(!c.digest || isDigest(c.like), "ERR digest must be exactly 16 hexadecimal characters")
+	require(!c.digest || isDigest(c.text), "ERR digest must be exactly 16 hexadecimal characters")
 }
 
-// holds reports whether it is true of a key with this value, or of an absent one.
+// holds reports whether the condition is true for a key with this value, or for an absent key.
 func (c comparison) holds(text string, present bool) bool {
 	switch {
 	case !present:
-		return c.unlike
+		return c.negated
 	case c.digest:
-		return strings.EqualFold(digestOf(text), c.like) != c.unlike
+		return strings.EqualFold(digestOf(text), c.text) != c.negated
 	}
-	return (text == c.like) != c.unlike
+	return (text == c.text) != c.negated
 }

@@ -7,13 +7,13 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// unit is how a command gives a time.
+// unit says how a command gives a time.
 type unit struct {
 	seconds  bool // else milliseconds
 	absolute bool // Unix time, else from now
 }
 
-// units are those of SET's options. It is never changed.
+// units are the units of SET's options. The map is read-only.
 var units = map[string]unit{
 	"ex":   {seconds: true},
 	"px":   {},
@@ -21,7 +21,7 @@ var units = map[string]unit{
 	"pxat": {absolute: true},
 }
 
-// deadline is the Unix time in milliseconds that n means to a command.
+// deadline returns n in this unit as a Unix time in milliseconds.
 func (u unit) deadline(n, now int64, name string) int64 {
 	scale, from := int64(1), now
 	if u.seconds {
@@ -36,14 +36,14 @@ func (u unit) deadline(n, now int64, name string) int64 {
 	return n*scale + from
 }
 
-// left is TTL, PTTL, EXPIRETIME and PEXPIRETIME.
-func (c call) left() Reply {
-	sl := c.ask(c.words[1])
-	if !sl.present {
+// ttl implements TTL, PTTL, EXPIRETIME and PEXPIRETIME.
+func (c call) ttl() Reply {
+	k := c.observe(c.words[1])
+	if !k.present {
 		return Number(-2)
 	}
-	at := sl.expiry()
-	if at == never {
+	at := k.expiry()
+	if at == noExpiry {
 		return Number(-1)
 	}
 	if !strings.HasSuffix(c.name, "expiretime") {
@@ -56,18 +56,18 @@ func (c call) left() Reply {
 }
 
 func (c call) persist() Reply {
-	sl := c.ask(c.words[1])
-	if !sl.present || sl.expiry() == never {
+	k := c.observe(c.words[1])
+	if !k.present || k.expiry() == noExpiry {
 		return Number(0)
 	}
-	sl.expires, sl.kept, sl.by = never, false, c.name
+	k.expires, k.keepsExpiry, k.expiryCommand = noExpiry, false, c.name
 	return Number(1)
 }
 
 // expireOptions are the conditions of EXPIRE.
 type expireOptions struct{ nx, xx, gt, lt bool }
 
-// parseExpire reads them, in any order and case.
+// parseExpire parses the conditions of EXPIRE, in any order, in upper or lower case.
 func parseExpire(words []string) (o expireOptions) {
 	for _, word := range words {
 		switch syntax.Lower(word) {
@@ -80,7 +80,7 @@ func parseExpire(words []string) (o expireOptions) {
 		case "lt":
 			o.lt = true
 		default:
-			word, _, _ = strings.Cut(word, "\x00") // as C shows it
+			word, _, _ = strings.Cut(word, "\x00") // as C prints it
 			refuse("ERR Unsupported option " + word)
 		}
 	}
@@ -89,28 +89,28 @@ func parseExpire(words []string) (o expireOptions) {
 	return o
 }
 
-// allows reports whether an expiry, or never, may become at.
+// allows reports whether the expiry of a key may change from current, which may be noExpiry, to at.
 func (o expireOptions) allows(current, at int64) bool {
 	switch {
-	case o.nx && current != never,
-		o.xx && current == never,
-		o.gt && (current == never || at <= current),
-		o.lt && current != never && at >= current:
+	case o.nx && current != noExpiry,
+		o.xx && current == noExpiry,
+		o.gt && (current == noExpiry || at <= current),
+		o.lt && current != noExpiry && at >= current:
 		return false
 	}
 	return true
 }
 
-// expireIn is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT key time [NX|XX|GT|LT …].
+// expireIn implements EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT key time [NX|XX|GT|LT …].
 func (c call) expireIn() Reply {
 	o := parseExpire(c.words[3:])
 	n := integer(c.words[2])
 	u := unit{seconds: c.name[0] != 'p', absolute: strings.HasSuffix(c.name, "at")}
 	at := u.deadline(n, c.now, c.name)
-	sl := c.ask(c.words[1])
-	if !sl.present || o != (expireOptions{}) && !o.allows(sl.expiry(), at) {
+	k := c.observe(c.words[1])
+	if !k.present || o != (expireOptions{}) && !o.allows(k.expiry(), at) {
 		return Number(0)
 	}
-	c.expire(sl, at, c.name)
+	c.expire(k, at, c.name)
 	return Number(1)
 }

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// hashCommands are the commands on hashes.
+// hashCommands returns the commands on hashes.
 func hashCommands() []entry {
 	return []entry{
 		{"hset", call.hset, "2.0.0", "Sets fields of a hash in a lock key."},
@@ -15,44 +15,44 @@ func hashCommands() []entry {
 		{"hsetnx", call.hsetnx, "2.0.0", "Sets a field of a hash in a lock key if it has no such field."},
 		{"hget", call.hget, "2.0.0", "Returns a field of a hash in a lock key."},
 		{"hmget", call.hmget, "2.0.0", "Returns fields of a hash in a lock key."},
-		{"hgetall", call.hgetall, "2.0.0", "Returns all of a hash in a lock key."},
+		{"hgetall", call.hgetall, "2.0.0", "Returns all fields and values of a hash in a lock key."},
 		{"hkeys", call.hgetall, "2.0.0", "Returns the names of the fields of a hash in a lock key."},
 		{"hvals", call.hgetall, "2.0.0", "Returns the values of a hash in a lock key."},
-		{"hdel", removes[*contents.Hash], "2.0.0", "Removes fields of a hash in a lock key, and the key with the last one."},
+		{"hdel", removeElements[*contents.Hash], "2.0.0", "Removes fields of a hash, and the key with the last field."},
 		{"hexists", call.hexists, "2.0.0", "Returns whether a hash in a lock key has a field."},
 		{"hlen", length[*contents.Hash], "2.0.0", "Counts the fields of a hash in a lock key."},
 		{"hstrlen", call.hstrlen, "3.2.0", "Returns the length of a value of a hash in a lock key."},
 		{"hincrby", call.hincrby, "2.0.0", "Adds to the number in a field of a hash in a lock key."},
-		{"hincrbyfloat", call.hincrbyfloat, "2.6.0", "Adds a fraction to the number in a field of a hash in a lock key."},
-		{"hgetdel", call.hgetdel, "8.0.0", "Returns fields of a hash in a lock key and removes them, and the key with the last one."},
+		{"hincrbyfloat", call.hincrbyfloat, "2.6.0", "Adds a fraction to a number in a hash in a lock key."},
+		{"hgetdel", call.hgetdel, "8.0.0", "Removes fields of a hash, and the key with the last one, and returns them."},
 		{"hgetex", call.hgetex, "8.0.0", "Returns fields of a hash in a lock key."},
-		{"hsetex", call.hsetex, "8.0.0", "Sets fields of a hash in a lock key, if it has none or all of them."},
-		{"hscan", call.scan, "2.8.0", "Returns all of a hash in a lock key that matches."},
+		{"hsetex", call.hsetex, "8.0.0", "Sets fields of a hash, optionally only if none or all of them exist."},
+		{"hscan", call.scan, "2.8.0", "Returns all matching fields of a hash in a lock key."},
 	}
 }
 
-// hashToEdit is the hash of a command that puts something into it, made where the key is absent.
-func (c call) hashToEdit() (sl *slot, h *contents.Hash) {
-	sl = c.use(c.words[1])
-	if h = held[*contents.Hash](sl); h == nil {
+// hashToEdit returns the hash for a command that adds fields to it: a new one if the key is absent.
+func (c call) hashToEdit() (k *keyState, h *contents.Hash) {
+	k = c.use(c.words[1])
+	if h = contentOf[*contents.Hash](k); h == nil {
 		h = contents.NewHash()
 	}
-	return sl, h
+	return k, h
 }
 
-// hset is HSET and HMSET key field value ….
+// hset implements HSET and HMSET key field value ….
 func (c call) hset() Reply {
 	if len(c.words)%2 == 1 {
 		return wrongArity(c.name)
 	}
-	sl, h := c.hashToEdit()
+	k, h := c.hashToEdit()
 	made := int64(0)
 	for i := 2; i < len(c.words); i += 2 {
 		if h.Set(c.words[i], c.words[i+1]) {
 			made++
 		}
 	}
-	sl.edited(h)
+	k.setCollection(h)
 	if c.name == "hmset" {
 		return OK()
 	}
@@ -60,13 +60,13 @@ func (c call) hset() Reply {
 }
 
 func (c call) hsetnx() Reply {
-	sl, h := c.hashToEdit()
-	sl.asked = true
+	k, h := c.hashToEdit()
+	k.replyDependsOn = true
 	if _, ok := h.Get(c.words[2]); ok {
 		return Number(0)
 	}
 	h.Set(c.words[2], c.words[3])
-	sl.edited(h)
+	k.setCollection(h)
 	return Number(1)
 }
 
@@ -83,7 +83,7 @@ func fieldOf(h *contents.Hash, field string) Reply {
 	return Text(value)
 }
 
-// fieldsOf are the values of some fields.
+// fieldsOf returns the values of some fields.
 func fieldsOf(h *contents.Hash, fields []string) Reply {
 	elems := make([]Reply, len(fields))
 	for i, field := range fields {
@@ -97,7 +97,7 @@ func (c call) hmget() Reply {
 	return fieldsOf(h, c.words[2:])
 }
 
-// hgetall is HGETALL, HKEYS and HVALS key.
+// hgetall implements HGETALL, HKEYS and HVALS key.
 func (c call) hgetall() Reply {
 	_, h := c.hash()
 	all := List()
@@ -118,7 +118,7 @@ func (c call) hgetall() Reply {
 func (c call) hexists() Reply {
 	_, h := c.hash()
 	_, ok := h.Get(c.words[2])
-	return truth(ok)
+	return boolReply(ok)
 }
 
 func (c call) hstrlen() Reply {
@@ -129,16 +129,16 @@ func (c call) hstrlen() Reply {
 
 func (c call) hincrby() Reply {
 	by := integer(c.words[3])
-	sl, h := c.hashToEdit()
+	k, h := c.hashToEdit()
 	n := int64(0)
 	if value, present := h.Get(c.words[2]); present {
 		var ok bool
 		n, ok = syntax.Int(value)
 		require(ok, "ERR hash value is not an integer")
 	}
-	n = plus(n, by)
+	n = addChecked(n, by)
 	h.Set(c.words[2], strconv.FormatInt(n, 10))
-	sl.edited(h)
+	k.setCollection(h)
 	return Number(n)
 }
 
@@ -146,7 +146,7 @@ func (c call) hincrbyfloat() Reply {
 	by, ok := contents.ParseLong(c.words[3])
 	require(ok, errNotFloat)
 	require(!by.IsInf(), "ERR value is NaN or Infinity")
-	sl, h := c.hashToEdit()
+	k, h := c.hashToEdit()
 	n := contents.LongOf(0)
 	if value, present := h.Get(c.words[2]); present {
 		n, ok = contents.ParseLong(value)
@@ -155,7 +155,7 @@ func (c call) hincrbyfloat() Reply {
 	sum, ok := n.Add(by)
 	require(ok, errNotFinite)
 	h.Set(c.words[2], sum.String())
-	sl.edited(h)
+	k.setCollection(h)
 	return Text(sum.String())
 }
 

@@ -2,24 +2,25 @@ package keyspace
 
 import "redlock-proxy/commands/catalog/syntax"
 
-// errFieldsEnd refuses what would have fields of a hash go before their key does.
-const errFieldsEnd = "ERR fields of a lock key cannot have a time of their own: give the key one, or use a key each"
+// errFieldsExpire refuses commands that would let fields of a hash expire before their key.
+const errFieldsExpire = "ERR fields of a lock key cannot expire: set an expiry on the key, or use one key per field"
 
-// fieldsAt reads FIELDS count field …, of so many words for each field, which stand at the end of a
-// command's words.
+// fieldsAt parses FIELDS count field … at the end of a command. Each field takes each words.
 func (c call) fieldsAt(at, each int) (fields []string) {
-	require(len(c.words) >= at+2 && syntax.Lower(c.words[at]) == "fields", "ERR Mandatory argument FIELDS is missing or not at the right position")
+	require(len(c.words) >= at+2 && syntax.Lower(c.words[at]) == "fields",
+		"ERR Mandatory argument FIELDS is missing or not at the right position")
 	count, ok := syntax.Int(c.words[at+1])
 	fields = c.words[at+2:]
 	require(ok && count >= 1, "ERR Number of fields must be a positive integer")
-	require(int64(len(fields)) == count*int64(each) && count <= int64(len(fields)), "ERR The `numfields` parameter must match the number of arguments")
+	require(int64(len(fields)) == count*int64(each) && count <= int64(len(fields)),
+		"ERR The `numfields` parameter must match the number of arguments")
 	return fields
 }
 
-// hgetdel is HGETDEL key FIELDS count field ….
+// hgetdel implements HGETDEL key FIELDS count field ….
 func (c call) hgetdel() Reply {
 	fields := c.fieldsAt(2, 1)
-	sl, h := c.hash()
+	k, h := c.hash()
 	if h == nil {
 		return fieldsOf(h, fields)
 	}
@@ -28,19 +29,19 @@ func (c call) hgetdel() Reply {
 		reply.Elems = append(reply.Elems, fieldOf(h, field))
 		h.Delete(field)
 	}
-	sl.edited(h)
+	k.setCollection(h)
 	return reply
 }
 
-// hgetex is HGETEX key [PERSIST] FIELDS count field …. No field has a time that could be taken from
-// it.
+// hgetex implements HGETEX key [PERSIST] FIELDS count field …. PERSIST does nothing, because fields
+// have no expiry.
 func (c call) hgetex() Reply {
 	at := 2
 	switch option := syntax.Lower(c.words[2]); {
 	case option == "persist":
 		at = 3
 	case isUnit(option):
-		return Fail(errFieldsEnd)
+		return Fail(errFieldsExpire)
 	}
 	fields := c.fieldsAt(at, 1)
 	_, h := c.hash()
@@ -52,7 +53,7 @@ func isUnit(option string) bool {
 	return is
 }
 
-// hsetex is HSETEX key [FNX | FXX] [KEEPTTL] FIELDS count field value ….
+// hsetex implements HSETEX key [FNX | FXX] [KEEPTTL] FIELDS count field value ….
 func (c call) hsetex() Reply {
 	at, none, all := 2, false, false
 	for ; at < len(c.words) && syntax.Lower(c.words[at]) != "fields"; at++ {
@@ -63,15 +64,15 @@ func (c call) hsetex() Reply {
 			all = true
 		case option == "keepttl":
 		case isUnit(option):
-			return Fail(errFieldsEnd)
+			return Fail(errFieldsExpire)
 		default:
 			return Fail("ERR unknown argument: " + c.words[at])
 		}
 	}
 	require(!none || !all, "ERR Only one of FXX or FNX arguments can be specified")
 	fields := c.fieldsAt(at, 2)
-	sl, h := c.hashToEdit()
-	sl.asked = sl.asked || none || all
+	k, h := c.hashToEdit()
+	k.replyDependsOn = k.replyDependsOn || none || all
 	for i := 0; i < len(fields); i += 2 {
 		if _, present := h.Get(fields[i]); none && present || all && !present {
 			return Number(0)
@@ -80,6 +81,6 @@ func (c call) hsetex() Reply {
 	for i := 0; i < len(fields); i += 2 {
 		h.Set(fields[i], fields[i+1])
 	}
-	sl.edited(h)
+	k.setCollection(h)
 	return Number(1)
 }

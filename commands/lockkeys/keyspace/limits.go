@@ -1,9 +1,9 @@
 package keyspace
 
-// What a lock key holds at the most, for who brings contents from elsewhere.
+// The limits on the value of a lock key, for packages that bring values from elsewhere.
 const (
-	// MaxValue bounds its bytes, as a contents.Content counts them.
+	// MaxValue limits the bytes of a value, as contents.Content.Size counts them.
 	MaxValue = maxValue
-	// MaxElements bounds the elements of a collection.
+	// MaxElements limits the elements of a collection.
 	MaxElements = maxElements
 )

@@ -7,40 +7,40 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// listCommands are the commands on lists.
+// listCommands returns the commands on lists.
 func listCommands() []entry {
 	return []entry{
 		{"lpush", call.push, "1.0.0", "Puts elements at the beginning of a list in a lock key."},
 		{"rpush", call.push, "1.0.0", "Puts elements at the end of a list in a lock key."},
 		{"lpushx", call.push, "2.2.0", "Puts elements at the beginning of a list in a lock key if there is one."},
 		{"rpushx", call.push, "2.2.0", "Puts elements at the end of a list in a lock key if there is one."},
-		{"lpop", call.pop, "1.0.0", "Takes elements off the beginning of a list in a lock key."},
-		{"rpop", call.pop, "1.0.0", "Takes elements off the end of a list in a lock key."},
+		{"lpop", call.pop, "1.0.0", "Removes elements from the beginning of a list in a lock key and returns them."},
+		{"rpop", call.pop, "1.0.0", "Removes elements from the end of a list in a lock key and returns them."},
 		{"llen", length[*contents.List], "1.0.0", "Returns the length of a list in a lock key."},
 		{"lrange", call.lrange, "1.0.0", "Returns a range of a list in a lock key."},
 		{"lindex", call.lindex, "1.0.0", "Returns an element of a list in a lock key."},
 		{"lset", call.lset, "1.0.0", "Replaces an element of a list in a lock key."},
-		{"linsert", call.linsert, "2.2.0", "Puts an element before or after another one of a list in a lock key."},
+		{"linsert", call.linsert, "2.2.0", "Inserts an element before or after another in a list in a lock key."},
 		{"lrem", call.lrem, "1.0.0", "Removes elements that are equal to one from a list in a lock key."},
 		{"ltrim", call.ltrim, "1.0.0", "Keeps only a range of a list in a lock key."},
-		{"lmove", call.lmove, "6.2.0", "Moves an element to the other end of a list in a lock key."},
+		{"lmove", call.lmove, "6.2.0", "Moves an element from one list to another, or within a list."},
 		{"rpoplpush", call.rpoplpush, "1.2.0", "Moves the last element to the beginning of a list in a lock key."},
-		{"blpop", call.bpop, "2.0.0", "Takes an element off the first list that exists; in a transaction or script, where it does not wait."},
-		{"brpop", call.bpop, "2.0.0", "Takes an element off the end of the first list that exists; in a transaction or script, where it does not wait."},
-		{"blmove", call.lmove, "6.2.0", "Moves an element to the other end of a list; in a transaction or script, where it does not wait."},
-		{"brpoplpush", call.rpoplpush, "2.2.0", "Moves the last element to the beginning of a list; in a transaction or script, where it does not wait."},
+		{"blpop", call.bpop, "2.0.0", "Removes the first element of the first existing list, or waits for one."},
+		{"brpop", call.bpop, "2.0.0", "Removes the last element of the first existing list, or waits for one."},
+		{"blmove", call.lmove, "6.2.0", "Moves an element from one list to another, or waits for one."},
+		{"brpoplpush", call.rpoplpush, "2.2.0", "Moves the last element to the beginning of a list, or waits for one."},
 	}
 }
 
 const errNoKey = "ERR no such key"
 
-// push is LPUSH, RPUSH, LPUSHX and RPUSHX key element ….
+// push implements LPUSH, RPUSH, LPUSHX and RPUSHX key element ….
 func (c call) push() Reply {
-	sl := c.use(c.words[1])
-	l := held[*contents.List](sl)
+	k := c.use(c.words[1])
+	l := contentOf[*contents.List](k)
 	switch {
 	case l == nil && (c.name == "lpushx" || c.name == "rpushx"):
-		sl.asked = true
+		k.replyDependsOn = true
 		return Number(0)
 	case l == nil:
 		l = &contents.List{}
@@ -52,30 +52,30 @@ func (c call) push() Reply {
 	} else {
 		l.Insert(l.Len(), elems...)
 	}
-	sl.edited(l)
+	k.setCollection(l)
 	return Number(int64(l.Len()))
 }
 
-// pop is LPOP and RPOP key [count].
+// pop implements LPOP and RPOP key [count].
 func (c call) pop() Reply {
 	if len(c.words) > 3 {
 		return wrongArity(c.name)
 	}
-	count := c.counted(-1)
-	sl, l := c.list()
+	count := c.countOr(-1)
+	k, l := c.list()
 	switch {
 	case l == nil && count >= 0:
 		return Reply{Kind: NilArray}
 	case l == nil:
 		return Reply{}
 	case count < 0:
-		return Text(sl.popped(l, c.name == "lpop", 1)[0])
+		return Text(k.popElements(l, c.name == "lpop", 1)[0])
 	}
-	return Texts(sl.popped(l, c.name == "lpop", count))
+	return Texts(k.popElements(l, c.name == "lpop", count))
 }
 
-// popped takes up to so many elements off one end of the list.
-func (sl *slot) popped(l *contents.List, left bool, count int64) []string {
+// popElements removes up to count elements from one end of the list, and returns them.
+func (k *keyState) popElements(l *contents.List, left bool, count int64) []string {
 	n := int(min(count, int64(l.Len())))
 	from := 0
 	if !left {
@@ -86,19 +86,20 @@ func (sl *slot) popped(l *contents.List, left bool, count int64) []string {
 		slices.Reverse(elems)
 	}
 	l.Delete(from, from+n)
-	sl.edited(l)
+	k.setCollection(l)
 	return elems
 }
 
-// atLeast is a number that is not below another; what is wrong with it is said in one way.
+// atLeast returns a word as a number of at least least, or refuses the command with the error text
+// wrong.
 func atLeast(word string, least int64, wrong string) int64 {
 	n, ok := syntax.Int(word)
 	require(ok && n >= least, wrong)
 	return n
 }
 
-// bounds are the first and last of a range of places, with no place after the end of n elements;
-// the first is after the last where there are none.
+// bounds returns the first and last index of a range in n elements. The first is larger than the
+// last if the range is empty.
 func bounds(start, end string, n int) (from, to int) {
 	first, last := integer(start), integer(end)
 	from = int(min(fromStart(first, int64(n)), int64(n)))
@@ -109,7 +110,7 @@ func bounds(start, end string, n int) (from, to int) {
 }
 
 func (c call) lrange() Reply {
-	bounds(c.words[2], c.words[3], 0) // what is wrong with them comes first
+	bounds(c.words[2], c.words[3], 0) // syntax errors come first
 	_, l := c.list()
 	from, to := bounds(c.words[2], c.words[3], l.Len())
 	if from > to {
@@ -119,8 +120,8 @@ func (c call) lrange() Reply {
 }
 
 func (c call) ltrim() Reply {
-	bounds(c.words[2], c.words[3], 0) // what is wrong with them comes first
-	sl, l := c.list()
+	bounds(c.words[2], c.words[3], 0) // syntax errors come first
+	k, l := c.list()
 	if l == nil {
 		return OK()
 	}
@@ -130,19 +131,19 @@ func (c call) ltrim() Reply {
 		l.Delete(to+1, l.Len())
 		l.Delete(0, from)
 	}
-	sl.edited(l)
+	k.setCollection(l)
 	return OK()
 }
 
-// placeIn is a place among n elements; negative ones are counted from the end.
-func placeIn(place int64, n int) (at int, ok bool) {
-	if place < 0 {
-		place += int64(n)
+// indexIn returns an index in n elements; negative indices count from the end.
+func indexIn(index int64, n int) (at int, ok bool) {
+	if index < 0 {
+		index += int64(n)
 	}
-	if place < 0 || place >= int64(n) {
+	if index < 0 || index >= int64(n) {
 		return 0, false
 	}
-	return int(place), true
+	return int(index), true
 }
 
 func (c call) lindex() Reply {
@@ -150,7 +151,7 @@ func (c call) lindex() Reply {
 	if l == nil {
 		return Reply{}
 	}
-	at, ok := placeIn(integer(c.words[2]), l.Len())
+	at, ok := indexIn(integer(c.words[2]), l.Len())
 	if !ok {
 		return Reply{}
 	}
@@ -158,14 +159,14 @@ func (c call) lindex() Reply {
 }
 
 func (c call) lset() Reply {
-	sl, l := c.list()
+	k, l := c.list()
 	if l == nil {
 		return Fail(errNoKey)
 	}
-	at, ok := placeIn(integer(c.words[2]), l.Len())
+	at, ok := indexIn(integer(c.words[2]), l.Len())
 	require(ok, "ERR index out of range")
 	l.Set(at, c.words[3])
-	sl.edited(l)
+	k.setCollection(l)
 	return OK()
 }
 
@@ -178,7 +179,7 @@ func (c call) linsert() Reply {
 	default:
 		return Fail(syntax.ErrSyntax)
 	}
-	sl, l := c.list()
+	k, l := c.list()
 	if l == nil {
 		return Number(0)
 	}
@@ -187,13 +188,13 @@ func (c call) linsert() Reply {
 		return Number(-1)
 	}
 	l.Insert(at+behind, c.words[4])
-	sl.edited(l)
+	k.setCollection(l)
 	return Number(int64(l.Len()))
 }
 
 func (c call) lrem() Reply {
 	n := integer(c.words[2])
-	sl, l := c.list()
+	k, l := c.list()
 	if l == nil {
 		return Number(0)
 	}
@@ -202,6 +203,6 @@ func (c call) lrem() Reply {
 		most = int(min(uint64(max(n, -n)), uint64(l.Len())))
 	}
 	removed := l.Remove(c.words[3], most, n < 0)
-	sl.edited(l)
+	k.setCollection(l)
 	return Number(int64(removed))
 }

@@ -8,21 +8,22 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// lmove is LMOVE source destination LEFT|RIGHT LEFT|RIGHT, and BLMOVE with a time after it.
+// lmove implements LMOVE source destination LEFT|RIGHT LEFT|RIGHT, and BLMOVE with a timeout after
+// it.
 func (c call) lmove() Reply {
 	from, ok1 := isLeft(c.words[3])
 	to, ok2 := isLeft(c.words[4])
 	require(ok1 && ok2, syntax.ErrSyntax)
 	if c.name == "blmove" {
-		c.patience(c.words[5])
+		c.checkTimeout(c.words[5])
 	}
 	return c.move(from, to)
 }
 
-// rpoplpush is RPOPLPUSH source destination, and BRPOPLPUSH with a time after it.
+// rpoplpush implements RPOPLPUSH source destination, and BRPOPLPUSH with a timeout after it.
 func (c call) rpoplpush() Reply {
 	if c.name == "brpoplpush" {
-		c.patience(c.words[3])
+		c.checkTimeout(c.words[3])
 	}
 	return c.move(false, true)
 }
@@ -37,33 +38,33 @@ func isLeft(word string) (left, ok bool) {
 	return false, false
 }
 
-// move moves an element from an end of one list to an end of another, or of the same one.
+// move moves an element from one end of a list to one end of another list, or of the same list.
 func (c call) move(fromLeft, toLeft bool) Reply {
 	source, from := c.list()
 	if from == nil {
 		return Reply{}
 	}
-	target := c.ask(c.words[2])
-	to := held[*contents.List](target)
+	target := c.observe(c.words[2])
+	to := contentOf[*contents.List](target)
 	if to == nil {
 		to = &contents.List{}
 	}
-	// An only element stays where it is: its key must not go meanwhile.
+	// An only element stays in place, because removing it would remove the key.
 	if source == target && from.Len() == 1 {
 		return Text(from.Elems()[0])
 	}
-	elem := source.popped(from, fromLeft, 1)[0]
+	elem := source.popElements(from, fromLeft, 1)[0]
 	at := 0
 	if !toLeft {
 		at = to.Len()
 	}
 	to.Insert(at, elem)
-	target.edited(to)
+	target.setCollection(to)
 	return Text(elem)
 }
 
-// patience checks how long a command may wait. In a Space it never does.
-func (c call) patience(word string) {
+// checkTimeout checks the timeout of a command. In a Space no command waits.
+func (c call) checkTimeout(word string) {
 	seconds, ok := contents.ParseLong(word)
 	require(ok, "ERR timeout is not a float or out of range")
 	ms := seconds.Thousandths()
@@ -71,8 +72,8 @@ func (c call) patience(word string) {
 	require(ms <= math.MaxInt64-c.now, "ERR timeout is out of range")
 }
 
-// Patience is how long a command may wait of which a Space that holds nothing had no error; zero:
-// without an end.
+// Patience returns the timeout of a command that gave no error on an empty Space; zero means no
+// timeout.
 func Patience(words []string) time.Duration {
 	seconds, ok := contents.ParseLong(words[len(words)-1])
 	if !ok {
@@ -81,22 +82,22 @@ func Patience(words []string) time.Duration {
 	return milliseconds(seconds.Thousandths())
 }
 
-// bpop is BLPOP and BRPOP key … timeout.
+// bpop implements BLPOP and BRPOP key … timeout.
 func (c call) bpop() Reply {
 	last := len(c.words) - 1
-	c.patience(c.words[last])
-	sl, l := firstOf[*contents.List](c, c.words[1:last])
-	if sl == nil {
+	c.checkTimeout(c.words[last])
+	k, l := firstOf[*contents.List](c, c.words[1:last])
+	if k == nil {
 		return Reply{Kind: NilArray}
 	}
-	return List(Text(sl.key), Text(sl.popped(l, c.name == "blpop", 1)[0]))
+	return List(Text(k.key), Text(k.popElements(l, c.name == "blpop", 1)[0]))
 }
 
-// firstOf is the first of some keys that is present, or nil.
-func firstOf[T contents.Content](c call, keys []string) (sl *slot, content T) {
+// firstOf returns the first of some keys that exists, or nil.
+func firstOf[T contents.Content](c call, keys []string) (k *keyState, content T) {
 	for _, key := range keys {
-		if sl := c.ask(key); sl.present {
-			return sl, held[T](sl)
+		if k := c.observe(key); k.present {
+			return k, contentOf[T](k)
 		}
 	}
 	return nil, content

@@ -3,13 +3,13 @@ package keyspace
 import "redlock-proxy/commands/lockkeys/keyspace/contents"
 
 func (c call) sadd() Reply {
-	sl := c.use(c.words[1])
-	s := held[*contents.Set](sl)
+	k := c.use(c.words[1])
+	s := contentOf[*contents.Set](k)
 	if s == nil {
 		s = contents.NewSet()
 	}
-	added := tally(c.words[2:], s.Add)
-	sl.edited(s)
+	added := countWhere(c.words[2:], s.Add)
+	k.setCollection(s)
 	return Number(added)
 }
 
@@ -18,15 +18,15 @@ func (c call) smembers() Reply {
 	return texts(Set, s.Members())
 }
 
-// sismember is SISMEMBER key member, and SMISMEMBER key member ….
+// sismember implements SISMEMBER key member, and SMISMEMBER key member ….
 func (c call) sismember() Reply {
 	_, s := c.members()
 	if c.name == "sismember" {
-		return truth(s.Has(c.words[2]))
+		return boolReply(s.Has(c.words[2]))
 	}
 	elems := make([]Reply, len(c.words)-2)
 	for i, member := range c.words[2:] {
-		elems[i] = truth(s.Has(member))
+		elems[i] = boolReply(s.Has(member))
 	}
 	return List(elems...)
 }

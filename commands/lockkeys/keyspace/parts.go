@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// counted is the count that a command with a key alone may name, or what it is without.
-func (c call) counted(without int64) (count int64) {
+// countOr returns the optional count after a key, or a default.
+func (c call) countOr(without int64) (count int64) {
 	require(len(c.words) <= 3, syntax.ErrSyntax)
 	if len(c.words) == 3 {
 		return atLeast(c.words[2], 0, "ERR value is out of range, must be positive")
@@ -20,31 +20,31 @@ func (c call) counted(without int64) (count int64) {
 	return without
 }
 
-// spop is SPOP key [count].
+// spop implements SPOP key [count].
 func (c call) spop() Reply {
-	count := c.counted(1)
-	sl, s := c.members()
+	count := c.countOr(1)
+	k, s := c.members()
 	switch {
 	case s == nil && len(c.words) == 2:
 		return Reply{}
 	case s == nil:
 		return texts(Set, nil)
 	}
-	var gone []string
+	var removed []string
 	for _, i := range c.sample(s.Len(), count) {
-		gone = append(gone, s.Members()[i])
+		removed = append(removed, s.Members()[i])
 	}
-	for _, member := range gone {
+	for _, member := range removed {
 		s.Delete(member)
 	}
-	sl.edited(s)
+	k.setCollection(s)
 	if len(c.words) == 2 {
-		return Text(gone[0])
+		return Text(removed[0])
 	}
-	return texts(Set, gone)
+	return texts(Set, removed)
 }
 
-// sample are up to so many of n places, each once.
+// sample returns up to count of n indices, without repetition.
 func (c call) sample(n int, count int64) []int {
 	switch {
 	case count >= int64(n):
@@ -54,19 +54,19 @@ func (c call) sample(n int, count int64) []int {
 		}
 		return all
 	case count == 1:
-		return []int{c.chance().IntN(n)}
+		return []int{c.generator().IntN(n)}
 	}
-	return c.chance().Perm(n)[:count]
+	return c.generator().Perm(n)[:count]
 }
 
-// scan is HSCAN, SSCAN and ZSCAN key cursor [MATCH glob] [COUNT n]: all of it at once, as Redis
-// does with what is small.
+// scan implements HSCAN, SSCAN and ZSCAN key cursor [MATCH glob] [COUNT n]. It returns all elements
+// at once, as Redis does for small collections.
 func (c call) scan() Reply {
 	require(isCursor(c.words[2]), "ERR invalid cursor")
-	if !c.ask(c.words[1]).present {
+	if !c.observe(c.words[1]).present {
 		return List(Text("0"), List())
 	}
-	all, perElement := c.scanned()
+	all, perElement := c.elementsOf()
 	match, only := parseScan(c.name, c.words[3:])
 	if match == nil && !only {
 		return List(Text("0"), List(all...))
@@ -91,8 +91,8 @@ func (c call) scan() Reply {
 	return List(Text("0"), found)
 }
 
-// scanned is what a present key holds, of so many parts per element.
-func (c call) scanned() (all []Reply, perElement int) {
+// elementsOf returns the elements of an existing key, and how many replies there are per element.
+func (c call) elementsOf() (all []Reply, perElement int) {
 	switch c.name {
 	case "hscan":
 		_, h := c.hash()
@@ -110,8 +110,8 @@ func (c call) scanned() (all []Reply, perElement int) {
 	}
 }
 
-// scanScore is a score as ZSCAN writes it: of what a Redis keeps in its compact form, whole numbers
-// have all their digits.
+// scanScore formats a score as ZSCAN does: in Redis' compact form, whole numbers have all their
+// digits.
 func scanScore(z *contents.SortedSet, score float64) string {
 	const most = float64(math.MaxInt64 / 2)
 	if whole := math.Trunc(score); whole == score && math.Abs(score) <= most && z.Encoding() == "listpack" {
@@ -120,7 +120,7 @@ func scanScore(z *contents.SortedSet, score float64) string {
 	return contents.FormatDouble(score)
 }
 
-// isCursor is true of what C's strtoul reads as a whole.
+// isCursor reports whether C's strtoul can parse the whole word.
 func isCursor(word string) bool {
 	if word == "" {
 		return true
@@ -137,8 +137,7 @@ func isCursor(word string) bool {
 	return word == "" || err == nil
 }
 
-// parseScan reads the options of a scan, as Redis does when it knows that there is something to be
-// scanned.
+// parseScan parses the options of a scan. Redis does this only if the key exists.
 func parseScan(name string, options []string) (match *string, onlyFields bool) {
 	for len(options) > 0 {
 		word, taken := syntax.Lower(options[0]), 2

@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// redis is a connection to a redis-server of the test's own.
+// redis is a connection to a redis-server that the test has started.
 type redis struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -88,8 +88,7 @@ func (r *redis) read() (keyspace.Reply, error) {
 	return keyspace.Reply{Kind: kind, Elems: elems}, nil
 }
 
-// world is what the Spaces of a test leave behind: each key's value and the moment
-// when it goes.
+// world has the keys after the Spaces of a test: each key's value and expiry.
 type world map[string]held
 
 type held struct {
@@ -97,7 +96,7 @@ type held struct {
 	expires int64 // Unix milliseconds, or -1
 }
 
-// space is the world as it is now.
+// space returns the world at a moment.
 func (w world) space(now time.Time, keys ...string) *keyspace.Space {
 	s := keyspace.NewSpace(now)
 	for _, key := range keys {
@@ -111,7 +110,7 @@ func (w world) space(now time.Time, keys ...string) *keyspace.Space {
 	return s
 }
 
-// apply makes edits that were found at a moment.
+// apply makes edits of a moment.
 func (w world) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
 	for _, e := range edits {
 		before, ok := w[e.Key]
@@ -136,7 +135,7 @@ func (w world) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
 func (w world) do(t *testing.T, words ...string) keyspace.Reply {
 	t.Helper()
 	now := time.Now()
-	s := w.space(now, append([]string{"a", "b", "c"}, words...)...) // a number of keys may be too large
+	s := w.space(now, append([]string{"a", "b", "c"}, words...)...) // a wrong number of keys makes other words keys
 	reply, err := s.Do(words)
 	if err != nil {
 		t.Fatalf("%q: %v", words, err)
@@ -145,8 +144,7 @@ func (w world) do(t *testing.T, words ...string) keyspace.Reply {
 	return reply
 }
 
-// slack is how far two answers about a remaining time may be apart, in the unit of
-// the command.
+// slack is how far two replies about a remaining time may differ, in the unit of the command.
 func slack(words []string) int64 {
 	switch strings.ToLower(words[0]) {
 	case "pttl", "pexpiretime":
@@ -183,13 +181,13 @@ func (c commander) value() string {
 	return c.pick("x", "x", "y", "", "7", "-3", "07", "9223372036854775807", "long value", "\x00\xff\r\n")
 }
 
-// number is of an offset or an amount.
+// number returns an offset or an amount.
 func (c commander) number() string {
 	return c.pick("0", "1", "3", "-1", "-2", "-100", "1000", "x", "", "+1", "01", "-0", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "600000000")
 }
 
-// span is a time from now that is not over before the test is, or is over already,
-// or none.
+// span returns a time from now that does not end during the test, or is in the past, or is not a
+// number.
 func (c commander) span(seconds bool) string {
 	n := 1_000_000 + c.Int64N(1_000_000_000)
 	if seconds {
@@ -198,7 +196,7 @@ func (c commander) span(seconds bool) string {
 	return c.instead(strconv.FormatInt(n, 10), "0", "-1", "x", "", "-9223372036854775808", "9223372036854775807")
 }
 
-// moment is the same as a Unix time. One in a million years is for TestLongTimes.
+// moment returns the same as a Unix time. TestLongTimes covers times in a million years.
 func (c commander) moment(seconds bool) string {
 	at := time.Now().UnixMilli() + 1_000_000 + c.Int64N(1_000_000_000)
 	if seconds {
@@ -207,7 +205,7 @@ func (c commander) moment(seconds bool) string {
 	return c.instead(strconv.FormatInt(at, 10), "1", "1000", "0", "x", "-9223372036854775808")
 }
 
-// instead is now and then another word.
+// instead returns the usual word, or now and then a different one.
 func (c commander) instead(usual string, others ...string) string {
 	if c.IntN(4) > 0 {
 		return usual
@@ -261,7 +259,7 @@ func (c commander) next() []string {
 	}
 }
 
-// stringCommands are those that collectionCommands leaves.
+// stringCommands returns the commands that collectionCommands does not have.
 func stringCommands() []string {
 	return slices.DeleteFunc(keyspace.Names(), func(name string) bool {
 		group, _, _ := keyspace.Docs(name)
@@ -287,8 +285,7 @@ func (c commander) pairs(name string) []string {
 	return words
 }
 
-// Whatever is asked in whatever order, the replies are those of a real Redis, and so
-// is what is left.
+// After any commands, the replies and the remaining keys are those of a real Redis.
 func TestSpaceIsLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for seed := range uint64(redistest.Sampled(400)) {
@@ -315,12 +312,12 @@ func TestSpaceIsLikeRedis(t *testing.T) {
 	}
 }
 
-// isLater is true of commands that came after Redis 7.0.
+// isLater reports whether a command came after Redis 7.0.
 func isLater(name string) bool {
 	return slices.Contains([]string{"delex", "delifeq", "digest", "msetex", "hgetdel", "hgetex", "hsetex"}, name)
 }
 
-// Every command finds its keys where Redis does, and tells of itself what Redis does.
+// Every command has its keys at the same positions as in Redis, and the same description.
 func TestCommandsAreRedisCommands(t *testing.T) {
 	server := startRedis(t)
 	for _, name := range keyspace.Names() {
@@ -355,8 +352,8 @@ func TestCommandsAreRedisCommands(t *testing.T) {
 	}
 }
 
-// FuzzOptions compares the options of SET and GETEX with those of Redis, as text that is
-// cut at blanks.
+// FuzzOptions compares the options of SET and GETEX with those of Redis. The options are a text
+// that is cut at blanks.
 func FuzzOptions(f *testing.F) {
 	for _, seed := range []string{"nx px 10000", "PX 10000 NX", "ex 8 nx get", "KEEPTTL", "PXAT 99999999999999", "EXAT 1", "px", "px 0", "px -1", "px x", "ex 9223372036854775",
 		"nx xx", "px 1000000 px 2000000", "px 1000000 ex 2000000", "keepttl px 1000000", "persist", "get get", "PERSIST EX 100000", "  ", "nx nx nx"} {

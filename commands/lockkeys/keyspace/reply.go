@@ -5,10 +5,10 @@ import "redlock-proxy/commands/lockkeys/keyspace/contents"
 // Kind is the kind of a Reply.
 type Kind uint8
 
-// The kinds of replies that commands and scripts on lock keys give.
+// The kinds of replies to commands and scripts on lock keys.
 const (
 	Nil      Kind = iota // a null bulk string
-	NilArray             // a null array, as of an EXEC that was not carried out
+	NilArray             // a null array, such as the reply to an EXEC that did not run
 	Int                  // an integer
 	Bulk                 // a bulk string
 	Status               // a simple string, such as OK
@@ -20,7 +20,7 @@ const (
 	Double               // a bulk string; a double in RESP3
 )
 
-// Reply is a reply of Redis as a value.
+// Reply is a reply of Redis.
 type Reply struct {
 	Kind Kind
 	// Int is the number of an Int.
@@ -33,7 +33,7 @@ type Reply struct {
 	Elems []Reply
 }
 
-// Plain is the reply as RESP2 has it, which knows only the kinds up to Array.
+// Plain converts a reply to RESP2, which has only the kinds up to Array.
 func (r Reply) Plain() Reply {
 	switch r.Kind {
 	case Double:
@@ -48,31 +48,31 @@ func (r Reply) Plain() Reply {
 	return r
 }
 
-// Digits are how a Double is written.
+// Digits returns the text of a Double.
 func (r Reply) Digits() string { return contents.FormatDouble(r.Float) }
 
-// OK is the status reply of what was done.
+// OK returns the status reply of success.
 func OK() Reply { return Reply{Kind: Status, Str: "OK"} }
 
-// Number is an integer reply.
+// Number returns an integer reply.
 func Number(n int64) Reply { return Reply{Kind: Int, Int: n} }
 
-// Text is a bulk string reply.
+// Text returns a bulk string reply.
 func Text(s string) Reply { return Reply{Kind: Bulk, Str: s} }
 
-// Fail is an error reply; text begins with its upper-case code.
+// Fail returns an error reply; text begins with its upper-case code.
 func Fail(text string) Reply { return Reply{Kind: Error, Str: text} }
 
-// List is an array reply.
+// List returns an array reply.
 func List(elems ...Reply) Reply { return Reply{Kind: Array, Elems: elems} }
 
-// Real is the reply of a number that need not be an integer.
+// Real returns the reply for a number that need not be an integer.
 func Real(n float64) Reply { return Reply{Kind: Double, Float: n} }
 
-// Texts is an array reply of bulk strings.
+// Texts returns an array reply of bulk strings.
 func Texts(all []string) Reply { return texts(Array, all) }
 
-// texts is a reply of several bulk strings.
+// texts returns a reply of several bulk strings.
 func texts(kind Kind, all []string) Reply {
 	elems := make([]Reply, len(all))
 	for i, text := range all {
@@ -81,8 +81,8 @@ func texts(kind Kind, all []string) Reply {
 	return Reply{Kind: kind, Elems: elems}
 }
 
-// truth is 1 or 0.
-func truth(is bool) Reply {
+// boolReply returns the reply 1 or 0.
+func boolReply(is bool) Reply {
 	if is {
 		return Number(1)
 	}

@@ -7,35 +7,34 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// setCommands are the commands on sets.
+// setCommands returns the commands on sets.
 func setCommands() []entry {
 	return []entry{
 		{"sadd", call.sadd, "1.0.0", "Adds members to a set in a lock key."},
-		{"srem", removes[*contents.Set], "1.0.0", "Removes members from a set in a lock key."},
+		{"srem", removeElements[*contents.Set], "1.0.0", "Removes members from a set in a lock key."},
 		{"smembers", call.smembers, "1.0.0", "Returns all members of a set in a lock key."},
 		{"sismember", call.sismember, "1.0.0", "Returns whether a set in a lock key has a member."},
-		{"smismember", call.sismember, "6.2.0", "Returns which of these members a set in a lock key has."},
+		{"smismember", call.sismember, "6.2.0", "Returns whether a set in a lock key has each of some members."},
 		{"scard", length[*contents.Set], "1.0.0", "Counts the members of a set in a lock key."},
-		{"spop", call.spop, "1.0.0", "Takes members off a set in a lock key at random."},
-		{"sscan", call.scan, "2.8.0", "Returns all members of a set in a lock key that match."},
+		{"spop", call.spop, "1.0.0", "Removes random members from a set in a lock key and returns them."},
+		{"sscan", call.scan, "2.8.0", "Returns all matching members of a set in a lock key."},
 	}
 }
 
-// setOptions are what stands after the key and value of SET, or after the key of
-// GETEX.
+// setOptions are the options after the key and value of SET, or after the key of GETEX.
 type setOptions struct {
 	nx, xx, get, keepTTL, persist bool
-	// compares: the value is to be like, or unlike, what is given.
-	compares bool
-	is       comparison
-	// unit and amount are of the TTL, where timed is the word for it.
-	timed  string
-	unit   unit
-	amount string
+	// compares is set if condition applies.
+	compares  bool
+	condition comparison
+	// unit and amount are the TTL, and ttlOption is its option, or "" without a TTL.
+	ttlOption string
+	unit      unit
+	amount    string
 }
 
-// parseSet reads SET's options, in any order and case. ok is false for a syntax
-// error. As in Redis, a word may be repeated, and the last one counts.
+// parseSet parses SET's options, in any order, in upper or lower case. ok is false for a syntax
+// error. As in Redis, an option may be repeated, and the last one counts.
 func parseSet(words []string) (o setOptions, ok bool) {
 	for len(words) > 0 {
 		word, taken := syntax.Lower(words[0]), 1
@@ -47,7 +46,7 @@ func parseSet(words []string) (o setOptions, ok bool) {
 			o.xx = true
 		case word == "get":
 			o.get = true
-		case word == "keepttl" && o.timed == "":
+		case word == "keepttl" && o.ttlOption == "":
 			o.keepTTL = true
 		case isTime && !o.keepTTL && o.takeTime(word, words):
 			taken = 2
@@ -56,20 +55,20 @@ func parseSet(words []string) (o setOptions, ok bool) {
 			if !ok || o.nx || o.xx || o.compares {
 				return o, false
 			}
-			o.compares, o.is, taken = true, is, 2
+			o.compares, o.condition, taken = true, is, 2
 		}
 		words = words[taken:]
 	}
 	return o, true
 }
 
-// parseGetex reads GETEX's options.
+// parseGetex parses GETEX's options.
 func parseGetex(words []string) (o setOptions, ok bool) {
 	for len(words) > 0 {
 		word, taken := syntax.Lower(words[0]), 1
 		_, isTime := units[word]
 		switch {
-		case word == "persist" && o.timed == "":
+		case word == "persist" && o.ttlOption == "":
 			o.persist = true
 		case isTime && !o.persist && o.takeTime(word, words):
 			taken = 2
@@ -81,20 +80,20 @@ func parseGetex(words []string) (o setOptions, ok bool) {
 	return o, true
 }
 
-// takeTime takes a unit and the number after it, unless there is none, or there
-// has been one in another unit.
+// takeTime takes a unit and the number after it. It reports false if there is no number, or if
+// another unit was given before.
 func (o *setOptions) takeTime(word string, words []string) bool {
-	if len(words) < 2 || o.timed != "" && o.timed != word {
+	if len(words) < 2 || o.ttlOption != "" && o.ttlOption != word {
 		return false
 	}
-	o.timed, o.unit, o.amount = word, units[word], words[1]
+	o.ttlOption, o.unit, o.amount = word, units[word], words[1]
 	return true
 }
 
-// deadline is when the options let the key expire, or never.
+// deadline returns when the options let the key expire, or noExpiry.
 func (o setOptions) deadline(now int64, name string) int64 {
-	if o.timed == "" {
-		return never
+	if o.ttlOption == "" {
+		return noExpiry
 	}
 	n := integer(o.amount)
 	if n <= 0 {
@@ -103,118 +102,118 @@ func (o setOptions) deadline(now int64, name string) int64 {
 	return o.unit.deadline(n, now, name)
 }
 
-// allows reports whether a key may be set.
-func (o setOptions) allows(sl *slot) bool {
+// allows reports whether the options allow to set a key.
+func (o setOptions) allows(k *keyState) bool {
 	switch {
 	case o.nx:
-		return !sl.present
+		return !k.present
 	case o.xx:
-		return sl.present
+		return k.present
 	case !o.compares:
 		return true
 	}
-	return o.is.holds(sl.text(), sl.present)
+	return o.condition.holds(k.text(), k.present)
 }
 
-// asks reports whether what is done depends on what the key holds.
-func (o setOptions) asks() bool { return o.nx || o.xx || o.compares || o.get }
+// readsKey reports whether the command depends on the value of the key.
+func (o setOptions) readsKey() bool { return o.nx || o.xx || o.compares || o.get }
 
 func (c call) set() Reply {
 	o, ok := parseSet(c.words[3:])
 	require(ok, syntax.ErrSyntax)
 	at := o.deadline(c.now, c.name)
-	o.is.check()
+	o.condition.check()
 	return c.setAs(o, at)
 }
 
-// setAs is SET with these options, and a time at which the key goes, or never.
+// setAs implements SET with parsed options. at is the expiry of the key, or noExpiry.
 func (c call) setAs(o setOptions, at int64) Reply {
-	sl, value := c.use(c.words[1]), contents.Text(c.words[2])
-	sl.asked = sl.asked || o.asks()
+	k, value := c.use(c.words[1]), contents.Text(c.words[2])
+	k.replyDependsOn = k.replyDependsOn || o.readsKey()
 	reply := OK()
 	if o.get {
-		reply = got(sl)
+		reply = textReply(k)
 	}
-	switch allowed := o.allows(sl); {
+	switch allowed := o.allows(k); {
 	case !allowed && o.get:
 		return reply
 	case !allowed:
 		return Reply{}
 	}
-	c.put(sl, value, at, o.keepTTL)
+	c.put(k, value, at, o.keepTTL)
 	return reply
 }
 
-// put sets a value that goes at a time, or never, or when the one before was to go.
-func (c call) put(sl *slot, value contents.Text, at int64, keepTTL bool) {
+// put sets a value. at is the expiry, or noExpiry; with keepTTL the key keeps its expiry.
+func (c call) put(k *keyState, value contents.Text, at int64, keepTTL bool) {
 	if keepTTL {
-		sl.replace(value)
+		k.replace(value)
 		return
 	}
-	sl.set(value)
-	if at != never {
-		c.expire(sl, at, c.name)
+	k.set(value)
+	if at != noExpiry {
+		c.expire(k, at, c.name)
 	}
 }
 
-// got is what GET says of a key.
-func got(sl *slot) Reply {
-	if !sl.present {
+// textReply returns the reply to GET.
+func textReply(k *keyState) Reply {
+	if !k.present {
 		return Reply{}
 	}
-	return Text(sl.text())
+	return Text(k.text())
 }
 
 func (c call) setnx() Reply {
-	sl := c.ask(c.words[1])
-	if sl.present {
+	k := c.observe(c.words[1])
+	if k.present {
 		return Number(0)
 	}
-	sl.set(contents.Text(c.words[2]))
+	k.set(contents.Text(c.words[2]))
 	return Number(1)
 }
 
-// setex is SETEX and PSETEX key time value.
+// setex implements SETEX and PSETEX key time value.
 func (c call) setex() Reply {
-	o := setOptions{timed: "ex", unit: unit{seconds: c.name == "setex"}, amount: c.words[2]}
+	o := setOptions{ttlOption: "ex", unit: unit{seconds: c.name == "setex"}, amount: c.words[2]}
 	at := o.deadline(c.now, c.name)
 	c.put(c.use(c.words[1]), contents.Text(c.words[3]), at, false)
 	return OK()
 }
 
 func (c call) getset() Reply {
-	sl := c.ask(c.words[1])
-	reply := got(sl)
-	sl.set(contents.Text(c.words[2]))
+	k := c.observe(c.words[1])
+	reply := textReply(k)
+	k.set(contents.Text(c.words[2]))
 	return reply
 }
 
 func (c call) getex() Reply {
 	o, ok := parseGetex(c.words[2:])
 	require(ok, syntax.ErrSyntax)
-	sl := c.ask(c.words[1])
-	reply := got(sl)
-	if !sl.present {
+	k := c.observe(c.words[1])
+	reply := textReply(k)
+	if !k.present {
 		return Reply{}
 	}
 	at := o.deadline(c.now, c.name)
 	switch {
-	case o.timed != "":
-		c.expire(sl, at, c.name)
-	case o.persist && sl.expires != never: // also where it is not known
-		sl.expires, sl.kept, sl.by = never, false, c.name
+	case o.ttlOption != "":
+		c.expire(k, at, c.name)
+	case o.persist && k.expires != noExpiry: // also if the expiry is unknown
+		k.expires, k.keepsExpiry, k.expiryCommand = noExpiry, false, c.name
 	}
 	return reply
 }
 
-// mset is MSET and MSETNX key value ….
+// mset implements MSET and MSETNX key value ….
 func (c call) mset() Reply {
 	if len(c.words)%2 == 0 {
 		return wrongArity(c.name)
 	}
 	only := c.name == "msetnx"
 	for i := 1; i < len(c.words); i += 2 {
-		if only && c.ask(c.words[i]).present {
+		if only && c.observe(c.words[i]).present {
 			return Number(0)
 		}
 	}
@@ -227,8 +226,8 @@ func (c call) mset() Reply {
 	return OK()
 }
 
-// msetex is MSETEX count key value … [NX | XX] [EX seconds | PX milliseconds | EXAT time | PXAT
-// time | KEEPTTL].
+// msetex implements MSETEX count key value … [NX | XX] [EX seconds | PX milliseconds | EXAT time |
+// PXAT time | KEEPTTL].
 func (c call) msetex() Reply {
 	n, ok := syntax.Int(c.words[1])
 	require(ok && n >= 1 && n <= math.MaxInt32, "ERR invalid numkeys value or out of range")
@@ -238,7 +237,7 @@ func (c call) msetex() Reply {
 	require(ok && !o.get && !o.compares, syntax.ErrSyntax)
 	at := o.deadline(c.now, c.name)
 	for i := 0; i < len(pairs) && (o.nx || o.xx); i += 2 {
-		if c.ask(pairs[i]).present != o.xx {
+		if c.observe(pairs[i]).present != o.xx {
 			return Number(0)
 		}
 	}

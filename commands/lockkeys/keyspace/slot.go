@@ -9,100 +9,102 @@ import (
 
 const errWrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
-// slot is a key of a Space.
-type slot struct {
+// keyState is the state of a key in a Space.
+type keyState struct {
 	key     string
 	was     Entry
 	present bool
-	// content is what the key holds, once it was looked at, and encoded the same for the quorum, as
-	// long as nothing has changed it.
+	// content is the decoded value, or nil if no command needed it. encoded is the encoded value;
+	// changed is set if content is newer.
 	content contents.Content
 	encoded string
 	changed bool
-	expires int64 // Unix time in milliseconds, or never or sometime
-	// kept: the expiry is still the one that the key had.
-	kept           bool
-	touched, asked bool
-	by             string
+	expires int64 // Unix time in milliseconds, or noExpiry or unknownExpiry
+	// keepsExpiry is set while no command has changed the expiry.
+	keepsExpiry             bool
+	touched, replyDependsOn bool
+	expiryCommand           string
 }
 
-// value is what the key holds, for the quorum.
-func (sl *slot) value() string {
-	if sl.changed {
-		sl.encoded, sl.changed = contents.Encode(sl.content), false
+// value returns the encoded value.
+func (k *keyState) value() string {
+	if k.changed {
+		k.encoded, k.changed = contents.Encode(k.content), false
 	}
-	return sl.encoded
+	return k.encoded
 }
 
-// look is what a present key holds, unless it cannot be read.
-func (sl *slot) look() (held contents.Content, err error) {
-	if sl.content == nil {
-		sl.content, err = contents.Decode(sl.encoded)
+// decode returns the content of an existing key. It fails if the value has an unknown format.
+func (k *keyState) decode() (held contents.Content, err error) {
+	if k.content == nil {
+		k.content, err = contents.Decode(k.encoded)
 	}
-	return sl.content, err
+	return k.content, err
 }
 
-// read is look for a command, which is refused where that fails.
-func (sl *slot) read() contents.Content {
-	content, err := sl.look()
+// read is decode for a command: it refuses the command if decode fails.
+func (k *keyState) read() contents.Content {
+	content, err := k.decode()
 	if err != nil {
-		refuse(fmt.Sprintf("ERR lock key '%s' holds what this version of the proxy cannot read", syntax.Shown(sl.key)))
+		refuse(fmt.Sprintf("ERR cannot read lock key '%s': "+
+			"this version of the proxy does not know the format of its value; upgrade the proxy, or DEL the key",
+			syntax.Shown(k.key)))
 	}
 	return content
 }
 
-// kind is which kind of value a present key holds.
-func (sl *slot) kind() string {
-	if sl.content != nil {
-		return sl.content.Kind().String()
+// kind returns the type of an existing key.
+func (k *keyState) kind() string {
+	if k.content != nil {
+		return k.content.Kind().String()
 	}
-	return contents.KindName(sl.encoded)
+	return contents.KindName(k.encoded)
 }
 
-// held is the content of one kind; nothing where the key is absent. A command on another kind is
-// refused.
-func held[T contents.Content](sl *slot) (content T) {
-	if sl.present {
+// contentOf returns the content of a key, or nil if the key is absent. It refuses a command on a
+// key of another type.
+func contentOf[T contents.Content](k *keyState) (content T) {
+	if k.present {
 		var is bool
-		content, is = sl.read().(T)
+		content, is = k.read().(T)
 		require(is, errWrongType)
 	}
 	return content
 }
 
-// first is a command's first key and its content of one kind.
-func first[T contents.Content](c call) (*slot, T) {
-	sl := c.ask(c.words[1])
-	return sl, held[T](sl)
+// firstKey returns a command's first key and its content.
+func firstKey[T contents.Content](c call) (*keyState, T) {
+	k := c.observe(c.words[1])
+	return k, contentOf[T](k)
 }
 
-func (c call) hash() (*slot, *contents.Hash)        { return first[*contents.Hash](c) }
-func (c call) list() (*slot, *contents.List)        { return first[*contents.List](c) }
-func (c call) members() (*slot, *contents.Set)      { return first[*contents.Set](c) }
-func (c call) sorted() (*slot, *contents.SortedSet) { return first[*contents.SortedSet](c) }
+func (c call) hash() (*keyState, *contents.Hash)        { return firstKey[*contents.Hash](c) }
+func (c call) list() (*keyState, *contents.List)        { return firstKey[*contents.List](c) }
+func (c call) members() (*keyState, *contents.Set)      { return firstKey[*contents.Set](c) }
+func (c call) sorted() (*keyState, *contents.SortedSet) { return firstKey[*contents.SortedSet](c) }
 
-// length is HLEN, LLEN, SCARD and ZCARD key.
+// length implements HLEN, LLEN, SCARD and ZCARD key.
 func length[T contents.Content](c call) Reply {
-	_, content := first[T](c)
+	_, content := firstKey[T](c)
 	return Number(int64(content.Len()))
 }
 
-// removes is HDEL, SREM and ZREM key element ….
-func removes[T interface {
+// removeElements implements HDEL, SREM and ZREM key element ….
+func removeElements[T interface {
 	contents.Content
 	Delete(element string) bool
 }](c call) Reply {
-	sl, content := first[T](c)
-	if !sl.present {
+	k, content := firstKey[T](c)
+	if !k.present {
 		return Number(0)
 	}
-	gone := tally(c.words[2:], content.Delete)
-	sl.edited(content)
-	return Number(gone)
+	removed := countWhere(c.words[2:], content.Delete)
+	k.setCollection(content)
+	return Number(removed)
 }
 
-// tally counts the words of which something is true.
-func tally(words []string, is func(word string) bool) (n int64) {
+// countWhere counts the words for which is returns true.
+func countWhere(words []string, is func(word string) bool) (n int64) {
 	for _, word := range words {
 		if is(word) {
 			n++
@@ -111,75 +113,74 @@ func tally(words []string, is func(word string) bool) (n int64) {
 	return n
 }
 
-// text is the string of a key; empty where it is absent.
-func (sl *slot) text() string { return string(held[contents.Text](sl)) }
+// text returns the string of a key; it is empty if the key is absent.
+func (k *keyState) text() string { return string(contentOf[contents.Text](k)) }
 
-// set puts a content there without expiry.
-func (sl *slot) set(content contents.Content) {
-	sl.present, sl.content, sl.changed = true, content, true
-	sl.expires, sl.kept, sl.by = never, false, ""
+// set sets a content without expiry.
+func (k *keyState) set(content contents.Content) {
+	k.present, k.content, k.changed = true, content, true
+	k.expires, k.keepsExpiry, k.expiryCommand = noExpiry, false, ""
 }
 
-// replace puts a content there and leaves the expiry, if there is one.
-func (sl *slot) replace(content contents.Content) {
-	if !sl.present {
-		sl.set(content)
+// replace sets a content and keeps the expiry, if there is one.
+func (k *keyState) replace(content contents.Content) {
+	if !k.present {
+		k.set(content)
 		return
 	}
-	sl.content, sl.changed = content, true
+	k.content, k.changed = content, true
 }
 
-// edited takes note of a collection that was changed, which may be a new one. Without elements the
-// key goes.
-func (sl *slot) edited(content contents.Content) {
+// setCollection sets a collection that was changed or created. An empty collection removes the key.
+func (k *keyState) setCollection(content contents.Content) {
 	if content.Len() == 0 {
-		sl.remove()
+		k.remove()
 		return
 	}
-	sl.replace(content)
+	k.replace(content)
 }
 
-// store puts a collection there in the place of whatever there was.
-func (sl *slot) store(content contents.Content) {
+// overwrite replaces the value of any type, and the expiry, by a collection.
+func (k *keyState) overwrite(content contents.Content) {
 	if content.Len() == 0 {
-		sl.remove()
+		k.remove()
 		return
 	}
-	sl.set(content)
-	sl.encoded, sl.content, sl.changed = sl.value(), nil, false // it is looked at as it is kept: without -0
+	k.set(content)
+	k.encoded, k.content, k.changed = k.value(), nil, false // decoding removes -0, which no other proxy sees
 }
 
-// remove takes the key away.
-func (sl *slot) remove() {
-	sl.present, sl.content, sl.encoded, sl.changed, sl.kept = false, nil, "", false, false
+// remove removes the key.
+func (k *keyState) remove() {
+	k.present, k.content, k.encoded, k.changed, k.keepsExpiry = false, nil, "", false, false
 }
 
-// size is how many bytes it has for the quorum.
-func (sl *slot) size() int {
-	if sl.content != nil {
-		return sl.content.Size()
+// size returns the bytes of the encoded value.
+func (k *keyState) size() int {
+	if k.content != nil {
+		return k.content.Size()
 	}
-	return len(sl.encoded)
+	return len(k.encoded)
 }
 
-// elements counts those of a collection.
-func (sl *slot) elements() int {
-	if !sl.present || sl.content == nil && !contents.IsMarked(sl.encoded) {
+// elements returns the number of elements of a collection.
+func (k *keyState) elements() int {
+	if !k.present || k.content == nil && !contents.IsMarked(k.encoded) {
 		return 0
 	}
-	if content, err := sl.look(); err == nil {
+	if content, err := k.decode(); err == nil {
 		return content.Len()
 	}
 	return 0
 }
 
-// isTooLarge is true of a collection with more bytes or elements than are kept.
-func (sl *slot) isTooLarge() bool {
-	return sl.present && sl.kind() != contents.TextKind.String() && (sl.size() > maxValue || sl.elements() > maxElements)
+// isTooLarge reports whether a collection exceeds a limit.
+func (k *keyState) isTooLarge() bool {
+	return k.present && k.kind() != contents.TextKind.String() && (k.size() > maxValue || k.elements() > maxElements)
 }
 
-// takeBack has it hold what it held, and be looked at.
-func (sl *slot) takeBack(was slot) {
-	was.touched, was.asked, was.content = sl.touched, true, nil
-	*sl = was
+// restore restores an earlier state. The reply, an error, depends on it.
+func (k *keyState) restore(was keyState) {
+	was.touched, was.replyDependsOn, was.content = k.touched, true, nil
+	*k = was
 }

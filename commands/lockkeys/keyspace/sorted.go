@@ -8,38 +8,38 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// sortedSetCommands are the commands on sorted sets.
+// sortedSetCommands returns the commands on sorted sets.
 func sortedSetCommands() []entry {
 	return []entry{
-		{"zadd", call.zadd, "1.2.0", "Gives members of a sorted set in a lock key their scores."},
+		{"zadd", call.zadd, "1.2.0", "Sets the scores of members of a sorted set in a lock key."},
 		{"zincrby", call.zadd, "1.2.0", "Adds to the score of a member of a sorted set in a lock key."},
-		{"zrem", removes[*contents.SortedSet], "1.2.0", "Removes members from a sorted set in a lock key."},
+		{"zrem", removeElements[*contents.SortedSet], "1.2.0", "Removes members from a sorted set in a lock key."},
 		{"zcard", length[*contents.SortedSet], "1.2.0", "Counts the members of a sorted set in a lock key."},
 		{"zscore", call.zscore, "1.2.0", "Returns the score of a member of a sorted set in a lock key."},
 		{"zmscore", call.zscore, "6.2.0", "Returns the scores of members of a sorted set in a lock key."},
-		{"zrank", call.zrank, "2.0.0", "Returns the place of a member of a sorted set in a lock key."},
-		{"zrevrank", call.zrank, "2.0.0", "Returns the place of a member of a sorted set in a lock key, counted from the end."},
+		{"zrank", call.zrank, "2.0.0", "Returns the rank of a member of a sorted set in a lock key."},
+		{"zrevrank", call.zrank, "2.0.0", "Returns the rank of a member of a sorted set, counted from the end."},
 		{"zcount", call.zcount, "2.0.0", "Counts the members with scores in a range."},
 		{"zlexcount", call.zcount, "2.8.9", "Counts the members in a range."},
-		{"zrange", call.zrange, "1.2.0", "Returns members in a range of places, scores or members."},
-		{"zrevrange", call.zrange, "1.2.0", "Returns members in a range of places, from the end."},
+		{"zrange", call.zrange, "1.2.0", "Returns members in a range of ranks, scores or members."},
+		{"zrevrange", call.zrange, "1.2.0", "Returns members in a range of ranks, from the end."},
 		{"zrangebyscore", call.zrange, "1.0.5", "Returns members with scores in a range."},
 		{"zrevrangebyscore", call.zrange, "2.2.0", "Returns members with scores in a range, from the end."},
 		{"zrangebylex", call.zrange, "2.8.9", "Returns members in a range."},
 		{"zrevrangebylex", call.zrange, "2.8.9", "Returns members in a range, from the end."},
 		{"zremrangebyscore", call.zcount, "1.2.0", "Removes members with scores in a range."},
-		{"zremrangebyrank", call.zcount, "2.0.0", "Removes members in a range of places."},
+		{"zremrangebyrank", call.zcount, "2.0.0", "Removes members in a range of ranks."},
 		{"zremrangebylex", call.zcount, "2.8.9", "Removes members in a range."},
-		{"zpopmin", call.zpop, "5.0.0", "Takes the members with the lowest scores."},
-		{"zpopmax", call.zpop, "5.0.0", "Takes the members with the highest scores."},
-		{"bzpopmin", call.bzpop, "5.0.0", "Takes the member with the lowest score; in a transaction or script, where it does not wait."},
-		{"bzpopmax", call.bzpop, "5.0.0", "Takes the member with the highest score; in a transaction or script, where it does not wait."},
-		{"zscan", call.scan, "2.8.0", "Returns all of a sorted set in a lock key that matches."},
-		{"zinterstore", call.zinterstore, "2.0.0", "Stores what all of some sorted sets have."},
+		{"zpopmin", call.zpop, "5.0.0", "Removes the members with the lowest scores and returns them."},
+		{"zpopmax", call.zpop, "5.0.0", "Removes the members with the highest scores and returns them."},
+		{"bzpopmin", call.bzpop, "5.0.0", "Removes the member with the lowest score, or waits for one."},
+		{"bzpopmax", call.bzpop, "5.0.0", "Removes the member with the highest score, or waits for one."},
+		{"zscan", call.scan, "2.8.0", "Returns all matching members of a sorted set in a lock key."},
+		{"zinterstore", call.zinterstore, "2.0.0", "Stores the intersection of sorted sets."},
 	}
 }
 
-// scoredReplies are members, each followed by its score if that is wanted.
+// scoredReplies returns the replies for members, each followed by its score if scores is set.
 func scoredReplies(all []contents.Scored, scores bool) (replies []Reply) {
 	for _, m := range all {
 		replies = append(replies, Text(m.Member))
@@ -50,7 +50,7 @@ func scoredReplies(all []contents.Scored, scores bool) (replies []Reply) {
 	return replies
 }
 
-// scored is members as a reply, with their scores if these are wanted.
+// scored returns the reply for members, with their scores if scores is set.
 func scored(all []contents.Scored, scores bool) Reply {
 	reply := Reply{Kind: Array, Elems: scoredReplies(all, scores)}
 	if scores {
@@ -59,21 +59,22 @@ func scored(all []contents.Scored, scores bool) Reply {
 	return reply
 }
 
-// adding is a ZADD or ZINCRBY: its options, and what it adds.
-type adding struct {
+// zaddRequest is a parsed ZADD or ZINCRBY.
+type zaddRequest struct {
 	nx, xx, gt, lt, changed, incr bool
 	elements                      []contents.Scored
 }
 
-// parseAdding reads them.
-func parseAdding(words []string, incr bool) (a adding) {
+// parseZadd parses the options and elements of a ZADD or ZINCRBY.
+func parseZadd(words []string, incr bool) (a zaddRequest) {
 	a.incr = incr
-	for len(words) > 0 && a.takes(syntax.Lower(words[0])) {
+	for len(words) > 0 && a.setOption(syntax.Lower(words[0])) {
 		words = words[1:]
 	}
 	require(len(words) > 0 && len(words)%2 == 0, syntax.ErrSyntax)
 	require(!a.nx || !a.xx, "ERR XX and NX options at the same time are not compatible")
-	require(!(a.gt && a.nx || a.lt && a.nx || a.gt && a.lt), "ERR GT, LT, and/or NX options at the same time are not compatible")
+	require(!(a.gt && a.nx || a.lt && a.nx || a.gt && a.lt),
+		"ERR GT, LT, and/or NX options at the same time are not compatible")
 	require(!a.incr || len(words) == 2, "ERR INCR option supports a single increment-element pair")
 	for pair := range slices.Chunk(words, 2) {
 		score, ok := contents.ParseDouble(pair[0])
@@ -83,7 +84,7 @@ func parseAdding(words []string, incr bool) (a adding) {
 	return a
 }
 
-func (a *adding) takes(option string) bool {
+func (a *zaddRequest) setOption(option string) bool {
 	switch option {
 	case "nx":
 		a.nx = true
@@ -103,17 +104,18 @@ func (a *adding) takes(option string) bool {
 	return true
 }
 
-// allows reports whether a member may get a score in the place of the one that it has.
-func (a adding) allows(before, score float64) bool {
+// allows reports whether a member's score may change from before to score.
+func (a zaddRequest) allows(before, score float64) bool {
 	return !(a.lt && score >= before || a.gt && score <= before)
 }
 
-// zadd is ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member …, and ZINCRBY key increment member.
+// zadd implements ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member …, and ZINCRBY key increment
+// member.
 func (c call) zadd() Reply {
-	a := parseAdding(c.words[2:], c.name == "zincrby")
-	sl := c.use(c.words[1])
-	sl.asked = sl.asked || a.nx || a.xx || a.gt || a.lt
-	z := held[*contents.SortedSet](sl)
+	a := parseZadd(c.words[2:], c.name == "zincrby")
+	k := c.use(c.words[1])
+	k.replyDependsOn = k.replyDependsOn || a.nx || a.xx || a.gt || a.lt
+	z := contentOf[*contents.SortedSet](k)
 	switch {
 	case z == nil && a.xx && a.incr:
 		return Reply{}
@@ -122,15 +124,15 @@ func (c call) zadd() Reply {
 	case z == nil:
 		z = contents.NewSortedSet()
 	}
-	reply := a.addTo(z)
+	reply := a.applyTo(z)
 	if z.Len() > 0 {
-		sl.edited(z)
+		k.setCollection(z)
 	}
 	return reply
 }
 
-// addTo does it.
-func (a adding) addTo(z *contents.SortedSet) Reply {
+// applyTo changes a sorted set, and returns the reply.
+func (a zaddRequest) applyTo(z *contents.SortedSet) Reply {
 	added, updated := int64(0), int64(0)
 	for _, e := range a.elements {
 		before, present := z.Score(e.Member)
@@ -149,7 +151,7 @@ func (a adding) addTo(z *contents.SortedSet) Reply {
 		case e.Score != before:
 			updated++
 		}
-		z.Set(e.Member, e.Score+0) // -0 is kept as 0
+		z.Set(e.Member, e.Score+0) // -0 becomes 0
 		if a.incr {
 			return Real(e.Score)
 		}
@@ -160,7 +162,7 @@ func (a adding) addTo(z *contents.SortedSet) Reply {
 	return Number(added)
 }
 
-// zscore is ZSCORE key member, and ZMSCORE key member ….
+// zscore implements ZSCORE key member, and ZMSCORE key member ….
 func (c call) zscore() Reply {
 	_, z := c.sorted()
 	elems := make([]Reply, len(c.words)-2)
@@ -175,7 +177,7 @@ func (c call) zscore() Reply {
 	return List(elems...)
 }
 
-// zrank is ZRANK and ZREVRANK key member.
+// zrank implements ZRANK and ZREVRANK key member.
 func (c call) zrank() Reply {
 	scored := len(c.words) == 4
 	switch {
@@ -200,21 +202,21 @@ func (c call) zrank() Reply {
 	return Number(int64(rank))
 }
 
-// zpop is ZPOPMIN and ZPOPMAX key [count].
+// zpop implements ZPOPMIN and ZPOPMAX key [count].
 func (c call) zpop() Reply {
-	count := c.counted(-1)
-	sl, z := c.sorted()
+	count := c.countOr(-1)
+	k, z := c.sorted()
 	switch {
 	case z == nil:
 		return List()
 	case count < 0:
-		return List(scoredReplies(sl.poppedScored(z, c.name == "zpopmin", 1), true)...)
+		return List(scoredReplies(k.popMembers(z, c.name == "zpopmin", 1), true)...)
 	}
-	return scored(sl.poppedScored(z, c.name == "zpopmin", count), true)
+	return scored(k.popMembers(z, c.name == "zpopmin", count), true)
 }
 
-// poppedScored takes up to so many members off one end of a sorted set.
-func (sl *slot) poppedScored(z *contents.SortedSet, least bool, count int64) []contents.Scored {
+// popMembers removes up to count members from one end of a sorted set, and returns them.
+func (k *keyState) popMembers(z *contents.SortedSet, least bool, count int64) []contents.Scored {
 	n := int(min(count, int64(z.Len())))
 	all := slices.Clone(z.Members())
 	if !least {
@@ -223,18 +225,18 @@ func (sl *slot) poppedScored(z *contents.SortedSet, least bool, count int64) []c
 	for _, m := range all[:n] {
 		z.Delete(m.Member)
 	}
-	sl.edited(z)
+	k.setCollection(z)
 	return all[:n]
 }
 
-// bzpop is BZPOPMIN and BZPOPMAX key … timeout.
+// bzpop implements BZPOPMIN and BZPOPMAX key … timeout.
 func (c call) bzpop() Reply {
 	last := len(c.words) - 1
-	c.patience(c.words[last])
-	sl, z := firstOf[*contents.SortedSet](c, c.words[1:last])
-	if sl == nil {
+	c.checkTimeout(c.words[last])
+	k, z := firstOf[*contents.SortedSet](c, c.words[1:last])
+	if k == nil {
 		return Reply{Kind: NilArray}
 	}
-	m := sl.poppedScored(z, c.name == "bzpopmin", 1)[0]
-	return List(Text(sl.key), Text(m.Member), Real(m.Score))
+	m := k.popMembers(z, c.name == "bzpopmin", 1)[0]
+	return List(Text(k.key), Text(m.Member), Real(m.Score))
 }

@@ -13,29 +13,29 @@ const (
 	errLexRange   = "ERR min or max not valid string range item"
 )
 
-// by is what a range of a sorted set is about.
-type by uint8
+// rangeBy says whether a range of a sorted set is one of ranks, scores or members.
+type rangeBy uint8
 
 const (
-	byRank by = iota
+	byRank rangeBy = iota
 	byScore
 	byLex
 )
 
-// sortedRange is which members of a sorted set are wanted.
+// sortedRange is a range of members of a sorted set.
 type sortedRange struct {
-	by              by
+	by              rangeBy
 	reverse, scores bool
 	offset, limit   int64
-	from, to        string         // the ends as they were sent
+	from, to        string         // the ends as the client sent them
 	ends            contents.Range // of scores or members
 }
 
-// parseRange reads the two ends and the options of a command of the ZRANGE family. auto is set for
-// ZRANGE itself, which chooses by what, and in which direction, by options.
+// parseRange parses the ends and the options of a command of the ZRANGE family. auto is set for
+// ZRANGE itself, which has options for the kind and direction of its range.
 func parseRange(r sortedRange, words []string, auto bool) sortedRange {
 	r.from, r.to, r.limit = words[0], words[1], -1
-	chosen, turned := !auto, !auto
+	kindSet, directionSet := !auto, !auto
 	for options := words[2:]; len(options) > 0; options = options[1:] {
 		switch option := syntax.Lower(options[0]); {
 		case option == "withscores":
@@ -43,17 +43,18 @@ func parseRange(r sortedRange, words []string, auto bool) sortedRange {
 		case option == "limit" && len(options) > 2:
 			r.offset, r.limit = integer(options[1]), integer(options[2])
 			options = options[2:]
-		case option == "rev" && !turned:
-			r.reverse, turned = true, true
-		case option == "bylex" && !chosen:
-			r.by, chosen = byLex, true
-		case option == "byscore" && !chosen:
-			r.by, chosen = byScore, true
+		case option == "rev" && !directionSet:
+			r.reverse, directionSet = true, true
+		case option == "bylex" && !kindSet:
+			r.by, kindSet = byLex, true
+		case option == "byscore" && !kindSet:
+			r.by, kindSet = byScore, true
 		default:
 			refuse(syntax.ErrSyntax)
 		}
 	}
-	require(r.limit == -1 || r.by != byRank, "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+	require(r.limit == -1 || r.by != byRank,
+		"ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
 	require(!r.scores || r.by != byLex, "ERR syntax error, WITHSCORES not supported in combination with BYLEX")
 	if r.reverse && r.by != byRank {
 		r.from, r.to = r.to, r.from
@@ -62,7 +63,7 @@ func parseRange(r sortedRange, words []string, auto bool) sortedRange {
 	return r
 }
 
-// parseEnds reads the ends.
+// parseEnds parses the ends.
 func (r *sortedRange) parseEnds() {
 	switch r.by {
 	case byScore:
@@ -78,8 +79,8 @@ func (r *sortedRange) parseEnds() {
 	}
 }
 
-// of are the members of a sorted set that are wanted, in the order in which they are.
-func (r sortedRange) of(z *contents.SortedSet) []contents.Scored {
+// membersOf returns the members of a sorted set in the range, in the order of the range.
+func (r sortedRange) membersOf(z *contents.SortedSet) []contents.Scored {
 	all := z.Members()
 	if r.by == byRank {
 		return r.ranked(all)
@@ -114,15 +115,15 @@ func (r sortedRange) ranked(all []contents.Scored) []contents.Scored {
 	return all[from : to+1]
 }
 
-// zrange is ZRANGE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX and ZREVRANGEBYLEX key
-// min max ….
+// zrange implements ZRANGE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX and
+// ZREVRANGEBYLEX key min max ….
 func (c call) zrange() Reply {
 	r := parseRange(rangeOf(c.name), c.words[2:], c.name == "zrange")
 	_, z := c.sorted()
-	return scored(r.of(z), r.scores)
+	return scored(r.membersOf(z), r.scores)
 }
 
-// rangeOf is what the name of a command says of its range.
+// rangeOf returns the kind and direction of the range that a command's name says.
 func rangeOf(name string) (r sortedRange) {
 	r.reverse = strings.HasPrefix(name, "zrev")
 	switch {
@@ -134,8 +135,8 @@ func rangeOf(name string) (r sortedRange) {
 	return r
 }
 
-// zcount is ZCOUNT and ZLEXCOUNT key min max, and ZREMRANGEBYSCORE, ZREMRANGEBYLEX and
-// ZREMRANGEBYRANK, which remove what they count.
+// zcount implements ZCOUNT and ZLEXCOUNT key min max, and ZREMRANGEBYSCORE, ZREMRANGEBYLEX and
+// ZREMRANGEBYRANK, which remove the members that they count.
 func (c call) zcount() Reply {
 	r := rangeOf(c.name)
 	switch c.name {
@@ -146,16 +147,16 @@ func (c call) zcount() Reply {
 	}
 	r.from, r.to, r.limit = c.words[2], c.words[3], -1
 	r.parseEnds()
-	sl, z := c.sorted()
+	k, z := c.sorted()
 	if z == nil {
 		return Number(0)
 	}
-	found := r.of(z)
+	found := r.membersOf(z)
 	if strings.HasPrefix(c.name, "zrem") {
 		for _, m := range slices.Clone(found) {
 			z.Delete(m.Member)
 		}
-		sl.edited(z)
+		k.setCollection(z)
 	}
 	return Number(int64(len(found)))
 }

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Remaining times that are none.
+// Special remaining times.
 const (
-	// Endless is that of a key without expiry.
+	// Endless is the remaining time of a key without expiry.
 	Endless time.Duration = -1
-	// Unknown is that of a key of which only the value is known, or guessed.
+	// Unknown is the remaining time of a key of which only the value is known, or guessed.
 	Unknown time.Duration = -2
 )
 
@@ -23,33 +23,32 @@ var ErrNeedsRead = errors.New("keyspace: the remaining time of a key is not know
 // UnreadError says that a command needs a key that the Space does not have.
 type UnreadError struct{ Key string }
 
-// Error names the key.
+// Error implements error. It names the key.
 func (e *UnreadError) Error() string {
 	return fmt.Sprintf("keyspace: key %q has not been read", e.Key)
 }
 
-// Entry is what stands under a key.
+// Entry is the state of a key.
 type Entry struct {
-	// Present is false where there is no such key; then the rest means nothing.
+	// Present is false if the key does not exist; the other fields then mean nothing.
 	Present bool
-	// Value is what it holds, as contents.Encode makes it.
+	// Value is the value, encoded by contents.Encode.
 	Value string
 	// Left is the remaining time, in whole milliseconds, or Endless or Unknown.
 	Left time.Duration
 }
 
-// Edit is what became of one key.
+// Edit is the change of one key, or a condition on it.
 type Edit struct {
 	Key string
-	// Was is what the key held before, Now what it is to hold.
+	// Was is the state of the key before, Now the state after.
 	Was, Now Entry
-	// KeepLeft is set where the remaining time is to stay as it is. With the same
-	// value before and after, the edit is a condition only.
+	// KeepLeft is set if the remaining time does not change. If the value does not change either,
+	// the edit is only a condition.
 	KeepLeft bool
-	// Asked is set where a reply depends on what the key held before.
+	// Asked is set if a reply depends on the state of the key before.
 	Asked bool
-	// By is the command, in lower case, that gave the key its remaining time; it is
-	// empty where none did.
+	// By is the command, in lower case, that set the remaining time; it is empty if no command did.
 	By string
 }
 
@@ -68,34 +67,34 @@ func (e Edit) Changes() bool {
 // Space is a set of keys at one moment. It is for one goroutine.
 type Space struct {
 	now     int64 // Unix time in milliseconds
-	slots   map[string]*slot
-	touched []*slot
-	// read are the keys of the commands that only read.
-	read map[string]bool
-	// seed is for what is chosen at random, and random is made of it when it is needed.
+	states  map[string]*keyState
+	touched []*keyState
+	// readOnly are the keys of the commands that only read.
+	readOnly map[string]bool
+	// seed returns the seed of random choices, and random is the generator, made when it is needed.
 	seed   func() uint64
 	random *rand.Rand
-	// grown counts the commands that came close to the limit of a collection.
-	grown int
+	// nearLimit counts the commands that ran near the limits of a collection.
+	nearLimit int
 }
 
-// Expiries that are no time.
+// Special expiries.
 const (
-	never    int64 = -1
-	sometime int64 = -2 // it is not known when
+	noExpiry      int64 = -1
+	unknownExpiry int64 = -2 // the expiry was not read
 )
 
-// NewSpace makes a Space without keys at the given moment.
+// NewSpace returns a Space without keys at the given moment.
 func NewSpace(now time.Time) *Space {
-	return &Space{now: now.UnixMilli(), slots: map[string]*slot{}}
+	return &Space{now: now.UnixMilli(), states: map[string]*keyState{}}
 }
 
-// Seed has random choices follow from a number, which is asked for when the first one is made.
-// Without it they are the same each time.
+// Seed sets the function that returns the seed of random choices. It is called at the first random
+// choice. Without it random choices are the same each time.
 func (s *Space) Seed(seed func() uint64) { s.seed = seed }
 
-// chance makes random choices: the same ones for the same seed.
-func (s *Space) chance() *rand.Rand {
+// generator returns the generator of random choices. It makes the same choices for the same seed.
+func (s *Space) generator() *rand.Rand {
 	if s.random == nil {
 		seed := uint64(0)
 		if s.seed != nil {
@@ -106,56 +105,54 @@ func (s *Space) chance() *rand.Rand {
 	return s.random
 }
 
-// Now is the moment of the Space.
+// Now returns the moment of the Space.
 func (s *Space) Now() time.Time { return time.UnixMilli(s.now) }
 
-// Put says what a key holds. It is for a Space on which nothing has run yet.
+// Put sets the state of a key. It is for a Space on which nothing has run yet.
 func (s *Space) Put(key string, e Entry) {
-	sl := &slot{key: key, was: e, present: e.Present, encoded: e.Value, kept: true}
+	k := &keyState{key: key, was: e, present: e.Present, encoded: e.Value, keepsExpiry: true}
 	switch {
 	case e.Left == Unknown:
-		sl.expires = sometime
+		k.expires = unknownExpiry
 	case e.Left < 0:
-		sl.expires = never
+		k.expires = noExpiry
 	default:
-		sl.expires = s.now + e.Left.Milliseconds()
+		k.expires = s.now + e.Left.Milliseconds()
 	}
-	s.slots[key] = sl
+	s.states[key] = k
 }
 
 // Touched reports whether any key has been read or written.
 func (s *Space) Touched() bool { return len(s.touched) > 0 }
 
-// Read are the keys of which a command that changes nothing has told something, with what they hold
-// now.
+// Read returns the keys that a read-only command has used, with their present states.
 func (s *Space) Read() map[string]Entry {
-	if len(s.read) == 0 {
+	if len(s.readOnly) == 0 {
 		return nil
 	}
-	read := make(map[string]Entry, len(s.read))
-	for key := range s.read {
-		read[key] = s.slots[key].edit(s.now).Now
+	read := make(map[string]Entry, len(s.readOnly))
+	for key := range s.readOnly {
+		read[key] = s.states[key].edit(s.now).Now
 	}
 	return read
 }
 
-// Found are the keys that were used and held something before.
+// Found returns the keys that were used and existed before.
 func (s *Space) Found() (found []string) {
-	for _, sl := range s.touched {
-		if sl.was.Present {
-			found = append(found, sl.key)
+	for _, k := range s.touched {
+		if k.was.Present {
+			found = append(found, k.key)
 		}
 	}
 	return found
 }
 
-// Edits are what became of each key that has been read or written, in the order of
-// the first use. The read ones are conditions of the changes of the others. There
-// are none if nothing has changed.
+// Edits returns an edit for each key that was read or written, in the order of the first use. Keys
+// that were only read are conditions of the changes. It returns nil if nothing has changed.
 func (s *Space) Edits() []Edit {
 	edits := make([]Edit, len(s.touched))
-	for i, sl := range s.touched {
-		edits[i] = sl.edit(s.now)
+	for i, k := range s.touched {
+		edits[i] = k.edit(s.now)
 	}
 	if !slices.ContainsFunc(edits, Edit.Changes) {
 		return nil
@@ -163,35 +160,34 @@ func (s *Space) Edits() []Edit {
 	return edits
 }
 
-func (sl *slot) edit(now int64) Edit {
-	e := Edit{Key: sl.key, Was: sl.was, Asked: sl.asked, By: sl.by}
-	if !sl.present {
+func (k *keyState) edit(now int64) Edit {
+	e := Edit{Key: k.key, Was: k.was, Asked: k.replyDependsOn, By: k.expiryCommand}
+	if !k.present {
 		return e
 	}
-	e.Now = Entry{Present: true, Value: sl.value()}
+	e.Now = Entry{Present: true, Value: k.value()}
 	switch {
-	case sl.kept && sl.was.Present:
-		e.KeepLeft, e.Now.Left = true, sl.was.Left
-	case sl.expires == never:
+	case k.keepsExpiry && k.was.Present:
+		e.KeepLeft, e.Now.Left = true, k.was.Left
+	case k.expires == noExpiry:
 		e.Now.Left = Endless
 	default:
-		e.Now.Left = milliseconds(sl.expires - now)
+		e.Now.Left = milliseconds(k.expires - now)
 	}
 	return e
 }
 
-// milliseconds is a time of n milliseconds; the longest there is, 292 years, stands
-// for all that are longer.
+// milliseconds returns a duration of n milliseconds, limited to the longest duration, 292 years.
 func milliseconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
-// Held are the keys that are there, in order; with a kind, as TYPE returns it, only those of that
-// kind. To ask for them is no use of any: what comes of it may be committed although another came
-// or went.
+// Held returns the existing keys, in order. With a kind, as TYPE returns it, it returns only keys
+// of that kind. It does not count as a use of the keys: the edits are right even if other keys come
+// or go.
 func (s *Space) Held(kind string) (held []string) {
-	for key, sl := range s.slots {
-		if sl.present && (kind == "" || kind == sl.kind()) {
+	for key, k := range s.states {
+		if k.present && (kind == "" || kind == k.kind()) {
 			held = append(held, key)
 		}
 	}
@@ -199,52 +195,52 @@ func (s *Space) Held(kind string) (held []string) {
 	return held
 }
 
-// reads notes that a command tells of a key.
-func (s *Space) reads(key string) {
-	if s.read == nil {
-		s.read = map[string]bool{}
+// noteRead notes that a command reveals the state of a key.
+func (s *Space) noteRead(key string) {
+	if s.readOnly == nil {
+		s.readOnly = map[string]bool{}
 	}
-	s.read[key] = true
+	s.readOnly[key] = true
 }
 
-func (s *Space) has(key string) error {
-	if s.slots[key] == nil {
+func (s *Space) checkRead(key string) error {
+	if s.states[key] == nil {
 		return &UnreadError{key}
 	}
 	return nil
 }
 
-// use is the slot of a key that is in the Space.
-func (s *Space) use(key string) *slot {
-	sl := s.slots[key]
-	if !sl.touched {
-		sl.touched = true
-		s.touched = append(s.touched, sl)
+// use returns the state of a key in the Space, and marks it as used.
+func (s *Space) use(key string) *keyState {
+	k := s.states[key]
+	if !k.touched {
+		k.touched = true
+		s.touched = append(s.touched, k)
 	}
-	return sl
+	return k
 }
 
-// ask is use of a key on which the reply depends.
-func (s *Space) ask(key string) *slot {
-	sl := s.use(key)
-	sl.asked = true
-	return sl
+// observe is use for a key on which the reply depends.
+func (s *Space) observe(key string) *keyState {
+	k := s.use(key)
+	k.replyDependsOn = true
+	return k
 }
 
-// expire sets the time at which a present key goes; one that is over takes it away
-// at once. by is the command that asked for it.
-func (s *Space) expire(sl *slot, at int64, by string) {
+// expire sets the expiry of an existing key. An expiry in the past removes the key. by is the
+// command.
+func (s *Space) expire(k *keyState, at int64, by string) {
 	if at <= s.now {
-		sl.remove()
+		k.remove()
 		return
 	}
-	sl.expires, sl.kept, sl.by = at, false, by
+	k.expires, k.keepsExpiry, k.expiryCommand = at, false, by
 }
 
-// expiry is when a present key goes, or never.
-func (sl *slot) expiry() int64 {
-	if sl.expires == sometime {
-		panic(ended{err: ErrNeedsRead})
+// expiry returns the expiry of an existing key, or noExpiry.
+func (k *keyState) expiry() int64 {
+	if k.expires == unknownExpiry {
+		panic(abort{err: ErrNeedsRead})
 	}
-	return sl.expires
+	return k.expires
 }

@@ -13,8 +13,8 @@ import (
 
 var noon = time.UnixMilli(1_700_000_000_000)
 
-// entry reads "value:ms", "value" without end, "value:?" for an unknown time, or "."
-// for nothing.
+// entry parses "value:ms", "value" without expiry, "value:?" for an unknown time, or "." for an
+// absent key.
 func entry(text string) keyspace.Entry {
 	value, left, timed := strings.Cut(text, ":")
 	e := keyspace.Entry{Present: text != ".", Value: value, Left: keyspace.Endless}
@@ -42,8 +42,8 @@ func shown(e keyspace.Entry) string {
 	}
 }
 
-// edits are those of a Space: was→now, with keep where the time stays, ? where it was
-// asked what the key holds, and by whom it got its time.
+// edits formats the edits of a Space: was→now, "keep" if the time does not change, "?" if a reply
+// depends on the key, and the command that set the time.
 func edits(s *keyspace.Space) string {
 	var all []string
 	for _, e := range s.Edits() {
@@ -69,7 +69,7 @@ func spaceOf(a string) *keyspace.Space {
 	return s
 }
 
-// What commands, separated by "; ", make of a key, and of which conditions.
+// The edits of a key, and their conditions, after commands separated by "; ".
 func TestEdits(t *testing.T) {
 	tests := [][3]string{
 		{".", "GET a", ""},
@@ -181,7 +181,7 @@ func TestLaterCommands(t *testing.T) {
 	}
 }
 
-// Of a guess, no time is told, and what depends on it is not done.
+// A guess has no remaining times, and a command that needs one is not run.
 func TestUnknownTime(t *testing.T) {
 	for _, line := range []string{"TTL a", "PTTL a", "EXPIRETIME a", "PEXPIRETIME a", "PERSIST a", "PEXPIRE a 9 NX", "EXPIRE a 9 XX", "EXPIREAT a 9 GT", "PEXPIREAT a 9 LT"} {
 		s := spaceOf("x:?")
@@ -208,7 +208,7 @@ func TestUnreadKey(t *testing.T) {
 	}
 }
 
-// A key whose time is over within the millisecond is still there, as on a Redis.
+// A key that expires within the millisecond still exists, as on a Redis.
 func TestLastMillisecond(t *testing.T) {
 	s := spaceOf("x:0")
 	reply, err := s.Do([]string{"PTTL", "a"})
@@ -217,7 +217,7 @@ func TestLastMillisecond(t *testing.T) {
 	}
 }
 
-// Expiries beyond what a time.Duration can be are as long as it can be.
+// Expiries beyond the largest time.Duration become the largest time.Duration.
 func TestLongTimes(t *testing.T) {
 	s := spaceOf(".")
 	if reply, err := s.Do([]string{"SET", "a", "v", "PXAT", "9223372036854775807"}); err != nil || reply.Str != "OK" {
@@ -228,7 +228,7 @@ func TestLongTimes(t *testing.T) {
 	}
 }
 
-// Values do not grow over the limit, whatever is asked.
+// No command makes a value larger than the limit.
 func TestLongValues(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, words := range [][]string{{"APPEND", "a", "yz"}, {"SETRANGE", "a", "1048576", "y"}, {"SETRANGE", "a", "9223372036854775807", "y"}, {"SETRANGE", "b", "1048575", "yz"}} {
@@ -240,8 +240,8 @@ func TestLongValues(t *testing.T) {
 	}
 }
 
-// FuzzDo has anything be asked of a Space: it never panics, and without an error its
-// edits begin with what was put there.
+// FuzzDo runs any command on a Space. It must not panic; without an error, its edits begin with the
+// original values.
 func FuzzDo(f *testing.F) {
 	for _, seed := range []string{"SET a v NX PX 9", "GETRANGE a 0 -1", "SETRANGE b 3 x", "MSET a b b", "INCRBY a 9223372036854775807", "EXPIRE a 9 GT LT", "getex b PERSIST", "DELEX a IFEQ x"} {
 		f.Add(seed, "x:500")
@@ -260,7 +260,7 @@ func FuzzDo(f *testing.F) {
 	})
 }
 
-// What a command costs follows from what its keys hold, unless it only touches a few elements.
+// The cost of a command depends on the sizes of its keys, unless it touches only a few elements.
 func TestCost(t *testing.T) {
 	s := keyspace.NewSpace(noon)
 	for _, key := range []string{"a", "b"} {

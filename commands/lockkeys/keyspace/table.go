@@ -2,21 +2,21 @@ package keyspace
 
 import "redlock-proxy/commands/catalog/spec"
 
-// entry is a command in the table of its group: how it is carried out, and what COMMAND DOCS says
-// of it where there is no upstream.
+// entry is a command in the table of its group: its implementation, and its documentation for
+// COMMAND DOCS without an upstream.
 type entry struct {
 	name           string
 	run            func(c call) Reply
 	since, summary string
 }
 
-// find is the command of that name, in lower case, or nil.
+// find returns the command with a name in lower case, or nil.
 func find(name string) *command { return byName[name] }
 
-// byName is never changed.
+// byName is read-only.
 var byName = index(map[string][]entry{
-	"string": stringCommands(), "generic": genericCommands(), "hash": hashCommands(), "list": listCommands(), "set": setCommands(),
-	"sorted-set": sortedSetCommands(),
+	"string": stringCommands(), "generic": genericCommands(), "hash": hashCommands(), "list": listCommands(),
+	"set": setCommands(), "sorted-set": sortedSetCommands(),
 })
 
 func index(groups map[string][]entry) map[string]*command {
@@ -29,7 +29,7 @@ func index(groups map[string][]entry) map[string]*command {
 	return byName
 }
 
-// fast are the commands that do not go through all that their keys hold. It is never changed.
+// fast are the commands that do not process all elements of their keys. The map is read-only.
 var fast = func() map[string]bool {
 	fast := map[string]bool{}
 	for name, in := range spec.CategoriesIn() {

@@ -8,22 +8,22 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// intersection is a ZINTERSTORE.
+// intersection is a parsed ZINTERSTORE.
 type intersection struct {
 	inputs    []input
 	aggregate string
 }
 
-// input is one of the sets, with what its scores count.
+// input is one of the sets, with the weight of its scores.
 type input struct {
 	scores *contents.SortedSet
-	set    *contents.Set // where it is one without scores
+	set    *contents.Set // if it is a set without scores
 	weight float64
 }
 
 func (in input) len() int { return in.scores.Len() + in.set.Len() }
 
-// score is that of a member, weighted.
+// score returns the weighted score of a member.
 func (in input) score(member string) (score float64, ok bool) {
 	score, ok = in.scores.Score(member)
 	if in.set.Has(member) {
@@ -49,35 +49,35 @@ func (in input) each(do func(member string, score float64)) {
 	}
 }
 
-// zinterstore is ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN |
-// MAX], by which the fair semaphore of Redis in Action forgets the counters of those whose time is
-// over.
+// zinterstore implements ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM |
+// MIN | MAX]. With it the fair semaphore of Redis in Action removes the counters of expired
+// members.
 func (c call) zinterstore() Reply {
 	s := intersection{aggregate: "sum"}
-	s.parse(c.inputs(&s))
+	s.parse(c.readInputs(&s))
 	result := s.result()
-	c.use(c.words[1]).store(result)
+	c.use(c.words[1]).overwrite(result)
 	return Number(int64(result.Len()))
 }
 
-// inputs reads numkeys key …, and what the keys hold. What follows are options.
-func (c call) inputs(s *intersection) (options []string) {
+// readInputs reads numkeys key …, and the values of the keys. It returns the options after them.
+func (c call) readInputs(s *intersection) (options []string) {
 	n := integer(c.words[2])
 	require(n >= 1, "ERR at least 1 input key is needed for '"+c.name+"' command")
 	require(n <= int64(len(c.words)-3), syntax.ErrSyntax)
 	for _, key := range c.words[3 : 3+n] {
-		s.inputs = append(s.inputs, c.input(key))
+		s.inputs = append(s.inputs, c.readInput(key))
 	}
 	return c.words[3+n:]
 }
 
-func (c call) input(key string) (in input) {
-	sl := c.ask(key)
+func (c call) readInput(key string) (in input) {
+	k := c.observe(key)
 	in.weight = 1
-	if !sl.present {
+	if !k.present {
 		return in
 	}
-	switch content := sl.read().(type) {
+	switch content := k.read().(type) {
 	case *contents.SortedSet:
 		in.scores = content
 	case *contents.Set:
@@ -88,14 +88,14 @@ func (c call) input(key string) (in input) {
 	return in
 }
 
-// parse reads the options.
+// parse parses the options.
 func (s *intersection) parse(options []string) {
 	for len(options) > 0 {
 		taken := 2
 		switch option := syntax.Lower(options[0]); {
 		case option == "weights" && len(options) > len(s.inputs):
 			taken = 1 + len(s.inputs)
-			s.weigh(options[1:taken])
+			s.setWeights(options[1:taken])
 		case option == "aggregate" && len(options) > 1:
 			s.aggregate = syntax.Lower(options[1])
 			require(slices.Contains([]string{"sum", "min", "max"}, s.aggregate), syntax.ErrSyntax)
@@ -106,7 +106,7 @@ func (s *intersection) parse(options []string) {
 	}
 }
 
-func (s *intersection) weigh(words []string) {
+func (s *intersection) setWeights(words []string) {
 	for i, word := range words {
 		weight, ok := contents.ParseDouble(word)
 		require(ok, "ERR weight value is not a float")
@@ -114,7 +114,7 @@ func (s *intersection) weigh(words []string) {
 	}
 }
 
-// aggregated is the score of a member of two sets.
+// aggregated returns the score of a member from its scores in two sets.
 func (s *intersection) aggregated(a, b float64) float64 {
 	switch s.aggregate {
 	case "min":
@@ -125,11 +125,11 @@ func (s *intersection) aggregated(a, b float64) float64 {
 	if sum := a + b; !math.IsNaN(sum) {
 		return sum
 	}
-	return 0 // of inf and -inf
+	return 0 // for inf and -inf
 }
 
-// result are the members that all sets have. The smallest set comes first, as in Redis: sums of
-// three numbers depend on their order.
+// result returns the members that all sets have. The smallest set comes first, as in Redis, because
+// a sum of three numbers depends on their order.
 func (s *intersection) result() *contents.SortedSet {
 	slices.SortStableFunc(s.inputs, func(a, b input) int { return a.len() - b.len() })
 	result := contents.NewSortedSet()

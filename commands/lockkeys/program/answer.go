@@ -5,7 +5,7 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-// Answer appends a reply of a program.
+// Answer appends the reply of a program.
 func Answer(r *command.Reply, v keyspace.Reply) {
 	switch v.Kind {
 	case keyspace.Nil:
@@ -29,7 +29,7 @@ func Answer(r *command.Reply, v keyspace.Reply) {
 	}
 }
 
-// elements appends a reply that has parts.
+// elements appends a reply that has elements.
 func elements(r *command.Reply, v keyspace.Reply) {
 	switch v.Kind {
 	case keyspace.Map:
@@ -44,7 +44,7 @@ func elements(r *command.Reply, v keyspace.Reply) {
 	}
 }
 
-// pairs appends an array of pairs: in RESP2 of their parts.
+// pairs appends an array of pairs; RESP2 has one flat array.
 func pairs(r *command.Reply, parts []keyspace.Reply) {
 	if r.Proto != 3 {
 		r.Array(len(parts))

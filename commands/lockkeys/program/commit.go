@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// edits that change their key, and those that only say what it must hold.
-func changes(edits []keyspace.Edit) (changing, conditions []keyspace.Edit) {
+// splitEdits separates edits that change their key from edits that are only conditions.
+func splitEdits(edits []keyspace.Edit) (changing, conditions []keyspace.Edit) {
 	for _, e := range edits {
 		if e.Changes() {
 			changing = append(changing, e)
@@ -27,7 +27,7 @@ func changes(edits []keyspace.Edit) (changing, conditions []keyspace.Edit) {
 func isCreation(e keyspace.Edit) bool { return !e.Was.Present && e.Now.Present }
 func isRemoval(e keyspace.Edit) bool  { return e.Was.Present && !e.Now.Present }
 
-// isExtension is true of an edit that gives the same value another remaining time.
+// isExtension reports whether an edit keeps the value and sets another remaining time.
 func isExtension(e keyspace.Edit) bool {
 	return e.Was.Present && e.Now.Present && e.Was.Value == e.Now.Value && !e.KeepLeft
 }
@@ -36,21 +36,20 @@ func all(edits []keyspace.Edit, is func(keyspace.Edit) bool) bool {
 	return !slices.ContainsFunc(edits, func(e keyspace.Edit) bool { return !is(e) })
 }
 
-// commit makes what a run came to stand, or returns nothing where its keys hold
-// something else by now.
+// commit commits the result of a run. It returns nil if a key holds another value by now.
 func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
-	changing, why := r.committable(a)
+	changing, refusal := r.committable(a)
 	switch {
-	case why != "":
-		return &Outcome{Reply: keyspace.Fail(why), touched: true}, nil
+	case refusal != "":
+		return &Outcome{Reply: keyspace.Fail(refusal), touched: true}, nil
 	case len(changing) == 0:
 		return &a, nil
 	}
 	if refused, err := r.prepare(ctx, a.effects); err != nil || refused != nil {
 		return refused, err
 	}
-	switch tag, together := r.together(a); {
-	case together:
+	switch tag, inOneCell := r.sameCell(a); {
+	case inOneCell:
 		return r.update(ctx, r.keysOf(tag), nil)
 	case all(changing, isRemoval):
 		return r.remove(ctx, a, changing)
@@ -58,54 +57,54 @@ func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
 		return r.update(ctx, []string{changing[0].Key}, nil)
 	case all(changing, isCreation) && sameTTL(changing):
 		return r.create(ctx, a, changing)
-	case r.raises(changing):
+	case r.onlyExtends(changing):
 		return r.extend(ctx, a, changing)
 	default:
-		return r.update(ctx, []string{changing[0].Key}, expected(changing[0]))
+		return r.update(ctx, []string{changing[0].Key}, expectedValue(changing[0]))
 	}
 }
 
-// committable are the edits of a run that are still to be made, or why they cannot
-// be: those of several keys are only made where each stands for itself.
-func (r *run) committable(a Outcome) (changing []keyspace.Edit, why string) {
-	changing, conditions := changes(a.Edits)
-	if again := r.removedBefore(changing); len(again) > 0 {
-		return nil, SeveralKeys(again[0].Key, r.otherThan(again[0].Key))
+// committable returns the edits of a run that are still to be made, or the error reply that refuses
+// them. Edits of several cells are possible only if they are independent.
+func (r *run) committable(a Outcome) (changing []keyspace.Edit, refusal string) {
+	changing, conditions := splitEdits(a.Edits)
+	if rewritten := r.writesRemoved(changing); len(rewritten) > 0 {
+		return nil, SeveralKeys(rewritten[0].Key, r.anotherKey(rewritten[0].Key))
 	}
 	changing = slices.DeleteFunc(changing, func(e keyspace.Edit) bool { _, done := r.removed[e.Key]; return done })
-	if _, together := r.together(a); together {
+	if _, inOneCell := r.sameCell(a); inOneCell {
 		return changing, ""
 	}
 	others := r.otherKeys(changing, conditions)
 	switch {
 	case all(changing, isCreation) && r.needsBallot(changing):
-		return nil, r.apart(changing, others)
+		return nil, r.crossCellError(changing, others)
 	case len(changing) == 0, all(changing, isRemoval) && len(r.Watched) == 0:
 	case len(others) > 0:
-		return nil, r.apart(changing, others)
-	case len(changing) > 1 && !(all(changing, isCreation) && sameTTL(changing)) && !r.raises(changing):
-		return nil, r.apart(changing, others)
+		return nil, r.crossCellError(changing, others)
+	case len(changing) > 1 && !(all(changing, isCreation) && sameTTL(changing)) && !r.onlyExtends(changing):
+		return nil, r.crossCellError(changing, others)
 	}
 	return changing, ""
 }
 
-// raises reports whether edits can be made by raising remaining times. That does not look
-// at versions.
-func (r *run) raises(edits []keyspace.Edit) bool {
+// onlyExtends reports whether raising remaining times is enough to make the edits. That does not
+// check versions.
+func (r *run) onlyExtends(edits []keyspace.Edit) bool {
 	return len(r.Watched) == 0 && all(edits, isExtension) && all(edits, isLonger)
 }
 
-// removedBefore are the edits that put something under a key which this program has
-// removed already: it did so on a view that is over, and somebody else may hold the key.
-func (r *run) removedBefore(changing []keyspace.Edit) []keyspace.Edit {
+// writesRemoved returns the edits that write a key which this program has already removed. Another
+// client may have taken it since.
+func (r *run) writesRemoved(changing []keyspace.Edit) []keyspace.Edit {
 	return slices.DeleteFunc(slices.Clone(changing), func(e keyspace.Edit) bool {
 		_, done := r.removed[e.Key]
 		return !done || isRemoval(e)
 	})
 }
 
-// otherThan is a key of the program that is not this one.
-func (r *run) otherThan(key string) string {
+// anotherKey returns a different key of the program.
+func (r *run) anotherKey(key string) string {
 	for _, other := range r.Keys {
 		if other != key {
 			return other
@@ -114,7 +113,7 @@ func (r *run) otherThan(key string) string {
 	return key
 }
 
-// otherKeys are those that are not changed, but on which the change depends.
+// otherKeys returns the keys that are not changed, but on which the change depends.
 func (r *run) otherKeys(changing, conditions []keyspace.Edit) (others []string) {
 	for _, e := range conditions {
 		others = append(others, e.Key)
@@ -127,21 +126,22 @@ func (r *run) otherKeys(changing, conditions []keyspace.Edit) (others []string) 
 	return others
 }
 
-// apart refuses to change keys that stand in several cells. It names two that do: keys of one cell
-// could be changed together.
-func (r *run) apart(changing []keyspace.Edit, others []string) string {
+// crossCellError refuses to change keys of several cells. It names two keys of different cells,
+// because keys of one cell can be changed together.
+func (r *run) crossCellError(changing []keyspace.Edit, others []string) string {
 	first := changing[0].Key
 	for _, e := range changing[1:] {
 		others = append(others, e.Key)
 	}
-	elsewhere := slices.IndexFunc(others, func(key string) bool { return r.cell(key) != r.cell(first) })
-	return SeveralKeys(first, others[max(elsewhere, 0)])
+	otherCell := slices.IndexFunc(others, func(key string) bool { return r.cell(key) != r.cell(first) })
+	return SeveralKeys(first, others[max(otherCell, 0)])
 }
 
-// SeveralKeys refuses to replace one key under the condition of another: each is kept by
-// its own vote, and no vote is about both.
+// SeveralKeys returns the error for a change of one key that depends on another. Each key has its
+// own vote, and no vote covers both.
 func SeveralKeys(one, other string) string {
-	return fmt.Sprintf("ERR lock keys '%s' and '%s' cannot be changed together: only taking, extending or removing several is done by one command",
+	return fmt.Sprintf("ERR lock keys '%s' and '%s' cannot be changed together: "+
+		"one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)",
 		syntax.Shown(one), syntax.Shown(other))
 }
 
@@ -149,9 +149,9 @@ func sameTTL(edits []keyspace.Edit) bool {
 	return all(edits, func(e keyspace.Edit) bool { return e.Now.Left == edits[0].Now.Left })
 }
 
-// isLonger is true of an extension that may be made by raising the remaining time. One that was
-// guessed is tried as such. Only one can take a remaining time away, and is told so: that is for a
-// ballot.
+// isLonger reports whether raising the remaining time is enough for an extension. If the remaining
+// time is unknown, raising it is worth a try. Only a ballot can remove a remaining time from a key
+// known to have one.
 func isLonger(e keyspace.Edit) bool {
 	switch {
 	case e.Was.Left == keyspace.Unknown:
@@ -163,8 +163,9 @@ func isLonger(e keyspace.Edit) bool {
 	}
 }
 
-// expected is the only value of which an edit makes a change, where that is known.
-func expected(e keyspace.Edit) *string {
+// expectedValue returns the only value with which an edit changes its key, or nil if any value will
+// do.
+func expectedValue(e keyspace.Edit) *string {
 	if !e.Asked || !e.Was.Present || e.Was.Left != keyspace.Unknown {
 		return nil
 	}
@@ -176,14 +177,14 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	for _, e := range edits {
 		t.Keys, t.Tokens = append(t.Keys, r.Place(r.DB, e.Key)), append(t.Tokens, e.Now.Value)
 	}
-	// What asked whether the keys are there, and gives them a time, takes a lock. All else others
-	// may have seen, and go by it.
+	// A program that required absent keys, and gives them a TTL, takes a lock, which can be
+	// withdrawn. Other clients may already rely on anything else.
 	taken := a.Acquired()
 	t.Stays = len(taken) == 0 || t.TTL < 0
 	got, err := r.Register.Take(ctx, t)
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
-		r.refused(edits[0].Key, err)
+		r.noteRefusal(edits[0].Key, err)
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -192,14 +193,14 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	return &a, nil
 }
 
-// remove removes the keys one after another, each under the condition of its own value. A
-// program that finds one changed runs again, and sees those that are gone as they were.
+// remove removes the keys one after another, each on condition of its value. If a value has
+// changed, the program runs again, and still sees the removed keys as they were.
 func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
 	for _, e := range edits {
 		err := r.removeOne(ctx, e)
 		switch {
 		case errors.Is(err, quorum.ErrNotHeld):
-			r.refused(e.Key, err)
+			r.noteRefusal(e.Key, err)
 			return nil, nil
 		case err != nil:
 			return nil, err
@@ -209,17 +210,16 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	return &a, nil
 }
 
-// refused keeps what the only key holds, where the error says why it was not taken, released or
-// extended.
-func (r *run) refused(key string, err error) {
+// noteRefusal keeps the value that made the masters refuse to take, release or extend a program's
+// only key.
+func (r *run) noteRefusal(key string, err error) {
 	var found *quorum.InsteadError
 	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &found) {
-		r.instead = view{key: found.Instead}
+		r.fromRefusal = view{key: found.Instead}
 	}
 }
 
-// removeOne removes a key. One that is watched is removed under the condition of its
-// version.
+// removeOne removes a key. A watched key is removed on condition of its version.
 func (r *run) removeOne(ctx context.Context, e keyspace.Edit) error {
 	place := r.Place(r.DB, e.Key)
 	version, watched := r.Watched[e.Key]
@@ -243,13 +243,14 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 		got, err := r.Register.Extend(ctx, r.Place(r.DB, e.Key), e.Was.Value, ttlOf(e))
 		switch {
 		case errors.Is(err, quorum.ErrNotHeld):
-			r.refused(e.Key, err)
+			r.noteRefusal(e.Key, err)
 			return nil, nil
-		case errors.Is(err, quorum.ErrTooShort), e.Was.Left == keyspace.Unknown && (err == nil && got.Longer || isLate(err)):
+		case errors.Is(err, quorum.ErrTooShort),
+			e.Was.Left == keyspace.Unknown && (err == nil && got.Longer || isLate(err)):
 			if len(edits) > 1 {
 				return &Outcome{Reply: keyspace.Fail(SeveralKeys(edits[0].Key, edits[1].Key)), touched: true}, nil
 			}
-			return r.update(ctx, []string{e.Key}, &e.Was.Value) // it is to be shorter
+			return r.update(ctx, []string{e.Key}, &e.Was.Value) // the new time is shorter
 		case err != nil:
 			return nil, err
 		}
@@ -257,19 +258,19 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	return &a, nil
 }
 
-// isLate is true of an error that says that nothing, or too little, is left of the time which was
-// asked for. That is no reason for a program that did not look at the time: it does not rely on a
-// lease, and sets the same time however often it runs.
+// isLate reports whether an operation failed only because too little of the requested time was
+// left. A program that did not read the remaining time need not fail then: it relies on no lease,
+// and sets the same time however often it runs.
 func isLate(err error) bool {
 	var none *quorum.NoQuorumError
 	return errors.As(err, &none) && none.Late > 0
 }
 
-// errOtherKeys ends an update whose program turned out to depend on other keys, too.
+// errOtherKeys ends an update if its program turns out to depend on other keys.
 var errOtherKeys = errors.New("the program depends on other keys")
 
-// update makes a change by ballot, of one key, or of several that stand together, on what they hold
-// then. What else the program knows is as it was read last; it must not depend on that.
+// update makes a change by ballot: of one key, or of several keys of one cell, on their values at
+// that moment. Other keys are as they were read last; the program must not depend on them.
 func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outcome, error) {
 	out, err := r.ballot(ctx, r.Places(r.DB, keys), expect, func(looks []quorum.Look) ([]quorum.Decision, error) {
 		seen := maps.Clone(r.seen)
@@ -293,13 +294,13 @@ func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outco
 	switch {
 	case errors.As(err, &unread):
 		r.Replaces = false
-		return r.addAll(append(keys, unread.Key)), nil
+		return r.addKeys(append(keys, unread.Key)), nil
 	case errors.Is(err, errOtherKeys):
 		r.Replaces = false
 		return nil, nil
 	case errors.Is(err, errOtherEffects):
 		return r.prepare(ctx, r.effects.wanted)
-	case errors.Is(err, errUnasked):
+	case errors.Is(err, errRightsUnknown):
 		return nil, r.Rights.Ask(ctx)
 	case err != nil:
 		return nil, err
@@ -309,8 +310,10 @@ func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outco
 	return done, nil
 }
 
-// ballot is an Update of one key, or of several.
-func (r *run) ballot(ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error) {
+// ballot runs an update of one key, or of several.
+func (r *run) ballot(
+	ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error),
+) (quorum.Outcome, error) {
 	if len(keys) > 1 {
 		return r.Register.UpdateAll(ctx, keys, expect, run)
 	}
@@ -320,8 +323,7 @@ func (r *run) ballot(ctx context.Context, keys []quorum.Key, expect *string, run
 	})
 }
 
-// dependsOnOthers reports whether what a run came to may depend on other keys than
-// these.
+// dependsOnOthers reports whether the result of a run may depend on keys other than these.
 func (r *run) dependsOnOthers(a Outcome, keys []string) bool {
 	if len(a.Edits) == 0 {
 		return len(r.seen) > len(keys)
@@ -329,7 +331,7 @@ func (r *run) dependsOnOthers(a Outcome, keys []string) bool {
 	return !all(a.Edits, func(e keyspace.Edit) bool { return slices.Contains(keys, e.Key) })
 }
 
-// decisions are what a run makes of some keys, in their order.
+// decisions returns the decisions of a run about some keys, in their order.
 func decisions(a Outcome, keys []string) []quorum.Decision {
 	made := make([]quorum.Decision, len(keys))
 	taken := a.Acquired()
@@ -340,7 +342,10 @@ func decisions(a Outcome, keys []string) []quorum.Decision {
 		case !e.Now.Present:
 			made[i] = quorum.Decision{Do: quorum.Remove}
 		default:
-			made[i] = quorum.Decision{Do: quorum.Put, Value: e.Now.Value, KeepTTL: e.KeepLeft, TTL: ttlOf(e), Takes: !e.KeepLeft && ttlOf(e) >= 0 && slices.Contains(taken, e.Key)}
+			made[i] = quorum.Decision{
+				Do: quorum.Put, Value: e.Now.Value, KeepTTL: e.KeepLeft, TTL: ttlOf(e),
+				Takes: !e.KeepLeft && ttlOf(e) >= 0 && slices.Contains(taken, e.Key),
+			}
 		}
 	}
 	return made

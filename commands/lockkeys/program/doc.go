@@ -1,18 +1,17 @@
 // Package program runs commands, scripts and transactions on lock keys. A [Program] runs on a view
-// of its keys, and what it makes of them is committed in the way that costs least: taking,
-// releasing and extending as LOCK, UNLOCK and EXTEND do, anything else by ballot, for which it runs
-// again on what stands there then.
+// of its keys, and its changes are committed in the cheapest way. It takes, releases and extends
+// keys the way LOCK, UNLOCK and EXTEND do. Any other change is made by ballot, for which the
+// program runs again on the values at that moment.
 //
-// The view is a guess at first, where there is one, then what a majority of the masters holds. A
-// wrong guess is never the basis of an answer, and seldom costs a round trip: what refuses it
-// mostly says what the key holds, as a read would have. Where another was quicker, or the program
-// turns out to use a key that was not read, it runs again.
+// The first view is a guess, if there is one; the next view is what a majority of the masters
+// holds. A wrong guess is never the basis of a reply. It seldom costs a round trip, because a
+// master that refuses mostly reports the value of the key. A program runs again if another client
+// was faster, or if it uses a key that was not read.
 //
-// Several keys are taken, extended or removed by one program; none is replaced under the condition
-// of another, for each key is kept by its own vote, and no vote is about two. But keys that stand
-// in one cell, since they have the same tag, are changed together by one ballot, whatever depends
-// on what.
+// One program can take, extend or remove several keys. It cannot change one key depending on
+// another, because each key has its own vote, and no vote covers two keys. Keys of one cell are
+// different: they have the same hash tag, and one ballot changes them together.
 //
-// What a program does at the upstream are its side effects: prepared there before anything is
-// committed, so that a refusal is the whole answer, and done after it.
+// Commands that a program sends to the upstream are its side effects. The upstream accepts them
+// before anything is committed, so a refusal is the whole reply. It executes them after the commit.
 package program

@@ -11,46 +11,46 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// effects are what a run has the upstream do.
+// effects are the commands that a run sends to the upstream.
 type effects struct {
-	prepared rights.Prepared // nil: nothing is
+	prepared rights.Prepared // nil if there are none
 	commands [][]string
-	// wanted is set where a run by ballot came to other commands than were prepared.
+	// wanted is set if a run by ballot has other commands than the prepared ones.
 	wanted [][]string
 }
 
-// errOtherEffects ends an update whose program turned out to leave other commands for
-// the upstream than were prepared.
-var errOtherEffects = errors.New("the program leaves other commands for the upstream")
+// errOtherEffects ends an update whose program has other commands for the upstream than the
+// prepared ones.
+var errOtherEffects = errors.New("the program has other side effects than the prepared ones")
 
-// fits reports whether just these commands are prepared.
+// fits reports whether exactly these commands are prepared.
 func (e *effects) fits(commands [][]string) bool {
 	return slices.EqualFunc(e.commands, commands, slices.Equal[[]string])
 }
 
-// drop has the upstream forget what it was not to do.
-func (e *effects) drop() {
+// discard cancels the prepared commands at the upstream.
+func (e *effects) discard() {
 	if e.prepared != nil {
 		e.prepared.Drop()
 	}
 	e.prepared, e.commands = nil, nil
 }
 
-// prepare has the upstream take the commands. It returns an outcome where that refuses:
-// its error is the reply, and nothing is committed.
+// prepare sends the commands to the upstream for acceptance. If the upstream refuses, its error is
+// the reply, and nothing is committed.
 func (r *run) prepare(ctx context.Context, commands [][]string) (refused *Outcome, err error) {
 	if r.effects.fits(commands) {
 		return nil, nil
 	}
-	r.effects.drop()
+	r.effects.discard()
 	if len(commands) == 0 {
 		return nil, nil
 	}
 	prepared, err := r.Rights.Prepare(ctx, commands)
-	var no *rights.RefusedError
+	var refusal *rights.RefusedError
 	switch {
-	case errors.As(err, &no):
-		return &Outcome{Reply: keyspace.Fail(no.Text), touched: true}, nil
+	case errors.As(err, &refusal):
+		return &Outcome{Reply: keyspace.Fail(refusal.Text), touched: true}, nil
 	case err != nil:
 		return nil, err
 	}
@@ -58,9 +58,9 @@ func (r *run) prepare(ctx context.Context, commands [][]string) (refused *Outcom
 	return nil, nil
 }
 
-// finish has done what a run leaves for the upstream. What was committed
-// stays so, also for a client that has left meanwhile.
-func (r *run) finish(ctx context.Context, done *Outcome) (*Outcome, error) {
+// doEffects carries out the side effects of a run. The commit stays, even if the client has
+// disconnected.
+func (r *run) doEffects(ctx context.Context, done *Outcome) (*Outcome, error) {
 	if refused, err := r.prepare(ctx, done.effects); err != nil || refused != nil {
 		return refused, err
 	}
@@ -71,19 +71,19 @@ func (r *run) finish(ctx context.Context, done *Outcome) (*Outcome, error) {
 	r.effects = effects{}
 	if err := prepared.Do(); err != nil {
 		r.Lost(done.effects[0][0], err)
-		done.Reply = keyspace.Fail(lostEffects(done.Edits, err))
+		done.Reply = keyspace.Fail(lostEffectsError(done.Edits, err))
 	}
 	return done, nil
 }
 
-// lostEffects is the error reply where the masters have what was committed, and the
-// upstream has not, or perhaps not, what belongs to it.
-func lostEffects(edits []keyspace.Edit, cause error) string {
-	const what = "what the script does beside its lock keys was not, or not as a whole, carried out"
+// lostEffectsError returns the error reply if the masters have the commit, but the upstream may
+// lack the side effects.
+func lostEffectsError(edits []keyspace.Edit, cause error) string {
+	const failure = "side effects of the command failed, at least in part"
 	for _, e := range edits {
 		if e.Changes() {
-			return fmt.Sprintf("ERR lock key '%s' is changed, but %s: %v", syntax.Shown(e.Key), what, cause)
+			return fmt.Sprintf("ERR lock key '%s' was changed, but %s: %v", syntax.Shown(e.Key), failure, cause)
 		}
 	}
-	return fmt.Sprintf("ERR %s: %v", what, cause)
+	return fmt.Sprintf("ERR %s: %v", failure, cause)
 }

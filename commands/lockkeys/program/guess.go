@@ -7,10 +7,10 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// Guess is what keys might hold.
+// Guess is an assumption about the values of keys.
 type Guess map[string]keyspace.Entry
 
-// Absent is that none of the keys is there.
+// Absent guesses that none of the keys exists.
 func Absent(keys []string) Guess {
 	g := Guess{}
 	for _, key := range keys {
@@ -19,10 +19,10 @@ func Absent(keys []string) Guess {
 	return g
 }
 
-// Text is that each of the keys holds the text.
+// Text guesses that each of the keys holds the text.
 func Text(keys []string, text string) Guess { return Held(keys, contents.EncodeText(text)) }
 
-// Held is that each of the keys holds the value, as contents.Encode made it.
+// Held guesses that each of the keys holds the value, encoded by contents.Encode.
 func Held(keys []string, value string) Guess {
 	g := Guess{}
 	for _, key := range keys {
@@ -31,7 +31,7 @@ func Held(keys []string, value string) Guess {
 	return g
 }
 
-// Space is the guess as a program sees it.
+// Space returns the guess as the view of a program.
 func (g Guess) Space(now time.Time) *keyspace.Space {
 	s := keyspace.NewSpace(now)
 	for key, e := range g {
@@ -40,7 +40,7 @@ func (g Guess) Space(now time.Time) *keyspace.Space {
 	return s
 }
 
-// add takes over what another guess says of other keys.
+// add adds another guess's entries for keys that this guess does not have.
 func (g Guess) add(other Guess) {
 	for key, e := range other {
 		if _, known := g[key]; !known {

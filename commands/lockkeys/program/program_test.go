@@ -15,7 +15,11 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// bench is an engine over masters of the test's own.
+// severalKeysCause is the cause, and the remedy, in the error of SeveralKeys.
+const severalKeysCause = "one command can only take, extend or remove several lock keys; " +
+	"give them the same hash tag (lock-tags)"
+
+// bench is an engine on simulated masters.
 type bench struct {
 	*testing.T
 	engine   *Engine
@@ -42,7 +46,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// run is what comes of a program, in one line.
+// run returns the result of a program as one line.
 func (b *bench) run(p Program) string {
 	b.Helper()
 	out, err := b.engine.Run(b.Context(), p)
@@ -65,8 +69,8 @@ func oneLine(r keyspace.Reply) string {
 	}
 }
 
-// does runs commands as one program, without a guess, and fails unless the last one gets this
-// reply.
+// does runs commands as one program, without a guess. The test fails unless the last command has
+// this reply.
 func (b *bench) does(line, want string) {
 	b.Helper()
 	if got := b.run(lines(nil, line)); got != want {
@@ -74,7 +78,7 @@ func (b *bench) does(line, want string) {
 	}
 }
 
-// replaces is does of a program that is known to put a value whatever is there.
+// replaces is does for a program with Replaces set.
 func (b *bench) replaces(line, want string) {
 	b.Helper()
 	p := lines(nil, line)
@@ -84,7 +88,7 @@ func (b *bench) replaces(line, want string) {
 	}
 }
 
-// asked fails unless these are the rounds since the last time.
+// asked fails unless these were the rounds since the last call.
 func (b *bench) asked(want ...string) {
 	b.Helper()
 	if got := b.register.Rounds; !slices.Equal(got, want) {
@@ -93,7 +97,7 @@ func (b *bench) asked(want ...string) {
 	b.register.Rounds = nil
 }
 
-// holding fails unless the masters hold this.
+// holding fails unless the masters hold this value.
 func (b *bench) holding(key, want string) {
 	b.Helper()
 	if got := b.register.Holds(key); got != want {
@@ -101,7 +105,7 @@ func (b *bench) holding(key, want string) {
 	}
 }
 
-// rounds are those between semicolons.
+// rounds splits a text at semicolons.
 func rounds(text string) []string {
 	if text == "" {
 		return nil
@@ -109,7 +113,7 @@ func rounds(text string) []string {
 	return strings.Split(text, ";")
 }
 
-// lines are commands as one program: its reply is that of the last.
+// lines returns commands as one program, with the reply of the last command.
 func lines(guesses []Guess, all ...string) Program {
 	p := Program{Guesses: guesses}
 	for _, line := range all {
@@ -127,7 +131,7 @@ func lines(guesses []Guess, all ...string) Program {
 	return p
 }
 
-// What a wrong guess would come to is no reason to refuse a program.
+// The result on a wrong guess is no reason to refuse a program.
 func TestGuessThatCouldNotBeCommitted(t *testing.T) {
 	b := newBench(t)
 	b.register.Put("k1", "x", 500)
@@ -139,8 +143,8 @@ func TestGuessThatCouldNotBeCommitted(t *testing.T) {
 	b.asked("read 0/k1 0/k2")
 }
 
-// A right guess costs one round trip, and a wrong one tells what is there, but for the time where a
-// key was to be taken.
+// A right guess costs one round trip. A wrong guess teaches the value of the key, except for the
+// remaining time if the key was to be taken.
 func TestGuessing(t *testing.T) {
 	me, you := Held([]string{"k"}, "me"), Held([]string{"k"}, "you")
 	free := Absent([]string{"k"})
@@ -183,8 +187,7 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
-// Who replaces a value does so by one ballot, whatever is there, and answers with what was there
-// then.
+// A program that replaces a value uses one ballot, and answers with the value before.
 func TestReplacing(t *testing.T) {
 	for _, promised := range []bool{false, true} {
 		for _, test := range []struct{ line, reply, left string }{
@@ -207,7 +210,7 @@ func TestReplacing(t *testing.T) {
 	}
 }
 
-// Others are quicker: the command is done once, on what they left.
+// If other clients are faster, the command is done once, on their values.
 func TestOvertaken(t *testing.T) {
 	for _, test := range []struct{ line, reply, left string }{
 		{"GETSET k me", `"y"`, "me"},
@@ -224,12 +227,12 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// A command may name a key on which nothing depends in the end.
+// A command may name a key on which in the end nothing depends.
 func TestReplacingBesideAnotherKey(t *testing.T) {
 	for _, meanwhile := range []bool{false, true} {
 		b := newBench(t)
 		b.register.Put("k1", "x", 500)
-		if meanwhile { // then it does depend on the other one
+		if meanwhile { // now it depends on the other key
 			b.register.Meanwhile = func() { b.register.Remove("k1") }
 		}
 		got := b.run(lines(nil, "MSETNX k1 a k2 b", "GETEX k1 PX 300"))
@@ -241,8 +244,8 @@ func TestReplacingBesideAnotherKey(t *testing.T) {
 	}
 }
 
-// Of an extension that was late nothing can be relied on. A program that did not look at the time
-// goes by ballot then; one that did may have been told a time that is over, and is told so.
+// A program cannot rely on an extension that was too late. If it has not read the remaining time,
+// it uses a ballot. If it has, that time may have passed, and it gets the error.
 func TestLateExtension(t *testing.T) {
 	for _, test := range []struct{ line, rounds, want, left string }{
 		{"SET k x IFEQ x PX 300", "extend 0/k x:300;update 0/k if x", "OK", "x:300"},
@@ -269,7 +272,7 @@ func TestLateExtension(t *testing.T) {
 	}
 }
 
-// DEL removes what it saw, and starts over where another stands there by then.
+// DEL removes the value that it read, and starts over if another value is there by then.
 func TestDelWhileOthersChange(t *testing.T) {
 	b := newBench(t)
 	b.register.Put("k", "a", 500)
@@ -283,8 +286,8 @@ func TestDelWhileOthersChange(t *testing.T) {
 	b.holding("k", ".")
 }
 
-// A client that leaves while its command waits ends it.
-func TestLeavingWhileOvertaken(t *testing.T) {
+// A program ends if its client disconnects while it retries.
+func TestDisconnectDuringRetries(t *testing.T) {
 	b, leaving := newBench(t), errors.New("the client has left")
 	ctx, leave := context.WithCancelCause(t.Context())
 	b.register.Before = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
@@ -297,8 +300,8 @@ func TestLeavingWhileOvertaken(t *testing.T) {
 	}
 }
 
-// A program whose process gets no processor whenever it is overtaken goes on when it does.
-func TestOvertakenInAStandstill(t *testing.T) {
+// A program that fails because its process gets no processor continues when it gets one.
+func TestRetriesAfterStandstill(t *testing.T) {
 	b, now := newBench(t), time.Unix(1_700_000_000, 0)
 	b.engine.Now = func() time.Time { return now }
 	b.register.Before = func(round int) {
@@ -311,11 +314,11 @@ func TestOvertakenInAStandstill(t *testing.T) {
 	b.holding("k", ".")
 }
 
-// A program that is overtaken without end says so.
+// A program reports an error if other clients keep it from committing for too long.
 func TestOvertakenForever(t *testing.T) {
 	b := newBench(t)
 	b.register.Before = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
-	b.does("DEL k", "lock key 'k' is contended: every attempt collided with another")
+	b.does("DEL k", "lock key 'k' is contended: every try collided with a change by another client; try again")
 	if !strings.HasPrefix(b.register.Holds("k"), "other") {
 		t.Errorf("k: %s", b.register.Holds("k"))
 	}
@@ -324,12 +327,12 @@ func TestOvertakenForever(t *testing.T) {
 	}
 }
 
-// Several keys are taken together, removed one by one, extended one by one; one of them
-// is not replaced under the condition of another.
+// Several keys are taken together, or removed or extended one by one. No key is replaced on
+// condition of another key.
 func TestSeveralKeys(t *testing.T) {
-	const refused = "ERR lock keys 'k1' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command"
+	const refused = "ERR lock keys 'k1' and 'k2' cannot be changed together: " + severalKeysCause
 	for _, test := range []struct {
-		name, k1, k2 string // what they hold
+		name, k1, k2 string // the values
 		lines        []string
 		reply        string
 		rounds       string
@@ -369,14 +372,14 @@ func TestSeveralKeys(t *testing.T) {
 	}
 }
 
-// A program that has removed one of its keys, and finds another changed, still sees the
-// first one as it was, and does not remove what somebody has put there since.
+// A program that has removed one of its keys, and finds another key changed, still sees the first
+// key as it was. It does not remove a value that another client has written since.
 func TestRemovedAlready(t *testing.T) {
 	b := newBench(t)
 	b.register.Put("k1", "a", 500)
 	b.register.Put("k2", "b", 500)
 	b.register.Before = func(round int) {
-		if round == 3 { // k1 is removed, k2 about to be
+		if round == 3 { // k1 is removed, k2 is next
 			b.register.Put("k1", "next", 700)
 			b.register.Put("k2", "c", 600)
 		}
@@ -387,9 +390,9 @@ func TestRemovedAlready(t *testing.T) {
 	b.holding("k2", ".")
 }
 
-// A program that makes something else of it the second time does not put anything under
-// a key that it has removed: somebody else may hold that by then.
-func TestRemovedAlreadyAndDecidedAnew(t *testing.T) {
+// If a program decides differently on the second run, it does not write a key that it has removed:
+// another client may hold that key by then.
+func TestRemovedKeyIsNotWritten(t *testing.T) {
 	b := newBench(t)
 	b.register.Put("k1", "a", 500)
 	b.register.Put("k2", "b", 500)
@@ -415,8 +418,8 @@ func TestRemovedAlreadyAndDecidedAnew(t *testing.T) {
 	b.holding("k2", ".")
 }
 
-// A time that is shorter than what is left is set by ballot; one so short that it is over
-// before it can be granted, too.
+// A ballot sets a time that is shorter than the remaining time, even if it is too short to be
+// granted.
 func TestShortening(t *testing.T) {
 	for _, test := range []struct{ held, line, rounds, left string }{
 		{"x:500", "PEXPIRE k 900", "read 0/k;extend 0/k x:900", "x:900"},
@@ -445,14 +448,15 @@ func TestShortening(t *testing.T) {
 	}
 }
 
-// Of two keys one was guessed to be extended and is to be shorter: that is no extension.
+// If one of two keys gets a shorter time, although it was guessed to be extended, the program is
+// refused.
 func TestShorteningOneOfSeveral(t *testing.T) {
 	b := newBench(t)
 	b.register.Put("k1", "me", 200)
 	b.register.Put("k2", "me", 500)
 	both := []Guess{Held([]string{"k1", "k2"}, "me")}
 	got := b.run(lines(both, "PEXPIRE k1 300", "PEXPIRE k2 300"))
-	if want := "ERR lock keys 'k1' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command"; got != want {
+	if want := "ERR lock keys 'k1' and 'k2' cannot be changed together: " + severalKeysCause; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	b.holding("k2", "me:500")

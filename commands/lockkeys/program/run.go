@@ -13,44 +13,43 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// run is a program on its way to its end. It is for one goroutine.
+// run is one program while it runs. It is for one goroutine.
 type run struct {
 	*Engine
 	Program
-	// removed are the keys that this program has removed already, with what they held:
-	// it still sees them so.
+	// removed are the keys that this program has already removed, with their values before: it
+	// still sees these values.
 	removed map[string]keyspace.Entry
-	// seen is what was read last.
+	// seen is the result of the last read.
 	seen view
-	// instead is what the only key turned out to hold when it was refused, for the next look.
-	instead view
-	// effects are what is done at the upstream.
+	// fromRefusal is the value of the only key that a refusal reported, for the next view.
+	fromRefusal view
+	// effects are the commands for the upstream.
 	effects effects
-	// found are how many keys were added to those that the program was known to use.
+	// found counts the keys that were added after the program began.
 	found int
-	// seed is what its random choices follow from, the same ones in each run; nil until the first
-	// is made.
+	// seed is the seed of random choices, the same in each run; nil until it is needed.
 	seed *uint64
 }
 
-// retryTime is how long a program may start over because others change its keys; quorum.LeastTries
-// is how often at the least, however long that takes: a process that gets no processor for a while
-// comes to few tries in that time.
+// retryTime limits how long a program is retried while other clients change its keys. It is tried
+// at least quorum.LeastTries times: a process that gets little processor time makes few tries in
+// that time.
 const retryTime = 5 * time.Second
 
-// errHalfMoved says that a program removed some of its keys before the locks were moved, and others
-// not.
-var errHalfMoved = errors.New("the locks were moved in the midst of it: some of its keys are removed, others are not")
+// errHalfMoved says that a program removed some of its keys before the locks moved, but not all.
+var errHalfMoved = errors.New(
+	"the locks moved while the command ran: some of its keys were removed, others were not; check its keys")
 
-// Run runs a program on what the masters hold until what it makes of it stands. With
-// a right guess, or if it only reads, that is one call of the register; one more without
-// a guess, and two more with a wrong one.
+// Run runs a program on the values that the masters hold, until its changes are committed. With a
+// right guess, or if it only reads, that is one call of the register. Without a guess it takes one
+// call more, with a wrong guess two.
 func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
-	if why := TooManyKeys(len(p.Keys)); why != "" {
-		return Outcome{Reply: keyspace.Fail(why)}, nil
+	if refusal := TooManyKeys(len(p.Keys)); refusal != "" {
+		return Outcome{Reply: keyspace.Fail(refusal)}, nil
 	}
 	r := run{Engine: e, Program: p, removed: map[string]keyspace.Entry{}, seen: view{}}
-	defer func() { r.effects.drop() }()
+	defer func() { r.effects.discard() }()
 	done, err := r.guess(ctx)
 	until := e.Now().Add(retryTime)
 	for failures := 0; done == nil && err == nil; failures++ {
@@ -62,16 +61,16 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 				return Outcome{}, err
 			}
 		}
-		done, err = r.round(ctx)
+		done, err = r.tryOnce(ctx)
 	}
 	if err == nil {
-		done, err = r.finish(ctx, done)
+		done, err = r.doEffects(ctx, done)
 	}
-	var elsewhere *quorum.ElsewhereError
+	var moved *quorum.ElsewhereError
 	switch {
 	case errors.Is(err, quorum.ErrContended):
 		return Outcome{}, &ContendedError{r.Keys[0]}
-	case errors.As(err, &elsewhere) && len(r.removed) > 0: // it must not be run again as if nothing was done
+	case errors.As(err, &moved) && len(r.removed) > 0: // a repetition would do the removals twice
 		return Outcome{}, errHalfMoved
 	case err != nil:
 		return Outcome{}, err
@@ -82,14 +81,13 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	return *done, nil
 }
 
-// guess tries the guesses until one has edits to commit, or shows that the keys do not
-// matter.
+// guess tries the guesses until one gives edits to commit, or shows that the keys do not matter.
 func (r *run) guess(ctx context.Context) (done *Outcome, err error) {
 	for _, g := range r.Guesses {
 		if len(r.Watched) > 0 {
-			return nil, nil // a guess tells no version
+			return nil, nil // a guess has no versions
 		}
-		a, err := r.granted(ctx, func() (Outcome, error) { return r.once(ctx, g.Space(r.Now())) })
+		a, err := r.withRights(ctx, func() (Outcome, error) { return r.execute(ctx, g.Space(r.Now())) })
 		var unread *keyspace.UnreadError
 		var unlisted *UnlistedError
 		switch {
@@ -102,44 +100,43 @@ func (r *run) guess(ctx context.Context) (done *Outcome, err error) {
 		case len(a.Edits) == 0:
 			continue
 		}
-		if _, why := r.committable(a); why != "" || r.leansOn(a) {
-			continue // only what the keys really hold is a reason to refuse it
+		if _, refusal := r.committable(a); refusal != "" || r.needsAllGuesses(a) {
+			continue // a refusal needs the real values
 		}
 		return r.commit(ctx, a)
 	}
 	return nil, nil
 }
 
-// leansOn reports whether what a run came to may be made in part, or in whole, where
-// the guess that it was made on is wrong: keys that are not taken are changed one by one,
-// and those that are not changed are not looked at.
-func (r *run) leansOn(a Outcome) bool {
-	if _, together := r.together(a); together {
-		return false // a ballot makes nothing of a guess
+// needsAllGuesses reports whether a wrong guess could let some of a run's edits be made. Edits that
+// do not take keys are made one by one, and unchanged keys are not checked.
+func (r *run) needsAllGuesses(a Outcome) bool {
+	if _, inOneCell := r.sameCell(a); inOneCell {
+		return false // a ballot does not use the guess
 	}
-	changing, conditions := changes(a.Edits)
+	changing, conditions := splitEdits(a.Edits)
 	return len(conditions) > 0 || len(changing) > 1 && !all(changing, isCreation)
 }
 
-// round makes one try. done is set if that was the last one.
-func (r *run) round(ctx context.Context) (done *Outcome, err error) {
+// tryOnce makes one try. done is nil if another one is needed.
+func (r *run) tryOnce(ctx context.Context) (done *Outcome, err error) {
 	if r.Replaces && len(r.Keys) == 1 {
 		return r.update(ctx, r.Keys, nil)
 	}
-	seen, reported, err := r.look(ctx)
+	seen, reported, err := r.readKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a, err := r.granted(ctx, func() (Outcome, error) { return r.runOn(ctx, seen) })
+	a, err := r.withRights(ctx, func() (Outcome, error) { return r.runOn(ctx, seen) })
 	var unread *keyspace.UnreadError
 	var unlisted *UnlistedError
 	switch {
 	case errors.As(err, &unread):
-		return r.add(unread.Key), nil
+		return r.addKey(unread.Key), nil
 	case errors.As(err, &unlisted):
-		return r.list(ctx, unlisted)
+		return r.addMatching(ctx, unlisted)
 	case reported && errors.Is(err, keyspace.ErrNeedsRead):
-		return nil, nil // its remaining time was not told
+		return nil, nil // the refusal did not report its remaining time
 	case err != nil:
 		return nil, err
 	case len(a.Edits) == 0:
@@ -148,15 +145,15 @@ func (r *run) round(ctx context.Context) (done *Outcome, err error) {
 	return r.commit(ctx, a)
 }
 
-// errUnasked ends a run that did something of which it is not known whether the client may do it.
-var errUnasked = errors.New("rights must be asked for")
+// errRightsUnknown ends a run that did something for which the client's permission is not known
+// yet.
+var errRightsUnknown = errors.New("the permissions of the client are not known yet")
 
-// granted runs until it is known of everything that the program does whether the client
-// may do it.
-func (r *run) granted(ctx context.Context, try func() (Outcome, error)) (Outcome, error) {
+// withRights repeats a run until the proxy knows the client's permission for everything in it.
+func (r *run) withRights(ctx context.Context, try func() (Outcome, error)) (Outcome, error) {
 	for {
 		a, err := try()
-		if !errors.Is(err, errUnasked) {
+		if !errors.Is(err, errRightsUnknown) {
 			return a, err
 		}
 		if err := r.Rights.Ask(ctx); err != nil {
@@ -165,8 +162,8 @@ func (r *run) granted(ctx context.Context, try func() (Outcome, error)) (Outcome
 	}
 }
 
-// add has a key be read, too. It is done where that would be one too many.
-func (r *run) add(key string) (done *Outcome) {
+// addKey adds a key that must be read. It returns an outcome if that is one key too many.
+func (r *run) addKey(key string) (done *Outcome) {
 	if slices.Contains(r.Keys, key) {
 		return nil
 	}
@@ -175,15 +172,17 @@ func (r *run) add(key string) (done *Outcome) {
 		limit = MaxFoundOfTag
 	}
 	if r.found++; r.found > limit {
-		return &Outcome{Reply: keyspace.Fail(fmt.Sprintf("ERR too many undeclared lock keys: a script may use at most %d that are not in its KEYS, and '%s' is one more",
-			limit, syntax.Shown(key))), touched: true}
+		return &Outcome{Reply: keyspace.Fail(fmt.Sprintf(
+			"ERR too many undeclared lock keys: "+
+				"'%s' is not in KEYS, and a script may use at most %d such keys; declare it",
+			syntax.Shown(key), limit)), touched: true}
 	}
 	r.Keys = append(r.Keys, key)
 	return nil
 }
 
-// chance is the seed of random choices.
-func (r *run) chance() uint64 {
+// randomSeed returns the seed of random choices.
+func (r *run) randomSeed() uint64 {
 	if r.seed == nil {
 		var bits [8]byte
 		r.Random(bits[:])
@@ -192,28 +191,29 @@ func (r *run) chance() uint64 {
 	return *r.seed
 }
 
-// list has the lock keys that a program asks for be read, too. It is done where they are too many.
-func (r *run) list(ctx context.Context, wanted *UnlistedError) (done *Outcome, err error) {
+// addMatching adds the lock keys that a program asks for. It returns an outcome if there are too
+// many.
+func (r *run) addMatching(ctx context.Context, wanted *UnlistedError) (done *Outcome, err error) {
 	found, err := r.List(ctx, r.DB, wanted.Match)
 	if err != nil {
 		return nil, err
 	}
 	keys := syntax.Distinct(slices.Concat(r.Keys, found))
-	if why := TooManyKeys(len(keys)); why != "" {
-		return &Outcome{Reply: keyspace.Fail(why), touched: true}, nil
+	if refusal := TooManyKeys(len(keys)); refusal != "" {
+		return &Outcome{Reply: keyspace.Fail(refusal), touched: true}, nil
 	}
 	r.Keys = keys
 	wanted.Found(found)
 	return nil, nil
 }
 
-// view is what the masters hold under keys.
+// view has the state of keys on the masters.
 type view map[string]quorum.Look
 
-// look reads the keys, unless a refusal has just told what the only one holds.
-func (r *run) look(ctx context.Context) (seen view, reported bool, err error) {
-	seen, reported = r.instead, len(r.instead) > 0 && len(r.Keys) == 1
-	r.instead = nil
+// readKeys reads the keys, unless a refusal has just reported the value of the only one.
+func (r *run) readKeys(ctx context.Context) (seen view, reported bool, err error) {
+	seen, reported = r.fromRefusal, len(r.fromRefusal) > 0 && len(r.Keys) == 1
+	r.fromRefusal = nil
 	switch {
 	case reported:
 		r.seen = seen
@@ -233,7 +233,7 @@ func (r *run) look(ctx context.Context) (seen view, reported bool, err error) {
 	return seen, false, nil
 }
 
-// runOn runs the program on a view, if that is still what it watched.
+// runOn runs the program on a view, unless a watched key has changed.
 func (r *run) runOn(ctx context.Context, seen view) (Outcome, error) {
 	for key, version := range r.Watched {
 		if l, known := seen[key]; known && l.Version != version {
@@ -244,17 +244,17 @@ func (r *run) runOn(ctx context.Context, seen view) (Outcome, error) {
 	for key, was := range r.removed {
 		s.Put(key, was)
 	}
-	return r.once(ctx, s)
+	return r.execute(ctx, s)
 }
 
-// once runs the program once. What it must not do is a reply without edits.
-func (r *run) once(ctx context.Context, s *keyspace.Space) (Outcome, error) {
-	s.Seed(r.chance)
+// execute runs the program once. A refused program gives a reply without edits.
+func (r *run) execute(ctx context.Context, s *keyspace.Space) (Outcome, error) {
+	s.Seed(r.randomSeed)
 	reply, effects, err := r.Program.Run(ctx, s)
 	var refused *Refusal
 	switch {
 	case r.Rights.Unasked():
-		return Outcome{}, errUnasked
+		return Outcome{}, errRightsUnknown
 	case errors.As(err, &refused):
 		return Outcome{Reply: keyspace.Fail(refused.Text), touched: s.Touched()}, nil
 	case err != nil:
@@ -264,13 +264,13 @@ func (r *run) once(ctx context.Context, s *keyspace.Space) (Outcome, error) {
 	if r.Watches {
 		a.Found = s.Found()
 	}
-	if why := r.Forbids(a.Edits); why != "" {
-		return Outcome{Reply: keyspace.Fail(why), touched: true}, nil
+	if refusal := r.Forbids(a.Edits); refusal != "" {
+		return Outcome{Reply: keyspace.Fail(refusal), touched: true}, nil
 	}
 	return a, nil
 }
 
-// read is what the run told of keys, where somebody asks for it.
+// read returns the values that the run revealed, if the client tracks keys.
 func (r *run) read(s *keyspace.Space) map[string]keyspace.Entry {
 	if !r.Tracked {
 		return nil

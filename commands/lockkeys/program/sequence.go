@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// Sequence is programs one after the other as one: all or nothing, with the array of their replies.
-// It is not carried out where one of the watched keys has changed.
+// Sequence joins programs into one: all or nothing, with the array of their replies. It does
+// nothing if a watched key has changed.
 func Sequence(db int, known *rights.Known, watched map[string]string, parts []Program) Program {
 	p := Program{DB: db, Rights: known, Keys: slices.Sorted(maps.Keys(watched)), Watched: watched}
 	likely := Guess{}
@@ -41,7 +41,7 @@ func Sequence(db int, known *rights.Known, watched map[string]string, parts []Pr
 	return p
 }
 
-// Fixed is a program that uses no keys: it has this reply, and leaves these side effects.
+// Fixed returns a program that uses no keys. It has this reply and these side effects.
 func Fixed(db int, reply keyspace.Reply, effects ...[]string) Program {
 	return Program{DB: db, Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
 		return reply, effects, nil

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// space is the view as a program sees it.
+// space returns the view as a program sees it.
 func (v view) space(now time.Time) *keyspace.Space {
 	s := keyspace.NewSpace(now)
 	for key, l := range v {
@@ -17,7 +17,7 @@ func (v view) space(now time.Time) *keyspace.Space {
 	return s
 }
 
-// EntryOf is what a look saw, as a program sees it.
+// EntryOf converts the result of a read to a program's entry.
 func EntryOf(l quorum.Look) keyspace.Entry {
 	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.Left.Truncate(time.Millisecond)}
 	switch {
@@ -31,7 +31,7 @@ func EntryOf(l quorum.Look) keyspace.Entry {
 	return e
 }
 
-// Places are where keys stand on the masters.
+// Places returns the locations of keys on the masters.
 func (e *Engine) Places(db int, keys []string) []quorum.Key {
 	places := make([]quorum.Key, len(keys))
 	for i, key := range keys {
@@ -40,7 +40,7 @@ func (e *Engine) Places(db int, keys []string) []quorum.Key {
 	return places
 }
 
-// ttlOf is the time that an edit gives its key.
+// ttlOf returns the TTL that an edit gives its key.
 func ttlOf(e keyspace.Edit) time.Duration {
 	if e.Now.Left < 0 {
 		return quorum.Endless
@@ -48,8 +48,8 @@ func ttlOf(e keyspace.Edit) time.Duration {
 	return e.Now.Left
 }
 
-// backOff is a random time that grows with the number of failures, so that those
-// who contend for a key come at different times.
+// backOff returns a random time that grows with the number of failures, so that clients that
+// contend for a key retry at different times.
 func (e *Engine) backOff(failures int) time.Duration {
 	var bits [8]byte
 	e.Random(bits[:])

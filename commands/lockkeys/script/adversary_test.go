@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// adversary writes programs that do not end by themselves, and do in each turn of a loop as much as
-// they can of what may cost nothing: long blocks, tables of odd shapes, builtins with long
-// arguments, metatables. They are at most maxProgram long.
+// adversary writes programs that do not end, and that do much uncharged work in each iteration:
+// long blocks, tables of odd shapes, builtins with long arguments, metatables. A program has at
+// most maxProgram bytes.
 type adversary struct {
 	*rand.Rand
 	room int // how many bytes may still be written
@@ -18,9 +18,9 @@ const maxProgram = 1 << 20
 
 func (a *adversary) oneOf(texts ...string) string { return texts[a.IntN(len(texts))] }
 
-// program is a whole one. ARGV[1] is a long text.
+// program returns a whole program. ARGV[1] is a long text.
 func (a *adversary) program() string {
-	a.room = 1 << (8 + a.IntN(13)) // small ones find other mistakes than large ones
+	a.room = 1 << (8 + a.IntN(13)) // small programs find other bugs than large ones
 	a.room = min(a.room, maxProgram) - 2000
 	var b strings.Builder
 	b.WriteString("local s, n, x, y, z = ARGV[1], 0 local t, u = {}, {}\n")
@@ -43,7 +43,7 @@ func (a *adversary) program() string {
 	return b.String()
 }
 
-// tables has t or u take a shape.
+// tables gives t or u a shape.
 func (a *adversary) tables() string {
 	return strings.ReplaceAll(a.oneOf(
 		"for i = 1, N do t[i] = i end",
@@ -59,7 +59,7 @@ func (a *adversary) tables() string {
 	), "N", strconv.Itoa(1<<a.IntN(16)))
 }
 
-// block is some statements, or one many times.
+// block returns some statements, or one statement many times.
 func (a *adversary) block(depth int) string {
 	one := a.statement(depth) + " "
 	if most := a.room / len(one); most > 1 && a.IntN(3) > 0 {
@@ -130,7 +130,7 @@ func (a *adversary) expression(depth int) string {
 	return a.builtin()
 }
 
-// builtin is a call of a function of the libraries.
+// builtin returns a call of a library function.
 func (a *adversary) builtin() string {
 	text, form := a.oneOf("s", "s", "x", "tostring(t)", "('a'):rep(1e5)", "''"), a.oneOf(`""`, `"a"`, `".-.-b"`, `"a*a*b"`, `"%f[b]"`, `"%bab"`, `"()"`, `"[^b]*$"`, `"(a*)%1b"`, "s", `"^b"`)
 	table, index := a.oneOf("t", "u", "x", "{s, s, s}", "{}"), a.oneOf("1", "-1", "n", "1e9", "2^31", "-2^31", "#t", "nil")

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// The version that scripts see: the one whose behaviour this is.
+// The version of Redis that scripts see. The package behaves like this version.
 const (
 	redisVersion       = "7.0.15"
 	redisVersionNumber = 0x00070000 | 15
@@ -41,11 +41,12 @@ var redisLibrary = []lua.Entry{
 	{Name: "replicate_commands", Value: func(c *lua.Call) []lua.Value { return c.Return(true) }},
 }
 
-// raise ends the call with an error as Redis' own functions raise it: a table, without a position
-// in its text.
+// raise raises an error in the form of Redis' own functions: a table, without a position in its
+// text.
 func raise(c *lua.Call, text string) []lua.Value { return c.Raise(errorTable(c.State(), text)) }
 
-// callCommand is redis.call, which raises an error reply, and redis.pcall, which returns it.
+// callCommand implements redis.call, which raises an error reply, and redis.pcall, which returns
+// it.
 func callCommand(c *lua.Call, raises bool) []lua.Value {
 	r := runOf(c)
 	args, problem := commandWords(c)
@@ -75,7 +76,7 @@ func callCommand(c *lua.Call, raises bool) []lua.Value {
 	return c.Return(v)
 }
 
-// checkCommand is redis.acl_check_cmd.
+// checkCommand implements redis.acl_check_cmd.
 func checkCommand(c *lua.Call) []lua.Value {
 	r := runOf(c)
 	words, problem := commandWords(c)
@@ -92,7 +93,7 @@ func checkCommand(c *lua.Call) []lua.Value {
 	return c.Return(may)
 }
 
-// commandWords are the words of a command. Numbers keep all their digits.
+// commandWords returns the words of a command. Numbers keep all their digits.
 func commandWords(c *lua.Call) (words []string, problem string) {
 	if c.NArgs() == 0 {
 		return nil, "Please specify at least one argument for this redis lib call"
@@ -111,7 +112,7 @@ func commandWords(c *lua.Call) (words []string, problem string) {
 	return words, ""
 }
 
-// logMessage checks what Redis checks. There is no log that it would be for.
+// logMessage checks its arguments as Redis does. It logs nothing.
 func logMessage(c *lua.Call) []lua.Value {
 	if c.NArgs() < 2 {
 		return raise(c, "redis.log() requires two arguments or more.")
@@ -144,7 +145,7 @@ func sha1Hex(c *lua.Call) []lua.Value {
 	if c.NArgs() != 1 {
 		return raise(c, "wrong number of arguments")
 	}
-	text, _ := lua.ToString(c.Arg(1)) // of anything else Redis hashes nothing
+	text, _ := lua.ToString(c.Arg(1)) // Redis hashes the empty text for any other type
 	c.State().Charge(len(text))
 	return c.ReturnText(SHA(text))
 }

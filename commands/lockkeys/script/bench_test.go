@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-// The frequent shapes, on replies that cost nothing.
+// BenchmarkRun measures frequent scripts, with replies that cost nothing.
 func BenchmarkRun(b *testing.B) {
 	pace := NewPace()
 	for _, shape := range []struct{ name, body string }{

@@ -10,12 +10,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// packings writes random calls of struct: formats well made and not, and values of all sizes.
+// packings writes random calls of struct, with valid and invalid formats, and values of all sizes.
 type packings struct{ *rand.Rand }
 
 func (p packings) oneOf(texts ...string) string { return texts[p.IntN(len(texts))] }
 
-// script makes some calls and returns what becomes of each: its results, or its error.
+// script returns a script that makes some calls and returns the results, or the error, of each.
 func (p packings) script() string {
 	var b strings.Builder
 	b.WriteString("local r = {} local function try(f, ...) local t = {pcall(f, ...)} for i = 1, 20 do local v = t[i] " +
@@ -52,7 +52,7 @@ func (p packings) format() string {
 	return b.String()
 }
 
-// fitting is a format and values that it takes.
+// fitting returns a format and values that it accepts.
 func (p packings) fitting() (form, values string) {
 	for range p.IntN(8) {
 		o := p.oneOf("b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "x", "c0", "Bc0", "c2", " ", "<", ">", "!", "!2", "!4", "!16", fmt.Sprint("i", p.IntN(33)), fmt.Sprint("I", p.IntN(10)))
@@ -70,7 +70,7 @@ func (p packings) fitting() (form, values string) {
 	return form, values
 }
 
-// values are arguments, each after a comma.
+// values returns arguments, each after a comma.
 func (p packings) values() string {
 	var b strings.Builder
 	for range p.IntN(6) {
@@ -84,7 +84,7 @@ func (p packings) number() string {
 		"1/0", "-1/0", "0/0", "1e-320", "1e39", fmt.Sprint(p.IntN(40)), fmt.Sprint(p.NormFloat64()*1e10))
 }
 
-// text is a string, or more bytes than a buffer of C Lua takes.
+// text returns a string, or more bytes than a buffer of C Lua accepts.
 func (p packings) text() string {
 	bytes := make([]byte, p.IntN(24))
 	for i := range bytes {
@@ -112,7 +112,7 @@ func TestStructAsInRedis(t *testing.T) {
 	}
 }
 
-// What a format asks for is bounded by what there is, and by the limits of the run.
+// The work for a format is limited by its input, and by the limits of the run.
 func TestPackingIsBounded(t *testing.T) {
 	for _, body := range []string{
 		`return struct.pack(("d"):rep(1000), unpack(({(function() local t = {} for i = 1, 1000 do t[i] = 1 end return t end)()})[1]))`,
@@ -133,7 +133,7 @@ func TestPackingIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever the format and the data, what is unpacked is bounded by the data.
+// The result of unpack is limited by the data, for any format.
 func FuzzUnpack(f *testing.F) {
 	f.Add("<!4bi3c0s", "0123456789")
 	f.Add("Bc0I", "\x03abc\x01\x00\x00\x00")

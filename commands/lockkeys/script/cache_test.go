@@ -30,7 +30,7 @@ func held(c *Cache, bodies ...string) (n int) {
 	return n
 }
 
-// The script that was not used for longest gives way.
+// The least recently used script is dropped first.
 func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	c := NewCache(2 * countsFor(t, "return 1"))
 	one, two := mustLoad(t, c, "return 1"), mustLoad(t, c, "return 2")
@@ -53,7 +53,7 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// One that is too large is held as long as it is the newest.
+// A script that is too large is kept while it is the newest.
 func TestCacheIsBoundedByBytes(t *testing.T) {
 	c := NewCache(2000)
 	long := "return '" + strings.Repeat("x", 3000) + "'"
@@ -79,7 +79,7 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 	}
 }
 
-// countsFor is what a script counts for.
+// countsFor returns the size of a script in the cache.
 func countsFor(t *testing.T, body string) int {
 	t.Helper()
 	s, err := compile(body)
@@ -115,7 +115,7 @@ func TestCacheConcurrently(t *testing.T) {
 	}
 }
 
-// Scripts count for what they hold, which is many times their source.
+// The size of a script is that of its compiled form, which is many times its source.
 func TestCacheCountsWhatScriptsCompileTo(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, piece := range []string{"x=1 ", "a()", "f'' ", "a=a+a+a ", "a.b.c.d=1 ", "a={1,1,1,1,1} ", "f(a,a,a,a,a,a) ", "a=-a ", "if redis.call('get',KEYS[1]) == ARGV[1] then redis.call('del',KEYS[1]) end "} {
@@ -133,7 +133,7 @@ func TestCacheCountsWhatScriptsCompileTo(t *testing.T) {
 	}
 }
 
-// heap is what is reachable.
+// heap returns the bytes of reachable memory.
 func heap() int {
 	var m runtime.MemStats
 	runtime.GC()

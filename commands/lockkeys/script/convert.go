@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// toLua is a reply as scripts see it.
+// toLua converts a reply to a Lua value.
 func (r *run) toLua(state *lua.State, reply keyspace.Reply) lua.Value {
 	switch reply.Kind {
 	case keyspace.Int:
@@ -24,7 +24,7 @@ func (r *run) toLua(state *lua.State, reply keyspace.Reply) lua.Value {
 		return t
 	case keyspace.Error:
 		t := errorTable(state, "-"+reply.Str)
-		state.Set(t, "ignore_error_stats_update", true) // Redis has it there, and pairs shows it
+		state.Set(t, "ignore_error_stats_update", true) // as in Redis; pairs shows it
 		return t
 	case keyspace.Nil, keyspace.NilArray:
 		if r.resp3 {
@@ -49,24 +49,25 @@ func (r *run) array(state *lua.State, elems []keyspace.Reply) lua.Value {
 	return state.NewArray(values)
 }
 
-// toLua3 is a reply of a kind that only RESP3 has, or an array, for a script that asked for RESP3.
+// toLua3 converts an array, or a reply of a type that only RESP3 has, for a script that asked for
+// RESP3.
 func (r *run) toLua3(state *lua.State, reply keyspace.Reply) lua.Value {
 	elems := reply.Elems
 	switch reply.Kind {
 	case keyspace.Double:
-		return wrapped(state, "double", reply.Float)
+		return singleField(state, "double", reply.Float)
 	case keyspace.Map:
 		entries := state.NewTable()
 		for i := 0; i < len(elems); i += 2 {
 			state.Set(entries, r.toLua(state, elems[i]), r.toLua(state, elems[i+1]))
 		}
-		return wrapped(state, "map", entries)
+		return singleField(state, "map", entries)
 	case keyspace.Set:
 		members := state.NewTable()
 		for _, e := range elems {
 			state.Set(members, r.toLua(state, e), true)
 		}
-		return wrapped(state, "set", members)
+		return singleField(state, "set", members)
 	case keyspace.Pairs:
 		var pairs []keyspace.Reply
 		for pair := range slices.Chunk(elems, 2) {
@@ -77,15 +78,15 @@ func (r *run) toLua3(state *lua.State, reply keyspace.Reply) lua.Value {
 	return r.array(state, elems)
 }
 
-// wrapped is a table with one field.
-func wrapped(state *lua.State, field string, value lua.Value) lua.Value {
+// singleField returns a table with one field.
+func singleField(state *lua.State, field string, value lua.Value) lua.Value {
 	t := state.NewTable()
 	state.Set(t, field, value)
 	return t
 }
 
-// errorTable is an error as a value: its code and text in err. A text that does not begin with '-'
-// and a code gets ERR.
+// errorTable returns an error as a Lua value: a table with code and text in the field err. The code
+// is ERR unless the text begins with '-' and a code.
 func errorTable(state *lua.State, text string) *lua.Table {
 	code, text := "ERR", cString(text)
 	if rest, ok := strings.CutPrefix(text, "-"); ok {
@@ -98,7 +99,7 @@ func errorTable(state *lua.State, text string) *lua.Table {
 	return t
 }
 
-// replyWriter makes a reply of what a script returns.
+// replyWriter converts the value that a script returns to a reply.
 type replyWriter struct {
 	run  *run
 	size int
@@ -109,7 +110,7 @@ func (r *run) reply(v lua.Value) (keyspace.Reply, error) {
 	return w.value(v, 0)
 }
 
-// count charges the reply for an element and its bytes.
+// count adds an element and its bytes to the size of the reply, and checks the limits.
 func (w *replyWriter) count(bytes, depth int) error {
 	w.size += bytes + 16
 	if most := w.run.Limits.Reply; w.size > most {
@@ -139,7 +140,7 @@ func (w *replyWriter) value(v lua.Value, depth int) (keyspace.Reply, error) {
 	return reply, w.count(len(reply.Str), depth)
 }
 
-// boolean is true as 1 and false as nil, or 0 where the script speaks RESP3.
+// boolean converts true to 1 and false to nil, or to 0 if the script asked for RESP3.
 func (w *replyWriter) boolean(b bool) keyspace.Reply {
 	switch {
 	case b:
@@ -150,7 +151,7 @@ func (w *replyWriter) boolean(b bool) keyspace.Reply {
 	return keyspace.Reply{Kind: keyspace.Nil}
 }
 
-// table is a reply by the name of a field, or an array.
+// table converts a table: to a reply of the type that its field names, or to an array.
 func (w *replyWriter) table(t *lua.Table, depth int) (keyspace.Reply, error) {
 	if text, ok := t.Get("err").(string); ok {
 		return keyspace.Fail(syntax.OneLine(strings.TrimRight(cString(text), "\r\n"))), w.count(len(text), depth)
@@ -179,7 +180,7 @@ func (w *replyWriter) table(t *lua.Table, depth int) (keyspace.Reply, error) {
 	return w.array(t, depth)
 }
 
-// entries are the keys of a table, with their values if they are wanted.
+// entries converts the keys of a table, with their values if values is set.
 func (w *replyWriter) entries(t *lua.Table, depth int, values bool) (keyspace.Reply, error) {
 	reply := keyspace.Reply{Kind: keyspace.Set}
 	if values {
@@ -201,7 +202,7 @@ func (w *replyWriter) entries(t *lua.Table, depth int, values bool) (keyspace.Re
 	return reply, nil
 }
 
-// array is a table's elements up to the first nil.
+// array converts a table's elements up to the first nil.
 func (w *replyWriter) array(t *lua.Table, depth int) (keyspace.Reply, error) {
 	reply := keyspace.List()
 	for i := 1.0; ; i++ {

@@ -16,8 +16,8 @@ var (
 	testArgv = []string{"a", "10", "3.5", "", "x y"}
 )
 
-// pair is two redis-servers with the same data: one runs scripts, the other carries out the
-// commands of scripts that run here.
+// pair is two redis-servers with the same data. One runs scripts; the other runs the commands of
+// scripts that this package runs.
 type pair struct{ theirs, ours *redisClient }
 
 func startPair(t testing.TB) pair { return pair{startRedis(t), startRedis(t)} }
@@ -25,7 +25,7 @@ func startPair(t testing.TB) pair { return pair{startRedis(t), startRedis(t)} }
 func (p pair) reset() {
 	for _, c := range []*redisClient{p.theirs, p.ours} {
 		c.do("FLUSHALL")
-		c.do("SCRIPT", "FLUSH", "SYNC") // settings of cjson as well
+		c.do("SCRIPT", "FLUSH", "SYNC") // this also resets the settings of cjson
 		c.do("SET", "k1", "a")
 	}
 }
@@ -36,7 +36,7 @@ func (p pair) run(body string) (ours, theirs keyspace.Reply) {
 	return runHere(p.ours.t.(*testing.T), body, p.ours.call).Plain(), p.theirs.eval(body, testKeys, testArgv)
 }
 
-// runHere compiles and runs a script.
+// runHere compiles and runs a script with this package.
 func runHere(t *testing.T, body string, call func([]string) (keyspace.Reply, error)) keyspace.Reply {
 	t.Helper()
 	s, err := compile(body)
@@ -69,8 +69,8 @@ func TestRandomScriptsAsInRedis(t *testing.T) {
 	}
 }
 
-// What Redis does not compile is not compiled here, with the same words.
-func TestMistakesAsInRedis(t *testing.T) {
+// A source that Redis does not compile gives the same error here.
+func TestCompileErrorsAsInRedis(t *testing.T) {
 	redis := startRedis(t)
 	bodies := scriptsOf(t, "testdata/scripts.lua")
 	for seed := range uint64(5000) {
@@ -86,7 +86,7 @@ func TestMistakesAsInRedis(t *testing.T) {
 	}
 }
 
-// same compares replies but for addresses, which nothing can have in common.
+// same compares replies, except for addresses.
 func same(a, b keyspace.Reply) bool {
 	a.Str, b.Str = address.ReplaceAllString(a.Str, "0x"), address.ReplaceAllString(b.Str, "0x")
 	return a.Kind == b.Kind && a.Int == b.Int && a.Float == b.Float && a.Str == b.Str && slices.EqualFunc(a.Elems, b.Elems, same)

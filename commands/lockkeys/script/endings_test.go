@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// slow are scripts that were minutes between two looks at the clock, or a long time charged as
-// nothing.
+// slow are scripts that once took minutes without checking their time, or a long time without being
+// charged.
 var slow = map[string]string{
 	"a loop with a long body":          `local t = {} while true do ` + strings.Repeat("t.x=t ", 65_000) + ` end`,
 	"a function with a long body":      `local t = {} local function f() ` + strings.Repeat("t.x=t ", 60_000) + ` end while true do f() end`,
@@ -22,13 +22,13 @@ var slow = map[string]string{
 	"code that is compiled in the run": `while true do loadstring(ARGV[1]) end`,
 }
 
-// searched makes a table whose border C Lua searches for one by one: all powers of two are there,
-// and many indices, in its hash part.
+// searched makes a table whose border C Lua searches one by one: its hash part has all powers of
+// two, and many indices.
 const searched = `local t = {} for i = 1, 65536 do t["k" .. i] = i end for i = 1, 65536 do t["k" .. i] = nil end
 	for i = 1, 30000 do t[i] = i end for i = 0, 32 do t[2 ^ i] = i end `
 
-// ending runs a script that has a second, and ends it by an action once it is large. It returns how
-// long it took to end after that.
+// ending runs a script with a time limit of a second, and calls end when it is large. It returns
+// how long the script took to end after that.
 func ending(t *testing.T, pace *Pace, body string, end func(stop context.CancelCauseFunc)) (took time.Duration, err error) {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -51,8 +51,7 @@ func ending(t *testing.T, pace *Pace, body string, end func(stop context.CancelC
 	return time.Since(began), err
 }
 
-// growsBefore waits until a run has become large, and reports whether that was before the only one
-// was done.
+// growsBefore waits until a run has become large. It reports false if the only run ended before.
 func (p *Pace) growsBefore(done <-chan error) bool {
 	for len(done) == 0 {
 		p.mu.Lock()
@@ -66,7 +65,7 @@ func (p *Pace) growsBefore(done <-chan error) bool {
 	return false
 }
 
-// Whatever a script does, it ends at once when the process is about to end, and by SCRIPT KILL.
+// Any script ends at once when the process is stopping, and on SCRIPT KILL.
 func TestEndsAtOnce(t *testing.T) {
 	stopping, pace := errors.New("the process stops"), NewPace()
 	for name, body := range slow {
@@ -90,7 +89,7 @@ func TestEndsAtOnce(t *testing.T) {
 	}
 }
 
-// Whatever a script does, it ends when its time is over.
+// Any script ends at its time limit.
 func TestEndsInItsTime(t *testing.T) {
 	for name, body := range slow {
 		s, err := compile(body)
@@ -116,7 +115,7 @@ var long = map[string]string{
 	"many callbacks": strings.Repeat("redis.register_function('f',f) local x=KEYS[1] ", 150) + strings.Repeat("redis.call('get',x[1]) ", 20_000),
 }
 
-// nestedLocals are functions within each other with 190 local variables each.
+// nestedLocals returns nested functions with 190 local variables each.
 func nestedLocals(depth int) string {
 	var b strings.Builder
 	for range depth {
@@ -125,8 +124,7 @@ func nestedLocals(depth int) string {
 	return b.String()
 }
 
-// A source that takes long to compile ends as a script that runs for long does, and by the same
-// ways. What is short is compiled at once.
+// A long compilation ends in the same ways as a long run. A short source is compiled at once.
 func TestCompilingEnds(t *testing.T) {
 	stopping, pace := errors.New("the process stops"), NewPace()
 	for name, body := range long {

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-// Whatever the source, compiling and running it ends, with a reply of a bounded size.
+// FuzzRun checks that compiling and running any source ends, with a reply of a limited size.
 func FuzzRun(f *testing.F) {
 	for _, body := range scriptsOf(f, "testdata/scripts.lua") {
 		f.Add(body)
@@ -36,7 +36,7 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// sizeOf counts a reply as Limits.Reply does.
+// sizeOf returns the size of a reply, as Limits.Reply counts it.
 func sizeOf(r keyspace.Reply) int {
 	size := len(r.Str) + 16
 	for _, e := range r.Elems {
@@ -45,7 +45,7 @@ func sizeOf(r keyspace.Reply) int {
 	return size
 }
 
-// A reply that goes through a script comes out as the rules say.
+// FuzzReplyThroughScript checks the reply of a script that returns the reply of a command.
 func FuzzReplyThroughScript(f *testing.F) {
 	f.Add([]byte("i\x07b\x03abcn"))
 	f.Add([]byte("a\x03i\x01na\x01e\x05A b\r\n"))
@@ -66,7 +66,7 @@ func FuzzReplyThroughScript(f *testing.F) {
 	})
 }
 
-// through is what becomes of a reply.
+// through returns the expected reply.
 func through(r keyspace.Reply) keyspace.Reply {
 	switch r.Kind {
 	case keyspace.NilArray:
@@ -101,7 +101,7 @@ func spaces(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r", " "), "\n", " ")
 }
 
-// replyReader makes a reply of any bytes.
+// replyReader makes a reply from any bytes.
 type replyReader struct{ data []byte }
 
 func (r *replyReader) byte() byte {

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// author writes random scripts that end: no loops but short ones, no recursion, and no error that
-// is a table without err, at which Redis 7.0.15 crashes.
+// author writes random scripts that end: only short loops, no recursion, and no error that is a
+// table without err, at which Redis 7.0.15 crashes.
 type author struct {
 	*rand.Rand
-	names []string // variables in sight
+	names []string // variables in scope
 	made  int
 }
 
 func (a *author) oneOf(texts ...string) string { return texts[a.IntN(len(texts))] }
 
-// script is a whole script.
+// script returns a whole script.
 func (a *author) script() string {
 	var b strings.Builder
 	for range a.IntN(5) {
@@ -136,7 +136,7 @@ func (a *author) expression(depth int) string {
 	return "table.concat({" + a.expressions(depth-1) + "}, " + a.oneOf(`","`, sub()) + ")"
 }
 
-// mutant is a script in which something was cut out, doubled or replaced.
+// mutant returns a script with a part deleted, doubled or replaced.
 func mutant(random *rand.Rand, body string) string {
 	pieces := []string{" ", "\n", "end", "(", ")", "{", "}", "[", "]", "=", "==", ",", ";", ".", "..", "...", ":", "\"", "'", "[[", "]]", "--", "--[[", "\\", "0x", "1e", "3x",
 		"local", "function", "return", "if", "then", "else", "for", "in", "do", "while", "repeat", "until", "break", "and", "not", "nil", "x", "#", "~", "~=", "!", "\x00", "\x7f", "é"}

@@ -9,14 +9,14 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// jsonToken is a token of JSON, by the name that cjson's errors give it.
+// jsonToken is a token of JSON. kind is its name in cjson's errors.
 type jsonToken struct {
-	kind   string // or what is wrong with it, if bad
-	bad    bool
-	at     int
-	text   string
-	number float64
-	truth  bool
+	kind    string // or the error, if bad is set
+	bad     bool
+	at      int
+	text    string
+	number  float64
+	boolean bool
 }
 
 const (
@@ -33,9 +33,11 @@ const (
 	jsonEnd     = "T_END"
 )
 
-var jsonSigns = map[byte]string{'{': objectBegin, '}': objectEnd, '[': arrayBegin, ']': arrayEnd, ',': jsonComma, ':': jsonColon}
+var jsonPunctuation = map[byte]string{
+	'{': objectBegin, '}': objectEnd, '[': arrayBegin, ']': arrayEnd, ',': jsonComma, ':': jsonColon,
+}
 
-// decoder reads JSON as cjson does: numbers as C reads them, and up to a zero byte.
+// decoder parses JSON as cjson does: numbers as C parses them, and up to a zero byte.
 type decoder struct {
 	call  *lua.Call
 	text  string
@@ -72,7 +74,7 @@ func (d *decoder) value(t jsonToken) lua.Value {
 	case t.kind == jsonNumber:
 		return t.number
 	case t.kind == jsonBoolean:
-		return t.truth
+		return t.boolean
 	case t.kind == jsonNull:
 		return lua.Null
 	case t.kind == objectBegin:
@@ -140,7 +142,7 @@ func (d *decoder) array() lua.Value {
 	return array
 }
 
-// next is the next token.
+// next returns the next token.
 func (d *decoder) next() jsonToken {
 	for d.at < len(d.text) && strings.IndexByte(" \t\n\r", d.text[d.at]) >= 0 {
 		d.at++
@@ -151,7 +153,7 @@ func (d *decoder) next() jsonToken {
 		t.kind = jsonEnd
 		return t
 	}
-	if kind, ok := jsonSigns[rest[0]]; ok {
+	if kind, ok := jsonPunctuation[rest[0]]; ok {
 		d.at++
 		t.kind = kind
 		return t
@@ -163,7 +165,7 @@ func (d *decoder) next() jsonToken {
 		return d.number(t)
 	case strings.HasPrefix(rest, "true"):
 		d.at += len("true")
-		t.kind, t.truth = jsonBoolean, true
+		t.kind, t.boolean = jsonBoolean, true
 	case strings.HasPrefix(rest, "false"):
 		d.at += len("false")
 		t.kind = jsonBoolean
@@ -173,18 +175,18 @@ func (d *decoder) next() jsonToken {
 	case strings.IndexByte("iInN+", c) >= 0 && looksInvalid(rest):
 		return d.number(t)
 	default:
-		return d.wrong(t, "invalid token")
+		return d.invalid(t, "invalid token")
 	}
 	return t
 }
 
-// wrong makes a token an error at the present place.
-func (d *decoder) wrong(t jsonToken, problem string) jsonToken {
+// invalid turns a token into an error at the present position.
+func (d *decoder) invalid(t jsonToken, problem string) jsonToken {
 	t.bad, t.kind, t.at = true, problem, d.at
 	return t
 }
 
-// looksInvalid reports whether C would read a number here that JSON does not have.
+// looksInvalid reports whether C would parse a number that JSON does not have.
 func looksInvalid(s string) bool {
 	if s[0] == '+' {
 		return true
@@ -202,7 +204,7 @@ func looksInvalid(s string) bool {
 func (d *decoder) number(t jsonToken) jsonToken {
 	n, rest := clib.ParsePrefix(d.text[d.at:])
 	if len(rest) == len(d.text)-d.at {
-		return d.wrong(t, "invalid number")
+		return d.invalid(t, "invalid number")
 	}
 	d.at = len(d.text) - len(rest)
 	t.kind, t.number = jsonNumber, n
@@ -214,7 +216,7 @@ func (d *decoder) string(t jsonToken) jsonToken {
 	var text []byte
 	for {
 		if d.at >= len(d.text) {
-			return d.wrong(t, "unexpected end of string")
+			return d.invalid(t, "unexpected end of string")
 		}
 		c := d.text[d.at]
 		switch c {
@@ -226,7 +228,7 @@ func (d *decoder) string(t jsonToken) jsonToken {
 			if strings.HasPrefix(d.text[d.at+1:], "u") {
 				r, length := unicodeEscape(d.text[d.at:])
 				if length == 0 {
-					return d.wrong(t, "invalid unicode escape code")
+					return d.invalid(t, "invalid unicode escape code")
 				}
 				text = utf8.AppendRune(text, r)
 				d.at += length
@@ -234,7 +236,7 @@ func (d *decoder) string(t jsonToken) jsonToken {
 			}
 			var ok bool
 			if c, ok = unescape(d.text[d.at+1:]); !ok {
-				return d.wrong(t, "invalid escape code")
+				return d.invalid(t, "invalid escape code")
 			}
 			d.at++
 		}
@@ -243,7 +245,7 @@ func (d *decoder) string(t jsonToken) jsonToken {
 	}
 }
 
-// unescape is the character that a backslash and the next one stand for.
+// unescape returns the character for the one after a backslash.
 func unescape(s string) (c byte, ok bool) {
 	if s == "" {
 		return 0, false
@@ -254,7 +256,8 @@ func unescape(s string) (c byte, ok bool) {
 	return 0, false
 }
 
-// unicodeEscape reads \uXXXX, or two of them that make one character. length is 0 if it is none.
+// unicodeEscape decodes \uXXXX, or two of them that form one character. length is 0 if s does not
+// begin with a valid one.
 func unicodeEscape(s string) (r rune, length int) {
 	first, ok := fourDigits(s)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// encoder writes a value as JSON, by the rules and with the errors of cjson.
+// encoder writes a value as JSON, with the rules and the errors of cjson.
 type encoder struct {
 	call *lua.Call
 	text []byte
@@ -71,7 +71,7 @@ func (e *encoder) table(t *lua.Table, depth int) {
 	e.append("]")
 }
 
-// arrayLength is the largest index of a table that has only indices, or -1.
+// arrayLength returns the largest index of a table that has only indices, or -1.
 func (e *encoder) arrayLength(t *lua.Table) int {
 	items, largest := 0, int32(0)
 	for key, _, _ := t.Next(nil); key != nil; key, _, _ = t.Next(key) {
@@ -90,7 +90,7 @@ func (e *encoder) arrayLength(t *lua.Table) int {
 	return int(largest)
 }
 
-// toInt32 is the 32-bit integer that C makes of a number: the smallest if it does not fit.
+// toInt32 converts a number to 32 bits as C does: to the smallest integer if it does not fit.
 func toInt32(n float64) int32 {
 	if n > math.MaxInt32 {
 		return math.MinInt32
@@ -130,7 +130,9 @@ func (e *encoder) number(n float64) {
 }
 
 // escapes are the characters with a short escape.
-var escapes = map[byte]string{'\b': `\b`, '\t': `\t`, '\n': `\n`, '\f': `\f`, '\r': `\r`, '"': `\"`, '/': `\/`, '\\': `\\`}
+var escapes = map[byte]string{
+	'\b': `\b`, '\t': `\t`, '\n': `\n`, '\f': `\f`, '\r': `\r`, '"': `\"`, '/': `\/`, '\\': `\\`,
+}
 
 func (e *encoder) string(s string) {
 	e.call.State().Charge(len(s) + 2)

@@ -5,10 +5,10 @@ import (
 	"redlock-proxy/internal/lua/structlib"
 )
 
-// shared are the global variables of all runs. They never change.
-var shared = newShared()
+// baseGlobals are the global variables of all runs. The table is read-only.
+var baseGlobals = newBaseGlobals()
 
-func newShared() *lua.Table {
+func newBaseGlobals() *lua.Table {
 	b := lua.NewBuilder()
 	var entries []lua.Entry
 	for _, e := range lua.Standard() {
@@ -21,17 +21,19 @@ func newShared() *lua.Table {
 	entries = append(entries,
 		lua.Entry{Name: "pcall", Value: protectedCall},
 		lua.Entry{Name: "redis", Value: redis},
-		lua.Entry{Name: "server", Value: redis}, // as Valkey calls it
+		lua.Entry{Name: "server", Value: redis}, // Valkey's name for redis
 		lua.Entry{Name: "cjson", Value: b.Table(jsonLibrary...)},
-		lua.Entry{Name: "bit", Value: b.Table(absent("bit", "tobit", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol", "ror", "bswap", "tohex")...)},
-		lua.Entry{Name: "coroutine", Value: b.Table(absent("coroutine", "create", "resume", "running", "status", "wrap", "yield")...)},
+		lua.Entry{Name: "bit", Value: b.Table(unavailable("bit", "tobit", "bnot", "band", "bor", "bxor",
+			"lshift", "rshift", "arshift", "rol", "ror", "bswap", "tohex")...)},
+		lua.Entry{Name: "coroutine", Value: b.Table(unavailable("coroutine",
+			"create", "resume", "running", "status", "wrap", "yield")...)},
 		lua.Entry{Name: "struct", Value: b.Table(structlib.Struct...)},
 	)
 	meta := b.Table(lua.Entry{Name: "__index", Value: missingGlobal})
 	return b.WithMeta(b.Table(entries...), meta)
 }
 
-// missingGlobal answers for a global variable that is not there.
+// missingGlobal raises the error for a global variable that does not exist.
 func missingGlobal(c *lua.Call) []lua.Value {
 	name, ok := lua.ToString(c.Arg(2))
 	if !ok {
@@ -40,8 +42,8 @@ func missingGlobal(c *lua.Call) []lua.Value {
 	return c.Fail("Script attempted to access nonexistent global variable '%s'", cString(name))
 }
 
-// absent are the functions of a library that is left out.
-func absent(library string, names ...string) (entries []lua.Entry) {
+// unavailable returns functions of a library that only raise an error.
+func unavailable(library string, names ...string) (entries []lua.Entry) {
 	for _, name := range names {
 		entries = append(entries, lua.Entry{Name: name, Value: func(c *lua.Call) []lua.Value {
 			return c.Fail("%s.%s is not available to scripts that run in the proxy", library, name)
@@ -50,11 +52,11 @@ func absent(library string, names ...string) (entries []lua.Entry) {
 	return entries
 }
 
-// protectedCall is pcall as Redis 7 has it: of an error that is a table it gives the field err, as
-// there was only the text before.
+// protectedCall implements pcall as in Redis 7: for an error that is a table it returns the field
+// err, because older versions had only the text.
 func protectedCall(c *lua.Call) []lua.Value {
 	if c.NArgs() == 0 {
-		return c.Return(false, "attempt to call a boolean value") // what Redis put in the place of the function
+		return c.Return(false, "attempt to call a boolean value") // Redis calls a boolean here
 	}
 	results, failed := c.Protected(c.Arg(1), c.Args()[1:])
 	if failed == nil {
@@ -65,7 +67,7 @@ func protectedCall(c *lua.Call) []lua.Value {
 		if _, ok := lua.ToString(field); ok {
 			return c.Return(false, field)
 		}
-		return c.Return(false, t, field) // Redis leaves the field of the table
+		return c.Return(false, t, field) // Redis also returns the field
 	}
 	return c.Return(false, failed.Value)
 }

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// enough is a meter.Pace that ends a run which has made way for others so often.
+// enough is a meter.Pace that ends a run after a number of pauses.
 type enough int
 
 func (*enough) Grow() error { return nil }
@@ -23,7 +23,7 @@ func (e *enough) Pause() error {
 	return nil
 }
 
-// So does a command that goes through what keys hold.
+// A command is charged for the values that it processes.
 func TestCallsAreMetered(t *testing.T) {
 	s, err := compile(`for i = 1, 40 do redis.call("smembers", KEYS[1]) end`)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestCallsAreMetered(t *testing.T) {
 	}
 }
 
-// makesWay tells whether a script makes way for others so often. It has texts of a size.
+// makesWay checks that a script pauses a number of times. It has texts of a size.
 func makesWay(t *testing.T, body string, size, times int) bool {
 	t.Helper()
 	s, err := compile(body)
@@ -64,8 +64,7 @@ func makesWay(t *testing.T, body string, size, times int) bool {
 	return err != nil
 }
 
-// Whatever goes through a long text makes way for others as often as a loop that does as much, also
-// where it fails.
+// Work on a long text pauses as often as a loop with the same work, even if it fails.
 func TestWorkOnLongTextsIsMetered(t *testing.T) {
 	redistest.SkipShort(t)
 	const times = 40
@@ -94,13 +93,13 @@ func TestWorkOnLongTextsIsMetered(t *testing.T) {
 	}
 }
 
-// So does what goes through many places of a table.
+// So does work on many elements of a table.
 func TestWorkOnTablesIsMetered(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, work := range []string{
 		`local t = {} for i = 1, 20000 do t[i] = i end for i = 1, 20000 do t[i] = nil end for i = 1, 200 do next(t) end`,
 		`local t = {} for i = 1, 20000 do t["k" .. i] = i end for k in pairs(t) do t[k] = nil end for i = 1, 200 do next(t) end`,
-		// Of long keys not all bytes are hashed: these are looked for at the same place.
+		// Only some bytes of a long key are hashed: these keys have the same hash.
 		`local t, key = {}, ("x"):rep(64) for i = 10, 99 do for j = 10, 99 do t[key .. i .. key .. j .. key] = i end end`,
 		`local t = {} for i = 1, 20000 do t[i] = i end for i = 1, 200 do pcall(cjson.encode, {t, error}) end`,
 		`local t = {} for i = 1, 20000 do t[i] = i end t[error] = 1 for i = 1, 200 do pcall(cjson.encode, t) end`,

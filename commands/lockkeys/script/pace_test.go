@@ -22,9 +22,9 @@ type crowd struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	running sync.WaitGroup
-	// inCall counts the runs that are in a redis.call now, most is its maximum.
+	// inCall counts the runs that are in a redis.call; most is its maximum.
 	inCall, most, calls atomic.Int64
-	// grown is told of each first call.
+	// grown receives each first call.
 	grown chan struct{}
 }
 
@@ -34,23 +34,23 @@ var errEnough = errors.New("the test has seen enough")
 func newCrowd(t *testing.T, small int) *crowd {
 	ctx, end := context.WithCancelCause(t.Context())
 	c := &crowd{T: t, pace: NewPace(), ctx: ctx, end: func() { end(errEnough) }, grown: make(chan struct{}, 1000)}
-	c.pace.small = newSlots(small, -1)
+	c.pace.smallSlots = newSlots(small, -1)
 	t.Cleanup(func() { c.end(); c.running.Wait() })
 	return c
 }
 
-// call is a redis.call that counts who is in one.
+// call is a redis.call that counts the runs in it.
 func (c *crowd) call([]string) (keyspace.Reply, error) {
 	now := c.inCall.Add(1)
 	defer c.inCall.Add(-1)
 	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {
 	}
 	c.calls.Add(1)
-	time.Sleep(10 * time.Microsecond) // others may come in
+	time.Sleep(10 * time.Microsecond) // other runs may enter
 	return keyspace.Number(1), nil
 }
 
-// start runs a script without a limit of time; what becomes of it goes to done, if there is one.
+// start runs a script without a time limit. It sends the error to done, if done is not nil.
 func (c *crowd) start(body string, done chan<- error) {
 	s, err := compile(body)
 	if err != nil {
@@ -64,20 +64,19 @@ func (c *crowd) start(body string, done chan<- error) {
 	})
 }
 
-// standing waits until so many wait for a seat.
+// standing waits until n runs wait for a large slot.
 func (c *crowd) standing(n int) {
 	c.Helper()
-	redistest.Await(c, fmt.Sprintf("%d wait for a seat", n), func() bool { return c.pace.seated.waits() == n })
+	redistest.Await(c, fmt.Sprintf("%d wait for a large slot", n), func() bool { return c.pace.largeSlots.waiters() == n })
 }
 
-func (s *slots) waits() int {
+func (s *slots) waiters() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting.Len()
 }
 
-// However many scripts there are, only so many run at a time: the small ones, and one of all the
-// large ones.
+// Only a limited number of scripts execute at a time: the small runs, and one large run.
 func TestSlotsAreBounded(t *testing.T) {
 	const small, clients = 2, 40
 	c := newCrowd(t, small)
@@ -98,13 +97,13 @@ func TestSlotsAreBounded(t *testing.T) {
 	}
 }
 
-// A small script comes to its end while endless ones run that will never give up a seat.
+// A small script ends while endless scripts run that never release their slots.
 func TestSmallScriptBesideEndlessOnes(t *testing.T) {
 	c := newCrowd(t, 1)
-	for range maxSeats + maxStanding {
+	for range maxLarge + maxWaiting {
 		c.start(`while true do end`, nil)
 	}
-	c.standing(maxStanding)
+	c.standing(maxWaiting)
 	done := make(chan error, 1)
 	for range 100 {
 		c.start(`return redis.call("x")`, done)
@@ -112,18 +111,18 @@ func TestSmallScriptBesideEndlessOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if free := c.pace.seated.free; free != 0 {
-		t.Errorf("%d seats are free: the endless ones have ended", free)
+	if free := c.pace.largeSlots.free; free != 0 {
+		t.Errorf("%d large slots are free: the endless scripts have ended", free)
 	}
 }
 
-// Of those that became large only so many may wait; the next one is told at once.
+// Only a limited number of large runs may wait; the next one is refused at once.
 func TestTooManyLargeScripts(t *testing.T) {
 	c := newCrowd(t, 1)
-	for range maxSeats + maxStanding {
+	for range maxLarge + maxWaiting {
 		c.start(`while true do end`, nil)
 	}
-	c.standing(maxStanding)
+	c.standing(maxWaiting)
 	for _, body := range []string{
 		`while true do end`, `while true do pcall(function() while true do end end) end`, `return ("x"):rep(300000)`,
 		`local function f() return 1 + f() end f()`,
@@ -137,10 +136,10 @@ func TestTooManyLargeScripts(t *testing.T) {
 	}
 }
 
-// One that waits for a slot has only its own time for that, and says BUSY in Redis' words.
+// A wait for a slot is limited by the script's own time, and ends with Redis' BUSY error.
 func TestWaitForSlotEnds(t *testing.T) {
 	c := newCrowd(t, 1)
-	if !c.pace.small.tryTake() {
+	if !c.pace.smallSlots.tryTake() {
 		t.Fatal("no slot")
 	}
 	s, _ := compile(`return 1`)
@@ -148,27 +147,27 @@ func TestWaitForSlotEnds(t *testing.T) {
 	if err == nil || err.Error() != ErrBusy.Error() {
 		t.Errorf("for a small slot: %v", err)
 	}
-	c.pace.small.giveUp()
-	for range maxSeats {
-		c.pace.seated.tryTake()
+	c.pace.smallSlots.release()
+	for range maxLarge {
+		c.pace.largeSlots.tryTake()
 	}
 	s, _ = compile(`while true do end`)
 	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: 300 * time.Millisecond}})
 	if err == nil || err.Error() != ErrBusy.Error() && !strings.Contains(err.Error(), "ran for longer") { // on a machine where 20,000 steps take so long
-		t.Errorf("for a seat: %v", err)
+		t.Errorf("for a large slot: %v", err)
 	}
-	c.pace.seated.giveUp()
+	c.pace.largeSlots.release()
 	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: 50 * time.Millisecond}})
 	if err == nil || !strings.HasPrefix(err.Error(), "ERR script ran for longer than 50ms") {
-		t.Errorf("one that had its share: %v", err)
+		t.Errorf("a large run at its time limit: %v", err)
 	}
-	if c.pace.small.free != 1 || c.pace.lane.free != 1 || c.pace.seated.free != 1 {
+	if c.pace.smallSlots.free != 1 || c.pace.turn.free != 1 || c.pace.largeSlots.free != 1 {
 		t.Errorf("slots were lost: %+v", c.pace)
 	}
 }
 
-// What scripts hold is bounded by the seats, not by the number of clients: here each would hold 14
-// MB of strings for ever.
+// The memory of scripts is limited by the large slots, not by the number of clients. Each of these
+// scripts would keep 14 MB of strings for ever.
 func TestMemoryOfScriptsIsBounded(t *testing.T) {
 	const bombs, limit = 50, 200 << 20
 	before := memoryInUse()
@@ -177,14 +176,14 @@ func TestMemoryOfScriptsIsBounded(t *testing.T) {
 		c.start(`local t = {} for i = 1, 1700 do t[i] = ("x"):rep(8000 + i) end
 			while true do redis.call("x") end`, nil)
 	}
-	c.standing(bombs - maxSeats)
+	c.standing(bombs - maxLarge)
 	redistest.Await(t, "a seated one has all that it makes", func() bool { return c.calls.Load() >= 1000 })
 	if now := memoryInUse(); now > before+limit {
 		t.Errorf("%d MB are in use", (now-before)>>20)
 	}
 }
 
-// memoryInUse is what the heap and the stacks take.
+// memoryInUse returns the bytes of the heap and the stacks.
 func memoryInUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -192,25 +191,25 @@ func memoryInUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// A client's end is the end of a wait, and its cause is what Run returns.
+// A wait ends when the client disconnects, and Run returns the cause.
 func TestCancelledWhileItWaits(t *testing.T) {
 	c := newCrowd(t, 1)
-	c.pace.small.tryTake()
+	c.pace.smallSlots.tryTake()
 	done := make(chan error, 1)
 	c.start(`return 1`, done)
-	redistest.Await(t, "it waits", func() bool { return c.pace.small.waits() > 0 })
+	redistest.Await(t, "it waits", func() bool { return c.pace.smallSlots.waiters() > 0 })
 	c.end()
 	if err := <-done; err != errEnough {
 		t.Error(err)
 	}
-	if c.pace.small.waits() != 0 {
-		t.Error("it still waits")
+	if c.pace.smallSlots.waiters() != 0 {
+		t.Error("the run still waits")
 	}
 }
 
-// The lane rests three times as long as it ran, so that large scripts have a quarter of one
+// The turn stays idle for three times the slice, so that large scripts use a quarter of one
 // processor.
-func TestLaneRests(t *testing.T) {
+func TestTurnStaysIdle(t *testing.T) {
 	c := newCrowd(t, 1)
 	now, rested := time.UnixMilli(0), []time.Duration{}
 	c.pace.now = func() time.Time { return now }
@@ -222,7 +221,7 @@ func TestLaneRests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Grow(); err != nil || s.small || !s.seated || !s.onLane {
+	if err := s.Grow(); err != nil || s.hasSmall || !s.hasLarge || !s.hasTurn {
 		t.Fatal(err, s)
 	}
 	for _, slice := range []time.Duration{time.Millisecond, 2 * time.Millisecond, time.Second} {
@@ -232,20 +231,20 @@ func TestLaneRests(t *testing.T) {
 		}
 	}
 	s.end()
-	if got, want := fmt.Sprint(rested), fmt.Sprint([]time.Duration{3 * time.Millisecond, 6 * time.Millisecond, maxRest}); got != want {
-		t.Errorf("rested %s, want %s", got, want)
+	if got, want := fmt.Sprint(rested), fmt.Sprint([]time.Duration{3 * time.Millisecond, 6 * time.Millisecond, maxIdle}); got != want {
+		t.Errorf("idle %s, want %s", got, want)
 	}
 }
 
-// One that is refused a seat at once answers only when its time is over: else its client would be
-// back at once, with the next.
-func TestRefusedSeatIsWaitedOut(t *testing.T) {
+// A run that is refused a large slot replies only at its time limit. Otherwise its client would
+// send the next one at once.
+func TestRefusalIsDelayed(t *testing.T) {
 	c := newCrowd(t, 1)
-	c.pace.seated = newSlots(0, 0)
+	c.pace.largeSlots = newSlots(0, 0)
 	waited := time.Duration(0)
 	c.pace.sleep = func(_ context.Context, d time.Duration) error {
-		if c.pace.small.free != 1 {
-			t.Error("it keeps a slot meanwhile")
+		if c.pace.smallSlots.free != 1 {
+			t.Error("the run keeps a slot meanwhile")
 		}
 		waited += d
 		return nil
@@ -257,8 +256,8 @@ func TestRefusedSeatIsWaitedOut(t *testing.T) {
 	}
 }
 
-// Under a Pace calls nest less deep: Go's garbage collection goes through a stack in one piece.
-// Without one they nest as in C Lua.
+// Under a Pace calls nest less deep, because Go's garbage collection scans a stack in one piece.
+// Without a Pace they nest as in C Lua.
 func TestDepthIsLimited(t *testing.T) {
 	s, _ := compile(`local n = 0 local function f() n = n + 1 return 1 + f() end pcall(f) return n`)
 	alone, err := s.Run(t.Context(), Input{Share: Share{Time: -1}})
@@ -268,15 +267,15 @@ func TestDepthIsLimited(t *testing.T) {
 	}
 }
 
-// What goes wrong within a run loses no slot.
-func TestSlotsAreGivenBack(t *testing.T) {
+// A failing run releases its slots.
+func TestSlotsAreReleased(t *testing.T) {
 	c := newCrowd(t, 1)
 	for _, body := range []string{`error("x")`, `return redis.call("x")`, `local t = {} while true do t[#t + 1] = ("x"):rep(1e6) end`, `local function f() return 1 + f() end f()`} {
 		done := make(chan error, 1)
 		c.start(body, done)
 		<-done
-		if c.pace.small.free != 1 || c.pace.seated.free != maxSeats || c.pace.lane.free != 1 {
-			t.Fatalf("%s: %d small, %d seats, %d lane", body, c.pace.small.free, c.pace.seated.free, c.pace.lane.free)
+		if c.pace.smallSlots.free != 1 || c.pace.largeSlots.free != maxLarge || c.pace.turn.free != 1 {
+			t.Fatalf("%s: %d small, %d large, %d turn", body, c.pace.smallSlots.free, c.pace.largeSlots.free, c.pace.turn.free)
 		}
 	}
 }
@@ -286,7 +285,7 @@ func TestAllowanceIsShared(t *testing.T) {
 	spent := &Allowance{}
 	in := Input{Share: Share{Allowance: spent, Time: time.Hour}}
 	endless, _ := compile(`while true do end`)
-	for range 2 { // the second one finds that nothing is left
+	for range 2 { // the second run has no time left
 		spent.spent += time.Hour - 30*time.Millisecond
 		if _, err := endless.Run(t.Context(), in); err == nil || !strings.HasPrefix(err.Error(), "ERR script ran for longer than 1h0m0s script: ") {
 			t.Error(err)

@@ -16,21 +16,21 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-// programsVariable says how many programs there are.
+// programsVariable is the environment variable for the number of programs.
 const programsVariable = "REDLOCK_PROGRAMS"
 
 const (
-	// programTime is what a program has, and programExtra how much longer it may take: so one that
-	// has a second takes 1.3.
+	// programTime is the time limit of a program, and programExtra is how much longer it may take.
+	// So a program with a limit of a second may take 1.3 seconds.
 	programTime  = 30 * time.Millisecond
 	programExtra = 300 * time.Millisecond
-	// endTime is how long it may take to end when it is told to.
+	// endTime limits how long a program may take to end after the signal to end.
 	endTime = 100 * time.Millisecond
 )
 
-// TestPrograms has programs that do not end be compiled and run. Each ends in its time, and at once
-// when it is killed, and when the process is about to end, all in processor
-// time: the machine may have others to run. REDLOCK_PROGRAMS says how many there are.
+// TestPrograms compiles and runs programs that do not end. Each ends at its time limit, and at once
+// when it is killed or when the process is stopping. Times are processor times, because the machine
+// may be busy. REDLOCK_PROGRAMS is the number of programs.
 func TestPrograms(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv(programsVariable))
 	if err != nil {
@@ -60,14 +60,14 @@ type prober struct {
 	random *rand.Rand
 	pace   *Pace
 	body   string
-	why    string // it ended
+	why    string // the reason for its end
 }
 
-// errStopping is why a program's process ends it.
+// errStopping ends a program because its process is stopping.
 var errStopping = errors.New("the proxy is shutting down")
 
-// probe has the program run until its time is over, or until it is ended by one of two ways, and
-// returns how much processor time it took beside its own, and to end.
+// probe runs the program until its time limit, or until it is ended in one of two ways. It returns
+// the processor time in addition to its limit, and the time to end.
 func (p *prober) probe(i int) (took, end time.Duration) {
 	ctx, stop := context.WithCancelCause(p.Context())
 	defer stop(nil)
@@ -85,15 +85,15 @@ func (p *prober) probe(i int) (took, end time.Duration) {
 		}
 		return took, 0
 	}
-	if !p.pace.growsBefore(done) { // it ended by itself: by a mistake, or too much memory
+	if !p.pace.growsBefore(done) { // it ended by itself: by an error, or at a memory limit
 		p.ended(<-done, "Redis is busy")
 		return 0, 0
 	}
-	time.Sleep(time.Duration(p.random.IntN(10)) * time.Millisecond) // into what it does
+	time.Sleep(time.Duration(p.random.IntN(10)) * time.Millisecond) // in the middle of its work
 	told := processorTime(p.T)
 	switch i % 3 {
 	case 1:
-		for len(done) == 0 && p.pace.Kill() == 0 { // between its compilation and its run it is none
+		for len(done) == 0 && p.pace.Kill() == 0 { // between its compilation and its run nothing can be killed
 			time.Sleep(time.Millisecond)
 		}
 	case 2:
@@ -118,9 +118,9 @@ func (p *prober) run(ctx context.Context, share Share) error {
 	return err
 }
 
-// ended wants a program to have ended for a reason, or for one that comes before it.
+// ended fails unless the program ended for a reason, or for an earlier one.
 func (p *prober) ended(err error, want string) {
-	if err == nil { // what it returns, where its loop is left by an error
+	if err == nil { // its loop was left by an error, and it returned
 		return
 	}
 	for _, reason := range []string{want, "allocated more than", "called more than", "Error compiling script", "returned "} {
@@ -132,7 +132,7 @@ func (p *prober) ended(err error, want string) {
 	p.Errorf("it ended with %v, want %s", err, want)
 }
 
-// processorTime is what the process has used.
+// processorTime returns the processor time of the process.
 func processorTime(t *testing.T) time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/internal/lua"
 )
 
-// randomLibrary draws from the run's generator, which is PCG (math/rand/v2) and begins with 0 in
-// every run: so a script that is repeated does the same.
+// randomLibrary uses the run's generator, which is PCG (math/rand/v2) and starts with 0 in every
+// run. So a script that is repeated does the same.
 var randomLibrary = []lua.Entry{
 	{Name: "random", Value: mathRandom},
 	{Name: "randomseed", Value: func(c *lua.Call) []lua.Value {
@@ -17,7 +17,7 @@ var randomLibrary = []lua.Entry{
 }
 
 func mathRandom(c *lua.Call) []lua.Value {
-	const digits = 53 // of a number between 0 and 1, in bits
+	const digits = 53 // bits of a number between 0 and 1
 	fraction := float64(runOf(c).random.Uint64()>>(64-digits)) / (1 << digits)
 	low := 1
 	switch c.NArgs() {

@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// redisClient is a connection to a redis-server of the test's own, which gives replies as values.
+// redisClient is a connection to a redis-server that the test has started. It returns replies as
+// values.
 type redisClient struct {
 	t      testing.TB
 	conn   net.Conn
@@ -54,7 +55,7 @@ func (c *redisClient) eval(body string, keys, argv []string) keyspace.Reply {
 	return c.do(append(words, argv...)...)
 }
 
-// call carries out a command as a script on the server would, with the errors that scripts get.
+// call runs a command as a script on the server would, with the errors that scripts get.
 func (c *redisClient) call(words []string) (keyspace.Reply, error) {
 	return c.eval("return redis.pcall(unpack(ARGV))", nil, words), nil
 }
@@ -111,7 +112,7 @@ func readArray(r *bufio.Reader, n int) (keyspace.Reply, error) {
 	return list, nil
 }
 
-// scriptsOf are the scripts of a file, which lines of dashes separate.
+// scriptsOf returns the scripts of a file, which are separated by lines of dashes.
 func scriptsOf(t testing.TB, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)

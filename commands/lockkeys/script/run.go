@@ -12,27 +12,28 @@ import (
 	"redlock-proxy/internal/lua"
 )
 
-// Input is what a run works on.
+// Input is the input of a run.
 type Input struct {
 	Keys, Argv []string
-	// ReadOnly refuses commands that write, as EVAL_RO does; a script can also ask for it itself.
+	// ReadOnly refuses commands that write, as EVAL_RO does; a script can also declare it.
 	ReadOnly bool
-	// Call carries out redis.call and redis.pcall. An error reply is the script's to handle; an
-	// error ends the run, and Run returns it.
+	// Call carries out redis.call and redis.pcall. The script gets an error reply; an error ends
+	// the run, and Run returns it.
 	Call func(args []string) (keyspace.Reply, error)
-	// Cost is about how many bytes a Call is going to go through, beside its words; nil: none.
+	// Cost returns about how many bytes a Call is going to process, in addition to its words; nil:
+	// none.
 	Cost func(args []string) int
-	// May reports whether the client may do a command, for redis.acl_check_cmd; known is false
-	// where there is no such command, or none that could be asked about.
+	// May reports whether the client may run a command, for redis.acl_check_cmd. known is false if
+	// there is no such command, or if the upstream cannot be asked about it.
 	May    func(args []string) (may, known bool)
 	Limits Limits
 	Share  Share
 }
 
-// errLimit is the end of a run over a limit of this package.
+// errLimit ends a run at a limit of this package.
 var errLimit = errors.New("script")
 
-// run is a run of a script, for the functions that it calls.
+// run is a run of a script, for the functions that the script calls.
 type run struct {
 	Input
 	script *Script
@@ -41,26 +42,26 @@ type run struct {
 	resp3  bool
 }
 
-// runOf is the run that a function of Lua was called in.
+// runOf returns the run in which a Lua function was called.
 func runOf(c *lua.Call) *run { return c.State().Host.(*run) }
 
 // Run executes the script. The error is that of Call, the cause of the end of ctx, or a
-// *LimitError; everything else is an error reply.
+// *LimitError; any other failure is an error reply.
 func (s *Script) Run(ctx context.Context, in Input) (keyspace.Reply, error) {
 	in.Limits = in.Limits.orDefaults()
 	in.ReadOnly = in.ReadOnly || s.readOnly
 	r := &run{Input: in, script: s}
-	return r.outcome(r.inTime(ctx))
+	return r.outcome(r.runInTime(ctx))
 }
 
-// inTime executes the script in the time that is left of the allowance, waiting included.
-func (r *run) inTime(ctx context.Context) (keyspace.Reply, error) {
-	held, err := r.Share.begin(ctx)
+// runInTime executes the script in the time that is left of the allowance, including its waits.
+func (r *run) runInTime(ctx context.Context) (keyspace.Reply, error) {
+	j, err := r.Share.begin(ctx)
 	if err != nil {
 		return keyspace.Reply{}, err
 	}
-	defer held.end() // after the run's memory is given up
-	return r.execute(lua.NewState(held.limits(r.Limits.Bytes, smallRun)))
+	defer j.end() // after the run's memory is released
+	return r.execute(lua.NewState(j.limits(r.Limits.Bytes, smallRun)))
 }
 
 func (r *run) execute(state *lua.State) (reply keyspace.Reply, err error) {
@@ -76,9 +77,9 @@ func (r *run) execute(state *lua.State) (reply keyspace.Reply, err error) {
 	return reply, err
 }
 
-// globals are the run's global variables.
+// globals returns the run's global variables.
 func (r *run) globals(state *lua.State) *lua.Table {
-	g := state.NewGlobals(shared, 3)
+	g := state.NewGlobals(baseGlobals, 3)
 	state.Set(g, "KEYS", textArray(state, r.Keys))
 	state.Set(g, "ARGV", textArray(state, r.Argv))
 	state.Set(g, "_G", g)
@@ -94,7 +95,7 @@ func textArray(state *lua.State, texts []string) *lua.Table {
 	return state.NewArray(values)
 }
 
-// outcome is what the client gets for how the run ended.
+// outcome returns the reply, or the error, for the way the run ended.
 func (r *run) outcome(reply keyspace.Reply, err error) (keyspace.Reply, error) {
 	var raised *lua.Error
 	switch {
@@ -106,7 +107,7 @@ func (r *run) outcome(reply keyspace.Reply, err error) (keyspace.Reply, error) {
 	return keyspace.Reply{}, limited(err, r.script.sha)
 }
 
-// errorText is the error reply for an error that nothing in the script caught.
+// errorText returns the error reply for an error that the script did not catch.
 func (r *run) errorText(e *lua.Error) string {
 	text := "ERR " + e.Error()
 	if t, ok := e.Value.(*lua.Table); ok {
@@ -114,10 +115,11 @@ func (r *run) errorText(e *lua.Error) string {
 			text = "ERR unknown error"
 		}
 	}
-	return syntax.OneLine(fmt.Sprintf("%s script: %s, on %s:%d.", cString(text), r.script.sha, cString(e.Source), e.Line))
+	return syntax.OneLine(fmt.Sprintf("%s script: %s, on %s:%d.",
+		cString(text), r.script.sha, cString(e.Source), e.Line))
 }
 
-// cString is a text as C passes it on: up to a zero byte.
+// cString returns a text up to the first zero byte, as C passes it on.
 func cString(text string) string {
 	head, _, _ := strings.Cut(text, "\x00")
 	return head

@@ -24,7 +24,7 @@ func noCall([]string) (keyspace.Reply, error) {
 
 var null = keyspace.Reply{Kind: keyspace.Nil}
 
-// What a script returns is a reply by these rules.
+// The rules by which a script's value becomes a reply.
 func TestReplyOfValue(t *testing.T) {
 	for value, want := range map[string]keyspace.Reply{
 		`3`:                        keyspace.Number(3),
@@ -58,7 +58,7 @@ func TestReplyOfValue(t *testing.T) {
 	}
 }
 
-// What a command replies is a value by these.
+// The rules by which a command's reply becomes a value.
 func TestValueOfReply(t *testing.T) {
 	show := `local show
 	show = function(v)
@@ -88,7 +88,7 @@ func TestValueOfReply(t *testing.T) {
 	}
 }
 
-// Commands get their words as Redis gives them.
+// Commands get their words as in Redis.
 func TestWordsOfCommand(t *testing.T) {
 	var got []string
 	runHere(t, `redis.call("SET", KEYS[1], 1, 1.5, -0.1, 2^53, 1e17, "a\0b", "")`, func(words []string) (keyspace.Reply, error) {
@@ -100,7 +100,7 @@ func TestWordsOfCommand(t *testing.T) {
 	}
 }
 
-// An error of Call ends the run, whatever the script protects, and Run returns it as it is.
+// An error of Call ends the run, even within pcall, and Run returns it unchanged.
 func TestErrorOfCall(t *testing.T) {
 	again := errors.New("the register changed")
 	for _, body := range []string{
@@ -122,7 +122,7 @@ func TestErrorOfCall(t *testing.T) {
 	}
 }
 
-// A run that wants too much ends with an error that says of what, and pcall does not help.
+// A run at a limit ends with an error that names the limit, even within pcall.
 func TestLimits(t *testing.T) {
 	for body, want := range map[string]string{
 		`while true do end`:       "ran for longer than",
@@ -186,7 +186,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// Nothing that a run does is seen by the next one, of the same script or of another.
+// No run sees changes of an earlier run, of the same script or of another.
 func TestRunsLeaveNothingBehind(t *testing.T) {
 	redistest.SkipShort(t)
 	probe := `local seen = {math.random(1000), tostring({}), cjson.encode(1/3), KEYS[1], #KEYS, ARGV[1], tostring(rawget(_G, "leak")), redis.setresp == nil}
@@ -214,7 +214,7 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// A script can be run by many at once.
+// Many goroutines can run a script at once.
 func TestConcurrentRuns(t *testing.T) {
 	s, err := compile(`local t = {} for i = 1, 100 do t[i] = KEYS[1] .. i end table.sort(t) return {t[1], redis.call("get", KEYS[1]), cjson.encode({KEYS[1]}), ("x"):rep(3)}`)
 	if err != nil {
@@ -259,7 +259,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// What differs from Redis 7.0, and why it does.
+// The differences from Redis 7.0, and their reasons.
 func TestDifferencesFromRedis(t *testing.T) {
 	for _, test := range []struct{ why, body, want string }{
 		{"Redis 7.0.15 crashes", `error({})`, "ERR unknown error"},

@@ -8,15 +8,15 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// flags are what a script may declare in its first line: "#!lua flags=no-writes,allow-stale". Only
-// no-writes means something here: the others are about states of a server that the proxy does not
-// have.
+// flags are the flags that a script may declare in its first line: "#!lua
+// flags=no-writes,allow-stale". Only no-writes has an effect. The other flags are about states of a
+// server that the proxy does not have.
 var flags = []string{noWrites, "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
 
 const noWrites = "no-writes"
 
-// cutShebang reads the declaration of a script: whether it only reads. The source keeps the end of
-// that line, so that lines count on.
+// cutShebang parses a script's first line: whether it only reads. The source keeps the line break,
+// so that line numbers are right.
 func cutShebang(body string) (readOnly bool, source string, err error) {
 	if !strings.HasPrefix(body, "#!") {
 		return false, body, nil
@@ -65,7 +65,7 @@ func splitWords(line string) (words []string, ok bool) {
 
 const blanks = " \t\n\v\f\r"
 
-// cutWord reads a word up to a blank. Behind a closing quote there must be one.
+// cutWord returns the first word of a line. A blank must follow a closing quote.
 func cutWord(line string) (word, rest string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(line); i++ {
@@ -86,7 +86,7 @@ func cutWord(line string) (word, rest string, ok bool) {
 	return b.String(), "", true
 }
 
-// unquote appends what stands between quotes, and returns how long it is with them.
+// unquote appends the text between quotes, and returns its length including the quotes.
 func unquote(b *strings.Builder, s string, quote byte) (length int, closed bool) {
 	for i := 1; i < len(s); i++ {
 		switch {
@@ -95,7 +95,8 @@ func unquote(b *strings.Builder, s string, quote byte) (length int, closed bool)
 		case s[i] == '\\' && quote == '\'' && i+1 < len(s) && s[i+1] == '\'':
 			i++
 			b.WriteByte('\'')
-		case s[i] == '\\' && quote == '"' && i+3 < len(s) && s[i+1] == 'x' && hexValue(s[i+2]) >= 0 && hexValue(s[i+3]) >= 0:
+		case s[i] == '\\' && quote == '"' && i+3 < len(s) && s[i+1] == 'x' &&
+			hexValue(s[i+2]) >= 0 && hexValue(s[i+3]) >= 0:
 			b.WriteByte(byte(hexValue(s[i+2])<<4 | hexValue(s[i+3])))
 			i += 3
 		case s[i] == '\\' && quote == '"' && i+1 < len(s):
@@ -112,7 +113,7 @@ func unquote(b *strings.Builder, s string, quote byte) (length int, closed bool)
 	return len(s), false
 }
 
-// hexValue is the value of a hexadecimal digit, or -1.
+// hexValue returns the value of a hexadecimal digit, or -1.
 func hexValue(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':

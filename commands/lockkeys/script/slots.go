@@ -7,22 +7,21 @@ import (
 	"sync"
 )
 
-// errFull says that no more may wait for a slot.
+// errFull says that no more runs may wait for a slot.
 var errFull = errors.New("no more may wait for a slot")
 
-// slots are a number of slots, given to those who ask in their order. It is safe for concurrent
-// use.
+// slots are a number of slots, granted in the order of the requests. It is safe for concurrent use.
 type slots struct {
-	room int // how many may wait; negative: any number
+	maxWaiters int // how many may wait; negative: any number
 
 	mu      sync.Mutex
 	free    int
-	waiting list.List // of chan struct{}, closed when a slot is given
+	waiting list.List // of chan struct{}, closed when a slot is granted
 }
 
-func newSlots(n, room int) *slots { return &slots{free: n, room: room} }
+func newSlots(n, maxWaiters int) *slots { return &slots{free: n, maxWaiters: maxWaiters} }
 
-// tryTake takes a slot if one is free and nobody waits.
+// tryTake takes a slot if one is free.
 func (s *slots) tryTake() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,43 +40,43 @@ func (s *slots) take(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	if s.room >= 0 && s.waiting.Len() >= s.room {
+	if s.maxWaiters >= 0 && s.waiting.Len() >= s.maxWaiters {
 		s.mu.Unlock()
 		return errFull
 	}
 	given := make(chan struct{})
-	mine := s.waiting.PushBack(given)
+	waiter := s.waiting.PushBack(given)
 	s.mu.Unlock()
 	select {
 	case <-given:
 		return nil
 	case <-ctx.Done():
 	}
-	s.forgo(mine, given)
+	s.cancelWait(waiter, given)
 	return context.Cause(ctx)
 }
 
-// forgo takes a wait back, or gives up the slot that it was given in the meantime.
-func (s *slots) forgo(mine *list.Element, given <-chan struct{}) {
+// cancelWait ends a wait, or releases the slot that was granted in the meantime.
+func (s *slots) cancelWait(waiter *list.Element, given <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-given:
-		s.pass()
+		s.grantNext()
 	default:
-		s.waiting.Remove(mine)
+		s.waiting.Remove(waiter)
 	}
 }
 
-// giveUp gives a slot to the next one.
-func (s *slots) giveUp() {
+// release returns a slot.
+func (s *slots) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pass()
+	s.grantNext()
 }
 
-// pass is called with mu held.
-func (s *slots) pass() {
+// grantNext gives a slot to the first waiter. mu is held.
+func (s *slots) grantNext() {
 	first := s.waiting.Front()
 	if first == nil {
 		s.free++

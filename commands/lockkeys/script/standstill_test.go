@@ -10,11 +10,11 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// standstillChild has the test below be the process that is stopped.
+// standstillChild makes the test below the process that is stopped.
 const standstillChild = "REDLOCK_TEST_STANDSTILL"
 
-// A run that waits for its slot has not waited while the whole process stood still: it is not BUSY
-// for that, however long it took.
+// The time in which the whole process stood still does not count as waiting for a slot, so it never
+// causes BUSY.
 func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 	if os.Getenv(standstillChild) != "" {
 		waitForASlot(t)
@@ -40,21 +40,21 @@ func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 	do(err)
 }
 
-// slotLimit is much more than the slot is held for.
+// slotLimit is much longer than the slot is held.
 const slotLimit = 3 * time.Second
 
-// waitForASlot runs a script while another has the only slot, for ten short sleeps.
+// waitForASlot runs a script while another script holds the only slot, for ten short sleeps.
 func waitForASlot(t *testing.T) {
 	pace := NewPace()
-	pace.small = newSlots(1, -1)
-	if !pace.small.tryTake() {
+	pace.smallSlots = newSlots(1, -1)
+	if !pace.smallSlots.tryTake() {
 		t.Fatal("the slot is not free")
 	}
 	go func() {
 		for range 10 {
-			time.Sleep(50 * time.Millisecond) // half a second in which it runs, however long it stands still
+			time.Sleep(50 * time.Millisecond) // half a second of its own time, however long it stands still
 		}
-		pace.small.giveUp()
+		pace.smallSlots.release()
 	}()
 	s, err := compile("return 1")
 	if err != nil {

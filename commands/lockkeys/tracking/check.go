@@ -10,24 +10,26 @@ import (
 )
 
 const (
-	// calm is how long is waited after a change that too few masters have reported, for the others.
-	calm = 10 * time.Millisecond
-	// longestCalm is that for a key that changes again and again, calmAfter when it is new again.
-	longestCalm, calmAfter = time.Second, 2 * time.Second
-	// afterEnd is how long after its end a key is looked at: it ends a little later on some
-	// masters.
-	afterEnd = 5 * time.Millisecond
-	// armTime is how long is waited for marks to be armed.
-	armTime = 250 * time.Millisecond
-	// blindPause is between two times that keys are reported because they cannot be watched.
-	blindPause = 100 * time.Millisecond
-	// maxChecked bounds the keys that are checked together, maxPostponed how often the client's own
-	// commands have a check be made again.
+	// settleTime is how long a check waits for other masters after too few masters have reported a
+	// change.
+	settleTime = 10 * time.Millisecond
+	// maxSettleTime limits settleTime for a key that changes again and again. It starts over if the
+	// key has not changed for resetAfter.
+	maxSettleTime, resetAfter = time.Second, 2 * time.Second
+	// expirySlack is how long after its expiry a key is checked, because it expires a little later
+	// on some masters.
+	expirySlack = 5 * time.Millisecond
+	// armTimeout limits how long a check waits until marks are armed.
+	armTimeout = 250 * time.Millisecond
+	// unwatchedPause is the time between two reports of keys that cannot be watched.
+	unwatchedPause = 100 * time.Millisecond
+	// maxChecked limits the keys that are checked together. maxPostponed limits how often a
+	// client's own commands postpone a check.
 	maxChecked, maxPostponed = 128, 3
 )
 
-// run is the Client's goroutine, as long as there is something to do. After a panic, which is a
-// mistake in the program, the client is notified that everything may have changed.
+// run is the Client's goroutine while there is work. After a panic, which is a bug, the client is
+// notified that everything may have changed.
 func (c *Client) run() {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -44,51 +46,51 @@ func (c *Client) run() {
 		switch {
 		case !goes:
 			return
-		case c.takeAll():
+		case c.takeReportAll():
 			c.push(c.ctx, nil)
 		case len(due) > 0:
 			c.push(c.ctx, due)
 		case len(checks) > 0:
 			c.check(checks)
 		default:
-			c.rest(at)
+			c.waitForWork(at)
 		}
 	}
 }
 
-// next is what is to be done next, or when.
+// next returns the work to do next, or when there will be some.
 func (c *Client) next(now time.Time) (due []string, checks []*entry, at time.Time, goes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.all {
+	if c.reportAll {
 		return nil, nil, at, !c.closed
 	}
-	due = slices.Collect(maps.Keys(c.lost))
-	clear(c.lost)
-	for e := range c.stirred {
+	due = slices.Collect(maps.Keys(c.toReport))
+	clear(c.toReport)
+	for e := range c.pending {
 		switch {
 		case len(due) > 0 || len(checks) == maxChecked:
-		case c.busy[e.id] > 0: // its end kicks
+		case c.inUse[e.id] > 0: // the end of the command wakes this goroutine
 		case !e.due.After(now):
 			checks = append(checks, e)
 		case at.IsZero() || e.due.Before(at):
 			at = e.due
 		}
 	}
-	c.running = !c.closed && len(due)+len(c.stirred) > 0
+	c.running = !c.closed && len(due)+len(c.pending) > 0
 	return due, checks, at, c.running
 }
 
-// takeAll reports whether everything is to be reported, once.
-func (c *Client) takeAll() (is bool) {
+// takeReportAll returns reportAll, and resets it.
+func (c *Client) takeReportAll() (is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	is, c.all = c.all, false
+	is, c.reportAll = c.reportAll, false
 	return is
 }
 
-// rest waits until then, or for ever where that is zero, or until there is something to do.
-func (c *Client) rest(until time.Time) {
+// waitForWork waits until there is work, or until a time unless it is zero.
+func (c *Client) waitForWork(until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {
 		due = time.After(time.Until(until))
@@ -103,10 +105,11 @@ func (c *Client) rest(until time.Time) {
 	}
 }
 
-// check marks keys anew, and looks whether they still hold what was reported to the client.
+// check marks keys again, and checks whether they still have the state that was reported to the
+// client.
 func (c *Client) check(all []*entry) {
 	marks := c.mark(all)
-	if !c.settled(marks) {
+	if !c.awaitArmed(marks) {
 		return
 	}
 	places := make([]quorum.Key, len(all))
@@ -115,58 +118,60 @@ func (c *Client) check(all []*entry) {
 	}
 	seen, err := c.hub.opts.Read(c.ctx, places)
 	now := time.Now()
-	// Before mu is taken: a mark that has news waits for mu. What ends after this comes as news.
+	// This must come before mu is locked: a mark with news waits for mu. A watch that ends later is
+	// reported as news.
 	watched := make([]bool, len(all))
 	for i, m := range marks {
 		watched[i] = m.Watched()
 	}
 	c.mu.Lock()
-	var ended []Mark
+	var stale []Mark
 	for i, e := range all {
 		switch {
-		case e.gone:
-		case c.busy[e.id] > 0 && e.postponed < maxPostponed:
+		case e.forgotten:
+		case c.inUse[e.id] > 0 && e.postponed < maxPostponed:
 			e.postponed++
-			e.due, c.stirred[e] = now, true
+			e.due, c.pending[e] = now, true
 		case err != nil || !watched[i]:
-			ended = append(ended, c.unwatched(e, now))
-		case !e.was.is(stateIn(seen[i], now)):
-			ended = append(ended, c.lose(e))
+			stale = append(stale, c.unwatched(e, now))
+		case !e.was.same(stateIn(seen[i], now)):
+			stale = append(stale, c.report(e))
 		default:
 			e.postponed = 0
 			e.awaitEnd(stateIn(seen[i], now), now)
 		}
 	}
 	c.mu.Unlock()
-	stop(ended...)
+	stop(stale...)
 }
 
-// awaitEnd has an entry be checked when what it holds ends by itself: masters report that late, and
-// not at all of one key of a cell with others. It is called with mu held.
+// awaitEnd schedules a check of an entry when its key expires. Masters report that late, and not at
+// all for a key that shares its cell. mu is held.
 func (e *entry) awaitEnd(s state, now time.Time) {
-	switch left := s.end.Sub(now) + afterEnd; {
+	switch left := s.end.Sub(now) + expirySlack; {
 	case !s.timed || s.endless:
-	case e.ends == nil:
-		e.ends = time.AfterFunc(left, e.ended)
+	case e.expiryTimer == nil:
+		e.expiryTimer = time.AfterFunc(left, e.expired)
 	default:
-		e.ends.Reset(left)
+		e.expiryTimer.Reset(left)
 	}
 }
 
-// ended has an entry be checked now.
-func (e *entry) ended() {
+// expired schedules a check of an entry now.
+func (e *entry) expired() {
 	c := e.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !e.gone {
-		e.due, c.stirred[e] = time.Now(), true
-		c.kick()
+	if !e.forgotten {
+		e.due, c.pending[e] = time.Now(), true
+		c.wakeUp()
 	}
 }
 
-// settled waits until marks are armed, but not for long, and reports whether the Client goes on.
-func (c *Client) settled(marks []Mark) bool {
-	patience := time.After(armTime)
+// awaitArmed waits until marks are armed, up to armTimeout, and reports whether the Client is still
+// open.
+func (c *Client) awaitArmed(marks []Mark) bool {
+	patience := time.After(armTimeout)
 	for _, m := range marks {
 		select {
 		case <-m.Settled():
@@ -179,20 +184,20 @@ func (c *Client) settled(marks []Mark) bool {
 	return true
 }
 
-// mark sets new marks in the place of those of before.
+// mark replaces the marks of entries.
 func (c *Client) mark(all []*entry) []Mark {
 	marks, before := make([]Mark, len(all)), make([]Mark, len(all))
 	for i, e := range all {
 		c.mu.Lock()
-		delete(c.stirred, e)
+		delete(c.pending, e)
 		e.due = time.Time{}
 		e.round++
 		round := e.round
 		c.mu.Unlock()
 		m := c.hub.opts.Mark(e.place, func(n quorum.News) { c.news(e, round, n) })
 		c.mu.Lock()
-		if before[i] = e.mark; e.gone {
-			before[i] = m // nobody else would stop it
+		if before[i] = e.mark; e.forgotten {
+			before[i] = m // nothing else would stop it
 		} else {
 			e.mark = m
 		}
@@ -203,22 +208,22 @@ func (c *Client) mark(all []*entry) []Mark {
 	return marks
 }
 
-// unwatched is for a key that cannot be watched: it is due, or looked at again soon where one was
-// due a moment ago.
+// unwatched handles a key that cannot be watched: it is reported, or checked again soon if such a
+// key was reported a moment ago. It returns a mark to stop. mu is held.
 func (c *Client) unwatched(e *entry, now time.Time) Mark {
-	if again := c.blind.Add(blindPause); now.Before(again) && !c.blind.Equal(now) {
-		e.due, c.stirred[e] = again, true
+	if earliest := c.lastUnwatched.Add(unwatchedPause); now.Before(earliest) && !c.lastUnwatched.Equal(now) {
+		e.due, c.pending[e] = earliest, true
 		return nil
 	}
-	c.blind = now
-	return c.lose(e)
+	c.lastUnwatched = now
+	return c.report(e)
 }
 
 // news is called by a mark. It does not wait.
 func (c *Client) news(e *entry, round int, n quorum.News) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.gone || e.round != round {
+	if e.forgotten || e.round != round {
 		return
 	}
 	now := time.Now()
@@ -227,16 +232,16 @@ func (c *Client) news(e *entry, round int, n quorum.News) {
 		due = now.Add(e.pause(now))
 	}
 	if e.due.IsZero() || due.Before(e.due) {
-		e.due, c.stirred[e] = due, true
-		c.kick()
+		e.due, c.pending[e] = due, true
+		c.wakeUp()
 	}
 }
 
-// pause is how long is waited after a change that few masters have reported.
+// pause returns how long to wait after a change that few masters have reported.
 func (e *entry) pause(now time.Time) time.Duration {
-	if e.hurried++; now.Sub(e.checked) > calmAfter {
-		e.hurried = 0
+	if e.recentChecks++; now.Sub(e.checked) > resetAfter {
+		e.recentChecks = 0
 	}
 	e.checked = now
-	return min(calm<<min(e.hurried, 10), longestCalm)
+	return min(settleTime<<min(e.recentChecks, 10), maxSettleTime)
 }

@@ -11,53 +11,53 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Client is what one client tracks. Set, Caching, Mode and Begin are for the goroutine that runs
-// its commands.
+// Client has the keys that one client tracks. Only the goroutine that runs the client's commands
+// may call Set, Caching, Mode and Begin.
 type Client struct {
-	hub   *Hub
-	push  func(ctx context.Context, keys []string)
-	ctx   context.Context
-	end   context.CancelFunc
-	tasks sync.WaitGroup
+	hub    *Hub
+	push   func(ctx context.Context, keys []string)
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
 
 	mode Mode
-	// said is set by a CLIENT CACHING, for the next command.
-	said bool
+	// caching is set by CLIENT CACHING, for the next command.
+	caching bool
 
-	mu      sync.Mutex
-	entries map[id]*entry
-	kept    atomic.Int64    // bytes
-	stirred map[*entry]bool // those that are due, now or later
-	lost    map[string]bool // keys that are to be reported
-	busy    map[id]int      // keys that commands of the client's own work with
-	// blind is when a key was reported last because it cannot be watched.
-	blind time.Time
-	// all: everything is to be reported.
-	all     bool
-	running bool
-	closed  bool
-	wake    chan struct{}
+	mu       sync.Mutex
+	entries  map[id]*entry
+	kept     atomic.Int64    // bytes
+	pending  map[*entry]bool // entries to check, now or later
+	toReport map[string]bool // keys to report
+	inUse    map[id]int      // keys in use by the client's own commands
+	// lastUnwatched is when a key was last reported because it cannot be watched.
+	lastUnwatched time.Time
+	// reportAll requests the report that everything may have changed.
+	reportAll bool
+	running   bool
+	closed    bool
+	wake      chan struct{}
 }
 
-// Client makes what a client tracks, until it is closed: also while the client rests between two
-// commands. push tells it of keys, in a goroutine of the Client's, nil: of all that there are; it
-// gives up when its ctx ends.
+// Client starts tracking for a client, until Close: also while the client is idle. push notifies
+// the client of keys; nil means all keys. It runs in a goroutine of the Client, and returns when
+// its ctx ends.
 func (h *Hub) Client(push func(ctx context.Context, keys []string)) *Client {
 	c := &Client{
-		hub: h, push: push, entries: map[id]*entry{}, stirred: map[*entry]bool{}, lost: map[string]bool{}, busy: map[id]int{},
-		wake: make(chan struct{}, 1),
+		hub: h, push: push, entries: map[id]*entry{}, pending: map[*entry]bool{}, toReport: map[string]bool{},
+		inUse: map[id]int{}, wake: make(chan struct{}, 1),
 	}
-	c.ctx, c.end = context.WithCancel(context.Background())
+	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
-// Of is what a client of the proxy tracks, nil where it never asked for that.
+// Of returns the Client of a client of the proxy, or nil if it never used CLIENT TRACKING.
 func Of(client *command.Client) *Client {
 	c, _ := client.Tracking.(*Client)
 	return c
 }
 
-// Mode is what the client has asked for. A nil Client has asked for nothing.
+// Mode returns the mode of the last CLIENT TRACKING. The mode of a nil Client is off.
 func (c *Client) Mode() Mode {
 	if c == nil {
 		return Mode{}
@@ -65,25 +65,25 @@ func (c *Client) Mode() Mode {
 	return c.mode
 }
 
-// Set is CLIENT TRACKING. What was remembered is forgotten where it is switched off.
+// Set implements CLIENT TRACKING. Switching it off forgets the keys.
 func (c *Client) Set(m Mode) {
-	c.mode, c.said = m, false
-	c.hub.enlist(c, m.On && !m.Redirected)
+	c.mode, c.caching = m, false
+	c.hub.setTracking(c, m.On && !m.Redirected)
 	if !m.On {
 		c.forgetAll()
 	}
 }
 
-// Stop is CLIENT TRACKING off.
+// Stop implements CLIENT TRACKING off.
 func (c *Client) Stop() { c.Set(Mode{}) }
 
-// Caching is CLIENT CACHING, for the next command.
-func (c *Client) Caching() { c.said = true }
+// Caching implements CLIENT CACHING, for the next command.
+func (c *Client) Caching() { c.caching = true }
 
-// entrySize is what a remembered key takes beside its name, in bytes.
+// entrySize is the memory of a remembered key in addition to its name, in bytes.
 const entrySize = 512
 
-// Kept returns how many bytes the keys take that the client remembers; a nil Client has none.
+// Kept returns the bytes of the keys that the client remembers; 0 for a nil Client.
 func (c *Client) Kept() int {
 	if c == nil {
 		return 0
@@ -91,17 +91,17 @@ func (c *Client) Kept() int {
 	return int(c.kept.Load())
 }
 
-// Said reports whether there was a CLIENT CACHING for the next command.
-func (c *Client) Said() bool { return c != nil && c.said }
+// Said reports whether the client sent CLIENT CACHING for the next command.
+func (c *Client) Said() bool { return c != nil && c.caching }
 
-// Used is told that there was another command than a CLIENT.
+// Used is called after each command other than CLIENT.
 func (c *Client) Used() {
 	if c != nil {
-		c.said = false
+		c.caching = false
 	}
 }
 
-// Close forgets everything, and waits until nothing is reported any more.
+// Close forgets everything, and waits until the last report has ended.
 func (c *Client) Close() {
 	if c == nil {
 		return
@@ -109,11 +109,11 @@ func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.hub.enlist(c, false)
-	c.end()
+	c.hub.setTracking(c, false)
+	c.cancel()
 	c.forgetAll()
 	c.tasks.Wait()
-	c.forgetAll() // what was marked meanwhile
+	c.forgetAll() // entries that were added meanwhile
 }
 
 func (c *Client) forgetAll() {
@@ -122,12 +122,13 @@ func (c *Client) forgetAll() {
 	for _, e := range c.entries {
 		marks = append(marks, c.forget(e))
 	}
-	clear(c.lost)
+	clear(c.toReport)
 	c.mu.Unlock()
 	stop(marks...)
 }
 
-// stop stops marks. It is called without mu: a mark that reports something waits for that.
+// stop stops marks. It must be called without mu, because a mark that is reporting news waits for
+// mu.
 func stop(marks ...Mark) {
 	for _, m := range marks {
 		if m != nil {
@@ -136,42 +137,42 @@ func stop(marks ...Mark) {
 	}
 }
 
-// forget takes an entry out. Its mark is to be stopped. It is called with mu held.
+// forget removes an entry, and returns its mark, which must be stopped. mu is held.
 func (c *Client) forget(e *entry) Mark {
-	if e.gone {
+	if e.forgotten {
 		return nil
 	}
-	e.gone = true
-	if e.ends != nil {
-		e.ends.Stop()
+	e.forgotten = true
+	if e.expiryTimer != nil {
+		e.expiryTimer.Stop()
 	}
 	delete(c.entries, e.id)
 	c.kept.Add(-entrySize - int64(len(e.key)))
-	delete(c.stirred, e)
+	delete(c.pending, e)
 	if c.running {
-		c.kick() // it may wait for just this one
+		c.wakeUp() // it may be waiting for this entry
 	}
 	return e.mark
 }
 
-// lose forgets an entry and has it reported. It is called with mu held.
-func (c *Client) lose(e *entry) Mark {
-	c.lost[e.key] = true
-	c.kick()
+// report forgets an entry, and schedules a report of its key. mu is held.
+func (c *Client) report(e *entry) Mark {
+	c.toReport[e.key] = true
+	c.wakeUp()
 	return c.forget(e)
 }
 
-// loseAll forgets everything, and has the client be told that all may have changed.
+// loseAll forgets everything, and schedules the report that everything may have changed.
 func (c *Client) loseAll() {
 	c.forgetAll()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all = true
-	c.kick()
+	c.reportAll = true
+	c.wakeUp()
 }
 
-// kick has the Client's goroutine look what is to be done. It is called with mu held.
-func (c *Client) kick() {
+// wakeUp lets the Client's goroutine look for work. mu is held.
+func (c *Client) wakeUp() {
 	switch {
 	case c.closed:
 	case !c.running:
@@ -195,27 +196,29 @@ type Turn struct {
 	place     func(key string) quorum.Key
 }
 
-// Begin begins a command on these keys of a database. It is nil where nothing is tracked.
+// Begin begins a command on these keys of a database. It returns nil if the client does not track
+// keys.
 func (c *Client) Begin(db int, keys []string, place func(key string) quorum.Key) *Turn {
 	if c == nil || !c.mode.On {
 		return nil
 	}
-	t := &Turn{client: c, remembers: c.mode.remembers(c.said), noLoop: c.mode.NoLoop, db: db, place: place}
+	t := &Turn{client: c, remembers: c.mode.remembers(c.caching), noLoop: c.mode.NoLoop, db: db, place: place}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
 		t.ids = append(t.ids, id{db, key})
-		c.busy[id{db, key}]++
+		c.inUse[id{db, key}]++
 	}
 	return t
 }
 
-// Remembers reports whether what the command reads is to be remembered.
+// Remembers reports whether the keys that the command reads must be remembered.
 func (t *Turn) Remembers() bool { return t != nil && t.remembers }
 
-// Fail is told, when the reply is out, that it could not be known what the keys hold, nor whether
-// the command changes them, now or later. A client that waits until it is told a change would wait
-// for nothing: it is told as soon as they can be read, or now and then.
+// Fail is called after the reply if the command failed with an unknown outcome. The values of its
+// keys are then unknown, and the command may change them later. A client that waits for a
+// notification would wait in vain. So it is notified as soon as the keys can be read again, or from
+// time to time.
 func (t *Turn) Fail(now time.Time) {
 	if t == nil {
 		return
@@ -223,8 +226,8 @@ func (t *Turn) Fail(now time.Time) {
 	if t.remembers {
 		t.client.mu.Lock()
 		var marks []Mark
-		for _, one := range t.ids {
-			marks = append(marks, t.read(one.key, state{unknown: true}, keyspace.Edit{}, false, now)...)
+		for _, keyID := range t.ids {
+			marks = append(marks, t.read(keyID.key, state{unknown: true}, keyspace.Edit{}, false, now)...)
 		}
 		t.client.mu.Unlock()
 		stop(marks...)
@@ -232,76 +235,77 @@ func (t *Turn) Fail(now time.Time) {
 	t.End(nil, nil, now)
 }
 
-// End is told, when the reply is out, what the command read and changed at a moment: both may be
-// nil.
+// End is called after the reply, with the keys that the command read and changed at a moment. Both
+// may be nil.
 func (t *Turn) End(read map[string]keyspace.Entry, edits []keyspace.Edit, now time.Time) {
 	if t == nil {
 		return
 	}
 	c := t.client
 	c.mu.Lock()
-	own := map[string]keyspace.Edit{}
+	ownEdits := map[string]keyspace.Edit{}
 	var marks []Mark
 	for _, e := range edits {
 		if !e.Changes() {
 			continue
 		}
-		own[e.Key] = e
-		if _, also := read[e.Key]; !also || !t.remembers {
+		ownEdits[e.Key] = e
+		if _, isRead := read[e.Key]; !isRead || !t.remembers {
 			marks = append(marks, t.changed(e, now))
 		}
 	}
 	if t.remembers {
 		for key, is := range read {
-			edit, changed := own[key]
+			edit, changed := ownEdits[key]
 			marks = append(marks, t.read(key, stateOf(is, now), edit, changed, now)...)
 		}
 	}
-	for _, one := range t.ids {
-		if c.busy[one]--; c.busy[one] == 0 {
-			delete(c.busy, one)
+	for _, keyID := range t.ids {
+		if c.inUse[keyID]--; c.inUse[keyID] == 0 {
+			delete(c.inUse, keyID)
 		}
 	}
-	if len(c.stirred) > 0 {
-		c.kick()
+	if len(c.pending) > 0 {
+		c.wakeUp()
 	}
 	c.mu.Unlock()
 	stop(marks...)
 }
 
-// changed is for a key that the client itself has changed. It is called with mu held.
+// changed handles a key that the client itself has changed. It returns a mark to stop. mu is held.
 func (t *Turn) changed(by keyspace.Edit, now time.Time) Mark {
 	e := t.client.entries[id{t.db, by.Key}]
 	switch {
 	case e == nil:
 		return nil
-	case t.noLoop && e.was.is(stateOf(by.Was, now)):
+	case t.noLoop && e.was.same(stateOf(by.Was, now)):
 		return t.client.forget(e)
 	}
-	return t.client.lose(e)
+	return t.client.report(e)
 }
 
-// read remembers a key. One that was remembered is told, if it did not hold the same when the
-// client itself changed it, or read it now; of the client's own change in a script that reads the
-// key as well its reply tells, but where the value is another one.
+// read remembers a key, and returns marks to stop. If it was already remembered, the client is
+// notified if its state differed when the client changed it, or read it now. A script's own change
+// of a key that the script also reads is in its reply: the client is notified only if the value
+// changed. mu is held.
 func (t *Turn) read(key string, is state, edit keyspace.Edit, changed bool, now time.Time) (marks []Mark) {
-	c, one := t.client, id{t.db, key}
+	c, keyID := t.client, id{t.db, key}
 	if c.closed {
 		return nil
 	}
-	if old := c.entries[one]; old != nil {
+	if old := c.entries[keyID]; old != nil {
 		before := is
 		if changed {
 			before = stateOf(edit.Was, now)
 		}
-		if !is.unknown && (!old.was.is(before) || changed && !t.noLoop && !old.was.holds(is)) {
-			c.lost[key] = true
+		if !is.unknown && (!old.was.same(before) || changed && !t.noLoop && !old.was.sameValue(is)) {
+			c.toReport[key] = true
 		}
 		marks = append(marks, c.forget(old))
 	}
-	e := &entry{id: one, client: c, place: t.place(key), was: is, due: now}
-	c.entries[one], c.stirred[e] = e, true
+	e := &entry{id: keyID, client: c, place: t.place(key), was: is, due: now}
+	c.entries[keyID], c.pending[e] = e, true
 	c.kept.Add(entrySize + int64(len(key)))
-	c.kick()
+	c.wakeUp()
 	return marks
 }

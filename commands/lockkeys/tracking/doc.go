@@ -1,16 +1,15 @@
-// Package tracking notifies clients with CLIENT TRACKING that lock keys which they have read may
-// hold something else by now.
+// Package tracking notifies clients with CLIENT TRACKING of changes of lock keys that they have
+// read.
 //
-// A [Client] remembers the lock keys that were read, with what was reported of them. When the reply
-// is out it sets a mark at the masters ([Mark]) and then reads the key once more: if it still holds
-// the same, every later change is reported by the mark; if not, the client hears at once. When a
-// mark has news the same is done again, so that what changes nothing for the client (a take that is
-// undone, a master that follows late, the proxy's own copies) is not reported to it. A key is
-// reported once, and is forgotten then.
+// A [Client] remembers the lock keys that were read, with the state that the client saw. After the
+// reply, it sets a mark at the masters ([Mark]) and then reads the key again. If the state is the
+// same, the mark reports every later change; if not, the client is notified at once. When a mark
+// has news, the Client does the same again. So it does not report events that change nothing for
+// the client: a take that is undone, a master that follows late, the proxy's own copies. A key is
+// reported once, and is then forgotten.
 //
-// Where a key cannot be watched (no right to do so, too few masters) it is reported at once, or a
-// tenth of a second after the last such one: a client that reads it in turns with hearing of it
-// polls.
+// If a key cannot be watched (no permission, too few masters), it is reported at once, or a tenth
+// of a second after the last such report. A client that then reads the key again polls.
 //
-// Nothing is decided here about locks: this is a hint, as it is on a Redis.
+// No lock depends on a notification: it is a hint, as on a Redis.
 package tracking

@@ -13,44 +13,45 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Mark is set for a key at the masters; *quorum.Mark is one. While it tells news, which waits for
-// the mu of a Client, its methods wait: they are called without that mu.
+// Mark is set on a key at the masters; *quorum.Mark implements it. While it reports news, which
+// waits for the mu of a Client, its methods block. So they are called without that mu.
 type Mark interface {
-	// Settled is closed when it is armed wherever that is going to be soon.
+	// Settled returns a channel that is closed when the mark is armed on every master that can arm
+	// it soon.
 	Settled() <-chan struct{}
-	// Watched reports whether any majority that changes the key is heard.
+	// Watched reports whether the mark notices every majority that changes the key.
 	Watched() bool
-	// Stop ends it.
+	// Stop removes the mark.
 	Stop()
 }
 
-// Options are what a Hub works with. All must be set.
+// Options are the dependencies of a Hub. All must be set.
 type Options struct {
-	// Mark sets a mark for a key. tell is called when there is news; it does not wait.
+	// Mark sets a mark on a key. notify is called when there is news; it does not wait.
 	Mark func(key quorum.Key, notify func(quorum.News)) Mark
 	// Read returns what a majority of the masters holds.
 	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
-	// Logger logs mistakes in the program.
+	// Logger logs panics.
 	Logger *slog.Logger
 }
 
-// Hub is what the clients of a process have in common. It is safe for concurrent use.
+// Hub has the tracking clients of a process. It is safe for concurrent use.
 type Hub struct {
 	opts Options
 
 	mu sync.Mutex
-	// clients are those that track.
+	// clients are the clients that track keys.
 	clients map[*Client]bool
 }
 
-// NewHub makes a Hub.
+// NewHub returns a Hub.
 func NewHub(opts Options) *Hub {
 	return &Hub{opts: opts, clients: map[*Client]bool{}}
 }
 
-// LoseAll has all clients that track be told that everything may have changed, and forgets what
-// they remember: the keys are kept elsewhere now, and what was read there before is watched no
-// more. It does not wait for clients.
+// LoseAll notifies all tracking clients that everything may have changed, and forgets their keys:
+// the keys have moved to another server, and the marks at the old one are useless. It does not wait
+// for the clients.
 func (h *Hub) LoseAll() {
 	h.mu.Lock()
 	clients := slices.Collect(maps.Keys(h.clients))
@@ -60,7 +61,7 @@ func (h *Hub) LoseAll() {
 	}
 }
 
-func (h *Hub) enlist(c *Client, tracks bool) {
+func (h *Hub) setTracking(c *Client, tracks bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if delete(h.clients, c); tracks {
@@ -68,45 +69,45 @@ func (h *Hub) enlist(c *Client, tracks bool) {
 	}
 }
 
-// id is a key of a client.
+// id is a key of a database.
 type id struct {
 	db  int
 	key string
 }
 
-// entry is a key that a client remembers. The fields after place belong to the client's mu.
+// entry is a key that a client remembers. The client's mu guards the fields after place.
 type entry struct {
 	id
 	client *Client
 	place  quorum.Key
-	was    state // what was reported to the client
+	was    state // the state that the client saw
 
 	mark Mark // nil before the first check
-	// round counts the marks: what an older one reports is over.
+	// round counts the marks: news of an older mark is ignored.
 	round int
-	// due is when it is to be checked; zero: not before there is news.
-	due       time.Time
-	ends      *time.Timer // nil: its end is not awaited
-	checked   time.Time
-	hurried   int // checks in short time
-	postponed int // checks whose result was not used
-	gone      bool
+	// due is when the entry is checked; zero: not before there is news.
+	due          time.Time
+	expiryTimer  *time.Timer // nil: no check at the expiry is scheduled
+	checked      time.Time
+	recentChecks int // checks in short succession
+	postponed    int // checks whose result was not used
+	forgotten    bool
 }
 
-// state is what a key held: its value, or the SHA-256 of one that is longer than that.
+// state is the state of a key: its value, or the SHA-256 of a longer value.
 type state struct {
 	present bool
 	value   string
-	// end is when that ends; timed is false where that is not known, and endless where it never
-	// does.
+	// end is when the key expires. timed is false if that is unknown, and endless is set if it
+	// never expires.
 	timed, endless bool
 	end            time.Time
-	// unknown is set where the client could not be notified: anything is another.
+	// unknown is set if the client's command failed: any state differs from it.
 	unknown bool
 }
 
 func stateOf(e keyspace.Entry, now time.Time) state {
-	if len(e.Value) > sha256.Size { // it is only compared
+	if len(e.Value) > sha256.Size { // values are only compared
 		sum := sha256.Sum256([]byte(e.Value))
 		e.Value = string(sum[:])
 	}
@@ -132,19 +133,21 @@ func stateIn(l quorum.Look, now time.Time) state {
 	return stateOf(e, now)
 }
 
-// slack is by how much the end of a key may differ and still be the same: it is known through
-// several clocks.
-const slack = 250 * time.Millisecond
+// endTolerance is the largest difference of expiries that count as the same, because they were
+// measured by different clocks.
+const endTolerance = 250 * time.Millisecond
 
-func (s state) holds(other state) bool { return s.present == other.present && s.value == other.value }
+func (s state) sameValue(other state) bool {
+	return s.present == other.present && s.value == other.value
+}
 
-// is reports whether two states are the same for who was told of one.
-func (s state) is(other state) bool {
+// same reports whether two states are the same for the client.
+func (s state) same(other state) bool {
 	switch {
-	case s.unknown || !s.holds(other):
+	case s.unknown || !s.sameValue(other):
 		return false
 	case !s.timed || !other.timed:
 		return true
 	}
-	return s.endless == other.endless && s.end.Sub(other.end).Abs() <= slack
+	return s.endless == other.endless && s.end.Sub(other.end).Abs() <= endTolerance
 }

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Mode is what a client has asked for by CLIENT TRACKING.
+// Mode has the options of CLIENT TRACKING.
 type Mode struct {
 	On, Broadcast, OptIn, OptOut, NoLoop, Redirected bool
 	Prefixes                                         []string
@@ -15,16 +15,18 @@ type Mode struct {
 
 // Redis' errors.
 const (
-	errPrefix      = "ERR PREFIX option requires BCAST mode to be enabled"
-	errBothOpts    = "ERR You can't specify both OPTIN mode and OPTOUT mode"
-	errOptsAndBC   = "ERR OPTIN and OPTOUT are not compatible with BCAST"
-	errSwitchOpts  = "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode."
-	errCachingMode = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
-	errCachingYes  = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
-	errCachingNo   = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
+	errPrefix     = "ERR PREFIX option requires BCAST mode to be enabled"
+	errBothOpts   = "ERR You can't specify both OPTIN mode and OPTOUT mode"
+	errOptsAndBC  = "ERR OPTIN and OPTOUT are not compatible with BCAST"
+	errSwitchOpts = "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, " +
+		"and then re-enabling it with a different mode."
+	errCachingMode = "ERR CLIENT CACHING can be called only when the client is in tracking mode " +
+		"with OPTIN or OPTOUT mode enabled"
+	errCachingYes = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
+	errCachingNo  = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
 )
 
-// Subcommand is "tracking" or "caching" for such a CLIENT, else empty.
+// Subcommand returns "tracking" or "caching" for CLIENT TRACKING and CLIENT CACHING, else "".
 func Subcommand(words [][]byte) string {
 	if len(words) < 3 || syntax.Lower(words[0]) != "client" {
 		return ""
@@ -35,7 +37,7 @@ func Subcommand(words [][]byte) string {
 	return ""
 }
 
-// Invalidation is the message that keys may have changed, or, with nil, all.
+// Invalidation returns the message that keys may have changed; nil means all keys.
 func Invalidation(keys []string) []byte {
 	b := redcon.AppendBulkString(resp.AppendHeader(nil, resp.Push, 2), "invalidate")
 	if keys == nil {
@@ -48,7 +50,7 @@ func Invalidation(keys []string) []byte {
 	return b
 }
 
-// Parse reads the words of a CLIENT TRACKING. refused is the error where Redis would not take them.
+// Parse parses the words of CLIENT TRACKING. refused is Redis' error reply.
 func Parse(words []string) (m Mode, refused string) {
 	if len(words) < 3 {
 		return m, syntax.WrongArity("client|tracking")
@@ -95,7 +97,7 @@ func (m Mode) refusal() string {
 	return ""
 }
 
-// After says why a mode cannot follow another one, as an error; empty where it can.
+// After returns the error reply if a mode cannot follow another one, else "".
 func (m Mode) After(before Mode) string {
 	if before.On && m.On && (before.OptIn && m.OptOut || before.OptOut && m.OptIn) {
 		return errSwitchOpts
@@ -103,7 +105,7 @@ func (m Mode) After(before Mode) string {
 	return ""
 }
 
-// Caching says why a CLIENT CACHING cannot be, as an error; empty where it can.
+// Caching returns the error reply if CLIENT CACHING is not allowed, else "".
 func (m Mode) Caching(yes bool) string {
 	switch {
 	case !m.On || !m.OptIn && !m.OptOut:
@@ -116,15 +118,16 @@ func (m Mode) Caching(yes bool) string {
 	return ""
 }
 
-// remembers reports whether what is read is remembered. said: by a CLIENT CACHING for this command.
-func (m Mode) remembers(said bool) bool {
+// remembers reports whether keys that a command reads are remembered. caching says that CLIENT
+// CACHING was sent for it.
+func (m Mode) remembers(caching bool) bool {
 	switch {
 	case !m.On, m.Broadcast, m.Redirected:
 		return false
 	case m.OptIn:
-		return said
+		return caching
 	case m.OptOut:
-		return !said
+		return !caching
 	}
 	return true
 }

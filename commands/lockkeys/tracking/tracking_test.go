@@ -19,18 +19,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// masters are what the tests say that the masters hold and tell.
+// masters simulate the masters: their keys, and their reports.
 type masters struct {
 	mu    sync.Mutex
 	holds map[quorum.Key]quorum.Look
 	marks map[*fakeMark]bool
-	// between, if it is not nil, has each mark that is asked whether it is watched tell that first,
-	// as one that a master tells of a change at that moment does.
-	between *quorum.News
-	stuck   bool // that cannot be told
-	blind   bool
-	failing error
-	reads   int
+	// between, if it is not nil, is news that a mark reports when Watched is called. It simulates a
+	// change that a master reports at that moment.
+	between   *quorum.News
+	stuck     bool // marks never settle
+	unwatched bool
+	failing   error
+	reads     int
 }
 
 type fakeMark struct {
@@ -47,7 +47,7 @@ func (m *fakeMark) Settled() <-chan struct{} {
 
 func (m *fakeMark) Watched() bool {
 	m.of.mu.Lock()
-	news, blind := m.of.between, m.of.blind
+	news, unwatched := m.of.between, m.of.unwatched
 	m.of.between = nil
 	m.of.mu.Unlock()
 	if news != nil {
@@ -58,13 +58,13 @@ func (m *fakeMark) Watched() bool {
 		}()
 		select {
 		case <-told:
-		case <-time.After(5 * time.Second): // it waits for who asks here
+		case <-time.After(5 * time.Second): // it waits for the caller
 			m.of.mu.Lock()
 			m.of.stuck = true
 			m.of.mu.Unlock()
 		}
 	}
-	return !blind
+	return !unwatched
 }
 
 func (m *fakeMark) Stop() {
@@ -92,7 +92,7 @@ func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Look, err
 	return all, s.failing
 }
 
-// put has the masters hold something, and tell what they do of that.
+// put sets the value on the masters, and reports news.
 func (s *masters) put(key, value string, news ...quorum.News) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *masters) put(key, value string, news ...quorum.News) {
 
 func at(key string) quorum.Key { return quorum.Key{Name: key} }
 
-// bench is a client of a hub over such masters.
+// bench is a client of a hub on simulated masters.
 type bench struct {
 	t *testing.T
 	*masters
@@ -144,7 +144,7 @@ func entryOf(value string) keyspace.Entry {
 	return keyspace.Entry{Present: value != "", Value: value, Left: time.Hour}
 }
 
-// reads has the client read a key, and be told that value.
+// reads lets the client read a key with this value.
 func (b *bench) reads(key, value string) { reads(b.client, key, value) }
 
 func reads(c *Client, key, value string) {
@@ -152,7 +152,7 @@ func reads(c *Client, key, value string) {
 	turn.End(map[string]keyspace.Entry{key: entryOf(value)}, nil, time.Now())
 }
 
-// edits has the client change a key, and read it if reads is set.
+// edits lets the client change a key, and read it if reads is set.
 func (b *bench) edits(key, was, now string, reads bool) {
 	turn := b.client.Begin(0, []string{key}, at)
 	b.put(key, now, quorum.Stirred, quorum.Changes)
@@ -163,7 +163,7 @@ func (b *bench) edits(key, was, now string, reads bool) {
 	turn.End(read, []keyspace.Edit{{Key: key, Was: entryOf(was), Now: entryOf(now)}}, time.Now())
 }
 
-// rests waits until there is nothing to be done.
+// rests waits until there is no work.
 func (b *bench) rests() {
 	b.t.Helper()
 	redistest.Await(b.t, "it rests", func() bool {
@@ -173,7 +173,7 @@ func (b *bench) rests() {
 	})
 }
 
-// hears wants these keys to have been told by now, in any number of messages.
+// hears fails unless exactly these keys were reported by now, in any number of messages.
 func (b *bench) hears(want ...string) {
 	b.t.Helper()
 	b.rests()
@@ -182,14 +182,14 @@ func (b *bench) hears(want ...string) {
 		got = append(got, <-b.told...)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		b.t.Errorf("told %v, want %v", got, want)
+		b.t.Errorf("reported %v, want %v", got, want)
 	}
 }
 
 var on = Mode{On: true}
 
-// TestTold: what becomes another than the client was told is told once; what does not is not.
-func TestTold(t *testing.T) {
+// TestNotifications checks that a change is reported once, and that other events are not reported.
+func TestNotifications(t *testing.T) {
 	b := newBench(t, on)
 	b.put("k", "1")
 	b.reads("k", "1")
@@ -203,20 +203,20 @@ func TestTold(t *testing.T) {
 	b.put("k", "3", quorum.Changes)
 	b.hears()
 
-	b.reads("k", "2") // which it does not hold any more when the mark is set
+	b.reads("k", "2") // the key has changed before the mark is set
 	b.hears("k")
 	b.reads("k", "3")
 	b.put("k", "4")
-	b.reads("k", "4") // the first value was never told to have changed
+	b.reads("k", "4") // the first value was not reported to have changed
 	b.rests()
 	b.hears("k")
 	b.put("k", "", quorum.Changes)
 	b.hears("k")
 }
 
-// TestToldWhileItIsChecked: a mark that tells something while it is asked whether it is watched.
-// The look was before that, so there is another one.
-func TestToldWhileItIsChecked(t *testing.T) {
+// TestNewsDuringCheck checks news that arrives while a check calls Watched. The check has read the
+// key before, so another check follows.
+func TestNewsDuringCheck(t *testing.T) {
 	for name, news := range map[string]quorum.News{"stirred": quorum.Stirred, "changes": quorum.Changes, "unwatched": quorum.Unwatched} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, on)
@@ -238,12 +238,12 @@ func TestToldWhileItIsChecked(t *testing.T) {
 	}
 }
 
-// TestUnknown: what could not be told to the client may be anything, also what it knew of before.
-// It hears of it once it can be read, and meanwhile now and then.
+// TestUnknown checks that a client is notified of the keys of a failed command when they can be
+// read again, and until then from time to time.
 func TestUnknown(t *testing.T) {
 	b := newBench(t, on)
 	fail := func() { b.client.Begin(0, []string{"k"}, at).Fail(time.Now()) }
-	fail() // the masters are well again
+	fail() // the masters work again
 	b.hears("k")
 	b.put("k", "a")
 	b.reads("k", "a")
@@ -258,7 +258,8 @@ func TestUnknown(t *testing.T) {
 	b.hears()
 }
 
-// TestOwnChanges are told but with NOLOOP, or where the reply tells of them.
+// TestOwnChanges checks that a client's own changes are reported, except with NOLOOP, or if the
+// reply shows them.
 func TestOwnChanges(t *testing.T) {
 	for _, noLoop := range []bool{false, true} {
 		b := newBench(t, Mode{On: true, NoLoop: noLoop})
@@ -274,15 +275,15 @@ func TestOwnChanges(t *testing.T) {
 		b.reads("k", "2")
 		b.edits("k", "2", "2", true) // an extension, by a script that reads
 		b.hears()
-		b.edits("k", "of another", "3", true) // who changed it since
+		b.edits("k", "of another", "3", true) // another client has changed it since
 		b.hears("k")
 		b.put("k", "", quorum.Changes)
 		b.hears("k")
 	}
 }
 
-// TestForgottenWhileItWaits: the goroutine that waits for the end of a command of the client's own
-// ends with it, also where that leaves nothing to be told.
+// TestForgottenWhileItWaits checks a goroutine that waits for the end of a client's own command: it
+// ends with the command, even if nothing is left to report.
 func TestForgottenWhileItWaits(t *testing.T) {
 	b := newBench(t, Mode{On: true, NoLoop: true})
 	b.put("k", "1")
@@ -291,28 +292,28 @@ func TestForgottenWhileItWaits(t *testing.T) {
 	turn := b.client.Begin(0, []string{"k"}, at)
 	b.put("k", "2", quorum.Changes)
 	redistest.Await(t, "it has been woken", func() bool { return len(b.client.wake) == 0 })
-	time.Sleep(10 * time.Millisecond) // it has seen that the client is busy with the key
+	time.Sleep(10 * time.Millisecond) // it has seen that the client's command uses the key
 	turn.End(nil, []keyspace.Edit{{Key: "k", Was: entryOf("1"), Now: entryOf("2")}}, time.Now())
 	b.hears()
 }
 
-// TestNothingWatched: what cannot be watched is told at once, and what cannot be read.
-func TestNothingWatched(t *testing.T) {
+// TestUnwatchedKeys checks that keys which cannot be watched or read are reported at once.
+func TestUnwatchedKeys(t *testing.T) {
 	b := newBench(t, on)
 	b.put("k", "1")
-	b.blind = true
+	b.unwatched = true
 	b.reads("k", "1")
 	b.hears("k")
 	b.reads("k", "1") // a moment later
 	b.hears("k")
 	b.mu.Lock()
-	b.blind, b.failing = false, errors.New("no quorum")
+	b.unwatched, b.failing = false, errors.New("no quorum")
 	b.mu.Unlock()
 	b.reads("k", "1")
 	b.hears("k")
 }
 
-// TestModes: what is remembered in which mode.
+// TestModes checks which reads are remembered in which mode.
 func TestModes(t *testing.T) {
 	for text, want := range map[string][2]bool{ // without CLIENT CACHING before, and with it
 		"ON": {true, true}, "OFF": {}, "ON OPTIN": {false, true}, "ON OPTOUT NOLOOP": {true, false}, "ON BCAST PREFIX a": {}, "ON REDIRECT 5": {},
@@ -334,7 +335,7 @@ func TestModes(t *testing.T) {
 	}
 	var none *Client
 	if none.Used(); none.Said() || none.Mode().On || none.Begin(0, nil, at).Remembers() {
-		t.Error("who never asked tracks")
+		t.Error("a client without CLIENT TRACKING tracks keys")
 	}
 	none.Close()
 }
@@ -351,7 +352,7 @@ func fields(text string) (all []string) {
 	return all
 }
 
-// TestOff: what was remembered is forgotten.
+// TestOff checks that keys are forgotten.
 func TestOff(t *testing.T) {
 	b := newBench(t, on)
 	b.put("k", "1")
@@ -362,17 +363,17 @@ func TestOff(t *testing.T) {
 	b.hears()
 }
 
-// TestPanic: after a mistake the client is told that everything may have changed.
+// TestPanic checks that after a panic the client is notified that everything may have changed.
 func TestPanic(t *testing.T) {
 	b := newBench(t, on)
 	b.hub.opts.Read = func(context.Context, []quorum.Key) ([]quorum.Look, error) { panic("a mistake") }
 	b.reads("k", "1")
 	if got := <-b.told; got != nil {
-		t.Errorf("told %v", got)
+		t.Errorf("reported %v", got)
 	}
 }
 
-// TestInvalidation is what Redis sends.
+// TestInvalidation compares the message with that of Redis.
 func TestInvalidation(t *testing.T) {
 	if got := string(Invalidation([]string{"k"})); got != ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n" {
 		t.Errorf("%q", got)
@@ -382,8 +383,8 @@ func TestInvalidation(t *testing.T) {
 	}
 }
 
-// TestLoseAll: where the keys are kept elsewhere, each client that tracks for itself is told once
-// that everything may have changed, and what it remembered is forgotten.
+// TestLoseAll checks that when the keys have moved, each tracking client is notified once that
+// everything may have changed. Its keys are then forgotten.
 func TestLoseAll(t *testing.T) {
 	b := newBench(t, on)
 	_, broadcast := b.join(Mode{On: true, Broadcast: true})
@@ -400,18 +401,18 @@ func TestLoseAll(t *testing.T) {
 		select {
 		case got := <-told:
 			if got != nil {
-				t.Errorf("told %v", got)
+				t.Errorf("reported %v", got)
 			}
 		case <-time.After(30 * time.Second):
-			t.Fatal("a client is not told")
+			t.Fatal("a client is not notified")
 		}
 	}
 	b.put("k", "2", quorum.Changes)
 	b.hears()
 	if len(none)+len(late)+len(redirected)+len(broadcast) > 0 || b.client.Kept() > 0 {
-		t.Errorf("told to who does not track, or twice; %d bytes are kept", b.client.Kept())
+		t.Errorf("reported twice, or to a client that does not track; %d bytes are kept", b.client.Kept())
 	}
-	b.reads("k", "2") // it goes on
+	b.reads("k", "2") // it continues
 	b.put("k", "3", quorum.Changes)
 	b.hears("k")
 }

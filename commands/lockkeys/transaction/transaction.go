@@ -1,5 +1,5 @@
-// Package transaction is MULTI, WATCH and EXEC on lock keys. What a client has begun is in its
-// [command.Transaction].
+// Package transaction runs MULTI, WATCH and EXEC on lock keys. [command.Transaction] has the state
+// of a client's transaction.
 package transaction
 
 import (
@@ -17,14 +17,14 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// Transactions are those on lock keys. They are safe for concurrent use.
+// Transactions runs transactions on lock keys. It is safe for concurrent use.
 type Transactions struct {
 	Keys    *lockkeys.Runner
 	Scripts *eval.Scripts
 }
 
-// Commands are those of transactions, by name. They count their words themselves, since a wrong
-// number aborts a transaction.
+// Commands returns the commands of transactions, by name. They check their number of words
+// themselves, because a wrong number aborts a transaction.
 func (t Transactions) Commands() map[string]*command.Command {
 	all := map[string]*command.Command{}
 	for name, run := range map[string]func(command.Call){
@@ -35,8 +35,8 @@ func (t Transactions) Commands() map[string]*command.Command {
 	return all
 }
 
-// counted checks a number of words; a wrong one aborts the transaction.
-func counted(fits bool, name string, c command.Call) bool {
+// checkArity checks the number of words. A wrong number aborts the transaction.
+func checkArity(fits bool, name string, c command.Call) bool {
 	if !fits {
 		c.Client.Transaction.Abort()
 		c.Out.Error(syntax.WrongArity(name))
@@ -46,7 +46,7 @@ func counted(fits bool, name string, c command.Call) bool {
 
 func multi(c command.Call) {
 	switch {
-	case !counted(len(c.Args) == 1, "multi", c):
+	case !checkArity(len(c.Args) == 1, "multi", c):
 	case c.Client.Transaction.Open:
 		c.Out.Error("ERR MULTI calls can not be nested")
 	default:
@@ -57,7 +57,7 @@ func multi(c command.Call) {
 
 func discard(c command.Call) {
 	switch {
-	case !counted(len(c.Args) == 1, "discard", c):
+	case !checkArity(len(c.Args) == 1, "discard", c):
 	case !c.Client.Transaction.Open:
 		c.Out.Error("ERR DISCARD without MULTI")
 	default:
@@ -67,30 +67,32 @@ func discard(c command.Call) {
 }
 
 func unwatch(c command.Call) {
-	if counted(len(c.Args) == 1, "unwatch", c) {
+	if checkArity(len(c.Args) == 1, "unwatch", c) {
 		c.Client.Transaction.Unwatch()
 		c.Out.Status("OK")
 	}
 }
 
-// watch is WATCH of lock keys: their versions are remembered, and an EXEC that does not find them
-// again is not carried out. Unlike on a Redis, a key of which only the time was changed counts as
-// the same, and one that was absent counts as changed half a minute later.
+// watch runs WATCH on lock keys: it keeps their versions, and EXEC fails if a version has changed.
+// There are two differences from Redis. A change of only the remaining time does not count. An
+// absent key counts as changed half a minute later.
 func (t Transactions) watch(c command.Call) {
 	tx, db := &c.Client.Transaction, c.Client.DB
 	switch {
-	case !counted(len(c.Args) > 1, "watch", c):
+	case !checkArity(len(c.Args) > 1, "watch", c):
 		return
 	case tx.Open:
 		c.Out.Error("ERR WATCH inside MULTI is not allowed")
 		return
 	case tx.Watching() && tx.Watched.DB != db:
-		c.Out.Error("ERR WATCH of lock keys in two databases")
+		c.Out.Error(fmt.Sprintf(
+			"ERR WATCH of lock keys in two databases: lock keys of database %d are already watched; send UNWATCH first",
+			tx.Watched.DB))
 		return
 	}
 	names := syntax.Distinct(syntax.Strings(c.Args[1:]))
-	if why := program.TooManyKeys(len(names) + len(tx.Watched.Keys)); why != "" {
-		c.Out.Error(why)
+	if refusal := program.TooManyKeys(len(names) + len(tx.Watched.Keys)); refusal != "" {
+		c.Out.Error(refusal)
 		return
 	}
 	looks, err := t.Keys.Engine.Register.Read(c.Ctx, t.Keys.Engine.Places(db, names))
@@ -107,7 +109,7 @@ func (t Transactions) watch(c command.Call) {
 	c.Out.Status("OK")
 }
 
-// maxQueued bounds the bytes of a transaction's commands.
+// maxQueued limits the bytes of a transaction's commands.
 const maxQueued = 1 << 20
 
 // Queue adds a command on lock keys to a transaction and answers QUEUED. After an error, EXEC
@@ -130,12 +132,13 @@ func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 	name := syntax.Lower(words[0])
 	switch {
 	case tx.Size > maxQueued:
-		return fmt.Sprintf("ERR a transaction on lock keys is limited to %d bytes", maxQueued)
+		return fmt.Sprintf("ERR transaction too large: a transaction on lock keys is limited to %d bytes", maxQueued)
 	case (IsOfConnection(name) || syntax.IsPublish(name)) && !syntax.Fits(spec.Find(words[0]).Arity, len(words)):
 		return syntax.WrongArity(name)
 	case name == "select":
 		if _, other := eval.Select(db, string(words[1])); other {
-			return fmt.Sprintf("ERR SELECT of database %s in a transaction on lock keys of database %d; send it before or after", syntax.Shown(words[1]), db)
+			return fmt.Sprintf("ERR SELECT of database %s cannot be part of this transaction: "+
+				"its lock keys are in database %d; send it before or after", syntax.Shown(words[1]), db)
 		}
 		return ""
 	case IsOfConnection(name), syntax.IsPublish(name):
@@ -148,13 +151,12 @@ func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 	return ""
 }
 
-// IsOfConnection is true of the commands without keys that have a place in a transaction on lock
-// keys.
+// IsOfConnection reports whether a command without keys can be part of a transaction on lock keys.
 func IsOfConnection(name string) bool { return name == "ping" || name == "select" || name == "unwatch" }
 
-// ofConnection is one of them as a program.
+// ofConnection returns such a command as a program.
 func ofConnection(db int, words []string) program.Program {
-	reply := keyspace.OK() // UNWATCH: what was watched was compared already
+	reply := keyspace.OK() // UNWATCH: the watched versions were already compared
 	switch syntax.Lower(words[0]) {
 	case "ping":
 		reply = eval.Pong(words)
@@ -164,8 +166,8 @@ func ofConnection(db int, words []string) program.Program {
 	return program.Fixed(db, reply)
 }
 
-// exec is EXEC: all that was queued, made as one edit under the condition that the watched keys
-// hold what they held. Whatever comes of it, nothing is watched any more.
+// exec runs EXEC: it makes all queued changes as one, if the watched keys have not changed. In any
+// case, no key is watched afterwards.
 func (t Transactions) exec(c command.Call) {
 	tx := c.Client.Transaction
 	if len(c.Args) == 1 && !tx.Open {
@@ -187,7 +189,7 @@ func (t Transactions) exec(c command.Call) {
 	}
 }
 
-// run runs what was queued as one program. The scripts of a transaction share an allowance.
+// run runs the queued commands as one program. The scripts of a transaction share an allowance.
 func (t Transactions) run(c command.Call, tx command.Transaction) {
 	known := c.Client.Rights()
 	parts, allowance := make([]program.Program, len(tx.Queued)), &script.Allowance{}
@@ -206,13 +208,16 @@ func (t Transactions) run(c command.Call, tx command.Transaction) {
 	t.Keys.Carry(c, program.Sequence(c.Client.DB, known, tx.Watched.Keys, parts))
 }
 
-// part is a queued command as a program.
-func (t Transactions) part(ctx context.Context, client *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (program.Program, error) {
+// part returns a queued command as a program.
+func (t Transactions) part(
+	ctx context.Context, client *command.Client, known *rights.Known, words []string, allowance *script.Allowance,
+) (program.Program, error) {
 	if IsOfConnection(syntax.Lower(words[0])) {
 		return ofConnection(client.DB, words), nil
 	}
 	if syntax.IsPublish(syntax.Lower(words[0])) {
-		return program.Fixed(client.DB, keyspace.Number(1), words), nil // done when the others stand; how many get it is not known yet
+		// It is published after the commit, so the number of receivers is not known yet.
+		return program.Fixed(client.DB, keyspace.Number(1), words), nil
 	}
 	if !syntax.IsEval(syntax.Lower(words[0])) {
 		return t.Keys.Program(client, words), nil

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What it costs to read and write the largest collections that there are, of the smallest parts.
+// BenchmarkLargest measures reading and writing the largest collections, with the smallest
+// elements.
 func BenchmarkLargest(b *testing.B) {
 	h, z, s, l := NewHash(), NewSortedSet(), NewSet(), &List{}
 	for i := 0; h.Size() < 1<<20; i++ {

@@ -2,10 +2,10 @@ package contents
 
 import "redlock-proxy/commands/catalog/syntax"
 
-// Kind is which kind of contents it is.
+// Kind is the type of a content.
 type Kind uint8
 
-// The kinds.
+// The types.
 const (
 	TextKind Kind = iota
 	ListKind
@@ -14,20 +14,20 @@ const (
 	HashKind
 )
 
-// String is the name that TYPE has for it.
+// String returns the type's name, as TYPE returns it.
 func (k Kind) String() string { return kinds[k].name }
 
-// Content is what a key holds: a Text, *List, *Set, *SortedSet or *Hash. A nil pointer to one of
-// the latter has no elements, and must not be changed. It is for one goroutine.
+// Content is the value of a key: a Text, *List, *Set, *SortedSet or *Hash. A nil pointer to a
+// collection is an empty collection, and must not be changed. A Content is for one goroutine.
 type Content interface {
-	// Kind is which of them it is.
+	// Kind returns the type.
 	Kind() Kind
-	// Len counts its elements. A collection without any is no content of a key.
+	// Len returns the number of elements. No key holds an empty collection.
 	Len() int
-	// Size is how many bytes it has for the quorum.
+	// Size returns the bytes of the encoded content.
 	Size() int
-	// Encoding is what a Redis 7.0 with its default limits calls the form in which it would keep
-	// such a content.
+	// Encoding returns the encoding that a Redis 7.0 with its default limits would use, as OBJECT
+	// ENCODING returns it.
 	Encoding() string
 
 	appendTo(b []byte) []byte
@@ -36,13 +36,13 @@ type Content interface {
 // Text is a string.
 type Text string
 
-// Kind is TextKind.
+// Kind implements Content.
 func (t Text) Kind() Kind { return TextKind }
 
-// Len is 1.
+// Len implements Content. It returns 1.
 func (t Text) Len() int { return 1 }
 
-// Size counts its bytes, and the mark of a text that needs one.
+// Size implements Content.
 func (t Text) Size() int {
 	if IsMarked(string(t)) {
 		return markSize + len(t)
@@ -50,7 +50,7 @@ func (t Text) Size() int {
 	return len(t)
 }
 
-// Encoding is int, embstr or raw.
+// Encoding implements Content: int, embstr or raw.
 func (t Text) Encoding() string {
 	const longestEmbedded = 44
 	switch {
@@ -65,7 +65,7 @@ func (t Text) Encoding() string {
 
 func (t Text) appendTo(b []byte) []byte { return append(b, t...) }
 
-// isNumber is true of an integer as Redis writes it.
+// isNumber reports whether a text is an integer as Redis writes it.
 func isNumber(text string) bool {
 	const longest = len("-9223372036854775808")
 	if text == "" || len(text) > longest || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
@@ -77,7 +77,7 @@ func isNumber(text string) bool {
 
 // The limits up to which a Redis keeps a collection in its compact form.
 const (
-	compactEntries       = 512 // of a hash or of a set of numbers
+	compactEntries       = 512 // for a hash or a set of numbers
 	compactSortedEntries = 128
-	compactBytes         = 64 // of each part
+	compactBytes         = 64 // for each element
 )

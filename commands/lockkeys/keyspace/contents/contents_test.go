@@ -34,7 +34,7 @@ func sortedOf(members ...Scored) *SortedSet {
 	return z
 }
 
-// parts are all that a content has, as text.
+// parts formats all elements of a content.
 func parts(c Content) string {
 	switch c := c.(type) {
 	case Text:
@@ -80,7 +80,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// What masters keep must be read by all later versions.
+// Later versions must be able to read the values that masters store.
 func TestEncodedBytes(t *testing.T) {
 	for want, c := range map[string]Content{
 		"token": Text("token"), "": Text(""), "\x00redlock": Text("\x00redlock"),
@@ -161,7 +161,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// However members come and go, and whenever somebody looks, the order is right.
+// The order is right after any changes, with reads at any time.
 func TestOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	z, s, scores := NewSortedSet(), NewSet(), map[string]float64{}
@@ -235,8 +235,8 @@ func TestLongs(t *testing.T) {
 	}
 }
 
-// FuzzDecode: what can be read is written again as it was, and takes no more memory than its bytes
-// are worth.
+// FuzzDecode checks that a value that can be decoded is encoded as before, and that its size is at
+// most that of its string.
 func FuzzDecode(f *testing.F) {
 	for _, c := range examples() {
 		f.Add(Encode(c))
@@ -253,7 +253,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzEncode: whatever is put into a collection comes back.
+// FuzzEncode checks that decoding returns the elements of any collection.
 func FuzzEncode(f *testing.F) {
 	f.Add("a b c", byte(0))
 	f.Add("f v g w", byte(1))
@@ -276,7 +276,7 @@ func FuzzEncode(f *testing.F) {
 			z := NewSortedSet()
 			for _, w := range words {
 				score, _ := ParseDouble(w)
-				z.Set(w, score+0) // -0 becomes 0 when it is kept
+				z.Set(w, score+0) // -0 becomes 0 when it is encoded
 			}
 			c = z
 		}

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// mark begins a string that is not the text that it seems to be; a letter for its kind follows.
+// mark begins the string of a collection or of a marked text; the letter of its type follows.
 const (
 	mark     = "\x00redlock:"
 	markSize = len(mark) + 1
 )
 
-// kinds are the kinds by number: their names, the letters after the mark, and how what follows is
-// read. The letters are in what masters keep, and never change.
+// kinds are the types: their names, the letters after the mark, and their decoders. The letters are
+// part of what masters store, and never change.
 var kinds = [...]struct {
 	name   string
 	letter byte
@@ -27,13 +27,13 @@ var kinds = [...]struct {
 	HashKind:      {"hash", 'h', decodeHash},
 }
 
-// ErrUnreadable says that a string is marked and yet none that Encode makes.
-var ErrUnreadable = errors.New("contents: not what any proxy of this version has written")
+// ErrUnreadable says that a string has the mark, but is not one that Encode makes.
+var ErrUnreadable = errors.New("contents: unknown format of a value")
 
-// IsMarked reports whether a string for the quorum is more than a plain text.
+// IsMarked reports whether an encoded value is more than a plain text.
 func IsMarked(encoded string) bool { return strings.HasPrefix(encoded, mark) }
 
-// EncodeText is Encode of a text, which mostly is the text itself.
+// EncodeText encodes a text, which is mostly the text itself.
 func EncodeText(text string) string {
 	if IsMarked(text) {
 		return mark + "t" + text
@@ -41,7 +41,7 @@ func EncodeText(text string) string {
 	return text
 }
 
-// Encode is the content as one string. Equal contents give equal strings.
+// Encode returns a content as one string. Equal contents give equal strings.
 func Encode(c Content) string {
 	if text, ok := c.(Text); ok {
 		return EncodeText(string(text))
@@ -51,7 +51,7 @@ func Encode(c Content) string {
 	return string(c.appendTo(b))
 }
 
-// Decode is the content of a string that Encode made. Of any other one that is marked the error is
+// Decode returns the content of a string that Encode made. The error for any other marked string is
 // ErrUnreadable.
 func Decode(encoded string) (Content, error) {
 	if !IsMarked(encoded) {
@@ -65,7 +65,7 @@ func Decode(encoded string) (Content, error) {
 	return nil, ErrUnreadable
 }
 
-// decodeText is a text that begins as only a collection may.
+// decodeText decodes a text that begins like a collection.
 func decodeText(text string) (Content, error) {
 	if !IsMarked(text) {
 		return nil, ErrUnreadable
@@ -73,8 +73,8 @@ func decodeText(text string) (Content, error) {
 	return Text(text), nil
 }
 
-// KindName is the name that TYPE has for a string that Encode made; empty for what no Encode has
-// made.
+// KindName returns the type of an encoded value, as TYPE returns it, or "" for a string that Encode
+// does not make.
 func KindName(encoded string) string {
 	if !IsMarked(encoded) {
 		return TextKind.String()
@@ -87,7 +87,7 @@ func KindName(encoded string) string {
 	return ""
 }
 
-// partSize is how many bytes a part has with its length.
+// partSize returns the bytes of a part with its length prefix.
 func partSize(part string) int {
 	n := 1
 	for rest := len(part) >> 7; rest > 0; rest >>= 7 {
@@ -100,8 +100,8 @@ func appendPart(b []byte, part string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(part))), part...)
 }
 
-// cutPart takes the first part off a string. ok is false where there is none, or its length is not
-// written in the shortest way.
+// cutPart returns the first part of a string and the rest. ok is false if there is none, or if its
+// length is not encoded in the shortest way.
 func cutPart(s string) (part, rest string, ok bool) {
 	size := uint64(0)
 	for i := 0; i < len(s) && i < binary.MaxVarintLen32; i++ {
@@ -118,8 +118,8 @@ func cutPart(s string) (part, rest string, ok bool) {
 	return "", "", false
 }
 
-// countParts counts the parts of a string, each after a head of so many bytes, up to where it ends
-// or is wrong.
+// countParts counts the parts of a string, each after a header of head bytes, up to the end or the
+// first error.
 func countParts(s string, head int) (n int) {
 	for len(s) > head {
 		_, rest, ok := cutPart(s[head:])
@@ -138,7 +138,7 @@ func appendScore(b []byte, score float64) []byte {
 	return binary.BigEndian.AppendUint64(b, math.Float64bits(score))
 }
 
-// cutScore takes a score off a string.
+// cutScore returns the score at the beginning of a string, and the rest.
 func cutScore(s string) (score float64, rest string, ok bool) {
 	if len(s) < scoreSize {
 		return 0, "", false

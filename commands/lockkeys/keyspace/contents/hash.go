@@ -1,24 +1,24 @@
 package contents
 
-// Hash has values by the names of fields, which keep the order in which they came.
+// Hash maps fields to values, and keeps the order in which the fields were added.
 type Hash struct {
-	pairs []pair
-	at    map[string]int // of the pairs
-	gone  int            // pairs that are none any more
-	size  int
+	pairs   []pair
+	index   map[string]int // index in pairs
+	deleted int            // number of deleted pairs
+	size    int
 }
 
 type pair struct {
 	field, value string
-	gone         bool
+	deleted      bool
 }
 
-// NewHash makes one without fields.
+// NewHash returns an empty hash.
 func NewHash() *Hash { return newHash(0) }
 
-// newHash makes one with room for so many.
+// newHash returns an empty hash with room for some fields.
 func newHash(fields int) *Hash {
-	return &Hash{pairs: make([]pair, 0, fields), at: make(map[string]int, fields)}
+	return &Hash{pairs: make([]pair, 0, fields), index: make(map[string]int, fields)}
 }
 
 func decodeHash(s string) (Content, error) {
@@ -37,27 +37,27 @@ func decodeHash(s string) (Content, error) {
 	return h, nil
 }
 
-// Kind is HashKind.
+// Kind implements Content.
 func (h *Hash) Kind() Kind { return HashKind }
 
-// Len counts the fields.
+// Len returns the number of fields.
 func (h *Hash) Len() int {
 	if h == nil {
 		return 0
 	}
-	return len(h.at)
+	return len(h.index)
 }
 
-// Size is how many bytes it has for the quorum.
+// Size implements Content.
 func (h *Hash) Size() int { return markSize + h.size }
 
-// Encoding is listpack or hashtable.
+// Encoding implements Content: listpack or hashtable.
 func (h *Hash) Encoding() string {
 	if h.Len() > compactEntries {
 		return "hashtable"
 	}
 	for _, p := range h.pairs {
-		if !p.gone && max(len(p.field), len(p.value)) > compactBytes {
+		if !p.deleted && max(len(p.field), len(p.value)) > compactBytes {
 			return "hashtable"
 		}
 	}
@@ -75,65 +75,65 @@ func (h *Hash) Each(do func(field, value string)) {
 		return
 	}
 	for _, p := range h.pairs {
-		if !p.gone {
+		if !p.deleted {
 			do(p.field, p.value)
 		}
 	}
 }
 
-// Get is the value of a field.
+// Get returns the value of a field.
 func (h *Hash) Get(field string) (value string, ok bool) {
 	if h == nil {
 		return "", false
 	}
-	i, ok := h.at[field]
+	i, ok := h.index[field]
 	if !ok {
 		return "", false
 	}
 	return h.pairs[i].value, true
 }
 
-// Set gives a field a value, and reports whether the field is new.
+// Set sets the value of a field, and reports whether the field is new.
 func (h *Hash) Set(field, value string) (isNew bool) {
-	if i, ok := h.at[field]; ok {
+	if i, ok := h.index[field]; ok {
 		h.size += partSize(value) - partSize(h.pairs[i].value)
 		h.pairs[i].value = value
 		return false
 	}
-	h.at[field] = len(h.pairs)
+	h.index[field] = len(h.pairs)
 	h.pairs = append(h.pairs, pair{field: field, value: value})
 	h.size += partSize(field) + partSize(value)
 	return true
 }
 
-// Delete removes a field, and reports whether there was one.
+// Delete removes a field, and reports whether it existed.
 func (h *Hash) Delete(field string) bool {
-	i, ok := h.at[field]
+	i, ok := h.index[field]
 	if !ok {
 		return false
 	}
 	h.size -= partSize(field) + partSize(h.pairs[i].value)
-	delete(h.at, field)
-	h.pairs[i] = pair{gone: true}
-	if h.gone++; h.gone > len(h.pairs)/2 {
+	delete(h.index, field)
+	h.pairs[i] = pair{deleted: true}
+	if h.deleted++; h.deleted > len(h.pairs)/2 {
 		h.compact()
 	}
 	return true
 }
 
-// compact forgets the pairs that are none any more.
+// compact drops the deleted pairs.
 func (h *Hash) compact() {
-	left := make([]pair, 0, len(h.at))
+	left := make([]pair, 0, len(h.index))
 	for _, p := range h.pairs {
-		if !p.gone {
-			h.at[p.field] = len(left)
+		if !p.deleted {
+			h.index[p.field] = len(left)
 			left = append(left, p)
 		}
 	}
-	h.pairs, h.gone = left, 0
+	h.pairs, h.deleted = left, 0
 }
 
-// Fields are the names of the fields, in their order.
+// Fields returns the names of the fields, in their order.
 func (h *Hash) Fields() []string {
 	all := make([]string, 0, h.Len())
 	h.Each(func(field, _ string) { all = append(all, field) })

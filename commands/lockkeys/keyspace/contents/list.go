@@ -25,16 +25,16 @@ func decodeList(s string) (Content, error) {
 	return l, nil
 }
 
-// Kind is ListKind.
+// Kind implements Content.
 func (l *List) Kind() Kind { return ListKind }
 
-// Len counts the elements.
+// Len returns the number of elements.
 func (l *List) Len() int { return len(l.Elems()) }
 
-// Size is how many bytes it has for the quorum.
+// Size implements Content.
 func (l *List) Size() int { return markSize + l.size }
 
-// Encoding is quicklist.
+// Encoding implements Content: quicklist.
 func (l *List) Encoding() string { return "quicklist" }
 
 func (l *List) appendTo(b []byte) []byte {
@@ -44,7 +44,8 @@ func (l *List) appendTo(b []byte) []byte {
 	return b
 }
 
-// Elems are the elements. They must not be changed, and are right until the list is.
+// Elems returns the elements. The caller must not change them. They are valid until the list
+// changes.
 func (l *List) Elems() []string {
 	if l == nil {
 		return nil
@@ -52,7 +53,7 @@ func (l *List) Elems() []string {
 	return l.elems
 }
 
-// Insert puts elements before the one at a place.
+// Insert inserts elements before an index.
 func (l *List) Insert(at int, elems ...string) {
 	l.elems = slices.Insert(l.elems, at, elems...)
 	for _, e := range elems {
@@ -60,13 +61,13 @@ func (l *List) Insert(at int, elems ...string) {
 	}
 }
 
-// Set replaces the element at a place.
+// Set replaces the element at an index.
 func (l *List) Set(at int, elem string) {
 	l.size += partSize(elem) - partSize(l.elems[at])
 	l.elems[at] = elem
 }
 
-// Delete removes the elements from one place up to before another.
+// Delete removes the elements with indices from from to to-1.
 func (l *List) Delete(from, to int) {
 	for _, e := range l.elems[from:to] {
 		l.size -= partSize(e)
@@ -74,8 +75,8 @@ func (l *List) Delete(from, to int) {
 	l.elems = slices.Delete(l.elems, from, to)
 }
 
-// Remove removes elements that are equal to one: at most so many, from the end if last is set. It
-// returns how many.
+// Remove removes elements equal to elem: at most most of them, from the end if last is set. It
+// returns how many it removed.
 func (l *List) Remove(elem string, most int, last bool) (removed int) {
 	if last {
 		slices.Reverse(l.elems)

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// FormatDouble is a score as Redis writes it.
+// FormatDouble formats a score as Redis does.
 func FormatDouble(n float64) string {
 	switch {
 	case math.IsInf(n, 1):
@@ -20,8 +20,8 @@ func FormatDouble(n float64) string {
 	}
 }
 
-// ParseDouble reads all of a word as a number, as Redis does: inf is one, what is too large or too
-// small is none.
+// ParseDouble parses a whole word as a number, as Redis does: inf is a number, but a number that is
+// too large or too small is an error.
 func ParseDouble(word string) (n float64, ok bool) {
 	if word == "" || isBlank(word[0]) {
 		return 0, false
@@ -40,10 +40,10 @@ func ParseDouble(word string) (n float64, ok bool) {
 
 func isBlank(b byte) bool { return strings.IndexByte(" \t\n\v\f\r", b) >= 0 }
 
-// isInfinity is true of a number that is written as inf.
+// isInfinity reports whether a number is written as inf.
 func isInfinity(word string) bool { return strings.ContainsAny(word, "nN") }
 
-// isZero is true of a number that is written without other digits than 0.
+// isZero reports whether a number has no digits but 0.
 func isZero(word string) bool {
 	word = strings.ToLower(strings.TrimLeft(word, "+-"))
 	digits, exponent := "123456789", "e"
@@ -54,21 +54,21 @@ func isZero(word string) bool {
 	return !strings.ContainsAny(mantissa, digits)
 }
 
-// Long is a number with the 64 bits that a long double of C has on the machines that most Redises
-// run on.
+// Long is a number with 64 bits of precision, like C's long double on the machines that most Redis
+// servers run on.
 type Long struct{ n *big.Float }
 
 const (
 	longBits     = 64
 	longExponent = 16384
-	// longestLong is how long a word may be that Redis reads as one.
+	// longestLong is the longest word that Redis parses as a number.
 	longestLong = 5 * 1024
 )
 
-// LongOf is an integer.
+// LongOf returns an integer as a Long.
 func LongOf(n int64) Long { return Long{new(big.Float).SetPrec(longBits).SetInt64(n)} }
 
-// ParseLong reads all of a word.
+// ParseLong parses a whole word.
 func ParseLong(word string) (n Long, ok bool) {
 	if word == "" || len(word) >= longestLong || isBlank(word[0]) {
 		return Long{}, false
@@ -89,14 +89,14 @@ func ParseLong(word string) (n Long, ok bool) {
 	return Long{exact}, true
 }
 
-// parseExact is a number that is neither zero nor infinite, rounded once.
+// parseExact parses a number that is neither zero nor infinite. It rounds once.
 func parseExact(word string) (*big.Float, bool) {
 	n := new(big.Float).SetPrec(longBits)
 	if strings.ContainsAny(word, "xX") {
 		_, _, err := n.Parse(word, 0)
 		return n, err == nil
 	}
-	if isFar(word) {
+	if hasHugeExponent(word) {
 		return nil, false
 	}
 	exact, ok := new(big.Rat).SetString(word)
@@ -106,17 +106,17 @@ func parseExact(word string) (*big.Float, bool) {
 	return n.SetRat(exact), true
 }
 
-// isFar is true of a number whose exponent is so large that it need not be looked at.
-func isFar(word string) bool {
+// hasHugeExponent reports whether a number is out of range because of its exponent.
+func hasHugeExponent(word string) bool {
 	_, exponent, has := strings.Cut(strings.ToLower(word), "e")
 	digits := strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")
 	return has && len(digits) > 5
 }
 
-// IsInf reports whether it is infinite.
+// IsInf reports whether the number is infinite.
 func (l Long) IsInf() bool { return l.n.IsInf() }
 
-// Add is the sum of two numbers. ok is false where that, or one of them, is infinite.
+// Add returns the sum of two numbers. ok is false if the sum, or one of the numbers, is infinite.
 func (l Long) Add(other Long) (sum Long, ok bool) {
 	if l.IsInf() || other.IsInf() {
 		return sum, false
@@ -125,15 +125,15 @@ func (l Long) Add(other Long) (sum Long, ok bool) {
 	return sum, sum.n.Sign() == 0 || sum.n.MantExp(nil) <= longExponent
 }
 
-// String is the number with at most 17 digits after the point.
+// String formats the number with at most 17 digits after the point.
 func (l Long) String() string {
-	return trimmed(l.n.Text('f', longDigits))
+	return trimZeros(l.n.Text('f', longDigits))
 }
 
-// longDigits are how many a number has after the point at most.
+// longDigits is the largest number of digits after the point.
 const longDigits = 17
 
-func trimmed(digits string) string {
+func trimZeros(digits string) string {
 	digits = strings.TrimRight(strings.TrimRight(digits, "0"), ".")
 	if digits == "-0" || digits == "" {
 		return "0"
@@ -141,8 +141,8 @@ func trimmed(digits string) string {
 	return digits
 }
 
-// Thousandths are how many thousandths it has, rounded up; as in C on most machines, the smallest
-// integer where those are too many.
+// Thousandths returns the number times 1000, rounded up. If it overflows, it is the smallest
+// integer, as in C on most machines.
 func (l Long) Thousandths() int64 {
 	if l.IsInf() {
 		return math.MinInt64

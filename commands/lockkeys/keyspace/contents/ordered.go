@@ -2,7 +2,7 @@ package contents
 
 import "slices"
 
-// ordered keeps elements in order. What changes them is only noted until the order is asked for.
+// ordered keeps elements in order. It applies changes only when the order is needed.
 type ordered[E any] struct {
 	compare func(a, b E) int
 	elems   []E
@@ -14,21 +14,21 @@ type change[E any] struct {
 	added bool
 }
 
-// few changes are made one by one, since elements move faster than they sort.
-const few = 256
+// maxPending is how many changes are applied one by one: moving elements is faster than sorting.
+const maxPending = 256
 
-func (o *ordered[E]) add(e E)    { o.note(change[E]{e, true}) }
-func (o *ordered[E]) remove(e E) { o.note(change[E]{e, false}) }
+func (o *ordered[E]) add(e E)    { o.addChange(change[E]{e, true}) }
+func (o *ordered[E]) remove(e E) { o.addChange(change[E]{e, false}) }
 
-func (o *ordered[E]) note(c change[E]) {
-	if len(o.pending) <= few { // else all are sorted anew
+func (o *ordered[E]) addChange(c change[E]) {
+	if len(o.pending) <= maxPending { // with more changes, all elements are sorted again
 		o.pending = append(o.pending, c)
 	}
 }
 
-// all are the elements in order; unsorted gives them in any.
+// all returns the elements in order. unsorted returns them in any order.
 func (o *ordered[E]) all(unsorted func() []E) []E {
-	if len(o.pending) > few {
+	if len(o.pending) > maxPending {
 		o.elems = unsorted()
 		slices.SortFunc(o.elems, o.compare)
 		o.pending = nil

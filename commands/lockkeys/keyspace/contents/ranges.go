@@ -10,10 +10,10 @@ import (
 // ScoreRange is a range of scores.
 type ScoreRange struct {
 	min, max     float64
-	minEx, maxEx bool // the ends themselves are not in it
+	minEx, maxEx bool // the ends themselves are excluded
 }
 
-// ParseScoreRange reads the ends of a range of scores.
+// ParseScoreRange parses the ends of a range of scores.
 func ParseScoreRange(least, greatest string) (r ScoreRange, ok bool) {
 	var ok1, ok2 bool
 	r.min, r.minEx, ok1 = parseEnd(least)
@@ -21,7 +21,7 @@ func ParseScoreRange(least, greatest string) (r ScoreRange, ok bool) {
 	return r, ok1 && ok2
 }
 
-// parseEnd reads one end, as C's strtod does, up to a zero byte.
+// parseEnd parses one end, as C's strtod does, up to a zero byte.
 func parseEnd(word string) (end float64, exclusive, ok bool) {
 	word, _, _ = strings.Cut(word, "\x00")
 	word, exclusive = strings.CutPrefix(word, "(")
@@ -40,14 +40,14 @@ func (r ScoreRange) belowMax(m Scored) bool {
 // LexRange is a range of members.
 type LexRange struct{ min, max lexEnd }
 
-// lexEnd is one end: a text, or what is before or after all texts.
+// lexEnd is one end of a range: a text, or before or after all texts.
 type lexEnd struct {
 	infinite  int // -1, 0 or 1
 	text      string
 	exclusive bool
 }
 
-// ParseLexRange reads the ends of a range of members.
+// ParseLexRange parses the ends of a range of members.
 func ParseLexRange(least, greatest string) (r LexRange, ok bool) {
 	var ok1, ok2 bool
 	r.min, ok1 = parseLexEnd(least)
@@ -73,7 +73,8 @@ func parseLexEnd(word string) (lexEnd, bool) {
 	return lexEnd{}, false
 }
 
-// compare says where a text lies: before the end, at it, or after it.
+// compare returns a negative number if a text is before the end, 0 if it is the end, else a
+// positive number.
 func (e lexEnd) compare(text string) int {
 	if e.infinite != 0 {
 		return -e.infinite
@@ -97,14 +98,15 @@ type Range interface {
 	belowMax(m Scored) bool
 }
 
-// reaches reports whether the last member is not before a range, and the first not after it.
+// reaches reports whether the last member is not before a range, and the first member not after it.
 func reaches(all []Scored, r Range) bool {
 	return len(all) > 0 && r.aboveMin(all[len(all)-1]) && r.belowMax(all[0])
 }
 
-// In are the members in a range, from one place up to before another. Members of different scores
-// are in no order of their own; then it is those from the first that is not before the range up to
-// one that is after it, as in Redis.
+// In returns the members in a range: the members with indices from to to-1. If scores differ,
+// members are not in lexicographic order. For a range of members In then returns the first member
+// that is not before the range, and all members after it up to the next one that is after the
+// range. Redis does the same.
 func (s *SortedSet) In(r Range) (from, to int) {
 	all := s.Members()
 	if !reaches(all, r) {
@@ -118,7 +120,7 @@ func (s *SortedSet) In(r Range) (from, to int) {
 	return from, to
 }
 
-// InReverse is In where the search begins at the end.
+// InReverse is In, but the search begins at the end.
 func (s *SortedSet) InReverse(r Range) (from, to int) {
 	all := s.Members()
 	if !reaches(all, r) {

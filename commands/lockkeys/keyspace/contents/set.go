@@ -11,13 +11,13 @@ import (
 
 // Set is a set of texts.
 type Set struct {
-	members map[string]struct{}
-	others  int // members that are no numbers
-	order   ordered[string]
-	size    int
+	members     map[string]struct{}
+	nonIntegers int // number of members that are not integers
+	order       ordered[string]
+	size        int
 }
 
-// NewSet makes one with these members.
+// NewSet returns a set with these members.
 func NewSet(members ...string) *Set {
 	s := &Set{members: make(map[string]struct{}, len(members)), order: ordered[string]{compare: compareMembers}}
 	for _, m := range members {
@@ -26,7 +26,7 @@ func NewSet(members ...string) *Set {
 	return s
 }
 
-// compareMembers has numbers come first, by size, then the rest by bytes.
+// compareMembers sorts numbers first, by size, then other members by bytes.
 func compareMembers(a, b string) int {
 	isFirst, isSecond := isNumber(a), isNumber(b)
 	switch {
@@ -45,13 +45,16 @@ func compareMembers(a, b string) int {
 
 func decodeSet(encoded string) (Content, error) {
 	n := countParts(encoded, 0)
-	s := &Set{members: make(map[string]struct{}, n), order: ordered[string]{compare: compareMembers, elems: make([]string, 0, n)}}
+	s := &Set{
+		members: make(map[string]struct{}, n),
+		order:   ordered[string]{compare: compareMembers, elems: make([]string, 0, n)},
+	}
 	for encoded != "" {
 		member, rest, ok := cutPart(encoded)
 		if last := len(s.order.elems) - 1; !ok || last >= 0 && compareMembers(s.order.elems[last], member) >= 0 {
 			return nil, ErrUnreadable
 		}
-		s.order.elems = append(s.order.elems, member) // in its place
+		s.order.elems = append(s.order.elems, member) // already in order
 		s.members[member] = struct{}{}
 		s.count(member, 1)
 		encoded = rest
@@ -62,10 +65,10 @@ func decodeSet(encoded string) (Content, error) {
 	return s, nil
 }
 
-// Kind is SetKind.
+// Kind implements Content.
 func (s *Set) Kind() Kind { return SetKind }
 
-// Len counts the members.
+// Len returns the number of members.
 func (s *Set) Len() int {
 	if s == nil {
 		return 0
@@ -73,12 +76,12 @@ func (s *Set) Len() int {
 	return len(s.members)
 }
 
-// Size is how many bytes it has for the quorum.
+// Size implements Content.
 func (s *Set) Size() int { return markSize + s.size }
 
-// Encoding is intset or hashtable.
+// Encoding implements Content: intset or hashtable.
 func (s *Set) Encoding() string {
-	if s.others == 0 && s.Len() <= compactEntries {
+	if s.nonIntegers == 0 && s.Len() <= compactEntries {
 		return "intset"
 	}
 	return "hashtable"
@@ -91,7 +94,8 @@ func (s *Set) appendTo(b []byte) []byte {
 	return b
 }
 
-// Members are the members in order. They must not be changed, and are right until the set is.
+// Members returns the members in order. The caller must not change them. They are valid until the
+// set changes.
 func (s *Set) Members() []string {
 	if s == nil {
 		return nil
@@ -99,7 +103,7 @@ func (s *Set) Members() []string {
 	return s.order.all(func() []string { return slices.Collect(maps.Keys(s.members)) })
 }
 
-// Has reports whether it has a member.
+// Has reports whether the set has a member.
 func (s *Set) Has(member string) bool {
 	if s == nil {
 		return false
@@ -119,7 +123,7 @@ func (s *Set) Add(member string) (isNew bool) {
 	return true
 }
 
-// Delete removes a member, and reports whether there was one.
+// Delete removes a member, and reports whether it existed.
 func (s *Set) Delete(member string) bool {
 	if !s.Has(member) {
 		return false
@@ -133,6 +137,6 @@ func (s *Set) Delete(member string) bool {
 func (s *Set) count(member string, times int) {
 	s.size += times * partSize(member)
 	if !isNumber(member) {
-		s.others += times
+		s.nonIntegers += times
 	}
 }

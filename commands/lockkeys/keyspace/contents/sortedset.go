@@ -13,14 +13,14 @@ type Scored struct {
 	Score  float64
 }
 
-// SortedSet is a set of texts, each with a score.
+// SortedSet is a set of texts with scores.
 type SortedSet struct {
 	scores map[string]float64
 	order  ordered[Scored]
 	size   int
 }
 
-// NewSortedSet makes one without members.
+// NewSortedSet returns an empty sorted set.
 func NewSortedSet() *SortedSet {
 	return &SortedSet{scores: map[string]float64{}, order: ordered[Scored]{compare: compareScored}}
 }
@@ -31,7 +31,10 @@ func compareScored(a, b Scored) int {
 
 func decodeSortedSet(encoded string) (Content, error) {
 	n := countParts(encoded, scoreSize)
-	s := &SortedSet{scores: make(map[string]float64, n), order: ordered[Scored]{compare: compareScored, elems: make([]Scored, 0, n)}}
+	s := &SortedSet{
+		scores: make(map[string]float64, n),
+		order:  ordered[Scored]{compare: compareScored, elems: make([]Scored, 0, n)},
+	}
 	for encoded != "" {
 		score, rest, ok1 := cutScore(encoded)
 		member, rest, ok2 := cutPart(rest)
@@ -39,21 +42,21 @@ func decodeSortedSet(encoded string) (Content, error) {
 		if last := len(s.order.elems) - 1; !ok1 || !ok2 || last >= 0 && compareScored(s.order.elems[last], next) >= 0 {
 			return nil, ErrUnreadable
 		}
-		s.order.elems = append(s.order.elems, next) // in its place
+		s.order.elems = append(s.order.elems, next) // already in order
 		s.scores[member] = score
 		s.size += scoreSize + partSize(member)
 		encoded = rest
 	}
-	if s.Len() == 0 || s.Len() < len(s.order.elems) { // the same member twice
+	if s.Len() == 0 || s.Len() < len(s.order.elems) { // a member occurs twice
 		return nil, ErrUnreadable
 	}
 	return s, nil
 }
 
-// Kind is SortedSetKind.
+// Kind implements Content.
 func (s *SortedSet) Kind() Kind { return SortedSetKind }
 
-// Len counts the members.
+// Len returns the number of members.
 func (s *SortedSet) Len() int {
 	if s == nil {
 		return 0
@@ -61,10 +64,10 @@ func (s *SortedSet) Len() int {
 	return len(s.scores)
 }
 
-// Size is how many bytes it has for the quorum.
+// Size implements Content.
 func (s *SortedSet) Size() int { return markSize + s.size }
 
-// Encoding is listpack or skiplist.
+// Encoding implements Content: listpack or skiplist.
 func (s *SortedSet) Encoding() string {
 	if s.Len() > compactSortedEntries {
 		return "skiplist"
@@ -79,13 +82,13 @@ func (s *SortedSet) Encoding() string {
 
 func (s *SortedSet) appendTo(b []byte) []byte {
 	for _, m := range s.Members() {
-		b = appendPart(appendScore(b, m.Score+0), m.Member) // of the two zeros only one is kept
+		b = appendPart(appendScore(b, m.Score+0), m.Member) // -0 is encoded as 0
 	}
 	return b
 }
 
-// Members are the members by their scores, those of the same score by their bytes. They must not be
-// changed, and are right until the set is.
+// Members returns the members by their scores, members of the same score by their bytes. The caller
+// must not change them. They are valid until the set changes.
 func (s *SortedSet) Members() []Scored {
 	if s == nil {
 		return nil
@@ -99,7 +102,7 @@ func (s *SortedSet) Members() []Scored {
 	})
 }
 
-// Score is the score of a member.
+// Score returns the score of a member.
 func (s *SortedSet) Score(member string) (score float64, ok bool) {
 	if s == nil {
 		return 0, false
@@ -108,7 +111,7 @@ func (s *SortedSet) Score(member string) (score float64, ok bool) {
 	return score, ok
 }
 
-// Set gives a member a score, which is a number, and reports whether the member is new.
+// Set sets the score of a member, which must not be NaN, and reports whether the member is new.
 func (s *SortedSet) Set(member string, score float64) (isNew bool) {
 	before, ok := s.scores[member]
 	switch {
@@ -124,7 +127,7 @@ func (s *SortedSet) Set(member string, score float64) (isNew bool) {
 	return !ok
 }
 
-// Delete removes a member, and reports whether there was one.
+// Delete removes a member, and reports whether it existed.
 func (s *SortedSet) Delete(member string) bool {
 	score, ok := s.scores[member]
 	if !ok {
@@ -136,7 +139,7 @@ func (s *SortedSet) Delete(member string) bool {
 	return true
 }
 
-// Rank is the place of a member, from 0.
+// Rank returns the index of a member.
 func (s *SortedSet) Rank(member string) (rank int, ok bool) {
 	score, ok := s.Score(member)
 	if !ok {

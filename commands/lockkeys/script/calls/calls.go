@@ -5,31 +5,31 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// Site is a place in a source where redis.call or redis.pcall is called: for each argument what it
-// may be. Rest says that any number of others may follow, and what these may be.
+// Site is a call of redis.call or redis.pcall in a source: for each argument its possible shapes.
+// If Rest is not nil, any number of arguments with these shapes may follow.
 type Site struct {
 	Args [][]Shape
 	Rest []Shape
 }
 
-// Calls are the calls of commands in a source, as far as they can be seen without running it.
+// Calls are the calls of commands in a source, as far as the source shows them.
 type Calls struct {
 	Sites []Site
-	// Hidden: there may be others.
+	// Hidden is set if there may be other calls.
 	Hidden bool
-	// Literals are all strings that are written in the source, and, where it compiles code when it
-	// runs, those in such code.
+	// Literals are all strings in the source. If it compiles code at run time, they include the
+	// strings in such code.
 	Literals []string
 }
 
-// Find finds the calls of commands in a source, given as its tree, and charges a meter for it. The
-// analysis does not follow the order of what is done: a variable may hold all that is assigned to
-// one of its name anywhere.
+// Find finds the calls of commands in a source, given as its syntax tree, and charges a meter for
+// it. The analysis ignores the order of statements: a variable may hold any value that is assigned
+// to a variable of this name anywhere.
 func Find(m *meter.Meter, main *syntax.Function) Calls {
 	f := &finder{meter: m, assigned: map[string][]syntax.Expression{}}
 	f.walk = walker{statement: f.assign, expression: f.register}
 	f.walk.statements(main.Body)
-	f.walk = walker{statement: f.mutates, expression: f.use}
+	f.walk = walker{statement: f.findChanges, expression: f.visit}
 	f.walk.statements(main.Body)
 	if f.Literals = main.Literals; f.compiles {
 		f.Literals = nested(m, main.Literals, main.Source)
@@ -37,8 +37,8 @@ func Find(m *meter.Meter, main *syntax.Function) Calls {
 	return f.Calls
 }
 
-// nested are literals with those that are in them, of which each may be code. Where that is much,
-// the innermost ones are missing.
+// nested returns literals and the literals within them, because each may be code. If that is too
+// much work, the innermost ones are missing.
 func nested(m *meter.Meter, literals []string, name string) []string {
 	read := 0
 	for i := 0; i < len(literals); i++ {
@@ -52,51 +52,51 @@ func nested(m *meter.Meter, literals []string, name string) []string {
 	return literals
 }
 
-// finder finds them: first what variables hold, then the calls.
+// finder finds the calls: first it collects the values of variables, then the calls.
 type finder struct {
 	Calls
 	assigned map[string][]syntax.Expression
-	compiles bool // code, when it runs
+	compiles bool // it compiles code at run time
 	walk     walker
 	meter    *meter.Meter
 	steps    int
 }
 
-// unknownExpr is the value of a variable of which nothing is known.
+// unknownExpr is an unknown value of a variable.
 type unknownExpr struct{}
 
-// assign notes what variables are given.
+// assign collects the values of variables.
 func (f *finder) assign(s syntax.Statement) {
 	switch s := s.(type) {
 	case *syntax.LocalStmt:
 		for i, l := range s.Locals {
-			f.give(l.Name, nth(s.Values, i))
+			f.addValue(l.Name, nth(s.Values, i))
 		}
 	case *syntax.AssignStmt:
 		for i, target := range s.Targets {
 			if name := variableName(target); name != "" {
-				f.give(name, nth(s.Values, i))
+				f.addValue(name, nth(s.Values, i))
 			}
 		}
 	case *syntax.FunctionStmt:
-		f.give(s.Local.Name, &syntax.FunctionExpr{Function: s.Function})
+		f.addValue(s.Local.Name, &syntax.FunctionExpr{Function: s.Function})
 	case *syntax.ForStmt:
-		f.give(s.Local.Name, &unknownExpr{})
+		f.addValue(s.Local.Name, &unknownExpr{})
 	case *syntax.ForInStmt:
 		for i, l := range s.Locals {
-			f.give(l.Name, iterated(s.Values, i))
+			f.addValue(l.Name, iterated(s.Values, i))
 		}
 	}
 }
 
-func (f *finder) give(name string, value syntax.Expression) {
+func (f *finder) addValue(name string, value syntax.Expression) {
 	if value != nil {
 		f.assigned[name] = append(f.assigned[name], value)
 	}
 }
 
-// nth is the value of a list with this index: unknown from a last one that can have many on, nil
-// behind the last.
+// nth returns the value with an index in a list: nil after the last value, and unknown if the last
+// value may be several.
 func nth(values []syntax.Expression, i int) syntax.Expression {
 	last := len(values) - 1
 	switch {
@@ -110,8 +110,8 @@ func nth(values []syntax.Expression, i int) syntax.Expression {
 	return &unknownExpr{}
 }
 
-// iterated is what the i-th variable of a for loop holds: of ipairs(list), an element is the
-// second.
+// iterated returns the i-th variable of a for loop: with ipairs(list), the second one is an
+// element.
 func iterated(values []syntax.Expression, i int) syntax.Expression {
 	call, ok := values[0].(*syntax.CallExpr)
 	if !ok || i != 1 || len(call.Args) != 1 {
@@ -123,7 +123,7 @@ func iterated(values []syntax.Expression, i int) syntax.Expression {
 	return &syntax.IndexExpr{Object: call.Args[0], Key: &unknownExpr{}}
 }
 
-// variableName is the name of a variable; "" for any other expression.
+// variableName returns the name of a variable; "" for any other expression.
 func variableName(e syntax.Expression) string {
 	switch e := e.(type) {
 	case *syntax.LocalExpr:
@@ -138,20 +138,20 @@ func variableName(e syntax.Expression) string {
 	return ""
 }
 
-// register gives the parameters of functions their values: those of a function that is registered
-// as a Redis function are the keys and the arguments, of all others nothing is known.
-func (f *finder) register(e syntax.Expression, _ place) {
+// register collects the values of function parameters. A callback of a Redis function gets keys and
+// arguments; parameters of other functions are unknown.
+func (f *finder) register(e syntax.Expression, _ usage) {
 	switch e := e.(type) {
 	case *syntax.FunctionExpr:
 		for i, p := range e.Function.Params {
-			f.give(p.Name, &paramExpr{e.Function, i})
+			f.addValue(p.Name, &paramExpr{e.Function, i})
 		}
 		if e.Function.NeedsArg != nil {
-			f.give("arg", &unknownExpr{})
+			f.addValue("arg", &unknownExpr{})
 		}
 	case *syntax.CallExpr:
 		if field(e.Function, "redis", "server") == "register_function" {
-			f.give(registered, callback(e.Args))
+			f.addValue(registered, callback(e.Args))
 		}
 	}
 }
@@ -162,11 +162,11 @@ type paramExpr struct {
 	index    int
 }
 
-// registered is the name under which the callbacks of Redis functions are noted. No variable has
-// it.
+// registered is the name under which the callbacks of Redis functions are collected. No variable
+// can have this name.
 const registered = "function callbacks"
 
-// callback is the function that a call of redis.register_function is given.
+// callback returns the function in a call of redis.register_function.
 func callback(args []syntax.Expression) syntax.Expression {
 	if len(args) == 2 {
 		return args[1]
@@ -198,14 +198,13 @@ func (f *finder) isCallback(fn *syntax.Function) bool {
 	return false
 }
 
-// maxSteps bounds the work on one source. Where that is not enough, there may be calls that are not
-// seen.
+// maxSteps limits the work on one source. Beyond it, some calls may not be found.
 const maxSteps = 1 << 18
 
-// step reports whether there is still work to be done.
+// step reports whether the limit on the work allows one more step.
 func (f *finder) step() bool { return f.spend(1) }
 
-// spend is step of so many steps: what is copied counts, too.
+// spend is step for several steps, because copies count as well.
 func (f *finder) spend(steps int) bool {
 	f.meter.Work(steps * meter.Step)
 	if f.steps += steps; f.steps > maxSteps {
@@ -214,7 +213,7 @@ func (f *finder) spend(steps int) bool {
 	return f.steps <= maxSteps
 }
 
-// origins are the expressions that a variable may have its value from.
+// origins returns the expressions from which a variable may have its value.
 func (f *finder) origins(e syntax.Expression) []syntax.Expression {
 	var all []syntax.Expression
 	seen := map[string]bool{}
@@ -222,7 +221,7 @@ func (f *finder) origins(e syntax.Expression) []syntax.Expression {
 	follow = func(e syntax.Expression) {
 		name := variableName(e)
 		_, global := e.(*syntax.GlobalExpr)
-		if global || name == "" || len(f.assigned[name]) == 0 { // a local redis may be the global one
+		if global || name == "" || len(f.assigned[name]) == 0 { // a local variable named redis may be the global one
 			all = append(all, e)
 		}
 		if name == "" || seen[name] || !f.step() {
@@ -239,7 +238,7 @@ func (f *finder) origins(e syntax.Expression) []syntax.Expression {
 	return all
 }
 
-// field is the name of a field of one of these global tables; "" for any other expression.
+// field returns the name of a field of one of these global tables; "" for any other expression.
 func field(e syntax.Expression, tables ...string) string {
 	index, ok := e.(*syntax.IndexExpr)
 	if !ok {

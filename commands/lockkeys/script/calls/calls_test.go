@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// spelled shows what the first call's second word, its key, may be.
+// spelled formats the possible shapes of the first call's second word, its key.
 func spelled(c Calls) string {
 	if len(c.Sites) == 0 {
 		return fmt.Sprint("none ", c.Hidden)
@@ -70,8 +70,8 @@ func TestFindCalls(t *testing.T) {
 	}
 }
 
-// Code that is compiled when a script runs is looked into, also where it compiles some itself; a
-// literal that is no code is what it is.
+// The literals in code that a script compiles count, too, including nested code. A literal that is
+// not code counts as itself.
 func TestLiteralsInCode(t *testing.T) {
 	for source, want := range map[string]string{
 		`return loadstring("return redis.call('set', 'k', 1)")()`:        `["return redis.call('set', 'k', 1)" "set" "k"]`,
@@ -93,7 +93,7 @@ func TestLiteralsInCode(t *testing.T) {
 	}
 }
 
-// A source that would be much work is given up: followed to its end, the first of these takes
+// Find gives up on a source that needs too much work. Without a limit, the first source would take
 // longer than any test may.
 func TestFindCallsIsBounded(t *testing.T) {
 	var chain strings.Builder

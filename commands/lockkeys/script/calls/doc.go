@@ -1,3 +1,3 @@
-// Package calls finds what a script can be seen to call of Redis without running it, and with what
-// arguments.
+// Package calls finds the Redis commands that a script calls, and their arguments, without running
+// it.
 package calls

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// mutates notes what makes the lists of keys and arguments others than the client's.
-func (f *finder) mutates(s syntax.Statement) {
+// findChanges notes changes of KEYS, ARGV and redis, which hide calls or keys.
+func (f *finder) findChanges(s syntax.Statement) {
 	assign, ok := s.(*syntax.AssignStmt)
 	if !ok {
 		return
@@ -38,25 +38,26 @@ func isGlobal(e syntax.Expression, names ...string) bool {
 	return ok && slices.Contains(names, g.Name)
 }
 
-// use looks at an expression where it stands: a call of a command is noted, and so is whatever may
-// lead to calls that cannot be seen.
-func (f *finder) use(e syntax.Expression, p place) {
+// visit checks an expression in its context: it notes a call of a command, and anything that may
+// lead to calls that are not visible.
+func (f *finder) visit(e syntax.Expression, p usage) {
 	f.meter.Work(meter.Step)
 	if call, ok := e.(*syntax.CallExpr); ok {
 		if f.calls(call.Function) && call.Method == "" {
-			f.note(call.Args)
+			f.addSite(call.Args)
 		}
 		f.Hidden = f.Hidden || call.Method != "" && (f.isRedis(call.Function) || f.mayBeList(call.Function))
 		return
 	}
 	switch {
-	case isGlobal(e, "_G", "getfenv", "setfenv", "loadstring", "load", "dofile", "loadfile", "require", "debug", "newproxy"):
+	case isGlobal(e, "_G", "getfenv", "setfenv", "loadstring", "load", "dofile", "loadfile", "require", "debug",
+		"newproxy"):
 		f.Hidden = true
-		f.compiles = true // all of these can lead to it
-	case variableName(e) != "" && p == placeValue:
+		f.compiles = true // all of these can compile code
+	case variableName(e) != "" && p == usageValue:
 		f.Hidden = f.Hidden || f.calls(e) || f.isRedis(e) || f.mayBeList(e)
 	case field(e, "redis", "server") != "" || f.isRedisField(e):
-		f.Hidden = f.Hidden || f.calls(e) && p != placeFunction && p != placeNamed || !hasConstantKey(e)
+		f.Hidden = f.Hidden || f.calls(e) && p != usageCall && p != usageVariable || !hasConstantKey(e)
 	}
 }
 
@@ -89,15 +90,16 @@ func (f *finder) calls(e syntax.Expression) bool {
 				return true
 			}
 		}
-		if b, ok := o.(*syntax.BinaryExpr); ok && (b.Operator == syntax.Or || b.Operator == syntax.And) && (f.calls(b.Left) || f.calls(b.Right)) {
+		if b, ok := o.(*syntax.BinaryExpr); ok && (b.Operator == syntax.Or || b.Operator == syntax.And) &&
+			(f.calls(b.Left) || f.calls(b.Right)) {
 			return true
 		}
 	}
 	return false
 }
 
-// note notes a call with its arguments.
-func (f *finder) note(args []syntax.Expression) {
+// addSite notes a call with its arguments.
+func (f *finder) addSite(args []syntax.Expression) {
 	var site Site
 	for i, arg := range args {
 		if i == len(args)-1 && syntax.IsMulti(arg) {
@@ -109,7 +111,7 @@ func (f *finder) note(args []syntax.Expression) {
 	f.Sites = append(f.Sites, site)
 }
 
-// unpacked are the shapes of the many values of an expression.
+// unpacked returns the shapes of the values of an expression that may have several.
 func (f *finder) unpacked(e syntax.Expression) []Shape {
 	call, ok := e.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 || call.Method != "" {

@@ -5,15 +5,15 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// Shape is what a text is put together from.
+// Shape says how a text is composed.
 type Shape []Part
 
 // Part is a part of a text.
 type Part struct {
 	Kind PartKind
-	// Text is the part itself, of a Literal.
+	// Text is the text of a Literal.
 	Text string
-	// Index counts from 1, of Key and Argument.
+	// Index is the index of a Key or Argument, from 1.
 	Index int
 }
 
@@ -21,21 +21,21 @@ type Part struct {
 type PartKind int
 
 const (
-	// Unseen is a part of which nothing is known.
+	// Unseen is an unknown part.
 	Unseen PartKind = iota
 	// Literal is written in the source.
 	Literal
-	// Key is an element of KEYS with a known number.
+	// Key is an element of KEYS with a known index.
 	Key
 	// AnyKey is any element of KEYS.
 	AnyKey
-	// Argument is an element of ARGV with a known number.
+	// Argument is an element of ARGV with a known index.
 	Argument
 	// AnyArgument is any element of ARGV.
 	AnyArgument
 )
 
-// Bounds on how much is found out of one expression.
+// Limits on the analysis of one expression.
 const (
 	maxShapes     = 32
 	maxShapeParts = 32
@@ -44,8 +44,8 @@ const (
 
 var unseen = []Shape{{{Kind: Unseen}}}
 
-// shapes are what an expression may be as a text. What is no text (nil, a table) is left out or
-// unseen.
+// shapes returns the possible shapes of an expression as a text. Values that are not texts (nil, a
+// table) are missing or unseen.
 func (f *finder) shapes(e syntax.Expression, depth int) []Shape {
 	if depth > maxShapeDepth || !f.step() {
 		return unseen
@@ -58,7 +58,7 @@ func (f *finder) shapes(e syntax.Expression, depth int) []Shape {
 	case *syntax.IndexExpr:
 		return f.element(e.Object, e.Key)
 	case *syntax.LocalExpr, *syntax.CapturedExpr, *syntax.GlobalExpr:
-		return f.held(variableName(e), depth)
+		return f.variableShapes(variableName(e), depth)
 	case *syntax.BinaryExpr:
 		return f.operation(e, depth)
 	case *syntax.CallExpr:
@@ -79,8 +79,8 @@ func constantShape(value any) []Shape {
 	return nil
 }
 
-// held are the shapes of what a variable holds.
-func (f *finder) held(name string, depth int) []Shape {
+// variableShapes returns the shapes of the values of a variable.
+func (f *finder) variableShapes(name string, depth int) []Shape {
 	values := f.assigned[name]
 	if len(values) == 0 {
 		return unseen
@@ -118,7 +118,7 @@ func (f *finder) operation(e *syntax.BinaryExpr, depth int) []Shape {
 	return all
 }
 
-// element are the shapes of what a table has under a key.
+// element returns the shapes of a table's element.
 func (f *finder) element(object, key syntax.Expression) []Shape {
 	var all []Shape
 	for _, kind := range f.lists(object) {
@@ -140,7 +140,7 @@ func (f *finder) element(object, key syntax.Expression) []Shape {
 
 var anyOf = map[PartKind]PartKind{Key: AnyKey, Argument: AnyArgument}
 
-// lists tells which of KEYS (Key) and ARGV (Argument) an expression may be; Unseen for any other
+// lists returns which of KEYS (Key) and ARGV (Argument) an expression may be; Unseen for any other
 // table.
 func (f *finder) lists(e syntax.Expression) (kinds []PartKind) {
 	for _, origin := range f.origins(e) {

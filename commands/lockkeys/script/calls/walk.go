@@ -2,83 +2,83 @@ package calls
 
 import "redlock-proxy/internal/lua/syntax"
 
-// place is where an expression stands.
-type place int
+// usage is how the context uses the value of an expression.
+type usage int
 
 const (
-	placeValue    place = iota // its value can go anywhere
-	placeFunction              // it is called
-	placeObject                // it is indexed, or its length is taken
-	placeNamed                 // a variable gets its value, and so does nothing else
-	placeElements              // it is given to ipairs, pairs, unpack or the like, which hand its elements on
+	usageValue    usage = iota // the value can go anywhere
+	usageCall                  // the value is called
+	usageIndex                 // the value is indexed, or its length is taken
+	usageVariable              // the value is assigned to a variable, and has no other use
+	usageElements              // the value is passed to ipairs, pairs, unpack or the like, which use only its elements
 )
 
-// walker goes through a tree: each statement and expression is shown before what is in it.
+// walker walks a syntax tree: it visits each statement and expression before its parts.
 type walker struct {
 	statement  func(s syntax.Statement)
-	expression func(e syntax.Expression, p place)
+	expression func(e syntax.Expression, p usage)
 }
 
 func (w *walker) statements(all []syntax.Statement) {
 	for _, s := range all {
 		w.statement(s)
-		w.within(s)
+		w.children(s)
 	}
 }
 
-func (w *walker) within(s syntax.Statement) {
+func (w *walker) children(s syntax.Statement) {
 	switch s := s.(type) {
 	case *syntax.LocalStmt:
-		w.expressions(s.Values, placeNamed)
+		w.expressions(s.Values, usageVariable)
 	case *syntax.AssignStmt:
-		named := placeNamed
+		named := usageVariable
 		for _, target := range s.Targets {
 			if variableName(target) == "" {
-				named = placeValue
+				named = usageValue
 			}
 			if index, ok := target.(*syntax.IndexExpr); ok {
-				w.value(index.Object, placeObject)
-				w.value(index.Key, placeValue)
+				w.value(index.Object, usageIndex)
+				w.value(index.Key, usageValue)
 			}
 		}
 		w.expressions(s.Values, named)
 	case *syntax.CallStmt:
-		w.value(s.Call, placeValue)
+		w.value(s.Call, usageValue)
 	case *syntax.DoStmt:
 		w.statements(s.Body)
 	case *syntax.LoopStmt:
-		w.value(s.Condition, placeValue)
+		w.value(s.Condition, usageValue)
 		w.statements(s.Body)
 	case *syntax.IfStmt:
-		w.expressions(s.Conditions, placeValue)
+		w.expressions(s.Conditions, usageValue)
 		for _, body := range s.Bodies {
 			w.statements(body)
 		}
 	case *syntax.ForStmt:
-		w.expressions([]syntax.Expression{s.Start, s.Limit, s.Step}, placeValue)
+		w.expressions([]syntax.Expression{s.Start, s.Limit, s.Step}, usageValue)
 		w.statements(s.Body)
 	case *syntax.ForInStmt:
-		w.expressions(s.Values, placeValue)
+		w.expressions(s.Values, usageValue)
 		w.statements(s.Body)
 	case *syntax.FunctionStmt:
-		w.value(&syntax.FunctionExpr{Function: s.Function}, placeNamed)
+		w.value(&syntax.FunctionExpr{Function: s.Function}, usageVariable)
 	case *syntax.ReturnStmt:
-		w.expressions(s.Values, placeValue)
+		w.expressions(s.Values, usageValue)
 	}
 }
 
-func (w *walker) expressions(all []syntax.Expression, p place) {
+func (w *walker) expressions(all []syntax.Expression, p usage) {
 	for _, e := range all {
 		w.value(e, p)
 	}
 }
 
-func (w *walker) value(e syntax.Expression, p place) {
+func (w *walker) value(e syntax.Expression, p usage) {
 	w.expression(e, p)
 	switch e := e.(type) {
 	case *syntax.IndexExpr:
-		w.value(e.Object, placeObject)
-		w.value(e.Key, placeValue)
+		w.value(e.Object, usageIndex)
+		w.value(e.Key, usageValue)
 	case *syntax.CallExpr:
 		w.call(e)
 	case *syntax.FunctionExpr:
@@ -86,38 +86,38 @@ func (w *walker) value(e syntax.Expression, p place) {
 	case *syntax.TableExpr:
 		for _, item := range e.Items {
 			if item.Key != nil {
-				w.value(item.Key, placeValue)
+				w.value(item.Key, usageValue)
 			}
-			w.value(item.Value, placeValue)
+			w.value(item.Value, usageValue)
 		}
 	case *syntax.UnaryExpr:
 		if e.Operator == '#' {
-			w.value(e.Operand, placeObject)
+			w.value(e.Operand, usageIndex)
 			return
 		}
-		w.value(e.Operand, placeValue)
+		w.value(e.Operand, usageValue)
 	case *syntax.BinaryExpr:
-		w.value(e.Left, placeValue)
-		w.value(e.Right, placeValue)
+		w.value(e.Left, usageValue)
+		w.value(e.Right, usageValue)
 	case *syntax.ParenExpr:
 		w.value(e.Inner, p)
 	}
 }
 
 func (w *walker) call(e *syntax.CallExpr) {
-	called := placeFunction
+	called := usageCall
 	if e.Method != "" {
-		called = placeObject
+		called = usageIndex
 	}
 	w.value(e.Function, called)
-	args := placeValue
+	args := usageValue
 	if takesElements(e) {
-		args = placeElements
+		args = usageElements
 	}
 	w.expressions(e.Args, args)
 }
 
-// takesElements reports whether a function does nothing with a table but to hand its elements on.
+// takesElements reports whether a function only uses the elements of a table.
 func takesElements(e *syntax.CallExpr) bool {
 	switch variableName(e.Function) {
 	case "ipairs", "pairs", "unpack":

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// newTaggedBench is a bench where a key k@t stands in the cell of t.
+// newTaggedBench returns a bench in which the cell of t holds the key k@t.
 func newTaggedBench(t *testing.T) *bench {
 	b := newBench(t)
 	b.engine.Place = func(db int, key string) quorum.Key {
@@ -17,8 +17,9 @@ func newTaggedBench(t *testing.T) *bench {
 	return b
 }
 
-// Keys of one cell are changed by one ballot, whatever depends on what; those of several as ever.
-func TestTogether(t *testing.T) {
+// One ballot changes keys of one cell, with any dependencies. Keys of several cells have the usual
+// limits.
+func TestSameCell(t *testing.T) {
 	const refused = "ERR lock keys '"
 	for _, test := range []struct {
 		name   string
@@ -51,8 +52,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// A refusal names two keys that stand apart: those of one cell, named, would tell nothing.
-func TestApart(t *testing.T) {
+// A refusal names two keys of different cells, because two keys of one cell would explain nothing.
+func TestCrossCellError(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		lines []string
@@ -65,15 +66,15 @@ func TestApart(t *testing.T) {
 		b := newTaggedBench(t)
 		b.run(lines(nil, "MSET k1 x b@k1 y"))
 		b.register.Put("k2", "z", -1)
-		want := "ERR lock keys " + test.named + " cannot be changed together: only taking, extending or removing several is done by one command"
+		want := "ERR lock keys " + test.named + " cannot be changed together: " + severalKeysCause
 		if got := b.run(lines(nil, test.lines...)); got != want {
 			t.Errorf("%s: %s, want %s", test.name, got, want)
 		}
 	}
 }
 
-// What is seen by ballot counts, and not what was read before.
-func TestTogetherAnew(t *testing.T) {
+// The values that the ballot finds count, not those of the last read.
+func TestSameCellUsesValuesOfBallot(t *testing.T) {
 	b := newTaggedBench(t)
 	b.run(lines(nil, "MSET k1 x b@k1 y"))
 	b.register.Meanwhile = func() { b.register.Put("k1", "other", -1) }

@@ -1,0 +1,138 @@
+package script
+
+import (
+	"errors"
+	"time"
+
+	"redlock-proxy/internal/lua/meter"
+)
+
+// job is one run from its beginning to its end, with the slots that it has: a small slot, or a
+// large slot, with or without the turn. It implements meter.Pace.
+type job struct {
+	Share
+	watch                       meter.Watch
+	hasSmall, hasLarge, hasTurn bool
+	large                       bool      // it has become large, or tried to
+	refusedLarge                bool      // too many runs wait for a large slot
+	sliceStart                  time.Time // the beginning of the slice
+}
+
+// await waits for a slot, while the run may continue.
+func (s *job) await(p *slots) error {
+	if p.tryTake() {
+		return nil
+	}
+	ctx, done := s.watch.Wait()
+	defer done()
+	defer s.watch.Renew() // the wait is not part of its slice
+	return p.take(ctx)
+}
+
+// slotError converts the error of a run that got no slot.
+func slotError(err error) error {
+	if err == errFull || errors.Is(err, meter.ErrTime) {
+		return ErrBusy
+	}
+	return err
+}
+
+// takeSmall waits for a small slot.
+func (s *job) takeSmall() error {
+	if err := s.watch.Err(); err != nil {
+		return err
+	}
+	if s.Pace == nil {
+		return nil
+	}
+	if err := s.await(s.Pace.smallSlots); err != nil {
+		return slotError(err)
+	}
+	s.hasSmall = true
+	return nil
+}
+
+// Grow implements meter.Pace. It turns the run into a large one.
+func (s *job) Grow() error {
+	if s.Short {
+		return ErrLong
+	}
+	s.large = true
+	s.Pace.setLarge(s, true)
+	s.leaveSmall()
+	if err := s.await(s.Pace.largeSlots); err != nil {
+		s.refusedLarge = err == errFull
+		return slotError(err)
+	}
+	s.hasLarge = true
+	return s.takeTurn()
+}
+
+// Pause implements meter.Pace. It lets other large runs execute.
+func (s *job) Pause() error {
+	s.leaveTurn()
+	return s.takeTurn()
+}
+
+// takeTurn begins a slice, after the idle time. If the time of a large run ends while it waits for
+// its turn, that is its time limit, not ErrBusy.
+func (s *job) takeTurn() error {
+	if err := s.await(s.Pace.turn); err != nil {
+		return err
+	}
+	s.hasTurn = true
+	defer func() { s.sliceStart = s.Pace.now() }()
+	return s.sleep(s.Pace.idleLeft())
+}
+
+// sleep waits, while the run may continue.
+func (s *job) sleep(d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	ctx, done := s.watch.Wait()
+	defer done()
+	return s.Pace.sleep(ctx, d)
+}
+
+// leaveTurn ends a slice.
+func (s *job) leaveTurn() {
+	if s.hasTurn {
+		s.Pace.idleAfter(s.Pace.now().Sub(s.sliceStart))
+		s.Pace.turn.release()
+	}
+	s.hasTurn = false
+}
+
+func (s *job) leaveSmall() {
+	if s.hasSmall {
+		s.Pace.smallSlots.release()
+	}
+	s.hasSmall = false
+}
+
+// end releases the slots of the run, and charges its time to the allowance.
+func (s *job) end() {
+	s.leaveSmall()
+	s.leaveTurn()
+	if s.hasLarge {
+		s.Pace.largeSlots.release()
+	}
+	s.hasLarge = false
+	s.delayRefusal()
+	if s.large {
+		s.Pace.setLarge(s, false)
+	}
+	s.Allowance.spent = s.watch.Stop()
+}
+
+// delayRefusal delays a run that got no large slot as long as the runs that wait for one. Otherwise
+// its client would send the script again at once, and such runs would take all small slots.
+func (s *job) delayRefusal() {
+	if !s.refusedLarge {
+		return
+	}
+	if left, ok := s.watch.Left(); ok {
+		_ = s.sleep(left)
+	}
+}
