@@ -82,6 +82,9 @@ func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 	if at := other.mustMove(t, place.Upstream); at.Era != moving.Era+1 {
 		t.Fatalf("ended in era %d, want %d", at.Era, moving.Era+1)
 	}
+	for stalled.masterSet().guards.Succession() == nil { // until it has learnt that, its own era looks current
+		time.Sleep(time.Millisecond) // polls
+	}
 	close(log.letGo)
 	if err := <-done; !errors.Is(err, ErrNotThere) {
 		t.Errorf("the move that another proxy ended: %v", err)

@@ -61,7 +61,11 @@ func FuzzShortPrograms(f *testing.F) {
 			return
 		}
 		state := NewState(meter.Limits{Watch: watched(t, 50*time.Millisecond), Bytes: 2 << 20})
-		_, err = state.Run(chunk, exampleGlobals(state, ""))
+		var globals *Table
+		if meter.Protect(func() error { globals = exampleGlobals(state, ""); return nil }) != nil {
+			return // the time was over before the program began
+		}
+		_, err = state.Run(chunk, globals)
 		var raised *Error
 		if err != nil && !errors.As(err, &raised) && !errors.Is(err, meter.ErrTime) && !errors.Is(err, meter.ErrMemory) {
 			t.Fatalf("%q: %v", source, err)
