@@ -60,7 +60,7 @@ func dump(b *strings.Builder, v reflect.Value, depth int) {
 		}
 		for i := range v.NumField() {
 			switch v.Type().Field(i).Name {
-			case "opts", "masters", "mu", "lines", "missed", "proxy", "mark":
+			case "opts", "masters", "mu", "proxy", "proxyBytes", "mark":
 				continue
 			}
 			dump(b, v.Field(i), depth+1)
