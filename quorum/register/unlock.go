@@ -83,7 +83,7 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, er
 	case releaseOther:
 		return r.removeByBallot(ctx, key, token, "")
 	case releaseByBallot:
-		return r.finishRelease(ctx, key, &now, replies, start)
+		return r.finishRelease(ctx, key, entry, replies, start)
 	case releaseNone:
 		return Look{}, &InsteadError{Err: ErrNotHeld} // nothing can have a majority
 	default:
@@ -194,13 +194,21 @@ func (g *grant) mayReach(master int, reply Reply) bool {
 	}
 }
 
-func (g *grant) mayReachAny(replies []Reply) bool {
+// mayReturn reports whether a majority may come to hold the lock although a ballot found none that
+// does: the masters that the lock may still reach, and those that may hold it because they did not
+// delete it.
+func (r *Register) mayReturn(g *grant, replies []Reply) bool {
+	pending, left := 0, 0
 	for i, reply := range replies {
-		if g.mayReach(i, reply) {
-			return true
+		switch {
+		case g.pending[i]:
+			pending++
+		case reply.yes(), len(reply.Found) > 0 && !reply.Found[0].Holds(g.attempt):
+		default:
+			left++
 		}
 	}
-	return false
+	return pending > 0 && pending+left >= r.quorum
 }
 
 // countLost returns how many masters certainly took the lock and no longer hold it, without a
@@ -230,9 +238,11 @@ func (r *Register) endedBefore(g *grant, replies []Reply, start time.Time) bool 
 
 // finishRelease completes a release by ballot if some cells have taken register form.
 func (r *Register) finishRelease(
-	ctx context.Context, key string, g *grant, replies []Reply, start time.Time,
+	ctx context.Context, key string, entry *grant, replies []Reply, start time.Time,
 ) (Look, error) {
-	seen, err := r.removeByBallot(ctx, key, g.token, g.attempt)
+	seen, err := r.removeByBallot(ctx, key, entry.token, entry.attempt)
+	after := r.grants.snapshot(entry) // a connection that carried the lock may have broken meanwhile
+	g := &after
 	switch {
 	case errors.Is(err, ErrContended):
 		return Look{}, &NoQuorum{Replies: replies, Unclear: true, Overtaken: true} // some cells may be deleted
@@ -240,7 +250,7 @@ func (r *Register) finishRelease(
 		return seen, err
 	case r.endedBefore(g, replies, start):
 		return r.removeByBallot(ctx, key, g.token, "")
-	case r.wasIntact(g, replies) && !g.mayReachAny(replies) && !r.isLate(r.masters.Now().Sub(start)):
+	case r.wasIntact(g, replies) && !r.mayReturn(g, replies) && !r.isLate(r.masters.Now().Sub(start)):
 		return Look{}, nil // only this release can have ended it in so short a time
 	default: // the value that was seen is another client's
 		return Look{}, &NoQuorum{Replies: replies, Unclear: true}

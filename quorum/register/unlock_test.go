@@ -3,6 +3,7 @@ package register
 import (
 	"context"
 	"errors"
+	"math/big"
 	"testing"
 	"time"
 
@@ -252,4 +253,19 @@ func TestReleaseWhileATakeMayArrive(t *testing.T) {
 	}
 	b.advance(removalTTL)
 	b.wantHolds(". . .")
+}
+
+// TestReleaseByBallotWhileATakeMayArrive checks that a release which a ballot has to decide is not
+// done while the SET may still reach a master: the lock would reappear there, and on the master
+// that promised the ballot.
+func TestReleaseByBallotWhileATakeMayArrive(t *testing.T) {
+	b := newFakeMasters(t, 3)
+	r := b.proxy()
+	b.setFateOf("take", slow, 2)
+	b.lock(r, "me")
+	cell.Prepare{Name: "k", Ballot: cell.NumberedSource(big.NewInt(9)).Ballot(1)}.Apply(b.stores[1])
+	b.setFateOf("remove", late, 2)
+	if err := r.Unlock(t.Context(), "k", "me", nil); !errors.As(err, new(*NoQuorum)) {
+		t.Error(err)
+	}
 }
