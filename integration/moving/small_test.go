@@ -170,7 +170,7 @@ func TestOtherLockKeys(t *testing.T) {
 	defer client.Close()
 	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "60000") // no lock key there
 	kit.Soon(t, func() error {
-		if _, err := r.move(0, "--even-if-others"); err == nil || !strings.Contains(err.Error(), "the locks stay at the upstream: another proxy on the masters has other settings") {
+		if _, err := r.move(0, "--even-if-others"); err == nil || !strings.Contains(err.Error(), "the locks stay at the upstream: another proxy on the masters has different lock settings") {
 			return fmt.Errorf("move: %v", err)
 		}
 		return nil

@@ -115,5 +115,5 @@ func TestHostileHeaders(t *testing.T) {
 	if left, err := half.ReceiveAll(); len(left) > 0 || time.Since(began) > kit.Patience {
 		t.Errorf("half a header and silence: %q, %v, after %v", left, err, time.Since(began))
 	}
-	kit.WantLogged(t, listed, "began with no header of that")
+	kit.WantLogged(t, listed, "no PROXY protocol header from an address in proxy-protocol")
 }

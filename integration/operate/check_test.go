@@ -219,7 +219,7 @@ func TestCheckRights(t *testing.T) {
 	}{
 		{"~* &* +@all", "", nil},
 		{"~* resetchannels " + messages + " +@all", "--key-prefix p:", nil},
-		{"~* resetchannels +@all", "", []string{"lacks " + messages + " for messages"}},
+		{"~* resetchannels +@all", "", []string{"lacks " + messages + ": SUBSCRIBE and PUBLISH may fail"}},
 		{"~* &* +@all -publish -subscribe", "", []string{"lacks +publish +subscribe: SUBSCRIBE and PUBLISH may fail"}},
 		{"~* resetchannels +@all -publish", "", []string{"lacks +publish " + messages + ": SUBSCRIBE and PUBLISH may fail"}},
 		{"~* resetchannels +@all", "--upstream " + upstream.URL(), nil},

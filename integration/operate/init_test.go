@@ -39,7 +39,7 @@ func wantInit(t *testing.T, got outcome, code int, text string) {
 func wantAdvice(t *testing.T, proxy *harness.Proxy, texts ...string) {
 	t.Helper()
 	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "1000"))
-	for _, part := range append(texts, "NOQUORUM ", "ready in 24h1", "if you know it, or they are new, run redlock-proxy init") {
+	for _, part := range append(texts, "NOQUORUM ", "ready in 24h1", "if you know it, or the masters are new, run redlock-proxy init") {
 		if !strings.Contains(text, part) {
 			t.Errorf("got %s\nwant %q in it", text, part)
 		}

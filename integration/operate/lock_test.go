@@ -261,6 +261,6 @@ func TestLockCommandTLS(t *testing.T) {
 	holds(t, addr, "--client-cert "+known.Cert+" --client-key "+known.Key, "echo ran").wantEnd(t, 122, "", refused+"tls: failed to verify certificate")
 	holds(t, addr, "--ca "+r.ca.File, "echo ran").wantEnd(t, 122, "", refused)
 	holds(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantEnd(t, 1, "", "redlock-proxy: --ca, --client-cert and --client-key need TLS")
-	holds(t, addr, "--client-cert "+known.Cert, "echo ran").wantEnd(t, 1, "", "redlock-proxy: --client-cert and --client-key go together")
+	holds(t, addr, "--client-cert "+known.Cert, "echo ran").wantEnd(t, 1, "", "redlock-proxy: --client-cert and --client-key: give both, or none")
 	holds(t, addr, "--ca "+known.Key, "echo ran").wantEnd(t, 1, "", "redlock-proxy: ca: ")
 }

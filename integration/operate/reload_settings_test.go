@@ -67,7 +67,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			}
 			return nil
 		})
-		if reply, err := half(512 << 10).Receive(); err != nil || !strings.Contains(kit.Text(reply), "limited to 4194304 bytes in all; raise max-input-memory") {
+		if reply, err := half(512 << 10).Receive(); err != nil || !strings.Contains(kit.Text(reply), "limited to 4194304 bytes for all clients; raise max-input-memory") {
 			t.Errorf("too much: %v, %v", reply, err)
 		}
 		r.set("max-input-memory", "256mb")

@@ -294,7 +294,7 @@ func TestClusterLeadsNobodyAway(t *testing.T) {
 	if !strings.Contains(down, refusal) {
 		t.Errorf("logged %s", down)
 	}
-	if got := check(t, nodes[0]); !strings.Contains(got, "whether it is a node of a Redis Cluster, which must not be used, is not known") {
+	if got := check(t, nodes[0]); !strings.Contains(got, "cannot tell whether it is a node of a Redis Cluster") {
 		t.Errorf("check: %s", got)
 	}
 }

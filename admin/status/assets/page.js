@@ -121,7 +121,7 @@ const places = {
   masters: " · locks at the masters",
   "moving-to-masters": " · locks on their way to the masters",
   "moving-to-upstream": " · locks on their way to the upstream",
-  unknown: " · where the locks are is not known",
+  unknown: " · the location of the locks is unknown",
 };
 
 function drawBanner() {
