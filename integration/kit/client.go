@@ -43,7 +43,7 @@ func Want(t *testing.T, client *redistest.Client, reply any, command ...string) 
 	}
 }
 
-// Granted, as the reply for WantReply, means a validity of nearly ten seconds.
+// Granted is a reply for WantReply: a validity of nearly ten seconds.
 const Granted = "a validity of nearly 10000 ms"
 
 // WantReply sends a command and requires this reply, which may be an array, or Granted.
