@@ -56,7 +56,7 @@ func TestExtendBesideARefill(t *testing.T) {
 			f := startFleet(t, 5)
 			owner, other, third := f.proxy(t), f.proxy(t), f.proxy(t)
 			client, rival := connect(t, owner), connect(t, third)
-			defer owner.hold("lock:k", 0, E).discard()                       // the owner's proxy never restores it
+			defer owner.hold("lock:k", 0, E).discard()                      // the owner's proxy never restores it
 			quiet := third.holdAccepts("lock:k", "keep", f.allMasters()...) // nor does the third one, until the other one has
 			until := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
 			accepts := other.holdAccepts("lock:k", "keep", A, B, C, D)
