@@ -206,7 +206,7 @@ func (i *initRun) checkLocation(ctx context.Context, findings []inspect.Finding)
 	for err != nil && !said.Known && time.Now().Before(until) && pacing.Sleep(ctx, startPause) == nil {
 		has, err = i.record.Read(ctx)
 	}
-	if _, err = said.Settle(i.record, has, err, i.cfg.MoveFromUpstream); err != nil {
+	if _, err = said.Resolve(i.record, has, err, i.cfg.MoveFromUpstream); err != nil {
 		return fmt.Errorf("cannot tell where the locks are: %w", err)
 	}
 	return nil

@@ -15,9 +15,9 @@ import (
 // configuration see it. contradiction says how the upstream's record contradicts the masters.
 func locationOf(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding,
-) (at place.Said, contradiction string) {
+) (at place.Report, contradiction string) {
 	if !daemon.HasPlaces(cfg) {
-		return place.Said{At: place.At{Place: place.Masters}, Known: true}, ""
+		return place.Report{At: place.At{Place: place.Masters}, Known: true}, ""
 	}
 	if at = inspect.PlacedOn(masters); at.Known {
 		contradiction = contradictionOf(ctx, cfg, certificates, at)
@@ -28,7 +28,7 @@ func locationOf(
 
 // contradictionOf returns how the upstream's record contradicts what the masters say. It is empty
 // if they agree, or if the record cannot be read.
-func contradictionOf(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, said place.Said) string {
+func contradictionOf(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, said place.Report) string {
 	record, end, err := daemon.Record(cfg, certificates)
 	if err != nil || record == nil {
 		return ""
@@ -37,7 +37,7 @@ func contradictionOf(ctx context.Context, cfg conf.Config, certificates *certs.C
 	ctx, cancel := context.WithTimeout(ctx, cfg.UpstreamTimeout)
 	defer cancel()
 	has, unread := record.Read(ctx)
-	if _, err := said.Settle(record, has, unread, cfg.MoveFromUpstream); err != nil {
+	if _, err := said.Resolve(record, has, unread, cfg.MoveFromUpstream); err != nil {
 		return err.Error()
 	}
 	return ""

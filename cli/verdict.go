@@ -23,7 +23,7 @@ type inspection struct {
 	proxiesThatDiffer int
 	// location is where the locks are. contradiction is how the upstream's record contradicts it,
 	// or empty.
-	location      place.Said
+	location      place.Report
 	contradiction string
 	// loops describes servers of the configuration that are this proxy itself, or lead back to it,
 	// or redirect clients past it.

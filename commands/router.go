@@ -179,9 +179,9 @@ func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decisio
 		return Decision{Verb: Quit}
 	case u.Stream && (own.Local || own.IsOurs()):
 		return Decision{Verb: Close}
-	case u.Multi && !u.Stream && (own.IsOurs() || own.Local || own.Aloud || own.HidesIn(words)):
+	case u.Multi && !u.Stream && (own.IsOurs() || own.Local || own.ActsLocally || own.HidesIn(words)):
 		return Decision{Verb: Spoil, Text: notInMulti(own)}
-	case u.Multi || u.Stream || own.Asks && (u.Silent && !own.Aloud || u.Restricted || u.Monitoring):
+	case u.Multi || u.Stream || own.Asks && (u.Silent && !own.ActsLocally || u.Restricted || u.Monitoring):
 		return Decision{}
 	}
 	return Decision{Verb: Run, Command: own}
@@ -326,11 +326,11 @@ func (r *router) learn(ctx context.Context, words [][]byte) Decision {
 // routeScript decides about a script or function by where it runs.
 func (r *router) routeScript(name string, at eval.Where, refusal string) Decision {
 	switch at {
-	case eval.Here:
+	case eval.OnMasters:
 		return Decision{Verb: Run, Command: r.locked[name]}
 	case eval.Unknown:
 		return r.learnFirst(name)
-	case eval.Nowhere:
+	case eval.Refused:
 		return refuse(name, refusal)
 	}
 	return Decision{}

@@ -114,7 +114,7 @@ func (t *Table) lockCommands(place func(db int, key string) quorum.Key) []*comma
 	}
 	all := slices.Concat(l.Commands(), t.holders.Commands())
 	if t.opts.unmoved {
-		return locks.Unmoved(all, keys.NewPatterns(t.opts.LockKeys...))
+		return locks.RefuseWhileAtUpstream(all, keys.NewPatterns(t.opts.LockKeys...))
 	}
 	return all
 }
@@ -245,7 +245,7 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 	c.Client.Answer(c.Out, func() {
 		switch {
 		case !syntax.Fits(cmd.Arity, len(c.Args)):
-			c.Misread(syntax.WrongArity(cmd.Name))
+			c.SyntaxError(syntax.WrongArity(cmd.Name))
 		case !cmd.Harmless && !permitted(c):
 		case c.Client.OnlyListens() && pubsub.Refusal(c.Args) != "":
 			c.Out.Error(pubsub.Refusal(c.Args))

@@ -139,7 +139,7 @@ func upstreamProblem(
 		return "upstream: it leads back to this proxy through other proxies", ""
 	case errors.Is(err, upstream.ErrCluster):
 		return "upstream " + name + ": " + err.Error(), ""
-	case up.HidesMode():
+	case up.ModeUnknown():
 		return "", "upstream " + name + ": cannot tell whether it is a node of a Redis Cluster, which must not be " +
 			"the upstream: it requires a login"
 	}

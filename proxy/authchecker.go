@@ -201,8 +201,8 @@ func (c *authChecker) checkTxUser(ctx context.Context, follow string) error {
 	return nil
 }
 
-// tooLongRefusal returns why a command that is too long to be held must be refused; empty if it need
-// not. A command whose permissions must be checked needs to be held.
+// tooLongRefusal returns why a command that is too long to be held must be refused; empty if it
+// need not. A command whose permissions must be checked needs to be held.
 func (c *authChecker) tooLongRefusal(own *command.Command, follow string) string {
 	switch {
 	case c.session.login.Own == nil:
@@ -241,8 +241,8 @@ func (c *authChecker) afterReset(ctx context.Context) error {
 // before the login, too. It finds out whether the client has logged in as for commands (loggedIn),
 // and only if a command has not arrived whole.
 
-// mustCheckLogin reports whether the proxy must find out if the client has logged in before it holds
-// more of the current frame.
+// mustCheckLogin reports whether the proxy must find out if the client has logged in before it
+// holds more of the current frame.
 func (c *authChecker) mustCheckLogin() bool {
 	return !c.checked && !c.asker.isLoginKnown(c.relay.state())
 }

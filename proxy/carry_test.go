@@ -18,8 +18,8 @@ type placesAtUpstream struct{}
 func (placesAtUpstream) Placed() (quorum.Placed, bool) {
 	return quorum.Placed{Place: place.Upstream}, true
 }
-func (placesAtUpstream) Departing() bool         { return false }
-func (placesAtUpstream) Turned() <-chan struct{} { return nil }
+func (placesAtUpstream) Departing() bool          { return false }
+func (placesAtUpstream) Changed() <-chan struct{} { return nil }
 func (u placesAtUpstream) Resting(context.Context) (quorum.Placed, error) {
 	at, _ := u.Placed()
 	return at, nil
@@ -28,14 +28,14 @@ func (u placesAtUpstream) Confirm(context.Context) (quorum.Placed, error) {
 	at, _ := u.Placed()
 	return at, nil
 }
-func (placesAtUpstream) SayHeld(context.Context, int, quorum.Held) error { return nil }
+func (placesAtUpstream) ReportPaused(context.Context, int, quorum.PauseReport) error { return nil }
 
-// placesMoving is a Places that says the locks are at the upstream, and that they move once began is
-// closed. It sends the reports of held commands to held.
+// placesMoving is a Places that says the locks are at the upstream, and that they move once began
+// is closed. It sends the reports of held commands to held.
 type placesMoving struct {
 	placesAtUpstream
 	began chan struct{}
-	held  chan quorum.Held
+	held  chan quorum.PauseReport
 }
 
 func (m placesMoving) Placed() (quorum.Placed, bool) {
@@ -46,19 +46,19 @@ func (m placesMoving) Placed() (quorum.Placed, bool) {
 		return m.placesAtUpstream.Placed()
 	}
 }
-func (m placesMoving) Turned() <-chan struct{} {
+func (m placesMoving) Changed() <-chan struct{} {
 	if at, _ := m.Placed(); at.Moves() {
 		return nil // there is no further notification
 	}
 	return m.began
 }
-func (m placesMoving) SayHeld(_ context.Context, _ int, held quorum.Held) error {
+func (m placesMoving) ReportPaused(_ context.Context, _ int, held quorum.PauseReport) error {
 	m.held <- held
 	return nil
 }
 
-// placesPaused is a Places that says the locks move until over is closed, and then that they stayed at
-// the upstream.
+// placesPaused is a Places that says the locks move until over is closed, and then that they stayed
+// at the upstream.
 type placesPaused struct {
 	placesAtUpstream
 	over chan struct{}
@@ -118,7 +118,7 @@ func TestConnectionsStayAtRest(t *testing.T) {
 	server := startRedis(t)
 	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
-	places := placesMoving{began: make(chan struct{}), held: make(chan quorum.Held, 1000)}
+	places := placesMoving{began: make(chan struct{}), held: make(chan quorum.PauseReport, 1000)}
 	proxied := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, Places: places}, []string{"lock:*"})
 	waits, queues, late := proxied.connect(), proxied.connect(), proxied.connect()
 	for _, p := range []*peer{waits, queues} {
@@ -128,14 +128,14 @@ func TestConnectionsStayAtRest(t *testing.T) {
 	waits.say("DISCARD", "+OK\r\n")
 	close(places.began)
 	first := <-places.held
-	if len(first.Restless) > 0 || len(first.Resting) < 2 {
+	if len(first.BusyConns) > 0 || len(first.IdleConns) < 2 {
 		t.Fatalf("at first: %+v, want both connections at rest", first)
 	}
 	queues.say("GET data", "+QUEUED\r\n")
 	waits.send(cmd("BLPOP list 0"))
 	late.say("GET data", "$-1\r\n") // makes another connection, so that there is a new report
-	for said := first; len(said.Resting)+len(said.Restless) <= len(first.Resting); {
-		if said = <-places.held; len(said.Restless) > 0 {
+	for said := first; len(said.IdleConns)+len(said.BusyConns) <= len(first.IdleConns); {
+		if said = <-places.held; len(said.BusyConns) > 0 {
 			t.Fatalf("then: %+v, and at first %+v", said, first)
 		}
 	}

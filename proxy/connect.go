@@ -40,7 +40,7 @@ func (r *relay) adoptConn(conn net.Conn, term uint64) {
 	r.gone, r.partialAnswer, r.answers, r.answerErr = false, nil, nil, nil
 	r.lockTraffic.answered, r.lockTraffic.mayBlock = false, false
 	r.lockTraffic.unanswered, r.lockTraffic.watching = false, false
-	r.tracker.Detours.On = r.shared.opts.Table.LockKeys().Any()
+	r.tracker.Redirects.On = r.shared.opts.Table.LockKeys().Any()
 	r.tracker.Begin()
 	r.dial = max(1, r.dial+1)
 	r.wire = wire.New(conn, &r.loan, r.activity)

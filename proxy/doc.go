@@ -43,21 +43,21 @@
 //
 // # Goroutines
 //
-// A session has one goroutine. The reply copier of its relay is a second one, which brings the replies
-// of the upstream. While a command waits, a watch reads from the client (watch.go), to notice at
-// once that it leaves. A parked session has no goroutine: the server's one polling goroutine waits
-// in their place (polling.go). A client that tracks keys has a goroutine of its own while there are
-// invalidations to send (package tracking); it writes to parked clients, too. A subscriber of a
-// lock server has one while there are messages for it (package pubsub).
+// A session has one goroutine. The reply copier of its relay is a second one, which brings the
+// replies of the upstream. While a command waits, a watch reads from the client (watch.go), to
+// notice at once that it leaves. A parked session has no goroutine: the server's one polling
+// goroutine waits in their place (polling.go). A client that tracks keys has a goroutine of its own
+// while there are invalidations to send (package tracking); it writes to parked clients, too. A
+// subscriber of a lock server has one while there are messages for it (package pubsub).
 //
 // # Locks
 //
 // In this order, the outermost first:
 //
 //   - Server.mu guards the list of sessions.
-//   - line.mu guards all that the session's goroutine and the reply copier share, and whose turn it is
-//     to write to the client. No goroutine holds it while it writes (line.go): the poller and the
-//     reload of users take it, too, and serve more than one client.
+//   - line.mu guards all that the session's goroutine and the reply copier share, and whose turn it
+//     is to write to the client. No goroutine holds it while it writes (line.go): the poller and
+//     the reload of users take it, too, and serve more than one client.
 //   - session.mu guards the read deadline of the client's connection, and whether the session is
 //     parked. No goroutine waits while it holds this lock.
 //

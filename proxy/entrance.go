@@ -164,7 +164,7 @@ func (s *shared) mustLogIn(given *Settings) (known, must bool) {
 	case given.ClientPassword != "":
 		return true, true
 	default:
-		must, known = up.DemandsLogin()
+		must, known = up.RequiresLogin()
 		return known, must
 	}
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // startHoldback runs holdBack until stop is called.
-func (s *Server) startHoldback(ctx context.Context, places Places) (stop func()) {
+func (s *Server) startHoldback(ctx context.Context, places LockLocation) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { s.holdBack(ctx, places) })
@@ -37,11 +37,11 @@ func (s *Server) startHoldback(ctx context.Context, places Places) (stop func())
 // holdBack reports to the masters, whenever the locks move, which of this proxy's connections carry
 // no command on a lock key. It reports at once, and again when clients have made new connections.
 // It runs until ctx ends.
-func (s *Server) holdBack(ctx context.Context, places Places) {
-	said, last, was, server := noEra, quorum.Held{}, quorum.Placed{Era: noEra}, ""
+func (s *Server) holdBack(ctx context.Context, places LockLocation) {
+	said, last, was, server := noEra, quorum.PauseReport{}, quorum.Placed{Era: noEra}, ""
 	look := time.Tick(lookPause)
 	for ctx.Err() == nil {
-		turned := places.Turned()
+		turned := places.Changed()
 		again := (<-chan time.Time)(nil)
 		at, known := places.Placed()
 		if known {
@@ -52,13 +52,13 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 		} else {
 			heldFn := s.heldNow
 			if at.Era != said {
-				heldFn = func() quorum.Held { return s.waitHeld(ctx) }
+				heldFn = func() quorum.PauseReport { return s.waitHeld(ctx) }
 				server = s.runID(ctx)
 			}
 			held := heldFn()
 			held.Server = server
 			if at.Era != said || !sameHeld(held, last) {
-				if err := places.SayHeld(ctx, at.Era, held); err != nil {
+				if err := places.ReportPaused(ctx, at.Era, held); err != nil {
 					s.shared.opts.Logger.Warn(
 						"cannot notify the masters that this proxy holds back commands on lock keys", "cause", err)
 					_ = pacing.Sleep(ctx, retryPause)
@@ -95,17 +95,17 @@ func (s *Server) dropCaches(was, at quorum.Placed) quorum.Placed {
 	return at
 }
 
-func sameHeld(a, b quorum.Held) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a.Resting)), slices.Sorted(slices.Values(b.Resting))) &&
-		slices.Equal(slices.Sorted(slices.Values(a.Restless)), slices.Sorted(slices.Values(b.Restless)))
+func sameHeld(a, b quorum.PauseReport) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a.IdleConns)), slices.Sorted(slices.Values(b.IdleConns))) &&
+		slices.Equal(slices.Sorted(slices.Values(a.BusyConns)), slices.Sorted(slices.Values(b.BusyConns)))
 }
 
 // waitHeld waits at most holdTimeout until no command on a lock key is under way to the upstream,
 // and returns the connections that are at rest.
-func (s *Server) waitHeld(ctx context.Context) quorum.Held {
+func (s *Server) waitHeld(ctx context.Context) quorum.PauseReport {
 	ctx, cancel := context.WithTimeout(ctx, holdTimeout)
 	defer cancel()
-	var held quorum.Held
+	var held quorum.PauseReport
 	sessions := s.relayedSessions()
 	type connection struct {
 		address string
@@ -131,18 +131,18 @@ func (s *Server) waitHeld(ctx context.Context) quorum.Held {
 			add(&held, c.address, c.atRest)
 		}
 	}
-	held.Resting = append(held.Resting, s.ownConnections()...) // Unblock may have made one
+	held.IdleConns = append(held.IdleConns, s.ownConnections()...) // Unblock may have made one
 	return held
 }
 
 // add records a connection, if there is one.
-func add(held *quorum.Held, address string, atRest bool) {
+func add(held *quorum.PauseReport, address string, atRest bool) {
 	switch {
 	case address == "":
 	case atRest:
-		held.Resting = append(held.Resting, address)
+		held.IdleConns = append(held.IdleConns, address)
 	default:
-		held.Restless = append(held.Restless, address)
+		held.BusyConns = append(held.BusyConns, address)
 	}
 }
 
@@ -155,10 +155,10 @@ func (s *Server) relayedSessions() []*session {
 }
 
 // heldNow is waitHeld without waiting.
-func (s *Server) heldNow() quorum.Held {
+func (s *Server) heldNow() quorum.PauseReport {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	held := quorum.Held{Resting: s.ownConnections()}
+	held := quorum.PauseReport{IdleConns: s.ownConnections()}
 	for _, session := range s.relayedSessions() {
 		address, atRest := session.relay.waitAtRest(over)
 		add(&held, address, atRest)

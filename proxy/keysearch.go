@@ -223,8 +223,8 @@ func (w *keyWalk) end() error {
 // parts. A longer command does neither.
 const maxSuspect = 8 << 10
 
-// markSuspect marks the command whose name was just scanned, if it may take or release a lock on the
-// upstream. It is sent meanwhile, and inspected when it is whole.
+// markSuspect marks the command whose name was just scanned, if it may take or release a lock on
+// the upstream. It is sent meanwhile, and inspected when it is whole.
 func (k *keySearch) markSuspect() {
 	name, _ := k.in.scanner.Name()
 	if !k.in.scanner.Inline() {

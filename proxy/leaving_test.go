@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// withAndWithoutUpstream runs a test at a lock server and in front of an upstream; lock:* are lock keys at both.
+// withAndWithoutUpstream runs a test at a lock server and in front of an upstream; lock:* are lock
+// keys at both.
 func withAndWithoutUpstream(t *testing.T, test func(t *testing.T, newTestProxy func() *testProxy)) {
 	t.Run("lock server", func(t *testing.T) { test(t, func() *testProxy { return newLockServer(t) }) })
 	t.Run("upstream", func(t *testing.T) {

@@ -28,7 +28,7 @@ type locationRouter struct {
 	table  *commands.Table
 	// places reports where the locks are; nil: always on the masters. unmoved is the table to use
 	// while the locks are at the upstream.
-	places  Places
+	places  LockLocation
 	unmoved *commands.Table
 	arrived time.Time // when a command that is run again first came; zero: first run
 }
@@ -65,7 +65,8 @@ func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, wor
 	return at.Place, err
 }
 
-// touchesLockKeys reports whether a command is on lock keys, so that it must not run while they move.
+// touchesLockKeys reports whether a command is on lock keys, so that it must not run while they
+// move.
 func (c *locationRouter) touchesLockKeys(own *command.Command, words [][]byte) bool {
 	switch {
 	case c.client.Transaction.Open:

@@ -48,7 +48,7 @@ func (r *relay) clearWatch() {
 // revalidateWatch is called if the locks seem to be at the upstream, still or again. If they are,
 // the upstream itself knows whether a watched key has changed. It checks that under the lock under
 // which connections are reported to be at rest.
-func (r *relay) revalidateWatch(places Places) {
+func (r *relay) revalidateWatch(places LockLocation) {
 	if !r.isWatchMoved() {
 		return
 	}
@@ -61,7 +61,7 @@ func (r *relay) revalidateWatch(places Places) {
 
 // beginLockCommand records that a command on lock keys is about to be sent. It reports false if the
 // locks are not at the upstream now.
-func (r *relay) beginLockCommand(places Places, words [][]byte) bool {
+func (r *relay) beginLockCommand(places LockLocation, words [][]byte) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	at, known := places.Placed()
@@ -106,7 +106,7 @@ func (r *relay) markSending(words [][]byte) bool {
 
 // beginOnMasters records that a command runs on the masters. It reports false if the locks are
 // about to leave them.
-func (r *relay) beginOnMasters(places Places) bool {
+func (r *relay) beginOnMasters(places LockLocation) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	r.lockTraffic.onMasters = !places.Departing()

@@ -17,11 +17,11 @@ import (
 type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
-	// Unmoved is the table to use while the locks are at the Upstream, and Places reports where
-	// they are. Both are nil if the locks never move. Without an upstream only Places is set: other
-	// proxies move the locks, and this one tells them that it holds nothing back.
+	// RefuseWhileAtUpstream is the table to use while the locks are at the Upstream, and Places
+	// reports where they are. Both are nil if the locks never move. Without an upstream only Places
+	// is set: other proxies move the locks, and this one tells them that it holds nothing back.
 	Unmoved *commands.Table
-	Places  Places
+	Places  LockLocation
 	// Upstream gets the commands that are not in the table. Without one the proxy is a lock server.
 	Upstream *upstream.Upstream
 	// ClientPassword, if set, is the password that clients must log in with before they reach the
@@ -68,13 +68,13 @@ type Settings struct {
 	HeldInput, Unread int64
 }
 
-// Places reports where the locks are. A *quorum.Cluster implements it; its methods describe the
-// errors.
-type Places interface {
+// LockLocation reports where the locks are. A *quorum.Cluster implements it; its methods describe
+// the errors.
+type LockLocation interface {
 	Placed() (at quorum.Placed, known bool)
 	Departing() bool
-	Turned() <-chan struct{}
+	Changed() <-chan struct{}
 	Resting(ctx context.Context) (quorum.Placed, error)
 	Confirm(ctx context.Context) (quorum.Placed, error)
-	SayHeld(ctx context.Context, era int, held quorum.Held) error
+	ReportPaused(ctx context.Context, era int, held quorum.PauseReport) error
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// commandGenerator makes up the commands of one client. It follows how they change the connection, so that it
-// knows which commands are possible next. It ignores the replies.
+// commandGenerator makes up the commands of one client. It follows how they change the connection,
+// so that it knows which commands are possible next. It ignores the replies.
 type commandGenerator struct {
 	besideLocks bool // lock keys are configured
 	*rand.Rand

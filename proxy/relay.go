@@ -102,7 +102,7 @@ func newRelay(sh *shared, client relayClient, l *line, activity *wire.Activity, 
 // noteRedirect records that the upstream has sent a redirect.
 func (r *relay) noteRedirect(what string) {
 	r.shared.countRedirect(what)
-	r.modeUnverified.Store(r.up.HidesMode())
+	r.modeUnverified.Store(r.up.ModeUnknown())
 }
 
 func (r *relay) isGone() bool {
@@ -164,7 +164,7 @@ func (r *relay) follow(s track.Slot) bool {
 func (r *relay) cancelLast() {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	r.tracker.Awaited.Forgo()
+	r.tracker.Awaited.CancelLast()
 	r.line.signal()
 }
 
@@ -190,7 +190,8 @@ func (r *relay) state() track.State {
 	return r.tracker.State
 }
 
-// send forwards bytes. If the upstream no longer takes them, the reply copier notices and handles that.
+// send forwards bytes. If the upstream no longer takes them, the reply copier notices and handles
+// that.
 func (r *relay) send(p []byte) {
 	if len(p) > 0 {
 		n, _ := r.wire.Write(p)
@@ -232,12 +233,12 @@ func (r *relay) reply(out *command.Reply, proto int) (n int, err error) {
 	}
 	r.proto = proto
 	r.limitWriteIf(r.tracker.State.Unasked())
-	out.Leaves()
+	out.UpdateValidity()
 	return r.line.writeReplies(r.patience, out.Bytes)
 }
 
-// isBetweenReplies reports whether the client is between two replies, or will get no more. It is called with
-// mu held.
+// isBetweenReplies reports whether the client is between two replies, or will get no more. It is
+// called with mu held.
 func (r *relay) isBetweenReplies() bool {
 	return !r.line.writing && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream)
 }

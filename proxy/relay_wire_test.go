@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// expectSame fails unless the proxy answers bytes as the upstream itself does, up to the reply to an ECHO
-// after them.
+// expectSame fails unless the proxy answers bytes as the upstream itself does, up to the reply to
+// an ECHO after them.
 func expectSame(t *testing.T, r *testProxy, server *redistest.Server, sent string) {
 	t.Helper()
 	p, direct := r.connect(), dial(t, server.Addr())

@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/proxy/wire"
 )
 
-// copyReplies brings replies to the client until either connection ends or the reply copier is paused.
+// copyReplies brings replies to the client until either connection ends or the reply copier is
+// paused.
 func (r *relay) copyReplies(w *wire.Conn) {
 	var undelivered error
 	deliver := func(n int) bool {
@@ -92,13 +93,13 @@ func (r *relay) filter(p []byte) []byte {
 				kept, taken = append(kept, p[:at]...), true
 			}
 			r.keepAnswer(piece)
-		case part.Judged:
+		case part.Filtered:
 			if !taken {
 				kept, taken = append(kept, p[:at]...), true
 			}
 			kept = append(kept, part.Instead...)
-			if part.Turned != "" {
-				r.noteRedirect(part.Turned)
+			if part.Redirect != "" {
+				r.noteRedirect(part.Redirect)
 			}
 		case taken:
 			kept = append(kept, piece...)
@@ -207,8 +208,8 @@ func (r *relay) startCopier(ctx context.Context) {
 	})
 }
 
-// pause ends the reply copier while the client is parked, and reports whether that succeeded. It does
-// not wait for the client to read a reply: the session must continue to read from it.
+// pause ends the reply copier while the client is parked, and reports whether that succeeded. It
+// does not wait for the client to read a reply: the session must continue to read from it.
 func (r *relay) pause() bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -241,7 +242,8 @@ func (r *relay) cancelPause() {
 	}
 }
 
-// pauseNow ends the reply copier, once it no longer reads. It reports false if the pause was canceled.
+// pauseNow ends the reply copier, once it no longer reads. It reports false if the pause was
+// canceled.
 func (r *relay) pauseNow() bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()

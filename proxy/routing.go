@@ -72,8 +72,8 @@ func (d *dispatcher) routeUpstream(ctx context.Context, own *command.Command, fo
 	return d.forward(ctx, at, nil, follow, words)
 }
 
-// routeMasters is routeBy while the locks are on the masters. A move does not wait for commands that
-// may wait for other clients.
+// routeMasters is routeBy while the locks are on the masters. A move does not wait for commands
+// that may wait for other clients.
 func (d *dispatcher) routeMasters(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
 	waits := track.MayBlock(words[0]) || own != nil && own.MayWait(words)
 	if waits || own != nil && !own.Keyed() { // PROXY MOVE among them
@@ -86,8 +86,8 @@ func (d *dispatcher) routeMasters(ctx context.Context, own *command.Command, fol
 	return d.routeBy(ctx, d.table, own, follow, words)
 }
 
-// refuseOrReturn answers the command with an error. It returns the error instead if the error ends the
-// session or makes the command run again.
+// refuseOrReturn answers the command with an error. It returns the error instead if the error ends
+// the session or makes the command run again.
 func (d *dispatcher) refuseOrReturn(ctx context.Context, err error) error {
 	if errors.Is(err, errLocksMoved) || errors.Is(err, errStateLost) ||
 		errors.Is(err, errClientLeft) || d.session.left || ctx.Err() != nil {

@@ -102,7 +102,7 @@ type masterSet struct {
 	// missed has the databases in which a master may lack something.
 	missed missedDatabases
 	// waker notifies waiters when a key may be free.
-	waker *wake.Waker
+	waker *wake.Watcher
 	// listener receives messages of other proxies; it is created at the first call.
 	listener func() *messages.Listener
 	// stop ends the set, once it runs.

@@ -93,7 +93,7 @@ func (set *masterSet) compareDelay(d *database) time.Duration {
 	switch {
 	case !set.allVote():
 		return comparePause
-	case d.Mending() > maxRepairing:
+	case d.RepairsPending() > maxRepairing:
 		return time.Millisecond
 	}
 	return 0

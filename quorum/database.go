@@ -28,7 +28,7 @@ func (set *masterSet) database(db int) *database {
 	d.Register = register.New(register.Options{
 		N: len(set.masters), Masters: d, Source: set.source,
 		Patience: patience, Tries: LeastTries, Keep: true, Yield: yieldTime,
-		Unlimited: set.unguarded, Shared: bag.Is,
+		Unlimited: set.unguarded, Shared: bag.IsGroup,
 		FenceAhead: func(m int, key string) { set.guards.FenceAhead(set.masters[m].Name(), key) },
 	})
 	known, _ := set.databases.LoadOrStore(db, d)
@@ -115,11 +115,11 @@ func (d *database) Tell(i int, do cell.Op, owed bool) {
 // After implements register.Masters.
 func (d *database) After(delay time.Duration, f func()) { d.set.after(delay, f) }
 
-// Well implements register.Masters.
-func (d *database) Well() bool { return d.set.allVote() }
+// AllVote implements register.Masters.
+func (d *database) AllVote() bool { return d.set.allVote() }
 
-// Missed implements register.Masters.
-func (d *database) Missed() { d.set.missed.add(d.db) }
+// ScheduleCompare implements register.Masters.
+func (d *database) ScheduleCompare() { d.set.missed.add(d.db) }
 
 // Voters implements register.Masters.
 func (d *database) Voters() int { return countVoting(d.set.masters) }

@@ -48,8 +48,8 @@ var (
 	ErrTooLong = master.ErrTooLong
 )
 
-// InsteadError is ErrHeld or ErrNotHeld with the current value of the key.
-type InsteadError = register.InsteadError
+// RefusedError is ErrHeld or ErrNotHeld with the current value of the key.
+type InsteadError = register.RefusedError
 
 // QuarantineError is the cause of a missing vote of a master that answers, but may have lost a
 // lock.
@@ -139,7 +139,7 @@ func (e *NoQuorumError) changeText() string {
 func (e *NoQuorumError) isUnproven() bool {
 	for _, cause := range e.Causes.WrappedErrors() {
 		var q *QuarantineError
-		if errors.As(cause, &q) && (q.Why == guard.Unproven || q.Why == guard.Succeeded) {
+		if errors.As(cause, &q) && (q.Why == guard.Unverified || q.Why == guard.Replaced) {
 			return true
 		}
 	}

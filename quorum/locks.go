@@ -64,7 +64,7 @@ func (set *masterSet) Take(ctx context.Context, t Taking) (Grant, error) {
 		return set.takeShared(ctx, t)
 	}
 	t.Owed = set.removalScheduler(t)
-	t.IsNobodys = func(l Look) bool { return !bag.Is(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version) }
+	t.MayTakeOver = func(l Look) bool { return !bag.IsGroup(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version) }
 	got, err := set.database(t.Keys[0].DB).Lock(ctx, namesOf(t.Keys), t.Terms)
 	if len(t.Keys) == 1 && set.hasBag(err) {
 		return set.takeShared(ctx, t)
@@ -74,7 +74,7 @@ func (set *masterSet) Take(ctx context.Context, t Taking) (Grant, error) {
 
 // Release removes the key if it holds the token.
 //
-// Errors: ErrNotHeld (as *InsteadError if the current value is known), ErrContended, *NoQuorumError
+// Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrContended, *NoQuorumError
 // when the result is unknown, or the cause of ctx. A release that has begun still continues.
 func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 	asked := false
@@ -110,7 +110,7 @@ func (set *masterSet) Release(ctx context.Context, key Key, token string) error 
 // Extend gives a key that holds the token a lease of ttl (whole milliseconds, or Endless) from now,
 // unless its present lease is longer.
 //
-// Errors: ErrNotHeld (as *InsteadError if the current value is known), ErrTooShort, ErrContended,
+// Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrTooShort, ErrContended,
 // *NoQuorumError when the result is unknown, or the cause of ctx.
 func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
 	return withSetRepeated(ctx, c, func(set *masterSet) (Grant, error) { return set.Extend(ctx, key, token, ttl) })
@@ -158,7 +158,7 @@ func (c *Cluster) Guess(key Key) (token string, ok bool) {
 		return "", false
 	}
 	token, ok = c.masterSet().database(key.DB).Guess(key.Name)
-	return token, ok && !bag.Is(token)
+	return token, ok && !bag.IsGroup(token)
 }
 
 // Update changes one key depending on its current value. It may call run several times;

@@ -31,7 +31,7 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 	defer limit.Stop()
 	look := time.Tick(followPause) // the first masters answer without a signal
 	for {
-		changed := c.Turned()
+		changed := c.Changed()
 		if at, known := c.Placed(); known && !at.Moves() && !c.Departing() {
 			return at, nil
 		}
@@ -120,15 +120,15 @@ func (c *Cluster) Proxies() []string {
 	return append([]string{guards.ID()}, guards.Peers()...)
 }
 
-// ErrNotThere is returned if the location to be replaced is not the current one: another proxy
-// decides at the same time.
-var ErrNotThere = errors.New("another proxy has changed the location of the locks meanwhile")
+// ErrLocationChanged is returned if the location to be replaced is not the current one: another
+// proxy decides at the same time.
+var ErrLocationChanged = errors.New("another proxy has changed the location of the locks meanwhile")
 
-// MoveOn makes the masters decide the location of the locks in the next era, which it returns when
-// a majority of the masters votes in it. It also succeeds if another proxy caused the same
-// decision. If the locks are on the move in that era, this proxy renews the lease of the move until
-// ctx ends. After an error the location may still be decided.
-func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Placed, error) {
+// DecideLocation makes the masters decide the location of the locks in the next era, which it
+// returns when a majority of the masters votes in it. It also succeeds if another proxy caused the
+// same decision. If the locks are on the move in that era, this proxy renews the lease of the move
+// until ctx ends. After an error the location may still be decided.
+func (c *Cluster) DecideLocation(ctx context.Context, from Placed, to place.Place) (Placed, error) {
 	set, err := c.mayMoveOn(from, to)
 	if err != nil {
 		return Placed{}, err
@@ -139,7 +139,7 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 		}
 	}
 	err = c.decidePlace(ctx, from, to)
-	if err != nil && !errors.Is(err, ErrNotThere) {
+	if err != nil && !errors.Is(err, ErrLocationChanged) {
 		return Placed{}, err
 	}
 	if to.Moves() {
@@ -173,7 +173,7 @@ func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 func (c *Cluster) mayMoveOn(from Placed, to place.Place) (*masterSet, error) {
 	set := c.masterSet()
 	if era, known := set.guards.Era(); !known || c.placedIn(era) != from {
-		return nil, ErrNotThere
+		return nil, ErrLocationChanged
 	}
 	if to == from.Source() {
 		return set, nil
@@ -194,7 +194,7 @@ func (c *Cluster) decidePlace(ctx context.Context, from Placed, to place.Place) 
 	wanted := reconfig.Change{Before: len(set.masters), Names: set.names(), Place: to}
 	_, err = c.decide(ctx, set, era, wanted, c.urlsOf(set))
 	if errors.Is(err, errFollowed) || errors.Is(err, errOvertaken) {
-		return ErrNotThere
+		return ErrLocationChanged
 	}
 	return err
 }
@@ -204,15 +204,15 @@ func (c *Cluster) decidePlace(ctx context.Context, from Placed, to place.Place) 
 // ends may or may not take effect.
 func (c *Cluster) announce(ctx context.Context, set *masterSet, from Placed, to place.Place) error {
 	era, _ := set.guards.OwnEra()
-	set.guards.Stir(ctx, era, c.ballot(0))
+	set.guards.AnnounceChange(ctx, era, c.ballot(0))
 	if err := pacing.Sleep(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil || to != place.ToUpstream {
 		return err
 	}
-	set.guards.Bind(ctx, era, c.ballot(0), to)
+	set.guards.AnnounceMove(ctx, era, c.ballot(0), to)
 	for until := time.Now().Add(2 * guard.Heartbeat); time.Now().Before(until); {
 		held := c.Holding(ctx, from.Era)
 		if !slices.ContainsFunc(c.Proxies(), func(id string) bool {
-			return !slices.ContainsFunc(held, func(h Held) bool { return h.Proxy == id })
+			return !slices.ContainsFunc(held, func(h PauseReport) bool { return h.Proxy == id })
 		}) {
 			break
 		}
@@ -227,12 +227,12 @@ func (c *Cluster) announce(ctx context.Context, set *masterSet, from Placed, to 
 // else, or a later era.
 func (c *Cluster) awaitEra(ctx context.Context, wanted Placed) (Placed, error) {
 	for {
-		changed := c.Turned()
+		changed := c.Changed()
 		switch at, known := c.Placed(); {
 		case known && at == wanted:
 			return at, nil
 		case at.Era >= wanted.Era && (at != wanted || c.masterSet().guards.Succession() != nil):
-			return Placed{}, ErrNotThere
+			return Placed{}, ErrLocationChanged
 		}
 		select {
 		case <-changed:
@@ -243,22 +243,22 @@ func (c *Cluster) awaitEra(ctx context.Context, wanted Placed) (Placed, error) {
 	}
 }
 
-// Held is a proxy's report that it has paused commands on lock keys: the upstream has answered all
-// that it had sent.
-type Held struct {
+// PauseReport is a proxy's report that it has paused commands on lock keys: the upstream has
+// answered all that it had sent.
+type PauseReport struct {
 	// Proxy is its ID, Server the run_id of its upstream; empty if unknown.
 	Proxy, Server string
-	// Resting has the local addresses, as host:port, of the proxy's upstream connections without a
-	// running command on lock keys. Restless has the addresses of the connections that may still
+	// IdleConns has the local addresses, as host:port, of the proxy's upstream connections without
+	// a running command on lock keys. Restless has the addresses of the connections that may still
 	// run one.
-	Resting, Restless []string
+	IdleConns, BusyConns []string
 }
 
-// SayHeld reports to all proxies that this one has paused commands on lock keys in an era. It
+// ReportPaused reports to all proxies that this one has paused commands on lock keys in an era. It
 // ignores held.Proxy and uses this proxy's own ID.
-func (c *Cluster) SayHeld(ctx context.Context, era int, held Held) error {
+func (c *Cluster) ReportPaused(ctx context.Context, era int, held PauseReport) error {
 	if c.pausedEra.Load() != int64(era)+1 { // a lock that is owed its removal must not be copied
-		paying, cancel := context.WithTimeout(ctx, removals.PaymentTime)
+		paying, cancel := context.WithTimeout(ctx, removals.AttemptTime)
 		defer cancel()
 		if err := c.removals.Settle(paying); err != nil {
 			return fmt.Errorf("the move waits for pending removals (%d): %w", c.RemovalsPending(), err)
@@ -266,17 +266,17 @@ func (c *Cluster) SayHeld(ctx context.Context, era int, held Held) error {
 		c.pausedEra.Store(int64(era) + 1)
 	}
 	parts := []string{
-		strconv.Itoa(era), strings.Join(held.Resting, ","), strings.Join(held.Restless, ","), held.Server,
+		strconv.Itoa(era), strings.Join(held.IdleConns, ","), strings.Join(held.BusyConns, ","), held.Server,
 	}
-	return c.masterSet().guards.SayHeld(ctx, strings.Join(parts, " "))
+	return c.masterSet().guards.ReportPaused(ctx, strings.Join(parts, " "))
 }
 
 // Holding returns the reports of the proxies that paused commands in an era.
-func (c *Cluster) Holding(ctx context.Context, era int) (all []Held) {
+func (c *Cluster) Holding(ctx context.Context, era int) (all []PauseReport) {
 	for id, text := range c.masterSet().guards.Held(ctx) {
 		parts := strings.Split(text, " ")
 		if n, err := strconv.Atoi(parts[0]); err == nil && n == era && len(parts) == 4 {
-			all = append(all, Held{id, parts[3], addresses(parts[1]), addresses(parts[2])})
+			all = append(all, PauseReport{id, parts[3], addresses(parts[1]), addresses(parts[2])})
 		}
 	}
 	return all

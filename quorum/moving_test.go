@@ -76,7 +76,7 @@ func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 	defer cancel()
 	from, _ := stalled.Placed()
 	done := make(chan error, 1)
-	go func() { _, err := stalled.MoveOn(ctx, from, place.ToMasters); done <- err }()
+	go func() { _, err := stalled.DecideLocation(ctx, from, place.ToMasters); done <- err }()
 	<-log.reached
 	moving := other.mustCome(t, from.Era+1)
 	if at := other.mustMove(t, place.Upstream); at.Era != moving.Era+1 {
@@ -86,7 +86,7 @@ func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 		time.Sleep(time.Millisecond) // polls
 	}
 	close(log.letGo)
-	if err := <-done; !errors.Is(err, ErrNotThere) {
+	if err := <-done; !errors.Is(err, ErrLocationChanged) {
 		t.Errorf("the move that another proxy ended: %v", err)
 	}
 	if at := stalled.mustCome(t, moving.Era+1); at.Place != place.Upstream {
@@ -113,7 +113,7 @@ func (c *Cluster) mustMove(t *testing.T, to place.Place) Placed {
 	if !known {
 		t.Fatal("it is not known where the locks are")
 	}
-	at, err := c.MoveOn(t.Context(), at, to)
+	at, err := c.DecideLocation(t.Context(), at, to)
 	if err != nil {
 		t.Fatalf("%v: %v", to, err)
 	}
@@ -144,14 +144,14 @@ func TestMoveOn(t *testing.T) {
 		if now := both[1].mustCome(t, at.Era); now != at {
 			t.Fatalf("the other proxy does not follow to %v, but to %v", at, now)
 		}
-		if err := both[1].SayHeld(t.Context(), at.Era, Held{Server: "r", Resting: []string{"10.0.0.1:1"},
-			Restless: []string{"[::1]:2", "[::1]:3"}}); err != nil {
+		if err := both[1].ReportPaused(t.Context(), at.Era, PauseReport{Server: "r", IdleConns: []string{"10.0.0.1:1"},
+			BusyConns: []string{"[::1]:2", "[::1]:3"}}); err != nil {
 			t.Error(err)
 		}
 		held := both[0].Holding(t.Context(), at.Era)
 		if len(held) != 1 || held[0].Proxy != both[1].proxyID ||
-			!slices.Equal(held[0].Resting, []string{"10.0.0.1:1"}) ||
-			!slices.Equal(held[0].Restless, []string{"[::1]:2", "[::1]:3"}) {
+			!slices.Equal(held[0].IdleConns, []string{"10.0.0.1:1"}) ||
+			!slices.Equal(held[0].BusyConns, []string{"[::1]:2", "[::1]:3"}) {
 			t.Errorf("in era %d %v hold back", at.Era, held)
 		}
 		switch err := take(both[1]); {
@@ -184,7 +184,7 @@ func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	both := movable(t)
 	ctx, stop := context.WithCancel(t.Context())
 	from, _ := both[0].Placed()
-	moving, err := both[0].MoveOn(ctx, from, place.ToMasters)
+	moving, err := both[0].DecideLocation(ctx, from, place.ToMasters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	servers, both := movableOn(t)
 	ctx, stop := context.WithCancel(t.Context())
 	from, _ := both[0].Placed()
-	moving, err := both[0].MoveOn(ctx, from, place.ToMasters)
+	moving, err := both[0].DecideLocation(ctx, from, place.ToMasters)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ func (c *Cluster) scheduleRemoval(key Key, version string, ttl time.Duration, ma
 	if ttl < 0 {
 		ttl = c.masterSet().guards.MaxTTL()
 	}
-	if key.Tag == "" && version != "" && !c.masterSet().database(key.DB).Disown(key.Name, version) {
+	if key.Tag == "" && version != "" && !c.masterSet().database(key.DB).ForgetVersion(key.Name, version) {
 		return
 	}
 	if !c.removals.Add(key.atAnyPlace(), version, time.Now().Add(ttl+register.Limit), mayArrive) {
@@ -24,7 +24,7 @@ func (c *Cluster) scheduleRemoval(key Key, version string, ttl time.Duration, ma
 
 // isRemovalPending reports whether the removal of a version of a key is pending.
 func (c *Cluster) isRemovalPending(key Key, version string) bool {
-	return c.removals.Owes(key.atAnyPlace(), version)
+	return c.removals.IsPending(key.atAnyPlace(), version)
 }
 
 // RemovalsPending returns the number of versions of keys that are to be removed, after an error or
@@ -34,7 +34,7 @@ func (c *Cluster) RemovalsPending() int { return c.removals.Len() }
 // removalScheduler returns the function that schedules the removal of versions which a failed
 // Taking may have stored; nil if they stay.
 func (set *masterSet) removalScheduler(t Taking) func(version string, mayArrive func() bool) {
-	if t.Stays {
+	if t.KeepOnNoQuorum {
 		return nil
 	}
 	return func(version string, mayArrive func() bool) {

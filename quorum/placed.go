@@ -39,8 +39,8 @@ func (c *Cluster) Placed() (at Placed, known bool) {
 	return c.placedIn(era), known && c.underway.Load() == nil
 }
 
-// Turned returns a channel that is closed when Placed may return something new.
-func (c *Cluster) Turned() <-chan struct{} {
+// Changed returns a channel that is closed when Placed may return something new.
+func (c *Cluster) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.placeChanged == nil {
@@ -49,7 +49,7 @@ func (c *Cluster) Turned() <-chan struct{} {
 	return c.placeChanged
 }
 
-// notifyPlaced closes the channel of Turned.
+// notifyPlaced closes the channel of Changed.
 func (c *Cluster) notifyPlaced() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *Cluster) notifyPlaced() {
 
 // Departing reports whether the locks are about to leave the masters. Then no command on a lock key
 // may begin on the masters.
-func (c *Cluster) Departing() bool { return c.masterSet().guards.IsBoundFor(place.ToUpstream) }
+func (c *Cluster) Departing() bool { return c.masterSet().guards.IsMoveAnnounced(place.ToUpstream) }
 
 // mayTouch returns nil if commands may touch the keys on these masters; else an *OwnKeyError, an
 // *ElsewhereError, or a *NoQuorumError.

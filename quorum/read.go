@@ -27,7 +27,7 @@ func (set *masterSet) Read(ctx context.Context, keys []Key) ([]Look, error) {
 }
 
 // lookAt returns a key's value in its cell.
-func lookAt(b *bag.Bag, cell Look, key Key) Look {
+func lookAt(b *bag.Group, cell Look, key Key) Look {
 	if key.Tag == "" && !b.Shared() {
 		return cell
 	}
@@ -36,7 +36,7 @@ func lookAt(b *bag.Bag, cell Look, key Key) Look {
 
 // looksIn returns the keys' values in their cells.
 func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error) {
-	looks, opened := make([]Look, len(keys)), make([]*bag.Bag, len(cells))
+	looks, opened := make([]Look, len(keys)), make([]*bag.Group, len(cells))
 	for i, key := range keys {
 		at := of[i]
 		if opened[at] == nil {

@@ -55,7 +55,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	if c.HasQuorum() {
-		last, cancel := context.WithTimeout(running, removals.PaymentTime)
+		last, cancel := context.WithTimeout(running, removals.AttemptTime)
 		_ = c.removals.Settle(last)
 		cancel()
 	}

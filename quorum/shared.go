@@ -58,7 +58,7 @@ func (set *masterSet) UpdateAll(
 	}, Owed: func(cell string, mayArrive func() bool) {
 		for _, one := range runs {
 			for i, d := range one.decisions {
-				if d.Takes { // in a bag the key's version is that of the run
+				if d.RemoveOnError { // in a bag the key's version is that of the run
 					set.cluster.scheduleRemoval(keys[i], one.version, d.TTL, mayArrive)
 					set.cluster.scheduleRemoval(keys[i], cell, d.TTL, mayArrive)
 				}
@@ -75,7 +75,7 @@ func (set *masterSet) UpdateAll(
 			set.cluster.onFreed(keys[i])
 		}
 	}
-	if bag.Is(out.Decision.Value) {
+	if bag.IsGroup(out.Decision.Value) {
 		out.Version = stands.version
 	}
 	out.Decision = stands.decisions[0]
@@ -116,14 +116,14 @@ func (set *masterSet) decide(
 			b.Put(name, one.Value, one.TTL)
 		}
 	}
-	d, err := b.Seal(version)
+	d, err := b.Encode(version)
 	if err != nil {
 		return Decision{}, err
 	}
 	if lease, any := b.Lease(); any {
 		err = set.recordMaxTTL(ctx, lease)
 	}
-	d.Takes = !slices.ContainsFunc(all, func(one Decision) bool { return one.Do != Leave && !one.Takes })
+	d.RemoveOnError = !slices.ContainsFunc(all, func(one Decision) bool { return one.Do != Leave && !one.RemoveOnError })
 	d.Note = &cellDecision{all, version}
 	return d, err
 }
@@ -143,13 +143,13 @@ func (set *masterSet) hasBag(err error) bool {
 		return false
 	}
 	var told *InsteadError
-	return !errors.As(err, &told) || bag.Is(told.Instead.Value)
+	return !errors.As(err, &told) || bag.IsGroup(told.Current.Value)
 }
 
 // takeShared takes keys of one cell by ballot, all or none. A key whose removal is pending counts
 // as free.
 func (set *masterSet) takeShared(ctx context.Context, t Taking) (Grant, error) {
-	if !t.Anyhow && t.TTL >= 0 && t.TTL < vote.Shortest {
+	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.Shortest {
 		return Grant{}, ErrTooShort
 	}
 	holder := func(looks []Look) int {
@@ -164,7 +164,7 @@ func (set *masterSet) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	case err != nil:
 		return Grant{}, err
 	case holder(looks) >= 0:
-		return Grant{}, &InsteadError{Err: ErrHeld, Instead: looks[holder(looks)]}
+		return Grant{}, &InsteadError{Err: ErrHeld, Current: looks[holder(looks)]}
 	case t.Fence && t.Keys[0].Tag == "" && !looks[0].Shared:
 		return set.Take(ctx, t) // the other keys are gone by now
 	case t.Fence:
@@ -175,7 +175,7 @@ func (set *masterSet) takeShared(ctx context.Context, t Taking) (Grant, error) {
 		ds := make([]Decision, len(looks))
 		for i := range ds {
 			if holder(looks) < 0 {
-				ds[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL, Takes: !t.Stays}
+				ds[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL, RemoveOnError: !t.KeepOnNoQuorum}
 			}
 		}
 		return ds, nil
@@ -189,7 +189,7 @@ func (set *masterSet) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	for i, key := range t.Keys {
 		set.rememberVersion(key, t.Tokens[i], out.Version, t.TTL)
 	}
-	got, err := set.leaseSince(since, t.TTL, t.Anyhow)
+	got, err := set.leaseSince(since, t.TTL, t.AllowShortTTL)
 	if got.Version = out.Version; err != nil {
 		if owed != nil {
 			owed(got.Version, nil)
@@ -277,7 +277,7 @@ func (set *masterSet) ifHeld(
 		return Look{}, out, err
 	}
 	if seen = out.Decision.Note.(Look); !seen.Present || seen.Value != token {
-		return Look{}, out, &InsteadError{Err: ErrNotHeld, Instead: seen}
+		return Look{}, out, &InsteadError{Err: ErrNotHeld, Current: seen}
 	}
 	return seen, out, nil
 }
@@ -291,7 +291,7 @@ func (set *masterSet) keyNames(ctx context.Context, db int, names []string) (all
 			return nil, set.translate(err)
 		}
 		for i, name := range part {
-			if l := found[i]; l.Foreign || !bag.Is(l.Value) {
+			if l := found[i]; l.Foreign || !bag.IsGroup(l.Value) {
 				all = append(all, name)
 				continue
 			}

@@ -10,7 +10,7 @@ import (
 // Mark notifies a client that has read a key when the key may have changed; see package wake.
 type (
 	Mark = wake.Mark
-	News = wake.News
+	News = wake.Report
 )
 
 // These are the reports of a Mark.

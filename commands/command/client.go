@@ -171,13 +171,13 @@ func (c *Client) OnlyListens() bool {
 func (c *Client) Messages(out *Reply) {
 	if c.Subscriptions != nil {
 		out.Raw(c.Subscriptions.Take())
-		out.Keep()
+		out.Protect()
 		out.WhenDelivered(c.Subscriptions.Release)
 	}
 }
 
-// Speak switches the client to a protocol, 2 or 3, from this reply on.
-func (c *Client) Speak(proto int, out *Reply) {
+// SetProto switches the client to a protocol, 2 or 3, from this reply on.
+func (c *Client) SetProto(proto int, out *Reply) {
 	c.Messages(out)
 	c.Proto, out.Proto = proto, proto
 	if c.Subscriptions != nil {
@@ -187,7 +187,7 @@ func (c *Client) Speak(proto int, out *Reply) {
 
 // Reset resets the client as RESET does.
 func (c *Client) Reset(out *Reply) {
-	c.Speak(2, out)
+	c.SetProto(2, out)
 	if c.Subscriptions != nil {
 		c.Subscriptions.Clear()
 	}
@@ -201,9 +201,9 @@ func (c *Client) Reset(out *Reply) {
 	}
 }
 
-// Silence sets the mode of CLIENT REPLY, given in lower case. It returns false if there is no such
-// mode.
-func (c *Client) Silence(mode string) bool {
+// SetReplyMode sets the mode of CLIENT REPLY, given in lower case. It returns false if there is no
+// such mode.
+func (c *Client) SetReplyMode(mode string) bool {
 	switch {
 	case mode == "on":
 		c.silence = replyOn

@@ -53,9 +53,9 @@ func (c Call) AskUpstream() (reply []byte, ok bool) {
 	return reply, true
 }
 
-// Misread replies that a call has the wrong form. For a command that Redis does not have, a syntax
-// or arity error is followed by the usage.
-func (c Call) Misread(text string) {
+// SyntaxError replies that a call has the wrong form. For a command that Redis does not have, a
+// syntax or arity error is followed by the usage.
+func (c Call) SyntaxError(text string) {
 	if c.Command.IsOurs() && len(c.Command.Docs.Args) > 0 {
 		switch {
 		case text == syntax.ErrSyntax, text == syntax.WrongArity(c.Command.Name):
@@ -82,9 +82,9 @@ type Command struct {
 	// Patient is set if the upstream may take unlimited time for the command. Otherwise its time is
 	// limited.
 	Patient bool
-	// Aloud is set if the command also acts in the proxy. Such a command does not go to the
+	// ActsLocally is set if the command also acts in the proxy. Such a command does not go to the
 	// upstream while CLIENT REPLY is off, and cannot be part of a transaction there.
-	Aloud bool
+	ActsLocally bool
 	// Hides reports whether the proxy removes something from the upstream's reply to a call. Such a
 	// call cannot be part of a transaction there. nil means that it never does.
 	Hides func(words [][]byte) bool

@@ -58,8 +58,8 @@ func (r *Reply) TakeBack(from int) {
 	}
 }
 
-// Keep protects the bytes written so far from CLIENT REPLY, because messages are not replies.
-func (r *Reply) Keep() { r.mark = len(r.Bytes) }
+// Protect protects the bytes written so far from CLIENT REPLY, because messages are not replies.
+func (r *Reply) Protect() { r.mark = len(r.Bytes) }
 
 // Raw appends encoded bytes.
 func (r *Reply) Raw(b []byte) { r.Bytes = append(r.Bytes, b...) }
@@ -197,8 +197,8 @@ func (r *Reply) Validity(left time.Duration) {
 // IsUrgent reports whether the replies contain a validity.
 func (r *Reply) IsUrgent() bool { return !r.validity.ends.IsZero() }
 
-// Leaves updates the validity to the time that remains now.
-func (r *Reply) Leaves() {
+// UpdateValidity updates the validity to the time that remains now.
+func (r *Reply) UpdateValidity() {
 	if !r.IsUrgent() {
 		return
 	}

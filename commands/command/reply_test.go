@@ -118,7 +118,7 @@ func TestValidityIsUpdatedWhenSent(t *testing.T) {
 	} {
 		now := time.Now()
 		r := &Reply{Proto: 2, Now: func() time.Time { return now }}
-		if r.Leaves(); r.IsUrgent() {
+		if r.UpdateValidity(); r.IsUrgent() {
 			t.Error("it is urgent without a validity")
 		}
 		undone := 0
@@ -133,7 +133,7 @@ func TestValidityIsUpdatedWhenSent(t *testing.T) {
 		r.IfUndelivered(undo)
 		now = now.Add(test.later)
 		for range 2 {
-			r.Leaves()
+			r.UpdateValidity()
 			want := "+OK\r\n*4\r\n$8\r\nvalidity\r\n" + test.want + "\r\n$5\r\ntoken\r\n$1\r\nt\r\n"
 			if got := string(r.Bytes); got != want || !r.IsUrgent() {
 				t.Errorf("%v later: %q, urgent %v", test.later, got, r.IsUrgent())

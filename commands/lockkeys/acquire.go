@@ -38,12 +38,12 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 
 // lockFor takes a lock. It answers granted, or the reply of the same command on a held key.
 func (p *Runner) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply) {
-	place, ttl := p.Engine.Place(c.Client.DB, e.Key), e.Now.Left
+	place, ttl := p.Engine.Place(c.Client.DB, e.Key), e.After.Left
 	if ttl < 0 {
 		ttl = quorum.Endless
 	}
 	got, err := p.opts.Locks.Lock(c.Ctx,
-		quorum.LockRequest{Key: place, Token: e.Now.Value, TTL: ttl, Holder: c.Client.Identity()})
+		quorum.LockRequest{Key: place, Token: e.After.Value, TTL: ttl, Holder: c.Client.Identity()})
 	if errors.Is(err, quorum.ErrHeld) {
 		c.Client.Transaction.Finds(c.Client.DB, []string{e.Key})
 	}

@@ -50,7 +50,7 @@ func (p *Runner) Program(c *command.Client, words []string) program.Program {
 	keys := keyspace.Keys(words)
 	return program.Program{
 		DB: c.DB, Keys: syntax.Distinct(keys), Guesses: p.guessesFor(c, words, keys), Replaces: replaces(words),
-		Run: func(_ context.Context, s *keyspace.Space) (keyspace.Reply, [][]string, error) {
+		Run: func(_ context.Context, s *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 			reply, err := s.Do(words)
 			return reply, nil, err
 		},

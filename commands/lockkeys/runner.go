@@ -128,11 +128,11 @@ func (p *Runner) answer(c command.Call, db int, done program.Outcome) {
 func (p *Runner) audit(by *command.Client, db int, edits []keyspace.Edit) {
 	for _, e := range edits {
 		switch {
-		case !e.Was.Present && e.Now.Present:
+		case !e.Before.Present && e.After.Present:
 			p.opts.Audit.Note(command.AuditGranted, by, db, e.Key)
-		case e.Was.Present && !e.Now.Present:
+		case e.Before.Present && !e.After.Present:
 			p.opts.Audit.Note(command.AuditReleased, by, db, e.Key)
-		case e.Was.Present && e.Was.Value != e.Now.Value:
+		case e.Before.Present && e.Before.Value != e.After.Value:
 			p.opts.Audit.Note(command.AuditReplaced, by, db, e.Key)
 		}
 	}
@@ -143,11 +143,11 @@ func (p *Runner) refusalOf(edits []keyspace.Edit) string {
 	limits := p.opts.Limits()
 	for _, e := range edits {
 		switch {
-		case !e.Now.Present || e.KeepLeft:
-		case e.Now.Left < 0 && limits.RefuseNoTTL:
+		case !e.After.Present || e.KeepTTL:
+		case e.After.Left < 0 && limits.RefuseNoTTL:
 			return fmt.Sprintf("ERR lock key '%s' would have no TTL: the setting no-ttl refuses this; set a TTL",
 				syntax.Shown(e.Key))
-		case e.Now.Left > limits.MaxTTL:
+		case e.After.Left > limits.MaxTTL:
 			return syntax.ExpireOverLimit(e.By, limits.MaxTTL)
 		}
 	}
@@ -163,7 +163,7 @@ func (p *Runner) reportLostEffects(command string, cause error) {
 // warnNoTTL logs locks that a program took and that never expire.
 func (p *Runner) warnNoTTL(a program.Outcome) {
 	for _, e := range a.Edits {
-		if e.Now.Present && !e.KeepLeft && e.Now.Left < 0 {
+		if e.After.Present && !e.KeepTTL && e.After.Left < 0 {
 			p.warnKeyNoTTL(e.Key)
 		}
 	}

@@ -91,7 +91,7 @@ func (l *Locking) lock(c command.Call) {
 	g := grammar{name: "lock", takes: true, maxTTL: l.MaxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
-		c.Misread(err.Error())
+		c.SyntaxError(err.Error())
 		return
 	}
 	generated := parsed.token == generateToken
@@ -197,7 +197,7 @@ func (l *Locking) extend(c command.Call) {
 	g := grammar{name: "extend", maxTTL: l.MaxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
-		c.Misread(err.Error())
+		c.SyntaxError(err.Error())
 		return
 	}
 	value := contents.EncodeText(parsed.token)

@@ -69,7 +69,7 @@ func parseListing(options [][]byte) (w listOptions, failed string) {
 func (h *Holders) list(c command.Call) {
 	want, failed := parseListing(c.Args[1:])
 	if failed != "" {
-		c.Misread(failed)
+		c.SyntaxError(failed)
 		return
 	}
 	l := h.listing(c.Client.DB, want)

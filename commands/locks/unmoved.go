@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// Unmoved returns the commands for the time while the locks on lock keys are at the upstream: on a
-// lock key, or on all keys, they fail.
-func Unmoved(all []*command.Command, lockKeys keys.Patterns) []*command.Command {
+// RefuseWhileAtUpstream returns the commands for the time while the locks on lock keys are at the
+// upstream: on a lock key, or on all keys, they fail.
+func RefuseWhileAtUpstream(all []*command.Command, lockKeys keys.Patterns) []*command.Command {
 	unmoved := make([]*command.Command, len(all))
 	for i, atMasters := range all {
 		one := *atMasters

@@ -106,7 +106,7 @@ func (r *run) removeOthers(ctx context.Context, target store, copied map[name]bo
 			others = append(others, n)
 		}
 	}
-	r.result.Besides, err = target.remove(ctx, others)
+	r.result.RemovedAtTarget, err = target.remove(ctx, others)
 	return err
 }
 

@@ -79,7 +79,7 @@ func (r *run) quiesce(ctx context.Context) error {
 			r.result.Others = append(r.result.Others, c.String())
 		}
 	}
-	if len(r.result.Others) > 0 && !r.order.EvenIfOthers {
+	if len(r.result.Others) > 0 && !r.order.CloseOthers {
 		return &OthersError{r.result.Others}
 	}
 	return r.closeConnections(ctx, foreign)
@@ -91,8 +91,8 @@ const reportTimeout = time.Second
 // awaitForeign returns foreign connections, after proxies had time to report the connections that
 // they made for new clients just before they held back.
 func (r *run) awaitForeign(
-	ctx context.Context, before []connection, held []quorum.Held,
-) (foreign []connection, reports []quorum.Held, err error) {
+	ctx context.Context, before []connection, held []quorum.PauseReport,
+) (foreign []connection, reports []quorum.PauseReport, err error) {
 	for until := time.Now().Add(reportTimeout); ; {
 		now, err := r.connections(ctx)
 		if err != nil {
@@ -111,19 +111,19 @@ func (r *run) awaitForeign(
 }
 
 // mayLockDirectly reports whether the connection may belong to a client that locks without a proxy.
-func (c connection) mayLockDirectly(held []quorum.Held) bool {
+func (c connection) mayLockDirectly(held []quorum.PauseReport) bool {
 	return !c.isKnown() && !isRestless(held, c)
 }
 
 // foreign returns the connections of before that are still open, and belong neither to this run nor
 // to a proxy that holds back.
-func (r *run) foreign(before, now []connection, held []quorum.Held) []connection {
+func (r *run) foreign(before, now []connection, held []quorum.PauseReport) []connection {
 	known, ours := map[string]bool{}, map[string]bool{}
 	for _, c := range before {
 		known[c.id] = true
 	}
 	for _, h := range held {
-		for _, addr := range h.Resting {
+		for _, addr := range h.IdleConns {
 			ours[clientlist.Address(addr)] = true
 		}
 	}
@@ -138,9 +138,9 @@ func (r *run) foreign(before, now []connection, held []quorum.Held) []connection
 
 // isRestless reports whether a proxy reported that commands on lock keys may still be running on
 // the connection. A move closes it without asking the operator.
-func isRestless(held []quorum.Held, c connection) bool {
-	return slices.ContainsFunc(held, func(h quorum.Held) bool {
-		return slices.ContainsFunc(h.Restless, func(one string) bool { return clientlist.Address(one) == c.addr })
+func isRestless(held []quorum.PauseReport, c connection) bool {
+	return slices.ContainsFunc(held, func(h quorum.PauseReport) bool {
+		return slices.ContainsFunc(h.BusyConns, func(one string) bool { return clientlist.Address(one) == c.addr })
 	})
 }
 

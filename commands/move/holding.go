@@ -19,11 +19,11 @@ const (
 
 // awaitHolding waits until all running proxies have reported that they hold back, and returns the
 // reports. A proxy that no longer announces itself was stopped, or is cut off.
-func (r *run) awaitHolding(ctx context.Context) ([]quorum.Held, error) {
+func (r *run) awaitHolding(ctx context.Context) ([]quorum.PauseReport, error) {
 	for until := time.Now().Add(r.patience); ; {
 		held := r.opts.Masters.Holding(ctx, r.at.Era)
 		silent := slices.DeleteFunc(slices.Clone(r.opts.Masters.Proxies()), func(id string) bool {
-			return slices.ContainsFunc(held, func(h quorum.Held) bool { return h.Proxy == id })
+			return slices.ContainsFunc(held, func(h quorum.PauseReport) bool { return h.Proxy == id })
 		})
 		switch at, known := r.opts.Masters.Placed(); {
 		case known && at.Era != r.at.Era: // another run has ended the move or taken it over

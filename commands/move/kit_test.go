@@ -47,7 +47,7 @@ type masters struct {
 	proxies []string
 	// room is the free memory in bytes; zero means unlimited.
 	room    int64
-	holding []quorum.Held
+	holding []quorum.PauseReport
 	// fails is called before each step with its name, and returns the step's error.
 	fails func(step string) error
 	// lost makes the next decision succeed although the caller gets an error.
@@ -81,7 +81,7 @@ func (m *masters) MayMove() error { return m.step("may move") }
 
 var errNotThere = errors.New("decided anew meanwhile")
 
-func (m *masters) MoveOn(_ context.Context, from quorum.Placed, to place.Place) (quorum.Placed, error) {
+func (m *masters) DecideLocation(_ context.Context, from quorum.Placed, to place.Place) (quorum.Placed, error) {
 	failed := m.step("to " + to.String())
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +113,7 @@ func (m *masters) MayHold(_ context.Context, bytes int64) error {
 
 func (m *masters) Proxies() []string { return m.proxies }
 
-func (m *masters) Holding(_ context.Context, era int) []quorum.Held {
+func (m *masters) Holding(_ context.Context, era int) []quorum.PauseReport {
 	if at, _ := m.Placed(); at.Era != era {
 		return nil
 	}
@@ -247,7 +247,7 @@ func newRig(t *testing.T) *rig {
 	r.client = r.dial()
 	r.masters = &masters{at: quorum.Placed{Place: place.Upstream, Era: 7}, keys: map[quorum.Key]held{},
 		proxies: []string{"me"}}
-	r.masters.holding = []quorum.Held{{Proxy: "me", Resting: []string{r.client.LocalAddr()}}}
+	r.masters.holding = []quorum.PauseReport{{Proxy: "me", IdleConns: []string{r.client.LocalAddr()}}}
 	r.mover = r.another()
 	return r
 }

@@ -24,16 +24,16 @@ type Masters interface {
 	Confirm(ctx context.Context) (quorum.Placed, error)
 	// MayMove returns an error if the locks cannot be moved now.
 	MayMove() error
-	// MoveOn proposes that the locks are at a place in the era after from. It returns that era when
-	// a majority votes in it, whichever proxy proposed it. A moving place lasts as long as ctx.
-	// After an error, the proposal may be accepted all the same.
-	MoveOn(ctx context.Context, from quorum.Placed, to place.Place) (quorum.Placed, error)
+	// DecideLocation proposes that the locks are at a place in the era after from. It returns that
+	// era when a majority votes in it, whichever proxy proposed it. A moving place lasts as long as
+	// ctx. After an error, the proposal may be accepted all the same.
+	DecideLocation(ctx context.Context, from quorum.Placed, to place.Place) (quorum.Placed, error)
 	// MayHold returns an error if the masters cannot store this many more bytes.
 	MayHold(ctx context.Context, bytes int64) error
 	// Proxies returns the IDs of the running proxies, including this one.
 	Proxies() []string
 	// Holding returns the reports of the proxies that hold back in an era.
-	Holding(ctx context.Context, era int) []quorum.Held
+	Holding(ctx context.Context, era int) []quorum.PauseReport
 
 	Databases(ctx context.Context) ([]int, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
@@ -71,9 +71,9 @@ type Order struct {
 	Back bool
 	// Abort ends a move that is running, or was left unfinished: the locks stay at the source.
 	Abort bool
-	// EvenIfOthers closes the connections at the upstream that do not belong to proxies. Without
+	// CloseOthers closes the connections at the upstream that do not belong to proxies. Without
 	// it, such connections prevent the move.
-	EvenIfOthers bool
+	CloseOthers bool
 }
 
 func (o Order) target() place.Place {

@@ -65,7 +65,7 @@ func TestThereAndBack(t *testing.T) {
 	before := r.upstream()
 	delete(before, "0 lock:brief")
 	result := r.mustMove(Order{})
-	if got, want := result.copied(), "1 hash, 1 list"; result.At != place.Masters || result.Besides != 1 ||
+	if got, want := result.copied(), "1 hash, 1 list"; result.At != place.Masters || result.RemovedAtTarget != 1 ||
 		!strings.Contains(got, "zset") || strings.HasPrefix(got, want+",") {
 		t.Errorf("%+v", result)
 	}
@@ -84,7 +84,7 @@ func TestThereAndBack(t *testing.T) {
 	delete(r.masters.keys, on(0, "lock:foreign"))
 	r.line("SET lock:besides of-before")
 	r.line("SET lock:set a-text")
-	if result := r.mustMove(Order{Back: true}); result.At != place.Upstream || result.Besides != 1 {
+	if result := r.mustMove(Order{Back: true}); result.At != place.Upstream || result.RemovedAtTarget != 1 {
 		t.Errorf("%+v", result)
 	}
 	r.same(r.upstream(), before)
@@ -277,7 +277,7 @@ func TestConnectionLost(t *testing.T) {
 				if err != nil || at.Place != place.Masters {
 					t.Fatalf("%v %v", at, err)
 				}
-				if result := r.mustMove(Order{EvenIfOthers: true}); !result.Already || result.Removed != 2 {
+				if result := r.mustMove(Order{CloseOthers: true}); !result.Already || result.Removed != 2 {
 					t.Errorf("what was left: %+v", result)
 				}
 				return
@@ -374,7 +374,7 @@ func TestLocksAlreadyAtTarget(t *testing.T) {
 	if result := r.mustMove(Order{}); !result.Already || result.Standing != 1 || len(r.upstream()) != 1 {
 		t.Errorf("%+v", result)
 	}
-	if result := r.mustMove(Order{EvenIfOthers: true}); !result.Already || result.Removed != 1 ||
+	if result := r.mustMove(Order{CloseOthers: true}); !result.Already || result.Removed != 1 ||
 		len(r.upstream()) != 0 || len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
 	}
@@ -405,13 +405,13 @@ func TestOthers(t *testing.T) {
 		t.Fatal("it was ended: ", err)
 	}
 	r.masters.proxies = append(r.masters.proxies, "other")
-	if _, err := r.move(Order{EvenIfOthers: true}); err == nil ||
+	if _, err := r.move(Order{CloseOthers: true}); err == nil ||
 		!strings.Contains(err.Error(), "running proxies do not hold back: other") ||
 		r.masters.at.Place != place.Upstream {
 		t.Errorf("%v", err)
 	}
 	r.masters.proxies = r.masters.proxies[:1] // it no longer announces itself
-	result := r.mustMove(Order{EvenIfOthers: true})
+	result := r.mustMove(Order{CloseOthers: true})
 	if len(result.Others) != 1 || result.Ended != 1 {
 		t.Errorf("%+v", result)
 	}
@@ -500,7 +500,7 @@ func TestRefused(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := r.move(Order{EvenIfOthers: true}); err == nil || !strings.HasPrefix(err.Error(), c.want) ||
+		if _, err := r.move(Order{CloseOthers: true}); err == nil || !strings.HasPrefix(err.Error(), c.want) ||
 			len(r.masters.eras) != c.eras {
 			t.Errorf("%s: %v after %v", c.command, err, r.masters.eras)
 		}
@@ -660,14 +660,14 @@ func TestTargetWithoutRoom(t *testing.T) {
 // another proxy has a different upstream.
 func TestOtherUpstream(t *testing.T) {
 	t.Parallel()
-	for _, order := range []Order{{}, {EvenIfOthers: true}, {Back: true}} {
+	for _, order := range []Order{{}, {CloseOthers: true}, {Back: true}} {
 		r := newRig(t)
 		r.line("SET lock:a token PX 60000")
 		if order.Back {
 			r.mustMove(Order{})
 		}
 		at := r.masters.at.Place
-		r.masters.holding = append(r.masters.holding, quorum.Held{Proxy: "other", Server: "another"})
+		r.masters.holding = append(r.masters.holding, quorum.PauseReport{Proxy: "other", Server: "another"})
 		r.masters.proxies = append(r.masters.proxies, "other")
 		if _, err := r.move(order); err == nil ||
 			!strings.Contains(err.Error(), "proxy other has a different upstream (run_id another) than this one (") ||

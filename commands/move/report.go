@@ -18,9 +18,9 @@ type Result struct {
 	Already, Aborted bool
 	// Copied counts the lock keys that have moved, by type.
 	Copied map[string]int
-	// Besides counts the lock keys that were removed because they existed only at the target.
-	// Removed counts the lock keys that were removed where the locks are not.
-	Besides, Removed int
+	// RemovedAtTarget counts the lock keys that were removed because they existed only at the
+	// target. Removed counts the lock keys that were removed where the locks are not.
+	RemovedAtTarget, Removed int
 	// Standing counts the lock keys that were found where the locks are not.
 	Standing int
 	// Left is the error that prevented the removal of the remaining lock keys there, if any.
@@ -45,8 +45,8 @@ func (r Result) Lines() []string {
 		fmt.Sprintf("the locks are at the %v now: %s", r.At, r.copied()),
 		fmt.Sprintf("commands on lock keys were held back for %d ms", r.Held.Milliseconds()),
 	}
-	if r.Besides > 0 {
-		lines = append(lines, fmt.Sprintf("removed %s that existed only at the %v", countLockKeys(r.Besides), r.At))
+	if r.RemovedAtTarget > 0 {
+		lines = append(lines, fmt.Sprintf("removed %s that existed only at the %v", countLockKeys(r.RemovedAtTarget), r.At))
 	}
 	lines = append(lines, r.removed()...)
 	if r.Ended > 0 {

@@ -125,9 +125,9 @@ var errClaimed = errors.New("another proxy is moving the locks")
 
 // begin proposes that the locks are being moved, and claims the new era.
 func (r *run) begin(ctx context.Context) error {
-	began, err := r.opts.Masters.MoveOn(ctx, r.at, r.at.Away())
+	began, err := r.opts.Masters.DecideLocation(ctx, r.at, r.at.Away())
 	switch {
-	case errors.Is(err, quorum.ErrNotThere): // another proxy is further
+	case errors.Is(err, quorum.ErrLocationChanged): // another proxy is further
 		return errClaimed
 	case err != nil:
 		return err
@@ -178,7 +178,7 @@ func (r *run) quiesceAndCopy(ctx context.Context, since time.Time) ([]name, erro
 // arrive proposes that the locks have moved.
 func (r *run) arrive(ctx context.Context) error {
 	r.arriving = true
-	there, err := r.opts.Masters.MoveOn(ctx, r.at, r.at.Target())
+	there, err := r.opts.Masters.DecideLocation(ctx, r.at, r.at.Target())
 	if err == nil {
 		r.at = there
 	}
@@ -205,7 +205,7 @@ func (r *run) stay(ctx context.Context, era int) error {
 	for {
 		now, err := r.opts.Masters.Confirm(ctx)
 		if err == nil && now.Era == era && now.Moves() && (r.order.Abort || r.claim(ctx, now) == nil) {
-			now, err = r.opts.Masters.MoveOn(ctx, now, now.Source())
+			now, err = r.opts.Masters.DecideLocation(ctx, now, now.Source())
 		}
 		if r.undecided = err != nil; !r.undecided {
 			r.at = now
@@ -259,7 +259,7 @@ func (r *run) removeLeftovers(ctx context.Context) error {
 	}
 	_, other := r.stores()
 	names, err := other.list(ctx)
-	if err == nil && r.at.Source() == place.Masters && !r.order.EvenIfOthers {
+	if err == nil && r.at.Source() == place.Masters && !r.order.CloseOthers {
 		r.result.Standing = len(names)
 		return nil
 	}

@@ -53,7 +53,7 @@ func subscribe(kind Kind) func(command.Call) {
 			s.Add(kind, name)
 			confirm(c.Out, namePrefixes[kind]+"subscribe", &name, s.Count(kind))
 		}
-		c.Out.Keep()
+		c.Out.Protect()
 	}
 }
 
@@ -74,7 +74,7 @@ func unsubscribe(kind Kind) func(command.Call) {
 			confirm(c.Out, namePrefixes[kind]+"unsubscribe", nil, s.Count(kind))
 		}
 		s.Settle()
-		c.Out.Keep()
+		c.Out.Protect()
 	}
 }
 

@@ -144,7 +144,7 @@ func clientSetInfo(c *command.Client, args [][]byte, out *command.Reply) {
 
 func clientReply(c command.Call) {
 	switch mode := syntax.Lower(c.Args[2]); {
-	case !c.Client.Silence(mode):
+	case !c.Client.SetReplyMode(mode):
 		c.Out.Error(syntax.ErrSyntax)
 	case mode == "on":
 		c.Out.Status("OK")

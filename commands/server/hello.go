@@ -44,7 +44,7 @@ func (s *Server) hello(c command.Call) {
 			return
 		}
 	}
-	c.Client.Speak(int(proto), c.Out)
+	c.Client.SetProto(int(proto), c.Out)
 	s.replyHello(c.Client, c.Out)
 }
 

@@ -42,12 +42,12 @@ func moveOrder(words [][]byte) (order move.Order, ok bool) {
 		case "abort":
 			given = &order.Abort
 		case "evenifothers":
-			given = &order.EvenIfOthers
+			given = &order.CloseOthers
 		}
 		if given == nil || *given {
 			return order, false
 		}
 		*given = true
 	}
-	return order, !order.Abort || !order.Back && !order.EvenIfOthers
+	return order, !order.Abort || !order.Back && !order.CloseOthers
 }

@@ -110,7 +110,7 @@ func (s state) after(keys []string, steps [][]string) (replies []any, next state
 		replies = append(replies, seen(reply.Plain()))
 	}
 	for _, e := range space.Edits() {
-		s[slices.Index(keys, e.Key)] = content{e.Now.Value, e.Now.Present && e.Now.Left >= 0}
+		s[slices.Index(keys, e.Key)] = content{e.After.Value, e.After.Present && e.After.Left >= 0}
 	}
 	return replies, s
 }

@@ -240,7 +240,8 @@ func talkInBoth(t *testing.T, commands int, seed uint64, faulty bool, single str
 		s := startSeveral(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single, proxies...)
 		s.faulty = faulty
 		for i := range s.keys {
-			// The keys of the other protocol may still change, by commands that were answered NOQUORUM.
+			// The keys of the other protocol may still change, by commands that were answered
+			// NOQUORUM.
 			s.keys[i] += resp
 		}
 		s.talk(t, commands/2)

@@ -73,7 +73,8 @@ func TestStalledClientIsKilledAtTheUpstream(t *testing.T) {
 	for i := range idle {
 		idle[i] = as(t, r.proxy, "op")
 		kit.Want(t, idle[i], nil, "GET", "none")
-		// A stalled client whose upstream is gone is disconnected after a minute, which is too late.
+		// A stalled client whose upstream is gone is disconnected after a minute, which is too
+		// late.
 		idle[i].SetTimeout(kit.Patience / 2)
 	}
 	time.Sleep(3 * time.Second) // longer than a client is quiet before it is parked

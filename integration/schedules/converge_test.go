@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// convergeRoundsEnv sets how many rounds TestConverge runs for each kind of command, on 3 and on 5
-	// masters.
+	// convergeRoundsEnv sets how many rounds TestConverge runs for each kind of command, on 3 and
+	// on 5 masters.
 	convergeRoundsEnv = "REDLOCK_ROUNDS_CONVERGE"
 	// defaultConvergeRounds take about two minutes on two busy cores.
 	defaultConvergeRounds = 3

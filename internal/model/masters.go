@@ -118,11 +118,11 @@ const mendName = "mend"
 // mendPause is the register's pause before it repairs a key. It identifies that callback.
 const mendPause = 200 * time.Millisecond
 
-// Well implements [register.Masters].
-func (p *proxy) Well() bool { return true }
+// AllVote implements [register.Masters].
+func (p *proxy) AllVote() bool { return true }
 
-// Missed implements [register.Masters].
-func (p *proxy) Missed() {}
+// ScheduleCompare implements [register.Masters].
+func (p *proxy) ScheduleCompare() {}
 
 // Voters implements [register.Masters].
 func (p *proxy) Voters() int { return len(p.masters) }

@@ -8,7 +8,7 @@ import (
 )
 
 // mends makes a proxy compare and repair the key by itself, after these operations.
-func mends(proxy int, after ...int) Op { return Op{Do: Mend, Proxy: proxy, After: after} }
+func mends(proxy int, after ...int) Op { return Op{Do: Repair, Proxy: proxy, After: after} }
 
 var getOf3 = Op{Do: Get, Proxy: 2, After: []int{2}}
 

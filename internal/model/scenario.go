@@ -22,7 +22,7 @@ const (
 	SetXX  // SET … XX
 	Del
 	Get
-	Mend // the proxy itself compares the masters, and repairs the key
+	Repair // the proxy itself compares the masters, and repairs the key
 )
 
 var doNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "MEND"}
@@ -174,7 +174,7 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 	case Extend:
 		got, err = p.register.Extend(ctx, key, token, p.ttl(op))
 		a.code = codeOf(err)
-	case Mend:
+	case Repair:
 		p.mend(ctx)
 		a.code = refused
 	case Get:

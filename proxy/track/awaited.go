@@ -70,8 +70,8 @@ func (a *Awaited) Plain(n int) {
 // Add expects the replies of a slot.
 func (a *Awaited) Add(s Slot) { a.slots = append(a.slots, s) }
 
-// Forgo removes the last reply that is expected.
-func (a *Awaited) Forgo() {
+// CancelLast removes the last reply that is expected.
+func (a *Awaited) CancelLast() {
 	last := len(a.slots) - 1
 	if last < 0 {
 		return

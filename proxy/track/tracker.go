@@ -12,8 +12,8 @@ type Tracker struct {
 	State State
 	// Awaited holds the replies that the upstream owes.
 	Awaited Awaited
-	// Detours finds redirects among the replies.
-	Detours detour.Filter
+	// Redirects finds redirects among the replies.
+	Redirects detour.Filter
 
 	replies  resp.ReplyScanner
 	ownReply bool // the current reply is one to a command of the proxy's own
@@ -30,7 +30,7 @@ func NewTracker(db int, urlLogin bool) Tracker {
 // Begin starts a new connection.
 func (t *Tracker) Begin() {
 	t.replies, t.ownReply = resp.ReplyScanner{}, false
-	t.Detours.Begin()
+	t.Redirects.Begin()
 }
 
 // Lost ends the connection. The next one begins with database db. Only the count of the client's
@@ -56,11 +56,11 @@ type Part struct {
 	Size int
 	// Own: it belongs to a reply to a command of the proxy's own. Whole: that reply ends with it.
 	Own, Whole bool
-	// Judged: the client gets Instead in its place. Turned is the redirect that was found, set at
-	// its end.
-	Judged  bool
-	Instead []byte
-	Turned  string
+	// Filtered: the client gets Instead in its place. Redirect is the redirect that was found, set
+	// at its end.
+	Filtered bool
+	Instead  []byte
+	Redirect string
 }
 
 // Next returns the next piece of the upstream's bytes. It ends at the end of a reply, or of several
@@ -80,8 +80,8 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	part := Part{Own: t.ownReply}
 	n, ended, err := t.replies.Scan(p)
 	part.Size = n
-	if part.Judged = !part.Own && t.Detours.Looks(byte(t.replies.Kind())); part.Judged {
-		part.Instead, part.Turned = t.Detours.Take(p[:n], ended || err != nil)
+	if part.Filtered = !part.Own && t.Redirects.Looks(byte(t.replies.Kind())); part.Filtered {
+		part.Instead, part.Redirect = t.Redirects.Take(p[:n], ended || err != nil)
 	}
 	switch {
 	case err != nil && part.Own:
@@ -101,7 +101,7 @@ func (t *Tracker) skipPlain(p []byte) (n int) {
 	if first == nil || first.Kind != Plain || t.replies.Inside() || t.State.Multi || t.State.Unasked() {
 		return 0
 	}
-	for first.N > 0 && n < len(p) && !t.Detours.Looks(p[n]) {
+	for first.N > 0 && n < len(p) && !t.Redirects.Looks(p[n]) {
 		size := resp.SimpleReply(p[n:])
 		if size == 0 {
 			break

@@ -361,15 +361,15 @@ func TestAwaited(t *testing.T) {
 	if got := a.Owed(); got != 5+3+1 || len(a.slots) != 4 || !a.Closes() {
 		t.Errorf("%d owed, %+v", got, a.slots)
 	}
-	a.Forgo()
-	a.Forgo()
+	a.CancelLast()
+	a.CancelLast()
 	if got := a.Owed(); got != 5 || a.Closes() {
 		t.Errorf("%d owed, %+v", got, a.slots)
 	}
 	a.slots = nil
-	a.Forgo()
+	a.CancelLast()
 	a.Plain(2)
-	if a.Forgo(); a.Owed() != 1 || a.Empty() {
+	if a.CancelLast(); a.Owed() != 1 || a.Empty() {
 		t.Errorf("%+v", a.slots)
 	}
 }

@@ -167,8 +167,8 @@ func (f *discovery) adopt(said, most opinion) (from, to string) {
 	return from, f.known.addr
 }
 
-// isOutvoted reports whether an opinion has had time to spread and most Sentinels still have another
-// one. It is called with mu held.
+// isOutvoted reports whether an opinion has had time to spread and most Sentinels still have
+// another one. It is called with mu held.
 func (f *discovery) isOutvoted(said, most opinion, now time.Time) bool {
 	switch {
 	case most.addr == "" || said.addr == most.addr:
@@ -213,8 +213,8 @@ func (f *discovery) name() string {
 	return f.Master
 }
 
-// switchMaster leaves the old master. The old master's answers about logins remain valid until the new
-// one has been reached.
+// switchMaster leaves the old master. The old master's answers about logins remain valid until the
+// new one has been reached.
 func (u *Upstream) switchMaster(from, to string) {
 	f := u.discovery
 	u.term.Add(1)

@@ -49,8 +49,8 @@ func (u *Upstream) askMode(conn net.Conn) error {
 	return nil
 }
 
-// HidesMode reports whether the upstream must be standalone, but has not said whether it is.
-func (u *Upstream) HidesMode() bool {
+// ModeUnknown reports whether the upstream must be standalone, but has not said whether it is.
+func (u *Upstream) ModeUnknown() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.modes.unknown

@@ -108,12 +108,12 @@ func TestClusterIsFoundOutByAClient(t *testing.T) {
 	}
 	probe(nil)
 	up.HearMode([]byte("-NOAUTH x\r\n"))
-	if probe(nil); !up.HidesMode() {
+	if probe(nil); !up.ModeUnknown() {
 		t.Error("it is taken to have said it")
 	}
 	up.HearMode([]byte(aloneHello))
-	if up.HidesMode() || up.Term() != 0 {
-		t.Errorf("it hides %t, term %d", up.HidesMode(), up.Term())
+	if up.ModeUnknown() || up.Term() != 0 {
+		t.Errorf("it hides %t, term %d", up.ModeUnknown(), up.Term())
 	}
 	probe(nil) // it does not say it again
 	up.HearMode([]byte(clusterHello))
@@ -131,7 +131,7 @@ func TestClusterIsFoundOutByAClient(t *testing.T) {
 	<-ended
 	says.Store([2]string{aloneHello, ""})
 	probe(nil)
-	if up.HidesMode() || !errors.Is(up.WhyLeft(), ErrFailedOver) {
+	if up.ModeUnknown() || !errors.Is(up.WhyLeft(), ErrFailedOver) {
 		t.Error("it is still taken for a cluster")
 	}
 }

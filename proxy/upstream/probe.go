@@ -75,8 +75,8 @@ func (u *Upstream) Probe(ctx context.Context) {
 	}
 }
 
-// withAdvice returns the error of a probe, with advice if the upstream was never reached and its URL
-// has the wrong scheme. All later errors that clients get contain the advice, too.
+// withAdvice returns the error of a probe, with advice if the upstream was never reached and its
+// URL has the wrong scheme. All later errors that clients get contain the advice, too.
 func (u *Upstream) withAdvice(ctx context.Context, err error) error {
 	u.mu.Lock()
 	settled := u.known || u.discovery != nil || u.advice != nil && errors.Is(err, u.advice)
@@ -100,9 +100,9 @@ func (u *Upstream) withAdvice(ctx context.Context, err error) error {
 // access tells whether a new connection may do everything, or nothing, before a login.
 type access struct{ all, demands bool }
 
-// probeAccess finds out what a new connection may do. Only the upstream's explicit replies count; any
-// other reply may have another cause. The error says that the upstream does not answer at all. If
-// the connection breaks, probeAccess asks again, because only a new connection tells whether the
+// probeAccess finds out what a new connection may do. Only the upstream's explicit replies count;
+// any other reply may have another cause. The error says that the upstream does not answer at all.
+// If the connection breaks, probeAccess asks again, because only a new connection tells whether the
 // upstream is gone.
 func (u *Upstream) probeAccess(ctx context.Context) (found access, err error) {
 	found, broken, err := u.probeAccessOnce(ctx)
@@ -158,9 +158,10 @@ func (u *Upstream) OpensAll() bool {
 	return u.opensAll
 }
 
-// DemandsLogin reports whether a new connection may do nothing before a login. known is false until
-// the upstream was reached once. While the upstream does not answer, its last answer remains valid.
-func (u *Upstream) DemandsLogin() (demands, known bool) {
+// RequiresLogin reports whether a new connection may do nothing before a login. known is false
+// until the upstream was reached once. While the upstream does not answer, its last answer remains
+// valid.
+func (u *Upstream) RequiresLogin() (demands, known bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.demandsLogin, u.known

@@ -147,9 +147,9 @@ func isAddress(host, port string) bool {
 	return err == nil && n > 0 && hostText.MatchString(host)
 }
 
-// chooseOpinion returns the right one of some opinions: that of the latest epoch. If Sentinels differ
-// within an epoch, it prefers the opinion of most of them, then the known address. Without opinions
-// it returns the zero value.
+// chooseOpinion returns the right one of some opinions: that of the latest epoch. If Sentinels
+// differ within an epoch, it prefers the opinion of most of them, then the known address. Without
+// opinions it returns the zero value.
 func chooseOpinion(all []opinion, known string) (best opinion) {
 	votes := map[opinion]int{}
 	for _, o := range all {
@@ -167,7 +167,8 @@ func chooseOpinion(all []opinion, known string) (best opinion) {
 	return best
 }
 
-// majorityOpinion returns the opinion that most of the configured Sentinels have, or the zero value.
+// majorityOpinion returns the opinion that most of the configured Sentinels have, or the zero
+// value.
 func majorityOpinion(all []opinion, sentinels int) opinion {
 	votes := map[opinion]int{}
 	for _, o := range all {

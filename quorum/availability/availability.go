@@ -54,7 +54,7 @@ func (l Look) LocksAt() string {
 	case !l.Known:
 		return "unknown"
 	default:
-		return l.Place.Shown()
+		return l.Place.Describe()
 	}
 }
 

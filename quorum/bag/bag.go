@@ -14,8 +14,8 @@ import (
 // Endless is the remaining time of a key without expiry.
 const Endless = cell.Endless
 
-// Bag holds the keys of a cell at one moment. It is for one goroutine.
-type Bag struct {
+// Group holds the keys of a cell at one moment. It is for one goroutine.
+type Group struct {
 	// name is the name of the cell, and of the key stored without a bag. found is the value of the
 	// cell.
 	name  string
@@ -37,12 +37,12 @@ type key struct {
 // Open reads the cell of a name. It omits expired keys. A foreign value is never a bag.
 //
 // Errors: ErrUnreadable; register.ErrNeedsLeft if there is a bag and its remaining time is unknown.
-func Open(name string, f register.Look) (*Bag, error) {
-	b := &Bag{name: name, found: f, keys: map[string]key{}}
+func Open(name string, f register.Look) (*Group, error) {
+	b := &Group{name: name, found: f, keys: map[string]key{}}
 	switch {
 	case !f.Present:
 		return b, nil
-	case f.Foreign || !Is(f.Value):
+	case f.Foreign || !IsGroup(f.Value):
 		b.keys[name] = key{member: member{name: name, value: f.Value, version: f.Version, distance: b.ownDistance()}}
 		return b, nil
 	case f.Unknown:
@@ -66,7 +66,7 @@ func Open(name string, f register.Look) (*Bag, error) {
 }
 
 // ownDistance returns the distance of the key that is stored without a bag. It ends with the cell.
-func (b *Bag) ownDistance() time.Duration {
+func (b *Group) ownDistance() time.Duration {
 	if !b.found.Unknown && b.found.Longest < 0 {
 		return Endless
 	}
@@ -74,13 +74,13 @@ func (b *Bag) ownDistance() time.Duration {
 }
 
 // Shared reports whether the cell holds a bag.
-func (b *Bag) Shared() bool { return b.isBag }
+func (b *Group) Shared() bool { return b.isBag }
 
 // Names returns the names of the keys, sorted.
-func (b *Bag) Names() []string { return slices.Sorted(maps.Keys(b.keys)) }
+func (b *Group) Names() []string { return slices.Sorted(maps.Keys(b.keys)) }
 
 // Look returns the current value of a key.
-func (b *Bag) Look(name string) register.Look {
+func (b *Group) Look(name string) register.Look {
 	k, there := b.keys[name]
 	if !there {
 		return register.Look{Shared: b.isBag}
@@ -100,14 +100,14 @@ func (b *Bag) Look(name string) register.Look {
 }
 
 // Put sets a key to a value for a time, in whole milliseconds, or Endless.
-func (b *Bag) Put(name, value string, left time.Duration) {
+func (b *Group) Put(name, value string, left time.Duration) {
 	b.changed = true
 	b.keys[name] = key{member: member{name: name, value: value}, new: true, left: left}
 }
 
 // Replace gives an existing key another value for its remaining time. It puts an absent key without
 // an expiry.
-func (b *Bag) Replace(name, value string) {
+func (b *Group) Replace(name, value string) {
 	k, there := b.keys[name]
 	if !there {
 		b.Put(name, value, Endless)
@@ -119,7 +119,7 @@ func (b *Bag) Replace(name, value string) {
 }
 
 // Remove removes a key.
-func (b *Bag) Remove(name string) {
+func (b *Group) Remove(name string) {
 	if _, there := b.keys[name]; there {
 		b.changed = true
 		delete(b.keys, name)
@@ -135,6 +135,6 @@ var ErrTooLarge = fmt.Errorf(
 	"the keys of one tag are too large: together they may have at most %d bytes, including their names", MaxBytes)
 
 // sorted returns the keys in the order of their names.
-func (b *Bag) sorted() []key {
+func (b *Group) sorted() []key {
 	return slices.SortedFunc(maps.Values(b.keys), func(x, y key) int { return strings.Compare(x.name, y.name) })
 }

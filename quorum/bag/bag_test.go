@@ -22,7 +22,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(prefix)
 	f.Add(prefix + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
 	f.Fuzz(func(t *testing.T, text string) {
-		if !Is(text) {
+		if !IsGroup(text) {
 			t.Skip()
 		}
 		members, err := decode(text)
@@ -57,7 +57,7 @@ func TestEncodedBytes(t *testing.T) {
 }
 
 // cellOf opens a cell on which all masters agree.
-func cellOf(t *testing.T, w register.Decision, left time.Duration) *Bag {
+func cellOf(t *testing.T, w register.Decision, left time.Duration) *Group {
 	t.Helper()
 	b, err := Open("T", register.Look{Present: true, Value: w.Value, Version: "cell", Longest: left, Shortest: left})
 	if err != nil {
@@ -67,7 +67,7 @@ func cellOf(t *testing.T, w register.Decision, left time.Duration) *Bag {
 }
 
 // show returns the keys of a bag, for comparing.
-func show(b *Bag) string {
+func show(b *Group) string {
 	var all []string
 	for _, name := range b.Names() {
 		e := b.Look(name)
@@ -76,9 +76,9 @@ func show(b *Bag) string {
 	return strings.Join(all, " ")
 }
 
-func sealed(t *testing.T, b *Bag, version string) register.Decision {
+func sealed(t *testing.T, b *Group, version string) register.Decision {
 	t.Helper()
-	w, err := b.Seal(version)
+	w, err := b.Encode(version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func sealed(t *testing.T, b *Bag, version string) register.Decision {
 }
 
 // leaseOf returns the longest time that a key of a bag was given, for comparing.
-func leaseOf(b *Bag) string { return strings.TrimSpace(fmt.Sprintln(b.Lease())) }
+func leaseOf(b *Group) string { return strings.TrimSpace(fmt.Sprintln(b.Lease())) }
 
 // TestLife checks that the key of the cell's name is a plain value while it is alone, and that all
 // keys keep their ends while other keys come and go.
@@ -139,17 +139,17 @@ func TestLife(t *testing.T) {
 func TestWrites(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		do   func(b *Bag)
+		do   func(b *Group)
 		want register.Decision
 	}{
-		{"nothing", func(*Bag) {}, register.Decision{}},
-		{"one that is absent goes", func(b *Bag) { b.Remove("x:{T}") }, register.Decision{}},
-		{"its own is replaced", func(b *Bag) { b.Put("T", "you", 7*time.Second) },
+		{"nothing", func(*Group) {}, register.Decision{}},
+		{"one that is absent goes", func(b *Group) { b.Remove("x:{T}") }, register.Decision{}},
+		{"its own is replaced", func(b *Group) { b.Put("T", "you", 7*time.Second) },
 			register.Decision{Do: register.Put, Value: "you", TTL: 7 * time.Second}},
-		{"its own keeps its time", func(b *Bag) { b.Replace("T", "you") },
+		{"its own keeps its time", func(b *Group) { b.Replace("T", "you") },
 			register.Decision{Do: register.Put, Value: "you", KeepTTL: true}},
-		{"its own goes", func(b *Bag) { b.Remove("T") }, register.Decision{Do: register.Remove}},
-		{"another comes and goes", func(b *Bag) { b.Put("x:{T}", "x", ms); b.Remove("x:{T}") },
+		{"its own goes", func(b *Group) { b.Remove("T") }, register.Decision{Do: register.Remove}},
+		{"another comes and goes", func(b *Group) { b.Put("x:{T}", "x", ms); b.Remove("x:{T}") },
 			register.Decision{Do: register.Put, Value: "me", KeepTTL: true}},
 	} {
 		b := cellOf(t, register.Decision{Value: "me"}, time.Second)
@@ -170,7 +170,7 @@ func TestWrites(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	empty.Put("x:{T}", "x", time.Second)
-	if w := sealed(t, empty, "w"); w.Do != register.Put || w.KeepTTL || w.TTL < 2*time.Second || !Is(w.Value) {
+	if w := sealed(t, empty, "w"); w.Do != register.Put || w.KeepTTL || w.TTL < 2*time.Second || !IsGroup(w.Value) {
 		t.Errorf("%+v", w)
 	}
 }
@@ -195,15 +195,15 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	unknown.Put("x:{T}", "x", time.Second)
-	if _, err := unknown.Seal("w"); !errors.Is(err, register.ErrNeedsLeft) {
+	if _, err := unknown.Encode("w"); !errors.Is(err, register.ErrNeedsLeft) {
 		t.Error(err)
 	}
 	unknown.Put("T", "you", time.Second) // nothing depends on the previous end
-	if w, err := unknown.Seal("w"); err != nil || w.KeepTTL {
+	if w, err := unknown.Encode("w"); err != nil || w.KeepTTL {
 		t.Errorf("%+v, %v", w, err)
 	}
 	unknown.Put("x:{T}", strings.Repeat("x", MaxBytes), time.Second)
-	if _, err := unknown.Seal("w"); !errors.Is(err, ErrTooLarge) {
+	if _, err := unknown.Encode("w"); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
 }
@@ -338,7 +338,7 @@ func (w *world) write(
 }
 
 // compare checks the keys of a bag that was opened between two moments.
-func (w *world) compare(b *Bag, from, to int64) {
+func (w *world) compare(b *Group, from, to int64) {
 	for name, until := range w.until {
 		e := b.Look(name)
 		switch {
@@ -361,7 +361,7 @@ func (w *world) compare(b *Bag, from, to int64) {
 // duration of a round.
 const spread = 200
 
-func (w *world) edit(b *Bag, from, to int64) {
+func (w *world) edit(b *Group, from, to int64) {
 	for range 1 + w.random.IntN(2) {
 		name := []string{"T", "a:{T}", "b:{T}", "c:{T}"}[w.random.IntN(4)]
 		there := b.Look(name).Present

@@ -15,8 +15,8 @@ const prefix = "\x00redlock:b"
 // ErrUnreadable is returned for a text that begins as a bag but was not written by this version.
 var ErrUnreadable = errors.New("the keys of one tag are unreadable: no proxy of this version has written them")
 
-// Is reports whether a value is a bag.
-func Is(text string) bool { return strings.HasPrefix(text, prefix) }
+// IsGroup reports whether a value is a bag.
+func IsGroup(text string) bool { return strings.HasPrefix(text, prefix) }
 
 // member is a key in a bag.
 type member struct {

@@ -28,7 +28,7 @@ func outlivesKeys(ttl, longest time.Duration) bool { return ttl > 2*longest+6*mi
 
 // Lease returns the longest time that a key was given since the bag was opened, or Endless. given
 // is false if no key was given a time.
-func (b *Bag) Lease() (longest time.Duration, given bool) {
+func (b *Group) Lease() (longest time.Duration, given bool) {
 	for _, k := range b.keys {
 		if k.new && (!given || k.left < 0 || longest >= 0 && k.left > longest) {
 			longest, given = k.left, true
@@ -37,11 +37,11 @@ func (b *Bag) Lease() (longest time.Duration, given bool) {
 	return longest, given
 }
 
-// Seal returns the decision that stores the present keys in the cell. version must be unique. Seal
-// omits expired keys, but they alone are no reason to write.
+// Encode returns the decision that stores the present keys in the cell. version must be unique.
+// Seal omits expired keys, but they alone are no reason to write.
 //
 // Errors: ErrTooLarge; register.ErrNeedsLeft if a key has to keep its end, which is unknown.
-func (b *Bag) Seal(version string) (register.Decision, error) {
+func (b *Group) Encode(version string) (register.Decision, error) {
 	switch {
 	case !b.changed:
 		return register.Decision{}, nil
@@ -74,7 +74,7 @@ func (b *Bag) Seal(version string) (register.Decision, error) {
 }
 
 // sealAlone decides for the key of the cell's name alone, which is stored without a bag.
-func (b *Bag) sealAlone(d *register.Decision, own key) {
+func (b *Group) sealAlone(d *register.Decision, own key) {
 	d.Value = own.value
 	switch {
 	case own.new:
@@ -91,7 +91,7 @@ func (b *Bag) sealAlone(d *register.Decision, own key) {
 // measureOwn gives a new time to the key that was stored without a bag, when other keys join it.
 // The time is that of the master on which the key ends last. An extension a moment ago may have
 // reached only one of the masters asked.
-func (b *Bag) measureOwn(all []key) error {
+func (b *Group) measureOwn(all []key) error {
 	for i, k := range all {
 		switch {
 		case b.isBag || k.new:
@@ -105,7 +105,7 @@ func (b *Bag) measureOwn(all []key) error {
 }
 
 // setEnds sets the end of the cell, and the distances of the keys to it.
-func (b *Bag) setEnds(d *register.Decision, all []key) error {
+func (b *Group) setEnds(d *register.Decision, all []key) error {
 	d.Shared = true
 	if err := b.measureOwn(all); err != nil {
 		return err

@@ -74,7 +74,7 @@ func (g *Guard) denyVote(cause *QuarantineError) {
 	if had || g.cause.Why != cause.Why || cause.isMuchLater(g.announced) {
 		g.announced = cause.Ready
 		level := slog.LevelWarn
-		if cause.Why == AwaitsFreshStart || cause.Why == Succeeded {
+		if cause.Why == AwaitsFreshStart || cause.Why == Replaced {
 			level = slog.LevelDebug
 		}
 		g.log.Log(context.Background(), level, "master in quarantine", "master", g.Name, "cause", cause.Error())

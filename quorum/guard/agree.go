@@ -31,7 +31,7 @@ func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, err
 			return nil, err
 		}
 	}
-	return &QuarantineError{Why: Unproven}, nil
+	return &QuarantineError{Why: Unverified}, nil
 }
 
 // rulesPause is the wait until other masters have reported their rules.
@@ -40,7 +40,7 @@ const rulesPause = 20 * time.Millisecond
 // nextLook returns the time until the next check of a master that adoptRules refused for a cause,
 // or for none.
 func nextLook(cause *QuarantineError) time.Duration {
-	if cause != nil && cause.Why == Unproven {
+	if cause != nil && cause.Why == Unverified {
 		return rulesPause
 	}
 	return Heartbeat

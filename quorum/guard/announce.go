@@ -101,7 +101,7 @@ func (s *Set) Peers() (ids []string) {
 func (s *Set) changeObstacle() error {
 	own := s.ownEntry()
 	for _, p := range s.otherProxies() {
-		if why := own.Hinders(p); why != "" {
+		if why := own.Prevents(p); why != "" {
 			return errors.New(why)
 		}
 	}

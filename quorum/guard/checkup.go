@@ -81,7 +81,7 @@ func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if refused != nil && refused.Why != Unproven && (g.refused == nil || g.refused.Why != refused.Why) {
+	if refused != nil && refused.Why != Unverified && (g.refused == nil || g.refused.Why != refused.Why) {
 		g.log.Warn("master has no vote", "master", g.Name, "cause", refused.Error())
 	}
 	g.refused = refused
@@ -142,7 +142,7 @@ func (g *Guard) observe(v Report) eraPosition {
 func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
 	at := g.observe(v)
 	if at == positionUnknown {
-		g.denyVote(&QuarantineError{Why: Unproven})
+		g.denyVote(&QuarantineError{Why: Unverified})
 		return Heartbeat, nil
 	}
 	if cause := g.rulesRefusal(); cause != nil && at != positionEnded {

@@ -195,7 +195,7 @@ func (g *Guard) observeClock(s Sighting) bool {
 
 // suspend withdraws the vote until the next checkup.
 func (g *Guard) suspend() {
-	if g.withdraw(Unproven) {
+	if g.withdraw(Unverified) {
 		g.Wake()
 	}
 }
@@ -219,7 +219,7 @@ func (g *Guard) Withdraw() {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.withdraw(Unproven)
+	g.withdraw(Unverified)
 }
 
 // grantVote makes the master's votes count from now on, under a marker. If the master's era has

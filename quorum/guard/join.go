@@ -22,11 +22,11 @@ func (g *Guard) leaveEnded(ctx context.Context, v Report, past history) (time.Du
 		intact = verdict == actionJoin
 	}
 	if !intact {
-		g.denyVote(&QuarantineError{Why: Succeeded})
+		g.denyVote(&QuarantineError{Why: Replaced})
 		return changePause, nil
 	}
 	pause, err := g.vote(ctx, v)
-	g.noteCause(&QuarantineError{Why: Succeeded})
+	g.noteCause(&QuarantineError{Why: Replaced})
 	return min(pause, changePause), err
 }
 
@@ -64,17 +64,17 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 			return 0, nil
 		} // it was sealed long ago: copy what it may have lost since
 	}
-	g.noteCause(&QuarantineError{Why: Joins})
+	g.noteCause(&QuarantineError{Why: Joining})
 	from := g.set.sourcesFor(g)
 	switch {
 	case !from.before && len(from.sources) >= vote.Majority(len(g.set.guards)):
 		// It catches up from these like any other master.
-		return 0, g.quarantine(ctx, v, Joins, marker.NoClaim)
+		return 0, g.quarantine(ctx, v, Joining, marker.NoClaim)
 	case !from.before || !from.enough() || from.member(g) < 0,
 		len(from.sources) < from.masters && g.set.eras.age(time.Now()) < formerSourcesTime:
 		return joinPause, nil
 	case v.Record.Text == "":
-		_, err := runInt(ctx, g.Conn, script.Await, v.Marker.Text, g.newRecord(v, Joins, marker.NoClaim).String())
+		_, err := runInt(ctx, g.Conn, script.Await, v.Marker.Text, g.newRecord(v, Joining, marker.NoClaim).String())
 		return 0, err
 	}
 	return g.pauseAfter(g.catchUp(ctx, v, from)), nil

@@ -53,9 +53,9 @@ func judge(v Report, past history) (nextAction, Reason) {
 	}
 	switch {
 	case marked && past.position == positionEnded:
-		return actionEnded, Succeeded
+		return actionEnded, Replaced
 	case marked && past.position == positionStale:
-		return actionQuarantine, Joins
+		return actionQuarantine, Joining
 	case marked && m.RunID == v.RunID:
 		return judgeMarked(v, past)
 	case marked && past.stepped:
@@ -66,10 +66,10 @@ func judge(v Report, past history) (nextAction, Reason) {
 		return actionQuarantine, Restarted
 	case recorded && r.RunID == v.RunID && past.stepped:
 		return actionQuarantine, ClockStepped
-	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Blank) && past.nonce != "":
+	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Empty) && past.nonce != "":
 		return actionQuarantine, Restarted // it was not as new as a proxy assumed
-	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Blank):
-		return actionBlank, Blank
+	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Empty):
+		return actionBlank, Empty
 	case recorded && r.RunID == v.RunID && v.Marker.Text == "":
 		return actionWait, Reason(r.Reason)
 	case v.Marker.Text == "" && v.Record.Text == "" && past.nonce == "":
@@ -94,7 +94,7 @@ func judgeMarked(v Report, past history) (nextAction, Reason) {
 	case m.Proof == marker.ProofFresh && m.Nonce != past.nonce && past.lives:
 		return actionQuarantine, Restarted // it was not as fresh as a proxy assumed
 	case past.position == positionFormer:
-		return actionJoin, Joins
+		return actionJoin, Joining
 	case m.Durable && !v.Durable(), m.ReplID != v.ReplID:
 		return actionUpdateMarker, ""
 	default:

@@ -54,19 +54,19 @@ func (s *Set) Confirm(ctx context.Context) error {
 
 var errUnconfirmed = errors.New("no majority of the masters confirmed the location of the locks")
 
-// Stir makes other proxies check the masters often, because a change is about to be decided. A
-// proxy that reaches them starts within a heartbeat.
-func (s *Set) Stir(ctx context.Context, era reconfig.Era, ballot string) {
+// AnnounceChange makes other proxies check the masters often, because a change is about to be
+// decided. A proxy that reaches them starts within a heartbeat.
+func (s *Set) AnnounceChange(ctx context.Context, era reconfig.Era, ballot string) {
 	s.prepare(ctx, era, ballot)
 }
 
-// Bind is Stir with the future place of the locks.
-func (s *Set) Bind(ctx context.Context, era reconfig.Era, ballot string, to place.Place) {
+// AnnounceMove is AnnounceChange with the future place of the locks.
+func (s *Set) AnnounceMove(ctx context.Context, era reconfig.Era, ballot string, to place.Place) {
 	s.prepare(ctx, era, ballot+placeSeparator+to.String())
 }
 
-// IsBoundFor reports whether Bind announced a move of the locks to a place a moment ago.
-func (s *Set) IsBoundFor(to place.Place) bool { return s.eras.isBoundFor(to) }
+// IsMoveAnnounced reports whether Bind announced a move of the locks to a place a moment ago.
+func (s *Set) IsMoveAnnounced(to place.Place) bool { return s.eras.isBoundFor(to) }
 
 // MayMove returns the reason why the locks cannot be moved now, or nil.
 func (s *Set) MayMove() error {
@@ -94,9 +94,9 @@ func (s *Set) ID() string { return s.id }
 // heldTTL is how long a proxy's report of paused commands is kept, in ms.
 const heldTTL = "600000"
 
-// SayHeld stores a report of this proxy's paused commands on the masters. It fails if no majority
-// stored it.
-func (s *Set) SayHeld(ctx context.Context, text string) error {
+// ReportPaused stores a report of this proxy's paused commands on the masters. It fails if no
+// majority stored it.
+func (s *Set) ReportPaused(ctx context.Context, text string) error {
 	took := countParallel(s.guards, func(g *Guard) bool {
 		_, err := g.Conn.Run(ctx, script.Hold, s.id, text, heldTTL)
 		return err == nil

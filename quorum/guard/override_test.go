@@ -39,7 +39,7 @@ func TestOverride(t *testing.T) {
 // TestBoundOfARecord checks that a record's bound is parsed, and takes precedence over an assumed
 // TTL, but not over one that was seen.
 func TestBoundOfARecord(t *testing.T) {
-	r := marker.Record{RunID: "1", Nonce: "n", Since: 3, Claim: marker.NoClaim, Reason: string(Blank)}
+	r := marker.Record{RunID: "1", Nonce: "n", Since: 3, Claim: marker.NoClaim, Reason: string(Empty)}
 	if got, ok := marker.ParseRecord(r.String()); !ok || got != r || got.Bounded {
 		t.Errorf("%q: got %+v, %v", r, got, ok)
 	}

@@ -125,9 +125,9 @@ func (p Proxy) Disagreement(with Proxy) string {
 	}
 }
 
-// Hinders returns why another proxy prevents a change of the masters or a move of the locks, or
+// Prevents returns why another proxy prevents a change of the masters or a move of the locks, or
 // nothing.
-func (p Proxy) Hinders(with Proxy) string {
+func (p Proxy) Prevents(with Proxy) string {
 	switch {
 	case with.Protocol() < p.Protocol():
 		return "another proxy on the masters has an earlier version: upgrade or stop it"

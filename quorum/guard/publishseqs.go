@@ -111,7 +111,7 @@ func (g *Guard) acceptsSeqs() bool {
 		return false
 	}
 	cause := g.Quarantine()
-	return cause == nil || cause.Why != Blank && cause.Why != AwaitsFreshStart && cause.Why != Unproven
+	return cause == nil || cause.Why != Empty && cause.Why != AwaitsFreshStart && cause.Why != Unverified
 }
 
 // peerSeqsOf asks all other masters that answer, whether they vote or not.

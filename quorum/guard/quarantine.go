@@ -16,13 +16,13 @@ const (
 	Replicated       Reason = "replicated"
 	ClockStepped     Reason = "clock"
 	Evicted          Reason = "evicted"
-	Blank            Reason = "blank"
-	Joins            Reason = "joins"
+	Empty            Reason = "blank"
+	Joining          Reason = "joins"
 	AwaitsFreshStart Reason = "fresh"
-	Unproven         Reason = "unproven"
+	Unverified       Reason = "unproven"
 	OtherRules       Reason = "settings"
 	Misplaced        Reason = "place"
-	Succeeded        Reason = "succeeded"
+	Replaced         Reason = "succeeded"
 )
 
 // Sentence says what happened to n masters.
@@ -37,20 +37,20 @@ func (r Reason) Sentence(n int) string {
 		return singularOrPlural(one, "has a clock that stepped", "have clocks that stepped")
 	case Evicted:
 		return "evicted keys"
-	case Blank:
+	case Empty:
 		return singularOrPlural(one, "was empty when first seen: it is new, or has lost its data",
 			"were empty when first seen: they are new, or have lost their data")
 	case AwaitsFreshStart:
 		return singularOrPlural(one, "waits", "wait") + " for a fresh start: not all masters have been connected long enough"
-	case Joins:
+	case Joining:
 		return singularOrPlural(one, "joins", "join") + " the changed set of masters"
-	case Succeeded:
+	case Replaced:
 		return singularOrPlural(one, "belongs", "belong") + " to another set of masters now: the masters were changed"
 	case Misplaced:
 		return singularOrPlural(one, "waits", "wait") + " until the location of the locks is known"
 	case OtherRules:
 		return singularOrPlural(one, "is", "are") + " in use by proxies with different settings"
-	case Unproven:
+	case Unverified:
 		return singularOrPlural(one, "is", "are") + " being checked for lost data"
 	default:
 		return "restarted without proof of " + singularOrPlural(one, "its", "their") + " data"

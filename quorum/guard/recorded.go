@@ -42,13 +42,13 @@ func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err e
 		}
 	}
 	switch {
-	case err != nil && was != nil && was.Why == Unproven: // without an upstream the masters decide
+	case err != nil && was != nil && was.Why == Unverified: // without an upstream the masters decide
 		return nil
 	case err != nil || !e.known || e.ended != nil:
 		return was
 	}
-	said := place.Said{At: e.own.At(), Known: true, By: e.names}
-	switch _, err := said.Settle(s.record, has, nil, false); {
+	said := place.Report{At: e.own.At(), Known: true, By: e.names}
+	switch _, err := said.Resolve(s.record, has, nil, false); {
 	case err == nil:
 		return nil
 	case statements < vote.Majority(len(s.guards)) || was != nil && was.Why == Misplaced:
@@ -69,8 +69,8 @@ func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, erro
 		return s.eras.adopt(own), nil
 	}
 	has, unread := s.record.Read(ctx)
-	said := place.Said{At: own.At(), Known: stated, By: s.eras.names}
-	at, err := said.Settle(s.record, has, unread, strings.Contains(s.rules.settings, LocksUpstream))
+	said := place.Report{At: own.At(), Known: stated, By: s.eras.names}
+	at, err := said.Resolve(s.record, has, unread, strings.Contains(s.rules.settings, LocksUpstream))
 	if err != nil {
 		return own, &QuarantineError{Why: Misplaced, Places: err.Error()}
 	}

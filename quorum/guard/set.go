@@ -64,7 +64,7 @@ func NewSet(opts Options, masters []Master) *Set {
 		warned: map[string]bool{},
 	}
 	if s.record = opts.Record; s.record != nil && opts.Joins == nil {
-		s.placeConflict.Store(&QuarantineError{Why: Unproven}) // until it was compared
+		s.placeConflict.Store(&QuarantineError{Why: Unverified}) // until it was compared
 	}
 	if s.boot == nil {
 		s.boot = sinceBoot
@@ -148,7 +148,7 @@ func (s *Set) Recorded(ttl time.Duration) { s.maxTTLInUse.Made(ttl) }
 func newGuard(s *Set, index int, m Master) *Guard {
 	return &Guard{
 		set: s, index: index, Master: m, log: s.log, published: publishedSeqs{},
-		cause:    &QuarantineError{Why: Unproven},
+		cause:    &QuarantineError{Why: Unverified},
 		enrolled: map[int]bool{}, suspectDBs: map[int]bool{}, seqs: writeSeqs{}, canaries: map[int]canary{},
 	}
 }

@@ -35,7 +35,7 @@ func (g *Guard) refuseFresh(ctx context.Context, v Report, empty bool) error {
 		g.set.fresh.end()
 		return nil
 	case empty:
-		return g.quarantine(ctx, v, Blank, marker.NoClaim)
+		return g.quarantine(ctx, v, Empty, marker.NoClaim)
 	default:
 		return g.quarantine(ctx, v, Restarted, marker.NoClaim)
 	}

@@ -39,7 +39,7 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	}
 	g.mu.Lock()
 	over := g.set.eras.position(g.index) != positionOwn
-	if !over && g.trust.Nonce == "" && (g.cause.Why != Unproven || g.last.Nonce != m.Nonce) {
+	if !over && g.trust.Nonce == "" && (g.cause.Why != Unverified || g.last.Nonce != m.Nonce) {
 		g.log.Info("master votes", "master", g.Name, "proof", m.Proof)
 	}
 	g.grantVote(m, over)
@@ -57,7 +57,7 @@ func (g *Guard) afterRenewal() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.canaryMissed || g.older {
-		g.withdraw(Unproven)
+		g.withdraw(Unverified)
 		return 0
 	}
 	return g.set.eras.checkPause(time.Now())

@@ -182,7 +182,7 @@ func CompareSettings(findings []Finding, settings string) {
 
 // PlacedOn returns where the locks are according to the markers of a majority of these masters. The
 // place is undecided if the locks were never moved.
-func PlacedOn(findings []Finding) place.Said {
+func PlacedOn(findings []Finding) place.Report {
 	says := map[place.At]int{}
 	for _, f := range findings {
 		if f.report == nil || !f.report.Marker.Valid || !f.report.Marker.Value.Seal.IsNone() {
@@ -190,10 +190,10 @@ func PlacedOn(findings []Finding) place.Said {
 		}
 		at := f.report.Marker.Value.Era.At()
 		if says[at]++; says[at] >= vote.Majority(len(findings)) {
-			return place.Said{At: at, Known: true, By: Names(findings)}
+			return place.Report{At: at, Known: true, By: Names(findings)}
 		}
 	}
-	return place.Said{By: Names(findings)}
+	return place.Report{By: Names(findings)}
 }
 
 // Names returns the addresses of the masters.

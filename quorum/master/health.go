@@ -51,7 +51,7 @@ func (m *Master) IsDown() bool {
 // has not failed either, or the guard does not know yet whether its votes count.
 func (m *Master) IsUnheard() bool {
 	h := m.Health()
-	return h.Err == errNotConnected || h.Quarantine != nil && h.Quarantine.Why == guard.Unproven
+	return h.Err == errNotConnected || h.Quarantine != nil && h.Quarantine.Why == guard.Unverified
 }
 
 // takeDown marks the master as down: queued ops are refused, and the prober starts. The first cause

@@ -78,8 +78,8 @@ var names = [...]string{
 // String returns the name of the place.
 func (p Place) String() string { return names[p] }
 
-// Shown returns the name for an operator.
-func (p Place) Shown() string {
+// Describe returns the name for an operator.
+func (p Place) Describe() string {
 	if p.Moves() {
 		return "moving-" + p.String()
 	}

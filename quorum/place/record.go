@@ -54,19 +54,19 @@ func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (a
 	return at, before
 }
 
-// Said is the place of the locks that a majority of the masters reports. Known is false if the
+// Report is the place of the locks that a majority of the masters reports. Known is false if the
 // masters have forgotten it.
-type Said struct {
+type Report struct {
 	At
 	Known bool
 	// By are the names of the masters.
 	By []string
 }
 
-// Settle determines where the locks are, from the report of the masters and from the record, unless
-// readErr says that the record could not be read. The error says why the place is unknown.
+// Resolve determines where the locks are, from the report of the masters and from the record,
+// unless readErr says that the record could not be read. The error says why the place is unknown.
 // fromUpstream is the setting move-from-upstream.
-func (s Said) Settle(record Record, recorded At, readErr error, fromUpstream bool) (At, error) {
+func (s Report) Resolve(record Record, recorded At, readErr error, fromUpstream bool) (At, error) {
 	switch {
 	case s.Known && readErr == nil && recorded.contradicts(s.At):
 		return s.At, errors.New(contradiction(record.Name(), recorded, s.By, s.At))
@@ -96,7 +96,7 @@ func restored(record Record, recorded At, fromUpstream bool) (At, error) {
 	case recorded.Place == Masters && fromUpstream:
 		return recorded, fmt.Errorf("the record at the upstream %s says %s, but move-from-upstream says upstream; "+
 			"remove that setting or, if clients lock at the upstream, DEL %s at the upstream",
-			record.Name(), recorded.Shown(), RecordKey)
+			record.Name(), recorded.Describe(), RecordKey)
 	}
 	return recorded, nil
 }
@@ -106,11 +106,11 @@ func contradiction(upstream string, recorded At, names []string, masters At) str
 	return fmt.Sprintf("the record at the upstream %s says %s, the masters %s say %s; "+
 		"if the masters are right, DEL %s at the upstream; "+
 		"if the record is right, empty the masters and run redlock-proxy init",
-		upstream, recorded.Shown(), strings.Join(names, ", "), masters.Shown(), RecordKey)
+		upstream, recorded.Describe(), strings.Join(names, ", "), masters.Describe(), RecordKey)
 }
 
-// Shown returns the place and the era for an operator.
-func (a At) Shown() string { return fmt.Sprintf("%s (era %d)", a.Place.Shown(), a.Era) }
+// Describe returns the place and the era for an operator.
+func (a At) Describe() string { return fmt.Sprintf("%s (era %d)", a.Place.Describe(), a.Era) }
 
 // Record reads and writes the upstream's record. There is none if this proxy may not read at the
 // upstream. Such a proxy has moved no locks.

@@ -47,8 +47,8 @@ func TestSettle(t *testing.T) {
 		"forgotten, at the upstream by a setting": {forgotten: true, has: at(Upstream, 5), fromUpstream: true, want: at(Upstream, 5)},
 		"forgotten, and nobody to ask":            {forgotten: true, unread: silent, refused: "cannot be asked: connection refused"},
 	} {
-		said := Said{At: test.said, Known: !test.forgotten, By: []string{"a", "b"}}
-		got, err := said.Settle(named("up"), test.has, test.unread, test.fromUpstream)
+		said := Report{At: test.said, Known: !test.forgotten, By: []string{"a", "b"}}
+		got, err := said.Resolve(named("up"), test.has, test.unread, test.fromUpstream)
 		switch {
 		case test.refused == "" && (err != nil || got != test.want):
 			t.Errorf("%s: %v, %v; want %v", name, got, err, test.want)

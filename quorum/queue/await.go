@@ -201,9 +201,9 @@ func (a *lockWait[K]) wait(ctx context.Context) Ended {
 // that process is known, it looks at that process's mark, and then at the lock. The order matters:
 // a process removes its mark when it takes the lock. So once its mark is gone, the state of the
 // lock is newer.
-func (a *lockWait[K]) onCue(cue Cue, now time.Time) {
+func (a *lockWait[K]) onCue(cue Signal, now time.Time) {
 	to, gap := a.queues.leftTo(a.place)
-	if a.head.Told(cue, gap, now); cue != Yield {
+	if a.head.Told(cue, gap, now); cue != LeaveToPeer {
 		return
 	}
 	if a.mark == nil {

@@ -1,13 +1,13 @@
 package queue
 
-// Cue tells the head of a queue the state of the lock in this process.
-type Cue int
+// Signal tells the head of a queue the state of the lock in this process.
+type Signal int
 
 const (
 	// TryNow: the lock may be free.
-	TryNow Cue = iota
+	TryNow Signal = iota
 	// TryLater: the lock was just granted to the previous head.
 	TryLater
-	// Yield: the lock is left to another process, or will be if one waits.
-	Yield
+	// LeaveToPeer: the lock is left to another process, or will be if one waits.
+	LeaveToPeer
 )

@@ -90,7 +90,7 @@ func (h *Head) Next() (Step, time.Time) { return h.step, h.at }
 func (h *Head) schedule(step Step, at time.Time) { h.step, h.at = step, at }
 
 // Told handles a cue. With Yield the lock is left to another process until gap.
-func (h *Head) Told(c Cue, gap, now time.Time) {
+func (h *Head) Told(c Signal, gap, now time.Time) {
 	h.leftUntil = time.Time{}
 	switch c {
 	case TryNow:
@@ -98,7 +98,7 @@ func (h *Head) Told(c Cue, gap, now time.Time) {
 		h.schedule(Try, now)
 	case TryLater:
 		h.schedule(Look, now.Add(pacing.Jittered(longestPoll, h.rand)))
-	case Yield:
+	case LeaveToPeer:
 		h.leftUntil = gap
 		h.schedule(Try, gap)
 	}

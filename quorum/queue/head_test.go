@@ -33,7 +33,7 @@ func (s *script) want(step Step, in time.Duration) *script {
 	return s
 }
 
-func (s *script) told(c Cue) *script       { s.head.Told(c, time.Time{}, s.now); return s }
+func (s *script) told(c Signal) *script    { s.head.Told(c, time.Time{}, s.now); return s }
 func (s *script) failed() *script          { s.head.Failed(s.now); return s }
 func (s *script) looked() *script          { s.head.Looked(s.now); return s }
 func (s *script) sees(v wake.View) *script { s.head.Sees(v, s.now); return s }
@@ -157,7 +157,7 @@ func TestHeadIsStarved(t *testing.T) {
 func TestHeadYields(t *testing.T) {
 	s := play(t)
 	gap := s.now.Add(10 * ms)
-	yields := func() *script { s.head.Told(Yield, gap, s.now); return s }
+	yields := func() *script { s.head.Told(LeaveToPeer, gap, s.now); return s }
 	yields().want(Try, 10*ms).verdict(wake.Free).want(Try, 10*ms).after(ms).verdict(wake.Changed).want(Try, 9*ms)
 	yields().want(Try, 9*ms).head.Gone(s.now)
 	s.want(Look, 0).looked().held(time.Second).want(Try, time.Second+endSpread)

@@ -65,15 +65,15 @@ type queue[K comparable] struct {
 // Place is the place of a waiter in a queue.
 type Place[K comparable] struct {
 	key  K
-	turn chan Cue // holds at most one cue
+	turn chan Signal // holds at most one cue
 }
 
 // Turn returns the channel of cues for this place. After the first cue it is the head. Only the
 // last cue counts.
-func (p *Place[K]) Turn() <-chan Cue { return p.turn }
+func (p *Place[K]) Turn() <-chan Signal { return p.turn }
 
 // sendCue replaces a cue that was not received yet. Callers hold Queues.mu, so there is room.
-func (p *Place[K]) sendCue(c Cue) {
+func (p *Place[K]) sendCue(c Signal) {
 	select {
 	case <-p.turn:
 	default:
@@ -125,7 +125,7 @@ func (q *Queues[K]) Enter(key K) *Place[K] {
 		line = &queue[K]{}
 		q.byKey[key] = line
 	}
-	p := &Place[K]{key: key, turn: make(chan Cue, 1)}
+	p := &Place[K]{key: key, turn: make(chan Signal, 1)}
 	line.places = append(line.places, p)
 	if len(line.places) == 1 {
 		p.sendCue(line.turn.cueOnEntry(time.Now()))

@@ -8,7 +8,7 @@ import (
 )
 
 // cueOf returns the cue for a place, or -1.
-func cueOf(p *Place[string]) Cue {
+func cueOf(p *Place[string]) Signal {
 	select {
 	case c := <-p.Turn():
 		return c
@@ -112,7 +112,7 @@ func TestYield(t *testing.T) {
 			t.Error("it is not handed on within the turn")
 		}
 		takes(&q, second)
-		if q.Released("k") || cueOf(third) != Yield || others.asked != 1 || !slices.Equal(others.left, []string{"other"}) {
+		if q.Released("k") || cueOf(third) != LeaveToPeer || others.asked != 1 || !slices.Equal(others.left, []string{"other"}) {
 			t.Errorf("the turn goes on, after %d questions; left to %q", others.asked, others.left)
 		}
 		if q.Released("k"); cueOf(third) != -1 || others.passed != 1 {
@@ -131,7 +131,7 @@ func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{}
 		q := Queues[string]{Others: others}
-		again := func() Cue {
+		again := func() Signal {
 			p := q.Enter("k")
 			cue := cueOf(p)
 			takes(&q, p)
@@ -150,7 +150,7 @@ func TestAlone(t *testing.T) {
 		others.next = "other"
 		yields := 0
 		for range 2 * askPause / ms {
-			if again() == Yield {
+			if again() == LeaveToPeer {
 				yields++
 			}
 		}
@@ -256,7 +256,7 @@ func TestReleasedUnknown(t *testing.T) {
 					takes(&q, next)
 					q.Released("k")
 				}
-				if again := q.Enter("k"); len(others.left) != 1 || cueOf(again) != Yield {
+				if again := q.Enter("k"); len(others.left) != 1 || cueOf(again) != LeaveToPeer {
 					t.Errorf("left to %q", others.left)
 				}
 			})

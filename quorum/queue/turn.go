@@ -73,7 +73,7 @@ func (t *turn) granted(waiting int, now time.Time) {
 // process is known. The cue is for the head, if told is set. passes means that the lock must be
 // left to another process: one waits, as far as is known, or one may wait, and no client does in
 // this process.
-func (t *turn) released(waiting int, alone bool, now time.Time) (cue Cue, passes, told bool) {
+func (t *turn) released(waiting int, alone bool, now time.Time) (cue Signal, passes, told bool) {
 	if t.isLeftToPeer() {
 		return 0, false, false
 	}
@@ -82,12 +82,12 @@ func (t *turn) released(waiting int, alone bool, now time.Time) (cue Cue, passes
 		return TryNow, false, true
 	}
 	t.served, t.wanted, t.asked, t.leftUntil, t.leftTo = 0, false, now, now.Add(maxLeaveTime), ""
-	return Yield, true, true
+	return LeaveToPeer, true, true
 }
 
 // leaveToPeer records the process to which the lock was left; an empty ID means that no process
 // waits. The cue is for the head, if told is set.
-func (t *turn) leaveToPeer(to string, now time.Time) (cue Cue, told bool) {
+func (t *turn) leaveToPeer(to string, now time.Time) (cue Signal, told bool) {
 	switch {
 	case !t.isLeftToPeer():
 		return 0, false
@@ -96,13 +96,13 @@ func (t *turn) leaveToPeer(to string, now time.Time) (cue Cue, told bool) {
 		return TryNow, true
 	}
 	t.leftTo, t.contended = to, now
-	return Yield, true
+	return LeaveToPeer, true
 }
 
 // cueOnEntry returns the cue for a waiter that enters an empty queue.
-func (t *turn) cueOnEntry(now time.Time) Cue {
+func (t *turn) cueOnEntry(now time.Time) Signal {
 	if now.Before(t.leftUntil) {
-		return Yield
+		return LeaveToPeer
 	}
 	return TryNow
 }

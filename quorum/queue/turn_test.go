@@ -45,11 +45,11 @@ func TestTurnShared(t *testing.T) {
 			one.wanted = i == 3
 			now = now.Add(ms)
 			cue, passes, told := one.released(3, false, now)
-			if want := map[bool]Cue{true: Yield, false: TryNow}[i == 3]; !told || cue != want || passes != (i == 3) {
+			if want := map[bool]Signal{true: LeaveToPeer, false: TryNow}[i == 3]; !told || cue != want || passes != (i == 3) {
 				t.Errorf("round %d, grant %d: %d, %v", round, i, cue, passes)
 			}
 		}
-		if cue, told := one.leaveToPeer("other", now); !told || cue != Yield || one.leftTo != "other" || one.cueOnEntry(now) != Yield {
+		if cue, told := one.leaveToPeer("other", now); !told || cue != LeaveToPeer || one.leftTo != "other" || one.cueOnEntry(now) != LeaveToPeer {
 			t.Error("it is not left to those who wait")
 		}
 		one.foundHeld(now) // the other process has taken it
@@ -72,7 +72,7 @@ func TestTurnNotTaken(t *testing.T) {
 	one.wanted = true
 	one.released(0, false, now)
 	one.leaveToPeer("other", now)
-	if one.cueOnEntry(now.Add(maxLeaveTime-1)) != Yield || one.cueOnEntry(now.Add(maxLeaveTime)) != TryNow {
+	if one.cueOnEntry(now.Add(maxLeaveTime-1)) != LeaveToPeer || one.cueOnEntry(now.Add(maxLeaveTime)) != TryNow {
 		t.Error("the gap has another end")
 	}
 	if one.grants(0, now.Add(maxLeaveTime)) {
@@ -95,7 +95,7 @@ func TestTurnThatReturns(t *testing.T) {
 			t.Error("it does not ask whether the other one waits again")
 		}
 		one.wanted = true
-		if cue, passes, _ := one.released(0, false, now); cue != Yield || !passes {
+		if cue, passes, _ := one.released(0, false, now); cue != LeaveToPeer || !passes {
 			t.Errorf("%d, %v", cue, passes)
 		}
 		one.leaveToPeer("other", now)
@@ -129,7 +129,7 @@ func TestTurnIsLostEarly(t *testing.T) {
 
 // TestTurnIsLimited: with many or slow waiters a turn ends by its time.
 func TestTurnIsLimited(t *testing.T) {
-	for after, want := range map[time.Duration]Cue{longestTurn: TryNow, longestTurn + ms: Yield} {
+	for after, want := range map[time.Duration]Signal{longestTurn: TryNow, longestTurn + ms: LeaveToPeer} {
 		var one turn
 		now := time.Unix(1000, 0)
 		one.grants(1000, now)
@@ -146,7 +146,7 @@ func TestReleasedTwice(t *testing.T) {
 	now := time.Unix(1000, 0)
 	one.grants(0, now)
 	one.wanted = true
-	if cue, _, told := one.released(0, false, now); !told || cue != Yield {
+	if cue, _, told := one.released(0, false, now); !told || cue != LeaveToPeer {
 		t.Fatalf("%d", cue)
 	}
 	if cue, _, told := one.released(0, false, now); told {

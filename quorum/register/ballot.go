@@ -105,7 +105,7 @@ func (u *update) onUnheld(ctx context.Context, t tally, replies []Reply) (Outcom
 		return Outcome{}, ErrForeign
 	}
 	got, err := u.take(ctx, []string{u.Key}, Terms{
-		Tokens: []string{d.Value}, TTL: d.TTL, Anyhow: !u.strict, Stays: !d.Takes && !u.strict, Owed: u.Owed,
+		Tokens: []string{d.Value}, TTL: d.TTL, AllowShortTTL: !u.strict, KeepOnNoQuorum: !d.RemoveOnError && !u.strict, Owed: u.Owed,
 	})
 	switch {
 	case errors.Is(err, ErrHeld):

@@ -23,18 +23,18 @@ var (
 	ErrContended = errors.New("the key is contended: every attempt collided with another")
 )
 
-// InsteadError is ErrHeld or ErrNotHeld with the current value of the key, as a Read would return
+// RefusedError is ErrHeld or ErrNotHeld with the current value of the key, as a Read would return
 // it. The remaining time of the value may be Unknown.
-type InsteadError struct {
+type RefusedError struct {
 	Err     error
-	Instead Look
+	Current Look
 }
 
 // Error returns the text of ErrHeld or ErrNotHeld.
-func (e *InsteadError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Error() string { return e.Err.Error() }
 
 // Unwrap returns ErrHeld or ErrNotHeld.
-func (e *InsteadError) Unwrap() error { return e.Err }
+func (e *RefusedError) Unwrap() error { return e.Err }
 
 // refusal adds the current value to an error, if the value is decided.
 func (t tally) refusal(err error) error {
@@ -43,7 +43,7 @@ func (t tally) refusal(err error) error {
 	}
 	l := t.look()
 	l.Unknown = l.Unknown || t.leasesDiffer() || t.longest == cell.NotReported
-	return &InsteadError{Err: err, Instead: l}
+	return &RefusedError{Err: err, Current: l}
 }
 
 // NoQuorum says that too few masters answered to carry out a command, or to know whether it took

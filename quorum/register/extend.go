@@ -16,7 +16,7 @@ import (
 // all other cases a ballot decides. Another proxy may owe the removal of a version that this proxy
 // does not know. So the ballot extends the lock under a version of its own.
 //
-// Errors: ErrNotHeld (as *InsteadError if the current value is known), ErrTooShort, *NoQuorum,
+// Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrTooShort, *NoQuorum,
 // ErrContended, or the cause of ctx.
 func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Duration) (Granted, error) {
 	if ttl >= 0 && ttl < vote.Shortest {

@@ -309,7 +309,7 @@ func TestDisown(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	got := b.lock(r, "me")
-	if !r.Disown("k", "another") || !r.Disown("k", got.Version) {
+	if !r.ForgetVersion("k", "another") || !r.ForgetVersion("k", got.Version) {
 		t.Error("it was not extended")
 	}
 	b.rounds = nil
@@ -319,7 +319,7 @@ func TestDisown(t *testing.T) {
 	_, err = r.Extend(t.Context(), "k", "me", time.Hour)
 	b.noError(err)
 	extended := r.grants.find("k", withToken("me")).currentVersion()
-	if extended == got.Version || r.Disown("k", extended) || !r.Disown("k", got.Version) {
+	if extended == got.Version || r.ForgetVersion("k", extended) || !r.ForgetVersion("k", got.Version) {
 		t.Error("it was extended, under a version of its own")
 	}
 }

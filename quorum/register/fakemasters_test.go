@@ -101,7 +101,7 @@ func (b *fakeMasters) withOwed(r *Register, t Terms) Terms {
 func (b *fakeMasters) advance(d time.Duration) {
 	until := b.now.Add(d)
 	for {
-		if b.missed && b.Well() {
+		if b.missed && b.AllVote() {
 			b.missed = false
 			b.noError(b.last.Compare(b.Context(), []string{"k", "j"}, false))
 		}
@@ -312,11 +312,11 @@ func (b *fakeMasters) Voters() int { return b.voters }
 
 func (b *fakeMasters) Clock() time.Duration { return b.floor }
 
-// Missed notes that keys must be compared once no operation fails. See advance.
-func (b *fakeMasters) Missed() { b.missed = true }
+// ScheduleCompare notes that keys must be compared once no operation fails. See advance.
+func (b *fakeMasters) ScheduleCompare() { b.missed = true }
 
-// Well reports whether no operation fails.
-func (b *fakeMasters) Well() bool { return b.fate == nil }
+// AllVote reports whether no operation fails.
+func (b *fakeMasters) AllVote() bool { return b.fate == nil }
 
 func (b *fakeMasters) Pause(ctx context.Context, _ int) error {
 	b.pauses++

@@ -103,10 +103,10 @@ func withVersion(version string) func(*grant) bool {
 	return func(g *grant) bool { return g.currentVersion() == version }
 }
 
-// Disown forgets that this proxy granted a version of a key, because no client holds it. It returns
-// false if a round may have extended this very version. Then the client that asked for the
+// ForgetVersion forgets that this proxy granted a version of a key, because no client holds it. It
+// returns false if a round may have extended this very version. Then the client that asked for the
 // extension holds the lock.
-func (r *Register) Disown(key, version string) bool {
+func (r *Register) ForgetVersion(key, version string) bool {
 	g := &r.grants
 	g.mu.Lock()
 	defer g.mu.Unlock()

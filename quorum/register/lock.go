@@ -17,25 +17,25 @@ type Terms struct {
 	Tokens []string
 	// TTL is in whole milliseconds, or cell.Endless.
 	TTL time.Duration
-	// Anyhow allows a TTL, or a validity, that is too short to rely on.
-	Anyhow bool
+	// AllowShortTTL allows a TTL, or a validity, that is too short to rely on.
+	AllowShortTTL bool
 	// Until, unless it is zero, is when no new attempt begins any more.
 	Until time.Time
 	// Holder is an arbitrary value that Holdings returns with the keys.
 	Holder any
 	// Fence requests a fence for the lock. Then there is only one key.
 	Fence bool
-	// Stays keeps the value of an attempt that ends with *NoQuorum, if possible, because other
-	// clients may have seen the value and rely on it.
-	Stays bool
+	// KeepOnNoQuorum keeps the value of an attempt that ends with *NoQuorum, if possible, because
+	// other clients may have seen the value and rely on it.
+	KeepOnNoQuorum bool
 	// Owed is called with each version that the keys may have although Lock returned an error. No
 	// client holds a lock by such a version, so it is owed its removal. mayArrive, unless it is
 	// nil, reports whether the version may still arrive at a majority of the masters. A cluster
 	// sets its own function.
 	Owed func(version string, mayArrive func() bool)
-	// IsNobodys, unless it is nil, reports whether the value of the only key is owed its removal.
+	// MayTakeOver, unless it is nil, reports whether the value of the only key is owed its removal.
 	// Then the client may take over the key. A cluster sets its own function.
-	IsNobodys func(Look) bool
+	MayTakeOver func(Look) bool
 }
 
 func (t Terms) owed(version string, mayArrive func() bool) {
@@ -47,7 +47,7 @@ func (t Terms) owed(version string, mayArrive func() bool) {
 // mayTakeOver reports whether the value of a key is owed its removal, so that the client may take
 // over the key.
 func (t Terms) mayTakeOver(l Look) bool {
-	return l.Present && t.IsNobodys != nil && len(t.Tokens) == 1 && t.IsNobodys(l)
+	return l.Present && t.MayTakeOver != nil && len(t.Tokens) == 1 && t.MayTakeOver(l)
 }
 
 // Granted describes a granted lock.
@@ -74,7 +74,7 @@ type Granted struct {
 // Errors: ErrHeld, ErrTooShort, ErrContended, ErrFences, *NoQuorum, or the cause of ctx. After an
 // error the client holds nothing, and the attempt is undone in the background.
 func (r *Register) Lock(ctx context.Context, keys []string, t Terms) (Granted, error) {
-	if !t.Anyhow && t.TTL >= 0 && t.TTL < vote.Shortest {
+	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.Shortest {
 		return Granted{}, ErrTooShort
 	}
 	until := r.masters.Now().Add(r.opts.Patience)
@@ -83,7 +83,7 @@ func (r *Register) Lock(ctx context.Context, keys []string, t Terms) (Granted, e
 		if err == nil {
 			return r.withFence(ctx, keys[0], t, got)
 		}
-		if told, held := errors.AsType[*InsteadError](err); held && t.mayTakeOver(told.Instead) {
+		if told, held := errors.AsType[*RefusedError](err); held && t.mayTakeOver(told.Current) {
 			return r.lockByBallot(ctx, keys[0], t)
 		}
 		var split *splitError
@@ -117,12 +117,12 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Grant
 		}
 		return Decision{Do: Put, Value: t.Tokens[0], TTL: t.TTL}, nil
 	}
-	out, err := r.Update(ctx, Change{Key: key, Owed: t.Owed, strict: !t.Anyhow, uncancellable: true, Run: run})
+	out, err := r.Update(ctx, Change{Key: key, Owed: t.Owed, strict: !t.AllowShortTTL, uncancellable: true, Run: run})
 	switch {
 	case err != nil:
 		return Granted{}, err
 	case out.Decision.Do == Leave:
-		return Granted{}, &InsteadError{Err: ErrHeld, Instead: out.Decision.Note.(Look)}
+		return Granted{}, &RefusedError{Err: ErrHeld, Current: out.Decision.Note.(Look)}
 	}
 	elapsed := r.masters.Now().Sub(out.Since)
 	if out.Version != string(out.Attempt) { // else an ordinary attempt took it in the end
@@ -130,7 +130,7 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Grant
 		entry.ballotVersion = out.Version
 		r.grants.put(key, entry, out.Since)
 	}
-	if !t.Anyhow && (t.TTL >= 0 && out.Validity < time.Millisecond || r.isLate(elapsed)) {
+	if !t.AllowShortTTL && (t.TTL >= 0 && out.Validity < time.Millisecond || r.isLate(elapsed)) {
 		t.owed(out.Version, nil)
 		return Granted{}, &NoQuorum{Late: elapsed}
 	}
@@ -187,7 +187,7 @@ func (r *Register) take(ctx context.Context, keys []string, t Terms) (Granted, e
 	}
 	asked.Drop()
 	known := errors.Is(err, ErrHeld) || errors.As(err, new(*splitError))
-	if t.Stays && errors.As(err, new(*NoQuorum)) { // repairing removes it if it cannot stay
+	if t.KeepOnNoQuorum && errors.As(err, new(*NoQuorum)) { // repairing removes it if it cannot stay
 		r.repairEachUnlessDone(asked, keys...)
 		return Granted{}, err
 	}
@@ -269,7 +269,7 @@ func (r *Register) evaluateTake(keys []string, t Terms, replies []Reply, start t
 	elapsed := r.masters.Now().Sub(start)
 	validity := vote.Validity(t.TTL, elapsed)
 	switch result := takeResult(replies); {
-	case result == vote.Won && (r.isLate(elapsed) || !t.Anyhow && t.TTL >= 0 && validity < time.Millisecond):
+	case result == vote.Won && (r.isLate(elapsed) || !t.AllowShortTTL && t.TTL >= 0 && validity < time.Millisecond):
 		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
 	case result == vote.Won:
 		return Granted{Validity: validity, Since: start}, nil

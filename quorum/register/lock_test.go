@@ -229,14 +229,14 @@ func TestLockTooShort(t *testing.T) {
 	if outcome(err) != "too short" {
 		t.Error(err)
 	}
-	short.Anyhow = true
+	short.AllowShortTTL = true
 	_, err = b.proxy().Lock(t.Context(), []string{"k"}, short)
 	b.noError(err)
 	b.wantHolds("me me me")
 	// A lease that has expired when the answer comes is not granted.
 	b = newFakeMasters(t, 3)
 	b.takes = 20 * time.Millisecond
-	short.Anyhow, short.TTL = false, 15*time.Millisecond
+	short.AllowShortTTL, short.TTL = false, 15*time.Millisecond
 	_, err = b.proxy().Lock(t.Context(), []string{"k"}, short)
 	if outcome(err) != "late" {
 		t.Error(err)

@@ -78,11 +78,11 @@ type Masters interface {
 	Tell(master int, op cell.Op, owed bool)
 	// After calls f after d, if the process still runs.
 	After(d time.Duration, f func())
-	// Well reports whether, as far as is known, all masters answer and vote.
-	Well() bool
-	// Missed notes that a master may lack cells that other masters hold, because it was away. Keys
-	// are compared once all masters are well.
-	Missed()
+	// AllVote reports whether, as far as is known, all masters answer and vote.
+	AllVote() bool
+	// ScheduleCompare notes that a master may lack cells that other masters hold, because it was
+	// away. Keys are compared once all masters are well.
+	ScheduleCompare()
 	// Voters returns how many masters answer and vote, as far as is known.
 	Voters() int
 	// Clock returns the median of the masters' clocks, since 1970, as far as is known. It may be

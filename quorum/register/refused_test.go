@@ -52,14 +52,14 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 			b := newFakeMasters(t, 3)
 			r := b.proxy()
 			test.there(b, r)
-			var told *InsteadError
+			var told *RefusedError
 			err := test.refused(b, r)
 			if !errors.As(err, &told) || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
 				t.Fatalf("got %v, which does not tell what is there", err)
 			}
 			looks, err := r.Read(t.Context(), []string{"k"})
 			b.noError(err)
-			got, want := told.Instead, looks[0]
+			got, want := told.Current, looks[0]
 			if got.Unknown == test.left && got.Present {
 				t.Errorf("the time is unknown: %v", got.Unknown)
 			}
@@ -67,7 +67,7 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 				got.Left, got.Longest, got.Shortest, got.Unknown = want.Left, want.Longest, want.Shortest, false
 			}
 			if got != want {
-				t.Errorf("it told %+v, and there is %+v", told.Instead, want)
+				t.Errorf("it told %+v, and there is %+v", told.Current, want)
 			}
 		})
 	}
@@ -89,10 +89,10 @@ func TestRefusalOmitsUndecidedValue(t *testing.T) {
 		{"not settled", tally{standing: Held}, false, false},
 		{"open", tally{standing: Open}, false, false},
 	} {
-		var told *InsteadError
+		var told *RefusedError
 		err := test.found.refusal(ErrHeld)
 		if errors.As(err, &told) != test.tells || !errors.Is(err, ErrHeld) ||
-			test.tells && told.Instead.Unknown != test.unsure {
+			test.tells && told.Current.Unknown != test.unsure {
 			t.Errorf("%s: %#v", test.name, err)
 		}
 	}

@@ -46,8 +46,8 @@ func (r *Register) repairMissing(key string, held cell.Attempt) {
 func (r *Register) repairUnlessDone(reply Reply, keys ...string) {
 	switch {
 	case reply.State == Waiting, reply.yes():
-	case !r.masters.Well():
-		r.masters.Missed()
+	case !r.masters.AllVote():
+		r.masters.ScheduleCompare()
 	default:
 		for _, key := range keys {
 			r.repairLater(key)
@@ -63,8 +63,8 @@ func (r *Register) repairEachUnlessDone(asked Asked, keys ...string) {
 	asked.Later(func(_ int, reply Reply) { r.repairUnlessDone(reply, keys...) })
 }
 
-// Mending returns how many keys are to be repaired.
-func (r *Register) Mending() int {
+// RepairsPending returns how many keys are to be repaired.
+func (r *Register) RepairsPending() int {
 	r.repairs.mu.Lock()
 	defer r.repairs.mu.Unlock()
 	return len(r.repairs.keys)

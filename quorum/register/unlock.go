@@ -12,7 +12,7 @@ import (
 // Unlock removes the key if it holds the token. A lock that this proxy granted takes one round
 // trip, any other two.
 //
-// Errors: ErrNotHeld (as *InsteadError if the current value is known), *NoQuorum, ErrContended, or
+// Errors: ErrNotHeld (as *RefusedError if the current value is known), *NoQuorum, ErrContended, or
 // the cause of ctx. The release continues even after ctx has ended. If an error leaves it open
 // whether the lock is released, Unlock calls owed, unless it is nil, with each version that may
 // remain and its remaining time, as far as the masters reported them. Each such version is owed its
@@ -85,7 +85,7 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, er
 	case releaseByBallot:
 		return r.finishRelease(ctx, key, entry, replies, start)
 	case releaseNone:
-		return Look{}, &InsteadError{Err: ErrNotHeld} // nothing can have a majority
+		return Look{}, &RefusedError{Err: ErrNotHeld} // nothing can have a majority
 	default:
 		return Look{}, &NoQuorum{Replies: replies}
 	}
@@ -305,7 +305,7 @@ func (r *Register) updateIf(ctx context.Context, c Change, holds func(Look) bool
 		return Look{}, out, err
 	}
 	if seen = out.Decision.Note.(Look); !holds(seen) {
-		return seen, out, &InsteadError{Err: ErrNotHeld, Instead: seen}
+		return seen, out, &RefusedError{Err: ErrNotHeld, Current: seen}
 	}
 	return seen, out, nil
 }

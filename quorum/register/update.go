@@ -31,9 +31,9 @@ type Decision struct {
 	// Shared is set if the old or the new value holds several keys, whose ends depend on the end of
 	// the cell. Then no master may end the cell before the first end among its holders.
 	Shared bool
-	// Takes is set if no client holds the new value when the Update returns an error. Then the
-	// value does not stay.
-	Takes bool
+	// RemoveOnError is set if no client holds the new value when the Update returns an error. Then
+	// the value does not stay.
+	RemoveOnError bool
 	// Note is an arbitrary value that the Outcome returns if this decision takes effect.
 	Note any
 }

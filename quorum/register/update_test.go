@@ -580,7 +580,7 @@ func TestOwedVersions(t *testing.T) {
 			c.then(b)
 			owed := map[string]bool{}
 			owe := func(v string, _ func() bool) { owed[v] = true }
-			wanted := Terms{Tokens: []string{"t"}, TTL: time.Minute, Stays: c.stays, Owed: owe}
+			wanted := Terms{Tokens: []string{"t"}, TTL: time.Minute, KeepOnNoQuorum: c.stays, Owed: owe}
 			_, err := r.Lock(t.Context(), []string{"k"}, wanted)
 			if !errors.As(err, new(*NoQuorum)) {
 				t.Fatal(err)

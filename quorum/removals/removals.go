@@ -66,10 +66,10 @@ type removal[K comparable] struct {
 const (
 	// maxOwed and maxBytes limit what is recorded. Versions beyond them stay until their TTL ends.
 	maxOwed, maxBytes = 1 << 17, 64 << 20
-	// paymentsAtOnce limits the calls of Pay that run at the same time, PaymentTime the duration of
+	// paymentsAtOnce limits the calls of Pay that run at the same time, AttemptTime the duration of
 	// each.
 	paymentsAtOnce = 16
-	PaymentTime    = 2 * time.Second
+	AttemptTime    = 2 * time.Second
 	// firstPause and longestPause bound the pauses between two calls of Pay for one version.
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
 )
@@ -105,8 +105,8 @@ func (r *Removals[K]) Add(key K, version string, until time.Time, mayArrive func
 	return true
 }
 
-// Owes reports whether a version of a key is owed its removal.
-func (r *Removals[K]) Owes(key K, version string) bool {
+// IsPending reports whether a version of a key is owed its removal.
+func (r *Removals[K]) IsPending(key K, version string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all[keyVersion[K]{key, version}] != nil
@@ -142,7 +142,7 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 		slots <- struct{}{}
 		tasks.Go(func() {
 			defer func() { <-slots }()
-			paying, cancel := context.WithTimeout(ctx, PaymentTime)
+			paying, cancel := context.WithTimeout(ctx, AttemptTime)
 			defer cancel()
 			r.notePayment(entry, r.opts.Pay(paying, entry.key, entry.version))
 		})

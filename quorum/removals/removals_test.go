@@ -75,7 +75,7 @@ func TestRemovals(t *testing.T) {
 		mayArrive := func() bool { mu.Lock(); defer mu.Unlock(); return arriving }
 		for range 2 { // the second Add finds the version
 			added := b.Add("k", "v", time.Now().Add(time.Minute), mayArrive)
-			if !added || b.Len() != 1 || !b.Owes("k", "v") || b.Owes("k", "w") {
+			if !added || b.Len() != 1 || !b.IsPending("k", "v") || b.IsPending("k", "w") {
 				t.Fatalf("%d are owed, want 1", b.Len())
 			}
 		}
@@ -89,7 +89,7 @@ func TestRemovals(t *testing.T) {
 		mu.Unlock()
 		time.Sleep(2 * time.Second)
 		b.wantPayments(t, 4550)
-		if b.Owes("k", "v") || b.Len() != 0 || b.bytes != 0 || b.unpaid != 0 {
+		if b.IsPending("k", "v") || b.Len() != 0 || b.bytes != 0 || b.unpaid != 0 {
 			t.Errorf("paid, %d are owed, %d bytes, %d unpaid", b.Len(), b.bytes, b.unpaid)
 		}
 	})

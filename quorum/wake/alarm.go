@@ -7,7 +7,7 @@ import (
 
 // Alarm notifies a waiter of changes of a key.
 type Alarm struct {
-	waker    *Waker
+	waker    *Watcher
 	key      string
 	quorum   int
 	evaluate func(seen []sighting, quorum int, now time.Time) View
@@ -101,7 +101,7 @@ func (a *Alarm) ring() {
 	}
 }
 
-// Ended reports whether the Waker has closed, so that the alarm gets no more reports.
+// Ended reports whether the Watcher has closed, so that the alarm gets no more reports.
 func (a *Alarm) Ended() bool { return a.waker.ctx.Err() != nil }
 
 // Stop removes the alarm. It does not ring any more.

@@ -1,18 +1,18 @@
 // Package wake tells waiters for a lock when it may be free, so that they need not poll: while
 // nothing changes, the masters get no requests.
 //
-// A [Waker] has a watch for each master and database with waiters: a connection of its own on which
-// the master reports changes (HELLO 3, CLIENT TRACKING ON). A waiter sets an [Alarm] for the key.
-// The alarm looks at the key on all masters (PTTL, GETRANGE of the head of its cell), which arms
-// it: the next change of the key is reported once, whether by a command of any client, by expiry,
-// eviction or FLUSHALL. A [View] summarizes the looks and the changes reported since.
+// A [Watcher] has a watch for each master and database with waiters: a connection of its own on
+// which the master reports changes (HELLO 3, CLIENT TRACKING ON). A waiter sets an [Alarm] for the
+// key. The alarm looks at the key on all masters (PTTL, GETRANGE of the head of its cell), which
+// arms it: the next change of the key is reported once, whether by a command of any client, by
+// expiry, eviction or FLUSHALL. A [View] summarizes the looks and the changes reported since.
 //
-// A waiter for a value under a key sets an alarm for any change ([Waker.ForChange]), also of a key
-// that does not exist: the master reports the creation of a key after a tracked read of it. Such a
-// waiter looks first and asks the register then, so that a later change is reported.
+// A waiter for a value under a key sets an alarm for any change ([Watcher.ForChange]), also of a
+// key that does not exist: the master reports the creation of a key after a tracked read of it.
+// Such a waiter looks first and asks the register then, so that a later change is reported.
 //
 // A key that shares its cell with other keys has an alarm that reads the key after each look that
-// finds the cell held ([Waker.Within]).
+// finds the cell held ([Watcher.Within]).
 //
 // # Only a hint
 //

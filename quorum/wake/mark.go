@@ -2,12 +2,12 @@ package wake
 
 import "sync"
 
-// News is a report of a [Mark].
-type News byte
+// Report is a report of a [Mark].
+type Report byte
 
 const (
 	// Stirred: some masters reported a change, but too few for Changes.
-	Stirred News = iota
+	Stirred Report = iota
 	// Changes: so many masters reported a change that the key has another value, or will have it in
 	// a moment.
 	Changes
@@ -20,7 +20,7 @@ const (
 type Mark struct {
 	key     string
 	quorum  int
-	tell    func(News)
+	tell    func(Report)
 	watches []*watch
 	settled chan struct{}
 
@@ -31,7 +31,7 @@ type Mark struct {
 
 // Mark sets a mark for a key of a database. tell is called with each report of a master that was
 // armed. It must not block, nor call the Mark.
-func (w *Waker) Mark(db int, key string, tell func(News)) *Mark {
+func (w *Watcher) Mark(db int, key string, tell func(Report)) *Mark {
 	m := &Mark{key: key, quorum: w.opts.Quorum, tell: tell, settled: make(chan struct{}),
 		seen: make([]state, len(w.opts.Servers))}
 	if len(key) <= longestKey {

@@ -7,10 +7,10 @@ import (
 )
 
 // marks sets a mark, and waits until it is settled. Reports arrive over the channel.
-func marks(t *testing.T, w *Waker, key string) (*Mark, chan News) {
+func marks(t *testing.T, w *Watcher, key string) (*Mark, chan Report) {
 	t.Helper()
-	news := make(chan News, 10)
-	m := w.Mark(0, key, func(n News) { news <- n })
+	news := make(chan Report, 10)
+	m := w.Mark(0, key, func(n Report) { news <- n })
 	select {
 	case <-m.Settled():
 	case <-time.After(30 * time.Second):
@@ -19,7 +19,7 @@ func marks(t *testing.T, w *Waker, key string) (*Mark, chan News) {
 	return m, news
 }
 
-func hears(t *testing.T, news chan News, want News) {
+func hears(t *testing.T, news chan Report, want Report) {
 	t.Helper()
 	select {
 	case got := <-news:
@@ -90,23 +90,23 @@ func TestMarkUpdates(t *testing.T) {
 		sees    []sighting // of master 0, 1, 2, 0 …
 		settled bool
 		watched bool
-		want    []News
+		want    []Report
 	}{
 		"a majority is armed":            {[]sighting{on(held), on(free)}, true, true, nil},
 		"one is armed":                   {[]sighting{on(held)}, false, false, nil},
 		"two are unknown":                {[]sighting{on(held), on(unknown), on(unknown)}, true, false, nil},
 		"changes before the looks":       {[]sighting{on(changed), on(changed), on(changed), on(held), on(held)}, true, true, nil},
-		"a look that is stale":           {[]sighting{stale, on(held)}, true, true, []News{Stirred}},
-		"a change":                       {[]sighting{on(held), on(held), on(held), on(changed)}, true, true, []News{Stirred}},
-		"a change that another looks at": {[]sighting{on(held), on(held), on(held), on(changed), on(held), on(held)}, true, true, []News{Stirred}},
-		"two changes":                    {[]sighting{on(held), on(held), on(held), on(changed), on(changed)}, true, true, []News{Stirred, Changes}},
-		"one that is lost":               {[]sighting{on(held), on(held), on(held), on(unknown)}, true, true, []News{Unwatched}},
+		"a look that is stale":           {[]sighting{stale, on(held)}, true, true, []Report{Stirred}},
+		"a change":                       {[]sighting{on(held), on(held), on(held), on(changed)}, true, true, []Report{Stirred}},
+		"a change that another looks at": {[]sighting{on(held), on(held), on(held), on(changed), on(held), on(held)}, true, true, []Report{Stirred}},
+		"two changes":                    {[]sighting{on(held), on(held), on(held), on(changed), on(changed)}, true, true, []Report{Stirred, Changes}},
+		"one that is lost":               {[]sighting{on(held), on(held), on(held), on(unknown)}, true, true, []Report{Unwatched}},
 		"one that is lost and comes back": {
 			[]sighting{on(held), on(held), on(unknown), on(held), on(held), on(asked), on(held), on(held), on(free)}, true, true, nil},
-		"lost after a change, and no more": {[]sighting{on(held), on(held), on(unknown), on(changed), on(unknown)}, true, false, []News{Stirred, Unwatched}},
+		"lost after a change, and no more": {[]sighting{on(held), on(held), on(unknown), on(changed), on(unknown)}, true, false, []Report{Stirred, Unwatched}},
 	} {
-		var news []News
-		m := &Mark{quorum: 2, seen: []state{asked, asked, asked}, settled: make(chan struct{}), tell: func(n News) { news = append(news, n) }}
+		var news []Report
+		m := &Mark{quorum: 2, seen: []state{asked, asked, asked}, settled: make(chan struct{}), tell: func(n Report) { news = append(news, n) }}
 		for i, s := range test.sees {
 			m.update(i%3, s)
 		}

@@ -12,7 +12,7 @@ import (
 // Server is a master, as a watch needs it.
 type Server = feed.Server
 
-// Options are the options of a Waker.
+// Options are the options of a Watcher.
 type Options struct {
 	Servers []Server
 	// Quorum is the number of masters that is a majority.
@@ -24,8 +24,8 @@ type Options struct {
 	Rand func() float64
 }
 
-// Waker watches the keys with waiters. It is safe for concurrent use.
-type Waker struct {
+// Watcher watches the keys with waiters. It is safe for concurrent use.
+type Watcher struct {
 	opts   Options
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -36,9 +36,9 @@ type Waker struct {
 	byDB   map[int][]*watch
 }
 
-// New returns a Waker. It connects to the masters only while there are waiters.
-func New(opts Options) *Waker {
-	w := &Waker{opts: opts, byDB: map[int][]*watch{}}
+// New returns a Watcher. It connects to the masters only while there are waiters.
+func New(opts Options) *Watcher {
+	w := &Watcher{opts: opts, byDB: map[int][]*watch{}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
@@ -47,17 +47,17 @@ func New(opts Options) *Waker {
 const longestKey = 64 << 10
 
 // Alarm sets an alarm for a key of a database. Its View is empty before the first look.
-func (w *Waker) Alarm(db int, key string) *Alarm {
+func (w *Watcher) Alarm(db int, key string) *Alarm {
 	return w.newAlarm(db, key, evaluate, make(chan struct{}, 1))
 }
 
 // ForChange sets an alarm that rings bell at any change of a key. bell must have room for one
 // signal, and may be shared with other alarms.
-func (w *Waker) ForChange(db int, key string, bell chan struct{}) *Alarm {
+func (w *Watcher) ForChange(db int, key string, bell chan struct{}) *Alarm {
 	return w.newAlarm(db, key, evaluateChange, bell)
 }
 
-func (w *Waker) newAlarm(
+func (w *Watcher) newAlarm(
 	db int, key string, evaluate func([]sighting, int, time.Time) View, bell chan struct{},
 ) *Alarm {
 	a := &Alarm{waker: w, key: key, quorum: w.opts.Quorum, evaluate: evaluate, bell: bell,
@@ -72,8 +72,8 @@ func (w *Waker) newAlarm(
 	return a
 }
 
-// watches returns the watches of a database, or none if the Waker has closed.
-func (w *Waker) watches(db int) []*watch {
+// watches returns the watches of a database, or none if the Watcher has closed.
+func (w *Watcher) watches(db int) []*watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -89,8 +89,8 @@ func (w *Waker) watches(db int) []*watch {
 	return all
 }
 
-// start runs a function in a goroutine, unless the Waker has closed.
-func (w *Waker) start(run func()) {
+// start runs a function in a goroutine, unless the Watcher has closed.
+func (w *Watcher) start(run func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closed {
@@ -99,7 +99,7 @@ func (w *Waker) start(run func()) {
 }
 
 // Close ends all watches, and waits until they have ended.
-func (w *Waker) Close() {
+func (w *Watcher) Close() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
@@ -116,7 +116,7 @@ type Standing struct {
 }
 
 // Standings returns the states of all servers.
-func (w *Waker) Standings() []Standing {
+func (w *Watcher) Standings() []Standing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := make([]Standing, len(w.opts.Servers))

@@ -15,7 +15,7 @@ import (
 
 // watch watches a database of one master. It is connected while there are alarms.
 type watch struct {
-	waker  *Waker
+	waker  *Watcher
 	master int
 	server Server
 	db     int

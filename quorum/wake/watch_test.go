@@ -40,8 +40,8 @@ func (s *server) Watch(_ context.Context, db int) (net.Conn, error) {
 	return conn, err
 }
 
-// watchOf returns a Waker for these masters that ends with the test.
-func watchOf(t *testing.T, servers ...Server) *Waker {
+// watchOf returns a Watcher for these masters that ends with the test.
+func watchOf(t *testing.T, servers ...Server) *Watcher {
 	t.Helper()
 	w := New(Options{Servers: servers, Quorum: len(servers)/2 + 1, Patience: 2 * time.Second,
 		Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 }})
@@ -50,7 +50,7 @@ func watchOf(t *testing.T, servers ...Server) *Waker {
 }
 
 // real returns a watch of one real master, and a client of that master.
-func real(t *testing.T) (*Waker, *server, *redistest.Client) {
+func real(t *testing.T) (*Watcher, *server, *redistest.Client) {
 	t.Helper()
 	r := redistest.New(t, redistest.Options{})
 	client, err := redistest.Dial(r.Addr(), 10*time.Second)

@@ -34,7 +34,7 @@ type Within struct {
 }
 
 // Within sets an alarm for a key of a cell. read reads the key.
-func (w *Waker) Within(db int, cell string, read func(context.Context) Content) *Within {
+func (w *Watcher) Within(db int, cell string, read func(context.Context) Content) *Within {
 	a := &Within{Alarm: w.Alarm(db, cell), read: read}
 	a.ctx, a.cancel = context.WithCancel(w.ctx)
 	return a

@@ -36,8 +36,8 @@ func (o Options) Run(c command.Call) {
 		program.Answer(c.Out, *failed)
 		return
 	}
-	if wanted.target != "" && !o.Engine.Together(c.Client.DB, wanted.keys[0], wanted.target) {
-		program.Answer(c.Out, keyspace.Fail(program.SeveralKeys(wanted.keys[0], wanted.target)))
+	if wanted.target != "" && !o.Engine.SameCell(c.Client.DB, wanted.keys[0], wanted.target) {
+		program.Answer(c.Out, keyspace.Fail(program.CrossCellError(wanted.keys[0], wanted.target)))
 		return
 	}
 	watched, stop := c.Client.WaitFor(c.Ctx)

@@ -104,7 +104,7 @@ func (p *pop) take(i int, version string) quorum.Attempt {
 	prog := p.Program(p.call.Client, p.forKey(p.keys[i]))
 	prog.Holder = p.call.Client.Identity()
 	run := prog.Run
-	prog.Run = func(ctx context.Context, s *keyspace.Space) (reply keyspace.Reply, effects [][]string, err error) {
+	prog.Run = func(ctx context.Context, s *keyspace.Snapshot) (reply keyspace.Reply, effects [][]string, err error) {
 		reply, effects, err = run(ctx, s)
 		p.found = p.found || err == nil && reply.Kind != keyspace.Error && !isNothing(reply)
 		return reply, effects, err

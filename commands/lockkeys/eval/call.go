@@ -18,7 +18,7 @@ import (
 // commands for the upstream wait until the run has ended.
 type scriptCalls struct {
 	lockKeys keys.Patterns
-	space    *keyspace.Space
+	space    *keyspace.Snapshot
 	effects  [][]string
 	rights   *rights.Known
 	denied   bool // a call was refused because the client lacks the permission

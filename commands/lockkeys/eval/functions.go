@@ -93,7 +93,7 @@ func (s *Scripts) routeFunction(words [][]byte) (at Where, refusal string) {
 func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]byte) (at Where, refusal string) {
 	libraries, err := s.functions.read(ctx)
 	if err != nil {
-		return Nowhere, fmt.Sprintf(
+		return Refused, fmt.Sprintf(
 			"ERR cannot check whether '%s' of '%s' uses lock keys: cannot read the upstream's functions: %s",
 			name, syntax.Shown(words[1]), err)
 	}
@@ -105,7 +105,7 @@ func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*key
 	n, _ := syntax.KeyCount(words, len(words))
 	named := search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
 	if slices.ContainsFunc(libraries[syntax.Folded(words[1])], named.finds) {
-		return Nowhere, fmt.Sprintf("ERR '%s' of '%s' cannot use lock keys: functions run on the upstream only, "+
+		return Refused, fmt.Sprintf("ERR '%s' of '%s' cannot use lock keys: functions run on the upstream only, "+
 			"and its library, or an argument, names a lock key; send a script (EVAL)",
 			syntax.Lower(words[0]), syntax.Shown(words[1]))
 	}

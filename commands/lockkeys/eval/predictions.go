@@ -48,9 +48,9 @@ func heldArgument(edits []keyspace.Edit, argv []string) (argument int, ok bool) 
 	if len(edits) == 0 {
 		return 0, false
 	}
-	first := edits[0].Was
+	first := edits[0].Before
 	for _, e := range edits {
-		if e.Was.Present != first.Present || e.Was.Value != first.Value {
+		if e.Before.Present != first.Present || e.Before.Value != first.Value {
 			return 0, false
 		}
 	}

@@ -14,10 +14,10 @@ type Where uint8
 
 // The places where a script or function runs.
 const (
-	Upstream Where = iota
-	Here           // on the lock masters
-	Unknown        // its source must be found first
-	Nowhere        // it is refused
+	Upstream  Where = iota
+	OnMasters       // on the lock masters
+	Unknown         // its source must be found first
+	Refused         // it is refused
 )
 
 // Route returns where an EVAL or FCALL runs that has no lock key among its KEYS. With Nowhere,
@@ -42,9 +42,9 @@ func (s *Scripts) Route(name string, words [][]byte) (at Where, refusal string) 
 func (s *Scripts) routeKnownScript(found *script.Script, given, argv [][]byte) (at Where, refusal string) {
 	switch {
 	case found == nil, s.namesLockKey(found, given, argv, false):
-		return Here, "" // the proxy replies with the error of a script that does not compile
+		return OnMasters, "" // the proxy replies with the error of a script that does not compile
 	case namesOf(found).flushCommand() != "":
-		return Nowhere, FlushRefusal(namesOf(found).flushCommand())
+		return Refused, FlushRefusal(namesOf(found).flushCommand())
 	}
 	return Upstream, ""
 }
@@ -64,7 +64,7 @@ func (s *Scripts) Learn(ctx context.Context, name string, words [][]byte) (at Wh
 	}
 	found, err := s.cache.Load(ctx, string(words[1]), share)
 	if err != nil && !errors.As(err, new(*script.MistakeError)) {
-		return Nowhere, replyOf(err)
+		return Refused, replyOf(err)
 	}
 	return s.routeKnownScript(found, words[3:3+n], words[3+n:])
 }

@@ -139,7 +139,7 @@ func (s *Scripts) program(c *command.Client, known *rights.Known, inv invocation
 	lastWritten := func(key string) (string, bool) { return s.opts.Keys.Guess(c.DB, key) }
 	return program.Program{
 		DB: c.DB, Rights: known, Keys: keys, Guesses: guesses(&inv.script.Memo, keys, inv.argv, lastWritten),
-		Run: func(ctx context.Context, view *keyspace.Space) (keyspace.Reply, [][]string, error) {
+		Run: func(ctx context.Context, view *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 			calls := scriptCalls{
 				lockKeys: s.opts.LockKeys, space: view, rights: known, db: c.DB, listed: listed, own: s.opts.Own,
 			}

@@ -18,7 +18,7 @@ type command struct {
 
 // call is a command while it is carried out.
 type call struct {
-	*Space
+	*Snapshot
 	name  string
 	words []string
 }
@@ -55,7 +55,7 @@ func Keys(words []string) []string {
 // Do carries out a command and returns its reply, which may be an error reply. If it returns an
 // error, it has changed nothing: the error is ErrNeedsRead, or an *UnreadError for a key that is
 // not in the Space.
-func (s *Space) Do(words []string) (Reply, error) {
+func (s *Snapshot) Do(words []string) (Reply, error) {
 	name := syntax.Lower(words[0])
 	c := find(name)
 	if c == nil {
@@ -78,7 +78,7 @@ func (s *Space) Do(words []string) (Reply, error) {
 
 // Cost returns about how many bytes Do is going to process for a command. It is 0 for a command
 // that touches only a few elements.
-func (s *Space) Cost(words []string) int {
+func (s *Snapshot) Cost(words []string) int {
 	c := find(syntax.Lower(words[0]))
 	if c == nil || fast[c.name] || !c.fits(len(words)) {
 		return 0
@@ -94,8 +94,8 @@ func (s *Space) Cost(words []string) int {
 }
 
 // doWithinLimits runs a command. It restores the keys if a collection became too large.
-func (s *Space) doWithinLimits(c *command, words []string) (Reply, error) {
-	run := call{Space: s, name: c.name, words: words}
+func (s *Snapshot) doWithinLimits(c *command, words []string) (Reply, error) {
+	run := call{Snapshot: s, name: c.name, words: words}
 	if !c.grows() {
 		return c.do(run)
 	}
@@ -176,7 +176,7 @@ const maxNearLimit = 100
 
 // mayExceed reports whether a command may make a collection too large. The size afterwards is at
 // most that of its keys and its words.
-func (s *Space) mayExceed(c call, keys []string) bool {
+func (s *Snapshot) mayExceed(c call, keys []string) bool {
 	const perWord, spare, perScore = 40, 8 << 10, 10 // a number is a word of less than 40 bytes; at most one has 5,000
 	size, elements := 0, len(c.words)
 	for _, w := range c.words {

@@ -97,7 +97,7 @@ type held struct {
 }
 
 // space returns the world at a moment.
-func (w world) space(now time.Time, keys ...string) *keyspace.Space {
+func (w world) space(now time.Time, keys ...string) *keyspace.Snapshot {
 	s := keyspace.NewSpace(now)
 	for _, key := range keys {
 		h, ok := w[key]
@@ -114,18 +114,18 @@ func (w world) space(now time.Time, keys ...string) *keyspace.Space {
 func (w world) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
 	for _, e := range edits {
 		before, ok := w[e.Key]
-		if ok != e.Was.Present || ok && before.value != e.Was.Value {
+		if ok != e.Before.Present || ok && before.value != e.Before.Value {
 			t.Fatalf("%+v, but there was %+v, %v", e, before, ok)
 		}
-		after := held{e.Now.Value, -1}
+		after := held{e.After.Value, -1}
 		switch {
-		case !e.Now.Present:
+		case !e.After.Present:
 			delete(w, e.Key)
 			continue
-		case e.KeepLeft:
+		case e.KeepTTL:
 			after.expires = before.expires
-		case e.Now.Left >= 0:
-			after.expires = now.Add(e.Now.Left).UnixMilli()
+		case e.After.Left >= 0:
+			after.expires = now.Add(e.After.Left).UnixMilli()
 		}
 		w[e.Key] = after
 	}

@@ -41,13 +41,13 @@ type Entry struct {
 // Edit is the change of one key, or a condition on it.
 type Edit struct {
 	Key string
-	// Was is the state of the key before, Now the state after.
-	Was, Now Entry
-	// KeepLeft is set if the remaining time does not change. If the value does not change either,
+	// Before is the state of the key before, Now the state after.
+	Before, After Entry
+	// KeepTTL is set if the remaining time does not change. If the value does not change either,
 	// the edit is only a condition.
-	KeepLeft bool
-	// Asked is set if a reply depends on the state of the key before.
-	Asked bool
+	KeepTTL bool
+	// ReplyDependsOn is set if a reply depends on the state of the key before.
+	ReplyDependsOn bool
 	// By is the command, in lower case, that set the remaining time; it is empty if no command did.
 	By string
 }
@@ -55,17 +55,17 @@ type Edit struct {
 // Changes reports whether the edit is more than a condition.
 func (e Edit) Changes() bool {
 	switch {
-	case e.Was.Present != e.Now.Present:
+	case e.Before.Present != e.After.Present:
 		return true
-	case !e.Now.Present:
+	case !e.After.Present:
 		return false
 	default:
-		return !e.KeepLeft || e.Now.Value != e.Was.Value
+		return !e.KeepTTL || e.After.Value != e.Before.Value
 	}
 }
 
-// Space is a set of keys at one moment. It is for one goroutine.
-type Space struct {
+// Snapshot is a set of keys at one moment. It is for one goroutine.
+type Snapshot struct {
 	now     int64 // Unix time in milliseconds
 	states  map[string]*keyState
 	touched []*keyState
@@ -85,16 +85,16 @@ const (
 )
 
 // NewSpace returns a Space without keys at the given moment.
-func NewSpace(now time.Time) *Space {
-	return &Space{now: now.UnixMilli(), states: map[string]*keyState{}}
+func NewSpace(now time.Time) *Snapshot {
+	return &Snapshot{now: now.UnixMilli(), states: map[string]*keyState{}}
 }
 
 // Seed sets the function that returns the seed of random choices. It is called at the first random
 // choice. Without it random choices are the same each time.
-func (s *Space) Seed(seed func() uint64) { s.seed = seed }
+func (s *Snapshot) Seed(seed func() uint64) { s.seed = seed }
 
 // generator returns the generator of random choices. It makes the same choices for the same seed.
-func (s *Space) generator() *rand.Rand {
+func (s *Snapshot) generator() *rand.Rand {
 	if s.random == nil {
 		seed := uint64(0)
 		if s.seed != nil {
@@ -106,10 +106,10 @@ func (s *Space) generator() *rand.Rand {
 }
 
 // Now returns the moment of the Space.
-func (s *Space) Now() time.Time { return time.UnixMilli(s.now) }
+func (s *Snapshot) Now() time.Time { return time.UnixMilli(s.now) }
 
 // Put sets the state of a key. It is for a Space on which nothing has run yet.
-func (s *Space) Put(key string, e Entry) {
+func (s *Snapshot) Put(key string, e Entry) {
 	k := &keyState{key: key, was: e, present: e.Present, encoded: e.Value, keepsExpiry: true}
 	switch {
 	case e.Left == Unknown:
@@ -123,22 +123,22 @@ func (s *Space) Put(key string, e Entry) {
 }
 
 // Touched reports whether any key has been read or written.
-func (s *Space) Touched() bool { return len(s.touched) > 0 }
+func (s *Snapshot) Touched() bool { return len(s.touched) > 0 }
 
 // Read returns the keys that a read-only command has used, with their present states.
-func (s *Space) Read() map[string]Entry {
+func (s *Snapshot) Read() map[string]Entry {
 	if len(s.readOnly) == 0 {
 		return nil
 	}
 	read := make(map[string]Entry, len(s.readOnly))
 	for key := range s.readOnly {
-		read[key] = s.states[key].edit(s.now).Now
+		read[key] = s.states[key].edit(s.now).After
 	}
 	return read
 }
 
 // Found returns the keys that were used and existed before.
-func (s *Space) Found() (found []string) {
+func (s *Snapshot) Found() (found []string) {
 	for _, k := range s.touched {
 		if k.was.Present {
 			found = append(found, k.key)
@@ -149,7 +149,7 @@ func (s *Space) Found() (found []string) {
 
 // Edits returns an edit for each key that was read or written, in the order of the first use. Keys
 // that were only read are conditions of the changes. It returns nil if nothing has changed.
-func (s *Space) Edits() []Edit {
+func (s *Snapshot) Edits() []Edit {
 	edits := make([]Edit, len(s.touched))
 	for i, k := range s.touched {
 		edits[i] = k.edit(s.now)
@@ -161,18 +161,18 @@ func (s *Space) Edits() []Edit {
 }
 
 func (k *keyState) edit(now int64) Edit {
-	e := Edit{Key: k.key, Was: k.was, Asked: k.replyDependsOn, By: k.expiryCommand}
+	e := Edit{Key: k.key, Before: k.was, ReplyDependsOn: k.replyDependsOn, By: k.expiryCommand}
 	if !k.present {
 		return e
 	}
-	e.Now = Entry{Present: true, Value: k.value()}
+	e.After = Entry{Present: true, Value: k.value()}
 	switch {
 	case k.keepsExpiry && k.was.Present:
-		e.KeepLeft, e.Now.Left = true, k.was.Left
+		e.KeepTTL, e.After.Left = true, k.was.Left
 	case k.expires == noExpiry:
-		e.Now.Left = Endless
+		e.After.Left = Endless
 	default:
-		e.Now.Left = milliseconds(k.expires - now)
+		e.After.Left = milliseconds(k.expires - now)
 	}
 	return e
 }
@@ -185,7 +185,7 @@ func milliseconds(n int64) time.Duration {
 // Held returns the existing keys, in order. With a kind, as TYPE returns it, it returns only keys
 // of that kind. It does not count as a use of the keys: the edits are right even if other keys come
 // or go.
-func (s *Space) Held(kind string) (held []string) {
+func (s *Snapshot) Held(kind string) (held []string) {
 	for key, k := range s.states {
 		if k.present && (kind == "" || kind == k.kind()) {
 			held = append(held, key)
@@ -196,14 +196,14 @@ func (s *Space) Held(kind string) (held []string) {
 }
 
 // noteRead notes that a command reveals the state of a key.
-func (s *Space) noteRead(key string) {
+func (s *Snapshot) noteRead(key string) {
 	if s.readOnly == nil {
 		s.readOnly = map[string]bool{}
 	}
 	s.readOnly[key] = true
 }
 
-func (s *Space) checkRead(key string) error {
+func (s *Snapshot) checkRead(key string) error {
 	if s.states[key] == nil {
 		return &UnreadError{key}
 	}
@@ -211,7 +211,7 @@ func (s *Space) checkRead(key string) error {
 }
 
 // use returns the state of a key in the Space, and marks it as used.
-func (s *Space) use(key string) *keyState {
+func (s *Snapshot) use(key string) *keyState {
 	k := s.states[key]
 	if !k.touched {
 		k.touched = true
@@ -221,7 +221,7 @@ func (s *Space) use(key string) *keyState {
 }
 
 // observe is use for a key on which the reply depends.
-func (s *Space) observe(key string) *keyState {
+func (s *Snapshot) observe(key string) *keyState {
 	k := s.use(key)
 	k.replyDependsOn = true
 	return k
@@ -229,7 +229,7 @@ func (s *Space) observe(key string) *keyState {
 
 // expire sets the expiry of an existing key. An expiry in the past removes the key. by is the
 // command.
-func (s *Space) expire(k *keyState, at int64, by string) {
+func (s *Snapshot) expire(k *keyState, at int64, by string) {
 	if at <= s.now {
 		k.remove()
 		return

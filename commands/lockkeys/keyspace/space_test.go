@@ -44,14 +44,14 @@ func shown(e keyspace.Entry) string {
 
 // edits formats the edits of a Space: was→now, "keep" if the time does not change, "?" if a reply
 // depends on the key, and the command that set the time.
-func edits(s *keyspace.Space) string {
+func edits(s *keyspace.Snapshot) string {
 	var all []string
 	for _, e := range s.Edits() {
-		text := fmt.Sprintf("%s %s→%s", e.Key, shown(e.Was), shown(e.Now))
-		if e.KeepLeft {
+		text := fmt.Sprintf("%s %s→%s", e.Key, shown(e.Before), shown(e.After))
+		if e.KeepTTL {
 			text += " keep"
 		}
-		if e.Asked {
+		if e.ReplyDependsOn {
 			text += " asked"
 		}
 		if e.By != "" {
@@ -62,7 +62,7 @@ func edits(s *keyspace.Space) string {
 	return strings.Join(all, ", ")
 }
 
-func spaceOf(a string) *keyspace.Space {
+func spaceOf(a string) *keyspace.Snapshot {
 	s := keyspace.NewSpace(noon)
 	s.Put("a", entry(a))
 	s.Put("b", keyspace.Entry{})
@@ -223,7 +223,7 @@ func TestLongTimes(t *testing.T) {
 	if reply, err := s.Do([]string{"SET", "a", "v", "PXAT", "9223372036854775807"}); err != nil || reply.Str != "OK" {
 		t.Fatalf("%+v, %v", reply, err)
 	}
-	if left := s.Edits()[0].Now.Left; left < math.MaxInt64-time.Millisecond {
+	if left := s.Edits()[0].After.Left; left < math.MaxInt64-time.Millisecond {
 		t.Errorf("%v", left)
 	}
 }
@@ -253,7 +253,7 @@ func FuzzDo(f *testing.F) {
 			t.Errorf("%q: %+v and %v", line, reply, err)
 		}
 		for _, e := range s.Edits() {
-			if e.Key == "a" && e.Was != entry(held) || e.Key == "b" && e.Was.Present {
+			if e.Key == "a" && e.Before != entry(held) || e.Key == "b" && e.Before.Present {
 				t.Errorf("%q: %+v", line, e)
 			}
 		}

@@ -15,8 +15,8 @@ func (e *Engine) cell(db int, key string) string {
 	return cmp.Or(place.Tag, place.Name)
 }
 
-// Together reports whether one cell holds both keys, so that one vote covers both.
-func (e *Engine) Together(db int, one, other string) bool {
+// SameCell reports whether one cell holds both keys, so that one vote covers both.
+func (e *Engine) SameCell(db int, one, other string) bool {
 	return e.cell(db, one) == e.cell(db, other)
 }
 

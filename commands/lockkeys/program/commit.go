@@ -24,12 +24,12 @@ func splitEdits(edits []keyspace.Edit) (changing, conditions []keyspace.Edit) {
 	return changing, conditions
 }
 
-func isCreation(e keyspace.Edit) bool { return !e.Was.Present && e.Now.Present }
-func isRemoval(e keyspace.Edit) bool  { return e.Was.Present && !e.Now.Present }
+func isCreation(e keyspace.Edit) bool { return !e.Before.Present && e.After.Present }
+func isRemoval(e keyspace.Edit) bool  { return e.Before.Present && !e.After.Present }
 
 // isExtension reports whether an edit keeps the value and sets another remaining time.
 func isExtension(e keyspace.Edit) bool {
-	return e.Was.Present && e.Now.Present && e.Was.Value == e.Now.Value && !e.KeepLeft
+	return e.Before.Present && e.After.Present && e.Before.Value == e.After.Value && !e.KeepTTL
 }
 
 func all(edits []keyspace.Edit, is func(keyspace.Edit) bool) bool {
@@ -69,7 +69,7 @@ func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
 func (r *run) committable(a Outcome) (changing []keyspace.Edit, refusal string) {
 	changing, conditions := splitEdits(a.Edits)
 	if rewritten := r.writesRemoved(changing); len(rewritten) > 0 {
-		return nil, SeveralKeys(rewritten[0].Key, r.anotherKey(rewritten[0].Key))
+		return nil, CrossCellError(rewritten[0].Key, r.anotherKey(rewritten[0].Key))
 	}
 	changing = slices.DeleteFunc(changing, func(e keyspace.Edit) bool { _, done := r.removed[e.Key]; return done })
 	if _, inOneCell := r.sameCell(a); inOneCell {
@@ -134,19 +134,19 @@ func (r *run) crossCellError(changing []keyspace.Edit, others []string) string {
 		others = append(others, e.Key)
 	}
 	otherCell := slices.IndexFunc(others, func(key string) bool { return r.cell(key) != r.cell(first) })
-	return SeveralKeys(first, others[max(otherCell, 0)])
+	return CrossCellError(first, others[max(otherCell, 0)])
 }
 
-// SeveralKeys returns the error for a change of one key that depends on another. Each key has its
-// own vote, and no vote covers both.
-func SeveralKeys(one, other string) string {
+// CrossCellError returns the error for a change of one key that depends on another. Each key has
+// its own vote, and no vote covers both.
+func CrossCellError(one, other string) string {
 	return fmt.Sprintf("ERR lock keys '%s' and '%s' cannot be changed together: "+
 		"one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)",
 		syntax.Shown(one), syntax.Shown(other))
 }
 
 func sameTTL(edits []keyspace.Edit) bool {
-	return all(edits, func(e keyspace.Edit) bool { return e.Now.Left == edits[0].Now.Left })
+	return all(edits, func(e keyspace.Edit) bool { return e.After.Left == edits[0].After.Left })
 }
 
 // isLonger reports whether raising the remaining time is enough for an extension. If the remaining
@@ -154,33 +154,33 @@ func sameTTL(edits []keyspace.Edit) bool {
 // known to have one.
 func isLonger(e keyspace.Edit) bool {
 	switch {
-	case e.Was.Left == keyspace.Unknown:
+	case e.Before.Left == keyspace.Unknown:
 		return true
-	case e.Now.Left < 0:
-		return e.Was.Left < 0
+	case e.After.Left < 0:
+		return e.Before.Left < 0
 	default:
-		return e.Was.Left >= 0 && e.Now.Left >= e.Was.Left
+		return e.Before.Left >= 0 && e.After.Left >= e.Before.Left
 	}
 }
 
 // expectedValue returns the only value with which an edit changes its key, or nil if any value will
 // do.
 func expectedValue(e keyspace.Edit) *string {
-	if !e.Asked || !e.Was.Present || e.Was.Left != keyspace.Unknown {
+	if !e.ReplyDependsOn || !e.Before.Present || e.Before.Left != keyspace.Unknown {
 		return nil
 	}
-	return &e.Was.Value
+	return &e.Before.Value
 }
 
 func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
-	t := quorum.Taking{Terms: quorum.Terms{TTL: ttlOf(edits[0]), Anyhow: true, Holder: r.Holder}}
+	t := quorum.Taking{Terms: quorum.Terms{TTL: ttlOf(edits[0]), AllowShortTTL: true, Holder: r.Holder}}
 	for _, e := range edits {
-		t.Keys, t.Tokens = append(t.Keys, r.Place(r.DB, e.Key)), append(t.Tokens, e.Now.Value)
+		t.Keys, t.Tokens = append(t.Keys, r.Place(r.DB, e.Key)), append(t.Tokens, e.After.Value)
 	}
 	// A program that required absent keys, and gives them a TTL, takes a lock, which can be
 	// withdrawn. Other clients may already rely on anything else.
 	taken := a.Acquired()
-	t.Stays = len(taken) == 0 || t.TTL < 0
+	t.KeepOnNoQuorum = len(taken) == 0 || t.TTL < 0
 	got, err := r.Register.Take(ctx, t)
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
@@ -205,7 +205,7 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 		case err != nil:
 			return nil, err
 		}
-		r.removed[e.Key] = e.Was
+		r.removed[e.Key] = e.Before
 	}
 	return &a, nil
 }
@@ -215,7 +215,7 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 func (r *run) noteRefusal(key string, err error) {
 	var found *quorum.InsteadError
 	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &found) {
-		r.fromRefusal = view{key: found.Instead}
+		r.fromRefusal = view{key: found.Current}
 	}
 }
 
@@ -224,7 +224,7 @@ func (r *run) removeOne(ctx context.Context, e keyspace.Edit) error {
 	place := r.Place(r.DB, e.Key)
 	version, watched := r.Watched[e.Key]
 	if !watched {
-		return r.Register.Release(ctx, place, e.Was.Value)
+		return r.Register.Release(ctx, place, e.Before.Value)
 	}
 	out, err := r.Register.Update(ctx, place, nil, func(l quorum.Look) (quorum.Decision, error) {
 		if l.Version == version {
@@ -240,17 +240,17 @@ func (r *run) removeOne(ctx context.Context, e keyspace.Edit) error {
 
 func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
 	for _, e := range edits {
-		got, err := r.Register.Extend(ctx, r.Place(r.DB, e.Key), e.Was.Value, ttlOf(e))
+		got, err := r.Register.Extend(ctx, r.Place(r.DB, e.Key), e.Before.Value, ttlOf(e))
 		switch {
 		case errors.Is(err, quorum.ErrNotHeld):
 			r.noteRefusal(e.Key, err)
 			return nil, nil
 		case errors.Is(err, quorum.ErrTooShort),
-			e.Was.Left == keyspace.Unknown && (err == nil && got.Longer || isLate(err)):
+			e.Before.Left == keyspace.Unknown && (err == nil && got.Longer || isLate(err)):
 			if len(edits) > 1 {
-				return &Outcome{Reply: keyspace.Fail(SeveralKeys(edits[0].Key, edits[1].Key)), touched: true}, nil
+				return &Outcome{Reply: keyspace.Fail(CrossCellError(edits[0].Key, edits[1].Key)), touched: true}, nil
 			}
-			return r.update(ctx, []string{e.Key}, &e.Was.Value) // the new time is shorter
+			return r.update(ctx, []string{e.Key}, &e.Before.Value) // the new time is shorter
 		case err != nil:
 			return nil, err
 		}
@@ -339,12 +339,12 @@ func decisions(a Outcome, keys []string) []quorum.Decision {
 		i := slices.Index(keys, e.Key)
 		switch {
 		case i < 0 || !e.Changes():
-		case !e.Now.Present:
+		case !e.After.Present:
 			made[i] = quorum.Decision{Do: quorum.Remove}
 		default:
 			made[i] = quorum.Decision{
-				Do: quorum.Put, Value: e.Now.Value, KeepTTL: e.KeepLeft, TTL: ttlOf(e),
-				Takes: !e.KeepLeft && ttlOf(e) >= 0 && slices.Contains(taken, e.Key),
+				Do: quorum.Put, Value: e.After.Value, KeepTTL: e.KeepTTL, TTL: ttlOf(e),
+				RemoveOnError: !e.KeepTTL && ttlOf(e) >= 0 && slices.Contains(taken, e.Key),
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func Held(keys []string, value string) Guess {
 }
 
 // Space returns the guess as the view of a program.
-func (g Guess) Space(now time.Time) *keyspace.Space {
+func (g Guess) Space(now time.Time) *keyspace.Snapshot {
 	s := keyspace.NewSpace(now)
 	for key, e := range g {
 		s.Put(key, e)

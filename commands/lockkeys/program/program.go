@@ -74,7 +74,7 @@ type Program struct {
 
 // Run returns a program's reply and its side effects: commands for the upstream. An error ends the
 // run: a *Refusal, or an error of a Space that lacks a key or a remaining time.
-type Run func(ctx context.Context, s *keyspace.Space) (reply keyspace.Reply, effects [][]string, err error)
+type Run func(ctx context.Context, s *keyspace.Snapshot) (reply keyspace.Reply, effects [][]string, err error)
 
 // Outcome is the result of a program.
 type Outcome struct {
@@ -99,7 +99,7 @@ func (o Outcome) Acquired() (keys []string) {
 	for _, e := range o.Edits {
 		switch {
 		case !e.Changes():
-		case e.Was.Present || !e.Asked:
+		case e.Before.Present || !e.ReplyDependsOn:
 			return nil
 		default:
 			keys = append(keys, e.Key)

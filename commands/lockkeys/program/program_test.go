@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// severalKeysCause is the cause, and the remedy, in the error of SeveralKeys.
+// severalKeysCause is the cause, and the remedy, in the error of CrossCellError.
 const severalKeysCause = "one command can only take, extend or remove several lock keys; " +
 	"give them the same hash tag (lock-tags)"
 
@@ -120,7 +120,7 @@ func lines(guesses []Guess, all ...string) Program {
 		p.Keys = append(p.Keys, keyspace.Keys(strings.Split(line, " "))...)
 	}
 	p.Keys = syntax.Distinct(p.Keys)
-	p.Run = func(_ context.Context, s *keyspace.Space) (reply keyspace.Reply, _ [][]string, err error) {
+	p.Run = func(_ context.Context, s *keyspace.Snapshot) (reply keyspace.Reply, _ [][]string, err error) {
 		for _, line := range all {
 			if reply, err = s.Do(strings.Split(line, " ")); err != nil {
 				break
@@ -176,7 +176,7 @@ func TestGuessing(t *testing.T) {
 		}
 		p := lines(test.guesses, strings.Split(test.line, ";")...)
 		if test.line == "" {
-			p = Program{Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
+			p = Program{Run: func(context.Context, *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 				return keyspace.Reply{Kind: keyspace.Nil}, nil, nil
 			}}
 		}
@@ -402,7 +402,7 @@ func TestRemovedKeyIsNotWritten(t *testing.T) {
 			b.register.Remove("k2")
 		}
 	}
-	removeBothOrSet := Program{Keys: []string{"k1", "k2"}, Run: func(_ context.Context, s *keyspace.Space) (keyspace.Reply, [][]string, error) {
+	removeBothOrSet := Program{Keys: []string{"k1", "k2"}, Run: func(_ context.Context, s *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 		_, _ = s.Do([]string{"GET", "k1"})
 		if held, _ := s.Do([]string{"GET", "k2"}); held.Str == "b" {
 			reply, err := s.Do([]string{"DEL", "k1", "k2"})

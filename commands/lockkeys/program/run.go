@@ -248,7 +248,7 @@ func (r *run) runOn(ctx context.Context, seen view) (Outcome, error) {
 }
 
 // execute runs the program once. A refused program gives a reply without edits.
-func (r *run) execute(ctx context.Context, s *keyspace.Space) (Outcome, error) {
+func (r *run) execute(ctx context.Context, s *keyspace.Snapshot) (Outcome, error) {
 	s.Seed(r.randomSeed)
 	reply, effects, err := r.Program.Run(ctx, s)
 	var refused *Refusal
@@ -271,7 +271,7 @@ func (r *run) execute(ctx context.Context, s *keyspace.Space) (Outcome, error) {
 }
 
 // read returns the values that the run revealed, if the client tracks keys.
-func (r *run) read(s *keyspace.Space) map[string]keyspace.Entry {
+func (r *run) read(s *keyspace.Snapshot) map[string]keyspace.Entry {
 	if !r.Tracked {
 		return nil
 	}

@@ -26,7 +26,7 @@ func Sequence(db int, known *rights.Known, watched map[string]string, parts []Pr
 	if len(watched) == 0 {
 		p.Guesses = []Guess{likely}
 	}
-	p.Run = func(ctx context.Context, s *keyspace.Space) (keyspace.Reply, [][]string, error) {
+	p.Run = func(ctx context.Context, s *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 		replies := make([]keyspace.Reply, len(parts))
 		var effects [][]string
 		for i, part := range parts {
@@ -43,7 +43,7 @@ func Sequence(db int, known *rights.Known, watched map[string]string, parts []Pr
 
 // Fixed returns a program that uses no keys. It has this reply and these side effects.
 func Fixed(db int, reply keyspace.Reply, effects ...[]string) Program {
-	return Program{DB: db, Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
+	return Program{DB: db, Run: func(context.Context, *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 		return reply, effects, nil
 	}}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // space returns the view as a program sees it.
-func (v view) space(now time.Time) *keyspace.Space {
+func (v view) space(now time.Time) *keyspace.Snapshot {
 	s := keyspace.NewSpace(now)
 	for key, l := range v {
 		s.Put(key, EntryOf(l))
@@ -42,10 +42,10 @@ func (e *Engine) Places(db int, keys []string) []quorum.Key {
 
 // ttlOf returns the TTL that an edit gives its key.
 func ttlOf(e keyspace.Edit) time.Duration {
-	if e.Now.Left < 0 {
+	if e.After.Left < 0 {
 		return quorum.Endless
 	}
-	return e.Now.Left
+	return e.After.Left
 }
 
 // backOff returns a random time that grows with the number of failures, so that clients that

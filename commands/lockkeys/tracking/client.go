@@ -186,8 +186,8 @@ func (c *Client) wakeUp() {
 	}
 }
 
-// Turn is one command of the client on lock keys.
-type Turn struct {
+// CommandRun is one command of the client on lock keys.
+type CommandRun struct {
 	client    *Client
 	remembers bool
 	noLoop    bool
@@ -198,11 +198,11 @@ type Turn struct {
 
 // Begin begins a command on these keys of a database. It returns nil if the client does not track
 // keys.
-func (c *Client) Begin(db int, keys []string, place func(key string) quorum.Key) *Turn {
+func (c *Client) Begin(db int, keys []string, place func(key string) quorum.Key) *CommandRun {
 	if c == nil || !c.mode.On {
 		return nil
 	}
-	t := &Turn{client: c, remembers: c.mode.remembers(c.caching), noLoop: c.mode.NoLoop, db: db, place: place}
+	t := &CommandRun{client: c, remembers: c.mode.remembers(c.caching), noLoop: c.mode.NoLoop, db: db, place: place}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
@@ -213,13 +213,13 @@ func (c *Client) Begin(db int, keys []string, place func(key string) quorum.Key)
 }
 
 // Remembers reports whether the keys that the command reads must be remembered.
-func (t *Turn) Remembers() bool { return t != nil && t.remembers }
+func (t *CommandRun) Remembers() bool { return t != nil && t.remembers }
 
 // Fail is called after the reply if the command failed with an unknown outcome. The values of its
 // keys are then unknown, and the command may change them later. A client that waits for a
 // notification would wait in vain. So it is notified as soon as the keys can be read again, or from
 // time to time.
-func (t *Turn) Fail(now time.Time) {
+func (t *CommandRun) Fail(now time.Time) {
 	if t == nil {
 		return
 	}
@@ -237,7 +237,7 @@ func (t *Turn) Fail(now time.Time) {
 
 // End is called after the reply, with the keys that the command read and changed at a moment. Both
 // may be nil.
-func (t *Turn) End(read map[string]keyspace.Entry, edits []keyspace.Edit, now time.Time) {
+func (t *CommandRun) End(read map[string]keyspace.Entry, edits []keyspace.Edit, now time.Time) {
 	if t == nil {
 		return
 	}
@@ -273,12 +273,12 @@ func (t *Turn) End(read map[string]keyspace.Entry, edits []keyspace.Edit, now ti
 }
 
 // changed handles a key that the client itself has changed. It returns a mark to stop. mu is held.
-func (t *Turn) changed(by keyspace.Edit, now time.Time) Mark {
+func (t *CommandRun) changed(by keyspace.Edit, now time.Time) Mark {
 	e := t.client.entries[id{t.db, by.Key}]
 	switch {
 	case e == nil:
 		return nil
-	case t.noLoop && e.was.same(stateOf(by.Was, now)):
+	case t.noLoop && e.was.same(stateOf(by.Before, now)):
 		return t.client.forget(e)
 	}
 	return t.client.report(e)
@@ -288,7 +288,7 @@ func (t *Turn) changed(by keyspace.Edit, now time.Time) Mark {
 // notified if its state differed when the client changed it, or read it now. A script's own change
 // of a key that the script also reads is in its reply: the client is notified only if the value
 // changed. mu is held.
-func (t *Turn) read(key string, is state, edit keyspace.Edit, changed bool, now time.Time) (marks []Mark) {
+func (t *CommandRun) read(key string, is state, edit keyspace.Edit, changed bool, now time.Time) (marks []Mark) {
 	c, keyID := t.client, id{t.db, key}
 	if c.closed {
 		return nil
@@ -296,7 +296,7 @@ func (t *Turn) read(key string, is state, edit keyspace.Edit, changed bool, now 
 	if old := c.entries[keyID]; old != nil {
 		before := is
 		if changed {
-			before = stateOf(edit.Was, now)
+			before = stateOf(edit.Before, now)
 		}
 		if !is.unknown && (!old.was.same(before) || changed && !t.noLoop && !old.was.sameValue(is)) {
 			c.toReport[key] = true

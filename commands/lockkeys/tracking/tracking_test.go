@@ -160,7 +160,7 @@ func (b *bench) edits(key, was, now string, reads bool) {
 	if reads {
 		read[key] = entryOf(now)
 	}
-	turn.End(read, []keyspace.Edit{{Key: key, Was: entryOf(was), Now: entryOf(now)}}, time.Now())
+	turn.End(read, []keyspace.Edit{{Key: key, Before: entryOf(was), After: entryOf(now)}}, time.Now())
 }
 
 // rests waits until there is no work.
@@ -293,7 +293,7 @@ func TestForgottenWhileItWaits(t *testing.T) {
 	b.put("k", "2", quorum.Changes)
 	redistest.Await(t, "it has been woken", func() bool { return len(b.client.wake) == 0 })
 	time.Sleep(10 * time.Millisecond) // it has seen that the client's command uses the key
-	turn.End(nil, []keyspace.Edit{{Key: "k", Was: entryOf("1"), Now: entryOf("2")}}, time.Now())
+	turn.End(nil, []keyspace.Edit{{Key: "k", Before: entryOf("1"), After: entryOf("2")}}, time.Now())
 	b.hears()
 }
 
