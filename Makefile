@@ -72,7 +72,7 @@ unit: ## the Go tests, under the race detector where goroutines are (SHORT=-shor
 	@scripts/unit ./...
 
 model: ## the protocol of the locks explored, and that by which they move to the masters: all orders of messages, losses, ends of leases and restarts in small bounds (an hour)
-	REDLOCK_MODEL=1 $(LOGGED) -timeout 2h ./internal/model ./quorum/place ./quorum/guard/reconfig
+	REDLOCK_MODEL=1 $(LOGGED) -timeout 2h ./internal/model ./quorum/location ./quorum/guard/reconfig
 
 integration: ## the tests against real redis-servers and real clients (SHORT=-short: as in make test)
 	@scripts/integration

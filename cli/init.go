@@ -20,7 +20,7 @@ import (
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/inspect"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 const (
@@ -136,7 +136,7 @@ type initRun struct {
 	cfg   conf.Config
 	certs *certs.Certificates
 	// record is the upstream's record of where the locks are, or nil.
-	record   place.Record
+	record   location.Record
 	in       io.Reader
 	out      io.Writer
 	onceFile string

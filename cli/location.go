@@ -8,16 +8,16 @@ import (
 	"redlock-proxy/daemon"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/quorum/inspect"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // locationOf returns where the locks are, by the masters' markers, as proxies with this
 // configuration see it. contradiction says how the upstream's record contradicts the masters.
 func locationOf(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding,
-) (at place.Report, contradiction string) {
+) (at location.Report, contradiction string) {
 	if !daemon.HasPlaces(cfg) {
-		return place.Report{At: place.At{Place: place.Masters}, Known: true}, ""
+		return location.Report{At: location.At{Place: location.Masters}, Known: true}, ""
 	}
 	if at = inspect.PlacedOn(masters); at.Known {
 		contradiction = contradictionOf(ctx, cfg, certificates, at)
@@ -28,7 +28,7 @@ func locationOf(
 
 // contradictionOf returns how the upstream's record contradicts what the masters say. It is empty
 // if they agree, or if the record cannot be read.
-func contradictionOf(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, said place.Report) string {
+func contradictionOf(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, said location.Report) string {
 	record, end, err := daemon.Record(cfg, certificates)
 	if err != nil || record == nil {
 		return ""
@@ -48,7 +48,7 @@ func (s *inspection) locationText(cfg conf.Config) string {
 	switch {
 	case !s.location.Known:
 		return "no majority of the masters knows where they are"
-	case s.location.Era == 0 && s.location.Place == place.Upstream:
+	case s.location.Era == 0 && s.location.Place == location.Upstream:
 		return "at the upstream (move-from-upstream) until redlock-proxy move moves them to the masters"
 	case s.location.Era == 0:
 		return "at the masters; they were never moved"
@@ -81,7 +81,7 @@ func (s *inspection) compareDatabases(cfg conf.Config) {
 // findDirectLocks finds lock keys at the upstream while the locks are at the masters.
 func (s *inspection) findDirectLocks(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) {
 	f := s.upstream
-	atMasters := daemon.CanMove(cfg) && s.location.Known && s.location.Place == place.Masters
+	atMasters := daemon.CanMove(cfg) && s.location.Known && s.location.Place == location.Masters
 	if !atMasters || f == nil || f.Err != nil || f.Version == "" {
 		return
 	}

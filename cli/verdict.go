@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/availability"
 	"redlock-proxy/quorum/inspect"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // inspection holds what check has found.
@@ -23,7 +23,7 @@ type inspection struct {
 	proxiesThatDiffer int
 	// location is where the locks are. contradiction is how the upstream's record contradicts it,
 	// or empty.
-	location      place.Report
+	location      location.Report
 	contradiction string
 	// loops describes servers of the configuration that are this proxy itself, or lead back to it,
 	// or redirect clients past it.

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/availability"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // HasPlaces reports whether the masters record where the locks of a proxy are. If not, the locks
@@ -32,7 +32,7 @@ func TrialKey(lockKeys []string) string {
 func (d *daemon) look() availability.Look {
 	l := d.cluster.Look()
 	if !HasPlaces(d.cfg) {
-		l.Place, l.Known = place.Masters, true
+		l.Place, l.Known = location.Masters, true
 	}
 	l.Movable = CanMove(d.cfg)
 	if l.Upstream = errNoUpstream; d.upstream != nil {

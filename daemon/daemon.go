@@ -27,7 +27,7 @@ import (
 	"redlock-proxy/proxy"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // keepAlive is Redis' default of tcp-keepalive.
@@ -323,7 +323,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		up.RefuseMasters(d.cluster.MasterIs)
 		up.TryWrites(TrialKey(cfg.LockKeys), func() bool {
 			at, _ := d.cluster.Placed()
-			return HasPlaces(cfg) && at.Place == place.Upstream
+			return HasPlaces(cfg) && at.Place == location.Upstream
 		})
 		opts.Server.Upstream, opts.Functions, opts.Server.Onward = up.Status, up, up.Path
 		newTable = commands.NewRelayTable
@@ -335,7 +335,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 			Logger: d.log,
 			AtMasters: func() bool {
 				at, known := d.cluster.Placed()
-				return known && at.Place == place.Masters
+				return known && at.Place == location.Masters
 			},
 		})
 		opts.Server.Strays = d.directWrites

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/redisinfo"
-	"redlock-proxy/proxy/origin"
+	"redlock-proxy/proxy/proxyproto"
 )
 
 // healthcheckTimeout limits the time that a healthy proxy may take to answer.
@@ -47,8 +47,8 @@ func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Healt
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(healthcheckTimeout))
-	if origin.Among(balancers, conn.LocalAddr()) {
-		if _, err := io.WriteString(conn, origin.Local); err != nil {
+	if proxyproto.Among(balancers, conn.LocalAddr()) {
+		if _, err := io.WriteString(conn, proxyproto.Local); err != nil {
 			return Health{}, err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/proxy/upstream"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // CanMove reports whether the locks of a proxy can be moved from its upstream to the masters and
@@ -56,7 +56,7 @@ func LockKeysAtUpstream(
 
 // Record returns the upstream's record of where the locks are, or nil if they cannot be moved. end
 // closes the connections to the upstream.
-func Record(cfg conf.Config, certificates *certs.Certificates) (record place.Record, end func(), err error) {
+func Record(cfg conf.Config, certificates *certs.Certificates) (record location.Record, end func(), err error) {
 	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
 	if err != nil || up == nil {
 		return nil, func() {}, err
@@ -64,7 +64,7 @@ func Record(cfg conf.Config, certificates *certs.Certificates) (record place.Rec
 	return recordAt(up, cfg), up.Close, nil
 }
 
-func recordAt(up *upstream.Upstream, cfg conf.Config) place.Record {
+func recordAt(up *upstream.Upstream, cfg conf.Config) location.Record {
 	if !CanMove(cfg) {
 		return nil
 	}

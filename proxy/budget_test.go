@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/proxy/wire"
+	"redlock-proxy/proxy/netconn"
 )
 
 // halfCommand is most of a long command, which the proxy has to hold.
@@ -41,7 +41,7 @@ func TestHeldInputIsBounded(t *testing.T) {
 		b.waitHeldBytes(int64(i+2)*each, int64(i+2)*each)
 	}
 	over := b.connect()
-	over.send(halfCommand[:wire.BufferSize])
+	over.send(halfCommand[:netconn.BufferSize])
 	over.expect("-ERR out of memory for input: incomplete commands and data kept between commands are limited to 4194304 bytes for all clients; raise max-input-memory\r\n")
 	honest.say("PING\r\n", pong)
 	if n := b.server.Counts().RefusedInput; n != 1 {

@@ -9,14 +9,14 @@ import (
 	"redlock-proxy/commands"
 	"redlock-proxy/proxy"
 	"redlock-proxy/quorum"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // placesAtUpstream is a Places that says the locks are and stay at the upstream.
 type placesAtUpstream struct{}
 
 func (placesAtUpstream) Placed() (quorum.Placed, bool) {
-	return quorum.Placed{Place: place.Upstream}, true
+	return quorum.Placed{Place: location.Upstream}, true
 }
 func (placesAtUpstream) Departing() bool          { return false }
 func (placesAtUpstream) Changed() <-chan struct{} { return nil }
@@ -41,7 +41,7 @@ type placesMoving struct {
 func (m placesMoving) Placed() (quorum.Placed, bool) {
 	select {
 	case <-m.began:
-		return quorum.Placed{Place: place.ToMasters, Era: 1}, true
+		return quorum.Placed{Place: location.ToMasters, Era: 1}, true
 	default:
 		return m.placesAtUpstream.Placed()
 	}
@@ -69,7 +69,7 @@ func (p placesPaused) Placed() (quorum.Placed, bool) {
 	case <-p.over:
 		return p.placesAtUpstream.Placed()
 	default:
-		return quorum.Placed{Place: place.ToMasters, Era: 1}, true
+		return quorum.Placed{Place: location.ToMasters, Era: 1}, true
 	}
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"net"
 
+	"redlock-proxy/proxy/netconn"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
-	"redlock-proxy/proxy/wire"
 )
 
 // open connects, unless the relay is connected. The client gets the error, too. If ctx ends, later
@@ -43,8 +43,8 @@ func (r *relay) adoptConn(conn net.Conn, term uint64) {
 	r.tracker.Redirects.On = r.shared.opts.Table.LockKeys().Any()
 	r.tracker.Begin()
 	r.dial = max(1, r.dial+1)
-	r.wire = wire.New(conn, &r.loan, r.activity)
-	r.wire.Join(r.poller, wire.TagOf(r.client.number(), r.dial))
+	r.wire = netconn.New(conn, &r.loan, r.activity)
+	r.wire.Join(r.poller, netconn.TagOf(r.client.number(), r.dial))
 }
 
 // dropOutdated ends a connection to a server that is no longer the upstream, as if the server had

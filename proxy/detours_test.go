@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"redlock-proxy/proxy"
-	"redlock-proxy/proxy/detour"
+	"redlock-proxy/proxy/redirect"
 )
 
 // TestAnswersForClientsAreTurned: replies that the proxy requests for a client, to add to them,
@@ -24,7 +24,7 @@ func TestAnswersForClientsAreTurned(t *testing.T) {
 		"FLUSHALL",
 		"CLIENT TRACKING ON", "GET k",
 	} {
-		if got := r.connect().ask(line); got != detour.Retry {
+		if got := r.connect().ask(line); got != redirect.Retry {
 			t.Errorf("%s: %q", line, got)
 		}
 	}

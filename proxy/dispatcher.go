@@ -3,7 +3,7 @@ package proxy
 import (
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/proxy/detour"
+	"redlock-proxy/proxy/redirect"
 	"redlock-proxy/proxy/track"
 )
 
@@ -80,7 +80,7 @@ func (d *dispatcher) forClient(answer []byte) []byte {
 	if !d.keys.hasLockKeys {
 		return answer
 	}
-	instead, turned := detour.Turn(answer)
+	instead, turned := redirect.Turn(answer)
 	if turned != "" {
 		d.relay.noteRedirect(turned)
 	}

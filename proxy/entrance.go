@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"redlock-proxy/proxy/origin"
+	"redlock-proxy/proxy/proxyproto"
 )
 
 const (
@@ -60,7 +60,7 @@ const noProxyHeader = "-ERR no PROXY protocol header: this port requires one fro
 // for itself, or does not know the client, the connection's own address remains. From other
 // addresses it reads nothing.
 func (s *session) readProxyHeader(ctx context.Context) error {
-	if !origin.Among(s.shared.opts.Balancers, s.client.Addr) {
+	if !proxyproto.Among(s.shared.opts.Balancers, s.client.Addr) {
 		return nil
 	}
 	conn := s.conn
@@ -71,9 +71,9 @@ func (s *session) readProxyHeader(ctx context.Context) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	addr, err := origin.Read(conn)
+	addr, err := proxyproto.Read(conn)
 	switch {
-	case errors.Is(err, origin.ErrNoHeader):
+	case errors.Is(err, proxyproto.ErrNoHeader):
 		stop()
 		s.shared.clientLog.warn(time.Now(),
 			"connection turned away: no PROXY protocol header from an address in proxy-protocol",

@@ -6,14 +6,14 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/lockkeys/tracking"
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/proxy/detour"
+	"redlock-proxy/proxy/redirect"
 	"redlock-proxy/proxy/track"
 )
 
 // follow forwards a command whose reply may change the connection's state.
 func (d *dispatcher) follow(ctx context.Context, name string, words [][]byte) error {
 	frame := d.in.chunk
-	if other, changed := detour.Harmless(words); changed && d.keys.hasLockKeys {
+	if other, changed := redirect.Harmless(words); changed && d.keys.hasLockKeys {
 		words = other
 		frame = func() []byte { return resp.AppendWords(nil, syntax.Strings(other)...) }
 	}

@@ -6,7 +6,7 @@ import (
 	"net"
 
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/proxy/wire"
+	"redlock-proxy/proxy/netconn"
 )
 
 const (
@@ -23,9 +23,9 @@ const (
 var errNotCRLF = &resp.RequestError{Text: "Protocol error: expected CRLF"}
 
 // newInput returns an input that reads from conn.
-func newInput(conn net.Conn, activity *wire.Activity, held *budget, keeps func() int) *input {
+func newInput(conn net.Conn, activity *netconn.Activity, held *budget, keeps func() int) *input {
 	in := &input{budget: held, keeps: keeps, scanner: resp.NewFrameScanner(resp.DefaultRequestLimits())}
-	in.wire = wire.New(conn, in, activity)
+	in.wire = netconn.New(conn, in, activity)
 	return in
 }
 
@@ -33,7 +33,7 @@ func newInput(conn net.Conn, activity *wire.Activity, held *budget, keeps func()
 // processed, bytes before scanned have been scanned, and the bytes that were read end at end. The
 // current frame begins at frame, which is before start if part of it was processed.
 type input struct {
-	wire     *wire.Conn
+	wire     *netconn.Conn
 	scanner  resp.FrameScanner
 	buf      []byte
 	start    int
@@ -121,7 +121,7 @@ func (in *input) read() error {
 // Room implements wire.Memory.
 func (in *input) Room() []byte {
 	if in.buf == nil {
-		in.buf = wire.Borrow()
+		in.buf = netconn.Borrow()
 	}
 	return in.buf[in.end:]
 }
@@ -134,7 +134,7 @@ func (in *input) Rest() {
 }
 
 func (in *input) release() {
-	wire.GiveBack(in.buf)
+	netconn.GiveBack(in.buf)
 	in.dropBuffer()
 }
 
@@ -163,7 +163,7 @@ func (in *input) makeRoom() error {
 		if err := in.enlarge(held); err != nil {
 			return err
 		}
-	case len(held) == 0 && len(in.buf) > wire.BufferSize:
+	case len(held) == 0 && len(in.buf) > netconn.BufferSize:
 		in.dropBuffer()
 	case in.start > 0:
 		copy(in.buf, held)
@@ -201,7 +201,7 @@ func (in *input) enlarge(held []byte) error {
 	in.budgeted = size
 	old := in.buf
 	in.buf = append(make([]byte, 0, size), held...)[:size]
-	wire.GiveBack(old)
+	netconn.GiveBack(old)
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/proxy/wire"
+	"redlock-proxy/proxy/netconn"
 )
 
 // inputOf returns an input that reads what is written to client.
@@ -20,7 +20,7 @@ func inputOf(t *testing.T) (in *input, client net.Conn) {
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close(); server.Close() })
 	_ = server.SetDeadline(time.Now().Add(patience))
-	return newInput(server, &wire.Activity{}, nil, func() int { return 0 }), client
+	return newInput(server, &netconn.Activity{}, nil, func() int { return 0 }), client
 }
 
 // nextWords reads up to the end of a frame, and returns its words.
@@ -52,8 +52,8 @@ func nextWords(t *testing.T, in *input) (words []string) {
 // the buffer cuts them.
 func TestInputReadsFrames(t *testing.T) {
 	in, client := inputOf(t)
-	sizes := []int{0, 1, 100, wire.BufferSize - 40, wire.BufferSize, 3 * wire.BufferSize, 10, 100_000, 7, 7, 7,
-		wire.BufferSize / 2, wire.BufferSize / 2, wire.BufferSize / 2, 1}
+	sizes := []int{0, 1, 100, netconn.BufferSize - 40, netconn.BufferSize, 3 * netconn.BufferSize, 10, 100_000, 7, 7, 7,
+		netconn.BufferSize / 2, netconn.BufferSize / 2, netconn.BufferSize / 2, 1}
 	go func() {
 		var all bytes.Buffer
 		for i, size := range sizes {
@@ -102,7 +102,7 @@ func TestLookaheadLeavesTheWordsAlone(t *testing.T) {
 		}
 	}
 	for range 100 { // buffers that were given back are overwritten by their next user
-		clear(wire.Borrow())
+		clear(netconn.Borrow())
 	}
 	if got := string(bytes.Join(words, []byte(" "))); got != "LOCK key token" {
 		t.Fatalf("the words became %q", got)

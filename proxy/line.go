@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/proxy/wire"
+	"redlock-proxy/proxy/netconn"
 )
 
 const (
@@ -29,7 +29,7 @@ var errClientLeft = errors.New("the client left")
 // package writes to a client.
 type line struct {
 	conn   net.Conn
-	wire   *wire.Conn
+	wire   *netconn.Conn
 	unread *unread // of all clients
 
 	mu      sync.Mutex
@@ -41,7 +41,7 @@ type line struct {
 }
 
 // init sets the fields; it is called once. cut ends the connection, and must not wait.
-func (l *line) init(conn net.Conn, w *wire.Conn, all *unread, cut func()) {
+func (l *line) init(conn net.Conn, w *netconn.Conn, all *unread, cut func()) {
 	l.conn, l.wire, l.unread, l.waits.cut = conn, w, all, cut
 	l.changed.L = &l.mu
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
-	"redlock-proxy/proxy/wire"
+	"redlock-proxy/proxy/netconn"
 )
 
 // greeting is all that redcon's parser ever reads.
@@ -99,7 +99,7 @@ func (s *Server) admit() bool {
 }
 
 // handler detaches each connection from redcon at its greeting, and starts its session.
-func (s *Server) handler(ctx context.Context, p *wire.Poller) func(redcon.Conn, redcon.Command) {
+func (s *Server) handler(ctx context.Context, p *netconn.Poller) func(redcon.Conn, redcon.Command) {
 	return func(conn redcon.Conn, _ redcon.Command) {
 		guarded := conn.Detach().NetConn().(*guardedConn)
 		s.start(ctx, guarded.Conn, p)

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // Commands on lock keys go to where the locks are. Package place has the rules; this package keeps
@@ -37,22 +37,22 @@ type locationRouter struct {
 // lock keys waits until that is known. It is dropped if its client sends no more meanwhile, as
 // Redis drops a blocked client that leaves. A client that has given up may try again over another
 // connection; the old command would then take its lock, or release it.
-func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, words [][]byte) (place.Place, error) {
+func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, words [][]byte) (location.Place, error) {
 	at, known := c.places.Placed()
 	switch {
-	case at.Place == place.Masters && !c.places.Departing(): // as far as this proxy knows; the masters check it
+	case at.Place == location.Masters && !c.places.Departing(): // as far as this proxy knows; the masters check it
 		return at.Place, nil
-	case at.Place == place.Upstream && known:
+	case at.Place == location.Upstream && known:
 		return at.Place, nil
 	case c.arrived.IsZero() && !c.touchesLockKeys(own, words) && !c.relay.isWatchMoved():
 		return at.Source(), nil
 	}
-	if at.Source() == place.Upstream {
+	if at.Source() == location.Upstream {
 		if err := c.asker.waitUpstream(ctx); err != nil {
 			return at.Place, err
 		}
 		if c.relay.isInLockTx() { // the transaction continues to its end, and the move waits for that
-			return place.Upstream, nil
+			return location.Upstream, nil
 		}
 	}
 	_, err := c.asker.waitWatched(ctx, func(ctx context.Context) (err error) {
@@ -133,7 +133,7 @@ func (c *locationRouter) confirm(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case at.Place != place.Upstream:
+	case at.Place != location.Upstream:
 		return errLocksMoved
 	}
 	c.relay.setConfirmed(dial)

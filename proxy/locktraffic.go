@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"redlock-proxy/proxy/track"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // This file is the relay's part of locationRouter. If not stated otherwise, the session's goroutine
@@ -54,7 +54,7 @@ func (r *relay) revalidateWatch(places LockLocation) {
 	}
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	if at, known := places.Placed(); known && at.Place == place.Upstream {
+	if at, known := places.Placed(); known && at.Place == location.Upstream {
 		r.lockTraffic.watchMoved.Store(false)
 	}
 }
@@ -65,7 +65,7 @@ func (r *relay) beginLockCommand(places LockLocation, words [][]byte) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	at, known := places.Placed()
-	if !known || at.Place != place.Upstream || !r.markSending(words) {
+	if !known || at.Place != location.Upstream || !r.markSending(words) {
 		return false
 	}
 	r.lockTraffic.restedDial = 0

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/proxy/wire"
+	"redlock-proxy/proxy/netconn"
 )
 
 const (
@@ -24,8 +24,8 @@ const (
 // startPolling starts the goroutine that wakes parked sessions, reports ends of streams, and looks
 // for idle sessions. stop ends it, after all sessions have ended. Without a poller everything
 // works, but costs more.
-func (s *Server) startPolling(ctx context.Context) (p *wire.Poller, stop func()) {
-	p, err := wire.NewPoller()
+func (s *Server) startPolling(ctx context.Context) (p *netconn.Poller, stop func()) {
+	p, err := netconn.NewPoller()
 	if err != nil {
 		s.shared.opts.Logger.Warn("no poller: idle clients use more memory", "cause", err)
 	}
@@ -43,7 +43,7 @@ func (s *Server) startPolling(ctx context.Context) (p *wire.Poller, stop func())
 // polling is the state of that goroutine.
 type polling struct {
 	server  *Server
-	poller  *wire.Poller
+	poller  *netconn.Poller
 	quiet   []*session // to be asked to park
 	parked  int        // sessions since memory was returned
 	running sync.WaitGroup
@@ -51,7 +51,7 @@ type polling struct {
 
 // run runs until the poller is closed.
 func (p *polling) run(ctx context.Context) {
-	notify := func(t wire.Tag, ended bool) { p.server.notify(ctx, t, ended) }
+	notify := func(t netconn.Tag, ended bool) { p.server.notify(ctx, t, ended) }
 	next := time.Now().Add(p.server.quiet)
 	for {
 		err := p.poller.Wait(next, notify)
@@ -109,7 +109,7 @@ func (s *Server) quietSessions(found []*session) []*session {
 }
 
 // notify handles an event on a connection.
-func (s *Server) notify(ctx context.Context, t wire.Tag, ended bool) {
+func (s *Server) notify(ctx context.Context, t netconn.Tag, ended bool) {
 	s.mu.Lock()
 	session := s.sessions[t.Client()]
 	s.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"redlock-proxy/commands/command"
+	"redlock-proxy/proxy/netconn"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
-	"redlock-proxy/proxy/wire"
 )
 
 // relayClient is the part of a client's session that a relay needs, besides the line to it.
@@ -29,8 +29,8 @@ type relay struct {
 	up       *upstream.Upstream // nil: there is none, and nothing is ever forwarded
 	shared   *shared
 	client   relayClient
-	activity *wire.Activity // of the client's session
-	poller   *wire.Poller   // nil: nothing is parked
+	activity *netconn.Activity // of the client's session
+	poller   *netconn.Poller   // nil: nothing is parked
 	// patience is how long a client may leave the proxy's own replies unread; 0: no limit.
 	patience time.Duration
 	// proto is the protocol that the client speaks, without an upstream. line.mu guards it.
@@ -50,13 +50,13 @@ type relay struct {
 	modeUnverified atomic.Bool
 
 	// The reply copier's field, from startCopier to its end.
-	loan wire.Loan // wire reads into it
+	loan netconn.Loan // wire reads into it
 
 	line *line // to the client; its mu guards the following fields, too
 
 	// wire is the connection to the upstream; nil: not connected. dial is its number. The session's
 	// goroutine writes both with mu held, so that it may read them without.
-	wire *wire.Conn
+	wire *netconn.Conn
 	dial uint16
 	term uint64 // of the upstream, when the connection was made
 	// outdated: the connection was ended because the upstream is another server now.
@@ -88,7 +88,7 @@ type relay struct {
 // errStateLost ends a session whose client has lost state with the upstream's connection.
 var errStateLost = errors.New("the client's connection to the upstream is lost")
 
-func newRelay(sh *shared, client relayClient, l *line, activity *wire.Activity, poller *wire.Poller) *relay {
+func newRelay(sh *shared, client relayClient, l *line, activity *netconn.Activity, poller *netconn.Poller) *relay {
 	r := &relay{up: sh.opts.Upstream, shared: sh, client: client, line: l, activity: activity, poller: poller}
 	if r.up == nil {
 		r.patience, r.tracker = writeTimeout, &sh.untracked

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/proxy/wire"
+	"redlock-proxy/proxy/netconn"
 )
 
 // copyReplies brings replies to the client until either connection ends or the reply copier is
 // paused.
-func (r *relay) copyReplies(w *wire.Conn) {
+func (r *relay) copyReplies(w *netconn.Conn) {
 	var undelivered error
 	deliver := func(n int) bool {
 		undelivered = r.deliver(r.loan.Room()[:n])

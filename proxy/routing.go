@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/commands/command"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // route runs or forwards a special command. own is its table entry if it is the proxy's own; follow
@@ -27,7 +27,7 @@ func (d *dispatcher) route(ctx context.Context, own *command.Command, follow str
 		switch {
 		case err != nil:
 			return d.refuseOrReturn(ctx, err)
-		case at == place.Masters:
+		case at == location.Masters:
 			var queueOnly bool
 			switch queueOnly, err = d.locks.dropMovedWatch(ctx, own, follow); {
 			case err != nil:

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlock-proxy/proxy/netconn"
 	"redlock-proxy/proxy/track"
-	"redlock-proxy/proxy/wire"
 )
 
 // Apply puts all settings into force at once. Each client and each of its commands sees either the
@@ -71,7 +71,7 @@ func NewServer(opts Options) *Server {
 func (s *Server) Clients() int { return int(s.clients.Load()) }
 
 // start runs a session for a connection, in its own goroutine.
-func (s *Server) start(ctx context.Context, conn net.Conn, p *wire.Poller) {
+func (s *Server) start(ctx context.Context, conn net.Conn, p *netconn.Poller) {
 	settings := s.shared.settings()
 	if settings.TLS != nil {
 		conn = tls.Server(conn, settings.TLS)
@@ -85,7 +85,7 @@ func (s *Server) start(ctx context.Context, conn net.Conn, p *wire.Poller) {
 		return
 	}
 	s.sessions[session.client.ID] = session
-	session.in.wire.Join(p, wire.TagOf(session.client.ID, 0)) // from here on the poller asks for this session
+	session.in.wire.Join(p, netconn.TagOf(session.client.ID, 0)) // from here on the poller asks for this session
 	s.running.Add(1)
 	go s.run(ctx, session)
 }

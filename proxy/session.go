@@ -18,7 +18,7 @@ import (
 	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/login"
-	"redlock-proxy/proxy/wire"
+	"redlock-proxy/proxy/netconn"
 )
 
 // session serves one client. It has one goroutine at a time: the one of run or, while a command
@@ -46,7 +46,7 @@ type session struct {
 	txUser  *acl.User // the user that began a transaction at the upstream
 
 	// Any goroutine.
-	activity wire.Activity
+	activity netconn.Activity
 
 	// line is the way to the client.
 	line line
@@ -69,7 +69,7 @@ type session struct {
 }
 
 func newSession(
-	s *shared, conn net.Conn, p *wire.Poller, acceptedWith *Settings, wake func(context.Context, *session) bool,
+	s *shared, conn net.Conn, p *netconn.Poller, acceptedWith *Settings, wake func(context.Context, *session) bool,
 ) *session {
 	session := &session{
 		conn: conn, shared: s, wake: wake, acceptedWith: acceptedWith,

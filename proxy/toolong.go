@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/command"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/track"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // tooLong handles a command that is too long to be held. It refuses one of the proxy's own, unless
@@ -83,7 +83,7 @@ func (d *dispatcher) passLongLock(ctx context.Context, follow string) (bool, err
 	}
 	words, _ := resp.Excerpt(d.in.chunk()[:min(maxExcerpt, d.in.size())])
 	at, known := d.locks.places.Placed()
-	if !known || at.Place != place.Upstream || len(words) == 0 {
+	if !known || at.Place != location.Upstream || len(words) == 0 {
 		return false, nil
 	}
 	if err := d.locks.prepareUpstream(ctx, words); err != nil {

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/queue"
-	"redlock-proxy/quorum/wake"
+	"redlock-proxy/quorum/watch"
 )
 
 // waiterAlarm returns an alarm for waiters of a key.
 func (set *masterSet) waiterAlarm(key Key) queue.Alarm {
 	if key.Tag != "" || set.cluster.opts.Tagged {
-		return set.waker.Within(key.DB, key.cellName(), func(ctx context.Context) wake.Content {
+		return set.waker.Within(key.DB, key.cellName(), func(ctx context.Context) watch.Content {
 			return set.keyState(ctx, key)
 		})
 	}
@@ -19,24 +19,24 @@ func (set *masterSet) waiterAlarm(key Key) queue.Alarm {
 }
 
 // alarmForChange returns an alarm that signals every change of a key on a channel.
-func (set *masterSet) alarmForChange(key Key, bell chan struct{}) *wake.Alarm {
+func (set *masterSet) alarmForChange(key Key, bell chan struct{}) *watch.Alarm {
 	return set.waker.ForChange(key.DB, key.cellName(), bell)
 }
 
 // keyState returns the state of a key in its cell, for a waiter.
-func (set *masterSet) keyState(ctx context.Context, key Key) wake.Content {
+func (set *masterSet) keyState(ctx context.Context, key Key) watch.Content {
 	looks, err := set.Read(ctx, []Key{key})
 	switch {
 	case err != nil, looks[0].Unknown:
-		return wake.Content{End: time.Now().Add(rereadPause)}
+		return watch.Content{End: time.Now().Add(rereadPause)}
 	case key.Tag == "" && !looks[0].Shared:
-		return wake.Content{Alone: true}
+		return watch.Content{Alone: true}
 	case !looks[0].Present:
-		return wake.Content{Absent: true}
+		return watch.Content{Absent: true}
 	case looks[0].Left < 0:
-		return wake.Content{}
+		return watch.Content{}
 	}
-	return wake.Content{End: time.Now().Add(looks[0].Left + time.Millisecond)}
+	return watch.Content{End: time.Now().Add(looks[0].Left + time.Millisecond)}
 }
 
 // rereadPause is the pause before a waiter retries a key that could not be read.

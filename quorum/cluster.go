@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/messages"
 	"redlock-proxy/quorum/removals"
-	"redlock-proxy/quorum/wake"
+	"redlock-proxy/quorum/watch"
 )
 
 // Cluster is a set of N independent Redis masters that vote on locks. It works while Run runs.
@@ -102,7 +102,7 @@ type masterSet struct {
 	// missed has the databases in which a master may lack something.
 	missed missedDatabases
 	// waker notifies waiters when a key may be free.
-	waker *wake.Watcher
+	waker *watch.Watcher
 	// listener receives messages of other proxies; it is created at the first call.
 	listener func() *messages.Listener
 	// stop ends the set, once it runs.

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"redlock-proxy/internal/pacing"
-	"redlock-proxy/quorum/bag"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/keygroup"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/register"
 )
@@ -28,7 +28,7 @@ func (set *masterSet) database(db int) *database {
 	d.Register = register.New(register.Options{
 		N: len(set.masters), Masters: d, Source: set.source,
 		Patience: patience, Tries: LeastTries, Keep: true, Yield: yieldTime,
-		Unlimited: set.unguarded, Shared: bag.IsGroup,
+		Unlimited: set.unguarded, Shared: keygroup.IsGroup,
 		FenceAhead: func(m int, key string) { set.guards.FenceAhead(set.masters[m].Name(), key) },
 	})
 	known, _ := set.databases.LoadOrStore(db, d)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"redlock-proxy/quorum/bag"
+	"redlock-proxy/quorum/keygroup"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/register"
 )
@@ -113,7 +113,7 @@ func (h *Holding) narrowTo(cell register.Holding, key Key) error {
 	if h.Status != StatusHeld {
 		return nil
 	}
-	b, err := bag.Open(key.cellName(), cell.Look)
+	b, err := keygroup.Open(key.cellName(), cell.Look)
 	if err != nil {
 		return err
 	}

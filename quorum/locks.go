@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"redlock-proxy/quorum/bag"
+	"redlock-proxy/quorum/keygroup"
 	"redlock-proxy/quorum/register"
 )
 
@@ -64,7 +64,9 @@ func (set *masterSet) Take(ctx context.Context, t Taking) (Grant, error) {
 		return set.takeShared(ctx, t)
 	}
 	t.Owed = set.removalScheduler(t)
-	t.MayTakeOver = func(l Look) bool { return !bag.IsGroup(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version) }
+	t.MayTakeOver = func(l Look) bool {
+		return !keygroup.IsGroup(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version)
+	}
 	got, err := set.database(t.Keys[0].DB).Lock(ctx, namesOf(t.Keys), t.Terms)
 	if len(t.Keys) == 1 && set.hasBag(err) {
 		return set.takeShared(ctx, t)
@@ -158,7 +160,7 @@ func (c *Cluster) Guess(key Key) (token string, ok bool) {
 		return "", false
 	}
 	token, ok = c.masterSet().database(key.DB).Guess(key.Name)
-	return token, ok && !bag.IsGroup(token)
+	return token, ok && !keygroup.IsGroup(token)
 }
 
 // Update changes one key depending on its current value. It may call run several times;

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/messages"
-	"redlock-proxy/quorum/wake"
+	"redlock-proxy/quorum/watch"
 )
 
 // newMasterSet creates a set with one transport for each of the masters.
@@ -37,7 +37,7 @@ func newMasterSet(
 		Record: opts.Record, Joins: joins, Follows: follows, ID: c.proxyID, Name: opts.Name,
 		Moves: func() int { return int(c.movingEra.Load()) }, Logger: set.log,
 	}, guarded)
-	watched := wake.Options{
+	watched := watch.Options{
 		Quorum: Majority(len(set.masters)), Patience: max(opts.MasterTimeout, watchPatience),
 		Logger: set.log, Rand: opts.Rand,
 	}
@@ -46,7 +46,7 @@ func newMasterSet(
 		m.Voted = c.onVote
 		watched.Servers = append(watched.Servers, m)
 	}
-	set.waker = wake.New(watched)
+	set.waker = watch.New(watched)
 	set.listener = sync.OnceValue(func() *messages.Listener { return messages.New(set.listenerOptions()) })
 	return set
 }

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/reconfig"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/removals"
 )
 
@@ -128,7 +128,7 @@ var ErrLocationChanged = errors.New("another proxy has changed the location of t
 // returns when a majority of the masters votes in it. It also succeeds if another proxy caused the
 // same decision. If the locks are on the move in that era, this proxy renews the lease of the move
 // until ctx ends. After an error the location may still be decided.
-func (c *Cluster) DecideLocation(ctx context.Context, from Placed, to place.Place) (Placed, error) {
+func (c *Cluster) DecideLocation(ctx context.Context, from Placed, to location.Place) (Placed, error) {
 	set, err := c.mayMoveOn(from, to)
 	if err != nil {
 		return Placed{}, err
@@ -170,7 +170,7 @@ func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 
 // mayMoveOn returns the current masters. It fails if another era is the current one, or if the
 // locks cannot be moved to the place. They can always stay.
-func (c *Cluster) mayMoveOn(from Placed, to place.Place) (*masterSet, error) {
+func (c *Cluster) mayMoveOn(from Placed, to location.Place) (*masterSet, error) {
 	set := c.masterSet()
 	if era, known := set.guards.Era(); !known || c.placedIn(era) != from {
 		return nil, ErrLocationChanged
@@ -183,7 +183,7 @@ func (c *Cluster) mayMoveOn(from Placed, to place.Place) (*masterSet, error) {
 
 // decidePlace makes the masters decide the location of the locks in the next era. It lets no other
 // decision of this process interfere.
-func (c *Cluster) decidePlace(ctx context.Context, from Placed, to place.Place) error {
+func (c *Cluster) decidePlace(ctx context.Context, from Placed, to location.Place) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	set, err := c.mayMoveOn(from, to) // by now this proxy knows of other proxies' decisions that began a moment ago
@@ -202,10 +202,10 @@ func (c *Cluster) decidePlace(ctx context.Context, from Placed, to place.Place) 
 // announce informs the other proxies of the next decision at once. If the locks leave the masters,
 // it waits until the proxies have paused commands on lock keys: a command that runs when an era
 // ends may or may not take effect.
-func (c *Cluster) announce(ctx context.Context, set *masterSet, from Placed, to place.Place) error {
+func (c *Cluster) announce(ctx context.Context, set *masterSet, from Placed, to location.Place) error {
 	era, _ := set.guards.OwnEra()
 	set.guards.AnnounceChange(ctx, era, c.ballot(0))
-	if err := pacing.Sleep(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil || to != place.ToUpstream {
+	if err := pacing.Sleep(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil || to != location.ToUpstream {
 		return err
 	}
 	set.guards.AnnounceMove(ctx, era, c.ballot(0), to)

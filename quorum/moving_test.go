@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/redistest"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // movable runs two proxies on the same masters, with the locks at the upstream.
@@ -76,10 +76,10 @@ func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 	defer cancel()
 	from, _ := stalled.Placed()
 	done := make(chan error, 1)
-	go func() { _, err := stalled.DecideLocation(ctx, from, place.ToMasters); done <- err }()
+	go func() { _, err := stalled.DecideLocation(ctx, from, location.ToMasters); done <- err }()
 	<-log.reached
 	moving := other.mustCome(t, from.Era+1)
-	if at := other.mustMove(t, place.Upstream); at.Era != moving.Era+1 {
+	if at := other.mustMove(t, location.Upstream); at.Era != moving.Era+1 {
 		t.Fatalf("ended in era %d, want %d", at.Era, moving.Era+1)
 	}
 	for stalled.masterSet().guards.Succession() == nil { // until it has learnt that, its own era looks current
@@ -89,7 +89,7 @@ func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrLocationChanged) {
 		t.Errorf("the move that another proxy ended: %v", err)
 	}
-	if at := stalled.mustCome(t, moving.Era+1); at.Place != place.Upstream {
+	if at := stalled.mustCome(t, moving.Era+1); at.Place != location.Upstream {
 		t.Errorf("the proxy that stood still has the locks at %v", at)
 	}
 }
@@ -107,7 +107,7 @@ func (c *Cluster) mustCome(t *testing.T, era int) Placed {
 	}
 }
 
-func (c *Cluster) mustMove(t *testing.T, to place.Place) Placed {
+func (c *Cluster) mustMove(t *testing.T, to location.Place) Placed {
 	t.Helper()
 	at, known := c.Placed()
 	if !known {
@@ -132,11 +132,11 @@ func TestMoveOn(t *testing.T) {
 		return err
 	}
 	var elsewhere *ElsewhereError
-	if err := take(both[0]); !errors.As(err, &elsewhere) || elsewhere.Now.Place != place.Upstream {
+	if err := take(both[0]); !errors.As(err, &elsewhere) || elsewhere.Now.Place != location.Upstream {
 		t.Fatalf("taken on the masters while the locks are at the upstream: %v", err)
 	}
-	for _, to := range []place.Place{place.ToMasters, place.ToMasters, place.Masters, place.ToUpstream,
-		place.Upstream} {
+	for _, to := range []location.Place{location.ToMasters, location.ToMasters, location.Masters, location.ToUpstream,
+		location.Upstream} {
 		at := both[0].mustMove(t, to)
 		if now, err := both[0].Confirm(t.Context()); err != nil || now != at {
 			t.Errorf("confirmed %v %v, want %v", now, err, at)
@@ -155,14 +155,14 @@ func TestMoveOn(t *testing.T) {
 			t.Errorf("in era %d %v hold back", at.Era, held)
 		}
 		switch err := take(both[1]); {
-		case to == place.Masters && err != nil:
+		case to == location.Masters && err != nil:
 			t.Errorf("not taken on the masters: %v", err)
-		case to != place.Masters && !errors.As(err, &elsewhere):
+		case to != location.Masters && !errors.As(err, &elsewhere):
 			t.Errorf("taken at %v: %v", to, err)
 		}
 		mover := key
 		mover.Moves, mover.Era = false, at.Era
-		if to == place.ToUpstream {
+		if to == location.ToUpstream {
 			if looks, err := both[0].Read(t.Context(), []Key{mover}); err != nil || looks[0].Value != "me" {
 				t.Errorf("who moves them reads %+v, %v", looks, err)
 			}
@@ -184,19 +184,19 @@ func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	both := movable(t)
 	ctx, stop := context.WithCancel(t.Context())
 	from, _ := both[0].Placed()
-	moving, err := both[0].DecideLocation(ctx, from, place.ToMasters)
+	moving, err := both[0].DecideLocation(ctx, from, location.ToMasters)
 	if err != nil {
 		t.Fatal(err)
 	}
 	both[1].mustCome(t, moving.Era)
-	for began := time.Now(); time.Since(began) < place.Lease+2*time.Second; time.Sleep(100 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < location.Lease+2*time.Second; time.Sleep(100 * time.Millisecond) {
 		if at, known := both[1].Placed(); known && at != moving {
 			t.Fatalf("after %v the locks are at %v, though they are being moved still", time.Since(began), at)
 		}
 	}
 	stop()
 	for _, c := range both {
-		if at := c.mustCome(t, moving.Era+1); at.Place != place.Upstream {
+		if at := c.mustCome(t, moving.Era+1); at.Place != location.Upstream {
 			t.Errorf("the locks are at %v", at)
 		}
 	}
@@ -209,7 +209,7 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	servers, both := movableOn(t)
 	ctx, stop := context.WithCancel(t.Context())
 	from, _ := both[0].Placed()
-	moving, err := both[0].DecideLocation(ctx, from, place.ToMasters)
+	moving, err := both[0].DecideLocation(ctx, from, location.ToMasters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,14 +220,14 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 		}
 	}
 	stop() // the copying failed, and nothing can be decided
-	time.Sleep(place.Lease + 2*time.Second)
+	time.Sleep(location.Lease + 2*time.Second)
 	for _, s := range servers[:2] {
 		if err := s.Continue(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, c := range both {
-		if at := c.mustCome(t, moving.Era+1); at.Place != place.Upstream {
+		if at := c.mustCome(t, moving.Era+1); at.Place != location.Upstream {
 			t.Errorf("the locks are at %v", at)
 		}
 	}
@@ -236,7 +236,7 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 // TestConfirmed checks that confirmed tries again while the masters vote but do not confirm, until
 // over. It returns any other result at once.
 func TestConfirmed(t *testing.T) {
-	here, other := Placed{Place: place.Masters, Era: 2}, errors.New("another")
+	here, other := Placed{Place: location.Masters, Era: 2}, errors.New("another")
 	unconfirmed, none := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}
 	for _, c := range []struct {
 		name  string

@@ -7,7 +7,7 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -49,7 +49,7 @@ type Options struct {
 	// FromUpstream is set if the locks are at the upstream until the masters decide where they are.
 	FromUpstream bool
 	// Record is the upstream's record of the location of the locks; nil if they cannot be moved.
-	Record place.Record
+	Record location.Record
 	// Unguarded lets masters vote whatever they may have lost, as all Redlock libraries do.
 	Unguarded bool
 	// OnMastersChanged is called with the new masters' addresses, as far as they are known, when

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/queue"
 	"redlock-proxy/quorum/register"
-	"redlock-proxy/quorum/wake"
+	"redlock-proxy/quorum/watch"
 )
 
 // peerWaiters tells the proxies of a set of masters about each other's waiters. A proxy that waits
@@ -41,7 +41,7 @@ func (o peerWaiters) Alone() bool { return len(o.peers()) == 0 || !o.HasQuorum()
 
 // ownMark implements queue.Mark.
 type ownMark struct {
-	*wake.Alarm
+	*watch.Alarm
 	waiters peerWaiters
 	set     *masterSet
 	key     Key

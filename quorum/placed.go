@@ -5,11 +5,11 @@ import (
 
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/reconfig"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // Placed is the location of the locks on lock keys, as the masters report it.
-type Placed = place.At
+type Placed = location.At
 
 // ElsewhereError is returned if a command on a lock key changed nothing because the locks are not,
 // or no longer, where the command expected them.
@@ -61,7 +61,7 @@ func (c *Cluster) notifyPlaced() {
 
 // Departing reports whether the locks are about to leave the masters. Then no command on a lock key
 // may begin on the masters.
-func (c *Cluster) Departing() bool { return c.masterSet().guards.IsMoveAnnounced(place.ToUpstream) }
+func (c *Cluster) Departing() bool { return c.masterSet().guards.IsMoveAnnounced(location.ToUpstream) }
 
 // mayTouch returns nil if commands may touch the keys on these masters; else an *OwnKeyError, an
 // *ElsewhereError, or a *NoQuorumError.
@@ -78,7 +78,7 @@ func (set *masterSet) mayTouch(keys ...Key) error {
 		switch {
 		case !known:
 			return set.absence()
-		case key.Moves && at.Place != place.Masters, key.Era != 0 && key.Era != at.Era:
+		case key.Moves && at.Place != location.Masters, key.Era != 0 && key.Era != at.Era:
 			return &ElsewhereError{at}
 		}
 	}

@@ -3,7 +3,7 @@ package quorum
 import (
 	"context"
 
-	"redlock-proxy/quorum/bag"
+	"redlock-proxy/quorum/keygroup"
 )
 
 // Read returns the current values of keys of one database.
@@ -27,7 +27,7 @@ func (set *masterSet) Read(ctx context.Context, keys []Key) ([]Look, error) {
 }
 
 // lookAt returns a key's value in its cell.
-func lookAt(b *bag.Group, cell Look, key Key) Look {
+func lookAt(b *keygroup.Group, cell Look, key Key) Look {
 	if key.Tag == "" && !b.Shared() {
 		return cell
 	}
@@ -36,12 +36,12 @@ func lookAt(b *bag.Group, cell Look, key Key) Look {
 
 // looksIn returns the keys' values in their cells.
 func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error) {
-	looks, opened := make([]Look, len(keys)), make([]*bag.Group, len(cells))
+	looks, opened := make([]Look, len(keys)), make([]*keygroup.Group, len(cells))
 	for i, key := range keys {
 		at := of[i]
 		if opened[at] == nil {
 			var err error
-			if opened[at], err = bag.Open(cells[at], found[at]); err != nil {
+			if opened[at], err = keygroup.Open(cells[at], found[at]); err != nil {
 				return nil, err
 			}
 		}

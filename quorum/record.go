@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 // keepRecord compares the upstream's record of the locks' location with the masters' answer, and
 // updates it.
 func (c *Cluster) keepRecord(ctx context.Context) {
-	var has place.At
+	var has location.At
 	var since, read time.Time
 	var err error
 	for ended := false; !ended; ended = c.stoppedDuring(recordTick) {
@@ -32,7 +32,7 @@ func (c *Cluster) keepRecord(ctx context.Context) {
 		guards := c.masterSet().guards
 		guards.Compare(has, since, err)
 		era, known := guards.Era()
-		if at := era.At(); err == nil && known && at.Place != place.Undecided && !at.Moves() && at.Era > has.Era {
+		if at := era.At(); err == nil && known && at.Place != location.Undecided && !at.Moves() && at.Era > has.Era {
 			if err = c.writeRecord(ctx, at); err == nil {
 				has, since = at, time.Now()
 			}
@@ -40,13 +40,13 @@ func (c *Cluster) keepRecord(ctx context.Context) {
 	}
 }
 
-func (c *Cluster) readRecord(ctx context.Context) (place.At, error) {
+func (c *Cluster) readRecord(ctx context.Context) (location.At, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
 	return c.opts.Record.Read(ctx)
 }
 
-func (c *Cluster) writeRecord(ctx context.Context, at place.At) error {
+func (c *Cluster) writeRecord(ctx context.Context, at location.At) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
 	err := c.opts.Record.Write(ctx, at)

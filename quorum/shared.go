@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"redlock-proxy/quorum/bag"
+	"redlock-proxy/quorum/keygroup"
 	"redlock-proxy/quorum/register"
 	"redlock-proxy/quorum/vote"
 )
@@ -75,7 +75,7 @@ func (set *masterSet) UpdateAll(
 			set.cluster.onFreed(keys[i])
 		}
 	}
-	if bag.IsGroup(out.Decision.Value) {
+	if keygroup.IsGroup(out.Decision.Value) {
 		out.Version = stands.version
 	}
 	out.Decision = stands.decisions[0]
@@ -94,7 +94,7 @@ type cellDecision struct {
 func (set *masterSet) decide(
 	ctx context.Context, l Look, keys []Key, version string, run func([]Look) ([]Decision, error),
 ) (Decision, error) {
-	b, err := bag.Open(keys[0].cellName(), l)
+	b, err := keygroup.Open(keys[0].cellName(), l)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -143,7 +143,7 @@ func (set *masterSet) hasBag(err error) bool {
 		return false
 	}
 	var told *InsteadError
-	return !errors.As(err, &told) || bag.IsGroup(told.Current.Value)
+	return !errors.As(err, &told) || keygroup.IsGroup(told.Current.Value)
 }
 
 // takeShared takes keys of one cell by ballot, all or none. A key whose removal is pending counts
@@ -291,11 +291,11 @@ func (set *masterSet) keyNames(ctx context.Context, db int, names []string) (all
 			return nil, set.translate(err)
 		}
 		for i, name := range part {
-			if l := found[i]; l.Foreign || !bag.IsGroup(l.Value) {
+			if l := found[i]; l.Foreign || !keygroup.IsGroup(l.Value) {
 				all = append(all, name)
 				continue
 			}
-			b, err := bag.Open(name, found[i])
+			b, err := keygroup.Open(name, found[i])
 			if err != nil { // a later version wrote it
 				all = append(all, name)
 				continue

@@ -4,20 +4,20 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/availability"
-	"redlock-proxy/quorum/wake"
+	"redlock-proxy/quorum/watch"
 )
 
 // Mark notifies a client that has read a key when the key may have changed; see package wake.
 type (
-	Mark = wake.Mark
-	News = wake.Report
+	Mark = watch.Mark
+	News = watch.Report
 )
 
 // These are the reports of a Mark.
 const (
-	Stirred   = wake.Stirred
-	Changes   = wake.Changes
-	Unwatched = wake.Unwatched
+	Stirred   = watch.Stirred
+	Changes   = watch.Changes
+	Unwatched = watch.Unwatched
 )
 
 // Mark creates a mark for a key.

@@ -17,7 +17,7 @@ import (
 
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/availability"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -166,7 +166,7 @@ func TestDocumented(t *testing.T) {
 	from.Upstream = func() error { return nil }
 	from.Certificate = time.Now
 	from.Look = func() availability.Look {
-		return availability.Look{Masters: 1, Place: place.Masters, Known: true, Movable: true}
+		return availability.Look{Masters: 1, Place: location.Masters, Known: true, Movable: true}
 	}
 	m := New("")
 	m.RoundTrips([]string{"m"})

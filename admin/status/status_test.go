@@ -26,7 +26,7 @@ import (
 	"redlock-proxy/admin/metrics"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/availability"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -222,7 +222,7 @@ func newPage(locks bool) *Page {
 		Totals:  func() metrics.Totals { return metrics.Totals{} },
 		Masters: func() []quorum.MasterStatus { return masters(now) },
 		Look: func() availability.Look {
-			return availability.Look{Masters: 4, Voting: 1, Place: place.Masters, Known: true, Movable: true}
+			return availability.Look{Masters: 4, Voting: 1, Place: location.Masters, Known: true, Movable: true}
 		},
 		Upstream: func() (string, error) {
 			return "u:6379", errors.New("refused")

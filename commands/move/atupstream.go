@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/internal/redisinfo"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // atUpstream is the store of the locks at the upstream. It uses one connection.
@@ -96,7 +96,7 @@ func (r *run) checkUpstream(ctx context.Context) error {
 		return errors.New("the upstream does not return the number of a connection (CLIENT ID)")
 	}
 	// This checks the permission to write the record.
-	_, err = ask(ctx, r.conn, []string{"MULTI"}, []string{"HSETNX", place.RecordKey, "", ""}, []string{"DISCARD"})
+	_, err = ask(ctx, r.conn, []string{"MULTI"}, []string{"HSETNX", location.RecordKey, "", ""}, []string{"DISCARD"})
 	return err
 }
 
@@ -155,7 +155,7 @@ func (s *atUpstream) scan(ctx context.Context, most int) (all []name, more bool,
 			}
 			cursor, _ = page[0].(string)
 			for _, key := range stringsOf(page[1]) {
-				if !found[key] && key != place.RecordKey && s.lockKeys.Match([]byte(key)) {
+				if !found[key] && key != location.RecordKey && s.lockKeys.Match([]byte(key)) {
 					found[key] = true
 					all = append(all, name{db, key})
 				}

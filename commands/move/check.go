@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // lockBytes is the approximate size of a lock without its name and value, in bytes.
@@ -21,7 +21,7 @@ func (r *run) check(ctx context.Context) error {
 	}
 	source, target := r.stores()
 	checked := []store{target}
-	if r.at.Source() == place.Upstream { // the move removes them there
+	if r.at.Source() == location.Upstream { // the move removes them there
 		checked = append(checked, source)
 	}
 	began := time.Now()

@@ -7,7 +7,7 @@ import (
 
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/internal/pacing"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // name is a lock key as clients name it.
@@ -59,7 +59,7 @@ type store interface {
 func (r *run) stores() (here, elsewhere store) {
 	upstream := &atUpstream{Mover: r.Mover, conn: r.conn, room: r.room}
 	masters := &atMasters{Mover: r.Mover, era: r.at.Era}
-	if r.at.Source() == place.Masters {
+	if r.at.Source() == location.Masters {
 		return masters, upstream
 	}
 	return upstream, masters

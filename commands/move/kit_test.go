@@ -19,7 +19,7 @@ import (
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,7 +42,7 @@ type held struct {
 type masters struct {
 	mu      sync.Mutex
 	at      quorum.Placed
-	eras    []place.Place
+	eras    []location.Place
 	keys    map[quorum.Key]held
 	proxies []string
 	// room is the free memory in bytes; zero means unlimited.
@@ -81,7 +81,7 @@ func (m *masters) MayMove() error { return m.step("may move") }
 
 var errNotThere = errors.New("decided anew meanwhile")
 
-func (m *masters) DecideLocation(_ context.Context, from quorum.Placed, to place.Place) (quorum.Placed, error) {
+func (m *masters) DecideLocation(_ context.Context, from quorum.Placed, to location.Place) (quorum.Placed, error) {
 	failed := m.step("to " + to.String())
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *masters) DecideLocation(_ context.Context, from quorum.Placed, to place
 }
 
 // decide requires mu.
-func (m *masters) decide(to place.Place) {
+func (m *masters) decide(to location.Place) {
 	m.at = quorum.Placed{Place: to, Era: m.at.Era + 1}
 	m.eras = append(m.eras, to)
 }
@@ -245,7 +245,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, server: redistest.New(t, redistest.Options{InMemory: true})}
 	r.client = r.dial()
-	r.masters = &masters{at: quorum.Placed{Place: place.Upstream, Era: 7}, keys: map[quorum.Key]held{},
+	r.masters = &masters{at: quorum.Placed{Place: location.Upstream, Era: 7}, keys: map[quorum.Key]held{},
 		proxies: []string{"me"}}
 	r.masters.holding = []quorum.PauseReport{{Proxy: "me", IdleConns: []string{r.client.LocalAddr()}}}
 	r.mover = r.another()
@@ -372,7 +372,7 @@ func (r *rig) upstream() map[string]seen {
 	for db := range 16 {
 		r.do("SELECT", strconv.Itoa(db))
 		for _, key := range r.do("KEYS", "*").([]any) {
-			if key == place.RecordKey {
+			if key == location.RecordKey {
 				continue
 			}
 			s := seen{what: r.contents(key.(string))}

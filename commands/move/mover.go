@@ -11,7 +11,7 @@ import (
 
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/quorum"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -27,7 +27,7 @@ type Masters interface {
 	// DecideLocation proposes that the locks are at a place in the era after from. It returns that
 	// era when a majority votes in it, whichever proxy proposed it. A moving place lasts as long as
 	// ctx. After an error, the proposal may be accepted all the same.
-	DecideLocation(ctx context.Context, from quorum.Placed, to place.Place) (quorum.Placed, error)
+	DecideLocation(ctx context.Context, from quorum.Placed, to location.Place) (quorum.Placed, error)
 	// MayHold returns an error if the masters cannot store this many more bytes.
 	MayHold(ctx context.Context, bytes int64) error
 	// Proxies returns the IDs of the running proxies, including this one.
@@ -76,11 +76,11 @@ type Order struct {
 	CloseOthers bool
 }
 
-func (o Order) target() place.Place {
+func (o Order) target() location.Place {
 	if o.Back {
-		return place.Upstream
+		return location.Upstream
 	}
-	return place.Masters
+	return location.Masters
 }
 
 // ErrRunning is the error if this proxy already runs a move.
@@ -104,7 +104,7 @@ func New(opts Options) *Mover {
 	return &Mover{
 		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), turn: make(chan struct{}, 1),
 		settle: vote.RoundLimit + vote.RoundLimit/10, patience: 10 * time.Second, copyTime: 2 * time.Minute,
-		lease: place.Lease,
+		lease: location.Lease,
 	}
 }
 

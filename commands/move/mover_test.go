@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // fill writes lock keys of all types, and other keys.
@@ -65,7 +65,7 @@ func TestThereAndBack(t *testing.T) {
 	before := r.upstream()
 	delete(before, "0 lock:brief")
 	result := r.mustMove(Order{})
-	if got, want := result.copied(), "1 hash, 1 list"; result.At != place.Masters || result.RemovedAtTarget != 1 ||
+	if got, want := result.copied(), "1 hash, 1 list"; result.At != location.Masters || result.RemovedAtTarget != 1 ||
 		!strings.Contains(got, "zset") || strings.HasPrefix(got, want+",") {
 		t.Errorf("%+v", result)
 	}
@@ -84,14 +84,14 @@ func TestThereAndBack(t *testing.T) {
 	delete(r.masters.keys, on(0, "lock:foreign"))
 	r.line("SET lock:besides of-before")
 	r.line("SET lock:set a-text")
-	if result := r.mustMove(Order{Back: true}); result.At != place.Upstream || result.RemovedAtTarget != 1 {
+	if result := r.mustMove(Order{Back: true}); result.At != location.Upstream || result.RemovedAtTarget != 1 {
 		t.Errorf("%+v", result)
 	}
 	r.same(r.upstream(), before)
 	if len(r.masters.keys) != 2 {
 		t.Errorf("left at the masters: %v", r.masters.keys)
 	}
-	want := []place.Place{place.ToMasters, place.Masters, place.ToUpstream, place.Upstream}
+	want := []location.Place{location.ToMasters, location.Masters, location.ToUpstream, location.Upstream}
 	if !slices.Equal(r.masters.eras, want) {
 		t.Errorf("eras: %v", r.masters.eras)
 	}
@@ -189,7 +189,7 @@ func TestProposalAcceptedDespiteError(t *testing.T) {
 		r.masters.lost = true
 		return errors.New("not heard")
 	}
-	if result := r.mustMove(Order{}); result.At != place.Masters || result.Removed != 1 || len(r.masters.keys) != 1 {
+	if result := r.mustMove(Order{}); result.At != location.Masters || result.Removed != 1 || len(r.masters.keys) != 1 {
 		t.Errorf("%+v, %v", result, r.masters.keys)
 	}
 }
@@ -269,19 +269,19 @@ func TestConnectionLost(t *testing.T) {
 			_, err := r.move(Order{})
 			r.masters.fails = nil
 			if at, _ := r.masters.Placed(); step == "to to-masters" {
-				if err != nil || at.Place != place.Masters || len(r.masters.eras) != 4 {
+				if err != nil || at.Place != location.Masters || len(r.masters.eras) != 4 {
 					t.Fatalf("%v: %v, eras %v", at, err, r.masters.eras)
 				}
 				return
 			} else if step == "names" { // the upstream gets no further request before the decision
-				if err != nil || at.Place != place.Masters {
+				if err != nil || at.Place != location.Masters {
 					t.Fatalf("%v %v", at, err)
 				}
 				if result := r.mustMove(Order{CloseOthers: true}); !result.Already || result.Removed != 2 {
 					t.Errorf("what was left: %+v", result)
 				}
 				return
-			} else if err == nil || at.Place != place.Upstream {
+			} else if err == nil || at.Place != location.Upstream {
 				t.Fatalf("%v: %v", at, err)
 			}
 			r.same(r.upstream(), before)
@@ -296,9 +296,9 @@ func TestConnectionLost(t *testing.T) {
 // the next era, and does not change the decision.
 func TestStalled(t *testing.T) {
 	t.Parallel()
-	for name, then := range map[string][]place.Place{
-		"given up": {place.Upstream}, "taken over": {place.ToMasters}, "begun anew": {place.Upstream, place.ToMasters},
-		"moved by another": {place.ToMasters, place.Masters},
+	for name, then := range map[string][]location.Place{
+		"given up": {location.Upstream}, "taken over": {location.ToMasters}, "begun anew": {location.Upstream, location.ToMasters},
+		"moved by another": {location.ToMasters, location.Masters},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -338,7 +338,7 @@ func TestStalled(t *testing.T) {
 func TestUnfinishedMove(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {Back: true}, {Abort: true}} {
-		for _, at := range []place.Place{place.ToMasters, place.ToUpstream} {
+		for _, at := range []location.Place{location.ToMasters, location.ToUpstream} {
 			t.Run(fmt.Sprintf("%+v %v", order, at), func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t)
@@ -368,7 +368,7 @@ func TestLocksAlreadyAtTarget(t *testing.T) {
 		len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
 	}
-	r.masters.at.Place = place.Masters
+	r.masters.at.Place = location.Masters
 	r.line("SET lock:left x")
 	// The lock key may belong to a client that locks there.
 	if result := r.mustMove(Order{}); !result.Already || result.Standing != 1 || len(r.upstream()) != 1 {
@@ -378,7 +378,7 @@ func TestLocksAlreadyAtTarget(t *testing.T) {
 		len(r.upstream()) != 0 || len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
 	}
-	if result := r.mustMove(Order{Abort: true}); !result.Already || result.At != place.Masters {
+	if result := r.mustMove(Order{Abort: true}); !result.Already || result.At != location.Masters {
 		t.Errorf("%+v", result)
 	}
 }
@@ -398,7 +398,7 @@ func TestOthers(t *testing.T) {
 		!strings.Contains(err.Error(), other.LocalAddr()+" name=billing") {
 		t.Fatalf("%v", err)
 	}
-	if at, _ := r.masters.Placed(); at.Place != place.Upstream {
+	if at, _ := r.masters.Placed(); at.Place != location.Upstream {
 		t.Fatalf("%v", at)
 	}
 	if _, err := other.Do("PING"); err != nil {
@@ -407,7 +407,7 @@ func TestOthers(t *testing.T) {
 	r.masters.proxies = append(r.masters.proxies, "other")
 	if _, err := r.move(Order{CloseOthers: true}); err == nil ||
 		!strings.Contains(err.Error(), "running proxies do not hold back: other") ||
-		r.masters.at.Place != place.Upstream {
+		r.masters.at.Place != location.Upstream {
 		t.Errorf("%v", err)
 	}
 	r.masters.proxies = r.masters.proxies[:1] // it no longer announces itself
@@ -552,7 +552,7 @@ func TestOneAtATime(t *testing.T) {
 			t.Error("it was not ended")
 		}
 		cancel()
-		if at, _ := r.masters.Placed(); at.Place != place.Upstream {
+		if at, _ := r.masters.Placed(); at.Place != location.Upstream {
 			t.Errorf("%v", at)
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // Result is the outcome of a run.
 type Result struct {
 	// At is where the locks are.
-	At place.Place
+	At location.Place
 	// Already is set if the locks were there before, Aborted if a move was aborted.
 	Already, Aborted bool
 	// Copied counts the lock keys that have moved, by type.
@@ -72,9 +72,9 @@ func (r Result) copied() string {
 
 // removed returns the lines about lock keys where the locks are not.
 func (r Result) removed() []string {
-	former := place.Upstream
-	if r.At == place.Upstream {
-		former = place.Masters
+	former := location.Upstream
+	if r.At == location.Upstream {
+		former = location.Masters
 	}
 	var lines []string
 	if r.Standing > 0 {

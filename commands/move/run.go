@@ -8,7 +8,7 @@ import (
 
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // run is a single move.
@@ -145,8 +145,8 @@ func (r *run) claim(ctx context.Context, at quorum.Placed) error {
 	if r.claimed == at.Era {
 		return nil
 	}
-	field := place.RecordField(at.Era, r.opts.LockKeys)
-	set := []string{"HSETNX", place.RecordKey, field, at.Place.String()}
+	field := location.RecordField(at.Era, r.opts.LockKeys)
+	set := []string{"HSETNX", location.RecordKey, field, at.Place.String()}
 	replies, err := ask(ctx, r.conn, []string{"SELECT", "0"}, set)
 	if err != nil {
 		return err
@@ -259,7 +259,7 @@ func (r *run) removeLeftovers(ctx context.Context) error {
 	}
 	_, other := r.stores()
 	names, err := other.list(ctx)
-	if err == nil && r.at.Source() == place.Masters && !r.order.CloseOthers {
+	if err == nil && r.at.Source() == location.Masters && !r.order.CloseOthers {
 		r.result.Standing = len(names)
 		return nil
 	}

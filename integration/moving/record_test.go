@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redisinfo"
 	"redlock-proxy/internal/redistest"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // argsAfterMove returns the settings that operators should use after a move.
@@ -216,7 +216,7 @@ func TestSettingContradictsRecord(t *testing.T) {
 	r := startRig(t)
 	r.mustMove(0)
 	kit.Soon(t, func() error {
-		reply, err := kit.AskIn(r.upstream, "0", "HVALS", place.RecordKey)
+		reply, err := kit.AskIn(r.upstream, "0", "HVALS", location.RecordKey)
 		if got := kit.Text(reply); err == nil && got != "[masters]" {
 			err = fmt.Errorf("the record has %s", got)
 		}
@@ -248,7 +248,7 @@ func TestRecordIsKept(t *testing.T) {
 	recorded := func(want any) {
 		t.Helper()
 		kit.Soon(t, func() error {
-			reply, err := kit.AskIn(r.upstream, "0", "HVALS", place.RecordKey)
+			reply, err := kit.AskIn(r.upstream, "0", "HVALS", location.RecordKey)
 			if got := kit.Text(reply); err == nil && got != want {
 				err = fmt.Errorf("the record has %s, want %v", got, want)
 			}

@@ -2,7 +2,7 @@ package track
 
 import (
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/proxy/detour"
+	"redlock-proxy/proxy/redirect"
 )
 
 // Tracker follows one client's connection to the upstream: it derives the state from the replies
@@ -13,7 +13,7 @@ type Tracker struct {
 	// Awaited holds the replies that the upstream owes.
 	Awaited Awaited
 	// Redirects finds redirects among the replies.
-	Redirects detour.Filter
+	Redirects redirect.Filter
 
 	replies  resp.ReplyScanner
 	ownReply bool // the current reply is one to a command of the proxy's own

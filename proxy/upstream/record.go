@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlock-proxy/commands/catalog/keys"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // Record implements place.Record.
@@ -21,24 +21,24 @@ type Record struct {
 func (u *Upstream) Record(lockKeys []string) *Record { return &Record{u, lockKeys} }
 
 // Read implements place.Record.
-func (r *Record) Read(ctx context.Context) (place.At, error) {
+func (r *Record) Read(ctx context.Context) (location.At, error) {
 	at, _, err := r.read(ctx)
 	return at, err
 }
 
-func (r *Record) read(ctx context.Context) (at place.At, before []string, err error) {
+func (r *Record) read(ctx context.Context) (at location.At, before []string, err error) {
 	client, err := r.own.client()
 	if err != nil {
 		return at, nil, err
 	}
-	fields, err := client.HGetAll(ctx, place.RecordKey).Result()
+	fields, err := client.HGetAll(ctx, location.RecordKey).Result()
 	switch {
 	case redis.HasErrorPrefix(err, "NOAUTH"), redis.HasErrorPrefix(err, "NOPERM"):
 		return at, nil, nil
 	case err != nil:
 		return at, nil, r.Failure(err)
 	}
-	at, before = place.Recorded(fields, r.overlaps)
+	at, before = location.Recorded(fields, r.overlaps)
 	return at, before, nil
 }
 
@@ -49,17 +49,17 @@ func (r *Record) overlaps(lockKeys []string) bool {
 }
 
 // Write implements place.Record. It also removes older entries.
-func (r *Record) Write(ctx context.Context, at place.At) error {
+func (r *Record) Write(ctx context.Context, at location.At) error {
 	client, err := r.own.client()
 	if err != nil {
 		return err
 	}
-	field := place.RecordField(at.Era, r.lockKeys)
-	if err := client.HSetNX(ctx, place.RecordKey, field, at.Place.String()).Err(); err != nil {
+	field := location.RecordField(at.Era, r.lockKeys)
+	if err := client.HSetNX(ctx, location.RecordKey, field, at.Place.String()).Err(); err != nil {
 		return r.Failure(err)
 	}
 	if _, before, err := r.read(ctx); err == nil && len(before) > 0 {
-		err = client.HDel(ctx, place.RecordKey, before...).Err()
+		err = client.HDel(ctx, location.RecordKey, before...).Err()
 		if err != nil {
 			return fmt.Errorf("cannot remove old entries: %w", err)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/quorum/feed"
+	"redlock-proxy/quorum/pushconn"
 )
 
 // TestWatch: a change of a key in the database is reported.
@@ -18,14 +18,14 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(u.Close)
-	var watched feed.Server = u
+	var watched pushconn.Server = u
 	conn, err := watched.Watch(t.Context(), 3)
 	if err != nil || watched.IsDown() {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	in := resp.NewReader3(conn, resp.Limits{Line: 1 << 10, Bulk: 1 << 10, Elements: 100, Depth: 4, Total: 1 << 16})
-	if err := feed.Greet(conn, in, time.Minute, resp.Status, "CLIENT", "TRACKING", "ON"); err != nil {
+	if err := pushconn.Greet(conn, in, time.Minute, resp.Status, "CLIENT", "TRACKING", "ON"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := conn.Write(resp.AppendWords(nil, "PTTL", "k")); err != nil {

@@ -3,7 +3,7 @@ package availability
 import (
 	"fmt"
 
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -13,7 +13,7 @@ type Look struct {
 	Masters, Voting int
 	// Place is where the locks are. Known is false if too few masters reported it. Movable is set
 	// if the locks can be moved at all.
-	Place          place.Place
+	Place          location.Place
 	Known, Movable bool
 	// Changing is set while the masters decide on a change of the masters, or on the next place of
 	// the locks.
@@ -71,7 +71,7 @@ func (l Look) Decide() Verdict {
 		return Verdict{Paused, cause}
 	case !l.Known:
 		return Verdict{Unavailable, "the location of the locks is unknown"}
-	case l.Place == place.Upstream && l.Upstream != nil:
+	case l.Place == location.Upstream && l.Upstream != nil:
 		return Verdict{Unavailable, fmt.Sprintf("the upstream, which holds the locks, refuses writes: %v", l.Upstream)}
 	default:
 		return Verdict{}

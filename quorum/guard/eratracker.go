@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/guard/reconfig"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -57,7 +57,7 @@ type eraTracker struct {
 
 // announcedPlace is a future place of the locks, and when it was announced.
 type announcedPlace struct {
-	to place.Place
+	to location.Place
 	at time.Time
 }
 
@@ -113,7 +113,7 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	if s.ballot != had.ballot && had.Nonce != "" {
 		e.ballotSeen = now
 		if _, text, found := strings.Cut(s.ballot, placeSeparator); found && s.era == m.Era.String() {
-			e.placesSeen[i] = announcedPlace{place.Parse(text), now}
+			e.placesSeen[i] = announcedPlace{location.Parse(text), now}
 		}
 	}
 	e.claims[i] = s
@@ -235,7 +235,7 @@ const placeSeparator = "~"
 
 // isBoundFor reports whether a move of the locks to a place was announced to enough masters a
 // moment ago.
-func (e *eraTracker) isBoundFor(to place.Place) bool {
+func (e *eraTracker) isBoundFor(to location.Place) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.placesSeen) == 0 { // as nearly always
@@ -295,7 +295,7 @@ func (e *eraTracker) isNumbered() bool {
 func (e *eraTracker) isPlaced() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.known && e.own.Place != place.Undecided
+	return e.known && e.own.Place != location.Undecided
 }
 
 // age returns how long this proxy has known that the era follows another. During that time the

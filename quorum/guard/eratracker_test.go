@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // TestMarkerPositions checks the meaning of a marker to proxies with these masters that know of a
@@ -278,7 +278,7 @@ func TestRejoin(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
 	sealed, next := m, m
 	sealed.Nonce, sealed.Seal = "n2", reconfig.Seal{Ballot: "06",
-		Change: reconfig.Change{Before: 1, Names: []string{"a:1"}, Place: place.ToMasters}}
+		Change: reconfig.Change{Before: 1, Names: []string{"a:1"}, Place: location.ToMasters}}
 	next.Nonce, next.Proof, next.Era = "n3", marker.ProofJoined, sealed.Seal.After(m.Era)
 	for _, test := range []struct {
 		name   string

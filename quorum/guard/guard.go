@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // Guard guards one master. It lets a vote count only if the same batch proves that the master is
@@ -273,7 +273,7 @@ type Set struct {
 	override    *override
 	eras        *eraTracker
 	rules       *rulesTracker
-	record      place.Record
+	record      location.Record
 	// placeConflict is why no master votes because of the upstream's record, or nil.
 	placeConflict atomic.Pointer[QuarantineError]
 	formerGuards  []*Guard

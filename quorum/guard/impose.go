@@ -6,7 +6,7 @@ import (
 
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // Visit is a check of a master without a guard.
@@ -25,7 +25,7 @@ func rulesSeen(settings string, visits []Visit) *rulesTracker {
 		names[i] = v.Name
 		if v.Report != nil {
 			numbered = numbered || v.Report.Marker.Value.Era.Number > 0
-			placed = placed || v.Report.Marker.Value.Era.Place != place.Undecided
+			placed = placed || v.Report.Marker.Value.Era.Place != location.Undecided
 		}
 	}
 	a := newRulesTracker(settings, names, func() bool { return numbered }, func() bool { return placed })

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -36,7 +36,7 @@ func (s *Set) Lapsed() bool {
 	if renewed.Before(e.since) {
 		renewed = e.since
 	}
-	return asked.Sub(renewed) > place.Lease
+	return asked.Sub(renewed) > location.Lease
 }
 
 // nthLatest returns the n-th latest of the masters' times.

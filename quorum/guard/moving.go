@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -61,12 +61,12 @@ func (s *Set) AnnounceChange(ctx context.Context, era reconfig.Era, ballot strin
 }
 
 // AnnounceMove is AnnounceChange with the future place of the locks.
-func (s *Set) AnnounceMove(ctx context.Context, era reconfig.Era, ballot string, to place.Place) {
+func (s *Set) AnnounceMove(ctx context.Context, era reconfig.Era, ballot string, to location.Place) {
 	s.prepare(ctx, era, ballot+placeSeparator+to.String())
 }
 
 // IsMoveAnnounced reports whether Bind announced a move of the locks to a place a moment ago.
-func (s *Set) IsMoveAnnounced(to place.Place) bool { return s.eras.isBoundFor(to) }
+func (s *Set) IsMoveAnnounced(to location.Place) bool { return s.eras.isBoundFor(to) }
 
 // MayMove returns the reason why the locks cannot be moved now, or nil.
 func (s *Set) MayMove() error {

@@ -7,7 +7,7 @@ import (
 
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -17,7 +17,7 @@ import (
 
 // Compare takes the record, as read since a moment, or the read error. If a majority of the masters
 // has contradicted it since then, no master votes.
-func (s *Set) Compare(has place.At, since time.Time, err error) {
+func (s *Set) Compare(has location.At, since time.Time, err error) {
 	was := s.placeConflict.Load()
 	now := s.compare(was, has, since, err)
 	if now == was {
@@ -31,7 +31,7 @@ func (s *Set) Compare(has place.At, since time.Time, err error) {
 
 // compare returns why no master votes. It keeps the present reason until it has evidence to the
 // contrary.
-func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err error) *QuarantineError {
+func (s *Set) compare(was *QuarantineError, has location.At, since time.Time, err error) *QuarantineError {
 	e := s.eras
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err e
 	case err != nil || !e.known || e.ended != nil:
 		return was
 	}
-	said := place.Report{At: e.own.At(), Known: true, By: e.names}
+	said := location.Report{At: e.own.At(), Known: true, By: e.names}
 	switch _, err := said.Resolve(s.record, has, nil, false); {
 	case err == nil:
 		return nil
@@ -69,7 +69,7 @@ func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, erro
 		return s.eras.adopt(own), nil
 	}
 	has, unread := s.record.Read(ctx)
-	said := place.Report{At: own.At(), Known: stated, By: s.eras.names}
+	said := location.Report{At: own.At(), Known: stated, By: s.eras.names}
 	at, err := said.Resolve(s.record, has, unread, strings.Contains(s.rules.settings, LocksUpstream))
 	if err != nil {
 		return own, &QuarantineError{Why: Misplaced, Places: err.Error()}

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -37,7 +37,7 @@ type Options struct {
 	Joins   *reconfig.Era
 	Follows *Set
 	// Record is the upstream's record of the location of the locks; nil if they cannot be moved.
-	Record place.Record
+	Record location.Record
 	// ID is the proxy's ID, made by NewID.
 	ID string
 	// Name returns the operators' name for the proxy. The default is empty.

@@ -14,12 +14,12 @@ import (
 
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/availability"
-	"redlock-proxy/quorum/feed"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/messages"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/pushconn"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -182,18 +182,18 @@ func CompareSettings(findings []Finding, settings string) {
 
 // PlacedOn returns where the locks are according to the markers of a majority of these masters. The
 // place is undecided if the locks were never moved.
-func PlacedOn(findings []Finding) place.Report {
-	says := map[place.At]int{}
+func PlacedOn(findings []Finding) location.Report {
+	says := map[location.At]int{}
 	for _, f := range findings {
 		if f.report == nil || !f.report.Marker.Valid || !f.report.Marker.Value.Seal.IsNone() {
 			continue
 		}
 		at := f.report.Marker.Value.Era.At()
 		if says[at]++; says[at] >= vote.Majority(len(findings)) {
-			return place.Report{At: at, Known: true, By: Names(findings)}
+			return location.Report{At: at, Known: true, By: Names(findings)}
 		}
 	}
-	return place.Report{By: Names(findings)}
+	return location.Report{By: Names(findings)}
 }
 
 // Names returns the addresses of the masters.
@@ -222,14 +222,14 @@ func Unlike(findings []Finding, settings string) int {
 // tryFeeds tries the commands that the feeds need. It reports nothing for a master that does not
 // answer.
 func (f *Finding) tryFeeds(ctx context.Context, t master.Transport, timeout time.Duration, feeds Feeds) {
-	try := func(needs []feed.Need, effect string) {
+	try := func(needs []pushconn.Need, effect string) {
 		conn, err := t.Watch(ctx, 0)
 		if err != nil {
 			return
 		}
 		defer conn.Close()
 		limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 10, Elements: 64, Depth: 4, Total: 64 << 10}
-		lacking, err := feed.Lacking(conn, resp.NewReader3(conn, limits), timeout, needs)
+		lacking, err := pushconn.Lacking(conn, resp.NewReader3(conn, limits), timeout, needs)
 		if err == nil && len(lacking) > 0 {
 			f.Weak = append(f.Weak, "its user lacks "+strings.Join(lacking, " ")+": "+effect)
 		}
@@ -243,7 +243,7 @@ func (f *Finding) tryFeeds(ctx context.Context, t master.Transport, timeout time
 }
 
 // waitingNeeds are the commands of a watch (package wake), on a key that may or may not exist.
-var waitingNeeds = []feed.Need{
+var waitingNeeds = []pushconn.Need{
 	{Words: []string{"PING"}, Right: "+ping"},
 	{Words: []string{"PTTL", script.OwnPrefix + "marker"}, Right: "+pttl"},
 	{Words: []string{"GETRANGE", script.OwnPrefix + "marker", "0", "0"}, Right: "+getrange"},
@@ -252,9 +252,9 @@ var waitingNeeds = []feed.Need{
 
 // messagesNeeds returns the commands for messages (package messages). Receivers ignore an empty
 // message.
-func messagesNeeds(channel string) []feed.Need {
+func messagesNeeds(channel string) []pushconn.Need {
 	rule := "&" + messages.Channel + "*"
-	return []feed.Need{
+	return []pushconn.Need{
 		{Words: []string{"PING"}, Right: "+ping"},
 		{Words: []string{"PUBLISH", channel, ""}, Right: "+publish", Channel: rule},
 		{Words: []string{"SUBSCRIBE", channel}, Right: "+subscribe", Channel: rule},

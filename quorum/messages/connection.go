@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/quorum/feed"
+	"redlock-proxy/quorum/pushconn"
 )
 
 const (
@@ -27,7 +27,7 @@ func limits() resp.Limits {
 // connection is a connection on which a master delivers messages. feed.Line.Due signals that a
 // flush must be requested.
 type connection struct {
-	*feed.Line
+	*pushconn.Line
 
 	mu sync.Mutex
 	// requested is the last flush to request, sent the last one that was sent, and answered the
@@ -35,11 +35,13 @@ type connection struct {
 	requested, sent, answered uint64
 }
 
-func newConnection(conn net.Conn) *connection { return &connection{Line: feed.NewLine(conn, limits())} }
+func newConnection(conn net.Conn) *connection {
+	return &connection{Line: pushconn.NewLine(conn, limits())}
+}
 
 // subscribe makes the master deliver what is published on a channel.
 func (l *connection) subscribe(channel string) error {
-	err := feed.Greet(l, l.In, silenceLimit, resp.Push, "SUBSCRIBE", channel)
+	err := pushconn.Greet(l, l.In, silenceLimit, resp.Push, "SUBSCRIBE", channel)
 	if err == nil {
 		l.extendDeadline()
 	}
@@ -91,7 +93,7 @@ func (l *connection) extendDeadline() {
 // message, and flushed when all messages from before a flush have arrived.
 func (l *connection) read(channel string, receive func(Message) error, flushed func(uint64)) error {
 	for {
-		raw, kind, err := feed.Next(l.In)
+		raw, kind, err := pushconn.Next(l.In)
 		if err != nil {
 			return err
 		}
@@ -112,11 +114,11 @@ func (l *connection) read(channel string, receive func(Message) error, flushed f
 func (l *connection) push(raw any, channel string, receive func(Message) error) error {
 	parts, _ := raw.([]any)
 	if len(parts) != 3 || parts[0] != any("message") || parts[1] != any(channel) {
-		return feed.ErrUnasked
+		return pushconn.ErrUnasked
 	}
 	text, ok := parts[2].(string)
 	if !ok {
-		return feed.ErrUnasked
+		return pushconn.ErrUnasked
 	}
 	m, err := decode(text)
 	if err != nil {
@@ -135,7 +137,7 @@ func (l *connection) answer(raw any, flushed func(uint64)) error {
 	l.mu.Lock()
 	if err != nil || flush <= l.answered || flush > l.sent {
 		l.mu.Unlock()
-		return feed.ErrAnswer
+		return pushconn.ErrAnswer
 	}
 	l.answered = flush
 	l.mu.Unlock()

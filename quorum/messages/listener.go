@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/quorum/feed"
+	"redlock-proxy/quorum/pushconn"
 )
 
 // Server is a master, as a Listener needs it.
-type Server = feed.Server
+type Server = pushconn.Server
 
 // Options are the options of a Listener. All must be set.
 type Options struct {

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"redlock-proxy/internal/redistest"
-	"redlock-proxy/quorum/feed"
+	"redlock-proxy/quorum/pushconn"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -200,7 +200,7 @@ func TestIdle(t *testing.T) {
 	p := l.period
 	l.mu.Unlock()
 	p.mu.Lock()
-	p.idle = p.idle.Add(-feed.Linger)
+	p.idle = p.idle.Add(-pushconn.Linger)
 	p.mu.Unlock()
 	waits(t, func() bool { return fmt.Sprint(do(t, client, "PUBSUB", "NUMSUB", "test")) == "[test 0]" })
 	l.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/contained"
-	"redlock-proxy/quorum/feed"
+	"redlock-proxy/quorum/pushconn"
 )
 
 // period is a time in which the proxy listens to the masters. A new period starts without any
@@ -97,7 +97,7 @@ func (p *period) removeUserLocked() {
 func (p *period) isIdle(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.users == 0 && now.Sub(p.idle) >= feed.Linger
+	return p.users == 0 && now.Sub(p.idle) >= pushconn.Linger
 }
 
 // join adds a member, or returns a channel that is closed when that may be possible. Before the
@@ -118,7 +118,7 @@ func (p *period) join(m *Membership, late bool) (joined bool, changed chan struc
 // mayHearMore reports whether a further master may be connected soon. Callers hold mu.
 func (p *period) mayHearMore() bool {
 	for i, server := range p.listener.opts.Servers {
-		if p.conns[i] == nil && !feed.IsRefusal(p.causes[i]) && !server.IsDown() {
+		if p.conns[i] == nil && !pushconn.IsRefusal(p.causes[i]) && !server.IsDown() {
 			return true
 		}
 	}
@@ -157,7 +157,7 @@ func (p *period) isConnected(master int) bool {
 
 // listen connects to a master repeatedly, as long as the period lasts.
 func (p *period) listen(master int) {
-	feed.Keeper{
+	pushconn.Keeper{
 		Server: p.listener.opts.Servers[master], Rand: p.listener.opts.Rand,
 		Wanted: func() bool { return p.ctx.Err() == nil },
 		Once:   func() error { return p.connectAndRead(master) },
@@ -203,7 +203,7 @@ func (p *period) disconnected(master int, err error) {
 		delete(p.awaiting, was)
 		ready = p.finishFlush()
 	}
-	warn := feed.IsRefusal(err) && p.warned[master] != err.Error()
+	warn := pushconn.IsRefusal(err) && p.warned[master] != err.Error()
 	if warn {
 		p.warned[master] = err.Error()
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/pacing"
-	"redlock-proxy/quorum/wake"
+	"redlock-proxy/quorum/watch"
 )
 
 // partlyWatchedPause is the pause between tries while some masters are not watched, since the
@@ -30,7 +30,7 @@ const (
 // ChangeAlarm reports changes of a key on the masters; *wake.Alarm implements it.
 type ChangeAlarm interface {
 	// View returns the known state of the key.
-	View(now time.Time) wake.View
+	View(now time.Time) watch.View
 	// Arm makes the masters report the next change, by a look at those that would not. LookAnew
 	// looks at all masters.
 	Arm()
@@ -127,7 +127,7 @@ func (w *changeWait[K]) armOwn(ctx context.Context) Ended {
 				w.armAlarm(i)
 			}
 		}
-		answered := func() bool { return !w.anyView(func(v wake.View) bool { return v.Asking }) }
+		answered := func() bool { return !w.anyView(func(v watch.View) bool { return v.Asking }) }
 		if ended := w.waitUntil(ctx, lookTimeout, answered); ended != Done {
 			return ended
 		}
@@ -154,7 +154,7 @@ func (w *changeWait[K]) armAlarm(i int) {
 }
 
 // anyView reports whether a condition holds for the view of any key.
-func (w *changeWait[K]) anyView(is func(wake.View) bool) bool {
+func (w *changeWait[K]) anyView(is func(watch.View) bool) bool {
 	now := time.Now()
 	return slices.ContainsFunc(w.alarms, func(a ChangeAlarm) bool { return a != nil && is(a.View(now)) })
 }
@@ -187,7 +187,7 @@ func (w *changeWait[K]) waitForChange(ctx context.Context) Ended {
 	}
 	// The other masters report the same change in a moment. An earlier try may get in the way of
 	// the client that makes the change.
-	return w.waitUntil(ctx, grace, func() bool { return !w.anyView(func(v wake.View) bool { return v.Stirred }) })
+	return w.waitUntil(ctx, grace, func() bool { return !w.anyView(func(v watch.View) bool { return v.Stirred }) })
 }
 
 // waitForQuorum waits until a majority of the masters votes again. If one votes already, it waits
@@ -231,20 +231,20 @@ func (w *changeWait[K]) spaceTries(ctx context.Context) Ended {
 // pauseBeforeTry returns how long to wait if no change is reported, or a negative duration for no
 // limit.
 func (w *changeWait[K]) pauseBeforeTry() time.Duration {
-	is := func(verdict wake.Verdict) func(wake.View) bool {
-		return func(v wake.View) bool { return v.Verdict == verdict }
+	is := func(verdict watch.Verdict) func(watch.View) bool {
+		return func(v watch.View) bool { return v.Verdict == verdict }
 	}
 	switch {
 	case !slices.Contains(w.own, true):
 		return -1
-	case w.result == Overtaken, w.anyView(is(wake.Unclear)):
+	case w.result == Overtaken, w.anyView(is(watch.Unclear)):
 		return w.polls.Next()
 	}
 	w.polls.Reset()
 	switch {
-	case w.anyView(is(wake.Changed)):
+	case w.anyView(is(watch.Changed)):
 		return 0
-	case w.anyView(func(v wake.View) bool { return v.Partly || v.Asking }):
+	case w.anyView(func(v watch.View) bool { return v.Partly || v.Asking }):
 		return partlyWatchedPause
 	}
 	return longestSleep

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"redlock-proxy/quorum/wake"
+	"redlock-proxy/quorum/watch"
 )
 
 // simulation simulates waits for values under keys. It is used in one synctest bubble.
@@ -33,11 +33,11 @@ type simAlarm struct {
 	sim   *simulation
 	key   string
 	bell  chan struct{}
-	view  wake.View
+	view  watch.View
 	ended bool
 }
 
-func (a *simAlarm) View(time.Time) wake.View {
+func (a *simAlarm) View(time.Time) watch.View {
 	a.sim.mu.Lock()
 	defer a.sim.mu.Unlock()
 	return a.view
@@ -46,8 +46,8 @@ func (a *simAlarm) View(time.Time) wake.View {
 func (a *simAlarm) Arm() {
 	a.sim.mu.Lock()
 	defer a.sim.mu.Unlock()
-	if a.view.Verdict == wake.Changed {
-		a.view = wake.View{Verdict: wake.Held}
+	if a.view.Verdict == watch.Changed {
+		a.view = watch.View{Verdict: watch.Held}
 	}
 }
 
@@ -86,7 +86,7 @@ func (h *simulation) waits(ctx context.Context, name string, over <-chan time.Ti
 			Alarm: func(key string, bell chan struct{}) ChangeAlarm {
 				h.mu.Lock()
 				defer h.mu.Unlock()
-				a := &simAlarm{sim: h, key: key, bell: bell, view: wake.View{Verdict: wake.Held}}
+				a := &simAlarm{sim: h, key: key, bell: bell, view: watch.View{Verdict: watch.Held}}
 				h.alarms[key] = append(h.alarms[key], a)
 				return a
 			},
@@ -123,10 +123,10 @@ func (h *simulation) puts(key string, n int) {
 	h.mu.Lock()
 	h.things[key] += n
 	h.mu.Unlock()
-	h.shows(key, wake.View{Verdict: wake.Changed})
+	h.shows(key, watch.View{Verdict: watch.Changed})
 }
 
-func (h *simulation) shows(key string, v wake.View) {
+func (h *simulation) shows(key string, v watch.View) {
 	h.mu.Lock()
 	for _, a := range h.alarms[key] {
 		a.view = v
@@ -248,12 +248,12 @@ func TestArrivalsUnwatched(t *testing.T) {
 		h := newSimulation(t)
 		h.waits(t.Context(), "a", nil, "k")
 		time.Sleep(time.Second)
-		h.shows("k", wake.View{Verdict: wake.Held, Partly: true})
+		h.shows("k", watch.View{Verdict: watch.Held, Partly: true})
 		h.since()
 		time.Sleep(2*time.Second + time.Millisecond)
 		synctest.Wait()
 		h.happened("2s a has none", "3s a has none")
-		h.shows("k", wake.View{})
+		h.shows("k", watch.View{})
 		h.since()
 		time.Sleep(time.Second)
 		if n := len(h.since()); n < 25 || n > 40 {
@@ -275,7 +275,7 @@ func TestArrivalsGrace(t *testing.T) {
 		h.waits(t.Context(), "a", nil, "k")
 		time.Sleep(time.Second)
 		h.since()
-		h.shows("k", wake.View{Verdict: wake.Changed, Stirred: true})
+		h.shows("k", watch.View{Verdict: watch.Changed, Stirred: true})
 		h.happened()
 		time.Sleep(grace / 2)
 		h.puts("k", 1)

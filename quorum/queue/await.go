@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"redlock-proxy/quorum/wake"
+	"redlock-proxy/quorum/watch"
 )
 
 // Alarm reports the known state of a key on the masters; *wake.Alarm implements it.
@@ -12,7 +12,7 @@ type Alarm interface {
 	// Bell returns a channel that gets a value when the View may have changed.
 	Bell() <-chan struct{}
 	// View returns the known state of the key.
-	View(now time.Time) wake.View
+	View(now time.Time) watch.View
 	// Look reads the key on the masters that are not known to hold a lock. LookAnew reads it on all
 	// masters.
 	Look(now time.Time)
@@ -89,7 +89,7 @@ func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
 			}
 		case a.step() == Try:
 			// the other process may not wait any more
-			if a.peerAlarm != nil && a.peerAlarm.View(time.Now()).Verdict != wake.Held {
+			if a.peerAlarm != nil && a.peerAlarm.View(time.Now()).Verdict != watch.Held {
 				q.peerDone(a.place)
 			}
 			a.stopMarks()
@@ -267,7 +267,7 @@ func (a *lockWait[K]) stopMarks() {
 // onMarkChange tries at once if another process has left the lock to this one.
 func (a *lockWait[K]) onMarkChange() {
 	now := time.Now()
-	if v := a.mark.View(now).Verdict; v == wake.Free || v == wake.Changed {
+	if v := a.mark.View(now).Verdict; v == watch.Free || v == watch.Changed {
 		a.queues.receivedFromPeer(a.place)
 		a.head.Told(TryNow, time.Time{}, now)
 	}
@@ -277,7 +277,7 @@ func (a *lockWait[K]) onMarkChange() {
 // longer waits.
 func (a *lockWait[K]) onPeerMarkChange() {
 	now := time.Now()
-	if v := a.peerAlarm.View(now).Verdict; v == wake.Free || v == wake.Changed {
+	if v := a.peerAlarm.View(now).Verdict; v == watch.Free || v == watch.Changed {
 		stop(&a.peerAlarm)
 		a.queues.peerDone(a.place)
 		a.head.Gone(now)

@@ -8,27 +8,27 @@ import (
 	"testing/synctest"
 	"time"
 
-	"redlock-proxy/quorum/wake"
+	"redlock-proxy/quorum/watch"
 )
 
 // fakeAlarm shows a view, and records calls. It is used in one synctest bubble.
 type fakeAlarm struct {
 	bell    chan struct{}
-	view    wake.View
+	view    watch.View
 	looks   int
 	stopped bool
 	ended   bool
 }
 
-func (a *fakeAlarm) Bell() <-chan struct{}    { return a.bell }
-func (a *fakeAlarm) View(time.Time) wake.View { return a.view }
-func (a *fakeAlarm) Look(time.Time)           { a.looks++ }
-func (a *fakeAlarm) LookAnew()                { a.looks++ }
-func (a *fakeAlarm) Arm()                     { a.looks++ }
-func (a *fakeAlarm) Ended() bool              { return a.ended }
-func (a *fakeAlarm) Stop()                    { a.stopped = true }
+func (a *fakeAlarm) Bell() <-chan struct{}     { return a.bell }
+func (a *fakeAlarm) View(time.Time) watch.View { return a.view }
+func (a *fakeAlarm) Look(time.Time)            { a.looks++ }
+func (a *fakeAlarm) LookAnew()                 { a.looks++ }
+func (a *fakeAlarm) Arm()                      { a.looks++ }
+func (a *fakeAlarm) Ended() bool               { return a.ended }
+func (a *fakeAlarm) Stop()                     { a.stopped = true }
 
-func (a *fakeAlarm) shows(v wake.View) {
+func (a *fakeAlarm) shows(v watch.View) {
 	a.view = v
 	a.bell <- struct{}{}
 	synctest.Wait()
@@ -98,11 +98,11 @@ func (s *lockWaiter) begin(ctx context.Context, over <-chan time.Time) {
 func TestAwaitIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
-		s.alarm.shows(wake.View{Verdict: wake.Held, End: time.Now().Add(time.Hour)})
+		s.alarm.shows(watch.View{Verdict: watch.Held, End: time.Now().Add(time.Hour)})
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
 		s.free.Store(true)
-		s.alarm.shows(wake.View{Verdict: wake.Changed})
+		s.alarm.shows(watch.View{Verdict: watch.Changed})
 		if want := []time.Duration{0, 30 * time.Minute}; !slices.Equal(s.tries, want) || !s.done || s.ended != Done {
 			t.Errorf("tries at %v, want %v; done %v", s.tries, want, s.done)
 		}
@@ -116,7 +116,7 @@ func TestAwaitIsWoken(t *testing.T) {
 func TestAwaitTriesAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
-		s.alarm.shows(wake.View{Verdict: wake.Held, End: time.Now().Add(time.Minute)})
+		s.alarm.shows(watch.View{Verdict: watch.Held, End: time.Now().Add(time.Minute)})
 		s.free.Store(true)
 		time.Sleep(time.Minute + endSpread)
 		synctest.Wait()
@@ -148,14 +148,14 @@ func TestAwaitPolls(t *testing.T) {
 func TestAwaitIsReleasedHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
-		s.alarm.shows(wake.View{Verdict: wake.Held})
+		s.alarm.shows(watch.View{Verdict: watch.Held})
 		time.Sleep(time.Second)
 		s.queues.Released("k")
 		synctest.Wait()
 		if want := []time.Duration{0, time.Second}; !slices.Equal(s.tries, want) {
 			t.Errorf("tries at %v, want %v", s.tries, want)
 		}
-		s.alarm.shows(wake.View{Verdict: wake.Held})
+		s.alarm.shows(watch.View{Verdict: watch.Held})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !s.done || s.ended != Over {
@@ -196,10 +196,10 @@ func TestAwaitSetsAnotherAlarm(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		s := startWait(ctx, nil)
 		before := s.alarm
-		before.shows(wake.View{Verdict: wake.Held})
-		s.alarm = &fakeAlarm{bell: make(chan struct{}, 1), view: wake.View{Verdict: wake.Held}}
+		before.shows(watch.View{Verdict: watch.Held})
+		s.alarm = &fakeAlarm{bell: make(chan struct{}, 1), view: watch.View{Verdict: watch.Held}}
 		before.ended = true
-		before.shows(wake.View{})
+		before.shows(watch.View{})
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if s.alarms != 2 || !before.stopped || s.alarm.looks == 0 {
@@ -217,7 +217,7 @@ func TestAwaitWaitsForAQuorum(t *testing.T) {
 		s := startWait(t.Context(), nil)
 		back := make(chan struct{})
 		s.quorum = back
-		s.alarm.shows(wake.View{Verdict: wake.Changed})
+		s.alarm.shows(watch.View{Verdict: watch.Changed})
 		time.Sleep(time.Minute)
 		s.alarm.bell <- struct{}{}
 		time.Sleep(time.Minute)
@@ -245,7 +245,7 @@ func TestAwaitEndsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
 		s.quorum = make(chan struct{})
-		s.alarm.shows(wake.View{Verdict: wake.Changed})
+		s.alarm.shows(watch.View{Verdict: watch.Changed})
 		behind := Done
 		go func() {
 			behind = s.queues.Await(t.Context(), Waiting[string]{
@@ -267,7 +267,7 @@ func TestAwaitUndecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
 		s.undecided = true
-		s.alarm.shows(wake.View{Verdict: wake.Changed})
+		s.alarm.shows(watch.View{Verdict: watch.Changed})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if n := len(s.tries); n < 60 || n > 75 || s.ended != Open {
@@ -282,7 +282,7 @@ func TestAwaitIsPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{}
 		s := startWaitWithPeers(t.Context(), others)
-		held := wake.View{Verdict: wake.Held, End: time.Now().Add(time.Hour)}
+		held := watch.View{Verdict: watch.Held, End: time.Now().Add(time.Hour)}
 		s.alarm.shows(held)
 		if len(others.marks) != 1 || others.marks[0].puts != 1 {
 			t.Fatalf("marks %v", others.marks)
@@ -292,12 +292,12 @@ func TestAwaitIsPassedTheLock(t *testing.T) {
 		if len(s.tries) != 1 {
 			t.Errorf("it tries although the lock was not left to it: %v", s.tries)
 		}
-		others.marks[0].shows(wake.View{Verdict: wake.Changed})
+		others.marks[0].shows(watch.View{Verdict: watch.Changed})
 		if len(s.tries) != 2 || !others.marks[0].stopped || len(others.marks) != 2 || others.marks[1].puts != 1 {
 			t.Fatalf("tries %v, %d marks", s.tries, len(others.marks))
 		}
 		s.free.Store(true)
-		others.marks[1].shows(wake.View{Verdict: wake.Free})
+		others.marks[1].shows(watch.View{Verdict: watch.Free})
 		if len(s.tries) != 3 || !s.done || others.unmarked != 1 {
 			t.Errorf("tries %v, done %v, unmarked %d times", s.tries, s.done, others.unmarked)
 		}
@@ -324,7 +324,7 @@ func TestAwaitYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, others := startLeftToPeer(t)
 		s.free.Store(true)
-		others.marks[0].shows(wake.View{Verdict: wake.Changed})
+		others.marks[0].shows(watch.View{Verdict: watch.Changed})
 		if len(s.tries) != 1 || !s.done || !others.lefts[0].stopped {
 			t.Errorf("tries %v", s.tries)
 		}
@@ -335,16 +335,16 @@ func TestAwaitYields(t *testing.T) {
 // acts by the state of the lock. It waits while that process holds it, and tries at once if it is
 // free.
 func TestAwaitAfterPeer(t *testing.T) {
-	for verdict, tries := range map[wake.Verdict]int{wake.Held: 0, wake.Free: 1} {
+	for verdict, tries := range map[watch.Verdict]int{watch.Held: 0, watch.Free: 1} {
 		synctest.Test(t, func(t *testing.T) {
 			s, others := startLeftToPeer(t)
-			s.free.Store(verdict == wake.Free)
-			s.alarm.shows(wake.View{Verdict: verdict})
-			others.lefts[0].shows(wake.View{Verdict: wake.Held})
+			s.free.Store(verdict == watch.Free)
+			s.alarm.shows(watch.View{Verdict: verdict})
+			others.lefts[0].shows(watch.View{Verdict: watch.Held})
 			if len(s.tries) != 0 {
 				t.Fatalf("it does not wait for who comes first: %v", s.tries)
 			}
-			others.lefts[0].shows(wake.View{Verdict: wake.Free})
+			others.lefts[0].shows(watch.View{Verdict: watch.Free})
 			if len(s.tries) != tries || s.done != (tries > 0) || !others.lefts[0].stopped {
 				t.Errorf("the lock is %d: tries %v", verdict, s.tries)
 			}
@@ -365,7 +365,7 @@ func TestAwaitYieldEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, others := startLeftToPeer(t)
 		s.free.Store(true)
-		others.lefts[0].shows(wake.View{Verdict: wake.Held})
+		others.lefts[0].shows(watch.View{Verdict: watch.Held})
 		time.Sleep(maxLeaveTime)
 		synctest.Wait()
 		if want := []time.Duration{maxLeaveTime}; !slices.Equal(s.tries, want) || !s.done {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/pacing"
-	"redlock-proxy/quorum/wake"
+	"redlock-proxy/quorum/watch"
 )
 
 const (
@@ -143,18 +143,18 @@ func (h *Head) recordAction(now time.Time) {
 }
 
 // Sees updates the next step by the known state of the lock.
-func (h *Head) Sees(v wake.View, now time.Time) {
+func (h *Head) Sees(v watch.View, now time.Time) {
 	if !h.leftUntil.IsZero() {
 		return
 	}
 	switch v.Verdict {
-	case wake.Held:
+	case watch.Held:
 		h.polls.Reset()
 		h.pollAt = time.Time{}
 		h.sleepUntilEnd(v, now)
-	case wake.Changed:
+	case watch.Changed:
 		h.onChange(now)
-	case wake.Free:
+	case watch.Free:
 		h.schedule(Try, laterOf(now, h.pollAt))
 	default:
 		h.onUnclear(v, now)
@@ -174,7 +174,7 @@ func (h *Head) onChange(now time.Time) {
 }
 
 // sleepUntilEnd schedules a try for the end of a lock that another process holds.
-func (h *Head) sleepUntilEnd(v wake.View, now time.Time) {
+func (h *Head) sleepUntilEnd(v watch.View, now time.Time) {
 	switch {
 	case v.Stirred:
 		h.lookSoon(now)
@@ -186,7 +186,7 @@ func (h *Head) sleepUntilEnd(v wake.View, now time.Time) {
 }
 
 // onUnclear schedules the next step if too little is known.
-func (h *Head) onUnclear(v wake.View, now time.Time) {
+func (h *Head) onUnclear(v watch.View, now time.Time) {
 	switch {
 	case v.Asking:
 		h.schedule(Try, laterOf(h.pollAt, h.lastAction.Add(lookTimeout)))

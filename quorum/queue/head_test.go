@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/quorum/wake"
+	"redlock-proxy/quorum/watch"
 )
 
 // script drives a head, and checks its next steps.
@@ -33,16 +33,18 @@ func (s *script) want(step Step, in time.Duration) *script {
 	return s
 }
 
-func (s *script) told(c Signal) *script    { s.head.Told(c, time.Time{}, s.now); return s }
-func (s *script) failed() *script          { s.head.Failed(s.now); return s }
-func (s *script) looked() *script          { s.head.Looked(s.now); return s }
-func (s *script) sees(v wake.View) *script { s.head.Sees(v, s.now); return s }
+func (s *script) told(c Signal) *script     { s.head.Told(c, time.Time{}, s.now); return s }
+func (s *script) failed() *script           { s.head.Failed(s.now); return s }
+func (s *script) looked() *script           { s.head.Looked(s.now); return s }
+func (s *script) sees(v watch.View) *script { s.head.Sees(v, s.now); return s }
 func (s *script) held(end time.Duration) *script {
-	return s.sees(wake.View{Verdict: wake.Held, End: s.now.Add(end)})
+	return s.sees(watch.View{Verdict: watch.Held, End: s.now.Add(end)})
 }
-func (s *script) verdict(v wake.Verdict) *script { return s.sees(wake.View{Verdict: v}) }
-func (s *script) unclear(asking bool) *script    { return s.sees(wake.View{Asking: asking}) }
-func (s *script) stirred(v wake.Verdict) *script { return s.sees(wake.View{Verdict: v, Stirred: true}) }
+func (s *script) verdict(v watch.Verdict) *script { return s.sees(watch.View{Verdict: v}) }
+func (s *script) unclear(asking bool) *script     { return s.sees(watch.View{Asking: asking}) }
+func (s *script) stirred(v watch.Verdict) *script {
+	return s.sees(watch.View{Verdict: v, Stirred: true})
+}
 
 const ms = time.Millisecond
 
@@ -51,14 +53,14 @@ const ms = time.Millisecond
 func TestHeadSleeps(t *testing.T) {
 	s := play(t).told(TryNow).want(Try, 0).failed().want(Look, 0).looked().want(Rest, 0)
 	s.held(10*time.Second).want(Try, 10*time.Second+endSpread)
-	s.after(5*time.Second).verdict(wake.Changed).want(Try, 0)
+	s.after(5*time.Second).verdict(watch.Changed).want(Try, 0)
 }
 
 // TestHeadAtTheEnd: a head whose try at the end fails looks again, and does not try at once.
 func TestHeadAtTheEnd(t *testing.T) {
 	s := play(t).told(TryNow).failed().looked().held(time.Second)
 	s.after(time.Second+endSpread).want(Try, 0).failed().want(Look, 0).looked()
-	s.verdict(wake.Changed).want(Look, 2*shortestLook) // other leases have expired, too
+	s.verdict(watch.Changed).want(Look, 2*shortestLook) // other leases have expired, too
 }
 
 // TestHeadBusyLock: if the lock changes hands all the time, the head looks, less and less often,
@@ -66,16 +68,16 @@ func TestHeadAtTheEnd(t *testing.T) {
 func TestHeadBusyLock(t *testing.T) {
 	s := play(t).told(TryNow).failed().looked().held(time.Second)
 	for _, pause := range []time.Duration{1 * ms, 2 * ms, 4 * ms, 4 * ms} {
-		s.verdict(wake.Changed)
+		s.verdict(watch.Changed)
 		_, at := s.head.Next()
 		if got := at.Sub(s.now); got != pause {
 			t.Errorf("it looks in %v, want %v", got, pause)
 		}
 		s.after(pause).want(Look, 0).looked().held(time.Second)
 	}
-	s.verdict(wake.Changed).after(4*ms).looked().verdict(wake.Free).want(Try, 0)
-	s.after(ms).verdict(wake.Changed).want(Look, 3*ms) // the lock was handed on meanwhile
-	s.after(quietTime).verdict(wake.Changed).want(Try, 0)
+	s.verdict(watch.Changed).after(4*ms).looked().verdict(watch.Free).want(Try, 0)
+	s.after(ms).verdict(watch.Changed).want(Look, 3*ms) // the lock was handed on meanwhile
+	s.after(quietTime).verdict(watch.Changed).want(Try, 0)
 }
 
 // TestHeadPolls: while too little is known, the head polls.
@@ -95,7 +97,7 @@ func TestHeadKeepsTrying(t *testing.T) {
 	s := play(t).told(TryNow)
 	total := time.Duration(0)
 	for range 10 {
-		s.failed().looked().verdict(wake.Free)
+		s.failed().looked().verdict(watch.Free)
 		_, at := s.head.Next()
 		total += at.Sub(s.now)
 		s.after(at.Sub(s.now))
@@ -108,16 +110,16 @@ func TestHeadKeepsTrying(t *testing.T) {
 // TestHeadPartialChange: after a change that too few masters report, the head looks when the others
 // have had time to report it.
 func TestHeadPartialChange(t *testing.T) {
-	for _, v := range []wake.Verdict{wake.Held, wake.Unclear} {
+	for _, v := range []watch.Verdict{watch.Held, watch.Unclear} {
 		s := play(t).told(TryNow).failed().looked().held(time.Second).after(100 * ms)
 		s.stirred(v).want(Look, grace).after(2*ms).stirred(v).want(Look, grace-2*ms)
-		s.verdict(wake.Changed).want(Try, 0)
+		s.verdict(watch.Changed).want(Try, 0)
 	}
 }
 
 // TestHeadWithoutEnd: the head looks at a lock without an end from time to time.
 func TestHeadWithoutEnd(t *testing.T) {
-	play(t).told(TryNow).failed().looked().verdict(wake.Held).want(LookAnew, longestSleep)
+	play(t).told(TryNow).failed().looked().verdict(watch.Held).want(LookAnew, longestSleep)
 }
 
 // TestHeadBehindGrant: if a client of this process holds the lock, the head looks, and does not
@@ -132,24 +134,24 @@ func TestHeadBehindGrant(t *testing.T) {
 // TestHeadFirstChange: a head that was never refused tries at the first change. After a refusal it
 // looks at a lock that was handed on.
 func TestHeadFirstChange(t *testing.T) {
-	s := play(t).told(TryLater).after(longestPoll).want(Look, 0).looked().held(time.Second).after(ms).verdict(wake.Changed).want(Try, 0)
-	s.failed().looked().held(time.Second).after(ms).verdict(wake.Changed).want(Look, ms)
-	s.held(time.Second).after(shortHold).verdict(wake.Changed).want(Try, 0)
+	s := play(t).told(TryLater).after(longestPoll).want(Look, 0).looked().held(time.Second).after(ms).verdict(watch.Changed).want(Try, 0)
+	s.failed().looked().held(time.Second).after(ms).verdict(watch.Changed).want(Look, ms)
+	s.held(time.Second).after(shortHold).verdict(watch.Changed).want(Try, 0)
 }
 
 // TestHeadIsStarved: a lock that is never left to this process is tried regardless, after a while.
 func TestHeadIsStarved(t *testing.T) {
 	s := play(t).told(TryNow).failed().looked()
 	for begun := s.now; s.now.Sub(begun) < starvationTime; {
-		s.held(time.Second).verdict(wake.Changed)
+		s.held(time.Second).verdict(watch.Changed)
 		step, at := s.head.Next()
 		if step != Look {
 			t.Fatalf("after %v: step %d", s.now.Sub(begun), step)
 		}
 		s.after(at.Sub(s.now)).looked()
 	}
-	s.verdict(wake.Changed).want(Try, longestLook)
-	s.after(quietTime).held(time.Second).after(time.Second).verdict(wake.Changed).want(Try, 0) // after a quiet time
+	s.verdict(watch.Changed).want(Try, longestLook)
+	s.after(quietTime).held(time.Second).after(time.Second).verdict(watch.Changed).want(Try, 0) // after a quiet time
 }
 
 // TestHeadYields: a lock that is left to another process is tried when the time for that is over,
@@ -158,7 +160,7 @@ func TestHeadYields(t *testing.T) {
 	s := play(t)
 	gap := s.now.Add(10 * ms)
 	yields := func() *script { s.head.Told(LeaveToPeer, gap, s.now); return s }
-	yields().want(Try, 10*ms).verdict(wake.Free).want(Try, 10*ms).after(ms).verdict(wake.Changed).want(Try, 9*ms)
+	yields().want(Try, 10*ms).verdict(watch.Free).want(Try, 10*ms).after(ms).verdict(watch.Changed).want(Try, 9*ms)
 	yields().want(Try, 9*ms).head.Gone(s.now)
 	s.want(Look, 0).looked().held(time.Second).want(Try, time.Second+endSpread)
 	yields().told(TryNow).want(Try, 0).failed().want(Look, 0)

@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/commands/move"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/quorum/feed"
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
+	"redlock-proxy/quorum/pushconn"
 )
 
 const (
@@ -57,11 +57,11 @@ func (s *Watcher) watchOnce(ctx context.Context) error {
 	for _, prefix := range s.prefixes {
 		words = append(words, "PREFIX", prefix)
 	}
-	if err := feed.Greet(conn, l.in, patience, resp.Status, words...); err != nil {
+	if err := pushconn.Greet(conn, l.in, patience, resp.Status, words...); err != nil {
 		return err
 	}
 	// SETNAME may fail.
-	replies, err := l.ask([]string{"CLIENT", "SETNAME", move.WatchName}, []string{"EXISTS", place.RecordKey})
+	replies, err := l.ask([]string{"CLIENT", "SETNAME", move.WatchName}, []string{"EXISTS", location.RecordKey})
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (l *link) ask(commands ...[]string) (replies []any, err error) {
 		return nil, err
 	}
 	for len(replies) < len(commands) {
-		switch reply, kind, err := feed.Next(l.in); {
+		switch reply, kind, err := pushconn.Next(l.in); {
 		case err != nil:
 			return nil, err
 		case kind == resp.Push:
@@ -115,7 +115,7 @@ func (l *link) record(push any) {
 	names, _ := parts[1].([]any)
 	for _, one := range names {
 		name, is := one.(string)
-		if is && len(l.changed) < maxRound && name != place.RecordKey && l.watcher.lockKeys.Match([]byte(name)) {
+		if is && len(l.changed) < maxRound && name != location.RecordKey && l.watcher.lockKeys.Match([]byte(name)) {
 			l.changed[name] = true
 		}
 	}

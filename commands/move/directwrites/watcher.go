@@ -23,7 +23,7 @@ import (
 
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/internal/pacing"
-	"redlock-proxy/quorum/feed"
+	"redlock-proxy/quorum/pushconn"
 )
 
 // placePause is the time between two checks of where the locks are, while they are not at the
@@ -33,7 +33,7 @@ const placePause = time.Second
 // Options configures a Watcher. All fields are required.
 type Options struct {
 	// Upstream makes connections of the proxy's own.
-	Upstream feed.Server
+	Upstream pushconn.Server
 	// LockKeys are the globs of the lock keys.
 	LockKeys []string
 	// AtMasters reports whether the locks are at the masters.
@@ -115,7 +115,7 @@ func (s *Watcher) Run(ctx context.Context) {
 		case len(s.prefixes) == 0:
 			s.watch.Store(Impossible)
 		default:
-			feed.Keeper{
+			pushconn.Keeper{
 				Server: s.opts.Upstream, Rand: rand.Float64, Wanted: wanted,
 				Once: func() error { return s.watchOnce(ctx) }, Ended: s.connectionEnded,
 			}.Keep(ctx)
@@ -126,7 +126,7 @@ func (s *Watcher) Run(ctx context.Context) {
 // connectionEnded updates the state after a connection has ended. If the upstream refuses to be
 // watched, it logs that once.
 func (s *Watcher) connectionEnded(cause error) {
-	if !feed.IsRefusal(cause) {
+	if !pushconn.IsRefusal(cause) {
 		s.watch.Store(Off)
 	} else if s.watch.Swap(Impossible) != Impossible {
 		s.opts.Logger.Warn("lock keys at the upstream are not watched: the upstream refuses a required command",

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 // Era is a set of masters and the location of the locks, with its position in the sequence. The
@@ -21,11 +21,11 @@ type Era struct {
 	Masters int
 	Hash    string
 	// Place is the location of the locks.
-	Place place.Place
+	Place location.Place
 }
 
 // At returns the location of the locks in the era.
-func (e Era) At() place.At { return place.At{Place: e.Place, Era: e.Number} }
+func (e Era) At() location.At { return location.At{Place: e.Place, Era: e.Number} }
 
 // noEra is the text of the zero Era.
 const noEra = "0"
@@ -43,8 +43,8 @@ func (e Era) String() string {
 const atPlace = "@"
 
 // placeSuffix returns a place as it is appended to an era or a seal; empty if it is undecided.
-func placeSuffix(p place.Place) string {
-	if p == place.Undecided {
+func placeSuffix(p location.Place) string {
+	if p == location.Undecided {
 		return ""
 	}
 	return atPlace + p.String()
@@ -63,7 +63,7 @@ func ParseEra(text string) (e Era, ok bool) {
 	e.Masters, _ = strconv.Atoi(parts[1])
 	hash, word, _ := strings.Cut(parts[2], atPlace)
 	e.Hash = hash
-	e.Place = place.Parse(word)
+	e.Place = location.Parse(word)
 	return e, e.Number > 0 && e.Masters > 0 && e.Hash != "" && e.String() == text
 }
 
@@ -97,7 +97,7 @@ type Change struct {
 	Names []string
 	// Place is the new location of the locks. If it differs from the present one, the masters stay
 	// the same.
-	Place place.Place
+	Place location.Place
 }
 
 // IsNone reports whether there is no change.
@@ -130,7 +130,7 @@ func (s Seal) String() string {
 	for i, name := range s.Names {
 		names[i] = url.QueryEscape(name)
 	}
-	if s.Place != place.Undecided {
+	if s.Place != location.Undecided {
 		names = append(names, url.QueryEscape(placeSuffix(s.Place)))
 	}
 	return fmt.Sprintf("%s;%d;%s", s.Ballot, s.Before, strings.Join(names, ","))
@@ -153,7 +153,7 @@ func ParseSeal(text string) (s Seal, ok bool) {
 			return Seal{}, false
 		}
 		if word, is := strings.CutPrefix(name, atPlace); is {
-			s.Place = place.Parse(word)
+			s.Place = location.Parse(word)
 		} else {
 			s.Names = append(s.Names, name)
 		}

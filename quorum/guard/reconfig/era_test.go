@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/location"
 )
 
 func TestErasAndSealsAreReadAsWritten(t *testing.T) {
 	names := []string{"10.0.0.1:6379", "/run/a b,c;d.sock", "c%"}
 	change := Change{Before: 5, Names: names}
-	moved := Change{Before: 5, Names: names, Place: place.ToUpstream}
+	moved := Change{Before: 5, Names: names, Place: location.ToUpstream}
 	for _, e := range []Era{{}, change.After(Era{}), change.After(Era{Number: 7}), moved.After(Era{})} {
 		if got, ok := ParseEra(e.String()); !ok || got != e || strings.Contains(e.String(), " ") {
 			t.Errorf("%q is read as %v, %v", e, got, ok)
@@ -63,8 +63,8 @@ func TestStep(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	own, low, high := Change{3, []string{"own"}, place.Undecided}, Change{3, []string{"low"}, place.Undecided},
-		Change{3, []string{"high"}, place.Masters}
+	own, low, high := Change{3, []string{"own"}, location.Undecided}, Change{3, []string{"low"}, location.Undecided},
+		Change{3, []string{"high"}, location.Masters}
 	if got := Choose([]Seal{{}, {}}, own); !got.Is(own) {
 		t.Errorf("nothing was accepted: %v", got)
 	}

@@ -1,0 +1,22 @@
+package netconn
+
+import "testing"
+
+// TestActivity: a session is asked once to park, if nothing happened between two looks.
+func TestActivity(t *testing.T) {
+	var a Activity
+	for i, want := range []bool{false, true, false, false} {
+		if i == 0 {
+			a.Happened()
+		}
+		if got := a.WentQuiet(); got != want {
+			t.Errorf("look %d: %v", i, got)
+		}
+	}
+	a.Happened()
+	a.WentQuiet()
+	a.Happened()
+	if a.WentQuiet() {
+		t.Error("it was not quiet between these looks")
+	}
+}

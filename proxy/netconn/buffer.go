@@ -1,0 +1,46 @@
+package netconn
+
+import "sync"
+
+// Memory is the buffer that a connection reads into. It belongs to the goroutine that reads.
+type Memory interface {
+	// Room returns the memory to read into.
+	Room() []byte
+	// Rest is called if no bytes have arrived. The memory may be given back until Room is called
+	// again.
+	Rest()
+}
+
+// Loan is a Memory that holds a buffer only while there is something to read.
+type Loan struct{ buf []byte }
+
+// Room implements Memory.
+func (l *Loan) Room() []byte {
+	if l.buf == nil {
+		l.buf = Borrow()
+	}
+	return l.buf
+}
+
+// Rest implements Memory.
+func (l *Loan) Rest() {
+	GiveBack(l.buf)
+	l.buf = nil
+}
+
+// BufferSize is how many bytes are read at a time.
+const BufferSize = 16 << 10
+
+// buffers are for connections that have something to read.
+var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
+
+// Borrow returns a buffer of BufferSize.
+func Borrow() []byte { return buffers.Get().(*[BufferSize]byte)[:] }
+
+// GiveBack takes a buffer of Borrow back. It leaves a buffer of another size to the garbage
+// collector.
+func GiveBack(buf []byte) {
+	if cap(buf) == BufferSize {
+		buffers.Put((*[BufferSize]byte)(buf[:BufferSize]))
+	}
+}

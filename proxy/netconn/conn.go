@@ -1,0 +1,340 @@
+package netconn
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Conn reads from a connection, and needs no memory while it waits. So thousands of idle clients
+// cost no buffers. It also writes.
+type Conn struct {
+	conn     net.Conn
+	memory   Memory
+	activity *Activity
+
+	raw syscall.RawConn // nil if the connection is not a plain socket
+	// poller reports the end of the stream, by the tag; nil: the end is not reported. It is set
+	// before the first read.
+	poller *Poller
+	tag    Tag
+	ended  atomic.Bool // the poller has reported the end; any goroutine
+
+	// Of the current read; the reader's.
+	n      int
+	err    error
+	handle func(n int) bool
+	// For connections that are not plain sockets, the reader's: the small buffer that it waits
+	// with, the part of that which is not yet returned, and whether more has probably arrived.
+	small, arrived []byte
+	more           bool
+	// Of the current write; the writer's.
+	unsent   []byte
+	writeErr error
+	// limit is how long a write may wait for the other end, 0 for no limit. limited is set while a
+	// deadline enforces it.
+	limit   time.Duration
+	limited bool
+	// The methods of these names, made when first used: writeAllFn and writeSomeFn by the writer,
+	// the others by the reader.
+	readOnceFn, readLoopFn, writeAllFn, writeSomeFn func(fd uintptr) bool
+}
+
+// New returns a Conn that reads from conn into memory, and records activity.
+func New(conn net.Conn, memory Memory, activity *Activity) *Conn {
+	c := &Conn{conn: conn, memory: memory, activity: activity}
+	if sys, ok := conn.(syscall.Conn); ok && hasRawCalls {
+		c.raw, _ = sys.SyscallConn()
+	}
+	return c
+}
+
+// Join makes the poller report the end of the stream, if there is a poller that can. It is called
+// once, before the first read.
+func (c *Conn) Join(p *Poller, t Tag) {
+	if p != nil && c.raw != nil && p.add(c.raw, t, streamEnd) == nil {
+		c.poller, c.tag = p, t
+	}
+}
+
+// CanPark reports whether the poller can wait for the connection.
+func (c *Conn) CanPark() bool { return c.poller != nil }
+
+// Park makes the poller report the next event, once, including bytes that have already arrived. No
+// goroutine may be reading.
+func (c *Conn) Park() error {
+	if c.poller == nil {
+		return errors.ErrUnsupported
+	}
+	return c.poller.change(c.raw, c.tag, readable)
+}
+
+// Wake makes the poller report only the end of the stream, as at the beginning.
+func (c *Conn) Wake() {
+	if c.poller != nil {
+		_ = c.poller.change(c.raw, c.tag, streamEnd) // cannot fail for a connection in the set
+	}
+}
+
+// Read reads once. It returns io.EOF at the end.
+func (c *Conn) Read() (int, error) {
+	if c.raw == nil {
+		return c.readWaiting()
+	}
+	if c.readOnceFn == nil {
+		c.readOnceFn = c.readOnce
+	}
+	if err := c.raw.Read(c.readOnceFn); err != nil {
+		return 0, err
+	}
+	return c.n, c.err
+}
+
+// smallSize is how many bytes are read, from a connection that is not a plain socket, before it
+// needs the memory.
+const smallSize = 1 << 10
+
+// readWaiting is Read for a connection that is not a plain socket, such as TLS: there a waiting
+// read needs a buffer. So it waits with a small one, and uses the memory when bytes have arrived,
+// or more probably have.
+func (c *Conn) readWaiting() (n int, err error) {
+	if len(c.arrived) == 0 && !c.more {
+		c.memory.Rest()
+		if c.small == nil {
+			c.small = make([]byte, smallSize)
+		}
+		n, err = c.conn.Read(c.small)
+		c.arrived, c.more = c.small[:n], n == smallSize
+		if n == 0 {
+			return 0, c.recordEvent(err)
+		}
+		err = nil // the next read returns it again
+	}
+	if len(c.arrived) > 0 {
+		n = copy(c.memory.Room(), c.arrived)
+		c.arrived = c.arrived[n:]
+	} else {
+		room := c.memory.Room()
+		n, err = c.conn.Read(room)
+		c.more = n == len(room)
+	}
+	if n > 0 {
+		c.activity.Happened()
+		return n, err
+	}
+	return n, c.recordEvent(err)
+}
+
+// recordEvent records activity for an end of the stream, but not for a deadline.
+func (c *Conn) recordEvent(err error) error {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.activity.Happened()
+	}
+	return err
+}
+
+// readOnce reads if bytes have arrived, and reports whether it is done.
+func (c *Conn) readOnce(fd uintptr) bool {
+	c.n, c.err = sysRead(fd, c.memory.Room())
+	switch {
+	case c.err == syscall.EAGAIN:
+		c.memory.Rest()
+		return false
+	case c.err != nil:
+		c.n, c.err = 0, os.NewSyscallError("read", c.err)
+	case c.n == 0:
+		c.err = io.EOF
+	}
+	c.activity.Happened()
+	return true
+}
+
+// Pump reads repeatedly, and calls handle for each part, until handle returns false or reading
+// fails. Then it returns the error. handle must neither read from the connection nor close it.
+func (c *Conn) Pump(handle func(n int) bool) error {
+	if c.raw == nil || c.poller == nil {
+		return c.pumpAsking(handle)
+	}
+	if c.readLoopFn == nil {
+		c.readLoopFn = c.readLoop
+	}
+	c.handle, c.err = handle, nil
+	defer func() { c.handle = nil }()
+	for c.handle != nil && c.err == nil {
+		if err := c.raw.Read(c.readLoopFn); err != nil {
+			return err
+		}
+	}
+	return c.err
+}
+
+// readLoop reads and handles what arrives, and reports whether it must be called anew.
+//
+// After a part that did not fill the room it waits without another system call, which saves every
+// second read. What arrives after the read is another event for Go's poller, which keeps it until
+// the wait. That is why all of this is one RawConn.Read: the next one would forget the event. An
+// end of the stream that arrived with the bytes is no further event there; the proxy's own poller
+// reports it.
+func (c *Conn) readLoop(fd uintptr) bool {
+	if !c.readOnce(fd) {
+		return false
+	}
+	full := c.n == len(c.memory.Room())
+	if c.n > 0 && !c.handle(c.n) {
+		c.handle = nil
+		return true
+	}
+	if full || c.err != nil || c.ended.Load() {
+		return true
+	}
+	c.memory.Rest()
+	return false
+}
+
+// pumpAsking is Pump for a connection without a poller. It reads again after every part, because
+// the end of the stream may have arrived already.
+func (c *Conn) pumpAsking(handle func(n int) bool) error {
+	for {
+		n, err := c.Read()
+		if n > 0 && !handle(n) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// End is called when the other end sends no more. It closes this direction, too. That loses no
+// bytes that have arrived, and wakes the goroutine that waits for more.
+func (c *Conn) End() {
+	if half, ok := c.conn.(interface{ CloseRead() error }); ok && !c.ended.Swap(true) {
+		_ = half.CloseRead()
+	}
+}
+
+// HasEnded reports whether End was called.
+func (c *Conn) HasEnded() bool { return c.ended.Load() }
+
+// Abandon makes reads end after the bytes that have arrived, as if the other end had closed; over
+// TLS at once.
+func (c *Conn) Abandon() {
+	if over, ok := c.conn.(interface{ NetConn() net.Conn }); ok {
+		_ = over.NetConn().Close()
+		return
+	}
+	c.End()
+}
+
+// Write writes all of p. One goroutine may write at a time.
+func (c *Conn) Write(p []byte) (int, error) {
+	if c.raw == nil {
+		return c.conn.Write(p)
+	}
+	if c.writeAllFn == nil {
+		c.writeAllFn = c.writeAll
+	}
+	c.unsent, c.writeErr = p, nil
+	err := c.raw.Write(c.writeAllFn)
+	if err == nil {
+		err = c.writeErr
+	}
+	n := len(p) - len(c.unsent)
+	c.unsent = nil
+	return n, err
+}
+
+// WriteSome writes as much as the system takes at once, without waiting. To a connection that is
+// not a plain socket it writes nothing. One goroutine may write at a time.
+func (c *Conn) WriteSome(p []byte) (n int, err error) {
+	if c.raw == nil {
+		return 0, nil
+	}
+	if c.writeSomeFn == nil {
+		c.writeSomeFn = c.writeSome
+	}
+	c.unsent, c.writeErr = p, nil
+	if err = c.raw.Write(c.writeSomeFn); err == nil {
+		err = c.writeErr
+	}
+	n = len(p) - len(c.unsent)
+	c.unsent = nil
+	return n, err
+}
+
+// writeSome is writeAll without waiting.
+func (c *Conn) writeSome(fd uintptr) bool {
+	c.writeAll(fd)
+	return true
+}
+
+// WriteWithin is Write that fails if it waits for the other end for longer than limit. It clears
+// the write deadline.
+func (c *Conn) WriteWithin(limit time.Duration, p []byte) (int, error) {
+	if c.raw == nil {
+		_ = c.conn.SetWriteDeadline(time.Now().Add(limit))
+		return c.conn.Write(p)
+	}
+	c.limit = limit
+	n, err := c.Write(p)
+	if c.limit = 0; c.limited {
+		c.limited = false
+		_ = c.conn.SetWriteDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// limitWait sets the deadline of a write that has to wait. Most writes need not wait, and need no
+// deadline.
+func (c *Conn) limitWait() {
+	if c.limit > 0 && !c.limited {
+		c.limited = true
+		_ = c.conn.SetWriteDeadline(time.Now().Add(c.limit))
+	}
+}
+
+// writeAll writes what the system takes now, and reports whether that is all.
+func (c *Conn) writeAll(fd uintptr) bool {
+	for len(c.unsent) > 0 {
+		n, err := sysWrite(fd, c.unsent)
+		switch {
+		case err == syscall.EAGAIN:
+			c.limitWait()
+			return false
+		case err != nil:
+			c.writeErr = os.NewSyscallError("write", err)
+			return true
+		}
+		c.unsent = c.unsent[n:]
+	}
+	return true
+}
+
+// Forget drops memory that can be made again.
+func (c *Conn) Forget() { c.readOnceFn, c.readLoopFn, c.writeAllFn, c.writeSomeFn = nil, nil, nil, nil }
+
+// CloseWrite tells the other end that no more bytes will come, and reports whether the connection
+// supports that.
+func (c *Conn) CloseWrite() bool {
+	half, ok := c.conn.(interface{ CloseWrite() error })
+	if ok {
+		_ = half.CloseWrite()
+	}
+	return ok
+}
+
+// LocalAddr returns the address of this end.
+func (c *Conn) LocalAddr() string { return c.conn.LocalAddr().String() }
+
+// Close closes the connection. Any goroutine may call it, and the following methods.
+func (c *Conn) Close() error { return c.conn.Close() }
+
+// SetReadDeadline is that of net.Conn.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.conn.SetReadDeadline(t) }
+
+// SetWriteDeadline is that of net.Conn.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadline(t) }

@@ -1,0 +1,250 @@
+package netconn
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience limits the wait for events that must happen. It never decides the result.
+const patience = time.Minute
+
+// waysToLeave are the ways in which the other end can leave.
+var waysToLeave = map[string]func(c *net.TCPConn) error{
+	"close":     func(c *net.TCPConn) error { return c.Close() },
+	"halfclose": func(c *net.TCPConn) error { return c.CloseWrite() },
+	"reset": func(c *net.TCPConn) error {
+		_ = c.SetLinger(0)
+		return c.Close()
+	},
+}
+
+// pollEvent is an event of a poller: the connection, and whether it has ended.
+type pollEvent struct {
+	tag   Tag
+	ended bool
+}
+
+// watched is a poller, and both ends of a connection; the near end is in the set.
+type watched struct {
+	*testing.T
+	poller *Poller
+	near   *net.TCPConn
+	far    *net.TCPConn
+	raw    syscall.RawConn
+}
+
+func newWatched(t *testing.T, name Tag, what interest) watched {
+	t.Helper()
+	near, far := connection(t)
+	w := watched{T: t, poller: newTestPoller(t), near: near, far: far}
+	var err error
+	if w.raw, err = near.SyscallConn(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.poller.add(w.raw, name, what); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func newTestPoller(t *testing.T) *Poller {
+	t.Helper()
+	p, err := NewPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// connection returns both ends of a TCP connection.
+func connection(t *testing.T) (near, far *net.TCPConn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	dialled, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialled.Close(); accepted.Close() })
+	return accepted.(*net.TCPConn), dialled.(*net.TCPConn)
+}
+
+// expect waits for exactly these events; without arguments it expects none.
+func (w watched) expect(want ...pollEvent) {
+	w.Helper()
+	var got []pollEvent
+	limit := time.Now().Add(patience)
+	if len(want) == 0 {
+		limit = time.Now() // past events are reported at once
+	}
+	for len(got) < max(1, len(want)) {
+		if err := w.poller.Wait(limit, func(t Tag, ended bool) { got = append(got, pollEvent{t, ended}) }); err != nil {
+			if len(want) > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+				w.Errorf("wait: %v", err)
+			}
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		w.Errorf("told %v, want %v", got, want)
+	}
+}
+
+func (w watched) send() {
+	w.Helper()
+	if _, err := w.far.Write([]byte("x")); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// TestPollerTellsOfTheEnd: the end is reported separately from the bytes before it, and once.
+func TestPollerTellsOfTheEnd(t *testing.T) {
+	name := TagOf(1<<40+7, 65535)
+	for way, leave := range waysToLeave {
+		t.Run(way, func(t *testing.T) {
+			w := newWatched(t, name, streamEnd)
+			w.send()
+			w.expect()
+			if err := leave(w.far); err != nil {
+				t.Fatal(err)
+			}
+			w.expect(pollEvent{name, true})
+			w.expect()
+			if err := w.poller.change(w.raw, name, streamEnd); err != nil {
+				t.Fatal(err)
+			}
+			w.expect(pollEvent{name, true}) // asked again, it reports again
+		})
+	}
+	if name.Client() != 1<<40+7 || name.Dial() != 65535 {
+		t.Errorf("the tag is of client %d, connection %d", name.Client(), name.Dial())
+	}
+}
+
+// TestPollerTellsOfAnything: an event is reported once, even if it is older.
+func TestPollerTellsOfAnything(t *testing.T) {
+	w := newWatched(t, 5, streamEnd)
+	w.send()
+	w.expect()
+	for range 3 {
+		if err := w.poller.change(w.raw, 5, readable); err != nil {
+			t.Fatal(err)
+		}
+		w.expect(pollEvent{5, false})
+		w.send()
+		w.expect()
+	}
+	w.far.Close()
+	if err := w.poller.change(w.raw, 5, readable); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(pollEvent{5, true})
+}
+
+// TestPollerTellsThoseThatAreLate: a caller whose time has always passed still gets the events.
+func TestPollerTellsThoseThatAreLate(t *testing.T) {
+	w := newWatched(t, 5, readable)
+	w.send()
+	var got []pollEvent
+	err := w.poller.Wait(time.Now().Add(-time.Second), func(t Tag,
+		ended bool) {
+		got = append(got, pollEvent{t, ended})
+	})
+	if want := []pollEvent{{5, false}}; !slices.Equal(got, want) || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("told %v, %v", got, err)
+	}
+}
+
+func TestPollerThatIsClosedWakes(t *testing.T) {
+	w := newWatched(t, 5, readable)
+	ended := make(chan error)
+	go func() { ended <- w.poller.Wait(time.Time{}, func(Tag, bool) {}) }()
+	if err := w.poller.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if !errors.Is(err, os.ErrClosed) {
+			t.Errorf("ended by %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it waits on")
+	}
+}
+
+// pair returns a Conn in a poller, and the other end.
+func pair(t *testing.T) (c *Conn, far *net.TCPConn, p *Poller, memory *Loan) {
+	t.Helper()
+	near, far := connection(t)
+	p, memory = newTestPoller(t), &Loan{}
+	c = New(near, memory, &Activity{})
+	c.Join(p, TagOf(7, 0))
+	return c, far, p, memory
+}
+
+// TestPump: all bytes are pumped, even if the end arrives with the last bytes. A connection on
+// which no bytes are held has no buffer.
+func TestPump(t *testing.T) {
+	c, far, p, memory := pair(t)
+	got, ended := "", make(chan error, 1)
+	part := make(chan string)
+	go func() {
+		ended <- c.Pump(func(n int) bool {
+			part <- string(memory.Room()[:n])
+			return true
+		})
+	}()
+	go func() { _ = p.Wait(time.Now().Add(patience), func(Tag, bool) { c.End() }) }()
+	for _, text := range []string{"a", "b", "c"} {
+		_, _ = far.Write([]byte(text))
+		got += <-part
+	}
+	_ = far.Close()
+	if err := <-ended; err != io.EOF || got != "abc" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if memory.Rest(); memory.buf != nil {
+		t.Error("the buffer is kept")
+	}
+}
+
+// TestParkAndWake: a parked connection is reported once, also for earlier bytes. After Wake it can
+// be read.
+func TestParkAndWake(t *testing.T) {
+	c, far, p, memory := pair(t)
+	if !c.CanPark() {
+		t.Fatal("it cannot be parked")
+	}
+	_, _ = far.Write([]byte("x"))
+	if err := c.Park(); err != nil {
+		t.Fatal(err)
+	}
+	var name Tag
+	if err := p.Wait(time.Now().Add(patience), func(t Tag, _ bool) { name = t }); err != nil || name.Client() != 7 {
+		t.Fatalf("told of %d, %v", name.Client(), err)
+	}
+	c.Wake()
+	if n, err := c.Read(); n != 1 || err != nil || memory.Room()[0] != 'x' {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if n, err := c.Write([]byte("answer")); n != 6 || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if New(nil, memory, nil).Park() == nil {
+		t.Error("a connection without a poller was parked")
+	}
+}

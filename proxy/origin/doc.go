@@ -1,4 +1,0 @@
-// Package origin reads the header of the PROXY protocol, version 1 or 2
-// (https://www.haproxy.org/download/1.8/doc/proxy-protocol.txt). A load balancer sends it before
-// the client's bytes, to say for which client it connects.
-package origin

@@ -1,0 +1,140 @@
+package keygroup
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/register"
+)
+
+// Endless is the remaining time of a key without expiry.
+const Endless = cell.Endless
+
+// Group holds the keys of a cell at one moment. It is for one goroutine.
+type Group struct {
+	// name is the name of the cell, and of the key stored without a bag. found is the value of the
+	// cell.
+	name  string
+	found register.Look
+	// isBag is set if the cell holds a bag, and not only its own key.
+	isBag   bool
+	keys    map[string]key
+	changed bool
+}
+
+// key is a key that exists.
+type key struct {
+	member
+	// new is set if the key gets a new time, left (or Endless), and its distance is not yet known.
+	new  bool
+	left time.Duration
+}
+
+// Open reads the cell of a name. It omits expired keys. A foreign value is never a bag.
+//
+// Errors: ErrUnreadable; register.ErrNeedsLeft if there is a bag and its remaining time is unknown.
+func Open(name string, f register.Look) (*Group, error) {
+	b := &Group{name: name, found: f, keys: map[string]key{}}
+	switch {
+	case !f.Present:
+		return b, nil
+	case f.Foreign || !IsGroup(f.Value):
+		b.keys[name] = key{member: member{name: name, value: f.Value, version: f.Version, distance: b.ownDistance()}}
+		return b, nil
+	case f.Unknown:
+		return nil, register.ErrNeedsLeft
+	}
+	members, err := decode(f.Value)
+	if err != nil {
+		return nil, err
+	}
+	b.isBag = true
+	for _, m := range members {
+		switch {
+		case f.Longest < 0:
+			m.distance = Endless // the expiry of the cell was removed by hand
+		case m.distance != Endless && f.Longest <= m.distance:
+			continue
+		}
+		b.keys[m.name] = key{member: m}
+	}
+	return b, nil
+}
+
+// ownDistance returns the distance of the key that is stored without a bag. It ends with the cell.
+func (b *Group) ownDistance() time.Duration {
+	if !b.found.Unknown && b.found.Longest < 0 {
+		return Endless
+	}
+	return 0
+}
+
+// Shared reports whether the cell holds a bag.
+func (b *Group) Shared() bool { return b.isBag }
+
+// Names returns the names of the keys, sorted.
+func (b *Group) Names() []string { return slices.Sorted(maps.Keys(b.keys)) }
+
+// Look returns the current value of a key.
+func (b *Group) Look(name string) register.Look {
+	k, there := b.keys[name]
+	if !there {
+		return register.Look{Shared: b.isBag}
+	}
+	l := register.Look{Present: true, Value: k.value, Version: k.version, Shared: b.isBag}
+	switch {
+	case b.found.Unknown:
+		l.Unknown = true
+	case k.distance == Endless:
+		l.Left = Endless
+	default:
+		// No master has a longer time. The key exists, so it has not expired.
+		l.Left = max(b.found.Shortest-k.distance, time.Millisecond)
+	}
+	l.Longest, l.Shortest = l.Left, l.Left
+	return l
+}
+
+// Put sets a key to a value for a time, in whole milliseconds, or Endless.
+func (b *Group) Put(name, value string, left time.Duration) {
+	b.changed = true
+	b.keys[name] = key{member: member{name: name, value: value}, new: true, left: left}
+}
+
+// Replace gives an existing key another value for its remaining time. It puts an absent key without
+// an expiry.
+func (b *Group) Replace(name, value string) {
+	k, there := b.keys[name]
+	if !there {
+		b.Put(name, value, Endless)
+		return
+	}
+	b.changed = true
+	k.value, k.version = value, ""
+	b.keys[name] = k
+}
+
+// Remove removes a key.
+func (b *Group) Remove(name string) {
+	if _, there := b.keys[name]; there {
+		b.changed = true
+		delete(b.keys, name)
+	}
+}
+
+// MaxBytes limits the keys in a bag, in bytes with their names.
+const MaxBytes = 1 << 20
+
+// ErrTooLarge says that the keys of a bag exceed MaxBytes. It names no key, because a client that
+// may access one of the keys need not know of the others.
+var ErrTooLarge = fmt.Errorf(
+	"the keys of one tag are too large: together they may have at most %d bytes, including their names", MaxBytes)
+
+// sorted returns the keys in the order of their names.
+func (b *Group) sorted() []key {
+	return slices.SortedFunc(maps.Values(b.keys), func(x, y key) int { return strings.Compare(x.name, y.name) })
+}

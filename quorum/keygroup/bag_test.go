@@ -1,0 +1,434 @@
+package keygroup
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/register"
+)
+
+const ms = time.Millisecond
+
+// FuzzDecode checks that encoding a decoded bag returns the same bag.
+func FuzzDecode(f *testing.F) {
+	f.Add(encode([]member{{"a", "v", "1", Endless}}))
+	f.Add(encode([]member{{"", "", "", 0}, {"b", "\x00redlock:h\x01a\x01b", "2", 5 * time.Second}}))
+	f.Add(prefix)
+	f.Add(prefix + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		if !IsGroup(text) {
+			t.Skip()
+		}
+		members, err := decode(text)
+		if err != nil {
+			if !errors.Is(err, ErrUnreadable) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if again := encode(members); !strings.HasSuffix(text, again[len(prefix)+1:]) {
+			t.Errorf("%q is read as %+v, which is %q", text, members, again)
+		}
+		for i, m := range members {
+			if i > 0 && members[i-1].name >= m.name || m.distance < Endless ||
+				m.distance%ms != 0 && m.distance != Endless {
+				t.Errorf("%q: %+v", text, members)
+			}
+		}
+	})
+}
+
+// TestEncodedBytes checks the encoding, which all later versions must be able to read.
+func TestEncodedBytes(t *testing.T) {
+	got := encode([]member{{"T", "me", "v1", 200 * ms}, {"q:{T}", "", "", Endless}})
+	if want := "\x00redlock:b\x00\x01T\x02v1\xc9\x01\x02me\x05q:{T}\x00\x00\x00"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	earlier, err := decode(strings.Replace(got, "\x00\x01T", "\x01g\x01T", 1))
+	if now, _ := decode(got); err != nil || !slices.Equal(earlier, now) {
+		t.Errorf("what earlier versions wrote is read as %+v, %v", earlier, err)
+	}
+}
+
+// cellOf opens a cell on which all masters agree.
+func cellOf(t *testing.T, w register.Decision, left time.Duration) *Group {
+	t.Helper()
+	b, err := Open("T", register.Look{Present: true, Value: w.Value, Version: "cell", Longest: left, Shortest: left})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// show returns the keys of a bag, for comparing.
+func show(b *Group) string {
+	var all []string
+	for _, name := range b.Names() {
+		e := b.Look(name)
+		all = append(all, fmt.Sprintf("%s=%s/%v@%s", name, e.Value, e.Left, e.Version))
+	}
+	return strings.Join(all, " ")
+}
+
+func sealed(t *testing.T, b *Group, version string) register.Decision {
+	t.Helper()
+	w, err := b.Encode(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// leaseOf returns the longest time that a key of a bag was given, for comparing.
+func leaseOf(b *Group) string { return strings.TrimSpace(fmt.Sprintln(b.Lease())) }
+
+// TestLife checks that the key of the cell's name is a plain value while it is alone, and that all
+// keys keep their ends while other keys come and go.
+func TestLife(t *testing.T) {
+	own := cellOf(t, register.Decision{Value: "me"}, 30*time.Second)
+	if own.Shared() || show(own) != "T=me/30s@cell" {
+		t.Fatal(show(own))
+	}
+	own.Put("q:{T}", "queue", Endless)
+	w := sealed(t, own, "w1")
+	if w.Do != register.Put || w.KeepTTL || !w.Shared || w.TTL < 90*year || leaseOf(own) != "-1ns true" {
+		t.Fatalf("%+v", w)
+	}
+	left := w.TTL - 10*time.Second // ten seconds later
+	both := cellOf(t, w, left)
+	if want := "T=me/20s@cell q:{T}=queue/-1ns@w1"; show(both) != want || !both.Shared() {
+		t.Fatalf("%s, want %s", show(both), want)
+	}
+	both.Put("x:{T}", "x", 5*time.Second)
+	w = sealed(t, both, "w2")
+	if w.Shift != 0 || !w.KeepTTL || leaseOf(both) != "5s true" {
+		t.Fatalf("%+v", w)
+	}
+	three := cellOf(t, w, left)
+	if want := "T=me/20s@cell q:{T}=queue/-1ns@w1 x:{T}=x/5s@w2"; show(three) != want {
+		t.Fatalf("%s, want %s", show(three), want)
+	}
+	three.Remove("q:{T}")
+	w = sealed(t, three, "w3")
+	if w.Shift > -90*year || !w.KeepTTL || leaseOf(three) != "0s false" {
+		t.Fatalf("%+v", w)
+	}
+	left += w.Shift
+	later := cellOf(t, w, left-6*time.Second) // x:{T} has expired by then
+	if want := "T=me/14s@cell"; show(later) != want {
+		t.Fatalf("%s, want %s", show(later), want)
+	}
+	later.Replace("T", "mine")
+	w = sealed(t, later, "w4")
+	if w.Value != "mine" || !w.KeepTTL || left-6*time.Second+w.Shift != 14*time.Second {
+		t.Fatalf("%+v", w)
+	}
+	alone := cellOf(t, w, left-6*time.Second+w.Shift)
+	if alone.Shared() || show(alone) != "T=mine/14s@cell" {
+		t.Error(show(alone))
+	}
+}
+
+// TestWrites checks what Seal does to the cell.
+func TestWrites(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		do   func(b *Group)
+		want register.Decision
+	}{
+		{"nothing", func(*Group) {}, register.Decision{}},
+		{"one that is absent goes", func(b *Group) { b.Remove("x:{T}") }, register.Decision{}},
+		{"its own is replaced", func(b *Group) { b.Put("T", "you", 7*time.Second) },
+			register.Decision{Do: register.Put, Value: "you", TTL: 7 * time.Second}},
+		{"its own keeps its time", func(b *Group) { b.Replace("T", "you") },
+			register.Decision{Do: register.Put, Value: "you", KeepTTL: true}},
+		{"its own goes", func(b *Group) { b.Remove("T") }, register.Decision{Do: register.Remove}},
+		{"another comes and goes", func(b *Group) { b.Put("x:{T}", "x", ms); b.Remove("x:{T}") },
+			register.Decision{Do: register.Put, Value: "me", KeepTTL: true}},
+	} {
+		b := cellOf(t, register.Decision{Value: "me"}, time.Second)
+		test.do(b)
+		if got := sealed(t, b, "w"); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+		if lease := leaseOf(b); (lease == "7s true") != (test.want.TTL > 0) {
+			t.Errorf("%s: a lease of %s", test.name, lease)
+		}
+	}
+	empty, err := Open("T", register.Look{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty.Remove("T")
+	if w := sealed(t, empty, "w"); w.Do != register.Leave {
+		t.Errorf("%+v", w)
+	}
+	empty.Put("x:{T}", "x", time.Second)
+	if w := sealed(t, empty, "w"); w.Do != register.Put || w.KeepTTL || w.TTL < 2*time.Second || !IsGroup(w.Value) {
+		t.Errorf("%+v", w)
+	}
+}
+
+// TestRefusals checks contents that cannot be opened or sealed.
+func TestRefusals(t *testing.T) {
+	unreadable := register.Look{Present: true, Value: prefix + "x", Longest: ms}
+	if _, err := Open("T", unreadable); !errors.Is(err, ErrUnreadable) {
+		t.Error(err)
+	}
+	one := encode([]member{{"a", "", "", 0}})
+	timeless := register.Look{Present: true, Value: one, Unknown: true}
+	if _, err := Open("T", timeless); !errors.Is(err, register.ErrNeedsLeft) {
+		t.Error(err)
+	}
+	foreign := register.Look{Present: true, Value: one, Foreign: true, Longest: ms, Shortest: ms}
+	if b, err := Open("T", foreign); err != nil || b.Look("a").Present || b.Look("T").Value != foreign.Value {
+		t.Error("what a client wrote is taken for a bag")
+	}
+	unknown, err := Open("T", register.Look{Present: true, Value: "me", Unknown: true})
+	if err != nil || !unknown.Look("T").Unknown {
+		t.Fatal(err)
+	}
+	unknown.Put("x:{T}", "x", time.Second)
+	if _, err := unknown.Encode("w"); !errors.Is(err, register.ErrNeedsLeft) {
+		t.Error(err)
+	}
+	unknown.Put("T", "you", time.Second) // nothing depends on the previous end
+	if w, err := unknown.Encode("w"); err != nil || w.KeepTTL {
+		t.Errorf("%+v, %v", w, err)
+	}
+	unknown.Put("x:{T}", strings.Repeat("x", MaxBytes), time.Second)
+	if _, err := unknown.Encode("w"); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
+	}
+}
+
+// master holds one cell. Its times are in milliseconds of a clock that no test case reads.
+type master struct {
+	text    string
+	end     int64
+	version int // of the value; 0 if there is none
+	removed bool
+}
+
+// world is a set of masters, and the ends that the holders of keys rely on.
+type world struct {
+	t       *testing.T
+	random  *rand.Rand
+	masters []master
+	now     int64
+	version int
+	// until is when the holder of a key stops relying on it, or never. late is when the key must
+	// have expired.
+	until, late map[string]int64
+	value       map[string]string
+}
+
+const never = int64(1) << 43
+
+// TestEnds makes random changes, with masters that answer late or miss a change, and whose cells
+// end at different times. No client finds a key expired before its holder's time, nor present long
+// after it. The values are those of a map.
+func TestEnds(t *testing.T) {
+	for seed := range uint64(150) {
+		random := rand.New(rand.NewPCG(7, seed))
+		w := &world{
+			t: t, random: random, masters: make([]master, 3), now: 1000,
+			until: map[string]int64{}, late: map[string]int64{}, value: map[string]string{},
+		}
+		for range 120 {
+			w.change()
+			w.now += random.Int64N(1 << random.IntN(16))
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+// change runs a ballot: two masters answer in time, and one late or never.
+func (w *world) change() {
+	order := w.random.Perm(3)
+	start, passed := w.now, w.random.Int64N(40)
+	asked := map[int]int64{}
+	for _, m := range order[:2] {
+		asked[m] = start + w.random.Int64N(passed+1)
+	}
+	f := register.Look{Version: fmt.Sprint("cell", w.version)}
+	base := 0
+	for m, at := range asked {
+		if one := &w.masters[m]; one.end <= at {
+			*one = master{}
+		} else {
+			base = max(base, one.version)
+		}
+	}
+	if a, b := w.masters[order[0]].version, w.masters[order[1]].version; base > 0 && min(a, b) == 0 {
+		return // the cell is about to expire, or on too few masters
+	}
+	var lefts []time.Duration
+	for m, at := range asked {
+		if one := w.masters[m]; base > 0 && one.version == base {
+			lefts = append(lefts, time.Duration(one.end-at)*ms)
+			f.Present, f.Value = !one.removed, one.text
+		}
+	}
+	if f.Present {
+		f.Shortest, f.Longest = slices.Min(lefts), slices.Max(lefts)
+	}
+	if f.Longest > time.Duration(never/2)*ms {
+		f.Shortest, f.Longest = Endless, Endless
+	}
+	b, err := Open("T", f)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.compare(b, start, start+passed)
+	isPresent := func(name string) bool { return b.Look(name).Present }
+	expired := slices.DeleteFunc(slices.Collect(maps.Keys(w.until)), isPresent)
+	w.edit(b, start, start+passed)
+	out := sealed(w.t, b, fmt.Sprint("v", w.version))
+	w.now += passed
+	if out.Do != register.Leave {
+		for _, name := range expired { // until now a master that was not asked may have had the key
+			if !slices.Contains(b.Names(), name) {
+				delete(w.until, name)
+			}
+		}
+		w.write(out, f, order, asked, base, passed)
+	}
+}
+
+// write lets the masters accept. Masters of the base shift their own end. Any other master gets an
+// end that is not before the first of these.
+func (w *world) write(
+	out register.Decision, f register.Look, order []int, asked map[int]int64, base int, passed int64,
+) {
+	w.version++
+	for i, m := range order {
+		at := w.now + w.random.Int64N(20)
+		if i == 2 {
+			if w.random.IntN(2) == 0 {
+				continue // the master misses the change
+			}
+			asked[m] = at
+		}
+		one := &w.masters[m]
+		switch {
+		case out.Do == register.Remove:
+			*one = master{version: w.version, end: at + 3000, removed: true}
+			continue
+		case !out.KeepTTL && out.TTL == Endless, out.KeepTTL && f.Longest == Endless:
+			one.end = never
+		case !out.KeepTTL:
+			one.end = at + out.TTL.Milliseconds()
+		case i < 2 && one.version == base:
+			one.end += out.Shift.Milliseconds()
+		default:
+			one.end = asked[m] + f.Shortest.Milliseconds() + passed + out.Shift.Milliseconds()
+		}
+		one.text, one.version, one.removed = out.Value, w.version, false
+	}
+	w.now += 20
+}
+
+// compare checks the keys of a bag that was opened between two moments.
+func (w *world) compare(b *Group, from, to int64) {
+	for name, until := range w.until {
+		e := b.Look(name)
+		switch {
+		case !e.Present && to < until:
+			w.t.Errorf("%s is over %d ms distance its time", name, until-to)
+		case e.Present && to > w.late[name]:
+			w.t.Errorf("%s is there %d ms after its time", name, to-until)
+		case e.Present && e.Value != w.value[name]:
+			w.t.Errorf("%s holds %q, not %q", name, e.Value, w.value[name])
+		}
+	}
+	for _, name := range b.Names() {
+		if _, there := w.until[name]; !there {
+			w.t.Errorf("%s is there", name)
+		}
+	}
+}
+
+// spread is how much the ends on the masters may differ here: by the delays of new values and the
+// duration of a round.
+const spread = 200
+
+func (w *world) edit(b *Group, from, to int64) {
+	for range 1 + w.random.IntN(2) {
+		name := []string{"T", "a:{T}", "b:{T}", "c:{T}"}[w.random.IntN(4)]
+		there := b.Look(name).Present
+		switch what := w.random.IntN(8); {
+		case what == 0 && there:
+			b.Remove(name)
+			delete(w.until, name)
+		case what == 1 && there:
+			w.value[name] = fmt.Sprint("r", w.version)
+			b.Replace(name, w.value[name])
+		case what == 2:
+			w.value[name], w.until[name], w.late[name] = fmt.Sprint("e", w.version), never, never
+			b.Put(name, w.value[name], Endless)
+		default:
+			ttl := 1 + w.random.Int64N(1<<(4+w.random.IntN(14)))
+			w.value[name], w.until[name], w.late[name] = fmt.Sprint("p", w.version), from+ttl, to+ttl+spread
+			b.Put(name, w.value[name], time.Duration(ttl)*ms)
+		}
+	}
+}
+
+// TestEndsAreExact extends one key again and again, with the cell shifted as often as needed. No
+// other key moves.
+func TestEndsAreExact(t *testing.T) {
+	now, end := int64(0), int64(0)
+	b, _ := Open("T", register.Look{})
+	b.Put("T", "lock", time.Hour)
+	b.Put("a:{T}", "a", time.Second)
+	w := sealed(t, b, "0")
+	end = w.TTL.Milliseconds()
+	shifts := 0
+	for i := range 2000 {
+		now += 300
+		b = cellOf(t, w, time.Duration(end-now)*ms)
+		if got, want := b.Look("T").Left, time.Hour-time.Duration(now)*ms; got != want {
+			t.Fatalf("after %d changes %v are left, not %v", i, got, want)
+		}
+		b.Put("a:{T}", "a", time.Duration(1+i%7*i)*time.Second)
+		if i%5 == 0 {
+			b.Put("q:{T}", "q", Endless)
+		} else {
+			b.Remove("q:{T}")
+		}
+		w = sealed(t, b, fmt.Sprint(i))
+		if end += w.Shift.Milliseconds(); w.Shift != 0 {
+			shifts++
+		}
+		if !slices.Equal(cellOf(t, w, time.Duration(end-now)*ms).Names(), b.Names()) {
+			t.Fatal(b.Names())
+		}
+	}
+	if shifts < 500 {
+		t.Errorf("the cell was shifted %d times", shifts)
+	}
+}
+
+// TestExpiresLast checks that a key is present until it has expired on the master whose cell ends
+// last. The reported time is no longer than on any master.
+func TestExpiresLast(t *testing.T) {
+	members := []member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}}
+	f := register.Look{Present: true, Value: encode(members)}
+	f.Longest, f.Shortest = 10*time.Second, 9*time.Second
+	b, err := Open("T", f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "T=me/1ms@1 a:{T}=a/9s@1"; show(b) != want {
+		t.Errorf("%s, want %s", show(b), want)
+	}
+}

@@ -1,0 +1,116 @@
+package keygroup
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+	"time"
+)
+
+// prefix begins a bag. It shares its form with the prefixes of commands/lockkeys/keyspace/contents,
+// but marks no content there. A version of the proxy without bags cannot read it, and no text of a
+// client begins with it.
+const prefix = "\x00redlock:b"
+
+// ErrUnreadable is returned for a text that begins as a bag but was not written by this version.
+var ErrUnreadable = errors.New("the keys of one tag are unreadable: no proxy of this version has written them")
+
+// IsGroup reports whether a value is a bag.
+func IsGroup(text string) bool { return strings.HasPrefix(text, prefix) }
+
+// member is a key in a bag.
+type member struct {
+	name, value, version string
+	// distance is how long before the cell the key ends, in whole milliseconds, or Endless: never.
+	distance time.Duration
+}
+
+// encode encodes members, sorted by their names. They follow an empty text, where earlier versions
+// have one.
+func encode(members []member) string {
+	size := len(prefix) + 1
+	for _, m := range members {
+		size += len(m.name) + len(m.version) + len(m.value) + 4*binary.MaxVarintLen64
+	}
+	b := append(make([]byte, 0, size), prefix...)
+	b = appendText(b, "")
+	for _, m := range members {
+		b = appendText(b, m.name)
+		b = appendText(b, m.version)
+		b = binary.AppendUvarint(b, m.encodedDistance())
+		b = appendText(b, m.value)
+	}
+	return string(b)
+}
+
+// encodedDistance returns the distance as a number: 0 for Endless, or its milliseconds plus one.
+func (m member) encodedDistance() uint64 {
+	if m.distance == Endless {
+		return 0
+	}
+	return uint64(m.distance.Milliseconds()) + 1
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// maxDistance limits the distances that decode accepts, to about the longest Duration.
+const maxDistance = 200 * year
+
+// decode reads the result of encode, with or without a text in front. For anything else it returns
+// ErrUnreadable.
+func decode(text string) (members []member, err error) {
+	r := reader{rest: text[len(prefix):]}
+	r.text()
+	written := r.rest
+	for r.rest != "" && !r.failed {
+		m := member{name: r.text(), version: r.text()}
+		ms := r.number()
+		switch {
+		case ms == 0:
+			m.distance = Endless
+		case ms > uint64(maxDistance.Milliseconds()):
+			r.failed = true
+		default:
+			m.distance = time.Duration(ms-1) * time.Millisecond
+		}
+		m.value = r.text()
+		if n := len(members); n > 0 && members[n-1].name >= m.name {
+			r.failed = true
+		}
+		members = append(members, m)
+	}
+	if r.failed || len(members) == 0 || encode(members)[len(prefix)+1:] != written {
+		return nil, ErrUnreadable
+	}
+	return members, nil
+}
+
+// reader reads the parts of a text one after the other.
+type reader struct {
+	rest   string
+	failed bool
+}
+
+func (r *reader) number() uint64 {
+	head := r.rest[:min(len(r.rest), binary.MaxVarintLen64)]
+	n, size := binary.Uvarint([]byte(head))
+	if size <= 0 {
+		r.failed, r.rest = true, ""
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *reader) text() string {
+	n := r.number()
+	if n > uint64(len(r.rest)) {
+		r.failed, r.rest = true, ""
+		return ""
+	}
+	text := r.rest[:n]
+	r.rest = r.rest[n:]
+	return text
+}

@@ -1,0 +1,90 @@
+package location
+
+import (
+	"slices"
+	"time"
+)
+
+// Lease is how long a moving place lasts without a renewal.
+const Lease = 5 * time.Second
+
+// Place is where the locks are. It decides which client holds a lock.
+type Place uint8
+
+const (
+	// Undecided: the masters have never decided. The settings of the proxies apply.
+	Undecided Place = iota
+	// Upstream: the upstream decides, as it did before there were masters.
+	Upstream
+	// ToMasters: the locks are being copied from the upstream to the masters. They are at the
+	// upstream, and no client changes them.
+	ToMasters
+	// Masters: the masters decide.
+	Masters
+	// ToUpstream: the locks are being copied from the masters to the upstream. They are on the
+	// masters, and no client changes them.
+	ToUpstream
+)
+
+// Source returns the place where the locks are, and stay if a move is given up.
+func (p Place) Source() Place {
+	switch p {
+	case ToMasters, Upstream:
+		return Upstream
+	default:
+		return Masters
+	}
+}
+
+// Target returns the place where the locks will be, or stay.
+func (p Place) Target() Place {
+	switch p {
+	case ToMasters, Masters:
+		return Masters
+	default:
+		return Upstream
+	}
+}
+
+// OrBySetting returns the place or, if the masters have never decided, the place by the setting
+// move-from-upstream.
+func (p Place) OrBySetting(fromUpstream bool) Place {
+	switch {
+	case p != Undecided:
+		return p
+	case fromUpstream:
+		return Upstream
+	default:
+		return Masters
+	}
+}
+
+// Moves reports whether the locks are being moved. Then no client changes them.
+func (p Place) Moves() bool { return p == ToMasters || p == ToUpstream }
+
+// Away returns the moving place by which the locks leave p.
+func (p Place) Away() Place {
+	if p == Upstream {
+		return ToMasters
+	}
+	return ToUpstream
+}
+
+var names = [...]string{
+	Undecided: "undecided", Upstream: "upstream", ToMasters: "to-masters", Masters: "masters",
+	ToUpstream: "to-upstream",
+}
+
+// String returns the name of the place.
+func (p Place) String() string { return names[p] }
+
+// Describe returns the name for an operator.
+func (p Place) Describe() string {
+	if p.Moves() {
+		return "moving-" + p.String()
+	}
+	return p.String()
+}
+
+// Parse returns the place with the name that String returns, or Undecided.
+func Parse(word string) Place { return Place(max(0, slices.Index(names[:], word))) }

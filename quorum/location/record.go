@@ -1,0 +1,123 @@
+package location
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RecordKey is the key of the upstream's record of where the locks are: a hash in database 0. A
+// field is the number of an era and the globs of the lock keys; its value is the place in that era.
+// A proxy sets a field only if it is absent, so a late write changes nothing. The highest era
+// counts.
+const RecordKey = "redlock-proxy:locks-at"
+
+// At is a place and the number of the era that decided on it. The zero value says that the masters
+// have never decided.
+type At struct {
+	Place
+	Era int
+}
+
+// RecordField returns the name of the field of an era.
+func RecordField(era int, lockKeys []string) string {
+	globs, _ := json.Marshal(slices.Sorted(slices.Values(lockKeys)))
+	return fmt.Sprintf("%d %s", era, globs)
+}
+
+// Recorded reads a record. It considers the fields on lock keys that overlap with the proxy's own,
+// and returns the place of the highest era. before has the names of the other such fields.
+func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (at At, before []string) {
+	latest := ""
+	for field, word := range fields {
+		number, globs, _ := strings.Cut(field, " ")
+		era, err := strconv.Atoi(number)
+		var lockKeys []string
+		if err != nil || Parse(word) == Undecided ||
+			json.Unmarshal([]byte(globs), &lockKeys) != nil || !overlap(lockKeys) {
+			continue
+		}
+		switch {
+		case era > at.Era:
+			if latest != "" {
+				before = append(before, latest)
+			}
+			at, latest = At{Parse(word), era}, field
+		default:
+			before = append(before, field)
+		}
+	}
+	return at, before
+}
+
+// Report is the place of the locks that a majority of the masters reports. Known is false if the
+// masters have forgotten it.
+type Report struct {
+	At
+	Known bool
+	// By are the names of the masters.
+	By []string
+}
+
+// Resolve determines where the locks are, from the report of the masters and from the record,
+// unless readErr says that the record could not be read. The error says why the place is unknown.
+// fromUpstream is the setting move-from-upstream.
+func (s Report) Resolve(record Record, recorded At, readErr error, fromUpstream bool) (At, error) {
+	switch {
+	case s.Known && readErr == nil && recorded.contradicts(s.At):
+		return s.At, errors.New(contradiction(record.Name(), recorded, s.By, s.At))
+	case s.Known || readErr == nil && recorded.Era == 0:
+		return s.At, nil
+	case readErr != nil:
+		return s.At, fmt.Errorf(
+			"the masters have forgotten it, and the upstream, which may have it, cannot be asked: %w", readErr)
+	}
+	return restored(record, recorded, fromUpstream)
+}
+
+// contradicts reports whether a record is not older than the report of the masters. Then the
+// masters have forgotten later decisions.
+func (a At) contradicts(masters At) bool {
+	return a.Era > 0 &&
+		(masters.Place == Undecided || a.Era > masters.Era || a.Era == masters.Era && a.Place != masters.Place)
+}
+
+// restored returns the place of the locks after the masters have forgotten it, and all their cells.
+// If the locks were being moved, the locks that count may all be at the upstream by now, or still.
+// fromUpstream is the setting move-from-upstream.
+func restored(record Record, recorded At, fromUpstream bool) (At, error) {
+	switch {
+	case recorded.Moves():
+		return At{Upstream, recorded.Era + 1}, nil
+	case recorded.Place == Masters && fromUpstream:
+		return recorded, fmt.Errorf("the record at the upstream %s says %s, but move-from-upstream says upstream; "+
+			"remove that setting or, if clients lock at the upstream, DEL %s at the upstream",
+			record.Name(), recorded.Describe(), RecordKey)
+	}
+	return recorded, nil
+}
+
+// contradiction says that the upstream's record is later than the report of the masters.
+func contradiction(upstream string, recorded At, names []string, masters At) string {
+	return fmt.Sprintf("the record at the upstream %s says %s, the masters %s say %s; "+
+		"if the masters are right, DEL %s at the upstream; "+
+		"if the record is right, empty the masters and run redlock-proxy init",
+		upstream, recorded.Describe(), strings.Join(names, ", "), masters.Describe(), RecordKey)
+}
+
+// Describe returns the place and the era for an operator.
+func (a At) Describe() string { return fmt.Sprintf("%s (era %d)", a.Place.Describe(), a.Era) }
+
+// Record reads and writes the upstream's record. There is none if this proxy may not read at the
+// upstream. Such a proxy has moved no locks.
+type Record interface {
+	// Name returns the name of the upstream.
+	Name() string
+	Read(ctx context.Context) (At, error)
+	// Write adds a field for at.
+	Write(ctx context.Context, at At) error
+}

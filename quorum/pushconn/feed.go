@@ -1,0 +1,85 @@
+// Package pushconn maintains connections on which a master reports events without being asked each
+// time: changes of keys (package wake) and messages (package messages). A feed speaks RESP3, and
+// reconnects while it is wanted.
+package pushconn
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"redlock-proxy/internal/contained"
+	"redlock-proxy/internal/pacing"
+	"redlock-proxy/internal/resp"
+)
+
+// Server is a master as a feed uses it.
+type Server interface {
+	// Name returns its address.
+	Name() string
+	// IsDown reports whether the master is known to be down.
+	IsDown() bool
+	// Watch returns a new connection to a database, logged in.
+	Watch(ctx context.Context, db int) (net.Conn, error)
+}
+
+// Linger is how long a feed stays connected after it is no longer wanted.
+const Linger = 10 * time.Second
+
+const (
+	// shortestPause and longestPause bound the pause before a connection is tried again.
+	shortestPause = 25 * time.Millisecond
+	longestPause  = time.Second
+	// refusedPause is that pause if the master refused the request.
+	refusedPause = 10 * time.Second
+	// downPause is the pause between two checks whether a master is back.
+	downPause = 50 * time.Millisecond
+)
+
+// Keeper maintains one feed. All fields must be set.
+type Keeper struct {
+	Server Server
+	// Rand returns numbers in [0, 1).
+	Rand func() float64
+	// Wanted reports whether a connection is wanted. If it is not, Keep returns.
+	Wanted func() bool
+	// Once connects, and receives from the master until the connection ends. Ended is called with
+	// the error. If Once panics, the error is a *contained.PanicError.
+	Once  func() error
+	Ended func(error)
+}
+
+// Keep connects again and again while a connection is wanted. Its pauses end with ctx.
+func (k Keeper) Keep(ctx context.Context) {
+	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: k.Rand}
+	for k.Wanted() {
+		if k.Server.IsDown() {
+			_ = pacing.Sleep(ctx, downPause)
+			continue
+		}
+		begun := time.Now()
+		err := contained.Run(k.Once)
+		k.Ended(err)
+		if time.Since(begun) >= longestPause {
+			pause.Reset() // the connection lasted for a while
+		}
+		if IsRefusal(err) {
+			_ = pacing.Sleep(ctx, refusedPause)
+		} else if k.Wanted() {
+			_ = pacing.Sleep(ctx, pause.Next())
+		}
+	}
+}
+
+// IsRefusal reports whether a master refuses the requests of a feed for lack of a right or a
+// command, and not only for the moment.
+func IsRefusal(err error) bool {
+	reply := resp.Error("")
+	if !errors.As(err, &reply) {
+		return false
+	}
+	code, _, _ := strings.Cut(string(reply), " ")
+	return code == "NOPERM" || code == "NOPROTO" || code == "NOAUTH" || code == "WRONGPASS" || code == "ERR"
+}

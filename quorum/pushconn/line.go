@@ -1,0 +1,86 @@
+package pushconn
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"redlock-proxy/internal/resp"
+)
+
+// These errors end a Line whose master violates the protocol.
+var (
+	// ErrAnswer says that a master sent an unexpected answer.
+	ErrAnswer = errors.New("it sent an unexpected answer")
+	// ErrUnasked says that a master sent a report that the proxy did not ask for.
+	ErrUnasked = errors.New("it sent a report that the proxy did not ask for")
+)
+
+// Line is the connection of a feed. One goroutine reads it, another one writes.
+type Line struct {
+	net.Conn
+	// Due holds one signal while there is data to write.
+	Due chan struct{}
+	// Ended is closed by End.
+	Ended chan struct{}
+	// In reads from the master.
+	In *resp.Reader
+
+	once sync.Once
+}
+
+// NewLine returns a line on a connection. limits bound what a master sends at once.
+func NewLine(conn net.Conn, limits resp.Limits) *Line {
+	return &Line{Conn: conn, Due: make(chan struct{}, 1), Ended: make(chan struct{}), In: resp.NewReader3(conn, limits)}
+}
+
+// End closes the connection and stops both goroutines.
+func (l *Line) End() {
+	l.once.Do(func() {
+		close(l.Ended)
+		_ = l.Close()
+	})
+}
+
+// Prompt signals that there is data to write.
+func (l *Line) Prompt() {
+	select {
+	case l.Due <- struct{}{}:
+	default:
+	}
+}
+
+// Greet switches a connection to RESP3 and sends a command, all within a time. The answer to the
+// command must be of the given kind. If the master refuses, the error is the master's own.
+func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind, command ...string) error {
+	_ = conn.SetDeadline(time.Now().Add(within))
+	if _, err := conn.Write(resp.AppendWords(resp.AppendWords(nil, "HELLO", "3"), command...)); err != nil {
+		return err
+	}
+	for _, want := range []resp.Kind{resp.Map, kind} {
+		reply, is, err := Next(in)
+		refusal, refused := reply.(resp.Error)
+		switch {
+		case err != nil:
+			return err
+		case refused:
+			return refusal
+		case is != want:
+			return ErrAnswer
+		}
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return nil
+}
+
+// Next reads one reply or push message, and returns its kind.
+func Next(in *resp.Reader) (reply any, is resp.Kind, err error) {
+	in.Begin()
+	first, err := in.Next()
+	if err != nil {
+		return nil, 0, err
+	}
+	reply, err = in.ValueOf(first)
+	return reply, first.Kind, err
+}

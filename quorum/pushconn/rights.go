@@ -1,0 +1,57 @@
+package pushconn
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"redlock-proxy/internal/resp"
+)
+
+// Need is a command that a feed, or the user of a feed, sends to a master.
+type Need struct {
+	// Words is a harmless command. Right is the ACL rule that permits it to a user of the master.
+	Words []string
+	Right string
+	// Channel is the ACL rule for the channel in Words, or empty if there is none.
+	Channel string
+}
+
+// Lacking tries commands on a connection, which cannot be used afterwards. It returns the rights
+// without which the master refuses them. It ignores other errors, such as those of a server that is
+// too old.
+func Lacking(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need) (rights []string, err error) {
+	needs = append([]Need{{Words: []string{"HELLO", "3"}, Right: "+hello"}}, needs...)
+	var out []byte
+	for _, n := range needs {
+		out = resp.AppendWords(out, n.Words...)
+	}
+	_ = conn.SetDeadline(time.Now().Add(within))
+	if _, err := conn.Write(out); err != nil {
+		return nil, err
+	}
+	for _, n := range needs {
+		reply, _, err := Next(in)
+		if err != nil {
+			return nil, err
+		}
+		if right := n.missingRight(reply); right != "" && !slices.Contains(rights, right) {
+			rights = append(rights, right)
+		}
+	}
+	return rights, nil
+}
+
+// missingRight returns the right that is missing according to a reply.
+func (n Need) missingRight(reply any) string {
+	refusal, _ := reply.(resp.Error)
+	text, denied := strings.CutPrefix(string(refusal), "NOPERM ")
+	switch {
+	case denied && n.Channel != "" && strings.Contains(text, "channel"):
+		return n.Channel
+	case denied && strings.Contains(text, "command"):
+		return n.Right
+	}
+	return "" // a denied key does not count: locks need it, too
+}

@@ -1,0 +1,316 @@
+package watch
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/pushconn"
+)
+
+const (
+	// heartbeat is how long a watch may be silent before it is checked by a PING.
+	heartbeat = time.Second
+	// headSize is the length of the beginning of a value that shows what kind of cell it is, in
+	// bytes.
+	headSize = 512
+)
+
+// limits returns the limits for one message of a master.
+func limits() resp.Limits {
+	return resp.Limits{Line: 16 << 10, Bulk: 2 * longestKey, Elements: 1 << 12, Depth: 4, Total: 4 << 20}
+}
+
+// connection is a connection of a watch.
+type connection struct {
+	*pushconn.Line
+	watch *watch
+
+	mu sync.Mutex
+	// dueLooks are the looks that are not sent yet.
+	dueLooks []look
+	// pending are the questions that were sent, in order.
+	pending []question
+	// active is set if the master sent something since the last heartbeat.
+	active bool
+}
+
+// look is a look at a key. If value is not empty, it is written to the key first, and expires after
+// ttl.
+type look struct {
+	key, value string
+	ttl        time.Duration
+}
+
+// question is a look at a key, or a PING.
+type question struct {
+	key  string
+	ping bool
+	// expectsSet is set until the reply to the SET of a look, if it has one. refused is set if the
+	// master refused the SET.
+	expectsSet, refused bool
+	// gotTTL is set after the first of the two replies to a look, and ttl is that reply. stale is
+	// set if a change was reported between the two.
+	gotTTL, stale bool
+	ttl           int64
+}
+
+func newConnection(conn net.Conn, w *watch) *connection {
+	return &connection{Line: pushconn.NewLine(conn, limits()), watch: w}
+}
+
+// timeout returns the time limit for a reply.
+func (l *connection) timeout() time.Duration { return l.watch.waker.opts.Patience }
+
+// greet makes the master report changes of keys that are read on this connection.
+func (l *connection) greet() error {
+	err := pushconn.Greet(l, l.In, l.timeout(), resp.Status, "CLIENT", "TRACKING", "ON")
+	if err == nil {
+		l.extendDeadline()
+	}
+	return err
+}
+
+// ask sends a look soon. Callers hold watch.mu.
+func (l *connection) ask(one look) {
+	l.mu.Lock()
+	l.dueLooks = append(l.dueLooks, one)
+	l.mu.Unlock()
+	l.Prompt()
+}
+
+// write sends questions until the connection ends.
+func (l *connection) write() {
+	defer l.End()
+	beat := time.Tick(heartbeat)
+	for {
+		var out []byte
+		select {
+		case <-l.Ended:
+			return
+		case <-l.Due:
+			out = l.encodeLooks()
+		case now := <-beat:
+			if l.watch.isIdle(now) {
+				return
+			}
+			out = l.ping()
+		}
+		if len(out) == 0 {
+			continue
+		}
+		_ = l.SetWriteDeadline(time.Now().Add(l.timeout()))
+		if _, err := l.Write(out); err != nil {
+			return
+		}
+	}
+}
+
+// encodeLooks encodes the due looks.
+func (l *connection) encodeLooks() (out []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, one := range l.dueLooks {
+		if one.value != "" {
+			out = resp.AppendWords(out, "SET", one.key, one.value, "PX", strconv.FormatInt(one.ttl.Milliseconds(), 10))
+		}
+		out = resp.AppendWords(out, "PTTL", one.key)
+		out = resp.AppendWords(out, "GETRANGE", one.key, "0", strconv.Itoa(headSize-1))
+		l.expect(question{key: one.key, expectsSet: one.value != ""})
+	}
+	clear(l.dueLooks)
+	l.dueLooks = l.dueLooks[:0]
+	return out
+}
+
+// ping encodes a PING, unless the master was active.
+func (l *connection) ping() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	active := l.active
+	l.active = false
+	if active || len(l.pending) > 0 {
+		return nil
+	}
+	l.expect(question{ping: true})
+	return resp.AppendWords(nil, "PING")
+}
+
+// expect registers a question that is sent now. Callers hold l.mu.
+func (l *connection) expect(q question) {
+	if len(l.pending) == 0 {
+		_ = l.SetReadDeadline(time.Now().Add(l.timeout()))
+	}
+	l.pending = append(l.pending, q)
+}
+
+// extendDeadline extends the read deadline after a message of the master.
+func (l *connection) extendDeadline() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.active = true
+	wait := l.timeout()
+	if len(l.pending) == 0 {
+		wait += 3 * heartbeat // a heartbeat sends no PING if the master was active
+	}
+	_ = l.SetReadDeadline(time.Now().Add(wait))
+}
+
+// read processes messages of the master until the connection ends.
+func (l *connection) read() error {
+	for {
+		raw, kind, err := pushconn.Next(l.In)
+		switch {
+		case err != nil:
+			return err
+		case kind == resp.Push:
+			err = l.push(raw)
+		default:
+			err = l.answer(raw)
+		}
+		if err != nil {
+			return err
+		}
+		l.extendDeadline()
+	}
+}
+
+// push processes the report that some keys, or all keys, have changed.
+func (l *connection) push(raw any) error {
+	parts, _ := raw.([]any)
+	if len(parts) != 2 || parts[0] != any("invalidate") {
+		return pushconn.ErrUnasked
+	}
+	if parts[1] == nil {
+		l.markStale(func(string) bool { return true })
+		l.watch.updateAll(sighting{state: changed})
+		return nil
+	}
+	keys, ok := parts[1].([]any)
+	if !ok {
+		return pushconn.ErrUnasked
+	}
+	for _, one := range keys {
+		key, ok := one.(string)
+		if !ok {
+			return pushconn.ErrUnasked
+		}
+		l.markStale(func(looked string) bool { return looked == key })
+		l.watch.update(key, sighting{state: changed})
+	}
+	return nil
+}
+
+// markStale records that a key changed between the two replies to a look at it.
+func (l *connection) markStale(is func(key string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.pending) > 0 && l.pending[0].gotTTL && is(l.pending[0].key) {
+		l.pending[0].stale = true
+	}
+}
+
+// answer processes a reply to the oldest question.
+func (l *connection) answer(raw any) error {
+	q, complete, err := l.next(raw)
+	if err != nil || !complete || q.ping {
+		return err
+	}
+	s := sighting{state: changed, stale: true}
+	if !q.stale {
+		if s, err = sightingOf(q.ttl, raw, time.Now()); err != nil {
+			return err
+		}
+	}
+	if q.refused {
+		s = sighting{state: unknown}
+	}
+	l.watch.update(q.key, s)
+	return nil
+}
+
+// next returns the oldest question, and whether this reply completes its answer.
+func (l *connection) next(raw any) (q question, complete bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.pending) == 0 {
+		return q, false, pushconn.ErrUnasked
+	}
+	now := &l.pending[0]
+	if now.expectsSet {
+		now.expectsSet, now.refused = false, raw != any("OK")
+		if _, refusal := raw.(resp.Error); now.refused && !refusal {
+			return *now, false, replyError(raw)
+		}
+		return *now, false, nil
+	}
+	if !now.ping && !now.gotTTL {
+		now.gotTTL = true
+		now.ttl, err = intReply(raw)
+		return *now, false, err
+	}
+	if now.ping && raw != any("PONG") {
+		return *now, false, replyError(raw)
+	}
+	q = *now
+	l.pending = l.pending[1:]
+	return q, true, nil
+}
+
+func intReply(raw any) (int64, error) {
+	if n, ok := raw.(int64); ok {
+		return n, nil
+	}
+	return 0, replyError(raw)
+}
+
+// replyError returns the error for an unusable reply: the error reply of the master, or a note that
+// the reply makes no sense.
+func replyError(raw any) error {
+	if refusal, ok := raw.(resp.Error); ok {
+		return refusal
+	}
+	return fmt.Errorf("%w: %.32q", pushconn.ErrAnswer, fmt.Sprint(raw))
+}
+
+// sightingOf returns the sighting of a look: from the PTTL, and the reply with the head of the
+// value.
+func sightingOf(left int64, raw any, now time.Time) (sighting, error) {
+	text, ok := raw.(string)
+	switch {
+	case !ok && !isForeignType(raw):
+		return sighting{}, replyError(raw)
+	case left == absent:
+		return sighting{state: free}, nil
+	case ok && isEmptyCell(text):
+		return sighting{state: free}, nil
+	case left < 0:
+		return sighting{state: held}, nil
+	}
+	until := now.Add(time.Duration(min(left, maxLeft))*time.Millisecond + time.Millisecond)
+	return sighting{state: held, end: until}, nil
+}
+
+const (
+	// absent is the PTTL of a key that does not exist.
+	absent = -2
+	// maxLeft limits a PTTL, in milliseconds: a year.
+	maxLeft = int64(365 * 24 * time.Hour / time.Millisecond)
+)
+
+// isEmptyCell reports whether a cell is empty, because its key was removed by ballot.
+func isEmptyCell(head string) bool {
+	c := cell.Parse(head)
+	return c.Form == cell.Register && !c.Value.Present
+}
+
+// isForeignType reports whether the value is not a string, and so was written by a client of the
+// master itself.
+func isForeignType(raw any) bool {
+	refusal, ok := raw.(resp.Error)
+	return ok && len(refusal) > 10 && refusal[:10] == "WRONGTYPE "
+}

@@ -1,0 +1,114 @@
+package watch
+
+import (
+	"slices"
+	"time"
+)
+
+// state is the known state of a key on one master.
+type state byte
+
+const (
+	// unknown: the master is not watched.
+	unknown state = iota
+	// asked: a look is in progress.
+	asked
+	// held: the key holds a lock, and the next change will be reported.
+	held
+	// free: the key held no lock at the look.
+	free
+	// changed: the key has changed since the look.
+	changed
+)
+
+// sighting is a state, and when the lock ends if it is held; zero: never.
+type sighting struct {
+	state state
+	end   time.Time
+	// stale is set with changed if the change was found by the reply to a look.
+	stale bool
+}
+
+// Verdict is the conclusion from the sightings of all masters.
+type Verdict byte
+
+const (
+	// Unclear: too little is known to say whether a try is worthwhile.
+	Unclear Verdict = iota
+	// Held: so many masters hold a lock that a try would fail.
+	Held
+	// Changed: so many masters reported a change since the look, or were free, that a try may
+	// succeed.
+	Changed
+	// Free: so many masters were free that a try can succeed.
+	Free
+)
+
+// View is the known state of a key on all masters.
+type View struct {
+	Verdict Verdict
+	// End is, with Held, when enough locks have expired that a try may succeed; zero: unknown.
+	End time.Time
+	// Stirred is set if some masters reported a change, but too few for Changed.
+	Stirred bool
+	// Asking is set if looks are in progress.
+	Asking bool
+	// Partly is set, in the view of an alarm for any change, if some masters are not watched.
+	Partly bool
+}
+
+// evaluate returns the view for the sightings. quorum is the number of a majority.
+func evaluate(all []sighting, quorum int, now time.Time) View {
+	var count [changed + 1]int
+	var ends []time.Time
+	for _, s := range all {
+		switch {
+		case s.state == held && !s.end.IsZero() && !s.end.After(now):
+			count[changed]++
+			continue
+		case s.state == held && !s.end.IsZero():
+			ends = append(ends, s.end)
+		}
+		count[s.state]++
+	}
+	v := View{Asking: count[asked] > 0}
+	switch {
+	case count[free] >= quorum:
+		v.Verdict = Free
+	case count[free]+count[changed] >= quorum:
+		v.Verdict = Changed
+	case count[held] > max(0, len(all)-quorum):
+		v.Verdict, v.Stirred = Held, count[changed] > 0
+		v.End = endOf(ends, quorum-count[free])
+	default:
+		v.Stirred = count[changed] > 0
+	}
+	return v
+}
+
+// evaluateChange returns the view for an alarm for any change. Held means that a majority was
+// looked at and reported no change. Changed means that a master reported a change; it is Stirred if
+// fewer than a majority did.
+func evaluateChange(all []sighting, quorum int, _ time.Time) View {
+	var count [changed + 1]int
+	for _, s := range all {
+		count[s.state]++
+	}
+	v := View{Asking: count[asked] > 0, Partly: count[unknown] > 0}
+	switch {
+	case count[changed] > 0:
+		v.Verdict, v.Stirred = Changed, count[changed] < quorum
+	case count[held]+count[free] >= quorum:
+		v.Verdict = Held
+	}
+	return v
+}
+
+// endOf returns when n of the locks have expired, or zero if there are fewer ends.
+func endOf(ends []time.Time, n int) time.Time {
+	if len(ends) < n {
+		return time.Time{}
+	}
+	slices.SortFunc(ends, time.Time.Compare)
+	return ends[n-1]
+}

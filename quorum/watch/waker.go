@@ -1,0 +1,133 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"redlock-proxy/quorum/pushconn"
+)
+
+// Server is a master, as a watch needs it.
+type Server = pushconn.Server
+
+// Options are the options of a Watcher.
+type Options struct {
+	Servers []Server
+	// Quorum is the number of masters that is a majority.
+	Quorum int
+	// Patience is the time limit for a reply.
+	Patience time.Duration
+	Logger   *slog.Logger
+	// Rand returns numbers in [0, 1).
+	Rand func() float64
+}
+
+// Watcher watches the keys with waiters. It is safe for concurrent use.
+type Watcher struct {
+	opts   Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	byDB   map[int][]*watch
+}
+
+// New returns a Watcher. It connects to the masters only while there are waiters.
+func New(opts Options) *Watcher {
+	w := &Watcher{opts: opts, byDB: map[int][]*watch{}}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+// longestKey is the maximum length of a key that is watched, in bytes.
+const longestKey = 64 << 10
+
+// Alarm sets an alarm for a key of a database. Its View is empty before the first look.
+func (w *Watcher) Alarm(db int, key string) *Alarm {
+	return w.newAlarm(db, key, evaluate, make(chan struct{}, 1))
+}
+
+// ForChange sets an alarm that rings bell at any change of a key. bell must have room for one
+// signal, and may be shared with other alarms.
+func (w *Watcher) ForChange(db int, key string, bell chan struct{}) *Alarm {
+	return w.newAlarm(db, key, evaluateChange, bell)
+}
+
+func (w *Watcher) newAlarm(
+	db int, key string, evaluate func([]sighting, int, time.Time) View, bell chan struct{},
+) *Alarm {
+	a := &Alarm{waker: w, key: key, quorum: w.opts.Quorum, evaluate: evaluate, bell: bell,
+		seen: make([]sighting, len(w.opts.Servers))}
+	if len(key) > longestKey {
+		return a
+	}
+	a.watches = w.watches(db)
+	for _, one := range a.watches {
+		one.add(a.key, a)
+	}
+	return a
+}
+
+// watches returns the watches of a database, or none if the Watcher has closed.
+func (w *Watcher) watches(db int) []*watch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	all := w.byDB[db]
+	if all == nil {
+		for i, server := range w.opts.Servers {
+			all = append(all, &watch{waker: w, master: i, server: server, db: db, alarms: map[string][]listener{}})
+		}
+		w.byDB[db] = all
+	}
+	return all
+}
+
+// start runs a function in a goroutine, unless the Watcher has closed.
+func (w *Watcher) start(run func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.tasks.Go(run)
+	}
+}
+
+// Close ends all watches, and waits until they have ended.
+func (w *Watcher) Close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.cancel()
+	w.tasks.Wait()
+}
+
+// Standing is the state of the watches of a master.
+type Standing struct {
+	// Keys is the number of watched keys.
+	Keys int
+	// Err is why the master is not watched although there are waiters, or nil.
+	Err error
+}
+
+// Standings returns the states of all servers.
+func (w *Watcher) Standings() []Standing {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]Standing, len(w.opts.Servers))
+	for _, watches := range w.byDB {
+		for i, one := range watches {
+			keys, err := one.status()
+			all[i].Keys += keys
+			if err != nil {
+				all[i].Err = err
+			}
+		}
+	}
+	return all
+}

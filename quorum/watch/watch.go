@@ -1,0 +1,206 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"redlock-proxy/internal/contained"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/pushconn"
+)
+
+// watch watches a database of one master. It is connected while there are alarms.
+type watch struct {
+	waker  *Watcher
+	master int
+	server Server
+	db     int
+
+	mu      sync.Mutex
+	alarms  map[string][]listener
+	running bool
+	conn    *connection // nil: not connected
+	cause   error       // why it is not connected
+	idle    time.Time   // when the last alarm was removed
+	warned  string      // the refusal that was logged last
+}
+
+// listener gets the states of a key: an [Alarm] or a [Mark].
+type listener interface {
+	// update gets the state of the key on a master. It must not block, nor call the watch.
+	update(master int, s sighting)
+}
+
+// add registers a listener for a key, and connects if necessary.
+func (w *watch) add(key string, a listener) {
+	w.mu.Lock()
+	w.alarms[key] = append(w.alarms[key], a)
+	starts := !w.running
+	w.running = true
+	w.mu.Unlock()
+	if starts {
+		w.waker.start(w.run)
+	}
+}
+
+// addMark registers a mark, and looks at its key at once, or when the master is connected. If it
+// cannot be connected, the state is unknown.
+func (w *watch) addMark(m *Mark) {
+	w.add(m.key, m)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.conn != nil:
+		w.conn.ask(look{key: m.key})
+	case w.cause != nil, w.server.IsDown():
+		m.update(w.master, sighting{state: unknown})
+	}
+}
+
+// remove removes a listener.
+func (w *watch) remove(key string, a listener) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := slices.DeleteFunc(w.alarms[key], func(other listener) bool { return other == a })
+	if len(left) > 0 {
+		w.alarms[key] = left
+		return
+	}
+	delete(w.alarms, key)
+	if len(w.alarms) == 0 {
+		w.idle = time.Now()
+	}
+}
+
+// ask sends a look at a key, and reports whether the master is connected.
+func (w *watch) ask(one look) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conn == nil {
+		return false
+	}
+	w.conn.ask(one)
+	return true
+}
+
+// update passes a sighting to the listeners of a key.
+func (w *watch) update(key string, s sighting) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.alarms[key] {
+		a.update(w.master, s)
+	}
+}
+
+// updateAll passes a sighting to all listeners.
+func (w *watch) updateAll(s sighting) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, all := range w.alarms {
+		for _, a := range all {
+			a.update(w.master, s)
+		}
+	}
+}
+
+// run connects repeatedly, as long as there are alarms.
+func (w *watch) run() {
+	ctx := w.waker.ctx
+	pushconn.Keeper{
+		Server: w.server, Rand: w.waker.opts.Rand, Ended: w.disconnected,
+		Wanted: func() bool { return w.keepRunning(ctx) },
+		Once:   func() error { return w.connectAndRead(ctx) },
+	}.Keep(ctx)
+}
+
+// keepRunning reports whether a connection is needed. If not, the watch has ended.
+func (w *watch) keepRunning(ctx context.Context) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running = ctx.Err() == nil && len(w.alarms) > 0
+	return w.running
+}
+
+// connectAndRead connects, and processes messages of the master until the connection ends.
+func (w *watch) connectAndRead(ctx context.Context) error {
+	conn, err := w.server.Watch(ctx, w.db)
+	if err != nil {
+		return err
+	}
+	l := newConnection(conn, w)
+	defer l.End()
+	defer context.AfterFunc(ctx, l.End)()
+	if err := l.greet(); err != nil {
+		return err
+	}
+	w.waker.tasks.Go(l.write)
+	w.connected(l)
+	return l.read()
+}
+
+// connected registers a connection, and looks at all keys with listeners, because changes since the
+// last connection were not reported.
+func (w *watch) connected(l *connection) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conn, w.cause, w.warned = l, nil, ""
+	for key, all := range w.alarms {
+		for _, a := range all {
+			a.update(w.master, sighting{state: asked})
+		}
+		l.ask(look{key: key})
+	}
+}
+
+// disconnected handles the end of a connection, or a failed attempt: the state of the master is
+// unknown.
+func (w *watch) disconnected(err error) {
+	w.mu.Lock()
+	w.conn, w.cause = nil, err
+	warn := pushconn.IsRefusal(err) && w.warned != err.Error()
+	if warn {
+		w.warned = err.Error()
+	}
+	w.mu.Unlock()
+	w.updateAll(sighting{state: unknown})
+	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
+		w.waker.opts.Logger.Error("watch failed", "master", w.server.Name(), "cause", panicErr)
+	}
+	if warn {
+		w.waker.opts.Logger.Warn("a master refuses client tracking: waiting clients poll it", "master", w.server.Name(),
+			"cause", err)
+	}
+}
+
+// isProxyKey reports whether a key belongs to the proxies and not to a client.
+func isProxyKey(key string) bool { return strings.HasPrefix(key, script.OwnPrefix) }
+
+// status returns the number of watched keys of clients, or why no key is watched although there are
+// listeners.
+func (w *watch) status() (keys int, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.conn != nil:
+		for key := range w.alarms {
+			if !isProxyKey(key) {
+				keys++
+			}
+		}
+		return keys, nil
+	case len(w.alarms) > 0:
+		return 0, w.cause
+	}
+	return 0, nil
+}
+
+// isIdle reports whether there have been no alarms for a while.
+func (w *watch) isIdle(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.alarms) == 0 && now.Sub(w.idle) >= pushconn.Linger
+}

@@ -1,0 +1,345 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/cell"
+)
+
+// server is a master at an address.
+type server struct {
+	dial func() (net.Conn, error)
+
+	mu     sync.Mutex
+	dialed int
+}
+
+func (*server) Name() string { return "m" }
+func (*server) IsDown() bool { return false }
+
+func (s *server) Watch(_ context.Context, db int) (net.Conn, error) {
+	s.mu.Lock()
+	s.dialed++
+	s.mu.Unlock()
+	conn, err := s.dial()
+	if err != nil || db == 0 {
+		return conn, err
+	}
+	_, err = conn.Write([]byte("SELECT 1\r\n"))
+	if err == nil {
+		_, err = conn.Read(make([]byte, len("+OK\r\n")))
+	}
+	return conn, err
+}
+
+// watchOf returns a Watcher for these masters that ends with the test.
+func watchOf(t *testing.T, servers ...Server) *Watcher {
+	t.Helper()
+	w := New(Options{Servers: servers, Quorum: len(servers)/2 + 1, Patience: 2 * time.Second,
+		Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 }})
+	t.Cleanup(w.Close)
+	return w
+}
+
+// real returns a watch of one real master, and a client of that master.
+func real(t *testing.T) (*Watcher, *server, *redistest.Client) {
+	t.Helper()
+	r := redistest.New(t, redistest.Options{})
+	client, err := redistest.Dial(r.Addr(), 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	s := &server{dial: func() (net.Conn, error) { return net.Dial("tcp", r.Addr()) }}
+	return watchOf(t, s), s, client
+}
+
+// comes waits for a verdict.
+func comes(t *testing.T, a *Alarm, want Verdict) View {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		v := a.View(time.Now())
+		if v.Verdict == want && !v.Asking {
+			return v
+		}
+		select {
+		case <-a.Bell():
+		case <-deadline:
+			t.Fatalf("%+v, want verdict %d", v, want)
+		}
+	}
+}
+
+// looks looks at the key until its state is known, since the watch may still be connecting.
+func looks(t *testing.T, a *Alarm, want Verdict) View {
+	t.Helper()
+	a.Look(time.Now())
+	return comes(t, a, want)
+}
+
+func do(t *testing.T, c *redistest.Client, words ...string) {
+	t.Helper()
+	reply, err := c.Do(words...)
+	if failure, bad := reply.(redistest.RespError); bad {
+		err = failure
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", strings.Join(words, " "), err)
+	}
+}
+
+// TestChanges: each kind of change of a key on a real master is reported once, and the next look
+// finds the new state.
+func TestChanges(t *testing.T) {
+	w, _, client := real(t)
+	source := cell.NewSource()
+	change := cell.Value{Changes: []cell.Change{source.Change()}}
+	vacant := cell.Cell{Form: cell.Register, Attempt: source.Attempt(), Promised: source.Ballot(2), Accepted: source.Ballot(1), Value: change}.String()
+	for _, test := range []struct {
+		name string
+		do   []string
+		then Verdict
+	}{
+		{"DEL", []string{"DEL", "k"}, Free},
+		{"another value", []string{"SET", "k", "other", "PX", "60000"}, Held},
+		{"a removal by ballot", []string{"SET", "k", vacant, "PX", "3000"}, Free},
+		{"a longer lease", []string{"PEXPIRE", "k", "90000"}, Held},
+		{"another type", []string{"EVAL", "redis.call('DEL','k') return redis.call('LPUSH','k','x')", "1", "k"}, Held},
+		{"the end of the lease", []string{"PEXPIRE", "k", "1"}, Free},
+		{"FLUSHALL", []string{"FLUSHALL"}, Free},
+		{"FLUSHDB", []string{"FLUSHDB"}, Free},
+	} {
+		do(t, client, "SET", "k", "token", "PX", "60000")
+		a := w.Alarm(0, "k")
+		if v := looks(t, a, Held); v.End.Before(time.Now().Add(30*time.Second)) || v.End.After(time.Now().Add(61*time.Second)) {
+			t.Errorf("%s: the end is in %v", test.name, time.Until(v.End))
+		}
+		t.Log(test.name)
+		do(t, client, test.do...)
+		comes(t, a, Changed)
+		if test.name == "the end of the lease" {
+			time.Sleep(2 * time.Millisecond) // until the lease has ended
+		}
+		looks(t, a, test.then)
+		a.Stop()
+		do(t, client, "DEL", "k")
+	}
+}
+
+// TestPut: a value that is put is Held until it is changed. A Put after a change does not report
+// that change again.
+func TestPut(t *testing.T) {
+	w, _, client := real(t)
+	a := w.Alarm(0, "k")
+	looks(t, a, Free)
+	for _, change := range [][]string{{"SET", "k", "y", "XX"}, {"DEL", "k"}, nil} {
+		if unwatched := a.Put("x", time.Minute); len(unwatched) != 0 {
+			t.Fatalf("not put on %v", unwatched)
+		}
+		for asking := true; asking; {
+			v := a.View(time.Now())
+			if asking = v.Asking; v.Verdict == Changed || v.Verdict == Free {
+				t.Fatalf("%+v", v)
+			}
+		}
+		comes(t, a, Held)
+		if got, err := client.Do("GET", "k"); err != nil || got != "x" {
+			t.Errorf("%v stands there, %v", got, err)
+		}
+		if change != nil {
+			do(t, client, change...)
+			comes(t, a, Changed)
+		}
+	}
+	do(t, client, "ACL", "SETUSER", "default", "-set")
+	a.Put("x", time.Minute)
+	comes(t, a, Unclear)
+	if got := w.Standings()[0]; got.Err != nil {
+		t.Errorf("one who may not write does not watch, either: %v", got.Err)
+	}
+	nowhere := watchOf(t, &server{dial: func() (net.Conn, error) { return nil, errors.New("away") }}).Alarm(0, "k")
+	if unwatched := nowhere.Put("x", time.Minute); len(unwatched) != 1 {
+		t.Errorf("put on a master that is not watched; not on %v", unwatched)
+	}
+}
+
+// TestOtherDatabase: a key of another database is another key.
+func TestOtherDatabase(t *testing.T) {
+	w, _, client := real(t)
+	do(t, client, "SET", "k", "token")
+	looks(t, w.Alarm(1, "k"), Free)
+	a := w.Alarm(0, "k")
+	if v := looks(t, a, Held); !v.End.IsZero() {
+		t.Errorf("a key without expiry: %+v", v)
+	}
+}
+
+// TestKilled: after the connection of a watch has ended it looks at all keys again, so that no
+// change is missed.
+func TestKilled(t *testing.T) {
+	w, s, client := real(t)
+	do(t, client, "MSET", "a", "x", "b", "x")
+	a, b := w.Alarm(0, "a"), w.Alarm(0, "b")
+	looks(t, a, Held)
+	looks(t, b, Held)
+	do(t, client, "MULTI")
+	do(t, client, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+	do(t, client, "DEL", "a")
+	do(t, client, "EXEC")
+	comes(t, a, Free)
+	comes(t, b, Held)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dialed < 2 {
+		t.Error("the connection was not killed")
+	}
+}
+
+// TestIdleMasterIsSentNothing: a watched key costs its looks, and then only PINGs.
+func TestIdleMasterIsSentNothing(t *testing.T) {
+	w, _, client := real(t)
+	for i := range 100 {
+		key := "k" + strings.Repeat("x", i)
+		do(t, client, "SET", key, "token")
+		looks(t, w.Alarm(0, key), Held)
+	}
+	do(t, client, "CONFIG", "RESETSTAT")
+	time.Sleep(1500 * time.Millisecond) // watches send no looks meanwhile
+	reply, err := client.Do("INFO", "commandstats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(reply.(string), "\r\n") {
+		name, _, found := strings.Cut(line, ":")
+		if known := name == "cmdstat_ping" || name == "cmdstat_info" || strings.HasPrefix(name, "cmdstat_config"); found && !known {
+			t.Error(line)
+		}
+	}
+	if got := w.Standings()[0]; got.Keys != 100 || got.Err != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestRefused: if the master refuses client tracking, the state is unknown, and the cause is
+// reported.
+func TestRefused(t *testing.T) {
+	w, _, client := real(t)
+	for _, right := range []string{"-client|tracking", "-pttl", "-getrange"} {
+		do(t, client, "ACL", "SETUSER", "default", "+@all", right)
+		a := w.Alarm(0, "k "+right)
+		a.Look(time.Now())
+		waits(t, func() bool {
+			err := w.Standings()[0].Err
+			return err != nil && strings.HasPrefix(err.Error(), "NOPERM")
+		})
+		if v := a.View(time.Now()); v.Verdict != Unclear {
+			t.Errorf("%s: %+v", right, v)
+		}
+		a.Stop()
+		w.Close()
+		w = watchOf(t, w.opts.Servers...)
+	}
+}
+
+func waits(t *testing.T, until func() bool) {
+	t.Helper()
+	redistest.Await(t, "what must come", until)
+}
+
+const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"
+
+// liar returns a server that sends the greeting, and then says after as many bytes as one look has.
+func liar(says string) *server {
+	return &server{dial: func() (net.Conn, error) { return redistest.Liar(greeting, says), nil }} // after HELLO, CLIENT TRACKING
+}
+
+// TestLiars: an unexpected message of a master ends the connection, and its state is unknown.
+func TestLiars(t *testing.T) {
+	for name, says := range map[string]string{
+		"another push":            ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
+		"keys that are none":      ">2\r\n$10\r\ninvalidate\r\n*1\r\n:1\r\n",
+		"a key that is an array":  ">2\r\n$10\r\ninvalidate\r\n$1\r\nk\r\n",
+		"a push without end":      ">2\r\n$10\r\ninvalidate\r\n*1000000000\r\n",
+		"a push of many":          ">1000000000\r\n",
+		"a long key":              ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1000000000\r\n",
+		"a map without end":       "%9223372036854775807\r\n",
+		"a PTTL that is none":     "$1\r\nx\r\n",
+		"a value that is none":    ":5\r\n:5\r\n",
+		"more answers than asked": ":5\r\n$1\r\nx\r\n:5\r\n",
+		"an error":                "-LOADING Redis is loading\r\n",
+		"no RESP":                 "HTTP/1.1 400 Bad Request\r\n",
+	} {
+		s := liar(says)
+		w := watchOf(t, s)
+		a := w.Alarm(0, "k")
+		a.Look(time.Now())
+		waits(t, func() bool { return w.Standings()[0].Err != nil })
+		if v := a.View(time.Now()); v.Verdict == Changed || v.Verdict == Free {
+			t.Errorf("%s: %+v", name, v)
+		}
+		w.Close()
+	}
+}
+
+// TestStaleLook: a change that is reported between the two replies to a look is not lost.
+func TestStaleLook(t *testing.T) {
+	for name, test := range map[string]struct {
+		says string
+		want Verdict
+	}{
+		"of that key":     {":5000\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n$1\r\nx\r\n", Changed},
+		"of all":          {":5000\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n$1\r\nx\r\n", Changed},
+		"of another":      {":5000\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\no\r\n$1\r\nx\r\n", Held},
+		"before the look": {">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n:5000\r\n$1\r\nx\r\n", Held},
+	} {
+		w := watchOf(t, liar(test.says))
+		a := w.Alarm(0, "k")
+		waits(t, func() bool { return w.Standings()[0].Keys > 0 }) // the watch looks when it is connected
+		t.Log(name)
+		comes(t, a, test.want)
+		w.Close()
+	}
+}
+
+// TestNothingIsKept: no state is kept for keys without waiters.
+func TestNothingIsKept(t *testing.T) {
+	w, _, client := real(t)
+	first := w.Alarm(0, "another")
+	looks(t, first, Free) // while the watch connects a key may be looked at twice: once more after it has changed
+	first.Stop()
+	for range 3 {
+		a, b := w.Alarm(0, "k"), w.Alarm(0, "k")
+		looks(t, a, Free)
+		do(t, client, "SET", "k", "x")
+		comes(t, b, Changed) // both alarms get the report of one look
+		a.Stop()
+		b.Stop()
+		do(t, client, "DEL", "k")
+	}
+	one := w.byDB[0][0]
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if len(one.alarms) != 0 {
+		t.Errorf("%d keys are left", len(one.alarms))
+	}
+}
+
+// TestLongKeys: long keys are not watched.
+func TestLongKeys(t *testing.T) {
+	s := &server{dial: func() (net.Conn, error) { return nil, errors.New("dialled") }}
+	a := watchOf(t, s).Alarm(0, strings.Repeat("k", longestKey+1))
+	a.Look(time.Now())
+	a.Stop()
+	if a.View(time.Now()) != (View{}) || s.dialed != 0 {
+		t.Error("it is watched")
+	}
+}

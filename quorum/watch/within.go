@@ -1,0 +1,119 @@
+package watch
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Content is the state of a key in a cell that it may share with other keys.
+type Content struct {
+	// Alone is set if the cell holds no other keys, so that reports about the cell are about the
+	// key.
+	Alone bool
+	// Absent is set if the key does not exist.
+	Absent bool
+	// End is when the key expires, which masters do not report; zero: never.
+	End time.Time
+}
+
+// Within is an [Alarm] for one key of a cell that may hold other keys, too. Reports of the masters
+// about the cell do not name the key. So the key is read after each look that found the cell held:
+// once, until the next change or look.
+type Within struct {
+	*Alarm
+	read   func(context.Context) Content
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu sync.Mutex
+	// lookNumber counts the looks, each of which has a read of its own.
+	lookNumber int
+	reading    bool
+	found      *Content // nil: not read since the last look
+}
+
+// Within sets an alarm for a key of a cell. read reads the key.
+func (w *Watcher) Within(db int, cell string, read func(context.Context) Content) *Within {
+	a := &Within{Alarm: w.Alarm(db, cell), read: read}
+	a.ctx, a.cancel = context.WithCancel(w.ctx)
+	return a
+}
+
+// View returns the known state of the key. If the cell is held and the key was not read since, View
+// starts to read it.
+func (a *Within) View(now time.Time) View {
+	v := a.Alarm.View(now)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case v.Verdict != Held, v.Stirred:
+		a.resetRead()
+		return v
+	case a.found == nil:
+		a.startRead()
+		return View{Asking: true}
+	case a.found.Alone:
+		return v
+	case a.found.Absent:
+		return View{Verdict: Free}
+	}
+	v.End = a.found.End
+	return v
+}
+
+// startRead reads the key, unless it is being read. Callers hold mu.
+func (a *Within) startRead() {
+	if a.reading {
+		return
+	}
+	a.reading = true
+	look := a.lookNumber
+	a.waker.start(func() {
+		found := a.read(a.ctx)
+		if a.storeRead(look, found) {
+			a.ring()
+		}
+	})
+}
+
+// storeRead stores the result of a read, unless there was another look meanwhile.
+func (a *Within) storeRead(look int, found Content) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lookNumber != look {
+		return false
+	}
+	a.reading, a.found = false, &found
+	return true
+}
+
+// resetRead discards the result of the last read. Callers hold mu.
+func (a *Within) resetRead() {
+	a.lookNumber++
+	a.reading, a.found = false, nil
+}
+
+// Look calls Alarm.Look, and makes the key be read again.
+func (a *Within) Look(now time.Time) {
+	a.resetForLook()
+	a.Alarm.Look(now)
+}
+
+// LookAnew calls Alarm.LookAnew, and makes the key be read again.
+func (a *Within) LookAnew() {
+	a.resetForLook()
+	a.Alarm.LookAnew()
+}
+
+func (a *Within) resetForLook() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.resetRead()
+}
+
+// Stop removes the alarm, and cancels a read.
+func (a *Within) Stop() {
+	a.cancel()
+	a.Alarm.Stop()
+}
