@@ -20,10 +20,10 @@
 // Package master sends operations to the masters, returns their answers, and remembers the removals
 // that a disconnected master has missed. This package adds what a lock needs besides its register.
 // A [Locker] queues the clients that wait for a key, first come, first served (package queue). The
-// masters notify the first waiter when the key may be free (package wake). A second set of queues
+// masters notify the first waiter when the key may be free (package watch). A second set of queues
 // serves clients that wait until another client stores a value.
 //
-// Keys with the same hash tag share a cell (package bag), so that one vote covers all of them:
+// Keys with the same hash tag share a cell (package keygroup), so that one vote covers all of them:
 // [Cluster.UpdateAll].
 //
 // # Changes of the masters

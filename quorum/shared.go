@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// This file handles keys that share a cell; see package bag. A key without a tag is taken, released
-// and extended like any other while it is alone in its cell. If the cell has further keys, or the
-// key has a tag, a ballot decides.
+// This file handles keys that share a cell; see package keygroup. A key without a tag is taken,
+// released and extended like any other while it is alone in its cell. If the cell has further keys,
+// or the key has a tag, a ballot decides.
 
 var (
 	// ErrFenceShared is returned if a client asks for a fence with a key that shares its cell.
@@ -28,7 +28,7 @@ var (
 // order of the keys, and returns the decisions in the same order. If expect is not nil, there must
 // be one key.
 //
-// Errors: those of Update, and bag.ErrTooLarge.
+// Errors: those of Update, and keygroup.ErrTooLarge.
 func (c *Cluster) UpdateAll(
 	ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error),
 ) (Outcome, error) {
@@ -58,7 +58,7 @@ func (set *masterSet) UpdateAll(
 	}, Owed: func(cell string, mayArrive func() bool) {
 		for _, one := range runs {
 			for i, d := range one.decisions {
-				if d.RemoveOnError { // in a bag the key's version is that of the run
+				if d.RemoveOnError { // in a keygroup the key's version is that of the run
 					set.cluster.scheduleRemoval(keys[i], one.version, d.TTL, mayArrive)
 					set.cluster.scheduleRemoval(keys[i], cell, d.TTL, mayArrive)
 				}

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// Mark notifies a client that has read a key when the key may have changed; see package wake.
+// Mark notifies a client that has read a key when the key may have changed; see package watch.
 type (
 	Mark = watch.Mark
 	News = watch.Report

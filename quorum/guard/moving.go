@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// The era of the masters includes the location of the locks; see package place.
+// The era of the masters includes the location of the locks; see package location.
 
 // Era returns the era in which the masters vote. known is false if too few masters have reported
 // it, and once it is known to have ended.

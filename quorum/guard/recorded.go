@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// The upstream keeps a record of the location of the locks (package place). The record decides if
-// the masters have lost that information. If the masters report a state from before the record,
+// The upstream keeps a record of the location of the locks (package location). The record decides
+// if the masters have lost that information. If the masters report a state from before the record,
 // nothing can decide.
 
 // Compare takes the record, as read since a moment, or the read error. If a majority of the masters

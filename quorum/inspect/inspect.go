@@ -242,7 +242,7 @@ func (f *Finding) tryFeeds(ctx context.Context, t master.Transport, timeout time
 	}
 }
 
-// waitingNeeds are the commands of a watch (package wake), on a key that may or may not exist.
+// waitingNeeds are the commands of a watch (package watch), on a key that may or may not exist.
 var waitingNeeds = []pushconn.Need{
 	{Words: []string{"PING"}, Right: "+ping"},
 	{Words: []string{"PTTL", script.OwnPrefix + "marker"}, Right: "+pttl"},

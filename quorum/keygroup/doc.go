@@ -1,11 +1,11 @@
-// Package keygroup keeps several keys in one cell, so that one vote changes all of them. It does no I/O.
-// [Open] reads the contents of a cell, and [Bag.Seal] returns the new contents.
+// Package keygroup keeps several keys in one cell, so that one vote changes all of them. It does no
+// I/O. [Open] reads the contents of a cell, and [Group.Encode] returns the new contents.
 //
 // # What the cell holds
 //
-// The key with the cell's own name is stored without a bag, as long as no other key is in the cell.
-// Once there is another key, the cell holds a bag: each key with its value, its version and its
-// end.
+// The key with the cell's own name is stored without a keygroup, as long as no other key is in the
+// cell. Once there is another key, the cell holds a keygroup: each key with its value, its version
+// and its end.
 //
 // # Ends
 //

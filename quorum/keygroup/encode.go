@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// prefix begins a bag. It shares its form with the prefixes of commands/lockkeys/keyspace/contents,
-// but marks no content there. A version of the proxy without bags cannot read it, and no text of a
-// client begins with it.
+// prefix begins a keygroup. It shares its form with the prefixes of
+// commands/lockkeys/keyspace/contents, but marks no content there. A version of the proxy without
+// keygroups cannot read it, and no text of a client begins with it.
 const prefix = "\x00redlock:b"
 
-// ErrUnreadable is returned for a text that begins as a bag but was not written by this version.
+// ErrUnreadable is returned for a text that begins as a keygroup but was not written by this
+// version.
 var ErrUnreadable = errors.New("the keys of one tag are unreadable: no proxy of this version has written them")
 
-// IsGroup reports whether a value is a bag.
+// IsGroup reports whether a value is a keygroup.
 func IsGroup(text string) bool { return strings.HasPrefix(text, prefix) }
 
-// member is a key in a bag.
+// member is a key in a keygroup.
 type member struct {
 	name, value, version string
 	// distance is how long before the cell the key ends, in whole milliseconds, or Endless: never.

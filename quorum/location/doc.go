@@ -1,6 +1,6 @@
-// Package location defines the locations of locks, and the steps by which locks move from the single
-// Redis of a running system, the upstream, to the masters, and back. It does no I/O. Package proxy
-// keeps rule 1 (location.go for each connection, holdback.go for the announcements). Package
+// Package location defines the locations of locks, and the steps by which locks move from the
+// single Redis of a running system, the upstream, to the masters, and back. It does no I/O. Package
+// proxy keeps rule 1 (location.go for each connection, holdback.go for the announcements). Package
 // commands/move keeps rules 2 to 6. Package quorum (DecideLocation, keepRecord) and the eras of
 // quorum/guard keep rules 7 and 8, and the order of the places.
 //

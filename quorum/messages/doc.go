@@ -36,7 +36,7 @@
 //
 // Publishing uses the lanes of package master, in the order of the requests, together with the
 // operations on locks. Listening uses a connection of its own to each master. The connection of
-// package wake is not suitable: there is one for each database, it ends for other reasons, and it
+// package watch is not suitable: there is one for each database, it ends for other reasons, and it
 // accepts only its own messages.
 //
 // # When a connection breaks

@@ -82,7 +82,7 @@ func notAfter(left time.Duration) expiry {
 
 // notBefore returns the end of a cell with several keys. It is not before the first end among the
 // masters that held the value when they promised, shifted as theirs. So no key ends before its time
-// on any master. See package bag.
+// on any master. See package keygroup.
 func notBefore(b ballot, t tally, shift time.Duration) expiry {
 	return func(now, _ time.Duration) time.Duration {
 		if t.shortest < 0 {

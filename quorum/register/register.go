@@ -30,7 +30,7 @@ type Options struct {
 	// Keep lets a master that accepts a ballot promise this proxy's next ballot at once.
 	Keep bool
 	// Shared, unless it is nil, reports whether a cell with this value holds several keys, whose
-	// ends depend on the end of the cell. See package bag.
+	// ends depend on the end of the cell. See package keygroup.
 	Shared func(value string) bool
 	// FenceAhead, unless it is nil, is called with a master whose fence counter is not credible.
 	FenceAhead func(master int, key string)
@@ -84,7 +84,7 @@ type Look struct {
 	Unknown           bool
 	// Foreign is set if no proxy wrote the value.
 	Foreign bool
-	// Shared is set by package bag if the cell may hold other keys, too.
+	// Shared is set by package keygroup if the cell may hold other keys, too.
 	Shared bool
 	// Version differs from that of every other value of the key. It is empty if the key is absent.
 	Version string

@@ -16,11 +16,11 @@ const Endless = cell.Endless
 
 // Group holds the keys of a cell at one moment. It is for one goroutine.
 type Group struct {
-	// name is the name of the cell, and of the key stored without a bag. found is the value of the
-	// cell.
+	// name is the name of the cell, and of the key stored without a keygroup. found is the value of
+	// the cell.
 	name  string
 	found register.Look
-	// isBag is set if the cell holds a bag, and not only its own key.
+	// isBag is set if the cell holds a keygroup, and not only its own key.
 	isBag   bool
 	keys    map[string]key
 	changed bool
@@ -34,9 +34,10 @@ type key struct {
 	left time.Duration
 }
 
-// Open reads the cell of a name. It omits expired keys. A foreign value is never a bag.
+// Open reads the cell of a name. It omits expired keys. A foreign value is never a keygroup.
 //
-// Errors: ErrUnreadable; register.ErrNeedsLeft if there is a bag and its remaining time is unknown.
+// Errors: ErrUnreadable; register.ErrNeedsLeft if there is a keygroup and its remaining time is
+// unknown.
 func Open(name string, f register.Look) (*Group, error) {
 	b := &Group{name: name, found: f, keys: map[string]key{}}
 	switch {
@@ -65,7 +66,8 @@ func Open(name string, f register.Look) (*Group, error) {
 	return b, nil
 }
 
-// ownDistance returns the distance of the key that is stored without a bag. It ends with the cell.
+// ownDistance returns the distance of the key that is stored without a keygroup. It ends with the
+// cell.
 func (b *Group) ownDistance() time.Duration {
 	if !b.found.Unknown && b.found.Longest < 0 {
 		return Endless
@@ -73,7 +75,7 @@ func (b *Group) ownDistance() time.Duration {
 	return 0
 }
 
-// Shared reports whether the cell holds a bag.
+// Shared reports whether the cell holds a keygroup.
 func (b *Group) Shared() bool { return b.isBag }
 
 // Names returns the names of the keys, sorted.
@@ -126,11 +128,11 @@ func (b *Group) Remove(name string) {
 	}
 }
 
-// MaxBytes limits the keys in a bag, in bytes with their names.
+// MaxBytes limits the keys in a keygroup, in bytes with their names.
 const MaxBytes = 1 << 20
 
-// ErrTooLarge says that the keys of a bag exceed MaxBytes. It names no key, because a client that
-// may access one of the keys need not know of the others.
+// ErrTooLarge says that the keys of a keygroup exceed MaxBytes. It names no key, because a client
+// that may access one of the keys need not know of the others.
 var ErrTooLarge = fmt.Errorf(
 	"the keys of one tag are too large: together they may have at most %d bytes, including their names", MaxBytes)
 

@@ -15,7 +15,7 @@ import (
 
 const ms = time.Millisecond
 
-// FuzzDecode checks that encoding a decoded bag returns the same bag.
+// FuzzDecode checks that encoding a decoded keygroup returns the same keygroup.
 func FuzzDecode(f *testing.F) {
 	f.Add(encode([]member{{"a", "v", "1", Endless}}))
 	f.Add(encode([]member{{"", "", "", 0}, {"b", "\x00redlock:h\x01a\x01b", "2", 5 * time.Second}}))
@@ -66,7 +66,7 @@ func cellOf(t *testing.T, w register.Decision, left time.Duration) *Group {
 	return b
 }
 
-// show returns the keys of a bag, for comparing.
+// show returns the keys of a keygroup, for comparing.
 func show(b *Group) string {
 	var all []string
 	for _, name := range b.Names() {
@@ -85,7 +85,7 @@ func sealed(t *testing.T, b *Group, version string) register.Decision {
 	return w
 }
 
-// leaseOf returns the longest time that a key of a bag was given, for comparing.
+// leaseOf returns the longest time that a key of a keygroup was given, for comparing.
 func leaseOf(b *Group) string { return strings.TrimSpace(fmt.Sprintln(b.Lease())) }
 
 // TestLife checks that the key of the cell's name is a plain value while it is alone, and that all
@@ -188,7 +188,7 @@ func TestRefusals(t *testing.T) {
 	}
 	foreign := register.Look{Present: true, Value: one, Foreign: true, Longest: ms, Shortest: ms}
 	if b, err := Open("T", foreign); err != nil || b.Look("a").Present || b.Look("T").Value != foreign.Value {
-		t.Error("what a client wrote is taken for a bag")
+		t.Error("what a client wrote is taken for a keygroup")
 	}
 	unknown, err := Open("T", register.Look{Present: true, Value: "me", Unknown: true})
 	if err != nil || !unknown.Look("T").Unknown {
@@ -337,7 +337,7 @@ func (w *world) write(
 	w.now += 20
 }
 
-// compare checks the keys of a bag that was opened between two moments.
+// compare checks the keys of a keygroup that was opened between two moments.
 func (w *world) compare(b *Group, from, to int64) {
 	for name, until := range w.until {
 		e := b.Look(name)

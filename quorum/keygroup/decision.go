@@ -26,8 +26,8 @@ func cellTTL(longest time.Duration) time.Duration {
 // outlivesKeys reports whether a cell stays much longer than needed.
 func outlivesKeys(ttl, longest time.Duration) bool { return ttl > 2*longest+6*minMargin }
 
-// Lease returns the longest time that a key was given since the bag was opened, or Endless. given
-// is false if no key was given a time.
+// Lease returns the longest time that a key was given since the keygroup was opened, or Endless.
+// given is false if no key was given a time.
 func (b *Group) Lease() (longest time.Duration, given bool) {
 	for _, k := range b.keys {
 		if k.new && (!given || k.left < 0 || longest >= 0 && k.left > longest) {
@@ -52,7 +52,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	}
 	all := b.sorted()
 	d := register.Decision{Do: register.Put}
-	// A key of a bag that did not change keeps its version, so it stays in the bag.
+	// A key of a keygroup that did not change keeps its version, so it stays in the keygroup.
 	if own := all[0]; len(all) == 1 && own.name == b.name && (own.new || own.version == "" || !b.isBag) {
 		b.sealAlone(&d, own)
 		return d, nil
@@ -73,7 +73,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	return d, nil
 }
 
-// sealAlone decides for the key of the cell's name alone, which is stored without a bag.
+// sealAlone decides for the key of the cell's name alone, which is stored without a keygroup.
 func (b *Group) sealAlone(d *register.Decision, own key) {
 	d.Value = own.value
 	switch {
@@ -88,8 +88,8 @@ func (b *Group) sealAlone(d *register.Decision, own key) {
 	}
 }
 
-// measureOwn gives a new time to the key that was stored without a bag, when other keys join it.
-// The time is that of the master on which the key ends last. An extension a moment ago may have
+// measureOwn gives a new time to the key that was stored without a keygroup, when other keys join
+// it. The time is that of the master on which the key ends last. An extension a moment ago may have
 // reached only one of the masters asked.
 func (b *Group) measureOwn(all []key) error {
 	for i, k := range all {

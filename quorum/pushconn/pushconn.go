@@ -1,6 +1,6 @@
 // Package pushconn maintains connections on which a master reports events without being asked each
-// time: changes of keys (package wake) and messages (package messages). A feed speaks RESP3, and
-// reconnects while it is wanted.
+// time: changes of keys (package watch) and messages (package messages). A connection speaks RESP3,
+// and reconnects while it is wanted.
 package pushconn
 
 import (
