@@ -49,7 +49,7 @@ var (
 )
 
 // RefusedError is ErrHeld or ErrNotHeld with the current value of the key.
-type InsteadError = register.RefusedError
+type RefusedError = register.RefusedError
 
 // QuarantineError is the cause of a missing vote of a master that answers, but may have lost a
 // lock.

@@ -142,7 +142,7 @@ func (set *masterSet) hasBag(err error) bool {
 	if !set.cluster.opts.Tagged || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
 		return false
 	}
-	var told *InsteadError
+	var told *RefusedError
 	return !errors.As(err, &told) || keygroup.IsGroup(told.Current.Value)
 }
 
@@ -164,7 +164,7 @@ func (set *masterSet) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	case err != nil:
 		return Grant{}, err
 	case holder(looks) >= 0:
-		return Grant{}, &InsteadError{Err: ErrHeld, Current: looks[holder(looks)]}
+		return Grant{}, &RefusedError{Err: ErrHeld, Current: looks[holder(looks)]}
 	case t.Fence && t.Keys[0].Tag == "" && !looks[0].Shared:
 		return set.Take(ctx, t) // the other keys are gone by now
 	case t.Fence:
@@ -277,7 +277,7 @@ func (set *masterSet) ifHeld(
 		return Look{}, out, err
 	}
 	if seen = out.Decision.Note.(Look); !seen.Present || seen.Value != token {
-		return Look{}, out, &InsteadError{Err: ErrNotHeld, Current: seen}
+		return Look{}, out, &RefusedError{Err: ErrNotHeld, Current: seen}
 	}
 	return seen, out, nil
 }

@@ -117,7 +117,7 @@ func (f *Register) Take(_ context.Context, t quorum.Taking) (quorum.Grant, error
 	for _, key := range t.Keys {
 		if l := f.look(key); l.Present {
 			l.Unknown, l.Left = true, 0
-			return quorum.Grant{}, &quorum.InsteadError{Err: quorum.ErrHeld, Current: l}
+			return quorum.Grant{}, &quorum.RefusedError{Err: quorum.ErrHeld, Current: l}
 		}
 	}
 	got := quorum.Grant{Validity: time.Second, Version: f.next()}
@@ -135,7 +135,7 @@ func (f *Register) Release(_ context.Context, key quorum.Key, token string) erro
 	}
 	delete(f.guesses, key)
 	if l := f.look(key); !l.Present || l.Value != token {
-		return &quorum.InsteadError{Err: quorum.ErrNotHeld, Current: l}
+		return &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: l}
 	}
 	delete(f.Held, key)
 	return nil
@@ -163,7 +163,7 @@ func (f *Register) Extend(
 	case ttl >= 0 && ttl < 4*time.Millisecond:
 		return quorum.Grant{}, quorum.ErrTooShort
 	case !there || h.value != token:
-		return quorum.Grant{}, &quorum.InsteadError{Err: quorum.ErrNotHeld, Current: f.look(key)}
+		return quorum.Grant{}, &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: f.look(key)}
 	case longer(h.left, ttl):
 		return quorum.Grant{Validity: time.Second, Longer: true}, nil
 	}

@@ -213,7 +213,7 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 // noteRefusal keeps the value that made the masters refuse to take, release or extend a program's
 // only key.
 func (r *run) noteRefusal(key string, err error) {
-	var found *quorum.InsteadError
+	var found *quorum.RefusedError
 	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &found) {
 		r.fromRefusal = view{key: found.Current}
 	}
