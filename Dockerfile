@@ -1,29 +1,31 @@
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
-# The modules come first: they stay cached as long as go.mod and go.sum are the same.
+# Download the modules first: Docker caches this layer until go.mod or go.sum changes.
 COPY go.mod go.sum ./
-# The source of the modules; empty is Go's own default.
+# GOPROXY is the source of the modules. Empty means Go's default.
 ARG GOPROXY
 RUN go mod download
 COPY . .
 ARG COMMIT
-# The compiler's cache would only make the layer ten times as large.
+# Remove the compiler's cache: it would make the layer ten times as large.
 RUN CGO_ENABLED=0 GOCACHE=/tmp/cache go build -trimpath -ldflags "-s -w -X main.commit=${COMMIT}" -o /redlock-proxy . \
     && rm -rf /tmp/cache && mkdir /state
 
-# No shell and no package manager, but the CA certificates that rediss:// masters need.
+# This base image has no shell and no package manager. It has the CA certificates that rediss://
+# masters need.
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /redlock-proxy /redlock-proxy
 COPY LICENSE NOTICE /licenses/
-# Where init --once keeps its file: a volume there takes its owner from here.
+# The folder for the file of init --once. A new volume at this path gets its owner from the image.
 COPY --from=build --chown=65532:65532 /state /var/lib/redlock-proxy
 
-# By number, because Kubernetes' runAsNonRoot does not accept a name.
+# The user is a number, because Kubernetes' runAsNonRoot does not accept a name.
 USER 65532:65532
 
-# The default, 127.0.0.1, cannot be reached from outside the container. Change the address
-# here rather than by --listen: the health check reads it too. Clients come from outside, so protected mode turns them away
-# unless they have to log in, or REDLOCK_PROTECTED_MODE=false says that only your clients can reach the port.
+# The default address, 127.0.0.1, cannot be reached from outside the container. To change the
+# address, set this variable and not --listen: the health check reads it, too. Clients connect from
+# outside the container, so protected mode refuses them unless a login is required, or
+# REDLOCK_PROTECTED_MODE=false says that only your clients can reach the port.
 ENV REDLOCK_LISTEN=0.0.0.0:6380
 EXPOSE 6380
 

@@ -1,6 +1,8 @@
-# Everything a developer does, by name; `make` alone lists it. Beside Go, its modules and apt's packages nothing is fetched.
+# Targets for developers; `make` without a target lists them. They fetch only Go, its modules and
+# packages of apt.
 
-# One way to compile for all, but under the race detector, which needs cgo: what a build, the linters and the tests have compiled, none compiles again.
+# Builds, linters and tests use the same setting, so that they share compiled packages. Only the
+# race detector needs cgo.
 export CGO_ENABLED ?= 0
 
 VERSION  := $(shell sed -n 's/^const version = "\(.*\)"$$/\1/p' main.go)
@@ -26,8 +28,8 @@ AT_ONCE  ?= 8
 BUSY     ?= 6
 HOSTILE  ?= 1h
 EACH     ?= 15s
-ROOMS    ?= locks guard lockkeys masters relay operate
-# Go tests of which each test has a line, and those that show what they log as well.
+FOLDERS    ?= locks guard lockkeys masters relay operate
+# TESTS runs Go tests with a line for each test. LOGGED also prints their logs.
 TESTS    := scripts/gotest testname -vet=off -count=1 -tags integration
 LOGGED   := scripts/gotest standard-verbose -vet=off -count=1 -tags integration
 CHAOS_GRANTS ?= 1000000
@@ -42,150 +44,151 @@ PARTS    ?= deps lint staticcheck unit compose integration kubernetes release-sn
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## the static binary, bin/redlock-proxy
+build: ## build the static binary, bin/redlock-proxy
 	go build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/redlock-proxy .
 
-quick: ## while working: gofmt, and the short unit tests, without the race detector, of what was changed since they passed last (Go remembers the rest)
+quick: ## check while working: gofmt, and the short unit tests of changed packages, without the race detector
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
 	@SHORT=-short scripts/gotest pkgname ./...
 
-test: ## what must pass before a change goes in (8 to 11 minutes); installs what it needs where it can, and names what it leaves to make test-all
+test: ## run the tests that must pass before a change is merged (8 to 11 minutes); installs missing programs if it can, and lists the tests left to make test-all
 	@SHORT=-short MAKE='$(MAKE)' LEFT='$(filter-out deps unit lint compose integration,$(PARTS))' scripts/test deps unit lint+compose integration
 
-test-all: ## everything, before a release (a day and a night); PARTS='…' only these, each of which is a target of its own
+test-all: ## run all tests, before a release (a day and a night); PARTS='…' for some of them, each a target of its own
 	@MAKE='$(MAKE)' scripts/test $(PARTS)
 
-deps: ## install what the tests need: redis-server and the clients of other languages; fetch servers of other releases
+deps: ## install the programs that the tests need: redis-server and clients of other languages; fetch other versions of the servers
 	@scripts/install-deps
 	@scripts/versions >/dev/null
 
-# With the tag the integration tests are looked at, and everything else as without it.
-lint: ## gofmt and go vet, also of the integration tests
+# The tag adds the integration tests to the other files.
+lint: ## run gofmt and go vet, also on the integration tests
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
 	go vet -tags integration,history ./...
 
-staticcheck: ## staticcheck, also of the integration tests (3 minutes of processor time the first time: it reads all that is imported), the workflows, and whether NOTICE is stale
+staticcheck: ## run staticcheck, also on the integration tests, and check the workflows and NOTICE (3 minutes of processor time the first time)
 	go tool staticcheck -tags integration,history ./...
 	cd scripts/tools && go vet ./... && go run ./notice -check && go tool actionlint $(addprefix ../../,$(wildcard .github/workflows/*.yml))
 
-unit: ## the Go tests, under the race detector where goroutines are (SHORT=-short: as in make test)
+unit: ## run the Go tests, packages with goroutines under the race detector (SHORT=-short: as in make test)
 	@scripts/unit ./...
 
-model: ## the protocol of the locks explored, and that by which they move to the masters: all orders of messages, losses, ends of leases and restarts in small bounds (an hour)
+model: ## explore the lock protocol, and the protocol that moves locks to the masters: all orders of messages, losses, ends of leases and restarts within small bounds (an hour)
 	REDLOCK_MODEL=1 $(LOGGED) -timeout 2h ./internal/model ./quorum/location ./quorum/guard/reconfig
 
-integration: ## the tests against real redis-servers and real clients (SHORT=-short: as in make test)
+integration: ## run the tests against real redis-servers and real clients (SHORT=-short: as in make test)
 	@scripts/integration
 
-versions: ## the integration tests of ROOMS (locks guard lockkeys masters relay operate) with each other Redis and Valkey in all roles, and with all of them mixed (hours)
+versions: ## run the integration tests in FOLDERS (locks guard lockkeys masters relay operate) with each other version of Redis and Valkey, and with all versions mixed (hours)
 	@scripts/versions >/dev/null; code=0; all=$$(scripts/versions -offline); \
 	REDLOCK_TEST_PAGE=1 $(TESTS) -run '^(TestMatrix|TestConnecting)$$' ./integration/versions ./integration/clients || code=1; \
 	for servers in $$all "installed,$$(echo $$all | tr ' ' ,)"; do \
 		echo "==> REDLOCK_TEST_SERVERS=$$servers"; \
-		REDLOCK_TEST_SERVERS=$$servers $(TESTS) -timeout 2h -p 1 $(ROOMS:%=./integration/%) || code=1; \
+		REDLOCK_TEST_SERVERS=$$servers $(TESTS) -timeout 2h -p 1 $(FOLDERS:%=./integration/%) || code=1; \
 	done; exit $$code
 
-# Not beside other tests: building the image takes all the processors from them, and they from the deployments. make lint takes what it leaves.
-compose: ## docker-compose.yml for real, where a Docker engine answers (SHORT=-short: README's commands alone, and the program compiled outside of the container)
+# This target does not run in parallel with other tests: building the image needs all processors.
+# Only make lint runs next to it.
+compose: ## test docker-compose.yml, if a Docker engine answers (SHORT=-short: only README's commands, with the program compiled outside of the container)
 	@$(TESTS) -timeout 1h ./integration/compose
 
-kubernetes: ## the Helm chart: linted, held to Kubernetes' own types, and what it starts, started (builds helm: 3 minutes of processor time the first time)
+kubernetes: ## test the Helm chart: lint it, check it against Kubernetes' types, and run its containers' commands (builds helm: 3 minutes of processor time the first time)
 	cd deploy/helm/verify && go vet ./... && go test -count=1 ./...
 	go vet -tags integration,helm ./integration/deploy
 	$(TESTS),helm -run '^TestKubernetes' ./integration/deploy
 
-overlap: ## GRANTS (100000) grants of one lock by two proxies while masters fail: never two holders at once
+overlap: ## test GRANTS (100000) grants of one lock by two proxies while masters fail: never two holders at once
 	REDLOCK_GRANTS=$(GRANTS) REDLOCK_KEY_GRANTS=$$(($(GRANTS) / 100)) $(LOGGED) -timeout 2h -p 1 -run '^TestOverlap' ./integration/holdings ./integration/locks ./integration/lockkeys
 
-histories: ## OPS (200000) ordinary commands on lock keys through two proxies while masters fail, each reply as of one Redis
+histories: ## test OPS (200000) ordinary commands on lock keys through two proxies while masters fail: each reply is one that a single Redis could have given
 	REDLOCK_OPS=$(OPS) REDLOCK_KEY_GRANTS=$$(($(OPS) / 100)) $(LOGGED) -timeout 2h -run '^(TestHistories|TestOverlapOfLockKeys)$$' ./integration/lockkeys
 
-collections: ## COMMANDS (50000) on hashes, lists and sets in lock keys through two proxies beside one Redis, as many while masters are killed, and OPS/10 (20000) with faults, each reply as of one Redis
+collections: ## test COMMANDS (50000) commands on hashes, lists and sets in lock keys through two proxies against one Redis, as many while masters are killed, and OPS/10 (20000) with faults: each reply is one that a single Redis could have given
 	REDLOCK_COLLECTIONS=$(COMMANDS) REDLOCK_COLLECTION_OPS=$$(($(OPS) / 10)) $(LOGGED) -timeout 2h -run '^(TestCollectionsAsOneRedis|TestCollectionsWhileMastersAreKilled|TestHistoriesOfCollections|TestTagsAsOneRedis|TestHistoriesOfTags|TestHistoriesOfTagsUndisturbed)$$' ./integration/lockkeys
 
-histories-busy: ## RUNS (1000) times 2,000 such commands of each mix, AT_ONCE (8) at a time, while BUSY (6) loops take the processors, masters all well: no error either
+histories-busy: ## test RUNS (1000) times 2,000 commands on lock keys of each mix, AT_ONCE (8) runs at a time, while BUSY (6) loops keep the processors busy and all masters are up: no errors
 	REDLOCK_RUNS=$(RUNS) REDLOCK_AT_ONCE=$(AT_ONCE) REDLOCK_BUSY=$(BUSY) $(LOGGED) -timeout 12h -run '^TestHistoriesUndisturbed$$' ./integration/lockkeys
 
-histories-stalled: ## STALLS (50) times 2,000 such commands of each mix while the proxies are stopped and go on at random, masters all well
+histories-stalled: ## test STALLS (50) times 2,000 commands on lock keys of each mix while the proxies are stopped and continued at random and all masters are up
 	REDLOCK_STALLS=$(STALLS) $(LOGGED) -timeout 6h -run '^TestHistoriesOfStalledProxies$$' ./integration/lockkeys
 
-converge: ## ROUNDS (500) of clients of two proxies that replace a few keys, after each of which all masters hold the same
+converge: ## test ROUNDS (500) rounds of clients of two proxies that replace a few keys: after each round, all masters have the same values
 	REDLOCK_ROUNDS_CONVERGE=$(ROUNDS) $(LOGGED) -timeout 6h -run '^TestConverge' ./integration/schedules
 
-guard: ## ROUNDS (500) masters killed without their data under locks that stand, then stepped clocks, stopped masters and the wait by lease
+guard: ## test ROUNDS (500) masters killed without their data while locks are held, then stepped clocks, stopped masters and the wait by lease
 	REDLOCK_ROUNDS=$(ROUNDS) $(LOGGED) -timeout 2h -run '^TestGuard' ./integration/guard
 
-masters: ## MASTERS_ROUNDS (20) times from three masters to five and back, one at a time, under load and faults, and as often by proxies that are killed: no lock is granted twice; as often joins under load, and one with MASTERS_LOCKS (100000) locks
+masters: ## test MASTERS_ROUNDS (20) changes from three masters to five and back, under load and faults, as many by proxies that are killed, as many joins under load, and a join with MASTERS_LOCKS (100000) locks: no lock is granted twice
 	REDLOCK_MASTERS_ROUNDS=$(MASTERS_ROUNDS) REDLOCK_MASTERS_LOCKS=$(MASTERS_LOCKS) $(LOGGED) -timeout 3h ./integration/masters
 
-reloads: ## RELOADS (1000) reloads of the configuration under load: no connection, no reply and no lock is lost
+reloads: ## test RELOADS (1000) reloads of the configuration under load: no connection, no reply and no lock is lost
 	REDLOCK_RELOADS=$(RELOADS) $(LOGGED) -timeout 2h -run '^TestReloadsUnderLoad$$' ./integration/operate
 
-fences: ## FENCES (100000) locks with fences by two proxies while one master after the other restarts without its data: each higher than the last
+fences: ## test FENCES (100000) locks with fences by two proxies while one master after another restarts without its data: each fence is higher than the last
 	REDLOCK_FENCES=$(FENCES) $(LOGGED) -timeout 2h -run '^TestGuardFences$$' ./integration/guard
 
-moves: ## MOVES (100) moves of the locks to the masters and as many back under load, 30 of 100 with faults, 100 proxies stopped around a lock that they relay, and MIX (1000) rounds of moves, changes of masters and faults at random
+moves: ## test MOVES (100) moves of the locks to the masters and as many back under load, 30 of 100 with faults; 100 proxies stopped while they relay a lock; and MIX (1000) random rounds of moves, changes of masters and faults
 	REDLOCK_MOVES=$(MOVES) REDLOCK_MOVE_STOPS=100 REDLOCK_MIX=$(MIX) $(LOGGED) -timeout 6h ./integration/moving
 
-upgrades: ## UPGRADES (50) rolling upgrades of two proxies from each of the last two protocols, built from the history, and back; masters upgraded in place and replaced by another release: under load
+upgrades: ## test UPGRADES (50) rolling upgrades of two proxies from each of the last two protocols, built from the history, and back, and upgrades of masters, in place and by replacement: under load
 	REDLOCK_UPGRADES=$(UPGRADES) $(LOGGED),history -timeout 3h ./integration/upgrade
 
-chaos: ## CHAOS_GRANTS (1000000) locks while CHAOS_FAULTS (1000) things happen to masters, proxies, links, and clocks: none is held twice, lost, or back
+chaos: ## test CHAOS_GRANTS (1000000) locks during CHAOS_FAULTS (1000) faults of masters, proxies, links and clocks: no lock is granted twice, lost, or reappears
 	REDLOCK_CHAOS_GRANTS=$(CHAOS_GRANTS) REDLOCK_CHAOS_FAULTS=$(CHAOS_FAULTS) $(LOGGED) -timeout 6h -run '^TestChaos$$' ./integration/chaos
 
-hostile: ## HOSTILE (1h) of hostile clients of all kinds under the race detector, beside honest ones: no crash, no wrong grant, memory bounded
+hostile: ## test HOSTILE (1h) of hostile clients of all kinds next to honest ones, under the race detector: no crash, no wrong grant, limited memory
 	REDLOCK_HOSTILE=$(HOSTILE) $(LOGGED) -timeout 26h ./integration/hostile
 
-hostile-kinds: ## how long honest clients wait beside each kind of hostile client by itself, EACH (15s), and beside harmless ones
+hostile-kinds: ## measure for EACH (15s) how long honest clients wait next to each kind of hostile client, and next to harmless ones
 	REDLOCK_HOSTILE_EACH=$(EACH) $(LOGGED) -timeout 2h -run '^TestEachKind$$' ./integration/hostile
 
-version: ## the version
+version: ## print the version
 	@echo $(VERSION)
 
-release-snapshot: ## all that is released, in dist: programs, packages, chart, SBOMs and checksums (half a minute of processor time, 9 minutes the first time)
+release-snapshot: ## make the files of a release in dist: programs, packages, chart, SBOMs and checksums (half a minute of processor time, 9 minutes the first time)
 	scripts/release snapshot
 
-notice: ## NOTICE, from the licences of what is linked in
+notice: ## write NOTICE from the licences of the linked modules
 	go run -C scripts/tools ./notice
 
-fmt: ## gofmt every file
+fmt: ## run gofmt on every file
 	gofmt -w .
 
-bench: ## all goals in one table, and the plot docs/locks.svg (twelve minutes; installs HAProxy and nutcracker)
+bench: ## measure all goals, print one table, and plot docs/locks.svg (twelve minutes; installs HAProxy and nutcracker)
 	@scripts/install-deps bench
 	go run ./integration/bench all -plot docs/locks.svg $(ARGS)
 
-bench-locks: ## this proxy, redsync and a single Redis side by side; ARGS='…' for the benchmark's flags
+bench-locks: ## compare this proxy, redsync and a single Redis; ARGS='…' for the benchmark's flags
 	go run ./integration/bench locks -client both $(ARGS)
 
-bench-lockkeys: ## SET NX PX and EVALSHA on lock keys, and the scripts of a re-entrant lock, beside LOCK and UNLOCK
+bench-lockkeys: ## compare SET NX PX and EVALSHA on lock keys, and the scripts of a re-entrant lock, with LOCK and UNLOCK
 	go run ./integration/bench locks -client both -contenders proxy,lockkeys,reentrant,telling -scenarios c1,c16,c64 $(ARGS)
 
-bench-faults: ## LOCK while 2 of 5 masters are killed, stopped or unreachable, beside LOCK while all are well
+bench-faults: ## compare LOCK while 2 of 5 masters are killed, stopped or unreachable with LOCK while all masters are up
 	go run ./integration/bench faults $(ARGS)
 
-bench-handover: ## one lock that passes between 64 clients of two proxies, beside redsync; ARGS='…' as above
+bench-handover: ## compare one lock that passes between 64 clients of two proxies with redsync; ARGS='…' as above
 	go run ./integration/bench handover $(ARGS)
 
-bench-idle: ## the proxy's memory for each of 10,000 idle clients
+bench-idle: ## measure the proxy's memory for each of 10,000 idle clients
 	go run ./integration/bench idle $(ARGS)
 
-bench-relay: ## the way to an upstream Redis beside HAProxy and nutcracker, which it installs; ARGS='…' as above
+bench-relay: ## compare relaying to an upstream Redis with HAProxy and nutcracker, which it installs; ARGS='…' as above
 	@scripts/install-deps bench
 	go run ./integration/bench relay $(ARGS)
 
-bench-relay-soak: ## memory per idle client beside HAProxy's, then CONNECTS (500000) clients that come and go
+bench-relay-soak: ## compare memory per idle client with HAProxy's, then connect and disconnect CONNECTS (500000) clients
 	@scripts/install-deps bench
 	go run ./integration/bench relay -idle -connects $(CONNECTS) $(ARGS)
 
-bench-scripts: ## LOCK beside 50 clients with endless scripts, and without them: how many times as long; ARGS='…' as above
+bench-scripts: ## compare LOCK next to 50 clients with endless scripts with LOCK without them; ARGS='…' as above
 	go run ./integration/bench scripts $(ARGS)
 
-fuzz: ## every fuzz target for FUZZTIME (30s) each
+fuzz: ## run every fuzz target for FUZZTIME (30s) each
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz
 
-demo: ## try it now, with embedded masters; ARGS='…' for further flags
+demo: ## run a demo with embedded masters; ARGS='…' for further flags
 	go run . demo $(ARGS)
 
-image: ## the container image redlock-proxy
+image: ## build the container image redlock-proxy
 	docker build --build-arg COMMIT=$(COMMIT) -t $(IMAGE):$(VERSION) -t $(IMAGE):latest .

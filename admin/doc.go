@@ -1,7 +1,7 @@
-// Package admin serves what operators and their machines ask a proxy: whether it lives, whether it
-// is ready, its metrics, a page for people and, where that is wanted, profiles. It knows nothing of
-// the proxy: what it tells comes from functions and handlers that it is given.
+// Package admin serves the admin port of a proxy: liveness, readiness, metrics, a status page and,
+// if enabled, profiles. It does not know the proxy: its caller passes functions and handlers that
+// return what it serves.
 //
-// There is no login. So nothing is changed here by any request, and nothing secret is shown: no
-// token, no password, and no key and no client but on the page, where that is wanted.
+// The port has no login. So no request changes anything, and no answer contains a token or a
+// password. Only the status page can show keys and clients, if the operator enables it.
 package admin

@@ -9,60 +9,64 @@ import (
 	"unicode"
 )
 
-// State is how a check ended.
+// State is the result of a check.
 type State int
 
 const (
-	// OK: all is well.
+	// OK means that the check passed.
 	OK State = iota
-	// Degraded: the proxy is of use, but not all is well.
+	// Degraded means that the proxy can serve clients, but an operator should look soon.
 	Degraded
-	// Failed: no clients should be sent here.
+	// Failed means that clients should be sent to another proxy.
 	Failed
 )
 
-// mark begins the line of a check.
-func (s State) mark() string { return [...]string{"[+]", "[!]", "[-]"}[s] }
+// prefix returns the text that begins the line of a check.
+func (s State) prefix() string { return [...]string{"[+]", "[!]", "[-]"}[s] }
 
-// verdict is the last line.
-func (s State) verdict() string { return [...]string{"ready", "ready, but degraded", "not ready"}[s] }
+// summary returns the last line of /readyz.
+func (s State) summary() string { return [...]string{"ready", "ready, but degraded", "not ready"}[s] }
 
 // Check is one line of /readyz.
 type Check struct {
-	// Name is a word, by which the check can be left out; so is Formerly, its name in earlier
-	// versions.
+	// Name is the word for ?exclude=. Formerly is its name in earlier versions, which ?exclude=
+	// accepts as well.
 	Name, Formerly string
 	State          State
-	// Text says what was found.
+	// Text describes the result.
 	Text string
 }
 
-func (c Check) is(name string) bool { return name == c.Name || name != "" && name == c.Formerly }
+// hasName reports whether name is the present or the former name of the check.
+func (c Check) hasName(name string) bool {
+	return name == c.Name || name != "" && name == c.Formerly
+}
 
-// String is the line.
-func (c Check) String() string { return c.State.mark() + c.Name + ": " + oneLine(c.Text) }
+// String returns the line of the check in /readyz.
+func (c Check) String() string { return c.State.prefix() + c.Name + ": " + oneLine(c.Text) }
 
-// live answers whoever reaches the process.
+// live answers every request with ok: an answer shows that the process is alive.
 func live(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") }
 
-// ready answers with all checks but those that ?exclude= names, and 503 where one of them failed.
+// ready answers with the checks that ?exclude= does not name, and with status 503 if one of them
+// failed.
 func ready(checks func() []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		all, without := checks(), r.URL.Query()["exclude"]
-		for _, name := range without {
-			if !slices.ContainsFunc(all, func(c Check) bool { return c.is(name) }) {
-				answer(w, http.StatusBadRequest, "exclude: there is no such check\n")
+		all, excluded := checks(), r.URL.Query()["exclude"]
+		for _, name := range excluded {
+			if !slices.ContainsFunc(all, func(c Check) bool { return c.hasName(name) }) {
+				answer(w, http.StatusBadRequest, "exclude: unknown check; /readyz lists the checks\n")
 				return
 			}
 		}
 		worst, text := OK, strings.Builder{}
 		for _, c := range all {
-			if !slices.ContainsFunc(without, c.is) {
+			if !slices.ContainsFunc(excluded, c.hasName) {
 				worst = max(worst, c.State)
 				fmt.Fprintln(&text, c)
 			}
 		}
-		fmt.Fprintln(&text, worst.verdict())
+		fmt.Fprintln(&text, worst.summary())
 		code := http.StatusOK
 		if worst == Failed {
 			code = http.StatusServiceUnavailable
@@ -79,7 +83,8 @@ func answer(w http.ResponseWriter, code int, text string) {
 	_, _ = io.WriteString(w, text)
 }
 
-// oneLine has what a server said of itself not look like a line of ours.
+// oneLine replaces control characters by spaces, so that text from a server cannot look like a line
+// of the proxy.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

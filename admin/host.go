@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// isOwnName reports whether a Host header may be this port's. A site that gives its own name the
-// address of this port (DNS rebinding) must not read anything through its visitors, so names that
-// anybody can register are refused: left are addresses, names without a dot, localhost, and the
-// names that are known, of this machine for instance. Without a name it is no browser that asks.
+// isOwnName reports whether the admin port accepts a Host header. A web site can give its own name
+// the address of this port (DNS rebinding) and would then read answers through its visitors. So the
+// port refuses names that anybody can register. It accepts addresses, names without a dot, names
+// below localhost, and the known names, such as that of this machine. A request without a name
+// does not come from a browser.
 func isOwnName(host string, known []string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -23,16 +24,21 @@ func isOwnName(host string, known []string) bool {
 	if !strings.Contains(host, ".") || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	return slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(host, strings.TrimSuffix(name, ".")) })
+	return slices.ContainsFunc(known, func(name string) bool {
+		return strings.EqualFold(host, strings.TrimSuffix(name, "."))
+	})
 }
 
-// byOwnName refuses what is asked by another site's name. /livez says nothing that such a site may
-// not know, and is asked by load balancers.
-func byOwnName(names []string, next http.Handler) http.Handler {
+// wrongHost is the answer to a request with another site's name.
+const wrongHost = "the admin port does not answer to this host name: another web site could read it through its " +
+	"visitors; use the machine's address, localhost, or a name in the setting admin-names"
+
+// requireOwnName refuses requests whose Host header is another site's name. /livez is exempt: its
+// answer is no secret, and load balancers may use any name for it.
+func requireOwnName(names []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/livez" && !isOwnName(r.Host, names) {
-			http.Error(w, "Not answered by that name, lest other sites read it through their visitors: ask by the address of the machine, by localhost, or by a name of the setting admin-names.",
-				http.StatusMisdirectedRequest)
+			http.Error(w, wrongHost, http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -7,7 +7,8 @@ import (
 
 func TestIsOwnName(t *testing.T) {
 	for host, want := range map[string]bool{
-		"127.0.0.1:9380": true, "127.0.0.1": true, "[::1]:9380": true, "[::1]": true, "localhost:9380": true, "LocalHost.": true,
+		"127.0.0.1:9380": true, "127.0.0.1": true, "[::1]:9380": true, "[::1]": true,
+		"localhost:9380": true, "LocalHost.": true,
 		"proxy.localhost:1": true, "proxy-1:9380": true, "node7.example.org:9380": true, "NODE7.example.org.": true,
 		"evil.example:9380": false, "127.0.0.1.evil.example": false, "localhost.evil.example:9380": false, "node7.example.org.evil.example": false,
 		"": true, ".": true, "a.": true, "evil.example.": false, "2130706433.": true,
@@ -18,10 +19,13 @@ func TestIsOwnName(t *testing.T) {
 	}
 }
 
-// Nothing but that the process lives is answered to another site's name.
+// TestOtherSitesReadNothing checks that only /livez answers a request with another site's name.
 func TestOtherSitesReadNothing(t *testing.T) {
 	addr := start(t, true, Check{Name: "masters", State: OK})
-	for path, want := range map[string]int{"/": 421, "/status/v1": 421, "/metrics": 421, "/readyz": 421, "/debug/pprof/": 421, "/debug/pprof/heap": 421, "/x": 421, "/livez": 200} {
+	for path, want := range map[string]int{
+		"/": 421, "/status/v1": 421, "/metrics": 421, "/readyz": 421, "/debug/pprof/": 421, "/debug/pprof/heap": 421,
+		"/x": 421, "/livez": 200,
+	} {
 		request, err := http.NewRequest("GET", "http://"+addr+path, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// MaxConns is how many connections there may be at a time. For a further one the oldest is
-	// closed that is not being answered.
+	// MaxConns is the maximum number of connections at a time. For a further connection, the server
+	// closes the oldest one without a running request.
 	MaxConns = 32
-	// maxHeader bounds the head of a request, in bytes.
+	// maxHeader limits the header of a request, in bytes.
 	maxHeader = 8 << 10
-	// readTimeout bounds the time for a request, writeTimeout for its answer, and idleTimeout the
-	// time between two.
+	// readTimeout limits the time to read a request, writeTimeout the time to write its answer, and
+	// idleTimeout the time between two requests.
 	readTimeout  = 5 * time.Second
 	writeTimeout = 10 * time.Second
 	idleTimeout  = 2 * time.Minute
-	// farewellTime is how long answers under way have when the server ends.
-	farewellTime = 200 * time.Millisecond
+	// shutdownTimeout is the time that running requests have when the server stops.
+	shutdownTimeout = 200 * time.Millisecond
 )
 
-// Options are what a server works with. Ready, Metrics and Page must be set.
+// Options configure a Server. Ready, Metrics and Page are required.
 type Options struct {
-	// Ready gives the checks of /readyz, in their order. It is called for each request.
+	// Ready returns the checks of /readyz, in their order. The server calls it for each request.
 	Ready func() []Check
 	// Metrics answers /metrics.
 	Metrics http.Handler
-	// Page answers / and all under /status/: the page for people.
+	// Page answers / and everything below /status/: the status page.
 	Page http.Handler
-	// Names are those by which the port may be asked, beside addresses, localhost and names without
-	// a dot.
+	// Names are the host names that the port accepts, in addition to addresses, localhost and names
+	// without a dot.
 	Names []string
-	// Profiles has /debug/pprof/ served.
+	// Profiles enables /debug/pprof/.
 	Profiles bool
-	// Logger gets what goes wrong in the server. The default is silence.
+	// Logger receives the errors of the server. Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -52,34 +52,34 @@ type Server struct {
 	profiles atomic.Bool
 
 	mu sync.Mutex
-	// conns are the connections in the order in which they came.
+	// conns are the open connections, oldest first.
 	conns []*connection
 }
 
-// connection is one of a server.
+// connection is a connection to the admin port.
 type connection struct {
 	net.Conn
-	busy bool // a request of it is being answered
+	busy bool // a request is running
 }
 
-// New makes a server.
+// New returns a server that is not yet running.
 func New(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{}
 	s.profiles.Store(opts.Profiles)
 	s.http = http.Server{
-		Handler: s.busy(byOwnName(opts.Names, s.handler(opts))), MaxHeaderBytes: maxHeader,
+		Handler: s.trackRequests(requireOwnName(opts.Names, s.handler(opts))), MaxHeaderBytes: maxHeader,
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		ConnState: s.bound, ConnContext: withConn,
+		ConnState: s.trackConn, ConnContext: withConn,
 		ErrorLog: slog.NewLogLogger(opts.Logger.Handler(), slog.LevelWarn),
 	}
 	return s
 }
 
-// ServeProfiles has /debug/pprof/ served or not, from now on.
+// ServeProfiles enables or disables /debug/pprof/.
 func (s *Server) ServeProfiles(on bool) { s.profiles.Store(on) }
 
-// Run serves ln until ctx ends, and closes it. It returns nil, or why ln failed.
+// Run serves ln until ctx ends, then closes it and returns nil. It returns an error if ln fails.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	failed := make(chan error, 1)
 	go func() { failed <- s.http.Serve(ln) }()
@@ -88,19 +88,19 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		return errors.Join(err, s.http.Close())
 	case <-ctx.Done():
 	}
-	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellTime)
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	if s.http.Shutdown(soon) != nil {
-		_ = s.http.Close() // of what was not answered in time
+	if s.http.Shutdown(shutdown) != nil {
+		_ = s.http.Close() // cuts the requests that are still running
 	}
 	<-failed
 	return nil
 }
 
-// bound has a new connection take the place of the oldest that is not being answered, where there
-// are too many: however slowly others send their requests, a quick one is answered. Where all are
-// being answered, the new one is closed.
-func (s *Server) bound(conn net.Conn, state http.ConnState) {
+// trackConn keeps at most MaxConns connections. If there are too many, it closes the oldest one
+// without a running request, so that slow senders cannot keep out quick ones. If all have a running
+// request, it closes the new connection.
+func (s *Server) trackConn(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		if surplus := s.add(conn); surplus != nil {
@@ -113,7 +113,7 @@ func (s *Server) bound(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// add adds a connection, and gives the one that has to go for it, if any.
+// add adds a connection, and returns the one to close for it, if any.
 func (s *Server) add(conn net.Conn) (surplus net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,16 +127,16 @@ func (s *Server) add(conn net.Conn) (surplus net.Conn) {
 	return surplus
 }
 
-// connKey is where a request has its net.Conn.
+// connKey is the context key of a request's net.Conn.
 type connKey struct{}
 
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// busy notes of connections that they are being answered.
-func (s *Server) busy(next http.Handler) http.Handler {
-	note := func(r *http.Request, busy bool) {
+// trackRequests records for each connection whether it has a running request.
+func (s *Server) trackRequests(next http.Handler) http.Handler {
+	setBusy := func(r *http.Request, busy bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, c := range s.conns {
@@ -146,13 +146,13 @@ func (s *Server) busy(next http.Handler) http.Handler {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		note(r, true)
-		defer note(r, false)
+		setBusy(r, true)
+		defer setBusy(r, false)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// handler knows the pages. Nothing but GET and HEAD is taken for any of them.
+// handler returns the routes of the admin port. They accept only GET and HEAD.
 func (s *Server) handler(opts Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", live)
@@ -162,14 +162,15 @@ func (s *Server) handler(opts Options) http.Handler {
 	mux.Handle("GET /status/", opts.Page)
 	// Not cmdline: the arguments of the process may hold passwords.
 	for path, profile := range map[string]http.HandlerFunc{
-		"/debug/pprof/": pprof.Index, "/debug/pprof/profile": pprof.Profile, "/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
+		"/debug/pprof/": pprof.Index, "/debug/pprof/profile": pprof.Profile,
+		"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
 	} {
 		mux.HandleFunc("GET "+path, s.ifProfiles(profile))
 	}
 	return mux
 }
 
-// ifProfiles is a page that there is only while profiles are served.
+// ifProfiles returns a handler that answers 404 while profiles are disabled.
 func (s *Server) ifProfiles(profile http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !s.profiles.Load() {

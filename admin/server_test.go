@@ -17,10 +17,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+// replyTimeout is how long a test waits for an answer.
+const replyTimeout = 30 * time.Second
 
-// start serves the checks, and profiles if they are wanted, until the test ends.
+// start runs a server with these checks until the test ends.
 func start(t *testing.T, profiles bool, checks ...Check) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,8 +29,12 @@ func start(t *testing.T, profiles bool, checks ...Check) (addr string) {
 	}
 	s := New(Options{
 		Ready: func() []Check { return checks }, Profiles: profiles,
-		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metric 1\n") }),
-		Page:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path+"\n") }),
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "metric 1\n")
+		}),
+		Page: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "page "+r.URL.Path+"\n")
+		}),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -65,42 +69,48 @@ func ask(t *testing.T, method, url string) (code int, body string) {
 }
 
 func TestPages(t *testing.T) {
-	well := start(t, false, Check{Name: "clients", Text: "served"}, Check{Name: "locks", Formerly: "masters", Text: "3 of 3 vote"})
-	worse := start(t, true, Check{Name: "clients", Text: "served"}, Check{Name: "upstream", State: Degraded, Text: "down\r\n[+]upstream: up\x1b[2J"})
-	bad := start(t, false, Check{Name: "locks", Formerly: "masters", State: Failed, Text: "1 of 3 vote"}, Check{Name: "upstream", State: Degraded, Text: "down"})
+	healthy := start(t, false, Check{Name: "clients", Text: "served"}, Check{Name: "locks", Formerly: "masters", Text: "3 of 3 vote"})
+	degraded := start(t, true,
+		Check{Name: "clients", Text: "served"},
+		Check{Name: "upstream", State: Degraded, Text: "down\r\n[+]upstream: up\x1b[2J"},
+	)
+	failed := start(t, false,
+		Check{Name: "locks", Formerly: "masters", State: Failed, Text: "1 of 3 vote"},
+		Check{Name: "upstream", State: Degraded, Text: "down"},
+	)
 	for _, c := range []struct {
 		addr, method, path string
 		code               int
 		body               string
 	}{
-		{well, "GET", "/livez", 200, "ok\n"},
-		{bad, "GET", "/livez", 200, "ok\n"},
-		{well, "HEAD", "/livez", 200, ""},
-		{well, "GET", "/readyz", 200, "[+]clients: served\n[+]locks: 3 of 3 vote\nready\n"},
-		{worse, "GET", "/readyz", 200, "[+]clients: served\n[!]upstream: down  [+]upstream: up [2J\nready, but degraded\n"},
-		{bad, "GET", "/readyz", 503, "[-]locks: 1 of 3 vote\n[!]upstream: down\nnot ready\n"},
-		{bad, "HEAD", "/readyz", 503, ""},
-		{bad, "GET", "/readyz?exclude=locks", 200, "[!]upstream: down\nready, but degraded\n"},
-		{bad, "GET", "/readyz?exclude=masters", 200, "[!]upstream: down\nready, but degraded\n"},
-		{bad, "GET", "/readyz?exclude=", 400, "exclude: there is no such check\n"},
-		{bad, "GET", "/readyz?exclude=masters&exclude=upstream", 200, "ready\n"},
-		{bad, "GET", "/readyz?exclude=quorum", 400, "exclude: there is no such check\n"},
-		{well, "GET", "/metrics", 200, "metric 1\n"},
-		{well, "POST", "/metrics", 405, "Method Not Allowed\n"},
-		{well, "POST", "/readyz", 405, "Method Not Allowed\n"},
-		{well, "DELETE", "/livez", 405, "Method Not Allowed\n"},
-		{well, "GET", "/", 200, "page /\n"},
-		{well, "GET", "/status/v1", 200, "page /status/v1\n"},
-		{well, "POST", "/status/v1", 405, "Method Not Allowed\n"},
-		{well, "POST", "/", 405, "Method Not Allowed\n"},
-		{well, "GET", "/x", 404, "404 page not found\n"},
-		{well, "GET", "/livez/x", 404, "404 page not found\n"},
-		{well, "GET", "/debug/pprof/", 404, "404 page not found\n"},
-		{well, "GET", "/debug/pprof/heap", 404, "404 page not found\n"},
-		{worse, "HEAD", "/debug/pprof/", 200, ""},
-		{worse, "HEAD", "/debug/pprof/heap", 200, ""},
-		{worse, "GET", "/debug/pprof/cmdline", 404, "Unknown profile\n"}, // passwords may be among the arguments
-		{worse, "POST", "/debug/pprof/symbol", 405, "Method Not Allowed\n"},
+		{healthy, "GET", "/livez", 200, "ok\n"},
+		{failed, "GET", "/livez", 200, "ok\n"},
+		{healthy, "HEAD", "/livez", 200, ""},
+		{healthy, "GET", "/readyz", 200, "[+]clients: served\n[+]locks: 3 of 3 vote\nready\n"},
+		{degraded, "GET", "/readyz", 200, "[+]clients: served\n[!]upstream: down  [+]upstream: up [2J\nready, but degraded\n"},
+		{failed, "GET", "/readyz", 503, "[-]locks: 1 of 3 vote\n[!]upstream: down\nnot ready\n"},
+		{failed, "HEAD", "/readyz", 503, ""},
+		{failed, "GET", "/readyz?exclude=locks", 200, "[!]upstream: down\nready, but degraded\n"},
+		{failed, "GET", "/readyz?exclude=masters", 200, "[!]upstream: down\nready, but degraded\n"},
+		{failed, "GET", "/readyz?exclude=", 400, "exclude: unknown check; /readyz lists the checks\n"},
+		{failed, "GET", "/readyz?exclude=masters&exclude=upstream", 200, "ready\n"},
+		{failed, "GET", "/readyz?exclude=quorum", 400, "exclude: unknown check; /readyz lists the checks\n"},
+		{healthy, "GET", "/metrics", 200, "metric 1\n"},
+		{healthy, "POST", "/metrics", 405, "Method Not Allowed\n"},
+		{healthy, "POST", "/readyz", 405, "Method Not Allowed\n"},
+		{healthy, "DELETE", "/livez", 405, "Method Not Allowed\n"},
+		{healthy, "GET", "/", 200, "page /\n"},
+		{healthy, "GET", "/status/v1", 200, "page /status/v1\n"},
+		{healthy, "POST", "/status/v1", 405, "Method Not Allowed\n"},
+		{healthy, "POST", "/", 405, "Method Not Allowed\n"},
+		{healthy, "GET", "/x", 404, "404 page not found\n"},
+		{healthy, "GET", "/livez/x", 404, "404 page not found\n"},
+		{healthy, "GET", "/debug/pprof/", 404, "404 page not found\n"},
+		{healthy, "GET", "/debug/pprof/heap", 404, "404 page not found\n"},
+		{degraded, "HEAD", "/debug/pprof/", 200, ""},
+		{degraded, "HEAD", "/debug/pprof/heap", 200, ""},
+		{degraded, "GET", "/debug/pprof/cmdline", 404, "Unknown profile\n"}, // passwords may be among the arguments
+		{degraded, "POST", "/debug/pprof/symbol", 405, "Method Not Allowed\n"},
 	} {
 		if code, body := ask(t, c.method, "http://"+c.addr+c.path); code != c.code || body != c.body {
 			t.Errorf("%s %s: got %d, %q, want %d, %q", c.method, c.path, code, body, c.code, c.body)
@@ -108,9 +118,9 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestTooMany: connections that send nothing, or their request slowly, keep none from being
-// answered: the oldest of them gives way.
-func TestTooMany(t *testing.T) {
+// TestSlowSendersKeepOutNone checks that a new request is answered however many connections send
+// nothing or send slowly: the server closes the oldest of them.
+func TestSlowSendersKeepOutNone(t *testing.T) {
 	addr := start(t, false)
 	var slow []net.Conn
 	for range 3 * MaxConns {
@@ -119,8 +129,8 @@ func TestTooMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		slow = append(slow, conn)
-		if err := live11(dial(t, addr)); err != nil {
-			t.Fatalf("beside %d slow ones: %v", len(slow), err)
+		if err := askLive(dial(t, addr)); err != nil {
+			t.Fatalf("next to %d slow connections: %v", len(slow), err)
 		}
 	}
 	if n, err := slow[0].Read(make([]byte, 1)); n != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -141,13 +151,13 @@ func dial(t *testing.T, addr string) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(replyTimeout))
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
 
-// live11 asks for /livez on a connection that stays.
-func live11(conn net.Conn) error {
+// askLive requests /livez on a connection and keeps it open.
+func askLive(conn net.Conn) error {
 	if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: proxy\r\n\r\n"); err != nil {
 		return err
 	}
@@ -159,10 +169,11 @@ func live11(conn net.Conn) error {
 	return err
 }
 
-// TestNoRequest: what is no request, or has too long a head, ends its connection and nothing else.
-func TestNoRequest(t *testing.T) {
+// TestMalformedRequest checks that a malformed request, or one with a header that is too long,
+// closes its own connection only.
+func TestMalformedRequest(t *testing.T) {
 	addr := start(t, false)
-	well := dial(t, addr)
+	healthy := dial(t, addr)
 	for text, want := range map[string]string{
 		"*1\r\n$4\r\nPING\r\n": "HTTP/1.1 400 Bad Request\r\n",
 		"GET /livez HTTP/1.1\r\nHost: proxy\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n": "HTTP/1.1 431 Request Header Fields Too Large\r\n",
@@ -175,19 +186,20 @@ func TestNoRequest(t *testing.T) {
 			t.Errorf("got %q, want %q", answer[:n], want)
 		}
 	}
-	if err := live11(well); err != nil {
+	if err := askLive(healthy); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestListenerFails: Run says why its listener failed.
+// TestListenerFails checks that Run returns the error of its listener.
 func TestListenerFails(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = ln.Close()
-	if err := New(Options{Metrics: http.NotFoundHandler(), Page: http.NotFoundHandler()}).Run(context.Background(), ln); !errors.Is(err, net.ErrClosed) {
+	s := New(Options{Metrics: http.NotFoundHandler(), Page: http.NotFoundHandler()})
+	if err := s.Run(context.Background(), ln); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,4 +1,5 @@
-// Package docs holds the pages to the code: what they name must be there.
+// Package docs checks that the pages agree with the code: with its names, files, alerts and
+// versions.
 package docs
 
 import (
@@ -10,6 +11,7 @@ import (
 	"testing"
 )
 
+// text returns the content of a file.
 func text(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -19,11 +21,12 @@ func text(t *testing.T, path string) string {
 	return string(content)
 }
 
-// TestArchitecture: each function that architecture.md names as `file:function` is in that file.
+// TestArchitecture checks that each function that architecture.md names as `file:function` is in
+// that file.
 func TestArchitecture(t *testing.T) {
 	named := regexp.MustCompile("`([a-z_/]+\\.go):([A-Za-z]+)`").FindAllStringSubmatch(text(t, "architecture.md"), -1)
 	if len(named) == 0 {
-		t.Fatal("it names no function")
+		t.Fatal("architecture.md names no function")
 	}
 	for _, n := range named {
 		source, err := os.ReadFile(filepath.Join("..", n[1]))
@@ -33,14 +36,16 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
-// TestLinks: each link from one page to another leads to a file, and to a heading of it.
+// TestLinks checks that each link between pages leads to a file and, if it has an anchor, to a
+// heading.
 func TestLinks(t *testing.T) {
 	pages, err := filepath.Glob("*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	for _, page := range append(pages, "../README.md", "../SECURITY.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../proxy/RELAY.md", "../quorum/REGISTER.md", "../quorum/guard/GUARD.md") {
+	for _, page := range append(pages, "../README.md", "../SECURITY.md", "../CONTRIBUTING.md", "../CHANGELOG.md",
+		"../proxy/RELAY.md", "../quorum/REGISTER.md", "../quorum/guard/GUARD.md") {
 		for _, found := range link.FindAllStringSubmatch(text(t, page), -1) {
 			target, anchor, _ := strings.Cut(found[1], "#")
 			if strings.Contains(target, "://") {
@@ -59,8 +64,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestFigures: each figure that README quotes is in the table of results that benchmarks.md begins
-// with.
+// TestFigures checks that each figure in README is also under Results in benchmarks.md.
 func TestFigures(t *testing.T) {
 	section := func(path, heading string) string {
 		_, body, found := strings.Cut(text(t, path), "\n"+heading+"\n")
@@ -83,7 +87,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestAlerts: the runbook has a row for each alert, and none for others.
+// TestAlerts checks that the runbook has exactly one row for each alert, in the same order.
 func TestAlerts(t *testing.T) {
 	names := func(pattern, path string) (all []string) {
 		for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(text(t, path), -1) {
@@ -97,7 +101,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// hasHeading reports whether a page has a heading to which an anchor leads.
+// hasHeading reports whether a page has a heading with this anchor.
 func hasHeading(page, anchor string) bool {
 	for line := range strings.Lines(page) {
 		words := strings.TrimLeft(line, "#")

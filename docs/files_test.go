@@ -12,46 +12,47 @@ import (
 	"testing"
 )
 
-// layered are the packages whose files use one another in one direction.
-var layered = []string{"../proxy"}
+// acyclicFolders are the packages whose files must not depend on each other in a cycle.
+var acyclicFolders = []string{"../proxy"}
 
-// TestFilesPointOneWay: no file of these packages uses names of one that, directly or by others,
-// uses its own.
-func TestFilesPointOneWay(t *testing.T) {
-	for _, folder := range layered {
+// TestFilesHaveNoCycle checks that no file of these packages uses names of a file that uses its
+// names, directly or indirectly.
+func TestFilesHaveNoCycle(t *testing.T) {
+	for _, folder := range acyclicFolders {
 		uses := usesOf(t, folder)
 		if len(uses) < 20 {
-			t.Errorf("%s: only %d files use others", folder, len(uses))
+			t.Errorf("%s: only %d files use names of another file", folder, len(uses))
 		}
 		done := map[string]bool{}
 		for _, file := range slices.Sorted(maps.Keys(uses)) {
-			if circle := circleFrom(uses, done, nil, file); circle != nil {
-				t.Fatalf("%s: a circle of files: %s", folder, strings.Join(circle, " uses "))
+			if cycle := cycleFrom(uses, done, nil, file); cycle != nil {
+				t.Fatalf("%s: a cycle of files: %s", folder, strings.Join(cycle, " uses "))
 			}
 		}
 	}
 }
 
-// circleFrom is a circle that one comes to from a file; nil: there is none.
-func circleFrom(uses map[string]map[string]bool, done map[string]bool, way []string, file string) []string {
-	way = append(way, file)
-	if at := slices.Index(way, file); at < len(way)-1 {
-		return way[at:]
+// cycleFrom returns a cycle that is reachable from a file, or nil. path are the files on the way to
+// this file, and done are the files from which no cycle is reachable.
+func cycleFrom(uses map[string]map[string]bool, done map[string]bool, path []string, file string) []string {
+	path = append(path, file)
+	if at := slices.Index(path, file); at < len(path)-1 {
+		return path[at:]
 	}
 	if done[file] {
 		return nil
 	}
 	for _, other := range slices.Sorted(maps.Keys(uses[file])) {
-		if circle := circleFrom(uses, done, way, other); circle != nil {
-			return circle
+		if cycle := cycleFrom(uses, done, path, other); cycle != nil {
+			return cycle
 		}
 	}
 	done[file] = true
 	return nil
 }
 
-// usesOf are the files of a package with those that they use names of: functions, types, methods,
-// fields, constants and variables.
+// usesOf returns for each file of a package the files whose names it uses: functions, types,
+// methods, fields, constants and variables.
 func usesOf(t *testing.T, folder string) map[string]map[string]bool {
 	t.Helper()
 	paths, err := filepath.Glob(folder + "/*.go")
@@ -70,7 +71,7 @@ func usesOf(t *testing.T, folder string) map[string]map[string]bool {
 		files = append(files, file)
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	checker := types.Config{Importer: emptyPackages{}, Error: func(error) {}} // what others declare is of no interest
+	checker := types.Config{Importer: emptyPackages{}, Error: func(error) {}} // imported names do not resolve
 	own, _ := checker.Check(folder, set, files, info)
 	uses := map[string]map[string]bool{}
 	for name, used := range info.Uses {
@@ -86,7 +87,7 @@ func usesOf(t *testing.T, folder string) map[string]map[string]bool {
 	return uses
 }
 
-// emptyPackages imports packages as if nothing was in them.
+// emptyPackages is a types.Importer that returns an empty package for each path.
 type emptyPackages struct{}
 
 func (emptyPackages) Import(path string) (*types.Package, error) {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// below are the parts that a part may import, beside itself: those of production, then what tests
-// have beside them.
-var below = map[string][]string{
+// allowedImports are the top-level folders that each top-level folder may import, in addition to
+// itself.
+var allowedImports = map[string][]string{
 	"":         {"cli"},
 	"cli":      {"daemon", "conf", "quorum", "internal"},
 	"daemon":   {"admin", "conf", "proxy", "commands", "quorum", "internal"},
@@ -20,83 +20,94 @@ var below = map[string][]string{
 	"internal": nil,
 }
 
-// kits are for tests alone, and may import what they test.
-var kits = []string{"internal/model", "internal/fakeregister", "internal/redistest", "internal/process", "internal/certtest", "internal/logtest", "internal/randomcommands"}
+// testKits are packages for tests only. They may import the packages that they test.
+var testKits = []string{
+	"internal/model", "internal/fakeregister", "internal/redistest", "internal/process",
+	"internal/certtest", "internal/logtest", "internal/randomcommands",
+}
 
-// libraries import nothing of ours but what is in them.
+// libraries are folders whose packages import no other package of this module.
 var libraries = []string{"internal/lua"}
 
-// TestImports: imports point down, and no kit of the tests is in the program.
+// TestImports checks that each package imports only allowed folders, and that the program imports
+// no test kit.
 func TestImports(t *testing.T) {
-	for of, imported := range packages(t, "redlock-proxy/...") {
-		allowed, known := below[part(of)]
-		if !known || isKit(of) {
-			continue // of tests
+	for pkg, imports := range importsOf(t, "redlock-proxy/...") {
+		allowed, known := allowedImports[topFolder(pkg)]
+		if !known || isTestKit(pkg) {
+			continue // a package for tests
 		}
-		for _, path := range imported {
-			other := within(path)
+		for _, path := range imports {
+			other := folderOf(path)
 			switch {
 			case !strings.HasPrefix(path, "redlock-proxy"):
-			case isKit(other):
-				t.Errorf("%s imports %s, which is for tests", of, other)
-			case isIn(libraries, of) && !isIn(libraries, other):
-				t.Errorf("%s imports %s: it is to be a library of its own", of, other)
-			case part(other) != part(of) && !slices.Contains(allowed, part(other)):
-				t.Errorf("%s imports %s, which is not below it", of, other)
+			case isTestKit(other):
+				t.Errorf("%s imports %s, which is for tests", pkg, other)
+			case isIn(libraries, pkg) && !isIn(libraries, other):
+				t.Errorf("%s imports %s: a library must not depend on the rest of the module", pkg, other)
+			case topFolder(other) != topFolder(pkg) && !slices.Contains(allowed, topFolder(other)):
+				t.Errorf("%s imports %s, which allowedImports does not have", pkg, other)
 			}
 		}
 	}
 }
 
-// rooms are those of package commands: each may use those after it.
-var rooms = []string{"", "server", "move", "lockdetect", "locks", "lockkeys", "pubsub", "auth", "command", "rights", "catalog"}
+// commandFolders are the folders of commands. Each may import only those after it.
+var commandFolders = []string{
+	"", "server", "move", "lockdetect", "locks", "lockkeys", "pubsub", "auth", "command", "rights", "catalog",
+}
 
-// TestRooms: no room of commands needs one that needs it.
-func TestRooms(t *testing.T) {
-	for of, imported := range packages(t, "redlock-proxy/commands/...") {
-		from := slices.Index(rooms, room(of))
+// TestCommandFolders checks that the folders of commands import each other only in the order of
+// commandFolders.
+func TestCommandFolders(t *testing.T) {
+	for pkg, imports := range importsOf(t, "redlock-proxy/commands/...") {
+		from := slices.Index(commandFolders, commandFolder(pkg))
 		if from < 0 {
-			t.Errorf("%s is in no room", of)
+			t.Errorf("commandFolders does not have the folder of %s", pkg)
 		}
-		for _, path := range imported {
-			if other := within(path); part(other) == "commands" && slices.Index(rooms, room(other)) < from {
-				t.Errorf("%s imports %s, which is not after it", of, other)
+		for _, path := range imports {
+			other := folderOf(path)
+			if topFolder(other) == "commands" && slices.Index(commandFolders, commandFolder(other)) < from {
+				t.Errorf("%s imports %s, which is before it in commandFolders", pkg, other)
 			}
 		}
 	}
 }
 
-// room is the folder below commands that a package is in.
-func room(of string) string {
-	_, of, _ = strings.Cut(of, "/")
-	return part(of)
+// commandFolder returns the folder below commands of a package.
+func commandFolder(folder string) string {
+	_, below, _ := strings.Cut(folder, "/")
+	return topFolder(below)
 }
 
-// packages are what packages import, by their folders.
-func packages(t *testing.T, pattern string) map[string][]string {
+// importsOf returns the import paths of the packages that match a pattern, by the folder of the
+// package.
+func importsOf(t *testing.T, pattern string) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
 	for _, line := range lines(t, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, pattern) {
 		words := strings.Fields(line)
-		all[within(words[0])] = words[1:]
+		all[folderOf(words[0])] = words[1:]
 	}
 	return all
 }
 
-// within is a package's folder, empty for the first.
-func within(path string) string {
+// folderOf returns the folder of a package of this module. It is empty for the top folder.
+func folderOf(path string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(path, "redlock-proxy"), "/")
 }
 
-// part is the first folder of a package.
-func part(of string) string {
-	first, _, _ := strings.Cut(of, "/")
+// topFolder returns the first element of a folder.
+func topFolder(folder string) string {
+	first, _, _ := strings.Cut(folder, "/")
 	return first
 }
 
-func isKit(of string) bool { return isIn(kits, of) }
+func isTestKit(pkg string) bool { return isIn(testKits, pkg) }
 
-// isIn reports whether a package is one of these, or below one.
-func isIn(folders []string, of string) bool {
-	return slices.ContainsFunc(folders, func(folder string) bool { return of == folder || strings.HasPrefix(of, folder+"/") })
+// isIn reports whether a package is in one of the folders, or below one.
+func isIn(folders []string, pkg string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool {
+		return pkg == folder || strings.HasPrefix(pkg, folder+"/")
+	})
 }

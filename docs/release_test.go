@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// version is the one that stands in main.go.
+// version returns the version in main.go.
 func version(t *testing.T) string {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^const version = "(\d+\.\d+\.\d+(-\S+)?)"$`).FindStringSubmatch(text(t, "../main.go"))
@@ -16,9 +16,9 @@ func version(t *testing.T) string {
 	return found[1]
 }
 
-// TestRelease: the first section of CHANGELOG is that of the version, with a date, or what comes
-// after the last one; the chart is of the same version, and so are the images that docs/deploy.md
-// has one make for it.
+// TestRelease checks that CHANGELOG begins with the section of the version and its date, or with
+// Unreleased for a pre-release. It also checks that the chart and the images in docs/deploy.md have
+// the same version.
 func TestRelease(t *testing.T) {
 	v := version(t)
 	want := `^## ` + regexp.QuoteMeta(v) + ` - \d{4}-\d\d-\d\d$`

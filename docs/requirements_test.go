@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestRequirements: go.mod names what the program is made of first, and then what is for tests
-// alone.
+// TestRequirements checks that go.mod lists the modules of the program first, and then those for
+// tests only.
 func TestRequirements(t *testing.T) {
 	linked := lines(t, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
 	var mod struct {
@@ -33,15 +33,15 @@ func TestRequirements(t *testing.T) {
 		}
 	}
 	if inTests == "" {
-		t.Error("no requirement is for tests alone")
+		t.Error("go.mod has no module for tests only")
 	}
 }
 
-// lines are what a command run in the first folder prints.
+// lines returns the output of a command in the top folder of the repository.
 func lines(t *testing.T, command ...string) []string {
 	t.Helper()
 	run := exec.Command(command[0], command[1:]...)
-	run.Dir, run.Env = "..", append(os.Environ(), "GOOS=linux") // what other systems have is less
+	run.Dir, run.Env = "..", append(os.Environ(), "GOOS=linux") // Linux links the most modules
 	out, err := run.Output()
 	if err != nil {
 		t.Fatal(err)

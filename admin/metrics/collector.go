@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// Clients are what is shown of the clients and their traffic. All of it but Connected, Parked and
-// Max is counted since the start.
+// Clients holds counts of the clients and their traffic. Connected, Parked, Max, HeldInput, Unread
+// and Messages are present values; the rest is counted since the start.
 type Clients struct {
 	Connected, Parked, Max          int64
 	Accepted, Refused, AcceptErrors int64
@@ -20,11 +20,11 @@ type Clients struct {
 	RefusedInput                    int64
 	Unread, CutUnread               int64 // bytes, clients
 	Messages, CutMessages           int64 // bytes, clients
-	Detours                         int64 // replies that led to other servers
+	Detours                         int64 // redirects to another server
 }
 
-// Commands are what is shown of the commands. All of it but Waiting and RemovalsPending is counted
-// since the start.
+// Commands holds counts of commands. Waiting and RemovalsPending are present values; the rest is
+// counted since the start.
 type Commands struct {
 	Waiting                           int
 	Endless, EffectsLost              int64
@@ -34,32 +34,34 @@ type Commands struct {
 	RemovalsPending                   int
 }
 
-// Sources return what is counted elsewhere. All must be set but Upstream and Certificate.
+// Sources are the functions that return values of other parts of the proxy. All but Upstream and
+// Certificate are required.
 type Sources struct {
 	Clients  func() Clients
 	Commands func() Commands
 	Masters  func() []quorum.MasterStatus
-	// Look sees whether locks are available.
+	// Look returns whether locks are available, and where they are.
 	Look func() availability.Look
-	// Upstream is why the upstream is down, or nil; it is nil itself where there is none.
+	// Upstream returns why the upstream is down, or nil if it is up. A proxy without an upstream
+	// leaves it nil.
 	Upstream func() error
-	// Certificate is when the one that clients are shown expires; zero, or nil itself, where there
-	// is none.
+	// Certificate returns when the certificate for clients expires, or zero if there is none.
 	Certificate func() time.Time
-	// LogDropped is how many lines of the log could not be written.
+	// LogDropped returns the number of log lines that could not be written.
 	LogDropped func() int64
-	// Reload is when the configuration that holds was read, and whether none was refused since.
-	Reload func() (at time.Time, well bool)
+	// Reload returns when the present configuration was read, and whether every reload since then
+	// succeeded.
+	Reload func() (at time.Time, succeeded bool)
 }
 
-// scalar is a metric without labels that the sources return.
+// scalar is a metric without labels.
 type scalar struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
 	value func(c Clients, d Commands) float64
 }
 
-// collector reads the sources.
+// collector is a prometheus.Collector that reads the sources.
 type collector struct {
 	Sources
 	scalars  []scalar
@@ -77,13 +79,19 @@ type collector struct {
 func newCollector(from Sources) *collector {
 	return &collector{
 		Sources: from, scalars: scalars(), masters: newMasterDescs(),
-		relayed:  describe("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
-		commands: describe("redlock_relay_commands_total", "Commands sent on to the upstream whose replies go to clients."),
-		expiry:   describe("redlock_tls_certificate_expiry_timestamp_seconds", "When the certificate that clients are shown expires, if they speak TLS."),
-		dropped:  describe("redlock_log_lines_dropped_total", "Lines of the log that could not be written, because its reader was too slow or has gone."),
-		reload:   describe("redlock_config_last_reload_successful", "1 if the configuration was last read without an error, at the start or at a reload, else 0."),
-		reloaded: describe("redlock_config_last_reload_success_timestamp_seconds", "When the configuration that holds was read."),
-		locksAt:  describe("redlock_locks_at", "Always 1. Where the locks on lock keys are is in the label, where they can be moved.", "place"),
+		relayed: describe("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
+		commands: describe("redlock_relay_commands_total",
+			"Commands relayed to the upstream whose replies go to clients."),
+		expiry: describe("redlock_tls_certificate_expiry_timestamp_seconds",
+			"When the certificate for clients expires, if clients use TLS."),
+		dropped: describe("redlock_log_lines_dropped_total",
+			"Log lines that could not be written because the reader of the log was too slow or has gone."),
+		reload: describe("redlock_config_last_reload_successful",
+			"1 if the configuration was last read without an error, at the start or at a reload, else 0."),
+		reloaded: describe("redlock_config_last_reload_success_timestamp_seconds",
+			"When the present configuration was read."),
+		locksAt: describe("redlock_locks_at",
+			"Always 1. The label says where the locks on lock keys are, if they can be moved.", "place"),
 		upstream: describe("redlock_upstream_up", "1 while the upstream answers, else 0."),
 	}
 }
@@ -100,57 +108,73 @@ func gauge(name, help string, value func(Clients, Commands) float64) scalar {
 	return scalar{describe(name, help), prometheus.GaugeValue, value}
 }
 
-// scalars are all of them.
+// scalars returns all metrics without labels that come from Clients and Commands.
 func scalars() []scalar {
 	return []scalar{
-		gauge("redlock_client_connections", "Clients that are connected.",
+		gauge("redlock_client_connections", "Connected clients.",
 			func(c Clients, _ Commands) float64 { return float64(c.Connected) }),
-		gauge("redlock_client_connections_parked", "Those of them that are quiet, and have no goroutine.",
+		gauge("redlock_client_connections_parked", "Connected clients that are idle and use no goroutine.",
 			func(c Clients, _ Commands) float64 { return float64(c.Parked) }),
-		gauge("redlock_client_connections_limit", "How many clients may be connected (max-clients).",
+		gauge("redlock_client_connections_limit", "Maximum number of connected clients (max-clients).",
 			func(c Clients, _ Commands) float64 { return float64(c.Max) }),
-		counter("redlock_client_connections_accepted_total", "Clients that were accepted.",
+		counter("redlock_client_connections_accepted_total", "Accepted clients.",
 			func(c Clients, _ Commands) float64 { return float64(c.Accepted) }),
-		counter("redlock_client_connections_refused_total", "Clients that were refused because of max-clients.",
+		counter("redlock_client_connections_refused_total", "Clients refused because of max-clients.",
 			func(c Clients, _ Commands) float64 { return float64(c.Refused) }),
-		counter("redlock_client_accept_errors_total", "Connections that the system could not give, for want of file descriptors for example.",
+		counter("redlock_client_accept_errors_total",
+			"Connections that the operating system could not accept, for example for lack of file descriptors.",
 			func(c Clients, _ Commands) float64 { return float64(c.AcceptErrors) }),
-		gauge("redlock_client_held_input_bytes", "Bytes of incomplete commands, beyond the first 16 KB of each client, and of what is kept for clients between commands, compiled scripts included.",
+		gauge("redlock_client_held_input_bytes",
+			"Bytes of incomplete commands, beyond the first 16 KB of each client, and of the state "+
+				"that the proxy keeps for clients between commands, such as compiled scripts.",
 			func(c Clients, _ Commands) float64 { return float64(c.HeldInput) }),
-		counter("redlock_client_held_input_refused_total", "Clients that were sent away because of too many such bytes.",
+		counter("redlock_client_held_input_refused_total",
+			"Clients disconnected because of too many bytes of incomplete commands (max-input-memory).",
 			func(c Clients, _ Commands) float64 { return float64(c.RefusedInput) }),
 		gauge("redlock_client_unread_bytes", "Bytes of replies that the proxy holds because clients do not read them.",
 			func(c Clients, _ Commands) float64 { return float64(c.Unread) }),
-		counter("redlock_client_unread_cut_total", "Clients that were disconnected because of too many such bytes (max-unread-memory).",
+		counter("redlock_client_unread_cut_total",
+			"Clients disconnected because of too many bytes of unread replies (max-unread-memory).",
 			func(c Clients, _ Commands) float64 { return float64(c.CutUnread) }),
-		gauge("redlock_message_backlog_bytes", "Bytes of messages that wait for subscribers of a proxy without an upstream; what waits for several counts once.",
+		gauge("redlock_message_backlog_bytes",
+			"Bytes of messages that wait for subscribers of a proxy without an upstream. "+
+				"A message for several subscribers counts once.",
 			func(c Clients, _ Commands) float64 { return float64(c.Messages) }),
-		counter("redlock_message_backlog_cut_total", "Subscribers that were disconnected because of too many such bytes (max-message-memory).",
+		counter("redlock_message_backlog_cut_total",
+			"Subscribers disconnected because of too many bytes of waiting messages (max-message-memory).",
 			func(c Clients, _ Commands) float64 { return float64(c.CutMessages) }),
-		gauge("redlock_lock_waiters", "Clients that wait for a lock (BLOCK), or for what others put under a lock key (BLPOP and similar commands).",
+		gauge("redlock_lock_waiters",
+			"Clients that wait for a lock (BLOCK), or for an element of a lock key (BLPOP and similar commands).",
 			func(_ Clients, d Commands) float64 { return float64(d.Waiting) }),
-		gauge("redlock_removals_pending", "Locks that are still to be removed, since a command with an error may have left them.",
+		gauge("redlock_removals_pending",
+			"Locks that the proxy still has to remove: a command that failed may have left them.",
 			func(_ Clients, d Commands) float64 { return float64(d.RemovalsPending) }),
 		counter("redlock_locks_without_ttl_total", "Lock keys that ordinary commands set without a TTL.",
 			func(_ Clients, d Commands) float64 { return float64(d.Endless) }),
 		counter("redlock_script_runs_total", "Runs of scripts on lock keys, repetitions included.",
 			func(_ Clients, d Commands) float64 { return float64(d.ScriptRuns) }),
-		counter("redlock_script_runs_stopped_total", "Those of them that were ended at a limit, or found no place in their time (BUSY).",
+		counter("redlock_script_runs_stopped_total",
+			"Runs of scripts on lock keys that reached a limit, or got no turn in time (BUSY).",
 			func(_ Clients, d Commands) float64 { return float64(d.ScriptsStopped) }),
-		counter("redlock_script_asides_lost_total", "Things that scripts on lock keys do at the upstream and that were not carried out.",
+		counter("redlock_script_asides_lost_total",
+			"Side effects at the upstream that scripts on lock keys asked for, and that did not run.",
 			func(_ Clients, d Commands) float64 { return float64(d.EffectsLost) }),
-		counter("redlock_upstream_detours_total", "Replies and messages of the upstream that led clients to other servers, and were kept from them.",
+		counter("redlock_upstream_detours_total",
+			"Redirects to another server that the upstream sent, and that the proxy did not pass on.",
 			func(c Clients, _ Commands) float64 { return float64(c.Detours) }),
-		counter("redlock_uncovered_locks_total", "Locks taken at the upstream alone, on keys that no glob of lock-keys matches.",
+		counter("redlock_uncovered_locks_total",
+			"Locks taken at the upstream alone, on keys that no glob of lock-keys matches.",
 			func(_ Clients, d Commands) float64 { return float64(d.UncoveredLocks) }),
-		counter("redlock_uncovered_releases_total", "Locks released at the upstream alone, on keys that no glob of lock-keys matches.",
+		counter("redlock_uncovered_releases_total",
+			"Locks released at the upstream alone, on keys that no glob of lock-keys matches.",
 			func(_ Clients, d Commands) float64 { return float64(d.UncoveredReleases) }),
-		counter("redlock_stray_locks_total", "Lock keys that were noticed at the upstream while the locks are at the masters.",
+		counter("redlock_stray_locks_total",
+			"Lock keys that the proxy noticed at the upstream while the locks are on the masters.",
 			func(_ Clients, d Commands) float64 { return float64(d.StrayLocks) }),
 	}
 }
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, s := range c.scalars {
 		out <- s.desc
@@ -166,7 +190,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	c.masters.describe(out)
 }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	clients, commands := c.Clients(), c.Commands()
 	for _, s := range c.scalars {
@@ -176,7 +200,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToUpstream), "to_upstream")
 		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToClients), "to_clients")
 		out <- metric(c.commands, prometheus.CounterValue, float64(clients.Relayed))
-		out <- metric(c.upstream, prometheus.GaugeValue, number(c.Upstream() == nil))
+		out <- metric(c.upstream, prometheus.GaugeValue, boolValue(c.Upstream() == nil))
 	}
 	look := c.Look()
 	if at := look.LocksAt(); at != "" {
@@ -188,14 +212,14 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	out <- metric(c.dropped, prometheus.CounterValue, float64(c.LogDropped()))
-	at, well := c.Reload()
-	out <- metric(c.reload, prometheus.GaugeValue, number(well))
+	at, succeeded := c.Reload()
+	out <- metric(c.reload, prometheus.GaugeValue, boolValue(succeeded))
 	out <- metric(c.reloaded, prometheus.GaugeValue, float64(at.Unix()))
 	c.masters.collect(out, c.Masters(), look, time.Now())
 }
 
-// metric makes one. What cannot be one is an error of its own in the answer, and no panic, which
-// would end the process.
+// metric returns a metric. If its values are invalid, it returns an error metric instead of a
+// panic, which would end the process.
 func metric(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) prometheus.Metric {
 	m, err := prometheus.NewConstMetric(desc, kind, value, labels...)
 	if err != nil {
@@ -204,9 +228,9 @@ func metric(desc *prometheus.Desc, kind prometheus.ValueType, value float64, lab
 	return m
 }
 
-// number is 1 for what is so.
-func number(it bool) float64 {
-	if it {
+// boolValue returns 1 for true, else 0.
+func boolValue(is bool) float64 {
+	if is {
 		return 1
 	}
 	return 0

@@ -1,8 +1,7 @@
-// Package metrics are the metrics of a proxy, for Prometheus. There are two kinds: what is counted
-// elsewhere already, for INFO, is read when somebody asks for the metrics (Sources); what is
-// counted nowhere else is counted here, by a [Locks] and a [Register] around those that do the
-// work.
+// Package metrics exports the metrics of a proxy to Prometheus. It reads the counts that INFO shows
+// as well from [Sources], when Prometheus scrapes them. It counts lock operations itself: a [Locks]
+// and a [Register] wrap the implementations and count each call.
 //
-// No label has a value that a client chose: no key, no token, no address of a client. Those of
-// masters are their addresses as configured, without logins.
+// No label has a value that a client chose: no key, no token, no address of a client. The label
+// master is the master's address as configured, without credentials.
 package metrics

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locker is what LOCK, UNLOCK, EXTEND and FENCE work with: a *quorum.Locker.
+// Locker is the interface of a *quorum.Locker that LOCK, UNLOCK, EXTEND and FENCE use.
 type Locker interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
@@ -18,16 +18,16 @@ type Locker interface {
 	Waiting() int
 }
 
-// Locks are a Locker whose operations are counted.
+// Locks is a Locker that counts its operations.
 type Locks struct {
 	Locker
 	meters *meters
 }
 
-// Locks counts what is done with a locker.
+// Locks returns a Locker that counts the operations on l.
 func (m *Metrics) Locks(l Locker) Locks { return Locks{l, &m.meters} }
 
-// Lock is that of the Locker.
+// Lock calls and counts the Locker's Lock.
 func (l Locks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
 	began := time.Now()
 	got, err := l.Locker.Lock(ctx, req)
@@ -41,20 +41,22 @@ func (l Locks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, 
 	return got, err
 }
 
-// Unlock is that of the Locker.
+// Unlock calls and counts the Locker's Unlock.
 func (l Locks) Unlock(ctx context.Context, key quorum.Key, token string) (err error) {
 	defer l.meters.release.end(ctx, time.Now(), &err)
 	return l.Locker.Unlock(ctx, key, token)
 }
 
-// Withdraw is that of the Locker.
+// Withdraw calls and counts the Locker's Withdraw.
 func (l Locks) Withdraw(keys []quorum.Key, got quorum.Grant) {
 	l.meters.withdrawn.Inc()
 	l.Locker.Withdraw(keys, got)
 }
 
-// Extend is that of the Locker.
-func (l Locks) Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (_ quorum.Grant, err error) {
+// Extend calls and counts the Locker's Extend.
+func (l Locks) Extend(
+	ctx context.Context, key quorum.Key, token string, ttl time.Duration,
+) (_ quorum.Grant, err error) {
 	defer l.meters.extend.end(ctx, time.Now(), &err)
 	return l.Locker.Extend(ctx, key, token, ttl)
 }

@@ -11,28 +11,28 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// loss is why an operation was answered NOQUORUM.
-type loss int
+// noQuorumCause is the reason why an operation was answered NOQUORUM.
+type noQuorumCause int
 
 const (
-	late loss = iota
+	late noQuorumCause = iota
 	unclear
 	open
 	quarantine
 	unfit
 	timeout
 	down
-	lossCount // how many there are
+	causeCount // the number of causes
 )
 
-// String is the value of the label.
-func (l loss) String() string {
-	return [lossCount]string{"late", "unclear", "open", "quarantine", "unfit", "timeout", "down"}[l]
+// String returns the value of the label cause.
+func (c noQuorumCause) String() string {
+	return [causeCount]string{"late", "unclear", "open", "quarantine", "unfit", "timeout", "down"}[c]
 }
 
-// lossOf is the class of an error. Where the masters differ, the first of these that any of them
-// has: quarantine, unfit, timeout, down.
-func lossOf(err *quorum.NoQuorumError) loss {
+// causeOf returns the cause of an error. If the errors of the masters differ, it returns the first
+// of these that any master has: quarantine, unfit, timeout, down.
+func causeOf(err *quorum.NoQuorumError) noQuorumCause {
 	var waits *quorum.QuarantineError
 	var bad *quorum.UnfitError
 	switch {
@@ -56,26 +56,30 @@ func lossOf(err *quorum.NoQuorumError) loss {
 // isTimeout reports whether any master did not answer in time.
 func isTimeout(err error) bool {
 	var slow net.Error
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout()
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &slow) && slow.Timeout()
 }
 
-// losses count them.
-type losses struct{ by [lossCount]prometheus.Counter }
+// causeCounters count the operations that ended with NOQUORUM, by cause.
+type causeCounters struct {
+	byCause [causeCount]prometheus.Counter
+}
 
-func newLosses(registry prometheus.Registerer) *losses {
+func newCauseCounters(registry prometheus.Registerer) *causeCounters {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "redlock_lock_no_quorum_total", Help: "Operations on locks that ended with NOQUORUM, by the class of the cause.",
+		Name: "redlock_lock_no_quorum_total",
+		Help: "Operations on locks that ended with NOQUORUM, by cause.",
 	}, []string{"cause"})
 	registry.MustRegister(vec)
-	l := &losses{}
-	for which := range lossCount {
-		l.by[which] = vec.WithLabelValues(which.String())
+	counters := &causeCounters{}
+	for cause := range causeCount {
+		counters.byCause[cause] = vec.WithLabelValues(cause.String())
 	}
-	return l
+	return counters
 }
 
-func (l *losses) count(err error) {
+func (c *causeCounters) count(err error) {
 	if none, ok := errors.AsType[*quorum.NoQuorumError](err); ok {
-		l.by[lossOf(none)].Inc()
+		c.byCause[causeOf(none)].Inc()
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// masterDescs are the metrics of the masters.
+// masterDescs describes the metrics of the masters.
 type masterDescs struct {
 	masters, majority, quorum                  *prometheus.Desc
 	up, votes, quarantine, left, since         *prometheus.Desc
@@ -19,39 +19,51 @@ type masterDescs struct {
 
 func newMasterDescs() masterDescs {
 	return masterDescs{
-		masters:     describe("redlock_masters", "Masters that are configured."),
-		voting:      describe("redlock_masters_voting", "Masters that vote."),
-		majority:    describe("redlock_majority", "Masters that are needed for a lock."),
-		quorum:      describe("redlock_quorum", "1 while locks are available, else 0."),
-		up:          describe("redlock_master_up", "1 while the master answers, else 0.", "master"),
-		votes:       describe("redlock_master_votes", "1 while the master's votes count, else 0.", "master"),
-		quarantine:  describe("redlock_master_quarantined", "1 while the master is in quarantine, for that reason.", "master", "reason"),
-		left:        describe("redlock_master_quarantine_left_seconds", "How long the quarantine of the master lasts at the most, where that is known.", "master"),
-		since:       describe("redlock_master_changed_timestamp_seconds", "When the master went up or down, or got or lost its vote, last.", "master"),
-		owed:        describe("redlock_master_removals_owed", "Removals that wait for the master to be back.", "master"),
-		catchUps:    describe("redlock_master_catch_ups_total", "How often this proxy had the master catch up from the others.", "master"),
-		probe:       describe("redlock_master_probe_seconds", "Shortest round trip of the probe that brought the master up.", "master"),
-		watched:     describe("redlock_master_watched_keys", "Keys that are watched on the master for clients that wait for a lock.", "master"),
-		unwatched:   describe("redlock_master_unwatched", "1 while clients that wait for a lock poll the master because it cannot be watched, else 0.", "master"),
-		clockOffset: describe("redlock_master_clock_offset_seconds", "By how much the master's clock is ahead of this machine's, where that is known.", "master"),
+		masters:  describe("redlock_masters", "Configured masters."),
+		voting:   describe("redlock_masters_voting", "Masters that vote."),
+		majority: describe("redlock_majority", "Masters whose votes a lock needs."),
+		quorum:   describe("redlock_quorum", "1 while locks are available, else 0."),
+		up:       describe("redlock_master_up", "1 while the master answers, else 0.", "master"),
+		votes:    describe("redlock_master_votes", "1 while the master's votes count, else 0.", "master"),
+		quarantine: describe("redlock_master_quarantined",
+			"1 while the master is in quarantine. The label reason says why.", "master", "reason"),
+		left: describe("redlock_master_quarantine_left_seconds",
+			"Time until the master's quarantine ends at the latest, if known.", "master"),
+		since: describe("redlock_master_changed_timestamp_seconds",
+			"When the master last went up or down, or got or lost its vote.", "master"),
+		owed: describe("redlock_master_removals_owed",
+			"Removals that wait until the master is reachable.", "master"),
+		catchUps: describe("redlock_master_catch_ups_total",
+			"Catch-ups of the master that this proxy made.", "master"),
+		probe: describe("redlock_master_probe_seconds",
+			"Shortest round trip of the probe that brought the master up.", "master"),
+		watched: describe("redlock_master_watched_keys",
+			"Keys that the proxy watches on the master for clients that wait for a lock.", "master"),
+		unwatched: describe("redlock_master_unwatched",
+			"1 while the proxy polls the master for clients that wait for a lock, because it cannot watch it, "+
+				"else 0.", "master"),
+		clockOffset: describe("redlock_master_clock_offset_seconds",
+			"By how much the master's clock is ahead of this machine's, if known.", "master"),
 	}
 }
 
 func (d *masterDescs) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		d.masters, d.voting, d.majority, d.quorum, d.up, d.votes, d.quarantine, d.left, d.since, d.owed, d.catchUps, d.probe, d.clockOffset,
-		d.watched, d.unwatched,
+		d.masters, d.voting, d.majority, d.quorum, d.up, d.votes, d.quarantine, d.left, d.since, d.owed,
+		d.catchUps, d.probe, d.clockOffset, d.watched, d.unwatched,
 	}
 }
 
 func (d *masterDescs) describe(out chan<- *prometheus.Desc) {
-	for _, one := range d.all() {
-		out <- one
+	for _, desc := range d.all() {
+		out <- desc
 	}
 }
 
-// collect reports the masters.
-func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterStatus, look availability.Look, now time.Time) {
+// collect sends the metrics of the masters.
+func (d *masterDescs) collect(
+	out chan<- prometheus.Metric, all []quorum.MasterStatus, look availability.Look, now time.Time,
+) {
 	put := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- metric(desc, prometheus.GaugeValue, value, labels...)
 	}
@@ -61,23 +73,25 @@ func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterS
 	}
 	for i, name := range labels(names) {
 		m := &all[i]
-		put(d.up, number(m.Err == nil), name)
-		put(d.votes, number(m.Standing == quorum.Voting), name)
+		put(d.up, boolValue(m.Err == nil), name)
+		put(d.votes, boolValue(m.Standing == quorum.Voting), name)
 		put(d.since, float64(m.Since.UnixMilli())/1000, name)
 		put(d.owed, float64(m.Owed), name)
 		put(d.watched, float64(m.Watched), name)
-		put(d.unwatched, number(m.Unwatched != nil), name)
-		d.collectGuard(put, m, name, now)
+		put(d.unwatched, boolValue(m.Unwatched != nil), name)
+		d.collectOptional(put, m, name, now)
 		out <- metric(d.catchUps, prometheus.CounterValue, float64(m.CatchUps), name)
 	}
 	put(d.masters, float64(len(all)))
 	put(d.voting, float64(look.Voting))
 	put(d.majority, float64(quorum.Majority(len(all))))
-	put(d.quorum, number(look.Decide().State == availability.Available))
+	put(d.quorum, boolValue(look.Decide().State == availability.Available))
 }
 
-// collectGuard reports what is known of a master now and then only.
-func (d *masterDescs) collectGuard(put func(*prometheus.Desc, float64, ...string), m *quorum.MasterStatus, name string, now time.Time) {
+// collectOptional sends the metrics of a master that have a value only at times.
+func (d *masterDescs) collectOptional(
+	put func(*prometheus.Desc, float64, ...string), m *quorum.MasterStatus, name string, now time.Time,
+) {
 	if q := m.Quarantine; q != nil {
 		put(d.quarantine, 1, name, reason(q))
 		if !q.Ready.IsZero() {
@@ -92,11 +106,12 @@ func (d *masterDescs) collectGuard(put func(*prometheus.Desc, float64, ...string
 	}
 }
 
-// reason is why a master is in quarantine, of a closed list: the word stands on the master, where
-// anybody may have written it.
+// reason returns the reason of a quarantine, from a closed list. The word comes from a key on the
+// master, which any client of the master could have written.
 func reason(q *quorum.QuarantineError) string {
 	switch word := q.Reason(); word {
-	case "restarted", "flushed", "replicated", "clock", "evicted", "blank", "fresh", "unproven", "settings", "place", "vouched", "joins", "succeeded":
+	case "restarted", "flushed", "replicated", "clock", "evicted", "blank", "fresh", "unproven", "settings",
+		"place", "vouched", "joins", "succeeded":
 		return word
 	default:
 		return "other"

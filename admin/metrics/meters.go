@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// result is how an operation ended.
+// result is the outcome of an operation.
 type result int
 
 const (
@@ -23,15 +23,17 @@ const (
 	foreign
 	aborted
 	failed
-	results // how many there are
+	resultCount // the number of results
 )
 
-// String is the value of the label.
+// String returns the value of the label result.
 func (r result) String() string {
-	return [results]string{"ok", "held", "not_held", "no_quorum", "contended", "too_short", "foreign", "aborted", "failed"}[r]
+	return [resultCount]string{
+		"ok", "held", "not_held", "no_quorum", "contended", "too_short", "foreign", "aborted", "failed",
+	}[r]
 }
 
-// resultOf is that of an operation that ended with an error.
+// resultOf returns the result of an operation that ended with err.
 func resultOf(ctx context.Context, err error) result {
 	switch {
 	case err == nil:
@@ -55,20 +57,21 @@ func resultOf(ctx context.Context, err error) result {
 	}
 }
 
-// isNoQuorum is by itself, since what it looks for costs memory.
+// isNoQuorum reports whether err is a NoQuorumError. It is a function of its own because its
+// variable is allocated on the heap.
 func isNoQuorum(err error) bool {
 	var none *quorum.NoQuorumError
 	return errors.As(err, &none)
 }
 
-// meter counts one operation. All of it is looked up once.
+// meter counts the calls of one operation. Its metrics are looked up once, when it is made.
 type meter struct {
-	ended [results]prometheus.Counter
-	took  prometheus.Observer
-	lost  *losses
+	ended    [resultCount]prometheus.Counter
+	took     prometheus.Observer
+	noQuorum *causeCounters
 }
 
-// end notes that an operation ended, without a wait for others before.
+// end records the duration and the result of an operation that did not wait for a holder.
 func (m *meter) end(ctx context.Context, began time.Time, err *error) {
 	m.took.Observe(time.Since(began).Seconds())
 	m.count(ctx, *err)
@@ -78,11 +81,11 @@ func (m *meter) count(ctx context.Context, err error) {
 	r := resultOf(ctx, err)
 	m.ended[r].Inc()
 	if r == noQuorum {
-		m.lost.count(err)
+		m.noQuorum.count(err)
 	}
 }
 
-// meters are those of all operations.
+// meters holds the meters of all operations.
 type meters struct {
 	acquire, release, extend, read, update meter
 	waited, lease                          prometheus.Histogram
@@ -91,41 +94,44 @@ type meters struct {
 
 func newMeters(registry prometheus.Registerer) meters {
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "redlock_lock_requests_total", Help: "Operations on locks, by how they ended.",
+		Name: "redlock_lock_requests_total", Help: "Operations on locks, by result.",
 	}, []string{"operation", "result"})
 	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "redlock_lock_duration_seconds", Buckets: shortBuckets(),
-		Help: "Time that an operation on locks took, however it ended. A LOCK that may wait (BLOCK) is not among them.",
+		Help: "Duration of operations on locks, whatever their result. A LOCK that may wait (BLOCK) is not included.",
 	}, []string{"operation"})
-	lost := newLosses(registry)
+	noQuorum := newCauseCounters(registry)
 	meterOf := func(operation string) meter {
-		m := meter{took: took.WithLabelValues(operation), lost: lost}
-		for r := range results {
+		m := meter{took: took.WithLabelValues(operation), noQuorum: noQuorum}
+		for r := range resultCount {
 			m.ended[r] = ended.WithLabelValues(operation, r.String())
 		}
 		return m
 	}
 	all := meters{
-		acquire: meterOf("acquire"), release: meterOf("release"), extend: meterOf("extend"), read: meterOf("read"), update: meterOf("update"),
+		acquire: meterOf("acquire"), release: meterOf("release"), extend: meterOf("extend"),
+		read: meterOf("read"), update: meterOf("update"),
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "redlock_lock_wait_seconds", Buckets: []float64{.001, .005, .025, .1, .5, 1, 2.5, 5, 10, 30, 60, 300},
-			Help: "Time until a LOCK that may wait (BLOCK) was answered, however it ended.",
+			Help: "Time until a LOCK that may wait (BLOCK) was answered, whatever its result.",
 		}),
 		lease: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "redlock_lock_lease_seconds", Buckets: []float64{.1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600},
-			Help: "TTLs of the locks that were granted, without those that have none.",
+			Name:    "redlock_lock_lease_seconds",
+			Buckets: []float64{.1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600},
+			Help:    "TTLs of granted locks. Locks without a TTL are not included.",
 		}),
 		withdrawn: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "redlock_lock_withdrawals_total", Help: "Locks released because their client had gone before it got the reply.",
+			Name: "redlock_lock_withdrawals_total",
+			Help: "Locks released because their client disconnected before it received the reply.",
 		}),
 	}
 	registry.MustRegister(ended, took, all.waited, all.lease, all.withdrawn)
 	return all
 }
 
-// granted takes the TTL of a grant.
+// granted records the TTL of a lock if it was granted.
 func (m *meters) granted(ttl time.Duration, err error) {
-	if err == nil && ttl >= 0 { // else quorum.Endless
+	if err == nil && ttl >= 0 { // quorum.Endless is negative
 		m.lease.Observe(ttl.Seconds())
 	}
 }

@@ -13,37 +13,38 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// maxRequests is how many may ask for the metrics at a time.
+// maxRequests is the maximum number of concurrent scrapes.
 const maxRequests = 4
 
-// Metrics are those of one proxy. They are safe for concurrent use.
+// Metrics holds the metrics of one proxy. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	meters   meters
 	trips    *prometheus.HistogramVec
-	// perMaster are those of trips, by the number of the master: of the masters of now.
+	// perMaster are the observers of trips, by the index of the present masters.
 	perMaster atomic.Pointer[[]prometheus.Observer]
 }
 
-// New makes metrics of a proxy of that version.
+// New returns the metrics of a proxy with that version.
 func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.meters = newMeters(m.registry)
 	m.trips = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "redlock_master_round_trip_seconds", Buckets: shortBuckets(),
-		Help: "Time from sending a batch of lock operations to a master until all of it was answered.",
+		Help: "Time from sending a batch of lock operations to a master until the last answer to it.",
 	}, []string{"master"})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "redlock_build_info", Help: "Always 1. The version of the proxy and of Go are in the labels.",
 		ConstLabels: prometheus.Labels{"version": strings.ToValidUTF8(version, "?"), "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.trips, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.trips, build, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// RoundTrips is to be told how long the batches of the masters took; names are theirs, by number.
-// It is called again when other masters follow.
+// RoundTrips returns a function that records how long a batch to a master took. The masters are
+// indexes into names. When the list of masters changes, the caller calls RoundTrips again.
 func (m *Metrics) RoundTrips(names []string) func(master int, took time.Duration) {
 	var all []prometheus.Observer
 	for _, name := range labels(names) {
@@ -53,16 +54,16 @@ func (m *Metrics) RoundTrips(names []string) func(master int, took time.Duration
 	return func(master int, took time.Duration) { all[master].Observe(took.Seconds()) }
 }
 
-// Handler answers with the metrics, and with what the sources return.
+// Handler returns a handler that answers with the metrics and the values of the sources.
 func (m *Metrics) Handler(from Sources) http.Handler {
 	m.registry.MustRegister(newCollector(from))
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxRequests,
-		ErrorHandling:       promhttp.ContinueOnError, // of one metric; the others are there
+		ErrorHandling:       promhttp.ContinueOnError, // an error in one metric does not hide the rest
 	})
 }
 
-// labels make the names of masters fit for labels, of which no two may be the same.
+// labels turns the names of masters into distinct, valid values for a label.
 func labels(names []string) []string {
 	seen, all := map[string]bool{}, make([]string, len(names))
 	for i, name := range names {
@@ -75,7 +76,7 @@ func labels(names []string) []string {
 	return all
 }
 
-// shortBuckets are for what takes a round trip or a few.
+// shortBuckets returns the buckets, in seconds, for operations of one or a few round trips.
 func shortBuckets() []float64 {
 	return []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
 }

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// page is what a scrape of metrics gets.
+// page returns the answer to a scrape.
 func page(t *testing.T, m *Metrics, from Sources) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -33,17 +33,18 @@ func page(t *testing.T, m *Metrics, from Sources) string {
 	return answer.Body.String()
 }
 
-// sources tell of masters, and else nothing.
+// sources returns the sources of a proxy with these masters and without clients.
 func sources(masters ...quorum.MasterStatus) Sources {
 	return Sources{
 		Clients: func() Clients { return Clients{} }, Commands: func() Commands { return Commands{} },
-		Masters: func() []quorum.MasterStatus { return masters }, Look: func() availability.Look { return availability.Look{Masters: len(masters), Voting: 1} },
+		Masters:    func() []quorum.MasterStatus { return masters },
+		Look:       func() availability.Look { return availability.Look{Masters: len(masters), Voting: 1} },
 		LogDropped: func() int64 { return 3 },
 		Reload:     func() (time.Time, bool) { return time.Unix(1700000000, 0), true },
 	}
 }
 
-// wantLines wants whole lines in a page.
+// wantLines checks that a page has these lines.
 func wantLines(t *testing.T, page string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -57,7 +58,8 @@ func TestMasters(t *testing.T) {
 	now := time.Now()
 	refused := errors.New("connection refused")
 	got := page(t, New("1.2.3"), sources(
-		quorum.MasterStatus{Name: "m0", Since: time.Unix(1700000000, 500e6), RoundTrip: 40 * time.Microsecond, ClockKnown: true, ClockOffset: -1500 * time.Millisecond, CatchUps: 2},
+		quorum.MasterStatus{Name: "m0", Since: time.Unix(1700000000, 500e6), RoundTrip: 40 * time.Microsecond,
+			ClockKnown: true, ClockOffset: -1500 * time.Millisecond, CatchUps: 2},
 		quorum.MasterStatus{Name: "m1", Standing: quorum.Quarantined, Quarantine: &quorum.QuarantineError{Why: "restarted", Ready: now.Add(-time.Hour)}},
 		quorum.MasterStatus{Name: "m2", Standing: quorum.Down, Err: refused, Owed: 3, ClockKnown: true},
 	))
@@ -71,13 +73,13 @@ func TestMasters(t *testing.T) {
 		`redlock_master_clock_offset_seconds{master="m0"} -1.5`, `redlock_master_catch_ups_total{master="m0"} 2`,
 		`redlock_master_removals_owed{master="m2"} 3`, `redlock_master_probe_seconds{master="m0"} 4e-05`)
 	if strings.Contains(got, `offset_seconds{master="m2"}`) || strings.Contains(got, "redlock_upstream_up ") {
-		t.Error("it tells what it does not know")
+		t.Error("a metric without a value is in the page")
 	}
 }
 
-// TestForeignWords: no name of a master, and nothing that stands on one, keeps the metrics from
-// being served.
-func TestForeignWords(t *testing.T) {
+// TestHostileNames checks that the metrics are served whatever the name of a master, and whatever a
+// client wrote into its marker.
+func TestHostileNames(t *testing.T) {
 	got := page(t, New("v\xff"), sources(
 		quorum.MasterStatus{Name: "/run/\xff.sock"}, quorum.MasterStatus{Name: "/run/\xfe.sock"},
 		quorum.MasterStatus{Name: "m", Standing: quorum.Quarantined, Quarantine: &quorum.QuarantineError{Why: "\xffx\"} 1\nredlock_quorum 1"}},
@@ -93,17 +95,17 @@ func TestLabels(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	gone, leave := context.WithCancel(context.Background())
-	leave()
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
 	other := errors.New("other")
 	for _, c := range []struct {
 		ctx  context.Context
 		err  error
 		want result
 	}{
-		{gone, nil, ok}, {t.Context(), quorum.ErrHeld, held}, {gone, quorum.ErrNotHeld, notHeld},
+		{cancelled, nil, ok}, {t.Context(), quorum.ErrHeld, held}, {cancelled, quorum.ErrNotHeld, notHeld},
 		{t.Context(), &quorum.NoQuorumError{}, noQuorum}, {t.Context(), fmt.Errorf("k: %w", quorum.ErrContended), contended},
-		{t.Context(), quorum.ErrTooShort, tooShort}, {t.Context(), quorum.ErrForeign, foreign}, {gone, other, aborted}, {t.Context(), other, failed},
+		{t.Context(), quorum.ErrTooShort, tooShort}, {t.Context(), quorum.ErrForeign, foreign}, {cancelled, other, aborted}, {t.Context(), other, failed},
 	} {
 		if got := resultOf(c.ctx, c.err); got != c.want {
 			t.Errorf("%v: got %v, want %v", c.err, got, c.want)
@@ -111,22 +113,22 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// stub is a Locker that answers every LOCK alike.
-type stub struct {
+// fakeLocker is a Locker that returns the same error from every call.
+type fakeLocker struct {
 	Locker
 	err error
 }
 
-func (s stub) Lock(context.Context, quorum.LockRequest) (quorum.Grant, error) {
-	return quorum.Grant{}, s.err
+func (f fakeLocker) Lock(context.Context, quorum.LockRequest) (quorum.Grant, error) {
+	return quorum.Grant{}, f.err
 }
 
-func (s stub) Unlock(context.Context, quorum.Key, string) error { return s.err }
+func (f fakeLocker) Unlock(context.Context, quorum.Key, string) error { return f.err }
 
 func TestCounting(t *testing.T) {
 	m := New("")
 	lock := func(err error, ttl, wait time.Duration) {
-		_, _ = m.Locks(stub{err: err}).Lock(t.Context(), quorum.LockRequest{TTL: ttl, Wait: wait})
+		_, _ = m.Locks(fakeLocker{err: err}).Lock(t.Context(), quorum.LockRequest{TTL: ttl, Wait: wait})
 	}
 	lock(nil, 10*time.Second, 0)
 	lock(nil, quorum.Endless, 0)
@@ -149,17 +151,17 @@ func TestCounting(t *testing.T) {
 		`redlock_master_round_trip_seconds_count{master="a"} 0`, `redlock_master_round_trip_seconds_bucket{master="b",le="0.005"} 1`)
 }
 
-// TestDocumented holds the table of docs/metrics.md to the metrics: each of ours is in it with its
-// type, and no others.
+// TestDocumented checks that the table of docs/metrics.md has exactly the metrics of the proxy,
+// with their types.
 func TestDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]string{}
+	documented := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| (`redlock_.*`) \\| (\\w+) \\|").FindAllStringSubmatch(string(doc), -1) {
 		for _, name := range regexp.MustCompile("`([a-z_]+)[^`]*`").FindAllStringSubmatch(row[1], -1) {
-			told[name[1]] = row[2]
+			documented[name[1]] = row[2]
 		}
 	}
 	from := sources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true, Quarantine: &quorum.QuarantineError{Ready: time.Now()}})
@@ -170,19 +172,19 @@ func TestDocumented(t *testing.T) {
 	}
 	m := New("")
 	m.RoundTrips([]string{"m"})
-	there := map[string]string{}
+	exported := map[string]string{}
 	for _, line := range regexp.MustCompile(`(?m)^# TYPE (redlock_\w+) (\w+)$`).FindAllStringSubmatch(page(t, m, from), -1) {
-		there[line[1]] = line[2]
+		exported[line[1]] = line[2]
 	}
-	if !maps.Equal(told, there) {
-		t.Errorf("the page tells of\n%v, the metrics are\n%v", told, there)
+	if !maps.Equal(documented, exported) {
+		t.Errorf("docs/metrics.md has\n%v, the metrics are\n%v", documented, exported)
 	}
 }
 
-// TestNoAllocation: counting costs no memory.
+// TestNoAllocation checks that counting allocates no memory.
 func TestNoAllocation(t *testing.T) {
 	m := New("")
-	locks, trip, ctx := m.Locks(stub{}), m.RoundTrips([]string{"a"}), t.Context()
+	locks, trip, ctx := m.Locks(fakeLocker{}), m.RoundTrips([]string{"a"}), t.Context()
 	if n := testing.AllocsPerRun(100, func() {
 		_, _ = locks.Lock(ctx, quorum.LockRequest{TTL: time.Second})
 		_ = locks.Unlock(ctx, quorum.Key{}, "")
@@ -193,7 +195,7 @@ func TestNoAllocation(t *testing.T) {
 }
 
 func BenchmarkLock(b *testing.B) {
-	locks, ctx := New("").Locks(stub{}), b.Context()
+	locks, ctx := New("").Locks(fakeLocker{}), b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _ = locks.Lock(ctx, quorum.LockRequest{TTL: time.Second})

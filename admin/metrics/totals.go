@@ -7,30 +7,33 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Totals are what was counted around the locks since the start, for who compares two of them.
+// Totals holds counts of lock operations since the start. The difference of two Totals gives a
+// rate.
 type Totals struct {
-	// Granted and Refused are locks that were taken, and that another held. NoQuorum are operations
-	// of all kinds that ended so.
+	// Granted counts the locks granted, and Refused those refused because another client held them.
+	// NoQuorum counts the operations of all kinds that ended with NOQUORUM.
 	Granted, Refused, NoQuorum float64
-	// Lock is how long taking a lock took, without those that may wait.
+	// Lock is the duration of attempts to take a lock, without those that may wait (BLOCK).
 	Lock Spread
-	// RoundTrips are the batches of each master, by number.
+	// RoundTrips are the batches of each master, by its index.
 	RoundTrips []Sum
 }
 
-// Sum is how many there were, and how many seconds they took together.
+// Sum is a number of events, and their total duration in seconds.
 type Sum struct{ Count, Seconds float64 }
 
-// Spread is a histogram: up to Limits[i] seconds took Within[i] of Count.
+// Spread is a histogram: Within[i] of Count events took at most Limits[i] seconds.
 type Spread struct {
 	Sum
 	Limits, Within []float64
 }
 
-// Totals are those of now.
+// Totals returns the present counts.
 func (m *Metrics) Totals() Totals {
 	acquire := &m.meters.acquire
-	t := Totals{Granted: valueOf(acquire.ended[ok]), Refused: valueOf(acquire.ended[held]), Lock: spreadOf(acquire.took)}
+	t := Totals{
+		Granted: valueOf(acquire.ended[ok]), Refused: valueOf(acquire.ended[held]), Lock: spreadOf(acquire.took),
+	}
 	for _, each := range []*meter{acquire, &m.meters.release, &m.meters.extend, &m.meters.read, &m.meters.update} {
 		t.NoQuorum += valueOf(each.ended[noQuorum])
 	}
@@ -42,7 +45,7 @@ func (m *Metrics) Totals() Totals {
 	return t
 }
 
-// valueOf reads a counter.
+// valueOf returns the value of a counter.
 func valueOf(c prometheus.Counter) float64 {
 	var now dto.Metric
 	if c.Write(&now) != nil {
@@ -51,7 +54,7 @@ func valueOf(c prometheus.Counter) float64 {
 	return now.GetCounter().GetValue()
 }
 
-// spreadOf reads a histogram.
+// spreadOf returns the values of a histogram.
 func spreadOf(o prometheus.Observer) (s Spread) {
 	var now dto.Metric
 	if metric, is := o.(prometheus.Metric); !is || metric.Write(&now) != nil {
@@ -65,7 +68,7 @@ func spreadOf(o prometheus.Observer) (s Spread) {
 	return s
 }
 
-// Since is what came after another one of the same.
+// Since returns the events that s has and before, an earlier state of the same histogram, has not.
 func (s Spread) Since(before Spread) Spread {
 	d := Spread{Sum: s.Sum.Since(before.Sum), Limits: s.Limits, Within: make([]float64, len(s.Within))}
 	for i := range s.Within {
@@ -77,10 +80,10 @@ func (s Spread) Since(before Spread) Spread {
 	return d
 }
 
-// Since is what came after another one of the same.
+// Since returns the events that s has and before, an earlier state of the same sum, has not.
 func (s Sum) Since(before Sum) Sum { return Sum{s.Count - before.Count, s.Seconds - before.Seconds} }
 
-// Mean is their mean in seconds, or NaN if there were none.
+// Mean returns the mean duration in seconds, or NaN without events.
 func (s Sum) Mean() float64 {
 	if s.Count <= 0 {
 		return math.NaN()
@@ -88,8 +91,9 @@ func (s Sum) Mean() float64 {
 	return s.Seconds / s.Count
 }
 
-// Quantile is, in seconds, what the share q of them took at the most, evened out within a bucket as
-// Prometheus does it: NaN if there were none, and the highest limit for what lies above all.
+// Quantile returns the duration in seconds that the share q of the events took at most. It
+// interpolates within a bucket, as Prometheus does. It returns NaN without events, and the highest
+// limit if the quantile lies above it.
 func (s Spread) Quantile(q float64) float64 {
 	if s.Count <= 0 || len(s.Limits) == 0 {
 		return math.NaN()

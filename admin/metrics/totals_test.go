@@ -42,7 +42,7 @@ func TestQuantile(t *testing.T) {
 		{[]float64{10, 10, 10}, 10, .5, .5},
 		{[]float64{10, 20, 20}, 20, .75, 1.5},
 		{[]float64{0, 0, 10}, 10, 1, 4},
-		{[]float64{0, 0, 0}, 10, .5, 4}, // above all limits
+		{[]float64{0, 0, 0}, 10, .5, 4}, // above the highest limit
 		{[]float64{5, 5, 10}, 10, .99, 3.96},
 	} {
 		got := Spread{Sum{Count: c.count}, limits, c.within}.Quantile(c.q)

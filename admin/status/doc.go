@@ -1,9 +1,9 @@
-// Package status is the page on which people see how a proxy does: one page with its own script and
-// style, which asks for data in JSON (docs/status.md) each second. What it shows is what others
-// count, know and log; kept here are only what rates need, ten minutes of it, and an hour of
-// events.
+// Package status serves the status page of a proxy: a page with its own script and style, which
+// requests data in JSON (docs/status.md) each second. The data come from the counts, the state and
+// the log of the proxy. The package itself keeps only ten minutes of samples and an hour of events.
 //
-// Whoever reaches the port may look. So keys of locks and clients are shown only where that is
-// wanted (Options.Locks), tokens never; and a browser that was lured to another site is no way in:
-// only GET, nothing for other origins, and no name but the proxy's own (host.go).
+// The port has no login. So the page shows keys and clients only if the operator enables it
+// (Options.Locks), and never tokens. A malicious web site cannot read the page through its
+// visitors: the port accepts only GET, allows no other origin, and answers only to its own host
+// names (admin/host.go).
 package status

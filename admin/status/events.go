@@ -12,29 +12,31 @@ import (
 )
 
 const (
-	// eventTime is how long an event is shown, and maxEvents how many are kept.
-	eventTime = time.Hour
+	// eventAge is how long the page shows an event.
+	eventAge = time.Hour
+	// maxEvents is the maximum number of events in memory.
 	maxEvents = 500
 )
 
-// kind is how the page shows a line of the log. Of its attributes only those that are named here
-// are told.
+// kind says how the page shows a log message. The page shows only the attributes that kind names.
 type kind struct {
+	// what is the text of the badge, and mood its colour.
 	what, mood string
-	// about is the attribute that says of what, details those that say more.
+	// about is the attribute with the subject of the event, and details are the attributes after
+	// it.
 	about   string
 	details []string
 }
 
-// The moods.
+// The moods of an event.
 const (
 	good = "good"
 	bad  = "bad"
 	note = "note"
 )
 
-// kinds are the events, by the message in the log: that is where they come from. What concerns a
-// key or a client is shown by about and details only where keys may be shown, see private.
+// kinds returns the kinds of events, by log message. Attributes of an event that concerns a key or
+// a client are shown only if the page may show keys (event.private).
 func kinds() map[string]kind {
 	return map[string]kind{
 		"clients are served":        {what: "clients are served", mood: good},
@@ -48,72 +50,75 @@ func kinds() map[string]kind {
 		"locks are available again": {"locks are back", good, "", []string{"without"}},
 		"upstream down":             {"upstream down", bad, "upstream", []string{"cause"}},
 		"upstream up":               {"upstream up", good, "upstream", nil},
-		"draining: closing idle clients, waiting for running commands":        {"draining", note, "", []string{"clients", "drain-timeout"}},
-		"the configuration is reloaded":                                       {"reload", good, "", []string{"by", "tls_cert_until"}},
-		"the configuration is reloaded: no setting changed":                   {"reload", good, "", []string{"by", "tls_cert_until"}},
-		"the configuration is not reloaded: nothing is changed":               {"reload failed", bad, "", []string{"by", "cause"}},
-		"the configuration is reloaded in parts: restart the proxy":           {"reload failed", bad, "", []string{"by", "cause"}},
-		"other proxies differ":                                                {"other proxies differ", bad, "", []string{"how"}},
-		"users are reloaded":                                                  {"reload", good, "", []string{"users", "changed", "gone"}},
-		"the clock of this process stopped while that of the machine went on": {"clock stopped", bad, "", []string{"by"}},
-		"lock keys are used at the upstream directly: clients of proxies do not see these locks; repoint the clients": {"locks at the upstream", bad, "lock_keys", []string{"seen"}},
-		forced: {"FORCEUNLOCK", note, "key", []string{"removed", "client.addr", "client.name", "client.user"}},
+		"draining: closing idle clients, waiting for running commands": {"draining", note, "", []string{"clients", "drain-timeout"}},
+		"the configuration is reloaded":                                {"reload", good, "", []string{"by", "tls_cert_until"}},
+		"the configuration is reloaded: no setting changed":            {"reload", good, "", []string{"by", "tls_cert_until"}},
+		"the configuration is not reloaded: nothing is changed":        {"reload failed", bad, "", []string{"by", "cause"}},
+		"the configuration is reloaded in parts: restart the proxy":    {"reload failed", bad, "", []string{"by", "cause"}},
+		"other proxies differ":                                         {"other proxies differ", bad, "", []string{"how"}},
+		"users are reloaded":                                           {"reload", good, "", []string{"users", "changed", "gone"}},
+		"this machine was suspended":                                   {"suspended", bad, "", []string{"by"}},
+		"lock keys are used at the upstream directly: clients of proxies do not see these locks; repoint the clients": {
+			"locks at the upstream", bad, "lock_keys", []string{"seen"},
+		},
+		forceUnlock: {"FORCEUNLOCK", note, "key", []string{"removed", "client.addr", "client.name", "client.user"}},
 	}
 }
 
-// forced is the message of which the attributes name a key and a client.
-const forced = "FORCEUNLOCK"
+// forceUnlock is the log message whose attributes name a key and a client.
+const forceUnlock = "FORCEUNLOCK"
 
-// event is what happened.
+// event is an entry of the list of events.
 type event struct {
 	at   time.Time
 	kind kind
-	// about and detail are texts of others. private ones are shown where keys are.
+	// about and detail are texts that may come from clients and servers. The page shows those of a
+	// private event only if it may show keys.
 	about, detail string
 	private       bool
 }
 
-// Events are the last ones. They are safe for concurrent use.
+// Events holds the recent events. It is safe for concurrent use.
 type Events struct {
 	kinds map[string]kind
 
 	mu    sync.Mutex
-	ring  []event // as in history
-	count int
+	ring  []event // once full, the oldest is at count % maxEvents
+	count int     // since the start
 }
 
-// NewEvents has none yet.
+// NewEvents returns an empty list of events.
 func NewEvents() *Events { return &Events{kinds: kinds()} }
 
-// Watching is a logger that writes what log does, and whose lines these events are. What log leaves
-// out because of its level is an event all the same.
+// Watching returns a logger that writes to log, and that adds an event for each message of a known
+// kind. It adds events also for messages that log omits because of its level.
 func (e *Events) Watching(log *slog.Logger) *slog.Logger {
 	return slog.New(watcher{Handler: log.Handler(), events: e})
 }
 
-// watcher is of Events.Watching. It is a slog.Handler.
+// watcher is the slog.Handler of Events.Watching.
 type watcher struct {
 	slog.Handler
 	events *Events
 	attrs  []slog.Attr
 }
 
-// Enabled is of slog.Handler.
+// Enabled implements slog.Handler.
 func (w watcher) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo || w.Handler.Enabled(ctx, level)
 }
 
-// WithAttrs is of slog.Handler.
+// WithAttrs implements slog.Handler.
 func (w watcher) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return watcher{w.Handler.WithAttrs(attrs), w.events, append(slices.Clip(w.attrs), attrs...)}
 }
 
-// WithGroup is of slog.Handler. No event has a group of its own.
+// WithGroup implements slog.Handler. It ignores the group for events: no kind uses one.
 func (w watcher) WithGroup(name string) slog.Handler {
 	return watcher{w.Handler.WithGroup(name), w.events, w.attrs}
 }
 
-// Handle is of slog.Handler.
+// Handle implements slog.Handler.
 func (w watcher) Handle(ctx context.Context, r slog.Record) error {
 	if k, is := w.events.kinds[r.Message]; is {
 		w.events.add(newEvent(k, r, w.attrs))
@@ -124,48 +129,49 @@ func (w watcher) Handle(ctx context.Context, r slog.Record) error {
 	return w.Handler.Handle(ctx, r)
 }
 
-// newEvent takes what its kind wants from a line.
+// newEvent returns the event of a log record, with the attributes that its kind names. before are
+// the attributes of the logger.
 func newEvent(k kind, r slog.Record, before []slog.Attr) event {
 	texts := map[string]string{}
 	for _, a := range before {
 		flatten(texts, "", a)
 	}
 	r.Attrs(func(a slog.Attr) bool { flatten(texts, "", a); return true })
-	e := event{at: r.Time, kind: k, about: shown(texts[k.about]), private: r.Message == forced}
+	e := event{at: r.Time, kind: k, about: printable(texts[k.about]), private: r.Message == forceUnlock}
 	var details []string
 	for _, name := range k.details {
 		switch text := texts[name]; {
 		case text == "":
 		case name == "cause":
-			details = append(details, shown(text))
+			details = append(details, printable(text))
 		case name == "without":
-			details = append(details, "after "+shown(text))
+			details = append(details, "after "+printable(text))
 		case name == "proof":
-			details = append(details, proven(text))
+			details = append(details, proofText(text))
 		default:
-			details = append(details, strings.NewReplacer(".", " ", "_", " ").Replace(name)+" "+shown(text))
+			details = append(details, strings.NewReplacer(".", " ", "_", " ").Replace(name)+" "+printable(text))
 		}
 	}
 	e.detail = strings.Join(details, ", ")
 	return e
 }
 
-// proven is what a proof says of a master that votes.
-func proven(proof string) string {
+// proofText describes why a master votes.
+func proofText(proof string) string {
 	switch proof {
 	case marker.ProofFresh:
 		return "all masters are new"
 	case marker.ProofRemark:
 		return "it has all its data"
 	case marker.ProofCaughtUp, marker.ProofJoined:
-		return "it has what the others hold"
+		return "it has caught up with the other masters"
 	case marker.ProofLease:
-		return "all locks that it may have lost have ended"
+		return "all locks that it may have lost have expired"
 	}
-	return shown(proof)
+	return printable(proof)
 }
 
-// flatten writes down an attribute, and those of a group with its name before them.
+// flatten adds an attribute to into. It prefixes the attributes of a group with the group's name.
 func flatten(into map[string]string, group string, a slog.Attr) {
 	value := a.Value.Resolve()
 	if value.Kind() != slog.KindGroup {
@@ -177,19 +183,19 @@ func flatten(into map[string]string, group string, a slog.Attr) {
 	}
 }
 
-func (e *Events) add(one event) {
+func (e *Events) add(added event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.ring) < maxEvents {
-		e.ring = append(e.ring, one)
+		e.ring = append(e.ring, added)
 	} else {
-		e.ring[e.count%maxEvents] = one
+		e.ring[e.count%maxEvents] = added
 	}
 	e.count++
 }
 
-// after are the events that came after the first so many, but for those that are too old, and how
-// many there were until now.
+// after returns the events after the first count events, without those older than eventAge, and the
+// number of events since the start.
 func (e *Events) after(count int, now time.Time) ([]event, int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -199,8 +205,8 @@ func (e *Events) after(count int, now time.Time) ([]event, int) {
 	}
 	var found []event
 	for i := count; i < e.count; i++ {
-		if one := e.ring[i%maxEvents]; now.Sub(one.at) < eventTime {
-			found = append(found, one)
+		if kept := e.ring[i%maxEvents]; now.Sub(kept.at) < eventAge {
+			found = append(found, kept)
 		}
 	}
 	return found, e.count

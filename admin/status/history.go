@@ -9,41 +9,45 @@ import (
 )
 
 const (
-	// samplePause is the time between two samples, and maxSamples how many are kept.
-	samplePause = time.Second
-	maxSamples  = 600
-	// recent is how many samples a master's round trip is the mean of.
-	recent = 10
+	// sampleInterval is the time between two samples.
+	sampleInterval = time.Second
+	// maxSamples is the maximum number of samples in memory.
+	maxSamples = 600
+	// roundTripSamples is the number of samples over which a master's round trip is averaged.
+	roundTripSamples = 10
 )
 
-// reading is what rates are made of: counts since the start.
+// reading holds counts since the start. The difference of two readings is a sample.
 type reading struct {
 	at      time.Time
 	relayed int64
 	metrics.Totals
 }
 
-// sample is what came between two readings. What nothing reports is NaN.
+// sample describes the time between two readings. A value without data is NaN.
 type sample struct {
 	// granted, refused, noQuorum and relayed are per second.
 	granted, refused, noQuorum, relayed float64
-	// p50 and p99 are seconds that a LOCK took.
+	// p50 and p99 are quantiles of the duration of LOCK in seconds.
 	p50, p99 float64
 	// trips are the batches of each master.
 	trips []metrics.Sum
 }
 
-// between is the sample of two readings.
-func between(before, now reading) sample {
+// newSample returns the sample between two readings.
+func newSample(before, now reading) sample {
 	seconds := now.at.Sub(before.at).Seconds()
 	if seconds <= 0 {
-		seconds = samplePause.Seconds()
+		seconds = sampleInterval.Seconds()
 	}
 	took := now.Lock.Since(before.Lock)
 	s := sample{
-		granted: (now.Granted - before.Granted) / seconds, refused: (now.Refused - before.Refused) / seconds,
-		noQuorum: (now.NoQuorum - before.NoQuorum) / seconds, relayed: float64(now.relayed-before.relayed) / seconds,
-		p50: took.Quantile(.5), p99: took.Quantile(.99),
+		granted:  (now.Granted - before.Granted) / seconds,
+		refused:  (now.Refused - before.Refused) / seconds,
+		noQuorum: (now.NoQuorum - before.NoQuorum) / seconds,
+		relayed:  float64(now.relayed-before.relayed) / seconds,
+		p50:      took.Quantile(.5),
+		p99:      took.Quantile(.99),
 	}
 	for i, sum := range now.RoundTrips {
 		if i < len(before.RoundTrips) {
@@ -54,17 +58,17 @@ func between(before, now reading) sample {
 	return s
 }
 
-// history are the last samples. It is safe for concurrent use.
+// history holds the recent samples. It is safe for concurrent use.
 type history struct {
 	mu   sync.Mutex
 	last reading
-	ring []sample // of which the oldest stands at count % maxSamples once it is full
-	// count is how many samples there were since the start.
+	ring []sample // once full, the oldest is at count % maxSamples
+	// count is the number of samples since the start.
 	count int
 }
 
-// take adds the sample that ends with a reading. The first reading begins one.
-func (h *history) take(now reading) {
+// add adds the sample between the last reading and now. The first reading only begins a sample.
+func (h *history) add(now reading) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	before := h.last
@@ -72,7 +76,7 @@ func (h *history) take(now reading) {
 	if before.at.IsZero() {
 		return
 	}
-	s := between(before, now)
+	s := newSample(before, now)
 	if len(h.ring) < maxSamples {
 		h.ring = append(h.ring, s)
 	} else {
@@ -81,13 +85,13 @@ func (h *history) take(now reading) {
 	h.count++
 }
 
-// after are the samples that came after the first so many, as far as they are kept, and how many
-// there were until now.
+// after returns the samples after the first count samples, as far as they are in memory, and the
+// number of samples since the start.
 func (h *history) after(count int) ([]sample, int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	oldest := h.count - len(h.ring)
-	if count < oldest || count > h.count { // more than there were: of a proxy from before
+	if count < oldest || count > h.count { // the client counted samples of an earlier process
 		count = oldest
 	}
 	var found []sample
@@ -97,9 +101,10 @@ func (h *history) after(count int) ([]sample, int) {
 	return found, h.count
 }
 
-// roundTrip is the mean of a master's last batches in seconds, NaN where there were none.
+// roundTrip returns the mean round trip of a master's recent batches in seconds, or NaN without
+// batches.
 func (h *history) roundTrip(master int) float64 {
-	last, _ := h.after(max(0, h.total()-recent))
+	last, _ := h.after(max(0, h.total()-roundTripSamples))
 	var all metrics.Sum
 	for _, s := range last {
 		if master < len(s.trips) {
@@ -116,7 +121,8 @@ func (h *history) total() int {
 	return h.count
 }
 
-// number is a figure as JSON has it, with so many digits after the point; null where there is none.
+// number returns a value for JSON, rounded to that many digits after the point. It returns nil for
+// NaN and infinity.
 func number(f float64, digits int) *float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// maxLocks is how many locks are shown.
+	// maxLocks is the maximum number of locks on the page.
 	maxLocks = 200
-	// listPause is the shortest time between the end of a look at the locks and the next one. After
-	// one that took long it is listShare times as long as that: whoever reaches the port costs the
-	// masters no more.
-	listPause = 3 * time.Second
-	listShare = 4
-	// listTime bounds a look.
-	listTime = 3 * time.Second
-	// turnTime bounds the wait of a question until it may be looked for, and turnPause is the time
+	// listPause is the minimum time between two listings. After a slow listing, the pause is
+	// pauseFactor times its duration. This limits the load that clients of the port, which has no
+	// login, can put on the masters.
+	listPause   = 3 * time.Second
+	pauseFactor = 4
+	// listTimeout limits the duration of a listing.
+	listTimeout = 3 * time.Second
+	// turnTimeout limits how long a request waits until it may list locks, and turnPoll is the time
 	// between two tries.
-	turnTime  = 5 * time.Second
-	turnPause = 100 * time.Millisecond
-	// maxGlob bounds the glob of a question, in bytes.
+	turnTimeout = 5 * time.Second
+	turnPoll    = 100 * time.Millisecond
+	// maxGlob is the maximum length of a glob, in bytes.
 	maxGlob = 512
 )
 
-// Lock is what is shown of a lock; see package locks.
+// Lock is a lock on the page. Package locks describes the fields.
 type Lock struct {
 	Key        string
 	State      string
@@ -38,70 +38,72 @@ type Lock struct {
 	Addr, Name string
 }
 
-// question is which locks are asked for.
-type question struct {
+// query says which locks to list.
+type query struct {
 	db    int
 	match string
 }
 
-// finding is what a look found.
-type finding struct {
-	question
-	at    time.Time // zero: there was none
+// listing is the result of a query.
+type listing struct {
+	query
+	at    time.Time // zero: the masters were not asked
 	locks []Lock
-	more  bool // than are told
+	more  bool // there are more locks than in locks
 	err   error
 }
 
-// errTooSoon is told where somebody else has asked for other locks just now.
-var errTooSoon = errors.New("the masters were asked for other locks just now: ask again in some seconds")
+// errTooSoon is the error of a query while the pause after a different query lasts.
+var errTooSoon = errors.New("cannot list these locks now: another request has just listed different locks; " +
+	"try again in a few seconds")
 
-// lookout looks for locks, at most every few seconds for all who ask. It is safe for concurrent
-// use.
-type lookout struct {
+// lister lists locks, at most once every few seconds for all clients together. It is safe for
+// concurrent use.
+type lister struct {
 	list func(ctx context.Context, db int, match string, count int) ([]Lock, error)
 
 	mu      sync.Mutex
-	last    finding
-	looking bool
+	last    listing
+	running bool
 	next    time.Time
 }
 
-// look gives what was found last if that is the same question, or looks when it is time for that.
-func (l *lookout) look(ctx context.Context, q question) finding {
-	for end := time.Now().Add(turnTime); ; {
-		last, turn := l.turn()
+// get returns the last listing if it is for the same query and the pause has not passed. Otherwise
+// it waits for its turn, and lists the locks.
+func (l *lister) get(ctx context.Context, q query) listing {
+	for end := time.Now().Add(turnTimeout); ; {
+		last, started := l.start()
 		switch {
-		case turn:
-			return l.lookNow(ctx, q)
-		case last.question == q && !last.at.IsZero():
+		case started:
+			return l.run(ctx, q)
+		case last.query == q && !last.at.IsZero():
 			return last
 		case time.Now().After(end):
-			return finding{question: q, err: errTooSoon}
+			return listing{query: q, err: errTooSoon}
 		}
 		select {
 		case <-ctx.Done():
-			return finding{question: q, err: context.Cause(ctx)}
-		case <-time.After(turnPause):
+			return listing{query: q, err: context.Cause(ctx)}
+		case <-time.After(turnPoll):
 		}
 	}
 }
 
-// turn is what was found last, and whether the caller is to look now.
-func (l *lookout) turn() (last finding, turn bool) {
+// start returns the last listing, and whether the caller may run a new one now.
+func (l *lister) start() (last listing, started bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.looking || time.Now().Before(l.next) {
+	if l.running || time.Now().Before(l.next) {
 		return l.last, false
 	}
-	l.looking = true
+	l.running = true
 	return l.last, true
 }
 
-func (l *lookout) lookNow(ctx context.Context, q question) finding {
-	found := finding{question: q, err: errFailed}
-	defer l.done(&found, time.Now())
-	ctx, cancel := context.WithTimeout(ctx, listTime)
+func (l *lister) run(ctx context.Context, q query) listing {
+	found := listing{query: q, err: errFailed}
+	defer l.finish(&found, time.Now())
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	found.locks, found.err = l.list(ctx, q.db, q.match, maxLocks+1)
 	if len(found.locks) > maxLocks {
@@ -111,14 +113,14 @@ func (l *lookout) lookNow(ctx context.Context, q question) finding {
 	return found
 }
 
-// errFailed stands for a look that did not come to its end.
-var errFailed = errors.New("looking for locks failed")
+// errFailed is the error of a listing that panicked.
+var errFailed = errors.New("listing the locks failed")
 
-// done notes what a look found that began at some time.
-func (l *lookout) done(found *finding, began time.Time) {
+// finish stores a listing, and schedules the next one. began is when the listing started.
+func (l *lister) finish(found *listing, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	l.last, l.looking = *found, false
-	l.next = now.Add(max(listPause, listShare*now.Sub(began)))
+	l.last, l.running = *found, false
+	l.next = now.Add(max(listPause, pauseFactor*now.Sub(began)))
 }

@@ -18,71 +18,73 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// policy lets the page load its own files and its own data, and nothing else; it makes no markup of
-// text.
+// policy is the Content-Security-Policy: the page may load only its own files and data, and its
+// script cannot turn text into markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// databases is how many there are of which locks may be asked for.
+// databases is the number of databases that have locks.
 const databases = 16
 
-// Options are what a page shows. All functions must be set but Upstream and Locks; they are called
-// for each answer, Totals and Clients also each second.
+// Options are the sources of a page. All but Upstream, Locks and Now are required. The page calls
+// the functions for each answer, and Totals and Clients each second as well.
 type Options struct {
 	Proxy   func() Proxy
 	Clients func() metrics.Clients
 	Totals  func() metrics.Totals
 	Masters func() []quorum.MasterStatus
-	// Look sees whether locks are available.
+	// Look returns whether locks are available, and where they are.
 	Look func() availability.Look
-	// Upstream returns its address and, if it is down, why.
+	// Upstream returns the address of the upstream, and why it is down or nil. A proxy without an
+	// upstream leaves it nil.
 	Upstream func() (name string, err error)
-	// Locks lists at most count locks of a database by a glob. Where it is nil, no keys and no
-	// clients are shown.
+	// Locks returns at most count locks of a database that match a glob. If it is nil, the page
+	// shows no keys and no clients.
 	Locks func(ctx context.Context, db int, match string, count int) ([]Lock, error)
-	// Events are shown as they come.
+	// Events are the events to show.
 	Events *Events
-	// Now is the clock. The default is time.Now.
+	// Now returns the time. The default is time.Now.
 	Now func() time.Time
 }
 
-// Page is an http.Handler for / and /status/.
+// Page is the http.Handler for / and /status/.
 type Page struct {
 	opts    Options
 	started time.Time
 	history history
-	locks   *lookout
+	locks   *lister // nil: the page shows no keys
 	mux     *http.ServeMux
 }
 
-// New makes a page.
+// New returns a page.
 func New(opts Options) *Page {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
 	p := &Page{opts: opts, started: opts.Now(), mux: http.NewServeMux()}
 	if opts.Locks != nil {
-		p.locks = &lookout{list: opts.Locks}
+		p.locks = &lister{list: opts.Locks}
 	}
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
-		panic(err) // the name above is wrong
+		panic(err) // "assets" is not the embedded folder
 	}
 	page := http.FileServerFS(files)
 	p.mux.Handle("GET /{$}", page)
 	for _, name := range []string{"page.js", "plot.js", "page.css", "icon.svg"} {
 		p.mux.Handle("GET /status/"+name, http.StripPrefix("/status", page))
 	}
-	p.mux.HandleFunc("GET /status/v1", p.tell)
-	p.mux.HandleFunc("GET /status/v1/locks", p.tellLocks)
+	p.mux.HandleFunc("GET /status/v1", p.serveStatus)
+	p.mux.HandleFunc("GET /status/v1/locks", p.serveLocks)
 	return p
 }
 
 // Run takes samples until ctx ends.
 func (p *Page) Run(ctx context.Context) {
-	tick := time.Tick(samplePause)
+	tick := time.Tick(sampleInterval)
 	for {
-		p.history.take(reading{p.opts.Now(), p.opts.Clients().Relayed, p.opts.Totals()})
+		p.history.add(reading{p.opts.Now(), p.opts.Clients().Relayed, p.opts.Totals()})
 		select {
 		case <-ctx.Done():
 			return
@@ -91,7 +93,7 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// ServeHTTP is of http.Handler.
+// ServeHTTP implements http.Handler.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -104,19 +106,19 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// tell answers with the state of all, and with the samples and events that came after those that
-// the page has.
-func (p *Page) tell(w http.ResponseWriter, r *http.Request) {
+// serveStatus answers /status/v1: the present state, and the samples and events after those that
+// the browser has.
+func (p *Page) serveStatus(w http.ResponseWriter, r *http.Request) {
 	samples, err := count(r, "samples")
 	events, err2 := count(r, "events")
 	if err != nil || err2 != nil {
-		http.Error(w, "samples and events are numbers", http.StatusBadRequest)
+		http.Error(w, "samples and events must be numbers from 0 to 2147483647", http.StatusBadRequest)
 		return
 	}
 	answer(w, p.view(samples, events))
 }
 
-// count is a number of the query, 0 if it is not there.
+// count returns a number in the query of a request, or 0 if the query does not have it.
 func count(r *http.Request, name string) (int, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -126,52 +128,56 @@ func count(r *http.Request, name string) (int, error) {
 	return int(n), err
 }
 
-// tellLocks answers with the locks that were found last, a few seconds ago.
-func (p *Page) tellLocks(w http.ResponseWriter, r *http.Request) {
+// serveLocks answers /status/v1/locks with a listing that is at most a few seconds old.
+func (p *Page) serveLocks(w http.ResponseWriter, r *http.Request) {
 	if p.locks == nil {
-		http.Error(w, "locks are not shown here: see the setting admin-locks", http.StatusForbidden)
+		http.Error(w, "the admin port does not show locks: keys may be secrets; enable the setting admin-locks to show them",
+			http.StatusForbidden)
 		return
 	}
-	q := question{match: cmp.Or(r.URL.Query().Get("match"), "*")}
+	q := query{match: cmp.Or(r.URL.Query().Get("match"), "*")}
 	var err error
 	if q.db, err = count(r, "db"); err != nil || q.db >= databases {
-		http.Error(w, "db is a number below "+strconv.Itoa(databases), http.StatusBadRequest)
+		http.Error(w, "db must be a number from 0 to "+strconv.Itoa(databases-1), http.StatusBadRequest)
 		return
 	}
 	if len(q.match) > maxGlob {
-		http.Error(w, "match is too long", http.StatusBadRequest)
+		http.Error(w, "match must have at most "+strconv.Itoa(maxGlob)+" bytes", http.StatusBadRequest)
 		return
 	}
-	answer(w, viewLocks(p.locks.look(r.Context(), q)))
+	answer(w, viewLocks(p.locks.get(r.Context(), q)))
 }
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // who asked may have gone
+	_ = json.NewEncoder(w).Encode(v) // the browser may have disconnected
 }
 
-// view is what is known now.
+// view returns the answer to /status/v1, with the samples and events after the first samples and
+// events, respectively.
 func (p *Page) view(samples, events int) view {
 	now := p.opts.Now()
-	about, look := p.opts.Proxy(), p.opts.Look()
-	verdict := look.Decide()
+	proxy, look := p.opts.Proxy(), p.opts.Look()
+	locks := look.Decide()
 	v := view{
 		Version: version, Now: now.UnixMilli(), Locks: p.locks != nil,
 		Proxy: proxyView{
-			Version: about.Version, Started: p.started.UnixMilli(), Listen: about.Listen, State: about.State,
-			Clients: about.Clients, ClientsLimit: about.ClientsLimit, Waiters: about.Waiters, Uncovered: about.Uncovered,
-			LocksAt: look.LocksAt(), Strays: about.Strays,
+			Version: proxy.Version, Started: p.started.UnixMilli(), Listen: proxy.Listen, State: proxy.State,
+			Clients: proxy.Clients, ClientsLimit: proxy.ClientsLimit, Waiters: proxy.Waiters,
+			Uncovered: proxy.Uncovered, LocksAt: look.LocksAt(), Strays: proxy.Strays,
 		},
 	}
 	if p.opts.Upstream != nil {
 		name, err := p.opts.Upstream()
-		v.Upstream = &serverView{Name: shown(name), Up: err == nil}
+		v.Upstream = &serverView{Name: printable(name), Up: err == nil}
 		if err != nil {
-			v.Upstream.Cause = shown(err.Error())
+			v.Upstream.Cause = printable(err.Error())
 		}
 	}
 	v.Quorum = quorumView{
-		OK: verdict.State == availability.Available, Paused: verdict.State == availability.Paused, Cause: shown(verdict.Cause),
+		OK:     locks.State == availability.Available,
+		Paused: locks.State == availability.Paused,
+		Cause:  printable(locks.Cause),
 		Voting: look.Voting, Masters: look.Masters, Majority: quorum.Majority(look.Masters),
 	}
 	for i, m := range p.opts.Masters() {

@@ -31,21 +31,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestShown(t *testing.T) {
+func TestPrintable(t *testing.T) {
 	long := strings.Repeat("ä", 200)
 	for text, want := range map[string]string{
 		"": "", "lock:job": "lock:job", "<script>": "<script>", "a b": "a b", "ключ": "ключ", `a\x00`: `a\\x00`,
 		"a\x00\n\x7f": `a\x00\x0a\x7f`, "\xff\xc3": `\xff\xc3`, "a\u202eb\u200b": `a\u202eb\u200b`, "\U000e0001": `\U000e0001`,
 		long: strings.Repeat("ä", 128) + "… (400 bytes)", "a" + long: "a" + strings.Repeat("ä", 127) + "… (401 bytes)",
 	} {
-		if got := shown(text); got != want {
+		if got := printable(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }
 
-// readings are such that n locks were granted until second n, each of which took some 3 ms.
-func readings(n int) reading {
+// readingAt returns the reading of second n if each second one lock is granted, in about 3 ms.
+func readingAt(n int) reading {
 	f := float64(n)
 	return reading{at: time.Unix(int64(n), 0), relayed: int64(10 * n), Totals: metrics.Totals{
 		Granted: f, Refused: 2 * f, NoQuorum: 0,
@@ -60,7 +60,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("of nothing: %v, %d", got, count)
 	}
 	for n := range maxSamples + 11 {
-		h.take(readings(n))
+		h.add(readingAt(n))
 	}
 	for _, c := range []struct{ after, want int }{{0, maxSamples}, {maxSamples + 7, 3}, {maxSamples + 10, 0}, {maxSamples + 11, maxSamples}, {1 << 30, maxSamples}} {
 		if got, count := h.after(c.after); len(got) != c.want || count != maxSamples+10 {
@@ -77,12 +77,12 @@ func TestHistory(t *testing.T) {
 	if got := h.roundTrip(1); !math.IsNaN(got) {
 		t.Errorf("of a master that was not asked: %v", got)
 	}
-	if !math.IsNaN(between(readings(1), readings(1)).p99) {
+	if !math.IsNaN(newSample(readingAt(1), readingAt(1)).p99) {
 		t.Error("there is a p99 of nothing")
 	}
 }
 
-// TestEventsAreOfTheLog: each message that makes an event is in the source of the proxy.
+// TestEventsAreOfTheLog checks that the source of the proxy has each message that makes an event.
 func TestEventsAreOfTheLog(t *testing.T) {
 	var source bytes.Buffer
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -103,7 +103,7 @@ func TestEventsAreOfTheLog(t *testing.T) {
 	}
 	for message := range kinds() {
 		if !strings.Contains(source.String(), `"`+message+`"`) {
-			t.Errorf("nobody logs %q any more: where it has another text now, admin/status/events.go must know that", message)
+			t.Errorf("no code logs %q: if the message was reworded, change admin/status/events.go, too", message)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestEvents(t *testing.T) {
 	if lines := strings.Count(written.String(), "\n"); lines != 2 || strings.Contains(written.String(), "something") {
 		t.Errorf("the log is\n%s", written.String())
 	}
-	if all, _ := e.after(0, time.Now().Add(eventTime)); len(all) > 0 {
+	if all, _ := e.after(0, time.Now().Add(eventAge)); len(all) > 0 {
 		t.Errorf("after an hour: %v", all)
 	}
 	for range 2 * maxEvents {
@@ -143,12 +143,13 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestLookout: the masters are asked at most every few seconds, whoever asks, one look at a time.
-func TestLookout(t *testing.T) {
+// TestLister checks that all clients together make at most one listing every few seconds, and that
+// listings do not overlap.
+func TestLister(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks, atOnce atomic.Int64
 		takes := time.Duration(0)
-		l := &lookout{list: func(ctx context.Context, _ int, match string, count int) ([]Lock, error) {
+		l := &lister{list: func(ctx context.Context, _ int, match string, count int) ([]Lock, error) {
 			if atOnce.Add(1) > 1 || count != maxLocks+1 {
 				t.Errorf("%d at once, for %d", atOnce.Load(), count)
 			}
@@ -161,9 +162,9 @@ func TestLookout(t *testing.T) {
 			}
 			return make([]Lock, min(count, maxLocks+1)), nil
 		}}
-		all := question{match: "*"}
+		all := query{match: "*"}
 		for range 10 { // in the same three seconds
-			if found := l.look(t.Context(), all); found.err != nil || len(found.locks) != maxLocks || !found.more {
+			if found := l.get(t.Context(), all); found.err != nil || len(found.locks) != maxLocks || !found.more {
 				t.Errorf("got %d, more: %v, %v", len(found.locks), found.more, found.err)
 			}
 			time.Sleep(listPause / 11)
@@ -172,7 +173,7 @@ func TestLookout(t *testing.T) {
 			t.Errorf("the masters were asked %d times", looks.Load())
 		}
 		began := time.Now()
-		if found := l.look(t.Context(), question{match: "a*"}); found.err != nil || found.match != "a*" {
+		if found := l.get(t.Context(), query{match: "a*"}); found.err != nil || found.match != "a*" {
 			t.Errorf("another question: %+v", found.err)
 		}
 		if waited := time.Since(began); waited > listPause || looks.Load() != 2 {
@@ -181,26 +182,26 @@ func TestLookout(t *testing.T) {
 		takes = time.Hour
 		time.Sleep(listPause)
 		began = time.Now()
-		if found := l.look(t.Context(), all); !errors.Is(found.err, context.DeadlineExceeded) || len(found.locks) != 1 || time.Since(began) != listTime {
+		if found := l.get(t.Context(), all); !errors.Is(found.err, context.DeadlineExceeded) || len(found.locks) != 1 || time.Since(began) != listTimeout {
 			t.Errorf("a look without an end: %v after %v", found.err, time.Since(began))
 		}
 		takes = 0
-		if found := l.look(t.Context(), question{db: 1, match: "*"}); found.err != errTooSoon || looks.Load() != 3 {
+		if found := l.get(t.Context(), query{db: 1, match: "*"}); found.err != errTooSoon || looks.Load() != 3 {
 			t.Errorf("after it: %v", found.err)
 		}
-		time.Sleep(listShare * listTime)
-		if found := l.look(t.Context(), question{db: 1, match: "*"}); found.err != nil || looks.Load() != 4 {
+		time.Sleep(pauseFactor * listTimeout)
+		if found := l.get(t.Context(), query{db: 1, match: "*"}); found.err != nil || looks.Load() != 4 {
 			t.Errorf("later: %v", found.err)
 		}
-		ctx, leave := context.WithCancel(t.Context())
-		leave()
-		if found := l.look(ctx, all); !errors.Is(found.err, context.Canceled) {
-			t.Errorf("who has left: %v", found.err)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if found := l.get(ctx, all); !errors.Is(found.err, context.Canceled) {
+			t.Errorf("a client that has disconnected: %v", found.err)
 		}
 	})
 }
 
-// masters are one of each state.
+// masters returns a master of each state.
 func masters(now time.Time) []quorum.MasterStatus {
 	return []quorum.MasterStatus{
 		{Name: "m:1", Since: now.Add(-time.Hour), RoundTrip: 40 * time.Microsecond, ClockKnown: true, ClockOffset: -1500 * time.Microsecond, CatchUps: 2},
@@ -210,7 +211,7 @@ func masters(now time.Time) []quorum.MasterStatus {
 	}
 }
 
-// newPage is a page with something of everything.
+// newPage returns a page on which each field has a value.
 func newPage(locks bool) *Page {
 	now := time.UnixMilli(1_800_000_000_000)
 	events := NewEvents()
@@ -239,7 +240,7 @@ func newPage(locks bool) *Page {
 	}
 	p := New(opts)
 	for n := range 3 {
-		p.history.take(readings(n))
+		p.history.add(readingAt(n))
 	}
 	events.add(event{at: now.Add(-time.Minute), kind: kind{what: "master down", mood: bad}, about: "m:3", detail: "refused"})
 	return p
@@ -255,7 +256,7 @@ func get(p *Page, method, path, host string) *httptest.ResponseRecorder {
 	return answer
 }
 
-// TestGolden holds the shapes to testdata; REDLOCK_GOLDEN=1 writes them anew.
+// TestGolden compares the answers with the files in testdata. REDLOCK_GOLDEN=1 rewrites the files.
 func TestGolden(t *testing.T) {
 	p := newPage(true)
 	for name, path := range map[string]string{"status.json": "/status/v1?samples=1", "locks.json": "/status/v1/locks?match=a*&db=3"} {
@@ -278,7 +279,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestDocumented: docs/status.md has each field.
+// TestDocumented checks that docs/status.md has each field.
 func TestDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/status.md")
 	if err != nil {
@@ -304,7 +305,7 @@ func TestDocumented(t *testing.T) {
 	walk(reflect.TypeFor[locksView]())
 }
 
-// TestPages: what is answered to whom.
+// TestPages checks the answer to each kind of request.
 func TestPages(t *testing.T) {
 	open, closed := newPage(true), newPage(false)
 	for _, c := range []struct {
@@ -360,7 +361,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestAssets: no file makes markup of text, has anything inline, or names another host.
+// TestAssets checks that no file turns text into markup, has inline scripts or styles, or names
+// another host.
 func TestAssets(t *testing.T) {
 	names, err := fs.Glob(assets, "assets/*")
 	if err != nil || len(names) < 5 {
@@ -379,7 +381,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestRun: samples are taken while it runs, and none after.
+// TestRun checks that Run takes samples until its context ends.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage(false)
@@ -388,7 +390,7 @@ func TestRun(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); p.Run(ctx) }()
-		time.Sleep(10*samplePause + samplePause/2)
+		time.Sleep(10*sampleInterval + sampleInterval/2)
 		cancel()
 		<-ended
 		if got := p.history.total() - before; got != 11 {

@@ -8,28 +8,29 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// version is that of the shapes in JSON. docs/status.md describes them.
+// version is the version of the JSON format, which docs/status.md describes.
 const version = 1
 
 // view is the answer to /status/v1.
 type view struct {
 	Version  int          `json:"version"`
-	Now      int64        `json:"now"` // as all times, ms since 1970
+	Now      int64        `json:"now"` // like all times, ms since 1970
 	Proxy    proxyView    `json:"proxy"`
 	Upstream *serverView  `json:"upstream"` // null: none is configured
 	Quorum   quorumView   `json:"quorum"`
 	Masters  []masterView `json:"masters"`
 	Samples  samplesView  `json:"samples"`
 	Events   eventsView   `json:"events"`
-	// Locks is whether /status/v1/locks tells them.
+	// Locks reports whether /status/v1/locks lists locks.
 	Locks bool `json:"locks"`
 }
 
-// Proxy is what is shown of the proxy itself.
+// Proxy holds what the page shows of the proxy itself.
 type Proxy struct {
 	Version, Listen, State                    string
 	Clients, ClientsLimit, Waiters, Uncovered int64
-	// Strays are locks at the upstream while the locks are at the masters.
+	// Strays counts lock keys that the proxy noticed at the upstream while the locks are on the
+	// masters.
 	Strays int64
 }
 
@@ -42,8 +43,10 @@ type proxyView struct {
 	ClientsLimit int64  `json:"clients_limit"`
 	Waiters      int64  `json:"waiters"`
 	Uncovered    int64  `json:"uncovered_locks"`
-	LocksAt      string `json:"locks_at"` // upstream, masters, moving-to-masters, moving-to-upstream, unknown; empty: they cannot be moved
-	Strays       int64  `json:"stray_locks"`
+	// LocksAt is upstream, masters, moving-to-masters, moving-to-upstream or unknown. It is empty
+	// if the locks cannot be moved.
+	LocksAt string `json:"locks_at"`
+	Strays  int64  `json:"stray_locks"`
 }
 
 type serverView struct {
@@ -53,8 +56,8 @@ type serverView struct {
 }
 
 type quorumView struct {
-	// OK is whether locks are available; else Cause says why not. Paused: commands wait for the end
-	// of a planned step.
+	// OK reports whether locks are available. If not, Cause says why. Paused reports whether
+	// commands wait for the end of a planned step.
 	OK       bool   `json:"ok"`
 	Paused   bool   `json:"paused"`
 	Cause    string `json:"cause"`
@@ -65,13 +68,13 @@ type quorumView struct {
 
 type masterView struct {
 	Name  string `json:"name"`
-	Role  string `json:"role"`  // master, or replica (which is no good)
+	Role  string `json:"role"`  // master, or replica, which cannot vote
 	State string `json:"state"` // voting, quarantine, unfit, down
 	Votes bool   `json:"votes"`
 	Since int64  `json:"since"`
 	Cause string `json:"cause"`
-	// LatencyUS is the mean round trip of the last seconds, or, where Probed is set, of the probe
-	// that brought it up.
+	// LatencyUS is the mean round trip of the last seconds. If Probed is set, it is the round trip
+	// of the probe that brought the master up.
 	LatencyUS  *float64        `json:"latency_us"`
 	Probed     bool            `json:"latency_of_probe"`
 	ClockMS    *float64        `json:"clock_offset_ms"`
@@ -83,23 +86,22 @@ type masterView struct {
 type quarantineView struct {
 	Reason string `json:"reason"`
 	Text   string `json:"text"`
-	// LeftMS is how long it lasts at the most, null where that is not known.
+	// LeftMS is the time until the quarantine ends at the latest, or null if that is unknown.
 	LeftMS *int64 `json:"left_ms"`
 }
 
-// samplesView are columns, of which each has the last few values. A value is null where there was
-// nothing.
+// samplesView holds the recent samples as columns. A value without data is null.
 type samplesView struct {
 	EveryMS  int64      `json:"every_ms"`
 	Keep     int        `json:"keep"`
-	Count    int        `json:"count"` // since the start, up to the last one here
+	Count    int        `json:"count"` // since the start, up to the last sample
 	Granted  []*float64 `json:"granted"`
 	Refused  []*float64 `json:"refused"`
 	NoQuorum []*float64 `json:"no_quorum"`
 	Relayed  []*float64 `json:"relayed"`
 	P50      []*float64 `json:"lock_p50_ms"`
 	P99      []*float64 `json:"lock_p99_ms"`
-	// Trips are the mean round trips of each master in ms.
+	// Trips has a column for each master: mean round trips in ms.
 	Trips [][]*float64 `json:"master_ms"`
 }
 
@@ -119,7 +121,7 @@ type eventView struct {
 // locksView is the answer to /status/v1/locks.
 type locksView struct {
 	Version int        `json:"version"`
-	At      int64      `json:"at"` // when the masters were asked; 0: not for these
+	At      int64      `json:"at"` // when the masters were asked; 0: they were not
 	DB      int        `json:"db"`
 	Match   string     `json:"match"`
 	More    bool       `json:"more"`
@@ -130,7 +132,7 @@ type locksView struct {
 type lockView struct {
 	Key   string `json:"key"`
 	State string `json:"state"`
-	// LeftMS is -1 without an end, null where it is not known.
+	// LeftMS is -1 for a lock without a TTL, and null if it is unknown.
 	LeftMS  *int64     `json:"left_ms"`
 	Votes   []voteView `json:"votes"`
 	Waiters int        `json:"waiters"`
@@ -144,11 +146,12 @@ type voteView struct {
 	Says   string `json:"says"`
 }
 
-// viewMaster is one of the masters. roundTrip is the mean of its last batches in seconds, or NaN.
+// viewMaster returns the view of a master. roundTrip is the mean of its recent batches in seconds,
+// or NaN.
 func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterView {
 	v := masterView{
-		Name: shown(m.Name), Role: roleOf(m), State: m.Standing.String(), Votes: m.Standing == quorum.Voting,
-		Since: m.Since.UnixMilli(), Cause: shown(m.Cause()), Owed: m.Owed, CatchUps: m.CatchUps,
+		Name: printable(m.Name), Role: roleOf(m), State: m.Standing.String(), Votes: m.Standing == quorum.Voting,
+		Since: m.Since.UnixMilli(), Cause: printable(m.Cause()), Owed: m.Owed, CatchUps: m.CatchUps,
 	}
 	if m.Err == nil {
 		v.LatencyUS = number(roundTrip*1e6, 0)
@@ -160,7 +163,7 @@ func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterV
 		v.ClockMS = number(m.ClockOffset.Seconds()*1e3, 1)
 	}
 	if q := m.Quarantine; q != nil {
-		v.Quarantine = &quarantineView{Reason: shown(q.Reason()), Text: shown(q.Error())}
+		v.Quarantine = &quarantineView{Reason: printable(q.Reason()), Text: printable(q.Error())}
 		if !q.Ready.IsZero() {
 			left := max(0, q.Ready.Sub(now).Milliseconds())
 			v.Quarantine.LeftMS = &left
@@ -169,7 +172,7 @@ func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterV
 	return v
 }
 
-// roleOf is what a server is to the locks.
+// roleOf returns the role of a server: master or replica.
 func roleOf(m quorum.MasterStatus) string {
 	var unfit *quorum.UnfitError
 	if errors.As(m.Err, &unfit) && unfit.IsReplica() {
@@ -178,9 +181,11 @@ func roleOf(m quorum.MasterStatus) string {
 	return "master"
 }
 
-// viewSamples makes columns of samples.
+// viewSamples turns samples into columns.
 func viewSamples(all []sample, count, masters int) samplesView {
-	v := samplesView{EveryMS: samplePause.Milliseconds(), Keep: maxSamples, Count: count, Trips: make([][]*float64, masters)}
+	v := samplesView{
+		EveryMS: sampleInterval.Milliseconds(), Keep: maxSamples, Count: count, Trips: make([][]*float64, masters),
+	}
 	for _, column := range []*[]*float64{&v.Granted, &v.Refused, &v.NoQuorum, &v.Relayed, &v.P50, &v.P99} {
 		*column = make([]*float64, 0, len(all))
 	}
@@ -205,26 +210,32 @@ func viewSamples(all []sample, count, masters int) samplesView {
 	return v
 }
 
-// viewEvents leaves out what may be shown only where keys may.
-func viewEvents(all []event, count int, private bool) eventsView {
+// viewEvents returns the view of events. It omits the details of private events unless keys may be
+// shown.
+func viewEvents(all []event, count int, showKeys bool) eventsView {
 	v := eventsView{Count: count, List: make([]eventView, 0, len(all))}
 	for _, e := range all {
-		one := eventView{At: e.at.UnixMilli(), What: e.kind.what, Mood: e.kind.mood, About: e.about, Detail: e.detail}
-		if e.private && !private {
-			one.About, one.Detail = "", ""
+		event := eventView{
+			At: e.at.UnixMilli(), What: e.kind.what, Mood: e.kind.mood, About: e.about, Detail: e.detail,
 		}
-		v.List = append(v.List, one)
+		if e.private && !showKeys {
+			event.About, event.Detail = "", ""
+		}
+		v.List = append(v.List, event)
 	}
 	return v
 }
 
-func viewLocks(f finding) locksView {
-	v := locksView{Version: version, DB: f.db, Match: shown(f.match), More: f.more, Locks: make([]lockView, 0, len(f.locks))}
+func viewLocks(f listing) locksView {
+	v := locksView{
+		Version: version, DB: f.db, Match: printable(f.match), More: f.more,
+		Locks: make([]lockView, 0, len(f.locks)),
+	}
 	if !f.at.IsZero() {
 		v.At = f.at.UnixMilli()
 	}
 	if f.err != nil {
-		v.Error = shown(f.err.Error())
+		v.Error = printable(f.err.Error())
 	}
 	for _, l := range f.locks {
 		v.Locks = append(v.Locks, viewLock(l))
@@ -234,7 +245,7 @@ func viewLocks(f finding) locksView {
 
 func viewLock(l Lock) lockView {
 	v := lockView{
-		Key: shown(l.Key), State: l.State, Waiters: l.Waiters, Addr: shown(l.Addr), Name: shown(l.Name),
+		Key: printable(l.Key), State: l.State, Waiters: l.Waiters, Addr: printable(l.Addr), Name: printable(l.Name),
 		Votes: make([]voteView, 0, len(l.Votes)),
 	}
 	left := l.Left.Milliseconds()
@@ -250,7 +261,7 @@ func viewLock(l Lock) lockView {
 		v.Since = &since
 	}
 	for _, s := range l.Votes {
-		v.Votes = append(v.Votes, voteView{Server: shown(s.Server), Says: shown(s.Says)})
+		v.Votes = append(v.Votes, voteView{Server: printable(s.Server), Says: printable(s.Says)})
 	}
 	return v
 }

@@ -248,7 +248,7 @@ func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	defer g.mu.Unlock()
 	switch owner {
 	case ownerOurs:
-		g.log.Warn("the clock of this process stopped while that of the machine went on", "by", moved.Moved)
+		g.log.Warn("this machine was suspended", "by", moved.Moved)
 	case ownerUnclear:
 		g.suspicion = clockSuspicion{nonce: v.Marker.Value.Nonce, serverTime: v.Sighting.ServerTime, since: time.Now()}
 		if unjudged {

@@ -1,11 +1,11 @@
-// The page asks for /status/v1 each second while somebody looks, and for the locks every few seconds. All that it shows is
-// set as text: keys, names and causes are what others chose.
+// While the page is visible, it requests /status/v1 each second, and the locks every few seconds.
+// It sets everything as text, never as markup, because clients choose keys and names.
 import { Plot, brief, duration, recent } from "./plot.js";
 
-const pause = 1000, locksPause = 3500, patience = 8000;
+const statusInterval = 1000, locksInterval = 3500, requestTimeout = 8000; // ms
 const byID = (id) => document.getElementById(id);
 
-// element makes one with text.
+// element returns a new element with a text.
 function element(name, className, text) {
   const node = document.createElement(name);
   if (className) node.className = className;
@@ -13,33 +13,34 @@ function element(name, className, text) {
   return node;
 }
 
-// ---- what is known ----
+// ---- data ----
 
 const columns = ["granted", "refused", "no_quorum", "relayed", "lock_p50_ms", "lock_p99_ms"];
 let started = 0, samplesSeen = 0, eventsSeen = 0, samples = {}, events = [], state = null, offset = 0, lastAnswer = 0;
 
-function forget() {
+// reset discards the samples and events of an earlier process.
+function reset() {
   samplesSeen = eventsSeen = 0;
   samples = Object.fromEntries(columns.map((name) => [name, []]));
   samples.master_ms = [];
   events = [];
 }
-forget();
+reset();
 
-// learn adds what came since the last time.
-function learn(view) {
+// update adds the answer to a request.
+function update(view) {
   state = view;
   offset = view.now - Date.now();
   lastAnswer = Date.now();
-  const add = (have, more) => have.concat(more).slice(-view.samples.keep);
+  const add = (column, more) => column.concat(more).slice(-view.samples.keep);
   for (const name of columns) samples[name] = add(samples[name], view.samples[name]);
   samples.master_ms = view.samples.master_ms.map((more, i) => add(samples.master_ms[i] || [], more));
   samplesSeen = view.samples.count;
-  events = events.concat(view.events.list).filter((one) => view.now - one.at < 3600e3).slice(-500);
+  events = events.concat(view.events.list).filter((event) => view.now - event.at < 3600e3).slice(-500);
   eventsSeen = view.events.count;
 }
 
-// ---- words ----
+// ---- formats ----
 
 function span(ms) {
   if (ms === null || ms === undefined) return "";
@@ -87,7 +88,7 @@ function drawTiles() {
   tile("waiters", brief(state.proxy.waiters));
   tile("clients", brief(state.proxy.clients), state.proxy.clients >= state.proxy.clients_limit);
   if (state.proxy.uncovered_locks > 0) tile("uncovered locks", brief(state.proxy.uncovered_locks), true);
-  if (state.proxy.stray_locks > 0) tile("locks at the upstream directly", brief(state.proxy.stray_locks), true);
+  if (state.proxy.stray_locks > 0) tile("locks set at the upstream", brief(state.proxy.stray_locks), true);
 }
 
 const plots = {
@@ -115,33 +116,33 @@ function setBanner(mood, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// places are where the locks are, where they can be moved.
-const places = {
+// locations are the texts for locks_at, which is empty if the locks cannot be moved.
+const locations = {
   upstream: " · locks at the upstream",
-  masters: " · locks at the masters",
-  "moving-to-masters": " · locks on their way to the masters",
-  "moving-to-upstream": " · locks on their way to the upstream",
+  masters: " · locks on the masters",
+  "moving-to-masters": " · locks are moving to the masters",
+  "moving-to-upstream": " · locks are moving to the upstream",
   unknown: " · the location of the locks is unknown",
 };
 
 function drawBanner() {
   const { quorum, proxy, upstream } = state;
-  const votes = `${quorum.voting} of ${quorum.masters} masters vote, ${quorum.majority} are needed`;
+  const votes = `${quorum.voting} of ${quorum.masters} masters vote, ${quorum.majority} needed`;
   document.title = `${quorum.ok ? "" : "⚠ "}redlock-proxy ${quorum.voting}/${quorum.masters}`;
   const upstreamDown = upstream && !upstream.up ? ` The upstream ${upstream.name} is down: ${upstream.cause}` : "";
-  if (quorum.paused) setBanner("note", `◐ Locks wait: ${quorum.cause}.${upstreamDown}`);
+  if (quorum.paused) setBanner("note", `◐ Commands on locks wait: ${quorum.cause}.${upstreamDown}`);
   else if (!quorum.ok) setBanner("bad", `✕ Locks are not available: ${quorum.cause}.${upstreamDown}`);
   else if (proxy.state !== "serving") setBanner("note", `◐ The proxy is ${proxy.state}. ${votes}.${upstreamDown}`);
   else if (upstreamDown) setBanner("note", `◐ Locks are available: ${votes}.${upstreamDown}`);
   else if (quorum.voting < quorum.masters) setBanner("note", `◐ Locks are available: ${votes}.`);
   else setBanner("good", `✓ Locks are available: ${votes}.`);
-  const behind = upstream ? ` · upstream ${upstream.name}` : " · a lock server, without an upstream";
-  byID("about").textContent = `${proxy.version} · ${proxy.listen}${behind}${places[proxy.locks_at] || ""} · up ${span(state.now - proxy.started)}`;
+  const role = upstream ? ` · upstream ${upstream.name}` : " · lock server, without an upstream";
+  byID("about").textContent = `${proxy.version} · ${proxy.listen}${role}${locations[proxy.locks_at] || ""} · up ${span(state.now - proxy.started)}`;
 }
 
 // ---- tables ----
 
-// row makes one of cells; a cell is a text or a node, with the label that a narrow page shows.
+// row returns a table row. A cell is a text or a node. A narrow page shows the label next to it.
 function row(labels, cells, classes = {}) {
   const tr = element("tr");
   cells.forEach((cell, i) => {
@@ -158,27 +159,27 @@ const masterLabels = ["Server", "Role", "State", "Vote", "Latency", "Clock", "Si
 const masterClasses = { Server: "mono wrap", Role: "tight", State: "tight", Vote: "tight", Latency: "n", Clock: "n", Since: "tight", Why: "wrap" };
 const moods = { voting: "good", quarantine: "note", unfit: "bad", down: "bad", held: "good", free: "", split: "note", unclear: "note" };
 
-// serverName has the colour of the master's curve before it.
-function serverName(one, i) {
+// serverName returns a master's name with the colour of its curve.
+function serverName(master, i) {
   const node = element("span");
-  node.append(element("span", `swatch s${i % 7}`), one.name);
+  node.append(element("span", `swatch s${i % 7}`), master.name);
   return node;
 }
 
-function masterRow(one, i) {
-  const why = one.quarantine ? one.quarantine.text : one.cause;
-  const vote = one.votes ? "✓ counts" : "✕ none";
-  const clockText = one.clock_offset_ms === null ? "" : `${one.clock_offset_ms > 0 ? "+" : ""}${one.clock_offset_ms} ms`;
+function masterRow(master, i) {
+  const why = master.quarantine ? master.quarantine.text : master.cause;
+  const vote = master.votes ? "✓ counts" : "✕ none";
+  const clockText = master.clock_offset_ms === null ? "" : `${master.clock_offset_ms > 0 ? "+" : ""}${master.clock_offset_ms} ms`;
   const stateNode = element("span");
-  stateNode.append(element("span", `badge ${moods[one.state] || ""}`, one.state));
-  if (one.quarantine && one.quarantine.left_ms !== null) stateNode.append(element("span", "dim", ` ${span(one.quarantine.left_ms)}`));
+  stateNode.append(element("span", `badge ${moods[master.state] || ""}`, master.state));
+  if (master.quarantine && master.quarantine.left_ms !== null) stateNode.append(element("span", "dim", ` ${span(master.quarantine.left_ms)}`));
   const more = [];
   if (why) more.push(why);
-  if (one.removals_owed) more.push(`${one.removals_owed} removals wait for it`);
-  if (one.catch_ups) more.push(`caught up ${one.catch_ups}×`);
-  const took = latency(one.latency_us);
-  const node = row(masterLabels, [serverName(one, i), one.role, stateNode, vote, took, clockText, ago(one.since), more.join("; ")], masterClasses);
-  if (one.latency_of_probe && took) node.children[4].title = "of the probe that brought it up: no lock has used it in the last seconds";
+  if (master.removals_owed) more.push(`${master.removals_owed} ${master.removals_owed === 1 ? "removal" : "removals"} pending`);
+  if (master.catch_ups) more.push(`caught up ${master.catch_ups}×`);
+  const took = latency(master.latency_us);
+  const node = row(masterLabels, [serverName(master, i), master.role, stateNode, vote, took, clockText, ago(master.since), more.join("; ")], masterClasses);
+  if (master.latency_of_probe && took) node.children[4].title = "round trip of the probe that brought the master up: no lock operation used it in the last seconds";
   return node;
 }
 
@@ -190,17 +191,17 @@ function drawMasters() {
 const lockLabels = ["Key", "State", "Left", "Votes", "Waiters", "Since", "Client"];
 const lockClasses = { Key: "mono wrap", State: "tight", Left: "n", Waiters: "n", Since: "tight", Client: "wrap" };
 
-function lockRow(one, at) {
+function lockRow(lock, at) {
   const votes = element("span", "dots");
-  for (const vote of one.votes) {
+  for (const vote of lock.votes) {
     const dot = element("span", "", vote.says === "held" ? "●" : vote.says === "free" ? "○" : vote.says === "other" ? "◐" : "✕");
     dot.title = `${vote.server}: ${vote.says}`;
     votes.append(dot);
   }
-  const left = one.left_ms === null ? "" : one.left_ms < 0 ? "no end" : span(one.left_ms - (state.now - at));
-  const client = [one.name, one.addr].filter(Boolean).join(" · ");
-  const since = one.since === null ? "" : ago(one.since);
-  return row(lockLabels, [one.key, element("span", `badge ${moods[one.state] || ""}`, one.state), left, votes, one.waiters ? String(one.waiters) : "", since, client], lockClasses);
+  const left = lock.left_ms === null ? "" : lock.left_ms < 0 ? "no end" : span(lock.left_ms - (state.now - at));
+  const client = [lock.name, lock.addr].filter(Boolean).join(" · ");
+  const since = lock.since === null ? "" : ago(lock.since);
+  return row(lockLabels, [lock.key, element("span", `badge ${moods[lock.state] || ""}`, lock.state), left, votes, lock.waiters ? String(lock.waiters) : "", since, client], lockClasses);
 }
 
 let locks = null;
@@ -210,30 +211,30 @@ function drawLocks() {
   byID("search").hidden = byID("locks-table").hidden = !on;
   if (!on) {
     byID("locks-count").textContent = "";
-    byID("locks-note").textContent = "Which locks are held is not shown here, because keys may be secrets: the setting admin-locks shows them. LOCKLIST shows them to clients that may ask.";
+    byID("locks-note").textContent = "This page does not show locks, because keys may be secrets. Enable the setting admin-locks to show them, or use LOCKLIST as a client with the permission.";
     return;
   }
   if (!locks) return;
-  const standing = locks.locks.filter((one) => one.left_ms === null || one.left_ms < 0 || one.left_ms > state.now - locks.at);
-  const held = standing.length;
-  const waiting = standing.reduce((sum, one) => sum + one.waiters, 0);
-  byID("locks-count").textContent = `${held}${locks.more ? " or more" : ""} held${waiting ? `, ${waiting} wait for them` : ""}`;
+  const current = locks.locks.filter((lock) => lock.left_ms === null || lock.left_ms < 0 || lock.left_ms > state.now - locks.at);
+  const held = current.length;
+  const waiting = current.reduce((sum, lock) => sum + lock.waiters, 0);
+  byID("locks-count").textContent = `${held}${locks.more ? " or more" : ""} held${waiting ? `, ${waiting} ${waiting === 1 ? "waiter" : "waiters"}` : ""}`;
   const notes = [];
   if (locks.error) notes.push(locks.error);
-  if (locks.more) notes.push(`The first ${held} are shown: filter by a glob, such as order:*.`);
-  if (!held && !locks.error) notes.push("None is held.");
+  if (locks.more) notes.push(`The list has the first ${held} locks. To see others, filter by a glob such as order:*.`);
+  if (!held && !locks.error) notes.push("No locks are held.");
   byID("locks-note").textContent = notes.join(" ");
   byID("locks-table").hidden = held === 0;
-  byID("locks").replaceChildren(...standing.map((one) => lockRow(one, locks.at)));
+  byID("locks").replaceChildren(...current.map((lock) => lockRow(lock, locks.at)));
 }
 
 function drawEvents() {
   byID("events-count").textContent = events.length ? "" : "none";
-  byID("events").replaceChildren(...events.toReversed().map((one) => {
+  byID("events").replaceChildren(...events.toReversed().map((event) => {
     const li = element("li");
     const what = element("span");
-    what.append(element("span", `badge ${one.mood}`, one.what));
-    li.append(element("time", "", clock(one.at)), what, element("span", "text", [one.about, one.detail].filter(Boolean).join(": ")));
+    what.append(element("span", `badge ${event.mood}`, event.what));
+    li.append(element("time", "", clock(event.at)), what, element("span", "text", [event.about, event.detail].filter(Boolean).join(": ")));
     return li;
   }));
 }
@@ -247,35 +248,35 @@ function draw() {
   drawEvents();
 }
 
-// ---- asking ----
+// ---- requests ----
 
 async function get(path) {
-  const answer = await fetch(path, { signal: AbortSignal.timeout(patience), cache: "no-store" });
+  const answer = await fetch(path, { signal: AbortSignal.timeout(requestTimeout), cache: "no-store" });
   if (!answer.ok) throw new Error(await answer.text());
   const view = await answer.json();
-  if (view.version !== 1) throw new Error("the proxy is of another version: load this page again");
+  if (view.version !== 1) throw new Error("the proxy has a different version: reload this page");
   return view;
 }
 
-async function ask() {
+async function refresh() {
   try {
-    const asked = samplesSeen;
-    let view = await get(`/status/v1?samples=${asked}&events=${eventsSeen}`);
-    if (view.proxy.started !== started) { // another process: begin anew
-      forget();
-      if (started || asked) view = await get("/status/v1");
+    const seen = samplesSeen;
+    let view = await get(`/status/v1?samples=${seen}&events=${eventsSeen}`);
+    if (view.proxy.started !== started) { // the proxy restarted
+      reset();
+      if (started || seen) view = await get("/status/v1");
       started = view.proxy.started;
     }
-    learn(view);
+    update(view);
     draw();
-    if (!locks) goLocks();
+    if (!locks) refreshLocksNow();
   } catch (error) {
-    const since = lastAnswer ? ` What is shown is of ${clock(lastAnswer + offset)}.` : "";
+    const since = lastAnswer ? ` This page shows its state of ${clock(lastAnswer + offset)}.` : "";
     setBanner("bad", `✕ The proxy does not answer: ${error.message}.${since}`);
   }
 }
 
-async function askLocks() {
+async function refreshLocks() {
   if (!state || !state.locks) return;
   const query = new URLSearchParams({ match: byID("match").value.trim() || "*", db: byID("db").value || "0" });
   try {
@@ -287,24 +288,25 @@ async function askLocks() {
   drawLocks();
 }
 
-// repeat does something again and again while the page is looked at, one at a time.
-function repeat(what, time) {
+// repeat calls a function at an interval in ms while the page is visible, one call at a time. It
+// returns a function that calls it at once.
+function repeat(task, interval) {
   let timer = 0, running = false;
   const go = async () => {
     clearTimeout(timer);
     if (running || document.hidden) return;
     running = true;
-    await what();
+    await task();
     running = false;
-    timer = setTimeout(go, time);
+    timer = setTimeout(go, interval);
   };
   document.addEventListener("visibilitychange", go);
   go();
   return go;
 }
 
-repeat(ask, pause);
-const goLocks = repeat(askLocks, locksPause);
+repeat(refresh, statusInterval);
+const refreshLocksNow = repeat(refreshLocks, locksInterval);
 let typing = 0;
-byID("search").addEventListener("submit", (happened) => { happened.preventDefault(); goLocks(); });
-byID("search").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(goLocks, 600); });
+byID("search").addEventListener("submit", (event) => { event.preventDefault(); refreshLocksNow(); });
+byID("search").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(refreshLocksNow, 600); });

@@ -1,4 +1,4 @@
-// Small plots of the last ten minutes, as SVG. Nothing here knows what they show.
+// Small plots of the last ten minutes, as SVG. This file does not depend on what they show.
 
 const ns = "http://www.w3.org/2000/svg";
 const width = 300, height = 104, left = 34, right = 4, top = 8, bottom = 16;
@@ -10,14 +10,14 @@ function svg(name, attributes, text) {
   return node;
 }
 
-// ceiling is a round number that is no less than a value.
+// ceiling returns a round number that is at least the value.
 export function ceiling(value) {
   if (!(value > 0)) return 1;
   const unit = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 2.5, 5, 10].map((step) => step * unit).find((step) => step >= value * 0.999);
 }
 
-// brief is a number in a few letters.
+// brief returns a number as a short text.
 export function brief(value) {
   if (value >= 1e6) return trim(value / 1e6) + "M";
   if (value >= 1e3) return trim(value / 1e3) + "k";
@@ -28,33 +28,35 @@ function trim(value) {
   return String(Number(value >= 100 ? value.toFixed(0) : value.toPrecision(2)));
 }
 
-// thinned has a column in no more than so many points, each the largest of those that it stands for: a peak of a second is seen.
-function thinned(values, keep, points) {
+// downsample reduces a column to that many points. Each point is the maximum of its samples, so
+// that a peak of one second stays visible.
+function downsample(values, keep, points) {
   const missing = keep - values.length, size = keep / points, out = [];
   for (let i = 0; i < points; i++) {
-    let best = null;
+    let largest = null;
     for (let j = Math.floor(i * size); j < Math.floor((i + 1) * size); j++) {
       const value = j < missing ? null : values[j - missing];
-      if (value !== null && value !== undefined && (best === null || value > best)) best = value;
+      if (value !== null && value !== undefined && (largest === null || value > largest)) largest = value;
     }
-    out.push(best);
+    out.push(largest);
   }
   return out;
 }
 
-// duration is a number of ms in a few letters, or a dash for none.
+// duration returns a number of ms as a short text, or a dash for null.
 export function duration(ms) {
   if (ms === null) return "–";
   return ms >= 1000 ? `${trim(ms / 1000)} s` : ms >= 10 ? `${Math.round(ms)} ms` : `${ms.toFixed(2)} ms`;
 }
 
-// recent is the mean of the last seconds of a column, or null.
+// recent returns the mean of the last 5 samples of a column, or null if they have no value.
 export function recent(column) {
   const last = column.slice(-5).filter((value) => value !== null);
   return last.length ? last.reduce((a, b) => a + b, 0) / last.length : null;
 }
 
-// Plot is one of them: a title, curves by name, and how a figure is written. Without names, the page says elsewhere which is which.
+// Plot draws one plot: a title, curves with names, and a function that formats a figure. Without
+// names, the curves have the colours of the masters' table.
 export class Plot {
   constructor(title, write, names, filled) {
     this.write = write;
@@ -70,13 +72,14 @@ export class Plot {
     this.names = names;
   }
 
-  // draw shows columns of which the last value is of now; keep is how many a full one has.
+  // draw shows columns, whose last value is the most recent one. keep is the length of a full
+  // column.
   draw(columns, keep) {
     const box = this.picture.getBoundingClientRect();
     const wide = Math.max(200, Math.round(box.width) || width);
     this.picture.setAttribute("viewBox", `0 0 ${wide} ${height}`);
     const points = Math.min(keep, Math.max(60, Math.floor((wide - left - right) / 2)));
-    const curves = columns.map((column) => thinned(column, keep, points));
+    const curves = columns.map((column) => downsample(column, keep, points));
     const most = ceiling(Math.max(0, ...curves.flat().filter((value) => value !== null)));
     const x = (i) => left + (i / (points - 1)) * (wide - left - right);
     const y = (value) => height - bottom - (value / most) * (height - top - bottom);
@@ -90,7 +93,7 @@ export class Plot {
     }
     curves.forEach((curve, i) => nodes.push(...this.curve(curve, i, x, y)));
     this.picture.replaceChildren(...nodes);
-    this.legend.replaceChildren(...(this.names ? this.names.map((name, i) => this.label(name, columns[i] || [], i)) : ["each master has its colour below"]));
+    this.legend.replaceChildren(...(this.names ? this.names.map((name, i) => this.label(name, columns[i] || [], i)) : ["colours: see the table of masters"]));
   }
 
   curve(values, i, x, y) {
@@ -110,7 +113,7 @@ export class Plot {
     return nodes;
   }
 
-  // label is a name with its recent figure.
+  // label returns a curve's name with its recent figure.
   label(name, column, i) {
     const node = document.createElement("span");
     node.className = `s${i % 7}`;

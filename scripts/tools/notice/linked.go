@@ -14,32 +14,32 @@ import (
 	"slices"
 )
 
-// platforms are those that are released: each may link something else.
+// platforms are the released platforms. Each may link different packages.
 var platforms = [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 
-// module is one that is linked, and its folder.
+// module is a linked module, and its folder.
 type module struct{ Path, Version, Dir string }
 
-// legal are the folders of linked packages in a module, and those above them: any may have a
+// licenceFolders are the folders of a module's linked packages, and their parents. Each may have a
 // licence of its own.
-type legal map[string]bool
+type licenceFolders map[string]bool
 
-// add adds a package's folder and those above it, up to the module's.
-func (l legal) add(folder, top string) {
+// add adds a package's folder and its parents, up to the module's folder top.
+func (l licenceFolders) add(folder, top string) {
 	for l[folder] = true; folder != top && len(folder) > len(top); l[folder] = true {
 		folder = filepath.Dir(folder)
 	}
 }
 
-// use is a module of which something is linked.
-type use struct {
+// linkedModule is a module with the folders that may have its licences.
+type linkedModule struct {
 	module
-	folders legal
+	folders licenceFolders
 }
 
-// linked are the modules of the program in a folder, and Go itself, in order.
-func linked(folder string) ([]use, error) {
-	found := map[string]use{}
+// linkedModules returns the modules of the program in a folder, and Go itself, ordered by path.
+func linkedModules(folder string) ([]linkedModule, error) {
+	found := map[string]linkedModule{}
 	for _, p := range platforms {
 		list := exec.Command("go", "list", "-deps", "-json=Dir,Module", ".")
 		list.Dir, list.Stderr = folder, os.Stderr
@@ -57,12 +57,17 @@ func linked(folder string) ([]use, error) {
 		return nil, err
 	}
 	golang := string(bytes.TrimSpace(goroot))
-	found["Go"] = use{module{Path: "Go's standard library and runtime", Dir: golang}, legal{golang: true}}
-	return slices.SortedFunc(maps.Values(found), func(a, b use) int { return cmp.Compare(a.Path, b.Path) }), nil
+	found["Go"] = linkedModule{
+		module{Path: "Go's standard library and runtime", Dir: golang}, licenceFolders{golang: true},
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b linkedModule) int {
+		return cmp.Compare(a.Path, b.Path)
+	}), nil
 }
 
-// gather adds the modules of packages to what was found, but for the program's own.
-func gather(packages []byte, found map[string]use) error {
+// gather adds the modules of packages to found, except the program's own. packages is the JSON
+// output of go list.
+func gather(packages []byte, found map[string]linkedModule) error {
 	for decoder := json.NewDecoder(bytes.NewReader(packages)); ; {
 		var p struct {
 			Dir    string
@@ -77,13 +82,13 @@ func gather(packages []byte, found map[string]use) error {
 			return nil
 		case err != nil:
 			return err
-		case p.Module == nil || p.Module.Main: // Go's, or ours
+		case p.Module == nil || p.Module.Main: // the standard library, or the program
 		case p.Module.Replace != nil:
-			return fmt.Errorf("%s is replaced: whose licence holds?", p.Module.Path)
+			return fmt.Errorf("%s is replaced in go.mod: cannot tell which licence applies", p.Module.Path)
 		default:
 			m, known := found[p.Module.Path]
 			if !known {
-				m = use{p.Module.module, legal{}}
+				m = linkedModule{p.Module.module, licenceFolders{}}
 				found[p.Module.Path] = m
 			}
 			m.folders.add(p.Dir, p.Module.Dir)

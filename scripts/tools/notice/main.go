@@ -1,6 +1,6 @@
-// Command notice writes NOTICE: what is linked into redlock-proxy, under which licences, and their
-// texts, which come from the modules themselves. Run it in scripts/tools; with -check it reports
-// whether the file is stale instead.
+// Command notice writes NOTICE: the modules that redlock-proxy links, their licences, and the texts
+// of the licences, which it reads from the modules. Run it in scripts/tools. With -check, it only
+// reports whether the file is stale.
 package main
 
 import (
@@ -11,14 +11,14 @@ import (
 	"path/filepath"
 )
 
-// root is the repository, and file what is written.
+// root is the folder of the repository, and file the output.
 const (
 	root = "../.."
 	file = root + "/NOTICE"
 )
 
 func main() {
-	check := flag.Bool("check", false, "report whether NOTICE is stale, and write nothing")
+	check := flag.Bool("check", false, "only report whether NOTICE is stale")
 	flag.Parse()
 	if err := run(*check); err != nil {
 		fmt.Fprintln(os.Stderr, "notice:", err)
@@ -27,17 +27,17 @@ func main() {
 }
 
 func run(check bool) error {
-	modules, err := linked(root)
+	modules, err := linkedModules(root)
 	if err != nil {
 		return err
 	}
 	var parts []part
 	for _, m := range modules {
-		of, err := partOf(m)
+		part, err := partOf(m)
 		if err != nil {
 			return err
 		}
-		parts = append(parts, of)
+		parts = append(parts, part)
 	}
 	text := render(parts)
 	if !check {
@@ -45,7 +45,7 @@ func run(check bool) error {
 	}
 	current, err := os.ReadFile(file)
 	if err == nil && !bytes.Equal(current, text) {
-		err = fmt.Errorf("%s is stale: make notice", filepath.Base(file))
+		err = fmt.Errorf("%s is stale; run make notice", filepath.Base(file))
 	}
 	return err
 }

@@ -13,47 +13,48 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// part is what NOTICE says of one module.
+// part is the part of NOTICE about one module.
 type part struct {
 	module
-	licences []string // by their names in SPDX
+	licences []string // SPDX identifiers
 	texts    []string
 }
 
-// isLegal finds the files that state rights, by their names.
-var isLegal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright)([.-].*)?$`)
+// licenceFile matches the names of files with licences and notices.
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright)([.-].*)?$`)
 
-// known is how much of a licence's file must be of licences that are known, in percent: what is
-// left are names and years.
-const known = 75
+// minCoverage is the minimum share of a licence file, in percent, that must be text of known
+// licences. The rest is names and years.
+const minCoverage = 75
 
-// allowed are the licences under which others' work may be linked in. Another one needs somebody to
-// read it first. MPL-2.0 wants it said where the source is, which the heading of NOTICE does.
+// allowed are the licences of modules that the program may link. A maintainer must read any further
+// licence before adding it. MPL-2.0 requires a statement where the source is: the heading of
+// NOTICE has it.
 var allowed = []string{"Apache-2.0", "BSL-1.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "MPL-2.0", "Unlicense"}
 
-func partOf(u use) (part, error) {
-	p := part{module: u.module}
-	for _, folder := range slices.Sorted(maps.Keys(u.folders)) {
+func partOf(m linkedModule) (part, error) {
+	p := part{module: m.module}
+	for _, folder := range slices.Sorted(maps.Keys(m.folders)) {
 		if err := p.read(folder); err != nil {
-			return part{}, fmt.Errorf("%s: %w", u.Path, err)
+			return part{}, fmt.Errorf("%s: %w", m.Path, err)
 		}
 	}
 	if len(p.licences) == 0 {
-		return part{}, fmt.Errorf("%s %s has no licence", u.Path, u.Version)
+		return part{}, fmt.Errorf("%s %s has no licence file", m.Path, m.Version)
 	}
 	slices.Sort(p.licences)
 	p.licences = slices.Compact(p.licences)
 	return p, nil
 }
 
-// read adds what the files of a folder state.
+// read adds the licences and notices in a folder.
 func (p *part) read(folder string) error {
 	files, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		if f.IsDir() || !isLegal.MatchString(f.Name()) {
+		if f.IsDir() || !licenceFile.MatchString(f.Name()) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(folder, f.Name()))
@@ -73,11 +74,13 @@ func (p *part) read(folder string) error {
 	return nil
 }
 
-// licences are the names of those in a text, all of which are allowed.
+// licences returns the SPDX identifiers of the licences in a text. It returns an error if a licence
+// is unknown or not allowed.
 func licences(text []byte) (names []string, err error) {
 	cover := licensecheck.Scan(text)
-	if cover.Percent < known {
-		return nil, fmt.Errorf("%.0f %% of it is a known licence, not %d %%", cover.Percent, known)
+	if cover.Percent < minCoverage {
+		return nil, fmt.Errorf("only %.0f %% of the file is a known licence, want at least %d %%",
+			cover.Percent, minCoverage)
 	}
 	for _, m := range cover.Match {
 		if !slices.Contains(allowed, m.ID) {

@@ -7,19 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// maxShown is how many bytes of a text are shown: keys and names are as long as clients like.
+// maxShown is the maximum number of bytes of a text on the page: clients choose the length of keys
+// and names.
 const maxShown = 256
 
-// shown is a text of others as the page has it: what cannot be seen, or turns round what can, is
-// written as \xNN or \uNNNN.
-func shown(text string) string {
+// printable returns a text from clients or servers for the page. It shortens long texts. It escapes
+// bytes and characters that are invisible or that change the direction of text, as \xNN or \uNNNN.
+func printable(text string) string {
 	var b strings.Builder
 	rest := text[:min(maxShown, len(text))]
 	for len(rest) > 0 {
 		r, size := utf8.DecodeRuneInString(rest)
 		switch {
 		case r == utf8.RuneError && size == 1 && len(rest) < utf8.UTFMax && len(text) > maxShown:
-			rest = rest[:size] // the cut went through it
+			rest = rest[:size] // the cut split a character
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, rest[0])
 		case r == '\\':
