@@ -59,6 +59,7 @@ func (r *rig) moveBack() {
 	r.wantVoting()
 	r.mustMove(0, "--even-if-others", toUpstream)
 	kit.Want(r.t, kit.Connect(r.t, r.proxies[1]), "OK", "SET", "lock:b", "me", "NX", "PX", "600000")
+	r.wantRecord("[upstream]") // it follows a decision within seconds
 }
 
 // wantHeld requires that no other client is granted the lock at the upstream.
@@ -240,30 +241,32 @@ func TestSettingContradictsRecord(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(false))
 }
 
+// wantRecord waits for the upstream to have this record of where the locks are.
+func (r *rig) wantRecord(want string) {
+	r.t.Helper()
+	kit.Soon(r.t, func() error {
+		reply, err := kit.AskIn(r.upstream, "0", "HVALS", location.RecordKey)
+		if got := kit.Text(reply); err == nil && got != want {
+			err = fmt.Errorf("the record has %s, want %v", got, want)
+		}
+		return err
+	})
+}
+
 // TestRecordIsKept: if the upstream loses the record, by a flush or a failover, it is written
 // again. A cluster whose locks never moved has none.
 func TestRecordIsKept(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	recorded := func(want any) {
-		t.Helper()
-		kit.Soon(t, func() error {
-			reply, err := kit.AskIn(r.upstream, "0", "HVALS", location.RecordKey)
-			if got := kit.Text(reply); err == nil && got != want {
-				err = fmt.Errorf("the record has %s, want %v", got, want)
-			}
-			return err
-		})
-	}
-	recorded("[]")
+	r.wantRecord("[]")
 	r.mustMove(0)
-	recorded("[masters]")
+	r.wantRecord("[masters]")
 	kit.Must(t, kit.Tell(r.upstream, "FLUSHALL"))
-	recorded("[masters]")
+	r.wantRecord("[masters]")
 	r.mustMove(1, toUpstream)
-	recorded("[upstream]")
+	r.wantRecord("[upstream]")
 	kit.Must(t, r.upstream.Restart())
-	recorded("[upstream]")
+	r.wantRecord("[upstream]")
 }
 
 // TestMoveThatCannotSucceed: a move fails before anything is decided if a master lacks a database
