@@ -158,7 +158,7 @@ func TestOneRecordOfALongTTL(t *testing.T) {
 		for _, all := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%d masters, all others forget: %v", masters, all), func(t *testing.T) {
 				t.Parallel()
-				f := startSmall(t, masters, "--max-ttl", "5s")
+				f := startSmall(t, masters, "--max-ttl", "5s", "--master-timeout", "2s")
 				kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "4000")
 				kit.Must(t, kit.Tell(f.Masters[0], "SET", "redlock-proxy:longest", "315360000000"))
 				for _, proxy := range f.Proxies {
@@ -175,7 +175,7 @@ func TestOneRecordOfALongTTL(t *testing.T) {
 				for _, master := range forget {
 					kit.Must(t, master.Restart())
 				}
-				f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), "--max-ttl", "5s"))
+				f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), "--max-ttl", "5s", "--master-timeout", "2s"))
 				f.WantVoting(t, masters)
 				for _, master := range f.Masters[1:] {
 					text, err := kit.AskIn(master, "0", "GET", "redlock-proxy:longest")
