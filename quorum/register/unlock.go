@@ -194,23 +194,6 @@ func (g *grant) mayReach(master int, reply Reply) bool {
 	}
 }
 
-// mayReturn reports whether a majority may come to hold the lock although a ballot found none that
-// does: the masters that the lock may still reach, and those that may hold it because they did not
-// delete it.
-func (r *Register) mayReturn(g *grant, replies []Reply) bool {
-	pending, left := 0, 0
-	for i, reply := range replies {
-		switch {
-		case g.pending[i]:
-			pending++
-		case reply.yes(), len(reply.Found) > 0 && !reply.Found[0].Holds(g.attempt):
-		default:
-			left++
-		}
-	}
-	return pending > 0 && pending+left >= r.quorum
-}
-
 // countLost returns how many masters certainly took the lock and no longer hold it, without a
 // deletion by this release.
 func (g *grant) countLost(replies []Reply) int {
@@ -241,8 +224,8 @@ func (r *Register) finishRelease(
 	ctx context.Context, key string, entry *grant, replies []Reply, start time.Time,
 ) (Look, error) {
 	seen, err := r.removeByBallot(ctx, key, entry.token, entry.attempt)
-	after := r.grants.snapshot(entry) // a connection that carried the lock may have broken meanwhile
-	g := &after
+	now := r.grants.snapshot(entry)
+	g := &now
 	switch {
 	case errors.Is(err, ErrContended):
 		return Look{}, &NoQuorum{Replies: replies, Unclear: true, Overtaken: true} // some cells may be deleted
@@ -250,8 +233,10 @@ func (r *Register) finishRelease(
 		return seen, err
 	case r.endedBefore(g, replies, start):
 		return r.removeByBallot(ctx, key, g.token, "")
-	case r.wasIntact(g, replies) && !r.mayReturn(g, replies) && !r.isLate(r.masters.Now().Sub(start)):
-		return Look{}, nil // only this release can have ended it in so short a time
+	case r.wasIntact(g, replies) && !g.mayArriveLate && !r.isLate(r.masters.Now().Sub(start)):
+		// Only this release can have ended it in so short a time. A take under way is behind
+		// nothing that the ballot found: both come over one connection, unless it broke.
+		return Look{}, nil
 	default: // the value that was seen is another client's
 		return Look{}, &NoQuorum{Replies: replies, Unclear: true}
 	}

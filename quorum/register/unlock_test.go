@@ -256,16 +256,28 @@ func TestReleaseWhileATakeMayArrive(t *testing.T) {
 }
 
 // TestReleaseByBallotWhileATakeMayArrive checks that a release which a ballot has to decide is not
-// done while the SET may still reach a master: the lock would reappear there, and on the master
-// that promised the ballot.
+// done if the connection of a SET breaks meanwhile: the lock would reappear on the master that it
+// still reaches, and on the one that promised the ballot.
 func TestReleaseByBallotWhileATakeMayArrive(t *testing.T) {
-	b := newFakeMasters(t, 3)
-	r := b.proxy()
-	b.setFateOf("take", slow, 2)
-	b.lock(r, "me")
-	cell.Prepare{Name: "k", Ballot: cell.NumberedSource(big.NewInt(9)).Ballot(1)}.Apply(b.stores[1])
-	b.setFateOf("remove", late, 2)
-	if err := r.Unlock(t.Context(), "k", "me", nil); !errors.As(err, new(*NoQuorum)) {
-		t.Error(err)
+	for _, breaks := range []bool{false, true} {
+		b := newFakeMasters(t, 3)
+		r := b.proxy()
+		b.setFateOf("take", slow, 2)
+		b.lock(r, "me")
+		entry := r.grants.find("k", withToken("me"))
+		cell.Prepare{Name: "k", Ballot: cell.NumberedSource(big.NewInt(9)).Ballot(1)}.Apply(b.stores[1])
+		b.fate = func(master int, op cell.Op) fate {
+			if kindOf(op) != "remove" || master != 2 {
+				return done
+			}
+			if breaks {
+				r.grants.noteReply(entry, 2, Reply{State: Unknown})
+			}
+			return late
+		}
+		err := r.Unlock(t.Context(), "k", "me", nil)
+		if errors.As(err, new(*NoQuorum)) != breaks || !breaks && err != nil {
+			t.Errorf("the connection breaks: %v; UNLOCK: %v", breaks, err)
+		}
 	}
 }
