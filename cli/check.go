@@ -68,7 +68,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	if cfg.Upstream != "" {
 		all.Go(func() { f := inspectUpstream(ctx, cfg, certificates); seen.upstream = &f })
 	}
-	seen.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, feedsOf(cfg))
+	seen.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, pushConnectionsOf(cfg))
 	inspect.Quarantines(seen.masters, cfg.MaxTTL)
 	inspect.CompareSettings(seen.masters, daemon.Rules(cfg))
 	seen.proxiesThatDiffer = inspect.Unlike(seen.masters, daemon.Rules(cfg))
@@ -79,9 +79,10 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	return seen
 }
 
-// feedsOf returns the feeds that a proxy with this configuration opens at its masters.
-func feedsOf(cfg conf.Config) inspect.Feeds {
-	return inspect.Feeds{Waiting: true, Messages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
+// pushConnectionsOf returns the push connections that a proxy with this configuration opens at its
+// masters.
+func pushConnectionsOf(cfg conf.Config) inspect.PushConnections {
+	return inspect.PushConnections{Waiting: true, Messages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
 }
 
 // inspectUpstream inspects the upstream, for whose address it may have to ask Sentinels.

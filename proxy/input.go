@@ -118,7 +118,7 @@ func (in *input) read() error {
 	return err
 }
 
-// Room implements wire.Memory.
+// Room implements netconn.Memory.
 func (in *input) Room() []byte {
 	if in.buf == nil {
 		in.buf = netconn.Borrow()
@@ -126,7 +126,7 @@ func (in *input) Room() []byte {
 	return in.buf[in.end:]
 }
 
-// Rest implements wire.Memory. It gives the buffer back if no bytes are held.
+// Rest implements netconn.Memory. It gives the buffer back if no bytes are held.
 func (in *input) Rest() {
 	if in.end == 0 {
 		in.release()

@@ -184,7 +184,7 @@ func (d *dispatcher) endFrame() {
 
 // read flushes the proxy's own replies, and forwards what arrives until a special command does. At
 // a lock server it runs brief commands as they arrive. That saves asking the system each time
-// whether more bytes have arrived: see wire.Conn.Pump.
+// whether more bytes have arrived: see netconn.Conn.Pump.
 func (d *dispatcher) read(ctx context.Context) error {
 	if err := d.session.flush(); err != nil {
 		return err

@@ -11,16 +11,16 @@ import (
 // waiterAlarm returns an alarm for waiters of a key.
 func (set *masterSet) waiterAlarm(key Key) queue.Alarm {
 	if key.Tag != "" || set.cluster.opts.Tagged {
-		return set.waker.Within(key.DB, key.cellName(), func(ctx context.Context) watch.Content {
+		return set.watcher.Within(key.DB, key.cellName(), func(ctx context.Context) watch.Content {
 			return set.keyState(ctx, key)
 		})
 	}
-	return set.waker.Alarm(key.DB, key.Name)
+	return set.watcher.Alarm(key.DB, key.Name)
 }
 
 // alarmForChange returns an alarm that signals every change of a key on a channel.
 func (set *masterSet) alarmForChange(key Key, bell chan struct{}) *watch.Alarm {
-	return set.waker.ForChange(key.DB, key.cellName(), bell)
+	return set.watcher.ForChange(key.DB, key.cellName(), bell)
 }
 
 // keyState returns the state of a key in its cell, for a waiter.

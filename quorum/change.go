@@ -105,7 +105,7 @@ func (c *Cluster) decide(
 // checkNew returns the reason why one of the masters cannot be used, or nil.
 func (c *Cluster) checkNew(ctx context.Context, set *masterSet, urls []string) error {
 	known := set.names()
-	for _, f := range inspect.Masters(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, inspect.Feeds{}) {
+	for _, f := range inspect.Masters(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, inspect.PushConnections{}) {
 		switch {
 		case f.Err != nil:
 			return fmt.Errorf("master %s cannot be used: %w", f.Name, f.Err)

@@ -101,8 +101,8 @@ type masterSet struct {
 	background background
 	// missed has the databases in which a master may lack something.
 	missed missedDatabases
-	// waker notifies waiters when a key may be free.
-	waker *watch.Watcher
+	// watcher notifies waiters when a key may be free.
+	watcher *watch.Watcher
 	// listener receives messages of other proxies; it is created at the first call.
 	listener func() *messages.Listener
 	// stop ends the set, once it runs.

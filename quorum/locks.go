@@ -68,7 +68,7 @@ func (set *masterSet) Take(ctx context.Context, t Taking) (Grant, error) {
 		return !keygroup.IsGroup(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version)
 	}
 	got, err := set.database(t.Keys[0].DB).Lock(ctx, namesOf(t.Keys), t.Terms)
-	if len(t.Keys) == 1 && set.hasBag(err) {
+	if len(t.Keys) == 1 && set.hasKeygroup(err) {
 		return set.takeShared(ctx, t)
 	}
 	return got, set.translate(err)
@@ -103,7 +103,7 @@ func (set *masterSet) Release(ctx context.Context, key Key, token string) error 
 	err := set.database(key.DB).Unlock(ctx, key.Name, token, func(version string, left time.Duration) {
 		set.cluster.scheduleRemoval(key, version, left, nil)
 	})
-	if set.hasBag(err) {
+	if set.hasKeygroup(err) {
 		return set.releaseShared(ctx, key, token)
 	}
 	return set.translate(err)
@@ -131,7 +131,7 @@ func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl tim
 	}
 	got, err := set.database(key.DB).Extend(ctx, key.Name, token, ttl)
 	switch {
-	case set.hasBag(err):
+	case set.hasKeygroup(err):
 		return set.extendShared(ctx, key, token, ttl)
 	case errors.As(err, new(*register.NoQuorum)): // some masters may hold it for longer than others
 		set.cluster.scheduleRemoval(key, "", ttl, nil)

@@ -46,7 +46,7 @@ func newMasterSet(
 		m.Voted = c.onVote
 		watched.Servers = append(watched.Servers, m)
 	}
-	set.waker = watch.New(watched)
+	set.watcher = watch.New(watched)
 	set.listener = sync.OnceValue(func() *messages.Listener { return messages.New(set.listenerOptions()) })
 	return set
 }
@@ -56,7 +56,7 @@ const watchPatience = 500 * time.Millisecond
 
 // run works until ctx ends; then it sends what is queued, undos included.
 func (set *masterSet) run(ctx context.Context) {
-	defer context.AfterFunc(ctx, set.waker.Close)()
+	defer context.AfterFunc(ctx, set.watcher.Close)()
 	defer context.AfterFunc(ctx, func() { set.listener().Close() })()
 	var wg sync.WaitGroup
 	for _, m := range set.masters {
@@ -64,7 +64,7 @@ func (set *masterSet) run(ctx context.Context) {
 	}
 	wg.Go(func() { set.compareMissed(ctx) })
 	wg.Wait()
-	set.waker.Close()
+	set.watcher.Close()
 	set.listener().Close()
 	set.background.close()
 }

@@ -51,7 +51,7 @@ type ownMark struct {
 // Mark implements queue.Others.
 func (o peerWaiters) Mark(key Key) queue.Mark {
 	name, set := markOf(o.proxyID, key), o.masterSet()
-	return ownMark{set.waker.Alarm(key.DB, name), o, set, key, name}
+	return ownMark{set.watcher.Alarm(key.DB, name), o, set, key, name}
 }
 
 // Put implements queue.Mark. A master without a watch gets the mark as an ordinary operation.
@@ -104,7 +104,7 @@ func (o peerWaiters) Pass(key Key, answered func(to string)) {
 
 // Left implements queue.Others.
 func (o peerWaiters) Left(key Key, to string) queue.Alarm {
-	return o.masterSet().waker.Alarm(key.DB, markOf(to, key))
+	return o.masterSet().watcher.Alarm(key.DB, markOf(to, key))
 }
 
 // marks returns the other proxies in the order of their turns, and the names of their marks.

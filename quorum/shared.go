@@ -136,9 +136,9 @@ func forOneKey(run func(Look) (Decision, error)) func([]Look) ([]Decision, error
 	}
 }
 
-// hasBag reports whether a cell may have further keys, after an operation on the key of the cell's
-// own name was refused. Then a ballot decides.
-func (set *masterSet) hasBag(err error) bool {
+// hasKeygroup reports whether a cell may have further keys, after an operation on the key of the
+// cell's own name was refused. Then a ballot decides.
+func (set *masterSet) hasKeygroup(err error) bool {
 	if !set.cluster.opts.Tagged || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
 		return false
 	}

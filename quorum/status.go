@@ -91,7 +91,7 @@ func (set *masterSet) Status() []MasterStatus {
 	for i, m := range set.masters {
 		all[i] = statusOf(m)
 	}
-	for i, s := range set.waker.Standings() {
+	for i, s := range set.watcher.Standings() {
 		all[i].Watched, all[i].Unwatched = s.Keys, s.Err
 	}
 	return all

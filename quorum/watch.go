@@ -22,7 +22,7 @@ const (
 
 // Mark creates a mark for a key.
 func (c *Cluster) Mark(key Key, tell func(News)) *Mark {
-	return c.masterSet().waker.Mark(key.DB, key.cellName(), tell)
+	return c.masterSet().watcher.Mark(key.DB, key.cellName(), tell)
 }
 
 // Look returns what the masters contribute to the availability of locks.

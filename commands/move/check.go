@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/quorum/location"
 )
 
@@ -45,14 +46,14 @@ func (r *run) check(ctx context.Context) error {
 		}
 	}
 	if err := target.mayHold(ctx, size); err != nil {
-		return fmt.Errorf("no room for %s of about %d bytes: %w", countLockKeys(len(names)), size, err)
+		return fmt.Errorf("no room for %s of about %d bytes: %w", syntax.Count(len(names), "lock key"), size, err)
 	}
 	takes := r.settle + time.Since(began)
 	if takes > r.copyTime {
 		return fmt.Errorf("moving %s would take about %v, as long as reading them did: the limit is %v",
-			countLockKeys(len(names)), takes.Round(time.Millisecond), r.copyTime)
+			syntax.Count(len(names), "lock key"), takes.Round(time.Millisecond), r.copyTime)
 	}
 	takes = takes.Round(10 * time.Millisecond)
-	r.report(fmt.Sprintf("checked %s: moving them takes about %v", countLockKeys(len(names)), takes))
+	r.report(fmt.Sprintf("checked %s: moving them takes about %v", syntax.Count(len(names), "lock key"), takes))
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/internal/clientlist"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
@@ -173,10 +174,10 @@ func (r *run) closeConnections(ctx context.Context, ending []connection) error {
 		switch {
 		case left == 0:
 			r.result.Ended = len(ending)
-			r.report("closed " + countConnections(len(ending)) + " at the upstream")
+			r.report("closed " + syntax.Count(len(ending), "connection") + " at the upstream")
 			return nil
 		case !time.Now().Before(until):
-			return fmt.Errorf("%s at the upstream still open after CLIENT KILL", countConnections(left))
+			return fmt.Errorf("%s at the upstream still open after CLIENT KILL", syntax.Count(left, "connection"))
 		}
 		if err := pacing.Sleep(ctx, holdPause); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/quorum/location"
 )
 
@@ -46,11 +47,11 @@ func (r Result) Lines() []string {
 		fmt.Sprintf("commands on lock keys were held back for %d ms", r.Held.Milliseconds()),
 	}
 	if r.RemovedAtTarget > 0 {
-		lines = append(lines, fmt.Sprintf("removed %s that existed only at the %v", countLockKeys(r.RemovedAtTarget), r.At))
+		lines = append(lines, fmt.Sprintf("removed %s that existed only at the %v", syntax.Count(r.RemovedAtTarget, "lock key"), r.At))
 	}
 	lines = append(lines, r.removed()...)
 	if r.Ended > 0 {
-		lines = append(lines, "closed "+countConnections(r.Ended)+" at the upstream")
+		lines = append(lines, "closed "+syntax.Count(r.Ended, "connection")+" at the upstream")
 	}
 	if len(r.Others) > 0 {
 		lines = append(lines, "connections of clients without a proxy at the upstream: "+summarize(r.Others))
@@ -72,37 +73,18 @@ func (r Result) copied() string {
 
 // removed returns the lines about lock keys where the locks are not.
 func (r Result) removed() []string {
-	former := location.Upstream
-	if r.At == location.Upstream {
-		former = location.Masters
-	}
+	former := r.At.Away().Target()
 	var lines []string
 	if r.Standing > 0 {
 		lines = append(lines, fmt.Sprintf("found %s at the %v: an unfinished move left them, or clients lock there; "+
-			"--even-if-others (EVENIFOTHERS) removes them", countLockKeys(r.Standing), former))
+			"--even-if-others (EVENIFOTHERS) removes them", syntax.Count(r.Standing, "lock key"), former))
 	}
 	if r.Removed > 0 {
-		lines = append(lines, fmt.Sprintf("removed %s from the %v", countLockKeys(r.Removed), former))
+		lines = append(lines, fmt.Sprintf("removed %s from the %v", syntax.Count(r.Removed, "lock key"), former))
 	}
 	if r.Left != nil {
 		lines = append(lines, fmt.Sprintf("cannot remove the lock keys left at the %v, which have no effect: %v; "+
 			"the same command with --even-if-others removes them", former, r.Left))
 	}
 	return lines
-}
-
-// countLockKeys returns a number of lock keys in words.
-func countLockKeys(n int) string {
-	if n == 1 {
-		return "1 lock key"
-	}
-	return fmt.Sprintf("%d lock keys", n)
-}
-
-// countConnections returns a number of connections in words.
-func countConnections(n int) string {
-	if n == 1 {
-		return "1 connection"
-	}
-	return fmt.Sprintf("%d connections", n)
 }

@@ -210,10 +210,7 @@ func (p *proxy) configure(masters []*master) error {
 	for _, m := range masters {
 		text += "  - redis://" + m.name + "\n"
 	}
-	if err := os.WriteFile(p.config+".new", []byte(text), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(p.config+".new", p.config)
+	return kit.ReplaceFile(p.config, text)
 }
 
 // strangeData returns a directory with the data of a master of another cluster, whose masters were
@@ -254,10 +251,7 @@ func strangeData(t *testing.T) string {
 
 // step sets the master's clock, which it notices within a second.
 func (m *master) step(ahead time.Duration) error {
-	if err := os.WriteFile(m.clock+".new", fmt.Appendf(nil, "%+d\n", int(ahead.Seconds())), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(m.clock+".new", m.clock)
+	return kit.ReplaceFile(m.clock, fmt.Sprintf("%+d\n", int(ahead.Seconds())))
 }
 
 // keepCopy keeps the master's data as they are now.

@@ -74,3 +74,11 @@ func OtherAddress(t *testing.T) string {
 	redistest.Absent(t, "an address of this machine beside the loopback interface")
 	return ""
 }
+
+// ReplaceFile replaces the text of a file at once, so that no reader sees a part of it.
+func ReplaceFile(file, text string) error {
+	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}

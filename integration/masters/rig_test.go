@@ -4,7 +4,6 @@ package masters
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -72,8 +71,7 @@ func (r *rig) name(proxy int, masters ...int) {
 	if r.tags {
 		text += "lock-tags: [\"*\"]\n"
 	}
-	kit.Must(r.t, os.WriteFile(r.files[proxy]+".new", []byte(text), 0o600))
-	kit.Must(r.t, os.Rename(r.files[proxy]+".new", r.files[proxy]))
+	kit.Must(r.t, kit.ReplaceFile(r.files[proxy], text))
 }
 
 // nameAll writes these masters into the files of all proxies.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -117,8 +116,7 @@ func (m *mix) configure(proxy int, masters []*redistest.Server) {
 	for _, master := range masters {
 		text += "  - " + master.URL() + "\n"
 	}
-	kit.Must(m.t, os.WriteFile(m.files[proxy]+".new", []byte(text), 0o600))
-	kit.Must(m.t, os.Rename(m.files[proxy]+".new", m.files[proxy]))
+	kit.Must(m.t, kit.ReplaceFile(m.files[proxy], text))
 }
 
 // event is one of the events that a round runs at the same time. It ends when do returns.

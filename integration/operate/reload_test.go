@@ -60,8 +60,7 @@ func (r *reloadRig) write() {
 // replace replaces the text of the file.
 func (r *reloadRig) replace(text string) {
 	r.t.Helper()
-	kit.Must(r.t, os.WriteFile(r.file+".new", []byte(text), 0o600))
-	kit.Must(r.t, os.Rename(r.file+".new", r.file))
+	kit.Must(r.t, kit.ReplaceFile(r.file, text))
 }
 
 // set changes settings, given as alternating names and values, and reloads. It fails the test

@@ -4,7 +4,6 @@ package schedules
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,8 +65,7 @@ func (f *changing) name(t *testing.T, proxy int, masters ...int) {
 		urls = append(urls, fmt.Sprintf("%q", f.junctions[i].URL(password(proxy))))
 	}
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlog-level: debug\nmaster-timeout: %s\nlock-keys: [\"lock:*\"]\nmaster: [%s]\n", masterTimeout, strings.Join(urls, ", "))
-	kit.Must(t, os.WriteFile(f.files[proxy]+".new", []byte(text), 0o600))
-	kit.Must(t, os.Rename(f.files[proxy]+".new", f.files[proxy]))
+	kit.Must(t, kit.ReplaceFile(f.files[proxy], text))
 }
 
 // change writes other masters into the configurations of all proxies, and reloads that of one. It

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -76,8 +75,7 @@ func startRig(t *testing.T, old string, seed uint64, version string) *rig {
 func (r *rig) name(proxy int, masters []*redistest.Server) {
 	r.t.Helper()
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlock-keys: [\"lock:*\"]\nupstream: %s\nmax-ttl: 1m\nmaster: [%s]\n", r.upstream, strings.Join(redistest.URLs(masters), ", "))
-	kit.Must(r.t, os.WriteFile(r.files[proxy]+".new", []byte(text), 0o600))
-	kit.Must(r.t, os.Rename(r.files[proxy]+".new", r.files[proxy]))
+	kit.Must(r.t, kit.ReplaceFile(r.files[proxy], text))
 }
 
 func (r *rig) start(i int, program string) {

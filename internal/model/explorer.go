@@ -18,8 +18,6 @@ type Result struct {
 	// empty if no property is violated.
 	Violation string
 	Trace     []string
-	// Answers is always empty.
-	Answers map[string]int
 }
 
 // explorer searches the states of a scenario.
@@ -32,7 +30,6 @@ type explorer struct {
 	parents   []uint32
 	hashes    []uint64
 	attempts  interner[cell.Attempt]
-	answers   map[string]int
 	violation string
 	// first are the cells of the masters at the beginning.
 	first [maxMasters]cellID
@@ -42,7 +39,7 @@ func newExplorer(s *Scenario) *explorer {
 	l := newTables(s)
 	e := &explorer{
 		tables: l, history: newHistories(l), seed: maphash.MakeSeed(),
-		seen: map[uint64]struct{}{}, answers: map[string]int{},
+		seen: map[uint64]struct{}{},
 	}
 	proxies := 0
 	for _, op := range s.Ops {
@@ -65,7 +62,7 @@ func (e *explorer) explore(root *state, limit int) Result {
 	queue := [][]byte{e.add(root, 0)}
 	for at := 0; len(queue) > 0; at++ {
 		if len(e.hashes) > limit {
-			return Result{States: len(e.hashes), Answers: e.answers}
+			return Result{States: len(e.hashes)}
 		}
 		now := e.decode(queue[0])
 		queue[0], queue = nil, queue[1:]
@@ -83,10 +80,10 @@ func (e *explorer) explore(root *state, limit int) Result {
 			}
 		})
 		if e.violation != "" {
-			return Result{States: len(e.hashes), Violation: e.violation, Trace: e.trace(root), Answers: e.answers}
+			return Result{States: len(e.hashes), Violation: e.violation, Trace: e.trace(root)}
 		}
 	}
-	return Result{States: len(e.hashes), Complete: true, Answers: e.answers}
+	return Result{States: len(e.hashes), Complete: true}
 }
 
 // add adds a state, and returns its text if it is new, else nil.

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// Record implements place.Record.
+// Record implements location.Record.
 type Record struct {
 	*Upstream
 	lockKeys []string
@@ -20,7 +20,7 @@ type Record struct {
 // Record returns the record of where the locks on keys that match these globs are.
 func (u *Upstream) Record(lockKeys []string) *Record { return &Record{u, lockKeys} }
 
-// Read implements place.Record.
+// Read implements location.Record.
 func (r *Record) Read(ctx context.Context) (location.At, error) {
 	at, _, err := r.read(ctx)
 	return at, err
@@ -48,7 +48,7 @@ func (r *Record) overlaps(lockKeys []string) bool {
 	return slices.ContainsFunc(lockKeys, ours.Cover) || slices.ContainsFunc(r.lockKeys, theirs.Cover)
 }
 
-// Write implements place.Record. It also removes older entries.
+// Write implements location.Record. It also removes older entries.
 func (r *Record) Write(ctx context.Context, at location.At) error {
 	client, err := r.own.client()
 	if err != nil {

@@ -72,9 +72,9 @@ type Finding struct {
 	report        *guard.Report
 }
 
-// Feeds selects the reports that a proxy requests from masters, which need rights in addition to
-// those of locks.
-type Feeds struct {
+// PushConnections selects the reports that a proxy requests from masters, which need rights in
+// addition to those of locks.
+type PushConnections struct {
 	// Waiting selects reports of changes, for clients that wait.
 	Waiting bool
 	// Messages selects messages between proxies with this prefix.
@@ -83,10 +83,10 @@ type Feeds struct {
 }
 
 // Masters connects to each master by its URL. It returns reasons not to rely on the master, and the
-// rights that it lacks for feeds. Each master may take up to timeout for each answer. secure is
-// Options.TLS.
+// rights that it lacks for push connections. Each master may take up to timeout for each answer.
+// secure is Options.TLS.
 func Masters(
-	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), feeds Feeds,
+	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), feeds PushConnections,
 ) []Finding {
 	findings := make([]Finding, len(urls))
 	var wg sync.WaitGroup
@@ -100,7 +100,7 @@ func Masters(
 
 // Survey does what Masters does, and counts the locks on each master.
 func Survey(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config)) []Finding {
-	findings := Masters(ctx, urls, timeout, secure, Feeds{})
+	findings := Masters(ctx, urls, timeout, secure, PushConnections{})
 	var wg sync.WaitGroup
 	for i, u := range urls {
 		if findings[i].Err == nil {
@@ -123,7 +123,7 @@ func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Durat
 }
 
 func inspectMaster(
-	ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), feeds Feeds,
+	ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), feeds PushConnections,
 ) Finding {
 	f := Finding{Name: master.NameIn(url)}
 	t, err := master.NewTransport(url, timeout, secure)
@@ -153,7 +153,7 @@ func inspectMaster(
 	if answer, err := t.Do(ctx, "CONFIG", "GET", "databases"); err == nil {
 		f.databaseCount = parseDatabases(answer)
 	}
-	f.tryFeeds(ctx, t, timeout, feeds)
+	f.tryPushConnections(ctx, t, timeout, feeds)
 	return f
 }
 
@@ -219,9 +219,9 @@ func Unlike(findings []Finding, settings string) int {
 	return guard.Unlike(settings, visitsOf(findings))
 }
 
-// tryFeeds tries the commands that the feeds need. It reports nothing for a master that does not
-// answer.
-func (f *Finding) tryFeeds(ctx context.Context, t master.Transport, timeout time.Duration, feeds Feeds) {
+// tryPushConnections tries the commands that the push connections need. It reports nothing for a
+// master that does not answer.
+func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, timeout time.Duration, feeds PushConnections) {
 	try := func(needs []pushconn.Need, effect string) {
 		conn, err := t.Watch(ctx, 0)
 		if err != nil {

@@ -53,7 +53,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	all := b.sorted()
 	d := register.Decision{Do: register.Put}
 	// A key of a keygroup that did not change keeps its version, so it stays in the keygroup.
-	if own := all[0]; len(all) == 1 && own.name == b.name && (own.new || own.version == "" || !b.isBag) {
+	if own := all[0]; len(all) == 1 && own.name == b.name && (own.new || own.version == "" || !b.isGroup) {
 		b.sealAlone(&d, own)
 		return d, nil
 	}
@@ -79,7 +79,7 @@ func (b *Group) sealAlone(d *register.Decision, own key) {
 	switch {
 	case own.new:
 		d.TTL = own.left
-	case !b.isBag:
+	case !b.isGroup:
 		d.KeepTTL = true
 	case own.distance == Endless:
 		d.TTL = Endless
@@ -94,7 +94,7 @@ func (b *Group) sealAlone(d *register.Decision, own key) {
 func (b *Group) measureOwn(all []key) error {
 	for i, k := range all {
 		switch {
-		case b.isBag || k.new:
+		case b.isGroup || k.new:
 		case b.found.Unknown:
 			return register.ErrNeedsLeft
 		default:

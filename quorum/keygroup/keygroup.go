@@ -20,8 +20,8 @@ type Group struct {
 	// the cell.
 	name  string
 	found register.Look
-	// isBag is set if the cell holds a keygroup, and not only its own key.
-	isBag   bool
+	// isGroup is set if the cell holds a keygroup, and not only its own key.
+	isGroup bool
 	keys    map[string]key
 	changed bool
 }
@@ -53,7 +53,7 @@ func Open(name string, f register.Look) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.isBag = true
+	b.isGroup = true
 	for _, m := range members {
 		switch {
 		case f.Longest < 0:
@@ -76,7 +76,7 @@ func (b *Group) ownDistance() time.Duration {
 }
 
 // Shared reports whether the cell holds a keygroup.
-func (b *Group) Shared() bool { return b.isBag }
+func (b *Group) Shared() bool { return b.isGroup }
 
 // Names returns the names of the keys, sorted.
 func (b *Group) Names() []string { return slices.Sorted(maps.Keys(b.keys)) }
@@ -85,9 +85,9 @@ func (b *Group) Names() []string { return slices.Sorted(maps.Keys(b.keys)) }
 func (b *Group) Look(name string) register.Look {
 	k, there := b.keys[name]
 	if !there {
-		return register.Look{Shared: b.isBag}
+		return register.Look{Shared: b.isGroup}
 	}
-	l := register.Look{Present: true, Value: k.value, Version: k.version, Shared: b.isBag}
+	l := register.Look{Present: true, Value: k.value, Version: k.version, Shared: b.isGroup}
 	switch {
 	case b.found.Unknown:
 		l.Unknown = true

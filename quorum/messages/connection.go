@@ -24,7 +24,7 @@ func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: MaxSize + headSize, Elements: 64, Depth: 4, Total: MaxSize + 64<<10}
 }
 
-// connection is a connection on which a master delivers messages. feed.Line.Due signals that a
+// connection is a connection on which a master delivers messages. pushconn.Line.Due signals that a
 // flush must be requested.
 type connection struct {
 	*pushconn.Line

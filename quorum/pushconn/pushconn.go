@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Server is a master as a feed uses it.
+// Server is a master as a push connection uses it.
 type Server interface {
 	// Name returns its address.
 	Name() string
@@ -25,7 +25,7 @@ type Server interface {
 	Watch(ctx context.Context, db int) (net.Conn, error)
 }
 
-// Linger is how long a feed stays connected after it is no longer wanted.
+// Linger is how long a push connection stays connected after it is no longer wanted.
 const Linger = 10 * time.Second
 
 const (
@@ -38,7 +38,7 @@ const (
 	downPause = 50 * time.Millisecond
 )
 
-// Keeper maintains one feed. All fields must be set.
+// Keeper maintains one push connection. All fields must be set.
 type Keeper struct {
 	Server Server
 	// Rand returns numbers in [0, 1).
@@ -73,8 +73,8 @@ func (k Keeper) Keep(ctx context.Context) {
 	}
 }
 
-// IsRefusal reports whether a master refuses the requests of a feed for lack of a right or a
-// command, and not only for the moment.
+// IsRefusal reports whether a master refuses the requests of a push connection for lack of a right
+// or a command, and not only for the moment.
 func IsRefusal(err error) bool {
 	reply := resp.Error("")
 	if !errors.As(err, &reply) {

@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// TestRefusals checks which errors count as refusals, after which a feed reconnects less often.
+// TestRefusals checks which errors count as refusals, after which a push connection reconnects less
+// often.
 func TestRefusals(t *testing.T) {
 	for text, want := range map[string]bool{
 		"NOPERM this user": true, "ERR unknown command 'HELLO'": true,

@@ -27,7 +27,7 @@ const (
 	Made
 )
 
-// ChangeAlarm reports changes of a key on the masters; *wake.Alarm implements it.
+// ChangeAlarm reports changes of a key on the masters; *watch.Alarm implements it.
 type ChangeAlarm interface {
 	// View returns the known state of the key.
 	View(now time.Time) watch.View

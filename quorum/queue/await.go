@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// Alarm reports the known state of a key on the masters; *wake.Alarm implements it.
+// Alarm reports the known state of a key on the masters; *watch.Alarm implements it.
 type Alarm interface {
 	// Bell returns a channel that gets a value when the View may have changed.
 	Bell() <-chan struct{}

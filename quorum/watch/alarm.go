@@ -7,11 +7,11 @@ import (
 
 // Alarm notifies a waiter of changes of a key.
 type Alarm struct {
-	waker    *Watcher
+	watcher  *Watcher
 	key      string
 	quorum   int
 	evaluate func(seen []sighting, quorum int, now time.Time) View
-	watches  []*watch // one for each master; nil if the waker has closed
+	watches  []*watch // one for each master; nil if the watcher has closed
 	bell     chan struct{}
 
 	mu       sync.Mutex
@@ -102,7 +102,7 @@ func (a *Alarm) ring() {
 }
 
 // Ended reports whether the Watcher has closed, so that the alarm gets no more reports.
-func (a *Alarm) Ended() bool { return a.waker.ctx.Err() != nil }
+func (a *Alarm) Ended() bool { return a.watcher.ctx.Err() != nil }
 
 // Stop removes the alarm. It does not ring any more.
 func (a *Alarm) Stop() {

@@ -64,7 +64,7 @@ func newConnection(conn net.Conn, w *watch) *connection {
 }
 
 // timeout returns the time limit for a reply.
-func (l *connection) timeout() time.Duration { return l.watch.waker.opts.Patience }
+func (l *connection) timeout() time.Duration { return l.watch.watcher.opts.Patience }
 
 // greet makes the master report changes of keys that are read on this connection.
 func (l *connection) greet() error {

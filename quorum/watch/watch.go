@@ -15,10 +15,10 @@ import (
 
 // watch watches a database of one master. It is connected while there are alarms.
 type watch struct {
-	waker  *Watcher
-	master int
-	server Server
-	db     int
+	watcher *Watcher
+	master  int
+	server  Server
+	db      int
 
 	mu      sync.Mutex
 	alarms  map[string][]listener
@@ -43,7 +43,7 @@ func (w *watch) add(key string, a listener) {
 	w.running = true
 	w.mu.Unlock()
 	if starts {
-		w.waker.start(w.run)
+		w.watcher.start(w.run)
 	}
 }
 
@@ -109,9 +109,9 @@ func (w *watch) updateAll(s sighting) {
 
 // run connects repeatedly, as long as there are alarms.
 func (w *watch) run() {
-	ctx := w.waker.ctx
+	ctx := w.watcher.ctx
 	pushconn.Keeper{
-		Server: w.server, Rand: w.waker.opts.Rand, Ended: w.disconnected,
+		Server: w.server, Rand: w.watcher.opts.Rand, Ended: w.disconnected,
 		Wanted: func() bool { return w.keepRunning(ctx) },
 		Once:   func() error { return w.connectAndRead(ctx) },
 	}.Keep(ctx)
@@ -137,7 +137,7 @@ func (w *watch) connectAndRead(ctx context.Context) error {
 	if err := l.greet(); err != nil {
 		return err
 	}
-	w.waker.tasks.Go(l.write)
+	w.watcher.tasks.Go(l.write)
 	w.connected(l)
 	return l.read()
 }
@@ -168,10 +168,10 @@ func (w *watch) disconnected(err error) {
 	w.mu.Unlock()
 	w.updateAll(sighting{state: unknown})
 	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
-		w.waker.opts.Logger.Error("watch failed", "master", w.server.Name(), "cause", panicErr)
+		w.watcher.opts.Logger.Error("watch failed", "master", w.server.Name(), "cause", panicErr)
 	}
 	if warn {
-		w.waker.opts.Logger.Warn("a master refuses client tracking: waiting clients poll it", "master", w.server.Name(),
+		w.watcher.opts.Logger.Warn("a master refuses client tracking: waiting clients poll it", "master", w.server.Name(),
 			"cause", err)
 	}
 }

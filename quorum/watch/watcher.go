@@ -60,7 +60,7 @@ func (w *Watcher) ForChange(db int, key string, bell chan struct{}) *Alarm {
 func (w *Watcher) newAlarm(
 	db int, key string, evaluate func([]sighting, int, time.Time) View, bell chan struct{},
 ) *Alarm {
-	a := &Alarm{waker: w, key: key, quorum: w.opts.Quorum, evaluate: evaluate, bell: bell,
+	a := &Alarm{watcher: w, key: key, quorum: w.opts.Quorum, evaluate: evaluate, bell: bell,
 		seen: make([]sighting, len(w.opts.Servers))}
 	if len(key) > longestKey {
 		return a
@@ -82,7 +82,7 @@ func (w *Watcher) watches(db int) []*watch {
 	all := w.byDB[db]
 	if all == nil {
 		for i, server := range w.opts.Servers {
-			all = append(all, &watch{waker: w, master: i, server: server, db: db, alarms: map[string][]listener{}})
+			all = append(all, &watch{watcher: w, master: i, server: server, db: db, alarms: map[string][]listener{}})
 		}
 		w.byDB[db] = all
 	}

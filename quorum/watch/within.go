@@ -69,7 +69,7 @@ func (a *Within) startRead() {
 	}
 	a.reading = true
 	look := a.lookNumber
-	a.waker.start(func() {
+	a.watcher.start(func() {
 		found := a.read(a.ctx)
 		if a.storeRead(look, found) {
 			a.ring()

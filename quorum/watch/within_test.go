@@ -84,7 +84,7 @@ func TestWithinLateRead(t *testing.T) {
 	second <- Content{}
 	<-a.Bell()
 	first <- Content{Absent: true}
-	a.waker.Close() // waits for both
+	a.watcher.Close() // waits for both
 	if v := a.View(now); v.Verdict != Held {
 		t.Errorf("%+v", v)
 	}

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -13,6 +14,14 @@ const (
 
 // shownBytes limits how much of a name or of arguments an error shows.
 const shownBytes = 128
+
+// Count returns a number of things in words, such as "1 lock key" or "2 lock keys".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
 
 // Shown returns a word as errors show it.
 func Shown[S ~string | ~[]byte](word S) []byte { return CString([]byte(word), shownBytes) }

@@ -75,12 +75,8 @@ func flushError(removed int, err error) string {
 	if _, ok := errors.AsType[*quorum.NoQuorumError](err); ok {
 		code = "NOQUORUM"
 	}
-	unit := "lock keys"
-	if removed == 1 {
-		unit = "lock key"
-	}
-	return fmt.Sprintf("%s flush incomplete (all other keys and %d %s were removed): %v; send it again",
-		code, removed, unit, err)
+	return fmt.Sprintf("%s flush incomplete (all other keys and %s were removed): %v; send it again",
+		code, syntax.Count(removed, "lock key"), err)
 }
 
 // flushLocks removes the lock keys of some databases, and returns how many. After an error some may
