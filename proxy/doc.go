@@ -37,9 +37,9 @@
 //
 // # Packages
 //
-// resp knows the protocol. wire reads and writes connections, and has the poller. track knows the
-// state of a connection to the upstream. upstream makes such connections. login knows the client's
-// user and permissions. None of them imports this package.
+// resp knows the protocol. netconn reads and writes connections, and has the poller. track knows
+// the state of a connection to the upstream. upstream makes such connections. login knows the
+// client's user and permissions. None of them imports this package.
 //
 // # Goroutines
 //

@@ -1,5 +1,5 @@
 // Package move moves the locks on lock keys from the upstream to the masters, or back, by the rules
-// of package quorum/place. PROXY MOVE and redlock-proxy move run it.
+// of package quorum/location. PROXY MOVE and redlock-proxy move run it.
 //
 // [Mover.Move] is a run, from its first check to the report (run.go). The masters decide each step.
 // The run waits until all proxies hold back commands on lock keys (holding.go). It closes all other

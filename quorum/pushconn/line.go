@@ -17,7 +17,7 @@ var (
 	ErrUnasked = errors.New("it sent a report that the proxy did not ask for")
 )
 
-// Line is the connection of a push connection. One goroutine reads it, another one writes.
+// Line is one connection to a master. One goroutine reads it, another one writes.
 type Line struct {
 	net.Conn
 	// Due holds one signal while there is data to write.

@@ -25,7 +25,7 @@ type Server interface {
 	Watch(ctx context.Context, db int) (net.Conn, error)
 }
 
-// Linger is how long a push connection stays connected after it is no longer wanted.
+// Linger is how long a push connection stays open after it is no longer wanted.
 const Linger = 10 * time.Second
 
 const (
