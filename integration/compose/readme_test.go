@@ -3,7 +3,6 @@
 package compose
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,16 +13,23 @@ import (
 // readmeSection is the heading of the commands that are run.
 const readmeSection = "## Deploy"
 
-// testReadme types the commands of README into a terminal, with its ports.
+// testReadme types the commands of README into a terminal. Its ports are replaced by free ones,
+// because a machine may use them.
 func testReadme(t *testing.T, e engine, image string) {
 	needTerminal(t, e)
-	p := e.newProject(t, image, "readme")
-	p.addrs = [2]string{"127.0.0.1:6380", "127.0.0.1:6381"}
-	for _, addr := range p.addrs {
-		wantFree(t, addr)
+	ports := []string{"6380", "6381"}
+	config := e.newProject(t, image, "ports").do(t, "config")
+	p := e.newProject(t, image, "readme").onFreePorts(t)
+	words := []string{"docker compose", strings.Join(p.compose, " ")}
+	for i, port := range ports {
+		if !regexp.MustCompile(`published: "?` + port + `"?\n`).MatchString(config) {
+			t.Errorf("docker-compose.yml does not publish README's port %s:\n%s", port, config)
+		}
+		words = append(words, "-p "+port, "-p "+portOf(p.addrs[i]))
 	}
+	typed := strings.NewReplacer(words...)
 	for _, line := range shownLines(t, "README.md", readmeSection) {
-		p.typeText(t, strings.ReplaceAll(line.command, "docker compose", strings.Join(p.compose, " ")), line)
+		p.typeText(t, typed.Replace(line.command), line)
 		if strings.HasPrefix(line.command, "docker compose up") || strings.HasPrefix(line.command, "docker compose start") {
 			p.awaitHealthy(t)
 		}
@@ -49,21 +55,6 @@ func (p *project) typeText(t *testing.T, typed string, line typedLine) {
 	if want := strings.TrimSpace(line.output); want != "" && !matches(want, got) {
 		t.Errorf("$ %s\ngot\n%s\nwant\n%s", line.command, got, want)
 	}
-}
-
-// wantFree skips the test if another program uses README's port. If all tests are required, it
-// fails the test.
-func wantFree(t *testing.T, addr string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", addr)
-	if err == nil {
-		_ = listener.Close()
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	}
-	skip(t, "README's commands, because their ports are in use: "+err.Error())
 }
 
 // typedLine is a command of a page with its output on the page.
