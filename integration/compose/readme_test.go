@@ -22,7 +22,7 @@ func testReadme(t *testing.T, e engine, image string) {
 	p := e.newProject(t, image, "readme").onFreePorts(t)
 	words := []string{"docker compose", strings.Join(p.compose, " ")}
 	for i, port := range ports {
-		if !regexp.MustCompile(`published: "?` + port + `"?\n`).MatchString(config) {
+		if !regexp.MustCompile(`127\.0\.0\.1:` + port + `:|published: "?` + port + `"?\n`).MatchString(config) {
 			t.Errorf("docker-compose.yml does not publish README's port %s:\n%s", port, config)
 		}
 		words = append(words, "-p "+port, "-p "+portOf(p.addrs[i]))
