@@ -31,7 +31,7 @@ func isOwnName(host string, known []string) bool {
 
 // wrongHost is the answer to a request with another site's name.
 const wrongHost = "the admin port does not answer to this host name: another web site could read it through its " +
-	"visitors; use the machine's address, localhost, or a name in the setting admin-names"
+	"visitors; use the machine's address, localhost, or a name in the setting admin-hosts"
 
 // requireOwnName refuses requests whose Host header is another site's name. /livez is exempt: its
 // answer is no secret, and load balancers may use any name for it.

@@ -138,13 +138,16 @@ func settingFlags() []cli.Flag {
 	flags := []cli.Flag{&cli.StringFlag{Name: conf.FileFlag, Usage: "`FILE`: YAML file with settings"}}
 	for _, s := range conf.Settings() {
 		usage := fmt.Sprintf("%s (%s)", s.Usage, s.Env())
-		switch {
-		case s.Repeated:
-			flags = append(flags, &cli.StringSliceFlag{Name: s.Name, Usage: usage})
-		case s.Toggle:
-			flags = append(flags, &cli.BoolFlag{Name: s.Name, Usage: usage, DefaultText: s.Default})
-		default:
-			flags = append(flags, &cli.StringFlag{Name: s.Name, Usage: usage, DefaultText: s.Default})
+		for _, name := range s.Names() {
+			hidden := name != s.Name
+			switch {
+			case s.Repeated:
+				flags = append(flags, &cli.StringSliceFlag{Name: name, Usage: usage, Hidden: hidden})
+			case s.Toggle:
+				flags = append(flags, &cli.BoolFlag{Name: name, Usage: usage, DefaultText: s.Default, Hidden: hidden})
+			default:
+				flags = append(flags, &cli.StringFlag{Name: name, Usage: usage, DefaultText: s.Default, Hidden: hidden})
+			}
 		}
 	}
 	return flags
@@ -154,14 +157,16 @@ func settingFlags() []cli.Flag {
 func source(c *cli.Context) conf.Source {
 	given := map[string][]string{}
 	for _, s := range conf.Settings() {
-		switch {
-		case !c.IsSet(s.Name):
-		case s.Repeated:
-			given[s.Name] = c.StringSlice(s.Name)
-		case s.Toggle:
-			given[s.Name] = []string{strconv.FormatBool(c.Bool(s.Name))}
-		default:
-			given[s.Name] = []string{c.String(s.Name)}
+		for _, name := range s.Names() {
+			switch {
+			case !c.IsSet(name):
+			case s.Repeated:
+				given[name] = c.StringSlice(name)
+			case s.Toggle:
+				given[name] = []string{strconv.FormatBool(c.Bool(name))}
+			default:
+				given[name] = []string{c.String(name)}
+			}
 		}
 	}
 	return conf.Source{Flags: given, Environ: os.Environ(), File: c.String(conf.FileFlag)}

@@ -506,14 +506,14 @@ func TestScriptUndelivered(t *testing.T) {
 }
 
 // A script in two steps never leaves a lock without a TTL. A script that sets no TTL is refused
-// with no-ttl.
+// with locks-without-ttl.
 func TestScriptsWithoutTTL(t *testing.T) {
 	b := newRegisterBench(t, func(o *Options) { o.Settings.RefuseNoTTL = true })
 	if got := b.run("EVAL", takeTwoStep, "1", "k", "me", "900"); got != "1" {
 		t.Error(got)
 	}
 	if got := b.run("EVAL", takeTwoStep, "1", "k2", "me",
-		""); got != "ERR lock key 'k2' would have no TTL: the setting no-ttl refuses this; set a TTL" {
+		""); got != "ERR lock key 'k2' would have no TTL: the setting locks-without-ttl refuses this; set a TTL" {
 		t.Error(got)
 	}
 	b.holding("k2", ".")

@@ -85,7 +85,7 @@ func TestNamedSettings(t *testing.T) {
 		known["--"+s.Name], known[s.Env()] = true, true
 	}
 	elsewhere := map[string]bool{"--key": true} // a flag of redis-cli
-	named := regexp.MustCompile(`REDLOCK_[A-Z_]+[A-Z]|--(?:master|upstream|listen|max|guard|fresh|key|lock|no-ttl|drain|log|config)[a-z-]*`)
+	named := regexp.MustCompile(`REDLOCK_[A-Z_]+[A-Z]|--(?:master|upstream|listen|max|guard|fresh|key|lock|drain|log|config)[a-z-]*`)
 	paths := []string{"../README.md", "../conf.example.yaml", "../docker-compose.yml", "../deploy/compose/conf.yaml", "../deploy/compose/tls.yml"}
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil || len(pages) == 0 {

@@ -52,9 +52,9 @@ type Config struct {
 	// Admin is the TCP address, host:port, of the admin port, which serves health and metrics by
 	// HTTP, or empty. With port 0 the system chooses the port.
 	Admin string
-	// AdminNames are host names at which the admin port answers, in addition to addresses,
+	// AdminHosts are host names at which the admin port answers, in addition to addresses,
 	// localhost, names without a dot and the name of the machine.
-	AdminNames []string
+	AdminHosts []string
 	// AdminPprof makes the admin port serve profiles of the process.
 	AdminPprof bool
 	// AdminLocks makes the status page show the held locks, with their keys and clients.
@@ -93,8 +93,8 @@ type Config struct {
 	// ClusterMode is "emulated" if a proxy without an upstream presents itself as a cluster of one
 	// node, else "off".
 	ClusterMode string
-	// NoTTL is "refuse" if a lock key must have a TTL, else "allow".
-	NoTTL string
+	// LocksWithoutTTL is "refuse" if a lock key must have a TTL, else "allow".
+	LocksWithoutTTL string
 	// MaxClients limits the number of connected clients. It is at least 1.
 	MaxClients int
 	// MaxInputMemory, MaxUnreadMemory and MaxMessageMemory limit the memory in bytes for all
@@ -107,6 +107,9 @@ type Config struct {
 	LogLevel string
 	// LogFormat is the format of log lines: text or json.
 	LogFormat string
+
+	// renamed has a warning for each setting that was given by its former name.
+	renamed []string
 }
 
 // Default returns the configuration of a proxy without any settings. It lacks the masters, so it is
@@ -121,7 +124,7 @@ func Default() Config {
 		Guard:           true,
 		DrainTimeout:    10 * time.Second,
 		ClusterMode:     "off",
-		NoTTL:           "allow",
+		LocksWithoutTTL: "allow",
 		MaxClients:      10000,
 		MaxInputMemory:  256 << 20, MaxUnreadMemory: 256 << 20, MaxMessageMemory: 256 << 20,
 		LogLevel:  "info",

@@ -25,30 +25,42 @@ func (env environment) lookup(name string) (string, bool) {
 // prefix of settings.
 func (env environment) layer() (layer, []error) {
 	found := layer{}
-	names := []string{FileEnv}
+	var errs []error
 	for _, s := range table {
-		names = append(names, s.Env())
-		if value, ok := env.lookup(s.Env()); ok {
-			found[s.Name] = s.fromEnv(value)
+		for _, name := range s.Names() {
+			value, ok := env.lookup(envOf(name))
+			if !ok {
+				continue
+			}
+			if err := found.add(s, s.fromEnv(envOf(name), value), name); err != nil {
+				errs = append(errs, err)
+			}
 		}
 	}
-	return found, env.unknown(names)
+	return found, append(errs, env.unknown()...)
 }
 
-func (s Setting) fromEnv(value string) entry {
+func (s Setting) fromEnv(variable, value string) entry {
 	if !s.Repeated {
-		return asWritten(s.Env(), []string{value})
+		return asWritten(variable, []string{value})
 	}
-	return asWritten(s.Env(), strings.Fields(value))
+	return asWritten(variable, strings.Fields(value))
 }
 
-// unknown returns an error for every variable with EnvPrefix that is not among names. The error
+// unknown returns an error for every variable with EnvPrefix that belongs to no setting. The error
 // does not show its value, which may be a secret.
-func (env environment) unknown(names []string) []error {
+func (env environment) unknown() []error {
+	names, former := []string{FileEnv}, []string{}
+	for _, s := range table {
+		names = append(names, s.Env())
+		for _, name := range s.Names()[1:] {
+			former = append(former, envOf(name))
+		}
+	}
 	unknownNames := map[string]bool{}
 	for _, pair := range env {
 		name, value, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, EnvPrefix) && !slices.Contains(names, name) && !isServiceLink(name, value) {
+		if strings.HasPrefix(name, EnvPrefix) && !slices.Contains(names, name) && !slices.Contains(former, name) && !isServiceLink(name, value) {
 			unknownNames[name] = true
 		}
 	}

@@ -45,7 +45,7 @@ func (r *reading) parse(path string, content []byte, env environment) (layer, []
 		r.fileBroken = true
 		return nil, []error{err}
 	}
-	f := &yamlFile{path: path, lookup: env.lookup, first: map[string]string{}, found: layer{}, failed: r.failed}
+	f := &yamlFile{path: path, lookup: env.lookup, found: layer{}, failed: r.failed}
 	for _, pair := range found {
 		f.pair(pair)
 	}

@@ -10,11 +10,14 @@ func flagLayer(flags map[string][]string) (layer, []error) {
 	found := layer{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		if _, known := byName(name); !known {
+		s, known := byName(name)
+		if !known {
 			errs = append(errs, unknown("--"+name, name, settingNames()))
 			continue
 		}
-		found[name] = asWritten("--"+name, flags[name])
+		if err := found.add(s, asWritten("--"+name, flags[name]), name); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return found, errs
 }

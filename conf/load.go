@@ -43,10 +43,22 @@ type entry struct {
 	where      string
 	values     []sourcedValue
 	incomplete bool // some values are missing because of errors that are already reported
+	renamed    bool // the source uses the former name of the setting
 }
 
 // layer holds all values of one source, by the name of the setting.
 type layer map[string]entry
+
+// add adds the entry that one source gives for a setting under one of its names. It returns an
+// error if the source also gave it under the other name.
+func (l layer) add(s Setting, e entry, name string) error {
+	if first, twice := l[s.Name]; twice {
+		return fmt.Errorf("%s: is given twice, first at %s", e.where, first.where)
+	}
+	e.renamed = name != s.Name
+	l[s.Name] = e
+	return nil
+}
 
 // reading is the state of one load.
 type reading struct {
@@ -56,6 +68,9 @@ type reading struct {
 	fileBroken bool            // the file could not be parsed, so it may contain settings that seem to be missing
 	errs       []error
 }
+
+// lastWithFormerNames is the last minor version that accepts the former names of settings.
+const lastWithFormerNames = "0.5"
 
 func read(src Source) *reading {
 	r := &reading{config: Default(), origin: layer{}, failed: map[string]bool{}}
@@ -71,9 +86,15 @@ func read(src Source) *reading {
 func (r *reading) apply(l layer, errs []error) {
 	r.errs = append(r.errs, errs...)
 	for _, s := range table {
-		if e, ok := l[s.Name]; ok {
-			r.applyEntry(s, e)
+		e, ok := l[s.Name]
+		if !ok {
+			continue
 		}
+		if e.renamed {
+			r.config.renamed = append(r.config.renamed, fmt.Sprintf("%s: is the former name of %s; it works until %s",
+				e.where, s.Name, lastWithFormerNames))
+		}
+		r.applyEntry(s, e)
 	}
 }
 

@@ -22,9 +22,9 @@ var samples = map[string][3][]string{
 	"lock-tags":            {{"lock:*"}, {"*{env:*", "env-?"}, {}},
 	"move-from-upstream":   {{"true"}, {"false"}, {"true"}},
 	"cluster-mode":         {{"emulated"}, {"off"}, {"emulated"}},
-	"no-ttl":               {{"refuse"}, {"allow"}, {"refuse"}},
+	"locks-without-ttl":    {{"refuse"}, {"allow"}, {"refuse"}},
 	"admin":                {{"127.0.0.1:9380"}, {":0"}, {""}},
-	"admin-names":          {{"a.example"}, {"b.example", "c.example"}, {}},
+	"admin-hosts":          {{"a.example"}, {"b.example", "c.example"}, {}},
 	"admin-pprof":          {{"true"}, {"false"}, {"true"}},
 	"admin-locks":          {{"true"}, {"false"}, {"true"}},
 	"max-clients":          {{"1"}, {"2"}, {"3"}},
@@ -132,10 +132,10 @@ func TestLoadErrors(t *testing.T) {
 					`REDLOCK_CLIENT_KEY, REDLOCK_CLIENT_PASSWORD_FILE, REDLOCK_SHARE_UPSTREAM_LOGIN, ` +
 					`REDLOCK_ACL_FILE, REDLOCK_LISTEN, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY, ` +
 					`REDLOCK_TLS_CLIENT_CA, REDLOCK_PROTECTED_MODE, REDLOCK_PROXY_PROTOCOL, ` +
-					`REDLOCK_ADMIN, REDLOCK_ADMIN_NAMES, REDLOCK_ADMIN_PPROF, REDLOCK_ADMIN_LOCKS, ` +
+					`REDLOCK_ADMIN, REDLOCK_ADMIN_HOSTS, REDLOCK_ADMIN_PPROF, REDLOCK_ADMIN_LOCKS, ` +
 					`REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
 					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_LOCK_TAGS, REDLOCK_MOVE_FROM_UPSTREAM, ` +
-					`REDLOCK_NO_TTL, REDLOCK_CLUSTER_MODE, REDLOCK_MAX_CLIENTS, REDLOCK_MAX_INPUT_MEMORY, ` +
+					`REDLOCK_LOCKS_WITHOUT_TTL, REDLOCK_CLUSTER_MODE, REDLOCK_MAX_CLIENTS, REDLOCK_MAX_INPUT_MEMORY, ` +
 					`REDLOCK_MAX_UNREAD_MEMORY, REDLOCK_MAX_MESSAGE_MEMORY, REDLOCK_DRAIN_TIMEOUT, ` +
 					`REDLOCK_DRAIN_DELAY, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
 				`REDLOCK_redis:xxxxx@a: is not a setting (known settings:`}},

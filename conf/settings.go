@@ -22,6 +22,8 @@ const (
 type Setting struct {
 	// Name is the name in kebab case: the flag without its dashes, and the YAML key.
 	Name string
+	// Former is the name of the setting in an earlier version, which still works, or empty.
+	Former string
 	// Usage is the help text, with units, after the placeholder of the value: "`DURATION`: …".
 	Usage string
 	// Default is the default value, as a user would write it. It is empty for a repeated setting.
@@ -42,8 +44,16 @@ type Setting struct {
 }
 
 // Env returns the name of the setting's environment variable, such as REDLOCK_MAX_TTL.
-func (s Setting) Env() string {
-	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
+func (s Setting) Env() string { return envOf(s.Name) }
+
+// envOf returns the environment variable of a name.
+func envOf(name string) string {
+	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// Names returns the name, and the former name if there is one.
+func (s Setting) Names() []string {
+	return slices.DeleteFunc([]string{s.Name, s.Former}, func(name string) bool { return name == "" })
 }
 
 // Settings returns all settings, in the order of help. The caller owns the slice.
@@ -97,9 +107,9 @@ var table = []Setting{
 	single("admin", "`ADDR`: address (host:port) of the admin port, which serves a status page, health and metrics "+
 		"by HTTP to every client; empty: none",
 		text, func(c *Config) *string { return &c.Admin }, orEmpty(hostPort)),
-	optionalList("admin-names", "`NAME`: host name with a dot at which the admin port answers, in addition to the "+
-		"name of the machine; once per name",
-		func(c *Config) *[]string { return &c.AdminNames }),
+	formerly("admin-names", optionalList("admin-hosts", "`NAME`: host name with a dot at which the admin port "+
+		"answers, in addition to the name of the machine; once per name",
+		func(c *Config) *[]string { return &c.AdminHosts })),
 	changesAtOnce(boolean(single("admin-pprof", "serve profiles of the process at the admin port (/debug/pprof/)",
 		toggle, func(c *Config) *bool { return &c.AdminPprof }))),
 	boolean(single("admin-locks", "show the held locks on the status page, with their keys and clients",
@@ -126,8 +136,8 @@ var table = []Setting{
 	boolean(single("move-from-upstream", "keep the locks at the upstream until 'redlock-proxy move' moves them to "+
 		"the masters; no effect after that",
 		toggle, func(c *Config) *bool { return &c.MoveFromUpstream })),
-	changesAtOnce(single("no-ttl", "`POLICY`: lock keys without a TTL: allow or refuse",
-		text, func(c *Config) *string { return &c.NoTTL }, oneOf("allow", "refuse"))),
+	formerly("no-ttl", changesAtOnce(single("locks-without-ttl", "`POLICY`: lock keys without a TTL: allow or refuse",
+		text, func(c *Config) *string { return &c.LocksWithoutTTL }, oneOf("allow", "refuse")))),
 	single("cluster-mode", "`MODE`: off, or emulated: a proxy without an upstream tells cluster clients that it is "+
 		"a cluster of one node",
 		text, func(c *Config) *string { return &c.ClusterMode }, oneOf("off", "emulated")),
@@ -218,6 +228,12 @@ func withReload(how Reload, s Setting) Setting {
 
 func changesAtOnce(s Setting) Setting { return withReload(AtOnce, s) }
 
+// formerly sets the former name of a setting.
+func formerly(name string, s Setting) Setting {
+	s.Former = name
+	return s
+}
+
 // withPasswords marks a row whose values are URLs that may contain passwords.
 func withPasswords(s Setting) Setting {
 	s.secret = true
@@ -235,9 +251,9 @@ func (s Setting) shown(value string) string {
 	return redactIfURL(value)
 }
 
-// byName returns the setting with that name.
+// byName returns the setting with that name or former name.
 func byName(name string) (Setting, bool) {
-	i := slices.IndexFunc(table, func(s Setting) bool { return s.Name == name })
+	i := slices.IndexFunc(table, func(s Setting) bool { return slices.Contains(s.Names(), name) })
 	if i < 0 {
 		return Setting{}, false
 	}

@@ -3,6 +3,7 @@ package conf
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -115,7 +116,7 @@ func (c Config) sameMasters() []problem {
 
 // Warnings returns a sentence for each setting of a valid c that works but is probably a mistake.
 func (c Config) Warnings() []string {
-	var found []string
+	found := slices.Clone(c.renamed)
 	n := len(c.Masters)
 	switch {
 	case n == 1:

@@ -43,7 +43,7 @@ func TestValidate(t *testing.T) {
 		{"cluster of another kind", func(c *Config) { c.ClusterMode = "on" }, []string{`cluster-mode: "on" is not one of off, emulated`}},
 		{"cluster with an upstream", func(c *Config) { c.ClusterMode, c.Upstream = "emulated", "redis://u" },
 			[]string{`cluster-mode: "emulated" needs a proxy without an upstream`}},
-		{"no TTL", func(c *Config) { c.NoTTL = "maybe" }, []string{`no-ttl: "maybe" is not one of allow, refuse`}},
+		{"no TTL", func(c *Config) { c.LocksWithoutTTL = "maybe" }, []string{`locks-without-ttl: "maybe" is not one of allow, refuse`}},
 		{"TLS", func(c *Config) { c.TLSCert, c.TLSKey, c.TLSClientCA = "c", "k", "a" }, nil},
 		{"halves of TLS", func(c *Config) { c.TLSCert, c.ClientKey = "c", "k" },
 			[]string{`tls-cert: "c" is given without tls-key`, `client-key: "k" is given without client-cert`}},
@@ -57,7 +57,7 @@ func TestValidate(t *testing.T) {
 		{"log", func(c *Config) { c.LogLevel, c.LogFormat = "INFO", "" }, []string{`log-level: "INFO" is not one of`, `log-format: "" is not one of`}},
 		{"the zero value", func(c *Config) { *c = Config{} },
 			[]string{`upstream-timeout: "0s" is`, `listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`,
-				`no-ttl: "" is`, `cluster-mode: "" is`, `max-clients: "0" is`,
+				`locks-without-ttl: "" is`, `cluster-mode: "" is`, `max-clients: "0" is`,
 				`max-input-memory: "0" is`, `max-unread-memory: "0" is`, `max-message-memory: "0" is`,
 				`log-level: "" is`, `log-format: "" is`, `master: no master is given`, `master-timeout: "0s" is not shorter than max-ttl "0s"`}},
 	}

@@ -16,7 +16,6 @@ var (
 type yamlFile struct {
 	path   string
 	lookup func(string) (string, bool) // returns the variable for ${NAME}
-	first  map[string]string           // source of the first value of each setting
 	found  layer
 	failed map[string]bool // settings with an error in errs
 	errs   []error
@@ -47,15 +46,12 @@ func (f *yamlFile) pair(pair *ast.MappingValueNode) {
 		f.errs = append(f.errs, unknown(where, name, settingNames()))
 		return
 	}
-	if first, twice := f.first[name]; twice {
-		f.fail(s, fmt.Errorf("%s: is given twice, first at %s", where, first))
-		return
-	}
-	f.first[name] = where
 	before := len(f.errs)
 	e := f.entry(s, where, pair.Value)
 	e.incomplete = len(f.errs) > before
-	f.found[name] = e
+	if err := f.found.add(s, e, name); err != nil {
+		f.fail(s, err)
+	}
 }
 
 // entry reads the value of one setting. It appends problems to errs.

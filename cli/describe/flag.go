@@ -19,10 +19,13 @@ type flag struct {
 // helpFlag is the flag that the library adds to each command.
 var helpFlag = flag{Names: []string{"--help", "-h"}, Usage: "show help"}
 
-// flags describes the flags in their order, and the flag for help.
+// flags describes the visible flags in their order, and the flag for help.
 func flags(all []cli.Flag) []flag {
 	var described []flag
 	for _, f := range all {
+		if v, can := f.(cli.VisibleFlag); can && !v.IsVisible() {
+			continue
+		}
 		if d, can := f.(cli.DocGenerationFlag); can {
 			described = append(described, describeFlag(d))
 		}

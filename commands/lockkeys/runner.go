@@ -145,7 +145,7 @@ func (p *Runner) refusalOf(edits []keyspace.Edit) string {
 		switch {
 		case !e.After.Present || e.KeepTTL:
 		case e.After.Left < 0 && limits.RefuseNoTTL:
-			return fmt.Sprintf("ERR lock key '%s' would have no TTL: the setting no-ttl refuses this; set a TTL",
+			return fmt.Sprintf("ERR lock key '%s' would have no TTL: the setting locks-without-ttl refuses this; set a TTL",
 				syntax.Shown(e.Key))
 		case e.After.Left > limits.MaxTTL:
 			return syntax.ExpireOverLimit(e.By, limits.MaxTTL)
@@ -176,7 +176,7 @@ func (p *Runner) warnKeyNoTTL(key string) {
 	if last != 0 && now-last < int64(warnEvery) || !p.lastWarned.CompareAndSwap(last, now) {
 		return
 	}
-	p.opts.Logger.Warn("locks without a TTL stay locked if their holder dies; no-ttl: refuse forbids them",
+	p.opts.Logger.Warn("locks without a TTL stay locked if their holder dies; locks-without-ttl: refuse forbids them",
 		slog.String("key", string(syntax.Shown(key))), slog.Int64("locks_without_ttl", n))
 }
 

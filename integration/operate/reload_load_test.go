@@ -165,7 +165,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair) (refused bool) {
 	r.t.Helper()
 	r.settings["max-ttl"] = strconv.Itoa(2+n%7) + "h"
-	r.settings["no-ttl"] = []string{"allow", "refuse"}[n%2]
+	r.settings["locks-without-ttl"] = []string{"allow", "refuse"}[n%2]
 	r.settings["audit-log"] = strconv.FormatBool(n%5 == 0)
 	r.settings["log-format"] = []string{"text", "json"}[n%3/2]
 	// Always with room: a refused client may see a reset instead of the text, as at Redis.

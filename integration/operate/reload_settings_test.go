@@ -30,10 +30,10 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		kit.Does(t, r.operator, "LOCK ttl t EX 172800", "1")
 		kit.Does(t, r.operator, "SET lock:ttl t EX 172800", "OK")
 	},
-	"no-ttl": func(t *testing.T, r *reloadRig) {
+	"locks-without-ttl": func(t *testing.T, r *reloadRig) {
 		kit.Does(t, r.operator, "SET lock:endless t", "OK")
-		r.set("no-ttl", "refuse")
-		kit.Does(t, r.operator, "SET lock:endless t", "ERR lock key 'lock:endless' would have no TTL: the setting no-ttl refuses this; set a TTL")
+		r.set("locks-without-ttl", "refuse")
+		kit.Does(t, r.operator, "SET lock:endless t", "ERR lock key 'lock:endless' would have no TTL: the setting locks-without-ttl refuses this; set a TTL")
 	},
 	"max-clients": func(t *testing.T, r *reloadRig) {
 		here := kit.Connect(t, r.proxy)
@@ -301,7 +301,7 @@ func TestReloadOfEachSetting(t *testing.T) {
 	other := map[string]string{
 		"listen": "127.0.0.1:1", "admin": "127.0.0.1:2", "master-timeout": "1s", "guard": "false", "fresh-start": "false",
 		"key-prefix": `"p:"`, "lock-keys": `["lock:*", "more:*"]`, "lock-tags": `["lock:*"]`, "admin-locks": "true", "move-from-upstream": "true",
-		"proxy-protocol": `["10.0.0.1"]`, "admin-names": `["proxies.example"]`,
+		"proxy-protocol": `["10.0.0.1"]`, "admin-hosts": `["proxies.example"]`,
 	}
 	run := func(name string, act func(*testing.T, *reloadRig)) {
 		t.Run(name, func(t *testing.T) {

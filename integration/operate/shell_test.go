@@ -75,7 +75,7 @@ func TestBashCompletion(t *testing.T) {
 		{"serve|--listen|=|1", ""},
 		{"serve|", ""},
 		{"completion|", "bash zsh"},
-		{"-v|serve|--no-t", "--no-ttl"},
+		{"-v|serve|--locks", "--locks-without-ttl"},
 		{"no-such|--l", ""},
 		{"serve|--config|$(touch run)", ""},
 		{"serve|--config|`touch run`|--guar", "--guard"},
