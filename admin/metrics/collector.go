@@ -56,6 +56,7 @@ type Sources struct {
 
 // scalar is a metric without labels.
 type scalar struct {
+	name  string
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
 	value func(c Clients, d Commands) float64
@@ -68,7 +69,8 @@ type collector struct {
 	relayed  *prometheus.Desc
 	commands *prometheus.Desc
 	upstream *prometheus.Desc
-	locksAt  *prometheus.Desc
+	storage  *prometheus.Desc
+	locksAt  *prometheus.Desc // former name
 	expiry   *prometheus.Desc
 	dropped  *prometheus.Desc
 	reload   *prometheus.Desc
@@ -78,7 +80,7 @@ type collector struct {
 
 func newCollector(from Sources) *collector {
 	return &collector{
-		Sources: from, scalars: scalars(), masters: newMasterDescs(),
+		Sources: from, scalars: withFormer(scalars()), masters: newMasterDescs(),
 		relayed: describe("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
 		commands: describe("redlock_relay_commands_total",
 			"Commands relayed to the upstream whose replies go to clients."),
@@ -90,8 +92,9 @@ func newCollector(from Sources) *collector {
 			"1 if the configuration was last read without an error, at the start or at a reload, else 0."),
 		reloaded: describe("redlock_config_last_reload_success_timestamp_seconds",
 			"When the present configuration was read."),
-		locksAt: describe("redlock_locks_at",
+		storage: describe("redlock_lock_storage",
 			"Always 1. The label says where the locks on lock keys are, if they can be moved.", "place"),
+		locksAt:  describeFormer("redlock_locks_at", "redlock_lock_storage", "place"),
 		upstream: describe("redlock_upstream_up", "1 while the upstream answers, else 0."),
 	}
 }
@@ -101,11 +104,35 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 func counter(name, help string, value func(Clients, Commands) float64) scalar {
-	return scalar{describe(name, help), prometheus.CounterValue, value}
+	return scalar{name, describe(name, help), prometheus.CounterValue, value}
 }
 
 func gauge(name, help string, value func(Clients, Commands) float64) scalar {
-	return scalar{describe(name, help), prometheus.GaugeValue, value}
+	return scalar{name, describe(name, help), prometheus.GaugeValue, value}
+}
+
+// formerNames has the names of metrics without labels before 0.4. They go in 0.6.
+func formerNames() map[string]string {
+	return map[string]string{
+		"redlock_script_side_effects_lost_total": "redlock_script_asides_lost_total",
+		"redlock_upstream_redirects_total":       "redlock_upstream_detours_total",
+		"redlock_direct_locks_total":             "redlock_stray_locks_total",
+	}
+}
+
+// withFormer adds each metric that had another name under that name, too.
+func withFormer(all []scalar) []scalar {
+	names := formerNames()
+	for _, s := range all {
+		if former := names[s.name]; former != "" {
+			all = append(all, scalar{former, describeFormer(former, s.name), s.kind, s.value})
+		}
+	}
+	return all
+}
+
+func describeFormer(former, now string, labels ...string) *prometheus.Desc {
+	return describe(former, "Former name of "+now+".", labels...)
 }
 
 // scalars returns all metrics without labels that come from Clients and Commands.
@@ -156,10 +183,10 @@ func scalars() []scalar {
 		counter("redlock_script_runs_stopped_total",
 			"Runs of scripts on lock keys that reached a limit, or got no turn in time (BUSY).",
 			func(_ Clients, d Commands) float64 { return float64(d.ScriptsStopped) }),
-		counter("redlock_script_asides_lost_total",
+		counter("redlock_script_side_effects_lost_total",
 			"Side effects at the upstream that scripts on lock keys asked for, and that did not run.",
 			func(_ Clients, d Commands) float64 { return float64(d.EffectsLost) }),
-		counter("redlock_upstream_detours_total",
+		counter("redlock_upstream_redirects_total",
 			"Redirects to another server that the upstream sent, and that the proxy did not pass on.",
 			func(c Clients, _ Commands) float64 { return float64(c.Detours) }),
 		counter("redlock_uncovered_locks_total",
@@ -168,7 +195,7 @@ func scalars() []scalar {
 		counter("redlock_uncovered_releases_total",
 			"Locks released at the upstream alone, on keys that no glob of lock-keys matches.",
 			func(_ Clients, d Commands) float64 { return float64(d.UncoveredReleases) }),
-		counter("redlock_stray_locks_total",
+		counter("redlock_direct_locks_total",
 			"Lock keys that the proxy noticed at the upstream while the locks are on the masters.",
 			func(_ Clients, d Commands) float64 { return float64(d.StrayLocks) }),
 	}
@@ -182,6 +209,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.relayed
 	out <- c.commands
 	out <- c.upstream
+	out <- c.storage
 	out <- c.locksAt
 	out <- c.expiry
 	out <- c.dropped
@@ -204,6 +232,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	look := c.Look()
 	if at := look.LocksAt(); at != "" {
+		out <- metric(c.storage, prometheus.GaugeValue, 1, at)
 		out <- metric(c.locksAt, prometheus.GaugeValue, 1, at)
 	}
 	if c.Certificate != nil {

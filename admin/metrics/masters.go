@@ -11,10 +11,11 @@ import (
 
 // masterDescs describes the metrics of the masters.
 type masterDescs struct {
-	masters, majority, quorum                  *prometheus.Desc
-	up, votes, quarantine, left, since         *prometheus.Desc
-	owed, catchUps, probe, clockOffset, voting *prometheus.Desc
-	watched, unwatched                         *prometheus.Desc
+	masters, majority, quorum                     *prometheus.Desc
+	up, votes, quarantine, left, since            *prometheus.Desc
+	pending, catchUps, probe, clockOffset, voting *prometheus.Desc
+	watched, unwatched                            *prometheus.Desc
+	owed                                          *prometheus.Desc // former name of pending
 }
 
 func newMasterDescs() masterDescs {
@@ -31,8 +32,9 @@ func newMasterDescs() masterDescs {
 			"Time until the master's quarantine ends at the latest, if known.", "master"),
 		since: describe("redlock_master_changed_timestamp_seconds",
 			"When the master last went up or down, or got or lost its vote.", "master"),
-		owed: describe("redlock_master_removals_owed",
+		pending: describe("redlock_master_removals_pending",
 			"Removals that wait until the master is reachable.", "master"),
+		owed: describeFormer("redlock_master_removals_owed", "redlock_master_removals_pending", "master"),
 		catchUps: describe("redlock_master_catch_ups_total",
 			"Catch-ups of the master that this proxy made.", "master"),
 		probe: describe("redlock_master_probe_seconds",
@@ -49,7 +51,7 @@ func newMasterDescs() masterDescs {
 
 func (d *masterDescs) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		d.masters, d.voting, d.majority, d.quorum, d.up, d.votes, d.quarantine, d.left, d.since, d.owed,
+		d.masters, d.voting, d.majority, d.quorum, d.up, d.votes, d.quarantine, d.left, d.since, d.pending, d.owed,
 		d.catchUps, d.probe, d.clockOffset, d.watched, d.unwatched,
 	}
 }
@@ -76,6 +78,7 @@ func (d *masterDescs) collect(
 		put(d.up, boolValue(m.Err == nil), name)
 		put(d.votes, boolValue(m.Standing == quorum.Voting), name)
 		put(d.since, float64(m.Since.UnixMilli())/1000, name)
+		put(d.pending, float64(m.Owed), name)
 		put(d.owed, float64(m.Owed), name)
 		put(d.watched, float64(m.Watched), name)
 		put(d.unwatched, boolValue(m.Unwatched != nil), name)
@@ -110,8 +113,8 @@ func (d *masterDescs) collectOptional(
 // master, which any client of the master could have written.
 func reason(q *quorum.QuarantineError) string {
 	switch word := q.Reason(); word {
-	case "restarted", "flushed", "replicated", "clock", "evicted", "blank", "fresh", "unproven", "settings",
-		"place", "vouched", "joins", "succeeded":
+	case "restarted", "flushed", "replicated", "clock", "evicted", "empty", "fresh", "unverified", "settings",
+		"place", "vouched", "joining", "replaced":
 		return word
 	default:
 		return "other"

@@ -71,7 +71,7 @@ func TestMasters(t *testing.T) {
 		`redlock_master_quarantined{master="m1",reason="restarted"} 1`, `redlock_master_quarantine_left_seconds{master="m1"} 0`,
 		`redlock_master_changed_timestamp_seconds{master="m0"} 1.7000000005e+09`,
 		`redlock_master_clock_offset_seconds{master="m0"} -1.5`, `redlock_master_catch_ups_total{master="m0"} 2`,
-		`redlock_master_removals_owed{master="m2"} 3`, `redlock_master_probe_seconds{master="m0"} 4e-05`)
+		`redlock_master_removals_pending{master="m2"} 3`, `redlock_master_probe_seconds{master="m0"} 4e-05`)
 	if strings.Contains(got, `offset_seconds{master="m2"}`) || strings.Contains(got, "redlock_upstream_up ") {
 		t.Error("a metric without a value is in the page")
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/quorum/guard/marker"
 )
 
 const (
@@ -45,7 +44,7 @@ func kinds() map[string]kind {
 		"master up":                 {"master up", good, "master", []string{"was_down"}},
 		"master in quarantine":      {"quarantine", bad, "master", []string{"cause"}},
 		"master caught up":          {"catch-up", good, "master", []string{"keys", "took"}},
-		"master votes":              {"master votes", good, "master", []string{"proof"}},
+		"master votes":              {"master votes", good, "master", []string{"because"}},
 		"locks are not available":   {"no locks", bad, "", []string{"cause"}},
 		"locks are available again": {"locks are back", good, "", []string{"without"}},
 		"upstream down":             {"upstream down", bad, "upstream", []string{"cause"}},
@@ -142,33 +141,16 @@ func newEvent(k kind, r slog.Record, before []slog.Attr) event {
 	for _, name := range k.details {
 		switch text := texts[name]; {
 		case text == "":
-		case name == "cause":
+		case name == "cause", name == "because":
 			details = append(details, printable(text))
 		case name == "without":
 			details = append(details, "after "+printable(text))
-		case name == "proof":
-			details = append(details, proofText(text))
 		default:
 			details = append(details, strings.NewReplacer(".", " ", "_", " ").Replace(name)+" "+printable(text))
 		}
 	}
 	e.detail = strings.Join(details, ", ")
 	return e
-}
-
-// proofText describes why a master votes.
-func proofText(proof string) string {
-	switch proof {
-	case marker.ProofFresh:
-		return "all masters are new"
-	case marker.ProofRemark:
-		return "it has all its data"
-	case marker.ProofCaughtUp, marker.ProofJoined:
-		return "it has caught up with the other masters"
-	case marker.ProofLease:
-		return "all locks that it may have lost have expired"
-	}
-	return printable(proof)
 }
 
 // flatten adds an attribute to into. It prefixes the attributes of a group with the group's name.

@@ -146,28 +146,32 @@ func (s *Server) infoRedlock() []string {
 		endless, lost := s.opts.Programs()
 		head = append(head,
 			fmt.Sprintf("redlock_locks_without_ttl_total:%d", endless),
-			fmt.Sprintf("redlock_script_asides_lost_total:%d", lost))
+			fmt.Sprintf("redlock_script_side_effects_lost_total:%d", lost),
+			fmt.Sprintf("redlock_script_asides_lost_total:%d", lost)) // former name
 	}
 	return append(append(head, s.infoPlace(look)...), lines...)
 }
 
 // infoPlace returns the lines about where the locks are, and about lock keys at the upstream that
 // were changed directly. The glob is the last field, because it may contain any text without a line
-// end.
+// end. The names before 0.4, which go in 0.6, follow the present ones.
 func (s *Server) infoPlace(look availability.Look) (lines []string) {
 	if at := look.LocksAt(); at != "" {
-		lines = append(lines, "redlock_locks_at:"+at)
+		lines = append(lines, "redlock_lock_storage:"+at, "redlock_locks_at:"+at)
 	}
 	if s.opts.Strays == nil {
 		return lines
 	}
 	watch, last := s.opts.Strays.State()
+	count := s.opts.Strays.Count()
 	lines = append(lines,
-		fmt.Sprintf("redlock_stray_locks_total:%d", s.opts.Strays.Count()),
-		"redlock_stray_locks_watch:"+string(watch))
+		fmt.Sprintf("redlock_direct_locks_total:%d", count), "redlock_direct_lock_watch:"+string(watch),
+		fmt.Sprintf("redlock_stray_locks_total:%d", count), "redlock_stray_locks_watch:"+string(watch))
 	if last != nil {
-		lines = append(lines, fmt.Sprintf("redlock_stray_locks_last:seconds_ago=%d,clients=%s,glob=%s",
-			int(time.Since(last.At).Seconds()), escapeField(strings.Join(last.Clients, "; ")), last.Glob))
+		line := fmt.Sprintf("redlock_direct_lock_last:seconds_ago=%d,clients=%s,glob=%s",
+			int(time.Since(last.At).Seconds()), escapeField(strings.Join(last.Clients, "; ")), last.Glob)
+		_, text, _ := strings.Cut(line, ":")
+		lines = append(lines, line, "redlock_stray_locks_last:"+text)
 	}
 	return lines
 }

@@ -179,8 +179,8 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	for _, master := range f.Masters {
 		kit.Must(t, kit.Stands(master, "0", "k", "t"))
 	}
-	kit.WantLogged(t, f.Proxies[0], "proof=remark")
-	if strings.Contains(f.Proxies[0].Log(), "proof=lease") {
+	kit.WantLogged(t, f.Proxies[0], `because="it has all its data"`)
+	if strings.Contains(f.Proxies[0].Log(), `because="all locks that it may have lost have expired"`) {
 		t.Error("they were admitted for another reason")
 	}
 }

@@ -299,7 +299,7 @@ func (m *mix) wantAvailable() time.Duration {
 	return time.Since(began)
 }
 
-var placeInInfo = regexp.MustCompile(`redlock_locks_at:(\S+)`)
+var placeInInfo = regexp.MustCompile(`redlock_lock_storage:(\S+)`)
 
 // wantOnePlace returns an error unless the proxies agree where the locks are, and no lock is
 // anywhere else.

@@ -85,7 +85,7 @@ func wantEach(t *testing.T, proxies []*harness.Proxy, at string, strays int, wat
 		kit.Soon(t, func() error {
 			for _, command := range [][]string{{"PROXY", "INFO"}, {"INFO", "redlock"}} {
 				info := fmt.Sprint(kit.Do(t, client, command...))
-				for _, line := range []string{"redlock_locks_at:" + at, fmt.Sprintf("redlock_stray_locks_total:%d", strays), "redlock_stray_locks_watch:" + watch} {
+				for _, line := range []string{"redlock_lock_storage:" + at, fmt.Sprintf("redlock_direct_locks_total:%d", strays), "redlock_direct_lock_watch:" + watch} {
 					if !strings.Contains(info, "\n"+line+"\r\n") {
 						return fmt.Errorf("%v: no %s in\n%s", command, line, info)
 					}
@@ -95,7 +95,7 @@ func wantEach(t *testing.T, proxies []*harness.Proxy, at string, strays int, wat
 		})
 		addr := adminOf(t, proxy)
 		found := metricsOf(t, addr)
-		if found[fmt.Sprintf("redlock_locks_at{place=%q}", at)] != 1 || found["redlock_stray_locks_total"] != float64(strays) {
+		if found[fmt.Sprintf("redlock_lock_storage{place=%q}", at)] != 1 || found["redlock_direct_locks_total"] != float64(strays) {
 			t.Errorf("the metrics are %v", found)
 		}
 		_, body, err := askAdmin(addr, "/status/v1")

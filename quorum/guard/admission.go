@@ -60,7 +60,7 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) 
 	did, err := runInt(ctx, g.Conn, script.Admit, args...)
 	if err == nil && did == 1 {
 		g.publishRetired(ctx, v, m.Nonce)
-		g.log.Debug("master admitted", "master", g.Name, "proof", proof)
+		g.log.Debug("master admitted", "master", g.Name, "because", marker.ProofText(proof))
 	}
 	return did, err
 }

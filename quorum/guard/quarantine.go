@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Reason is why a master is in quarantine, as its record states it.
+// Reason is why a master is in quarantine, in the word that records on masters use.
 type Reason string
 
 // These are the reasons. The last five are not written to records.
@@ -131,11 +131,23 @@ func (e *QuarantineError) isMuchLater(answer time.Time) bool {
 	return !answer.IsZero() && e.Left() > 2*max(0, time.Until(answer))+muchLater
 }
 
-// Reason returns one word: restarted, flushed, replicated, clock, evicted or blank; joins after a
-// change of the masters; fresh or unproven while that is being checked; settings if other proxies
-// have different ones; place if the location of the locks is unknown; succeeded if the masters were
+// Reason returns one word: restarted, flushed, replicated, clock, evicted or empty; joining after a
+// change of the masters; fresh or unverified while that is being checked; settings if other proxies
+// have different ones; place if the location of the locks is unknown; replaced if the masters were
 // changed.
-func (e *QuarantineError) Reason() string { return string(e.Why) }
+func (e *QuarantineError) Reason() string {
+	switch e.Why {
+	case Empty:
+		return "empty"
+	case Joining:
+		return "joining"
+	case Unverified:
+		return "unverified"
+	case Replaced:
+		return "replaced"
+	}
+	return string(e.Why)
+}
 
 // Text says what happened to n masters and, if known, when they vote again.
 func (r Reason) Text(n int, left time.Duration) string {

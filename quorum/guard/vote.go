@@ -40,7 +40,7 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	g.mu.Lock()
 	over := g.set.eras.position(g.index) != positionOwn
 	if !over && g.trust.Nonce == "" && (g.cause.Why != Unverified || g.last.Nonce != m.Nonce) {
-		g.log.Info("master votes", "master", g.Name, "proof", m.Proof)
+		g.log.Info("master votes", "master", g.Name, "because", marker.ProofText(m.Proof))
 	}
 	g.grantVote(m, over)
 	g.blamed = false

@@ -18,6 +18,21 @@ const (
 	ProofJoined   = "joined"   // it voted in the former era, and has caught up with the others of that era
 )
 
+// ProofText describes, in plain words, why a master with this proof votes.
+func ProofText(proof string) string {
+	switch proof {
+	case ProofFresh:
+		return "all masters are new"
+	case ProofRemark:
+		return "it has all its data"
+	case ProofCaughtUp, ProofJoined:
+		return "it has caught up with the other masters"
+	case ProofLease:
+		return "all locks that it may have lost have expired"
+	}
+	return proof // of another version of the proxy
+}
+
 // Stored is the value of a key in a master's database 0: the text, which a script compares before
 // it replaces it, and the parsed value.
 type Stored[T any] struct {
