@@ -14,9 +14,9 @@ type Counts struct {
 	// UncoveredLocks and UncoveredReleases count the commands for the upstream that take or release
 	// a lock on a key that is not a lock key.
 	UncoveredLocks, UncoveredReleases int64
-	// StrayLocks counts the changes of lock keys at the upstream while the locks were at the
+	// DirectLocks counts the changes of lock keys at the upstream while the locks were at the
 	// masters.
-	StrayLocks int64
+	DirectLocks int64
 	// RemovalsPending counts the locks that a failed command may have left and that are still to be
 	// removed.
 	RemovalsPending int
@@ -24,7 +24,7 @@ type Counts struct {
 
 // Counts returns the current counters.
 func (t *Table) Counts() Counts {
-	c := Counts{Waiting: t.Waiting(), StrayLocks: t.opts.Server.Strays.Count()}
+	c := Counts{Waiting: t.Waiting(), DirectLocks: t.opts.Server.DirectWrites.Count()}
 	if pending := t.opts.Server.RemovalsPending; pending != nil {
 		c.RemovalsPending = pending()
 	}

@@ -175,7 +175,7 @@ func (d *daemon) describe(draining context.Context) status.Proxy {
 	}
 	clients, counts := d.countClients(), d.countCommands()
 	p.Clients, p.ClientsLimit, p.Waiters = clients.Connected, clients.Max, int64(counts.Waiting)
-	p.Uncovered, p.Strays = counts.UncoveredLocks, counts.StrayLocks
+	p.Uncovered, p.DirectLocks = counts.UncoveredLocks, counts.DirectLocks
 	return p
 }
 
@@ -212,7 +212,7 @@ func (d *daemon) countClients() metrics.Clients {
 		HeldInput: c.HeldInput, RefusedInput: c.RefusedInput, Unread: c.Unread, CutUnread: c.CutUnread,
 		Messages: c.Messages, CutMessages: c.CutMessages,
 		Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,
-		ToUpstream: c.ToUpstream, ToClients: c.ToClients, Relayed: c.Relayed, Detours: c.Detours,
+		ToUpstream: c.ToUpstream, ToClients: c.ToClients, Relayed: c.Relayed, Redirects: c.Redirects,
 	}
 }
 

@@ -338,7 +338,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 				return known && at.Place == location.Masters
 			},
 		})
-		opts.Server.Strays = d.directWrites
+		opts.Server.DirectWrites = d.directWrites
 		opts.Moving = &move.Options{Masters: d.cluster,
 			Connect: func(ctx context.Context) (move.Connection, error) { return up.Single(ctx) }}
 	}

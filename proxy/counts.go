@@ -24,9 +24,9 @@ type Counts struct {
 	// Messages is the number of bytes of messages that wait for subscribers of a lock server.
 	// CutMessages counts the subscribers that were disconnected because of that limit.
 	Messages, CutMessages int64
-	// Detours counts the upstream's replies and messages that redirect clients to other servers.
+	// Redirects counts the upstream's replies and messages that redirect clients to other servers.
 	// The proxy withheld them.
-	Detours int64
+	Redirects int64
 }
 
 // Counts returns the current values.
@@ -37,7 +37,7 @@ func (s *Server) Counts() Counts {
 		Accepted: s.shared.lastID.Load(), Refused: s.turnedAway.Load(), AcceptErrors: s.AcceptErrors(),
 		Connected: s.clients.Load(), Parked: s.shared.parked.Load(),
 		ToUpstream: s.shared.traffic.toUpstream.Load(), ToClients: s.shared.traffic.toClients.Load(),
-		Relayed: s.shared.traffic.commands.Load(), Detours: s.shared.redirects.Load(),
+		Relayed: s.shared.traffic.commands.Load(), Redirects: s.shared.redirects.Load(),
 		HeldInput: s.shared.input.used(), RefusedInput: s.shared.input.refused.Load(), Unread: unread, CutUnread: cut,
 		Messages: messages, CutMessages: cutMessages,
 	}

@@ -20,7 +20,7 @@ type Clients struct {
 	RefusedInput                    int64
 	Unread, CutUnread               int64 // bytes, clients
 	Messages, CutMessages           int64 // bytes, clients
-	Detours                         int64 // redirects to another server
+	Redirects                       int64 // redirects to another server
 }
 
 // Commands holds counts of commands. Waiting and RemovalsPending are present values; the rest is
@@ -30,7 +30,7 @@ type Commands struct {
 	Endless, EffectsLost              int64
 	ScriptRuns, ScriptsStopped        int64
 	UncoveredLocks, UncoveredReleases int64
-	StrayLocks                        int64
+	DirectLocks                       int64
 	RemovalsPending                   int
 }
 
@@ -188,7 +188,7 @@ func scalars() []scalar {
 			func(_ Clients, d Commands) float64 { return float64(d.EffectsLost) }),
 		counter("redlock_upstream_redirects_total",
 			"Redirects to another server that the upstream sent, and that the proxy did not pass on.",
-			func(c Clients, _ Commands) float64 { return float64(c.Detours) }),
+			func(c Clients, _ Commands) float64 { return float64(c.Redirects) }),
 		counter("redlock_uncovered_locks_total",
 			"Locks taken at the upstream alone, on keys that no glob of lock-keys matches.",
 			func(_ Clients, d Commands) float64 { return float64(d.UncoveredLocks) }),
@@ -197,7 +197,7 @@ func scalars() []scalar {
 			func(_ Clients, d Commands) float64 { return float64(d.UncoveredReleases) }),
 		counter("redlock_direct_locks_total",
 			"Lock keys that the proxy noticed at the upstream while the locks are on the masters.",
-			func(_ Clients, d Commands) float64 { return float64(d.StrayLocks) }),
+			func(_ Clients, d Commands) float64 { return float64(d.DirectLocks) }),
 	}
 }
 

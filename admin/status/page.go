@@ -164,7 +164,7 @@ func (p *Page) view(samples, events int) view {
 		Proxy: proxyView{
 			Version: proxy.Version, Started: p.started.UnixMilli(), Listen: proxy.Listen, State: proxy.State,
 			Clients: proxy.Clients, ClientsLimit: proxy.ClientsLimit, Waiters: proxy.Waiters,
-			Uncovered: proxy.Uncovered, LocksAt: look.LocksAt(), Strays: proxy.Strays,
+			Uncovered: proxy.Uncovered, LocksAt: look.LocksAt(), DirectLocks: proxy.DirectLocks,
 		},
 	}
 	if p.opts.Upstream != nil {

@@ -217,7 +217,7 @@ func newPage(locks bool) *Page {
 	events := NewEvents()
 	opts := Options{
 		Proxy: func() Proxy {
-			return Proxy{Version: "1.2.3", Listen: "127.0.0.1:6380", State: "serving", Clients: 7, ClientsLimit: 10, Waiters: 1, Uncovered: 2, Strays: 3}
+			return Proxy{Version: "1.2.3", Listen: "127.0.0.1:6380", State: "serving", Clients: 7, ClientsLimit: 10, Waiters: 1, Uncovered: 2, DirectLocks: 3}
 		},
 		Clients: func() metrics.Clients { return metrics.Clients{} },
 		Totals:  func() metrics.Totals { return metrics.Totals{} },

@@ -29,9 +29,9 @@ type view struct {
 type Proxy struct {
 	Version, Listen, State                    string
 	Clients, ClientsLimit, Waiters, Uncovered int64
-	// Strays counts lock keys that the proxy noticed at the upstream while the locks are on the
+	// DirectLocks counts lock keys that the proxy noticed at the upstream while the locks are on the
 	// masters.
-	Strays int64
+	DirectLocks int64
 }
 
 type proxyView struct {
@@ -45,8 +45,8 @@ type proxyView struct {
 	Uncovered    int64  `json:"uncovered_locks"`
 	// LocksAt is upstream, masters, moving-to-masters, moving-to-upstream or unknown. It is empty
 	// if the locks cannot be moved.
-	LocksAt string `json:"locks_at"`
-	Strays  int64  `json:"stray_locks"`
+	LocksAt     string `json:"locks_at"`
+	DirectLocks int64  `json:"stray_locks"`
 }
 
 type serverView struct {

@@ -159,11 +159,11 @@ func (s *Server) infoPlace(look availability.Look) (lines []string) {
 	if at := look.LocksAt(); at != "" {
 		lines = append(lines, "redlock_lock_storage:"+at, "redlock_locks_at:"+at)
 	}
-	if s.opts.Strays == nil {
+	if s.opts.DirectWrites == nil {
 		return lines
 	}
-	watch, last := s.opts.Strays.State()
-	count := s.opts.Strays.Count()
+	watch, last := s.opts.DirectWrites.State()
+	count := s.opts.DirectWrites.Count()
 	lines = append(lines,
 		fmt.Sprintf("redlock_direct_locks_total:%d", count), "redlock_direct_lock_watch:"+string(watch),
 		fmt.Sprintf("redlock_stray_locks_total:%d", count), "redlock_stray_locks_watch:"+string(watch))

@@ -50,10 +50,10 @@ func TestReferenceOfReply(t *testing.T) {
 				Watched: 1}}
 		},
 		Clients: func() int { return 1 }, Waiting: func() int { return 0 }, MaxClients: func() int { return 9 }, AcceptErrors: func() int64 { return 0 },
-		Upstream: func() (string, error) { return "u", os.ErrDeadlineExceeded },
-		Programs: func() (int64, int64) { return 0, 0 },
-		Look:     func() availability.Look { return availability.Look{Movable: true} },
-		Strays:   directwrites.New(directwrites.Options{LockKeys: []string{"lock:*"}}), Uncovered: notices,
+		Upstream:     func() (string, error) { return "u", os.ErrDeadlineExceeded },
+		Programs:     func() (int64, int64) { return 0, 0 },
+		Look:         func() availability.Look { return availability.Look{Movable: true} },
+		DirectWrites: directwrites.New(directwrites.Options{LockKeys: []string{"lock:*"}}), Uncovered: notices,
 	})
 	lines := 0
 	for line := range strings.SplitSeq(s.proxyInfo(), "\r\n") {

@@ -54,9 +54,9 @@ type Options struct {
 	// Mover moves the locks between the upstream and the masters. It is nil if locks cannot be
 	// moved.
 	Mover *move.Mover
-	// Strays watches for lock keys that clients change at the upstream while the locks are at the
+	// DirectWrites watches for lock keys that clients change at the upstream while the locks are at the
 	// masters. It is nil if nothing watches.
-	Strays *directwrites.Watcher
+	DirectWrites *directwrites.Watcher
 	// LockKeys is set if there are lock keys, even if they are at the upstream now. Then replies
 	// must not name other servers.
 	LockKeys bool

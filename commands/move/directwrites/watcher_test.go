@@ -116,10 +116,10 @@ func (b *bench) isWatched(how Watch) func() bool {
 
 func (b *bench) wantCount(n int64) {
 	b.Helper()
-	b.soon(fmt.Sprintf("%d strays", n), func() bool { return b.Count() >= n })
+	b.soon(fmt.Sprintf("%d direct writes", n), func() bool { return b.Count() >= n })
 	time.Sleep(3 * roundPause) // time in which a wrong count would show
 	if got := b.Count(); got != n {
-		b.Errorf("%d strays are counted, want %d", got, n)
+		b.Errorf("%d direct writes are counted, want %d", got, n)
 	}
 }
 

@@ -76,16 +76,16 @@ func TestWhereTheLocksAre(t *testing.T) {
 	wantLine(check("--move-from-upstream"), "locks: at the upstream, where they were moved (era 4); move-from-upstream has no effect any more")
 }
 
-// wantEach waits until all proxies tell where the locks are, how many strays they noticed, and how
+// wantEach waits until all proxies tell where the locks are, how many direct locks they noticed, and how
 // they watch for them: in INFO, as a metric, and for the page.
-func wantEach(t *testing.T, proxies []*harness.Proxy, at string, strays int, watch string) {
+func wantEach(t *testing.T, proxies []*harness.Proxy, at string, direct int, watch string) {
 	t.Helper()
 	for _, proxy := range proxies {
 		client := kit.Connect(t, proxy)
 		kit.Soon(t, func() error {
 			for _, command := range [][]string{{"PROXY", "INFO"}, {"INFO", "redlock"}} {
 				info := fmt.Sprint(kit.Do(t, client, command...))
-				for _, line := range []string{"redlock_lock_storage:" + at, fmt.Sprintf("redlock_direct_locks_total:%d", strays), "redlock_direct_lock_watch:" + watch} {
+				for _, line := range []string{"redlock_lock_storage:" + at, fmt.Sprintf("redlock_direct_locks_total:%d", direct), "redlock_direct_lock_watch:" + watch} {
 					if !strings.Contains(info, "\n"+line+"\r\n") {
 						return fmt.Errorf("%v: no %s in\n%s", command, line, info)
 					}
@@ -95,19 +95,19 @@ func wantEach(t *testing.T, proxies []*harness.Proxy, at string, strays int, wat
 		})
 		addr := adminOf(t, proxy)
 		found := metricsOf(t, addr)
-		if found[fmt.Sprintf("redlock_lock_storage{place=%q}", at)] != 1 || found["redlock_direct_locks_total"] != float64(strays) {
+		if found[fmt.Sprintf("redlock_lock_storage{place=%q}", at)] != 1 || found["redlock_direct_locks_total"] != float64(direct) {
 			t.Errorf("the metrics are %v", found)
 		}
 		_, body, err := askAdmin(addr, "/status/v1")
 		kit.Must(t, err)
 		var page struct {
 			Proxy struct {
-				At     string `json:"locks_at"`
-				Strays int    `json:"stray_locks"`
+				At          string `json:"locks_at"`
+				DirectLocks int    `json:"stray_locks"`
 			} `json:"proxy"`
 		}
 		kit.Must(t, json.Unmarshal([]byte(body), &page))
-		if page.Proxy.At != at || page.Proxy.Strays != strays {
+		if page.Proxy.At != at || page.Proxy.DirectLocks != direct {
 			t.Errorf("the page has %+v", page.Proxy)
 		}
 	}
