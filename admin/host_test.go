@@ -10,8 +10,9 @@ func TestIsOwnName(t *testing.T) {
 		"127.0.0.1:9380": true, "127.0.0.1": true, "[::1]:9380": true, "[::1]": true,
 		"localhost:9380": true, "LocalHost.": true,
 		"proxy.localhost:1": true, "proxy-1:9380": true, "node7.example.org:9380": true, "NODE7.example.org.": true,
-		"evil.example:9380": false, "127.0.0.1.evil.example": false, "localhost.evil.example:9380": false, "node7.example.org.evil.example": false,
-		"": true, ".": true, "a.": true, "evil.example.": false, "2130706433.": true,
+		"evil.example:9380": false, "127.0.0.1.evil.example": false, "localhost.evil.example:9380": false,
+		"node7.example.org.evil.example": false,
+		"":                               true, ".": true, "a.": true, "evil.example.": false, "2130706433.": true,
 	} {
 		if got := isOwnName(host, []string{"", "node7.example.org"}); got != want {
 			t.Errorf("%q: got %v", host, got)

@@ -69,7 +69,8 @@ func ask(t *testing.T, method, url string) (code int, body string) {
 }
 
 func TestPages(t *testing.T) {
-	healthy := start(t, false, Check{Name: "clients", Text: "served"}, Check{Name: "locks", Formerly: "masters", Text: "3 of 3 vote"})
+	healthy := start(t, false, Check{Name: "clients", Text: "served"}, Check{Name: "locks", Formerly: "masters",
+		Text: "3 of 3 vote"})
 	degraded := start(t, true,
 		Check{Name: "clients", Text: "served"},
 		Check{Name: "upstream", State: Degraded, Text: "down\r\n[+]upstream: up\x1b[2J"},
@@ -87,7 +88,8 @@ func TestPages(t *testing.T) {
 		{failed, "GET", "/livez", 200, "ok\n"},
 		{healthy, "HEAD", "/livez", 200, ""},
 		{healthy, "GET", "/readyz", 200, "[+]clients: served\n[+]locks: 3 of 3 vote\nready\n"},
-		{degraded, "GET", "/readyz", 200, "[+]clients: served\n[!]upstream: down  [+]upstream: up [2J\nready, but degraded\n"},
+		{degraded, "GET", "/readyz", 200,
+			"[+]clients: served\n[!]upstream: down  [+]upstream: up [2J\nready, but degraded\n"},
 		{failed, "GET", "/readyz", 503, "[-]locks: 1 of 3 vote\n[!]upstream: down\nnot ready\n"},
 		{failed, "HEAD", "/readyz", 503, ""},
 		{failed, "GET", "/readyz?exclude=locks", 200, "[!]upstream: down\nready, but degraded\n"},
@@ -176,7 +178,8 @@ func TestMalformedRequest(t *testing.T) {
 	healthy := dial(t, addr)
 	for text, want := range map[string]string{
 		"*1\r\n$4\r\nPING\r\n": "HTTP/1.1 400 Bad Request\r\n",
-		"GET /livez HTTP/1.1\r\nHost: proxy\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n": "HTTP/1.1 431 Request Header Fields Too Large\r\n",
+		"GET /livez HTTP/1.1\r\nHost: proxy\r\nX: " + strings.Repeat("x",
+			64<<10) + "\r\n\r\n": "HTTP/1.1 431 Request Header Fields Too Large\r\n",
 	} {
 		conn := dial(t, addr)
 		go func() { _, _ = io.WriteString(conn, text) }()

@@ -51,13 +51,15 @@ func TestBlockingCommands(t *testing.T) {
 		{"BRPOPLPUSH k k2 0", ab, "", together, "", ab, "."},
 		{"BRPOPLPUSH k k2 x", ab, "", noFloat, "", ab, "."},
 		{"BRPOPLPUSH k k 0", ab, "", `"b"`, forever + "read 0/k;update 0/k", list("b", "a"), "."},
-		{"BZPOPMIN k 0", sortedSet(1.5, "m"), "", `["k" "m" "1.5"]`, "wait -1ns for zset;read 0/k;release 0/k " + sortedSet(1.5, "m"), ".", "."},
+		{"BZPOPMIN k 0", sortedSet(1.5, "m"), "", `["k" "m" "1.5"]`, "wait -1ns for zset;read 0/k;release 0/k " +
+			sortedSet(1.5, "m"), ".", "."},
 		{"BZPOPMAX k 0", ab, "", notList, "wait -1ns for zset;read 0/k", ab, "."},
 
 		// Several keys.
 		{"BLPOP k k2 0", ab, list("c"), `["k" "a"]`, forever + "read 0/k 0/k2;update 0/k", list("b"), list("c")},
 		{"BLPOP k k2 0", "", ab, `["k2" "a"]`, forever + "read 0/k 0/k2;read 0/k;update 0/k2", ".", list("b")},
-		{"BZPOPMIN k k2 0", "", sortedSet(1.5, "m"), `["k2" "m" "1.5"]`, "wait -1ns for zset;read 0/k 0/k2;read 0/k;update 0/k2", ".", "."},
+		{"BZPOPMIN k k2 0", "", sortedSet(1.5, "m"), `["k2" "m" "1.5"]`,
+			"wait -1ns for zset;read 0/k 0/k2;read 0/k;update 0/k2", ".", "."},
 		{"BLPOP k k2 0", "", "x", notList, forever + "read 0/k 0/k2", ".", "x"},
 		{"BLPOP k k2 0", "x", ab, notList, forever + "read 0/k 0/k2", "x", ab},
 		{"BLPOP k k2 1", "", "", "(nil)", "wait 1s for list;read 0/k 0/k2", ".", "."},
@@ -92,13 +94,17 @@ func TestBlockingCommandsWait(t *testing.T) {
 		left, left2       string
 	}{
 		{"pushed", "BLPOP k 0", `["k" "a"]`, []func(*fakeregister.Register){put("k", list("a", "b"))}, list("b"), "."},
-		{"a string meanwhile", "BLPOP k 0", `["k" "a"]`, []func(*fakeregister.Register){text, remove("k"), put("k", list("a"))}, ".", "."},
+		{"a string meanwhile", "BLPOP k 0", `["k" "a"]`, []func(*fakeregister.Register){text, remove("k"),
+			put("k", list("a"))}, ".", "."},
 		{"a string to the end", "BLPOP k 1", "(nil)", []func(*fakeregister.Register){text}, "x", "."},
-		{"a string under one of two", "BLPOP k k2 0", `["k2" "a"]`, []func(*fakeregister.Register){text, put("k2", list("a"))}, "x", "."},
+		{"a string under one of two", "BLPOP k k2 0", `["k2" "a"]`, []func(*fakeregister.Register){text,
+			put("k2", list("a"))}, "x", "."},
 		{"what cannot be read", "BLPOP k 0", "ERR cannot read lock key 'k': this version of the proxy does not know the format of its value; upgrade the proxy, or DEL the key",
 			[]func(*fakeregister.Register){put("k", "\x00redlock:?")}, "\x00redlock:?", "."},
-		{"of one and the same", "BLMOVE k k LEFT RIGHT 0", `"a"`, []func(*fakeregister.Register){text, put("k", list("a", "b"))}, list("b", "a"), "."},
-		{"the second key", "BLPOP k k2 0", `["k2" "a"]`, []func(*fakeregister.Register){put("k2", list("a", "b"))}, ".", list("b")},
+		{"of one and the same", "BLMOVE k k LEFT RIGHT 0", `"a"`, []func(*fakeregister.Register){text,
+			put("k", list("a", "b"))}, list("b", "a"), "."},
+		{"the second key", "BLPOP k k2 0", `["k2" "a"]`, []func(*fakeregister.Register){put("k2", list("a", "b"))}, ".",
+			list("b")},
 		{"both", "BLPOP k k2 0", `["k" "c"]`, []func(*fakeregister.Register){func(f *fakeregister.Register) {
 			f.Put("k2", list("a"), -1)
 			f.Put("k", list("c"), -1)
@@ -138,13 +144,19 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 		reply, rounds string
 		left, left2   string
 	}{
-		{"an earlier key comes", map[int]func(*fakeregister.Register){3: func(f *fakeregister.Register) { f.Put("k", list("c", "d"), -1) }},
+		{"an earlier key comes", map[int]func(*fakeregister.Register){3: func(f *fakeregister.Register) {
+			f.Put("k",
+				list("c", "d"), -1)
+		}},
 			`["k" "c"]`, "read 0/k 0/k2;read 0/k;read 0/k 0/k2;update 0/k", list("d"), list("a", "b")},
-		{"the later one is changed", map[int]func(*fakeregister.Register){4: func(f *fakeregister.Register) { f.Put("k2", list("b", "c"), -1) }},
+		{"the later one is changed",
+			map[int]func(*fakeregister.Register){4: func(f *fakeregister.Register) { f.Put("k2", list("b", "c"), -1) }},
 			`["k2" "b"]`, "read 0/k 0/k2;read 0/k;update 0/k2;read 0/k 0/k2;read 0/k;update 0/k2", ".", list("c")},
-		{"the later one is taken by another", map[int]func(*fakeregister.Register){4: func(f *fakeregister.Register) { f.Remove("k2") }},
+		{"the later one is taken by another",
+			map[int]func(*fakeregister.Register){4: func(f *fakeregister.Register) { f.Remove("k2") }},
 			"(nil)", "read 0/k 0/k2;read 0/k;update 0/k2;read 0/k 0/k2", ".", "."},
-		{"an earlier key is something else", map[int]func(*fakeregister.Register){3: func(f *fakeregister.Register) { f.Put("k", "x", -1) }},
+		{"an earlier key is something else",
+			map[int]func(*fakeregister.Register){3: func(f *fakeregister.Register) { f.Put("k", "x", -1) }},
 			notList, "read 0/k 0/k2;read 0/k;read 0/k 0/k2", "x", list("a", "b")},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -41,8 +41,10 @@ func TestCommandsOnCollections(t *testing.T) {
 		{"its time", one, "PEXPIRE k 900", "1", "read 0/k;extend 0/k " + one + ":900", one + ":900"},
 		{"its kind", one, "TYPE k", "hash", "read 0/k", one + ":500"},
 		{"its encoding", one, "OBJECT ENCODING k", `"listpack"`, "read 0/k", one + ":500"},
-		{"is no string", one, "GET k", "WRONGTYPE Operation against a key holding the wrong kind of value", "read 0/k", one + ":500"},
-		{"a string is none", "x", "HGET k f", "WRONGTYPE Operation against a key holding the wrong kind of value", "read 0/k", "x:500"},
+		{"is no string", one, "GET k", "WRONGTYPE Operation against a key holding the wrong kind of value", "read 0/k",
+			one + ":500"},
+		{"a string is none", "x", "HGET k f", "WRONGTYPE Operation against a key holding the wrong kind of value",
+			"read 0/k", "x:500"},
 		{"overwritten", one, "SET k x", "OK", "update 0/k", "x"},
 		{"removed", one, "DEL k", "1", "read 0/k;release 0/k " + one, "."},
 		{"moved to itself", one, "RENAME k k", "OK", "read 0/k", one + ":500"},
@@ -53,7 +55,8 @@ func TestCommandsOnCollections(t *testing.T) {
 		{"taken off", list("a", "b"), "LPOP k", `"a"`, "read 0/k;update 0/k", list("b") + ":500"},
 		{"turned", list("a", "b"), "RPOPLPUSH k k", `"b"`, "read 0/k;update 0/k", list("b", "a") + ":500"},
 		{"stored", list("a"), "ZINTERSTORE k 2 k2 k3", "0", "read 0/k 0/k2 0/k3", list("a") + ":500"},
-		{"not understood", "\x00redlock:?", "GET k", "ERR cannot read lock key 'k': this version of the proxy does not know the format of its value; upgrade the proxy, or DEL the key", "read 0/k", "\x00redlock:?:500"},
+		{"not understood", "\x00redlock:?", "GET k",
+			"ERR cannot read lock key 'k': this version of the proxy does not know the format of its value; upgrade the proxy, or DEL the key", "read 0/k", "\x00redlock:?:500"},
 		{"not understood, and removed", "\x00redlock:?", "DEL k", "1", "read 0/k;release 0/k \x00redlock:?", "."},
 	}
 	for _, test := range tests {
@@ -167,7 +170,8 @@ func TestTokensThatLookLikeCollections(t *testing.T) {
 func TestBlockingCommandsInTransactions(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", list("a"), 500)
-	if got, want := b.transact("BLPOP k 0; BRPOP k 0; RPUSH k b; BLMOVE k k LEFT RIGHT 1"), `[["k" "a"] (nil) 1 "b"]`; got != want {
+	if got, want := b.transact("BLPOP k 0; BRPOP k 0; RPUSH k b; BLMOVE k k LEFT RIGHT 1"),
+		`[["k" "a"] (nil) 1 "b"]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got, want := b.run("EVAL", `return {redis.call('blpop', KEYS[1], 0), redis.call('bzpopmin', 'k2', 0)}`,
@@ -201,7 +205,8 @@ func TestCollectionsAreBounded(t *testing.T) {
 	want := "ERR lock key 'k' would be too large: the limit is 1048576 bytes or 65536 elements"
 	b.does("HSET k a 1 "+strings.Repeat("y", 500_000)+" v", want)
 	b.holding("k", before)
-	if got := b.run("EVAL", `redis.call('hset', KEYS[1], 'a', 1) redis.pcall('hset', KEYS[1], 'b', 1, ARGV[1], 1) return redis.call('hexists', KEYS[1], 'b')`, "1", "k", strings.Repeat("y", 500_000)); got != "0" {
+	if got := b.run("EVAL",
+		`redis.call('hset', KEYS[1], 'a', 1) redis.pcall('hset', KEYS[1], 'b', 1, ARGV[1], 1) return redis.call('hexists', KEYS[1], 'b')`, "1", "k", strings.Repeat("y", 500_000)); got != "0" {
 		t.Error(got)
 	}
 	b.does("HGET k a", `"1"`)

@@ -109,8 +109,9 @@ func newRegisterBench(t *testing.T, change ...func(*Options)) *registerBench {
 	b := &registerBench{bench: &bench{T: t, client: newClient()}, masters: fakeregister.NewRegister(),
 		sideEffects: &fakeSideEffects{}, now: time.UnixMilli(1_700_000_000_000)}
 	opts := Options{
-		Locks: fakeLocker{b.masters}, Register: b.masters, Settings: Settings{MaxTTL: 24 * time.Hour}, LockKeys: []string{"k*", "lock:*"},
-		Random: func(bits []byte) { clear(bits) }, Now: func() time.Time { return b.now },
+		Locks: fakeLocker{b.masters}, Register: b.masters, Settings: Settings{MaxTTL: 24 * time.Hour},
+		LockKeys: []string{"k*", "lock:*"},
+		Random:   func(bits []byte) { clear(bits) }, Now: func() time.Time { return b.now },
 	}
 	b.sideEffects.client = b.client
 	b.client.Upstream, b.client.Unrestricted = b.sideEffects, true

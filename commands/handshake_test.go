@@ -32,11 +32,13 @@ var handshakes = []struct {
 	{"redis-cli -3 --stat", []exchange{
 		{"HELLO 3", map3}, {"CONFIG GET databases", "%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n"}, {"INFO", "="}}},
 	{"redis-benchmark", []exchange{
-		{"CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n"}, {"CONFIG GET appendonly", "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n"}}},
+		{"CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n"}, {"CONFIG GET appendonly",
+			"*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n"}}},
 	{"redis-py 8", []exchange{
 		{"HELLO 3", map3}, {"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type internal-ip", noOption},
 		{"CLIENT SETNAME app", fine},
-		{"CLIENT SETINFO LIB-NAME redis-py", fine}, {"CLIENT SETINFO LIB-VER 8.1.0", fine}, {"SELECT 3", fine}, {"PING", "+PONG\r\n"}}},
+		{"CLIENT SETINFO LIB-NAME redis-py", fine}, {"CLIENT SETINFO LIB-VER 8.1.0", fine}, {"SELECT 3", fine},
+		{"PING", "+PONG\r\n"}}},
 	{"redis-py 8 with a password", []exchange{
 		{"HELLO 3 AUTH default secret", map3}, {"CLIENT SETINFO LIB-NAME redis-py", fine}}},
 	{"redis-py 4", []exchange{
@@ -50,15 +52,18 @@ var handshakes = []struct {
 	{"rueidis", []exchange{
 		{"HELLO 3 SETNAME app", map3}, {"CLIENT TRACKING ON OPTIN", noOption}, {"SELECT 3", fine},
 		{"CLIENT NO-TOUCH ON", fine}, {"CLIENT NO-EVICT ON", fine},
-		{"CLIENT CAPA redirect", fine}, {"CLIENT SETINFO LIB-NAME rueidis", fine}, {"CLIENT SETINFO LIB-VER 1.0.79", fine}, {"PING", "+PONG\r\n"}}},
+		{"CLIENT CAPA redirect", fine}, {"CLIENT SETINFO LIB-NAME rueidis", fine},
+		{"CLIENT SETINFO LIB-VER 1.0.79", fine}, {"PING", "+PONG\r\n"}}},
 	{"node-redis 6", []exchange{
 		{"HELLO 3 AUTH default secret SETNAME app", map3}, {"SELECT 3", fine},
 		{"CLIENT SETINFO LIB-NAME node-redis", fine}, {"CLIENT SETINFO LIB-VER 6.0.0", fine},
 		{"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", noOption}}},
 	{"ioredis 5", []exchange{
-		{"SELECT 3", fine}, {"CLIENT setname app", fine}, {"client SETINFO LIB-NAME ioredis", fine}, {"client SETINFO LIB-VER 5.8.0", fine}, {"info", "$"}}},
+		{"SELECT 3", fine}, {"CLIENT setname app", fine}, {"client SETINFO LIB-NAME ioredis", fine},
+		{"client SETINFO LIB-VER 5.8.0", fine}, {"info", "$"}}},
 	{"ioredis 6", []exchange{
-		{"HELLO 3", map3}, {"CLIENT setname app", fine}, {"client SETINFO LIB-NAME ioredis", fine}, {"client SETINFO LIB-VER 6.0.0", fine}, {"info", "="}}},
+		{"HELLO 3", map3}, {"CLIENT setname app", fine}, {"client SETINFO LIB-NAME ioredis", fine},
+		{"client SETINFO LIB-VER 6.0.0", fine}, {"info", "="}}},
 	{"redis-rb with redis-client", []exchange{
 		{"HELLO 3", map3}, {"CLIENT SETNAME app", fine}, {"SELECT 3", fine}}},
 	{"redis-rb 4", []exchange{
@@ -66,10 +71,12 @@ var handshakes = []struct {
 	{"phpredis", []exchange{
 		{"AUTH default secret", fine}, {"SELECT 3", fine}, {"CLIENT SETNAME app", fine}}},
 	{"predis", []exchange{
-		{"HELLO 3 SETNAME predis", map3}, {"CLIENT SETINFO LIB-NAME predis", fine}, {"CLIENT SETINFO LIB-VER 3.0.0", fine}, {"SELECT 3", fine}}},
+		{"HELLO 3 SETNAME predis", map3}, {"CLIENT SETINFO LIB-NAME predis", fine},
+		{"CLIENT SETINFO LIB-VER 3.0.0", fine}, {"SELECT 3", fine}}},
 	{"Jedis", []exchange{
 		{"HELLO 3 AUTH default secret", map3}, {"CLIENT SETNAME app", fine},
-		{"CLIENT SETINFO LIB-NAME jedis(redisson_v3.1)", fine}, {"CLIENT SETINFO LIB-VER 8.0.0", fine}, {"SELECT 3", fine}}},
+		{"CLIENT SETINFO LIB-NAME jedis(redisson_v3.1)", fine}, {"CLIENT SETINFO LIB-VER 8.0.0", fine},
+		{"SELECT 3", fine}}},
 	{"Lettuce", []exchange{
 		{"HELLO 3", map3}, {"SELECT 3", fine}, {"READONLY", noClustered}, {"CLIENT SETNAME app", fine},
 		{"CLIENT SETINFO lib-name Lettuce", fine}, {"CLIENT SETINFO lib-ver 7.0.0.RELEASE/0a1b2c3", fine},
@@ -85,7 +92,8 @@ var handshakes = []struct {
 		{"CONFIG GET databases", "%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n"},
 		{"SENTINEL MASTERS", noCommand}, {"INFO replication", "="}, {"INFO server", "="},
 		{"CLUSTER NODES", noClustered}, {"GET __Booksleeve_TieBreak", noCommand},
-		{"ECHO \x9b\x01\r\n\x00\xffunique", "$12\r\n\x9b\x01\r\n\x00\xffunique\r\n"}, {"SUBSCRIBE __Booksleeve_MasterChanged", noCommand}}},
+		{"ECHO \x9b\x01\r\n\x00\xffunique", "$12\r\n\x9b\x01\r\n\x00\xffunique\r\n"},
+		{"SUBSCRIBE __Booksleeve_MasterChanged", noCommand}}},
 	{"rslock, redlock-rs", []exchange{
 		{"HELLO 3", map3}, {"CLIENT SETINFO LIB-NAME redis-rs", fine}, {"CLIENT SETINFO LIB-VER 1.0.0", fine}}},
 	{"Redix", []exchange{

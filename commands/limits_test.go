@@ -40,7 +40,8 @@ func TestUndeclaredKeysAreLimited(t *testing.T) {
 func TestUndeclaredKeysOfUpdateAreLimited(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", "x", 500)
-	got := b.run("EVAL", `redis.call('set', KEYS[1], 'y', 'PX', 900) for i = 1, 10000 do redis.call('get', 'k:' .. i) end`, "1", "k")
+	got := b.run("EVAL",
+		`redis.call('set', KEYS[1], 'y', 'PX', 900) for i = 1, 10000 do redis.call('get', 'k:' .. i) end`, "1", "k")
 	if !strings.HasPrefix(got, "ERR too many undeclared lock keys: ") {
 		t.Error(got)
 	}

@@ -29,7 +29,8 @@ func TestCommandsOnLockKeys(t *testing.T) {
 		{"no TTL", "", "SET k me NX", "OK", "take 0/k me", "me"},
 		{"SETNX", "", "SETNX k me", "1", "take 0/k me", "me"},
 		{"SETNX of a held one", "x:500", "SETNX k me", "0", "take 0/k me", "x:500"},
-		{"too long", "", "SET k me NX PX 86400001", "ERR invalid expire time in 'set' command: over max-ttl, 86400000 ms", "", "."},
+		{"too long", "", "SET k me NX PX 86400001",
+			"ERR invalid expire time in 'set' command: over max-ttl, 86400000 ms", "", "."},
 		{"no time", "", "SET k me NX PX 0", "ERR invalid expire time in 'set' command", "", "."},
 		{"no number", "", "SET k me NX PX x", "ERR value is not an integer or out of range", "", "."},
 		{"no syntax", "", "SET k me NX PX", "ERR syntax error", "", "."},
@@ -61,7 +62,8 @@ func TestCommandsOnLockKeys(t *testing.T) {
 		{"time of nothing", "", "PEXPIRE k 30000", "0", "read 0/k", "."},
 		{"time that is over", "x:500", "EXPIRE k 0", "1", "read 0/k;release 0/k x", "."},
 		{"longer only", "x:500", "PEXPIRE k 400 GT", "0", "read 0/k", "x:500"},
-		{"too long a time", "x:500", "EXPIRE k 86401", "ERR invalid expire time in 'expire' command: over max-ttl, 86400000 ms", "read 0/k", "x:500"},
+		{"too long a time", "x:500", "EXPIRE k 86401",
+			"ERR invalid expire time in 'expire' command: over max-ttl, 86400000 ms", "read 0/k", "x:500"},
 		{"no end", "x:500", "PERSIST k", "1", "read 0/k;update 0/k", "x"},
 
 		{"GET", "x:500", "GET k", `"x"`, "read 0/k", "x:500"},
@@ -252,7 +254,8 @@ func TestCommandListsLockKeyCommands(t *testing.T) {
 func FuzzCommandOnLockKeys(f *testing.F) {
 	for _, seed := range []string{"SET k v NX PX 9", "set k v nx px", "SETNX k v", "MSETNX k v k2", "DELEX k IFEQ x",
 		"GETEX k PERSIST", "EVAL return_1 1 k", "EVALSHA f 1 k x",
-		"EVAL return_redis.call('get',KEYS[1]) 1 k", "SCRIPT LOAD return", "SCRIPT EXISTS x", "EXPIRE k 9 GT LT", "SET k v IFEQ x GET"} {
+		"EVAL return_redis.call('get',KEYS[1]) 1 k", "SCRIPT LOAD return", "SCRIPT EXISTS x", "EXPIRE k 9 GT LT",
+		"SET k v IFEQ x GET"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

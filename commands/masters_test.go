@@ -53,10 +53,12 @@ func overCluster(cluster *quorum.Cluster) *Table {
 // lockScripts are the scripts of the random clients, with the number of their arguments.
 var lockScripts = []string{takePlain, takeTwoStep, takeAgain, takeOrError, takeOrExtend, release, releaseThreeWay,
 	releaseOrOK, releaseInWords, extend, extendSeconds,
-	extendBySet, extendLonger, extendOrEndure, extendOrRetake, remaining, tellAll, force, takeMany, releaseMany, takeAllOfThem,
+	extendBySet, extendLonger, extendOrEndure, extendOrRetake, remaining, tellAll, force, takeMany, releaseMany,
+	takeAllOfThem,
 	`return redis.call('incr', KEYS[1])`, `return redis.pcall('set', KEYS[1], ARGV[1], 'PX', 0)`,
 	`redis.call('set', KEYS[1], 'seven') return redis.call('incr', KEYS[1])`,
-	`return redis.call('getset', KEYS[1], ARGV[2])`, `return redis.call('mget', KEYS[1], KEYS[#KEYS])`, `return {redis.call('type', KEYS[1]), redis.call('strlen', KEYS[1])}`}
+	`return redis.call('getset', KEYS[1], ARGV[2])`, `return redis.call('mget', KEYS[1], KEYS[#KEYS])`,
+	`return {redis.call('type', KEYS[1]), redis.call('strlen', KEYS[1])}`}
 
 // randomDialogue returns the commands, scripts and transactions of a client on two lock keys. All
 // TTLs are longer than the test.

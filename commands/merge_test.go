@@ -93,16 +93,20 @@ var spliced = []struct {
 	{"COMMAND", 3, "*1\r\n" + getEntry, "*9\r\n" + getEntry + entries(3, ours...)},
 	{"COMMAND", 2, "*0\r\n", "*8\r\n" + entries(2, ours...)},
 	{"command count", 2, ":240\r\n", ":248\r\n"},
-	{"COMMAND COUNT x", 2, "-ERR wrong number of arguments for 'command|count' command\r\n", "-ERR wrong number of arguments for 'command|count' command\r\n"},
+	{"COMMAND COUNT x", 2, "-ERR wrong number of arguments for 'command|count' command\r\n",
+		"-ERR wrong number of arguments for 'command|count' command\r\n"},
 
 	{"COMMAND LIST", 2, "*1\r\n$3\r\nget\r\n", "*9\r\n$3\r\nget\r\n" + ourNames},
 	{"COMMAND LIST FILTERBY PATTERN *lock", 2, "*0\r\n", "*3\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$11\r\nforceunlock\r\n"},
-	{"COMMAND LIST filterby pattern L*", 2, "*1\r\n$4\r\nllen\r\n", "*4\r\n$4\r\nllen\r\n$4\r\nlock\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n"},
+	{"COMMAND LIST filterby pattern L*", 2, "*1\r\n$4\r\nllen\r\n",
+		"*4\r\n$4\r\nllen\r\n$4\r\nlock\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n"},
 	{"COMMAND LIST FILTERBY PATTERN [a-k]*", 2, "*0\r\n", "*3\r\n$6\r\nextend\r\n$5\r\nfence\r\n$11\r\nforceunlock\r\n"},
 	{"COMMAND LIST FILTERBY PATTERN nosuch", 2, "*0\r\n", "*0\r\n"},
-	{"COMMAND LIST FILTERBY ACLCAT write", 2, "*1\r\n$3\r\nset\r\n", "*5\r\n$3\r\nset\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$11\r\nforceunlock\r\n"},
+	{"COMMAND LIST FILTERBY ACLCAT write", 2, "*1\r\n$3\r\nset\r\n",
+		"*5\r\n$3\r\nset\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$11\r\nforceunlock\r\n"},
 	{"COMMAND LIST FILTERBY ACLCAT admin", 2, "*0\r\n", "*2\r\n$11\r\nforceunlock\r\n$5\r\nproxy\r\n"},
-	{"COMMAND LIST FILTERBY ACLCAT read", 2, "*1\r\n$3\r\nget\r\n", "*4\r\n$3\r\nget\r\n$5\r\nfence\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n"},
+	{"COMMAND LIST FILTERBY ACLCAT read", 2, "*1\r\n$3\r\nget\r\n",
+		"*4\r\n$3\r\nget\r\n$5\r\nfence\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n"},
 	{"COMMAND LIST FILTERBY MODULE m", 2, "*0\r\n", "*0\r\n"},
 	{"COMMAND LIST FILTERBY", 2, "-ERR syntax error\r\n", "-ERR syntax error\r\n"},
 
@@ -119,7 +123,8 @@ var spliced = []struct {
 	{"COMMAND DOCS", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%9\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, ours...)},
 	{"COMMAND DOCS get", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%1\r\n$3\r\nget\r\n%0\r\n"},
 	{"COMMAND DOCS lock", 2, "*0\r\n", "*2\r\n" + docsOfOurs(2, "lock")},
-	{"COMMAND DOCS get Extend nosuch", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%2\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, "extend")},
+	{"COMMAND DOCS get Extend nosuch", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%2\r\n$3\r\nget\r\n%0\r\n" +
+		docsOfOurs(3, "extend")},
 
 	{"COMMAND GETKEYS lock k t PX 1", 2, invalid, "*1\r\n$1\r\nk\r\n"},
 	{"COMMAND GETKEYS UNLOCK k t", 3, invalid, "*1\r\n$1\r\nk\r\n"},
@@ -134,10 +139,12 @@ var spliced = []struct {
 	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 2, invalid, "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RW\r\n+update\r\n"},
 	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 3, invalid, "*1\r\n*2\r\n$1\r\nk\r\n~2\r\n+RW\r\n+update\r\n"},
 	{"COMMAND GETKEYSANDFLAGS lock k", 2, invalid, "-ERR Invalid number of arguments specified for command\r\n"},
-	{"COMMAND GETKEYSANDFLAGS lock k t PX 1", 2, "-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n", "-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n"},
+	{"COMMAND GETKEYSANDFLAGS lock k t PX 1", 2, "-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n",
+		"-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n"},
 
 	{"COMMAND HELP", 2, "*1\r\n+COMMAND\r\n", "*1\r\n+COMMAND\r\n"},
-	{"COMMAND NOSUCH", 2, "-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n", "-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n"},
+	{"COMMAND NOSUCH", 2, "-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n",
+		"-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n"},
 	{"COMMAND", 2, "-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"},
 	{"COMMAND DOCS", 3, "-NOPERM this user has no permissions\r\n", "-NOPERM this user has no permissions\r\n"},
 	{"COMMAND LIST", 2, "$-1\r\n", "$-1\r\n"}, // a type of list that no Redis uses
@@ -215,7 +222,8 @@ func TestMergedWithoutUpstream(t *testing.T) {
 	}
 	got := newSplicing(t, 2, "", down).ask("PROXY INFO")
 	for _, want := range []string{"proxy_version:1.2.3\r\n", "proxy_connected_clients:5\r\n",
-		"proxy_maxclients:77\r\n", "upstream_address:10.0.0.1:6379\r\nupstream_state:down\r\nupstream_cause:" + down.Error() + "\r\n", redlockSection} {
+		"proxy_maxclients:77\r\n", "upstream_address:10.0.0.1:6379\r\nupstream_state:down\r\nupstream_cause:" +
+			down.Error() + "\r\n", redlockSection} {
 		if !strings.Contains(got, want) {
 			t.Errorf("PROXY INFO lacks %q: %q", want, got)
 		}

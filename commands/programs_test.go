@@ -38,7 +38,8 @@ func TestRegisterErrors(t *testing.T) {
 		err  error
 		want string
 	}{
-		{quorum.ErrForeign, "ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters"},
+		{quorum.ErrForeign,
+			"ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters"},
 		{fakeregister.ErrTooFew(), "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"},
 		{errors.New("other"), "ERR other"},
 	} {
@@ -68,7 +69,8 @@ func TestSameAsWithoutMasters(t *testing.T) {
 				"SET K V KEEPTTL", "SET K V IFEQ V PX 700", "SET K V IFNE V GET",
 				"GETSET K V", "GETDEL K", "GETEX K PX 600", "GETEX K PERSIST", "GET K", "PTTL K", "DEL K", "DEL K K",
 				"DELEX K IFEQ V", "DELEX K IFNE V", "DELIFEQ K V", "PEXPIRE K 500",
-				"PEXPIRE K 650 GT", "PEXPIRE K 650 NX", "PERSIST K", "APPEND K V", "INCR K", "MSETNX K V K V", "MSET K V", "MGET K K", "EXISTS K K", "STRLEN K", "SETRANGE K 1 V", "PEXPIRE K -1")
+				"PEXPIRE K 650 GT", "PEXPIRE K 650 NX", "PERSIST K", "APPEND K V", "INCR K", "MSETNX K V K V",
+				"MSET K V", "MGET K K", "EXISTS K K", "STRLEN K", "SETRANGE K 1 V", "PEXPIRE K -1")
 			for strings.Contains(line, "K ") || strings.HasSuffix(line, " K") {
 				at := strings.Index(line+" ", " K ")
 				if at < 0 {

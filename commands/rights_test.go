@@ -109,7 +109,9 @@ func TestRefusedCallsOfScripts(t *testing.T) {
 	}
 	b := newRegisterBench(t)
 	b.restricted(refused)
-	if got := b.run("EVAL", "redis.pcall('publish','c','m') redis.call('set',KEYS[1],'v','PX',1000) return redis.call('get',KEYS[1])", "1", "k"); got != `"v"` {
+	if got := b.run("EVAL",
+		"redis.pcall('publish','c','m') redis.call('set',KEYS[1],'v','PX',1000) return redis.call('get',KEYS[1])", "1",
+		"k"); got != `"v"` {
 		t.Error(got)
 	}
 	b.carried()
@@ -120,7 +122,9 @@ func TestRefusedCallsOfScripts(t *testing.T) {
 func TestScriptsAskTogether(t *testing.T) {
 	b := newRegisterBench(t)
 	b.restricted(nil)
-	if got := b.run("EVAL", "redis.call('set',KEYS[1],ARGV[1],'PX',1000) redis.call('lpush','l','v') return redis.call('publish','c','m')", "1", "k", "v"); got != "1" {
+	if got := b.run("EVAL",
+		"redis.call('set',KEYS[1],ARGV[1],'PX',1000) redis.call('lpush','l','v') return redis.call('publish','c','m')",
+		"1", "k", "v"); got != "1" {
 		t.Error(got)
 	}
 	b.askedFor("eval 0 1 k", "set k 0", "lpush l 0", "publish c 0")

@@ -109,7 +109,8 @@ func TestRoute(t *testing.T) {
 		{"of a lock key while others are watched", "WATCH lock:a", watching, Refuse, "watch one kind at a time"},
 		{"of a lock key in the upstream's MULTI", "WATCH lock:a", multi, Forward, ""},
 		{"in ours", "WATCH lock:a", inMulti, Run, ""}, // the command refuses it
-		{"a watch beside MULTI", "GET lock:a", open(func(u *Connection) { u.Multi, u.Watching = true, true }), Spoil, "send two transactions"},
+		{"a watch beside MULTI", "GET lock:a", open(func(u *Connection) { u.Multi, u.Watching = true, true }), Spoil,
+			"send two transactions"},
 
 		{"a script on lock keys", "EVAL s 1 lock:a", settled, Run, ""},
 		{"one on others", "EVAL return 0", settled, Forward, ""},
@@ -190,7 +191,8 @@ func TestLockCommand(t *testing.T) {
 		return "-ERR '" + name + "' cannot run on lock key 'lock:a': a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key"
 	}
 	mixed := func(name, other string) string {
-		return "-ERR '" + name + "' mixes lock keys and other keys: 'lock:a' is on the lock masters, '" + other + "' on the upstream; send two commands"
+		return "-ERR '" + name + "' mixes lock keys and other keys: 'lock:a' is on the lock masters, '" +
+			other + "' on the upstream; send two commands"
 	}
 	const noSuch = "-" + syntax.NoScript
 	table := routeTable()

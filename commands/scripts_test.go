@@ -245,7 +245,8 @@ func TestSignalsOnce(t *testing.T) {
 			b.masters.Put("k", fmt.Sprint("other", round), 500)
 		}
 	}
-	if got := b.run("EVAL", `redis.call('publish', 'c', redis.call('get', KEYS[1])) return redis.call('del', KEYS[1])`, "1", "k"); got != "1" {
+	if got := b.run("EVAL", `redis.call('publish', 'c', redis.call('get', KEYS[1])) return redis.call('del', KEYS[1])`,
+		"1", "k"); got != "1" {
 		t.Error(got)
 	}
 	b.carried("0: publish c other2")

@@ -55,9 +55,12 @@ func TestUnknown(t *testing.T) {
 		{[]string{"f\x00oo", "b\x00ar", "\x00"}, "-ERR unknown command 'f', with args beginning with: 'b' '' \r\n"},
 		{[]string{"f\r\n+oo", "'\"", "\n\r"}, "-ERR unknown command 'f  +oo', with args beginning with: ''\"' '  ' \r\n"},
 		{[]string{"\xff\xfe", "\x80"}, "-ERR unknown command '\xff\xfe', with args beginning with: '\x80' \r\n"},
-		{[]string{long, long}, fmt.Sprintf("-ERR unknown command '%.128s', with args beginning with: '%.128s' \r\n", long, long)},
-		{[]string{"foo", "1", long}, fmt.Sprintf("-ERR unknown command 'foo', with args beginning with: '1' '%.124s' \r\n", long)},
-		{strings.Fields("foo" + strings.Repeat(" ab", 100)), "-ERR unknown command 'foo', with args beginning with: " + strings.Repeat("'ab' ", 26) + "\r\n"},
+		{[]string{long, long}, fmt.Sprintf("-ERR unknown command '%.128s', with args beginning with: '%.128s' \r\n",
+			long, long)},
+		{[]string{"foo", "1", long},
+			fmt.Sprintf("-ERR unknown command 'foo', with args beginning with: '1' '%.124s' \r\n", long)},
+		{strings.Fields("foo" + strings.Repeat(" ab", 100)), "-ERR unknown command 'foo', with args beginning with: " +
+			strings.Repeat("'ab' ", 26) + "\r\n"},
 	}
 	for _, test := range tests {
 		if got := newBench(t).ask(test.words...); got != test.want {

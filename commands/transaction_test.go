@@ -111,7 +111,11 @@ func TestWatchedVersion(t *testing.T) {
 		meanwhile func(*fakeregister.Register)
 		aborts    bool
 	}{
-		{"replaced and put back", true, func(f *fakeregister.Register) { f.Put("k", "other", 500); f.Put("k", "me", 500) }, true},
+		{"replaced and put back", true, func(f *fakeregister.Register) {
+			f.Put("k", "other", 500)
+			f.Put("k", "me",
+				500)
+		}, true},
 		{"removed and taken again", true, func(f *fakeregister.Register) { f.Remove("k"); f.Put("k", "me", 500) }, true},
 		{"removed", true, func(f *fakeregister.Register) { f.Remove("k") }, true},
 		{"taken and given back", false, func(f *fakeregister.Register) { f.Put("k", "other", 500); f.Remove("k") }, false},
@@ -239,7 +243,8 @@ func TestTransactionIsBounded(t *testing.T) {
 	b := newRegisterBench(t)
 	big := []string{"SET", "k", strings.Repeat("x", 1<<20)}
 	b.queue(big...)
-	if got, want := b.queue(big...), "-ERR transaction too large: a transaction on lock keys is limited to 1048576 bytes\r\n"; got != want {
+	if got, want := b.queue(big...),
+		"-ERR transaction too large: a transaction on lock keys is limited to 1048576 bytes\r\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -74,7 +74,8 @@ func TestUnmovedNamesNoServers(t *testing.T) {
 	text := "# Replication\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379\r\n"
 	for _, c := range []struct{ line, upstream, want string }{
 		{"INFO replication", fmt.Sprintf("$%d\r\n%s\r\n", len(text), text), "$28\r\n# Replication\r\nrole:master\r\n\r\n"},
-		{"ROLE", "*3\r\n$6\r\nmaster\r\n:9\r\n*1\r\n*3\r\n$8\r\n10.0.0.2\r\n$4\r\n6379\r\n$1\r\n9\r\n", "*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n"},
+		{"ROLE", "*3\r\n$6\r\nmaster\r\n:9\r\n*1\r\n*3\r\n$8\r\n10.0.0.2\r\n$4\r\n6379\r\n$1\r\n9\r\n",
+			"*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n"},
 		{"CLUSTER SLOTS", "*0\r\n", "-ERR This instance has cluster support disabled\r\n"},
 	} {
 		s := newSplicing(t, 2, c.upstream, nil)

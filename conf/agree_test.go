@@ -68,7 +68,8 @@ func TestSettingsTable(t *testing.T) {
 // TestExampleDefaults compares the settings in conf.example.yaml with the program.
 func TestExampleDefaults(t *testing.T) {
 	got := map[string]string{}
-	for _, line := range regexp.MustCompile(`(?m)^([a-z-]+):(.*)$`).FindAllStringSubmatch(fileText(t, "../conf.example.yaml"), -1) {
+	for _, line := range regexp.MustCompile(`(?m)^([a-z-]+):(.*)$`).FindAllStringSubmatch(fileText(t,
+		"../conf.example.yaml"), -1) {
 		value := regexp.MustCompile(`^\s+`).ReplaceAllString(line[2], "")
 		if value == "" || value == "[]" { // a list, which is an example or empty
 			value = "none"
@@ -86,7 +87,8 @@ func TestNamedSettings(t *testing.T) {
 	}
 	elsewhere := map[string]bool{"--key": true} // a flag of redis-cli
 	named := regexp.MustCompile(`REDLOCK_[A-Z_]+[A-Z]|--(?:master|upstream|listen|max|guard|fresh|key|lock|drain|log|config)[a-z-]*`)
-	paths := []string{"../README.md", "../conf.example.yaml", "../docker-compose.yml", "../deploy/compose/conf.yaml", "../deploy/compose/tls.yml"}
+	paths := []string{"../README.md", "../conf.example.yaml", "../docker-compose.yml", "../deploy/compose/conf.yaml",
+		"../deploy/compose/tls.yml"}
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatal("no pages in docs", err)

@@ -26,9 +26,11 @@ func TestFileForms(t *testing.T) {
 		{"a quoted number", "max-clients: \"7\"\n", `max-clients="7"`},
 		{"list forms", "master: [redis://a, 'redis://b']\n", `master="redis://a" master="redis://b"`},
 		{"list without indent", "master:\n- redis://a\n- redis://b # second\n", `master="redis://a" master="redis://b"`},
-		{"expansion", "master:\n- redis://:${PASSWORD}@${HOST}:1\nkey-prefix: ${EMPTY}$${HOST}$$\n", `master="redis://:xxxxx@redis-1:1" key-prefix="${HOST}$"`},
+		{"expansion", "master:\n- redis://:${PASSWORD}@${HOST}:1\nkey-prefix: ${EMPTY}$${HOST}$$\n",
+			`master="redis://:xxxxx@redis-1:1" key-prefix="${HOST}$"`},
 		{"expansion is not repeated", "key-prefix: ${DOLLAR}\n", `key-prefix="$HOST"`},
-		{"expansion of a number", "max-clients: ${N}\n", `conf.yaml:1: max-clients: "${N}" needs the environment variable N, which is not set`},
+		{"expansion of a number", "max-clients: ${N}\n",
+			`conf.yaml:1: max-clients: "${N}" needs the environment variable N, which is not set`},
 		{"defaults with expansion", "listen: ${HOST:-a}:1\n", `conf.yaml:1: listen: "${HOST:-a}:1" has a $ that ` +
 			`begins neither ${NAME} nor $$ (a dollar sign is written $$)`},
 		{"not UTF-8", "key-prefix: \xff\n", "conf.yaml: is not UTF-8 text"},
@@ -64,7 +66,8 @@ func outcome(r *reading) string {
 // TestLineNumbers compares the line number in an error with the number of line ends before it, in
 // random files.
 func TestLineNumbers(t *testing.T) {
-	filler := rapid.SampledFrom([]string{"", "# a comment", "  # indented", "listen:\n\n  'a:1'", "key-prefix: \"a\n\n  b\"",
+	filler := rapid.SampledFrom([]string{"", "# a comment", "  # indented", "listen:\n\n  'a:1'",
+		"key-prefix: \"a\n\n  b\"",
 		"master:\n  - redis://a\n\n  # one\n  - redis://b", "log-level: info # at the end\n\n\n"})
 	rapid.Check(t, func(t *rapid.T) {
 		end := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line end")

@@ -15,7 +15,8 @@ func TestFormerNames(t *testing.T) {
 		"file":        {Source{File: writeFile(t, "no-ttl: refuse\n")}, "conf.yaml:1: no-ttl"},
 		"environment": {Source{Environ: []string{"REDLOCK_NO_TTL=refuse"}}, "REDLOCK_NO_TTL"},
 		"flag":        {Source{Flags: map[string][]string{"no-ttl": {"refuse"}}}, "--no-ttl"},
-		"stronger":    {Source{File: writeFile(t, "locks-without-ttl: allow\n"), Environ: []string{"REDLOCK_NO_TTL=refuse"}}, "REDLOCK_NO_TTL"},
+		"stronger": {Source{File: writeFile(t, "locks-without-ttl: allow\n"),
+			Environ: []string{"REDLOCK_NO_TTL=refuse"}}, "REDLOCK_NO_TTL"},
 	} {
 		c, err := Read(src.Source)
 		if err != nil || c.LocksWithoutTTL != "refuse" {

@@ -78,7 +78,8 @@ func TestLockGlobs(t *testing.T) {
 
 // TestLockGlobPlaces: the error names the source of the glob, and gives a hint.
 func TestLockGlobPlaces(t *testing.T) {
-	_, err := Load(Source{Flags: map[string][]string{"master": {"redis://a", "redis://b", "redis://c"}, "lock-keys": {"lock:*,job:*"}}})
+	_, err := Load(Source{Flags: map[string][]string{"master": {"redis://a", "redis://b", "redis://c"},
+		"lock-keys": {"lock:*,job:*"}}})
 	want := `--lock-keys: "lock:*,job:*" is one glob with ',' in it: give each glob by itself ` +
 		`(--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; in a key it is written \,)`
 	if err == nil || err.Error() != want {
@@ -86,7 +87,8 @@ func TestLockGlobPlaces(t *testing.T) {
 	}
 	c := Default()
 	c.Masters, c.LockKeys = []string{"redis://a", "redis://b", "redis://c"}, []string{"lock:", "job:*"}
-	if got := c.Warnings(); len(got) != 1 || got[0] != `lock-keys: "lock:" matches one key only; "lock:*" matches all keys that begin with it` {
+	if got := c.Warnings(); len(got) != 1 ||
+		got[0] != `lock-keys: "lock:" matches one key only; "lock:*" matches all keys that begin with it` {
 		t.Errorf("got warnings %q, want one about lock:", got)
 	}
 }

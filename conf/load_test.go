@@ -122,7 +122,8 @@ func TestLoadErrors(t *testing.T) {
 			want: []string{`REDLOCK_MAX_TTL: "" is not a duration (a number and a unit, such as "100ms" or "24h")`}},
 		{name: "an empty variable of a repeated setting", environ: []string{"REDLOCK_MASTER= "},
 			want: []string{`REDLOCK_MASTER: is given without a value`}},
-		{name: "the first of two variables counts", flags: masters, environ: []string{"REDLOCK_LISTEN=a:1", "REDLOCK_LISTEN=bad"}},
+		{name: "the first of two variables counts", flags: masters, environ: []string{"REDLOCK_LISTEN=a:1",
+			"REDLOCK_LISTEN=bad"}},
 		{name: "unknown variables", flags: masters, environ: []string{"REDLOCK_MAXTTL=hunter2",
 			"REDLOCK_PASSWORD=hunter2", "OTHER=x", "redlock_listen=x", "REDLOCK_redis://:hunter2@a=x"},
 			want: []string{
@@ -140,11 +141,16 @@ func TestLoadErrors(t *testing.T) {
 					`REDLOCK_DRAIN_DELAY, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
 				`REDLOCK_redis:xxxxx@a: is not a setting (known settings:`}},
 		{name: "the variables of a Kubernetes service", flags: masters, environ: []string{
-			"REDLOCK_PORT=tcp://10.0.0.1:6380", "REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=6380", "REDLOCK_SERVICE_PORT_REDIS=6380",
-			"REDLOCK_PROXY_PORT_6380_TCP=tcp://10.0.0.1:6380", "REDLOCK_PROXY_PORT_6380_TCP_ADDR=10.0.0.1", "REDLOCK_PROXY_PORT_6380_TCP_PORT=6380"}},
-		{name: "what only looks like such a variable", flags: masters, environ: []string{"REDLOCK_PORT=6380", "REDLOCK_UPSTREEM=redis://a"},
-			want: []string{`REDLOCK_PORT: is not a setting (known settings:`, `REDLOCK_UPSTREEM: is not a setting (did you mean REDLOCK_UPSTREAM?)`}},
-		{name: "a bad flag", flags: map[string][]string{"master": {"redis://a:1"}, "max-clients": {"many"}, "master-timeot": {"1s"}},
+			"REDLOCK_PORT=tcp://10.0.0.1:6380", "REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=6380",
+			"REDLOCK_SERVICE_PORT_REDIS=6380",
+			"REDLOCK_PROXY_PORT_6380_TCP=tcp://10.0.0.1:6380", "REDLOCK_PROXY_PORT_6380_TCP_ADDR=10.0.0.1",
+			"REDLOCK_PROXY_PORT_6380_TCP_PORT=6380"}},
+		{name: "what only looks like such a variable", flags: masters, environ: []string{"REDLOCK_PORT=6380",
+			"REDLOCK_UPSTREEM=redis://a"},
+			want: []string{`REDLOCK_PORT: is not a setting (known settings:`,
+				`REDLOCK_UPSTREEM: is not a setting (did you mean REDLOCK_UPSTREAM?)`}},
+		{name: "a bad flag", flags: map[string][]string{"master": {"redis://a:1"}, "max-clients": {"many"},
+			"master-timeot": {"1s"}},
 			want: []string{
 				`--master-timeot: is not a setting (did you mean master-timeout?)`,
 				`--max-clients: "many" is not a whole number`}},
@@ -155,16 +161,19 @@ func TestLoadErrors(t *testing.T) {
 				`--upstream-connections: is no longer a setting: each client has a connection of its own to the upstream; remove it`}},
 		{name: "a flag with two values", flags: map[string][]string{"master": {"redis://a:1"}, "listen": {"a:1", "b:1"}},
 			want: []string{`--listen: takes one value, not 2`}},
-		{name: "masters given twice in one variable", environ: []string{"REDLOCK_MASTER=redis://:hunter2@a redis://b redis://a:6379"},
-			want: []string{`REDLOCK_MASTER: "redis://a:6379" is the same master as "redis://:xxxxx@a": each has one vote`}},
-		{name: "masters with a comma between", flags: map[string][]string{"master": {"redis://:hunter2@a:1,redis://:hunter2@b:1"}},
-			want: []string{`--master: "redis://:xxxxx@b:1" `}},
+		{name: "masters given twice in one variable",
+			environ: []string{"REDLOCK_MASTER=redis://:hunter2@a redis://b redis://a:6379"},
+			want:    []string{`REDLOCK_MASTER: "redis://a:6379" is the same master as "redis://:xxxxx@a": each has one vote`}},
+		{name: "masters with a comma between",
+			flags: map[string][]string{"master": {"redis://:hunter2@a:1,redis://:hunter2@b:1"}},
+			want:  []string{`--master: "redis://:xxxxx@b:1" `}},
 		{name: "a flag against a default", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"10ms"}},
 			want: []string{`--max-ttl: "10ms" is not longer than master-timeout "250ms"`}},
 		{name: "a flag against a variable", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"10ms"}},
 			environ: []string{"REDLOCK_MASTER_TIMEOUT=1s"},
 			want:    []string{`REDLOCK_MASTER_TIMEOUT: "1s" is not shorter than max-ttl "10ms"`}},
-		{name: "no error that only follows from another", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"long"}, "master-timeout": {"48h"}},
+		{name: "no error that only follows from another", flags: map[string][]string{"master": {"redis://a"},
+			"max-ttl": {"long"}, "master-timeout": {"48h"}},
 			want: []string{`--max-ttl: "long" is not a duration`}},
 		{name: "an overridden variable must be right, too",
 			flags:   map[string][]string{"master": {"redis://a"}, "max-ttl": {"1h"}},
@@ -202,7 +211,8 @@ func matches(err error, want []string) bool {
 // TestAllErrorsTogether: one error in each source; all are reported.
 func TestAllErrorsTogether(t *testing.T) {
 	path := writeFile(t, "listen: nowhere\nmax_ttl: 1s\n")
-	_, err := Load(Source{File: path, Environ: []string{"REDLOCK_MAX_TTL=x", "REDLOCK_X=y"}, Flags: map[string][]string{"max-clients": {"-1"}}})
+	_, err := Load(Source{File: path, Environ: []string{"REDLOCK_MAX_TTL=x", "REDLOCK_X=y"},
+		Flags: map[string][]string{"max-clients": {"-1"}}})
 	want := []string{
 		path + `:1: listen: "nowhere" is not host:port`,
 		path + `:2: max_ttl: is not a setting`,

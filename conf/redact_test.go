@@ -56,7 +56,8 @@ func TestRedact(t *testing.T) {
 		// Sentinels
 		{"redis+sentinel://s1:26379,s2:26379/mymaster/2", "redis+sentinel://s1:26379,s2:26379/mymaster/2"},
 		{"redis+sentinel://:hunter2@s1:26379,s2:26379/mymaster", "redis+sentinel://:xxxxx@s1:26379,s2:26379/mymaster"},
-		{"redis+sentinel://u:hunter2@s1,s2/mymaster?sentinel_password=hunter2", "redis+sentinel://u:xxxxx@s1,s2/mymaster?xxxxx"},
+		{"redis+sentinel://u:hunter2@s1,s2/mymaster?sentinel_password=hunter2",
+			"redis+sentinel://u:xxxxx@s1,s2/mymaster?xxxxx"},
 		{"rediss+sentinel://s1,s2/mymaster?sentinel_username=hunter2", "rediss+sentinel://s1,s2/mymaster?xxxxx"},
 		{"redis+sentinel://user:12/hunter2", "redis+sentinel://user:xxxxx"},
 		{"redis://user:12,a:1/hunter2", "redis://user:xxxxx"},
@@ -72,7 +73,8 @@ func TestRedact(t *testing.T) {
 
 // TestRedactHidesAnyPassword puts passwords with any characters into URLs, escaped and raw.
 func TestRedactHidesAnyPassword(t *testing.T) {
-	forms := []string{"redis://:%s@h", "rediss://u:%s@h:1", "unix://:%s@/h", "u:%s@h", "redis://u:%s@h?db=1", "redis://u:%s@h/1", "redis://%s@h", "%s@h:1",
+	forms := []string{"redis://:%s@h", "rediss://u:%s@h:1", "unix://:%s@/h", "u:%s@h", "redis://u:%s@h?db=1",
+		"redis://u:%s@h/1", "redis://%s@h", "%s@h:1",
 		"redis+sentinel://u:%s@a:1,b:2/m", "redis+sentinel://u:%s@a/m/1?skip_verify=true",
 		"redis+sentinel://a:1,b:2/m?sentinel_password=%s",
 		"redis+sentinel://u:%[1]s@a:1/m?sentinel_username=%[1]s&sentinel_password=%[1]s"}

@@ -26,10 +26,12 @@ func TestReloaded(t *testing.T) {
 		err              string
 	}{
 		{"nothing", func(*Config) {}, "", "", ""},
-		{"at once", func(c *Config) { c.MaxTTL, c.LogLevel = time.Hour, "debug" }, `max-ttl: "24h" -> "1h"; log-level: "info" -> "debug"`, "", ""},
+		{"at once", func(c *Config) { c.MaxTTL, c.LogLevel = time.Hour, "debug" },
+			`max-ttl: "24h" -> "1h"; log-level: "info" -> "debug"`, "", ""},
 		{"at a restart", func(c *Config) { c.Listen, c.LockKeys = "a:1", []string{"lock:*", "x"} }, "",
 			`listen: "127.0.0.1:6380" -> "a:1"; lock-keys: [] -> ["lock:*" "x"]`, ""},
-		{"both", func(c *Config) { c.KeyPrefix, c.AuditLog = "p:", true }, `audit-log: "false" -> "true"`, `key-prefix: "" -> "p:"`, ""},
+		{"both", func(c *Config) { c.KeyPrefix, c.AuditLog = "p:", true }, `audit-log: "false" -> "true"`,
+			`key-prefix: "" -> "p:"`, ""},
 		{"passwords", func(c *Config) {
 			c.Masters = []string{"redis://:old@a", "redis://:new@b", "redis://:new@c"}
 			c.Upstream = "redis://app:new%40@up/3"
@@ -41,16 +43,25 @@ func TestReloaded(t *testing.T) {
 			`master: ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c"] -> ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@d"]`, "", ""},
 		{"another user at a master", func(c *Config) { c.Masters[2] = "redis://u:old@c" }, "",
 			`master: ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c"] -> ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://u:xxxxx@c"]`, ""},
-		{"another user", func(c *Config) { c.Upstream = "redis://root:old@up/3" }, "", `upstream: "redis://app:xxxxx@up/3" -> "redis://root:xxxxx@up/3"`, ""},
-		{"another database", func(c *Config) { c.Upstream = "redis://app:new@up/4" }, "", `upstream: "redis://app:xxxxx@up/3" -> "redis://app:xxxxx@up/4"`, ""},
-		{"a login taken out", func(c *Config) { c.Upstream = "redis://up/3" }, "", `upstream: "redis://app:xxxxx@up/3" -> "redis://up/3"`, ""},
+		{"another user", func(c *Config) { c.Upstream = "redis://root:old@up/3" }, "",
+			`upstream: "redis://app:xxxxx@up/3" -> "redis://root:xxxxx@up/3"`, ""},
+		{"another database", func(c *Config) { c.Upstream = "redis://app:new@up/4" }, "",
+			`upstream: "redis://app:xxxxx@up/3" -> "redis://app:xxxxx@up/4"`, ""},
+		{"a login taken out", func(c *Config) { c.Upstream = "redis://up/3" }, "",
+			`upstream: "redis://app:xxxxx@up/3" -> "redis://up/3"`, ""},
 		{"a user without a password", func(c *Config) { c.Upstream = "redis://app:@up/3" }, "", `upstream: changed`, ""},
 		{"TLS to the upstream", func(c *Config) { c.Upstream = "rediss://app:new@up/3" }, "",
 			`upstream: "redis://app:xxxxx@up/3" -> "rediss://app:xxxxx@up/3"`, ""},
-		{"what does not go together", func(c *Config) { c.MasterTimeout, c.MaxTTL = 10*time.Millisecond, 100*time.Millisecond }, "", "",
+		{"what does not go together", func(c *Config) {
+			c.MasterTimeout, c.MaxTTL = 10*time.Millisecond,
+				100*time.Millisecond
+		}, "", "",
 			`settings that change at once conflict with settings that change only at a restart (master-timeout): ` +
 				`master-timeout: "250ms" is not shorter than max-ttl "100ms"`},
-		{"a login that would be everybody's", func(c *Config) { c.Upstream, c.ShareUpstreamLogin = "redis://up", false }, "", "",
+		{"a login that would be everybody's", func(c *Config) {
+			c.Upstream, c.ShareUpstreamLogin = "redis://up",
+				false
+		}, "", "",
 			`settings that change at once conflict with settings that change only at a restart (upstream): upstream: "redis://app:xxxxx@up/3" has a login`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -15,7 +15,8 @@ func TestReadSentinel(t *testing.T) {
 	}{
 		{"redis+sentinel://s1/mymaster", "mymaster", "s1:26379", ":", "redis://h:1"},
 		{"redis+sentinel://s1:1,s2,10.0.0.1:3/a.b-c_d/2", "a.b-c_d", "s1:1 s2:26379 10.0.0.1:3", ":", "redis://h:1/2"},
-		{"rediss+sentinel://u:p%40@[::1]:5,[::2]/m/?skip_verify=true", "m", "[::1]:5 [::2]:26379", ":", "rediss://u:p%40@h:1?skip_verify=true"},
+		{"rediss+sentinel://u:p%40@[::1]:5,[::2]/m/?skip_verify=true", "m", "[::1]:5 [::2]:26379", ":",
+			"rediss://u:p%40@h:1?skip_verify=true"},
 		{"redis+sentinel://s1/m?sentinel_username=u&sentinel_password=p%26w", "m", "s1:26379", "u:p&w", "redis://h:1"},
 		{"redis+sentinel://:a,b@s1/m?sentinel_password=p", "m", "s1:26379", ":p", "redis://:a,b@h:1"},
 	}
@@ -25,7 +26,8 @@ func TestReadSentinel(t *testing.T) {
 			t.Errorf("%s: %v, %v", test.url, named, err)
 			continue
 		}
-		if s.Master != test.master || strings.Join(s.Addrs, " ") != test.addrs || s.Username+":"+s.Password != test.login || s.At("h:1") != test.at {
+		if s.Master != test.master || strings.Join(s.Addrs, " ") != test.addrs ||
+			s.Username+":"+s.Password != test.login || s.At("h:1") != test.at {
 			t.Errorf("%s: %s, %v, %s:%s, %s", test.url, s.Master, s.Addrs, s.Username, s.Password, s.At("h:1"))
 		}
 	}
@@ -95,7 +97,11 @@ func FuzzSentinelURL(f *testing.F) {
 		if err != nil || !named {
 			return
 		}
-		if slices.ContainsFunc(s.Addrs, func(addr string) bool { host, _, err := net.SplitHostPort(addr); return err != nil || host == "" }) {
+		if slices.ContainsFunc(s.Addrs, func(addr string) bool {
+			host, _,
+				err := net.SplitHostPort(addr)
+			return err != nil || host == ""
+		}) {
 			t.Fatalf("%q leads to %q", url, s.Addrs)
 		}
 		options, err := redis.ParseURL(s.At("h:1"))
@@ -103,7 +109,8 @@ func FuzzSentinelURL(f *testing.F) {
 			t.Fatalf("go-redis refuses %q of %q: %v", s.At("h:1"), url, err)
 		}
 		for _, secret := range []string{options.Password, s.Password} {
-			if len(secret) > 8 && !strings.Contains("mxxxxx"+s.Master+strings.Join(s.Addrs, ","), secret) && strings.Contains(Redact(url), secret) {
+			if len(secret) > 8 && !strings.Contains("mxxxxx"+s.Master+strings.Join(s.Addrs, ","), secret) &&
+				strings.Contains(Redact(url), secret) {
 				t.Fatalf("%q is shown as %q", url, Redact(url))
 			}
 		}

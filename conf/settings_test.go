@@ -37,7 +37,8 @@ func TestTable(t *testing.T) {
 
 // TestOneRowPerField: every field is set by exactly one row.
 func TestOneRowPerField(t *testing.T) {
-	fields := len(slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Config]()), func(f reflect.StructField) bool { return !f.IsExported() }))
+	fields := len(slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Config]()),
+		func(f reflect.StructField) bool { return !f.IsExported() }))
 	if rows := len(Settings()); rows != fields {
 		t.Fatalf("%d rows for %d fields", rows, fields)
 	}
@@ -110,7 +111,8 @@ func TestShownConfig(t *testing.T) {
 	if strings.Contains(shown, secret) {
 		t.Errorf("the password is shown: %s", shown)
 	}
-	for _, want := range []string{`master="redis://:xxxxx@a"`, `"conf":"master=\"redis://:xxxxx@a\"`, `listen="127.0.0.1:6380"`, `max-ttl="24h"`} {
+	for _, want := range []string{`master="redis://:xxxxx@a"`, `"conf":"master=\"redis://:xxxxx@a\"`,
+		`listen="127.0.0.1:6380"`, `max-ttl="24h"`} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%s is missing in %s", want, shown)
 		}
@@ -125,7 +127,8 @@ func ExampleLoad() {
 	fmt.Println(c.MaxTTL, err)
 	fmt.Println(c)
 
-	_, err = Load(Source{Flags: map[string][]string{"master": {"redis://:secret@redis-1/2"}}, Environ: []string{"REDLOCK_MAX_TTL=1"}})
+	_, err = Load(Source{Flags: map[string][]string{"master": {"redis://:secret@redis-1/2"}},
+		Environ: []string{"REDLOCK_MAX_TTL=1"}})
 	fmt.Println(err)
 	// Output:
 	// 1h0m0s <nil>

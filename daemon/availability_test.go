@@ -19,10 +19,12 @@ func TestWatch(t *testing.T) {
 		without time.Duration
 	}{
 		{yes, noChange, 0}, {no, noChange, 0}, {yes, noChange, 0},
-		{no, noChange, 0}, {no, becameUnavailable, 0}, {no, noChange, 0}, {no, noChange, 0}, {yes, becameAvailable, 4 * time.Second},
+		{no, noChange, 0}, {no, becameUnavailable, 0}, {no, noChange, 0}, {no, noChange, 0},
+		{yes, becameAvailable, 4 * time.Second},
 		{yes, noChange, 0}, {no, noChange, 0}, {no, becameUnavailable, 0}, {yes, becameAvailable, 2 * time.Second},
 		{paused, noChange, 0}, {paused, noChange, 0}, {yes, noChange, 0},
-		{no, noChange, 0}, {paused, noChange, 0}, {no, noChange, 0}, {no, becameUnavailable, 0}, {paused, noChange, 0}, {yes, becameAvailable, 3 * time.Second},
+		{no, noChange, 0}, {paused, noChange, 0}, {no, noChange, 0}, {no, becameUnavailable, 0}, {paused, noChange, 0},
+		{yes, becameAvailable, 3 * time.Second},
 	} {
 		what, without := seen.update(c.state, now.Add(time.Duration(i)*time.Second))
 		if what != c.want || without != c.without {
@@ -34,7 +36,8 @@ func TestWatch(t *testing.T) {
 // TestTrialKey: the key is a lock key if a glob allows a name that no client uses.
 func TestTrialKey(t *testing.T) {
 	for _, c := range []struct{ globs, begins, ends string }{
-		{"", "redlock-proxy:trial:", ""}, {"lock", "redlock-proxy:trial:", ""}, {"lock lock:*", "lock:redlock-proxy:trial:", ""},
+		{"", "redlock-proxy:trial:", ""}, {"lock", "redlock-proxy:trial:", ""},
+		{"lock lock:*", "lock:redlock-proxy:trial:", ""},
 		{"a[bc]* *:lock", "redlock-proxy:trial:", ":lock"},
 	} {
 		if got := TrialKey(strings.Fields(c.globs)); !strings.HasPrefix(got, c.begins) || !strings.HasSuffix(got, c.ends) {

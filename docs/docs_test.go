@@ -95,7 +95,8 @@ func TestAlerts(t *testing.T) {
 		}
 		return all
 	}
-	alerts, rows := names(`(?m)- alert: (\w+)$`, "../deploy/prometheus/alerts.yml"), names("(?m)^\\| `(Redlock\\w+)` \\|", "runbook.md")
+	alerts, rows := names(`(?m)- alert: (\w+)$`, "../deploy/prometheus/alerts.yml"),
+		names("(?m)^\\| `(Redlock\\w+)` \\|", "runbook.md")
 	if len(alerts) == 0 || !slices.Equal(rows, alerts) {
 		t.Errorf("the runbook has rows for %v, and the alerts are %v", rows, alerts)
 	}

@@ -25,7 +25,8 @@ func TestRelease(t *testing.T) {
 	if strings.Contains(v, "-") {
 		want = `^## Unreleased$`
 	}
-	if first := regexp.MustCompile(`(?m)^## .*$`).FindString(text(t, "../CHANGELOG.md")); !regexp.MustCompile(want).MatchString(first) {
+	if first := regexp.MustCompile(`(?m)^## .*$`).FindString(text(t,
+		"../CHANGELOG.md")); !regexp.MustCompile(want).MatchString(first) {
 		t.Errorf("CHANGELOG begins with %q, want %s", first, want)
 	}
 	chart := text(t, "../deploy/helm/redlock-proxy/Chart.yaml")

@@ -99,8 +99,10 @@ func TestZeroBytesInErrors(t *testing.T) {
 	p.say("SET lock:a v", ok)
 	direct.say("SET a v", ok)
 	for _, words := range [][]string{
-		{"EXPIRE", "%", "100", "a\x00b"}, {"EXPIRE", "%", "100", "a\r\nb\x00\r\n+OK"}, {"PEXPIREAT", "%", "100", "\x00"}, {"SET", "%", "v", "\x00"},
-		{"EVAL", "return redis.error_reply('a\x00b')", "1", "%"}, {"EVAL", "return redis.call('expire', KEYS[1], 1, 'a\\0b')", "1", "%"},
+		{"EXPIRE", "%", "100", "a\x00b"}, {"EXPIRE", "%", "100", "a\r\nb\x00\r\n+OK"},
+		{"PEXPIREAT", "%", "100", "\x00"}, {"SET", "%", "v", "\x00"},
+		{"EVAL", "return redis.error_reply('a\x00b')", "1", "%"}, {"EVAL",
+			"return redis.call('expire', KEYS[1], 1, 'a\\0b')", "1", "%"},
 	} {
 		p.send(strings.ReplaceAll(array(words...), "$1\r\n%", "$6\r\nlock:a"))
 		direct.send(strings.ReplaceAll(array(words...), "%", "a"))

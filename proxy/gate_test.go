@@ -63,13 +63,15 @@ func TestLoginAtTheProxy(t *testing.T) {
 	r, server := startGated(t)
 	for _, line := range []string{"AUTH sesame", "auth default sesame"} {
 		r.connect().script([]exchange{
-			{"GET a", noAuth}, {line, ok}, {"GET a", "$-1\r\n"}, {"ACL WHOAMI", bulk("alice")}, {"LOCK k t PX 1000", ":1000\r\n"}, {"UNLOCK k t", ":1\r\n"},
+			{"GET a", noAuth}, {line, ok}, {"GET a", "$-1\r\n"}, {"ACL WHOAMI", bulk("alice")},
+			{"LOCK k t PX 1000", ":1000\r\n"}, {"UNLOCK k t", ":1\r\n"},
 			{"SET lock:a v PX 1000", ok}, {"DEL lock:a", ":1\r\n"},
 			{"AUTH default wrong", "-WRONGPASS invalid username-password pair or user is disabled.\r\n"},
 			{"ACL WHOAMI", bulk("alice")},
 			{"AUTH bob b", ok}, {"ACL WHOAMI", bulk("bob")},
 			{"LOCK k t PX 1000", "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"},
-			{"AUTH sesame", ok}, {"ACL WHOAMI", bulk("alice")}, {"RESET", "+RESET\r\n"}, {"GET a", noAuth}, {"LOCK k t PX 1000", noAuth},
+			{"AUTH sesame", ok}, {"ACL WHOAMI", bulk("alice")}, {"RESET", "+RESET\r\n"}, {"GET a", noAuth},
+			{"LOCK k t PX 1000", noAuth},
 			{"AUTH sesame", ok}, {"ACL WHOAMI", bulk("alice")}, {"LOCK k t PX 1000", ":1000\r\n"}, {"UNLOCK k t", ":1\r\n"},
 		})
 	}

@@ -19,22 +19,25 @@ func TestHostileBytes(t *testing.T) {
 		"-ERR Protocol error: unbalanced quotes in request\r\n"
 	const command = "LOCK k t PX 5000\r\n"
 	attacks := map[string][2]string{
-		"an index overflow in redcon":            {"*1\r\n$9223372036854775807\r\n", bulk},
-		"an endless loop in redcon":              {"*9223372036854775807\r\n", args},
-		"a loop of seconds in redcon":            {"*1000000000000\r\n", args},
-		"one argument more than allowed":         {"*2147483648\r\n", args},
-		"a byte more than allowed":               {"*2\r\n$3\r\nfoo\r\n$536870913\r\n", bulk},
-		"a byte more for a command ours":         {"*2\r\n$4\r\nLOCK\r\n$536870913\r\n", bulk},
-		"a negative length":                      {"*2\r\n$3\r\nfoo\r\n$-1\r\n", bulk},
-		"a wrapped length":                       {"*1\r\n$18446744073709551619\r\nfoo\r\n", bulk},
-		"a wrapped count":                        {"*18446744073709551617\r\n$4\r\nPING\r\n", args},
-		"no length":                              {"*1\r\n$\r\n", bulk},
-		"a count that is none":                   {"*x\r\n", args},
-		"a zero in front":                        {"*1\r\n$04\r\nPING\r\n", bulk},
-		"no bulk":                                {"*1\r\nPING\r\n", "-ERR Protocol error: expected '$', got 'P'\r\n"},
-		"no bulk among arguments":                {"*2\r\n$4\r\nLOCK\r\n:1\r\n", "-ERR Protocol error: expected '$', got ':'\r\n"},
-		"a header without an end":                {"*" + strings.Repeat("1", 64<<10), "-ERR Protocol error: too big mbulk count string\r\n"},
-		"a bulk's header without an end":         {"*1\r\n$" + strings.Repeat("1", 64<<10), "-ERR Protocol error: too big bulk count string\r\n"},
+		"an index overflow in redcon":    {"*1\r\n$9223372036854775807\r\n", bulk},
+		"an endless loop in redcon":      {"*9223372036854775807\r\n", args},
+		"a loop of seconds in redcon":    {"*1000000000000\r\n", args},
+		"one argument more than allowed": {"*2147483648\r\n", args},
+		"a byte more than allowed":       {"*2\r\n$3\r\nfoo\r\n$536870913\r\n", bulk},
+		"a byte more for a command ours": {"*2\r\n$4\r\nLOCK\r\n$536870913\r\n", bulk},
+		"a negative length":              {"*2\r\n$3\r\nfoo\r\n$-1\r\n", bulk},
+		"a wrapped length":               {"*1\r\n$18446744073709551619\r\nfoo\r\n", bulk},
+		"a wrapped count":                {"*18446744073709551617\r\n$4\r\nPING\r\n", args},
+		"no length":                      {"*1\r\n$\r\n", bulk},
+		"a count that is none":           {"*x\r\n", args},
+		"a zero in front":                {"*1\r\n$04\r\nPING\r\n", bulk},
+		"no bulk":                        {"*1\r\nPING\r\n", "-ERR Protocol error: expected '$', got 'P'\r\n"},
+		"no bulk among arguments": {"*2\r\n$4\r\nLOCK\r\n:1\r\n",
+			"-ERR Protocol error: expected '$', got ':'\r\n"},
+		"a header without an end": {"*" + strings.Repeat("1", 64<<10),
+			"-ERR Protocol error: too big mbulk count string\r\n"},
+		"a bulk's header without an end": {"*1\r\n$" + strings.Repeat("1", 64<<10),
+			"-ERR Protocol error: too big bulk count string\r\n"},
 		"a line without an end":                  {strings.Repeat("x", 64<<10+1), inline},
 		"a line without an end behind a command": {command + strings.Repeat("x", 64<<10+1), ":5000\r\n" + inline},
 		"an open quote":                          {"PING \"x\r\n", quotes},
@@ -125,7 +128,8 @@ func TestHostileNumberOfArguments(t *testing.T) {
 	const million = 1_000_000
 	for _, test := range [][3]string{
 		{"foo", "", "-ERR unknown command 'foo', with args beginning with: " + strings.Repeat("'' ", 43) + "\r\n"},
-		{"foo", "0123456789", "-ERR unknown command 'foo', with args beginning with: " + strings.Repeat("'0123456789' ", 9) + "'0123456789' \r\n"},
+		{"foo", "0123456789", "-ERR unknown command 'foo', with args beginning with: " +
+			strings.Repeat("'0123456789' ", 9) + "'0123456789' \r\n"},
 		{"LOCK", "x", commandTooLong},
 		{"PING", "", commandTooLong},
 	} {
@@ -238,7 +242,8 @@ func TestHostileBulkByteByByte(t *testing.T) {
 		listen: func(inner net.Listener) net.Listener { return byteListener{inner} }})
 	const size = 1_000_000
 	for command, want := range map[string]string{
-		"*2\r\n$3\r\nfoo\r\n$1000000\r\n":  "-ERR unknown command 'foo', with args beginning with: '" + strings.Repeat("x", 128) + "' \r\n",
+		"*2\r\n$3\r\nfoo\r\n$1000000\r\n": "-ERR unknown command 'foo', with args beginning with: '" +
+			strings.Repeat("x", 128) + "' \r\n",
 		"*2\r\n$4\r\nPING\r\n$1000000\r\n": "$1000000\r\n" + strings.Repeat("x", size) + "\r\n",
 	} {
 		p := b.connect()

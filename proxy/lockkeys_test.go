@@ -149,17 +149,22 @@ func TestCommandsOnAllKeys(t *testing.T) {
 	p.script([]exchange{
 		{"KEYS *", "*0\r\n"}, {"SCAN 0", "*2\r\n" + bulk("0") + "*0\r\n"}, {"RANDOMKEY", "$-1\r\n"}, {"DBSIZE", ":0\r\n"},
 		{"SET lock:a me", ok}, {"LOCK other me PX 60000", ":60000\r\n"}, {"RANDOMKEY", "$-1\r\n"}, {"SET a 1", ok},
-		{"KEYS *", "*2\r\n" + bulk("a") + bulk("lock:a")}, {"KEYS ?", "*1\r\n" + bulk("a")}, {"KEYS lock:*", "*1\r\n" + bulk("lock:a")},
+		{"KEYS *", "*2\r\n" + bulk("a") + bulk("lock:a")}, {"KEYS ?", "*1\r\n" + bulk("a")},
+		{"KEYS lock:*", "*1\r\n" + bulk("lock:a")},
 		{"SCAN 0", "*2\r\n" + bulk("0") + "*2\r\n" + bulk("a") + bulk("lock:a")},
 		{"SCAN 0 MATCH *k* COUNT 100", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")},
-		{"SCAN 0 TYPE String MATCH l*", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")}, {"SCAN 0 TYPE hash", "*2\r\n" + bulk("0") + "*0\r\n"},
-		{"SCAN x", "-ERR invalid cursor\r\n"}, {"SCAN 0 COUNT 0", "-ERR syntax error\r\n"}, {"SCAN 4503599627370496 COUNT 0", "-ERR syntax error\r\n"},
+		{"SCAN 0 TYPE String MATCH l*", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")},
+		{"SCAN 0 TYPE hash", "*2\r\n" + bulk("0") + "*0\r\n"},
+		{"SCAN x", "-ERR invalid cursor\r\n"}, {"SCAN 0 COUNT 0", "-ERR syntax error\r\n"},
+		{"SCAN 4503599627370496 COUNT 0", "-ERR syntax error\r\n"},
 		{"SCAN 4503599627370496", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")}, {"DBSIZE", ":2\r\n"},
 		{"DBSIZE x", "-ERR wrong number of arguments for 'dbsize' command\r\n"},
 		{"FLUSHDB now", "-ERR syntax error\r\n"}, {"GET lock:a", bulk("me")},
-		{"SELECT 1", ok}, {"SET lock:a me", ok}, {"SET a 1", ok}, {"FLUSHDB", ok}, {"DBSIZE", ":0\r\n"}, {"GET lock:a", "$-1\r\n"}, {"SET lock:b me", ok},
+		{"SELECT 1", ok}, {"SET lock:a me", ok}, {"SET a 1", ok}, {"FLUSHDB", ok}, {"DBSIZE", ":0\r\n"},
+		{"GET lock:a", "$-1\r\n"}, {"SET lock:b me", ok},
 		{"SELECT 0", ok}, {"DBSIZE", ":2\r\n"}, {"MULTI", ok}, {"DBSIZE", "+QUEUED\r\n"}, {"EXEC", "*1\r\n:1\r\n"},
-		{"MULTI", ok}, {"FLUSHALL", flushInMulti}, {"EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"},
+		{"MULTI", ok}, {"FLUSHALL", flushInMulti}, {"EXEC",
+			"-EXECABORT Transaction discarded because of previous errors.\r\n"},
 		{"CLIENT REPLY SKIP", ""}, {"FLUSHALL ASYNC", ""}, {"DBSIZE", ":0\r\n"}, {"GET lock:a", "$-1\r\n"},
 		{"SELECT 1", ok}, {"GET lock:b", "$-1\r\n"}, {"SELECT 0", ok},
 		{"LOCK other me PX 60000", "$-1\r\n"}, {"SET lock:a me", ok},
@@ -194,7 +199,8 @@ func TestLockKeysInSilence(t *testing.T) {
 	p := r.connect()
 	p.script([]exchange{
 		{"CLIENT REPLY SKIP", ""}, {"SET lock:a x", ""}, {"GET lock:a", bulk("x")},
-		{"CLIENT REPLY OFF", ""}, {"SET lock:a y", ""}, {"WATCH lock:a", ""}, {"MULTI", ""}, {"DEL lock:a", ""}, {"EXEC", ""}, {"SET a 1", ""},
+		{"CLIENT REPLY OFF", ""}, {"SET lock:a y", ""}, {"WATCH lock:a", ""}, {"MULTI", ""}, {"DEL lock:a", ""},
+		{"EXEC", ""}, {"SET a 1", ""},
 		{"CLIENT REPLY ON", "+OK\r\n"}, {"GET lock:a", "$-1\r\n"}, {"GET a", bulk("1")},
 	})
 }

@@ -126,7 +126,8 @@ func TestScriptsWithoutTheUpstream(t *testing.T) {
 		p.script([]exchange{
 			{"SCRIPT EXISTS " + sha, "*1\r\n:1\r\n"}, {"SET lock:a me", ok},
 			{"EVALSHA " + sha + " 1 lock:a you", ":0\r\n"}, {"EVALSHA " + sha + " 1 lock:a me", ":1\r\n"},
-			{"MULTI", ok}, {"SET lock:a me", queued}, {"EVALSHA " + sha + " 1 lock:a me", queued}, {"EXEC", "*2\r\n+OK\r\n:1\r\n"},
+			{"MULTI", ok}, {"SET lock:a me", queued}, {"EVALSHA " + sha + " 1 lock:a me", queued},
+			{"EXEC", "*2\r\n+OK\r\n:1\r\n"},
 			{"SCRIPT FLUSH", ok}, {"SCRIPT EXISTS " + sha, "*1\r\n:0\r\n"},
 		})
 	}

@@ -59,14 +59,17 @@ func TestProtectedMode(t *testing.T) {
 		"from this machine, IPv6":   {open.URL(), "::1", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
 		"from this machine, mapped": {open.URL(), "::ffff:127.0.0.1", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
 		"off":                       {open.URL(), "192.0.2.7", proxy.Options{}, "+PONG\r\n"},
-		"the upstream decides":      {closed.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, "-NOAUTH Authentication required.\r\n"},
-		"the proxy logs in":         {"redis://:secret@" + guarded.Addr(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
+		"the upstream decides": {closed.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true},
+			"-NOAUTH Authentication required.\r\n"},
+		"the proxy logs in": {"redis://:secret@" + guarded.Addr(), "192.0.2.7",
+			proxy.Options{ProtectedMode: true}, denied},
 		"a password at the proxy": {"redis://:secret@" + guarded.Addr(), "192.0.2.7",
 			proxy.Options{ProtectedMode: true, ClientPassword: "p"}, "-NOAUTH Authentication required.\r\n"},
 		"few rights without a login": {fewRights.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
 		"an upstream never heard of": {nowhere, "192.0.2.7", proxy.Options{ProtectedMode: true},
 			"-DENIED Redis is running in protected mode because protected mode is enabled and whether the upstream requires a login is unknown until"},
-		"that, from this machine": {nowhere, "127.0.0.1", proxy.Options{ProtectedMode: true}, "-ERR upstream 127.0.0.1:1: connection refused\r\n"},
+		"that, from this machine": {nowhere, "127.0.0.1", proxy.Options{ProtectedMode: true},
+			"-ERR upstream 127.0.0.1:1: connection refused\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := startFrom(t, test.addr, test.url, test.opts)

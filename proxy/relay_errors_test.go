@@ -55,7 +55,8 @@ func TestRealServersErrors(t *testing.T) {
 		{"CONFIG SET min-replicas-to-write 1", "SET a 1", "-NOREPLICAS Not enough good replicas"},
 		{"ACL SETUSER default -get", "GET a", "-NOPERM"},
 		{"PING", "EVALSHA 0000000000000000000000000000000000000000 0", "-NOSCRIPT No matching script"},
-		{"PING", "EVAL redis.call('RPUSH',KEYS[1],'x')return(redis.call('GET',KEYS[1])) 1 a", "-WRONGTYPE Operation against a key"},
+		{"PING", "EVAL redis.call('RPUSH',KEYS[1],'x')return(redis.call('GET',KEYS[1])) 1 a",
+			"-WRONGTYPE Operation against a key"},
 		{"PING", "EVAL return(redis.call('NOSUCH')) 0", "-ERR Unknown Redis command called from script"},
 		{"PING", "NOSUCH a b", "-ERR unknown command 'NOSUCH'"},
 	} {

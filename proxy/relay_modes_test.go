@@ -116,7 +116,8 @@ func TestTransactionIsLeftWhereTheUpstreamLeavesIt(t *testing.T) {
 		{"exec outside", lines("EXEC"), "-ERR EXEC without MULTI\r\n"},
 		{"discard outside", lines("DISCARD"), "-ERR DISCARD without MULTI\r\n"},
 		{"multi with an argument", lines("MULTI x"), "-ERR wrong number of arguments for 'multi' command\r\n"},
-		{"errors within", lines("SET a x", "MULTI", "INCR a", "EXEC"), "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n-ERR value is not an integer or out of range\r\n"},
+		{"errors within", lines("SET a x", "MULTI", "INCR a", "EXEC"),
+			"+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n-ERR value is not an integer or out of range\r\n"},
 	} {
 		p := r.connect()
 		p.send(c.sent + lines("LOCK k t PX 1000", "UNLOCK k t", "ECHO end"))

@@ -50,8 +50,9 @@ func TestLockIsInTheSelectedDatabase(t *testing.T) {
 		{"select 4\r\n", "+OK\r\n", 4},
 		{lines("MULTI", "SELECT 5", "DISCARD"), "+OK\r\n+QUEUED\r\n+OK\r\n", 4},
 		{lines("MULTI", "SELECT 5", "EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n", 5},
-		{lines("MULTI", "SELECT 6", "SELECT", "EXEC"), "+OK\r\n+QUEUED\r\n-ERR wrong number of arguments for 'select' command\r\n" +
-			"-EXECABORT Transaction discarded because of previous errors.\r\n", 5},
+		{lines("MULTI", "SELECT 6", "SELECT", "EXEC"),
+			"+OK\r\n+QUEUED\r\n-ERR wrong number of arguments for 'select' command\r\n" +
+				"-EXECABORT Transaction discarded because of previous errors.\r\n", 5},
 		{lines("WATCH w", "SET w 1", "MULTI", "SELECT 6", "EXEC"), "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n", 5},
 		{lines("CLIENT REPLY SKIP", "SELECT 7"), "", 7},
 		{lines("CLIENT REPLY SKIP", "SELECT 99"), "", 7},
@@ -128,7 +129,8 @@ func TestReset(t *testing.T) {
 	for _, c := range []struct{ before, replies string }{
 		{lines("SELECT 3"), "+OK\r\n"},
 		{lines("MULTI", "SET a 1"), "+OK\r\n+QUEUED\r\n"},
-		{lines("SUBSCRIBE a b"), "*3\r\n" + bulk("subscribe") + bulk("a") + ":1\r\n*3\r\n" + bulk("subscribe") + bulk("b") + ":2\r\n"},
+		{lines("SUBSCRIBE a b"), "*3\r\n" + bulk("subscribe") + bulk("a") + ":1\r\n*3\r\n" +
+			bulk("subscribe") + bulk("b") + ":2\r\n"},
 		{lines("CLIENT REPLY OFF"), ""},
 		{lines("MONITOR"), "+OK\r\n"},
 	} {
@@ -196,8 +198,10 @@ func TestReplyModes(t *testing.T) {
 		{"skip the unknown", skip + cmd("NOSUCH") + ping, "+PONG\r\n"},
 		{"off, then an error", off + cmd("CLIENT REPLY x") + lock + on, "+OK\r\n"},
 		{"wrong argument", cmd("CLIENT REPLY x") + lock, "-ERR syntax error\r\n:1000\r\n"},
-		{"wrong number", cmd("CLIENT REPLY") + lock, "-ERR wrong number of arguments for 'client|reply' command\r\n:1000\r\n"},
-		{"in a transaction", cmd("MULTI") + off + ping + cmd("DISCARD") + lock, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n:1000\r\n"},
+		{"wrong number", cmd("CLIENT REPLY") + lock,
+			"-ERR wrong number of arguments for 'client|reply' command\r\n:1000\r\n"},
+		{"in a transaction", cmd("MULTI") + off + ping + cmd("DISCARD") + lock,
+			"+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n:1000\r\n"},
 		{"refused: subscribed", cmd("SUBSCRIBE a") + off + cmd("UNSUBSCRIBE") + lock,
 			"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n-ERR Can't execute 'client|reply': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n" +
 				"*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n:1000\r\n"},

@@ -101,7 +101,8 @@ func TestReplconf(t *testing.T) {
 		{lines("REPLCONF ACK 0", "LOCK k t PX 1000", "UNLOCK k t", "PING"), ":1000\r\n:1\r\n+PONG\r\n"},
 		{lines("replconf listening-port 7", "LOCK k t PX 1000", "UNLOCK k t"), "+OK\r\n:1000\r\n:1\r\n"},
 		{lines("REPLCONF GETACK *", "LOCK k t PX 1000", "UNLOCK k t"), ":1000\r\n:1\r\n"},
-		{lines("REPLCONF x", "LOCK k t PX 1000", "UNLOCK k t"), dial(t, server.Addr()).ask("REPLCONF x") + ":1000\r\n:1\r\n"},
+		{lines("REPLCONF x", "LOCK k t PX 1000", "UNLOCK k t"), dial(t,
+			server.Addr()).ask("REPLCONF x") + ":1000\r\n:1\r\n"},
 		{lines("CLIENT REPLY SKIP", "REPLCONF ACK 0", "LOCK k t PX 1000", "UNLOCK k t"), ":1000\r\n:1\r\n"},
 	} {
 		p := r.connect()
@@ -167,7 +168,8 @@ func TestHalfClose(t *testing.T) {
 		{lines("DEBUG SLEEP 0.2", "LOCK k t PX 1000", "UNLOCK k t"), "+OK\r\n:1000\r\n:1\r\n"},
 		{lines("DEBUG SLEEP 0.2", "COMMAND GETKEYS GET x"), "+OK\r\n*1\r\n$1\r\nx\r\n"},
 		{lines("GET big", "LOCK k t PX 1000", "GET big", "UNLOCK k t"), big + ":1000\r\n" + big + ":1\r\n"},
-		{strings.Repeat(lines("SET a 1", "LOCK k t PX 1000", "UNLOCK k t"), 300), strings.Repeat("+OK\r\n:1000\r\n:1\r\n", 300)},
+		{strings.Repeat(lines("SET a 1", "LOCK k t PX 1000", "UNLOCK k t"), 300),
+			strings.Repeat("+OK\r\n:1000\r\n:1\r\n", 300)},
 		{lines("SUBSCRIBE a"), ack("*", "subscribe", "a", 1)},
 	} {
 		p := r.connect()

@@ -149,11 +149,16 @@ func TestProtocolErrorInTheMiddle(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
 	for _, c := range []struct{ first, second, want string }{
 		{"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"},
-		{cmd("PING") + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n", "+PONG\r\n-ERR Protocol error: expected '$', got '!'\r\n"},
-		{cmd("LOCK k t PX 1000") + "*3\r\n$4\r\nLOCK\r\n$1\r\nk\r\n", "!1\r\n", ":1000\r\n-ERR Protocol error: expected '$', got '!'\r\n"},
-		{cmd("DEBUG SLEEP 0.1"), lines("GET a") + "*x\r\n", "+OK\r\n$-1\r\n-ERR Protocol error: invalid multibulk length\r\n"},
-		{cmd("CLIENT REPLY SKIP") + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"},
-		{"*2\r\n$9\r\nSUBSCRIBE\r\n$2000000\r\n" + strings.Repeat("c", 1500000), strings.Repeat("c", 500000) + "\r\nPOST\r\n", "*3\r\n"},
+		{cmd("PING") + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n",
+			"+PONG\r\n-ERR Protocol error: expected '$', got '!'\r\n"},
+		{cmd("LOCK k t PX 1000") + "*3\r\n$4\r\nLOCK\r\n$1\r\nk\r\n", "!1\r\n",
+			":1000\r\n-ERR Protocol error: expected '$', got '!'\r\n"},
+		{cmd("DEBUG SLEEP 0.1"), lines("GET a") + "*x\r\n",
+			"+OK\r\n$-1\r\n-ERR Protocol error: invalid multibulk length\r\n"},
+		{cmd("CLIENT REPLY SKIP") + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n",
+			"-ERR Protocol error: expected '$', got '!'\r\n"},
+		{"*2\r\n$9\r\nSUBSCRIBE\r\n$2000000\r\n" + strings.Repeat("c", 1500000),
+			strings.Repeat("c", 500000) + "\r\nPOST\r\n", "*3\r\n"},
 		{"*3\r\n$9\r\nSUBSCRIBE\r\n$2000000\r\n" + strings.Repeat("c", 1500000),
 			strings.Repeat("c", 500000) + "\r\n!\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"},
 	} {

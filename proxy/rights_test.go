@@ -28,7 +28,8 @@ func TestOpenUpstreamIsNotAsked(t *testing.T) {
 	before := countQuestions(t, server)
 	for range 5 {
 		r.connect().script([]exchange{
-			{"SET lock:a v NX PX 60000", ok}, {"GET lock:a", bulk("v")}, {"LOCK k t PX 1000", ":1000\r\n"}, {"UNLOCK k t", ":1\r\n"},
+			{"SET lock:a v NX PX 60000", ok}, {"GET lock:a", bulk("v")}, {"LOCK k t PX 1000", ":1000\r\n"},
+			{"UNLOCK k t", ":1\r\n"},
 			{"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("v")}, {"DEL lock:a", ":1\r\n"},
 		})
 	}
@@ -111,7 +112,8 @@ func TestRightsWithoutTheACLCommand(t *testing.T) {
 		"-set")
 	asked := countQuestions(t, server)
 	r.connect().script([]exchange{
-		{"SET lock:a v PX 60000", ok}, {"AUTH app x", ok}, {"SET lock:a v", "-NOPERM this user has no permissions to run the 'set' command\r\n"},
+		{"SET lock:a v PX 60000", ok}, {"AUTH app x", ok}, {"SET lock:a v",
+			"-NOPERM this user has no permissions to run the 'set' command\r\n"},
 		{"LOCK k t PX 1000", "-NOPERM this user has no permissions to run the 'set' command\r\n"}, {"DEL lock:a", ":1\r\n"},
 	})
 	if countQuestions(t, server) == asked {

@@ -71,7 +71,8 @@ var conversation = []struct{ say, hear string }{
 	{array("LOCK", "k", "t", "PX", "5000", "BLOCK", "0"), ":5000\r\n"},
 	{"lock k t block 10 px 5000\r\n", ":5000\r\n"},
 	{array("", "x"), "-ERR unknown command '', with args beginning with: 'x' \r\n"},
-	{array(strings.Repeat("n", 70)), "-ERR unknown command '" + strings.Repeat("n", 70) + "', with args beginning with: \r\n"},
+	{array(strings.Repeat("n", 70)), "-ERR unknown command '" + strings.Repeat("n",
+		70) + "', with args beginning with: \r\n"},
 	{array(strings.Repeat("n", 200), strings.Repeat("x", 3000)),
 		"-ERR unknown command '" + strings.Repeat("n", 128) + "', with args beginning with: '" +
 			strings.Repeat("x", 128) + "' \r\n"},

@@ -87,10 +87,12 @@ func TestNothingWithoutAUser(t *testing.T) {
 	}
 	for _, c := range []exchange{
 		{"AUTH", "-ERR wrong number of arguments for 'auth' command\r\n"}, {"AUTH a b c", "-ERR syntax error\r\n"},
-		{"AUTH secret", wrongPass}, {"AUTH gate hidden", wrongPass}, {"AUTH bob b", wrongPass}, {"AUTH app wrong", wrongPass}, {"AUTH ann ann", wrongPass},
+		{"AUTH secret", wrongPass}, {"AUTH gate hidden", wrongPass}, {"AUTH bob b", wrongPass},
+		{"AUTH app wrong", wrongPass}, {"AUTH ann ann", wrongPass},
 		{"HELLO", helloFirst}, {"HELLO 3", helloFirst}, {"HELLO 3 SETNAME AUTH", helloFirst},
 		{"HELLO 3 AUTH app wrong", wrongPass}, {"HELLO 3 AUTH bob b", wrongPass},
-		{"HELLO 9 AUTH app wonder", "-NOPROTO unsupported protocol version\r\n"}, {"HELLO x", "-ERR Protocol version is not an integer or out of range\r\n"},
+		{"HELLO 9 AUTH app wonder", "-NOPROTO unsupported protocol version\r\n"},
+		{"HELLO x", "-ERR Protocol version is not an integer or out of range\r\n"},
 		{"HELLO 3 AUTH app", "-ERR Syntax error in HELLO option 'AUTH'\r\n"},
 		{"HELLO 3 AUTH app wonder AUTH bob b", "-ERR Syntax error in HELLO option 'AUTH'\r\n"},
 		{"RESET", "+RESET\r\n"},

@@ -52,7 +52,8 @@ func TestListedProxiesPreventMoves(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			announced(t, servers[:test.on], test.id, test.entry)
 			var found error
-			for began := time.Now(); found == nil && time.Since(began) < guard.Heard-500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+			for began := time.Now(); found == nil &&
+				time.Since(began) < guard.Heard-500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
 				found = c.MayMove()
 			}
 			if _, err := c.masterSet().guards.MayChange(func(string) bool { return true }); (err == nil) != (test.want == "") {

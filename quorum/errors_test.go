@@ -41,10 +41,12 @@ func TestNoQuorumSays(t *testing.T) {
 		want     string
 	}{
 		{2, []error{os.ErrDeadlineExceeded}, "2 of 5 masters answered, 3 needed: m: no answer in time"},
-		{3, []error{os.ErrDeadlineExceeded}, "3 of 5 masters answered, and the state of the key is undetermined: m: no answer in time"},
+		{3, []error{os.ErrDeadlineExceeded},
+			"3 of 5 masters answered, and the state of the key is undetermined: m: no answer in time"},
 		{5, nil, "5 of 5 masters answered, and the state of the key is undetermined; if it does not clear up, FORCEUNLOCK it"},
 		{2, []error{&QuarantineError{Why: guard.Flushed}}, "2 of 5 masters vote: 1 was flushed"},
-		{3, []error{&QuarantineError{Why: guard.Flushed}}, "3 of 5 masters vote, and the state of the key is undetermined: 1 was flushed"},
+		{3, []error{&QuarantineError{Why: guard.Flushed}},
+			"3 of 5 masters vote, and the state of the key is undetermined: 1 was flushed"},
 	} {
 		e := newNoQuorum(5)
 		e.Answered = c.answered

@@ -97,7 +97,8 @@ func pipe(to, from net.Conn, instead func([]byte) []byte) (n int64, err error) {
 func malformedAnswers() map[string]string {
 	all := map[string]string{}
 	for _, header := range []string{
-		"$9223372036854775807", "$99999999999", "*2147483647", ">2147483647", "~2147483647", "!2147483647", "=2147483647", "%2147483647",
+		"$9223372036854775807", "$99999999999", "*2147483647", ">2147483647", "~2147483647", "!2147483647",
+		"=2147483647", "%2147483647",
 	} {
 		all[header] = header + "\r\n"
 	}

@@ -60,7 +60,8 @@ func TestMasters(t *testing.T) {
 	got := page(t, New("1.2.3"), sources(
 		quorum.MasterStatus{Name: "m0", Since: time.Unix(1700000000, 500e6), RoundTrip: 40 * time.Microsecond,
 			ClockKnown: true, ClockOffset: -1500 * time.Millisecond, CatchUps: 2},
-		quorum.MasterStatus{Name: "m1", Standing: quorum.Quarantined, Quarantine: &quorum.QuarantineError{Why: "restarted", Ready: now.Add(-time.Hour)}},
+		quorum.MasterStatus{Name: "m1", Standing: quorum.Quarantined,
+			Quarantine: &quorum.QuarantineError{Why: "restarted", Ready: now.Add(-time.Hour)}},
 		quorum.MasterStatus{Name: "m2", Standing: quorum.Down, Err: refused, Owed: 3, ClockKnown: true},
 	))
 	wantLines(t, got,
@@ -68,7 +69,8 @@ func TestMasters(t *testing.T) {
 		"redlock_masters 3", "redlock_masters_voting 1", "redlock_majority 2", "redlock_quorum 0",
 		`redlock_master_up{master="m0"} 1`, `redlock_master_up{master="m1"} 1`, `redlock_master_up{master="m2"} 0`,
 		`redlock_master_votes{master="m0"} 1`, `redlock_master_votes{master="m1"} 0`, `redlock_master_votes{master="m2"} 0`,
-		`redlock_master_quarantined{master="m1",reason="restarted"} 1`, `redlock_master_quarantine_left_seconds{master="m1"} 0`,
+		`redlock_master_quarantined{master="m1",reason="restarted"} 1`,
+		`redlock_master_quarantine_left_seconds{master="m1"} 0`,
 		`redlock_master_changed_timestamp_seconds{master="m0"} 1.7000000005e+09`,
 		`redlock_master_clock_offset_seconds{master="m0"} -1.5`, `redlock_master_catch_ups_total{master="m0"} 2`,
 		`redlock_master_removals_pending{master="m2"} 3`, `redlock_master_probe_seconds{master="m0"} 4e-05`)
@@ -82,7 +84,8 @@ func TestMasters(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	got := page(t, New("v\xff"), sources(
 		quorum.MasterStatus{Name: "/run/\xff.sock"}, quorum.MasterStatus{Name: "/run/\xfe.sock"},
-		quorum.MasterStatus{Name: "m", Standing: quorum.Quarantined, Quarantine: &quorum.QuarantineError{Why: "\xffx\"} 1\nredlock_quorum 1"}},
+		quorum.MasterStatus{Name: "m", Standing: quorum.Quarantined,
+			Quarantine: &quorum.QuarantineError{Why: "\xffx\"} 1\nredlock_quorum 1"}},
 	))
 	wantLines(t, got, `redlock_master_up{master="/run/?.sock"} 1`, `redlock_master_up{master="/run/?.sock#1"} 1`,
 		`redlock_master_quarantined{master="m",reason="other"} 1`, "redlock_quorum 0")
@@ -104,8 +107,10 @@ func TestResults(t *testing.T) {
 		want result
 	}{
 		{cancelled, nil, ok}, {t.Context(), quorum.ErrHeld, held}, {cancelled, quorum.ErrNotHeld, notHeld},
-		{t.Context(), &quorum.NoQuorumError{}, noQuorum}, {t.Context(), fmt.Errorf("k: %w", quorum.ErrContended), contended},
-		{t.Context(), quorum.ErrTooShort, tooShort}, {t.Context(), quorum.ErrForeign, foreign}, {cancelled, other, aborted}, {t.Context(), other, failed},
+		{t.Context(), &quorum.NoQuorumError{}, noQuorum}, {t.Context(), fmt.Errorf("k: %w", quorum.ErrContended),
+			contended},
+		{t.Context(), quorum.ErrTooShort, tooShort}, {t.Context(), quorum.ErrForeign, foreign},
+		{cancelled, other, aborted}, {t.Context(), other, failed},
 	} {
 		if got := resultOf(c.ctx, c.err); got != c.want {
 			t.Errorf("%v: got %v, want %v", c.err, got, c.want)
@@ -142,13 +147,15 @@ func TestCounting(t *testing.T) {
 	}
 	m.RoundTrips([]string{"a", "b"})(1, 3*time.Millisecond)
 	wantLines(t, page(t, m, sources()),
-		`redlock_lock_requests_total{operation="acquire",result="ok"} 3`, `redlock_lock_requests_total{operation="acquire",result="held"} 1`,
+		`redlock_lock_requests_total{operation="acquire",result="ok"} 3`,
+		`redlock_lock_requests_total{operation="acquire",result="held"} 1`,
 		`redlock_lock_requests_total{operation="acquire",result="no_quorum"} 4`,
 		`redlock_lock_no_quorum_total{cause="late"} 1`, `redlock_lock_no_quorum_total{cause="unclear"} 1`,
 		`redlock_lock_no_quorum_total{cause="open"} 1`, `redlock_lock_no_quorum_total{cause="down"} 1`,
 		`redlock_lock_duration_seconds_count{operation="acquire"} 7`, "redlock_lock_wait_seconds_count 1",
 		"redlock_lock_lease_seconds_count 2", "redlock_lock_lease_seconds_sum 30",
-		`redlock_master_round_trip_seconds_count{master="a"} 0`, `redlock_master_round_trip_seconds_bucket{master="b",le="0.005"} 1`)
+		`redlock_master_round_trip_seconds_count{master="a"} 0`,
+		`redlock_master_round_trip_seconds_bucket{master="b",le="0.005"} 1`)
 }
 
 // TestDocumented checks that the table of docs/metrics.md has exactly the metrics of the proxy,
@@ -164,7 +171,8 @@ func TestDocumented(t *testing.T) {
 			documented[name[1]] = row[2]
 		}
 	}
-	from := sources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true, Quarantine: &quorum.QuarantineError{Ready: time.Now()}})
+	from := sources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true,
+		Quarantine: &quorum.QuarantineError{Ready: time.Now()}})
 	from.Upstream = func() error { return nil }
 	from.Certificate = time.Now
 	from.Look = func() availability.Look {

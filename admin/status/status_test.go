@@ -35,8 +35,10 @@ func TestPrintable(t *testing.T) {
 	long := strings.Repeat("ä", 200)
 	for text, want := range map[string]string{
 		"": "", "lock:job": "lock:job", "<script>": "<script>", "a b": "a b", "ключ": "ключ", `a\x00`: `a\\x00`,
-		"a\x00\n\x7f": `a\x00\x0a\x7f`, "\xff\xc3": `\xff\xc3`, "a\u202eb\u200b": `a\u202eb\u200b`, "\U000e0001": `\U000e0001`,
-		long: strings.Repeat("ä", 128) + "… (400 bytes)", "a" + long: "a" + strings.Repeat("ä", 127) + "… (401 bytes)",
+		"a\x00\n\x7f": `a\x00\x0a\x7f`, "\xff\xc3": `\xff\xc3`, "a\u202eb\u200b": `a\u202eb\u200b`,
+		"\U000e0001": `\U000e0001`,
+		long:         strings.Repeat("ä", 128) + "… (400 bytes)", "a" + long: "a" +
+			strings.Repeat("ä", 127) + "… (401 bytes)",
 	} {
 		if got := printable(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
@@ -49,7 +51,8 @@ func readingAt(n int) reading {
 	f := float64(n)
 	return reading{at: time.Unix(int64(n), 0), relayed: int64(10 * n), Totals: metrics.Totals{
 		Granted: f, Refused: 2 * f, NoQuorum: 0,
-		Lock:       metrics.Spread{Sum: metrics.Sum{Count: f, Seconds: f * .003}, Limits: []float64{.002, .004}, Within: []float64{0, f}},
+		Lock: metrics.Spread{Sum: metrics.Sum{Count: f, Seconds: f * .003}, Limits: []float64{.002, .004},
+			Within: []float64{0, f}},
 		RoundTrips: []metrics.Sum{{Count: f, Seconds: f * .5}, {}},
 	}}
 }
@@ -62,7 +65,8 @@ func TestHistory(t *testing.T) {
 	for n := range maxSamples + 11 {
 		h.add(readingAt(n))
 	}
-	for _, c := range []struct{ after, want int }{{0, maxSamples}, {maxSamples + 7, 3}, {maxSamples + 10, 0}, {maxSamples + 11, maxSamples}, {1 << 30, maxSamples}} {
+	for _, c := range []struct{ after, want int }{{0, maxSamples}, {maxSamples + 7, 3}, {maxSamples + 10, 0},
+		{maxSamples + 11, maxSamples}, {1 << 30, maxSamples}} {
 		if got, count := h.after(c.after); len(got) != c.want || count != maxSamples+10 {
 			t.Errorf("after %d: %d samples until %d, want %d", c.after, len(got), count, c.want)
 		}
@@ -89,7 +93,8 @@ func TestEventsAreOfTheLog(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "integration" || d.Name() == "status" || strings.HasPrefix(d.Name(), ".") && path != "../.."):
+		case d.IsDir() && (d.Name() == "integration" || d.Name() == "status" || strings.HasPrefix(d.Name(), ".") &&
+			path != "../.."):
 			return filepath.SkipDir
 		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
 			text, err := os.ReadFile(path)
@@ -114,7 +119,8 @@ func TestEvents(t *testing.T) {
 	log := e.Watching(slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	log.Info("master up", "master", "m:1", "was_down", 3*time.Second, "password", "hunter2")
 	log.Warn("master down", "master", "m:1", "cause", "refused\n\x1b")
-	log.With("key", "k", "db", 3, slog.Group("client", "addr", "10.0.0.1:7", "name", "<b>")).Warn("FORCEUNLOCK", "removed", true)
+	log.With("key", "k", "db", 3, slog.Group("client", "addr", "10.0.0.1:7", "name", "<b>")).Warn("FORCEUNLOCK",
+		"removed", true)
 	log.Info("something else", "cause", "x")
 	log.Debug("master votes")
 	log.Info("locks are available again", "without", 3*time.Second)
@@ -182,7 +188,8 @@ func TestLister(t *testing.T) {
 		takes = time.Hour
 		time.Sleep(listPause)
 		began = time.Now()
-		if found := l.get(t.Context(), all); !errors.Is(found.err, context.DeadlineExceeded) || len(found.locks) != 1 || time.Since(began) != listTimeout {
+		if found := l.get(t.Context(), all); !errors.Is(found.err, context.DeadlineExceeded) || len(found.locks) != 1 ||
+			time.Since(began) != listTimeout {
 			t.Errorf("a look without an end: %v after %v", found.err, time.Since(began))
 		}
 		takes = 0
@@ -204,8 +211,10 @@ func TestLister(t *testing.T) {
 // masters returns a master of each state.
 func masters(now time.Time) []quorum.MasterStatus {
 	return []quorum.MasterStatus{
-		{Name: "m:1", Since: now.Add(-time.Hour), RoundTrip: 40 * time.Microsecond, ClockKnown: true, ClockOffset: -1500 * time.Microsecond, CatchUps: 2},
-		{Name: "m:2", Standing: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Why: "restarted", Ready: now.Add(33 * time.Second)}},
+		{Name: "m:1", Since: now.Add(-time.Hour), RoundTrip: 40 * time.Microsecond, ClockKnown: true,
+			ClockOffset: -1500 * time.Microsecond, CatchUps: 2},
+		{Name: "m:2", Standing: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Why: "restarted",
+			Ready: now.Add(33 * time.Second)}},
 		{Name: "m:3<b>", Standing: quorum.Down, Since: now, Err: errors.New("refused"), Owed: 3, ClockKnown: true},
 		{Name: "m:4", Standing: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Why: "\x1b"}},
 	}
@@ -217,7 +226,8 @@ func newPage(locks bool) *Page {
 	events := NewEvents()
 	opts := Options{
 		Proxy: func() Proxy {
-			return Proxy{Version: "1.2.3", Listen: "127.0.0.1:6380", State: "serving", Clients: 7, ClientsLimit: 10, Waiters: 1, Uncovered: 2, DirectLocks: 3}
+			return Proxy{Version: "1.2.3", Listen: "127.0.0.1:6380", State: "serving", Clients: 7, ClientsLimit: 10,
+				Waiters: 1, Uncovered: 2, DirectLocks: 3}
 		},
 		Clients: func() metrics.Clients { return metrics.Clients{} },
 		Totals:  func() metrics.Totals { return metrics.Totals{} },
@@ -233,8 +243,11 @@ func newPage(locks bool) *Page {
 	if locks {
 		opts.Locks = func(_ context.Context, db int, match string, _ int) ([]Lock, error) {
 			return []Lock{
-				{Key: "<script>", State: "held", Left: 1500 * time.Millisecond, Votes: []quorum.Share{{Server: "m:1", Says: "held"}}, Waiters: 1, Since: now, Addr: "10.0.0.1:5", Name: "ann"},
-				{Key: fmt.Sprintf("%d %s", db, match), State: "held", Left: quorum.Endless}, {Key: "\xff", State: "unclear"},
+				{Key: "<script>", State: "held", Left: 1500 * time.Millisecond,
+					Votes: []quorum.Share{{Server: "m:1", Says: "held"}}, Waiters: 1, Since: now, Addr: "10.0.0.1:5",
+					Name: "ann"},
+				{Key: fmt.Sprintf("%d %s", db, match), State: "held", Left: quorum.Endless},
+				{Key: "\xff", State: "unclear"},
 			}, nil
 		}
 	}
@@ -242,7 +255,8 @@ func newPage(locks bool) *Page {
 	for n := range 3 {
 		p.history.add(readingAt(n))
 	}
-	events.add(event{at: now.Add(-time.Minute), kind: kind{what: "master down", mood: bad}, about: "m:3", detail: "refused"})
+	events.add(event{at: now.Add(-time.Minute), kind: kind{what: "master down", mood: bad}, about: "m:3",
+		detail: "refused"})
 	return p
 }
 
@@ -259,7 +273,8 @@ func get(p *Page, method, path, host string) *httptest.ResponseRecorder {
 // TestGolden compares the answers with the files in testdata. REDLOCK_GOLDEN=1 rewrites the files.
 func TestGolden(t *testing.T) {
 	p := newPage(true)
-	for name, path := range map[string]string{"status.json": "/status/v1?samples=1", "locks.json": "/status/v1/locks?match=a*&db=3"} {
+	for name, path := range map[string]string{"status.json": "/status/v1?samples=1",
+		"locks.json": "/status/v1/locks?match=a*&db=3"} {
 		answer := get(p, "GET", path, "127.0.0.1:9380")
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, answer.Body.Bytes(), "", "  "); err != nil || answer.Code != 200 {

@@ -79,11 +79,13 @@ func TestBash(t *testing.T) {
 
 func TestMan(t *testing.T) {
 	var out strings.Builder
-	page := Page{Section: 8, Settings: specialApp().Commands[0].Flags[:1], Exits: []string{"well"}, See: []string{"x(1)", "y-z(5)"}}
+	page := Page{Section: 8, Settings: specialApp().Commands[0].Flags[:1], Exits: []string{"well"},
+		See: []string{"x(1)", "y-z(5)"}}
 	if err := Man(&out, specialApp(), page); err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, out.String(), `.TH A\-B 8 "" "a\-b v\-1" ""`, `a\-b \- it\(aqs \(dqone\(dq`, `\&.TH at the beginning`, `.SS "go left|right"`,
+	wantLines(t, out.String(), `.TH A\-B 8 "" "a\-b v\-1" ""`, `a\-b \- it\(aqs \(dqone\(dq`, `\&.TH at the beginning`,
+		`.SS "go left|right"`,
 		`\fB\-\-map\fR \fIFILE\fR`, `a map (default: m.txt)`, `\(aqtis so`, `.BR x (1),`, `.BR y\-z (5)`)
 	if strings.Count(out.String(), `\-\-at`) != 1 {
 		t.Errorf("a shared setting is not told once:\n%s", &out)
@@ -95,7 +97,8 @@ func TestMan(t *testing.T) {
 func TestManOfSettings(t *testing.T) {
 	settings := []cli.Flag{&cli.StringFlag{Name: "listen"}, &cli.StringFlag{Name: "ca"}}
 	app := &cli.App{Name: "a", Commands: []*cli.Command{
-		{Name: "serve", Flags: append(slices.Clone(settings), &cli.BoolFlag{Name: "check"})}, {Name: "lock", Flags: settings[1:]},
+		{Name: "serve", Flags: append(slices.Clone(settings), &cli.BoolFlag{Name: "check"})},
+		{Name: "lock", Flags: settings[1:]},
 	}}
 	var out strings.Builder
 	if err := Man(&out, app, Page{Settings: settings}); err != nil {
@@ -115,7 +118,8 @@ func TestHelp(t *testing.T) {
 	settings := []cli.Flag{&cli.StringFlag{Name: "listen",
 		Usage: "`ADDR`: where " + strings.Repeat("clients ", 20) + "connect", DefaultText: "x:1"},
 		&cli.StringFlag{Name: "ca"}}
-	serve := &cli.Command{Name: "serve", Usage: "serve clients", Flags: append(slices.Clone(settings), &cli.BoolFlag{Name: "check", Usage: "only check"})}
+	serve := &cli.Command{Name: "serve", Usage: "serve clients", Flags: append(slices.Clone(settings),
+		&cli.BoolFlag{Name: "check", Usage: "only check"})}
 	lock := &cli.Command{Name: "lock", Usage: "hold a lock", ArgsUsage: "KEY", Flags: settings[1:]}
 	want := `serve clients
 

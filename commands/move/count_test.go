@@ -18,7 +18,9 @@ func TestCountAt(t *testing.T) {
 		{[]string{"SET", "a", "v"}, `0 "" false <nil>`},
 		{[]string{"SELECT", "3"}, `0 "" false <nil>`},
 		{[]string{"SET", "lock:a", "v"}, `1 "lock:a" false <nil>`},
-		{[]string{"EVAL", fmt.Sprintf("for i = 1, %d do redis.call('SET', 'x' .. i, 'v') end redis.call('DEL', 'lock:a')", maxCounted+10*scanCount), "0"}, `0 "" true <nil>`},
+		{[]string{"EVAL",
+			fmt.Sprintf("for i = 1, %d do redis.call('SET', 'x' .. i, 'v') end redis.call('DEL', 'lock:a')",
+				maxCounted+10*scanCount), "0"}, `0 "" true <nil>`},
 	} {
 		r.do(c.do...)
 		n, one, more, err := CountAt(t.Context(), conn, []string{"lock:*"})

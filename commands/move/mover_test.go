@@ -297,7 +297,8 @@ func TestConnectionLost(t *testing.T) {
 func TestStalled(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string][]location.Place{
-		"given up": {location.Upstream}, "taken over": {location.ToMasters}, "begun anew": {location.Upstream, location.ToMasters},
+		"given up": {location.Upstream}, "taken over": {location.ToMasters},
+		"begun anew":       {location.Upstream, location.ToMasters},
 		"moved by another": {location.ToMasters, location.Masters},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -489,7 +490,8 @@ func TestRefused(t *testing.T) {
 		{"SCAN", 0, "the locks stay at the upstream: SCAN at the upstream: NOPERM"},
 		{"TIME", 0, "the locks stay at the upstream: TIME at the upstream: NOPERM"},
 		{"PTTL", 0, "the locks stay at the upstream: PTTL at the upstream: NOPERM"},
-		{"CLIENT KILL ID " + noClient[:1], 2, "the locks stay at the upstream: cannot close connections at the upstream: CLIENT at the upstream: NOPERM"},
+		{"CLIENT KILL ID " + noClient[:1], 2,
+			"the locks stay at the upstream: cannot close connections at the upstream: CLIENT at the upstream: NOPERM"},
 	} {
 		r.masters.eras = nil
 		r.alter(func(words []string) any {
@@ -616,7 +618,8 @@ func TestTargetWithoutRoom(t *testing.T) {
 		prepare func(r *rig)
 		want    string
 	}{
-		{false, func(r *rig) { r.masters.room = 500 }, "no room for 2 lock keys of about 534 bytes: master m has room for less (maxmemory)"},
+		{false, func(r *rig) { r.masters.room = 500 },
+			"no room for 2 lock keys of about 534 bytes: master m has room for less (maxmemory)"},
 		{true, func(r *rig) { r.line("CONFIG SET maxmemory 1") }, "OOM "},
 		{true, func(r *rig) {
 			r.do("CONFIG", "SET", "maxmemory", strconv.Itoa(1<<23))
@@ -625,7 +628,8 @@ func TestTargetWithoutRoom(t *testing.T) {
 				r.masters.keys[on(0, fmt.Sprint("lock:large:", i))] = r.masters.keys[on(0, "lock:large")]
 			}
 		}, "the upstream has room for "},
-		{true, func(r *rig) { r.masters.keys[on(16, "lock:c")] = held{value: "token"} }, "SELECT at the upstream: ERR DB index is out of range"},
+		{true, func(r *rig) { r.masters.keys[on(16, "lock:c")] = held{value: "token"} },
+			"SELECT at the upstream: ERR DB index is out of range"},
 		{true, func(r *rig) { r.line("CONFIG SET min-replicas-to-write 1") }, "NOREPLICAS"},
 		{false, func(r *rig) { r.line("ACL SETUSER default -del") }, "DEL at the upstream: NOPERM"},
 		{false, func(r *rig) { r.line("ACL SETUSER default resetkeys ~lock:*") }, "HSETNX at the upstream: NOPERM"},

@@ -49,7 +49,8 @@ func TestReferenceOfReply(t *testing.T) {
 			return []quorum.MasterStatus{{Name: "m", Since: time.Now(),
 				Watched: 1}}
 		},
-		Clients: func() int { return 1 }, Waiting: func() int { return 0 }, MaxClients: func() int { return 9 }, AcceptErrors: func() int64 { return 0 },
+		Clients: func() int { return 1 }, Waiting: func() int { return 0 }, MaxClients: func() int { return 9 },
+		AcceptErrors: func() int64 { return 0 },
 		Upstream:     func() (string, error) { return "u", os.ErrDeadlineExceeded },
 		Programs:     func() (int64, int64) { return 0, 0 },
 		Look:         func() availability.Look { return availability.Look{Movable: true} },

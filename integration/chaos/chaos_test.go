@@ -101,7 +101,8 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 	direct, equal := patient, names("lock:equal:", 3)
 	direct.keys = names("redsync:", 3)
 	r := &run{
-		cluster: c, seed: seed, proxies: newLedger(), redsync: newLedger(), lockKeys: slices.Concat(busy.keys, patient.keys, equal), syncKeys: direct.keys,
+		cluster: c, seed: seed, proxies: newLedger(), redsync: newLedger(),
+		lockKeys: slices.Concat(busy.keys, patient.keys, equal), syncKeys: direct.keys,
 		noLooks: make(chan struct{}), kept: &kept{keys: names("lock:kept:", 12), known: map[string]time.Duration{}},
 	}
 	startLarge(t, c)
@@ -161,7 +162,8 @@ func startRedsync(t *testing.T, c *cluster) *redsync.Redsync {
 	var pools []redsyncredis.Pool
 	for _, master := range c.masters() {
 		client := redis.NewClient(&redis.Options{
-			Addr: master.links[proxyCount].Addr(), MaxRetries: -1, DialTimeout: patience / 5, ReadTimeout: patience / 5, ContextTimeoutEnabled: true,
+			Addr: master.links[proxyCount].Addr(), MaxRetries: -1, DialTimeout: patience / 5, ReadTimeout: patience / 5,
+			ContextTimeoutEnabled: true,
 		})
 		t.Cleanup(func() { kit.NoError(t, client.Close()) })
 		pools = append(pools, goredis.NewPool(client))
@@ -230,7 +232,8 @@ func (r *run) wantSound(t *testing.T, d *disturber) {
 
 // violations returns all violations by kind.
 func (l *ledger) violations() map[string][]violation {
-	found := map[string][]violation{"lost": slices.Collect(maps.Values(l.lost)), "revived": slices.Collect(maps.Values(l.revived)), "overlaps": nil}
+	found := map[string][]violation{"lost": slices.Collect(maps.Values(l.lost)),
+		"revived": slices.Collect(maps.Values(l.revived)), "overlaps": nil}
 	for _, o := range overlaps(l.over) {
 		found["overlaps"] = append(found["overlaps"], o.violation())
 	}
@@ -276,7 +279,8 @@ func (r *run) report(t *testing.T, d *disturber, a *agreement, from, to time.Dur
 		fmt.Fprintf(&table, "%8s %v\n", command, r.proxies.told[command])
 	}
 	waited, longest := percentiles(d.waited)
-	fmt.Fprintf(&table, "the masters agreed after %v; %d keys of which nobody can know were forced free\n", a.took.Round(10*time.Millisecond), len(a.forced))
+	fmt.Fprintf(&table, "the masters agreed after %v; %d keys of which nobody can know were forced free\n",
+		a.took.Round(10*time.Millisecond), len(a.forced))
 	fmt.Fprintf(&table, "a master that forgot voted again after %v (median), %v (p99)\n", waited, longest)
 	t.Logf("\n%s", &table)
 	for _, g := range gaps[:min(mostGaps, len(gaps))] {

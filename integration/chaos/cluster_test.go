@@ -143,7 +143,8 @@ func startMaster(t *testing.T, library string) *master {
 	m := &master{clock: filepath.Join(t.TempDir(), "clock"), steps: 1, copy: filepath.Join(t.TempDir(), "copy")}
 	kit.Must(t, m.step(0))
 	m.Server = redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.Durable(), Env: []string{
-		"LD_PRELOAD=" + library + " libc.so.6", "FAKETIME_TIMESTAMP_FILE=" + m.clock, "FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
+		"LD_PRELOAD=" + library + " libc.so.6", "FAKETIME_TIMESTAMP_FILE=" + m.clock, "FAKETIME_CACHE_DURATION=1",
+		"FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}})
 	addr, err := redistest.FreeAddr()
 	kit.Must(t, err)
@@ -175,7 +176,9 @@ func binaryFor(t *testing.T, number int) string {
 	dir := t.TempDir()
 	hosts, script := filepath.Join(dir, "hosts"), filepath.Join(dir, "redlock-proxy")
 	kit.Must(t, os.WriteFile(hosts, fmt.Appendf(nil, "127.0.0.1 localhost\n%s %s\n", hostOf(number), mastersHost), 0o600))
-	kit.Must(t, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec unshare --mount sh -c 'mount --bind %s /etc/hosts && exec %s \"$@\"' sh \"$@\"\n", hosts, program), 0o700))
+	kit.Must(t, os.WriteFile(script, fmt.Appendf(nil,
+		"#!/bin/sh\nexec unshare --mount sh -c 'mount --bind %s /etc/hosts && exec %s \"$@\"' sh \"$@\"\n", hosts,
+		program), 0o700))
 	return script
 }
 
@@ -184,7 +187,8 @@ func (c *cluster) startProxy(t *testing.T, number int, upstream *redistest.Serve
 	addr, err := redistest.FreeAddr()
 	kit.Must(t, err)
 	p := &proxy{
-		addr: addr, binary: binaryFor(t, number), config: filepath.Join(t.TempDir(), "config.yaml"), args: []string{"--fresh-start"},
+		addr: addr, binary: binaryFor(t, number), config: filepath.Join(t.TempDir(), "config.yaml"),
+		args: []string{"--fresh-start"},
 		file: fmt.Sprintf("listen: %s\nlock-keys: [\"lock:*\"]\nupstream: %s\n", addr, upstream.URL()),
 	}
 	kit.Must(t, p.configure(c.masters()))
@@ -223,7 +227,8 @@ func strangeData(t *testing.T) string {
 	}
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	name := func(last *redistest.Server) {
-		text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nmaster: [%s, %s, %s]\n", servers[0].URL(), servers[1].URL(), last.URL())
+		text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nmaster: [%s, %s, %s]\n", servers[0].URL(),
+			servers[1].URL(), last.URL())
 		kit.Must(t, os.WriteFile(config, []byte(text), 0o600))
 	}
 	name(servers[2])

@@ -133,7 +133,8 @@ type disturber struct {
 
 func startDisturber(c *cluster, seed uint64, began time.Time) *disturber {
 	d := &disturber{
-		cluster: c, began: began, over: make(chan struct{}), slots: make(chan struct{}, together), random: rand.New(rand.NewPCG(seed, 1)),
+		cluster: c, began: began, over: make(chan struct{}), slots: make(chan struct{}, together),
+		random: rand.New(rand.NewPCG(seed, 1)),
 		counts: map[string]int{},
 	}
 	for range together + 1 {
@@ -289,7 +290,8 @@ func (d *disturber) awaitVote(i int, forgot bool) error {
 			return nil
 		}
 		if time.Since(began) > admission {
-			return fmt.Errorf("it does not vote within %v after\n%s\n%s", admission, d.since(time.Since(d.began)-2*admission), d.cluster.told())
+			return fmt.Errorf("it does not vote within %v after\n%s\n%s", admission,
+				d.since(time.Since(d.began)-2*admission), d.cluster.told())
 		}
 	}
 }

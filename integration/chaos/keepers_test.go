@@ -38,7 +38,8 @@ const casScript = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.cal
 
 func (k *keeper) turn() {
 	k.turns++
-	key, value, lease := k.kept.keys[k.random.IntN(len(k.kept.keys))], strconv.Itoa(k.number)+"-"+strconv.Itoa(k.turns), millis(keepLease)
+	key, value, lease := k.kept.keys[k.random.IntN(len(k.kept.keys))], strconv.Itoa(k.number)+"-"+strconv.Itoa(k.turns),
+		millis(keepLease)
 	sent := k.ledger.now()
 	if k.change(key, value, lease) {
 		k.kept.answered(key, sent)

@@ -28,7 +28,8 @@ type holding struct {
 type overlap struct{ first, second holding }
 
 func (o overlap) violation() violation {
-	return violation{o.second.from, fmt.Sprintf("%s: %s held it from %v to %v, and %s from %v to %v", o.first.key, o.first.token, o.first.from,
+	return violation{o.second.from, fmt.Sprintf("%s: %s held it from %v to %v, and %s from %v to %v", o.first.key,
+		o.first.token, o.first.from,
 		o.first.to, o.second.token, o.second.from, o.second.to)}
 }
 
@@ -65,7 +66,8 @@ func TestOverlaps(t *testing.T) {
 		{"one after the other", []holding{{"k", "a", 0, 5}, {"k", "b", 5, 9}}, nil},
 		{"two keys", []holding{{"k", "a", 0, 5}, {"l", "b", 4, 9}}, nil},
 		{"b came while a held", []holding{{"k", "b", 4, 9}, {"k", "a", 0, 5}}, []string{"b"}},
-		{"c came while a held, but not b", []holding{{"k", "a", 0, 9}, {"k", "b", 1, 2}, {"k", "c", 8, 10}}, []string{"b", "c"}},
+		{"c came while a held, but not b", []holding{{"k", "a", 0, 9}, {"k", "b", 1, 2}, {"k", "c", 8, 10}},
+			[]string{"b", "c"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
@@ -122,8 +124,10 @@ func (v violation) String() string {
 
 func newLedger() *ledger {
 	return &ledger{
-		began: time.Now(), mark: fmt.Sprintf("chaos-%08x-", rand.Uint32()), live: map[string]holding{}, tokens: map[int]int{},
-		unknown: map[int]map[int]bool{}, lost: map[string]violation{}, revived: map[string]violation{}, told: map[string]map[string]int{}, forces: map[string][]*force{},
+		began: time.Now(), mark: fmt.Sprintf("chaos-%08x-", rand.Uint32()), live: map[string]holding{},
+		tokens:  map[int]int{},
+		unknown: map[int]map[int]bool{}, lost: map[string]violation{}, revived: map[string]violation{},
+		told: map[string]map[string]int{}, forces: map[string][]*force{},
 	}
 }
 

@@ -105,9 +105,11 @@ func (d *disturber) startLying(m *master) error {
 	next := mark.Era.Number + 1
 	switch d.below(4) {
 	case 0:
-		mark.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{Before: masterCount, Names: append(all[1:], "127.0.0.1:1")}}
+		mark.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{Before: masterCount,
+			Names: append(all[1:], "127.0.0.1:1")}}
 	case 1:
-		mark.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: 1, Names: []string{"127.0.0.1:1"}}}
+		mark.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: 1,
+			Names: []string{"127.0.0.1:1"}}}
 	case 2:
 		mark.Era = reconfig.Era{Number: next, Masters: masterCount, Hash: "0123456789abcdef"}
 	default:

@@ -137,7 +137,8 @@ func TestForced(t *testing.T) {
 	grant("k", early, asked)
 	l.forced(f, true)
 	grant("k", late, l.now())
-	if l.isLive(early) || !l.isLive(late) || !l.mayBeForced("k", asked) || l.mayBeForced("k", l.now()) || l.mayBeForced("l", asked) {
+	if l.isLive(early) || !l.isLive(late) || !l.mayBeForced("k", asked) || l.mayBeForced("k", l.now()) ||
+		l.mayBeForced("l", asked) {
 		t.Errorf("live: %v", l.held())
 	}
 	if !l.isSettled(held) || l.isSettled(early) {

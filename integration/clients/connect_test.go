@@ -34,7 +34,10 @@ func allConnecting() []connecting {
 		}
 	}
 	golang := func(library string) connecting {
-		return connecting{library, func(t *testing.T) []string { return []string{buildProgram(t, "golang/connect"), library} }, true}
+		return connecting{library, func(t *testing.T) []string {
+			return []string{buildProgram(t, "golang/connect"),
+				library}
+		}, true}
 	}
 	return []connecting{
 		golang("go-redis"), golang("rueidis"), golang("valkey-go"),
@@ -73,7 +76,8 @@ func (c connecting) compare(t *testing.T, at places, page string) {
 	if t.Failed() {
 		return
 	}
-	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(c.library+" "+version) + ` \| [^|]+ \| (.+) \|$`).FindStringSubmatch(page)
+	row := regexp.MustCompile(`(?m)^\| ` +
+		regexp.QuoteMeta(c.library+" "+version) + ` \| [^|]+ \| (.+) \|$`).FindStringSubmatch(page)
 	is := strings.Join(cells, " | ")
 	switch {
 	case row == nil && (c.pinned || os.Getenv("REDLOCK_TEST_PAGE") != ""):
@@ -109,7 +113,8 @@ func (c connecting) tryAll(t *testing.T, at places) (version string, cells []str
 	if fmt.Sprint(alone) != fmt.Sprint(direct) {
 		t.Errorf("with an upstream alone it said, and was refused, %q; without a proxy %q", alone, direct)
 	}
-	return version, []string{allSaid(beside), allRefused(beside), allRefused(alone), allRefused(server), strings.Join(steps, ", ")}
+	return version, []string{allSaid(beside), allRefused(beside), allRefused(alone), allRefused(server),
+		strings.Join(steps, ", ")}
 }
 
 // try runs the steps of a program at an address, and returns the commands on its first connection

@@ -84,7 +84,8 @@ func (e example) command(t *testing.T) []string {
 func compileJava(t *testing.T, program, sources string) string {
 	t.Helper()
 	classes := t.TempDir()
-	if output, err := exec.Command("javac", "-Xlint:all,-serial", "-Werror", "-implicit:class", "-sourcepath", sources, "-d", classes, program).CombinedOutput(); err != nil {
+	if output, err := exec.Command("javac", "-Xlint:all,-serial", "-Werror", "-implicit:class", "-sourcepath", sources,
+		"-d", classes, program).CombinedOutput(); err != nil {
 		t.Fatalf("javac: %v\n%s", err, output)
 	}
 	return classes

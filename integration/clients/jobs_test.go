@@ -200,7 +200,8 @@ func TestJobsOfSeveralTags(t *testing.T) {
 		d := dialect{name: name}
 		key := d.key("life")
 		before := proxied.say(proxied.b, d, "show", key)
-		if got, want := proxied.say(proxied.a, d, "take", key, kit.Millis(longLease)), fmt.Sprintf(format, two[0], two[1]); got != want {
+		if got, want := proxied.say(proxied.a, d, "take", key, kit.Millis(longLease)),
+			fmt.Sprintf(format, two[0], two[1]); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 		if after := proxied.say(proxied.b, d, "show", key); after != before {

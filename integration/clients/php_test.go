@@ -32,7 +32,8 @@ func TestPHPLocks(t *testing.T) {
 func phpLocks(t *testing.T) []string {
 	t.Helper()
 	program := clientNamed(t, "php")
-	program.probe = []string{"-r", `foreach (["Illuminate/Cache", "Illuminate/Redis", "Predis", "Symfony/Component/Lock"] as $package) {
+	program.probe = []string{"-r",
+		`foreach (["Illuminate/Cache", "Illuminate/Redis", "Predis", "Symfony/Component/Lock"] as $package) {
 		require "$package/autoload.php";
 	}
 	exit(extension_loaded("redis") ? 0 : 1);`}

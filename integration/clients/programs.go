@@ -30,7 +30,8 @@ const Timeout = time.Minute
 func requiredChecks() []string {
 	return []string{
 		"ping", "lock", "held", "unlock-wrong-token", "extend", "unlock", "extend-after-unlock",
-		"made-token", "block-runs-out", "block-served", "error-expire", "error-arity", "error-unknown", "select", "pipeline", "name",
+		"made-token", "block-runs-out", "block-served", "error-expire", "error-arity", "error-unknown", "select",
+		"pipeline", "name",
 	}
 }
 
@@ -52,7 +53,8 @@ func programs() []program {
 			script: "python/lock.py", install: "apt-get install python3-redis"},
 		{name: "ruby", programs: []string{"/usr/bin/ruby", "ruby"}, probe: []string{"-e", `require "redis"`},
 			script: "ruby/lock.rb", install: "apt-get install ruby-redis"},
-		{name: "php", programs: []string{"/usr/bin/php", "php"}, probe: []string{"-r", `exit(extension_loaded("redis") ? 0 : 1);`},
+		{name: "php", programs: []string{"/usr/bin/php", "php"}, probe: []string{"-r",
+			`exit(extension_loaded("redis") ? 0 : 1);`},
 			script: "php/lock.php", install: "apt-get install php-cli php-redis"},
 		{name: "node", programs: []string{"/usr/bin/node", "node"}, probe: []string{"-e", `require("redis")`},
 			script: "node/lock.js", install: "apt-get install nodejs node-redis"},

@@ -44,7 +44,8 @@ func redisPy(s *side, d dialect) {
 	s.say(s.a, d, "reacquire", key)
 	s.remaining(d, key, 0, longLease)
 	s.undisturbed(d, key, func() {
-		for _, operation := range [][]string{{"owned"}, {"extend", "1000"}, {"extend-by", "1000"}, {"reacquire"}, {"release"}} {
+		for _, operation := range [][]string{{"owned"}, {"extend", "1000"}, {"extend-by", "1000"}, {"reacquire"},
+			{"release"}} {
 			s.say(s.b, d, "pose", key, kit.Millis(longLease))
 			s.say(s.b, d, operation[0], key, operation[1:]...)
 		}

@@ -21,7 +21,8 @@ import (
 
 // usersScripts are the programs that log in as a user, by the name of the client.
 var usersScripts = map[string]string{
-	"python": "python/users.py", "ruby": "ruby/users.rb", "php": "php/users.php", "node": "node/users.js", "redis-cli": "rediscli/users.sh",
+	"python": "python/users.py", "ruby": "ruby/users.rb", "php": "php/users.php", "node": "node/users.js",
+	"redis-cli": "rediscli/users.sh",
 }
 
 // asked are commands of the user app with their replies: Redis' own errors for the refused ones.
@@ -48,7 +49,8 @@ func TestUsers(t *testing.T) {
 	direct := kit.Dial(t, upstream.Addr())
 	kit.Does(t, direct, "AUTH hidden", "OK")
 	file := filepath.Join(t.TempDir(), "users.acl")
-	kit.Must(t, os.WriteFile(file, []byte("user default off\nuser app on >wonder ~app:* ~lock:* +@all -@dangerous -@admin +info\n"), 0o600))
+	kit.Must(t, os.WriteFile(file,
+		[]byte("user default off\nuser app on >wonder ~app:* ~lock:* +@all -@dangerous -@admin +info\n"), 0o600))
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)
 	args := []string{"--upstream", "redis://:hidden@" + upstream.Addr(), "--acl-file", file, "--lock-keys", "lock:*"}
@@ -78,7 +80,8 @@ func TestUsers(t *testing.T) {
 				return goAsUser(t, running.Addr(), proxy.ca, password, lines)
 			})
 		})
-		if log := running.Log(); strings.Contains(log, "wonder") || strings.Contains(log, "guess") || strings.Contains(log, "hidden") {
+		if log := running.Log(); strings.Contains(log, "wonder") || strings.Contains(log, "guess") ||
+			strings.Contains(log, "hidden") {
 			t.Error("the log has a password")
 		}
 	}
@@ -119,7 +122,8 @@ func TestWithoutACertificate(t *testing.T) {
 // asUser runs the program that logs in as the user app and sends commands.
 func (p program) asUser(t *testing.T, host, port, ca, password string, lines []string) (output string, err error) {
 	t.Helper()
-	return run(append([]string{p.interpreter(t), inFolder(usersScripts[p.name]), host, port, ca, "app", password}, lines...)...)
+	return run(append([]string{p.interpreter(t), inFolder(usersScripts[p.name]), host, port, ca, "app", password},
+		lines...)...)
 }
 
 // speaksAsUser lets a client send the commands, with the right and with a wrong password, and

@@ -78,7 +78,8 @@ func (e engine) build(t *testing.T) string {
 		p.env = append(p.env, "COMMIT="+testCommit)
 		p.do(t, "build")
 	}
-	t.Logf("base images after %s, the proxy's image built in %s", seconds(provided.Sub(began)), seconds(time.Since(provided)))
+	t.Logf("base images after %s, the proxy's image built in %s", seconds(provided.Sub(began)),
+		seconds(time.Since(provided)))
 	return image
 }
 
@@ -87,7 +88,8 @@ func (e engine) build(t *testing.T) string {
 func (e engine) buildHere(t *testing.T, image string) {
 	t.Helper()
 	dir := t.TempDir()
-	e.run(t, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w -X main.commit="+testCommit, "-o", filepath.Join(dir, "redlock-proxy"), ".")
+	e.run(t, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w -X main.commit="+testCommit, "-o",
+		filepath.Join(dir, "redlock-proxy"), ".")
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	kit.Must(t, err)
 	_, last, found := strings.Cut(string(text), "\nFROM ")
@@ -95,7 +97,8 @@ func (e engine) buildHere(t *testing.T, image string) {
 		t.Fatal("the Dockerfile has not two stages")
 	}
 	kit.Must(t, os.Mkdir(filepath.Join(dir, "state"), 0o755))
-	kit.Must(t, os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM scratch AS build\nCOPY redlock-proxy /redlock-proxy\nCOPY state /state\nFROM "+last), 0o600))
+	kit.Must(t, os.WriteFile(filepath.Join(dir, "Dockerfile"),
+		[]byte("FROM scratch AS build\nCOPY redlock-proxy /redlock-proxy\nCOPY state /state\nFROM "+last), 0o600))
 	for _, name := range []string{"LICENSE", "NOTICE"} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		kit.Must(t, err)

@@ -57,8 +57,10 @@ func (p *project) mastersLoseAll(t *testing.T) {
 	}
 	p.do(t, "up", "--detach")
 	p.awaitHealthy(t)
-	wantParts(t, "init", p.do(t, "logs", "--no-color", "init"), "nothing to do: init has run before (/var/lib/redlock-proxy/initialised exists)")
-	wantParts(t, "LOCK on masters that lost their data", p.cli(t, 1, "LOCK", "kept", "you", "EX", "600"), "NOQUORUM 0 of 5 masters vote", "redlock-proxy init")
+	wantParts(t, "init", p.do(t, "logs", "--no-color", "init"),
+		"nothing to do: init has run before (/var/lib/redlock-proxy/initialised exists)")
+	wantParts(t, "LOCK on masters that lost their data", p.cli(t, 1, "LOCK", "kept", "you", "EX", "600"),
+		"NOQUORUM 0 of 5 masters vote", "redlock-proxy init")
 	if output, err := p.inside("proxy-1", "/redlock-proxy", "healthcheck", "--ready"); err == nil {
 		t.Errorf("healthcheck --ready: got success and %s", output)
 	}
@@ -90,7 +92,8 @@ func (p *project) logsAreCalm(t *testing.T) {
 // loopback, and only the proxies' network leads out.
 func (p *project) onlyProxiesAreReached(t *testing.T) {
 	t.Helper()
-	want := map[string]string{"redis": "data:", "init": "data masters:", "proxy-1": "data front masters: " + p.addrs[0], "proxy-2": "data front masters: " + p.addrs[1]}
+	want := map[string]string{"redis": "data:", "init": "data masters:", "proxy-1": "data front masters: " + p.addrs[0],
+		"proxy-2": "data front masters: " + p.addrs[1]}
 	for service, id := range p.containers(t) {
 		if strings.HasPrefix(service, "lock-") {
 			want[service] = "masters:"
@@ -116,7 +119,8 @@ func (p *project) mastersAreSafe(t *testing.T) {
 	for until := time.Now().Add(time.Minute); ; {
 		output, err := p.inside("proxy-1", "/redlock-proxy", "check")
 		switch {
-		case err == nil && strings.Count(output, " always ") == 5 && strings.Count(output, " ok\n") == 6 && strings.Contains(output, "\nverdict: ok: 5 of 5 masters vote\nnext: "):
+		case err == nil && strings.Count(output, " always ") == 5 && strings.Count(output, " ok\n") == 6 &&
+			strings.Contains(output, "\nverdict: ok: 5 of 5 masters vote\nnext: "):
 			return
 		case !strings.Contains(output, "no answer in time"), time.Now().After(until):
 			t.Errorf("check: got %v and\n%swant five masters and an upstream that are ok", err, output)
@@ -174,7 +178,8 @@ func (p *project) mastersFail(t *testing.T) {
 	p.do(t, "kill", "lock-3")
 	settles(t, func() error {
 		reply := p.cli(t, 1, "LOCK", "with two masters", "me", "EX", "600")
-		for _, part := range []string{"NOQUORUM 2 of 5 masters answered, 3 needed", "lock-1:6379: ", "lock-2:6379: ", "lock-3:6379: "} {
+		for _, part := range []string{"NOQUORUM 2 of 5 masters answered, 3 needed", "lock-1:6379: ", "lock-2:6379: ",
+			"lock-3:6379: "} {
 			if !strings.Contains(reply, part) {
 				return fmt.Errorf("LOCK while three of five masters are dead: got %q, want it to say %q", reply, part)
 			}

@@ -35,7 +35,8 @@ func findEngine(t *testing.T) engine {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
 	if output, err := command(ctx, nil, "docker", "version", "--format", "{{.Server.Version}}"); err != nil {
-		skip(t, fmt.Sprintf("the image and docker-compose.yml, because no Docker engine answers: %v: %s", err, strings.TrimSpace(output)))
+		skip(t, fmt.Sprintf("the image and docker-compose.yml, because no Docker engine answers: %v: %s", err,
+			strings.TrimSpace(output)))
 	}
 	for _, compose := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
 		if _, err := command(ctx, nil, append(compose, "version")...); err == nil {
@@ -74,7 +75,8 @@ func (e engine) docker(t *testing.T, args ...string) string {
 // overLimit says which limit ended a command, if one did.
 func overLimit(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("ended because it took longer than %v (commandTime in integration/compose/engine_test.go)", commandTime)
+		return fmt.Errorf("ended because it took longer than %v (commandTime in integration/compose/engine_test.go)",
+			commandTime)
 	}
 	return ctx.Err()
 }

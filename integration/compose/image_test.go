@@ -80,7 +80,8 @@ func testFiles(t *testing.T, e engine, image string) {
 		whole := strings.Trim(header.Name, "./")
 		found[whole] = true
 		switch name := path.Base(header.Name); {
-		case slices.Contains([]string{"sh", "ash", "bash", "dash", "busybox", "apt", "dpkg"}, name) && header.Typeflag != tar.TypeDir:
+		case slices.Contains([]string{"sh", "ash", "bash", "dash", "busybox", "apt", "dpkg"}, name) &&
+			header.Typeflag != tar.TypeDir:
 			t.Errorf("the image holds %s", header.Name)
 		case whole == "redlock-proxy":
 			wantStatic(t, files)

@@ -164,7 +164,8 @@ func (p *project) locks(t *testing.T, proxy int, key string) {
 // late returns an error if the machine was too busy for the masters to answer in time; then the
 // command is repeated.
 func late(reply string) error {
-	if strings.Contains(reply, "NOQUORUM") && (strings.Contains(reply, "no answer in time") || strings.Contains(reply, "agreed only after")) {
+	if strings.Contains(reply, "NOQUORUM") && (strings.Contains(reply, "no answer in time") ||
+		strings.Contains(reply, "agreed only after")) {
 		return errors.New(reply)
 	}
 	return nil

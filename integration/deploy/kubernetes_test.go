@@ -83,7 +83,8 @@ func rendered(t *testing.T, values string) map[string]manifest {
 // its own.
 func startMaster(t *testing.T, settings, auth string) *redistest.Server {
 	t.Helper()
-	for old, own := range map[string]string{"dir /data\n": "", "include /etc/redis-secret/auth.conf": "include " + write(t, "auth.conf", auth)} {
+	for old, own := range map[string]string{"dir /data\n": "", "include /etc/redis-secret/auth.conf": "include " +
+		write(t, "auth.conf", auth)} {
 		if !strings.Contains(settings, old) {
 			t.Fatalf("there is no %q in\n%s", old, settings)
 		}
@@ -98,7 +99,8 @@ func wantMaster(t *testing.T, master *redistest.Server, password string) {
 	client := kit.Dial(t, master.Addr())
 	kit.Want(t, client, redistest.RespError("NOAUTH Authentication required."), "GET", "k")
 	kit.Want(t, client, "OK", "AUTH", password)
-	for name, want := range map[string]string{"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction", "save": "", "replicaof": ""} {
+	for name, want := range map[string]string{"appendonly": "yes", "appendfsync": "always",
+		"maxmemory-policy": "noeviction", "save": "", "replicaof": ""} {
 		if got := fmt.Sprint(kit.Do(t, client, "CONFIG", "GET", name)); got != fmt.Sprintf("[%s %s]", name, want) {
 			t.Errorf("a master has %s, want %q", got, want)
 		}
@@ -118,10 +120,12 @@ func TestKubernetes(t *testing.T) {
 	}
 	for n := range 5 {
 		name := fmt.Sprintf("redlock-proxy-master-%d", n+1)
-		if args := made["StatefulSet/"+name].Spec.Template.Spec.Containers[0].Args; !slices.Equal(args, []string{"redis-server", "/etc/redis/redis.conf"}) {
+		if args := made["StatefulSet/"+name].Spec.Template.Spec.Containers[0].Args; !slices.Equal(args,
+			[]string{"redis-server", "/etc/redis/redis.conf"}) {
 			t.Errorf("%s starts %q", name, args)
 		}
-		master := startMaster(t, made["ConfigMap/redlock-proxy-masters"].Data["redis.conf"], made["Secret/redlock-proxy-masters"].Secret["auth.conf"])
+		master := startMaster(t, made["ConfigMap/redlock-proxy-masters"].Data["redis.conf"],
+			made["Secret/redlock-proxy-masters"].Secret["auth.conf"])
 		wantMaster(t, master, password[1])
 		settings = strings.Replace(settings, name+"-0.redlock-proxy-masters:6379", master.Addr(), 1)
 	}

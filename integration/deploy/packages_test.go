@@ -31,7 +31,8 @@ func TestPackage(t *testing.T) {
 	for _, c := range about.Contents {
 		groups[c.Dst] = c.Info.Group
 	}
-	for path, group := range map[string]string{installed: "", settingsFile: user, "/usr/lib/systemd/system/redlock-proxy.service": "", "/usr/share/man/man8/redlock-proxy.8.gz": ""} {
+	for path, group := range map[string]string{installed: "", settingsFile: user,
+		"/usr/lib/systemd/system/redlock-proxy.service": "", "/usr/share/man/man8/redlock-proxy.8.gz": ""} {
 		if got, known := groups[path]; !known || got != group {
 			t.Errorf("%s: there is %v, of the group %q, want %q", path, known, got, group)
 		}

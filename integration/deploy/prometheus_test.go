@@ -48,7 +48,8 @@ func TestPrometheusFiles(t *testing.T) {
 	promtool(t, "test", "rules", prometheusFolder+"alerts_test.yml")
 	tests := read(t, "deploy/prometheus/alerts_test.yml")
 	for _, r := range rules(t) {
-		if r.Alert != "" && !strings.Contains(tests, `ALERTS{alertname="`+r.Alert+`", alertstate="firing", severity="`+r.Labels["severity"]+`"`) {
+		if r.Alert != "" && !strings.Contains(tests,
+			`ALERTS{alertname="`+r.Alert+`", alertstate="firing", severity="`+r.Labels["severity"]+`"`) {
 			t.Errorf("no test shows %s firing", r.Alert)
 		}
 	}
@@ -197,9 +198,12 @@ func TestQueries(t *testing.T) {
 	kit.WantGrant(t, client, "LOCK", "long", "t", "PX", "3600000")
 	work := func() {
 		for _, command := range [][]string{
-			{"LOCK", "k", "t", "PX", "30000"}, {"LOCK", "k", "u", "PX", "30000"}, {"EXTEND", "k", "t", "PX", "30000"}, {"UNLOCK", "k", "t"},
-			{"LOCK", "w", "t", "PX", "1000", "BLOCK", "1000"}, {"UNLOCK", "w", "t"}, {"SET", "a", "b"}, {"GET", "a"}, {"SET", "outside", "t", "NX", "PX", "1"},
-			{"SET", "lock:k", "t", "NX", "PX", "1000"}, {"EVAL", `if redis.call("get",KEYS[1])==ARGV[1] then return redis.call("del",KEYS[1]) end`, "1", "lock:k", "t"},
+			{"LOCK", "k", "t", "PX", "30000"}, {"LOCK", "k", "u", "PX", "30000"}, {"EXTEND", "k", "t", "PX", "30000"},
+			{"UNLOCK", "k", "t"},
+			{"LOCK", "w", "t", "PX", "1000", "BLOCK", "1000"}, {"UNLOCK", "w", "t"}, {"SET", "a", "b"}, {"GET", "a"},
+			{"SET", "outside", "t", "NX", "PX", "1"},
+			{"SET", "lock:k", "t", "NX", "PX", "1000"}, {"EVAL",
+				`if redis.call("get",KEYS[1])==ARGV[1] then return redis.call("del",KEYS[1]) end`, "1", "lock:k", "t"},
 		} {
 			kit.Do(t, client, command...)
 		}
@@ -236,7 +240,8 @@ func TestAlertsAreSilent(t *testing.T) {
 	gone := "127.0.0.1:" + kit.FreePort(t)
 	server := startPrometheus(t, admin, gone)
 	kit.Soon(t, func() error {
-		if n, err := server.ask(fmt.Sprintf("ALERTS{alertname=\"RedlockProxyDown\", instance=%q, job=%q}", gone, job)); err != nil || n != 1 {
+		if n, err := server.ask(fmt.Sprintf("ALERTS{alertname=\"RedlockProxyDown\", instance=%q, job=%q}", gone,
+			job)); err != nil || n != 1 {
 			return fmt.Errorf("%d alerts of the proxy that is not there, %v", n, err)
 		}
 		return nil

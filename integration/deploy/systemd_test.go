@@ -93,7 +93,8 @@ func TestUnitVerify(t *testing.T) {
 // measured.
 func TestUnitExposure(t *testing.T) {
 	t.Parallel()
-	output, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", installedUnit(t)).CombinedOutput()
+	output, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager",
+		installedUnit(t)).CombinedOutput()
 	kit.Must(t, err)
 	level := regexp.MustCompile(`Overall exposure level for \S+: ([0-9.]+)`).FindSubmatch(output)
 	if level == nil {
@@ -123,7 +124,8 @@ func TestUnitStarts(t *testing.T) {
 	t.Parallel()
 	u := readUnit(t)
 	told := listen(t)
-	settings := "listen: 127.0.0.1:0\nfresh-start: true\nupstream: " + kit.StartRedis(t).URL() + "\nmaster: [" + strings.Join(redistest.URLs(kit.StartMasters(t)), ", ") + "]\n"
+	settings := "listen: 127.0.0.1:0\nfresh-start: true\nupstream: " + kit.StartRedis(t).URL() + "\nmaster: [" +
+		strings.Join(redistest.URLs(kit.StartMasters(t)), ", ") + "]\n"
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	kit.Must(t, os.WriteFile(file, []byte(settings), 0o600))
 

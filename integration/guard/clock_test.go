@@ -60,7 +60,8 @@ func startClockFleet(t *testing.T, guard bool) *clockFleet {
 	}
 	upstream := kit.StartRedis(t)
 	for range 2 {
-		c.Proxies = append(c.Proxies, kit.StartProxy(t, urls, append(kit.LockKeyArgs(upstream), fmt.Sprintf("--guard=%v", guard))...))
+		c.Proxies = append(c.Proxies, kit.StartProxy(t, urls, append(kit.LockKeyArgs(upstream),
+			fmt.Sprintf("--guard=%v", guard))...))
 	}
 	c.WantVoting(t, len(c.clocks))
 	c.holder = kit.Connect(t, c.Proxies[0])

@@ -169,7 +169,8 @@ func TestGuardFences(t *testing.T) {
 	t.Logf("%d grants in %v, %d of them too late to compare; %d masters restarted without their data; replies: %v",
 		r.grants, time.Since(began).Round(time.Second), r.late, restarts, r.replies)
 	if len(r.wrong) > 0 {
-		t.Errorf("%d FENCES ARE NOT HIGHER THAN THE LAST:\n%s", len(r.wrong), strings.Join(r.wrong[:min(20, len(r.wrong))], "\n"))
+		t.Errorf("%d FENCES ARE NOT HIGHER THAN THE LAST:\n%s", len(r.wrong),
+			strings.Join(r.wrong[:min(20, len(r.wrong))], "\n"))
 	}
 }
 

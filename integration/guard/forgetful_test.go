@@ -27,7 +27,10 @@ func forgetfulCases() []forgetful {
 	return []forgetful{
 		{"killed without its data", "0", nothing, func(f *kit.Fleet, i int) error { return f.Masters[i].Restart() }},
 		{"FLUSHALL", "0", nothing, func(f *kit.Fleet, i int) error { return kit.Tell(f.Masters[i], "FLUSHALL") }},
-		{"FLUSHDB of the lock's database", "5", nothing, func(f *kit.Fleet, i int) error { return kit.TellIn(f.Masters[i], "5", "FLUSHDB") }},
+		{"FLUSHDB of the lock's database", "5", nothing, func(f *kit.Fleet,
+			i int) error {
+			return kit.TellIn(f.Masters[i], "5", "FLUSHDB")
+		}},
 		{"replica of another and back", "0", nothing, replicate},
 		{"restarted from an older RDB", "0", func(r *redistest.Server) error { return kit.Tell(r, "SAVE") },
 			func(f *kit.Fleet, i int) error { return f.Masters[i].Revive() }},
@@ -246,7 +249,8 @@ func TestAllForgetAtOnce(t *testing.T) {
 	told := false
 	for end := time.Now().Add(4 * ttl); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "4000")
-		if text := fmt.Sprint(reply); strings.HasPrefix(text, "NOQUORUM 0 of 5 masters vote: 5 restarted without proof of their data, ready in ") && !told {
+		if text := fmt.Sprint(reply); strings.HasPrefix(text,
+			"NOQUORUM 0 of 5 masters vote: 5 restarted without proof of their data, ready in ") && !told {
 			told = true
 			t.Log(text)
 		}
@@ -334,7 +338,8 @@ func TestUnfitMaster(t *testing.T) {
 	f.WantVoting(t, 3)
 	kit.Soon(t, func() error {
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
-		for _, part := range []string{"state=unfit,cause=it is a replica", "state=unfit,cause=maxmemory-policy allkeys-lru may evict a lock"} {
+		for _, part := range []string{"state=unfit,cause=it is a replica",
+			"state=unfit,cause=maxmemory-policy allkeys-lru may evict a lock"} {
 			if !strings.Contains(info, part) {
 				return fmt.Errorf("no %q in\n%s", part, info)
 			}

@@ -109,7 +109,8 @@ func TestOneCounterFarAhead(t *testing.T) {
 				for _, master := range f.Masters[1:] {
 					for _, key := range keys {
 						text, err := kit.AskIn(master, "0", "GET", "redlock-proxy:fence:"+key)
-						if fence, _ := strconv.ParseInt(fmt.Sprint(text), 10, 64); err != nil || fence == 0 || fence > aheadOfTime {
+						if fence, _ := strconv.ParseInt(fmt.Sprint(text), 10, 64); err != nil || fence == 0 ||
+							fence > aheadOfTime {
 							t.Errorf("%s: the counter of %s is %v, %v", master.Addr(), key, text, err)
 						}
 					}
@@ -124,7 +125,8 @@ func TestOneCounterFarAhead(t *testing.T) {
 				if fence == 0 || fence > aheadOfTime {
 					t.Errorf("FENCE: %d", fence)
 				}
-				kit.WantLogged(t, proxy, "ignored a fence counter: it is far ahead of the other masters' counters and clocks")
+				kit.WantLogged(t, proxy,
+					"ignored a fence counter: it is far ahead of the other masters' counters and clocks")
 			}
 		})
 	}
@@ -175,7 +177,8 @@ func TestOneRecordOfALongTTL(t *testing.T) {
 				for _, master := range forget {
 					kit.Must(t, master.Restart())
 				}
-				f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), "--max-ttl", "5s", "--master-timeout", "2s"))
+				f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), "--max-ttl", "5s",
+					"--master-timeout", "2s"))
 				f.WantVoting(t, masters)
 				for _, master := range f.Masters[1:] {
 					text, err := kit.AskIn(master, "0", "GET", "redlock-proxy:longest")

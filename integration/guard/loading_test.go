@@ -34,7 +34,8 @@ func TestMasterThatLoads(t *testing.T) {
 	kit.WantGrant(t, clients[0], "LOCK", "released", "t", "PX", "60000")
 	kit.WantGrant(t, clients[0], "LOCK", "k", "t", "PX", "60000")
 	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "released", "t") })
-	kit.Must(t, kit.TellIn(slow, "7", "EVAL", "for i = 1, "+strconv.Itoa(loadedKeys)+" do redis.call('set', i, string.rep('x', 200) .. i) end", "0"))
+	kit.Must(t, kit.TellIn(slow, "7", "EVAL",
+		"for i = 1, "+strconv.Itoa(loadedKeys)+" do redis.call('set', i, string.rep('x', 200) .. i) end", "0"))
 	kit.Must(t, kit.Tell(slow, "SAVE"))
 	kit.Want(t, clients[1], int64(1), "UNLOCK", "released", "t")
 	kit.Must(t, slow.Kill())

@@ -55,7 +55,8 @@ func TestGuardRounds(t *testing.T) {
 	t.Run("guard on", func(t *testing.T) {
 		doubles, lost := runRounds(t, true, wanted, seed)
 		if len(doubles)+len(lost) > 0 {
-			t.Errorf("%d DOUBLE GRANTS, %d LOCKS LOST:\n%s", len(doubles), len(lost), strings.Join(append(doubles, lost...), "\n"))
+			t.Errorf("%d DOUBLE GRANTS, %d LOCKS LOST:\n%s", len(doubles), len(lost),
+				strings.Join(append(doubles, lost...), "\n"))
 		}
 	})
 }
@@ -81,7 +82,8 @@ func runRounds(t *testing.T, guard bool, wanted int, seed uint64) (doubles, lost
 	for n := range wanted {
 		r.round(t, n)
 		if (n+1)%100 == 0 {
-			t.Logf("%d rounds after %v, granted twice: %v", n+1, time.Since(began).Round(time.Second), r.holder.stakes.doublesFrom(0))
+			t.Logf("%d rounds after %v, granted twice: %v", n+1, time.Since(began).Round(time.Second),
+				r.holder.stakes.doublesFrom(0))
 		}
 	}
 	length := time.Since(began)
@@ -143,7 +145,8 @@ func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 func (r *rounds) unready(t *testing.T, victim int) string {
 	t.Helper()
 	if r.guard { // only the marker is new: a proxy may not have noticed yet that the master was gone
-		if marker, err := kit.AskIn(r.fleet.Masters[victim], "0", "GET", "redlock-proxy:marker"); err != nil || marker == nil {
+		if marker, err := kit.AskIn(r.fleet.Masters[victim], "0", "GET", "redlock-proxy:marker"); err != nil ||
+			marker == nil {
 			return fmt.Sprintf("it has no marker: %v", err)
 		}
 	}
@@ -166,5 +169,6 @@ func (r *rounds) report(t *testing.T, length time.Duration, grants, overlapping 
 	t.Logf("standing locks: %d, %d on a bare majority; granted twice: %d; lost: %d; that could not be known: %d",
 		s.taken, s.thinned, len(s.doubles), len(s.lost), s.unclear)
 	t.Logf("64 clients: %d grants, %d overlaps", grants, overlapping)
-	t.Logf("redsync on the same masters: %d mutexes held, granted twice: %d", r.redsync.stakes.taken, len(r.redsync.stakes.doubles))
+	t.Logf("redsync on the same masters: %d mutexes held, granted twice: %d", r.redsync.stakes.taken,
+		len(r.redsync.stakes.doubles))
 }

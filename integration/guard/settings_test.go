@@ -62,7 +62,8 @@ func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, differs string
 				return fmt.Errorf("got %s\nwant %q in it", text, part)
 			}
 		}
-		if log := strings.ReplaceAll(proxy.Log(), `\"`, `"`); !strings.Contains(log, differs) || !strings.Contains(log, cure) {
+		if log := strings.ReplaceAll(proxy.Log(), `\"`, `"`); !strings.Contains(log, differs) ||
+			!strings.Contains(log, cure) {
 			return fmt.Errorf("the log does not have %q and %q", differs, cure)
 		}
 		return nil
@@ -244,7 +245,8 @@ func TestUnlikeProxiesStartAtOnce(t *testing.T) {
 			granted := [2]int{}
 			for k := range 20 {
 				for i, proxy := range proxies {
-					if _, is := kit.Do(t, kit.Connect(t, proxy), "LOCK", fmt.Sprint("lock:", k), "me", "PX", "60000").(int64); is {
+					if _, is := kit.Do(t, kit.Connect(t, proxy), "LOCK", fmt.Sprint("lock:", k), "me", "PX",
+						"60000").(int64); is {
 						granted[i]++
 					}
 				}

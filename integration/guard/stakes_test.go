@@ -148,7 +148,10 @@ func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
 			h.take(t, request)
 			// A majority answered. The messages to the other masters may be lost with their links;
 			// they get the lock later.
-			kit.Everywhere(t, h.fleet.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", key, token) })
+			kit.Everywhere(t, h.fleet.Masters, func(master *redistest.Server) error {
+				return kit.Stands(master, "0",
+					key, token)
+			})
 		}
 		h.stakes.add(one)
 	}
@@ -203,7 +206,8 @@ func startRivals(t *testing.T, proxies []*harness.Proxy, wanted *stakes) *rivals
 	t.Helper()
 	r := &rivals{}
 	for i, proxy := range proxies {
-		one := &rival{name: fmt.Sprint("rival", i), client: kit.Connect(t, proxy), stakes: wanted, over: &r.over, failures: map[string]int{}}
+		one := &rival{name: fmt.Sprint("rival", i), client: kit.Connect(t, proxy), stakes: wanted, over: &r.over,
+			failures: map[string]int{}}
 		r.all = append(r.all, one)
 		r.workers.Go(one.run)
 	}

@@ -36,7 +36,8 @@ func TestBuiltBefore(t *testing.T) {
 	check(t, os.WriteFile(program, nil, 0o700))
 	notes := filepath.Join(t.TempDir(), "notes")
 	check(t, os.WriteFile(notes, nil, 0o600))
-	for path, fine := range map[string]bool{program: true, notes: false, t.TempDir(): false, filepath.Join(t.TempDir(), "nothing"): false} {
+	for path, fine := range map[string]bool{program: true, notes: false, t.TempDir(): false,
+		filepath.Join(t.TempDir(), "nothing"): false} {
 		t.Setenv(builtVariable, path)
 		var b builder
 		got, err := b.build(t.Context())

@@ -36,7 +36,8 @@ func TestTheRealProxy(t *testing.T) {
 	check(t, err)
 	defer proxy.Close()
 	client := dial(t, proxy.Addr())
-	if validity, ok := first(client.Do("LOCK", "k", "t", "PX", "10000")).(int64); !ok || validity < 9000 || validity > 10000 {
+	if validity, ok := first(client.Do("LOCK", "k", "t", "PX", "10000")).(int64); !ok || validity < 9000 ||
+		validity > 10000 {
 		t.Errorf("LOCK: %v; want almost 10000", validity)
 	}
 	for _, master := range masters { // the last one may take it after the answer
@@ -69,7 +70,8 @@ echo 'time=2030-01-02T03:04:05Z level=INFO msg="ready" listen=127.0.0.1:4711 mas
 trap 'echo drained >&2; exit 7' TERM
 while :; do sleep 0.01; done`)
 	proxy, err := StartProxy(ProxyOptions{
-		Binary: program, Masters: []string{"redis://a:1", "redis://b:2"}, Args: []string{"--log-level", "debug"}, Env: []string{"REDLOCK_KEY_PREFIX=p:"},
+		Binary: program, Masters: []string{"redis://a:1", "redis://b:2"}, Args: []string{"--log-level", "debug"},
+		Env: []string{"REDLOCK_KEY_PREFIX=p:"},
 	})
 	check(t, err)
 	defer proxy.Close()

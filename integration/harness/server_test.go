@@ -66,7 +66,10 @@ func TestServerThatDoesNotServe(t *testing.T) {
 	if !errors.Is(err, ErrNoProgram) {
 		t.Errorf("%v; want %v", err, ErrNoProgram)
 	}
-	_, err = StartServer(ServerOptions{Program: script(t, "sleep 60"), Arguments: func(string, string) ([]string, error) { return nil, os.ErrInvalid }})
+	_, err = StartServer(ServerOptions{Program: script(t, "sleep 60"), Arguments: func(string, string) ([]string,
+		error) {
+		return nil, os.ErrInvalid
+	}})
 	if !errors.Is(err, os.ErrInvalid) {
 		t.Errorf("%v; want the error of the arguments", err)
 	}

@@ -39,7 +39,8 @@ func TestMarkNew(t *testing.T) {
 	met.markNew(urls, true)
 	for i, text := range marked() {
 		m := marker.ReadMarker(text)
-		if info := fmt.Sprint(first(dial(t, servers[i].Addr()).Do("INFO", "server"))); !m.Valid || !strings.Contains(info, "run_id:"+m.Value.RunID) {
+		if info := fmt.Sprint(first(dial(t, servers[i].Addr()).Do("INFO", "server"))); !m.Valid ||
+			!strings.Contains(info, "run_id:"+m.Value.RunID) {
 			t.Errorf("got %q, want a marker of the server's present life", text)
 		}
 	}

@@ -59,7 +59,8 @@ func startAttackers(kinds string, addrs ...string) (*attackers, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := process.Start("nice", []string{"-n", "19", itself}, append(os.Environ(), addrsVariable+"="+strings.Join(addrs, ","), kindsVariable+"="+kinds))
+	p, err := process.Start("nice", []string{"-n", "19", itself}, append(os.Environ(),
+		addrsVariable+"="+strings.Join(addrs, ","), kindsVariable+"="+kinds))
 	if err == nil {
 		_, err = p.WaitLine(func(line string) bool { return strings.HasPrefix(line, began) }, patience)
 	}

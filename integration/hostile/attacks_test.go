@@ -24,12 +24,16 @@ type attack struct {
 
 func attacks() []*attack {
 	return []*attack{
-		{name: "frames", clients: 4, run: frames}, {name: "noise", clients: 2, run: noise}, {name: "floods", clients: 2, run: flood},
-		{name: "half-closed", clients: 4, run: halfClosed}, {name: "script bombs", clients: 20, run: bombs}, {name: "odd EVALs", clients: 6, run: oddEvals},
+		{name: "frames", clients: 4, run: frames}, {name: "noise", clients: 2, run: noise},
+		{name: "floods", clients: 2, run: flood},
+		{name: "half-closed", clients: 4, run: halfClosed}, {name: "script bombs", clients: 20, run: bombs},
+		{name: "odd EVALs", clients: 6, run: oddEvals},
 		{name: "big keys", clients: 2, run: bigKeys}, {name: "idle with half a command", clients: 50, run: lingering},
 		{name: "transactions", clients: 3, run: transactions}, {name: "replies that nobody reads", clients: 8, run: unread},
-		{name: "long values", clients: 2, run: longValues}, {name: "long texts", clients: 6, run: longTexts}, {name: "globs", clients: 4, run: globs},
-		{name: "scripts that are all different", clients: 2, run: manyScripts}, {name: "odd logins", clients: 2, run: oddLogins},
+		{name: "long values", clients: 2, run: longValues}, {name: "long texts", clients: 6, run: longTexts},
+		{name: "globs", clients: 4, run: globs},
+		{name: "scripts that are all different", clients: 2, run: manyScripts},
+		{name: "odd logins", clients: 2, run: oddLogins},
 	}
 }
 
@@ -71,16 +75,20 @@ func readSome(conn net.Conn, n int, while time.Duration) {
 // frames sends bytes that are no request, or the beginning of one.
 func frames(_ context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
-		"*1\r\n$9223372036854775807\r\n", "*9223372036854775807\r\n", "*2147483648\r\n", "*2\r\n$4\r\nLOCK\r\n$536870913\r\n", "*1\r\n$-1\r\n", "*x\r\n", "*1\r\nPING\r\n",
-		strings.Repeat("x", 70_000), "*" + strings.Repeat("1", 70_000), "PING \"x\r\n", "POST / HTTP/1.1\r\nHost: x\r\n\r\n", "*3\r\n$4\r\nLOCK\r\n:1\r\n", "\r\n\r\n\x00\x00\r\n",
-		"*1000000\r\n$3\r\nDEL\r\n" + strings.Repeat("$6\r\nlock:x\r\n", 2000), "*2147483647\r\n$4\r\nMGET\r\n" + strings.Repeat("$1\r\nx\r\n", 2000),
+		"*1\r\n$9223372036854775807\r\n", "*9223372036854775807\r\n", "*2147483648\r\n",
+		"*2\r\n$4\r\nLOCK\r\n$536870913\r\n", "*1\r\n$-1\r\n", "*x\r\n", "*1\r\nPING\r\n",
+		strings.Repeat("x", 70_000), "*" + strings.Repeat("1", 70_000), "PING \"x\r\n",
+		"POST / HTTP/1.1\r\nHost: x\r\n\r\n", "*3\r\n$4\r\nLOCK\r\n:1\r\n", "\r\n\r\n\x00\x00\r\n",
+		"*1000000\r\n$3\r\nDEL\r\n" + strings.Repeat("$6\r\nlock:x\r\n", 2000), "*2147483647\r\n$4\r\nMGET\r\n" +
+			strings.Repeat("$1\r\nx\r\n", 2000),
 	}))
 	readSome(conn, 1<<20, 50*time.Millisecond)
 }
 
 // noise sends a valid request with some bytes changed.
 func noise(_ context.Context, conn *net.TCPConn) {
-	request := []byte(command("SET", "lock:9", "v", "NX", "PX", "1000") + command("EVAL", "return redis.call('get', KEYS[1])", "1", "lock:9") + command("LOCK", "lock:8", "t", "PX", "1000"))
+	request := []byte(command("SET", "lock:9", "v", "NX", "PX", "1000") + command("EVAL",
+		"return redis.call('get', KEYS[1])", "1", "lock:9") + command("LOCK", "lock:8", "t", "PX", "1000"))
 	for range 1 + rand.IntN(4) {
 		request[rand.IntN(len(request))] = byte(rand.Uint32())
 	}
@@ -92,8 +100,10 @@ func noise(_ context.Context, conn *net.TCPConn) {
 func flood(ctx context.Context, conn *net.TCPConn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 	request := strings.Repeat(pick([]string{
-		command("PING"), command("LOCK", "flood", "t", "PX", "100"), command("GET", "lock:flood"), "x\r\n", command("PROXY", "INFO"), command("COMMAND", "DOCS"),
-		command("EVAL", release, "1", "lock:flood", "t"), command("SET", "data", strings.Repeat("x", 2000)), command("GET", "data"),
+		command("PING"), command("LOCK", "flood", "t", "PX", "100"), command("GET", "lock:flood"), "x\r\n",
+		command("PROXY", "INFO"), command("COMMAND", "DOCS"),
+		command("EVAL", release, "1", "lock:flood", "t"), command("SET", "data", strings.Repeat("x", 2000)),
+		command("GET", "data"),
 	}), 200)
 	pause(ctx)
 	for range 10 {
@@ -106,7 +116,8 @@ func flood(ctx context.Context, conn *net.TCPConn) {
 // halfClosed sends no more, and reads or does not.
 func halfClosed(_ context.Context, conn *net.TCPConn) {
 	send(conn, strings.Repeat(pick([]string{
-		command("LOCK", "half", "t", "PX", "50", "BLOCK", "1000"), command("BLPOP", "none", "1"), command("SUBSCRIBE", "c"), command("GET", "a"), command("EVAL", "while true do end", "1", "lock:half"),
+		command("LOCK", "half", "t", "PX", "50", "BLOCK", "1000"), command("BLPOP", "none", "1"),
+		command("SUBSCRIBE", "c"), command("GET", "a"), command("EVAL", "while true do end", "1", "lock:half"),
 		command("SET", "lock:half", "t", "NX", "PX", "50"),
 	}), 1+rand.IntN(3)))
 	_ = conn.CloseWrite()
@@ -144,13 +155,21 @@ func bombs(_ context.Context, conn *net.TCPConn) {
 func oddEvals(_ context.Context, conn *net.TCPConn) {
 	for range 20 {
 		send(conn, pick([]string{
-			command("EVAL"), command("EVAL", "return 1"), command("EVAL", "return 1", "x", "lock:a"), command("EVAL", "return 1", "-1", "lock:a"), command("EVAL", "return 1", "9", "lock:a"),
-			command("EVALSHA", strings.Repeat("f", 40), "1", "lock:a"), command("EVALSHA", "zz", "1", "lock:a"), command("EVAL", "return {{{", "1", "lock:a"),
-			command("EVAL", "#!lua flags=no-writes\nreturn redis.call('set',KEYS[1],1)", "1", "lock:a"), command("EVAL_RO", "return redis.call('del',KEYS[1])", "1", "lock:a"),
-			command("EVAL", "return redis.call('hset',KEYS[1],'f','v')", "1", "lock:a"), command("EVAL", "return redis.call('eval','return 1',0)", "1", "lock:a"),
-			command("EVAL", "return setmetatable(_G,{__index=error})", "1", "lock:a"), command("EVAL", "return redis.call('set',KEYS[1],ARGV[1],'PX',50)", "2", "lock:a", "b", "c"),
-			command("EVAL", string([]byte{0, 1, 2, 255}), "1", "lock:a"), command("SCRIPT", "LOAD", "return "+fmt.Sprint(rand.Int())), command("SCRIPT", "KILL"), command("SCRIPT", "FLUSH"),
-			command("EVAL", "return redis.error_reply(ARGV[1])", "1", "lock:a", "a\r\nb\x00c"), command("EVAL", strings.Repeat("local a=1 ", 250), "1", "lock:a"),
+			command("EVAL"), command("EVAL", "return 1"), command("EVAL", "return 1", "x", "lock:a"),
+			command("EVAL", "return 1", "-1", "lock:a"), command("EVAL", "return 1", "9", "lock:a"),
+			command("EVALSHA", strings.Repeat("f", 40), "1", "lock:a"), command("EVALSHA", "zz", "1", "lock:a"),
+			command("EVAL", "return {{{", "1", "lock:a"),
+			command("EVAL", "#!lua flags=no-writes\nreturn redis.call('set',KEYS[1],1)", "1", "lock:a"),
+			command("EVAL_RO", "return redis.call('del',KEYS[1])", "1", "lock:a"),
+			command("EVAL", "return redis.call('hset',KEYS[1],'f','v')", "1", "lock:a"),
+			command("EVAL", "return redis.call('eval','return 1',0)", "1", "lock:a"),
+			command("EVAL", "return setmetatable(_G,{__index=error})", "1", "lock:a"),
+			command("EVAL", "return redis.call('set',KEYS[1],ARGV[1],'PX',50)", "2", "lock:a", "b", "c"),
+			command("EVAL", string([]byte{0, 1, 2, 255}), "1", "lock:a"),
+			command("SCRIPT", "LOAD", "return "+fmt.Sprint(rand.Int())), command("SCRIPT", "KILL"),
+			command("SCRIPT", "FLUSH"),
+			command("EVAL", "return redis.error_reply(ARGV[1])", "1", "lock:a", "a\r\nb\x00c"),
+			command("EVAL", strings.Repeat("local a=1 ", 250), "1", "lock:a"),
 			command("EVAL", "return "+strings.Repeat("(", 3000)+"1"+strings.Repeat(")", 3000), "1", "lock:a"),
 		}))
 	}
@@ -164,9 +183,12 @@ func bigKeys(_ context.Context, conn *net.TCPConn) {
 		many[i] = fmt.Sprintf("lock:many%d", i)
 	}
 	send(conn, pick([]string{
-		command("LOCK", large, "t", "PX", "100"), command("SET", "lock:"+large, "v", "NX", "PX", "100"), command("SET", "lock:big", large, "PX", "100"), command("GET", "lock:"+large),
-		command(append([]string{"DEL"}, many...)...), command(append([]string{"MGET"}, many...)...), command(append([]string{"WATCH"}, many...)...),
-		command(append([]string{"EVAL", "return 1", fmt.Sprint(len(many))}, many...)...), command("EVAL", "--"+large, "1", "lock:big"),
+		command("LOCK", large, "t", "PX", "100"), command("SET", "lock:"+large, "v", "NX", "PX", "100"),
+		command("SET", "lock:big", large, "PX", "100"), command("GET", "lock:"+large),
+		command(append([]string{"DEL"}, many...)...), command(append([]string{"MGET"}, many...)...),
+		command(append([]string{"WATCH"}, many...)...),
+		command(append([]string{"EVAL", "return 1", fmt.Sprint(len(many))}, many...)...),
+		command("EVAL", "--"+large, "1", "lock:big"),
 	}))
 	readSome(conn, 1<<20, time.Second)
 }
@@ -174,7 +196,8 @@ func bigKeys(_ context.Context, conn *net.TCPConn) {
 // lingering sends the beginning of a command, and then nothing.
 func lingering(ctx context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
-		"*5\r\n$4\r\nLOCK\r\n$1000000\r\n" + strings.Repeat("x", 100_000), "*2\r\n$4\r\nAUTH\r\n$900000\r\n" + strings.Repeat("x", 500_000), "*3\r\n$3\r\nSET\r\n$6\r\nlock:x\r\n$1000000\r\nxx", "*", "",
+		"*5\r\n$4\r\nLOCK\r\n$1000000\r\n" + strings.Repeat("x", 100_000), "*2\r\n$4\r\nAUTH\r\n$900000\r\n" +
+			strings.Repeat("x", 500_000), "*3\r\n$3\r\nSET\r\n$6\r\nlock:x\r\n$1000000\r\nxx", "*", "",
 	}))
 	select {
 	case <-ctx.Done():
@@ -195,7 +218,8 @@ func transactions(_ context.Context, conn *net.TCPConn) {
 
 // unread asks for more than any buffer takes, is subscribed, and reads nothing for a while.
 func unread(ctx context.Context, conn *net.TCPConn) {
-	send(conn, command("SET", "lock:long", strings.Repeat("x", 900_000), "PX", "60000")+command("SUBSCRIBE", "news")+strings.Repeat(command("GET", "lock:long"), 12))
+	send(conn, command("SET", "lock:long", strings.Repeat("x", 900_000), "PX", "60000")+command("SUBSCRIBE",
+		"news")+strings.Repeat(command("GET", "lock:long"), 12))
 	select {
 	case <-ctx.Done():
 	case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
@@ -240,7 +264,8 @@ func globs(_ context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		command("LOCK", "lock:"+long, "t", "PX", "1000") + command("LOCKLIST", "MATCH", "*"+glob),
 		command("KEYS", "lock:"+glob), command("SCAN", "0", "MATCH", "lock:"+glob, "COUNT", "1000"),
-		command("PSUBSCRIBE", glob), command("PUBLISH", long, "m"), command("CONFIG", "GET", glob), command("COMMAND", "LIST", "FILTERBY", "PATTERN", glob),
+		command("PSUBSCRIBE", glob), command("PUBLISH", long, "m"), command("CONFIG", "GET", glob),
+		command("COMMAND", "LIST", "FILTERBY", "PATTERN", glob),
 	}))
 	readSome(conn, 1<<20, time.Second)
 }
@@ -255,8 +280,10 @@ func manyScripts(_ context.Context, conn *net.TCPConn) {
 // oddLogins sends invalid names and passwords.
 func oddLogins(_ context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
-		command("HELLO", "3", "AUTH\x00", "lim", "x"), command("AUTH", "lim\x00", "x"), command("AUTH", strings.Repeat("u", 1<<20), "x"), command("HELLO", "3", "AUTH", "lim"),
-		command("RESET") + command("HELLO", "99999999999999999999"), command("CLIENT", "SETNAME", "a\nb"), command("ACL", "WHOAMI"),
+		command("HELLO", "3", "AUTH\x00", "lim", "x"), command("AUTH", "lim\x00", "x"),
+		command("AUTH", strings.Repeat("u", 1<<20), "x"), command("HELLO", "3", "AUTH", "lim"),
+		command("RESET") + command("HELLO", "99999999999999999999"), command("CLIENT", "SETNAME", "a\nb"),
+		command("ACL", "WHOAMI"),
 	}))
 	readSome(conn, 1<<16, 200*time.Millisecond)
 }

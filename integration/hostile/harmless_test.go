@@ -13,7 +13,8 @@ import (
 // harmless returns as many clients that send ordinary commands without a pause. Their effect on the
 // honest clients is that of a busy machine.
 func harmless() []*attack {
-	return []*attack{{name: "harmless reads", clients: 115, run: plainReads}, {name: "harmless locks", clients: 115, run: plainLocks}}
+	return []*attack{{name: "harmless reads", clients: 115, run: plainReads},
+		{name: "harmless locks", clients: 115, run: plainLocks}}
 }
 
 // plainReads asks for an ordinary key, and again as soon as it has the reply.

@@ -57,7 +57,8 @@ func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, name str
 	}
 	take, free := []string{"LOCK", key, token, "PX", fmt.Sprint(lease.Milliseconds())}, []string{"UNLOCK", key, token}
 	if turn%2 == 0 {
-		take, free = []string{"SET", key, token, "NX", "PX", fmt.Sprint(lease.Milliseconds())}, []string{"EVAL", release, "1", key, token}
+		take, free = []string{"SET", key, token, "NX", "PX", fmt.Sprint(lease.Milliseconds())},
+			[]string{"EVAL", release, "1", key, token}
 	}
 	read := time.Now()
 	if _, err := client.Do("GET", "ordinary"); err != nil {

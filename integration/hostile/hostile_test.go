@@ -91,7 +91,8 @@ func TestHostile(t *testing.T) {
 	beside := l.p99()
 	for what, before := range alone {
 		t.Logf("%s at the proxy without the race detector: p99 %v alone, %v beside harmless clients, %v beside hostile ones: %.2f times that alone, %.2f times that beside harmless ones",
-			what, before, busy[what], beside[what], float64(beside[what])/float64(before), float64(beside[what])/float64(busy[what]))
+			what, before, busy[what], beside[what], float64(beside[what])/float64(before),
+			float64(beside[what])/float64(busy[what]))
 	}
 	t.Logf("%v: %d grants to honest clients, their errors %v", time.Since(began).Round(time.Second), l.grants, l.errors)
 	for _, wrong := range l.wrong {
@@ -131,7 +132,8 @@ func sleep(ctx context.Context, d time.Duration) {
 // start starts masters, an upstream, and two proxies, one of which exits at the first race.
 func start(t *testing.T) *fleet {
 	t.Helper()
-	return startMembers(t, &member{name: "with the race detector", binary: buildRace(t), raced: true}, &member{name: "without it"})
+	return startMembers(t, &member{name: "with the race detector", binary: buildRace(t), raced: true},
+		&member{name: "without it"})
 }
 
 func startMembers(t *testing.T, members ...*member) *fleet {
@@ -147,8 +149,10 @@ func startMembers(t *testing.T, members ...*member) *fleet {
 // run starts a member's proxy on an address.
 func (f *fleet) run(m *member, listen string) (err error) {
 	m.proxy, err = harness.StartProxy(harness.ProxyOptions{
-		Binary: m.binary, Masters: redistest.URLs(f.masters), Env: []string{"GORACE=halt_on_error=1"}, StartTimeout: 2 * patience,
-		Args: []string{"--upstream", f.upstream.URL(), "--lock-keys", "lock:*", "--max-clients", "1000", "--listen", listen},
+		Binary: m.binary, Masters: redistest.URLs(f.masters), Env: []string{"GORACE=halt_on_error=1"},
+		StartTimeout: 2 * patience,
+		Args: []string{"--upstream", f.upstream.URL(), "--lock-keys", "lock:*", "--max-clients", "1000",
+			"--listen", listen},
 	})
 	return err
 }
@@ -192,7 +196,8 @@ func (f *fleet) watch(ctx context.Context, end func(), t *testing.T) {
 			}
 		}
 		if time.Since(tell) > time.Minute {
-			t.Logf("%v: peak RSS %d and %d MB", time.Now().Format(time.TimeOnly), f.members[0].peak>>20, f.members[1].peak>>20)
+			t.Logf("%v: peak RSS %d and %d MB", time.Now().Format(time.TimeOnly), f.members[0].peak>>20,
+				f.members[1].peak>>20)
 			tell = time.Now()
 		}
 		select {
@@ -250,7 +255,8 @@ func wantServed(t *testing.T, proxy *harness.Proxy) {
 	}
 	if err == nil {
 		after, _ := proxy.CPU()
-		t.Logf("%s: served as before %v after the load, and %v of CPU", proxy.Addr(), time.Since(began).Round(time.Millisecond), after-before)
+		t.Logf("%s: served as before %v after the load, and %v of CPU", proxy.Addr(),
+			time.Since(began).Round(time.Millisecond), after-before)
 		return
 	}
 	_ = proxy.Signal(syscall.SIGQUIT)
@@ -265,7 +271,8 @@ func checkServed(proxy *harness.Proxy) error {
 		return err
 	}
 	defer client.Close()
-	for _, words := range [][]string{{"LOCK", "after", "t", "PX", "1000"}, {"UNLOCK", "after", "t"}, {"GET", "after"}, {"EVAL", release, "1", "lock:after", "t"}} {
+	for _, words := range [][]string{{"LOCK", "after", "t", "PX", "1000"}, {"UNLOCK", "after", "t"}, {"GET", "after"},
+		{"EVAL", release, "1", "lock:after", "t"}} {
 		reply, err := client.Do(words...)
 		if refusal, isError := reply.(redistest.RespError); err != nil || isError {
 			return fmt.Errorf("%v: %v %w", words, refusal, err)

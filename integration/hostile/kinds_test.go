@@ -74,7 +74,8 @@ func (f *fleet) besideSet(ctx context.Context, t *testing.T, l *ledger, set stri
 	theirsAfter, _ := others.process.CPU()
 	attacked, err := others.stop()
 	kit.Must(t, err)
-	return fmt.Sprintf("%s; CPU of the proxy %d %%, of the others %d %%; %s", report, 100*(proxyAfter-proxy)/each, 100*(theirsAfter-theirs)/each, attacked)
+	return fmt.Sprintf("%s; CPU of the proxy %d %%, of the others %d %%; %s", report, 100*(proxyAfter-proxy)/each,
+		100*(theirsAfter-theirs)/each, attacked)
 }
 
 // sets returns the sets that attack one after the other.

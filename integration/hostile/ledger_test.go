@@ -86,7 +86,8 @@ func (l *ledger) report() string {
 	for _, what := range slices.Sorted(maps.Keys(l.times)) {
 		all := l.times[what]
 		slices.Sort(all)
-		fmt.Fprintf(&text, "%s %.1f (%.1f, %d) ", what, milliseconds(all[len(all)*99/100]), milliseconds(all[len(all)/2]), len(all))
+		fmt.Fprintf(&text, "%s %.1f (%.1f, %d) ", what, milliseconds(all[len(all)*99/100]),
+			milliseconds(all[len(all)/2]), len(all))
 	}
 	if len(l.errors) > 0 {
 		fmt.Fprintf(&text, "errors %v", l.errors)

@@ -106,7 +106,8 @@ type hearing struct {
 // blockingTalk runs a talk, and returns a line for each reply.
 func blockingTalk(t *testing.T, addr, proto, lines string, ask ...string) string {
 	t.Helper()
-	h := &hearing{T: t, addr: addr, proto: proto, clients: map[string]*peer{}, waits: map[string]bool{}, ask: ask, looker: kit.Dial(t, addr)}
+	h := &hearing{T: t, addr: addr, proto: proto, clients: map[string]*peer{}, waits: map[string]bool{}, ask: ask,
+		looker: kit.Dial(t, addr)}
 	for _, db := range []string{"3", "0"} {
 		kit.Want(t, h.looker, "OK", "SELECT", db)
 		kit.Do(t, h.looker, "DEL", "lock:q", "lock:r", "lock:s", "lock:z")

@@ -25,7 +25,8 @@ func TestEmulatedCluster(t *testing.T) {
 
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{first.Addr()}})
 	defer cluster.Close()
-	other, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{second.Addr()}, ShuffleInit: true, DisableCache: true})
+	other, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{second.Addr()}, ShuffleInit: true,
+		DisableCache: true})
 	kit.Must(t, err)
 	defer other.Close()
 	for i := range 20 {
@@ -39,7 +40,8 @@ func TestEmulatedCluster(t *testing.T) {
 			t.Fatalf("%s is granted twice: %v", key, err)
 		}
 	}
-	if output, err := exec.Command("redis-cli", "-c", "-p", first.Addr()[strings.LastIndex(first.Addr(), ":")+1:], "SET", "lock:7", "c", "NX", "PX", "1000").CombinedOutput(); err != nil || strings.Contains(string(output), "OK") {
+	if output, err := exec.Command("redis-cli", "-c", "-p", first.Addr()[strings.LastIndex(first.Addr(), ":")+1:],
+		"SET", "lock:7", "c", "NX", "PX", "1000").CombinedOutput(); err != nil || strings.Contains(string(output), "OK") {
 		t.Errorf("redis-cli: %v, %s", err, output)
 	}
 
@@ -48,7 +50,8 @@ func TestEmulatedCluster(t *testing.T) {
 	kit.Does(t, client, "CLUSTER SLOTS", fmt.Sprintf("[[0 16383 [%s %s ", host, port))
 	kit.Does(t, client, "CLUSTER INFO", "cluster_state:ok")
 	kit.Does(t, client, "READONLY", "OK")
-	if nodes := fmt.Sprint(kit.Do(t, client, "CLUSTER", "NODES")); !strings.Contains(nodes, first.Addr()+"@") || strings.Contains(nodes, second.Addr()) {
+	if nodes := fmt.Sprint(kit.Do(t, client, "CLUSTER", "NODES")); !strings.Contains(nodes, first.Addr()+"@") ||
+		strings.Contains(nodes, second.Addr()) {
 		t.Errorf("the nodes are %s", nodes)
 	}
 	off := kit.Connect(t, kit.StartProxy(t, masters, "--lock-keys", "lock:*"))

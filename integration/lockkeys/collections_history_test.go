@@ -190,7 +190,8 @@ func (s *story) explain(deeds []deed) porcupine.CheckResult {
 func (s *story) String() string {
 	ordered := slices.SortedFunc(slices.Values(s.deeds), func(a, b deed) int { return cmp.Compare(a.to, b.to) })
 	first := firstUnexplained(ordered, func(d deed) (from, to time.Duration) { return d.from, d.to },
-		func(d deed) deed { d.lost = true; return d }, func(upTo []deed) bool { return s.explain(upTo) != porcupine.Illegal })
+		func(d deed) deed { d.lost = true; return d },
+		func(upTo []deed) bool { return s.explain(upTo) != porcupine.Illegal })
 	lines := []string{s.name}
 	for i, d := range ordered {
 		mark := " "
@@ -246,14 +247,20 @@ func (g *gathering) words(random *rand.Rand, key string, client, sent int) []str
 	switch strings.TrimSuffix(g.kind, "s") {
 	case "hash":
 		return append([]string{}, pick(random,
-			[]string{"HINCRBY", key, field, "1"}, []string{"HINCRBY", key, field, "1"}, []string{"HINCRBY", key, field, "-1"}, []string{"HSETNX", key, field, "5"}, []string{"HGET", key, field},
-			[]string{"HGETALL", key}, []string{"HDEL", key, field}, []string{"EVAL", `return redis.call('hincrby', KEYS[1], ARGV[1], ARGV[2])`, "1", key, field, "2"})...)
+			[]string{"HINCRBY", key, field, "1"}, []string{"HINCRBY", key, field, "1"},
+			[]string{"HINCRBY", key, field, "-1"}, []string{"HSETNX", key, field, "5"}, []string{"HGET", key, field},
+			[]string{"HGETALL", key}, []string{"HDEL", key, field}, []string{"EVAL",
+				`return redis.call('hincrby', KEYS[1], ARGV[1], ARGV[2])`, "1", key, field, "2"})...)
 	case "list":
-		return pick(random, []string{"LPUSH", key, own}, []string{"LPUSH", key, own}, []string{"RPUSH", key, own}, []string{"RPOP", key}, []string{"RPOP", key}, []string{"LPOP", key, "2"},
+		return pick(random, []string{"LPUSH", key, own}, []string{"LPUSH", key, own}, []string{"RPUSH", key, own},
+			[]string{"RPOP", key}, []string{"RPOP", key}, []string{"LPOP", key, "2"},
 			[]string{"LRANGE", key, "0", "-1"}, []string{"LLEN", key}, []string{"LMOVE", key, key, "LEFT", "RIGHT"})
 	default:
-		return pick(random, []string{"ZADD", key, "NX", strconv.Itoa(sent), member}, []string{"ZADD", key, "GT", "CH", strconv.Itoa(sent), member}, []string{"ZREM", key, member}, []string{"ZINCRBY", key, "1", member},
-			[]string{"ZPOPMIN", key}, []string{"ZRANGE", key, "0", "-1", "WITHSCORES"}, []string{"ZSCORE", key, member}, []string{"ZREMRANGEBYSCORE", key, "-inf", strconv.Itoa(random.IntN(sent + 1))})
+		return pick(random, []string{"ZADD", key, "NX", strconv.Itoa(sent), member},
+			[]string{"ZADD", key, "GT", "CH", strconv.Itoa(sent), member}, []string{"ZREM", key, member},
+			[]string{"ZINCRBY", key, "1", member},
+			[]string{"ZPOPMIN", key}, []string{"ZRANGE", key, "0", "-1", "WITHSCORES"}, []string{"ZSCORE", key, member},
+			[]string{"ZREMRANGEBYSCORE", key, "-inf", strconv.Itoa(random.IntN(sent + 1))})
 	}
 }
 

@@ -22,7 +22,8 @@ func TestRightsToCollections(t *testing.T) {
 		kit.Does(t, client, "AUTH "+user+" pw", "OK")
 		return client
 	}
-	const noCommand, noKey = "NOPERM this user has no permissions to run the '", "NOPERM this user has no permissions to access one of the keys"
+	const noCommand, noKey = "NOPERM this user has no permissions to run the '",
+		"NOPERM this user has no permissions to access one of the keys"
 
 	some := as("some", "~lock:* +hset +hget +eval +zinterstore +rpoplpush +rpush +multi +discard")
 	kit.Does(t, some, "HSET lock:h f v", "1")
@@ -30,7 +31,8 @@ func TestRightsToCollections(t *testing.T) {
 	kit.Does(t, some, "HDEL lock:h f", noCommand+"hdel'")
 	kit.Does(t, some, "HGETALL lock:h", noCommand+"hgetall'")
 	kit.Does(t, some, "EVAL|return redis.call('hset', KEYS[1], 'g', 'w')|1|lock:h", "1")
-	kit.Does(t, some, "EVAL|return redis.call('hdel', KEYS[1], 'g')|1|lock:h", "ERR The user executing the script can't run this command or subcommand")
+	kit.Does(t, some, "EVAL|return redis.call('hdel', KEYS[1], 'g')|1|lock:h",
+		"ERR The user executing the script can't run this command or subcommand")
 	kit.Does(t, some, "ZINTERSTORE lock:s 2 lock:t lock:u", "0")
 	kit.Does(t, some, "RPUSH lock:l a b", "2")
 	kit.Does(t, some, "RPOPLPUSH lock:l lock:l", "b")

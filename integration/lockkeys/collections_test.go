@@ -83,7 +83,8 @@ func (s *several) same(t *testing.T, group ...[]string) bool {
 	for _, words := range group {
 		s.history = append(s.history, fmt.Sprintf("%q", words))
 		ours, theirs := ask(t, p, words...), ask(t, s.single, words...)
-		if strings.HasPrefix(ours.raw, "-ERR lock keys '") && strings.Contains(ours.raw, " cannot be changed together: ") && (s.mayRefuse == nil || s.mayRefuse(words)) {
+		if strings.HasPrefix(ours.raw, "-ERR lock keys '") && strings.Contains(ours.raw,
+			" cannot be changed together: ") && (s.mayRefuse == nil || s.mayRefuse(words)) {
 			s.refused++
 			s.afresh(t)
 			return false
@@ -100,9 +101,11 @@ func (s *several) same(t *testing.T, group ...[]string) bool {
 		if group[0][0] == "MULTI" && isError(ours.raw) && isError(theirs.raw) {
 			continue // commands without a lock key are refused with another text
 		}
-		unordered := randomcommands.IsUnordered(words) || strings.EqualFold(words[0], "EVAL") || strings.EqualFold(words[0], "EXEC")
+		unordered := randomcommands.IsUnordered(words) || strings.EqualFold(words[0], "EVAL") ||
+			strings.EqualFold(words[0], "EXEC")
 		if ours.raw != theirs.raw && !(unordered && shuffled(ours.value) == shuffled(theirs.value)) {
-			t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(s.history[max(0, len(s.history)-30):], "\n"), ours.raw, theirs.raw)
+			t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(s.history[max(0, len(s.history)-30):], "\n"),
+				ours.raw, theirs.raw)
 		}
 	}
 	return true
@@ -210,7 +213,8 @@ func (s *several) script(m randomcommands.Maker, shapes []string) []string {
 // alone, in transactions and in scripts, get byte for byte the replies of a single Redis, through
 // two proxies alternately. Commands on several keys may be refused.
 func TestCollectionsAsOneRedis(t *testing.T) {
-	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)),
+		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	args := kit.LockKeyArgs(upstream)
@@ -223,7 +227,8 @@ func TestCollectionsAsOneRedis(t *testing.T) {
 // after which the values of the keys are unknown.
 func TestCollectionsWhileMastersAreKilled(t *testing.T) {
 	redistest.SkipShort(t)
-	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)),
+		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
 	f, single := startLockKeyFleet(t, 2), kit.StartReference(t)
 	disturber := faults.StartDisturber(f, seed, killed())

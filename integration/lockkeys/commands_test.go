@@ -48,8 +48,10 @@ func (k *talker) stepsOf(n int) []step {
 	case n < 98:
 		return []step{{words: []string{"SELECT", strconv.Itoa(k.random.IntN(2))}}}
 	default:
-		return []step{{words: pick(k.random, []string{"PING"}, []string{"ECHO", "x"}, []string{"SCRIPT", "EXISTS", strings.Repeat("0", 40)},
-			[]string{"EVALSHA", strings.Repeat("0", 40), "1", k.key()}, []string{"UNWATCH"}, []string{"EXEC"}, []string{"DISCARD"})}}
+		return []step{{words: pick(k.random, []string{"PING"}, []string{"ECHO", "x"},
+			[]string{"SCRIPT", "EXISTS", strings.Repeat("0", 40)},
+			[]string{"EVALSHA", strings.Repeat("0", 40), "1", k.key()}, []string{"UNWATCH"}, []string{"EXEC"},
+			[]string{"DISCARD"})}}
 	}
 }
 
@@ -115,8 +117,10 @@ func (k *talker) expiry() []string {
 // plainCommands have keys and values, whose places are marked: k a key, v a value, n a number.
 func plainCommands() []string {
 	return []string{
-		"GET k", "GET k", "STRLEN k", "EXISTS k", "EXISTS k k", "TYPE k", "TOUCH k k", "SETNX k v", "SETNX k v", "GETSET k v", "GETDEL k",
-		"GETRANGE k n n", "SUBSTR k n n", "DEL k", "DEL k k", "UNLINK k", "PERSIST k", "MSET k v", "MSET k v k v", "MSETNX k v k v", "MSETNX k v",
+		"GET k", "GET k", "STRLEN k", "EXISTS k", "EXISTS k k", "TYPE k", "TOUCH k k", "SETNX k v", "SETNX k v",
+		"GETSET k v", "GETDEL k",
+		"GETRANGE k n n", "SUBSTR k n n", "DEL k", "DEL k k", "UNLINK k", "PERSIST k", "MSET k v", "MSET k v k v",
+		"MSETNX k v k v", "MSETNX k v",
 		"MGET k k", "MGET k", "INCR k", "DECR k", "INCRBY k n", "DECRBY k n", "APPEND k v",
 	}
 }
@@ -137,7 +141,8 @@ func (k *talker) command() step {
 		unit := pick(k.random, "EX", "PX")
 		s.words = []string{map[string]string{"EX": "SETEX", "PX": "PSETEX"}[unit], k.key(), k.lease(unit), k.value()}
 	case n < 19:
-		s.words = append([]string{k.anyCase("GETEX"), k.key()}, pick(k.random, nil, []string{"PERSIST"}, k.expiry(), k.expiry())...)
+		s.words = append([]string{k.anyCase("GETEX"), k.key()}, pick(k.random, nil, []string{"PERSIST"}, k.expiry(),
+			k.expiry())...)
 	default:
 		return k.newer()
 	}
@@ -186,7 +191,8 @@ func (k *talker) set() []string {
 	for _, option := range []struct {
 		oneOf int
 		words []string
-	}{{3, []string{"NX"}}, {5, []string{"XX"}}, {6, []string{"GET"}}, {8, []string{"KEEPTTL"}}, {2, k.expiry()}, {40, k.expiry()}} {
+	}{{3, []string{"NX"}}, {5, []string{"XX"}}, {6, []string{"GET"}}, {8, []string{"KEEPTTL"}}, {2, k.expiry()},
+		{40, k.expiry()}} {
 		if k.random.IntN(option.oneOf) == 0 {
 			option.words[0] = k.anyCase(option.words[0])
 			options = append(options, option.words)
@@ -216,7 +222,8 @@ func (k *talker) expire() []string {
 func (k *talker) newer() step {
 	key, expected, value := k.key(), k.value(), k.value()
 	compare := func(sign, then, otherwise string) string {
-		return fmt.Sprintf("local v = redis.call('get', KEYS[1]) if v %s ARGV[1] then return %s end return %s", sign, then, otherwise)
+		return fmt.Sprintf("local v = redis.call('get', KEYS[1]) if v %s ARGV[1] then return %s end return %s", sign,
+			then, otherwise)
 	}
 	remove, write := "redis.call('del', KEYS[1])", "redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3])"
 	eval := func(script string, args ...string) []string {
@@ -227,13 +234,16 @@ func (k *talker) newer() step {
 	case 0:
 		return step{words: []string{"DELIFEQ", key, expected}, theirs: eval(compare("==", remove, "0"), expected)}
 	case 1:
-		return step{words: []string{"DELEX", key, k.anyCase("IFEQ"), expected}, theirs: eval(compare("==", remove, "0"), expected)}
+		return step{words: []string{"DELEX", key, k.anyCase("IFEQ"), expected},
+			theirs: eval(compare("==", remove, "0"), expected)}
 	case 2:
 		return step{words: []string{"DELEX", key, "IFNE", expected}, theirs: eval(compare("~=", remove, "0"), expected)}
 	case 3:
-		return step{words: []string{"SET", key, value, k.anyCase("IFEQ"), expected, "PX", lease}, theirs: eval(compare("==", write, "false"), expected, value, lease)}
+		return step{words: []string{"SET", key, value, k.anyCase("IFEQ"), expected, "PX", lease},
+			theirs: eval(compare("==", write, "false"), expected, value, lease)}
 	default:
-		return step{words: []string{"SET", key, value, "PX", lease, "IFNE", expected}, theirs: eval(compare("~=", write, "false"), expected, value, lease)}
+		return step{words: []string{"SET", key, value, "PX", lease, "IFNE", expected},
+			theirs: eval(compare("~=", write, "false"), expected, value, lease)}
 	}
 }
 

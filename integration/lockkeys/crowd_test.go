@@ -65,7 +65,8 @@ func startCrowd(t *testing.T, c *crowd, clients, ops int) *crowd {
 	c.ring, c.began, c.replies = newKeyring("lock:"+c.prefix, ops), time.Now(), map[string]int{}
 	c.causes = map[string]int{}
 	for i := range clients {
-		m := &member{crowd: c, number: i, addr: c.addrs[i%len(c.addrs)], random: rand.New(rand.NewPCG(c.seed, uint64(i)+100))}
+		m := &member{crowd: c, number: i, addr: c.addrs[i%len(c.addrs)],
+			random: rand.New(rand.NewPCG(c.seed, uint64(i)+100))}
 		kit.Must(t, m.connect())
 		c.clients.Go(m.run)
 	}
@@ -88,7 +89,8 @@ func (c *crowd) finish() tally {
 
 // plus combines the replies to two crowds, one after the other.
 func (t tally) plus(other tally) tally {
-	sum := tally{t.used + other.used, t.took + other.took, map[string]int{}, map[string]int{}, slices.Concat(t.wrong, other.wrong)}
+	sum := tally{t.used + other.used, t.took + other.took, map[string]int{}, map[string]int{},
+		slices.Concat(t.wrong, other.wrong)}
 	for _, one := range []tally{t, other} {
 		for kind, times := range one.replies {
 			sum.replies[kind] += times
@@ -107,7 +109,8 @@ func (t tally) report(test *testing.T) {
 	for _, n := range t.replies {
 		total += n
 	}
-	test.Logf("%d commands on %d keys in %v: %.0f per second", total, t.used, t.took.Round(time.Millisecond), float64(total)/t.took.Seconds())
+	test.Logf("%d commands on %d keys in %v: %.0f per second", total, t.used, t.took.Round(time.Millisecond),
+		float64(total)/t.took.Seconds())
 	for _, kind := range slices.Sorted(maps.Keys(t.replies)) {
 		test.Logf("%8d %s", t.replies[kind], kind)
 	}
@@ -302,7 +305,8 @@ func locking() []lockVerb {
 
 // overwriting returns the same, with commands that replace one value by another.
 func overwriting() []lockVerb {
-	return append(locking(), verbSwap, verbSwap, verbReplace, verbPut, verbCompareSet, verbCompareSet, verbGetDel, verbExec, verbExec)
+	return append(locking(), verbSwap, verbSwap, verbReplace, verbPut, verbCompareSet, verbCompareSet, verbGetDel,
+		verbExec, verbExec)
 }
 
 // choose generates a command. The value that is released, extended or replaced is mostly the last

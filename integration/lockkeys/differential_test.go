@@ -37,7 +37,8 @@ func TestSameAsOneRedis(t *testing.T) {
 			differences := p.compare(t, seed, steps)
 			t.Logf("refused: %d of %d steps that may be", p.refused, p.refusable)
 			if len(differences) > 0 {
-				t.Errorf("%d DIFFERENCES (it stops at %d):\n%s", len(differences), mostDifferences, strings.Join(differences, "\n"))
+				t.Errorf("%d DIFFERENCES (it stops at %d):\n%s", len(differences), mostDifferences,
+					strings.Join(differences, "\n"))
 			}
 		})
 	}
@@ -112,12 +113,14 @@ func (p *pair) differ(group []step) (string, error) {
 			p.refused++
 			after, err := p.look(s)
 			if err == nil && after != before {
-				return fmt.Sprintf("%q\n  was refused, and yet changed %s\n  to %s\nafter\n%s", s.words, before, after, p.recent(12)), nil
+				return fmt.Sprintf("%q\n  was refused, and yet changed %s\n  to %s\nafter\n%s", s.words, before, after,
+					p.recent(12)), nil
 			}
 			return "", err
 		}
 		if !alike(answers[0], answers[1], s.times) {
-			return fmt.Sprintf("%q\n  got  %q\n  want %q\nafter\n%s", s.words, answers[0].raw, answers[1].raw, p.recent(12)), nil
+			return fmt.Sprintf("%q\n  got  %q\n  want %q\nafter\n%s", s.words, answers[0].raw, answers[1].raw,
+				p.recent(12)), nil
 		}
 	}
 	return "", nil

@@ -59,7 +59,8 @@ const maxExamples = 3
 func (v verdict) plus(other verdict) verdict {
 	examples := slices.Concat(v.examples, other.examples)
 	return verdict{
-		v.keys + other.keys, v.undecided + other.undecided, v.violations + other.violations, examples[:min(maxExamples, len(examples))],
+		v.keys + other.keys, v.undecided + other.undecided, v.violations + other.violations,
+		examples[:min(maxExamples, len(examples))],
 	}
 }
 
@@ -128,7 +129,8 @@ func (k *lockKey) String() string {
 		switch {
 		case i == first:
 			fmt.Fprintln(&text, ">", r)
-		case i >= first-30 && i < first+5, r.op.fate == lost && i < first, r.to >= ordered[first].from && r.from <= ordered[first].to:
+		case i >= first-30 && i < first+5, r.op.fate == lost && i < first, r.to >= ordered[first].from &&
+			r.from <= ordered[first].to:
 			fmt.Fprintln(&text, " ", r)
 		}
 	}
@@ -151,7 +153,8 @@ func (r lockRecord) String() string {
 // commands that were sent by then explain all replies.
 func firstViolation(ordered []lockRecord) int {
 	return firstUnexplained(ordered, func(r lockRecord) (from, to time.Duration) { return r.from, r.to },
-		func(r lockRecord) lockRecord { r.op.fate = lost; return r }, func(upTo []lockRecord) bool { return checkLockKey(upTo) != porcupine.Illegal })
+		func(r lockRecord) lockRecord { r.op.fate = lost; return r },
+		func(upTo []lockRecord) bool { return checkLockKey(upTo) != porcupine.Illegal })
 }
 
 // firstUnexplained returns the index of the record, in the order of the replies, with which the
@@ -182,7 +185,8 @@ func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration)
 // TestHistoriesOfOneRedis: the checker finds nothing wrong with a single Redis.
 func TestHistoriesOfOneRedis(t *testing.T) {
 	redistest.SkipShort(t)
-	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 5000)
+	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()},
+		crowdSize, 5000)
 	c.report(t)
 	c.judge().wantNone(t)
 }
@@ -201,7 +205,8 @@ func TestHistoriesOfOneClient(t *testing.T) {
 // checker finds a violation.
 func TestHistoriesSeeTwoRedises(t *testing.T) {
 	redistest.SkipShort(t)
-	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
+	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()},
+		seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
 	c.report(t)
 	c.judge().wantSome(t)
 }
@@ -218,7 +223,8 @@ func TestHistoriesSeeALiar(t *testing.T) {
 		lies++
 		return "OK"
 	}
-	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting(), tell: liar}, crowdSize, 2000)
+	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting(),
+		tell: liar}, crowdSize, 2000)
 	c.report(t)
 	t.Logf("%d lies", lies)
 	c.judge().wantSome(t)
@@ -265,7 +271,8 @@ func TestHistories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := startLockKeyFleet(t, 2)
 			disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
-			c := startCrowd(t, &crowd{addrs: f.Addrs(), seed: seed, verbs: verbs, proxied: true}, crowdSize, ops/len(mixes()))
+			c := startCrowd(t, &crowd{addrs: f.Addrs(), seed: seed, verbs: verbs, proxied: true}, crowdSize,
+				ops/len(mixes()))
 			c.clients.Wait()
 			done, err := disturber.Stop()
 			c.report(t)
@@ -280,7 +287,8 @@ func TestHistories(t *testing.T) {
 // busy machine.
 func TestHistoriesUndisturbed(t *testing.T) {
 	redistest.SkipShort(t)
-	runs, atOnce, seed := int(kit.NumberFrom(t, runsEnv, 1)), int(kit.NumberFrom(t, atOnceEnv, 1)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	runs, atOnce, seed := int(kit.NumberFrom(t, runsEnv, 1)), int(kit.NumberFrom(t, atOnceEnv, 1)),
+		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d runs of each mix (%s), %d at a time (%s); seed %d (%s)", runs, runsEnv, atOnce, atOnceEnv, seed, kit.SeedEnv)
 	for name, verbs := range mixes() {
 		t.Run(name, func(t *testing.T) {
@@ -292,7 +300,8 @@ func TestHistoriesUndisturbed(t *testing.T) {
 				var crowds []*crowd
 				for ; run < runs && len(crowds) < atOnce; run++ {
 					crowds = append(crowds, startCrowd(t, &crowd{
-						addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, proxied: true, prefix: fmt.Sprintf("run%d:", run),
+						addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, proxied: true,
+						prefix: fmt.Sprintf("run%d:", run),
 					}, crowdSize, opsPerRun))
 				}
 				for _, c := range crowds {
@@ -337,7 +346,8 @@ func TestHistoriesSeeDisjointMasters(t *testing.T) {
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	one := kit.StartProxy(t, redistest.URLs(masters[:3]), kit.LockKeyArgs(upstream)...)
 	other := kit.StartProxy(t, redistest.URLs(masters[3:]), kit.LockKeyArgs(upstream)...)
-	c := startCrowd(t, &crowd{addrs: []string{one.Addr(), other.Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
+	c := startCrowd(t, &crowd{addrs: []string{one.Addr(), other.Addr()}, seed: rand.Uint64(), verbs: overwriting()},
+		crowdSize, 2000)
 	c.report(t)
 	c.judge().wantSome(t)
 }

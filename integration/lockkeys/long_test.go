@@ -25,12 +25,14 @@ func TestLongValues(t *testing.T) {
 	kit.Want(t, writer, "OK", "SET", "lock:short", "me", "PX", "600000")
 	for _, size := range []int{16, 8000, 8192, 9000, 40_000, 100_000} {
 		for n, master := range []int{0, 4, 0} {
-			key, before, after := fmt.Sprint("lock:", n, ":", size), strings.Repeat("before__", size/8), strings.Repeat("after___", size/8)
+			key, before, after := fmt.Sprint("lock:", n, ":", size), strings.Repeat("before__", size/8),
+				strings.Repeat("after___", size/8)
 			kit.Want(t, writer, "OK", "SET", key, before, "PX", "600000")
 			kit.Want(t, reader, before, "GET", key)
 			kit.Must(t, f.Links[0][master].Cut())
 			kit.Want(t, writer, "OK", "SET", key, after, "PX", "600000")
-			if got := kit.Do(t, reader, "MGET", "lock:absent", key, "lock:short"); fmt.Sprint(got) != fmt.Sprint([]any{nil, after, "me"}) {
+			if got := kit.Do(t, reader, "MGET", "lock:absent", key,
+				"lock:short"); fmt.Sprint(got) != fmt.Sprint([]any{nil, after, "me"}) {
 				t.Errorf("%d bytes, without master %d: %.40q…", size, master, fmt.Sprint(got))
 			}
 			kit.Want(t, reader, after, "GET", key)

@@ -14,7 +14,8 @@ import (
 // recorded returns a record with the given client, command and reply, from one millisecond to
 // another.
 func recorded(from, to int, verb lockVerb, value string, reply any) lockRecord {
-	return lockRecord{op: lockOp{verb: verb, value: value}, reply: reply, from: time.Duration(from) * time.Millisecond, to: time.Duration(to) * time.Millisecond}
+	return lockRecord{op: lockOp{verb: verb, value: value}, reply: reply, from: time.Duration(from) * time.Millisecond,
+		to: time.Duration(to) * time.Millisecond}
 }
 
 // missed returns the record of a command without a reply.
@@ -47,30 +48,42 @@ func TestCheckLockKey(t *testing.T) {
 	}{
 		{"nothing", nil, right},
 		{"one after the other", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbTake, "b", nil), recorded(4, 5, verbGet, "", "a"), recorded(6, 7, verbExtend, "a", int64(1)),
-			recorded(8, 9, verbRelease, "b", int64(0)), recorded(10, 11, verbRelease, "a", int64(1)), recorded(12, 13, verbReplace, "c", nil), recorded(14, 15, verbGet, "", nil),
-			recorded(16, 17, verbSwap, "d", nil), recorded(18, 19, verbReplace, "e", "OK"), recorded(20, 21, verbDel, "", int64(1)), recorded(22, 23, verbDel, "", int64(0)),
-			recorded(24, 25, verbPut, "f", "OK"), recorded(26, 27, verbPut, "g", "OK"), conditional(28, 29, verbCompareSet, "f", "h", int64(0)),
-			conditional(30, 31, verbCompareSet, "g", "i", int64(1)), recorded(32, 33, verbGetDel, "", "i"), recorded(34, 35, verbGetDel, "", nil),
-			conditional(36, 37, verbExec, "", "j", "OK"), conditional(38, 39, verbExec, "j", "k", "OK"), recorded(40, 41, verbGet, "", "k"),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbTake, "b", nil), recorded(4, 5, verbGet, "", "a"),
+			recorded(6, 7, verbExtend, "a", int64(1)),
+			recorded(8, 9, verbRelease, "b", int64(0)), recorded(10, 11, verbRelease, "a", int64(1)),
+			recorded(12, 13, verbReplace, "c", nil), recorded(14, 15, verbGet, "", nil),
+			recorded(16, 17, verbSwap, "d", nil), recorded(18, 19, verbReplace, "e", "OK"),
+			recorded(20, 21, verbDel, "", int64(1)), recorded(22, 23, verbDel, "", int64(0)),
+			recorded(24, 25, verbPut, "f", "OK"), recorded(26, 27, verbPut, "g", "OK"),
+			conditional(28, 29, verbCompareSet, "f", "h", int64(0)),
+			conditional(30, 31, verbCompareSet, "g", "i", int64(1)), recorded(32, 33, verbGetDel, "", "i"),
+			recorded(34, 35, verbGetDel, "", nil),
+			conditional(36, 37, verbExec, "", "j", "OK"), conditional(38, 39, verbExec, "j", "k", "OK"),
+			recorded(40, 41, verbGet, "", "k"),
 		}, right},
 		{"two hold it", []lockRecord{recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbTake, "b", "OK")}, wrong},
 		{"two at once hold it", []lockRecord{recorded(0, 5, verbTake, "a", "OK"), recorded(1, 4, verbTake, "b", "OK")}, wrong},
 		{"the wrong owner releases", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbRelease, "b", int64(1)), recorded(4, 5, verbTake, "c", "OK"),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbRelease, "b", int64(1)),
+			recorded(4, 5, verbTake, "c", "OK"),
 		}, wrong},
-		{"the owner does not", []lockRecord{recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbRelease, "a", int64(0))}, wrong},
+		{"the owner does not", []lockRecord{recorded(0, 1, verbTake, "a", "OK"),
+			recorded(2, 3, verbRelease, "a", int64(0))}, wrong},
 		{"two release the same", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(1)), recorded(3, 8, verbRelease, "a", int64(1)),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(1)),
+			recorded(3, 8, verbRelease, "a", int64(1)),
 		}, wrong},
 		{"a removal of what is replaced at once", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbDel, "", int64(1)), recorded(3, 8, verbSwap, "b", "a"), recorded(10, 11, verbGet, "", "b"),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbDel, "", int64(1)),
+			recorded(3, 8, verbSwap, "b", "a"), recorded(10, 11, verbGet, "", "b"),
 		}, wrong},
 		{"what was released is there again", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(1)), recorded(10, 11, verbGet, "", "a"),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(1)),
+			recorded(10, 11, verbGet, "", "a"),
 		}, wrong},
 		{"what is gone is extended", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbDel, "", int64(1)), recorded(4, 5, verbExtend, "a", int64(1)),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbDel, "", int64(1)),
+			recorded(4, 5, verbExtend, "a", int64(1)),
 		}, wrong},
 		{"a held key reads as free", []lockRecord{
 			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbTake, "b", nil), recorded(4, 5, verbGet, "", nil),
@@ -82,69 +95,90 @@ func TestCheckLockKey(t *testing.T) {
 			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbSwap, "b", "a"), recorded(2, 9, verbSwap, "c", "a"),
 		}, wrong},
 		{"two comparisons hold", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbCompareSet, "a", "b", int64(1)), conditional(2, 9, verbExec, "a", "c", "OK"),
+			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbCompareSet, "a", "b", int64(1)),
+			conditional(2, 9, verbExec, "a", "c", "OK"),
 		}, wrong},
 		{"two take it away", []lockRecord{
 			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbGetDel, "", "a"), recorded(2, 9, verbGetDel, "", "a"),
 		}, wrong},
-		{"both who come at once are refused", []lockRecord{recorded(0, 5, verbTake, "a", nil), recorded(1, 4, verbTake, "b", nil)}, wrong},
+		{"both who come at once are refused", []lockRecord{recorded(0, 5, verbTake, "a", nil),
+			recorded(1, 4, verbTake, "b", nil)}, wrong},
 		{"refused beside one who won, and released", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 5, verbRelease, "a", int64(1)), recorded(2, 5, verbTake, "b", nil),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 5, verbRelease, "a", int64(1)),
+			recorded(2, 5, verbTake, "b", nil),
 		}, right},
 		{"nobody removed what is gone", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(0)), recorded(3, 8, verbDel, "", int64(0)), recorded(10, 11, verbGet, "", nil),
+			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(0)),
+			recorded(3, 8, verbDel, "", int64(0)), recorded(10, 11, verbGet, "", nil),
 		}, wrong},
-		{"refused without a holder", []lockRecord{recorded(0, 1, verbTake, "a", nil), recorded(2, 3, verbTake, "b", "OK")}, wrong},
+		{"refused without a holder", []lockRecord{recorded(0, 1, verbTake, "a", nil),
+			recorded(2, 3, verbTake, "b", "OK")}, wrong},
 		{"the value of one who was refused is seen", []lockRecord{
 			recorded(0, 1, verbTake, "a", nil), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbTake, "b", "OK"),
 		}, wrong},
 		{"a transaction is told of what was written since its watch", []lockRecord{
-			recorded(0, 3, verbTake, "a", "OK"), {op: lockOp{verb: verbExec, value: "b"}, from: 8 * time.Millisecond, to: 9 * time.Millisecond, watched: time.Millisecond},
+			recorded(0, 3, verbTake, "a", "OK"), {op: lockOp{verb: verbExec, value: "b"}, from: 8 * time.Millisecond,
+				to: 9 * time.Millisecond, watched: time.Millisecond},
 		}, right},
 		{"a transaction beside an extension is told to start over", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbExec, "a", "b", nil), recorded(3, 4, verbExtend, "a", int64(1)), recorded(10, 11, verbGet, "", "a"),
+			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbExec, "a", "b", nil),
+			recorded(3, 4, verbExtend, "a", int64(1)), recorded(10, 11, verbGet, "", "a"),
 		}, right},
 		{"a transaction that nobody disturbs is told to start over", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbExec, "a", "b", nil), recorded(10, 11, verbExtend, "a", int64(1)),
+			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbExec, "a", "b", nil),
+			recorded(10, 11, verbExtend, "a", int64(1)),
 		}, wrong},
 		{"lost, and done", []lockRecord{missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a")}, right},
-		{"lost, and done late", []lockRecord{missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", nil), recorded(4, 5, verbGet, "", "a")}, right},
+		{"lost, and done late", []lockRecord{missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", nil),
+			recorded(4, 5, verbGet, "", "a")}, right},
 		{"lost, done, and released", []lockRecord{
-			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbGet, "", nil), recorded(6, 7, verbTake, "b", "OK"),
+			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbGet, "", nil),
+			recorded(6, 7, verbTake, "b", "OK"),
 		}, right},
-		{"lost, never seen, and in the way", []lockRecord{missed(0, 1, verbTake, "a"), recorded(2, 3, verbTake, "b", nil), recorded(4, 5, verbTake, "c", "OK")}, right},
-		{"lost, and done before it was sent", []lockRecord{recorded(0, 1, verbGet, "", "a"), missed(2, 3, verbTake, "a")}, wrong},
+		{"lost, never seen, and in the way", []lockRecord{missed(0, 1, verbTake, "a"),
+			recorded(2, 3, verbTake, "b", nil), recorded(4, 5, verbTake, "c", "OK")}, right},
+		{"lost, and done before it was sent", []lockRecord{recorded(0, 1, verbGet, "", "a"),
+			missed(2, 3, verbTake, "a")}, wrong},
 		{"lost, and done twice", []lockRecord{
-			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbDel, "", int64(1)), recorded(6, 7, verbGet, "", nil), recorded(8, 9, verbGet, "", "a"),
+			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbDel, "", int64(1)),
+			recorded(6, 7, verbGet, "", nil), recorded(8, 9, verbGet, "", "a"),
 		}, wrong},
 		{"lost, released, and there again", []lockRecord{
-			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbGet, "", nil), recorded(6, 7, verbGet, "", "a"),
+			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbGet, "", nil),
+			recorded(6, 7, verbGet, "", "a"),
 		}, wrong},
 		{"lost, replaced, and what replaced it released for it", []lockRecord{
 			missed(0, 1, verbTake, "a"), recorded(2, 3, verbSwap, "b", "a"), recorded(4, 5, verbGet, "", nil),
 		}, wrong},
 		{"a lost swap, done", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbSwap, "b"), recorded(4, 5, verbGet, "", "a"), recorded(6, 7, verbGet, "", "b"),
+			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbSwap, "b"), recorded(4, 5, verbGet, "", "a"),
+			recorded(6, 7, verbGet, "", "b"),
 		}, right},
 		{"a lost swap gives back what it took", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbSwap, "b"), recorded(4, 5, verbGet, "", "b"), recorded(6, 7, verbGet, "", "a"),
+			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbSwap, "b"), recorded(4, 5, verbGet, "", "b"),
+			recorded(6, 7, verbGet, "", "a"),
 		}, wrong},
 		{"a lost swap of nothing is released again", []lockRecord{
 			missed(0, 1, verbSwap, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbGet, "", nil),
 		}, wrong},
 		{"a lost comparison, done late", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missedConditional(2, 3, verbCompareSet, "a", "b"), recorded(4, 5, verbGet, "", "a"), recorded(6, 7, verbGet, "", "b"),
+			recorded(0, 1, verbTake, "a", "OK"), missedConditional(2, 3, verbCompareSet, "a", "b"),
+			recorded(4, 5, verbGet, "", "a"), recorded(6, 7, verbGet, "", "b"),
 		}, right},
 		{"a lost comparison, done though it did not hold", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missedConditional(2, 3, verbExec, "c", "b"), recorded(4, 5, verbGet, "", "b"),
+			recorded(0, 1, verbTake, "a", "OK"), missedConditional(2, 3, verbExec, "c", "b"),
+			recorded(4, 5, verbGet, "", "b"),
 		}, wrong},
 		{"a lost release", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbRelease, "a"), recorded(4, 5, verbGet, "", "a"), recorded(6, 7, verbTake, "b", "OK"),
+			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbRelease, "a"), recorded(4, 5, verbGet, "", "a"),
+			recorded(6, 7, verbTake, "b", "OK"),
 		}, right},
 		{"a lost release is not undone", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbRelease, "a"), recorded(4, 5, verbGet, "", nil), recorded(6, 7, verbGet, "", "a"),
+			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbRelease, "a"), recorded(4, 5, verbGet, "", nil),
+			recorded(6, 7, verbGet, "", "a"),
 		}, wrong},
-		{"a lost read means nothing", []lockRecord{recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbGet, ""), missed(2, 3, verbExtend, "b")}, right},
+		{"a lost read means nothing", []lockRecord{recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbGet, ""),
+			missed(2, 3, verbExtend, "b")}, right},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := checkLockKey(test.records); got != test.want {
@@ -251,7 +285,8 @@ func trueHistory(random *rand.Rand, length, losses int) []lockRecord {
 		}
 		moment := time.Duration(10 * i)
 		records = append(records, lockRecord{
-			client: i, op: op, reply: reply, from: moment - time.Duration(random.IntN(30)), to: moment + time.Duration(random.IntN(30)),
+			client: i, op: op, reply: reply, from: moment - time.Duration(random.IntN(30)),
+			to: moment + time.Duration(random.IntN(30)),
 		})
 	}
 	random.Shuffle(length, func(i, j int) { records[i], records[j] = records[j], records[i] })

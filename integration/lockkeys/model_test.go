@@ -156,7 +156,8 @@ const never = time.Duration(1<<63 - 1)
 func operations(records []lockRecord) []porcupine.Operation {
 	var all []porcupine.Operation
 	for _, r := range records {
-		one := porcupine.Operation{ClientId: r.client, Input: r.op, Call: int64(r.from), Output: r.reply, Return: int64(r.to)}
+		one := porcupine.Operation{ClientId: r.client, Input: r.op, Call: int64(r.from), Output: r.reply,
+			Return: int64(r.to)}
 		switch {
 		case r.op.fate != lost:
 			all = append(all, one)
@@ -224,7 +225,8 @@ func abortedAlone(records []lockRecord) bool {
 		}
 		touched := false
 		for j, other := range records {
-			touched = touched || j != i && other.op.verb != verbGet && other.from <= r.to && (other.op.fate == lost || other.to >= r.watched)
+			touched = touched || j != i && other.op.verb != verbGet && other.from <= r.to &&
+				(other.op.fate == lost || other.to >= r.watched)
 		}
 		if !touched {
 			return true

@@ -62,7 +62,8 @@ func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 // TestOverlapOfLockKeysIsSeen: with two independent Redises there are overlaps, and they are found.
 func TestOverlapOfLockKeysIsSeen(t *testing.T) {
 	redistest.SkipShort(t)
-	c := startKeyContest(t, []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, rand.Uint64(), contestedKey)
+	c := startKeyContest(t, []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, rand.Uint64(),
+		contestedKey)
 	kit.Must(t, c.WaitFor(t, 200))
 	c.Stop()
 	c.Report(t)
@@ -79,7 +80,8 @@ func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *hol
 		client, err := redistest.Dial(addrs[i%len(addrs)], kit.Patience)
 		kit.Must(t, err)
 		t.Cleanup(func() { _ = client.Close() })
-		who := &keyHolder{contest: c, key: key, name: strconv.Itoa(i), client: client, random: rand.New(rand.NewPCG(seed, uint64(i)+1000))}
+		who := &keyHolder{contest: c, key: key, name: strconv.Itoa(i), client: client,
+			random: rand.New(rand.NewPCG(seed, uint64(i)+1000))}
 		c.Enter(who.name, who.turn)
 	}
 	return c

@@ -113,7 +113,8 @@ func packed(script string, named bool) string {
 
 // rateKeys returns the keys of a limiter, some of which belong to one client.
 func rateKeys(name, client string) []string {
-	return []string{name, "{" + name + "}:value", "{" + name + "}:value:" + client, "{" + name + "}:permits", "{" + name + "}:permits:" + client}
+	return []string{name, "{" + name + "}:value", "{" + name + "}:value:" + client, "{" + name + "}:permits", "{" +
+		name + "}:permits:" + client}
 }
 
 // limiters is a conversation of clients with rate limiters.
@@ -165,8 +166,10 @@ func TestRedissonsRateLimiter(t *testing.T) {
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)
-	one, other := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...), kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
-	l := &limiters{replay: &replay{several: startSeveral(t, "2", rand.New(rand.NewPCG(seed, 4)), single.Addr(), one.Addr(), other.Addr()), now: 1_000_000}}
+	one, other := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...),
+		kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
+	l := &limiters{replay: &replay{several: startSeveral(t, "2", rand.New(rand.NewPCG(seed, 4)), single.Addr(),
+		one.Addr(), other.Addr()), now: 1_000_000}}
 	granted := 0
 	for round := range 4 {
 		if round == 2 {
@@ -179,7 +182,8 @@ func TestRedissonsRateLimiter(t *testing.T) {
 			l.history = append(l.history, fmt.Sprintf("%.60q %q", words[:2], words[min(2, len(words)):]))
 			ours, theirs := ask(t, l.proxies[l.random.IntN(2)], words...), ask(t, l.single, words...)
 			if isError(ours.raw) != isError(theirs.raw) || !near(ours.value, theirs.value) {
-				t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(l.history[max(0, len(l.history)-12):], "\n"), ours.raw, theirs.raw)
+				t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(l.history[max(0, len(l.history)-12):], "\n"),
+					ours.raw, theirs.raw)
 			}
 			if ours.value == nil {
 				granted++
@@ -205,7 +209,8 @@ func TestRateHolds(t *testing.T) {
 			clients = append(clients, kit.Connect(t, proxy))
 		}
 	}
-	kit.Want(t, clients[0], int64(1), eval(setRate, []string{"lock:rate"}, strconv.Itoa(rate), strconv.Itoa(interval), "0", "0")...)
+	kit.Want(t, clients[0], int64(1), eval(setRate, []string{"lock:rate"}, strconv.Itoa(rate), strconv.Itoa(interval),
+		"0", "0")...)
 	for round := range intervals {
 		granted, unknown := takeAll(clients, 1_000_000+round*interval, func(n int) {
 			if round == intervals/2 && n == rate/2 {
@@ -216,7 +221,8 @@ func TestRateHolds(t *testing.T) {
 				}
 			}
 		})
-		if t.Logf("%d granted, %d not known", granted, unknown); granted > rate || granted+unknown < rate || round != intervals/2 && unknown > 0 {
+		if t.Logf("%d granted, %d not known", granted, unknown); granted > rate || granted+unknown < rate ||
+			round != intervals/2 && unknown > 0 {
 			t.Errorf("interval %d: %d of %d granted, %d not known", round, granted, rate, unknown)
 		}
 	}
@@ -231,7 +237,8 @@ func takeAll(clients []*redistest.Client, now int, each func(granted int)) (gran
 		all.Go(func() {
 			for n := range 1000 {
 				random := fmt.Sprintf("%04d%04d%08d", i, n, now)
-				reply, err := c.Do(eval(packed(acquirePermits, true), rateKeys("lock:rate", "x"), "1", strconv.Itoa(now), random)...)
+				reply, err := c.Do(eval(packed(acquirePermits, true), rateKeys("lock:rate", "x"), "1",
+					strconv.Itoa(now), random)...)
 				_, failed := reply.(error)
 				mu.Lock()
 				switch {

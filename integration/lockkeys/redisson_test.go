@@ -200,7 +200,8 @@ func (r *replay) step(holder string) []string {
 	case 0, 1:
 		return take(plain, holder)
 	case 2, 3:
-		return eval(latchedGive, []string{plain, "redisson_lock__channel:{" + plain + "}", latch}, "0", ms, holder, "publish", "13500")
+		return eval(latchedGive, []string{plain, "redisson_lock__channel:{" + plain + "}", latch}, "0", ms, holder,
+			"publish", "13500")
 	case 4:
 		return []string{"DEL", latch}
 	case 5, 6, 7:
@@ -226,9 +227,11 @@ func (r *replay) step(holder string) []string {
 	case 17:
 		return give(fenced, holder)
 	case 18:
-		return eval(permitTake, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"}, holder+strconv.Itoa(r.sent), strconv.Itoa(r.now+r.random.IntN(2000)), now)
+		return eval(permitTake, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"},
+			holder+strconv.Itoa(r.sent), strconv.Itoa(r.now+r.random.IntN(2000)), now)
 	}
-	return eval(permitGive, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"}, holder+strconv.Itoa(r.sent-r.random.IntN(8)))
+	return eval(permitGive, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"},
+		holder+strconv.Itoa(r.sent-r.random.IntN(8)))
 }
 
 // near reports whether two replies are equal except for remaining times.
@@ -258,7 +261,8 @@ func (r *replay) talk(t *testing.T, requests int) {
 		p := r.proxies[r.random.IntN(len(r.proxies))]
 		ours, theirs := ask(t, p, words...), ask(t, r.single, words...)
 		if isError(ours.raw) || !near(ours.value, theirs.value) {
-			t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(r.history[max(0, len(r.history)-12):], "\n"), ours.raw, theirs.raw)
+			t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(r.history[max(0, len(r.history)-12):], "\n"),
+				ours.raw, theirs.raw)
 		}
 	}
 }
@@ -280,8 +284,10 @@ func TestRedissonsLocks(t *testing.T) {
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)
-	one, other := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...), kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
-	r := &replay{several: startSeveral(t, "2", rand.New(rand.NewPCG(seed, 3)), single.Addr(), one.Addr(), other.Addr()), now: 1_000_000, lease: 30_000}
+	one, other := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...),
+		kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
+	r := &replay{several: startSeveral(t, "2", rand.New(rand.NewPCG(seed, 3)), single.Addr(), one.Addr(), other.Addr()),
+		now: 1_000_000, lease: 30_000}
 	for _, p := range []*peer{r.single, r.proxies[0]} {
 		ask(t, p, "SET", "lock:sem", "2")
 	}

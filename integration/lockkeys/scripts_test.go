@@ -83,11 +83,13 @@ func (w *luaWriter) statement(nesting int) {
 		w.nested(nesting)
 		w.line("end")
 	case n == 11:
-		w.line("local r = redis.pcall('incr', %s) if type(r) == 'table' then return %s end", w.key(), pick(w.random, "r", "r.err", "{err = 'MINE ' .. r.err}", "{1, r['err']}"))
+		w.line("local r = redis.pcall('incr', %s) if type(r) == 'table' then return %s end", w.key(),
+			pick(w.random, "r", "r.err", "{err = 'MINE ' .. r.err}", "{1, r['err']}"))
 	case n == 12:
 		w.line("if %s then return %s end", w.condition(), w.result())
 	case n == 13:
-		w.line("if %s then %s end", w.condition(), pick(w.random, "error('boom')", "error({err = 'MY own'})", "redis.call('get')", "redis.call()", "local x = nil + 1"))
+		w.line("if %s then %s end", w.condition(), pick(w.random, "error('boom')", "error({err = 'MY own'})",
+			"redis.call('get')", "redis.call()", "local x = nil + 1"))
 	case n == 14:
 		w.line("redis.pcall('set', %s)", w.key())
 	default:
@@ -170,7 +172,8 @@ func (w *luaWriter) result() string {
 		return w.local()
 	case 5:
 		w.times = true
-		return pick(w.random, w.call("call", "pttl", w.key()), "{'left', "+w.call("call", "pttl", w.key())+"}", w.call("call", "ttl", w.key()))
+		return pick(w.random, w.call("call", "pttl", w.key()), "{'left', "+w.call("call", "pttl", w.key())+"}",
+			w.call("call", "ttl", w.key()))
 	case 6:
 		return pick(w.random, "1", "0", "-1", "3.99", "-3.99", "1e15", "nil", "true", "false", "'text'", "''", "{}")
 	case 7:
@@ -180,7 +183,8 @@ func (w *luaWriter) result() string {
 	case 9:
 		return "redis.status_reply('FINE')"
 	case 10:
-		return pick(w.random, "redis.error_reply('MINE is wrong')", "redis.error_reply('-MINE is wrong')", "redis.error_reply('wrong')")
+		return pick(w.random, "redis.error_reply('MINE is wrong')", "redis.error_reply('-MINE is wrong')",
+			"redis.error_reply('wrong')")
 	case 11:
 		return pick(w.random, "{ok = 'WELL'}", "{err = 'BAD'}", "{err = 'BAD thing', ok = 'WELL'}")
 	case 12:

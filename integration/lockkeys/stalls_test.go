@@ -42,7 +42,8 @@ func TestHistoriesOfStalledProxies(t *testing.T) {
 			for run := range runs {
 				stop := stall(t, f.Proxies, seed+uint64(run))
 				c := startCrowd(t, &crowd{
-					addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, proxied: true, prefix: fmt.Sprintf("run%d:", run),
+					addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, proxied: true,
+					prefix: fmt.Sprintf("run%d:", run),
 				}, crowdSize, opsPerRun)
 				told = told.plus(c.finish())
 				stop()

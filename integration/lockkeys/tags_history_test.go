@@ -52,7 +52,8 @@ func (g *gathering) turnOfTags(random *rand.Rand, client *redistest.Client, key 
 		d.words = []string{"SET", one, own, "NX"}
 	case 2: // a key that this client probably has taken
 		token := fmt.Sprintf("%d-%d", number, sent-1-random.IntN(4))
-		d.words, d.steps, d.only = []string{"EVAL", releaseIfString, "1", one, token}, [][]string{{"DEL", one}}, &condition{key: one, value: token, otherwise: int64(0)}
+		d.words, d.steps, d.only = []string{"EVAL", releaseIfString, "1", one, token}, [][]string{{"DEL", one}},
+			&condition{key: one, value: token, otherwise: int64(0)}
 		if g.kind == lockingTags {
 			d.words = []string{"UNLOCK", one, token}
 		}
@@ -119,10 +120,14 @@ func tagStep(random *rand.Rand, keys []string, own string) []string {
 	order := random.Perm(len(keys))
 	a, b, c := keys[order[0]], keys[order[1]], keys[order[2]]
 	return pick(random,
-		[]string{"SET", a, own}, []string{"SET", a, own, "PX", longLastingMillis}, []string{"SET", a, own, "XX", "KEEPTTL"}, []string{"GET", a},
-		[]string{"RENAME", a, b}, []string{"RENAMENX", a, b}, []string{"COPY", a, b, "REPLACE"}, []string{"MSET", a, own, b, own}, []string{"MSETNX", a, own, b, own},
-		[]string{"MGET", a, b, c}, []string{"DEL", a, b}, []string{"DEL", a}, []string{"EXISTS", a, b, c}, []string{"RPUSH", a, own}, []string{"RPUSH", a, own},
-		[]string{"LMOVE", a, b, "LEFT", "RIGHT"}, []string{"LRANGE", a, "0", "-1"}, []string{"LPOP", a}, []string{"PERSIST", a}, []string{"PEXPIRE", a, longLastingMillis},
+		[]string{"SET", a, own}, []string{"SET", a, own, "PX", longLastingMillis},
+		[]string{"SET", a, own, "XX", "KEEPTTL"}, []string{"GET", a},
+		[]string{"RENAME", a, b}, []string{"RENAMENX", a, b}, []string{"COPY", a, b, "REPLACE"},
+		[]string{"MSET", a, own, b, own}, []string{"MSETNX", a, own, b, own},
+		[]string{"MGET", a, b, c}, []string{"DEL", a, b}, []string{"DEL", a}, []string{"EXISTS", a, b, c},
+		[]string{"RPUSH", a, own}, []string{"RPUSH", a, own},
+		[]string{"LMOVE", a, b, "LEFT", "RIGHT"}, []string{"LRANGE", a, "0", "-1"}, []string{"LPOP", a},
+		[]string{"PERSIST", a}, []string{"PEXPIRE", a, longLastingMillis},
 		[]string{"GETDEL", a}, []string{"TYPE", a})
 }
 
@@ -144,7 +149,8 @@ func undoneAfter(d deed) (back deed, may bool) {
 		return deed{}, false
 	}
 	key, value := steps[0][1], steps[0][2]
-	return deed{client: d.client, steps: [][]string{{"DEL", key}}, only: &condition{key: key, value: value}, lost: true}, true
+	return deed{client: d.client, steps: [][]string{{"DEL", key}}, only: &condition{key: key, value: value},
+		lost: true}, true
 }
 
 // TestHistoriesOfTags: ten clients of two proxies use the same few tags, each of three keys, by

@@ -30,12 +30,18 @@ func TestTagsBesideANeighbour(t *testing.T) {
 				client        *redistest.Client
 				command, want string
 			}{
-				{a, "SET " + key + " me NX PX 60000", "OK"}, {b, "SET " + key + " you NX PX 60000", "nil"}, {a, "EXTEND " + key + " me PX 90000", "8"},
-				{b, "EXTEND " + key + " me PX 190000", "1"}, {b, "UNLOCK " + key + " you", "0"}, {a, "GET " + key, "me"}, {a, "UNLOCK " + key + " me", "1"},
-				{b, "LOCK " + key + " you PX 60000", "59"}, {a, "PEXPIRE " + key + " 500000", "1"}, {b, "PERSIST " + key, "1"}, {a, "PTTL " + key, "-1"},
-				{a, "EVAL|" + releaseIfOwn + "|1|" + key + "|you", "1"}, {b, "LOCK " + key + " me PX 60000 BLOCK 20000", "59"}, {a, "UNLOCK " + key + " me", "1"},
-				{a, "SETNX " + key + " me", "1"}, {b, watch[key], "OK"}, {b, "MULTI", "OK"}, {b, "GETDEL " + key, "QUEUED"}, {b, "EXEC", "[me]"},
-				{a, "RPUSH " + key + " 1", "1"}, {b, "BLPOP " + key + " 20", "[" + key + " 1]"}, {a, "BLPOP " + key + " 0.001", "nil"}, {b, "EXISTS " + key, "0"},
+				{a, "SET " + key + " me NX PX 60000", "OK"}, {b, "SET " + key + " you NX PX 60000", "nil"},
+				{a, "EXTEND " + key + " me PX 90000", "8"},
+				{b, "EXTEND " + key + " me PX 190000", "1"}, {b, "UNLOCK " + key + " you", "0"},
+				{a, "GET " + key, "me"}, {a, "UNLOCK " + key + " me", "1"},
+				{b, "LOCK " + key + " you PX 60000", "59"}, {a, "PEXPIRE " + key + " 500000", "1"},
+				{b, "PERSIST " + key, "1"}, {a, "PTTL " + key, "-1"},
+				{a, "EVAL|" + releaseIfOwn + "|1|" + key + "|you", "1"},
+				{b, "LOCK " + key + " me PX 60000 BLOCK 20000", "59"}, {a, "UNLOCK " + key + " me", "1"},
+				{a, "SETNX " + key + " me", "1"}, {b, watch[key], "OK"}, {b, "MULTI", "OK"},
+				{b, "GETDEL " + key, "QUEUED"}, {b, "EXEC", "[me]"},
+				{a, "RPUSH " + key + " 1", "1"}, {b, "BLPOP " + key + " 20", "[" + key + " 1]"},
+				{a, "BLPOP " + key + " 0.001", "nil"}, {b, "EXISTS " + key, "0"},
 			} {
 				kit.Does(t, step.client, step.command, step.want)
 			}

@@ -21,7 +21,8 @@ func tagArgs(upstream *redistest.Server) []string {
 // have byte for byte the replies of a single Redis, through two proxies that take turns. Nothing is
 // refused.
 func TestTagsAsOneRedis(t *testing.T) {
-	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)),
+		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	args := tagArgs(upstream)
@@ -50,21 +51,30 @@ func TestTagsAndLocks(t *testing.T) {
 	}{
 		{a, "LOCK lock:t you PX 1000", "nil"}, {b, "SET lock:t you NX PX 1000", "nil"}, {b, "SETNX lock:t you", "0"},
 		{b, "UNLOCK lock:t you", "0"}, {b, "EXTEND lock:t you PX 1000", "nil"}, {b, "GET lock:t", "me"},
-		{a, "EXTEND lock:t me PX 90000", "8"}, {b, "LOCKINFO lock:t", "[state held"}, {b, "LOCKINFO lock:x:{lock:t}", "[state free"},
-		{a, "UNLOCK lock:t me", "1"}, {a, "UNLOCK lock:t me", "0"}, {b, "LOCKINFO lock:t", "[state free"}, {b, "LOCKINFO q:{lock:t}", "[state held"},
-		{b, "LOCK lock:t you PX 1000 FENCE", "ERR a key that shares its hash tag with other existing keys cannot have a fence"},
+		{a, "EXTEND lock:t me PX 90000", "8"}, {b, "LOCKINFO lock:t", "[state held"},
+		{b, "LOCKINFO lock:x:{lock:t}", "[state free"},
+		{a, "UNLOCK lock:t me", "1"}, {a, "UNLOCK lock:t me", "0"}, {b, "LOCKINFO lock:t", "[state free"},
+		{b, "LOCKINFO q:{lock:t}", "[state held"},
+		{b, "LOCK lock:t you PX 1000 FENCE",
+			"ERR a key that shares its hash tag with other existing keys cannot have a fence"},
 		{b, "LOCK lock:t you PX 60000", "59"}, {a, "LOCK lock:t me PX 1000", "nil"}, {a, "SET lock:t me NX", "nil"},
-		{a, "LOCK lock:x:{lock:t} me PX 60000", "59"}, {b, "LOCK lock:x:{lock:t} you PX 60000", "nil"}, {b, "SET lock:x:{lock:t} you NX", "nil"},
+		{a, "LOCK lock:x:{lock:t} me PX 60000", "59"}, {b, "LOCK lock:x:{lock:t} you PX 60000", "nil"},
+		{b, "SET lock:x:{lock:t} you NX", "nil"},
 		{b, "LOCK lock:x:{lock:t} you PX 60000 FENCE", "nil"}, {b, "FENCE lock:x:{lock:t}", "nil"},
 		{b, "EXTEND lock:x:{lock:t} me PX 70000", "69"}, {a, "GET lock:x:{lock:t}", "me"},
 		{a, "FORCEUNLOCK lock:t", "1"}, {a, "FORCEUNLOCK lock:t", "0"}, {b, "GET lock:x:{lock:t}", "me"},
-		{b, "UNLOCK lock:x:{lock:t} me", "1"}, {b, "LRANGE q:{lock:t} 0 -1", "[x]"}, {a, "DBSIZE", "1"}, {a, "KEYS *", "[q:{lock:t}]"},
+		{b, "UNLOCK lock:x:{lock:t} me", "1"}, {b, "LRANGE q:{lock:t} 0 -1", "[x]"}, {a, "DBSIZE", "1"},
+		{a, "KEYS *", "[q:{lock:t}]"},
 		{a, "SET lock:t me", "OK"}, {b, "DEL q:{lock:t}", "1"}, {b, "UNLOCK lock:t me", "1"}, {a, "DBSIZE", "0"},
-		{a, "MSET lock:t 1 lock:x:{lock:t} 2 lock:other 3", "ERR lock keys 'lock:t' and 'lock:other' cannot be changed together"},
-		{a, "BLMOVE lock:x:{lock:t} lock:other LEFT LEFT 0", "ERR lock keys 'lock:x:{lock:t}' and 'lock:other' cannot be changed together"},
+		{a, "MSET lock:t 1 lock:x:{lock:t} 2 lock:other 3",
+			"ERR lock keys 'lock:t' and 'lock:other' cannot be changed together"},
+		{a, "BLMOVE lock:x:{lock:t} lock:other LEFT LEFT 0",
+			"ERR lock keys 'lock:x:{lock:t}' and 'lock:other' cannot be changed together"},
 		{a, "MSET lock:t 1 lock:x:{lock:t} 2", "OK"}, {b, "MGET lock:x:{lock:t} lock:other lock:t", "[2 <nil> 1]"},
-		{a, "DEL lock:t lock:x:{lock:t} lock:other", "2"}, {a, "MSETNX lock:t 1 lock:x:{lock:t} 2", "1"}, {b, "MSETNX lock:x:{lock:t} 2 lock:y:{lock:t} 2", "0"},
-		{a, "SELECT 3", "OK"}, {a, "SET lock:x:{lock:t} of3", "OK"}, {b, "FLUSHALL", "OK"}, {a, "DBSIZE", "0"}, {b, "DBSIZE", "0"},
+		{a, "DEL lock:t lock:x:{lock:t} lock:other", "2"}, {a, "MSETNX lock:t 1 lock:x:{lock:t} 2", "1"},
+		{b, "MSETNX lock:x:{lock:t} 2 lock:y:{lock:t} 2", "0"},
+		{a, "SELECT 3", "OK"}, {a, "SET lock:x:{lock:t} of3", "OK"}, {b, "FLUSHALL", "OK"}, {a, "DBSIZE", "0"},
+		{b, "DBSIZE", "0"},
 		{b, "SET lock:{redlock-proxy:marker} x NX PX 1000", `ERR the key "lock:{redlock-proxy:marker}" cannot be a lock`},
 		{b, "SET q:{lock:} x", "OK"}, {b, "GET q:{lock:}", "x"}, {b, "LOCK  q:{lock:} x PX 1000", "nil"},
 	} {

@@ -14,7 +14,8 @@ import (
 )
 
 // ownKeys are the proxies' own keys on the masters.
-var ownKeys = []string{"marker", "sequence", "canary", "quarantine", "databases", "longest", "catch-up", "proxies", "scripts", "scripts-used", "scripts-bytes", "age:x", ""}
+var ownKeys = []string{"marker", "sequence", "canary", "quarantine", "databases", "longest", "catch-up", "proxies",
+	"scripts", "scripts-used", "scripts-bytes", "age:x", ""}
 
 // startEscapes starts an upstream and two proxies, for which all keys, or the keys of a pattern,
 // are lock keys.
@@ -46,16 +47,21 @@ func refusesByName(reply any, name string) bool {
 func ownKeyAttacks(key string) [][][]string {
 	var all [][][]string
 	for _, line := range []string{
-		"SET % v", "SET % v NX PX 60000", "SET % v XX", "SET % v GET", "SETNX % v", "SETEX % 10 v", "PSETEX % 10000 v", "GETSET % v", "GETDEL %", "GETEX % PX 1", "GET %", "STRLEN %",
-		"APPEND % v", "INCR %", "SETRANGE % 0 v", "SETBIT % 1 1", "EXPIRE % 1", "PEXPIREAT % 1", "PERSIST %", "DEL %", "UNLINK %", "TOUCH %", "EXISTS %", "TYPE %", "PTTL %",
-		"MSET a v % v", "MSETNX a v % v", "MGET a %", "DEL a %", "UNLINK % a", "DELEX % IFEQ v", "DELIFEQ % v", "WATCH %", "WATCH a %",
+		"SET % v", "SET % v NX PX 60000", "SET % v XX", "SET % v GET", "SETNX % v", "SETEX % 10 v", "PSETEX % 10000 v",
+		"GETSET % v", "GETDEL %", "GETEX % PX 1", "GET %", "STRLEN %",
+		"APPEND % v", "INCR %", "SETRANGE % 0 v", "SETBIT % 1 1", "EXPIRE % 1", "PEXPIREAT % 1", "PERSIST %", "DEL %",
+		"UNLINK %", "TOUCH %", "EXISTS %", "TYPE %", "PTTL %",
+		"MSET a v % v", "MSETNX a v % v", "MGET a %", "DEL a %", "UNLINK % a", "DELEX % IFEQ v", "DELIFEQ % v",
+		"WATCH %", "WATCH a %",
 		"LOCK % t PX 60000", "LOCK % * PX 60000", "LOCK % t PX 60000 BLOCK 10", "UNLOCK % t", "EXTEND % t PX 60000",
-		"HSET % f v", "HDEL % f", "ZADD % 1 m", "RENAME a %", "RENAME % a", "COPY a %", "RESTORE % 0 x", "SORT a STORE %", "GEOSEARCHSTORE % a FROMLONLAT 0 0 BYRADIUS 1 m", "BITOP AND % a",
+		"HSET % f v", "HDEL % f", "ZADD % 1 m", "RENAME a %", "RENAME % a", "COPY a %", "RESTORE % 0 x",
+		"SORT a STORE %", "GEOSEARCHSTORE % a FROMLONLAT 0 0 BYRADIUS 1 m", "BITOP AND % a",
 	} {
 		all = append(all, [][]string{strings.Fields(strings.ReplaceAll(line, "%", key))})
 	}
 	for _, body := range []string{
-		"return redis.call('set', KEYS[1], 'v')", "return redis.call('del', KEYS[1])", "return redis.call('set', ARGV[1], 'v')", "return redis.call('del', ARGV[1]..ARGV[2])",
+		"return redis.call('set', KEYS[1], 'v')", "return redis.call('del', KEYS[1])",
+		"return redis.call('set', ARGV[1], 'v')", "return redis.call('del', ARGV[1]..ARGV[2])",
 		"return redis.call('set', string.reverse(ARGV[3]), 'v', 'NX', 'PX', 60000)", "return redis.call('get', KEYS[1])",
 	} {
 		all = append(all, [][]string{{"EVAL", body, "1", key, key[:5], key[5:], reversed(key)}})
@@ -94,7 +100,8 @@ func TestOwnKeysCannotBeReached(t *testing.T) {
 				}
 			}
 			kit.Want(t, clients[0], "OK", "SELECT", "3")
-			tryOwnKey(t, clients[0], "redlock-proxy:marker", [][]string{{"SET", strings.TrimPrefix("redlock-proxy:marker", c.prefix), "v"}})
+			tryOwnKey(t, clients[0], "redlock-proxy:marker", [][]string{{"SET",
+				strings.TrimPrefix("redlock-proxy:marker", c.prefix), "v"}})
 			if after := ownStateKeys(t, masters[0]); !slices.Equal(before, after) {
 				t.Errorf("the keys were %q, and are %q", before, after)
 			}
@@ -178,7 +185,8 @@ func TestScriptOfAnotherProxy(t *testing.T) {
 	kit.Want(t, clients[0], "OK", "EVAL", sent, "0", "sent", "me")
 	kit.Want(t, clients[0], "OK", "EVAL", "return redis.call('set',KEYS[1],'v')", "1", "foo")
 	sentSHA, _ := kit.Do(t, direct, "SCRIPT", "LOAD", sent).(string)
-	kit.Want(t, clients[1], redistest.RespError("NOSCRIPT No matching script. Please use EVAL."), "EVALSHA", sentSHA, "1", "foo", "sent", "you")
+	kit.Want(t, clients[1], redistest.RespError("NOSCRIPT No matching script. Please use EVAL."), "EVALSHA", sentSHA,
+		"1", "foo", "sent", "you")
 	kit.Want(t, clients[1], nil, "EVAL", sent, "1", "foo", "sent", "you")
 	kit.Want(t, clients[1], nil, "EVALSHA", sentSHA, "1", "foo", "sent", "you")
 	wantKeys(t, direct, "*", "foo")

@@ -77,7 +77,8 @@ func TestOldHolderIsRefused(t *testing.T) {
 		query("CREATE TABLE report (id INTEGER PRIMARY KEY, body TEXT, fence BIGINT NOT NULL DEFAULT 0); INSERT INTO report (id) VALUES (7);")
 		body := ""
 		for _, w := range writes {
-			sql := strings.NewReplacer(":body", "'"+w.body+"'", ":fence", fmt.Sprint(w.fence), ":id", "7").Replace(fenceCode(t, "sql"))
+			sql := strings.NewReplacer(":body", "'"+w.body+"'", ":fence", fmt.Sprint(w.fence), ":id",
+				"7").Replace(fenceCode(t, "sql"))
 			if changed := query(sql + "SELECT changes();"); (changed == "1") != w.taken {
 				t.Errorf("%s: %s rows", w.body, changed)
 			}
@@ -93,7 +94,8 @@ func TestOldHolderIsRefused(t *testing.T) {
 		client := kit.Dial(t, kit.StartRedis(t).Addr())
 		body := ""
 		for _, w := range writes {
-			taken := kit.Do(t, client, "EVAL", fenceCode(t, "lua"), "2", "report:7", "report:7:fence", fmt.Sprint(w.fence), w.body)
+			taken := kit.Do(t, client, "EVAL", fenceCode(t, "lua"), "2", "report:7", "report:7:fence",
+				fmt.Sprint(w.fence), w.body)
 			if (taken == any(int64(1))) != w.taken {
 				t.Errorf("%s: %v", w.body, taken)
 			}

@@ -59,7 +59,8 @@ func wantInfo(t *testing.T, client *redistest.Client, key, state string, votes i
 		known := name != nil
 		left, isLeft := info["left"].(int64)
 		if info["state"] != any(state) || votesOf(t, info, says) != votes || info["name"] != name ||
-			(info["since"] != nil) != known || (info["addr"] != nil) != known || isLeft != (state == "held") || isLeft && (left < 9000 || left > 60000) {
+			(info["since"] != nil) != known || (info["addr"] != nil) != known || isLeft != (state == "held") ||
+			isLeft && (left < 9000 || left > 60000) {
 			return fmt.Errorf("LOCKINFO %s: %v, want %s on %d, by %v", key, info, state, votes, name)
 		}
 		return nil
@@ -168,7 +169,8 @@ func TestForceUnlock(t *testing.T) {
 		kit.Await(t, "each use is logged", func() bool {
 			return strings.Count(proxy.Log(), "msg=FORCEUNLOCK key=k db=0 client.addr=") == 4
 		})
-		if log := proxy.Log(); !strings.Contains(log, "client.name=operator removed=true") || strings.Contains(log, "secret") {
+		if log := proxy.Log(); !strings.Contains(log, "client.name=operator removed=true") ||
+			strings.Contains(log, "secret") {
 			t.Errorf("the log of proxy %d:\n%s", at, log)
 		}
 	}
@@ -187,7 +189,8 @@ func TestForceUnlockWithMastersDown(t *testing.T) {
 	kit.Want(t, operator, int64(1), "FORCEUNLOCK", "k")
 	kit.Want(t, holder, int64(0), "UNLOCK", "k", "t")
 	kit.WantGrant(t, operator, "LOCK", "k", "t", "PX", "60000")
-	if info := lockInfo(t, operator, "k"); info["state"] != any("held") || votesOf(t, info, "held") != 3 || info["addr"] == nil || info["name"] != nil {
+	if info := lockInfo(t, operator, "k"); info["state"] != any("held") || votesOf(t, info, "held") != 3 ||
+		info["addr"] == nil || info["name"] != nil {
 		t.Errorf("%v", info) // it has no name
 	}
 }
@@ -201,7 +204,8 @@ func TestForeignHolder(t *testing.T) {
 	}
 	client := kit.Connect(t, f.Proxies[0])
 	wantInfo(t, client, "k", "held", 5, nil)
-	kit.Does(t, client, "FORCEUNLOCK k", "ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters")
+	kit.Does(t, client, "FORCEUNLOCK k",
+		"ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters")
 }
 
 // listed returns the keys of a LOCKLIST, sorted.
@@ -250,7 +254,8 @@ func TestLockList(t *testing.T) {
 	}{
 		{"LOCKLIST COUNT 1000", all},
 		{"locklist match job:00* count 1000", all[:10]},
-		{"LOCKLIST COUNT 1000 MATCH *7", []string{"job:007", "job:017", "job:027", "job:037", "job:047", "job:057", "job:067", "job:077", "job:087", "job:097", "job:107", "job:117", "job:127"}},
+		{"LOCKLIST COUNT 1000 MATCH *7", []string{"job:007", "job:017", "job:027", "job:037", "job:047", "job:057",
+			"job:067", "job:077", "job:087", "job:097", "job:107", "job:117", "job:127"}},
 		{"LOCKLIST MATCH leftover", []string{}},
 		{"LOCKLIST MATCH redlock-proxy:*", []string{}},
 		{"LOCKLIST MATCH *unprefixed", []string{}},
@@ -329,7 +334,8 @@ func TestHoldersErrors(t *testing.T) {
 			kit.Does(t, client, "EVAL|return redis.call(unpack(ARGV))|1|lock:a|"+strings.ReplaceAll(command, " ", "|"), "ERR ")
 		}
 	}
-	kit.Does(t, client, "COMMAND INFO forceunlock", "[[forceunlock 2 [write] 1 1 1 [@keyspace @write @admin @slow @dangerous] [] [[flags [RW update]")
+	kit.Does(t, client, "COMMAND INFO forceunlock",
+		"[[forceunlock 2 [write] 1 1 1 [@keyspace @write @admin @slow @dangerous] [] [[flags [RW update]")
 	kit.Does(t, client, "COMMAND GETKEYS lockinfo k", "[k]")
 }
 
@@ -364,7 +370,8 @@ func TestHoldersRights(t *testing.T) {
 		kit.Does(t, r.as(t, c.user), c.command, c.want)
 	}
 	for user, want := range map[string][]string{
-		"reader": {"lock:a", "lock:ab"}, "app": {"lock:a", "lock:ab"}, "narrow": {"lock:a", "lock:ab"}, "operator": {"lock:a", "lock:ab"},
+		"reader": {"lock:a", "lock:ab"}, "app": {"lock:a", "lock:ab"}, "narrow": {"lock:a", "lock:ab"},
+		"operator": {"lock:a", "lock:ab"},
 	} {
 		if got := listed(t, r.as(t, user), "LOCKLIST"); !slices.Equal(got, want) {
 			t.Errorf("%s sees %q, want %q", user, got, want)
@@ -400,7 +407,8 @@ func TestHoldersWithRedisCLI(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--no-raw", "LOCKINFO", "job:1"}, ` 1) "state"` + "\n" + ` 2) "held"` + "\n" + ` 3) "left"` + "\n" + ` 4) (integer) `},
+		{[]string{"--no-raw", "LOCKINFO", "job:1"}, ` 1) "state"` + "\n" + ` 2) "held"` + "\n" + ` 3) "left"` + "\n" +
+			` 4) (integer) `},
 		{[]string{"--no-raw", "-3", "LOCKINFO", "job:1"}, `1# "state" => "held"` + "\n" + `2# "left" => (integer) `},
 		{[]string{"--no-raw", "LOCKLIST", "MATCH", "job:*"}, `1)  1) "key"` + "\n" + `    2) "job:1"` + "\n"},
 		{[]string{"--no-raw", "FORCEUNLOCK", "job:1"}, "(integer) 1\n"},
@@ -422,9 +430,11 @@ func TestAuditLog(t *testing.T) {
 	use := func(proxy *harness.Proxy) {
 		client := called(t, proxy, "ann")
 		for _, step := range [][2]string{
-			{"LOCK a secret PX 60000", ""}, {"LOCK a secret2 PX 60000", "nil"}, {"UNLOCK a wrong", "0"}, {"UNLOCK a secret", "1"},
+			{"LOCK a secret PX 60000", ""}, {"LOCK a secret2 PX 60000", "nil"}, {"UNLOCK a wrong", "0"},
+			{"UNLOCK a secret", "1"},
 			{"SET lock:b secret NX PX 60000", "OK"}, {"GETSET lock:b secret3", "secret"}, {"DEL lock:b", "1"},
-			{"EVAL|return redis.call('set',KEYS[1],ARGV[1],'NX','PX',60000)|1|lock:c|secret", "OK"}, {"FORCEUNLOCK lock:c", "1"},
+			{"EVAL|return redis.call('set',KEYS[1],ARGV[1],'NX','PX',60000)|1|lock:c|secret", "OK"},
+			{"FORCEUNLOCK lock:c", "1"},
 		} {
 			if got := kit.Do(t, client, wordsOf(step[0])...); step[1] != "" && kit.Text(got) != step[1] {
 				t.Errorf("%s: %v", step[0], got)
@@ -446,7 +456,8 @@ func TestAuditLog(t *testing.T) {
 		}
 	}
 	want := []string{
-		"granted db=0 key=a", "released db=0 key=a", "granted db=0 key=lock:b", "replaced db=0 key=lock:b", "released db=0 key=lock:b",
+		"granted db=0 key=a", "released db=0 key=a", "granted db=0 key=lock:b", "replaced db=0 key=lock:b",
+		"released db=0 key=lock:b",
 		"granted db=0 key=lock:c", "forced db=0 key=lock:c",
 	}
 	if !slices.Equal(got, want) {

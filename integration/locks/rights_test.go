@@ -84,7 +84,8 @@ func TestScriptEscapes(t *testing.T) {
 		} {
 			client := r.as(t, user)
 			got := kit.Text(kit.Do(t, client, "EVAL", script, "1", "lock:esc"))
-			if user == "lim2" && !strings.HasPrefix(got, "ERR rights are") && !strings.HasPrefix(got, "ERR cannot check this client's permissions") ||
+			if user == "lim2" && !strings.HasPrefix(got, "ERR rights are") &&
+				!strings.HasPrefix(got, "ERR cannot check this client's permissions") ||
 				user != "lim2" && !strings.HasPrefix(got, "ERR The user executing the script can't ") {
 				t.Errorf("%s: %s: %s", user, script, got)
 			}
@@ -113,7 +114,8 @@ func TestSelectors(t *testing.T) {
 	r := startRestricted(t, "two on >x +@all -@dangerous (+@all ~lock:a* ~a*) (+@all ~lock:b* ~b*)")
 	client := r.as(t, "two")
 	for _, c := range []string{
-		"DEL @a @b", "DEL @a @a2", "EXISTS @a @b", "MSET @a 1 @b 2", "MGET @b @b2", "EXISTS @x @b", "RENAME @a @b", "WATCH @a @b", "WATCH @a @a2", "BLPOP @al @b 0.01", "BLPOP @al @am 0.01",
+		"DEL @a @b", "DEL @a @a2", "EXISTS @a @b", "MSET @a 1 @b 2", "MGET @b @b2", "EXISTS @x @b", "RENAME @a @b",
+		"WATCH @a @b", "WATCH @a @a2", "BLPOP @al @b 0.01", "BLPOP @al @am 0.01",
 		"EVAL return(redis.call('del',KEYS[1],KEYS[2])) 2 @a @b", "EVAL return(redis.call('del',KEYS[1],KEYS[2])) 2 @a @a2",
 	} {
 		said := func(prefix string) string {
@@ -156,13 +158,15 @@ func TestScriptBesideAnUpstreamThatIsDown(t *testing.T) {
 	r := startRestricted(t)
 	kit.Must(t, r.upstream.Kill())
 	kit.Soon(t, func() error { // open connections are reset at the kill, and new ones refused after it
-		if reply := kit.Text(kit.Do(t, kit.Dial(t, r.proxy.Addr()), "GET", "data")); !strings.HasSuffix(reply, "connection refused") {
+		if reply := kit.Text(kit.Do(t, kit.Dial(t, r.proxy.Addr()), "GET", "data")); !strings.HasSuffix(reply,
+			"connection refused") {
 			return errors.New(reply)
 		}
 		return nil
 	})
 	client := kit.Dial(t, r.proxy.Addr())
-	kit.Does(t, client, "EVAL|redis.call('publish','c','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:a", "ERR upstream "+r.upstream.Addr()+": connection refused")
+	kit.Does(t, client, "EVAL|redis.call('publish','c','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:a",
+		"ERR upstream "+r.upstream.Addr()+": connection refused")
 	kit.Does(t, client, "SET lock:a v NX PX 60000", "OK") // no client holds it
 	kit.Does(t, client, "DEL lock:a", "1")
 }
@@ -255,8 +259,10 @@ func TestRightsInTransactions(t *testing.T) {
 		{"MULTI", "OK"}, {"GET lock:a", "QUEUED"}, {"SET lock:a v", noRightTo("set")}, {"EXEC", "EXECABORT"},
 		{"MULTI", "OK"}, {"SET lock:a v", noRightTo("set")}, {"GET lock:a", "QUEUED"}, {"EXEC", "EXECABORT"},
 		{"WATCH lock:a", "OK"}, {"MULTI", "OK"}, {"DEL lock:a", noRightTo("del")}, {"EXEC", "EXECABORT"},
-		{"WATCH data", "OK"}, {"SET lock:a v", noRightTo("set")}, {"SET lock:new v", "ERR cannot check this client's permissions: this client may use neither"}, {"UNWATCH", "OK"},
-		{"AUTH writer x", "OK"}, {"SET lock:t v PX 60000", "OK"}, {"AUTH reader wrong", "WRONGPASS"}, {"SET lock:t w", "OK"},
+		{"WATCH data", "OK"}, {"SET lock:a v", noRightTo("set")}, {"SET lock:new v",
+			"ERR cannot check this client's permissions: this client may use neither"}, {"UNWATCH", "OK"},
+		{"AUTH writer x", "OK"}, {"SET lock:t v PX 60000", "OK"}, {"AUTH reader wrong", "WRONGPASS"},
+		{"SET lock:t w", "OK"},
 		{"AUTH reader x", "OK"}, {"SET lock:t x", noRightTo("set")}, {"GET lock:t", "w"},
 		{"MULTI", "OK"}, {"AUTH writer x", "QUEUED"}, {"EXEC", "[OK]"}, {"SET lock:t x", "OK"},
 		{"MULTI", "OK"}, {"AUTH reader x", "QUEUED"}, {"DISCARD", "OK"}, {"SET lock:t y", "OK"},
@@ -320,7 +326,10 @@ func TestSilenceForgesNoAnswer(t *testing.T) {
 		kit.Must(t, client.CloseWrite())
 		_, err := client.ReceiveAll()
 		kit.Must(t, err)
-		kit.Await(t, "the end of what it sent", func() bool { return !strings.Contains(kit.Text(kit.Do(t, r.admin, "CLIENT", "LIST")), "user=forger") })
+		kit.Await(t, "the end of what it sent", func() bool {
+			return !strings.Contains(kit.Text(kit.Do(t, r.admin,
+				"CLIENT", "LIST")), "user=forger")
+		})
 	}
 	r.wantUntouched(t, "lock:a")
 }
@@ -334,12 +343,21 @@ func TestRightsChange(t *testing.T) {
 	kit.Does(t, client, "SET lock:a v PX 60000", "OK")
 	kit.Does(t, open, "SET lock:b v PX 60000", "OK")
 	kit.Does(t, r.admin, "ACL SETUSER app -set", "OK")
-	kit.Await(t, "the right to be taken", func() bool { return kit.Text(kit.Do(t, client, "SET", "lock:a", "w")) == noRightTo("set") })
+	kit.Await(t, "the right to be taken", func() bool {
+		return kit.Text(kit.Do(t, client, "SET", "lock:a",
+			"w")) == noRightTo("set")
+	})
 	kit.Does(t, client, "DEL lock:a", "1")
 	kit.Does(t, r.admin, "ACL SETUSER app +set", "OK")
-	kit.Await(t, "the right to be given", func() bool { return kit.Text(kit.Do(t, client, "SET", "lock:a", "w", "PX", "60000")) == "OK" })
+	kit.Await(t, "the right to be given", func() bool {
+		return kit.Text(kit.Do(t, client, "SET", "lock:a", "w", "PX",
+			"60000")) == "OK"
+	})
 	kit.Does(t, r.admin, "ACL SETUSER default -set -lpush", "OK")
-	kit.Await(t, "the right of everybody to be taken", func() bool { return kit.Text(kit.Do(t, open, "SET", "lock:b", "w")) == noRightTo("set") })
+	kit.Await(t, "the right of everybody to be taken", func() bool {
+		return kit.Text(kit.Do(t, open, "SET", "lock:b",
+			"w")) == noRightTo("set")
+	})
 	kit.Does(t, open, "EVAL|redis.call('lpush','l','v') return redis.call('del',KEYS[1])|1|lock:b", noScript)
 	kit.Does(t, open, "LOCK k t PX 60000", noRightTo("set"))
 	kit.Does(t, open, "GET lock:b", "w")
@@ -357,27 +375,36 @@ func TestUnknownIsNotLoggedIn(t *testing.T) {
 		args       []string
 		spoil      func(t *testing.T, upstream *redistest.Server)
 	}{
-		{"down at the start", unknown, []string{"--requirepass", "secret"}, func(t *testing.T, u *redistest.Server) { kit.Must(t, u.Kill()) }},
-		{"full", unknown, []string{"--requirepass", "secret", "--maxclients", "2"}, func(t *testing.T, u *redistest.Server) {
-			for range 2 {
-				kit.Does(t, kit.Dial(t, u.Addr()), "AUTH secret", "OK")
-			}
+		{"down at the start", unknown, []string{"--requirepass", "secret"},
+			func(t *testing.T, u *redistest.Server) { kit.Must(t, u.Kill()) }},
+		{"full", unknown, []string{"--requirepass", "secret", "--maxclients", "2"},
+			func(t *testing.T, u *redistest.Server) {
+				for range 2 {
+					kit.Does(t, kit.Dial(t, u.Addr()), "AUTH secret", "OK")
+				}
+			}},
+		{"hung", unknown, []string{"--requirepass", "secret"}, func(t *testing.T,
+			u *redistest.Server) {
+			kit.Must(t, u.Pause())
 		}},
-		{"hung", unknown, []string{"--requirepass", "secret"}, func(t *testing.T, u *redistest.Server) { kit.Must(t, u.Pause()) }},
-		{"NOPERM", "ERR cannot check this client's permissions: this client may use neither", []string{"--user", "default", "on", "nopass", "-@all"}, func(*testing.T, *redistest.Server) {}},
+		{"NOPERM", "ERR cannot check this client's permissions: this client may use neither",
+			[]string{"--user", "default", "on", "nopass", "-@all"}, func(*testing.T, *redistest.Server) {}},
 		{"protected", noAuth, []string{"--requirepass", "secret"}, func(*testing.T, *redistest.Server) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			upstream := startRedisRetrying(t, c.args...)
 			c.spoil(t, upstream)
-			proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*", "--upstream-timeout", "300ms")
+			proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*",
+				"--upstream-timeout", "300ms")
 			client := kit.Dial(t, proxy.Addr())
-			for _, command := range []string{"DEL lock:v", "LOCK k t PX 60000", "UNLOCK lock:v theirs", "SCRIPT FLUSH", "PROXY INFO", "EVAL|return redis.call('del','lock:v')|0"} {
+			for _, command := range []string{"DEL lock:v", "LOCK k t PX 60000", "UNLOCK lock:v theirs", "SCRIPT FLUSH",
+				"PROXY INFO", "EVAL|return redis.call('del','lock:v')|0"} {
 				want := c.want
 				if c.name == "full" { // Redis sends this error, and closes the connection
 					want = "ERR cannot check this client's permissions: "
 				}
-				if got := kit.Text(kit.Do(t, client, wordsOf(command)...)); !strings.HasPrefix(got, want) && !strings.HasPrefix(got, "NOPERM") && !strings.HasPrefix(got, "ERR max number of clients") {
+				if got := kit.Text(kit.Do(t, client, wordsOf(command)...)); !strings.HasPrefix(got, want) &&
+					!strings.HasPrefix(got, "NOPERM") && !strings.HasPrefix(got, "ERR max number of clients") {
 					t.Errorf("%s: %s, want %s", command, got, want)
 				}
 				_ = client.Close()
@@ -410,7 +437,10 @@ func TestLoginWhileTheUpstreamIsDown(t *testing.T) {
 	early := kit.Dial(t, proxy.Addr())
 	kit.Does(t, early, "LOCK k t PX 60000", unknown)
 	kit.Must(t, upstream.Restart())
-	kit.Await(t, "the upstream to be back", func() bool { return kit.Text(kit.Do(t, early, "SET", "lock:a", "v", "PX", "60000")) == "OK" })
+	kit.Await(t, "the upstream to be back", func() bool {
+		return kit.Text(kit.Do(t, early, "SET", "lock:a", "v", "PX",
+			"60000")) == "OK"
+	})
 	seen(t, proxy, "upstream up")
 	let := kit.Dial(t, proxy.Addr())
 	kit.Does(t, let, "GET lock:a", "v")
@@ -441,6 +471,7 @@ func TestLoginStandsWhileTheUpstreamHangs(t *testing.T) {
 	kit.Await(t, "the upstream to be back", func() bool {
 		other := kit.Dial(t, r.proxy.Addr())
 		defer other.Close()
-		return kit.Text(kit.Do(t, other, "AUTH", "app", "x")) == "OK" && kit.Text(kit.Do(t, other, "SET", "lock:a", "v", "PX", "60000")) == "OK"
+		return kit.Text(kit.Do(t, other, "AUTH", "app", "x")) == "OK" &&
+			kit.Text(kit.Do(t, other, "SET", "lock:a", "v", "PX", "60000")) == "OK"
 	})
 }

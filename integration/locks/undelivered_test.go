@@ -41,7 +41,8 @@ func settings(t *testing.T) []setting {
 		{name: "upstream", args: kit.LockKeyArgs(kit.StartRedis(t)), key: "lock:k"},
 		{name: "tag", args: tags, key: "lock:k:{t}"},
 		{name: "name of a tag", args: tags, key: "lock:t", neighbour: "n:{lock:t}"},
-		{name: "TLS", args: append(slices.Clone(all), "--tls-cert", pair.Cert, "--tls-key", pair.Key), key: "lock:k", trust: &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}},
+		{name: "TLS", args: append(slices.Clone(all), "--tls-cert", pair.Cert, "--tls-key", pair.Key), key: "lock:k",
+			trust: &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}},
 	}
 }
 
@@ -73,7 +74,8 @@ type client struct {
 func limitBuffers(_, _ string, raw syscall.RawConn) error {
 	var failed error
 	err := raw.Control(func(fd uintptr) {
-		failed = errors.Join(syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10), syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 536))
+		failed = errors.Join(syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10),
+			syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 536))
 	})
 	return errors.Join(err, failed)
 }

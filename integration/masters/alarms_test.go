@@ -22,7 +22,8 @@ func TestChangeRaisesNoAlarm(t *testing.T) {
 	var want []string
 	for _, masters := range [][]int{{0, 1, 3}, {0, 4, 3}} {
 		r.change(masters...)
-		want = append(want, "INFO the masters are being changed", "INFO the configuration is reloaded", "INFO the masters are changed")
+		want = append(want, "INFO the masters are being changed", "INFO the configuration is reloaded",
+			"INFO the masters are changed")
 		r.wantLogged(want)
 	}
 	kit.Must(t, r.servers[4].Kill())
@@ -37,7 +38,8 @@ func (r *rig) wantLogged(want []string) {
 	want = slices.Sorted(slices.Values(want))
 	for _, proxy := range r.proxies {
 		kit.Soon(r.t, func() error {
-			got := slices.DeleteFunc(kit.Logged(proxy, "msg=ready"), func(message string) bool { return message == "INFO master caught up" })
+			got := slices.DeleteFunc(kit.Logged(proxy, "msg=ready"),
+				func(message string) bool { return message == "INFO master caught up" })
 			if slices.Sort(got); !slices.Equal(got, want) {
 				return fmt.Errorf("got %q, want %q", got, want)
 			}

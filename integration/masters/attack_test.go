@@ -103,7 +103,8 @@ func TestStoppedProxyGoesOn(t *testing.T) {
 	r.reload(0)
 	kit.Soon(t, func() error { return r.votes(r.proxies[0], []int{0, 1, 3}) })
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "60000")
-	kit.Everywhere(t, []*redistest.Server{r.servers[0], r.servers[1], r.servers[3]}, func(s *redistest.Server) error { return kit.Stands(s, "0", "k", "t") })
+	kit.Everywhere(t, []*redistest.Server{r.servers[0], r.servers[1], r.servers[3]},
+		func(s *redistest.Server) error { return kit.Stands(s, "0", "k", "t") })
 	kit.Must(t, kit.Tell(r.servers[1], "DEL", "k")) // as if it had never answered
 	late, err := redistest.Dial(r.proxies[1].Addr(), 20*time.Second)
 	kit.Must(t, err)
@@ -138,7 +139,8 @@ func TestStartsWithOtherMasters(t *testing.T) {
 	}
 	for i, client := range clients {
 		reply, err := client.Receive()
-		if text := fmt.Sprint(reply); err != nil || !strings.HasPrefix(text, "NOQUORUM the masters are being changed, or were by another proxy") {
+		if text := fmt.Sprint(reply); err != nil || !strings.HasPrefix(text,
+			"NOQUORUM the masters are being changed, or were by another proxy") {
 			t.Errorf("masters %v: %s, %v", lists[i], text, err)
 		}
 	}
@@ -164,7 +166,8 @@ func TestRefusedChanges(t *testing.T) {
 		{[]int{0, 1, 2, busy}, "already votes in another set of masters"},
 	} {
 		r.name(0, test.masters...)
-		if said := r.tryReload(0); !strings.Contains(said, "ERR nothing is changed: master: ") || !strings.Contains(said, test.want) {
+		if said := r.tryReload(0); !strings.Contains(said, "ERR nothing is changed: master: ") ||
+			!strings.Contains(said, test.want) {
 			t.Errorf("%v: %s", test.masters, said)
 		}
 		kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", fmt.Sprint(test.masters), "t", "PX", "1000")

@@ -142,12 +142,14 @@ func TestJoinsWithManyLocks(t *testing.T) {
 		return errors.Join(r.hasNewMarker(4), r.votes(r.proxies[0], first(5)), r.votes(r.proxies[1], first(5)))
 	})
 	took, after := time.Since(began), r.resident()
-	t.Logf("votes after %v, slowest LOCK %v, resident %d MB before and %d MB after", took.Round(time.Millisecond), slowest.Round(time.Millisecond), before>>20, after>>20)
+	t.Logf("votes after %v, slowest LOCK %v, resident %d MB before and %d MB after", took.Round(time.Millisecond),
+		slowest.Round(time.Millisecond), before>>20, after>>20)
 	if grown, bound := after-before, int64(64<<20+locks*200); grown > bound {
 		t.Errorf("the proxies grew by %d MB, of at most %d", grown>>20, bound>>20)
 	}
 	script := `local n = 0 for i = ARGV[1], ARGV[2] do n = n + redis.call('exists', 'k-many:' .. i) end return n`
-	if held, err := kit.AskIn(r.servers[4], "0", "EVAL", script, "0", "0", strconv.Itoa(locks-1)); err != nil || held != int64(locks) {
+	if held, err := kit.AskIn(r.servers[4], "0", "EVAL", script, "0", "0", strconv.Itoa(locks-1)); err != nil ||
+		held != int64(locks) {
 		t.Errorf("it has %v of %d locks, %v", held, locks, err)
 	}
 }

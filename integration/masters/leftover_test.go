@@ -102,8 +102,10 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 		t.Error("another key is refused")
 	}
 	for _, key := range []string{"k-ends", "k-given"} {
-		for _, words := range [][]string{{"LOCK", key, "t", "PX", "60000"}, {"UNLOCK", key, "a"}, {"EXTEND", key, "b", "PX", "60000"}} {
-			if reply, failed := kit.Do(t, client, words...).(redistest.RespError); !failed || !strings.HasPrefix(string(reply), "NOQUORUM ") {
+		for _, words := range [][]string{{"LOCK", key, "t", "PX", "60000"}, {"UNLOCK", key, "a"},
+			{"EXTEND", key, "b", "PX", "60000"}} {
+			if reply, failed := kit.Do(t, client, words...).(redistest.RespError); !failed ||
+				!strings.HasPrefix(string(reply), "NOQUORUM ") {
 				t.Errorf("%v: %v", words, reply)
 			}
 		}

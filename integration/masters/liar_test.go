@@ -23,10 +23,12 @@ var liars = []struct {
 	lie  func(r *rig, masters []string, m *marker.Marker)
 }{
 	{"a seal for others", func(_ *rig, masters []string, m *marker.Marker) {
-		m.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{Before: len(masters), Names: append(masters[1:], "127.0.0.1:1")}}
+		m.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{Before: len(masters),
+			Names: append(masters[1:], "127.0.0.1:1")}}
 	}},
 	{"a seal of one master, for another", func(_ *rig, _ []string, m *marker.Marker) {
-		m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: 1, Names: []string{"127.0.0.1:1"}}}
+		m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: 1,
+			Names: []string{"127.0.0.1:1"}}}
 	}},
 	{"a later set of other masters", func(_ *rig, masters []string, m *marker.Marker) {
 		m.Era = reconfig.Era{Number: 7, Masters: len(masters), Hash: "0123456789abcdef"}
@@ -65,7 +67,8 @@ func (r *rig) wantServing(key string) {
 	for i, proxy := range r.proxies {
 		client := kit.Connect(r.t, proxy)
 		kit.Soon(r.t, func() error {
-			if reply := kit.Do(r.t, client, "LOCK", fmt.Sprint(key, i), "t", "PX", "60000"); fmt.Sprintf("%T", reply) != "int64" {
+			if reply := kit.Do(r.t, client, "LOCK", fmt.Sprint(key, i), "t", "PX", "60000"); fmt.Sprintf("%T",
+				reply) != "int64" {
 				return fmt.Errorf("LOCK: %v", reply)
 			}
 			return nil
@@ -96,7 +99,8 @@ func TestOneMasterSaysItIsOver(t *testing.T) {
 				r.wantServing("k-then-")
 				for _, server := range r.servers[1:] {
 					stands, err := kit.AskIn(server, "0", "GET", "redlock-proxy:marker")
-					if m := marker.ReadMarker(fmt.Sprint(stands)); err != nil || !m.Valid || m.Value.Era.Number != 0 || !m.Value.Seal.IsNone() {
+					if m := marker.ReadMarker(fmt.Sprint(stands)); err != nil || !m.Valid || m.Value.Era.Number != 0 ||
+						!m.Value.Seal.IsNone() {
 						t.Errorf("%s: %v", server.Addr(), stands)
 					}
 				}
@@ -147,7 +151,8 @@ func TestLiarIsReplaced(t *testing.T) {
 	kit.Must(t, err)
 	r.change(3, 1, 2)
 	r.wantServing("k-")
-	kit.Everywhere(t, []*redistest.Server{r.servers[1], r.servers[2], r.servers[3]}, func(s *redistest.Server) error { return kit.Stands(s, "0", "k-held", "t") })
+	kit.Everywhere(t, []*redistest.Server{r.servers[1], r.servers[2], r.servers[3]},
+		func(s *redistest.Server) error { return kit.Stands(s, "0", "k-held", "t") })
 }
 
 // TestFollowsOneWitness: a proxy that was stopped during a change reaches only one master that
@@ -192,8 +197,10 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	// Once the change begins before a proxy has seen that seal, by which the master has no vote.
 	kit.Soon(t, func() error {
 		r.lie(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
-			m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: len(masters), Names: append(masters, "127.0.0.1:1")}}
-			kit.Must(t, kit.Tell(r.servers[2], "HSET", script.SequenceKey, marker.InDatabase(m.Nonce, 0), fmt.Sprint(1<<40)))
+			m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: len(masters),
+				Names: append(masters, "127.0.0.1:1")}}
+			kit.Must(t, kit.Tell(r.servers[2], "HSET", script.SequenceKey, marker.InDatabase(m.Nonce, 0),
+				fmt.Sprint(1<<40)))
 		})
 		said := r.tryReload(0)
 		if !strings.HasPrefix(said, "ERR") {

@@ -118,7 +118,8 @@ func (r *rig) votes(proxy *harness.Proxy, masters []int) error {
 		return err
 	}
 	info := kit.Text(reply)
-	wants := []string{fmt.Sprintf("redlock_masters:%d\r\n", len(masters)), fmt.Sprintf("redlock_masters_voting:%d\r\n", len(masters))}
+	wants := []string{fmt.Sprintf("redlock_masters:%d\r\n", len(masters)),
+		fmt.Sprintf("redlock_masters_voting:%d\r\n", len(masters))}
 	for _, i := range masters {
 		wants = append(wants, "address="+r.links[i].Addr()+",")
 	}

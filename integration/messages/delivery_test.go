@@ -138,11 +138,13 @@ func TestTooFew(t *testing.T) {
 	wantSilent(t, client)
 	kit.Must(t, f.Masters[2].Kill())
 	wantEnd(t, client)
-	if reply := kit.Do(t, publisher, "PUBLISH", "channel", "three"); !strings.HasPrefix(kit.Text(reply), "NOQUORUM 2 of 5 masters answered, 3 needed: ") {
+	if reply := kit.Do(t, publisher, "PUBLISH", "channel", "three"); !strings.HasPrefix(kit.Text(reply),
+		"NOQUORUM 2 of 5 masters answered, 3 needed: ") {
 		t.Errorf("PUBLISH: %v", reply)
 	}
 	other := kit.Connect(t, f.Proxies[1])
-	if reply := kit.Do(t, other, "SUBSCRIBE", "channel"); !strings.HasPrefix(kit.Text(reply), "NOQUORUM 2 of 5 masters answered, 3 needed: ") {
+	if reply := kit.Do(t, other, "SUBSCRIBE", "channel"); !strings.HasPrefix(kit.Text(reply),
+		"NOQUORUM 2 of 5 masters answered, 3 needed: ") {
 		t.Errorf("SUBSCRIBE: %v", reply)
 	}
 	kit.Want(t, other, "PONG", "PING") // it is not subscribed
@@ -187,7 +189,8 @@ func TestOthersOnTheChannel(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
 	for _, master := range f.Masters {
-		for _, text := range []string{"", "garbage", "1 0123456789abcdef m 0 0 0 0\n", "1 0123456789abcdef m 9 9 0 0\n", strings.Repeat("x", 1<<20)} {
+		for _, text := range []string{"", "garbage", "1 0123456789abcdef m 0 0 0 0\n", "1 0123456789abcdef m 9 9 0 0\n",
+			strings.Repeat("x", 1<<20)} {
 			kit.Must(t, kit.Tell(master, "PUBLISH", "redlock-proxy:messages:", text))
 		}
 	}
@@ -206,7 +209,8 @@ func TestOthersOnTheChannel(t *testing.T) {
 // client waits for it.
 func TestSlowSubscriber(t *testing.T) {
 	f := start(t, 1)
-	slow, quick, publisher := subscriber(t, f.Proxies[0], "channel"), subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
+	slow, quick, publisher := subscriber(t, f.Proxies[0], "channel"), subscriber(t, f.Proxies[0], "channel"),
+		kit.Connect(t, f.Proxies[0])
 	payload := strings.Repeat("p", 1<<20-1000)
 	receivers := []any{}
 	for range 80 {

@@ -84,13 +84,17 @@ func TestAsRedis(t *testing.T) {
 					same := func(got []byte) bool {
 						return bytes.Equal(versions.ReplaceAll(got, nil), versions.ReplaceAll(want, nil))
 					}
-					if got := ours[one].received(t, 10*time.Second, func(got []byte) bool { return len(want) == 0 || same(got) }); !same(got) {
+					if got := ours[one].received(t, 10*time.Second, func(got []byte) bool {
+						return len(want) == 0 ||
+							same(got)
+					}); !same(got) {
 						t.Fatalf("%s: %s gets\n%q, want\n%q", line, one, got, want)
 					}
 				}
 			}
 			for one := range ours { // and nothing else
-				if got := ours[one].received(t, 2*quiet, func([]byte) bool { return false }); len(bytes.TrimSuffix(got, []byte("<end>"))) > 0 {
+				if got := ours[one].received(t, 2*quiet, func([]byte) bool { return false }); len(bytes.TrimSuffix(got,
+					[]byte("<end>"))) > 0 {
 					t.Errorf("at the end %s gets %q", one, got)
 				}
 			}

@@ -228,7 +228,8 @@ var dialects = []*dialect{
 			return reply == int64(1), err
 		},
 	},
-	{name: "WATCH", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, there: textThere, give: watchedGive},
+	{name: "WATCH", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, there: textThere,
+		give: watchedGive},
 	{
 		name: "LOCK", kind: "text", lease: lease, holds: textHolds, there: textThere,
 		take: func(c *client, key, token string) (time.Duration, error) {
@@ -292,7 +293,8 @@ var dialects = []*dialect{
 			return []string{"EVAL", hashKeep, "1", key, kit.Millis(lease), token}
 		}),
 		give: one(func(key, token string) []string {
-			return []string{"EVAL", hashGive, "2", key, "redisson_lock__channel:{" + key + "}", "0", kit.Millis(lease), token, "publish"}
+			return []string{"EVAL", hashGive, "2", key, "redisson_lock__channel:{" + key + "}", "0", kit.Millis(lease),
+				token, "publish"}
 		}),
 		there: func(c *client, key string) ([]string, error) {
 			reply, err := c.do("HKEYS", key)

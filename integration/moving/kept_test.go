@@ -23,9 +23,12 @@ type kept struct {
 var keepers = []kept{
 	{"lock:kept:text", []string{"SET", "lock:kept:text", "me"}, []string{"GET", "lock:kept:text"}, "me", true},
 	{"lock:kept:endless", []string{"SET", "lock:kept:endless", "me"}, []string{"GET", "lock:kept:endless"}, "me", false},
-	{"lock:kept:hash", []string{"HSET", "lock:kept:hash", "a:1", "2", "b", "x"}, []string{"HGETALL", "lock:kept:hash"}, "[a:1 2 b x]", true},
-	{"lock:kept:sorted", []string{"ZADD", "lock:kept:sorted", "1732620000000.5", "a", "-inf", "b"}, []string{"ZRANGE", "lock:kept:sorted", "0", "-1", "WITHSCORES"}, "[b -inf a 1732620000000.5]", true},
-	{"lock:kept:list", []string{"RPUSH", "lock:kept:list", "a", "", "\x00\r\n\xff"}, []string{"LRANGE", "lock:kept:list", "0", "-1"}, "[a  \x00\r\n\xff]", false},
+	{"lock:kept:hash", []string{"HSET", "lock:kept:hash", "a:1", "2", "b", "x"}, []string{"HGETALL", "lock:kept:hash"},
+		"[a:1 2 b x]", true},
+	{"lock:kept:sorted", []string{"ZADD", "lock:kept:sorted", "1732620000000.5", "a", "-inf", "b"},
+		[]string{"ZRANGE", "lock:kept:sorted", "0", "-1", "WITHSCORES"}, "[b -inf a 1732620000000.5]", true},
+	{"lock:kept:list", []string{"RPUSH", "lock:kept:list", "a", "", "\x00\r\n\xff"},
+		[]string{"LRANGE", "lock:kept:list", "0", "-1"}, "[a  \x00\r\n\xff]", false},
 	{"lock:kept:set", []string{"SADD", "lock:kept:set", "one"}, []string{"SMEMBERS", "lock:kept:set"}, "[one]", true},
 }
 
@@ -51,7 +54,8 @@ func look(t *testing.T, client *redistest.Client) map[string]ends {
 		if left == -1 == k.ends {
 			t.Errorf("%s: PTTL is %d", k.key, left)
 		}
-		all[k.key] = ends{sent.Add(time.Duration(left) * time.Millisecond), received.Add(time.Duration(left+1) * time.Millisecond), left == -1}
+		all[k.key] = ends{sent.Add(time.Duration(left) * time.Millisecond),
+			received.Add(time.Duration(left+1) * time.Millisecond), left == -1}
 	}
 	return all
 }

@@ -60,8 +60,10 @@ type load struct {
 func startLoad(t *testing.T, r *rig, seed uint64) *load {
 	t.Helper()
 	l := &load{
-		t: t, addrs: r.addrs, upstream: r.upstream.Addr(), began: time.Now(), histories: map[string]*holdings.History{}, versions: map[string]int{},
-		gone: map[string]time.Duration{}, replies: map[string]int{}, dialect: map[string]int{}, errors: map[string]int{},
+		t: t, addrs: r.addrs, upstream: r.upstream.Addr(), began: time.Now(), histories: map[string]*holdings.History{},
+		versions: map[string]int{},
+		gone:     map[string]time.Duration{}, replies: map[string]int{}, dialect: map[string]int{},
+		errors: map[string]int{},
 	}
 	l.atUpstream.Store(true)
 	seeds := kit.Connect(t, r.proxies[0])
@@ -70,7 +72,8 @@ func startLoad(t *testing.T, r *rig, seed uint64) *load {
 	}
 	for d, dialect := range dialects {
 		for i := range clientsOf {
-			c := &client{load: l, dialect: dialect, name: fmt.Sprintf("%s/%d", strings.ReplaceAll(dialect.name, " ", ""), i),
+			c := &client{load: l, dialect: dialect, name: fmt.Sprintf("%s/%d",
+				strings.ReplaceAll(dialect.name, " ", ""), i),
 				random: rand.New(rand.NewPCG(seed, uint64(d*clientsOf+i))), patience: patience}
 			switch {
 			case i == 0 && dialect.direct:
@@ -296,7 +299,8 @@ func (c *client) turn(addrs []string, token string) {
 			extended, err := d.extend(c, key, token)
 			after := c.now()
 			if after < until && err == nil && !extended {
-				c.addWrong("LOST: %s: %s of %s is not extended, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
+				c.addWrong("LOST: %s: %s of %s is not extended, %v after it was granted and %v before its end", d.name,
+					key, token, after-received, until-after)
 			}
 			latest = max(latest, after+d.lease+slack)
 			if extended && err == nil && after < until { // otherwise another client may have held it in between
@@ -305,7 +309,8 @@ func (c *client) turn(addrs []string, token string) {
 		} else {
 			held, err := d.holds(c, key, token)
 			if after := c.now(); after < until && err == nil && !held {
-				c.addWrong("LOST: %s: %s of %s is not held, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
+				c.addWrong("LOST: %s: %s of %s is not held, %v after it was granted and %v before its end", d.name, key,
+					token, after-received, until-after)
 			}
 		}
 		if now := c.now(); now >= min(end, until) {
@@ -332,7 +337,8 @@ func (c *client) turn(addrs []string, token string) {
 		c.forget(token, latest)
 		unsure()
 	case !given && after < until:
-		c.addWrong("LOST: %s: %s of %s was not there to be given back, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
+		c.addWrong("LOST: %s: %s of %s was not there to be given back, %v after it was granted and %v before its end",
+			d.name, key, token, after-received, until-after)
 	default:
 		c.forget(token, after)
 	}

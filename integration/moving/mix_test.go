@@ -74,7 +74,8 @@ func TestRandomMix(t *testing.T) {
 	for _, what := range append(l.take().wrong, double...) {
 		t.Error(what)
 	}
-	t.Logf("%d rounds, %d grants, %d of them double; locks were available again: %s", len(back), grants, len(double), figures(back))
+	t.Logf("%d rounds, %d grants, %d of them double; locks were available again: %s", len(back), grants, len(double),
+		figures(back))
 }
 
 // mixKeptFor is longer than a thousand rounds.
@@ -158,11 +159,15 @@ func (m *mix) events() []event {
 	m.killed = -1
 	stalled := masters[2 : 2+1+m.random.IntN(3)]
 	all := []event{
-		m.operator("move", "--even-if-others"), m.operator("move --back", "--even-if-others", toUpstream), m.operator("a second move", "--even-if-others"),
+		m.operator("move", "--even-if-others"), m.operator("move --back", "--even-if-others", toUpstream),
+		m.operator("a second move", "--even-if-others"),
 		m.operator("move --abort", "--abort"),
-		{fmt.Sprintf("proxy %d is killed", proxies[0]), func() error { m.killed = proxies[0]; return m.proxies[proxies[0]].Kill() }},
-		{fmt.Sprintf("proxy %d stands still", proxies[1]), m.forRandomTime(m.proxies[proxies[1]].Pause, m.proxies[proxies[1]].Continue)},
-		{fmt.Sprintf("%d masters stand still", len(stalled)), m.forRandomTime(forEach(stalled, (*redistest.Server).Pause), forEach(stalled, (*redistest.Server).Continue))},
+		{fmt.Sprintf("proxy %d is killed", proxies[0]),
+			func() error { m.killed = proxies[0]; return m.proxies[proxies[0]].Kill() }},
+		{fmt.Sprintf("proxy %d stands still", proxies[1]), m.forRandomTime(m.proxies[proxies[1]].Pause,
+			m.proxies[proxies[1]].Continue)},
+		{fmt.Sprintf("%d masters stand still", len(stalled)), m.forRandomTime(forEach(stalled,
+			(*redistest.Server).Pause), forEach(stalled, (*redistest.Server).Continue))},
 		{"a master loses its data", m.forRandomTime(masters[0].Kill, masters[0].Restart)},
 	}
 	if m.random.IntN(2) == 0 {
@@ -268,7 +273,8 @@ func (m *mix) settle() {
 		}
 		return nil
 	})
-	m.masters = slices.DeleteFunc(slices.Clone(m.servers), func(s *redistest.Server) bool { return !slices.Contains(agreed, s.Addr()) })
+	m.masters = slices.DeleteFunc(slices.Clone(m.servers),
+		func(s *redistest.Server) bool { return !slices.Contains(agreed, s.Addr()) })
 	if len(m.masters) != 5 {
 		m.t.Fatalf("the masters are %v", agreed)
 	}

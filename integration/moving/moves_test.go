@@ -66,8 +66,10 @@ func TestMovesUnderLoad(t *testing.T) {
 		after := look(t, kit.Connect(t, r.proxies[random.IntN(2)]))
 		seen := l.take()
 		for key, was := range before { // later by as long as a command took to be carried out, but never earlier
-			if is := after[key]; is.endless != was.endless || !is.endless && (is.from.Sub(was.to) > slack+took || was.from.Sub(is.to) > slack) {
-				t.Errorf("round %d: %s was over at %v to %v before it was moved, and is at %v to %v", i, key, was.from, was.to, is.from, is.to)
+			if is := after[key]; is.endless != was.endless || !is.endless &&
+				(is.from.Sub(was.to) > slack+took || was.from.Sub(is.to) > slack) {
+				t.Errorf("round %d: %s was over at %v to %v before it was moved, and is at %v to %v", i, key, was.from,
+					was.to, is.from, is.to)
 			}
 		}
 		if err := r.wantOnlyAt(back); err != nil {
@@ -78,7 +80,8 @@ func TestMovesUnderLoad(t *testing.T) {
 		} else {
 			faulty = append(faulty, seen.slowest)
 		}
-		t.Logf("round %d: back=%v, %v: %v; %d grants, slowest %v (%s); errors: %s; %s", i, back, fault, took.Round(time.Millisecond), seen.grants, seen.slowest.Round(time.Millisecond),
+		t.Logf("round %d: back=%v, %v: %v; %d grants, slowest %v (%s); errors: %s; %s", i, back, fault,
+			took.Round(time.Millisecond), seen.grants, seen.slowest.Round(time.Millisecond),
 			seen.slowestOf, counts(seen.errors), strings.ReplaceAll(strings.TrimSpace(said), "\n", " | "))
 		for what := range seen.errors {
 			if fault == none && !isSlow(what) && !strings.Contains(what, hasty.String()) || !explained(what) {
@@ -101,7 +104,8 @@ func TestMovesUnderLoad(t *testing.T) {
 	}
 	t.Logf("%d grants: %s", grants, counts(l.dialect))
 	t.Logf("replies: %s", counts(l.replies))
-	t.Logf("%d moves, %d of them with faults, %d double grants; the longest that a command took: %s; with faults: %s", 2*moves, len(faulty), len(double), figures(pauses), figures(faulty))
+	t.Logf("%d moves, %d of them with faults, %d double grants; the longest that a command took: %s; with faults: %s",
+		2*moves, len(faulty), len(double), figures(pauses), figures(faulty))
 	if grants < 100*moves {
 		t.Errorf("%d grants only", grants)
 	}
@@ -113,14 +117,16 @@ func figures(all []time.Duration) string {
 		return "none"
 	}
 	slices.Sort(all)
-	return fmt.Sprintf("median %v, max %v", all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond))
+	return fmt.Sprintf("median %v, max %v", all[len(all)/2].Round(time.Millisecond),
+		all[len(all)-1].Round(time.Millisecond))
 }
 
 // isSlow reports whether a command failed only because the machine was stopped for longer than the
 // masters' answers, or a ballot, may take. A move does not cause this.
 func isSlow(what string) bool {
 	_, cause, unknown := strings.Cut(what, ": NOQUORUM ")
-	return unknown && (strings.Contains(cause, "agreed only after") || strings.Contains(cause, "no answer in time") || strings.HasPrefix(cause, "other clients have changed the key since"))
+	return unknown && (strings.Contains(cause, "agreed only after") || strings.Contains(cause, "no answer in time") ||
+		strings.HasPrefix(cause, "other clients have changed the key since"))
 }
 
 // explained reports whether a fault may have caused the wrong answer to a command.
@@ -148,7 +154,8 @@ const (
 )
 
 func (f mishap) String() string {
-	return [...]string{"no fault", "the other proxy is stopped", "the proxy that moves is killed", "a master is killed", "the upstream is restarted",
+	return [...]string{"no fault", "the other proxy is stopped", "the proxy that moves is killed", "a master is killed",
+		"the upstream is restarted",
 		"the proxy that moves is stopped", "the program is interrupted"}[f]
 }
 

@@ -98,7 +98,8 @@ func TestPipelinesOverTheMove(t *testing.T) {
 				kit.Must(t, err)
 				all = append(all, kit.Text(reply))
 			}
-			if want := []string{"OK", "QUEUED", "QUEUED", fmt.Sprintf("[%d 1]", n+1), fmt.Sprint(n + 1)}; !slices.Equal(all, want) {
+			if want := []string{"OK", "QUEUED", "QUEUED", fmt.Sprintf("[%d 1]", n+1),
+				fmt.Sprint(n + 1)}; !slices.Equal(all, want) {
 				t.Fatalf("transaction %d: %q, want %q", n, all, want)
 			}
 		}

@@ -69,7 +69,8 @@ func (r *rig) lose(links []*faultlink.CommandLink, command ...string) (well func
 func TestRemovalBeforeAMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	for _, command := range [][]string{{"LOCK", "lock:k", "lost", "PX", "600000"}, {"SET", "lock:k", "lost", "NX", "PX", "600000"}} {
+	for _, command := range [][]string{{"LOCK", "lock:k", "lost", "PX", "600000"},
+		{"SET", "lock:k", "lost", "NX", "PX", "600000"}} {
 		for _, by := range []int{0, 1} {
 			for _, pause := range []time.Duration{-1, 0, 500 * time.Millisecond, 2500 * time.Millisecond} {
 				t.Run(fmt.Sprint(command[0], " moved by ", by, " well after ", pause), func(t *testing.T) {

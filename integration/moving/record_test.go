@@ -153,7 +153,8 @@ func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	}
 	kit.Must(t, r.upstream.Kill())
 	r.flushMasters()
-	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: cannot tell where the locks are: the masters have forgotten it, and the upstream, which may have it, cannot be asked", "connection refused")
+	wantSaid(t, r.run("init", "--longest-ttl", "0s"),
+		"refused: cannot tell where the locks are: the masters have forgotten it, and the upstream, which may have it, cannot be asked", "connection refused")
 	r.restartAs(append(r.argsAfterMove(), "--fresh-start"))
 	for _, proxy := range r.proxies {
 		for _, master := range r.masters {
@@ -182,12 +183,14 @@ func TestMastersAndRecordContradict(t *testing.T) {
 		kit.Must(t, proxy.Kill())
 	}
 	r.flushMasters()
-	without, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters), Args: append(kit.PatientMasters(), "--lock-keys", "lock:*", "--fresh-start")})
+	without, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters),
+		Args: append(kit.PatientMasters(), "--lock-keys", "lock:*", "--fresh-start")})
 	kit.Must(t, err)
 	kit.WantGrant(t, kit.Dial(t, without.Addr()), "LOCK", "other", "me", "PX", "60000")
 	kit.Must(t, without.Close())
 	r.restartAs(append(r.argsAfterMove(), "--fresh-start=false"))
-	both := fmt.Sprintf("the record at the upstream %s says upstream (era 4), the masters %s", r.upstream.Addr(), r.masters[0].Addr())
+	both := fmt.Sprintf("the record at the upstream %s says upstream (era 4), the masters %s", r.upstream.Addr(),
+		r.masters[0].Addr())
 	for _, proxy := range r.proxies {
 		client := kit.Connect(t, proxy)
 		for range 20 {
@@ -196,7 +199,8 @@ func TestMastersAndRecordContradict(t *testing.T) {
 			}
 		}
 		kit.Soon(t, func() error {
-			if reply := fmt.Sprint(kit.Do(t, client, "SET", "lock:b", "you", "NX", "PX", "60000")); !strings.Contains(reply, both) {
+			if reply := fmt.Sprint(kit.Do(t, client, "SET", "lock:b", "you", "NX", "PX",
+				"60000")); !strings.Contains(reply, both) {
 				return fmt.Errorf("%v", reply)
 			}
 			return nil
@@ -232,7 +236,8 @@ func TestSettingContradictsRecord(t *testing.T) {
 	r.restartAs(append(r.args, "--fresh-start"))
 	_, err := r.proxies[0].WaitLog(both, kit.Patience)
 	kit.Must(t, err)
-	if reply := kit.Do(t, kit.Connect(t, r.proxies[1]), "SET", "lock:a", "me", "NX"); !strings.Contains(fmt.Sprint(reply), "NOQUORUM") {
+	if reply := kit.Do(t, kit.Connect(t, r.proxies[1]), "SET", "lock:a", "me",
+		"NX"); !strings.Contains(fmt.Sprint(reply), "NOQUORUM") {
 		t.Errorf("it was answered %v", reply)
 	}
 	r.restartAs(r.argsAfterMove())

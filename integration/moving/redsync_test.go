@@ -61,7 +61,8 @@ func TestRedsyncOverTheMove(t *testing.T) {
 				l.whileWorking(t, r, toUpstream)
 			}
 			l.stop()
-			t.Logf("%s; slowest lock %v; errors of %d moves: %s", counts(l.done), l.slowest.Round(time.Millisecond), 2*redsyncMoves, counts(l.errors))
+			t.Logf("%s; slowest lock %v; errors of %d moves: %s", counts(l.done), l.slowest.Round(time.Millisecond),
+				2*redsyncMoves, counts(l.errors))
 			for what := range l.errors {
 				if !slices.Contains(test.want, what) {
 					t.Errorf("%d × %s", l.errors[what], what)
@@ -99,7 +100,8 @@ func startRedsyncs(t *testing.T, r *rig, enabled bool, factor float64) *redsyncs
 		proxies = append(proxies, redsync.New(goredis.NewPool(client)))
 	}
 	for i := range redsyncClients {
-		mutex := proxies[i%2].NewMutex(fmt.Sprint("lock:redsync:", i), redsync.WithExpiry(redsyncExpiry), redsync.WithTimeoutFactor(factor))
+		mutex := proxies[i%2].NewMutex(fmt.Sprint("lock:redsync:", i), redsync.WithExpiry(redsyncExpiry),
+			redsync.WithTimeoutFactor(factor))
 		if i/2%2 == 0 {
 			l.workers.Go(func() { l.lock(mutex, "Lock", mutex.Lock) })
 		} else {

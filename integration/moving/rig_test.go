@@ -39,7 +39,8 @@ func startRig(t *testing.T, args ...string) *rig {
 func startRigAt(t *testing.T, upstream *redistest.Server, args ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
-	r.args = slices.Concat(kit.LockKeyArgs(upstream), kit.PatientMasters(), []string{"--move-from-upstream", "--log-level", "debug"}, args)
+	r.args = slices.Concat(kit.LockKeyArgs(upstream), kit.PatientMasters(),
+		[]string{"--move-from-upstream", "--log-level", "debug"}, args)
 	for range 2 {
 		r.add(r.args...)
 	}
@@ -99,7 +100,8 @@ func (r *rig) moveUntil(ctx context.Context, proxy int, flags ...string) (string
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, program, append([]string{"move", "--addr", r.addrs[proxy]}, flags...)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, program, append([]string{"move", "--addr", r.addrs[proxy]},
+		flags...)...).CombinedOutput()
 	var code *exec.ExitError
 	if errors.As(err, &code) {
 		err = errNotMoved{strings.TrimSpace(string(out))}

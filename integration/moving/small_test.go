@@ -109,7 +109,8 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 	one, _ := r.pair()
 	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
 	r.mustMove(0)
-	for _, args := range [][]string{r.args, slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return arg == "--move-from-upstream" })} {
+	for _, args := range [][]string{r.args, slices.DeleteFunc(slices.Clone(r.args),
+		func(arg string) bool { return arg == "--move-from-upstream" })} {
 		late := kit.Connect(t, r.add(args...))
 		kit.Want(t, late, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 		kit.Want(t, late, "me", "GET", "lock:a")
@@ -162,7 +163,8 @@ func TestSettingsDiffer(t *testing.T) {
 func TestOtherLockKeys(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	args := slices.Concat(kit.PatientMasters(), []string{"--upstream", "redis://" + r.upstream.Addr(), "--lock-keys", "job:*", "--move-from-upstream"})
+	args := slices.Concat(kit.PatientMasters(), []string{"--upstream", "redis://" + r.upstream.Addr(), "--lock-keys",
+		"job:*", "--move-from-upstream"})
 	other, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters), Args: args})
 	kit.Must(t, err)
 	defer other.Close()
@@ -170,7 +172,8 @@ func TestOtherLockKeys(t *testing.T) {
 	defer client.Close()
 	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "60000") // no lock key there
 	kit.Soon(t, func() error {
-		if _, err := r.move(0, "--even-if-others"); err == nil || !strings.Contains(err.Error(), "the locks stay at the upstream: another proxy on the masters has different lock settings") {
+		if _, err := r.move(0, "--even-if-others"); err == nil || !strings.Contains(err.Error(),
+			"the locks stay at the upstream: another proxy on the masters has different lock settings") {
 			return fmt.Errorf("move: %v", err)
 		}
 		return nil
@@ -375,7 +378,8 @@ func TestSilentClients(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()
-	kit.Must(t, one.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "CLIENT", "REPLY", "OFF"), "SET", "lock:a", "silent", "NX", "PX", "60000")))
+	kit.Must(t, one.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "CLIENT", "REPLY", "OFF"), "SET",
+		"lock:a", "silent", "NX", "PX", "60000")))
 	kit.Soon(t, func() error {
 		if got := kit.Do(t, other, "GET", "lock:a"); got != "silent" {
 			return fmt.Errorf("GET: %v", got)
@@ -461,7 +465,8 @@ func TestFewRights(t *testing.T) {
 	upstream := kit.StartRedis(t, redistest.Durable()...)
 	kit.Must(t, kit.Tell(upstream, "ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", "-client|kill"))
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
-	r.args = append([]string{"--lock-keys", "lock:*", "--move-from-upstream", "--upstream", "redis://few:secret@" + upstream.Addr(), "--share-upstream-login"}, kit.PatientMasters()...)
+	r.args = append([]string{"--lock-keys", "lock:*", "--move-from-upstream", "--upstream", "redis://few:secret@" +
+		upstream.Addr(), "--share-upstream-login"}, kit.PatientMasters()...)
 	r.add(r.args...)
 	r.add(r.args...)
 	r.wantVoting()
@@ -508,7 +513,8 @@ func TestLockServerBesideAMove(t *testing.T) {
 	server := kit.StartProxy(t, redistest.URLs(r.masters), append(kit.PatientMasters(), "--lock-keys", "lock:*")...)
 	client, beside := kit.Dial(t, r.addrs[1]), kit.Connect(t, server)
 	kit.Soon(t, func() error {
-		if reply := kit.Do(t, beside, "LOCK", "lock:a", "me", "PX", "60000"); reply == nil || strings.HasPrefix(kit.Text(reply), "NOQUORUM") {
+		if reply := kit.Do(t, beside, "LOCK", "lock:a", "me", "PX", "60000"); reply == nil ||
+			strings.HasPrefix(kit.Text(reply), "NOQUORUM") {
 			return fmt.Errorf("while the locks are at the masters: %v", reply)
 		}
 		return nil
@@ -517,12 +523,15 @@ func TestLockServerBesideAMove(t *testing.T) {
 	kit.Soon(t, func() error { _, err := r.move(0, "--back"); return err })
 	kit.Want(t, client, "me", "GET", "lock:a")
 	kit.Want(t, client, "OK", "SET", "lock:b", "me", "NX", "PX", "60000")
-	started := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters), append(kit.PatientMasters(), "--lock-keys", "lock:*")...))
+	started := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters),
+		append(kit.PatientMasters(), "--lock-keys", "lock:*")...))
 	const elsewhere = "ERR the locks on lock keys are at the upstream, which this proxy does not have; use a proxy that has it"
 	for _, of := range []*redistest.Client{beside, started} {
 		for _, command := range [][]string{
-			{"LOCK", "lock:b", "other", "PX", "1000"}, {"SET", "lock:b", "other", "NX", "PX", "1000"}, {"LOCK", "lock:b", "other", "PX", "1000", "BLOCK", "100"},
-			{"UNLOCK", "lock:a", "me"}, {"EXTEND", "lock:a", "me", "PX", "1000"}, {"GET", "lock:a"}, {"DEL", "lock:a"}, {"INCR", "lock:c"},
+			{"LOCK", "lock:b", "other", "PX", "1000"}, {"SET", "lock:b", "other", "NX", "PX", "1000"},
+			{"LOCK", "lock:b", "other", "PX", "1000", "BLOCK", "100"},
+			{"UNLOCK", "lock:a", "me"}, {"EXTEND", "lock:a", "me", "PX", "1000"}, {"GET", "lock:a"}, {"DEL", "lock:a"},
+			{"INCR", "lock:c"},
 			{"EVAL", "return redis.call('get', KEYS[1])", "1", "lock:a"},
 		} {
 			if reply := kit.Text(kit.Do(t, of, command...)); reply != elsewhere {

@@ -109,8 +109,10 @@ func TestAdminPortTaken(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	addr := adminOf(t, kit.StartProxy(t, redistest.URLs(masters), adminPort...))
-	got := runProxyWith(t, []string{"REDLOCK_ADMIN=" + addr}, "serve", "--master", masters[0].URL(), "--listen", "127.0.0.1:0")
-	if want := fmt.Sprintf("redlock-proxy: --admin: %q: address already in use\n", addr); got.code != 1 || !strings.HasSuffix(got.stderr, want) {
+	got := runProxyWith(t, []string{"REDLOCK_ADMIN=" + addr}, "serve", "--master", masters[0].URL(), "--listen",
+		"127.0.0.1:0")
+	if want := fmt.Sprintf("redlock-proxy: --admin: %q: address already in use\n", addr); got.code != 1 ||
+		!strings.HasSuffix(got.stderr, want) {
 		t.Errorf("got %+v, want it to end with %s", got, want)
 	}
 }
@@ -163,7 +165,8 @@ func requests(operation, result string) (count, took string) {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
-	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminPort, "--upstream", upstream.URL(), "--lock-keys", "lock:*")...)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminPort, "--upstream", upstream.URL(), "--lock-keys",
+		"lock:*")...)
 	addr, client := adminOf(t, proxy), kit.Connect(t, proxy)
 	const release = `if redis.call("get",KEYS[1])==ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 	granted, acquired := requests("acquire", "ok")
@@ -173,7 +176,8 @@ func TestMetrics(t *testing.T) {
 	extended, extending := requests("extend", "ok")
 	read, reading := requests("read", "ok")
 	updated, updating := requests("update", "ok")
-	const lease, waited, runs = "redlock_lock_lease_seconds_count", "redlock_lock_wait_seconds_count", "redlock_script_runs_total"
+	const lease, waited, runs = "redlock_lock_lease_seconds_count", "redlock_lock_wait_seconds_count",
+		"redlock_script_runs_total"
 	for _, c := range []struct {
 		command string
 		moved   map[string]float64
@@ -208,18 +212,21 @@ func TestMetrics(t *testing.T) {
 func TestMetricsOfTheRelay(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
-	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--upstream", upstream.URL(), "--max-clients", "2")...)
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--upstream", upstream.URL(),
+		"--max-clients", "2")...)
 	addr, client := adminOf(t, proxy), kit.Connect(t, proxy)
 	kit.Want(t, client, "PONG", "PING")
 	before := metricsOf(t, addr)
 	value := strings.Repeat("x", 1<<20)
 	kit.Want(t, client, "OK", "SET", "k", value)
 	kit.Want(t, client, any(value), "GET", "k")
-	const there, back = `redlock_relay_bytes_total{direction="to_upstream"}`, `redlock_relay_bytes_total{direction="to_clients"}`
+	const there, back = `redlock_relay_bytes_total{direction="to_upstream"}`,
+		`redlock_relay_bytes_total{direction="to_clients"}`
 	sent := len("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048576\r\n") + len(value) + 2 + len("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
 	got := len("+OK\r\n$1048576\r\n") + len(value) + 2
 	kit.Soon(t, func() error { // they are counted when they have disconnected
-		return differ(metricsOf(t, addr), map[string]float64{there: before[there] + float64(sent), back: before[back] + float64(got)})
+		return differ(metricsOf(t, addr), map[string]float64{there: before[there] + float64(sent),
+			back: before[back] + float64(got)})
 	})
 	second := kit.Connect(t, proxy)
 	kit.Want(t, second, "PONG", "PING")
@@ -231,13 +238,15 @@ func TestMetricsOfTheRelay(t *testing.T) {
 		got := metricsOf(t, addr)
 		return differ(got, map[string]float64{
 			"redlock_client_connections": 2, "redlock_client_connections_parked": 2, "redlock_client_connections_limit": 2,
-			"redlock_client_connections_accepted_total": 2, "redlock_client_connections_refused_total": 1, "redlock_upstream_up": 1,
+			"redlock_client_connections_accepted_total": 2, "redlock_client_connections_refused_total": 1,
+			"redlock_upstream_up": 1,
 		})
 	})
 	kit.Want(t, second, "PONG", "PING") // this wakes it
 	kit.Must(t, second.Close())
 	kit.Soon(t, func() error {
-		return differ(metricsOf(t, addr), map[string]float64{"redlock_client_connections": 1, "redlock_client_connections_parked": 1})
+		return differ(metricsOf(t, addr), map[string]float64{"redlock_client_connections": 1,
+			"redlock_client_connections_parked": 1})
 	})
 }
 
@@ -263,8 +272,10 @@ func TestMetricsOfMasters(t *testing.T) {
 		return fmt.Sprintf("redlock_master_%s{master=%q}", metric, masters[i].Addr())
 	}
 	kit.Soon(t, func() error { // the LOCK was answered by a majority, which need not be all
-		if got := metricsOf(t, addr); got[of("round_trip_seconds_count", 0)] < 1 || got[of("clock_offset_seconds", 0)] > 1 || got[of("clock_offset_seconds", 0)] < -1 {
-			return fmt.Errorf("%s is %v, the clock is off by %v", of("round_trip_seconds_count", 0), got[of("round_trip_seconds_count", 0)], got[of("clock_offset_seconds", 0)])
+		if got := metricsOf(t, addr); got[of("round_trip_seconds_count", 0)] < 1 ||
+			got[of("clock_offset_seconds", 0)] > 1 || got[of("clock_offset_seconds", 0)] < -1 {
+			return fmt.Errorf("%s is %v, the clock is off by %v", of("round_trip_seconds_count", 0),
+				got[of("round_trip_seconds_count", 0)], got[of("clock_offset_seconds", 0)])
 		}
 		return nil
 	})
@@ -280,7 +291,8 @@ func TestMetricsOfMasters(t *testing.T) {
 	if got := kit.FirstWord(kit.Text(kit.Do(t, client, "LOCK", "j", "t", "PX", "60000"))); got != "NOQUORUM" {
 		t.Errorf("got %s", got)
 	}
-	want := map[string]float64{`redlock_lock_requests_total{operation="acquire",result="no_quorum"}`: 1, `redlock_lock_no_quorum_total{cause="down"}`: 1}
+	want := map[string]float64{`redlock_lock_requests_total{operation="acquire",result="no_quorum"}`: 1,
+		`redlock_lock_no_quorum_total{cause="down"}`: 1}
 	kit.Must(t, differ(metricsOf(t, addr), want))
 	kit.Must(t, masters[0].Restart())
 	kit.Must(t, masters[1].Restart())
@@ -304,13 +316,16 @@ func TestAdminTellsNoSecrets(t *testing.T) {
 		"--share-upstream-login", "--lock-keys", "lock:*")...)
 	addr, client := adminOf(t, proxy), kit.Connect(t, proxy)
 	for _, command := range []string{
-		"CLIENT SETNAME " + token, "LOCK " + key + " " + token + " PX 60000", "LOCK " + key + " u PX 60000", "UNLOCK " + key + " " + token,
-		"SET " + key + " " + token, "GET " + key, "SET other:kEy4Q " + token + " NX PX 60000", "EVAL return " + key, "NOSUCH " + key,
+		"CLIENT SETNAME " + token, "LOCK " + key + " " + token + " PX 60000", "LOCK " + key + " u PX 60000", "UNLOCK " +
+			key + " " + token,
+		"SET " + key + " " + token, "GET " + key, "SET other:kEy4Q " + token + " NX PX 60000", "EVAL return " + key,
+		"NOSUCH " + key,
 	} {
 		kit.Do(t, client, strings.Fields(command)...)
 	}
 	local := client.LocalAddr()
-	for _, path := range []string{"/livez", "/readyz", "/", "/status/v1", "/status/v1/locks", "/metrics", "/metrics?" + key, "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/" + key} {
+	for _, path := range []string{"/livez", "/readyz", "/", "/status/v1", "/status/v1/locks", "/metrics", "/metrics?" +
+		key, "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/" + key} {
 		_, body, err := askAdmin(addr, path)
 		kit.Must(t, err)
 		for _, secret := range []string{"kEy4Q", token, password, local} {

@@ -30,11 +30,13 @@ listen relay
 
 func startBalancer(t *testing.T, proxy, how string) string {
 	t.Helper()
-	server, err := harness.StartServer(harness.ServerOptions{Program: "haproxy", Arguments: func(addr, dir string) ([]string, error) {
-		_, port, err := net.SplitHostPort(addr)
-		path := filepath.Join(dir, "haproxy.cfg")
-		return []string{"-db", "-f", path}, errors.Join(err, os.WriteFile(path, fmt.Appendf(nil, balancerConfig, port, proxy, how), 0o600))
-	}})
+	server, err := harness.StartServer(harness.ServerOptions{Program: "haproxy",
+		Arguments: func(addr, dir string) ([]string, error) {
+			_, port, err := net.SplitHostPort(addr)
+			path := filepath.Join(dir, "haproxy.cfg")
+			return []string{"-db", "-f", path}, errors.Join(err, os.WriteFile(path,
+				fmt.Appendf(nil, balancerConfig, port, proxy, how), 0o600))
+		}})
 	if errors.Is(err, harness.ErrNoProgram) {
 		redistest.Absent(t, "haproxy")
 	}
@@ -64,10 +66,12 @@ func TestBehindHAProxy(t *testing.T) {
 			kit.Must(t, err)
 			_, port, err := net.SplitHostPort(balancer)
 			kit.Must(t, err)
-			kit.Does(t, kit.Dial(t, net.JoinHostPort(elsewhere, port)), "LOCK l there PX 60000", "DENIED Redis is running in protected mode")
+			kit.Does(t, kit.Dial(t, net.JoinHostPort(elsewhere, port)), "LOCK l there PX 60000",
+				"DENIED Redis is running in protected mode")
 			_, err = proxy.WaitLog("client="+elsewhere+":", kit.Patience)
 			kit.Must(t, err)
-			if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr(), "--proxy-protocol", "127.0.0.1"); got != (outcome{}) {
+			if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr(), "--proxy-protocol",
+				"127.0.0.1"); got != (outcome{}) {
 				t.Errorf("healthcheck on a balancer's own machine: %+v", got)
 			}
 		})

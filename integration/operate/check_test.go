@@ -45,7 +45,8 @@ func (o outcome) wantVerdict(t *testing.T, code int, verdict string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(o.stdout, "\n"), "\n")
 	last := lines[max(0, len(lines)-2):]
-	if o.code != code || o.stderr != "" || !strings.HasPrefix(last[0], "verdict: "+verdict) || !strings.HasPrefix(last[len(last)-1], "next: ") {
+	if o.code != code || o.stderr != "" || !strings.HasPrefix(last[0], "verdict: "+verdict) ||
+		!strings.HasPrefix(last[len(last)-1], "next: ") {
 		t.Errorf("got %d, %q and\n%swant %d and at the end\nverdict: %s\nnext: …", o.code, o.stderr, o.stdout, code, verdict)
 	}
 }
@@ -149,7 +150,8 @@ func TestCheckSameServer(t *testing.T) {
 	_, port, err := net.SplitHostPort(master.Addr())
 	kit.Must(t, err)
 	got := checkMasters(t, []string{master.URL(), "redis://localhost:" + port})
-	got.wantVerdict(t, 2, "unsafe: it would not be safe to serve; localhost:"+port+": it is the same server as "+master.Addr())
+	got.wantVerdict(t, 2,
+		"unsafe: it would not be safe to serve; localhost:"+port+": it is the same server as "+master.Addr())
 }
 
 // TestCheckDead: an unavailable master is no danger by itself, as long as a majority answers.
@@ -183,8 +185,10 @@ func TestCheckNotToBeAsked(t *testing.T) {
 		{"a name that is none", "redis://no-such-host.invalid:" + port, "no such host"},
 		{"a web server", "redis://" + web.Listener.Addr().String(), "it is not a Redis: "},
 		{"TLS to a Redis without", "rediss://" + locked.Addr(), "it does not use TLS: use redis:// instead of rediss://"},
-		{"no TLS to a Redis with it", strings.Replace(secured, "rediss://", "redis://", 1), "it requires TLS: use rediss:// instead of redis://"},
-		{"TLS to a web server without", "rediss://" + web.Listener.Addr().String(), "it does not use TLS: use redis:// instead of rediss://"},
+		{"no TLS to a Redis with it", strings.Replace(secured, "rediss://", "redis://", 1),
+			"it requires TLS: use rediss:// instead of redis://"},
+		{"TLS to a web server without", "rediss://" + web.Listener.Addr().String(),
+			"it does not use TLS: use redis:// instead of rediss://"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := checkMasters(t, []string{c.url})
@@ -221,12 +225,15 @@ func TestCheckRights(t *testing.T) {
 		{"~* resetchannels " + messages + " +@all", "--key-prefix p:", nil},
 		{"~* resetchannels +@all", "", []string{"lacks " + messages + ": SUBSCRIBE and PUBLISH may fail"}},
 		{"~* &* +@all -publish -subscribe", "", []string{"lacks +publish +subscribe: SUBSCRIBE and PUBLISH may fail"}},
-		{"~* resetchannels +@all -publish", "", []string{"lacks +publish " + messages + ": SUBSCRIBE and PUBLISH may fail"}},
+		{"~* resetchannels +@all -publish", "", []string{"lacks +publish " +
+			messages + ": SUBSCRIBE and PUBLISH may fail"}},
 		{"~* resetchannels +@all", "--upstream " + upstream.URL(), nil},
-		{"~* resetchannels +@all -client|tracking -getrange", "--upstream " + upstream.URL(), []string{"lacks +getrange +client|tracking: waiting clients poll"}},
+		{"~* resetchannels +@all -client|tracking -getrange", "--upstream " + upstream.URL(),
+			[]string{"lacks +getrange +client|tracking: waiting clients poll"}},
 	} {
 		for _, master := range f.Masters {
-			kit.Must(t, kit.Tell(master, append(strings.Fields("ACL SETUSER proxies reset on >secret"), strings.Fields(test.rules)...)...))
+			kit.Must(t, kit.Tell(master, append(strings.Fields("ACL SETUSER proxies reset on >secret"),
+				strings.Fields(test.rules)...)...))
 		}
 		got := checkMasters(t, urls, strings.Fields(test.args)...)
 		for _, master := range f.Masters {
@@ -275,7 +282,8 @@ func TestCheckJSON(t *testing.T) {
 		Upstream struct{ Error string } `json:"upstream"`
 	}
 	kit.Must(t, json.Unmarshal([]byte(got.stdout), &document))
-	if got.code != 4 || document.Code != 4 || document.Verdict != "degraded" || len(document.Reasons) != 3 || len(document.Masters) != 5 ||
+	if got.code != 4 || document.Code != 4 || document.Verdict != "degraded" || len(document.Reasons) != 3 ||
+		len(document.Masters) != 5 ||
 		!document.Masters[0].Votes || document.Masters[4].Votes || document.Masters[4].Error != "connection refused" ||
 		document.Upstream.Error != "connection refused" {
 		t.Errorf("got %d and\n%s", got.code, got.stdout)
@@ -286,7 +294,9 @@ func TestCheckJSON(t *testing.T) {
 func TestCheckConfig(t *testing.T) {
 	t.Parallel()
 	got := runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1")
-	if got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, "warning: masters: only 1 master: no failure is tolerated") || !strings.HasSuffix(got.stdout, "\nthe configuration is valid\n") {
+	if got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout,
+		"warning: masters: only 1 master: no failure is tolerated") || !strings.HasSuffix(got.stdout,
+		"\nthe configuration is valid\n") {
 		t.Errorf("got %+v", got)
 	}
 	wantFailure(t, runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1", "--max-ttl", "soon"),

@@ -27,24 +27,30 @@ func TestBadCommandLine(t *testing.T) {
 		{"--foo", "flag provided but not defined: -foo (see redlock-proxy --help)"},
 		{"server", `unknown command "server" (did you mean serve? see redlock-proxy --help)`},
 		{"launch", `unknown command "launch" (see redlock-proxy --help)`},
-		{"serve --mastr " + master, "flag provided but not defined: -mastr (did you mean --master? see redlock-proxy serve --help)"},
+		{"serve --mastr " + master,
+			"flag provided but not defined: -mastr (did you mean --master? see redlock-proxy serve --help)"},
 		{"demo --lisen :0", "flag provided but not defined: -lisen (did you mean --listen? see redlock-proxy demo --help)"},
 		{"--verson", "flag provided but not defined: -verson (did you mean --version? see redlock-proxy --help)"},
 		{"--master " + master + " serve", "flag provided but not defined: -master (it comes after the command: redlock-proxy serve --master …; see redlock-proxy --help)"},
 		{"serve --master redis://127.0.0.1:63x79", `--master: "redis://127.0.0.1:63x79" has no number where its port is (a password comes before an @, and the host after it)`},
 		{"serve --master " + master + " --lock-keys lock:*,job:*", `--lock-keys: "lock:*,job:*" is one glob with ',' in it: give each glob by itself (--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; in a key it is written \,)`},
-		{"serve --master " + master + " --lock-keys lock:[", `--lock-keys: "lock:[" has a [ without its ] (in a key it is written \[)`},
+		{"serve --master " + master + " --lock-keys lock:[",
+			`--lock-keys: "lock:[" has a [ without its ] (in a key it is written \[)`},
 		{"serve --master " + master + " --lock-keys lock:.*", `--lock-keys: "lock:.*" is a regular expression, but must be a glob as in KEYS: * matches any characters, ? one character, [a-z] one of a set ("lock:*", not "lock:.*"; write \ before a character to match it as it is)`},
 		{"serve", "master: no master is given: at least one is needed (--master URL, REDLOCK_MASTER=URL, or a list in the file)"},
 		{"serve --master " + master + " --upstream-connections 8", "--upstream-connections: is no longer a setting: each client has a connection of its own to the upstream; remove it"},
 		{"serve extra --master " + master, `unexpected argument "extra"`},
 		{"demo extra", `unexpected argument "extra"`},
 		{"demo --masters 0", "--masters: 0 is less than 1"},
-		{"check --master " + master + " --max-ttl soon", `--max-ttl: "soon" is not a duration (a number and a unit, such as "100ms" or "24h")`},
+		{"check --master " + master + " --max-ttl soon",
+			`--max-ttl: "soon" is not a duration (a number and a unit, such as "100ms" or "24h")`},
 		{"serve --master " + master + " --max-clients 0", `--max-clients: "0" is less than 1`},
-		{"serve --master " + master + " --master " + master, `--master: "` + master + `" is the same master as "` + master + `": each has one vote`},
-		{"serve --master " + master + " --listen 6380", `--listen: "6380" is not host:port (such as "127.0.0.1:6380"; an IPv6 host is written in brackets)`},
-		{"serve --config /no/such/file.yaml --master " + master, "--config: open /no/such/file.yaml: no such file or directory"},
+		{"serve --master " + master + " --master " + master, `--master: "` + master + `" is the same master as "` +
+			master + `": each has one vote`},
+		{"serve --master " + master + " --listen 6380",
+			`--listen: "6380" is not host:port (such as "127.0.0.1:6380"; an IPv6 host is written in brackets)`},
+		{"serve --config /no/such/file.yaml --master " + master,
+			"--config: open /no/such/file.yaml: no such file or directory"},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			got := runProxy(t, strings.Fields(test.args)...)
@@ -96,7 +102,8 @@ func TestSettingsBeatEachOther(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	file := filepath.Join(t.TempDir(), "conf.yaml")
-	kit.Must(t, os.WriteFile(file, []byte("max-ttl: 1s\nkey-prefix: 'file:'\nmax-clients: 7\nmaster:\n  - redis://127.0.0.1:1\n"), 0o600))
+	kit.Must(t, os.WriteFile(file,
+		[]byte("max-ttl: 1s\nkey-prefix: 'file:'\nmax-clients: 7\nmaster:\n  - redis://127.0.0.1:1\n"), 0o600))
 	proxy, err := harness.StartProxy(harness.ProxyOptions{
 		Masters: redistest.URLs(masters),
 		Args:    []string{"--config", file, "--max-ttl", "10s"},
@@ -116,7 +123,8 @@ func TestVersion(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"version", "--version", "-v", "-v serve"} {
 		got := runProxy(t, strings.Fields(args)...)
-		if line := regexp.MustCompile(`^redlock-proxy \d+\.\d+\.\d+\S* \(commit \S+, go1\.\S+\)\n$`); got.code != 0 || got.stderr != "" || !line.MatchString(got.stdout) {
+		if line := regexp.MustCompile(`^redlock-proxy \d+\.\d+\.\d+\S* \(commit \S+, go1\.\S+\)\n$`); got.code != 0 ||
+			got.stderr != "" || !line.MatchString(got.stdout) {
 			t.Errorf("%s: got %+v, want one line with version, commit and Go", args, got)
 		}
 	}

@@ -73,7 +73,8 @@ func TestWhereTheLocksAre(t *testing.T) {
 	kit.Want(t, client, "token", "GET", "lock:a")
 	kit.Must(t, kit.Tell(upstream, "SET", "lock:c", "token"))
 	wantEach(t, proxies, "upstream", 1, "off")
-	wantLine(check("--move-from-upstream"), "locks: at the upstream, where they were moved (era 4); move-from-upstream has no effect any more")
+	wantLine(check("--move-from-upstream"),
+		"locks: at the upstream, where they were moved (era 4); move-from-upstream has no effect any more")
 }
 
 // wantEach waits until all proxies tell where the locks are, how many direct locks they noticed, and how
@@ -85,7 +86,8 @@ func wantEach(t *testing.T, proxies []*harness.Proxy, at string, direct int, wat
 		kit.Soon(t, func() error {
 			for _, command := range [][]string{{"PROXY", "INFO"}, {"INFO", "redlock"}} {
 				info := fmt.Sprint(kit.Do(t, client, command...))
-				for _, line := range []string{"redlock_lock_storage:" + at, fmt.Sprintf("redlock_direct_locks_total:%d", direct), "redlock_direct_lock_watch:" + watch} {
+				for _, line := range []string{"redlock_lock_storage:" + at,
+					fmt.Sprintf("redlock_direct_locks_total:%d", direct), "redlock_direct_lock_watch:" + watch} {
 					if !strings.Contains(info, "\n"+line+"\r\n") {
 						return fmt.Errorf("%v: no %s in\n%s", command, line, info)
 					}
@@ -95,7 +97,8 @@ func wantEach(t *testing.T, proxies []*harness.Proxy, at string, direct int, wat
 		})
 		addr := adminOf(t, proxy)
 		found := metricsOf(t, addr)
-		if found[fmt.Sprintf("redlock_lock_storage{place=%q}", at)] != 1 || found["redlock_direct_locks_total"] != float64(direct) {
+		if found[fmt.Sprintf("redlock_lock_storage{place=%q}", at)] != 1 ||
+			found["redlock_direct_locks_total"] != float64(direct) {
 			t.Errorf("the metrics are %v", found)
 		}
 		_, body, err := askAdmin(addr, "/status/v1")

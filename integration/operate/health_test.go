@@ -38,7 +38,8 @@ func TestHealthcheck(t *testing.T) {
 // checkHealth asks whether a proxy is alive, and whether it is ready.
 func checkHealth(t *testing.T, proxy *harness.Proxy) (live, ready outcome) {
 	t.Helper()
-	return runProxy(t, "healthcheck", "--listen", proxy.Addr()), runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr())
+	return runProxy(t, "healthcheck", "--listen", proxy.Addr()), runProxy(t, "healthcheck", "--ready", "--listen",
+		proxy.Addr())
 }
 
 // wantHealth requires a proxy to be alive, and to be ready unless there is a cause.
@@ -71,7 +72,8 @@ func TestHealthWithoutQuorum(t *testing.T) {
 	wantHealth(t, proxy, "")
 	kit.Must(t, f.Masters[2].Kill())
 	line, err := proxy.WaitLog("locks are not available", kit.Patience)
-	if err != nil || !strings.Contains(line, "2 of 5 masters answered, 3 needed: "+f.Masters[0].Addr()+": connection refused") {
+	if err != nil || !strings.Contains(line,
+		"2 of 5 masters answered, 3 needed: "+f.Masters[0].Addr()+": connection refused") {
 		t.Errorf("the log says %s, %v", line, err)
 	}
 	wantHealth(t, proxy, "2 of 5 masters vote, 3 needed")
@@ -82,7 +84,8 @@ func TestHealthWithoutQuorum(t *testing.T) {
 		t.Error(err)
 	}
 	wantHealth(t, proxy, "")
-	if log := proxy.Log(); strings.Count(log, "locks are not available") != 1 || strings.Count(log, "locks are available again") != 1 {
+	if log := proxy.Log(); strings.Count(log, "locks are not available") != 1 ||
+		strings.Count(log, "locks are available again") != 1 {
 		t.Error("the loss and the return were not logged once each")
 	}
 }
@@ -97,7 +100,8 @@ func TestHealthWithoutUpstream(t *testing.T) {
 	wantHealth(t, proxy, "")
 	kit.Must(t, upstream.Kill())
 	wantHealth(t, proxy, "")
-	if health := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "PROXY", "HEALTH")); !strings.HasPrefix(health, "ready:yes\r\ncause:\r\nmasters_voting:5\r\nmasters:5\r\nupstream:") {
+	if health := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "PROXY", "HEALTH")); !strings.HasPrefix(health,
+		"ready:yes\r\ncause:\r\nmasters_voting:5\r\nmasters:5\r\nupstream:") {
 		t.Errorf("got %q", health)
 	}
 }

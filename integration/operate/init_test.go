@@ -39,7 +39,8 @@ func wantInit(t *testing.T, got outcome, code int, text string) {
 func wantAdvice(t *testing.T, proxy *harness.Proxy, texts ...string) {
 	t.Helper()
 	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "1000"))
-	for _, part := range append(texts, "NOQUORUM ", "ready in 24h1", "if you know it, or the masters are new, run redlock-proxy init") {
+	for _, part := range append(texts, "NOQUORUM ", "ready in 24h1",
+		"if you know it, or the masters are new, run redlock-proxy init") {
 		if !strings.Contains(text, part) {
 			t.Errorf("got %s\nwant %q in it", text, part)
 		}
@@ -54,7 +55,8 @@ func TestNewMastersAreNamed(t *testing.T) {
 	t.Parallel()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
 	first := kit.StartProxy(t, redistest.URLs(f.Masters), "--fresh-start=false")
-	wantAdvice(t, first, "5 were empty when first seen: they are new, or have lost their data", "the longest TTL in use is unknown, so")
+	wantAdvice(t, first, "5 were empty when first seen: they are new, or have lost their data",
+		"the longest TTL in use is unknown, so")
 	kit.WantLogged(t, first, "run redlock-proxy init")
 	f.Proxies = append(f.Proxies, first, kit.StartProxy(t, redistest.URLs(f.Masters), "--fresh-start"))
 	f.WantVoting(t, 5)
@@ -130,7 +132,8 @@ func TestInitRefuses(t *testing.T) {
 	}
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "it holds 1 lock, for up to ")
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, `such as "k"; `)
-	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "if no client holds these locks any more, use --force")
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2,
+		"if no client holds these locks any more, use --force")
 	kit.Must(t, f.Masters[1].Kill())
 	for _, master := range f.Masters[2:] {
 		kit.Must(t, kit.Tell(master, "DEL", "k"))
@@ -183,7 +186,8 @@ func TestInitOnce(t *testing.T) {
 	for _, master := range masters {
 		kit.Must(t, master.Restart())
 	}
-	wantInit(t, initMasters(t, masters, "--longest-ttl", "0s", "--once", file), 0, "nothing to do: init has run before ("+file+" exists)")
+	wantInit(t, initMasters(t, masters, "--longest-ttl", "0s", "--once", file), 0,
+		"nothing to do: init has run before ("+file+" exists)")
 	for _, master := range masters {
 		if size, err := kit.AskIn(master, "0", "DBSIZE"); err != nil || size != int64(0) {
 			t.Errorf("master %s: %v keys, %v, want none", master.Addr(), size, err)
@@ -222,7 +226,8 @@ func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 	// The wait, on a machine that took longer to get here; below is whether it was long enough.
 	_, isOver := first.(int64)
 	text := fmt.Sprint(first)
-	if !isOver && !strings.Contains(text, "2 of 5 masters vote: 3 restarted without proof of their data, ready in ") || strings.Contains(text, "max-ttl") {
+	if !isOver && !strings.Contains(text, "2 of 5 masters vote: 3 restarted without proof of their data, ready in ") ||
+		strings.Contains(text, "max-ttl") {
 		t.Errorf("got %s", text)
 	}
 	kit.Soon(t, func() error {

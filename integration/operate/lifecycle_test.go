@@ -60,7 +60,8 @@ func TestStopRefusesWhoWaits(t *testing.T) {
 		}
 	}
 	wantExit(t, proxy, 0, kit.Patience)
-	kit.WantLogged(t, proxy, `msg="draining: closing idle clients, waiting for running commands" clients=`, `msg="drained: all commands finished"`)
+	kit.WantLogged(t, proxy, `msg="draining: closing idle clients, waiting for running commands" clients=`,
+		`msg="drained: all commands finished"`)
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "holder") })
 }
 

@@ -53,25 +53,31 @@ func TestLockCommand(t *testing.T) {
 	free()
 	holds(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantEnd(t, 128+9, "", "")
 	free()
-	runProxy(t, "lock", "--addr", addr, "k", "--", "/no/such/program").wantEnd(t, 127, "", `redlock-proxy: the command "/no/such/program" is not found`)
+	runProxy(t, "lock", "--addr", addr, "k", "--", "/no/such/program").wantEnd(t, 127, "",
+		`redlock-proxy: the command "/no/such/program" is not found`)
 	folder := t.TempDir()
-	runProxy(t, "lock", "--addr", addr, "k", "--", folder).wantEnd(t, 126, "", fmt.Sprintf("redlock-proxy: the command %q cannot be run: permission denied", folder))
+	runProxy(t, "lock", "--addr", addr, "k", "--", folder).wantEnd(t, 126, "",
+		fmt.Sprintf("redlock-proxy: the command %q cannot be run: permission denied", folder))
 	free()
 
 	kit.WantGrant(t, client, "LOCK", "k", "other", "PX", "60000")
 	holds(t, addr, "--wait 0s", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock \"k\" is held by another client\n")
-	holds(t, addr, "--wait 50ms", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock \"k\" is held by another client\n")
+	holds(t, addr, "--wait 50ms", "echo ran").wantEnd(t, 120, "",
+		"redlock-proxy: the lock \"k\" is held by another client\n")
 	waiting := start(t, nil, "lock", "k", "--addr", addr, "--wait", "1m", "--", "echo", "ran")
 	kit.WantBlocked(t, f.Proxies[0], 1)
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "other")
 	waiting.end(t).wantEnd(t, 0, "ran\n", "")
 	free()
 
-	holds(t, "127.0.0.1:1", "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by 127.0.0.1:1: connection refused`)
+	holds(t, "127.0.0.1:1", "", "echo ran").wantEnd(t, 122, "",
+		`redlock-proxy: the lock "k" was not granted by 127.0.0.1:1: connection refused`)
 	holds(t, "rediss://"+addr, "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: it does not use TLS: use redis:// instead of rediss://`)
-	holds(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+f.Masters[0].Addr()+`: ERR unknown command`)
+	holds(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "",
+		`redlock-proxy: the lock "k" was not granted by `+f.Masters[0].Addr()+`: ERR unknown command`)
 	holds(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time in 'lock' command: over max-ttl`)
-	holds(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time`)
+	holds(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "",
+		`redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time`)
 }
 
 // TestLockCommandLine: mistakes are reported in one line.
@@ -141,23 +147,27 @@ func TestLockCommandLoses(t *testing.T) {
 		name, end, stderr string
 		lose              func(t *testing.T, f *kit.Fleet)
 	}{
-		{"taken from it", "", told + "redlock-proxy: the command still runs 200ms after SIGTERM: killing it\nredlock-proxy: the lock was lost: it expired or was released\n", func(t *testing.T, f *kit.Fleet) {
-			kit.Want(t, kit.Connect(t, f.Proxies[0]), int64(1), "FORCEUNLOCK", "k")
-		}},
-		{"no masters", "exit 3", told + "redlock-proxy: the lock was lost: it could not be extended in time: NOQUORUM ", func(t *testing.T, f *kit.Fleet) {
-			for _, master := range f.Masters[:3] {
-				kit.Must(t, master.Kill())
-			}
-		}},
-		{"no proxy", "exit 0", told + "redlock-proxy: the lock was lost: it could not be extended in time: ", func(t *testing.T, f *kit.Fleet) {
-			kit.Must(t, f.Proxies[0].Kill())
-		}},
+		{"taken from it", "",
+			told + "redlock-proxy: the command still runs 200ms after SIGTERM: killing it\nredlock-proxy: the lock was lost: it expired or was released\n", func(t *testing.T, f *kit.Fleet) {
+				kit.Want(t, kit.Connect(t, f.Proxies[0]), int64(1), "FORCEUNLOCK", "k")
+			}},
+		{"no masters", "exit 3", told + "redlock-proxy: the lock was lost: it could not be extended in time: NOQUORUM ",
+			func(t *testing.T, f *kit.Fleet) {
+				for _, master := range f.Masters[:3] {
+					kit.Must(t, master.Kill())
+				}
+			}},
+		{"no proxy", "exit 0", told + "redlock-proxy: the lock was lost: it could not be extended in time: ",
+			func(t *testing.T, f *kit.Fleet) {
+				kit.Must(t, f.Proxies[0].Kill())
+			}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			f := kit.StartFleet(t)
 			file := filepath.Join(t.TempDir(), "runs")
-			r := start(t, nil, append([]string{"lock", "k", "--ttl", "2s", "--grace", "200ms", "--addr", f.Proxies[0].Addr(), "--"}, stubborn(file, test.end)...)...)
+			r := start(t, nil, append([]string{"lock", "k", "--ttl", "2s", "--grace", "200ms", "--addr",
+				f.Proxies[0].Addr(), "--"}, stubborn(file, test.end)...)...)
 			awaitFile(t, file)
 			test.lose(t, f)
 			r.end(t).wantEnd(t, 121, "told\n", test.stderr)
@@ -165,7 +175,8 @@ func TestLockCommandLoses(t *testing.T) {
 	}
 	f := kit.StartFleet(t)
 	_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
-	holds(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantEnd(t, 121, "1\n", "redlock-proxy: the lock was lost: it expired or was released\n")
+	holds(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantEnd(t, 121, "1\n",
+		"redlock-proxy: the lock was lost: it expired or was released\n")
 }
 
 // TestLockCommandGoesOn: a proxy is killed, or stopped, while a command holds a lock through it.
@@ -173,14 +184,16 @@ func TestLockCommandLoses(t *testing.T) {
 func TestLockCommandGoesOn(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	for name, lose := range map[string]func(*harness.Proxy) error{"killed": (*harness.Proxy).Kill, "stopped": (*harness.Proxy).Pause} {
+	for name, lose := range map[string]func(*harness.Proxy) error{"killed": (*harness.Proxy).Kill,
+		"stopped": (*harness.Proxy).Pause} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := kit.StartFleet(t)
 			f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters)))
 			other := kit.Connect(t, f.Proxies[1])
 			file := filepath.Join(t.TempDir(), "runs")
-			r := start(t, nil, "lock", "k", "--ttl", "6s", "--addr", f.Proxies[0].Addr(), "--addr", f.Proxies[1].Addr(), "--", "sh", "-c", "touch "+file+"; sleep 12; exit 5")
+			r := start(t, nil, "lock", "k", "--ttl", "6s", "--addr", f.Proxies[0].Addr(), "--addr", f.Proxies[1].Addr(),
+				"--", "sh", "-c", "touch "+file+"; sleep 12; exit 5")
 			awaitFile(t, file)
 			kit.Must(t, lose(f.Proxies[0]))
 			// Polls.
@@ -241,8 +254,10 @@ func TestLockCommandLogsIn(t *testing.T) {
 	command := []string{"--", "echo", "ran"}
 	runProxy(t, append(append(args, "--password-file", file), command...)...).wantEnd(t, 0, "ran\n", "")
 	runProxyWith(t, []string{"REDISCLI_AUTH=topsecret"}, append(args, command...)...).wantEnd(t, 0, "ran\n", "")
-	runProxyWith(t, []string{"REDISCLI_AUTH=wrongsecret"}, append(args, command...)...).wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+proxy.Addr()+`: WRONGPASS `)
-	runProxy(t, append(args, command...)...).wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+proxy.Addr()+`: NOAUTH `)
+	runProxyWith(t, []string{"REDISCLI_AUTH=wrongsecret"}, append(args, command...)...).wantEnd(t, 122, "",
+		`redlock-proxy: the lock "k" was not granted by `+proxy.Addr()+`: WRONGPASS `)
+	runProxy(t, append(args, command...)...).wantEnd(t, 122, "",
+		`redlock-proxy: the lock "k" was not granted by `+proxy.Addr()+`: NOAUTH `)
 	if log := proxy.Log(); strings.Contains(log, "secret") {
 		t.Errorf("the log:\n%s", log)
 	}
@@ -258,9 +273,12 @@ func TestLockCommandTLS(t *testing.T) {
 	known, addr := r.clientCA.Issue(t), "rediss://"+r.proxy.Addr()
 	holds(t, addr, "--ca "+r.ca.File+" --client-cert "+known.Cert+" --client-key "+known.Key, "exit 7").wantEnd(t, 7, "", "")
 	refused := `redlock-proxy: the lock "k" was not granted by ` + r.proxy.Addr() + ": "
-	holds(t, addr, "--client-cert "+known.Cert+" --client-key "+known.Key, "echo ran").wantEnd(t, 122, "", refused+"tls: failed to verify certificate")
+	holds(t, addr, "--client-cert "+known.Cert+" --client-key "+known.Key, "echo ran").wantEnd(t, 122, "",
+		refused+"tls: failed to verify certificate")
 	holds(t, addr, "--ca "+r.ca.File, "echo ran").wantEnd(t, 122, "", refused)
-	holds(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantEnd(t, 1, "", "redlock-proxy: --ca, --client-cert and --client-key need TLS")
-	holds(t, addr, "--client-cert "+known.Cert, "echo ran").wantEnd(t, 1, "", "redlock-proxy: --client-cert and --client-key: give both, or none")
+	holds(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantEnd(t, 1, "",
+		"redlock-proxy: --ca, --client-cert and --client-key need TLS")
+	holds(t, addr, "--client-cert "+known.Cert, "echo ran").wantEnd(t, 1, "",
+		"redlock-proxy: --client-cert and --client-key: give both, or none")
 	holds(t, addr, "--ca "+known.Key, "echo ran").wantEnd(t, 1, "", "redlock-proxy: ca: ")
 }

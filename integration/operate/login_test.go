@@ -25,10 +25,12 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 	const refusal = " has a login, which every client of the proxy would use: require a login with acl-file or client-password-file, " +
 		"or set share-upstream-login: true, or remove the login from the URL, so that clients log in with their own"
 	for _, command := range []string{"serve", "check"} {
-		wantFailure(t, runProxy(t, append([]string{command, "--upstream", url}, flags...)...), `redlock-proxy: --upstream: "redis://:xxxxx@`+upstream.Addr()+`"`+refusal)
+		wantFailure(t, runProxy(t, append([]string{command, "--upstream", url}, flags...)...),
+			`redlock-proxy: --upstream: "redis://:xxxxx@`+upstream.Addr()+`"`+refusal)
 	}
 	const told = "share-upstream-login: every client that reaches "
-	if got := runProxy(t, append([]string{"check", "--upstream", url, "--share-upstream-login", "--lock-keys", "lock:*"}, flags...)...); !strings.Contains(got.stdout, "warning: "+told) {
+	if got := runProxy(t, append([]string{"check", "--upstream", url, "--share-upstream-login", "--lock-keys",
+		"lock:*"}, flags...)...); !strings.Contains(got.stdout, "warning: "+told) {
 		t.Errorf("check says %+v", got)
 	}
 	shared := kit.StartProxy(t, masters, "--upstream", url, "--share-upstream-login", "--lock-keys", "lock:*")
@@ -43,8 +45,10 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 	client := kit.Dial(t, proxy.Addr())
 	const demanded = "NOAUTH Authentication required."
 	for _, step := range [][2]string{
-		{"CONFIG GET requirepass", demanded}, {"LOCK k t PX 60000", demanded}, {"DEL lock:a", demanded}, {"AUTH secret", "WRONGPASS"}, {"CONFIG GET requirepass", demanded},
-		{"AUTH sesame", "OK"}, {"CONFIG GET maxclients", "[maxclients"}, {"LOCK k t PX 60000", "5"}, {"SET lock:a v PX 60000", "OK"},
+		{"CONFIG GET requirepass", demanded}, {"LOCK k t PX 60000", demanded}, {"DEL lock:a", demanded},
+		{"AUTH secret", "WRONGPASS"}, {"CONFIG GET requirepass", demanded},
+		{"AUTH sesame", "OK"}, {"CONFIG GET maxclients", "[maxclients"}, {"LOCK k t PX 60000", "5"},
+		{"SET lock:a v PX 60000", "OK"},
 	} {
 		kit.Does(t, client, step[0], step[1])
 	}

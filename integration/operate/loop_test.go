@@ -32,7 +32,8 @@ func TestItsOwnUpstream(t *testing.T) {
 		{"upstream", hostname, "0.0.0.0"},
 		{"master", "localhost", "127.0.0.1"},
 	} {
-		args := []string{"--listen", test.listen + ":" + port, "--" + test.setting, "redis://" + test.host + ":" + port, "--max-clients", "100"}
+		args := []string{"--listen", test.listen + ":" + port, "--" + test.setting, "redis://" + test.host + ":" + port,
+			"--max-clients", "100"}
 		for _, url := range redistest.URLs(masters) {
 			args = append(args, "--master", url)
 		}
@@ -61,7 +62,8 @@ func TestUpstreamLeadsBack(t *testing.T) {
 	}
 	leadsBack := func(t *testing.T, got outcome, upstream string) {
 		t.Helper()
-		if want := "upstream: " + upstream + " leads back to this proxy\n"; got.code != 1 || !strings.HasSuffix(got.stderr, want) {
+		if want := "upstream: " + upstream + " leads back to this proxy\n"; got.code != 1 ||
+			!strings.HasSuffix(got.stderr, want) {
 			t.Errorf("exit code %d and\n%swant 1 and %s", got.code, got.stderr, want)
 		}
 	}
@@ -130,7 +132,8 @@ func TestUpstreamBecomesLoop(t *testing.T) {
 	// that error.
 	reply, err := kit.Connect(t, second).Do("LOCK", "k", "t", "PX", "10000")
 	kit.Must(t, err)
-	if refusal, refused := reply.(redistest.RespError); refused && !strings.Contains(string(refusal), "cannot check this client's permissions") {
+	if refusal, refused := reply.(redistest.RespError); refused && !strings.Contains(string(refusal),
+		"cannot check this client's permissions") {
 		t.Errorf("LOCK: %q", refusal)
 	}
 }
@@ -162,12 +165,14 @@ func TestFewDescriptors(t *testing.T) {
 		kit.Must(t, os.WriteFile(script, []byte("#!/bin/sh\nulimit -n "+n+"\nexec "+binary(t)+" \"$@\"\n"), 0o700))
 		return script
 	}
-	proxy, err := harness.StartProxy(harness.ProxyOptions{Binary: limited("200"), Masters: redistest.URLs(masters), Args: []string{"--upstream", upstream.URL()}})
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Binary: limited("200"), Masters: redistest.URLs(masters),
+		Args: []string{"--upstream", upstream.URL()}})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	const room = 51 // (200 - 32 - 5*10 - 16) / 2
 	line, err := proxy.WaitLog("max-clients has been reduced to 51 to compensate for low ulimit", time.Minute)
-	if err != nil || !strings.Contains(line, "max-clients of 10000 requires at least 20098 max file descriptors. Current maximum open files is 200.") {
+	if err != nil || !strings.Contains(line,
+		"max-clients of 10000 requires at least 20098 max file descriptors. Current maximum open files is 200.") {
 		t.Fatal(line, err)
 	}
 	var clients []*redistest.Client
@@ -186,7 +191,8 @@ func TestFewDescriptors(t *testing.T) {
 	if strings.Contains(proxy.Log(), "too many open files") {
 		t.Errorf("descriptors ran out:\n%s", proxy.Log())
 	}
-	_, err = harness.StartProxy(harness.ProxyOptions{Binary: limited("60"), Masters: redistest.URLs(masters), Args: []string{"--upstream", upstream.URL()}})
+	_, err = harness.StartProxy(harness.ProxyOptions{Binary: limited("60"), Masters: redistest.URLs(masters),
+		Args: []string{"--upstream", upstream.URL()}})
 	if err == nil || !strings.Contains(err.Error(), "your current 'ulimit -n' of 60 is not enough for the proxy to start: please increase your open file limit to at least 100") {
 		t.Errorf("with 60: %v", err)
 	}
@@ -211,11 +217,13 @@ func TestUpstreamIsAMaster(t *testing.T) {
 		t.Errorf("--check-config: exit code %d and\n%s", got.code, said)
 	}
 	got = runProxy(t, append([]string{"serve"}, args(link.Addr())...)...)
-	if said := got.stdout + got.stderr; got.code == 0 || !strings.Contains(said, "it is the lock master "+masters[1].Addr()+": "+want) {
+	if said := got.stdout + got.stderr; got.code == 0 || !strings.Contains(said,
+		"it is the lock master "+masters[1].Addr()+": "+want) {
 		t.Errorf("serve: exit code %d and\n%s", got.code, said)
 	}
 	link.Cut()
-	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters), "--upstream", "redis://"+link.Addr(), "--upstream-timeout", "200ms"))
+	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters), "--upstream", "redis://"+link.Addr(),
+		"--upstream-timeout", "200ms"))
 	kit.Must(t, link.Heal())
 	kit.Soon(t, func() error {
 		if reply := fmt.Sprint(kit.Do(t, client, "FLUSHALL")); !strings.Contains(reply, "it is the lock master") {
@@ -223,7 +231,8 @@ func TestUpstreamIsAMaster(t *testing.T) {
 		}
 		return nil
 	})
-	if uptime, err := kit.AskIn(masters[1], "0", "INFO", "commandstats"); err != nil || strings.Contains(fmt.Sprint(uptime), "cmdstat_flushall") {
+	if uptime, err := kit.AskIn(masters[1], "0", "INFO", "commandstats"); err != nil ||
+		strings.Contains(fmt.Sprint(uptime), "cmdstat_flushall") {
 		t.Errorf("the master was flushed: %v", err)
 	}
 }

@@ -72,7 +72,8 @@ func (m manager) rest() (states []string) {
 // startManaged starts a proxy that notifies a manager.
 func startManaged(t *testing.T, m manager, watchdog string, args ...string) *harness.Proxy {
 	t.Helper()
-	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)), Args: args, Env: m.env(watchdog)})
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)), Args: args,
+		Env: m.env(watchdog)})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	return proxy
@@ -170,7 +171,8 @@ func TestWatchdogOfAnother(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	m := startManager(t)
-	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)), Env: append(m.env("20000"), "WATCHDOG_PID=1")})
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)),
+		Env: append(m.env("20000"), "WATCHDOG_PID=1")})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	m.want(t, "READY=1")

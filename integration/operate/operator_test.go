@@ -22,7 +22,8 @@ func TestTakenPort(t *testing.T) {
 	masters := kit.StartMasters(t)
 	addr := masters[0].Addr()
 	got := runProxy(t, "serve", "--master", masters[1].URL(), "--listen", addr)
-	if want := fmt.Sprintf("redlock-proxy: --listen: %q: address already in use\n", addr); got.code != 1 || !strings.HasSuffix(got.stderr, want) {
+	if want := fmt.Sprintf("redlock-proxy: --listen: %q: address already in use\n", addr); got.code != 1 ||
+		!strings.HasSuffix(got.stderr, want) {
 		t.Errorf("got %+v, want it to end with %s", got, want)
 	}
 }
@@ -146,8 +147,10 @@ func TestInfoOfTheDown(t *testing.T) {
 	kit.Must(t, masters[0].Kill())
 	kit.Must(t, upstream.Kill())
 	want := []*regexp.Regexp{
-		regexp.MustCompile(`redlock_master0:address=` + regexp.QuoteMeta(masters[0].Addr()) + `,state=down,cause=connection refused,for_seconds=\d+\r\n`),
-		regexp.MustCompile(`upstream_address:` + regexp.QuoteMeta(upstream.Addr()) + `\r\nupstream_state:down\r\nupstream_cause:connection refused\r\n`),
+		regexp.MustCompile(`redlock_master0:address=` +
+			regexp.QuoteMeta(masters[0].Addr()) + `,state=down,cause=connection refused,for_seconds=\d+\r\n`),
+		regexp.MustCompile(`upstream_address:` +
+			regexp.QuoteMeta(upstream.Addr()) + `\r\nupstream_state:down\r\nupstream_cause:connection refused\r\n`),
 	}
 	kit.Soon(t, func() error {
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
@@ -208,7 +211,8 @@ func TestUncoveredLocks(t *testing.T) {
 	}
 	log := proxy.Log()
 	const line = `level=WARN msg="a key that lock-keys does not cover is used like a lock: only the upstream holds it" pattern=job:*:lock by="SET NX with an expiry"`
-	if strings.Count(log, line) != 1 || strings.Count(log, "is used like a lock") != 1 || strings.Contains(log, "secret-token") {
+	if strings.Count(log, line) != 1 || strings.Count(log, "is used like a lock") != 1 ||
+		strings.Contains(log, "secret-token") {
 		t.Errorf("got the log\n%s\nwant one line %s", log, line)
 	}
 }

@@ -56,7 +56,8 @@ func (c *loadClient) locks(int) error {
 	return errors.Join(
 		c.grant("LOCK", c.key, "t", "PX", "60000"), c.want(nil, "LOCK", c.key, "u", "PX", "60000"),
 		c.grant("EXTEND", c.key, "t", "PX", "60000"), c.want(int64(1), "UNLOCK", c.key, "t"),
-		c.want("OK", "SET", lock, "t", "NX", "PX", "60000"), c.want(int64(1), "EVAL", `return redis.call("del", KEYS[1])`, "1", lock))
+		c.want("OK", "SET", lock, "t", "NX", "PX", "60000"), c.want(int64(1), "EVAL",
+			`return redis.call("del", KEYS[1])`, "1", lock))
 }
 
 // relays counts up at the upstream: a command that is lost or done twice shows.
@@ -66,7 +67,8 @@ func (c *loadClient) relays(n int) error { return c.want(int64(n), "INCR", "coun
 func (c *loadClient) transacts(n int) error {
 	count, lock := "multi:"+c.key, "lock:multi:"+c.key
 	return errors.Join(
-		c.want("OK", "MULTI"), c.want("QUEUED", "INCR", count), c.want("QUEUED", "INCR", count), c.want([]any{int64(2*n - 1), int64(2 * n)}, "EXEC"),
+		c.want("OK", "MULTI"), c.want("QUEUED", "INCR", count), c.want("QUEUED", "INCR", count),
+		c.want([]any{int64(2*n - 1), int64(2 * n)}, "EXEC"),
 		c.want("OK", "WATCH", lock), c.want("OK", "MULTI"), c.want("QUEUED", "SET", lock, strconv.Itoa(n), "PX", "60000"),
 		c.want("QUEUED", "GET", lock), c.want([]any{"OK", strconv.Itoa(n)}, "EXEC"))
 }
@@ -117,7 +119,8 @@ func TestReloadsUnderLoad(t *testing.T) {
 	for i := range cap(failures) {
 		c := &loadClient{conn: kit.Connect(t, r.proxy), key: fmt.Sprint("k", i), did: &did}
 		step := map[int]func(int) error{
-			0: c.locks, 1: c.relays, 2: c.transacts, 3: func(int) error { return c.waits(&holder) }, 4: func(int) error { return c.connectOnce(r.proxy.Addr()) },
+			0: c.locks, 1: c.relays, 2: c.transacts, 3: func(int) error { return c.waits(&holder) },
+			4: func(int) error { return c.connectOnce(r.proxy.Addr()) },
 		}[i%5]
 		workers.Go(func() {
 			for n := 1; ctx.Err() == nil; n++ {
@@ -140,7 +143,8 @@ func TestReloadsUnderLoad(t *testing.T) {
 		}
 		done++
 		at := did.commands.Load() // the following commands run with the new settings
-		kit.Await(t, "more commands, with "+strconv.Itoa(n)+" reloads", func() bool { return did.commands.Load() > at+50 || len(failures) > 0 })
+		kit.Await(t, "more commands, with "+strconv.Itoa(n)+" reloads",
+			func() bool { return did.commands.Load() > at+50 || len(failures) > 0 })
 		if len(failures) > 0 {
 			break
 		}
@@ -157,7 +161,8 @@ func TestReloadsUnderLoad(t *testing.T) {
 		t.Error("the clients did nothing")
 	}
 	t.Logf("%d reloads, of which %d were refused, in %v: %d commands, %d grants, %d of them waited for, %d new connections",
-		done, refused, took.Round(time.Millisecond), did.commands.Load(), did.grants.Load(), did.waited.Load(), did.connects.Load())
+		done, refused, took.Round(time.Millisecond), did.commands.Load(), did.grants.Load(), did.waited.Load(),
+		did.connects.Load())
 }
 
 // reloadOnce changes a setting and reloads the configuration by SIGHUP or by PROXY RELOAD. It waits

@@ -25,7 +25,8 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	"max-ttl": func(t *testing.T, r *reloadRig) {
 		r.set("max-ttl", "1m")
 		kit.Does(t, r.operator, "LOCK ttl t PX 60001", "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
-		kit.Does(t, r.operator, "SET lock:ttl t PX 60001", "ERR invalid expire time in 'set' command: over max-ttl, 60000 ms")
+		kit.Does(t, r.operator, "SET lock:ttl t PX 60001",
+			"ERR invalid expire time in 'set' command: over max-ttl, 60000 ms")
 		r.set("max-ttl", "48h")
 		kit.Does(t, r.operator, "LOCK ttl t EX 172800", "1")
 		kit.Does(t, r.operator, "SET lock:ttl t EX 172800", "OK")
@@ -33,7 +34,8 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	"locks-without-ttl": func(t *testing.T, r *reloadRig) {
 		kit.Does(t, r.operator, "SET lock:endless t", "OK")
 		r.set("locks-without-ttl", "refuse")
-		kit.Does(t, r.operator, "SET lock:endless t", "ERR lock key 'lock:endless' would have no TTL: the setting locks-without-ttl refuses this; set a TTL")
+		kit.Does(t, r.operator, "SET lock:endless t",
+			"ERR lock key 'lock:endless' would have no TTL: the setting locks-without-ttl refuses this; set a TTL")
 	},
 	"max-clients": func(t *testing.T, r *reloadRig) {
 		here := kit.Connect(t, r.proxy)
@@ -67,7 +69,8 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			}
 			return nil
 		})
-		if reply, err := half(512 << 10).Receive(); err != nil || !strings.Contains(kit.Text(reply), "limited to 4194304 bytes for all clients; raise max-input-memory") {
+		if reply, err := half(512 << 10).Receive(); err != nil || !strings.Contains(kit.Text(reply),
+			"limited to 4194304 bytes for all clients; raise max-input-memory") {
 			t.Errorf("too much: %v, %v", reply, err)
 		}
 		r.set("max-input-memory", "256mb")
@@ -148,7 +151,8 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	"upstream-timeout": func(t *testing.T, r *reloadRig) {
 		r.set("upstream-timeout", "200ms")
 		link := kit.StartLink(t, r.upstream) // a proxy of its own: the upstream of this one keeps working
-		slow := startReloadable(t, map[string]string{"upstream-timeout": "30m", "upstream": "redis://:" + upstreamPassword(r.settings["upstream"]) + "@" + link.Addr()})
+		slow := startReloadable(t, map[string]string{"upstream-timeout": "30m", "upstream": "redis://:" +
+			upstreamPassword(r.settings["upstream"]) + "@" + link.Addr()})
 		slow.set("upstream-timeout", "200ms")
 		kit.Must(t, link.Cut())
 		kit.Does(t, kit.Connect(t, slow.proxy), "GET a", "ERR upstream "+link.Addr()+": no answer in time")
@@ -208,7 +212,8 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		kit.Does(t, plain, "LOCK tls t PX 60000", "5")
 		r.set("tls-cert", pair.Cert, "tls-key", pair.Key)
 		shake := func(shown ...tls.Certificate) error {
-			conn, err := tls.Dial("tcp", r.proxy.Addr(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", Certificates: shown})
+			conn, err := tls.Dial("tcp", r.proxy.Addr(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost",
+				Certificates: shown})
 			if err != nil {
 				return err
 			}
@@ -300,8 +305,9 @@ func TestReloadOfEachSetting(t *testing.T) {
 	r := startReloadable(t, map[string]string{"admin": "127.0.0.1:0", "max-ttl": "1h", "audit-log": "false"})
 	other := map[string]string{
 		"listen": "127.0.0.1:1", "admin": "127.0.0.1:2", "master-timeout": "1s", "guard": "false", "fresh-start": "false",
-		"key-prefix": `"p:"`, "lock-keys": `["lock:*", "more:*"]`, "lock-tags": `["lock:*"]`, "admin-locks": "true", "move-from-upstream": "true",
-		"proxy-protocol": `["10.0.0.1"]`, "admin-hosts": `["proxies.example"]`,
+		"key-prefix": `"p:"`, "lock-keys": `["lock:*", "more:*"]`, "lock-tags": `["lock:*"]`, "admin-locks": "true",
+		"move-from-upstream": "true",
+		"proxy-protocol":     `["10.0.0.1"]`, "admin-hosts": `["proxies.example"]`,
 	}
 	run := func(name string, act func(*testing.T, *reloadRig)) {
 		t.Run(name, func(t *testing.T) {
@@ -338,7 +344,8 @@ func TestReloadOfUsers(t *testing.T) {
 	r := startReloadable(t, map[string]string{"acl-file": file, "share-upstream-login": "false"})
 	r.set()
 	write("user app on >secret ~lock:* +@all -@dangerous\n")
-	if changed, pending := r.reload(r.operator); !slices.Equal(settingsIn(changed), []string{"acl-file"}) || len(pending) > 0 {
+	if changed, pending := r.reload(r.operator); !slices.Equal(settingsIn(changed), []string{"acl-file"}) ||
+		len(pending) > 0 {
 		t.Errorf("changed %q, pending %q", changed, pending)
 	}
 	app := kit.Connect(t, r.proxy)
@@ -394,7 +401,8 @@ func TestReloadToServers(t *testing.T) {
 	}
 	r := startReloadable(t, map[string]string{"master": list(urls), "ca": wrong.File})
 	votes := func(n int) error {
-		return checkAnswer(r.proxy.Addr(), fmt.Sprintf("[ready:%s\r\n", map[bool]string{true: "yes", false: "no"}[n == 3]), "PROXY", "HEALTH")
+		return checkAnswer(r.proxy.Addr(), fmt.Sprintf("[ready:%s\r\n", map[bool]string{true: "yes",
+			false: "no"}[n == 3]), "PROXY", "HEALTH")
 	}
 	kit.Must(t, votes(0))
 	r.set("ca", ca.File)
@@ -456,7 +464,8 @@ func TestReloadMessageMemory(t *testing.T) {
 	for err := error(nil); err == nil; _, err = slow.Receive() {
 	}
 	kit.Soon(t, func() error {
-		return differ(metricsOf(t, adminOf(t, r.proxy)), map[string]float64{"redlock_message_backlog_bytes": 0, "redlock_message_backlog_cut_total": 1})
+		return differ(metricsOf(t, adminOf(t, r.proxy)), map[string]float64{"redlock_message_backlog_bytes": 0,
+			"redlock_message_backlog_cut_total": 1})
 	})
 	kit.Want(t, r.operator, int64(1), "PUBLISH", "news", "x")
 }

@@ -33,7 +33,8 @@ type reloadRig struct {
 // startReloadable starts a reloadRig. The settings replace its own.
 func startReloadable(t *testing.T, settings map[string]string) *reloadRig {
 	t.Helper()
-	r := &reloadRig{t: t, file: filepath.Join(t.TempDir(), "conf.yaml"), masters: kit.StartMasters(t), upstream: kit.StartRedis(t, "--requirepass", "one")}
+	r := &reloadRig{t: t, file: filepath.Join(t.TempDir(), "conf.yaml"), masters: kit.StartMasters(t),
+		upstream: kit.StartRedis(t, "--requirepass", "one")}
 	r.settings = map[string]string{
 		"listen": "127.0.0.1:0", "fresh-start": "true", "master-timeout": "5s", "master": list(redistest.URLs(r.masters)),
 		"upstream": "redis://:one@" + r.upstream.Addr(), "share-upstream-login": "true", "lock-keys": `["lock:*"]`,
@@ -135,12 +136,15 @@ func TestReload(t *testing.T) {
 	r.settings["max-ttl"], r.settings["listen"] = "3h", "127.0.0.1:1"
 	r.write()
 	changed, pending = r.reload(r.operator)
-	if fmt.Sprint(changed) != `[max-ttl: "1h" -> "3h"]` || fmt.Sprint(pending) != `[listen: "127.0.0.1:0" -> "127.0.0.1:1"]` {
+	if fmt.Sprint(changed) != `[max-ttl: "1h" -> "3h"]` ||
+		fmt.Sprint(pending) != `[listen: "127.0.0.1:0" -> "127.0.0.1:1"]` {
 		t.Errorf("changed %q, pending %q", changed, pending)
 	}
 	kit.Does(t, r.operator, over, "7")
-	r.awaitLog(`level=INFO msg="the configuration is reloaded" by="PROXY RELOAD from 127.0.0.1:`, `changed="max-ttl: \"1h\" -> \"3h\""`,
-		`level=WARN msg="changed settings need a restart" by="PROXY RELOAD from 127.0.0.1:`, `settings="listen: \"127.0.0.1:0\" -> \"127.0.0.1:1\""`)
+	r.awaitLog(`level=INFO msg="the configuration is reloaded" by="PROXY RELOAD from 127.0.0.1:`,
+		`changed="max-ttl: \"1h\" -> \"3h\""`,
+		`level=WARN msg="changed settings need a restart" by="PROXY RELOAD from 127.0.0.1:`,
+		`settings="listen: \"127.0.0.1:0\" -> \"127.0.0.1:1\""`)
 
 	for _, bad := range []struct{ text, want string }{
 		{"max-ttl: 12x\n", r.file + `:1: max-ttl: "12x" is not a duration`},
@@ -166,7 +170,8 @@ func TestReload(t *testing.T) {
 	delete(r.settings, "tls-key")
 	r.write()
 	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
-	_, err := r.proxy.WaitLog(`msg="the configuration is reloaded" by=SIGHUP changed="max-ttl: \"3h\" -> \"1m\""`, kit.Patience)
+	_, err := r.proxy.WaitLog(`msg="the configuration is reloaded" by=SIGHUP changed="max-ttl: \"3h\" -> \"1m\""`,
+		kit.Patience)
 	kit.Must(t, err)
 	kit.Does(t, r.operator, over, "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
 	if log := r.proxy.Log(); strings.Contains(log, "hunter2") || strings.Contains(log, ":one@") {
@@ -181,7 +186,8 @@ func TestReloadRights(t *testing.T) {
 	t.Parallel()
 	r := startReloadable(t, nil)
 	kit.Must(t, r.tellUpstream("ACL", "SETUSER", "app", "on", ">app", "~*", "+@all", "-@admin"))
-	kit.Must(t, r.tellUpstream("ACL", "SETUSER", "ops", "on", ">ops", "+@connection", "+acl|whoami", "+multi", "+discard", "+config|set"))
+	kit.Must(t, r.tellUpstream("ACL", "SETUSER", "ops", "on", ">ops", "+@connection", "+acl|whoami", "+multi",
+		"+discard", "+config|set"))
 	before := kit.Do(t, r.operator, "CONFIG", "GET", "*")
 	app, ops := kit.Connect(t, r.proxy), kit.Connect(t, r.proxy)
 	kit.Does(t, app, "AUTH app app", "OK")

@@ -24,7 +24,8 @@ import (
 // for drain-delay; then it drains. A waiting LOCK is served meanwhile.
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
-	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--drain-delay", "3s", "--drain-timeout", "20s")...)
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--drain-delay", "3s",
+		"--drain-timeout", "20s")...)
 	addr := adminOf(t, proxy)
 	holder := kit.Connect(t, proxy)
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
@@ -40,7 +41,8 @@ func TestDrainDelay(t *testing.T) {
 	}
 	late := kit.Connect(t, proxy)
 	kit.Does(t, late, "PROXY HEALTH", "ready:no\r\ncause:the proxy is shutting down\r\n")
-	if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr()); got.code != 3 || !strings.Contains(got.stderr, "the proxy is shutting down") {
+	if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr()); got.code != 3 ||
+		!strings.Contains(got.stderr, "the proxy is shutting down") {
 		t.Errorf("healthcheck --ready: %+v", got)
 	}
 	if got := runProxy(t, "healthcheck", "--listen", proxy.Addr()); got != (outcome{}) {
@@ -108,7 +110,8 @@ func (r *roller) do(command ...string) (any, error) {
 			r.commands++
 			return reply, nil
 		}
-		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, net.ErrClosed) {
+		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) &&
+			!errors.Is(err, net.ErrClosed) {
 			return nil, err
 		}
 		r.unclear++
@@ -124,7 +127,8 @@ func TestRollingRestart(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
-	args := []string{"--master-timeout", "5s", "--drain-delay", "300ms", "--drain-timeout", "30s", "--upstream", upstream.URL(), "--lock-keys", "lock:*"}
+	args := []string{"--master-timeout", "5s", "--drain-delay", "300ms", "--drain-timeout", "30s", "--upstream",
+		upstream.URL(), "--lock-keys", "lock:*"}
 	var proxies [2]*harness.Proxy
 	var addrs [2]string
 	for i := range proxies {
@@ -210,7 +214,8 @@ func (r *roller) countOnce(n int) error {
 	if err != nil {
 		return err
 	}
-	got, err = r.do("EVAL", `local n = redis.call("incr", KEYS[1]) redis.call("pexpire", KEYS[1], 60000) return n`, "1", "lock:count:"+r.key)
+	got, err = r.do("EVAL", `local n = redis.call("incr", KEYS[1]) redis.call("pexpire", KEYS[1], 60000) return n`, "1",
+		"lock:count:"+r.key)
 	if err == nil && got != any(int64(n)) {
 		err = fmt.Errorf("EVAL %s: %s, want %d", r.key, kit.Text(got), n)
 	}

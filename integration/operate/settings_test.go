@@ -33,7 +33,8 @@ func TestNewSettings(t *testing.T) {
 	if strings.Contains(got.stdout, cure) {
 		t.Errorf("what would stop the running proxies is advised:\n%s", got.stdout)
 	}
-	wantInit(t, initMasters(t, masters, "--new-settings", setting), 2, "refused: 1 proxy with different settings is running and would lose its votes; stop it first")
+	wantInit(t, initMasters(t, masters, "--new-settings", setting), 2,
+		"refused: 1 proxy with different settings is running and would lose its votes; stop it first")
 	kit.WantGrant(t, client, "LOCK", "k1", "me", "PX", "60000")
 	after := kit.StartProxy(t, urls, setting)
 	kit.Soon(t, func() error { return wantUnlike(t, after, differs) })
@@ -47,7 +48,8 @@ func TestNewSettings(t *testing.T) {
 	wantInit(t, said, 0, masters[0].Addr()+": votes only for proxies with these settings (before: "+differs+")\n")
 	afterwards := kit.Connect(t, after)
 	kit.Soon(t, func() error {
-		if reply := kit.Do(t, afterwards, "LOCK", "k", "you", "PX", "60000"); kit.Text(reply) < "1" || kit.Text(reply) > ":" {
+		if reply := kit.Do(t, afterwards, "LOCK", "k", "you", "PX", "60000"); kit.Text(reply) < "1" ||
+			kit.Text(reply) > ":" {
 			return fmt.Errorf("LOCK: %v", reply)
 		}
 		return nil
@@ -61,7 +63,8 @@ func TestNewSettings(t *testing.T) {
 	kit.Soon(t, func() error { return wantUnlike(t, before, `key-prefix: the masters have "p:", this proxy has ""`) })
 	checkMasters(t, urls).wantVerdict(t, 5, "other settings: your settings differ from those of the running proxies: ")
 	kit.Must(t, before.Close())
-	wantInit(t, initMasters(t, masters, "--new-settings", setting), 0, masters[0].Addr()+": votes only for proxies with these settings\n")
+	wantInit(t, initMasters(t, masters, "--new-settings", setting), 0,
+		masters[0].Addr()+": votes only for proxies with these settings\n")
 	kit.Soon(t, func() error {
 		if got := checkMasters(t, urls, setting); got.code != 0 {
 			return fmt.Errorf("check ends with %d:\n%s", got.code, got.stdout)
@@ -79,7 +82,8 @@ func TestNewSettings(t *testing.T) {
 func wantUnlike(t *testing.T, proxy *harness.Proxy, differs string) error {
 	t.Helper()
 	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "you", "PX", "60000"))
-	if !strings.HasPrefix(text, "NOQUORUM 0 of 3 masters vote: 3 are in use by proxies with different settings") || !strings.Contains(text, differs) {
+	if !strings.HasPrefix(text, "NOQUORUM 0 of 3 masters vote: 3 are in use by proxies with different settings") ||
+		!strings.Contains(text, differs) {
 		return fmt.Errorf("LOCK: %s", text)
 	}
 	return nil

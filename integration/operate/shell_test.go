@@ -82,7 +82,8 @@ func TestBashCompletion(t *testing.T) {
 		{"$(touch run)|--guar", ""},
 	} {
 		t.Run(c.words, func(t *testing.T) {
-			got := shell(t, folder, "bash", `. "$1"; shift; COMP_WORDS=(redlock-proxy "$@"); COMP_CWORD=$#; _redlock_proxy; echo "${COMPREPLY[*]}"`,
+			got := shell(t, folder, "bash",
+				`. "$1"; shift; COMP_WORDS=(redlock-proxy "$@"); COMP_CWORD=$#; _redlock_proxy; echo "${COMPREPLY[*]}"`,
 				append([]string{script}, strings.Split(c.words, "|")...)...)
 			if got = strings.TrimSpace(got); sorted(got) != sorted(c.want) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
@@ -92,7 +93,8 @@ func TestBashCompletion(t *testing.T) {
 			}
 		})
 	}
-	if got := shell(t, folder, "bash", `. "$1"; complete -p redlock-proxy`, script); got != "complete -F _redlock_proxy redlock-proxy\n" {
+	if got := shell(t, folder, "bash", `. "$1"; complete -p redlock-proxy`,
+		script); got != "complete -F _redlock_proxy redlock-proxy\n" {
 		t.Errorf("bash has %q", got)
 	}
 }
@@ -168,13 +170,15 @@ func TestManual(t *testing.T) {
 	if err != nil || complaints.Len() > 0 {
 		t.Errorf("man: %v\n%s", err, &complaints)
 	}
-	for _, want := range []string{"redlock-proxy - distributed locks", "--max-ttl DURATION", "REDLOCK_MAX_TTL", "(default: 24h)", "healthcheck", "--longest-ttl", "EXIT STATUS"} {
+	for _, want := range []string{"redlock-proxy - distributed locks", "--max-ttl DURATION", "REDLOCK_MAX_TTL",
+		"(default: 24h)", "healthcheck", "--longest-ttl", "EXIT STATUS"} {
 		if !strings.Contains(string(shown), want) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
 	skipWithout(t, "groff")
-	if output, err := exec.Command("groff", "-man", "-ww", "-z", "-Tutf8", page).CombinedOutput(); err != nil || len(output) > 0 {
+	if output, err := exec.Command("groff", "-man", "-ww", "-z", "-Tutf8", page).CombinedOutput(); err != nil ||
+		len(output) > 0 {
 		t.Errorf("groff: %v\n%s", err, output)
 	}
 }

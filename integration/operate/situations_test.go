@@ -57,7 +57,8 @@ func newStage(t *testing.T, upstream *redistest.Server, settings ...string) *sta
 	for range 3 {
 		s.masters = append(s.masters, kit.StartRedis(t))
 	}
-	s.settings = "master: [" + strings.Join(redistest.URLs(s.masters), ", ") + "]\nmaster-timeout: 500ms\n" + strings.Join(settings, "\n") + "\n"
+	s.settings = "master: [" + strings.Join(redistest.URLs(s.masters), ", ") + "]\nmaster-timeout: 500ms\n" +
+		strings.Join(settings, "\n") + "\n"
 	own := []string{"admin: 127.0.0.1:0", "upstream-timeout: 1s"}
 	if upstream != nil {
 		own = append(own, "upstream: redis://app:secret@"+upstream.Addr())
@@ -123,7 +124,8 @@ func (s *stage) checkViews(one situation) error {
 			wrong = append(wrong, fmt.Errorf("%s: %q, want %q", way, cause, one.want))
 		}
 	}
-	if wantCode := map[bool][]int{true: {2}, false: {0, 4}}[one.unsafe]; one.want == granted && !slices.Contains(wantCode, code) ||
+	if wantCode := map[bool][]int{true: {2}, false: {0, 4}}[one.unsafe]; one.want == granted &&
+		!slices.Contains(wantCode, code) ||
 		one.want != granted && !one.unsafe && code != 3 {
 		wrong = append(wrong, fmt.Errorf("check ends with %d", code))
 	}
@@ -169,7 +171,8 @@ func (s *stage) readyz(seen views) {
 		if text, failed := strings.CutPrefix(line, "[-]locks: "); failed && code == 503 {
 			cause = text
 		}
-		if code == 200 && (strings.HasPrefix(line, "[+]locks: available") || strings.HasPrefix(line, "[!]locks: available")) {
+		if code == 200 && (strings.HasPrefix(line, "[+]locks: available") ||
+			strings.HasPrefix(line, "[!]locks: available")) {
 			cause = granted
 		}
 	}
@@ -327,7 +330,9 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, nil, "fresh-start: true")
 		s.run(t, append(ofMasters(),
-			situation{name: "one master is a replica", play: func(s *stage) error { return replicates(s.masters[2])(s.masters[0]) }, end: on(1, told("REPLICAOF NO ONE")), unsafe: true},
+			situation{name: "one master is a replica",
+				play: func(s *stage) error { return replicates(s.masters[2])(s.masters[0]) },
+				end:  on(1, told("REPLICAOF NO ONE")), unsafe: true},
 		))
 		if testing.Short() {
 			return
@@ -338,8 +343,10 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 				kit.WantGrant(s.t, client, "LOCK", "long", "t", "PX", "3600000")
 				return nil
 			}},
-			{name: "two masters lost their data", play: on(2, (*redistest.Server).Restart), want: "1 of 3 masters vote, 2 needed"},
-			{name: "and the third, too", play: func(s *stage) error { return told("FLUSHALL")(s.masters[2]) }, want: "0 of 3 masters vote, 2 needed"},
+			{name: "two masters lost their data", play: on(2, (*redistest.Server).Restart),
+				want: "1 of 3 masters vote, 2 needed"},
+			{name: "and the third, too", play: func(s *stage) error { return told("FLUSHALL")(s.masters[2]) },
+				want: "0 of 3 masters vote, 2 needed"},
 			{name: "it is told for how long", play: (*stage).sameQuarantine, want: "0 of 3 masters vote, 2 needed"},
 		})
 	})
@@ -365,21 +372,28 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 		t.Parallel()
 		upstream, other := kit.StartRedis(t), kit.StartRedis(t)
 		kit.Must(t, kit.Tell(upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"))
-		s := newStage(t, upstream, "fresh-start: true", "lock-keys: ['lock:*']", "move-from-upstream: true", "share-upstream-login: true")
+		s := newStage(t, upstream, "fresh-start: true", "lock-keys: ['lock:*']", "move-from-upstream: true",
+			"share-upstream-login: true")
 		const no = "the upstream, which holds the locks, refuses writes: "
 		s.run(t, slices.Concat(ofMasters()[:4], []situation{
 			{"the upstream is down", atUpstream((*redistest.Server).Kill), func(s *stage) error {
 				kit.Must(t, s.upstream.Restart())
 				return kit.Tell(s.upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
 			}, no + "connection refused", false},
-			{"the upstream hangs", atUpstream((*redistest.Server).Pause), atUpstream((*redistest.Server).Continue), no + "no answer in time", false},
+			{"the upstream hangs", atUpstream((*redistest.Server).Pause), atUpstream((*redistest.Server).Continue),
+				no + "no answer in time", false},
 			{"the upstream is full", atUpstream(told(full)), atUpstream(told(empty)), no + "OOM ", false},
 			{"the upstream lacks replicas", atUpstream(told(alone)), atUpstream(told(together)), no + "NOREPLICAS ", false},
-			{"writes are paused at the upstream", atUpstream(told(pausedW)), atUpstream(told(resumed)), no + "no answer in time", false},
-			{"the upstream is a replica", atUpstream(replicates(other)), atUpstream(told("REPLICAOF NO ONE")), no + "READONLY ", false},
-			{"the upstream grants no SET", atUpstream(told("ACL SETUSER app -set")), atUpstream(told("ACL SETUSER app +set")), no, false},
-			{"the upstream grants locks alone", atUpstream(told("ACL SETUSER app resetkeys ~lock:*")), atUpstream(told("ACL SETUSER app ~*")), granted, false},
-			{"the locks are being moved", (*stage).beginMove, (*stage).endMove, "the locks are being moved to the masters: ", false},
+			{"writes are paused at the upstream", atUpstream(told(pausedW)), atUpstream(told(resumed)),
+				no + "no answer in time", false},
+			{"the upstream is a replica", atUpstream(replicates(other)), atUpstream(told("REPLICAOF NO ONE")),
+				no + "READONLY ", false},
+			{"the upstream grants no SET", atUpstream(told("ACL SETUSER app -set")),
+				atUpstream(told("ACL SETUSER app +set")), no, false},
+			{"the upstream grants locks alone", atUpstream(told("ACL SETUSER app resetkeys ~lock:*")),
+				atUpstream(told("ACL SETUSER app ~*")), granted, false},
+			{"the locks are being moved", (*stage).beginMove, (*stage).endMove,
+				"the locks are being moved to the masters: ", false},
 		}))
 		if testing.Short() {
 			return
@@ -387,13 +401,16 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 		s.run(t, []situation{
 			{"the locks have moved", func(s *stage) error { return s.move() }, nil, granted, false},
 			{"the upstream is full after the move", atUpstream(told(full)), atUpstream(told(empty)), granted, false},
-			{"writes are paused at the upstream after the move", atUpstream(told(pausedW)), atUpstream(told(resumed)), granted, false},
+			{"writes are paused at the upstream after the move", atUpstream(told(pausedW)), atUpstream(told(resumed)),
+				granted, false},
 			{"the upstream is down after the move", atUpstream((*redistest.Server).Kill), func(s *stage) error {
 				kit.Must(t, s.upstream.Restart())
 				return kit.Tell(s.upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
 			}, granted, false},
-			{"two masters are full after the move", on(2, told(full)), on(2, told(empty)), "1 of 3 masters vote, 2 needed", false},
-			{"two masters hang after the move", on(2, (*redistest.Server).Pause), on(2, (*redistest.Server).Continue), "1 of 3 masters vote, 2 needed", false},
+			{"two masters are full after the move", on(2, told(full)), on(2, told(empty)),
+				"1 of 3 masters vote, 2 needed", false},
+			{"two masters hang after the move", on(2, (*redistest.Server).Pause), on(2, (*redistest.Server).Continue),
+				"1 of 3 masters vote, 2 needed", false},
 			{"the locks have moved back", func(s *stage) error { return s.move("--back") }, nil, granted, false},
 			{"the upstream is full after they came back", atUpstream(told(full)), atUpstream(told(empty)), no + "OOM ", false},
 		})
@@ -436,7 +453,8 @@ func (s *stage) move(flags ...string) error {
 	var out string
 	// A proxy that was killed counts for a while.
 	for end := time.Now().Add(kit.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if code, out = s.command(append([]string{"move", "--addr", s.proxy.Addr(), "--even-if-others"}, flags...)...); code == 0 {
+		if code, out = s.command(append([]string{"move", "--addr", s.proxy.Addr(), "--even-if-others"},
+			flags...)...); code == 0 {
 			return nil
 		}
 	}

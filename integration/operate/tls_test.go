@@ -76,7 +76,8 @@ func (r *tlsRig) trust(shown ...certtest.Pair) *tls.Config {
 // client returns a go-redis client with one connection.
 func (r *tlsRig) client(t *testing.T, config *tls.Config) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: r.proxy.Addr(), TLSConfig: config, MaxRetries: -1, PoolSize: 1, DialTimeout: kit.Patience, ReadTimeout: kit.Patience})
+	client := redis.NewClient(&redis.Options{Addr: r.proxy.Addr(), TLSConfig: config, MaxRetries: -1, PoolSize: 1,
+		DialTimeout: kit.Patience, ReadTimeout: kit.Patience})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -99,7 +100,8 @@ func TestTLSClients(t *testing.T) {
 	known := r.clientCA.Issue(t)
 	shown := []string{"--tls", "--cacert", r.ca.File, "--cert", known.Cert, "--key", known.Key}
 	for command, want := range map[string]string{"SET a 1": "OK", "GET a": "", "LOCK k t PX 60000": "5", "UNLOCK k t": ""} {
-		if got := cli(t, r.proxy.Addr(), append(shown, strings.Fields(command)...)...); !strings.HasPrefix(got, want) || strings.Contains(got, "rror") {
+		if got := cli(t, r.proxy.Addr(), append(shown, strings.Fields(command)...)...); !strings.HasPrefix(got, want) ||
+			strings.Contains(got, "rror") {
 			t.Errorf("redis-cli %s: %q", command, got)
 		}
 	}
@@ -156,11 +158,14 @@ func TestTLSRefused(t *testing.T) {
 		args   []string
 		logged string
 	}{
-		"a wrong authority":      {[]string{"--tls", "--cacert", stranger.File, "--cert", known.Cert, "--key", known.Key}, "it may not trust tls-cert"},
-		"no certificate":         {[]string{"--tls", "--cacert", r.ca.File}, "client didn't provide a certificate"},
-		"a stranger":             {[]string{"--tls", "--cacert", r.ca.File, "--cert", r.shown.Cert, "--key", r.shown.Key}, "certificate signed by unknown authority"},
-		"an expired certificate": {[]string{"--tls", "--cacert", r.ca.File, "--cert", expired.Cert, "--key", expired.Key}, "certificate has expired"},
-		"plain text":             {nil, "the client does not speak TLS"},
+		"a wrong authority": {[]string{"--tls", "--cacert", stranger.File, "--cert", known.Cert, "--key",
+			known.Key}, "it may not trust tls-cert"},
+		"no certificate": {[]string{"--tls", "--cacert", r.ca.File}, "client didn't provide a certificate"},
+		"a stranger": {[]string{"--tls", "--cacert", r.ca.File, "--cert", r.shown.Cert, "--key",
+			r.shown.Key}, "certificate signed by unknown authority"},
+		"an expired certificate": {[]string{"--tls", "--cacert", r.ca.File, "--cert", expired.Cert, "--key",
+			expired.Key}, "certificate has expired"},
+		"plain text": {nil, "the client does not speak TLS"},
 	} {
 		if got := cli(t, r.proxy.Addr(), append(test.args, "FLUSHALL")...); got == "OK" || got == "" {
 			t.Errorf("%s: redis-cli says %q", name, got)
@@ -170,10 +175,12 @@ func TestTLSRefused(t *testing.T) {
 		}
 	}
 	plain := kit.StartProxy(t, r.masters, append([]string{"--upstream", r.upstream.URL()}, r.args[2:8]...)...)
-	if got := cli(t, plain.Addr(), "--tls", "--cacert", r.ca.File, "FLUSHALL"); !strings.Contains(got, "SSL_connect failed") {
+	if got := cli(t, plain.Addr(), "--tls", "--cacert", r.ca.File, "FLUSHALL"); !strings.Contains(got,
+		"SSL_connect failed") {
 		t.Errorf("TLS to a plain port: redis-cli says %q", got)
 	}
-	if _, err := plain.WaitLog("client turned away: it speaks TLS, but this port does not (tls-cert)", kit.Patience); err != nil {
+	if _, err := plain.WaitLog("client turned away: it speaks TLS, but this port does not (tls-cert)",
+		kit.Patience); err != nil {
 		t.Error("TLS to a plain port is not logged")
 	}
 	kit.Does(t, kit.Connect(t, plain), "GET kept", "1")
@@ -188,17 +195,20 @@ func TestTLSFiles(t *testing.T) {
 	one, two := ca.Issue(t), ca.Issue(t)
 	for _, command := range [][]string{{"serve"}, {"serve", "--check-config"}, {"check"}, {"init", "--longest-ttl", "0s"}} {
 		for want, args := range map[string][]string{
-			"tls-cert: open /none: no such file or directory":                                                                   {"--tls-cert", "/none", "--tls-key", one.Key},
-			"tls-key: " + two.Key + ": it does not match tls-cert " + one.Cert + ": tls: private key does not match public key": {"--tls-cert", one.Cert, "--tls-key", two.Key},
-			"ca: " + one.Key + ": it contains no PEM certificate":                                                               {"--ca", one.Key},
-			`--tls-cert: "x" is given without tls-key`:                                                                          {"--tls-cert", "x"},
+			"tls-cert: open /none: no such file or directory": {"--tls-cert", "/none", "--tls-key", one.Key},
+			"tls-key: " + two.Key + ": it does not match tls-cert " +
+				one.Cert + ": tls: private key does not match public key": {"--tls-cert", one.Cert, "--tls-key", two.Key},
+			"ca: " + one.Key + ": it contains no PEM certificate": {"--ca", one.Key},
+			`--tls-cert: "x" is given without tls-key`:            {"--tls-cert", "x"},
 		} {
-			masters := []string{"--master", "rediss://127.0.0.1:1", "--master", "rediss://127.0.0.1:2", "--master", "rediss://127.0.0.1:3"}
+			masters := []string{"--master", "rediss://127.0.0.1:1", "--master", "rediss://127.0.0.1:2", "--master",
+				"rediss://127.0.0.1:3"}
 			wantFailure(t, runProxy(t, slices.Concat(command, masters, args)...), "redlock-proxy: "+want)
 		}
 	}
 	expired := ca.IssueUntil(t, time.Now().Add(-time.Minute))
-	got := runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1", "--tls-cert", expired.Cert, "--tls-key", expired.Key)
+	got := runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1", "--tls-cert", expired.Cert,
+		"--tls-key", expired.Key)
 	if got.code != 0 || !strings.Contains(got.stdout, "warning: tls-cert: "+expired.Cert+": the certificate expired at ") {
 		t.Errorf("an expired certificate: %+v", got)
 	}
@@ -215,7 +225,8 @@ func TestTLSHealth(t *testing.T) {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
-	if got := runProxy(t, append([]string{"check", "--fresh-start", "--master", r.masters[0], "--master", r.masters[1], "--master", r.masters[2]}, r.args...)...); got.code != 0 && got.code != 4 {
+	if got := runProxy(t, append([]string{"check", "--fresh-start", "--master", r.masters[0], "--master", r.masters[1],
+		"--master", r.masters[2]}, r.args...)...); got.code != 0 && got.code != 4 {
 		t.Errorf("check: %+v", got)
 	}
 	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File, "--max-clients", "1")...)
@@ -223,12 +234,14 @@ func TestTLSHealth(t *testing.T) {
 	if got := runProxy(t, append([]string{"healthcheck"}, listens...)...); got != (outcome{}) {
 		t.Errorf("without a certificate for it: %+v", got)
 	}
-	if got := runProxy(t, append([]string{"healthcheck", "--ready"}, listens...)...); got.code != 3 || !strings.Contains(got.stderr, "certificate") {
+	if got := runProxy(t, append([]string{"healthcheck", "--ready"}, listens...)...); got.code != 3 ||
+		!strings.Contains(got.stderr, "certificate") {
 		t.Errorf("without a certificate for it: %+v", got)
 	}
 	known := r.clientCA.Issue(t)
 	kit.Soon(t, func() error {
-		if got := runProxy(t, append([]string{"healthcheck", "--ready", "--client-cert", known.Cert, "--client-key", known.Key}, listens...)...); got != (outcome{}) {
+		if got := runProxy(t, append([]string{"healthcheck", "--ready", "--client-cert", known.Cert, "--client-key",
+			known.Key}, listens...)...); got != (outcome{}) {
 			return fmt.Errorf("with a certificate: %+v", got)
 		}
 		return nil
@@ -350,10 +363,12 @@ func TestRenewalOfAuthorities(t *testing.T) {
 	args[3] = path
 	r.proxy = kit.StartProxy(t, r.masters, args...)
 	client := r.client(t, r.trust())
-	if health, err := client.Do(t.Context(), "PROXY", "HEALTH").Text(); err != nil || !strings.Contains(health, "cause:0 of 3 masters vote") {
+	if health, err := client.Do(t.Context(), "PROXY", "HEALTH").Text(); err != nil ||
+		!strings.Contains(health, "cause:0 of 3 masters vote") {
 		t.Errorf("masters that it does not believe: %s, %v", health, err)
 	}
-	if err := client.Get(t.Context(), "a").Err(); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+	if err := client.Get(t.Context(), "a").Err(); err == nil || !strings.Contains(err.Error(),
+		"certificate signed by unknown authority") {
 		t.Errorf("an upstream that it does not believe: %v", err)
 	}
 	kit.Must(t, os.WriteFile(path, read(t, r.ca.File), 0o600))

@@ -37,7 +37,9 @@ func TestRelayRedisCLI(t *testing.T) {
 		{name: "memkeys", args: "--memkeys", part: "Sampled 204 keys in the keyspace!"},
 		{name: "scan", args: "--scan", part: "user:7\n"},
 		{name: "scan with a pattern", args: "--scan --pattern user:1*", part: "user:19\n"},
-		{name: "RESP3 types", args: "-3 --no-raw", stdin: "HGETALL user:7\nSMEMBERS set\nZRANGE sorted 0 -1 WITHSCORES\nZSCORE sorted member:7\n", part: `2# "age" => "7"`},
+		{name: "RESP3 types", args: "-3 --no-raw",
+			stdin: "HGETALL user:7\nSMEMBERS set\nZRANGE sorted 0 -1 WITHSCORES\nZSCORE sorted member:7\n",
+			part:  `2# "age" => "7"`},
 		{name: "CSV", args: "--csv LRANGE list 0 2", part: `"0","1","2"`},
 		{name: "JSON", args: "--json HGETALL user:7", part: `"age":"7"`},
 		{name: "scripts", args: `EVAL return{ARGV[1],redis.call('GET',KEYS[1])} 1 user x`, part: "x\n1\n"},
@@ -56,8 +58,10 @@ func TestRelayRedisCLIWrites(t *testing.T) {
 		{name: "transaction", stdin: "MULTI\nINCR n\nEXEC\nGET n\n", part: "OK\nQUEUED\n1\n1\n"},
 		{name: "aborted transaction", stdin: "MULTI\nNOSUCH\nEXEC\nGET n\n", part: "EXECABORT"},
 		{name: "another database", args: "-n 3", stdin: "SET n 3\nSELECT 0\nEXISTS n\n", part: "OK\nOK\n0\n"},
-		{name: "invalidations of a cache", args: "-3 --show-pushes yes", stdin: "CLIENT TRACKING ON\nGET user\nSET user 2\nPING\n", part: "invalidate"},
-		{name: "blocking pops", stdin: "RPUSH queue a b\nBLPOP queue 1\nBRPOPLPUSH queue done 1\nBLPOP queue 0.1\n", part: "queue\na\nb\n"},
+		{name: "invalidations of a cache", args: "-3 --show-pushes yes",
+			stdin: "CLIENT TRACKING ON\nGET user\nSET user 2\nPING\n", part: "invalidate"},
+		{name: "blocking pops", stdin: "RPUSH queue a b\nBLPOP queue 1\nBRPOPLPUSH queue done 1\nBLPOP queue 0.1\n",
+			part: "queue\na\nb\n"},
 		{name: "a file as the last argument", args: "-x SET file", stdin: "line\x00\r\nline", part: "OK\n"},
 		{name: "repeated", args: "-r 3 INCR n", part: "1\n2\n3\n"},
 	} {
@@ -131,7 +135,8 @@ func TestRelayMonitor(t *testing.T) {
 // TestRelaySubscribe: two redis-cli print the same messages.
 func TestRelaySubscribe(t *testing.T) {
 	r := startRelay(t)
-	for _, command := range [][]string{{"SUBSCRIBE", "news", "end"}, {"PSUBSCRIBE", "n*", "e?d"}, {"-3", "SUBSCRIBE", "news", "end"}} {
+	for _, command := range [][]string{{"SUBSCRIBE", "news", "end"}, {"PSUBSCRIBE", "n*", "e?d"},
+		{"-3", "SUBSCRIBE", "news", "end"}} {
 		t.Run(strings.Join(command, " "), func(t *testing.T) {
 			r.wantSameStream(t, command, "\n2\n", func(control *redistest.Client) {
 				for i := range 100 {
@@ -272,17 +277,20 @@ func TestRelayDocs(t *testing.T) {
 	redistest.Needs(t, "COMMAND DOCS", "7.0")
 	r := startRelay(t)
 	docs := output(t, "redis-cli", r.proxy.Addr(), nil, "--json", "COMMAND", "DOCS", "lock")
-	for _, part := range []string{`{"lock":{"summary":"Takes a lock`, `"group":"module"`, `"name":"token","type":"string"`, `"token":"PX"`, `"token":"BLOCK","flags":["optional"]`} {
+	for _, part := range []string{`{"lock":{"summary":"Takes a lock`, `"group":"module"`,
+		`"name":"token","type":"string"`, `"token":"PX"`, `"token":"BLOCK","flags":["optional"]`} {
 		if !strings.Contains(docs, part) {
 			t.Errorf("expected %s in COMMAND DOCS lock:\n%s", part, docs)
 		}
 	}
-	for _, command := range []string{"COMMAND DOCS get", "COMMAND INFO get set", "COMMAND GETKEYS MSET a 1 b 2", "COMMAND LIST FILTERBY PATTERN z*"} {
+	for _, command := range []string{"COMMAND DOCS get", "COMMAND INFO get set", "COMMAND GETKEYS MSET a 1 b 2",
+		"COMMAND LIST FILTERBY PATTERN z*"} {
 		r.wantSame(t, func(addr string) string {
 			return output(t, "redis-cli", addr, nil, append([]string{"--json"}, strings.Fields(command)...)...)
 		})
 	}
-	ours := len(strings.Fields(output(t, "redis-cli", r.proxy.Addr(), nil, "COMMAND", "LIST"))) - len(strings.Fields(output(t, "redis-cli", r.upstream.Addr(), nil, "COMMAND", "LIST")))
+	ours := len(strings.Fields(output(t, "redis-cli", r.proxy.Addr(), nil, "COMMAND",
+		"LIST"))) - len(strings.Fields(output(t, "redis-cli", r.upstream.Addr(), nil, "COMMAND", "LIST")))
 	if ours < 3 {
 		t.Errorf("COMMAND LIST has %d commands more than the server's, want LOCK, UNLOCK, EXTEND and PROXY", ours)
 	}

@@ -106,7 +106,8 @@ func passOn(server net.Conn, words []string) (answer []byte, err error) {
 // startDetoured starts a proxy with lock keys before an upstream at an address.
 func startDetoured(t *testing.T, upstream string, args ...string) *harness.Proxy {
 	t.Helper()
-	return kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), append(args, "--lock-keys", "lock:*", "--upstream", "redis://"+upstream)...)
+	return kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}),
+		append(args, "--lock-keys", "lock:*", "--upstream", "redis://"+upstream)...)
 }
 
 // wantNoLocks fails the test if a server has a lock key.
@@ -186,7 +187,8 @@ func TestRedirectLeadsNobodyAway(t *testing.T) {
 	})
 	for i := range 20 {
 		_ = client.Do(t.Context(), client.B().Set().Key("data").Value("w").Build()).Error()
-		err := client.Do(t.Context(), client.B().Set().Key(fmt.Sprint("lock:", i)).Value("a").Nx().Px(time.Minute).Build()).Error()
+		err := client.Do(t.Context(), client.B().Set().Key(fmt.Sprint("lock:",
+			i)).Value("a").Nx().Px(time.Minute).Build()).Error()
 		kit.Must(t, err)
 	}
 	wantNoLocks(t, replica)
@@ -208,7 +210,8 @@ func startCluster(t *testing.T, args ...string) []*redistest.Server {
 	command := []string{"--cluster", "create"}
 	for range 3 {
 		node := redistest.New(t, redistest.Options{
-			Version: redistest.Installed, ExtraArgs: append(slices.Clone(args), "--cluster-enabled", "yes", "--cluster-port", kit.FreePort(t)),
+			Version: redistest.Installed, ExtraArgs: append(slices.Clone(args), "--cluster-enabled", "yes",
+				"--cluster-port", kit.FreePort(t)),
 		})
 		nodes, command = append(nodes, node), append(command, node.Addr())
 	}
@@ -234,11 +237,14 @@ func TestClusterIsRefused(t *testing.T) {
 	if err == nil {
 		kit.NoError(t, proxy.Close())
 		t.Error("it serves")
-	} else if !strings.Contains(err.Error(), "node of a Redis Cluster") || !strings.Contains(err.Error(), "or no lock-keys") {
+	} else if !strings.Contains(err.Error(), "node of a Redis Cluster") ||
+		!strings.Contains(err.Error(), "or no lock-keys") {
 		t.Errorf("refused with %v", err)
 	}
-	output, err := kit.Program(t, "check", "--master", master.URL(), "--lock-keys", "lock:*", "--upstream", nodes[0].URL()).Output()
-	if text := string(output); err == nil || !strings.Contains(text, "verdict: unsafe") || !strings.Contains(text, "node of a Redis Cluster") {
+	output, err := kit.Program(t, "check", "--master", master.URL(), "--lock-keys", "lock:*", "--upstream",
+		nodes[0].URL()).Output()
+	if text := string(output); err == nil || !strings.Contains(text, "verdict: unsafe") ||
+		!strings.Contains(text, "node of a Redis Cluster") {
 		t.Errorf("check: %v\n%s", err, output)
 	}
 	kit.StartProxy(t, []string{master.URL()}, "--upstream", nodes[0].URL())
@@ -261,7 +267,8 @@ func TestClusterLeadsNobodyAway(t *testing.T) {
 
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{proxy.Addr()}, Password: "secret"})
 	defer cluster.Close()
-	moving, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proxy.Addr()}, Password: "secret", DisableRetry: true})
+	moving, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proxy.Addr()}, Password: "secret",
+		DisableRetry: true})
 	if err == nil {
 		defer moving.Close()
 	}
@@ -302,7 +309,8 @@ func TestClusterLeadsNobodyAway(t *testing.T) {
 // check returns the output of redlock-proxy check for an upstream.
 func check(t *testing.T, upstream *redistest.Server) string {
 	t.Helper()
-	output, _ := kit.Program(t, "check", "--master", kit.StartRedis(t).URL(), "--lock-keys", "lock:*", "--upstream", upstream.URL()).Output()
+	output, _ := kit.Program(t, "check", "--master", kit.StartRedis(t).URL(), "--lock-keys", "lock:*", "--upstream",
+		upstream.URL()).Output()
 	return string(output)
 }
 
@@ -314,7 +322,8 @@ func TestClaimedCluster(t *testing.T) {
 		kit.Does(t, client, "AUTH secret", "OK")
 	}
 	for range 3 {
-		if reply := kit.Text(kit.Do(t, one, "EVAL", "return redis.error_reply('MOVED 1 other:6379')", "0")); !strings.HasPrefix(reply, "TRYAGAIN ") {
+		if reply := kit.Text(kit.Do(t, one, "EVAL", "return redis.error_reply('MOVED 1 other:6379')",
+			"0")); !strings.HasPrefix(reply, "TRYAGAIN ") {
 			t.Fatalf("EVAL: %s", reply)
 		}
 		for _, client := range []*redistest.Client{one, other, dial(t, proxy.Addr())} {

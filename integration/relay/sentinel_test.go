@@ -25,12 +25,14 @@ import (
 // transaction there.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
-	for name, strike := range map[string]func(*redistest.Server) error{"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause} {
+	for name, strike := range map[string]func(*redistest.Server) error{"killed": (*redistest.Server).Kill,
+		"frozen": (*redistest.Server).Pause} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			master := kit.StartRedis(t)
 			replica := kit.StartReplica(t, master)
-			proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--upstream", sentinelURL(startSentinels(t, master)))
+			proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--upstream",
+				sentinelURL(startSentinels(t, master)))
 
 			pool := redis.NewClient(&redis.Options{Addr: proxy.Addr(), DisableIdentity: true})
 			t.Cleanup(func() { _ = pool.Close() })
@@ -59,7 +61,8 @@ func TestSentinelFailover(t *testing.T) {
 			kit.Want(t, direct, int64(0), "EXISTS", "half")
 			kit.Soon(t, func() error {
 				info, err := dial(t, proxy.Addr()).Do("PROXY", "INFO")
-				if text := fmt.Sprint(info); err != nil || !strings.Contains(text, "upstream_address:"+replica.Addr()+"\r\nupstream_state:up") {
+				if text := fmt.Sprint(info); err != nil || !strings.Contains(text,
+					"upstream_address:"+replica.Addr()+"\r\nupstream_state:up") {
 					return fmt.Errorf("%v, %v", text, err)
 				}
 				return nil
@@ -79,12 +82,14 @@ func TestSentinelOverTLS(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	secured := func(port string) []string {
 		pair := ca.Issue(t)
-		return []string{"--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key, "--tls-ca-cert-file", ca.File,
+		return []string{"--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key,
+			"--tls-ca-cert-file", ca.File,
 			"--tls-auth-clients", "no", "--tls-replication", "yes"}
 	}
 	first, second, asked := kit.FreePort(t), kit.FreePort(t), kit.FreePort(t)
 	master := kit.StartRedis(t, secured(first)...)
-	replica := kit.StartLike(t, master, append(secured(second), "--replicaof", "127.0.0.1", first, "--repl-diskless-sync-delay", "0")...)
+	replica := kit.StartLike(t, master, append(secured(second), "--replicaof", "127.0.0.1", first,
+		"--repl-diskless-sync-delay", "0")...)
 	kit.Soon(t, func() error { return kit.InStep(replica) })
 	sentinel := startSentinel(t, "127.0.0.1", first, 1, secured(asked)...)
 	proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--ca", ca.File,
@@ -116,7 +121,8 @@ func TestSentinelOverTLS(t *testing.T) {
 func TestNoSentinel(t *testing.T) {
 	addr, err := redistest.FreeAddr()
 	kit.Must(t, err)
-	proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--upstream", "redis+sentinel://"+addr+"/mymaster?sentinel_password=hunter2")
+	proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--upstream",
+		"redis+sentinel://"+addr+"/mymaster?sentinel_password=hunter2")
 	reply, err := dial(t, proxy.Addr()).Do("GET", "k")
 	kit.Must(t, err)
 	want := "ERR upstream mymaster: no Sentinel knows where mymaster is (" + addr + ": connection refused)"
@@ -159,13 +165,15 @@ func startSentinels(t *testing.T, master *redistest.Server) []string {
 // startSentinel starts a Sentinel with a quorum and further settings.
 func startSentinel(t *testing.T, host, port string, quorum int, settings ...string) (addr string) {
 	t.Helper()
-	server, err := harness.StartServer(harness.ServerOptions{Program: "redis-server", Arguments: func(addr, dir string) ([]string, error) {
-		own, ownPort, err := net.SplitHostPort(addr)
-		path := filepath.Join(dir, "sentinel.conf")
-		text := fmt.Sprintf("bind %s\nport %s\ndir %s\nsentinel monitor mymaster %s %s %d\nsentinel down-after-milliseconds mymaster 1500\n"+
-			"sentinel failover-timeout mymaster 10000\n", own, ownPort, dir, host, port, quorum)
-		return append([]string{path, "--sentinel"}, settings...), errors.Join(err, os.WriteFile(path, []byte(text), 0o600))
-	}})
+	server, err := harness.StartServer(harness.ServerOptions{Program: "redis-server",
+		Arguments: func(addr, dir string) ([]string, error) {
+			own, ownPort, err := net.SplitHostPort(addr)
+			path := filepath.Join(dir, "sentinel.conf")
+			text := fmt.Sprintf("bind %s\nport %s\ndir %s\nsentinel monitor mymaster %s %s %d\nsentinel down-after-milliseconds mymaster 1500\n"+
+				"sentinel failover-timeout mymaster 10000\n", own, ownPort, dir, host, port, quorum)
+			return append([]string{path, "--sentinel"}, settings...), errors.Join(err,
+				os.WriteFile(path, []byte(text), 0o600))
+		}})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, server.Close()) })
 	return server.Addr()

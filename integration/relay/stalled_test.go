@@ -78,7 +78,8 @@ func TestStalledClientIsKilledAtTheUpstream(t *testing.T) {
 		idle[i].SetTimeout(kit.Patience / 2)
 	}
 	time.Sleep(3 * time.Second) // longer than a client is quiet before it is parked
-	for _, stalled := range []*redistest.Client{listening(t, r.proxy, "app"), as(t, r.proxy, "app"), as(t, r.proxy, "app")} {
+	for _, stalled := range []*redistest.Client{listening(t, r.proxy, "app"), as(t, r.proxy, "app"),
+		as(t, r.proxy, "app")} {
 		id := kit.Do(t, stalled, "CLIENT", "ID")
 		stall(t, stalled)
 		kit.Do(t, op, "PUBLISH", "news", "x")

@@ -115,7 +115,8 @@ func counter(t *testing.T, info, name string) int {
 // benchmarked returns the names of the tests that redis-benchmark printed figures of.
 func benchmarked(t *testing.T, addr string, args ...string) []string {
 	t.Helper()
-	lines, err := csv.NewReader(strings.NewReader(output(t, "redis-benchmark", addr, nil, append(args, "--csv")...))).ReadAll()
+	lines, err := csv.NewReader(strings.NewReader(output(t, "redis-benchmark", addr, nil,
+		append(args, "--csv")...))).ReadAll()
 	kit.Must(t, err)
 	var names []string
 	for _, line := range lines[1:] {
@@ -163,7 +164,8 @@ func (c *commands) Read(p []byte) (int, error) {
 
 // TestRelayHiredis runs the client program in C.
 func TestRelayHiredis(t *testing.T) {
-	checks := []string{"ping", "binary", "pipeline", "multi", "watch", "lock-in-multi", "pubsub", "blocking", "lock", "lock-is-elsewhere"}
+	checks := []string{"ping", "binary", "pipeline", "multi", "watch", "lock-in-multi", "pubsub", "blocking", "lock",
+		"lock-is-elsewhere"}
 	program := clients.BuildWithHiredis(t, "c/relay.c")
 	clients.Passes(t, startRelay(t).proxy, checks, program)
 }

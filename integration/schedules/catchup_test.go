@@ -68,7 +68,8 @@ func (k *keeper) keep() error {
 		}
 	case isNoQuorum(reply):
 		k.unknown.Add(1)
-	case command[0] != "UNLOCK" && time.Now().Before(before), command[0] == "UNLOCK" && reply != any(int64(1)) && time.Now().Before(before):
+	case command[0] != "UNLOCK" && time.Now().Before(before), command[0] == "UNLOCK" && reply != any(int64(1)) &&
+		time.Now().Before(before):
 		return fmt.Errorf("%s: %v: %v, %v before its lease ends", k.key, command, reply, time.Until(before))
 	default:
 		k.anew.Add(1)
@@ -140,7 +141,8 @@ func TestCatchUpsBesideExtends(t *testing.T) {
 		}
 		kit.Within(t, 2*time.Minute, func() error {
 			look := string(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")))
-			if !has(f.holders(t, sentinel, "sentinel"), i) || strings.Count(look, ",state=") != strings.Count(look, ",state=voting,") {
+			if !has(f.holders(t, sentinel, "sentinel"), i) || strings.Count(look, ",state=") != strings.Count(look,
+				",state=voting,") {
 				return fmt.Errorf("master %d does not vote:\n%s", i, look)
 			}
 			return nil
@@ -187,7 +189,8 @@ func (f *fleet) keepers(t *testing.T, proxies []*proxy, n int) (keepers []*keepe
 func logKeepers(t *testing.T, keepers []*keeper) {
 	t.Helper()
 	for _, k := range keepers {
-		t.Logf("%s: extended %d, NOQUORUM %d, anew %d, given back %d, rival refused %d", k.key, k.extended.Load(), k.unknown.Load(), k.anew.Load(), k.given.Load(), k.stood.Load())
+		t.Logf("%s: extended %d, NOQUORUM %d, anew %d, given back %d, rival refused %d", k.key, k.extended.Load(),
+			k.unknown.Load(), k.anew.Load(), k.given.Load(), k.stood.Load())
 	}
 }
 
@@ -209,7 +212,8 @@ func TestClocksBesideExtends(t *testing.T) {
 	f.holdSentinel(t, client)
 	keepers, over, stop := f.keepers(t, proxies, 12)
 	ahead := make([]time.Duration, 3)
-	steps := []time.Duration{900 * time.Millisecond, -900 * time.Millisecond, 5 * time.Second, -5 * time.Second, 10 * time.Minute, -10 * time.Minute, 60 * time.Millisecond, -60 * time.Millisecond}
+	steps := []time.Duration{900 * time.Millisecond, -900 * time.Millisecond, 5 * time.Second, -5 * time.Second,
+		10 * time.Minute, -10 * time.Minute, 60 * time.Millisecond, -60 * time.Millisecond}
 	for range turns {
 		if over.Load() {
 			break
@@ -242,7 +246,10 @@ func (f *fleet) late(proxies []*proxy, perMille int) {
 	}
 	for _, p := range proxies {
 		for _, link := range p.links {
-			link.DelayCommands(func(c []byte) bool { return bytes.Contains(c, []byte("lock:kept")) && rand.IntN(1000) < perMille }, 450*time.Millisecond)
+			link.DelayCommands(func(c []byte) bool {
+				return bytes.Contains(c, []byte("lock:kept")) &&
+					rand.IntN(1000) < perMille
+			}, 450*time.Millisecond)
 		}
 	}
 }
@@ -288,7 +295,8 @@ func TestTagsBesideFaults(t *testing.T) {
 	}
 	kit.Soon(t, func() error {
 		for _, p := range proxies {
-			if info := fmt.Sprint(kit.Do(t, connect(t, p), "PROXY", "INFO")); !strings.Contains(info, "removals_pending:0") {
+			if info := fmt.Sprint(kit.Do(t, connect(t, p), "PROXY", "INFO")); !strings.Contains(info,
+				"removals_pending:0") {
 				return fmt.Errorf("removals are pending: %s", info)
 			}
 		}

@@ -89,7 +89,8 @@ func (f *changing) wantMasters(t *testing.T, p *proxy, masters ...int) {
 	kit.Soon(t, func() error {
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
 		for i, one := range f.junctions {
-			if votes := strings.Contains(info, fmt.Sprintf("address=%s,state=voting,", one.Addr())); votes != slices.Contains(masters, i) {
+			if votes := strings.Contains(info, fmt.Sprintf("address=%s,state=voting,",
+				one.Addr())); votes != slices.Contains(masters, i) {
 				return fmt.Errorf("master %s votes: %v, want %s to vote:\n%s", names([]int{i}), votes, names(masters), info)
 			}
 		}

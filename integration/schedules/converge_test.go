@@ -81,7 +81,8 @@ func afterGet(command func(key, old, value string) []string) func(*redistest.Cli
 
 // transaction writes in a transaction that changes nothing if the value changed in between (WATCH).
 func transaction(client *redistest.Client, key, value string) (reply any, err error) {
-	for _, command := range [][]string{{"WATCH", key}, {"GET", key}, {"MULTI"}, {"SET", key, value, "PX", longTime}, {"EXEC"}} {
+	for _, command := range [][]string{{"WATCH", key}, {"GET", key}, {"MULTI"}, {"SET", key, value, "PX", longTime},
+		{"EXEC"}} {
 		if reply, err = client.Do(command...); err != nil {
 			return nil, err
 		}
@@ -117,7 +118,8 @@ func TestConverge(t *testing.T) {
 					switch {
 					case err == nil:
 					case !c.disturbed():
-						t.Fatalf("in round %d: %d clients, equal values: %v, replies: %v: %v", round, clients, c.equal, c.replies, err)
+						t.Fatalf("in round %d: %d clients, equal values: %v, replies: %v: %v", round, clients, c.equal,
+							c.replies, err)
 					case disturbed > 10+rounds:
 						t.Fatalf("masters were down in %d rounds: the processors are too busy for this test", disturbed)
 					default:
@@ -276,7 +278,8 @@ func (c *convergence) compareMasters(t *testing.T) error {
 		first, same := held[0][k], true
 		all := ""
 		for i, cells := range held {
-			same = same && harness.Agree([]any{cells[k].value, first.value}) && (cells[k].left-first.left).Abs() <= 2*time.Second
+			same = same && harness.Agree([]any{cells[k].value, first.value}) &&
+				(cells[k].left-first.left).Abs() <= 2*time.Second
 			all += fmt.Sprintf("\n  %s: %v", names([]int{i}), cells[k])
 		}
 		if !same {
@@ -336,7 +339,8 @@ func (c *convergence) checkWorks(t *testing.T, client *redistest.Client, key str
 		wanted = strconv.Itoa(n + 1)
 	}
 	if after != wanted {
-		return fmt.Errorf("%s without %s: it held %v, the command was answered %v, then it held %v", key, names(c.stopped), before, reply, after)
+		return fmt.Errorf("%s without %s: it held %v, the command was answered %v, then it held %v", key,
+			names(c.stopped), before, reply, after)
 	}
 	if reply := kit.Do(t, client, "DEL", key); reply != any(int64(1)) {
 		return fmt.Errorf("DEL %s without %s: %v", key, names(c.stopped), reply)

@@ -132,7 +132,8 @@ func TestEndBesideManyChangesOfItsTag(t *testing.T) {
 	end := func() span {
 		asked := time.Now()
 		left, _ := kit.Do(t, client, "PTTL", "y:{lock:k}").(int64)
-		return span{asked.Add(time.Duration(left) * time.Millisecond), time.Now().Add(time.Duration(left) * time.Millisecond)}
+		return span{asked.Add(time.Duration(left) * time.Millisecond),
+			time.Now().Add(time.Duration(left) * time.Millisecond)}
 	}
 	before := end()
 	done, stop := keepBusy(t, proxies, "INCR", "x:{lock:k}")

@@ -33,7 +33,8 @@ func TestForceUnlockEndsAnOpenLock(t *testing.T) {
 			f.wantCaughtUp(t, p, C)
 			f.restartInTurn(t, p, A, B)
 		}, []int{A, B, C, D, E}},
-		{"A and B are away", func(t *testing.T, f *fleet) func() { return hang.begin(t, f, A, B) }, func(*testing.T, *fleet, *proxy) {}, []int{C, D, E}},
+		{"A and B are away", func(t *testing.T, f *fleet) func() { return hang.begin(t, f, A, B) },
+			func(*testing.T, *fleet, *proxy) {}, []int{C, D, E}},
 	} {
 		t.Run(open.name, func(t *testing.T) {
 			t.Parallel()
@@ -44,7 +45,8 @@ func TestForceUnlockEndsAnOpenLock(t *testing.T) {
 			var keys []string
 			back := hang.begin(t, f, D, E)
 			for name, commands := range map[string]string{
-				"LOCK": "LOCK KEY old PX " + longTime, "SET": "SET KEY old", "transaction": "WATCH KEY|MULTI|SET KEY old|EXEC", "hash": "HSET KEY f v|>HSET KEY g w",
+				"LOCK": "LOCK KEY old PX " + longTime, "SET": "SET KEY old",
+				"transaction": "WATCH KEY|MULTI|SET KEY old|EXEC", "hash": "HSET KEY f v|>HSET KEY g w",
 				"released": "LOCK KEY older PX " + longTime + "|>UNLOCK KEY older|LOCK KEY old PX " + longTime,
 			} {
 				keys = append(keys, "lock:"+name)
@@ -70,7 +72,10 @@ func TestForceUnlockEndsAnOpenLock(t *testing.T) {
 					t.Errorf("%s was forced, and its old owner extends it: %v", key, reply)
 				}
 			}
-			kit.NoError(t, eventually(func() error { return errors.Join(f.hold(t, A, true, keys), kit.Agree(f.masters, keys...)) }))
+			kit.NoError(t, eventually(func() error {
+				return errors.Join(f.hold(t, A, true, keys),
+					kit.Agree(f.masters, keys...))
+			}))
 			for _, key := range keys {
 				if reply := kit.Do(t, clients[1], "GET", key); reply != "new" {
 					t.Errorf("GET %s in the end: %v", key, reply)

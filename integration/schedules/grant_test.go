@@ -44,7 +44,8 @@ func TestTooShort(t *testing.T) {
 // one master. None is told that another client holds the lock, unless one of them does.
 func TestSplitVote(t *testing.T) {
 	t.Parallel()
-	for _, take := range [][]string{{"LOCK", "lock:k", "", "PX", "10000"}, {"SET", "lock:k", "", "NX", "PX", "10000"}, {"SETNX", "lock:k", ""}} {
+	for _, take := range [][]string{{"LOCK", "lock:k", "", "PX", "10000"}, {"SET", "lock:k", "", "NX", "PX", "10000"},
+		{"SETNX", "lock:k", ""}} {
 		t.Run(take[0], func(t *testing.T) {
 			f := startFleet(t, 3)
 			var clients []*redistest.Client
@@ -148,7 +149,8 @@ func TestAt(t *testing.T) {
 			if _, isMap := reply.(map[string]any); isMap != (client == three) {
 				t.Errorf("%v: %#v", command, reply)
 			}
-			if got := leaseOf(t, reply); got.waited > time.Second || got.validity < 9*time.Second || got.validity >= 10*time.Second {
+			if got := leaseOf(t, reply); got.waited > time.Second || got.validity < 9*time.Second ||
+				got.validity >= 10*time.Second {
 				t.Errorf("%v: %#v", command, reply)
 			}
 		}

@@ -20,7 +20,8 @@ func TestValidityLeavesFirst(t *testing.T) {
 	f := startFleet(t, 3)
 	p, other := f.proxy(t, "--master-timeout", "1m"), f.proxy(t)
 	n := 0
-	for _, first := range [][]string{{"LOCK", "lock:a", "me", "PX", "3000"}, {"LOCK", "lock:a", "me", "PX", "3000", "AT"}, {"EXTEND", "lock:a", "me", "PX", "3000"}} {
+	for _, first := range [][]string{{"LOCK", "lock:a", "me", "PX", "3000"},
+		{"LOCK", "lock:a", "me", "PX", "3000", "AT"}, {"EXTEND", "lock:a", "me", "PX", "3000"}} {
 		for _, next := range [][]string{
 			{"LOCK", "", "me", "PX", "3000"}, {"EXTEND", "", "me", "PX", "3000"}, {"UNLOCK", "", "me"}, {"FENCE", ""},
 			{"GET", ""}, {"SET", "", "v", "NX"}, {"EVAL", releaseIfOwn, "1", "", "me"}, {"LOCKINFO", ""},

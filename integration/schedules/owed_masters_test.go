@@ -35,7 +35,8 @@ var changes = []struct {
 func TestRemovalOverAChangeOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	for _, command := range [][]string{{"LOCK", "lock:k", "lost", "PX", "600000"}, {"SET", "lock:k", "lost", "NX", "PX", "600000"}} {
+	for _, command := range [][]string{{"LOCK", "lock:k", "lost", "PX", "600000"},
+		{"SET", "lock:k", "lost", "NX", "PX", "600000"}} {
 		for _, change := range changes {
 			for _, reached := range [][]int{{A, B, C}, {A, B}, {C}} {
 				t.Run(fmt.Sprint(command[0], " reaches ", names(reached), ", one is ", change.what), func(t *testing.T) {
@@ -88,42 +89,45 @@ func TestRemovalLeavesWhatCameSince(t *testing.T) {
 	for _, change := range changes {
 		for _, reached := range [][]int{{C}, {A, B, C}} {
 			for _, before := range []bool{true, false} {
-				t.Run(fmt.Sprint("reaches ", names(reached), ", one is ", change.what, ", granted before ", before), func(t *testing.T) {
-					t.Parallel()
-					f, p, other := startChanging(t, 4, 2, 3)
-					goOn := f.loseAnswersAndStop(t, p, reached, "LOCK", "lock:k", "same", "PX", "600000")
-					rival, third := connect(t, other), connect(t, other)
-					grant := func() {
-						if len(reached) > 1 {
-							kit.Do(t, rival, "FORCEUNLOCK", "lock:k")
+				t.Run(fmt.Sprint("reaches ", names(reached), ", one is ", change.what, ", granted before ", before),
+					func(t *testing.T) {
+						t.Parallel()
+						f, p, other := startChanging(t, 4, 2, 3)
+						goOn := f.loseAnswersAndStop(t, p, reached, "LOCK", "lock:k", "same", "PX", "600000")
+						rival, third := connect(t, other), connect(t, other)
+						grant := func() {
+							if len(reached) > 1 {
+								kit.Do(t, rival, "FORCEUNLOCK", "lock:k")
+							}
+							if firstGrant(t, rival, time.Now().Add(10*time.Second), "LOCK", "lock:k", "same", "PX",
+								"60000").IsZero() {
+								t.Fatal("the rival is not granted the lock")
+							}
 						}
-						if firstGrant(t, rival, time.Now().Add(10*time.Second), "LOCK", "lock:k", "same", "PX", "60000").IsZero() {
-							t.Fatal("the rival is not granted the lock")
+						if before {
+							grant()
 						}
-					}
-					if before {
-						grant()
-					}
-					f.change(t, other, change.masters...)
-					if !before {
-						grant()
-					}
-					goOn()
-					f.wantMasters(t, p, change.masters...)
-					for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-						if got := kit.Do(t, third, "LOCK", "lock:k", "third", "PX", "60000"); got != nil && !isNoQuorum(got) {
-							t.Fatalf("a third client's LOCK: %v", got)
+						f.change(t, other, change.masters...)
+						if !before {
+							grant()
 						}
-					}
-					kit.Soon(t, func() error {
-						if got := kit.Do(t, rival, "EXTEND", "lock:k", "same", "PX", "60000"); !isGrant(got) {
-							return fmt.Errorf("EXTEND: %v", got)
+						goOn()
+						f.wantMasters(t, p, change.masters...)
+						for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+							if got := kit.Do(t, third, "LOCK", "lock:k", "third", "PX", "60000"); got != nil &&
+								!isNoQuorum(got) {
+								t.Fatalf("a third client's LOCK: %v", got)
+							}
 						}
-						return nil
+						kit.Soon(t, func() error {
+							if got := kit.Do(t, rival, "EXTEND", "lock:k", "same", "PX", "60000"); !isGrant(got) {
+								return fmt.Errorf("EXTEND: %v", got)
+							}
+							return nil
+						})
+						kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "same")
+						awaitNotHeld(t, f, p, "lock:k")
 					})
-					kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "same")
-					awaitNotHeld(t, f, p, "lock:k")
-				})
 			}
 		}
 	}

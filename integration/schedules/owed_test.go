@@ -56,8 +56,9 @@ func TestExtendBesideARefill(t *testing.T) {
 			f := startFleet(t, 5)
 			owner, other, third := f.proxy(t), f.proxy(t), f.proxy(t)
 			client, rival := connect(t, owner), connect(t, third)
-			defer owner.hold("lock:k", 0, E).discard()                      // the owner's proxy never restores it
-			quiet := third.holdAccepts("lock:k", "keep", f.allMasters()...) // nor does the third one, until the other one has
+			defer owner.hold("lock:k", 0, E).discard() // the owner's proxy never restores it
+			quiet := third.holdAccepts("lock:k", "keep",
+				f.allMasters()...) // nor does the third one, until the other one has
 			until := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
 			accepts := other.holdAccepts("lock:k", "keep", A, B, C, D)
 			kit.Soon(t, func() error { // a read that is decided before the reply of E restores nothing
@@ -87,7 +88,8 @@ func TestExtendBesideARefill(t *testing.T) {
 				missed.discard()
 			}
 			for time.Until(until) > -time.Second {
-				if reply := kit.Do(t, rival, "LOCK", "lock:k", "rival", "PX", "600000"); reply != nil && !isNoQuorum(reply) {
+				if reply := kit.Do(t, rival, "LOCK", "lock:k", "rival", "PX", "600000"); reply != nil &&
+					!isNoQuorum(reply) {
 					t.Fatalf("a rival's LOCK: %v, %v after the lease of before", reply, -time.Until(until))
 				}
 				time.Sleep(100 * time.Millisecond) // polls
@@ -119,7 +121,8 @@ func wantNotHeld(t *testing.T, rival *redistest.Client, key string) {
 func TestLockAfterARemovalIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{
-		{"LOCK", "lock:k", "lost", "PX", "60000"}, {"SET", "lock:k", "lost", "NX", "PX", "60000"}, {"LOCK", "lock:k", "lost", "PX", "60000", "FENCE"},
+		{"LOCK", "lock:k", "lost", "PX", "60000"}, {"SET", "lock:k", "lost", "NX", "PX", "60000"},
+		{"LOCK", "lock:k", "lost", "PX", "60000", "FENCE"},
 	} {
 		t.Run(fmt.Sprint(command), func(t *testing.T) {
 			f := startFleet(t, 5)

@@ -28,7 +28,8 @@ func TestReleaseBesideAReplacing(t *testing.T) {
 			f := startFleet(t, masters)
 			owner, other := connect(t, f.proxy(t)), connect(t, f.proxy(t))
 			replacings := [][]string{
-				{"GETSET", "", "v"}, {"SET", "", "v", "PX", longTime}, {"SET", "", "v", "XX"}, {"SETNX", "", "v"}, {"DEL", ""},
+				{"GETSET", "", "v"}, {"SET", "", "v", "PX", longTime}, {"SET", "", "v", "XX"}, {"SETNX", "", "v"},
+				{"DEL", ""},
 			}
 			var keys []string
 			for i := range tries {

@@ -54,8 +54,10 @@ func histories() []history {
 		held("UNLOCK, LOCK", "LOCK KEY old"+long, "UNLOCK KEY old|LOCK KEY v"+long),
 
 		{name: "UNLOCK", all: "LOCK KEY v" + long, missed: "UNLOCK KEY v", read: "GET KEY", want: "nil", absent: true},
-		{name: "UNLOCK by the other", all: ">LOCK KEY v" + long, missed: "UNLOCK KEY v", read: "GET KEY", want: "nil", absent: true},
-		{name: "FORCEUNLOCK", all: ">LOCK KEY v" + long, missed: "FORCEUNLOCK KEY", read: "GET KEY", want: "nil", absent: true},
+		{name: "UNLOCK by the other", all: ">LOCK KEY v" + long, missed: "UNLOCK KEY v", read: "GET KEY", want: "nil",
+			absent: true},
+		{name: "FORCEUNLOCK", all: ">LOCK KEY v" + long, missed: "FORCEUNLOCK KEY", read: "GET KEY", want: "nil",
+			absent: true},
 		{name: "GETSET, DEL by the other", missed: "GETSET KEY v|>DEL KEY", read: "GET KEY", want: "nil", absent: true},
 	}
 }
@@ -71,7 +73,8 @@ func taggedHistories() []history {
 		held("a transaction on a key with a tag", "x:{CELL}", "WATCH KEY|MULTI|SET KEY v|EXEC"),
 		held("a lock of the tag's own name", "", "LOCK KEY v"+long),
 		held("a lock of the tag's own name, beside another", "", "LOCK KEY v"+long+"|SET x:{CELL} other"),
-		held("a lock of the tag's own name that is released beside another", "x:{CELL}", "LOCK CELL own"+long+"|SET KEY v|UNLOCK CELL own"),
+		held("a lock of the tag's own name that is released beside another", "x:{CELL}",
+			"LOCK CELL own"+long+"|SET KEY v|UNLOCK CELL own"),
 		held("the same, put there by the other", "x:{CELL}", "LOCK CELL own"+long+"|>SET KEY v|UNLOCK CELL own"),
 		held("the same, released by the other", "x:{CELL}", "LOCK CELL own"+long+"|SET KEY v|>UNLOCK CELL own"),
 		held("a tag's last but one is removed by the other", "y:{CELL}", "SET x:{CELL} other|SET KEY v|>DEL x:{CELL}"),
@@ -166,7 +169,8 @@ func (r *refill) run(t *testing.T, all []history, away absence, dies bool) {
 	back()
 	r.other.wantVoting(t)
 	kit.NoError(t, eventually(func() error {
-		return errors.Join(r.fleet.hold(t, A, true, cells[false]), r.fleet.hold(t, A, false, cells[true]), kit.Agree(r.fleet.masters, slices.Concat(cells[false], cells[true])...))
+		return errors.Join(r.fleet.hold(t, A, true, cells[false]), r.fleet.hold(t, A, false, cells[true]),
+			kit.Agree(r.fleet.masters, slices.Concat(cells[false], cells[true])...))
 	}))
 	kit.Must(t, r.fleet.masters[A].Restart())
 	r.fleet.wantCaughtUp(t, r.other, A)

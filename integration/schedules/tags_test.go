@@ -26,7 +26,8 @@ func loseAnswers(t *testing.T, f *fleet, p *proxy, client *redistest.Client, com
 	for _, link := range p.links {
 		began := false // a read of the key comes first
 		answers = append(answers, link.HoldAnswers(func(c []byte) bool {
-			began = began || bytes.Contains(c, []byte("lock:k")) && (bytes.Contains(c, []byte("\r\nNX\r\n")) || bytes.Contains(c, []byte("redlock:b")))
+			began = began || bytes.Contains(c, []byte("lock:k")) && (bytes.Contains(c, []byte("\r\nNX\r\n")) ||
+				bytes.Contains(c, []byte("redlock:b")))
 			return began && bytes.Contains(c, []byte("lock:k"))
 		}))
 	}
@@ -146,8 +147,10 @@ func TestScriptsAreTakenBack(t *testing.T) {
 						answers.discard()
 						p.wantVoting(t)
 						began := time.Now()
-						if at := firstGrant(t, rival, began.Add(10*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
-							t.Errorf("%s is not free, though no client holds it: %v", key, kit.Do(t, rival, "LOCKINFO", key))
+						if at := firstGrant(t, rival, began.Add(10*time.Second), "LOCK", key, "rival", "PX",
+							"60000"); at.IsZero() {
+							t.Errorf("%s is not free, though no client holds it: %v", key,
+								kit.Do(t, rival, "LOCKINFO", key))
 						} else {
 							t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
 						}
@@ -199,7 +202,8 @@ func TestUnlocksAreOwed(t *testing.T) {
 					held.discard()
 					p.wantVoting(t)
 					began := time.Now()
-					if at := firstGrant(t, rival, began.Add(10*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
+					if at := firstGrant(t, rival, began.Add(10*time.Second), "LOCK", key, "rival", "PX",
+						"60000"); at.IsZero() {
 						t.Errorf("%s is not free, though no client holds it: %v", key, kit.Do(t, rival, "LOCKINFO", key))
 					} else {
 						t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
@@ -238,7 +242,9 @@ func TestExtendBesideAnUndeliveredReply(t *testing.T) {
 	kit.Must(t, client.Narrow())
 	const most = 30
 	for i := range most {
-		kit.Must(t, client.Send(redistest.AppendCommand(nil, "EVAL", `redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', '60000') return string.rep('x', 900000)`, "1", fmt.Sprint("lock:", i), "t")))
+		kit.Must(t, client.Send(redistest.AppendCommand(nil, "EVAL",
+			`redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', '60000') return string.rep('x', 900000)`, "1",
+			fmt.Sprint("lock:", i), "t")))
 	}
 	last := -1
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {

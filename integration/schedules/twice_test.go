@@ -50,7 +50,8 @@ func (s *swap) run(t *testing.T, passed int) {
 	s.fleet.wantHolders(t, s.key, "old", A, B, C)
 	links := s.slow.links
 
-	onB, onC := links[B].HoldCommands(faultlink.After(passed, faultlink.Naming(s.key))), links[C].HoldCommands(faultlink.After(passed, faultlink.Naming(s.key)))
+	onB, onC := links[B].HoldCommands(faultlink.After(passed, faultlink.Naming(s.key))),
+		links[C].HoldCommands(faultlink.After(passed, faultlink.Naming(s.key)))
 	reply := sendAsync(connect(t, s.slow), "GETSET", s.key, "new")
 	s.await(t, "new", A)
 	s.remove(t, client, "old")

@@ -31,7 +31,8 @@ func TestUndoShortens(t *testing.T) {
 			patient.hold("lock:k", passed, C, D, E)
 			reply := kit.Do(t, connect(t, patient), "SET", "lock:k", "v", "XX")
 			t.Logf("SET XX: %v, %v before the lock ends", reply, time.Until(until))
-			if at := firstGrant(t, rival, until, "LOCK", "lock:k", "rival", "PX", "10000"); !at.IsZero() && at.Before(until) {
+			if at := firstGrant(t, rival, until, "LOCK", "lock:k", "rival", "PX", "10000"); !at.IsZero() &&
+				at.Before(until) {
 				t.Errorf("the rival was granted the lock %v too early", until.Sub(at))
 			}
 		})
@@ -95,7 +96,8 @@ func TestSameValuePause(t *testing.T) {
 func TestStaleRelease(t *testing.T) {
 	t.Parallel()
 	endings := map[string]func(holds){"late": holds.release, "owed": holds.discard}
-	releases := map[string][]string{"UNLOCK": {"UNLOCK", "lock:k", "1"}, "script": {"EVAL", releaseIfOwn, "1", "lock:k", "1"}}
+	releases := map[string][]string{"UNLOCK": {"UNLOCK", "lock:k", "1"},
+		"script": {"EVAL", releaseIfOwn, "1", "lock:k", "1"}}
 	for ending, arrive := range endings {
 		for name, release := range releases {
 			t.Run(name+" "+ending, func(t *testing.T) {

@@ -20,7 +20,8 @@ func TestWaiterLeavesAfterAChangeOfMasters(t *testing.T) {
 	t.Parallel()
 	for _, fence := range []bool{false, true} {
 		for _, change := range changes {
-			for _, leaves := range []string{"before the change", "after the change", "when its proxy goes on", "soon after", "its time is over"} {
+			for _, leaves := range []string{"before the change", "after the change", "when its proxy goes on",
+				"soon after", "its time is over"} {
 				t.Run(fmt.Sprint("fence ", fence, ", one is ", change.what, ", leaves: ", leaves), func(t *testing.T) {
 					t.Parallel()
 					f, p, other := startChanging(t, 4, 2, 3)

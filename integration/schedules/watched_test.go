@@ -131,7 +131,8 @@ func TestWatcherFinds(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
 	watcher, other := connect(t, f.proxy(t)), connect(t, f.proxy(t))
-	for i, own := range [][]string{{"GET", ""}, {"EXISTS", ""}, {"PTTL", ""}, {"STRLEN", ""}, {"MGET", ""}, {"SET", "", "mine", "NX"}, {"LOCK", "", "mine", "PX", "60000"}, {"UNLOCK", "", "o"},
+	for i, own := range [][]string{{"GET", ""}, {"EXISTS", ""}, {"PTTL", ""}, {"STRLEN", ""}, {"MGET", ""},
+		{"SET", "", "mine", "NX"}, {"LOCK", "", "mine", "PX", "60000"}, {"UNLOCK", "", "o"},
 		{"EVAL", "return redis.call('get', KEYS[1])", "1", ""}, {"DEL", ""}} {
 		key := fmt.Sprint("lock:", i)
 		words := slices.Clone(own)

@@ -119,7 +119,8 @@ func TestLooks(t *testing.T) {
 	colours := map[bool]any{}
 	for _, look := range []browser.Look{{Width: 360, Height: 740}, {Width: 360, Height: 740, Dark: true}, {Width: 768}, {}} {
 		page := chromium.Open(t, s.url, look)
-		page.Soon(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 1 && document.querySelectorAll('#masters tr').length === 5")
+		page.Soon(t, kit.Patience,
+			"document.querySelectorAll('#locks tr').length === 1 && document.querySelectorAll('#masters tr').length === 5")
 		wide, err := page.Eval("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 		if err != nil || wide != 0.0 {
 			t.Errorf("%+v: %v pixels stand out, %v", look, wide, err)
@@ -142,13 +143,15 @@ func TestStrangers(t *testing.T) {
 	chromium, s := browser.Start(t), open(t, true)
 	for _, host := range []string{"evil.example", "evil.example:9380", "127.0.0.1.evil.example"} {
 		for _, path := range []string{"", "status/v1", "status/v1/locks", "status/page.js", "metrics", "readyz"} {
-			if answer, body := s.get(t, http.MethodGet, path, host); answer.StatusCode != http.StatusMisdirectedRequest || strings.Contains(body, s.masters[0].Addr()) {
+			if answer, body := s.get(t, http.MethodGet, path,
+				host); answer.StatusCode != http.StatusMisdirectedRequest || strings.Contains(body, s.masters[0].Addr()) {
 				t.Errorf("/%s of %s: got %s", path, host, answer.Status)
 			}
 		}
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
-		if answer, _ := s.get(t, method, "status/v1", ""); answer.StatusCode != http.StatusMethodNotAllowed || answer.Header.Get("Access-Control-Allow-Origin") != "" {
+		if answer, _ := s.get(t, method, "status/v1", ""); answer.StatusCode != http.StatusMethodNotAllowed ||
+			answer.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: got %s", method, answer.Status)
 		}
 	}

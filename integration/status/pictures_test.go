@@ -55,7 +55,8 @@ func work(t *testing.T, s site) (stop func()) {
 	t.Helper()
 	holder := kit.Connect(t, s.proxy)
 	kit.Want(t, holder, "OK", "CLIENT", "SETNAME", "billing-worker-3")
-	for key, ttl := range map[string]string{"invoice:2026-11": "900000", "report:nightly": "3600000", "lock:migration": "86400000", "cache:warm": "120000", "tenant:42:import": "240000", "tenant:77:import": "410000"} {
+	for key, ttl := range map[string]string{"invoice:2026-11": "900000", "report:nightly": "3600000",
+		"lock:migration": "86400000", "cache:warm": "120000", "tenant:42:import": "240000", "tenant:77:import": "410000"} {
 		kit.WantGrant(t, holder, "LOCK", key, "secret-token", "PX", ttl)
 	}
 	for range 3 {
@@ -73,7 +74,8 @@ func work(t *testing.T, s site) (stop func()) {
 					return
 				case <-time.After(time.Duration(8+3*i+(n/200)%7) * time.Millisecond):
 				}
-				for _, command := range [][]string{{"LOCK", "job", "t", "PX", "30000"}, {"SET", "a", "b"}, {"GET", "a"}, {"UNLOCK", "job", "t"}} {
+				for _, command := range [][]string{{"LOCK", "job", "t", "PX", "30000"}, {"SET", "a", "b"}, {"GET", "a"},
+					{"UNLOCK", "job", "t"}} {
 					if _, err := client.Do(command...); err != nil {
 						return
 					}

@@ -20,7 +20,8 @@ func TestTags(t *testing.T) {
 		kit.Want(t, other, "OK", "SET", key, "token", "PX", "100000")
 		kit.Want(t, client, "token", "GET", key)
 		wantSilence(t, client)
-		for _, beside := range [][]string{{"SET", "lock:y:{lock:t}", "1"}, {"PEXPIRE", "lock:y:{lock:t}", "500000"}, {"DEL", "lock:y:{lock:t}"}} {
+		for _, beside := range [][]string{{"SET", "lock:y:{lock:t}", "1"}, {"PEXPIRE", "lock:y:{lock:t}", "500000"},
+			{"DEL", "lock:y:{lock:t}"}} {
 			kit.Do(t, other, beside...)
 			wantSilence(t, client)
 		}

@@ -18,7 +18,8 @@ import (
 // TestMastersUpgradedInPlace: the masters are started again one after the other as another release,
 // on the data that they have, while clients lock.
 func TestMastersUpgradedInPlace(t *testing.T) {
-	for _, path := range [][]string{{"redis-6.0.16", redistest.Installed, "redis-8.0.6"}, {redistest.Installed, "valkey-9.1.2"}} {
+	for _, path := range [][]string{{"redis-6.0.16", redistest.Installed, "redis-8.0.6"},
+		{redistest.Installed, "valkey-9.1.2"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			r := startNow(t, path[0])
 			for _, version := range path[1:] {
@@ -38,11 +39,13 @@ func TestMastersUpgradedInPlace(t *testing.T) {
 // TestMastersReplacedByAnotherRelease: empty servers of another release take the place of the
 // masters, one after the other, by PROXY RELOAD.
 func TestMastersReplacedByAnotherRelease(t *testing.T) {
-	for _, path := range [][]string{{"redis-6.0.16", "redis-8.0.6"}, {"redis-8.0.6", "valkey-9.1.2"}, {"valkey-9.1.2", redistest.Installed}} {
+	for _, path := range [][]string{{"redis-6.0.16", "redis-8.0.6"}, {"redis-8.0.6", "valkey-9.1.2"},
+		{"valkey-9.1.2", redistest.Installed}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			r := startNow(t, path[0])
 			for i, old := range r.masters {
-				r.masters[i] = redistest.New(t, redistest.Options{Version: path[1], InMemory: true, ExtraArgs: redistest.Durable()})
+				r.masters[i] = redistest.New(t, redistest.Options{Version: path[1], InMemory: true,
+					ExtraArgs: redistest.Durable()})
 				for proxy := range r.proxies {
 					r.name(proxy, r.masters)
 				}

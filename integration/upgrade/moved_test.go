@@ -23,7 +23,8 @@ func TestEarlierProxyAfterAMove(t *testing.T) {
 	upstream, masters := kit.StartRedis(t, redistest.Durable()...), kit.StartMasters(t)
 	early := func() *harness.Proxy {
 		t.Helper()
-		proxy, err := harness.StartProxy(harness.ProxyOptions{Binary: old, Masters: redistest.URLs(masters), Args: append(kit.LockKeyArgs(upstream), "--fresh-start=false")})
+		proxy, err := harness.StartProxy(harness.ProxyOptions{Binary: old, Masters: redistest.URLs(masters),
+			Args: append(kit.LockKeyArgs(upstream), "--fresh-start=false")})
 		kit.Must(t, err)
 		t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 		return proxy
@@ -48,7 +49,8 @@ func TestEarlierProxyAfterAMove(t *testing.T) {
 	before := markers(t, masters)
 	late := kit.Connect(t, early())
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if reply := kit.Text(kit.Do(t, late, "SET", "lock:free", "other", "NX", "PX", "1000")); !strings.HasPrefix(reply, "NOQUORUM") {
+		if reply := kit.Text(kit.Do(t, late, "SET", "lock:free", "other", "NX", "PX",
+			"1000")); !strings.HasPrefix(reply, "NOQUORUM") {
 			t.Errorf("the earlier proxy says %s", reply)
 		}
 		kit.Want(t, client, "me", "GET", "lock:held")

@@ -45,7 +45,8 @@ func startRig(t *testing.T, old string, seed uint64, version string) *rig {
 	t.Helper()
 	r := &rig{t: t, old: old, random: rand.New(rand.NewPCG(seed, 0)), unknown: map[string]int{}}
 	for range 5 {
-		r.masters = append(r.masters, redistest.New(t, redistest.Options{Version: version, InMemory: true, ExtraArgs: redistest.Durable()}))
+		r.masters = append(r.masters, redistest.New(t, redistest.Options{Version: version, InMemory: true,
+			ExtraArgs: redistest.Durable()}))
 	}
 	upstream := kit.StartRedis(t)
 	for i := range r.proxies {
@@ -64,7 +65,8 @@ func startRig(t *testing.T, old string, seed uint64, version string) *rig {
 		c := holdings.NewContest()
 		r.contests = append(r.contests, c)
 		for i := range clientsOfKey {
-			who := &client{rig: r, contest: c, key: key, at: i % 2, random: rand.New(rand.NewPCG(seed, uint64(k*clientsOfKey+i+1)))}
+			who := &client{rig: r, contest: c, key: key, at: i % 2, random: rand.New(rand.NewPCG(seed,
+				uint64(k*clientsOfKey+i+1)))}
 			c.Enter(fmt.Sprintf("%s-%d", key, i), who.turn)
 		}
 	}
@@ -161,7 +163,8 @@ func (c *client) turn(token string) {
 	}
 	received, until := c.contest.History.Now(), sent+lease-slack
 	c.sleep(100 * time.Millisecond)
-	give := []string{"EVAL", `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`, "1", c.key, token}
+	give := []string{"EVAL",
+		`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`, "1", c.key, token}
 	if c.key == "other" {
 		give = []string{"UNLOCK", c.key, token}
 	}

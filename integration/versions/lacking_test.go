@@ -24,7 +24,8 @@ func TestUpstreamThatLacksACommand(t *testing.T) {
 	proxy := kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...)
 	open, few := kit.Connect(t, proxy), kit.Connect(t, proxy)
 	kit.Does(t, few, "AUTH few few", "OK")
-	for _, command := range []string{"GETDEL lock:a", "GETEX lock:a PX 1", "COPY lock:a lock:a2", "EVAL|return redis.call('getdel', KEYS[1])|1|lock:a"} {
+	for _, command := range []string{"GETDEL lock:a", "GETEX lock:a PX 1", "COPY lock:a lock:a2",
+		"EVAL|return redis.call('getdel', KEYS[1])|1|lock:a"} {
 		kit.Does(t, few, "SET lock:a v PX 60000", "OK")
 		kit.Does(t, few, command, "ERR cannot check this client's permissions: ERR unknown command")
 		kit.Does(t, few, "GET lock:a", "v")

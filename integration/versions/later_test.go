@@ -43,7 +43,8 @@ func TestLaterCommands(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			direct := kit.Dial(t, servers(t, redistest.NewestOf(t, kind))[0].Addr())
 			masters := servers(t, redistest.Extremes()[0], redistest.Installed, redistest.Installed)
-			proxy := kit.StartProxy(t, redistest.URLs(masters), append(kit.LockKeyArgs(servers(t, redistest.Extremes()[0])[0]), "--lock-tags", "*")...)
+			proxy := kit.StartProxy(t, redistest.URLs(masters), append(kit.LockKeyArgs(servers(t,
+				redistest.Extremes()[0])[0]), "--lock-tags", "*")...)
 			for _, proto := range []string{"2", "3"} {
 				client := kit.Connect(t, proxy)
 				for _, one := range []*redistest.Client{direct, client} {
@@ -58,7 +59,8 @@ func TestLaterCommands(t *testing.T) {
 						t.Errorf("RESP%s, %v: %#v, want %#v", proto, words, got, want)
 					}
 				}
-				for _, key := range []string{"lock:h", "lock:e", "lock:new", "lock:z", "lock:s", "lock:k", "lock:{t}:k", "lock:{t}:k2", "lock:{t}:a", "lock:{t}:b"} {
+				for _, key := range []string{"lock:h", "lock:e", "lock:new", "lock:z", "lock:s", "lock:k", "lock:{t}:k",
+					"lock:{t}:k2", "lock:{t}:a", "lock:{t}:b"} {
 					kit.Do(t, direct, "DEL", key)
 					kit.Do(t, client, "DEL", key)
 				}
@@ -72,7 +74,8 @@ func TestLaterCommands(t *testing.T) {
 func TestDigests(t *testing.T) {
 	masters := servers(t, redistest.Installed, redistest.Installed, redistest.Installed)
 	upstream := servers(t, redistest.Installed)[0]
-	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "few", "on", ">few", "~lock:*", "+@all", "-@dangerous")
+	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "few", "on", ">few", "~lock:*", "+@all",
+		"-@dangerous")
 	var clients []*redistest.Client
 	for range 2 {
 		client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...))
@@ -96,7 +99,8 @@ func TestDigests(t *testing.T) {
 	kit.Does(t, clients[0], "MSETEX 2 lock:m 1 lock:n 2 NX PX 100000", "1")
 	kit.Does(t, clients[1], "MSETEX 2 lock:o 1 lock:n 2 NX PX 100000", "0")
 	kit.Does(t, clients[1], "EXISTS lock:o lock:m lock:n", "2")
-	for _, command := range []string{"HSETEX lock:h EX 10 FIELDS 1 a 1", "HGETEX lock:h PX 10 FIELDS 1 a", "HEXPIRE lock:h 10 FIELDS 1 a", "HTTL lock:h FIELDS 1 a", "HPERSIST lock:h FIELDS 1 a"} {
+	for _, command := range []string{"HSETEX lock:h EX 10 FIELDS 1 a 1", "HGETEX lock:h PX 10 FIELDS 1 a",
+		"HEXPIRE lock:h 10 FIELDS 1 a", "HTTL lock:h FIELDS 1 a", "HPERSIST lock:h FIELDS 1 a"} {
 		kit.Does(t, clients[0], command, "ERR ")
 	}
 	kit.Does(t, clients[0], "EXISTS lock:h", "0")

@@ -48,7 +48,8 @@ func TestRoles(t *testing.T) {
 func exercise(t *testing.T, masters []*redistest.Server, upstream *redistest.Server) {
 	t.Helper()
 	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "few", "on", ">few", "~*", "+@all", "-@dangerous")
-	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "none", "on", ">none", "~data*", "+@all", "-@dangerous")
+	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "none", "on", ">none", "~data*", "+@all",
+		"-@dangerous")
 	fleet := &kit.Fleet{Masters: masters}
 	for range 2 {
 		fleet.Proxies = append(fleet.Proxies, kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...))

@@ -46,7 +46,8 @@ func TestArrivalsIdle(t *testing.T) {
 	usual := idleCommands(t, f)
 	for i := range 200 {
 		client := kit.Connect(t, f.Proxies[i%2])
-		kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "k"+strconv.Itoa(i/2%4), "k"+strconv.Itoa((i/2+1)%4), "0")))
+		kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "k"+strconv.Itoa(i/2%4),
+			"k"+strconv.Itoa((i/2+1)%4), "0")))
 	}
 	for _, proxy := range f.Proxies {
 		kit.WantBlocked(t, proxy, 100)

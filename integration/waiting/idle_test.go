@@ -24,7 +24,8 @@ func TestIdle(t *testing.T) {
 	}
 	for i := range 200 {
 		client := kit.Connect(t, f.Proxies[i%2])
-		kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k"+strconv.Itoa(i/2%4), "token", "PX", longLease, "BLOCK", "600000")))
+		kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k"+strconv.Itoa(i/2%4), "token", "PX", longLease,
+			"BLOCK", "600000")))
 	}
 	for _, proxy := range f.Proxies {
 		kit.WantBlocked(t, proxy, 100)
@@ -49,7 +50,8 @@ func TestIdleWithTags(t *testing.T) {
 	}
 	for i := range 40 {
 		client := kit.Connect(t, f.Proxies[i%2])
-		kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", keys[i/2%4], "token", "PX", longLease, "BLOCK", "600000")))
+		kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", keys[i/2%4], "token", "PX", longLease, "BLOCK",
+			"600000")))
 	}
 	for _, proxy := range f.Proxies {
 		kit.WantBlocked(t, proxy, 20)

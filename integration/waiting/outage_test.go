@@ -52,7 +52,8 @@ func startThree(t *testing.T, args ...string) three {
 	}
 	f.links = kit.StartLinks(t, f.Masters)
 	for range 2 {
-		f.Proxies = append(f.Proxies, kit.StartProxy(t, kit.LinkURLs(f.links), slices.Concat(args, kit.HungMasters(), []string{"--lock-keys", "*"})...))
+		f.Proxies = append(f.Proxies, kit.StartProxy(t, kit.LinkURLs(f.links),
+			slices.Concat(args, kit.HungMasters(), []string{"--lock-keys", "*"})...))
 	}
 	f.WantVoting(t, 3)
 	return f
@@ -238,7 +239,8 @@ func TestOutagesAreNotPolled(t *testing.T) {
 	f.without(t, "refused", func() {
 		for i := range 20 {
 			client := kit.Connect(t, f.Proxies[i%2])
-			kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", fmt.Sprint("k", i), "t", "PX", longLease, "BLOCK", "0")))
+			kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", fmt.Sprint("k", i), "t", "PX", longLease,
+				"BLOCK", "0")))
 			client = kit.Connect(t, f.Proxies[i%2])
 			kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", fmt.Sprint("kl", i), "0")))
 		}

@@ -25,8 +25,14 @@ func TestWoken(t *testing.T) {
 		}
 	}
 	for name, free := range map[string]func(t *testing.T, holder *redistest.Client){
-		"UNLOCK":                               func(t *testing.T, holder *redistest.Client) { kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder") },
-		"FORCEUNLOCK":                          func(t *testing.T, holder *redistest.Client) { kit.Want(t, holder, int64(1), "FORCEUNLOCK", "k") },
+		"UNLOCK": func(t *testing.T, holder *redistest.Client) {
+			kit.Want(t, holder,
+				int64(1), "UNLOCK", "k", "holder")
+		},
+		"FORCEUNLOCK": func(t *testing.T, holder *redistest.Client) {
+			kit.Want(t, holder,
+				int64(1), "FORCEUNLOCK", "k")
+		},
 		"DEL on masters":                       onAll("DEL", "k"),
 		"a lease that is cut short on masters": onAll("PEXPIRE", "k", "50"),
 		"FLUSHALL":                             onAll("FLUSHALL"),

@@ -34,21 +34,28 @@ func TestLoadErrors(t *testing.T) {
 		want  string
 	}{
 		{"nothing", Files{}, ""},
-		{"all", Files{TLSCert: one.Cert, TLSKey: one.Key, TLSClientCA: ca.File, ClientCert: two.Cert, ClientKey: two.Key, CA: ca.File}, ""},
+		{"all", Files{TLSCert: one.Cert, TLSKey: one.Key, TLSClientCA: ca.File, ClientCert: two.Cert,
+			ClientKey: two.Key, CA: ca.File}, ""},
 		{"no certificate", Files{TLSCert: "/none", TLSKey: one.Key}, "tls-cert: open /none: no such file or directory"},
 		{"no key", Files{TLSCert: one.Cert, TLSKey: "/none"}, "tls-key: open /none: no such file or directory"},
 		{"a folder", Files{TLSCert: one.Cert, TLSKey: "/tmp"}, "tls-key: read /tmp: is a directory"},
-		{"without an end", Files{TLSCert: one.Cert, TLSKey: "/dev/zero"}, "tls-key: /dev/zero: it is larger than 4194304 bytes"},
-		{"another's key", Files{TLSCert: one.Cert, TLSKey: two.Key}, "tls-key: " + two.Key + ": it does not match tls-cert " + one.Cert + ": "},
-		{"a certificate for a key", Files{ClientCert: one.Cert, ClientKey: one.Cert}, "client-key: " + one.Cert + ": it does not match client-cert " + one.Cert + ": "},
-		{"a key for a certificate", Files{ClientCert: one.Key, ClientKey: one.Key}, "client-cert: " + one.Key + ": it contains no PEM certificate"},
-		{"an empty authority", Files{TLSCert: one.Cert, TLSKey: one.Key, TLSClientCA: empty}, "tls-client-ca: " + empty + ": it contains no PEM certificate"},
+		{"without an end", Files{TLSCert: one.Cert, TLSKey: "/dev/zero"},
+			"tls-key: /dev/zero: it is larger than 4194304 bytes"},
+		{"another's key", Files{TLSCert: one.Cert, TLSKey: two.Key}, "tls-key: " +
+			two.Key + ": it does not match tls-cert " + one.Cert + ": "},
+		{"a certificate for a key", Files{ClientCert: one.Cert, ClientKey: one.Cert}, "client-key: " +
+			one.Cert + ": it does not match client-cert " + one.Cert + ": "},
+		{"a key for a certificate", Files{ClientCert: one.Key, ClientKey: one.Key}, "client-cert: " +
+			one.Key + ": it contains no PEM certificate"},
+		{"an empty authority", Files{TLSCert: one.Cert, TLSKey: one.Key, TLSClientCA: empty}, "tls-client-ca: " +
+			empty + ": it contains no PEM certificate"},
 		{"a broken authority", Files{CA: broken}, "ca: " + broken + ": x509: "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Load(test.files)
-			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.HasPrefix(err.Error(), test.want)) {
+			if test.want == "" && err != nil || test.want != "" && (err == nil ||
+				!strings.HasPrefix(err.Error(), test.want)) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
@@ -161,7 +168,8 @@ func TestOtherFiles(t *testing.T) {
 	}
 	client := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
 	var shown []string
-	for _, files := range []Files{{TLSCert: old.Cert, TLSKey: old.Key}, {TLSCert: one.Cert, TLSKey: one.Key}, {}, {TLSCert: two.Cert, TLSKey: two.Key}} {
+	for _, files := range []Files{{TLSCert: old.Cert, TLSKey: old.Key}, {TLSCert: one.Cert, TLSKey: one.Key}, {},
+		{TLSCert: two.Cert, TLSKey: two.Key}} {
 		if err := reload(c, files); err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +203,10 @@ func TestListener(t *testing.T) {
 	with := func(shown ...certtest.Pair) *tls.Config {
 		config := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
 		for i := range shown {
-			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &shown[i].TLS, nil }
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
+				error) {
+				return &shown[i].TLS, nil
+			}
 		}
 		return config
 	}

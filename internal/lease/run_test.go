@@ -83,13 +83,20 @@ func TestRun(t *testing.T) {
 		unlocks int32
 	}{
 		{"all is well", &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "sleep 2; exit 3", "exit status 3", 1},
-		{"one try to extend fails", &peer{lock: grant(1400), extend: once(fail, say(1400)), unlock: say(1)}, "sleep 2", "exit status 0", 1},
-		{"it is gone", &peer{lock: grant(1000), extend: null, unlock: say(1)}, "exec sleep 60", "the lock was lost: it expired or was released", 0},
-		{"no try succeeds", &peer{lock: grant(1000), extend: fail, unlock: say(1)}, "exec sleep 60", "the lock was lost: it could not be extended in time: NOQUORUM 1 of 3", 0},
-		{"no answer comes", &peer{lock: grant(1000), extend: hang, unlock: say(1)}, "exec sleep 60", "the lock was lost: it could not be extended in time: no answer in time", 0},
-		{"no answer comes after an error", &peer{lock: grant(1000), extend: once(fail, hang), unlock: say(1)}, "exec sleep 60", "the lock was lost: it could not be extended in time: NOQUORUM 1 of 3", 0},
-		{"less time than asked for", &peer{lock: grant(20), extend: say(20), unlock: say(1)}, "exec sleep 60", "the lock was lost: ", 0},
-		{"gone at the end", &peer{lock: grant(1400), extend: say(1400), unlock: say(0)}, "exit 0", "the lock was lost: it expired or was released", 1},
+		{"one try to extend fails", &peer{lock: grant(1400), extend: once(fail, say(1400)), unlock: say(1)}, "sleep 2",
+			"exit status 0", 1},
+		{"it is gone", &peer{lock: grant(1000), extend: null, unlock: say(1)}, "exec sleep 60",
+			"the lock was lost: it expired or was released", 0},
+		{"no try succeeds", &peer{lock: grant(1000), extend: fail, unlock: say(1)}, "exec sleep 60",
+			"the lock was lost: it could not be extended in time: NOQUORUM 1 of 3", 0},
+		{"no answer comes", &peer{lock: grant(1000), extend: hang, unlock: say(1)}, "exec sleep 60",
+			"the lock was lost: it could not be extended in time: no answer in time", 0},
+		{"no answer comes after an error", &peer{lock: grant(1000), extend: once(fail, hang), unlock: say(1)},
+			"exec sleep 60", "the lock was lost: it could not be extended in time: NOQUORUM 1 of 3", 0},
+		{"less time than asked for", &peer{lock: grant(20), extend: say(20), unlock: say(1)}, "exec sleep 60",
+			"the lock was lost: ", 0},
+		{"gone at the end", &peer{lock: grant(1400), extend: say(1400), unlock: say(0)}, "exit 0",
+			"the lock was lost: it expired or was released", 1},
 		{"not given back", &peer{lock: grant(1400), extend: say(1400), unlock: fail}, "exit 4", "exit status 4", 1},
 		{"held", &peer{lock: null, extend: null, unlock: null}, "exit 0", "the lock is held by another client", 0},
 		{"no validity", &peer{lock: grant(0), extend: null, unlock: null}, "exit 0", "the reply has no validity", 0},
@@ -108,7 +115,8 @@ func TestRun(t *testing.T) {
 			} else {
 				got = state.String()
 			}
-			if !strings.HasPrefix(got, test.want) || test.peer.unlocks.Load() != test.unlocks || test.want == "" && err == nil {
+			if !strings.HasPrefix(got, test.want) || test.peer.unlocks.Load() != test.unlocks || test.want == "" &&
+				err == nil {
 				t.Errorf("%q after %d releases, want %q after %d", got, test.peer.unlocks.Load(), test.want, test.unlocks)
 			}
 		})
@@ -120,7 +128,8 @@ func TestSignalWhileWaiting(t *testing.T) {
 	asked, over := make(chan bool, 1), make(chan bool)
 	p := peer{lock: func(*server.Peer) { asked <- true; <-over }, extend: say(1), unlock: say(1)}
 	signals := make(chan os.Signal, 1)
-	job := Job{Request: Request{Key: "k", TTL: time.Second, Wait: time.Hour}, Proxies: NewProxies(p.client(t)), Command: exec.Command("true"), Signals: signals}
+	job := Job{Request: Request{Key: "k", TTL: time.Second, Wait: time.Hour}, Proxies: NewProxies(p.client(t)),
+		Command: exec.Command("true"), Signals: signals}
 	go func() { <-asked; signals <- syscall.SIGTERM }()
 	_, err := job.Run(t.Context())
 	close(over)
@@ -140,11 +149,16 @@ func TestNextProxy(t *testing.T) {
 		want          string // the beginning of the error, or how the command ended
 	}{
 		{"it cannot be asked", nil, &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
-		{"it leaves with the LOCK", &peer{lock: leave, extend: leave, unlock: leave}, &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
-		{"it leaves with the EXTEND", &peer{lock: grant(1400), extend: leave, unlock: leave}, &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
-		{"it leaves with the UNLOCK", &peer{lock: grant(1400), extend: say(1400), unlock: leave}, &peer{lock: grant(1400), extend: say(1400), unlock: say(0)}, "exit status 0"},
-		{"it says no", &peer{lock: func(c *server.Peer) { c.WriteNull() }, extend: leave, unlock: leave}, &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "the lock is held"},
-		{"both leave", &peer{lock: leave, extend: leave, unlock: leave}, &peer{lock: leave, extend: leave, unlock: leave}, "EOF"},
+		{"it leaves with the LOCK", &peer{lock: leave, extend: leave, unlock: leave},
+			&peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
+		{"it leaves with the EXTEND", &peer{lock: grant(1400), extend: leave, unlock: leave},
+			&peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
+		{"it leaves with the UNLOCK", &peer{lock: grant(1400), extend: say(1400), unlock: leave},
+			&peer{lock: grant(1400), extend: say(1400), unlock: say(0)}, "exit status 0"},
+		{"it says no", &peer{lock: func(c *server.Peer) { c.WriteNull() }, extend: leave, unlock: leave},
+			&peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "the lock is held"},
+		{"both leave", &peer{lock: leave, extend: leave, unlock: leave},
+			&peer{lock: leave, extend: leave, unlock: leave}, "EOF"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

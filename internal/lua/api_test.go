@@ -23,17 +23,20 @@ func TestArgumentsOfGoFunctions(t *testing.T) {
 		{`return f()`, func(c *Call) Value { return c.Arg(1) }, nil},
 		{`return f(1, 2)`, func(c *Call) Value { return float64(c.NArgs()) }, 2.0},
 		{`return f()`, func(c *Call) Value { return c.WantAny(1) }, "test:1: bad argument #1 to 'f' (value expected)"},
-		{`local x = f(nil) return x`, func(c *Call) Value { return c.WantString(1) }, "test:1: bad argument #1 to 'f' (string expected, got nil)"},
+		{`local x = f(nil) return x`, func(c *Call) Value { return c.WantString(1) },
+			"test:1: bad argument #1 to 'f' (string expected, got nil)"},
 		{`return f(12)`, func(c *Call) Value { return c.WantString(1) }, "12"},
 		{`return f(nil)`, func(c *Call) Value { return c.OptString(1, "otherwise") }, "otherwise"},
 		{`return f("given")`, func(c *Call) Value { return c.OptString(1, "otherwise") }, "given"},
 		{`return f("0x10")`, func(c *Call) Value { return c.WantNumber(1) }, 16.0},
-		{`local x = f({}) return x`, func(c *Call) Value { return c.WantNumber(1) }, "test:1: bad argument #1 to 'f' (number expected, got table)"},
+		{`local x = f({}) return x`, func(c *Call) Value { return c.WantNumber(1) },
+			"test:1: bad argument #1 to 'f' (number expected, got table)"},
 		{`return f(-2.9)`, func(c *Call) Value { return float64(c.WantInt(1)) }, -2.0},
 		{`return f()`, func(c *Call) Value { return float64(c.OptInt(1, 7)) }, 7.0},
 		{`return f(8)`, func(c *Call) Value { return float64(c.OptInt(1, 7)) }, 8.0},
 		{`return f(2^32 + 5)`, func(c *Call) Value { return float64(c.WantInt32(1)) }, 5.0},
-		{`local x = f("t") return x`, func(c *Call) Value { return c.WantTable(1) }, "test:1: bad argument #1 to 'f' (table expected, got string)"},
+		{`local x = f("t") return x`, func(c *Call) Value { return c.WantTable(1) },
+			"test:1: bad argument #1 to 'f' (table expected, got string)"},
 		{`local x = f() return x`, func(c *Call) Value { return c.Fail("no %d", 1) }, "test:1: no 1"},
 		{`local x = f() return x`, func(c *Call) Value { return c.Raise("bare") }, "bare"},
 	} {
@@ -104,7 +107,8 @@ func TestLiterals(t *testing.T) {
 	if want := []string{"a", "b", "c", "a"}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%q %v, want %q", got, err, want)
 	}
-	if _, err := syntax.Literals(&m, `"open`, "@name"); err == nil || err.Error() != `name:1: unfinished string near '<eof>'` {
+	if _, err := syntax.Literals(&m, `"open`, "@name"); err == nil ||
+		err.Error() != `name:1: unfinished string near '<eof>'` {
 		t.Error(err)
 	}
 }

@@ -44,7 +44,8 @@ func TestLimitOfBytes(t *testing.T) {
 		`while true do tostring({}) end`,
 		`while true do (""):gmatch("x") string.char(65) local s = 1 .. 2 end`,
 	} {
-		if _, err := run(t, source, meter.Limits{Bytes: 4 << 20}, Entry{"pcall", hostPCall}); !errors.Is(err, meter.ErrMemory) || !strings.Contains(err.Error(), "4194304 bytes") {
+		if _, err := run(t, source, meter.Limits{Bytes: 4 << 20}, Entry{"pcall", hostPCall}); !errors.Is(err,
+			meter.ErrMemory) || !strings.Contains(err.Error(), "4194304 bytes") {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
@@ -70,7 +71,8 @@ func TestLimitOfTime(t *testing.T) {
 		`local t = {} for i = 1, 1e5 do t[i] = i end while true do table.insert(t, 1, 0) table.remove(t, 1) end`,
 		`local t = {} for i = 1, 3e5 do t[i] = i % 7 end table.sort(t, function(a, b) return a < b end) while true do table.maxn(t) end`,
 	} {
-		if _, err := run(t, source, meter.Limits{Watch: watched(t, 30*time.Millisecond)}, Entry{"pcall", hostPCall}); !errors.Is(err, meter.ErrTime) {
+		if _, err := run(t, source, meter.Limits{Watch: watched(t, 30*time.Millisecond)},
+			Entry{"pcall", hostPCall}); !errors.Is(err, meter.ErrTime) {
 			t.Errorf("%s: %v", source, err)
 		}
 		chunk, err := compile(source, "@test")
@@ -99,7 +101,8 @@ func TestLimitOfChains(t *testing.T) {
 
 // TestLimitOfPatterns: patterns that backtrack too deep raise errors, which pcall catches.
 func TestLimitOfPatterns(t *testing.T) {
-	value, err := run(t, `local ok, e = pcall(string.find, ("a"):rep(50000), ("a?"):rep(30000)) return e`, meter.Limits{}, Entry{"pcall", hostPCall})
+	value, err := run(t, `local ok, e = pcall(string.find, ("a"):rep(50000), ("a?"):rep(30000)) return e`,
+		meter.Limits{}, Entry{"pcall", hostPCall})
 	if text, _ := value.(string); err != nil || !strings.HasSuffix(text, "pattern too complex") {
 		t.Errorf("%v %v", value, err)
 	}
@@ -147,7 +150,8 @@ func TestBlocksAreCharged(t *testing.T) {
 		`local function f() BODY end`:                 false,
 	} {
 		pace := &growing{}
-		code := strings.NewReplacer("BODY", strings.Repeat("x = 1 ", 2000), "CONDITION", strings.Repeat("1, ", 2000)).Replace(source)
+		code := strings.NewReplacer("BODY", strings.Repeat("x = 1 ", 2000), "CONDITION",
+			strings.Repeat("1, ", 2000)).Replace(source)
 		small := meter.Small{Steps: 500, Bytes: 1 << 20, Depth: maxDepth}
 		if _, err := run(t, code, meter.Limits{Pace: pace, Small: small}); err != nil || pace.grew != want {
 			t.Errorf("%s: large: %v, want %v; %v", source, pace.grew, want, err)

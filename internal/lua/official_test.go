@@ -17,7 +17,8 @@ import (
 const officialDir = "REDLOCK_LUA_TESTS"
 
 // The files of the suite that are not about files, a shell, hooks, or the library for tests in C.
-var officialFiles = []string{"attrib", "big", "calls", "closure", "constructs", "errors", "events", "gc", "literals", "locals", "math",
+var officialFiles = []string{"attrib", "big", "calls", "closure", "constructs", "errors", "events", "gc", "literals",
+	"locals", "math",
 	"nextvar", "pm", "sort", "strings", "vararg", "verybig"}
 
 // officialCuts are the parts of a file that need features which scripts in Redis do not have: from
@@ -28,7 +29,8 @@ var officialCuts = map[string][][2]string{
 	// a string of 4 GB, which is too long only where an address has 32 bits
 	"big": {{"local longs", "print('+')"}},
 	// string.dump and what debug finds out about the variables of a closure
-	"calls": {{"x = string.dump(loadstring(", "assert(a() == 1 and _G.x == 1)"}, {"x = loadstring(string.dump(function (x)", "assert(x() == 24)"}},
+	"calls": {{"x = string.dump(loadstring(", "assert(a() == 1 and _G.x == 1)"},
+		{"x = loadstring(string.dump(function (x)", "assert(x() == 24)"}},
 	// loops that wait for the collector to empty a weak table; where a function is defined;
 	// coroutines
 	"closure": {{"while x[1] do", "end"}, {"assert(debug.getinfo(1).currentline", "debug.getinfo(goo).linedefined)"},

@@ -65,7 +65,8 @@ func TestAbort(t *testing.T) {
 		`setmetatable({}, {__index = abort}).x = abort; return setmetatable({}, {__index = abort}).x`,
 		`return string.gsub("abc", ".", abort)`, `table.sort({1, 2, 3}, abort)`, `for x in abort do end`,
 	} {
-		if _, err := run(t, source, meter.Limits{}, Entry{"abort", func(c *Call) []Value { c.Abort(stop); return nil }}); err != stop {
+		if _, err := run(t, source, meter.Limits{}, Entry{"abort",
+			func(c *Call) []Value { c.Abort(stop); return nil }}); err != stop {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
@@ -74,12 +75,13 @@ func TestAbort(t *testing.T) {
 // TestErrorPosition: an error has the position where it was raised.
 func TestErrorPosition(t *testing.T) {
 	for source, want := range map[string]Error{
-		"local x\nreturn x.y":                            {"test:2: attempt to index local 'x' (a nil value)", "@test", 2},
-		"\n\nerror('e')":                                 {"test:3: e", "@test", 3},
-		"local function f()\nerror('e', 2) end\nf()":     {"test:3: e", "@test", 2},
-		"string.gsub('a', 'a', error)":                   {"a", "=[C]", -1},
-		"local function f() return 1 + f() end\nf()":     {"test:1: stack overflow", "@test", 1},
-		"return loadstring('return 1 + {}', '@other')()": {"other:1: attempt to perform arithmetic on a table value", "@other", 1},
+		"local x\nreturn x.y":                        {"test:2: attempt to index local 'x' (a nil value)", "@test", 2},
+		"\n\nerror('e')":                             {"test:3: e", "@test", 3},
+		"local function f()\nerror('e', 2) end\nf()": {"test:3: e", "@test", 2},
+		"string.gsub('a', 'a', error)":               {"a", "=[C]", -1},
+		"local function f() return 1 + f() end\nf()": {"test:1: stack overflow", "@test", 1},
+		"return loadstring('return 1 + {}', '@other')()": {"other:1: attempt to perform arithmetic on a table value",
+			"@other", 1},
 	} {
 		_, err := run(t, source, meter.Limits{})
 		var got *Error
@@ -91,7 +93,8 @@ func TestErrorPosition(t *testing.T) {
 
 // TestFrozen: frozen tables cannot be changed, not even by Go functions.
 func TestFrozen(t *testing.T) {
-	for _, change := range []string{`t.x = 1`, `t[1] = 1`, `t.a = nil`, `rawset(t, "a", 1)`, `table.insert(t, 1)`, `setmetatable(t, {})`, `table.sort(t, function() return true end)`,
+	for _, change := range []string{`t.x = 1`, `t[1] = 1`, `t.a = nil`, `rawset(t, "a", 1)`, `table.insert(t, 1)`,
+		`setmetatable(t, {})`, `table.sort(t, function() return true end)`,
 		`table.remove(t)`, `function t.f() end`, `t.a, t.b = 1, 2`} {
 		table := NewBuilder().Table(Entry{"a", "kept"})
 		table.frozen = false
@@ -122,7 +125,8 @@ func TestRecursion(t *testing.T) {
 		"local function f() string.gsub('a', 'a', f) end return f()",
 	} {
 		var overflow *Error
-		if _, err := run(t, source, meter.Limits{Bytes: 16 << 20}); !errors.As(err, &overflow) || !strings.HasSuffix(overflow.Error(), "stack overflow") {
+		if _, err := run(t, source, meter.Limits{Bytes: 16 << 20}); !errors.As(err, &overflow) ||
+			!strings.HasSuffix(overflow.Error(), "stack overflow") {
 			t.Errorf("%.60s: %v", source, err)
 		}
 	}

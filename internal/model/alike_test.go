@@ -38,7 +38,8 @@ func TestRepliesThatDiffer(t *testing.T) {
 func TestProxiesThatDiffer(t *testing.T) {
 	l := newTables(&Scenario{N: 3, Retries: 1, Ops: []Op{get0, {Do: GetSet, Token: 'b'}, lockA}})
 	counted := func(did bool, c cell.Cell) replyID {
-		return l.replyID(register.Reply{State: register.Counted, Answer: cell.Answer{Did: did, Found: []cell.Found{{Cell: c, Left: cell.Endless}}}})
+		return l.replyID(register.Reply{State: register.Counted, Answer: cell.Answer{Did: did,
+			Found: []cell.Found{{Cell: c, Left: cell.Endless}}}})
 	}
 	other := numberedSource(1)
 	plain := cell.Cell{Form: cell.Plain, Attempt: other.Attempt(), Value: cell.Value{Present: true, Text: "a"}}
@@ -50,8 +51,10 @@ func TestProxiesThatDiffer(t *testing.T) {
 		return in
 	}
 	gets := []input{{kind: start, task: 0}, ends(0, 0, left, absent, absent), {kind: fire}}
-	takes := []input{{kind: start, task: 2}, ends(2, 0, counted(false, plain), counted(false, plain), counted(false, plain))}
-	sets := []input{{kind: start, task: 1}, ends(1, 0, left, left, left), ends(1, 1, left, counted(false, higher), counted(false, higher))}
+	takes := []input{{kind: start, task: 2}, ends(2, 0, counted(false, plain), counted(false, plain),
+		counted(false, plain))}
+	sets := []input{{kind: start, task: 1}, ends(1, 0, left, left, left),
+		ends(1, 1, left, counted(false, higher), counted(false, higher))}
 	for _, test := range []struct {
 		name     string
 		one, two []input

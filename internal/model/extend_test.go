@@ -113,7 +113,8 @@ func TestExtendBesideBallots(t *testing.T) {
 		Variant
 	}{
 		{"extending at any time, beside a ballot that extends", besideExtend, masters(extendsPromised)},
-		{"extending at any time, and a ballot keeps the end of the highest", thenKept, both(extendsPromised, keepsEndOfHighest)},
+		{"extending at any time, and a ballot keeps the end of the highest", thenKept,
+			both(extendsPromised, keepsEndOfHighest)},
 		{"extending at any time, and a master that forgets copies the end of the highest", thenForgotten,
 			Variant{Apply: masters(extendsPromised).Apply, CatchUp: CatchUp{HighestEnd: true}}},
 	} {

@@ -15,20 +15,31 @@ var getOf3 = Op{Do: Get, Proxy: 2, After: []int{2}}
 // refills are scenarios in which proxies restore the key on masters that lack it.
 var refills = []Scenario{
 	{Name: "held by 2, UNLOCK", N: 3, Held: 2, Slow: 1, Fires: 1, Ops: []Op{lockA, unlockA, mends(1)}},
-	{Name: "held by 2, two refillers, UNLOCK", N: 3, Held: 2, Slow: 1, Fires: 2, Ops: []Op{lockA, unlockA, mends(1), mends(2)}},
-	{Name: "held by 2, UNLOCK, LOCK, GET", N: 3, Held: 2, Slow: 1, Fires: 1, Ops: []Op{lockA, unlockA, mends(1), lockC, getAfter2}},
+	{Name: "held by 2, two refillers, UNLOCK", N: 3, Held: 2, Slow: 1, Fires: 2,
+		Ops: []Op{lockA, unlockA, mends(1), mends(2)}},
+	{Name: "held by 2, UNLOCK, LOCK, GET", N: 3, Held: 2, Slow: 1, Fires: 1,
+		Ops: []Op{lockA, unlockA, mends(1), lockC, getAfter2}},
 	{Name: "held by 2, lease ends, LOCK", N: 3, Held: 2, Leases: 1, Slow: 1, Fires: 1, Ops: []Op{shortA, mends(1), lockC}},
 	{Name: "held by 2, GETSET", N: 3, Held: 2, Slow: 1, Fires: 1, Ops: []Op{lockA, setB, mends(1), getOf3}},
-	{Name: "held by 2, brief value ends, GET", N: 3, Held: 2, Leases: 1, Slow: 1, Fires: 1, Brief: true, Ops: []Op{lockA, {Do: GetSet, Token: 'b', Short: true}, mends(1), getOf3}},
-	{Name: "held by 2, a lost answer, UNLOCK, LOCK", N: 3, Held: 2, Losses: 1, Slow: 1, Fires: 1, Ops: []Op{lockA, unlockA, mends(1), lockC}},
-	{Name: "held by 2, restart, UNLOCK", N: 3, Held: 2, Slow: 2, Restarts: 1, Fires: 1, Ops: []Op{lockA, unlockA, mends(1)}},
-	{Name: "held by 2, restart with older data, UNLOCK", N: 3, Held: 2, Older: true, Slow: 2, Restarts: 1, Fires: 1, Ops: []Op{lockA, unlockA, mends(1)}},
-	{Name: "held by 2, DEL ends, LOCK", N: 3, Held: 2, Leases: 1, Slow: 1, Fires: 1, Ops: []Op{lockA, mends(2), del, lockC}},
-	{Name: "take stuck, DEL ends, GET", N: 3, Leases: 1, Slow: 1, Fires: 1, Ops: []Op{lockA, mends(1, 1), {Do: Del, Proxy: 1, After: []int{2}}, {Do: Get, Proxy: 1, After: []int{3}}}},
+	{Name: "held by 2, brief value ends, GET", N: 3, Held: 2, Leases: 1, Slow: 1, Fires: 1, Brief: true,
+		Ops: []Op{lockA, {Do: GetSet, Token: 'b', Short: true}, mends(1), getOf3}},
+	{Name: "held by 2, a lost answer, UNLOCK, LOCK", N: 3, Held: 2, Losses: 1, Slow: 1, Fires: 1,
+		Ops: []Op{lockA, unlockA, mends(1), lockC}},
+	{Name: "held by 2, restart, UNLOCK", N: 3, Held: 2, Slow: 2, Restarts: 1, Fires: 1,
+		Ops: []Op{lockA, unlockA, mends(1)}},
+	{Name: "held by 2, restart with older data, UNLOCK", N: 3, Held: 2, Older: true, Slow: 2, Restarts: 1, Fires: 1,
+		Ops: []Op{lockA, unlockA, mends(1)}},
+	{Name: "held by 2, DEL ends, LOCK", N: 3, Held: 2, Leases: 1, Slow: 1, Fires: 1,
+		Ops: []Op{lockA, mends(2), del, lockC}},
+	{Name: "take stuck, DEL ends, GET", N: 3, Leases: 1, Slow: 1, Fires: 1,
+		Ops: []Op{lockA, mends(1, 1), {Do: Del, Proxy: 1, After: []int{2}}, {Do: Get, Proxy: 1, After: []int{3}}}},
 	{Name: "5 masters, held by 3, UNLOCK", N: 5, Held: 3, Slow: 1, Fires: 1, Ops: []Op{lockA, unlockA, mends(1)}},
-	{Name: "5 masters, held by 3, two refillers, UNLOCK", N: 5, Held: 3, Slow: 1, Fires: 2, Ops: []Op{lockA, unlockA, mends(1), mends(2)}},
-	{Name: "5 masters, held by 3, restart, UNLOCK", N: 5, Held: 3, Slow: 1, Restarts: 1, Fires: 1, Ops: []Op{lockA, unlockA, mends(1)}},
-	{Name: "all well: held by 2, GETSET", N: 3, Held: 2, Calm: true, Retries: 2, Fires: 1, Variant: outOfTurn(), Ops: []Op{lockA, mends(1), setB}},
+	{Name: "5 masters, held by 3, two refillers, UNLOCK", N: 5, Held: 3, Slow: 1, Fires: 2,
+		Ops: []Op{lockA, unlockA, mends(1), mends(2)}},
+	{Name: "5 masters, held by 3, restart, UNLOCK", N: 5, Held: 3, Slow: 1, Restarts: 1, Fires: 1,
+		Ops: []Op{lockA, unlockA, mends(1)}},
+	{Name: "all well: held by 2, GETSET", N: 3, Held: 2, Calm: true, Retries: 2, Fires: 1, Variant: outOfTurn(),
+		Ops: []Op{lockA, mends(1), setB}},
 }
 
 func TestRefills(t *testing.T) {
@@ -82,7 +93,8 @@ var guided = []struct {
 	// The promises of a master before it lost its cell must end before it is filled. Otherwise two
 	// ballots count the master.
 	{Scenario{Name: "a promise is forgotten", N: 3, Held: 3, Leases: 1, Slow: 1, Brief: true, Fires: 1, Retries: 4, Ops: []Op{
-		shortA, extendA, {Do: Unlock, Token: 'x', Proxy: 2}, {Do: Unlock, Token: 'x', Proxy: 1}, {Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, mends(0),
+		shortA, extendA, {Do: Unlock, Token: 'x', Proxy: 2}, {Do: Unlock, Token: 'x', Proxy: 1},
+		{Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, mends(0),
 		{Do: GetSet, Token: 'b', Proxy: 1, After: []int{4}}, {Do: Get, Proxy: 3, After: []int{7}},
 	}}, forgotten},
 	{Scenario{Name: "a master refused", N: 3, Losses: 1, Slow: 1, Fires: 2, Ops: []Op{
@@ -144,7 +156,8 @@ func TestGuidedRefills(t *testing.T) {
 // its cell with its promise.
 func TestRefillWaitsForForgottenPromises(t *testing.T) {
 	s := Scenario{N: 3, Held: 3, Leases: 1, Slow: 1, Brief: true, Fires: 1, Losses: 1, Retries: 4, Ops: []Op{
-		shortA, extendA, {Do: Unlock, Token: 'x', Proxy: 2}, {Do: Unlock, Token: 'x', Proxy: 1}, {Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, mends(0),
+		shortA, extendA, {Do: Unlock, Token: 'x', Proxy: 2}, {Do: Unlock, Token: 'x', Proxy: 1},
+		{Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, mends(0),
 		{Do: GetSet, Token: 'b', Proxy: 1, After: []int{4}}, {Do: Get, Proxy: 3, After: []int{7}},
 	}}
 	r := follow(t, s, forgotten, quickLimit)

@@ -23,7 +23,8 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	if os.Getenv(orphanVariable) != "" {
 		playParent()
 	}
-	parent, err := Start(os.Args[0], []string{"-test.run=^TestChildDiesWithItsParent$"}, append(os.Environ(), orphanVariable+"=1"))
+	parent, err := Start(os.Args[0], []string{"-test.run=^TestChildDiesWithItsParent$"},
+		append(os.Environ(), orphanVariable+"=1"))
 	check(t, err)
 	line, err := parent.WaitLine(func(line string) bool { return strings.HasPrefix(line, "child ") }, waitLimit)
 	check(t, err)

@@ -53,8 +53,10 @@ func TestReadReply(t *testing.T) {
 }
 
 var noReplies = []string{
-	"\r\n", "x\r\n", "OK\r\n", "+OK\n", ":\r\n", ":1x\r\n", "$x\r\n", "$-2\r\n", "$99999999999\r\n", "$2\r\nabcd", "=2\r\nab\r\n",
-	"#x\r\n", ",x\r\n", "(x\r\n", "*9999999999\r\n", "*1\r\nx\r\n", strings.Repeat("*1\r\n", maxDepth+2), strings.Repeat("x", 2*maxLine),
+	"\r\n", "x\r\n", "OK\r\n", "+OK\n", ":\r\n", ":1x\r\n", "$x\r\n", "$-2\r\n", "$99999999999\r\n", "$2\r\nabcd",
+	"=2\r\nab\r\n",
+	"#x\r\n", ",x\r\n", "(x\r\n", "*9999999999\r\n", "*1\r\nx\r\n", strings.Repeat("*1\r\n", maxDepth+2),
+	strings.Repeat("x", 2*maxLine),
 }
 
 func TestReadReplyRefuses(t *testing.T) {

@@ -16,7 +16,8 @@ func TestReadRaw(t *testing.T) {
 			t.Errorf("%.40q: then %q, %v", c.wire, next, err)
 		}
 	}
-	for _, wire := range []string{"\r\n", "PING\r\n", "$x\r\n", "*1\r\nx\r\n", "$5\r\nab", strings.Repeat("*1\r\n", maxDepth+2)} {
+	for _, wire := range []string{"\r\n", "PING\r\n", "$x\r\n", "*1\r\nx\r\n", "$5\r\nab",
+		strings.Repeat("*1\r\n", maxDepth+2)} {
 		if got, err := ReadRaw(bufio.NewReader(strings.NewReader(wire))); err == nil {
 			t.Errorf("%.40q: %q; want an error", wire, got)
 		}

@@ -51,7 +51,8 @@ func (s *skipper) Skipf(format string, args ...any) { s.why += fmt.Sprintf(forma
 // server. Valkey lacks nothing of Redis 7.2.
 func TestNeeds(t *testing.T) {
 	for _, c := range []struct{ servers, since, lacks string }{
-		{"", "7.0", ""}, {"installed", "7.0", ""}, {"redis-6.0.16", "7.0", "redis-6.0.16"}, {"redis-6.0.16", "6.0", ""}, {"redis-10.0.1", "7.0", ""},
+		{"", "7.0", ""}, {"installed", "7.0", ""}, {"redis-6.0.16", "7.0", "redis-6.0.16"}, {"redis-6.0.16", "6.0", ""},
+		{"redis-10.0.1", "7.0", ""},
 		{"valkey-8.1.1,redis-8.0.2,redis-6.0.16", "6.2", "redis-6.0.16"}, {"installed,valkey-8.1.1", "7.2", ""},
 	} {
 		t.Setenv("REDLOCK_TEST_SERVERS", c.servers)

@@ -13,7 +13,8 @@ var simpleReplies = []struct {
 	{"+OK\r\n", 5}, {"+OK\r\n+OK\r\n", 5}, {"-ERR no\r\n", 9}, {"+\r\n", 0}, {"+a\r\n", 4}, {"+OK\r", 0},
 	{":1\r\n", 4}, {":123456789\r\n", 12}, {":1234567890\r\n", 0}, {":-1\r\n", 0}, {":\r\n\r\n", 0}, {":1x\r\n", 0},
 	{"$-1\r\n", 5}, {"$-1\r\n$-1\r\n", 5}, {"$-2\r\n", 0},
-	{"$0\r\n\r\n", 6}, {"$3\r\nabc\r\n", 9}, {"$3\r\nabc\r", 0}, {"$3\r\n", 0}, {"$3\r\nabc\r\n:1\r\n", 9}, {"$999999999\r\nabc", 0}, {"$9999999999\r\nabc", 0},
+	{"$0\r\n\r\n", 6}, {"$3\r\nabc\r\n", 9}, {"$3\r\nabc\r", 0}, {"$3\r\n", 0}, {"$3\r\nabc\r\n:1\r\n", 9},
+	{"$999999999\r\nabc", 0}, {"$9999999999\r\nabc", 0},
 	{"*1\r\n:1\r\n", 0}, {"_\r\n\r\n", 0}, {">1\r\n:1\r\n", 0}, {"#t\r\n", 0},
 }
 
@@ -67,8 +68,10 @@ func TestAnswers(t *testing.T) {
 // part of it.
 func TestWholeReply(t *testing.T) {
 	for _, reply := range []string{
-		"+OK\r\n", ":1\r\n", "_\r\n", "$-1\r\n", "*-1\r\n", "$3\r\nabc\r\n", "$0\r\n\r\n", "*0\r\n", "*2\r\n:1\r\n*1\r\n$1\r\nx\r\n",
-		"~2\r\n+a\r\n+b\r\n", "%1\r\n+a\r\n*1\r\n:1\r\n", "=7\r\ntxt:abc\r\n", "#t\r\n", ",1.5\r\n", "*2\r\n$3\r\nget\r\n*1\r\n*0\r\n",
+		"+OK\r\n", ":1\r\n", "_\r\n", "$-1\r\n", "*-1\r\n", "$3\r\nabc\r\n", "$0\r\n\r\n", "*0\r\n",
+		"*2\r\n:1\r\n*1\r\n$1\r\nx\r\n",
+		"~2\r\n+a\r\n+b\r\n", "%1\r\n+a\r\n*1\r\n:1\r\n", "=7\r\ntxt:abc\r\n", "#t\r\n", ",1.5\r\n",
+		"*2\r\n$3\r\nget\r\n*1\r\n*0\r\n",
 	} {
 		if got := WholeReply([]byte(reply + "+after\r\n")); got != len(reply) {
 			t.Errorf("%q: %d, want %d", reply, got, len(reply))
@@ -90,7 +93,8 @@ func TestHeader(t *testing.T) {
 		rest string
 	}{
 		"*2\r\n:1\r\n:2\r\n": {2, ":1\r\n:2\r\n"}, ":42\r\n": {42, ""}, "$3\r\nabc\r\n": {3, "abc\r\n"}, "%0\r\n": {0, ""},
-		"": {-1, ""}, "*2": {-1, ""}, "\r\n": {-1, ""}, "*-1\r\n": {-1, ""}, "+OK\r\n": {-1, ""}, "_\r\n": {-1, ""}, ":-5\r\n": {-1, ""},
+		"": {-1, ""}, "*2": {-1, ""}, "\r\n": {-1, ""}, "*-1\r\n": {-1, ""}, "+OK\r\n": {-1, ""}, "_\r\n": {-1, ""},
+		":-5\r\n": {-1, ""},
 	} {
 		n, rest, ok := Header([]byte(reply))
 		if ok != (want.n >= 0) || ok && (n != want.n || string(rest) != want.rest) {

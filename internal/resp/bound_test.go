@@ -49,7 +49,8 @@ func TestBound(t *testing.T) {
 	all["an endless status"] = "+" + strings.Repeat("x", 1<<20)
 	all["deep arrays"] = strings.Repeat("*1\r\n", 1<<20)
 	for _, name := range []string{
-		"a string of 2^63-1 bytes", "a string of 2^64 bytes", "a string of 100 GB", "an array of 2^31-1 elements", "a push", "a set", "a map",
+		"a string of 2^63-1 bytes", "a string of 2^64 bytes", "a string of 100 GB", "an array of 2^31-1 elements",
+		"a push", "a set", "a map",
 		"a long error", "a verbatim text", "an endless status", "deep arrays",
 	} {
 		before := allocated()

@@ -25,7 +25,8 @@ func TestLimits(t *testing.T) {
 		t.Errorf("open limits: got %+v, want %+v", got, want)
 	}
 	l := RequestLimits{MaxArgs: math.MaxInt, MaxBulk: math.MaxInt64, MaxInline: 1}
-	if got, want := l.resolved(), (RequestLimits{MaxArgs: redisMaxArgs, MaxBulk: math.MaxInt64, MaxInline: 64}); got != want {
+	if got, want := l.resolved(), (RequestLimits{MaxArgs: redisMaxArgs, MaxBulk: math.MaxInt64,
+		MaxInline: 64}); got != want {
 		t.Errorf("extreme limits: got %+v, want %+v", got, want)
 	}
 	frame := []byte("*2\r\n$1\r\nx\r\n$9223372036854775807\r\n")
@@ -113,7 +114,8 @@ func cutFrames(data []byte, rng *rand.Rand) (chunks [][]byte) {
 var frameFragments = []string{
 	"*1\r\n", "*2\r\n", "*3\r\n", "*11\r\n", "*0\r\n", "*-1\r\n", "*", "*2", "*\r\n", "*4\r\n",
 	"$4\r\nPING\r\n", "$4\r\nECHO\r\n", "*1\r\n$4\r\npost\r\n", "$1\r\nx\r\n", "$0\r\n\r\n", "$12\r\nhello world!\r\n",
-	"$70\r\n" + strings.Repeat("p", 70) + "\r\n", "$71\r\n" + strings.Repeat("p", 71) + "\r\n", "$16385\r\n", "$", "$4\r\n", "$-1\r\n", "$01\r\n", "$+1\r\n", "$536870913\r\n",
+	"$70\r\n" + strings.Repeat("p", 70) + "\r\n", "$71\r\n" + strings.Repeat("p", 71) + "\r\n", "$16385\r\n", "$",
+	"$4\r\n", "$-1\r\n", "$01\r\n", "$+1\r\n", "$536870913\r\n",
 	"$18446744073709551617\r\n", "9223372036854775807\r\n", "2147483648\r\n", "0", "1", "-", "+",
 	"PING\r\n", "PING\n", "ECHO ", "Host: x\n", "word", "\r", "\n", "\r\n", " ", "\t", "\v", "\f", "\x00", "\xff",
 	"\"", "'", "\\", "\\x41", "\\n", "\"q u\"", "'q u'", strings.Repeat("z", 64),
@@ -217,7 +219,8 @@ func (d *referenceParser) bulk(first bool) bool {
 	}
 	if !bytes.HasPrefix(line, []byte("$")) {
 		got := append(line, '\r')[:1]
-		return d.say(d.at, "error Protocol error: expected '$', got '%s'", strings.NewReplacer("\r", " ", "\n", " ").Replace(string(got)))
+		return d.say(d.at, "error Protocol error: expected '$', got '%s'",
+			strings.NewReplacer("\r", " ", "\n", " ").Replace(string(got)))
 	}
 	size, ok := referenceNumber(line[1:])
 	switch {

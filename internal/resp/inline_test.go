@@ -109,7 +109,8 @@ func checkInlineSplit(t *testing.T, line []byte) {
 }
 
 var inlineFragments = []string{
-	" ", "\t", "\v", "\f", "\r", "\"", "\"", "'", "'", "\\", "\\n", "\\x", "\\x4", "\\xfe", "\\'", "\\\"", "a", "bc", "4", "\xff", "\\\\", "\" \"",
+	" ", "\t", "\v", "\f", "\r", "\"", "\"", "'", "'", "\\", "\\n", "\\x", "\\x4", "\\xfe", "\\'", "\\\"", "a", "bc",
+	"4", "\xff", "\\\\", "\" \"",
 }
 
 // randomInline concatenates fragments of a line, without an end of line.

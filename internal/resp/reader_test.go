@@ -91,7 +91,8 @@ func TestReaderRefuses(t *testing.T) {
 // TestReaderGrowsWithWhatArrives: a length within the limits takes no memory before its bytes
 // arrive.
 func TestReaderGrowsWithWhatArrives(t *testing.T) {
-	in := NewReader(strings.NewReader("$1000000000\r\nabc"), Limits{Line: 100, Bulk: 1 << 30, Elements: 10, Depth: 1, Total: 1 << 30})
+	in := NewReader(strings.NewReader("$1000000000\r\nabc"), Limits{Line: 100, Bulk: 1 << 30, Elements: 10, Depth: 1,
+		Total: 1 << 30})
 	if _, err := in.Value(); err != io.EOF || len(in.buf) > keptBuffer {
 		t.Errorf("%v, and it holds %d bytes", err, len(in.buf))
 	}
@@ -178,7 +179,8 @@ func TestReader3(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"%5\r\n", "%-1\r\n", ">-1\r\n", ">9\r\n", "%9223372036854775807\r\n", "*1\r\n>1\r\n:1\r\n", "_x\r\n", "#t\r\n", ">x\r\n", "=3\r\ntxt\r\n", "=4\r\ntxt.\r\n", "=-1\r\n", "=101\r\n",
+		"%5\r\n", "%-1\r\n", ">-1\r\n", ">9\r\n", "%9223372036854775807\r\n", "*1\r\n>1\r\n:1\r\n", "_x\r\n", "#t\r\n",
+		">x\r\n", "=3\r\ntxt\r\n", "=4\r\ntxt.\r\n", "=-1\r\n", "=101\r\n",
 		"%1\r\n*1\r\n*1\r\n*1\r\n",
 	} {
 		wrong := new(ProtocolError)

@@ -137,9 +137,12 @@ func TestReplySplitRandom(t *testing.T) {
 }
 
 var replyFragments = []string{
-	"+OK\r\n", "-ERR x\r\n", ":1\r\n", ":-1\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(12\r\n", "$1\r\nx\r\n", "$0\r\n\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n",
-	"*1\r\n", "*2\r\n", "*3\r\n", "%1\r\n", "%2\r\n", "~2\r\n", ">2\r\n", "|1\r\n", "=7\r\ntxt:abc\r\n", "!3\r\nERR\r\n", "$9\r\nsubscribe\r\n", "$7\r\nmessage\r\n",
-	"$70\r\n" + strings.Repeat("p", 70) + "\r\n", "+" + strings.Repeat("t", 90) + "\r\n", "x", "\r\n", "$5\r\n", "*", "\n", "+a\n",
+	"+OK\r\n", "-ERR x\r\n", ":1\r\n", ":-1\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(12\r\n", "$1\r\nx\r\n", "$0\r\n\r\n",
+	"$-1\r\n", "*-1\r\n", "*0\r\n",
+	"*1\r\n", "*2\r\n", "*3\r\n", "%1\r\n", "%2\r\n", "~2\r\n", ">2\r\n", "|1\r\n", "=7\r\ntxt:abc\r\n",
+	"!3\r\nERR\r\n", "$9\r\nsubscribe\r\n", "$7\r\nmessage\r\n",
+	"$70\r\n" + strings.Repeat("p", 70) + "\r\n", "+" + strings.Repeat("t", 90) + "\r\n", "x", "\r\n", "$5\r\n", "*",
+	"\n", "+a\n",
 }
 
 func checkReplySplit(t *testing.T, data []byte, seed uint64) {
@@ -194,7 +197,8 @@ func referenceMessage(reply []byte) string {
 
 // wordsOfMessages are the words of messages in a trace.
 var wordsOfMessages = []string{
-	"message", "pmessage", "smessage", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
+	"message", "pmessage", "smessage", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe",
+	"sunsubscribe",
 }
 
 type referenceReply struct {
@@ -227,7 +231,8 @@ func (d *referenceReply) element() {
 	case text, line[0] == '_', line[0] == '#':
 	case line[0] == ':':
 		n, ok := new(big.Int).SetString(strings.TrimPrefix(string(line[1:]), "+"), 10)
-		if d.wrong = !ok || !n.IsInt64() || bytes.Contains(line, []byte("_")) || bytes.HasPrefix(line, []byte(":+-")) || bytes.HasPrefix(line, []byte(":++")); !d.wrong {
+		if d.wrong = !ok || !n.IsInt64() || bytes.Contains(line, []byte("_")) || bytes.HasPrefix(line, []byte(":+-")) ||
+			bytes.HasPrefix(line, []byte(":++")); !d.wrong {
 			d.last = n.Int64()
 		}
 	default:
@@ -241,7 +246,8 @@ func (d *referenceReply) sized(kind byte, length string) {
 	null := length == "-1"
 	limit := new(big.Int).SetInt64(maxLength*10 + 9)
 	switch {
-	case !strings.ContainsRune("$=!*~>%|", rune(kind)), !null && (!ok || strings.Trim(length, "0123456789") != "" || n.Cmp(limit) > 0):
+	case !strings.ContainsRune("$=!*~>%|", rune(kind)), !null && (!ok || strings.Trim(length, "0123456789") != "" ||
+		n.Cmp(limit) > 0):
 		d.wrong = true
 	case strings.ContainsRune("$=!", rune(kind)):
 		if !null && n.Int64()+2 > int64(len(d.rest)) {

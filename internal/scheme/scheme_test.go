@@ -51,17 +51,20 @@ func TestAdvice(t *testing.T) {
 		err     error
 		want    string
 	}{
-		"TLS to a server without":       {Server{"tcp", plain, true}, patience, os.ErrDeadlineExceeded, usePlain},
-		"what it says tells":            {Server{"tcp", plain, true}, patience, tls.RecordHeaderError{}, usePlain},
-		"no TLS to a server with it":    {Server{"tcp", secured, false}, patience, io.EOF, useTLS},
-		"reset by it":                   {Server{"tcp", secured, false}, patience, &net.OpError{Err: syscall.ECONNRESET}, useTLS},
-		"TLS as it should be":           {Server{"tcp", secured, true}, patience, io.EOF, ""},
-		"no TLS as it should be":        {Server{"tcp", plain, false}, 50 * time.Millisecond, io.EOF, ""},
-		"TLS to a proxy with it":        {Server{"tcp", refuses.Addr().String(), true}, patience, io.EOF, ""},
-		"another error":                 {Server{"tcp", plain, true}, patience, errors.New("WRONGPASS"), ""},
-		"it is not there":               {Server{"tcp", plain, true}, patience, syscall.ECONNREFUSED, ""},
-		"TLS to a server that hangs":    {Server{"tcp", silent.Addr().String(), true}, 50 * time.Millisecond, os.ErrDeadlineExceeded, ""},
-		"no TLS to a server that hangs": {Server{"tcp", silent.Addr().String(), false}, 50 * time.Millisecond, os.ErrDeadlineExceeded, ""},
+		"TLS to a server without":    {Server{"tcp", plain, true}, patience, os.ErrDeadlineExceeded, usePlain},
+		"what it says tells":         {Server{"tcp", plain, true}, patience, tls.RecordHeaderError{}, usePlain},
+		"no TLS to a server with it": {Server{"tcp", secured, false}, patience, io.EOF, useTLS},
+		"reset by it": {Server{"tcp", secured, false}, patience,
+			&net.OpError{Err: syscall.ECONNRESET}, useTLS},
+		"TLS as it should be":    {Server{"tcp", secured, true}, patience, io.EOF, ""},
+		"no TLS as it should be": {Server{"tcp", plain, false}, 50 * time.Millisecond, io.EOF, ""},
+		"TLS to a proxy with it": {Server{"tcp", refuses.Addr().String(), true}, patience, io.EOF, ""},
+		"another error":          {Server{"tcp", plain, true}, patience, errors.New("WRONGPASS"), ""},
+		"it is not there":        {Server{"tcp", plain, true}, patience, syscall.ECONNREFUSED, ""},
+		"TLS to a server that hangs": {Server{"tcp", silent.Addr().String(), true}, 50 * time.Millisecond,
+			os.ErrDeadlineExceeded, ""},
+		"no TLS to a server that hangs": {Server{"tcp", silent.Addr().String(), false}, 50 * time.Millisecond,
+			os.ErrDeadlineExceeded, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Advice(t.Context(), c.at, c.timeout, c.err); got != c.want {

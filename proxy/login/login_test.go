@@ -16,7 +16,8 @@ func TestFind(t *testing.T) {
 		"auth p": "default p", "auth u p": "u p", "hello 3 auth u p": "u p hello 3",
 		"hello 3 SetName x AUTH u p":    "u p hello 3 SetName x",
 		"hello 3 auth u p setname auth": "u p hello 3 setname auth",
-		"auth":                          "", "auth a b c": "", "hello": "", "hello 3": "", "hello 3 setname auth": "", "hello 3 auth u": "", "get auth u p": "",
+		"auth":                          "", "auth a b c": "", "hello": "", "hello 3": "", "hello 3 setname auth": "",
+		"hello 3 auth u": "", "get auth u p": "",
 	} {
 		words := syntax.Bytes(strings.Fields(line))
 		a, found := login.Find(string(words[0]), words)

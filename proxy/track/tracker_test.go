@@ -134,13 +134,15 @@ var stateCases = []struct{ name, sent, replies, want string }{
 	{"exec refused", "MULTI\nEXEC", "+OK\r\n-LOADING x\r\n", "proto 2, db 0, multi"},
 	{"exec outside", "EXEC", "-ERR EXEC without MULTI\r\n", "proto 2, db 0"},
 	{"discard", "MULTI\nSELECT 3\nDISCARD", "+OK\r\n+QUEUED\r\n+OK\r\n", "proto 2, db 0"},
-	{"discard refused", "MULTI\nDISCARD x", "+OK\r\n-ERR wrong number of arguments for 'discard' command\r\n", "proto 2, db 0, multi"},
+	{"discard refused", "MULTI\nDISCARD x", "+OK\r\n-ERR wrong number of arguments for 'discard' command\r\n",
+		"proto 2, db 0, multi"},
 	{"select in multi", "MULTI\nSELECT 3", "+OK\r\n+QUEUED\r\n", "proto 2, db 0, multi"},
 	{"select in multi, executed", "MULTI\nSELECT 3\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n", "proto 2, db 0, db?"},
 	{"select in multi, aborted", "MULTI\nSELECT 3\nEXEC", "+OK\r\n+QUEUED\r\n" + aborted, "proto 2, db 0"},
 	{"select in multi, not done", "MULTI\nSELECT 3\nEXEC", "+OK\r\n+QUEUED\r\n*-1\r\n", "proto 2, db 0"},
 	{"select behind it", "MULTI\nSELECT 3\nEXEC\nSELECT 4", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n+OK\r\n", "proto 2, db 4"},
-	{"select of one transaction is not of the next", "MULTI\nSELECT 3\nDISCARD\nMULTI\nEXEC", "+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n*0\r\n", "proto 2, db 0"},
+	{"select of one transaction is not of the next", "MULTI\nSELECT 3\nDISCARD\nMULTI\nEXEC",
+		"+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n*0\r\n", "proto 2, db 0"},
 	{"hello in multi", "MULTI\nHELLO 3\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n" + helloMap, "proto 2, db 0, proto?"},
 	{"unsubscribe behind a hello in multi", "HELLO 3\nMULTI\nHELLO 2\nEXEC\nPUNSUBSCRIBE a b c\nGET a\nGET b",
 		helloMap + "+OK\r\n+QUEUED\r\n*1\r\n" + helloArray + acks2("punsubscribe", "a", 0) +
@@ -148,16 +150,21 @@ var stateCases = []struct{ name, sent, replies, want string }{
 		"proto 3, db 0, proto?, 1 owed"},
 	{"hello behind it", "MULTI\nHELLO 3\nEXEC\nHELLO 3", "+OK\r\n+QUEUED\r\n*1\r\n" + helloMap + helloMap, "proto 3, db 0"},
 	{"not done in RESP3", "HELLO 3\nMULTI\nSUBSCRIBE a\nEXEC", helloMap + "+OK\r\n+QUEUED\r\n_\r\n", "proto 3, db 0"},
-	{"subscribe in multi", "MULTI\nSUBSCRIBE a b\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n" + acks2("subscribe", "a", 1), "proto 2, db 0, multi, stream, 1 owed"},
+	{"subscribe in multi", "MULTI\nSUBSCRIBE a b\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n" + acks2("subscribe", "a", 1),
+		"proto 2, db 0, multi, stream, 1 owed"},
 
 	{"reset", "HELLO 3 AUTH u p\nSELECT 3\nMULTI\nRESET", helloMap + "+OK\r\n+OK\r\n+RESET\r\n", "proto 2, db 0"},
-	{"reset refused", "SELECT 3\nRESET x", "+OK\r\n-ERR wrong number of arguments for 'reset' command\r\n", "proto 2, db 3"},
+	{"reset refused", "SELECT 3\nRESET x", "+OK\r\n-ERR wrong number of arguments for 'reset' command\r\n",
+		"proto 2, db 3"},
 	{"reset of subscriptions", "SUBSCRIBE a\nRESET", acks2("subscribe", "a", 1) + "+RESET\r\n", "proto 2, db 0"},
-	{"reset of monitor", "MONITOR\nRESET", "+OK\r\n+1339518083.107412 [0 127.0.0.1:60866] \"GET\" \"x\"\r\n+RESET\r\n", "proto 2, db 0"},
+	{"reset of monitor", "MONITOR\nRESET", "+OK\r\n+1339518083.107412 [0 127.0.0.1:60866] \"GET\" \"x\"\r\n+RESET\r\n",
+		"proto 2, db 0"},
 
 	{"subscribe", "SUBSCRIBE a", acks2("subscribe", "a", 1), "proto 2, db 0, 1 subscriptions, [1 0 0]"},
-	{"subscribe to some", "SUBSCRIBE a b c", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2), "proto 2, db 0, 2 subscriptions, [2 0 0], 1 owed"},
-	{"twice the same", "SUBSCRIBE a a", acks2("subscribe", "a", 1) + acks2("subscribe", "a", 1), "proto 2, db 0, 1 subscriptions, [1 0 0]"},
+	{"subscribe to some", "SUBSCRIBE a b c", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2),
+		"proto 2, db 0, 2 subscriptions, [2 0 0], 1 owed"},
+	{"twice the same", "SUBSCRIBE a a", acks2("subscribe", "a", 1) + acks2("subscribe", "a", 1),
+		"proto 2, db 0, 1 subscriptions, [1 0 0]"},
 	{"three families", "SUBSCRIBE a\nPSUBSCRIBE p\nSSUBSCRIBE s t",
 		acks2("subscribe", "a", 1) + acks2("psubscribe", "p", 2) + acks2("ssubscribe", "s", 1) +
 			acks2("ssubscribe", "t", 2),
@@ -170,7 +177,8 @@ var stateCases = []struct{ name, sent, replies, want string }{
 		acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2) + acks2("psubscribe", "p", 3) +
 			acks2("unsubscribe", "a", 2) + acks2("unsubscribe", "b", 1),
 		"proto 2, db 0, 1 subscriptions, [0 1 0], 1 owed"},
-	{"unsubscribe from all, half told", "SUBSCRIBE a b\nUNSUBSCRIBE", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2) + acks2("unsubscribe", "a", 1),
+	{"unsubscribe from all, half told", "SUBSCRIBE a b\nUNSUBSCRIBE", acks2("subscribe", "a", 1) + acks2("subscribe",
+		"b", 2) + acks2("unsubscribe", "a", 1),
 		"proto 2, db 0, 1 subscriptions, [1 0 0], 1 owed"},
 	{"unsubscribe from none", "UNSUBSCRIBE\nPUNSUBSCRIBE\nSUNSUBSCRIBE",
 		strings.Repeat("*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n", 1) +
@@ -237,7 +245,8 @@ var unansweredCases = []struct{ sent, replies, want string }{
 	{"SELECT 3\nRESET", "", "proto 2, db 0"},
 	{"MULTI", "", "proto 2, db 0, stream"},
 	{"MONITOR", "", "proto 2, db 0, stream"},
-	{"SUBSCRIBE a b", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2), "proto 2, db 0, 1 subscriptions, [0 0 0], stream"},
+	{"SUBSCRIBE a b", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2),
+		"proto 2, db 0, 1 subscriptions, [0 0 0], stream"},
 	{"UNSUBSCRIBE\nRESET", "", "proto 2, db 0, 1 subscriptions, [0 0 0], stream"},
 }
 
@@ -261,8 +270,10 @@ func TestSilenceOfAListener(t *testing.T) {
 		text   string
 		stream bool
 	}{
-		"GET a": {"$-1\r\n", false}, "MONITOR": {"+OK\r\n", true}, "HELLO 3\nSUBSCRIBE a": {helloMap + acks3("subscribe", "a", 1), false},
-		"HELLO 3\nSUBSCRIBE a\nMULTI\nHELLO 2\nEXEC": {helloMap + acks3("subscribe", "a", 1) + "+OK\r\n+QUEUED\r\n*1\r\n" + helloArray, true},
+		"GET a": {"$-1\r\n", false}, "MONITOR": {"+OK\r\n", true},
+		"HELLO 3\nSUBSCRIBE a": {helloMap + acks3("subscribe", "a", 1), false},
+		"HELLO 3\nSUBSCRIBE a\nMULTI\nHELLO 2\nEXEC": {helloMap + acks3("subscribe", "a",
+			1) + "+OK\r\n+QUEUED\r\n*1\r\n" + helloArray, true},
 	} {
 		l := newTestTracker()
 		l.send(sent)

@@ -121,7 +121,8 @@ func TestUpstreamGreeting(t *testing.T) {
 		{"joe:p%20w@", "/3", nil, "", "AUTH joe p w, SELECT 3"},
 		{"", "/3", nil, "", "SELECT 3"},
 		{":pw@", "/3", map[string]string{"AUTH pw": "-WRONGPASS no\r\n"}, "AUTH: WRONGPASS no", "AUTH pw"},
-		{":pw@", "/3", map[string]string{"SELECT 3": "-ERR DB index is out of range\r\n"}, "SELECT: ERR DB index is out of range", "AUTH pw, SELECT 3"},
+		{":pw@", "/3", map[string]string{"SELECT 3": "-ERR DB index is out of range\r\n"},
+			"SELECT: ERR DB index is out of range", "AUTH pw, SELECT 3"},
 		{":pw@", "", map[string]string{"AUTH pw": "+QUEUED\r\n"}, "AUTH: +QUEUED", "AUTH pw"},
 		{":pw@", "", map[string]string{"AUTH pw": ""}, "the upstream closed the connection", "AUTH pw"},
 	} {
@@ -240,8 +241,10 @@ func TestUpstreamProbe(t *testing.T) {
 		{[]string{""}, "the upstream closed the connection", true, "upstream down"}, // nothing can have changed
 		{[]string{""}, "the upstream closed the connection", true, ""},
 		{[]string{"+PONG\r\n", "+default\r\n", user}, "", true, "upstream up"},
-		{[]string{"+PONG\r\n", "dies"}, "the upstream closed the connection", true, "upstream down"}, // in the middle of a probe
-		{[]string{"-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"}, "", false, "upstream up"},
+		{[]string{"+PONG\r\n", "dies"}, "the upstream closed the connection", true, "upstream down"},
+		// in the middle of a probe
+		{[]string{"-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"}, "", false,
+			"upstream up"},
 		{[]string{"-LOADING x\r\n", "+default\r\n", user}, "", true, ""}, // ACL is answered during loading
 		{[]string{"-ERR max number of clients reached\r\n"}, "", false, ""},
 		{[]string{"+PONG\r\n", "+default\r\n", "-NOPERM x\r\n"}, "", false, ""},
@@ -352,8 +355,10 @@ func TestPlainCause(t *testing.T) {
 		{os.NewSyscallError("read", syscall.ECONNRESET), "connection reset by peer"},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "no answer in time"},
 		{context.DeadlineExceeded, "no answer in time"},
-		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "h"}}, "lookup h: no such host"},
-		{&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.ENOENT)}, "no such file or directory"},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "h"}},
+			"lookup h: no such host"},
+		{&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.ENOENT)},
+			"no such file or directory"},
 		{io.EOF, "the upstream closed the connection"},
 	} {
 		if got := plainCause(c.err).Error(); got != c.want {

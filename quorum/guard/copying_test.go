@@ -68,26 +68,35 @@ func TestChoose(t *testing.T) {
 		{"a majority, twice", []heldCell{a, a, a, none}, a.incarnation(), chooseCopy, a.String()},
 		{"a majority, once", []heldCell{a, a, a, none}, "", chooseLater, ""},
 		{"a majority, another one before", []heldCell{a, a, a, none}, b.incarnation(), chooseLater, ""},
-		{"two: granted with the master's own vote, or a leftover", []heldCell{a, a, none, none}, "", chooseBlock, block(attemptA).String()},
+		{"two: granted with the master's own vote, or a leftover", []heldCell{a, a, none, none}, "", chooseBlock,
+			block(attemptA).String()},
 		{"two that had been three", []heldCell{a, a, none, none}, a.incarnation(), chooseBlock, block(attemptA).String()},
 		{"one of four is a leftover", []heldCell{a, none, none, none}, "", chooseNothing, ""},
 		{"one of three may be a lock", []heldCell{a, none, none}, "", chooseBlock, block(attemptA).String()},
-		{"a holder and a blocking copy", []heldCell{a, block(attemptA), none, none}, "", chooseBlock, block(attemptA).String()},
-		{"blocking copies are no holders", []heldCell{a, a, block(attemptA), none}, a.incarnation(), chooseBlock, block(attemptA).String()},
+		{"a holder and a blocking copy", []heldCell{a, block(attemptA), none, none}, "", chooseBlock,
+			block(attemptA).String()},
+		{"blocking copies are no holders", []heldCell{a, a, block(attemptA), none}, a.incarnation(), chooseBlock,
+			block(attemptA).String()},
 		{"two against one", []heldCell{a, a, b, none}, "", chooseBlock, block(attemptA).String()},
 		{"two against two", []heldCell{a, a, b, b}, "", chooseLater, ""},
 		{"one against one, of three", []heldCell{a, b, none}, "", chooseLater, ""},
 		{"three against one", []heldCell{a, a, a, b}, a.incarnation(), chooseCopy, a.String()},
-		{"promises are not copied", []heldCell{register(attemptA, b1, "", "t"), a, a, none}, a.incarnation(), chooseCopy, a.String()},
-		{"the highest ballot", []heldCell{register(attemptA, b3, b2, "v"), register(attemptA, b2, b1, "u"), a, none}, a.incarnation(),
+		{"promises are not copied", []heldCell{register(attemptA, b1, "", "t"), a, a, none}, a.incarnation(),
+			chooseCopy, a.String()},
+		{"the highest ballot", []heldCell{register(attemptA, b3, b2, "v"), register(attemptA, b2, b1, "u"), a, none},
+			a.incarnation(),
 			chooseCopy, register(attemptA, b2, b2, "v").String()},
-		{"a value of others that two hold", []heldCell{foreign("v"), foreign("v"), none, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
+		{"a value of others that two hold", []heldCell{foreign("v"), foreign("v"), none, none}, "", chooseBlock,
+			block(foreign("v").Incarnation()).String()},
 		{"a value of others, and a blocking copy",
-			[]heldCell{foreign("v"), block(foreign("v").Incarnation()), none, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
-		{"a value of others that a majority holds", []heldCell{foreign("v"), foreign("v"), foreign("v"), none}, foreign("v").incarnation(), chooseCopy, "v"},
+			[]heldCell{foreign("v"), block(foreign("v").Incarnation()), none, none}, "", chooseBlock,
+			block(foreign("v").Incarnation()).String()},
+		{"a value of others that a majority holds", []heldCell{foreign("v"), foreign("v"), foreign("v"), none},
+			foreign("v").incarnation(), chooseCopy, "v"},
 		{"a value of others that one holds", []heldCell{foreign("v"), none, none, none}, "", chooseNothing, ""},
 		{"two values of others", []heldCell{foreign("v"), foreign("v"), foreign("w"), foreign("w")}, "", chooseLater, ""},
-		{"a value of others and an attempt", []heldCell{foreign("v"), foreign("v"), a, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
+		{"a value of others and an attempt", []heldCell{foreign("v"), foreign("v"), a, none}, "", chooseBlock,
+			block(foreign("v").Incarnation()).String()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.cells...)
@@ -96,7 +105,8 @@ func TestChoose(t *testing.T) {
 			if how != c.want || got.String() != c.text {
 				t.Errorf("got %d, %q, want %d, %q", how, got.String(), c.want, c.text)
 			}
-			if _, how := (copyPolicy{Masters: 5, Sources: len(views)}).choose(views, "k", nil, c.before); how != chooseNothing {
+			if _, how := (copyPolicy{Masters: 5, Sources: len(views)}).choose(views, "k", nil,
+				c.before); how != chooseNothing {
 				t.Errorf("what came after the copying began was chosen: %d", how)
 			}
 		})
@@ -324,7 +334,8 @@ func TestNothingStaysOpenInTheEnd(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.cells...)
-			if got, _ := blockingPolicy(5, len(views)).choose(views, "k", incarnationsOf(views, "k"), a.incarnation()); got.String() != c.want.String() || got.Ends != c.want.Ends {
+			if got, _ := blockingPolicy(5, len(views)).choose(views, "k", incarnationsOf(views, "k"),
+				a.incarnation()); got.String() != c.want.String() || got.Ends != c.want.Ends {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

@@ -42,10 +42,18 @@ func TestVotesThatCount(t *testing.T) {
 		{"no answer", on, on, with(func(p *look) { p.number, p.sighting = false, Sighting{} }), false, false},
 		{"the canary is gone", on, on, with(func(p *look) { p.canary = "" }), false, false},
 		{"another canary", on, on, with(func(p *look) { p.canary = "d" }), false, false},
-		{"the canary is gone, which ended before it was renewed", on, on, with(func(p *look) { p.canary, p.known.until = "", now }), false, false},
-		{"the canary was made after the batch left", on, on, with(func(p *look) { p.canary, p.known = "", canary{} }), true, true},
-		{"a canary that had ended, and another since", on, on, with(func(p *look) { p.canary, p.known = "", canary{value: "b", until: now} }), true, true},
-		{"a database without a canary as yet", on, on, with(func(p *look) { p.db, p.canary, p.known = 3, "", canary{} }), true, true},
+		{"the canary is gone, which ended before it was renewed", on, on,
+			with(func(p *look) { p.canary, p.known.until = "", now }), false, false},
+		{"the canary was made after the batch left", on, on, with(func(p *look) { p.canary, p.known = "", canary{} }),
+			true, true},
+		{"a canary that had ended, and another since", on, on, with(func(p *look) {
+			p.canary, p.known = "",
+				canary{value: "b", until: now}
+		}), true, true},
+		{"a database without a canary as yet", on, on, with(func(p *look) {
+			p.db, p.canary, p.known = 3, "",
+				canary{}
+		}), true, true},
 		{"in quarantine when it was sent", on, trust{}, well, false, true},
 		{"in quarantine since", trust{}, on, well, false, false},
 		{"suspended meanwhile", again, on, well, false, true},
@@ -92,7 +100,8 @@ func TestMedianClock(t *testing.T) {
 		{"none is known", nil, 0},
 		{"a minority is known", []time.Duration{time.Hour, time.Hour}, 0},
 		{"three of five", []time.Duration{time.Hour, time.Minute, -time.Hour}, time.Minute},
-		{"one is in another century", []time.Duration{time.Second, 100 * 365 * 24 * time.Hour, 2 * time.Second, 0, 3 * time.Second}, 2 * time.Second},
+		{"one is in another century", []time.Duration{time.Second, 100 * 365 * 24 * time.Hour, 2 * time.Second, 0,
+			3 * time.Second}, 2 * time.Second},
 		{"the lower of the two in the middle", []time.Duration{4, 3, 2, 1}, 2},
 	} {
 		s := NewSet(Options{}, make([]Master, 5))

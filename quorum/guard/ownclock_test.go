@@ -93,7 +93,8 @@ func TestSuspicionIsJudgedAgain(t *testing.T) {
 		{"the other fits", []Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, false, true},
 		{"the other fits, but was asked before", []Sighting{at(0, 0), {Sent: step.At.Add(-time.Millisecond),
 			Got: step.At.Add(time.Second), ServerTime: time.Hour + time.Second}}, false, false},
-		{"the other fits, but is known only since", []Sighting{at(2*time.Second, 0), at(3*time.Second, time.Second)}, false, false},
+		{"the other fits, but is known only since", []Sighting{at(2*time.Second, 0), at(3*time.Second, time.Second)},
+			false, false},
 		{"the other stepped, too", []Sighting{at(0, 0), at(2*time.Second, time.Minute)}, false, false},
 		{"the other is blamed already", []Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, true, false},
 	} {

@@ -100,7 +100,8 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(v.RunID) != 40 || len(v.ReplID) != 40 || v.Role != "master" || v.Policy != "volatile-ttl" ||
-		v.Appendfsync != "off" || v.RewriteUnsynced || v.Empty || v.Marker.Text != "m" || v.Marker.Valid || v.Record.Text != "" ||
+		v.Appendfsync != "off" || v.RewriteUnsynced || v.Empty || v.Marker.Text != "m" || v.Marker.Valid ||
+		v.Record.Text != "" ||
 		v.Longest != 1500*time.Millisecond {
 		t.Errorf("got %+v", v)
 	}
@@ -182,7 +183,8 @@ func TestFencesOnAMaster(t *testing.T) {
 	soon := strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)
 	for _, step := range []struct{ has, filled, want string }{
 		{"", "9", "9"}, {"9", "10", "10"}, {"10", "9", "10"}, {"1700000000000001", "1700000000000002", "1700000000000002"},
-		{"9007199254740990", "9007199254740991", "9007199254740991"}, {"9007199254740992", "3", "3"}, {"none", "5", "5"}, {"00000000000000000099", "5", "5"},
+		{"9007199254740990", "9007199254740991", "9007199254740991"}, {"9007199254740992", "3", "3"},
+		{"none", "5", "5"}, {"00000000000000000099", "5", "5"},
 	} {
 		c.Set(t.Context(), k, step.has, 0)
 		if got := answered(t, tr, script.Fill, "r", 2, k, "raise", step.filled, soon); got != "1" {
@@ -298,8 +300,10 @@ func TestFill(t *testing.T) {
 		c.Set(t.Context(), key, "v", left)
 	}
 	if got := answered(t, w, script.Fill, "r", 0,
-		"longer", "copy", "v", ends(30*time.Minute), "shorter", "copy", "v", ends(30*time.Minute), "other", "put", "w", ends(30*time.Minute),
-		"gone", "drop", "v", "-1", "changed", "drop", "w", "-1", "new", "put", "n", "-1", "over", "put", "n", ends(-time.Second)); got != "1" {
+		"longer", "copy", "v", ends(30*time.Minute), "shorter", "copy", "v", ends(30*time.Minute), "other", "put", "w",
+		ends(30*time.Minute),
+		"gone", "drop", "v", "-1", "changed", "drop", "w", "-1", "new", "put", "n", "-1", "over", "put", "n",
+		ends(-time.Second)); got != "1" {
 		t.Fatalf("got %s", got)
 	}
 	for key, want := range map[string]string{"longer": "v 1h0m0s", "shorter": "v 30m0s", "other": "w 30m0s",

@@ -45,11 +45,14 @@ func TestMayVouch(t *testing.T) {
 		{"one is dead", []Finding{dead, empty, empty}, 0, "d: connection refused"},
 		{"one is unfit, and so is its vote", []Finding{unfit, empty, votes}, 0, "u: it is a replica"},
 		{"locks stand", []Finding{held, empty, empty}, 0, `h: it holds 2 locks, for up to 30s, such as "a" "b"` + forcible},
-		{"locks stand that last longer", []Finding{held, empty, empty}, 29 * time.Second, `h: it holds 2 locks, for up to 30s, such as "a"` + forcible},
+		{"locks stand that last longer", []Finding{held, empty, empty}, 29 * time.Second,
+			`h: it holds 2 locks, for up to 30s, such as "a"` + forcible},
 		{"locks stand that are over by then", []Finding{held, empty, empty}, 30 * time.Second, ""},
 		{"one lock stands", []Finding{one, empty, empty}, 0, `o: it holds 1 lock, for up to 30s, such as "a"` + forcible},
-		{"one without an end", []Finding{endless, empty, empty}, time.Hour, `e: it holds 1 lock, without a TTL, such as "a"` + forcible},
-		{"two, one without an end", []Finding{two, empty, empty}, time.Hour, `t: it holds 2 locks, one of them without a TTL, such as "a"` + forcible},
+		{"one without an end", []Finding{endless, empty, empty}, time.Hour,
+			`e: it holds 1 lock, without a TTL, such as "a"` + forcible},
+		{"two, one without an end", []Finding{two, empty, empty}, time.Hour,
+			`t: it holds 2 locks, one of them without a TTL, such as "a"` + forcible},
 	} {
 		got := ""
 		if err := MayVouch(c.findings, c.ttl, false); err != nil {

@@ -608,15 +608,19 @@ func TestEachRuleOfTheMoveIsNeeded(t *testing.T) {
 	for name, x := range map[string]explorer{
 		"the masters are read before the upstream answered": {proxies: 1, movers: 1, lastEra: 2, readBeforeAnswer: true},
 		"no connection is ended":                            {proxies: 1, movers: 1, lastEra: 2, keepConnections: true},
-		"no mover's connection is ended":                    {proxies: 1, movers: 2, lastEra: 4, keepMoverConnections: true},
-		"a proxy that held back once does so for good":      {proxies: 1, movers: 1, lastEra: 4, trustOldHoldback: true},
-		"an era has two movers":                             {proxies: 1, movers: 2, lastEra: 2, twoMovers: true},
-		"the settings say where what was forgotten is":      {proxies: 1, movers: 1, lastEra: 4, maxForgets: 1, placeFromSettings: true},
-		"no moving place is recorded":                       {proxies: 1, movers: 1, lastEra: 4, maxForgets: 1, recordOnlyAtRest: true},
-		"old promises are not waited for":                   {proxies: 1, movers: 2, lastEra: 4, skipPromiseWait: true},
-		"what is where they go stays":                       {proxies: 1, movers: 1, lastEra: 4, keepExtraLocks: true},
-		"removed before it is decided":                      {proxies: 1, movers: 1, lastEra: 2, removeBeforeDecision: true},
-		"the masters count what is of another era":          {proxies: 1, movers: 1, lastEra: 4, countOtherEras: true},
+		"no mover's connection is ended": {proxies: 1, movers: 2, lastEra: 4,
+			keepMoverConnections: true},
+		"a proxy that held back once does so for good": {proxies: 1, movers: 1, lastEra: 4, trustOldHoldback: true},
+		"an era has two movers":                        {proxies: 1, movers: 2, lastEra: 2, twoMovers: true},
+		"the settings say where what was forgotten is": {proxies: 1, movers: 1, lastEra: 4, maxForgets: 1,
+			placeFromSettings: true},
+		"no moving place is recorded": {proxies: 1, movers: 1, lastEra: 4, maxForgets: 1,
+			recordOnlyAtRest: true},
+		"old promises are not waited for": {proxies: 1, movers: 2, lastEra: 4, skipPromiseWait: true},
+		"what is where they go stays":     {proxies: 1, movers: 1, lastEra: 4, keepExtraLocks: true},
+		"removed before it is decided": {proxies: 1, movers: 1, lastEra: 2,
+			removeBeforeDecision: true},
+		"the masters count what is of another era": {proxies: 1, movers: 1, lastEra: 4, countOtherEras: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			states, found := x.explore(5e6)

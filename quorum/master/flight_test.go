@@ -24,7 +24,8 @@ func TestExtendIfLate(t *testing.T) {
 	} {
 		f := &Flight{deadline: until, extended: test.before}
 		if got := f.extendIfLate(until.Add(test.late), limit); got != test.want || f.deadline != until.Add(test.further) {
-			t.Errorf("%s: %v, and until %v later, want %v, %v", test.what, got, f.deadline.Sub(until), test.want, test.further)
+			t.Errorf("%s: %v, and until %v later, want %v, %v", test.what, got, f.deadline.Sub(until), test.want,
+				test.further)
 		}
 	}
 }

@@ -27,7 +27,8 @@ func (l *lane) holding(bytes map[string]int) {
 	for i, o := range l.flight.ops {
 		var found []cell.Found
 		for _, key := range o.do.Keys() {
-			found = append(found, cell.Found{Cell: cell.Cell{Form: cell.Plain, Value: cell.Value{Present: true, Text: strings.Repeat("x", bytes[key])}}})
+			found = append(found, cell.Found{Cell: cell.Cell{Form: cell.Plain,
+				Value: cell.Value{Present: true, Text: strings.Repeat("x", bytes[key])}}})
 		}
 		l.flight.replies[i] = reply{State: register.Counted, Answer: cell.Answer{Did: true, Found: found}}
 	}
@@ -101,7 +102,8 @@ func TestShortOpsPassLongOps(t *testing.T) {
 func TestLongWrite(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	for _, o := range []*op{
-		{command: newCommand(0, cell.Accept{Name: "long", Value: cell.Value{Present: true, Text: strings.Repeat("x", 900_000)}}), round: newRound(1, nil)},
+		{command: newCommand(0, cell.Accept{Name: "long", Value: cell.Value{Present: true,
+			Text: strings.Repeat("x", 900_000)}}), round: newRound(1, nil)},
 		reading("short"),
 	} {
 		if _, err := l.push(o, false); err != nil {

@@ -48,7 +48,8 @@ func batchOf(text string) (ops []*op) {
 		o := noReplyOp(0, cell.Remove{Name: name, Attempt: attempt(1), How: cell.Release}, false)
 		switch kind {
 		case "+":
-			o = noReplyOp(0, cell.Take{Names: names, Attempt: attempt(1), Tokens: make([]string, len(names)), TTL: cell.Endless}, false)
+			o = noReplyOp(0, cell.Take{Names: names, Attempt: attempt(1), Tokens: make([]string, len(names)),
+				TTL: cell.Endless}, false)
 		case "undo-":
 			o = noReplyOp(0, cell.Remove{Name: name, Attempt: attempt(1), How: cell.Undo}, false)
 		case "whole-":
@@ -87,7 +88,8 @@ func TestReleasesAreAnsweredEach(t *testing.T) {
 	}
 	t.Cleanup(conn.Close)
 	mine, other := cell.Envelope(attempt(1), "t"), cell.Envelope(attempt(2), "t")
-	for _, want := range []string{"NOSCRIPT NOSCRIPT NOSCRIPT NOSCRIPT", "done found nothing done", "done found nothing done"} {
+	for _, want := range []string{"NOSCRIPT NOSCRIPT NOSCRIPT NOSCRIPT", "done found nothing done",
+		"done found nothing done"} {
 		for key, value := range map[string]string{"a": mine, "b": other, "d": mine} {
 			if _, err := conn.Do(t.Context(), "SET", key, value); err != nil {
 				t.Fatal(err)

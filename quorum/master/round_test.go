@@ -15,7 +15,8 @@ import (
 // decidedBy returns a round of n masters that this many replies decide.
 func decidedBy(n, decides int) *Round {
 	r := newRound(n, func(replies []register.Reply) bool {
-		return len(slices.DeleteFunc(slices.Clone(replies), func(r reply) bool { return r.State != register.Counted })) >= decides
+		return len(slices.DeleteFunc(slices.Clone(replies),
+			func(r reply) bool { return r.State != register.Counted })) >= decides
 	})
 	r.fill(0, slices.Repeat([]cell.Op{cell.Read{Names: []string{"k"}}}, n))
 	return r
@@ -48,7 +49,8 @@ func TestRoundTellsLater(t *testing.T) {
 	for _, got := range r.Replies() {
 		states = append(states, got.State)
 	}
-	if want := []register.State{register.Counted, register.Waiting, register.Counted, register.Waiting}; !slices.Equal(states, want) {
+	if want := []register.State{register.Counted, register.Waiting, register.Counted,
+		register.Waiting}; !slices.Equal(states, want) {
 		t.Errorf("it was decided by %v, want %v", states, want)
 	}
 }

@@ -55,7 +55,8 @@ func (k *echoLink) Receive() (*Flight, error) {
 }
 
 func replyOf(key string) cell.Answer {
-	return cell.Answer{Did: true, Found: []cell.Found{{Cell: cell.Cell{Form: cell.Foreign, Value: cell.Value{Present: true, Text: key}}}}}
+	return cell.Answer{Did: true, Found: []cell.Found{{Cell: cell.Cell{Form: cell.Foreign,
+		Value: cell.Value{Present: true, Text: key}}}}}
 }
 
 // working returns a master over a transport that works until the test ends.

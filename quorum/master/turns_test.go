@@ -20,7 +20,8 @@ func TestTurns(t *testing.T) {
 	}
 	push := func(l *lane, key string, size int) {
 		t.Helper()
-		o := &op{command: newCommand(0, cell.Accept{Name: key, Value: cell.Value{Present: true, Text: strings.Repeat("x", size)}}), round: newRound(1, nil)}
+		o := &op{command: newCommand(0, cell.Accept{Name: key, Value: cell.Value{Present: true,
+			Text: strings.Repeat("x", size)}}), round: newRound(1, nil)}
 		if claimed, err := l.push(o, false); err != nil || !claimed {
 			t.Fatal(claimed, err)
 		}

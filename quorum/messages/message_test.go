@@ -6,7 +6,8 @@ import (
 )
 
 func FuzzDecode(f *testing.F) {
-	f.Add(Message{Source: strings.Repeat("a", sourceSize), Number: 3, After: 2, Decided: 1, Shard: true, Channel: "c\n", Payload: "\x00 p"}.Encode())
+	f.Add(Message{Source: strings.Repeat("a", sourceSize), Number: 3, After: 2, Decided: 1, Shard: true, Channel: "c\n",
+		Payload: "\x00 p"}.Encode())
 	f.Add("1 aaaaaaaaaaaaaaaa m 1 0 0 0\n")
 	f.Add("1 aaaaaaaaaaaaaaaa m 1 1 0 0\n")
 	f.Add("1 aaaaaaaaaaaaaaaa m 1 0 0 9\nshort")
@@ -47,7 +48,8 @@ func TestSource(t *testing.T) {
 	three := s.Begin(Message{}, &b)
 	s.End(one)
 	four := s.Begin(Message{}, &a)
-	if one.After != 0 || three.After != 2 || three.Decided != 0 || four.After != 1 || four.Decided != 2 || four.Number != 4 {
+	if one.After != 0 || three.After != 2 || three.Decided != 0 || four.After != 1 || four.Decided != 2 ||
+		four.Number != 4 {
 		t.Errorf("%+v %+v %+v %+v", one, two, three, four)
 	}
 }

@@ -64,7 +64,8 @@ func published(random *rand.Rand) (routes []*route, agreed map[uint64]bool) {
 		client := "abcd"[random.IntN(4)]
 		switch f := flying[client]; {
 		case f == nil && sent < 60:
-			f = &flight{Message: source.Begin(Message{Channel: "c", Payload: string(client)}, last[client]), masters: 3 + random.IntN(3)}
+			f = &flight{Message: source.Begin(Message{Channel: "c", Payload: string(client)}, last[client]),
+				masters: 3 + random.IntN(3)}
 			if random.IntN(8) == 0 {
 				f.masters = random.IntN(3) // no majority
 			}

@@ -134,7 +134,8 @@ func TestHeadBehindGrant(t *testing.T) {
 // TestHeadFirstChange: a head that was never refused tries at the first change. After a refusal it
 // looks at a lock that was handed on.
 func TestHeadFirstChange(t *testing.T) {
-	s := play(t).told(TryLater).after(longestPoll).want(Look, 0).looked().held(time.Second).after(ms).verdict(watch.Changed).want(Try, 0)
+	s := play(t).told(TryLater).after(longestPoll).want(Look,
+		0).looked().held(time.Second).after(ms).verdict(watch.Changed).want(Try, 0)
 	s.failed().looked().held(time.Second).after(ms).verdict(watch.Changed).want(Look, ms)
 	s.held(time.Second).after(shortHold).verdict(watch.Changed).want(Try, 0)
 }

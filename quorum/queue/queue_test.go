@@ -112,7 +112,8 @@ func TestYield(t *testing.T) {
 			t.Error("it is not handed on within the turn")
 		}
 		takes(&q, second)
-		if q.Released("k") || cueOf(third) != LeaveToPeer || others.asked != 1 || !slices.Equal(others.left, []string{"other"}) {
+		if q.Released("k") || cueOf(third) != LeaveToPeer || others.asked != 1 ||
+			!slices.Equal(others.left, []string{"other"}) {
 			t.Errorf("the turn goes on, after %d questions; left to %q", others.asked, others.left)
 		}
 		if q.Released("k"); cueOf(third) != -1 || others.passed != 1 {

@@ -45,11 +45,13 @@ func TestTurnShared(t *testing.T) {
 			one.wanted = i == 3
 			now = now.Add(ms)
 			cue, passes, told := one.released(3, false, now)
-			if want := map[bool]Signal{true: LeaveToPeer, false: TryNow}[i == 3]; !told || cue != want || passes != (i == 3) {
+			if want := map[bool]Signal{true: LeaveToPeer, false: TryNow}[i == 3]; !told || cue != want ||
+				passes != (i == 3) {
 				t.Errorf("round %d, grant %d: %d, %v", round, i, cue, passes)
 			}
 		}
-		if cue, told := one.leaveToPeer("other", now); !told || cue != LeaveToPeer || one.leftTo != "other" || one.cueOnEntry(now) != LeaveToPeer {
+		if cue, told := one.leaveToPeer("other", now); !told || cue != LeaveToPeer || one.leftTo != "other" ||
+			one.cueOnEntry(now) != LeaveToPeer {
 			t.Error("it is not left to those who wait")
 		}
 		one.foundHeld(now) // the other process has taken it

@@ -35,17 +35,23 @@ func TestExtend(t *testing.T) {
 				s.Delete("k")
 			}
 		}, "owner", "not held", "extend prepare"},
-		{"expired, and taken by another", func(b *fakeMasters) { b.advance(11 * time.Second); b.lock(b.proxy(), "you") }, "another", "not held", "prepare"},
+		{"expired, and taken by another", func(b *fakeMasters) {
+			b.advance(11 * time.Second)
+			b.lock(b.proxy(),
+				"you")
+		}, "another", "not held", "prepare"},
 		{"expired, and taken by another with the same token", func(b *fakeMasters) {
 			b.advance(11 * time.Second)
 			b.lock(b.proxy(), "me")
 		}, "owner", "granted", "extend prepare accept"},
-		{"replaced", func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), put("you")); b.noError(err) }, "another", "not held", "prepare"},
+		{"replaced", func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), put("you")); b.noError(err) },
+			"another", "not held", "prepare"},
 		{"replaced by the same token", func(b *fakeMasters) {
 			_, err := b.proxy().Update(b.Context(), put("me"))
 			b.noError(err)
 		}, "owner", "granted", "extend prepare prepare accept"},
-		{"removed", func(b *fakeMasters) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, "another", "not held", "prepare"},
+		{"removed", func(b *fakeMasters) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, "another",
+			"not held", "prepare"},
 		{"blocking copies say neither", func(b *fakeMasters) {
 			for _, s := range b.stores[:3] {
 				c := s.Look("k").Cell
@@ -67,7 +73,12 @@ func TestExtend(t *testing.T) {
 			b.stores[3].Delete("k")
 			b.setFate(refused, 2, 4)
 		}, "another", "no quorum", "prepare"},
-		{"an older value on one, all agree otherwise", func(b *fakeMasters) { b.accepted("me", 1, 0); b.accepted("you", 2, 1, 2, 3); b.stores[4].Delete("k") },
+		{"an older value on one, all agree otherwise", func(b *fakeMasters) {
+			b.accepted("me", 1, 0)
+			b.accepted("you",
+				2, 1, 2, 3)
+			b.stores[4].Delete("k")
+		},
 			"another", "not held", "prepare"},
 		{"leftovers of two attempts, which ballots changed", func(b *fakeMasters) {
 			b.accepted("me", 1, 0)

@@ -17,8 +17,10 @@ func TestHoldings(t *testing.T) {
 		holder  any
 	}{
 		{"nothing", func(*fakeMasters, *Register) {}, StatusFree, [5]Share{n, n, n, n, n}, nil},
-		{"a lock of this proxy", func(b *fakeMasters, r *Register) { b.lockAs(r, "me", "ann") }, StatusHeld, [5]Share{s, s, s, s, s}, "ann"},
-		{"a lock of another proxy", func(b *fakeMasters, _ *Register) { b.lockAs(b.proxy(), "me", "ann") }, StatusHeld, [5]Share{s, s, s, s, s}, nil},
+		{"a lock of this proxy", func(b *fakeMasters, r *Register) { b.lockAs(r, "me", "ann") }, StatusHeld,
+			[5]Share{s, s, s, s, s}, "ann"},
+		{"a lock of another proxy", func(b *fakeMasters, _ *Register) { b.lockAs(b.proxy(), "me", "ann") }, StatusHeld,
+			[5]Share{s, s, s, s, s}, nil},
 		{"released", func(b *fakeMasters, r *Register) {
 			b.lockAs(r, "me", "ann")
 			b.noError(r.Unlock(b.Context(), "k", "me", nil))
@@ -43,7 +45,8 @@ func TestHoldings(t *testing.T) {
 			_, err := b.proxy().Update(b.Context(), put("you"))
 			b.noError(err)
 		}, StatusHeld, [5]Share{s, s, s, s, s}, nil},
-		{"a leftover", func(b *fakeMasters, _ *Register) { b.plain("x", "a", time.Minute, 0, 1) }, StatusSplit, [5]Share{s, s, n, n, n}, nil},
+		{"a leftover", func(b *fakeMasters, _ *Register) { b.plain("x", "a", time.Minute, 0, 1) }, StatusSplit,
+			[5]Share{s, s, n, n, n}, nil},
 		{"a leftover beside a lock", func(b *fakeMasters, _ *Register) {
 			b.plain("x", "a", time.Minute, 0, 1, 2)
 			b.plain("x", "b", time.Minute, 3)
@@ -63,7 +66,8 @@ func TestHoldings(t *testing.T) {
 			b.setFate(lost, 4)
 		}, StatusHeld, [5]Share{s, s, s, s, u}, "ann"},
 		{"foreign", func(b *fakeMasters, _ *Register) { b.foreign("x", 0, 1, 2) }, StatusHeld, [5]Share{s, s, s, n, n}, nil},
-		{"a blocking copy", func(b *fakeMasters, _ *Register) { b.blocking("a", 4) }, StatusFree, [5]Share{n, n, n, n, o}, nil},
+		{"a blocking copy", func(b *fakeMasters, _ *Register) { b.blocking("a", 4) }, StatusFree,
+			[5]Share{n, n, n, n, o}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newFakeMasters(t, 5)

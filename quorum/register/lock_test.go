@@ -62,7 +62,12 @@ func TestLock(t *testing.T) {
 			b.setFate(refused, 3, 4)
 		},
 			"held", "z* z* z* -* -*"},
-		{"removed, and a newer value on one that is away", func(b *fakeMasters) { b.accepted("", 2, 0, 1, 2); b.accepted("z", 3, 3); b.setFate(refused, 3, 4) },
+		{"removed, and a newer value on one that is away", func(b *fakeMasters) {
+			b.accepted("", 2, 0, 1,
+				2)
+			b.accepted("z", 3, 3)
+			b.setFate(refused, 3, 4)
+		},
 			"granted", "me* me* me* z* ."},
 		{"a leftover on two", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1) }, "granted", "x x me me me"},
 		{"equal values of two attempts are no majority", func(b *fakeMasters) {
@@ -71,8 +76,10 @@ func TestLock(t *testing.T) {
 		}, "contended", "x x x x ."},
 		{"foreign on a majority", func(b *fakeMasters) { b.foreign("x", 0, 1, 2) }, "held", "[x] [x] [x] . ."},
 		{"foreign on two", func(b *fakeMasters) { b.foreign("x", 0, 1) }, "granted", "[x] [x] me me me"},
-		{"two foreign values", func(b *fakeMasters) { b.foreign("x", 0, 1); b.foreign("y", 2, 3) }, "contended", "[x] [x] [y] [y] ."},
-		{"blocking copies refuse, but are no majority", func(b *fakeMasters) { b.blocking("a", 0, 1, 2) }, "no quorum", "b b b . ."},
+		{"two foreign values", func(b *fakeMasters) { b.foreign("x", 0, 1); b.foreign("y", 2, 3) }, "contended",
+			"[x] [x] [y] [y] ."},
+		{"blocking copies refuse, but are no majority", func(b *fakeMasters) { b.blocking("a", 0, 1, 2) }, "no quorum",
+			"b b b . ."},
 		{"two are away", func(b *fakeMasters) { b.setFate(refused, 3, 4) }, "granted", "me me me . ."},
 		{"three are away", func(b *fakeMasters) { b.setFate(refused, 2, 3, 4) }, "no quorum", ". . . . ."},
 		{"perhaps held by a master that is away", func(b *fakeMasters) {
@@ -179,7 +186,10 @@ func TestLockWhereARemovalEnds(t *testing.T) {
 		want  string
 		holds string
 	}{
-		{"two have taken it without a vote", 25 * time.Millisecond, func(b *fakeMasters) { b.setFateOf("take", uncounted, 3, 4) }, "granted", "me me me me me"},
+		{"two have taken it without a vote", 25 * time.Millisecond, func(b *fakeMasters) {
+			b.setFateOf("take",
+				uncounted, 3, 4)
+		}, "granted", "me me me me me"},
 		{"one is away, one has lost the answer", 5 * time.Millisecond, func(b *fakeMasters) {
 			b.fate = func(m int, op cell.Op) fate { return map[int]fate{3: refused, 4: lost}[m] }
 		}, "granted", "me me me . me"},

@@ -24,13 +24,18 @@ func TestRead(t *testing.T) {
 			b.plain("x", "a", time.Minute, 0, 1)
 			b.plain("x", "b", time.Minute, 2, 3)
 		}, "", "read"},
-		{"what may have a majority", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1); b.setFate(lost, 4) }, "(no quorum)", "read"},
+		{"what may have a majority", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1); b.setFate(lost, 4) },
+			"(no quorum)", "read"},
 		{"a removal that expires later on one master, and two are away", func(b *fakeMasters) {
 			b.acceptedFor(5*time.Millisecond, "", 2, 0)
 			b.setFate(lost, 3, 4)
 		}, "", "read read"},
 		{"foreign", func(b *fakeMasters) { b.foreign("x", 0, 1, 2) }, "x", "read"},
-		{"a blocking copy that may be a vote", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1); b.blocking("a", 2) }, "(no quorum)", "read"},
+		{"a blocking copy that may be a vote", func(b *fakeMasters) {
+			b.plain("x", "a", time.Minute, 0,
+				1)
+			b.blocking("a", 2)
+		}, "(no quorum)", "read"},
 		{"removed", func(b *fakeMasters) {
 			b.lock(b.proxy(), "me")
 			b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil))
@@ -44,7 +49,8 @@ func TestRead(t *testing.T) {
 		}, "you", "read prepare prepare accept"},
 		{"three are away", func(b *fakeMasters) { b.setFate(lost, 2, 3, 4) }, "(no quorum)", "read"},
 		{"two do not count", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(uncounted, 3, 4) }, "me", "read"},
-		{"three do not count", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(uncounted, 2, 3, 4) }, "(no quorum)", "read"},
+		{"three do not count", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(uncounted, 2, 3, 4) },
+			"(no quorum)", "read"},
 	} {
 		b := newFakeMasters(t, 5)
 		test.prepare(b)
@@ -78,7 +84,11 @@ func TestReadLong(t *testing.T) {
 			_, err := r.Update(b.Context(), put(long))
 			b.noError(err)
 		}, long, "read read"},
-		{"the first master is without it", func(b *fakeMasters, r *Register) { b.lock(r, long); b.stores[0].Delete("k") }, long, "read read"},
+		{"the first master is without it", func(b *fakeMasters, r *Register) {
+			b.lock(r,
+				long)
+			b.stores[0].Delete("k")
+		}, long, "read read"},
 		{"it is replaced between the two", func(b *fakeMasters, r *Register) {
 			b.lock(r, long)
 			b.fate = func(m int, op cell.Op) fate {
@@ -101,7 +111,11 @@ func TestReadLong(t *testing.T) {
 			}
 		}, long, "read read read"},
 		{"foreign", func(b *fakeMasters, _ *Register) { b.foreign(long, 0, 1, 2) }, long, "read read"},
-		{"foreign, with one head and two ends", func(b *fakeMasters, _ *Register) { b.foreign(long+"a", 0, 1); b.foreign(long+"b", 2, 3) }, "", "read read"},
+		{"foreign, with one head and two ends", func(b *fakeMasters, _ *Register) {
+			b.foreign(long+"a", 0,
+				1)
+			b.foreign(long+"b", 2, 3)
+		}, "", "read read"},
 	} {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
@@ -195,8 +209,10 @@ func TestTimeIsNotGuessed(t *testing.T) {
 		{"and others are away", []time.Duration{short, short, long, long, long}, []int{0, 1}, "1h0m0s"},
 		{"two of five were extended", []time.Duration{short, short, short, long, long}, nil, "1m0s"},
 		{"one was extended, and one of the others is away", []time.Duration{short, short, short, long, short}, []int{4}, "1m0s"},
-		{"one was extended, and two of the others are away", []time.Duration{short, short, short, long, short}, []int{0, 4}, "(no quorum)"},
-		{"one ends never, and two are away", []time.Duration{short, short, cell.Endless, short, short}, []int{3, 4}, "(no quorum)"},
+		{"one was extended, and two of the others are away", []time.Duration{short, short, short, long, short},
+			[]int{0, 4}, "(no quorum)"},
+		{"one ends never, and two are away", []time.Duration{short, short, cell.Endless, short, short}, []int{3, 4},
+			"(no quorum)"},
 	} {
 		b := newFakeMasters(t, 5)
 		for i, left := range test.lefts {

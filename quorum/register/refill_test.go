@@ -25,12 +25,15 @@ func TestRefill(t *testing.T) {
 		holds string
 	}{
 		{"nothing happens", func(*fakeMasters) {}, "me* me* me* me* me*"},
-		{"released by another", func(b *fakeMasters) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, ". . . . ."},
-		{"replaced", func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), put("you")); b.noError(err) }, "you* you* you* you* you*"},
+		{"released by another", func(b *fakeMasters) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) },
+			". . . . ."},
+		{"replaced", func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), put("you")); b.noError(err) },
+			"you* you* you* you* you*"},
 		{"some cells are deleted", func(b *fakeMasters) { b.stores[0].Delete("k"); b.stores[1].Delete("k") }, ". . . . ."},
 		{"one has the mark no more", func(b *fakeMasters) { b.stores[3].Delete("k") }, "me* me* me* me* me*"},
 		{"another mark holds one place", func(b *fakeMasters) { mark(b, "z", 3) }, "me* me* me* me* me*"},
-		{"another holds one place", func(b *fakeMasters) { b.stores[3].Delete("k"); b.plain("x", "b", time.Minute, 3) }, "me* me* me* me* me*"},
+		{"another holds one place", func(b *fakeMasters) { b.stores[3].Delete("k"); b.plain("x", "b", time.Minute, 3) },
+			"me* me* me* me* me*"},
 	} {
 		b := lacking(t)
 		b.value()
@@ -147,8 +150,12 @@ func TestMissed(t *testing.T) {
 			_, err := b.proxy().Update(b.Context(), put("you"))
 			b.noError(err)
 		}, "you* you* you* you* you*"},
-		{"released meanwhile", func(b *fakeMasters, r *Register) { b.noError(r.Unlock(b.Context(), "k", "me", nil)) }, ". . . . ."},
-		{"taken away meanwhile", func(b *fakeMasters, _ *Register) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, ". . . . ."},
+		{"released meanwhile", func(b *fakeMasters, r *Register) { b.noError(r.Unlock(b.Context(), "k", "me", nil)) },
+			". . . . ."},
+		{"taken away meanwhile", func(b *fakeMasters, _ *Register) {
+			b.noError(b.proxy().Unlock(b.Context(), "k", "me",
+				nil))
+		}, ". . . . ."},
 	} {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()

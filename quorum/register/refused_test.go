@@ -32,16 +32,21 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 	}{
 		{"taking what is held", held, lock, false},
 		{"taking what was replaced", replaced, lock, false},
-		{"taking what a client of the masters holds", func(b *fakeMasters, _ *Register) { b.foreign(other, 0, 1, 2) }, lock, false},
+		{"taking what a client of the masters holds", func(b *fakeMasters, _ *Register) { b.foreign(other, 0, 1, 2) },
+			lock, false},
 		{"releasing what is free", func(*fakeMasters, *Register) {}, unlock, true},
 		{"releasing what is held", held, unlock, true},
 		{"releasing what was replaced", replaced, unlock, true},
-		{"releasing what has expired", func(b *fakeMasters, r *Register) { b.lock(r, ours); b.advance(time.Hour) }, unlock, true},
+		{"releasing what has expired", func(b *fakeMasters, r *Register) { b.lock(r, ours); b.advance(time.Hour) },
+			unlock, true},
 		{"releasing what was replaced since", func(b *fakeMasters, r *Register) { b.lock(r, ours); replace(b) }, unlock, true},
 		{"extending what is free", func(*fakeMasters, *Register) {}, extend, true},
 		{"extending what is held", held, extend, true},
 		{"extending what was replaced", replaced, extend, true},
-		{"extending what a client of the masters holds", func(b *fakeMasters, _ *Register) { b.foreign(other, 0, 1, 2) }, extend, true},
+		{"extending what a client of the masters holds", func(b *fakeMasters,
+			_ *Register) {
+			b.foreign(other, 0, 1, 2)
+		}, extend, true},
 		{"extending what has expired, and is held by another", func(b *fakeMasters, r *Register) {
 			b.lock(r, ours)
 			b.advance(time.Hour)

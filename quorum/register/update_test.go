@@ -30,13 +30,19 @@ func TestUpdate(t *testing.T) {
 		rounds  string
 	}{
 		{"of nothing", func(*fakeMasters) {}, "granted", "+ + + + +", "prepare take"},
-		{"of a lock", func(b *fakeMasters) { b.lock(b.proxy(), "me") }, "granted", "me+* me+* me+* me+* me+*", "prepare accept"},
-		{"of a leftover", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1) }, "granted", "x* x* + + +", "prepare take"},
-		{"two are away", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(refused, 3, 4) }, "granted", "me+* me+* me+* me me", "prepare accept"},
-		{"three are away", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(refused, 2, 3, 4) }, "no quorum", "me* me* me me me", "prepare"},
-		{"three do not count", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(uncounted, 2, 3, 4) }, "no quorum", "me* me* me* me* me*", "prepare"},
+		{"of a lock", func(b *fakeMasters) { b.lock(b.proxy(), "me") }, "granted", "me+* me+* me+* me+* me+*",
+			"prepare accept"},
+		{"of a leftover", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1) }, "granted", "x* x* + + +",
+			"prepare take"},
+		{"two are away", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(refused, 3, 4) }, "granted",
+			"me+* me+* me+* me me", "prepare accept"},
+		{"three are away", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(refused, 2, 3, 4) }, "no quorum",
+			"me* me* me me me", "prepare"},
+		{"three do not count", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(uncounted, 2, 3, 4) },
+			"no quorum", "me* me* me* me* me*", "prepare"},
 		{"of what is foreign", func(b *fakeMasters) { b.foreign("x", 0, 1, 2) }, "foreign", "[x] [x] [x] . .", "prepare"},
-		{"beside what is foreign", func(b *fakeMasters) { b.foreign("x", 0, 1) }, "granted", "[x] [x] + + +", "prepare take"},
+		{"beside what is foreign", func(b *fakeMasters) { b.foreign("x", 0, 1) }, "granted", "[x] [x] + + +",
+			"prepare take"},
 		{"of a lock that is foreign at two", func(b *fakeMasters) {
 			b.plain("me", "a", time.Minute, 0, 1, 2)
 			b.foreign("x", 3, 4)
@@ -124,8 +130,10 @@ func TestUpdateLineage(t *testing.T) {
 		{"others built on it, and went on", false, 10, "granted", "me+xxxxxxxxxx", 1},
 		{"others did not see it", true, 1, "granted", "mex+", 2},
 		{"others did not see it, and went on", true, 10, "granted", "mexxxxxxxxxx+", 2},
-		{"however many they are", true, 2 * cell.MaxChanges, "granted", "me" + strings.Repeat("x", 2*cell.MaxChanges) + "+", 2},
-		{"however many they are, if they built on it", false, 2 * cell.MaxChanges, "granted", "me+" + strings.Repeat("x", 2*cell.MaxChanges), 1},
+		{"however many they are", true, 2 * cell.MaxChanges, "granted", "me" +
+			strings.Repeat("x", 2*cell.MaxChanges) + "+", 2},
+		{"however many they are, if they built on it", false, 2 * cell.MaxChanges, "granted", "me+" +
+			strings.Repeat("x", 2*cell.MaxChanges), 1},
 	} {
 		b := newFakeMasters(t, 3)
 		b.lock(b.proxy(), "me")
@@ -251,14 +259,19 @@ func TestKeptPromise(t *testing.T) {
 			_, err := b.proxy().Update(b.Context(), appending("x"))
 			b.noError(err)
 		}, "me+x+", "accept prepare accept"},
-		{"another looked at it", func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), look(nil)); b.noError(err) }, "me++", "accept prepare accept"},
+		{"another looked at it", func(b *fakeMasters) {
+			_, err := b.proxy().Update(b.Context(),
+				look(nil))
+			b.noError(err)
+		}, "me++", "accept prepare accept"},
 		{"it ended", func(b *fakeMasters) {
 			for _, s := range b.stores {
 				s.Delete("k")
 			}
 		}, "+", "accept prepare take"},
 		{"a master is away", func(b *fakeMasters) { b.setFate(refused, 0) }, "me++", "accept"},
-		{"two masters restarted empty", func(b *fakeMasters) { b.stores[0].Delete("k"); b.stores[1].Delete("k") }, "+", "accept prepare take"},
+		{"two masters restarted empty", func(b *fakeMasters) { b.stores[0].Delete("k"); b.stores[1].Delete("k") }, "+",
+			"accept prepare take"},
 	} {
 		b := newFakeMasters(t, 3)
 		r := b.proxy()

@@ -92,21 +92,29 @@ func TestMarkUpdates(t *testing.T) {
 		watched bool
 		want    []Report
 	}{
-		"a majority is armed":            {[]sighting{on(held), on(free)}, true, true, nil},
-		"one is armed":                   {[]sighting{on(held)}, false, false, nil},
-		"two are unknown":                {[]sighting{on(held), on(unknown), on(unknown)}, true, false, nil},
-		"changes before the looks":       {[]sighting{on(changed), on(changed), on(changed), on(held), on(held)}, true, true, nil},
-		"a look that is stale":           {[]sighting{stale, on(held)}, true, true, []Report{Stirred}},
-		"a change":                       {[]sighting{on(held), on(held), on(held), on(changed)}, true, true, []Report{Stirred}},
-		"a change that another looks at": {[]sighting{on(held), on(held), on(held), on(changed), on(held), on(held)}, true, true, []Report{Stirred}},
-		"two changes":                    {[]sighting{on(held), on(held), on(held), on(changed), on(changed)}, true, true, []Report{Stirred, Changes}},
-		"one that is lost":               {[]sighting{on(held), on(held), on(held), on(unknown)}, true, true, []Report{Unwatched}},
+		"a majority is armed": {[]sighting{on(held), on(free)}, true, true, nil},
+		"one is armed":        {[]sighting{on(held)}, false, false, nil},
+		"two are unknown":     {[]sighting{on(held), on(unknown), on(unknown)}, true, false, nil},
+		"changes before the looks": {[]sighting{on(changed), on(changed), on(changed), on(held), on(held)}, true,
+			true, nil},
+		"a look that is stale": {[]sighting{stale, on(held)}, true, true, []Report{Stirred}},
+		"a change": {[]sighting{on(held), on(held), on(held), on(changed)}, true, true,
+			[]Report{Stirred}},
+		"a change that another looks at": {[]sighting{on(held), on(held), on(held), on(changed), on(held), on(held)},
+			true, true, []Report{Stirred}},
+		"two changes": {[]sighting{on(held), on(held), on(held), on(changed), on(changed)}, true,
+			true, []Report{Stirred, Changes}},
+		"one that is lost": {[]sighting{on(held), on(held), on(held), on(unknown)}, true, true,
+			[]Report{Unwatched}},
 		"one that is lost and comes back": {
-			[]sighting{on(held), on(held), on(unknown), on(held), on(held), on(asked), on(held), on(held), on(free)}, true, true, nil},
-		"lost after a change, and no more": {[]sighting{on(held), on(held), on(unknown), on(changed), on(unknown)}, true, false, []Report{Stirred, Unwatched}},
+			[]sighting{on(held), on(held), on(unknown), on(held), on(held), on(asked), on(held), on(held), on(free)},
+			true, true, nil},
+		"lost after a change, and no more": {[]sighting{on(held), on(held), on(unknown), on(changed), on(unknown)},
+			true, false, []Report{Stirred, Unwatched}},
 	} {
 		var news []Report
-		m := &Mark{quorum: 2, seen: []state{asked, asked, asked}, settled: make(chan struct{}), tell: func(n Report) { news = append(news, n) }}
+		m := &Mark{quorum: 2, seen: []state{asked, asked, asked}, settled: make(chan struct{}),
+			tell: func(n Report) { news = append(news, n) }}
 		for i, s := range test.sees {
 			m.update(i%3, s)
 		}

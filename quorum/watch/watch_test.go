@@ -103,7 +103,8 @@ func TestChanges(t *testing.T) {
 	w, _, client := real(t)
 	source := cell.NewSource()
 	change := cell.Value{Changes: []cell.Change{source.Change()}}
-	vacant := cell.Cell{Form: cell.Register, Attempt: source.Attempt(), Promised: source.Ballot(2), Accepted: source.Ballot(1), Value: change}.String()
+	vacant := cell.Cell{Form: cell.Register, Attempt: source.Attempt(), Promised: source.Ballot(2),
+		Accepted: source.Ballot(1), Value: change}.String()
 	for _, test := range []struct {
 		name string
 		do   []string
@@ -120,7 +121,8 @@ func TestChanges(t *testing.T) {
 	} {
 		do(t, client, "SET", "k", "token", "PX", "60000")
 		a := w.Alarm(0, "k")
-		if v := looks(t, a, Held); v.End.Before(time.Now().Add(30*time.Second)) || v.End.After(time.Now().Add(61*time.Second)) {
+		if v := looks(t, a, Held); v.End.Before(time.Now().Add(30*time.Second)) ||
+			v.End.After(time.Now().Add(61*time.Second)) {
 			t.Errorf("%s: the end is in %v", test.name, time.Until(v.End))
 		}
 		t.Log(test.name)
@@ -220,7 +222,8 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 	}
 	for line := range strings.SplitSeq(reply.(string), "\r\n") {
 		name, _, found := strings.Cut(line, ":")
-		if known := name == "cmdstat_ping" || name == "cmdstat_info" || strings.HasPrefix(name, "cmdstat_config"); found && !known {
+		if known := name == "cmdstat_ping" || name == "cmdstat_info" || strings.HasPrefix(name,
+			"cmdstat_config"); found && !known {
 			t.Error(line)
 		}
 	}
@@ -259,7 +262,10 @@ const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"
 
 // liar returns a server that sends the greeting, and then says after as many bytes as one look has.
 func liar(says string) *server {
-	return &server{dial: func() (net.Conn, error) { return redistest.Liar(greeting, says), nil }} // after HELLO, CLIENT TRACKING
+	return &server{dial: func() (net.Conn, error) {
+		return redistest.Liar(greeting, says),
+			nil
+	}} // after HELLO, CLIENT TRACKING
 }
 
 // TestLiars: an unexpected message of a master ends the connection, and its state is unknown.

@@ -33,7 +33,9 @@ func parsed(t *testing.T, rules string) *User {
 
 // These are rules, commands, and the refusal of each command.
 func TestCheck(t *testing.T) {
-	const run, key, channel = "NOPERM this user has no permissions to run the '", "NOPERM this user has no permissions to access one of the keys used as arguments", "NOPERM this user has no permissions to access one of the channels used as arguments"
+	const run, key, channel = "NOPERM this user has no permissions to run the '",
+		"NOPERM this user has no permissions to access one of the keys used as arguments",
+		"NOPERM this user has no permissions to access one of the channels used as arguments"
 	for _, c := range []struct{ rules, words, want string }{
 		{"+lock ~lock:*", "LOCK lock:a t PX 1", ""},
 		{"+lock ~lock:*", "LOCK other t PX 1", key},

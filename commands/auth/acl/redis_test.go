@@ -97,7 +97,8 @@ func TestFilesAsRedisTakesThem(t *testing.T) {
 			parts := append([]string{"ACL", "SETUSER", "copy", "reset"}, rulesOf(u)...)
 			if reply := r.do(parts...); reply != "OK" {
 				t.Errorf("%q: Redis does not take %q: %s", text, u.Describe(), reply)
-			} else if copied := r.do("ACL", "GETUSER", "copy"); strings.ReplaceAll(copied, "sanitize-payload", "") != strings.ReplaceAll(real, "sanitize-payload", "") && !sameButSpaces(copied, real) {
+			} else if copied := r.do("ACL", "GETUSER", "copy"); strings.ReplaceAll(copied, "sanitize-payload",
+				"") != strings.ReplaceAll(real, "sanitize-payload", "") && !sameButSpaces(copied, real) {
 				t.Errorf("%q:\n%q is in Redis\n%s\nbut what we read was\n%s", text, u.Describe(), copied, real)
 			}
 			r.do("ACL", "DELUSER", "copy")

@@ -133,7 +133,8 @@ func TestReplies(t *testing.T) {
 		{"*2\r\n$1\r\n0\r\n*1\r\n$1\r\nx\r\n", "SCAN 8 MATCH *a COUNT 1", "*2 $1 0 *2 $1 x $6 lock:a "},
 		{"*2\r\n$1\r\n0\r\n*0\r\n", "SCAN 0 NEW option", "*2 $1 0 *0 "},
 		{"*2\r\n$20\r\n18446744073709551615\r\n*0\r\n", "SCAN 0", "*2 $20 18446744073709551615 *0 "},
-		{"*2\r\n$16\r\n4503599627370497\r\n*0\r\n", "SCAN 0", "-ERR the upstream's cursor 4503599627370497 cannot be distinguished from cursors of lock keys "},
+		{"*2\r\n$16\r\n4503599627370497\r\n*0\r\n", "SCAN 0",
+			"-ERR the upstream's cursor 4503599627370497 cannot be distinguished from cursors of lock keys "},
 		{"+strange\r\n", "SCAN 0", "+strange "},
 		{"", "FLUSHDB x", "-ERR syntax error "},
 		{"", "FLUSHDB ASYNC SYNC", "-ERR syntax error "},
@@ -160,18 +161,23 @@ func TestFlush(t *testing.T) {
 		left           []string
 		logged         string
 	}{
-		{"", "FLUSHDB", nil, "+OK ", []string{"p:other", "p:lock:c"}, "level=INFO msg=\"lock keys were removed\" command=FLUSHDB db=0 removed=2"},
+		{"", "FLUSHDB", nil, "+OK ", []string{"p:other", "p:lock:c"},
+			"level=INFO msg=\"lock keys were removed\" command=FLUSHDB db=0 removed=2"},
 		{"+OK\r\n", "flushall sync", nil, "+OK ", []string{"p:other"}, "command=FLUSHALL db=0 removed=3"},
 		{"-READONLY no\r\n", "FLUSHALL", nil, "-READONLY no ", []string{"p:other", "p:lock:a", "p:lock:b", "p:lock:c"}, ""},
 		{"+OK\r\n", "FLUSHDB", none,
-			"-NOQUORUM flush incomplete (all other keys and 1 lock key were removed): 'lock:b': ", []string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN msg=\"not all lock keys were removed\""},
+			"-NOQUORUM flush incomplete (all other keys and 1 lock key were removed): 'lock:b': ",
+			[]string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN msg=\"not all lock keys were removed\""},
 		{"+OK\r\n", "FLUSHDB", quorum.ErrForeign,
-			"-ERR flush incomplete (all other keys and 1 lock key were removed): 'lock:b': ", []string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN"},
+			"-ERR flush incomplete (all other keys and 1 lock key were removed): 'lock:b': ",
+			[]string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN"},
 	} {
-		l := &locks{names: map[int][]string{0: {"p:other", "p:lock:a", "p:lock:b"}, 3: {"p:lock:c"}}, fails: map[string]error{"p:lock:b": test.fails}}
+		l := &locks{names: map[int][]string{0: {"p:other", "p:lock:a", "p:lock:b"}, 3: {"p:lock:c"}},
+			fails: map[string]error{"p:lock:b": test.fails}}
 		a, log := newAllKeys(l)
 		got := ask(t, a, test.upstream, test.line)
-		if left := append(l.names[0], l.names[3]...); !strings.HasPrefix(got, test.want) || !slices.Equal(left, test.left) ||
+		if left := append(l.names[0], l.names[3]...); !strings.HasPrefix(got, test.want) ||
+			!slices.Equal(left, test.left) ||
 			!strings.Contains(log.String(), test.logged) {
 			t.Errorf("%s: %q, want %q; left %q; logged %s", test.line, got, test.want, left, log.String())
 		}
@@ -204,7 +210,8 @@ func TestScanPages(t *testing.T) {
 				t.Fatalf("lock:%d was told %d times", i, n)
 			}
 		}
-		if looks := map[bool]int{false: 1, true: calls}[forgets]; l.looked != looks || calls < 20 || len(a.snapshots.kept) != 0 {
+		if looks := map[bool]int{false: 1, true: calls}[forgets]; l.looked != looks || calls < 20 ||
+			len(a.snapshots.kept) != 0 {
 			t.Errorf("%d looks in %d calls, %d snapshots", l.looked, calls, len(a.snapshots.kept))
 		}
 	}
@@ -221,7 +228,8 @@ func TestPage(t *testing.T) {
 		next  uint32
 		more  bool
 	}{
-		{0, 1, "a", 2, true}, {2, 1, "bcd", math.MaxUint32, true}, {math.MaxUint32, 1, "e", 0, false}, {3, 9, "e", 0, false}, {0, 5, "abcde", 0, false},
+		{0, 1, "a", 2, true}, {2, 1, "bcd", math.MaxUint32, true}, {math.MaxUint32, 1, "e", 0, false},
+		{3, 9, "e", 0, false}, {0, 5, "abcde", 0, false},
 	} {
 		found, next, more := page(all, test.from, test.count, any)
 		if strings.Join(found, "") != test.want || next != test.next || more != test.more {

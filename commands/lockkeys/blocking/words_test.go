@@ -68,7 +68,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		words := strings.Split(line, " ")
 		name := syntax.Lower(words[0])
-		if !slices.Contains([]string{"blpop", "brpop", "blmove", "brpoplpush", "bzpopmin", "bzpopmax"}, name) || !keyspace.Fits(name, len(words)) {
+		if !slices.Contains([]string{"blpop", "brpop", "blmove", "brpoplpush", "bzpopmin", "bzpopmax"}, name) ||
+			!keyspace.Fits(name, len(words)) {
 			t.Skip()
 		}
 		r, failed := parse(words, now)

@@ -13,7 +13,8 @@ func noneWritten(string) (string, bool) { return "", false }
 // The last change of a script predicts its next call.
 func TestPredictions(t *testing.T) {
 	memos := map[string]*atomic.Int64{"a": {}, "b": {}, "new": {}}
-	updateMemo(memos["a"], []keyspace.Edit{{Key: "k", Before: keyspace.Entry{Present: true, Value: "y"}}}, []string{"x", "y"})
+	updateMemo(memos["a"], []keyspace.Edit{{Key: "k", Before: keyspace.Entry{Present: true, Value: "y"}}},
+		[]string{"x", "y"})
 	updateMemo(memos["b"], []keyspace.Edit{{Key: "k"}}, []string{"x"})
 	for sha, want := range map[string]string{"a": "y,", "b": ",", "new": "x,,"} {
 		got := ""

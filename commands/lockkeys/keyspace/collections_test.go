@@ -90,7 +90,8 @@ func TestCollectionsAreLikeRedis(t *testing.T) {
 					t.Fatalf("seed %d", seed)
 				}
 			}
-			for _, words := range [][]string{{"type"}, {"get"}, {"hgetall"}, {"lrange", "0", "-1"}, {"smembers"}, {"zrange", "0", "-1", "withscores"}} {
+			for _, words := range [][]string{{"type"}, {"get"}, {"hgetall"}, {"lrange", "0", "-1"}, {"smembers"},
+				{"zrange", "0", "-1", "withscores"}} {
 				for _, key := range []string{"a", "b", "c"} {
 					compare(t, w, server, slices.Insert(slices.Clone(words), 1, key), proto, append(done, "in the end"))
 				}

@@ -183,7 +183,8 @@ func (c commander) value() string {
 
 // number returns an offset or an amount.
 func (c commander) number() string {
-	return c.pick("0", "1", "3", "-1", "-2", "-100", "1000", "x", "", "+1", "01", "-0", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "600000000")
+	return c.pick("0", "1", "3", "-1", "-2", "-100", "1000", "x", "", "+1", "01", "-0", "9223372036854775807",
+		"-9223372036854775808", "9223372036854775808", "600000000")
 }
 
 // span returns a time from now that does not end during the test, or is in the past, or is not a
@@ -231,7 +232,8 @@ func (c commander) next() []string {
 	key := c.key()
 	switch name := c.pick(stringCommands()...); name {
 	case "set":
-		return append([]string{c.pick("set", "SET", "sEt"), key, c.value()}, c.options("nx", "NX", "XX", "get", "GET", "keepttl", "EX", "px", "PX", "exat", "PXAT", "persist", "foo", "")...)
+		return append([]string{c.pick("set", "SET", "sEt"), key, c.value()},
+			c.options("nx", "NX", "XX", "get", "GET", "keepttl", "EX", "px", "PX", "exat", "PXAT", "persist", "foo", "")...)
 	case "setex", "psetex":
 		return []string{name, key, c.span(name == "setex"), c.value()}
 	case "getex":
@@ -263,7 +265,8 @@ func (c commander) next() []string {
 func stringCommands() []string {
 	return slices.DeleteFunc(keyspace.Names(), func(name string) bool {
 		group, _, _ := keyspace.Docs(name)
-		return group != "string" && group != "generic" || slices.Contains([]string{"object", "rename", "renamenx", "copy"}, name)
+		return group != "string" && group != "generic" || slices.Contains([]string{"object", "rename", "renamenx",
+			"copy"}, name)
 	})
 }
 
@@ -305,7 +308,8 @@ func TestSpaceIsLikeRedis(t *testing.T) {
 			for _, name := range []string{"GET", "PEXPIRETIME"} {
 				ours, theirs := w.do(t, name, key), server.do(t, name, key)
 				if !alike(ours, theirs, slack([]string{name})) {
-					t.Fatalf("seed %d:\n%s\nin the end %s %s\n ours %+v\nredis %+v", seed, strings.Join(done, "\n"), name, key, ours, theirs)
+					t.Fatalf("seed %d:\n%s\nin the end %s %s\n ours %+v\nredis %+v", seed, strings.Join(done, "\n"),
+						name, key, ours, theirs)
 				}
 			}
 		}
@@ -333,7 +337,8 @@ func TestCommandsAreRedisCommands(t *testing.T) {
 			docs[field[0].Str] = field[1].Str
 		}
 		if group, _, since := keyspace.Docs(name); group != docs["group"] || since != docs["since"] {
-			t.Errorf("%s is of group %s since %s, in Redis of %s since %s", name, group, since, docs["group"], docs["since"])
+			t.Errorf("%s is of group %s since %s, in Redis of %s since %s", name, group, since, docs["group"],
+				docs["since"])
 		}
 		words := []string{name, "k1"}
 		for !keyspace.Fits(name, len(words)) {
@@ -355,8 +360,10 @@ func TestCommandsAreRedisCommands(t *testing.T) {
 // FuzzOptions compares the options of SET and GETEX with those of Redis. The options are a text
 // that is cut at blanks.
 func FuzzOptions(f *testing.F) {
-	for _, seed := range []string{"nx px 10000", "PX 10000 NX", "ex 8 nx get", "KEEPTTL", "PXAT 99999999999999", "EXAT 1", "px", "px 0", "px -1", "px x", "ex 9223372036854775",
-		"nx xx", "px 1000000 px 2000000", "px 1000000 ex 2000000", "keepttl px 1000000", "persist", "get get", "PERSIST EX 100000", "  ", "nx nx nx"} {
+	for _, seed := range []string{"nx px 10000", "PX 10000 NX", "ex 8 nx get", "KEEPTTL", "PXAT 99999999999999",
+		"EXAT 1", "px", "px 0", "px -1", "px x", "ex 9223372036854775",
+		"nx xx", "px 1000000 px 2000000", "px 1000000 ex 2000000", "keepttl px 1000000", "persist", "get get",
+		"PERSIST EX 100000", "  ", "nx nx nx"} {
 		f.Add(seed)
 	}
 	server := startRedis(f)

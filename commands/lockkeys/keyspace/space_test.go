@@ -183,7 +183,8 @@ func TestLaterCommands(t *testing.T) {
 
 // A guess has no remaining times, and a command that needs one is not run.
 func TestUnknownTime(t *testing.T) {
-	for _, line := range []string{"TTL a", "PTTL a", "EXPIRETIME a", "PEXPIRETIME a", "PERSIST a", "PEXPIRE a 9 NX", "EXPIRE a 9 XX", "EXPIREAT a 9 GT", "PEXPIREAT a 9 LT"} {
+	for _, line := range []string{"TTL a", "PTTL a", "EXPIRETIME a", "PEXPIRETIME a", "PERSIST a", "PEXPIRE a 9 NX",
+		"EXPIRE a 9 XX", "EXPIREAT a 9 GT", "PEXPIREAT a 9 LT"} {
 		s := spaceOf("x:?")
 		if _, err := s.Do(strings.Split(line, " ")); !errors.Is(err, keyspace.ErrNeedsRead) {
 			t.Errorf("%s: %v", line, err)
@@ -231,7 +232,8 @@ func TestLongTimes(t *testing.T) {
 // No command makes a value larger than the limit.
 func TestLongValues(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	for _, words := range [][]string{{"APPEND", "a", "yz"}, {"SETRANGE", "a", "1048576", "y"}, {"SETRANGE", "a", "9223372036854775807", "y"}, {"SETRANGE", "b", "1048575", "yz"}} {
+	for _, words := range [][]string{{"APPEND", "a", "yz"}, {"SETRANGE", "a", "1048576", "y"},
+		{"SETRANGE", "a", "9223372036854775807", "y"}, {"SETRANGE", "b", "1048575", "yz"}} {
 		s := spaceOf(long)
 		reply, err := s.Do(words)
 		if err != nil || reply.Str != "ERR string exceeds maximum allowed size (proto-max-bulk-len)" || edits(s) != "" {
@@ -243,7 +245,8 @@ func TestLongValues(t *testing.T) {
 // FuzzDo runs any command on a Space. It must not panic; without an error, its edits begin with the
 // original values.
 func FuzzDo(f *testing.F) {
-	for _, seed := range []string{"SET a v NX PX 9", "GETRANGE a 0 -1", "SETRANGE b 3 x", "MSET a b b", "INCRBY a 9223372036854775807", "EXPIRE a 9 GT LT", "getex b PERSIST", "DELEX a IFEQ x"} {
+	for _, seed := range []string{"SET a v NX PX 9", "GETRANGE a 0 -1", "SETRANGE b 3 x", "MSET a b b",
+		"INCRBY a 9223372036854775807", "EXPIRE a 9 GT LT", "getex b PERSIST", "DELEX a IFEQ x"} {
 		f.Add(seed, "x:500")
 	}
 	f.Fuzz(func(t *testing.T, line, held string) {
@@ -268,7 +271,8 @@ func TestCost(t *testing.T) {
 	}
 	s.Put("c", entry("."))
 	for words, want := range map[string]int{
-		"get a": 0, "hget a x": 0, "sadd a x": 0, "nonsense a": 0, "smembers": 0, "smembers a": 4000, "zinterstore c 2 a b": 8000, "hscan a 0": 4000,
+		"get a": 0, "hget a x": 0, "sadd a x": 0, "nonsense a": 0, "smembers": 0, "smembers a": 4000,
+		"zinterstore c 2 a b": 8000, "hscan a 0": 4000,
 		"smembers missing": 0,
 	} {
 		if got := s.Cost(strings.Fields(words)); got != want {

@@ -28,7 +28,8 @@ func TestSameCell(t *testing.T) {
 		rounds string
 	}{
 		{"two are replaced", []string{"SET k1 a", "SET a@k1 b"}, "OK", "read 0/k1 0/a@k1;update 0/k1 0/a@k1"},
-		{"one under the condition of another", []string{"GET k1", "SET a@k1 b"}, "OK", "read 0/k1 0/a@k1;update 0/k1 0/a@k1"},
+		{"one under the condition of another", []string{"GET k1", "SET a@k1 b"}, "OK",
+			"read 0/k1 0/a@k1;update 0/k1 0/a@k1"},
 		{"one is moved", []string{"RENAME k1 a@k1"}, "OK", "read 0/k1 0/a@k1;update 0/k1 0/a@k1"},
 		{"two are removed", []string{"DEL k1 b@k1"}, "2", "read 0/k1 0/b@k1;update 0/k1 0/b@k1"},
 		{"one with a tag", []string{"SET a@k1 b"}, "OK", "read 0/a@k1;update 0/a@k1"},
@@ -36,13 +37,15 @@ func TestSameCell(t *testing.T) {
 		{"nothing is changed", []string{"EXISTS k1 b@k1"}, "2", "read 0/k1 0/b@k1"},
 		{"the other is of another tag", []string{"GET k2", "SET a@k1 b"}, refused, "read 0/k2 0/a@k1"},
 		{"two of several tags are taken", []string{"SETNX a@k1 b", "SETNX a@k2 b"}, refused, "read 0/a@k1 0/a@k2"},
-		{"two of several tags are removed", []string{"DEL k1 b@k1 k2"}, "3", "read 0/k1 0/b@k1 0/k2;release 0/k1 x;release 0/b@k1 y;release 0/k2 z"},
+		{"two of several tags are removed", []string{"DEL k1 b@k1 k2"}, "3",
+			"read 0/k1 0/b@k1 0/k2;release 0/k1 x;release 0/b@k1 y;release 0/k2 z"},
 	} {
 		b := newTaggedBench(t)
 		b.run(lines(nil, "MSET k1 x b@k1 y"))
 		b.register.Put("k2", "z", -1)
 		b.register.Rounds = nil
-		if got := b.run(lines(nil, test.lines...)); got != test.reply && (test.reply != refused || !strings.HasPrefix(got, refused)) {
+		if got := b.run(lines(nil, test.lines...)); got != test.reply &&
+			(test.reply != refused || !strings.HasPrefix(got, refused)) {
 			t.Errorf("%s: %s, want %s", test.name, got, test.reply)
 		}
 		b.asked(rounds(test.rounds)...)

@@ -160,7 +160,8 @@ func TestGuessing(t *testing.T) {
 		{"a right one, extending", "me", []Guess{me}, "PEXPIRE k 900", "1", "extend 0/k me:900"},
 		{"a right one, replacing", "me", []Guess{me}, "GETSET k you", `"me"`, "update 0/k if me"},
 		{"a wrong one, taking", "you", []Guess{free}, "SETNX k me", "0", "take 0/k me"},
-		{"a wrong one, taking, and the time is asked for", "you", []Guess{free}, "SETNX k me;PTTL k", "500", "take 0/k me;read 0/k"},
+		{"a wrong one, taking, and the time is asked for", "you", []Guess{free}, "SETNX k me;PTTL k", "500",
+			"take 0/k me;read 0/k"},
 		{"a wrong one, releasing", "you", []Guess{me}, "DEL k", "1", "release 0/k me;release 0/k you"},
 		{"a wrong one, replacing", "you", []Guess{me}, "GETSET k x", `"you"`, "update 0/k if me"},
 		{"of two the first that has something to do", "me", []Guess{you, me}, "DELEX k IFEQ me", "1", "release 0/k me"},
@@ -339,19 +340,25 @@ func TestSeveralKeys(t *testing.T) {
 		left1, left2 string
 	}{
 		{"taken", "", "", []string{"MSETNX k1 a k2 b"}, "1", "read 0/k1 0/k2;take 0/k1 a, 0/k2 b", "a", "b"},
-		{"taken for the same time", "", "", []string{"SET k1 a PX 900", "SET k2 b PX 900"}, "OK", "read 0/k1 0/k2;take 0/k1 a:900, 0/k2 b:900", "a:900", "b:900"},
+		{"taken for the same time", "", "", []string{"SET k1 a PX 900", "SET k2 b PX 900"}, "OK",
+			"read 0/k1 0/k2;take 0/k1 a:900, 0/k2 b:900", "a:900", "b:900"},
 		{"taken for two times", "", "", []string{"SET k1 a PX 900", "SET k2 b PX 800"}, refused, "read 0/k1 0/k2", ".", "."},
 		{"one is held", "", "x", []string{"MSETNX k1 a k2 b"}, "0", "read 0/k1 0/k2", ".", "x:500"},
 		{"removed", "x", "y", []string{"DEL k1 k2"}, "2", "read 0/k1 0/k2;release 0/k1 x;release 0/k2 y", ".", "."},
 		{"one removed", "x", "", []string{"DEL k1 k2"}, "1", "read 0/k1 0/k2;release 0/k1 x", ".", "."},
-		{"extended", "x", "y", []string{"PEXPIRE k1 900", "PEXPIRE k2 900"}, "1", "read 0/k1 0/k2;extend 0/k1 x:900;extend 0/k2 y:900", "x:900", "y:900"},
-		{"one extended, one shortened", "x", "y", []string{"PEXPIRE k1 900", "PEXPIRE k2 300"}, refused, "read 0/k1 0/k2", "x:500", "y:500"},
+		{"extended", "x", "y", []string{"PEXPIRE k1 900", "PEXPIRE k2 900"}, "1",
+			"read 0/k1 0/k2;extend 0/k1 x:900;extend 0/k2 y:900", "x:900", "y:900"},
+		{"one extended, one shortened", "x", "y", []string{"PEXPIRE k1 900", "PEXPIRE k2 300"}, refused,
+			"read 0/k1 0/k2", "x:500", "y:500"},
 		{"replaced", "x", "y", []string{"MSET k1 a k2 b"}, refused, "read 0/k1 0/k2", "x:500", "y:500"},
 		{"one replaced, one taken", "x", "", []string{"MSET k1 a k2 b"}, refused, "read 0/k1 0/k2", "x:500", "."},
 		{"one replaced, one removed", "x", "y", []string{"SET k1 a", "DEL k2"}, refused, "read 0/k1 0/k2", "x:500", "y:500"},
-		{"replaced under the condition of another", "x", "y", []string{"SET k1 a", "GET k2"}, refused, "read 0/k1 0/k2", "x:500", "y:500"},
-		{"taken under the condition of another", "", "y", []string{"SET k1 a", "GET k2"}, refused, "read 0/k1 0/k2", ".", "y:500"},
-		{"removed under the condition of another", "x", "y", []string{"GET k2", "DEL k1"}, "1", "read 0/k2 0/k1;release 0/k1 x", ".", "y:500"},
+		{"replaced under the condition of another", "x", "y", []string{"SET k1 a", "GET k2"}, refused, "read 0/k1 0/k2",
+			"x:500", "y:500"},
+		{"taken under the condition of another", "", "y", []string{"SET k1 a", "GET k2"}, refused, "read 0/k1 0/k2",
+			".", "y:500"},
+		{"removed under the condition of another", "x", "y", []string{"GET k2", "DEL k1"}, "1",
+			"read 0/k2 0/k1;release 0/k1 x", ".", "y:500"},
 		{"only one is changed", "x", "y", []string{"SET k1 a"}, "OK", "read 0/k1;update 0/k1", "a", "y:500"},
 	} {
 		b := newBench(t)
@@ -402,7 +409,8 @@ func TestRemovedKeyIsNotWritten(t *testing.T) {
 			b.register.Remove("k2")
 		}
 	}
-	removeBothOrSet := Program{Keys: []string{"k1", "k2"}, Run: func(_ context.Context, s *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
+	removeBothOrSet := Program{Keys: []string{"k1", "k2"}, Run: func(_ context.Context,
+		s *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 		_, _ = s.Do([]string{"GET", "k1"})
 		if held, _ := s.Do([]string{"GET", "k2"}); held.Str == "b" {
 			reply, err := s.Do([]string{"DEL", "k1", "k2"})

@@ -79,7 +79,8 @@ func (a *adversary) statement(depth int) string {
 		case 1:
 			return "if " + a.expression(2) + " then " + a.block(depth-1) + " else " + a.block(depth-1) + " end"
 		case 2:
-			return "for k, v in " + a.oneOf("pairs(t)", "pairs(u)", "ipairs(t)", "next, u", "s:gmatch('.')", "string.gmatch(s, '()')") + " do x = k " + a.block(depth-1) + " end"
+			return "for k, v in " + a.oneOf("pairs(t)", "pairs(u)", "ipairs(t)", "next, u", "s:gmatch('.')",
+				"string.gmatch(s, '()')") + " do x = k " + a.block(depth-1) + " end"
 		case 3:
 			return "pcall(function(...) " + a.block(depth-1) + " end)"
 		case 4:
@@ -110,7 +111,8 @@ func (a *adversary) arguments() string {
 }
 
 func (a *adversary) atom() string {
-	return a.oneOf("s", "t", "u", "x", "y", "z", "n", "1", "2", "-1", "1e9", "2^31", "0/0", "nil", "true", "''", "'a'", "'%d'", "f", "{}", "#t", "#u", "s .. 'b'", "t.x", "u.y", "t[n]", "ARGV")
+	return a.oneOf("s", "t", "u", "x", "y", "z", "n", "1", "2", "-1", "1e9", "2^31", "0/0", "nil", "true", "''", "'a'",
+		"'%d'", "f", "{}", "#t", "#u", "s .. 'b'", "t.x", "u.y", "t[n]", "ARGV")
 }
 
 func (a *adversary) expression(depth int) string {
@@ -121,7 +123,8 @@ func (a *adversary) expression(depth int) string {
 	case 0:
 		return a.atom()
 	case 1:
-		return "(" + a.expression(depth-1) + " " + a.oneOf("+", "..", "==", "<", "<=", "and", "or", "%", "^") + " " + a.expression(depth-1) + ")"
+		return "(" + a.expression(depth-1) + " " + a.oneOf("+", "..", "==", "<", "<=", "and", "or", "%", "^") + " " +
+			a.expression(depth-1) + ")"
 	case 2:
 		return a.oneOf("#", "-", "not ") + "(" + a.expression(depth-1) + ")"
 	case 3:
@@ -132,16 +135,29 @@ func (a *adversary) expression(depth int) string {
 
 // builtin returns a call of a library function.
 func (a *adversary) builtin() string {
-	text, form := a.oneOf("s", "s", "x", "tostring(t)", "('a'):rep(1e5)", "''"), a.oneOf(`""`, `"a"`, `".-.-b"`, `"a*a*b"`, `"%f[b]"`, `"%bab"`, `"()"`, `"[^b]*$"`, `"(a*)%1b"`, "s", `"^b"`)
+	text, form := a.oneOf("s", "s", "x", "tostring(t)", "('a'):rep(1e5)", "''"),
+		a.oneOf(`""`, `"a"`, `".-.-b"`, `"a*a*b"`, `"%f[b]"`, `"%bab"`, `"()"`, `"[^b]*$"`, `"(a*)%1b"`, "s", `"^b"`)
 	table, index := a.oneOf("t", "u", "x", "{s, s, s}", "{}"), a.oneOf("1", "-1", "n", "1e9", "2^31", "-2^31", "#t", "nil")
 	return a.oneOf(
-		"string.rep("+text+", "+index+")", "string.find("+text+", "+form+", "+index+")", "string.find("+text+", "+form+", 1, true)", "string.match("+text+", "+form+")",
-		"string.gsub("+text+", "+form+", "+a.oneOf(`""`, `"%0%0"`, "f", "t", "tostring")+")", "string.gmatch("+text+", "+form+")()", "string.format("+a.oneOf(`"%q"`, `"%99.99f"`, `"%s%s%s"`, "s")+", "+a.arguments()+")",
-		"string.byte("+text+", 1, "+index+")", "string.char("+index+")", "string.reverse("+text+")", "string.upper("+text+")", "string.sub("+text+", "+index+")", "string.len("+text+")",
-		"table.insert("+table+", "+index+")", "table.insert("+table+", "+index+", s)", "table.remove("+table+", "+index+")", "table.concat("+table+", "+text+")", "table.sort("+table+a.oneOf("", ", f", ", function(p, q) return tostring(p) < tostring(q) end")+")",
-		"table.maxn("+table+")", "table.getn("+table+")", "table.foreach("+table+", f)", "unpack("+table+", "+index+")", "select("+index+", "+a.arguments()+")", "tostring("+table+")", "tonumber("+text+", "+a.oneOf("10", "16", "2")+")",
-		"loadstring("+text+")", "loadstring('return ' .. ("+text+"))", "load(function() return "+text+" end)", "setmetatable("+table+", "+a.oneOf("t", "u", "{__index = t}", "{__newindex = u}")+")", "rawset("+table+", "+index+", s)", "rawget("+table+", "+index+")",
-		"next("+table+", "+index+")", "pcall("+a.oneOf("f", "error", "string.rep", "unpack")+", "+a.arguments()+")", "xpcall(f, error)", "cjson.encode("+table+")", "cjson.decode("+text+")", "struct.pack('s', "+text+")", "struct.pack("+text+", "+index+")",
-		"struct.unpack('s', "+text+")", "redis.sha1hex("+text+")", "redis.pcall('get', "+text+")", "redis.error_reply("+text+")", "collectgarbage('count')", "math.max("+a.arguments()+")", "rawequal("+text+", s)",
+		"string.rep("+text+", "+index+")", "string.find("+text+", "+form+", "+index+")",
+		"string.find("+text+", "+form+", 1, true)", "string.match("+text+", "+form+")",
+		"string.gsub("+text+", "+form+", "+a.oneOf(`""`, `"%0%0"`, "f", "t", "tostring")+")",
+		"string.gmatch("+text+", "+form+")()", "string.format("+a.oneOf(`"%q"`, `"%99.99f"`, `"%s%s%s"`,
+			"s")+", "+a.arguments()+")",
+		"string.byte("+text+", 1, "+index+")", "string.char("+index+")", "string.reverse("+text+")",
+		"string.upper("+text+")", "string.sub("+text+", "+index+")", "string.len("+text+")",
+		"table.insert("+table+", "+index+")", "table.insert("+table+", "+index+", s)",
+		"table.remove("+table+", "+index+")", "table.concat("+table+", "+text+")",
+		"table.sort("+table+a.oneOf("", ", f", ", function(p, q) return tostring(p) < tostring(q) end")+")",
+		"table.maxn("+table+")", "table.getn("+table+")", "table.foreach("+table+", f)", "unpack("+table+", "+index+")",
+		"select("+index+", "+a.arguments()+")", "tostring("+table+")", "tonumber("+text+", "+a.oneOf("10", "16", "2")+")",
+		"loadstring("+text+")", "loadstring('return ' .. ("+text+"))", "load(function() return "+text+" end)",
+		"setmetatable("+table+", "+a.oneOf("t", "u", "{__index = t}", "{__newindex = u}")+")",
+		"rawset("+table+", "+index+", s)", "rawget("+table+", "+index+")",
+		"next("+table+", "+index+")", "pcall("+a.oneOf("f", "error", "string.rep", "unpack")+", "+a.arguments()+")",
+		"xpcall(f, error)", "cjson.encode("+table+")", "cjson.decode("+text+")", "struct.pack('s', "+text+")",
+		"struct.pack("+text+", "+index+")",
+		"struct.unpack('s', "+text+")", "redis.sha1hex("+text+")", "redis.pcall('get', "+text+")",
+		"redis.error_reply("+text+")", "collectgarbage('count')", "math.max("+a.arguments()+")", "rawequal("+text+", s)",
 	)
 }

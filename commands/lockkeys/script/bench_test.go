@@ -20,12 +20,13 @@ func BenchmarkRun(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			in := Input{Share: Share{Pace: pace}, Keys: []string{"lock:a"}, Argv: []string{"token", "10000"}, Call: func(args []string) (keyspace.Reply, error) {
-				if args[0] == "get" {
-					return keyspace.Text("token"), nil
-				}
-				return keyspace.Number(1), nil
-			}}
+			in := Input{Share: Share{Pace: pace}, Keys: []string{"lock:a"}, Argv: []string{"token", "10000"},
+				Call: func(args []string) (keyspace.Reply, error) {
+					if args[0] == "get" {
+						return keyspace.Text("token"), nil
+					}
+					return keyspace.Number(1), nil
+				}}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := s.Run(b.Context(), in); err != nil {

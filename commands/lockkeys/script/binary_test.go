@@ -35,7 +35,8 @@ func (p packings) call() string {
 	case 0:
 		return fmt.Sprintf("struct.pack(%q%s)", p.format(), p.values())
 	case 1:
-		return fmt.Sprintf("struct.unpack(%q, %s%s)", p.format(), p.text(), p.oneOf("", "", ", 2", ", 1", ", 0", ", -1", ", 9", ", nil", ", 1e300", ", 'x'"))
+		return fmt.Sprintf("struct.unpack(%q, %s%s)", p.format(), p.text(),
+			p.oneOf("", "", ", 2", ", 1", ", 0", ", -1", ", 9", ", nil", ", 1e300", ", 'x'"))
 	}
 	return fmt.Sprintf("struct.size(%q)", p.format())
 }
@@ -43,10 +44,13 @@ func (p packings) call() string {
 func (p packings) format() string {
 	var b strings.Builder
 	for range p.IntN(6) {
-		b.WriteString(p.oneOf("b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "x", "c", "c0", "Bc0", "I2c0", "c2", "c7", " ", "<", ">", "!", "!2", "!4", "!16",
-			fmt.Sprint("i", p.IntN(10)), fmt.Sprint("I", p.IntN(10)), fmt.Sprint("i", p.IntN(40)), fmt.Sprint("c", p.IntN(20))))
+		b.WriteString(p.oneOf("b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "x", "c", "c0", "Bc0", "I2c0",
+			"c2", "c7", " ", "<", ">", "!", "!2", "!4", "!16",
+			fmt.Sprint("i", p.IntN(10)), fmt.Sprint("I", p.IntN(10)), fmt.Sprint("i", p.IntN(40)),
+			fmt.Sprint("c", p.IntN(20))))
 		if p.IntN(40) == 0 {
-			b.WriteString(p.oneOf("z", "?", "3", "!3", "!0", "i99999999999", "c2147483647", "c2147483648", "!1073741824", "~", "%"))
+			b.WriteString(p.oneOf("z", "?", "3", "!3", "!0", "i99999999999", "c2147483647", "c2147483648",
+				"!1073741824", "~", "%"))
 		}
 	}
 	return b.String()
@@ -55,7 +59,8 @@ func (p packings) format() string {
 // fitting returns a format and values that it accepts.
 func (p packings) fitting() (form, values string) {
 	for range p.IntN(8) {
-		o := p.oneOf("b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "x", "c0", "Bc0", "c2", " ", "<", ">", "!", "!2", "!4", "!16", fmt.Sprint("i", p.IntN(33)), fmt.Sprint("I", p.IntN(10)))
+		o := p.oneOf("b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "x", "c0", "Bc0", "c2", " ", "<", ">",
+			"!", "!2", "!4", "!16", fmt.Sprint("i", p.IntN(33)), fmt.Sprint("I", p.IntN(10)))
 		form += o
 		switch {
 		case strings.ContainsAny(o, "x <>!"):
@@ -74,13 +79,15 @@ func (p packings) fitting() (form, values string) {
 func (p packings) values() string {
 	var b strings.Builder
 	for range p.IntN(6) {
-		b.WriteString(", " + p.oneOf(p.number(), p.number(), p.text(), p.text(), p.oneOf("nil", "true", "{}", "'12'", "'0x10'")))
+		b.WriteString(", " + p.oneOf(p.number(), p.number(), p.text(), p.text(),
+			p.oneOf("nil", "true", "{}", "'12'", "'0x10'")))
 	}
 	return b.String()
 }
 
 func (p packings) number() string {
-	return p.oneOf("0", "1", "-1", "2.5", "-2.5", "0.5", "1.5", "255", "256", "-32", "2^31", "-2^31", "2^32-1", "2^52+1", "2^53", "2^63", "-2^63", "2^63-1024", "2^64", "2^64-2048", "1e300", "-1e300",
+	return p.oneOf("0", "1", "-1", "2.5", "-2.5", "0.5", "1.5", "255", "256", "-32", "2^31", "-2^31", "2^32-1",
+		"2^52+1", "2^53", "2^63", "-2^63", "2^63-1024", "2^64", "2^64-2048", "1e300", "-1e300",
 		"1/0", "-1/0", "0/0", "1e-320", "1e39", fmt.Sprint(p.IntN(40)), fmt.Sprint(p.NormFloat64()*1e10))
 }
 
@@ -101,10 +108,12 @@ func TestStructAsInRedis(t *testing.T) {
 	redis := startRedis(t)
 	for seed := range uint64(redistest.Sampled(600)) {
 		body := packings{rand.New(rand.NewPCG(3, seed))}.script()
-		if ours, theirs := runHere(t, body, noCall).Plain(), redis.eval(body, testKeys, testArgv); !same(ours, theirs) || len(ours.Elems) == 0 {
+		if ours, theirs := runHere(t, body, noCall).Plain(), redis.eval(body, testKeys, testArgv); !same(ours,
+			theirs) || len(ours.Elems) == 0 {
 			for i := range min(len(ours.Elems), len(theirs.Elems)) {
 				if !same(ours.Elems[i], theirs.Elems[i]) {
-					t.Fatalf("seed %d, value %d: ours %q\nredis %q\n%s", seed, i, ours.Elems[i].Str, theirs.Elems[i].Str, body)
+					t.Fatalf("seed %d, value %d: ours %q\nredis %q\n%s", seed, i, ours.Elems[i].Str,
+						theirs.Elems[i].Str, body)
 				}
 			}
 			t.Fatalf("seed %d: ours %+v\nredis %+v\n%s", seed, ours, theirs, body)

@@ -62,7 +62,8 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 		body string
 		want int
 	}{
-		{"return 1", 1}, {"return 2", 2}, {long, 1}, {"return 3", 1}, {"return '" + strings.Repeat("y", 1200) + "'", 2}, {"return 4", 2},
+		{"return 1", 1}, {"return 2", 2}, {long, 1}, {"return 3", 1}, {"return '" + strings.Repeat("y", 1200) + "'", 2},
+		{"return 4", 2},
 	} {
 		mustLoad(t, c, step.body)
 		loaded = append(loaded, step.body)
@@ -118,7 +119,8 @@ func TestCacheConcurrently(t *testing.T) {
 // The size of a script is that of its compiled form, which is many times its source.
 func TestCacheCountsWhatScriptsCompileTo(t *testing.T) {
 	redistest.SkipShort(t)
-	for _, piece := range []string{"x=1 ", "a()", "f'' ", "a=a+a+a ", "a.b.c.d=1 ", "a={1,1,1,1,1} ", "f(a,a,a,a,a,a) ", "a=-a ", "if redis.call('get',KEYS[1]) == ARGV[1] then redis.call('del',KEYS[1]) end "} {
+	for _, piece := range []string{"x=1 ", "a()", "f'' ", "a=a+a+a ", "a.b.c.d=1 ", "a={1,1,1,1,1} ", "f(a,a,a,a,a,a) ",
+		"a=-a ", "if redis.call('get',KEYS[1]) == ARGV[1] then redis.call('del',KEYS[1]) end "} {
 		body := strings.Repeat(piece, 100_000/len(piece))
 		before := heap()
 		s, err := compile(body)

@@ -89,7 +89,8 @@ func TestCompileErrorsAsInRedis(t *testing.T) {
 // same compares replies, except for addresses.
 func same(a, b keyspace.Reply) bool {
 	a.Str, b.Str = address.ReplaceAllString(a.Str, "0x"), address.ReplaceAllString(b.Str, "0x")
-	return a.Kind == b.Kind && a.Int == b.Int && a.Float == b.Float && a.Str == b.Str && slices.EqualFunc(a.Elems, b.Elems, same)
+	return a.Kind == b.Kind && a.Int == b.Int && a.Float == b.Float && a.Str == b.Str &&
+		slices.EqualFunc(a.Elems, b.Elems, same)
 }
 
 var address = regexp.MustCompile(`(?i)0x[0-9a-f]{6,}`)
@@ -124,7 +125,8 @@ func TestLimitsOfTheCompilerAsInRedis(t *testing.T) {
 		},
 		"loop variables": func(n int) string { return "for " + strings.Repeat("a,", n) + "a in x do end" },
 	} {
-		for _, n := range []int{1, 10, 50, 59, 60, 61, 62, 90, 99, 100, 101, 150, 180, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250} {
+		for _, n := range []int{1, 10, 50, 59, 60, 61, 62, 90, 99, 100, 101, 150, 180, 190, 194, 195, 196, 197, 198,
+			199, 200, 201, 202, 250} {
 			ours := keyspace.Text(SHA(body(n)))
 			if _, err := compile(body(n)); err != nil {
 				ours = keyspace.Fail(err.Error())

@@ -11,14 +11,17 @@ import (
 // slow are scripts that once took minutes without checking their time, or a long time without being
 // charged.
 var slow = map[string]string{
-	"a loop with a long body":          `local t = {} while true do ` + strings.Repeat("t.x=t ", 65_000) + ` end`,
-	"a function with a long body":      `local t = {} local function f() ` + strings.Repeat("t.x=t ", 60_000) + ` end while true do f() end`,
-	"a border that is searched for":    searched + `while true do local n = #t end`,
-	"an element put behind a border":   searched + `while true do table.insert(t, nil) end`,
-	"empty matches":                    `while true do string.gsub(ARGV[1], "", "") end`,
-	"chains of tables":                 `local t = {} for i = 1, 90 do t = setmetatable({}, {__index = t}) end while true do ` + strings.Repeat("t.x=t.y ", 45_000) + ` end`,
-	"many values":                      `local function f(...) local a, b while true do ` + strings.Repeat("a,b=... ", 50_000) + ` end end local t = {} for i = 1, 7000 do t[i] = i end f(unpack(t))`,
-	"names as long as a source":        `while true do pcall(function() return ` + strings.Repeat("x", 300_000) + `.y end) end`,
+	"a loop with a long body": `local t = {} while true do ` + strings.Repeat("t.x=t ", 65_000) + ` end`,
+	"a function with a long body": `local t = {} local function f() ` +
+		strings.Repeat("t.x=t ", 60_000) + ` end while true do f() end`,
+	"a border that is searched for":  searched + `while true do local n = #t end`,
+	"an element put behind a border": searched + `while true do table.insert(t, nil) end`,
+	"empty matches":                  `while true do string.gsub(ARGV[1], "", "") end`,
+	"chains of tables":               `local t = {} for i = 1, 90 do t = setmetatable({}, {__index = t}) end while true do ` + strings.Repeat("t.x=t.y ", 45_000) + ` end`,
+	"many values": `local function f(...) local a, b while true do ` +
+		strings.Repeat("a,b=... ", 50_000) + ` end end local t = {} for i = 1, 7000 do t[i] = i end f(unpack(t))`,
+	"names as long as a source": `while true do pcall(function() return ` +
+		strings.Repeat("x", 300_000) + `.y end) end`,
 	"code that is compiled in the run": `while true do loadstring(ARGV[1]) end`,
 }
 
@@ -77,7 +80,8 @@ func TestEndsAtOnce(t *testing.T) {
 			t.Errorf("%s: it took %v to end when the process was to end", name, took)
 		}
 		took, err = ending(t, pace, body, func(context.CancelCauseFunc) { pace.Kill() })
-		if !strings.HasPrefix(err.Error(), "ERR Script killed by user with SCRIPT KILL. script: ") && !strings.Contains(err.Error(), "allocated more than") {
+		if !strings.HasPrefix(err.Error(), "ERR Script killed by user with SCRIPT KILL. script: ") &&
+			!strings.Contains(err.Error(), "allocated more than") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if took > time.Second {
@@ -97,8 +101,10 @@ func TestEndsInItsTime(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		began := time.Now()
-		_, err = s.Run(t.Context(), Input{Argv: []string{strings.Repeat("a", 900_000)}, Share: Share{Time: 100 * time.Millisecond}})
-		if err == nil || !strings.Contains(err.Error(), "ran for longer than") && !strings.Contains(err.Error(), "allocated more than") {
+		_, err = s.Run(t.Context(), Input{Argv: []string{strings.Repeat("a", 900_000)},
+			Share: Share{Time: 100 * time.Millisecond}})
+		if err == nil || !strings.Contains(err.Error(), "ran for longer than") &&
+			!strings.Contains(err.Error(), "allocated more than") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if took := time.Since(began); took > time.Second {
@@ -112,7 +118,8 @@ var long = map[string]string{
 	"many tokens":    strings.Repeat("a=a ", 250_000),
 	"many variables": nestedLocals(100) + strings.Repeat("y=y ", 20_000) + strings.Repeat(" end", 100),
 	"many shapes":    "local a " + strings.Repeat("a=a..a..KEYS[1] redis.call('get',a) ", 25_000),
-	"many callbacks": strings.Repeat("redis.register_function('f',f) local x=KEYS[1] ", 150) + strings.Repeat("redis.call('get',x[1]) ", 20_000),
+	"many callbacks": strings.Repeat("redis.register_function('f',f) local x=KEYS[1] ",
+		150) + strings.Repeat("redis.call('get',x[1]) ", 20_000),
 }
 
 // nestedLocals returns nested functions with 190 local variables each.
@@ -132,7 +139,8 @@ func TestCompilingEnds(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, ErrLong)
 		}
 		for want, end := range map[string]func(context.CancelCauseFunc){
-			stopping.Error(): func(stop context.CancelCauseFunc) { stop(stopping) }, "killed by user": func(context.CancelCauseFunc) { pace.Kill() },
+			stopping.Error(): func(stop context.CancelCauseFunc) { stop(stopping) },
+			"killed by user": func(context.CancelCauseFunc) { pace.Kill() },
 		} {
 			ctx, stop := context.WithCancelCause(t.Context())
 			done := make(chan error, 1)
@@ -148,11 +156,13 @@ func TestCompilingEnds(t *testing.T) {
 			}
 			stop(nil)
 		}
-		if _, err := Compile(t.Context(), body, Share{Time: 20 * time.Millisecond}); err == nil || !strings.Contains(err.Error(), "ran for longer than 20ms") {
+		if _, err := Compile(t.Context(), body, Share{Time: 20 * time.Millisecond}); err == nil ||
+			!strings.Contains(err.Error(), "ran for longer than 20ms") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Compile(t.Context(), "return {"+strings.Repeat("1,", 500_000)+"}", Share{Time: -1}); err == nil || !strings.Contains(err.Error(), "allocated more than") {
+	if _, err := Compile(t.Context(), "return {"+strings.Repeat("1,", 500_000)+"}", Share{Time: -1}); err == nil ||
+		!strings.Contains(err.Error(), "allocated more than") {
 		t.Errorf("of half a million tokens: %v", err)
 	}
 }

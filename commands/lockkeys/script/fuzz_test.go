@@ -25,7 +25,8 @@ func FuzzRun(f *testing.F) {
 		}
 		s.Literals()
 		limits := Limits{Bytes: 4 << 20, Calls: 100, Reply: 1 << 16}
-		reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: answer(keyspace.Text("a")), Share: Share{Time: 50 * time.Millisecond}, Limits: limits})
+		reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: answer(keyspace.Text("a")),
+			Share: Share{Time: 50 * time.Millisecond}, Limits: limits})
 		var over *LimitError
 		if err != nil && !errors.As(err, &over) {
 			t.Fatal(err)

@@ -66,7 +66,8 @@ func (a *author) command() string {
 	case 0:
 		return `"set", ` + key + ", " + a.expression(1)
 	case 1:
-		return `"set", ` + key + ", ARGV[1], " + a.oneOf(`"NX"`, `"XX"`, `"PX", 10000`, `"GET"`, `"KEEPTTL"`, a.expression(1))
+		return `"set", ` + key + ", ARGV[1], " + a.oneOf(`"NX"`, `"XX"`, `"PX", 10000`, `"GET"`, `"KEEPTTL"`,
+			a.expression(1))
 	case 2:
 		return `"del", ` + key
 	case 3:
@@ -96,7 +97,8 @@ func (a *author) atom() string {
 	if len(a.names) > 0 && a.IntN(3) == 0 {
 		return a.oneOf(a.names...)
 	}
-	return a.oneOf("nil", "true", "false", "0", "1", "-1", "2", "3.5", "1e15", "1e-7", "2^53", "-0", `""`, `"a"`, `"10"`, `"0x1F"`, `" 7 "`, `"a b"`,
+	return a.oneOf("nil", "true", "false", "0", "1", "-1", "2", "3.5", "1e15", "1e-7", "2^53", "-0", `""`, `"a"`,
+		`"10"`, `"0x1F"`, `" 7 "`, `"a b"`,
 		"{}", "KEYS[1]", "ARGV[1]", "ARGV[2]", "ARGV[3]", "#ARGV", "KEYS", "nosuch", "(1/0)", "(0/0)", "cjson.null")
 }
 
@@ -107,7 +109,8 @@ func (a *author) expression(depth int) string {
 	sub := func() string { return a.expression(depth - 1) }
 	switch a.IntN(16) {
 	case 0, 1, 2:
-		return sub() + " " + a.oneOf("+", "-", "*", "/", "%", "^", "..", "==", "~=", "<", "<=", ">", ">=", "and", "or") + " " + sub()
+		return sub() + " " + a.oneOf("+", "-", "*", "/", "%", "^", "..", "==", "~=", "<", "<=", ">", ">=", "and",
+			"or") + " " + sub()
 	case 3:
 		return a.oneOf("not ", "-", "#") + sub()
 	case 4:
@@ -125,21 +128,27 @@ func (a *author) expression(depth int) string {
 	case 10:
 		return "math." + a.oneOf("floor", "ceil", "abs", "sqrt", "max", "fmod") + "(" + a.expressions(depth-1) + ")"
 	case 11:
-		return "string." + a.oneOf("sub", "rep", "upper", "len", "byte", "find", "match", "gsub", "format", "reverse") + "(" + sub() + ", " + a.oneOf(`"%d"`, `"."`, "2", "1", "-1", `"%s"`, `"a"`, `"(.)"`) + ", " + a.oneOf("1", "2", `"x"`, sub()) + ")"
+		return "string." + a.oneOf("sub", "rep", "upper", "len", "byte", "find", "match", "gsub", "format",
+			"reverse") + "(" + sub() + ", " + a.oneOf(`"%d"`, `"."`, "2", "1", "-1", `"%s"`, `"a"`, `"(.)"`) + ", " +
+			a.oneOf("1", "2", `"x"`, sub()) + ")"
 	case 12:
-		return a.oneOf("cjson.encode", "cjson.decode", "redis.sha1hex", "redis.error_reply", "redis.status_reply", "unpack", "next") + "(" + sub() + ")"
+		return a.oneOf("cjson.encode", "cjson.decode", "redis.sha1hex", "redis.error_reply", "redis.status_reply",
+			"unpack", "next") + "(" + sub() + ")"
 	case 13:
 		return "select(" + a.oneOf("1", "2", "-1", `"#"`, sub()) + ", " + a.expressions(depth-1) + ")"
 	case 14:
-		return "pcall(" + a.oneOf("tostring", "redis.call", "string.rep", "function() return "+sub()+" end", sub()) + ", " + sub() + ")"
+		return "pcall(" + a.oneOf("tostring", "redis.call", "string.rep", "function() return "+sub()+" end",
+			sub()) + ", " + sub() + ")"
 	}
 	return "table.concat({" + a.expressions(depth-1) + "}, " + a.oneOf(`","`, sub()) + ")"
 }
 
 // mutant returns a script with a part deleted, doubled or replaced.
 func mutant(random *rand.Rand, body string) string {
-	pieces := []string{" ", "\n", "end", "(", ")", "{", "}", "[", "]", "=", "==", ",", ";", ".", "..", "...", ":", "\"", "'", "[[", "]]", "--", "--[[", "\\", "0x", "1e", "3x",
-		"local", "function", "return", "if", "then", "else", "for", "in", "do", "while", "repeat", "until", "break", "and", "not", "nil", "x", "#", "~", "~=", "!", "\x00", "\x7f", "é"}
+	pieces := []string{" ", "\n", "end", "(", ")", "{", "}", "[", "]", "=", "==", ",", ";", ".", "..", "...", ":", "\"",
+		"'", "[[", "]]", "--", "--[[", "\\", "0x", "1e", "3x",
+		"local", "function", "return", "if", "then", "else", "for", "in", "do", "while", "repeat", "until", "break",
+		"and", "not", "nil", "x", "#", "~", "~=", "!", "\x00", "\x7f", "é"}
 	for range 1 + random.IntN(3) {
 		at := random.IntN(len(body) + 1)
 		to := min(at+random.IntN(6), len(body))

@@ -130,7 +130,8 @@ func TestTooManyLargeScripts(t *testing.T) {
 		done := make(chan error, 1)
 		c.start(body, done)
 		var over *LimitError
-		if err := <-done; !errors.As(err, &over) || over.Error() != ErrBusy.Error() || !strings.HasPrefix(err.Error(), "BUSY ") {
+		if err := <-done; !errors.As(err, &over) || over.Error() != ErrBusy.Error() ||
+			!strings.HasPrefix(err.Error(), "BUSY ") {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
@@ -153,7 +154,8 @@ func TestWaitForSlotEnds(t *testing.T) {
 	}
 	s, _ = compile(`while true do end`)
 	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: 300 * time.Millisecond}})
-	if err == nil || err.Error() != ErrBusy.Error() && !strings.Contains(err.Error(), "ran for longer") { // on a machine where 20,000 steps take so long
+	if err == nil || err.Error() != ErrBusy.Error() && !strings.Contains(err.Error(),
+		"ran for longer") { // on a machine where 20,000 steps take so long
 		t.Errorf("for a large slot: %v", err)
 	}
 	c.pace.largeSlots.release()
@@ -231,7 +233,8 @@ func TestTurnStaysIdle(t *testing.T) {
 		}
 	}
 	s.end()
-	if got, want := fmt.Sprint(rested), fmt.Sprint([]time.Duration{3 * time.Millisecond, 6 * time.Millisecond, maxIdle}); got != want {
+	if got, want := fmt.Sprint(rested), fmt.Sprint([]time.Duration{3 * time.Millisecond, 6 * time.Millisecond,
+		maxIdle}); got != want {
 		t.Errorf("idle %s, want %s", got, want)
 	}
 }
@@ -270,12 +273,14 @@ func TestDepthIsLimited(t *testing.T) {
 // A failing run releases its slots.
 func TestSlotsAreReleased(t *testing.T) {
 	c := newCrowd(t, 1)
-	for _, body := range []string{`error("x")`, `return redis.call("x")`, `local t = {} while true do t[#t + 1] = ("x"):rep(1e6) end`, `local function f() return 1 + f() end f()`} {
+	for _, body := range []string{`error("x")`, `return redis.call("x")`,
+		`local t = {} while true do t[#t + 1] = ("x"):rep(1e6) end`, `local function f() return 1 + f() end f()`} {
 		done := make(chan error, 1)
 		c.start(body, done)
 		<-done
 		if c.pace.smallSlots.free != 1 || c.pace.largeSlots.free != maxLarge || c.pace.turn.free != 1 {
-			t.Fatalf("%s: %d small, %d large, %d turn", body, c.pace.smallSlots.free, c.pace.largeSlots.free, c.pace.turn.free)
+			t.Fatalf("%s: %d small, %d large, %d turn", body, c.pace.smallSlots.free, c.pace.largeSlots.free,
+				c.pace.turn.free)
 		}
 	}
 }
@@ -287,7 +292,8 @@ func TestAllowanceIsShared(t *testing.T) {
 	endless, _ := compile(`while true do end`)
 	for range 2 { // the second run has no time left
 		spent.spent += time.Hour - 30*time.Millisecond
-		if _, err := endless.Run(t.Context(), in); err == nil || !strings.HasPrefix(err.Error(), "ERR script ran for longer than 1h0m0s script: ") {
+		if _, err := endless.Run(t.Context(), in); err == nil || !strings.HasPrefix(err.Error(),
+			"ERR script ran for longer than 1h0m0s script: ") {
 			t.Error(err)
 		}
 	}

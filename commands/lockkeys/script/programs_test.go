@@ -51,7 +51,8 @@ func TestPrograms(t *testing.T) {
 			t.Fatalf("program %d of %d bytes:\n%.1000s", i, len(p.body), p.body)
 		}
 	}
-	t.Logf("%d programs: the longest took %v beside its %v, the latest ended after %v; why they ended: %v", n, longest, programTime, latest, reasons)
+	t.Logf("%d programs: the longest took %v beside its %v, the latest ended after %v; why they ended: %v", n, longest,
+		programTime, latest, reasons)
 }
 
 // prober runs one program.
@@ -123,7 +124,8 @@ func (p *prober) ended(err error, want string) {
 	if err == nil { // its loop was left by an error, and it returned
 		return
 	}
-	for _, reason := range []string{want, "allocated more than", "called more than", "Error compiling script", "returned "} {
+	for _, reason := range []string{want, "allocated more than", "called more than", "Error compiling script",
+		"returned "} {
 		if strings.Contains(err.Error(), reason) {
 			p.why = reason
 			return

@@ -27,20 +27,21 @@ var null = keyspace.Reply{Kind: keyspace.Nil}
 // The rules by which a script's value becomes a reply.
 func TestReplyOfValue(t *testing.T) {
 	for value, want := range map[string]keyspace.Reply{
-		`3`:                        keyspace.Number(3),
-		`3.99`:                     keyspace.Number(3),
-		`-3.99`:                    keyspace.Number(-3),
-		`2^53`:                     keyspace.Number(1 << 53),
-		`1e300`:                    keyspace.Number(-1 << 63),
-		`0/0`:                      keyspace.Number(-1 << 63),
-		`"text"`:                   keyspace.Text("text"),
-		`"3"`:                      keyspace.Text("3"),
-		`true`:                     keyspace.Number(1),
-		`false`:                    null,
-		`nil`:                      null,
-		`type`:                     null,
-		`{}`:                       keyspace.List(),
-		`{1, "a", {2}}`:            keyspace.List(keyspace.Number(1), keyspace.Text("a"), keyspace.List(keyspace.Number(2))),
+		`3`:      keyspace.Number(3),
+		`3.99`:   keyspace.Number(3),
+		`-3.99`:  keyspace.Number(-3),
+		`2^53`:   keyspace.Number(1 << 53),
+		`1e300`:  keyspace.Number(-1 << 63),
+		`0/0`:    keyspace.Number(-1 << 63),
+		`"text"`: keyspace.Text("text"),
+		`"3"`:    keyspace.Text("3"),
+		`true`:   keyspace.Number(1),
+		`false`:  null,
+		`nil`:    null,
+		`type`:   null,
+		`{}`:     keyspace.List(),
+		`{1, "a", {2}}`: keyspace.List(keyspace.Number(1), keyspace.Text("a"),
+			keyspace.List(keyspace.Number(2))),
 		`{1, nil, 3}`:              keyspace.List(keyspace.Number(1)),
 		`{1, false, 3}`:            keyspace.List(keyspace.Number(1), null, keyspace.Number(3)),
 		`{ok = "FINE"}`:            {Kind: keyspace.Status, Str: "FINE"},
@@ -80,7 +81,8 @@ func TestValueOfReply(t *testing.T) {
 		{keyspace.OK(), "ok OK"},
 		{keyspace.Fail("WRONGTYPE no"), "err WRONGTYPE no"},
 		{keyspace.Fail("ODD"), "err ERR ODD"},
-		{keyspace.List(keyspace.Number(1), null, keyspace.List(keyspace.Text("x"))), "{number 1, boolean false, {string x}}"},
+		{keyspace.List(keyspace.Number(1), null, keyspace.List(keyspace.Text("x"))),
+			"{number 1, boolean false, {string x}}"},
 	} {
 		if got := runHere(t, show, answer(test.reply)); got.Str != test.want {
 			t.Errorf("%+v: %q, want %q", test.reply, got.Str, test.want)
@@ -91,11 +93,13 @@ func TestValueOfReply(t *testing.T) {
 // Commands get their words as in Redis.
 func TestWordsOfCommand(t *testing.T) {
 	var got []string
-	runHere(t, `redis.call("SET", KEYS[1], 1, 1.5, -0.1, 2^53, 1e17, "a\0b", "")`, func(words []string) (keyspace.Reply, error) {
-		got = words
-		return keyspace.OK(), nil
-	})
-	if want := []string{"SET", "k1", "1", "1.5", "-0.10000000000000001", "9007199254740992", "1e+17", "a\x00b", ""}; !reflect.DeepEqual(got, want) {
+	runHere(t, `redis.call("SET", KEYS[1], 1, 1.5, -0.1, 2^53, 1e17, "a\0b", "")`,
+		func(words []string) (keyspace.Reply, error) {
+			got = words
+			return keyspace.OK(), nil
+		})
+	if want := []string{"SET", "k1", "1", "1.5", "-0.10000000000000001", "9007199254740992", "1e+17", "a\x00b",
+		""}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -115,7 +119,11 @@ func TestErrorOfCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		calls := 0
-		_, err = s.Run(t.Context(), Input{Call: func([]string) (keyspace.Reply, error) { calls++; return keyspace.Reply{}, again }})
+		_, err = s.Run(t.Context(), Input{Call: func([]string) (keyspace.Reply,
+			error) {
+			calls++
+			return keyspace.Reply{}, again
+		}})
 		if err != again || calls != 1 {
 			t.Errorf("%s: %v after %d calls", body, err, calls)
 		}
@@ -164,9 +172,11 @@ func TestLimits(t *testing.T) {
 		if strings.HasPrefix(want, "ran") {
 			limit = 20 * time.Millisecond
 		}
-		reply, err := s.Run(t.Context(), Input{Call: answer(keyspace.Number(1)), Share: Share{Time: limit}, Limits: Limits{Bytes: 8 << 20}})
+		reply, err := s.Run(t.Context(), Input{Call: answer(keyspace.Number(1)), Share: Share{Time: limit},
+			Limits: Limits{Bytes: 8 << 20}})
 		var over *LimitError
-		if !errors.As(err, &over) || !strings.HasPrefix(over.Error(), "ERR script "+want) || !strings.HasSuffix(over.Error(), " script: "+s.SHA()+".") {
+		if !errors.As(err, &over) || !strings.HasPrefix(over.Error(), "ERR script "+want) ||
+			!strings.HasSuffix(over.Error(), " script: "+s.SHA()+".") {
 			t.Errorf("%s: %+v %v, want %q", body, reply, err, want)
 		}
 	}
@@ -200,9 +210,12 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 		return seen`
 	want := runHere(t, probe, noCall)
 	for _, body := range append(scriptsOf(t, "testdata/scripts.lua"),
-		`leak = 1`, `rawset(_G, "leak", 1)`, `_G.leak = 1`, `string.leak = 1`, `rawset(string, "leak", 1)`, `rawset(getmetatable(""), "__index", {})`,
-		`getmetatable(_G).__index = function() return 1 end`, `rawset(getmetatable(_G), "__index", {})`, `setmetatable(_G, {})`, `setmetatable(string, {})`,
-		`table.insert(KEYS, 1, "leak")`, `KEYS[1] = "leak" ARGV[1] = "leak"`, `table.insert(string, "leak")`, `table.sort(redis)`, `table.remove(math)`,
+		`leak = 1`, `rawset(_G, "leak", 1)`, `_G.leak = 1`, `string.leak = 1`, `rawset(string, "leak", 1)`,
+		`rawset(getmetatable(""), "__index", {})`,
+		`getmetatable(_G).__index = function() return 1 end`, `rawset(getmetatable(_G), "__index", {})`,
+		`setmetatable(_G, {})`, `setmetatable(string, {})`,
+		`table.insert(KEYS, 1, "leak")`, `KEYS[1] = "leak" ARGV[1] = "leak"`, `table.insert(string, "leak")`,
+		`table.sort(redis)`, `table.remove(math)`,
 		`math.randomseed(7)`, `redis.setresp(3)`, `for k in pairs(redis) do redis[k] = nil end`,
 		`local f = loadstring("leak = 1") f()`, `debug.sethook()`, `loadstring("string.leak = 1")()`,
 		`setmetatable(getmetatable(_G), {})`,
@@ -224,9 +237,11 @@ func TestConcurrentRuns(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			key := fmt.Sprint("k", i)
-			want := keyspace.List(keyspace.Text(key+"1"), keyspace.Text(key), keyspace.Text(`["`+key+`"]`), keyspace.Text("xxx"))
+			want := keyspace.List(keyspace.Text(key+"1"), keyspace.Text(key), keyspace.Text(`["`+key+`"]`),
+				keyspace.Text("xxx"))
 			for range 200 {
-				got, err := s.Run(t.Context(), Input{Keys: []string{key}, Call: answer(keyspace.Text(key)), Share: Share{Time: -1}})
+				got, err := s.Run(t.Context(), Input{Keys: []string{key}, Call: answer(keyspace.Text(key)),
+					Share: Share{Time: -1}})
 				if err != nil || !same(got, want) {
 					t.Fatalf("%+v %v, want %+v", got, err, want)
 				}
@@ -263,9 +278,12 @@ func TestReadOnly(t *testing.T) {
 func TestDifferencesFromRedis(t *testing.T) {
 	for _, test := range []struct{ why, body, want string }{
 		{"Redis 7.0.15 crashes", `error({})`, "ERR unknown error"},
-		{"left out", `return cjson.new()`, "ERR user_script:1: cjson.new is not available to scripts that run in the proxy"},
-		{"left out", `return coroutine.wrap(type)`, "ERR user_script:1: coroutine.wrap is not available to scripts that run in the proxy"},
-		{"left out", `return bit.bor(1, 2)`, "ERR user_script:1: bit.bor is not available to scripts that run in the proxy"},
+		{"left out", `return cjson.new()`,
+			"ERR user_script:1: cjson.new is not available to scripts that run in the proxy"},
+		{"left out", `return coroutine.wrap(type)`,
+			"ERR user_script:1: coroutine.wrap is not available to scripts that run in the proxy"},
+		{"left out", `return bit.bor(1, 2)`,
+			"ERR user_script:1: bit.bor is not available to scripts that run in the proxy"},
 	} {
 		want := test.want + " script: " + SHA(test.body) + ", on @user_script:1."
 		if got := runHere(t, test.body, noCall); got.Str != want {

@@ -19,8 +19,9 @@ func TestScript(t *testing.T) {
 
 func TestLiterals(t *testing.T) {
 	for body, want := range map[string][]string{
-		`if redis.call('get', 'lock:a') == "t1" then return redis.call("del", 'lock:a') end return 0`: {"get", "lock:a", "t1", "del", "lock:a"},
-		"return [[long]] .. [==[er]==] -- 'no'\n--[['no']]":                                           {"long", "er"},
+		`if redis.call('get', 'lock:a') == "t1" then return redis.call("del", 'lock:a') end return 0`: {"get", "lock:a",
+			"t1", "del", "lock:a"},
+		"return [[long]] .. [==[er]==] -- 'no'\n--[['no']]": {"long", "er"},
 		`return "a\"b\n\65"`:                    {"a\"b\nA"},
 		`return {x = "y", ["k"] = 'v', f"arg"}`: {"y", "k", "v", "arg"},
 		"#!lua flags=no-writes\nreturn 'x'":     {"x"},

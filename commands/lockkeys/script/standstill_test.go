@@ -20,7 +20,8 @@ func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 		waitForASlot(t)
 		return
 	}
-	child, err := process.Start(os.Args[0], []string{"-test.run", "^" + t.Name() + "$"}, append(os.Environ(), standstillChild+"=yes"))
+	child, err := process.Start(os.Args[0], []string{"-test.run", "^" + t.Name() + "$"},
+		append(os.Environ(), standstillChild+"=yes"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -217,7 +217,8 @@ func TestNotifications(t *testing.T) {
 // TestNewsDuringCheck checks news that arrives while a check calls Watched. The check has read the
 // key before, so another check follows.
 func TestNewsDuringCheck(t *testing.T) {
-	for name, news := range map[string]quorum.News{"stirred": quorum.Stirred, "changes": quorum.Changes, "unwatched": quorum.Unwatched} {
+	for name, news := range map[string]quorum.News{"stirred": quorum.Stirred, "changes": quorum.Changes,
+		"unwatched": quorum.Unwatched} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, on)
 			b.put("k", "a")
@@ -316,7 +317,8 @@ func TestUnwatchedKeys(t *testing.T) {
 // TestModes checks which reads are remembered in which mode.
 func TestModes(t *testing.T) {
 	for text, want := range map[string][2]bool{ // without CLIENT CACHING before, and with it
-		"ON": {true, true}, "OFF": {}, "ON OPTIN": {false, true}, "ON OPTOUT NOLOOP": {true, false}, "ON BCAST PREFIX a": {}, "ON REDIRECT 5": {},
+		"ON": {true, true}, "OFF": {}, "ON OPTIN": {false, true}, "ON OPTOUT NOLOOP": {true, false},
+		"ON BCAST PREFIX a": {}, "ON REDIRECT 5": {},
 	} {
 		words := append([]string{"CLIENT", "TRACKING"}, fields(text)...)
 		mode, refused := Parse(words)

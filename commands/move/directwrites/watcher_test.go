@@ -86,7 +86,8 @@ func newBench(t *testing.T, lockKeys []string, prepare func(*bench)) *bench {
 		prepare(b)
 	}
 	b.Watcher = New(Options{
-		Upstream: b.server, LockKeys: lockKeys, AtMasters: b.atMasters.Load, Own: func() []string { return nil }, Logger: slog.New(slog.NewTextHandler(b.log, nil)),
+		Upstream: b.server, LockKeys: lockKeys, AtMasters: b.atMasters.Load, Own: func() []string { return nil },
+		Logger: slog.New(slog.NewTextHandler(b.log, nil)),
 	})
 	ctx, end := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -51,24 +51,33 @@ var preset = []string{"--set", "protectedMode=false"}
 // chart.
 var choices = map[string][]string{
 	"preset": preset,
-	"everything": {"--set", "settings.upstream=redis://redis:6379", "--set", "monitoring.serviceMonitor.enabled=true", "--set", "monitoring.serviceMonitor.labels.a=b",
-		"--set", "monitoring.prometheusRule.enabled=true", "--set", "masters.storage.class=fast", "--set", "masters.nodeSelector.disk=ssd",
-		"--set-json", `proxies.tolerations=[{"key":"a","operator":"Exists"}]`, "--set", "proxies.env.REDLOCK_MAX_TTL=1h", "--set", "proxies.imagePullSecrets[0].name=pull",
-		"--set", "proxies.service.annotations.a=b", "--set", "proxies.service.type=LoadBalancer", "--set", "proxies.readyNeedsMasters=true",
-		"--set", "users.existingSecret=own-users", "--set", "serviceAccount.create=true", "--set", "serviceAccount.annotations.a=b",
+	"everything": {"--set", "settings.upstream=redis://redis:6379", "--set", "monitoring.serviceMonitor.enabled=true",
+		"--set", "monitoring.serviceMonitor.labels.a=b",
+		"--set", "monitoring.prometheusRule.enabled=true", "--set", "masters.storage.class=fast", "--set",
+		"masters.nodeSelector.disk=ssd",
+		"--set-json", `proxies.tolerations=[{"key":"a","operator":"Exists"}]`, "--set",
+		"proxies.env.REDLOCK_MAX_TTL=1h", "--set", "proxies.imagePullSecrets[0].name=pull",
+		"--set", "proxies.service.annotations.a=b", "--set", "proxies.service.type=LoadBalancer", "--set",
+		"proxies.readyNeedsMasters=true",
+		"--set", "users.existingSecret=own-users", "--set", "serviceAccount.create=true", "--set",
+		"serviceAccount.annotations.a=b",
 		"--set", "proxies.podAnnotations.a=b", "--set", "masters.podAnnotations.a=c",
 		"--set", "proxies.extraVolumes[0].name=tls", "--set", "proxies.extraVolumes[0].secret.secretName=own-tls",
 		"--set", "proxies.extraVolumeMounts[0].name=tls", "--set", "proxies.extraVolumeMounts[0].mountPath=/etc/tls"},
-	"little":      {"--set", "masters.count=3", "--set", "masters.antiAffinity=false", "--set", "networkPolicy.enabled=false", "--set", "podDisruptionBudgets=false", "--set", "init=false", "--set", "protectedMode=false"},
+	"little": {"--set", "masters.count=3", "--set", "masters.antiAffinity=false", "--set",
+		"networkPolicy.enabled=false", "--set", "podDisruptionBudgets=false", "--set", "init=false", "--set",
+		"protectedMode=false"},
 	"own masters": {"--set", "masters.count=0", "--set", "existingSettings=own", "--set", "protectedMode=true"},
-	"own secrets": {"--set", "masters.existingSecret=own-masters", "--set", "existingSettings=own", "--set", "protectedMode=true"},
+	"own secrets": {"--set", "masters.existingSecret=own-masters", "--set", "existingSettings=own", "--set",
+		"protectedMode=true"},
 }
 
 // decoder reads manifests strictly: what Kubernetes does not know is an error.
 func decoder(t *testing.T) runtime.Decoder {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, batch.AddToScheme, core.AddToScheme, networking.AddToScheme, policy.AddToScheme, monitoring.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, batch.AddToScheme, core.AddToScheme,
+		networking.AddToScheme, policy.AddToScheme, monitoring.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

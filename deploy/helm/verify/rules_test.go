@@ -45,12 +45,14 @@ func secured(t *testing.T, cluster *cluster) {
 			s.SeccompProfile == nil || s.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {
 			t.Errorf("%s: its security context is %+v", p.name, s)
 		}
-		if p.spec.AutomountServiceAccountToken == nil || *p.spec.AutomountServiceAccountToken || p.spec.EnableServiceLinks == nil || *p.spec.EnableServiceLinks {
+		if p.spec.AutomountServiceAccountToken == nil || *p.spec.AutomountServiceAccountToken ||
+			p.spec.EnableServiceLinks == nil || *p.spec.EnableServiceLinks {
 			t.Errorf("%s gets a token, or variables of services", p.name)
 		}
 		for _, c := range p.spec.Containers {
 			s := c.SecurityContext
-			if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !is(s.ReadOnlyRootFilesystem) ||
+			if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+				!is(s.ReadOnlyRootFilesystem) ||
 				s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) {
 				t.Errorf("%s: the security context of %s is %+v", p.name, c.Name, s)
 			}
@@ -77,7 +79,8 @@ func referred(t *testing.T, c *cluster) {
 		for _, v := range p.spec.Volumes {
 			volumes[v.Name] = true
 			switch {
-			case v.Secret != nil && !strings.HasPrefix(v.Secret.SecretName, "own") && c.files["Secret/"+v.Secret.SecretName] == nil:
+			case v.Secret != nil && !strings.HasPrefix(v.Secret.SecretName, "own") &&
+				c.files["Secret/"+v.Secret.SecretName] == nil:
 				t.Errorf("%s: there is no secret %s", p.name, v.Secret.SecretName)
 			case v.ConfigMap != nil && c.files["ConfigMap/"+v.ConfigMap.Name] == nil:
 				t.Errorf("%s: there is no config map %s", p.name, v.ConfigMap.Name)
@@ -110,7 +113,10 @@ func referred(t *testing.T, c *cluster) {
 }
 
 func hasPort(c core.Container, port intstr.IntOrString) bool {
-	return slices.ContainsFunc(c.Ports, func(p core.ContainerPort) bool { return p.Name == port.StrVal || p.ContainerPort == port.IntVal })
+	return slices.ContainsFunc(c.Ports, func(p core.ContainerPort) bool {
+		return p.Name == port.StrVal ||
+			p.ContainerPort == port.IntVal
+	})
 }
 
 // TestMasters: five that are alike but for their number, each with a volume and a node of its own,
@@ -123,7 +129,8 @@ func TestMasters(t *testing.T) {
 	first := *c.stateful[0].DeepCopy()
 	strip(&first)
 	for _, s := range c.stateful {
-		if *s.Spec.Replicas != 1 || s.Spec.UpdateStrategy.Type != apps.OnDeleteStatefulSetStrategyType || len(s.Spec.VolumeClaimTemplates) != 1 {
+		if *s.Spec.Replicas != 1 || s.Spec.UpdateStrategy.Type != apps.OnDeleteStatefulSetStrategyType ||
+			len(s.Spec.VolumeClaimTemplates) != 1 {
 			t.Errorf("%s: %+v", s.Name, s.Spec)
 		}
 		if service, known := c.services[s.Spec.ServiceName]; !known || service.ClusterIP != core.ClusterIPNone {
@@ -138,7 +145,8 @@ func TestMasters(t *testing.T) {
 		if !reflect.DeepEqual(other, first) {
 			t.Errorf("%s is not as the first but for its number", s.Name)
 		}
-		if s.Spec.Template.Labels["redlock-master"] != strings.TrimPrefix(s.Name, "redlock-proxy-master-") || len(c.selected(s.Spec.Selector)) != 1 {
+		if s.Spec.Template.Labels["redlock-master"] != strings.TrimPrefix(s.Name, "redlock-proxy-master-") ||
+			len(c.selected(s.Spec.Selector)) != 1 {
 			t.Errorf("%s selects %v", s.Name, c.selected(s.Spec.Selector))
 		}
 	}
@@ -155,10 +163,12 @@ func strip(s *apps.StatefulSet) {
 func TestBudgets(t *testing.T) {
 	c := load(t, preset...)
 	masters, proxies := c.budgets["redlock-proxy-masters"], c.budgets["redlock-proxy"]
-	if got := c.selected(masters.Selector); len(got) != 5 || masters.MinAvailable == nil || masters.MinAvailable.IntValue() != 4 {
+	if got := c.selected(masters.Selector); len(got) != 5 || masters.MinAvailable == nil ||
+		masters.MinAvailable.IntValue() != 4 {
 		t.Errorf("the budget of the masters: %v of %v", masters.MinAvailable, got)
 	}
-	if got := c.selected(proxies.Selector); !slices.Equal(got, []string{"redlock-proxy"}) || proxies.MaxUnavailable == nil || proxies.MaxUnavailable.IntValue() != 1 {
+	if got := c.selected(proxies.Selector); !slices.Equal(got, []string{"redlock-proxy"}) ||
+		proxies.MaxUnavailable == nil || proxies.MaxUnavailable.IntValue() != 1 {
 		t.Errorf("the budget of the proxies: %v of %v", proxies.MaxUnavailable, got)
 	}
 }
@@ -167,11 +177,13 @@ func TestBudgets(t *testing.T) {
 func TestNetwork(t *testing.T) {
 	c := load(t, preset...)
 	p := c.policies["redlock-proxy-masters"]
-	if got := c.selected(&p.PodSelector); len(got) != 5 || len(p.PolicyTypes) != 2 || len(p.Egress) != 0 || len(p.Ingress) != 1 || len(p.Ingress[0].From) != 1 {
+	if got := c.selected(&p.PodSelector); len(got) != 5 || len(p.PolicyTypes) != 2 || len(p.Egress) != 0 ||
+		len(p.Ingress) != 1 || len(p.Ingress[0].From) != 1 {
 		t.Fatalf("the policy of the masters, of %v: %+v", got, p)
 	}
 	want := []string{"redlock-proxy", "redlock-proxy-init"}
-	for _, selector := range []*meta.LabelSelector{p.Ingress[0].From[0].PodSelector, ptr(c.policies["redlock-proxy"].PodSelector)} {
+	for _, selector := range []*meta.LabelSelector{p.Ingress[0].From[0].PodSelector,
+		ptr(c.policies["redlock-proxy"].PodSelector)} {
 		if got := c.selected(selector); !slices.Equal(got, want) {
 			t.Errorf("a policy is for %v, want %v", got, want)
 		}
@@ -202,11 +214,14 @@ func TestDrainFits(t *testing.T) {
 // TestSwitches: what is switched on is made, and nothing else.
 func TestSwitches(t *testing.T) {
 	for name, want := range map[string]struct{ masters, policies, budgets, others int }{
-		"preset": {5, 2, 2, 0}, "everything": {5, 2, 2, 3}, "little": {3, 0, 0, 0}, "own masters": {0, 1, 1, 0}, "own secrets": {5, 2, 2, 0},
+		"preset": {5, 2, 2, 0}, "everything": {5, 2, 2, 3}, "little": {3, 0, 0, 0}, "own masters": {0, 1, 1, 0},
+		"own secrets": {5, 2, 2, 0},
 	} {
 		c := load(t, choices[name]...)
-		if len(c.stateful) != want.masters || len(c.policies) != want.policies || len(c.budgets) != want.budgets || len(c.others) != want.others {
-			t.Errorf("%s: %d masters, %d policies, %d budgets and %v, want %+v", name, len(c.stateful), len(c.policies), len(c.budgets), c.others, want)
+		if len(c.stateful) != want.masters || len(c.policies) != want.policies || len(c.budgets) != want.budgets ||
+			len(c.others) != want.others {
+			t.Errorf("%s: %d masters, %d policies, %d budgets and %v, want %+v", name, len(c.stateful), len(c.policies),
+				len(c.budgets), c.others, want)
 		}
 	}
 }

@@ -105,7 +105,8 @@ func TestExtras(t *testing.T) {
 			t.Errorf("%s runs as %q", p.name, p.spec.ServiceAccountName)
 		}
 	}
-	for values, want := range map[string]string{"init=true": "default", "serviceAccount.name=given": "given", "serviceAccount.create=true,serviceAccount.name=made": "made"} {
+	for values, want := range map[string]string{"init=true": "default", "serviceAccount.name=given": "given",
+		"serviceAccount.create=true,serviceAccount.name=made": "made"} {
 		c := load(t, append(preset, "--set", values)...)
 		if got := c.named("redlock-proxy").spec.ServiceAccountName; got != want {
 			t.Errorf("%s: it runs as %q, want %q", values, got, want)

@@ -17,7 +17,8 @@ func TestWriteSVG(t *testing.T) {
 		Title: "pairs per second", Across: "clients", At: []float64{1, 16, 64}, Names: []string{"proxy", "direct"},
 		Values: [][]float64{{3000, 9000}, {12000, 40000}, {20000, 41000}},
 	}
-	waits := Curves{Title: "p50, ms", Across: "clients", At: []float64{1, 2}, Names: []string{"proxy"}, Values: [][]float64{{0.1}, {0}}}
+	waits := Curves{Title: "p50, ms", Across: "clients", At: []float64{1, 2}, Names: []string{"proxy"},
+		Values: [][]float64{{0.1}, {0}}}
 	var out bytes.Buffer
 	if err := WriteSVG(&out, rates, waits); err != nil {
 		t.Fatal(err)

@@ -24,8 +24,9 @@ func TestRatioOf(t *testing.T) {
 		ours, theirs []float64
 		want         Ratio
 	}{
-		"side by side":      {[]float64{10, 20, 60}, []float64{10, 10, 10}, Ratio{Middle: 2, Low: 1, High: 6, Known: true}},
-		"medians of each":   {[]float64{10, 30, 20}, []float64{40, 10, 20}, Ratio{Middle: 1, Low: 0.25, High: 3, Known: true}},
+		"side by side": {[]float64{10, 20, 60}, []float64{10, 10, 10}, Ratio{Middle: 2, Low: 1, High: 6, Known: true}},
+		"medians of each": {[]float64{10, 30, 20}, []float64{40, 10, 20},
+			Ratio{Middle: 1, Low: 0.25, High: 3, Known: true}},
 		"the other not run": {[]float64{1}, nil, Ratio{}},
 		"ours not run":      {nil, []float64{1}, Ratio{}},
 		"a round less":      {[]float64{1, 2}, []float64{1}, Ratio{}},
@@ -74,7 +75,8 @@ func TestNoise(t *testing.T) {
 	var out bytes.Buffer
 	WriteNoise(&out, "quiet", 0.1)
 	WriteNoise(&out, "loud", 0.26)
-	if got, want := strings.TrimSpace(out.String()), "NOISE: other processes took up to 0.3 cores away from loud in a round."; got != want {
+	if got, want := strings.TrimSpace(out.String()),
+		"NOISE: other processes took up to 0.3 cores away from loud in a round."; got != want {
 		t.Errorf("%q; want %q", got, want)
 	}
 }

@@ -60,7 +60,8 @@ func TestSides(t *testing.T) {
 		}
 		return n
 	}
-	if even, uneven := count(settings{proxies: 2}), count(settings{proxies: 2, uneven: true}); even != [2]int{32, 32} || uneven != [2]int{8, 56} {
+	if even, uneven := count(settings{proxies: 2}), count(settings{proxies: 2, uneven: true}); even != [2]int{32, 32} ||
+		uneven != [2]int{8, 56} {
 		t.Errorf("even %v, uneven %v", even, uneven)
 	}
 }

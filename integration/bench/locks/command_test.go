@@ -24,7 +24,8 @@ func TestParseSettings(t *testing.T) {
 		t.Errorf("scenarios %+v; want c1 and one-key in this order", set.scenarios)
 	}
 	for _, args := range [][]string{
-		{"-client", "x"}, {"-contenders", ""}, {"-scenarios", "c1,c2"}, {"-rounds", "0"}, {"-seconds", "-1"}, {"-think", "-1s"}, {"extra"}, {"-x"},
+		{"-client", "x"}, {"-contenders", ""}, {"-scenarios", "c1,c2"}, {"-rounds", "0"}, {"-seconds", "-1"},
+		{"-think", "-1s"}, {"extra"}, {"-x"},
 	} {
 		if set, err := parse(args...); err == nil {
 			t.Errorf("%v: %+v; want an error", args, set)
@@ -59,7 +60,8 @@ func TestLockKeys(t *testing.T) {
 func TestRunWithoutTheProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	var out, log bytes.Buffer
-	args := []string{"-rounds", "1", "-seconds", "0.5", "-masters", "3", "-client", "both", "-contenders", "redsync,direct", "-scenarios", "c1,one-key"}
+	args := []string{"-rounds", "1", "-seconds", "0.5", "-masters", "3", "-client", "both", "-contenders",
+		"redsync,direct", "-scenarios", "c1,one-key"}
 	err := suite.Run(t.Context(), Command(), &out, &log, args...)
 	if errors.Is(err, redistest.ErrNoRedis) {
 		redistest.Absent(t, err.Error())
@@ -69,7 +71,8 @@ func TestRunWithoutTheProxy(t *testing.T) {
 	}
 	text := out.String()
 	for part, times := range map[string]int{
-		"### 1 client, goredis client": 1, "### 64 clients, one key, raw client": 1, "| redsync |": 6, "| direct |": 6, "ERRORS": 0, " 0 | 0.000 |": 0,
+		"### 1 client, goredis client": 1, "### 64 clients, one key, raw client": 1, "| redsync |": 6, "| direct |": 6,
+		"ERRORS": 0, " 0 | 0.000 |": 0,
 	} {
 		if got := strings.Count(text, part); got != times {
 			t.Errorf("%q is there %d times; want %d:\n%s", part, got, times, text)

@@ -39,8 +39,10 @@ func TestOutcomeOfARun(t *testing.T) {
 
 func TestMediansOfRounds(t *testing.T) {
 	got := medians([]outcome{
-		{rate: 10, lock50: 3 * ms, cpu: cpuPerPair{total: 1}, errors: map[string]int{"x": 1}, others: 0.1, turns: turns{grants: 5, overtaken: 1, most: 9, least: 2, greatest: 3}},
-		{rate: 30, lock50: 1 * ms, cpu: cpuPerPair{total: 3}, errors: map[string]int{"x": 1, "y": 1}, others: 0.5, turns: turns{grants: 5, most: 4, least: 1, greatest: 4}},
+		{rate: 10, lock50: 3 * ms, cpu: cpuPerPair{total: 1}, errors: map[string]int{"x": 1}, others: 0.1,
+			turns: turns{grants: 5, overtaken: 1, most: 9, least: 2, greatest: 3}},
+		{rate: 30, lock50: 1 * ms, cpu: cpuPerPair{total: 3}, errors: map[string]int{"x": 1, "y": 1}, others: 0.5,
+			turns: turns{grants: 5, most: 4, least: 1, greatest: 4}},
 		{rate: 20, lock50: 2 * ms, cpu: cpuPerPair{total: 2}, turns: turns{grants: 5, most: 4, least: 2, greatest: 3}},
 	})
 	if got.rate != 20 || got.lock50 != 2*ms || got.cpu.total != 2 || got.others != 0.5 {

@@ -38,8 +38,10 @@ func TestRatioOf(t *testing.T) {
 		ours, theirs []outcome
 		want         figures.Ratio
 	}{
-		"side by side":      {rounds(10, 20, 60), rounds(10, 10, 10), figures.Ratio{Middle: 2, Low: 1, High: 6, Known: true}},
-		"with errors":       {failed, rounds(2), figures.Ratio{Middle: 0.5, Low: 0.5, High: 0.5, Known: true, Faulty: true}},
+		"side by side": {rounds(10, 20, 60), rounds(10, 10, 10), figures.Ratio{Middle: 2, Low: 1, High: 6,
+			Known: true}},
+		"with errors": {failed, rounds(2), figures.Ratio{Middle: 0.5, Low: 0.5, High: 0.5, Known: true,
+			Faulty: true}},
 		"the other not run": {rounds(1), nil, figures.Ratio{}},
 		"ours not run":      {nil, rounds(1), figures.Ratio{}},
 		"nothing got done":  {rounds(1), rounds(0), figures.Ratio{}},
@@ -70,6 +72,7 @@ func TestReportLayout(t *testing.T) {
 	}
 	writeRatios(&out, allScenarios()[2], ofLockKeys, sum)
 	sum.Write(&out)
-	writeMachine(&out, figures.Machine{CPU: "A CPU", System: "linux 1.2", Load: "0.5", Go: "go1", Redis: "7", Cores: 2}, settings{masters: 5, rounds: 1, window: ms, madeBy: "go run ./integration/bench locks -rounds 1"})
+	writeMachine(&out, figures.Machine{CPU: "A CPU", System: "linux 1.2", Load: "0.5", Go: "go1", Redis: "7", Cores: 2},
+		settings{masters: 5, rounds: 1, window: ms, madeBy: "go run ./integration/bench locks -rounds 1"})
 	golden.Want(t, "testdata/report.md", out.Bytes())
 }

@@ -20,12 +20,14 @@ func TestTurns(t *testing.T) {
 			[]pair{at(0, 0, 30), at(1, 11, 20), at(2, 20, 40)},
 			turns{grants: 3, overtaken: 1, most: 1, least: 1, greatest: 1},
 		},
-		"later by less than the slack": {[]pair{at(0, 0, 30), at(1, 10, 20), at(2, 40, 41)}, turns{grants: 3, most: 1, least: 1, greatest: 1}},
+		"later by less than the slack": {[]pair{at(0, 0, 30), at(1, 10, 20), at(2, 40, 41)},
+			turns{grants: 3, most: 1, least: 1, greatest: 1}},
 		"one client again and again": {
 			[]pair{at(0, 0, 1), at(1, 0, 70), at(0, 10, 11), at(0, 20, 21), at(0, 30, 31)},
 			turns{grants: 5, overtaken: 1, most: 4, least: 0, greatest: 4},
 		},
-		"the warm-up counts for others only": {[]pair{at(0, -9, -8), at(1, -7, 2), at(2, 1, 3)}, turns{grants: 1, most: 1, least: 0, greatest: 1}},
+		"the warm-up counts for others only": {[]pair{at(0, -9, -8), at(1, -7, 2), at(2, 1, 3)},
+			turns{grants: 1, most: 1, least: 0, greatest: 1}},
 	} {
 		if got := countTurns(c.pairs, window{}, 3); got != c.want {
 			t.Errorf("%s: %+v; want %+v", name, got, c.want)
@@ -41,7 +43,8 @@ func TestTurnsAgainstCounting(t *testing.T) {
 		pairs := make([]pair, 1+random.IntN(60))
 		for i := range pairs {
 			sent := time.Duration(random.IntN(100)-20) * ms
-			pairs[i] = pair{client: random.IntN(clients), sent: sent, granted: sent + time.Duration(random.IntN(40))*ms + time.Duration(i)}
+			pairs[i] = pair{client: random.IntN(clients), sent: sent,
+				granted: sent + time.Duration(random.IntN(40))*ms + time.Duration(i)}
 		}
 		if got, want := countTurns(pairs, window{}, clients), countSlowly(pairs, clients); got != want {
 			t.Fatalf("%+v: %+v; want %+v", pairs, got, want)

@@ -20,10 +20,12 @@ func parse(args ...string) (settings, error) { return suite.Settings(Command(), 
 
 func TestParseSettings(t *testing.T) {
 	set, err := parse("-contenders", "haproxy,direct", "-requests", "7", "-connects", "3", "-settle", "1s")
-	if err != nil || len(set.contenders) != 2 || set.requests != 7 || set.connects != 3 || set.settle != time.Second || len(set.parts()) != 1 {
+	if err != nil || len(set.contenders) != 2 || set.requests != 7 || set.connects != 3 || set.settle != time.Second ||
+		len(set.parts()) != 1 {
 		t.Errorf("%+v, %v", set, err)
 	}
-	for _, args := range [][]string{{"-contenders", "x"}, {"-rounds", "0"}, {"-connects", "-1"}, {"-threads", "0"}, {"-settle", "-1s"}, {"extra"}, {"-x"}} {
+	for _, args := range [][]string{{"-contenders", "x"}, {"-rounds", "0"}, {"-connects", "-1"}, {"-threads", "0"},
+		{"-settle", "-1s"}, {"extra"}, {"-x"}} {
 		if set, err := parse(args...); err == nil {
 			t.Errorf("%v: %+v; want an error", args, set)
 		}
@@ -38,7 +40,8 @@ func TestParseFigure(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 	for _, text := range []string{
-		"", csvHeader, csvHeader + `"SET","1","1","1","1","1","1","1"`, csvHeader + `"GET","1","1"`, csvHeader + `"GET","x","1","1","1","1","1","1"`,
+		"", csvHeader, csvHeader + `"SET","1","1","1","1","1","1","1"`, csvHeader + `"GET","1","1"`,
+		csvHeader + `"GET","x","1","1","1","1","1","1"`,
 		csvHeader + `"GET","0","1","1","1","1","1","1"`, "\"test\",\"other\"\n\"GET\",\"1\"\n",
 	} {
 		if got, err := parseFigure(text, "GET"); err == nil {
@@ -85,7 +88,8 @@ func TestRunWithoutRivals(t *testing.T) {
 		redistest.Absent(t, errNoBenchmark.Error())
 	}
 	speed := runs(t, "-rounds", "2", "-requests", "1000", "-contenders", "direct,proxy")
-	wantTimes(t, speed, map[string]int{"### GET, -P 16": 1, "| direct |": 4, "| proxy |": 4, "| haproxy |": 0, "not measured": 17})
+	wantTimes(t, speed, map[string]int{"### GET, -P 16": 1, "| direct |": 4, "| proxy |": 4, "| haproxy |": 0,
+		"not measured": 17})
 	anew := runs(t, "-rounds", "1", "-requests", "200", "-reconnect", "-contenders", "direct,proxy")
 	wantTimes(t, anew, map[string]int{"### GET, -k 0": 1, "| direct |": 1, "| proxy |": 1, "### Goals": 0})
 	rest := runs(t, "-idle", "-idlers", "20", "-settle", "10ms", "-connects", "200", "-contenders", "proxy")

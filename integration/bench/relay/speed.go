@@ -82,7 +82,8 @@ func speedRounds(ctx context.Context, f *fleet, set settings, log io.Writer) (re
 	for round := range set.rounds {
 		err := speedRound(ctx, f, set, round, set.requests, func(c scenario, name string, o outcome) {
 			all[c][name] = append(all[c][name], o)
-			fmt.Fprintf(log, "round %d, %s, %s: %.0f req/s, CPU %.1f µs + server %.1f µs, p50 %.3f ms, others took %.2f cores\n",
+			fmt.Fprintf(log,
+				"round %d, %s, %s: %.0f req/s, CPU %.1f µs + server %.1f µs, p50 %.3f ms, others took %.2f cores\n",
 				round+1, c.title(), name, o.rate, o.cpu, o.serverCPU, o.p50, o.others)
 		})
 		if err != nil {

@@ -28,11 +28,14 @@ func read(c *cli.Context) (asked, error) {
 
 func TestSettings(t *testing.T) {
 	got, err := Settings(benchmark(), read)
-	if want := (asked{rounds: 3, window: 2 * time.Second, madeBy: "go run ./integration/bench sample"}); got != want || err != nil {
+	if want := (asked{rounds: 3, window: 2 * time.Second, madeBy: "go run ./integration/bench sample"}); got != want ||
+		err != nil {
 		t.Errorf("without flags: %+v, %v; want %+v", got, err, want)
 	}
-	got, err = Settings(benchmark(), read, "-rounds", "1", "-rounds", "5", "--seconds", "0.5", "-idle", "-proxy", "bin/proxy")
-	want := asked{rounds: 5, window: 500 * time.Millisecond, binary: "bin/proxy", madeBy: "go run ./integration/bench sample -idle -proxy bin/proxy -rounds 5 -seconds 0.5"}
+	got, err = Settings(benchmark(), read, "-rounds", "1", "-rounds", "5", "--seconds", "0.5", "-idle", "-proxy",
+		"bin/proxy")
+	want := asked{rounds: 5, window: 500 * time.Millisecond, binary: "bin/proxy",
+		madeBy: "go run ./integration/bench sample -idle -proxy bin/proxy -rounds 5 -seconds 0.5"}
 	if got != want || err != nil {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}

@@ -106,7 +106,9 @@ func TestSetBackAndRestartedAgain(t *testing.T) {
 	kit.Must(t, f.masters[masterC].SetBack(folder))
 	second := f.startProxy(t)
 	kit.Soon(t, func() error {
-		if record := fmt.Sprint(tell(t, f.masters[masterC], "GET", "redlock-proxy:quarantine")); !strings.Contains(record, " restarted ") || strings.Contains(record, " - restarted ") {
+		if record := fmt.Sprint(tell(t, f.masters[masterC], "GET",
+			"redlock-proxy:quarantine")); !strings.Contains(record, " restarted ") ||
+			strings.Contains(record, " - restarted ") {
 			return fmt.Errorf("C claims nothing: %s", record)
 		}
 		return nil

@@ -36,7 +36,8 @@ func TestOwnPrefix(t *testing.T) {
 	t.Parallel()
 	const prefix = "redlock-proxy:"
 	f := startMasters(t, nil)
-	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: kit.LinkURLs(f.links), Args: []string{"--key-prefix", prefix}})
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: kit.LinkURLs(f.links),
+		Args: []string{"--key-prefix", prefix}})
 	if err != nil {
 		if text := err.Error(); !strings.Contains(text, "key-prefix") || !strings.Contains(text, prefix) {
 			t.Errorf("it does not start, and does not say why: %v", err)
@@ -90,7 +91,8 @@ func TestOwnNamesAsLockKeys(t *testing.T) {
 	client := kit.Connect(t, f.proxies[0])
 	const key = "redlock-proxy:k"
 	for _, command := range [][]string{
-		{"SET", key, "v", "NX", "PX", "60000"}, {"SET", key, "v", "PX", "60000"}, {"GETSET", key, "v"}, {"PEXPIRE", key, "1"},
+		{"SET", key, "v", "NX", "PX", "60000"}, {"SET", key, "v", "PX", "60000"}, {"GETSET", key, "v"},
+		{"PEXPIRE", key, "1"},
 		{"EVAL", "return redis.call('del', KEYS[1])", "1", key}, {"DEL", key}, {"DEL", "k", key},
 	} {
 		if reply := kit.Do(t, client, command...); !refusedByName(reply, key) {

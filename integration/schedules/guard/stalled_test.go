@@ -36,7 +36,8 @@ func TestStalledProxy(t *testing.T) {
 			f.wantNoneCondemned(t, standstill) // at the other proxy
 			for n := range 20 {
 				key := fmt.Sprint("after", n)
-				if _, granted := kit.Do(t, kit.Connect(t, f.proxies[1]), "LOCK", key, "token", "PX", "10000").(int64); !granted {
+				if _, granted := kit.Do(t, kit.Connect(t, f.proxies[1]), "LOCK", key, "token", "PX",
+					"10000").(int64); !granted {
 					t.Fatalf("LOCK %s is not granted by the other proxy", key)
 				}
 			}

@@ -13,7 +13,8 @@ func FuzzIndex(f *testing.F) {
 		few := func(s string) string {
 			return strings.Map(func(r rune) rune { return 'a' + r%2 }, s)
 		}
-		for _, pair := range [][2]string{{text, part}, {few(text), few(part)}, {strings.Repeat(few(text), 5), few(part) + few(text)}} {
+		for _, pair := range [][2]string{{text, part}, {few(text), few(part)},
+			{strings.Repeat(few(text), 5), few(part) + few(text)}} {
 			if got, want := Index(pair[0], pair[1]), strings.Index(pair[0], pair[1]); got != want {
 				t.Errorf("%q in %q: at %d, not at %d", pair[1], pair[0], want, got)
 			}

@@ -53,8 +53,10 @@ func TestStep(t *testing.T) {
 		from, to string
 		may      bool
 	}{
-		{"a b c", "a b c d", true}, {"a b c", "a b", true}, {"a b c", "a d c", true}, {"a b", "a", true}, {"a", "a b", true},
-		{"a b c", "a b c d e", false}, {"a b c d e", "a b c", false}, {"a b c", "a d e", false}, {"a", "b", false}, {"a b c", "a d", false},
+		{"a b c", "a b c d", true}, {"a b c", "a b", true}, {"a b c", "a d c", true}, {"a b", "a", true},
+		{"a", "a b", true},
+		{"a b c", "a b c d e", false}, {"a b c d e", "a b c", false}, {"a b c", "a d e", false}, {"a", "b", false},
+		{"a b c", "a d", false},
 	} {
 		if err := Step(strings.Fields(test.from), strings.Fields(test.to)); (err == nil) != test.may {
 			t.Errorf("from %s to %s: %v", test.from, test.to, err)

@@ -54,11 +54,13 @@ func parts(c Content) string {
 func examples() []Content {
 	long := strings.Repeat("long", 100)
 	return []Content{
-		Text(""), Text("token"), Text("\x00"), Text(mark), Text(mark + "h"), Text(mark + "t" + mark), Text(Encode(listOf("a"))), Text(mark[:4]), Text(long),
+		Text(""), Text("token"), Text("\x00"), Text(mark), Text(mark + "h"), Text(mark + "t" + mark),
+		Text(Encode(listOf("a"))), Text(mark[:4]), Text(long),
 		listOf("a"), listOf("", "", mark), listOf("b", "a", "b"), listOf(long, strings.Repeat("x", 20_000)),
 		hashOf("f", "v"), hashOf("b", "", "a", "1"), hashOf("a", "1", "b", ""), hashOf("", long),
 		NewSet("x"), NewSet("10", "9", "-1", "x", "007", "", "+1"), NewSet(long, long+"r"),
-		sortedOf(Scored{"a", 1}), sortedOf(Scored{"b", -1.5}, Scored{"a", 0}, Scored{"c", math.Inf(1)}, Scored{"", math.Inf(-1)}, Scored{"aa", 0}),
+		sortedOf(Scored{"a", 1}), sortedOf(Scored{"b", -1.5}, Scored{"a", 0}, Scored{"c", math.Inf(1)},
+			Scored{"", math.Inf(-1)}, Scored{"aa", 0}),
 	}
 }
 
@@ -124,7 +126,8 @@ func TestUnreadable(t *testing.T) {
 	minusZero := appendPart(appendScore([]byte(mark+"z"), math.Copysign(0, -1)), "m")
 	for _, encoded := range []string{
 		mark, mark + "t", mark + "tx", mark + "x", mark + "l", mark + "h", mark + "s", mark + "z",
-		mark + "l\x02a", mark + "l\x81\x00a", mark + "l\xff\xff\xff\xff\xff\xff", mark + "l\x80", mark + "h\x01a", mark + "h\x01a\x011\x01a\x012",
+		mark + "l\x02a", mark + "l\x81\x00a", mark + "l\xff\xff\xff\xff\xff\xff", mark + "l\x80", mark + "h\x01a",
+		mark + "h\x01a\x011\x01a\x012",
 		mark + "s\x02\x31\x30\x012", mark + "s\x01a\x01a", mark + "z1234567", string(nan), string(minusZero),
 		Encode(sortedOf(Scored{"b", 1})) + Encode(sortedOf(Scored{"a", 1}))[markSize:],
 		Encode(sortedOf(Scored{"a", 1})) + Encode(sortedOf(Scored{"a", 2}))[markSize:],
@@ -150,8 +153,10 @@ func TestEncodings(t *testing.T) {
 		c    Content
 		want string
 	}{
-		{Text("12"), "int"}, {Text("9223372036854775808"), "embstr"}, {Text(strings.Repeat("x", 44)), "embstr"}, {Text(strings.Repeat("x", 45)), "raw"},
-		{listOf(many...), "quicklist"}, {hashOf("a", long[1:]), "listpack"}, {hashOf("a", long), "hashtable"}, {hashOf(long, ""), "hashtable"}, {fields, "hashtable"},
+		{Text("12"), "int"}, {Text("9223372036854775808"), "embstr"}, {Text(strings.Repeat("x", 44)), "embstr"},
+		{Text(strings.Repeat("x", 45)), "raw"},
+		{listOf(many...), "quicklist"}, {hashOf("a", long[1:]), "listpack"}, {hashOf("a", long), "hashtable"},
+		{hashOf(long, ""), "hashtable"}, {fields, "hashtable"},
 		{NewSet(many[:512]...), "intset"}, {NewSet(many[:513]...), "hashtable"}, {NewSet("1", "x"), "hashtable"},
 		{sortedOf(Scored{long[1:], 1}), "listpack"}, {sortedOf(Scored{long, 1}), "skiplist"}, {scores, "skiplist"},
 	} {
@@ -183,7 +188,8 @@ func TestOrder(t *testing.T) {
 			scores[member] = score
 		}
 		members := z.Members()
-		if len(members) != len(scores) || !slices.IsSortedFunc(members, compareScored) || len(s.Members()) != len(scores) || !slices.IsSortedFunc(s.Members(), compareMembers) {
+		if len(members) != len(scores) || !slices.IsSortedFunc(members, compareScored) ||
+			len(s.Members()) != len(scores) || !slices.IsSortedFunc(s.Members(), compareMembers) {
 			t.Fatalf("%v\n%v\nof %v", members, s.Members(), scores)
 		}
 		for i, m := range members {
@@ -199,7 +205,8 @@ func TestOrder(t *testing.T) {
 
 func TestDoubles(t *testing.T) {
 	for word, want := range map[string]string{
-		"1": "1", "0.1": "0.10000000000000001", "-0": "-0", "1e17": "1e+17", "17179869184.125": "17179869184.125", "inf": "inf", "-Infinity": "-inf", "0x10": "16", "0e5": "0", ".5": "0.5",
+		"1": "1", "0.1": "0.10000000000000001", "-0": "-0", "1e17": "1e+17", "17179869184.125": "17179869184.125",
+		"inf": "inf", "-Infinity": "-inf", "0x10": "16", "0e5": "0", ".5": "0.5",
 	} {
 		n, ok := ParseDouble(word)
 		if got := FormatDouble(n); got != want || !ok {
@@ -215,8 +222,10 @@ func TestDoubles(t *testing.T) {
 
 func TestLongs(t *testing.T) {
 	for _, test := range []struct{ a, b, want string }{
-		{"10.5", "0.1", "10.6"}, {"5.0e3", "2.0e2", "5200"}, {"0", "-0", "0"}, {"1", "-1", "0"}, {"0.1", "0.2", "0.3"}, {"-0.00000000000000000001", "0", "0"},
-		{"9223372036854775807", "1", "9223372036854775808"}, {"3", "1.000000000000000005", "4.00000000000000001"}, {"0x1p-1", "1", "1.5"}, {"1e25", "0", "10000000000000000000000000"},
+		{"10.5", "0.1", "10.6"}, {"5.0e3", "2.0e2", "5200"}, {"0", "-0", "0"}, {"1", "-1", "0"}, {"0.1", "0.2", "0.3"},
+		{"-0.00000000000000000001", "0", "0"},
+		{"9223372036854775807", "1", "9223372036854775808"}, {"3", "1.000000000000000005", "4.00000000000000001"},
+		{"0x1p-1", "1", "1.5"}, {"1e25", "0", "10000000000000000000000000"},
 	} {
 		a, ok1 := ParseLong(test.a)
 		b, ok2 := ParseLong(test.b)
@@ -228,7 +237,8 @@ func TestLongs(t *testing.T) {
 			t.Errorf("%s + %s is %s, want %s", test.a, test.b, sum, test.want)
 		}
 	}
-	for _, word := range []string{"", " 1", "nan", "1e5000", "1e-5000", "1e999999999999", "x", "1\x00", strings.Repeat("1", 6000)} {
+	for _, word := range []string{"", " 1", "nan", "1e5000", "1e-5000", "1e999999999999", "x", "1\x00",
+		strings.Repeat("1", 6000)} {
 		if n, ok := ParseLong(word); ok {
 			t.Errorf("%.20q is %v", word, n)
 		}

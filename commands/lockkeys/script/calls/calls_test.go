@@ -22,7 +22,8 @@ func spelled(c Calls) string {
 	for _, shape := range words {
 		text := ""
 		for _, part := range shape {
-			text += [...]string{"?", part.Text, fmt.Sprintf("KEYS%d", part.Index), "KEYS*", fmt.Sprintf("ARGV%d", part.Index), "ARGV*"}[part.Kind]
+			text += [...]string{"?", part.Text, fmt.Sprintf("KEYS%d", part.Index), "KEYS*",
+				fmt.Sprintf("ARGV%d", part.Index), "ARGV*"}[part.Kind]
 		}
 		all = append(all, text)
 	}
@@ -55,9 +56,12 @@ func TestFindCalls(t *testing.T) {
 		"server.call('get', x.y)":                                              "?",
 		"local function f(k) redis.call('get', k) end f('a')":                  "?",
 		"local function f(k) redis.call('get', 'a' .. k) end":                  "a?",
-		"return 1": "none false", "pcall(redis.call, 'get', 'a')": "none true", "local r = {redis} return r": "none true", "return _G.redis": "none true",
-		"loadstring('redis.' .. 'call()')()": "none true", "redis[ARGV[1]]('get', KEYS[1])": "KEYS1 hidden", "KEYS[1] = 'x' redis.call('get', KEYS[1])": "KEYS1 hidden",
-		"setmetatable({}, {__index = redis}).call('get', 'x')": "none true", "table.insert(KEYS, 'x') redis.call('get', KEYS[1])": "KEYS1 hidden",
+		"return 1": "none false", "pcall(redis.call, 'get', 'a')": "none true",
+		"local r = {redis} return r": "none true", "return _G.redis": "none true",
+		"loadstring('redis.' .. 'call()')()": "none true", "redis[ARGV[1]]('get', KEYS[1])": "KEYS1 hidden",
+		"KEYS[1] = 'x' redis.call('get', KEYS[1])":                                                                  "KEYS1 hidden",
+		"setmetatable({}, {__index = redis}).call('get', 'x')":                                                      "none true",
+		"table.insert(KEYS, 'x') redis.call('get', KEYS[1])":                                                        "KEYS1 hidden",
 		"redis.call('get', (KEYS[1])) -- redis.call('get', 'no')":                                                   "KEYS1",
 		"redis.register_function('f', function(keys, args) redis.call('get', keys[1] .. args[2]) end)":              "KEYS1ARGV2",
 		"local function f(k, a) redis.call('get', k[1]) end redis.register_function{function_name='f', callback=f}": "KEYS1",
