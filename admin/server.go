@@ -37,9 +37,9 @@ type Options struct {
 	Metrics http.Handler
 	// Page answers / and everything below /status/: the status page.
 	Page http.Handler
-	// Names are the host names that the port accepts, in addition to addresses, localhost and names
+	// Hosts are the host names that the port accepts, in addition to addresses, localhost and names
 	// without a dot.
-	Names []string
+	Hosts []string
 	// Profiles enables /debug/pprof/.
 	Profiles bool
 	// Logger receives the errors of the server. Nil discards them.
@@ -68,7 +68,7 @@ func New(opts Options) *Server {
 	s := &Server{}
 	s.profiles.Store(opts.Profiles)
 	s.http = http.Server{
-		Handler: s.trackRequests(requireOwnName(opts.Names, s.handler(opts))), MaxHeaderBytes: maxHeader,
+		Handler: s.trackRequests(requireOwnName(opts.Hosts, s.handler(opts))), MaxHeaderBytes: maxHeader,
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		ConnState: s.trackConn, ConnContext: withConn,
 		ErrorLog: slog.NewLogLogger(opts.Logger.Handler(), slog.LevelWarn),

@@ -70,8 +70,8 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	}
 	seen.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, pushConnectionsOf(cfg))
 	inspect.Quarantines(seen.masters, cfg.MaxTTL)
-	inspect.CompareSettings(seen.masters, daemon.Rules(cfg))
-	seen.proxiesThatDiffer = inspect.Unlike(seen.masters, daemon.Rules(cfg))
+	inspect.CompareSettings(seen.masters, daemon.SharedSettings(cfg))
+	seen.proxiesThatDiffer = inspect.Unlike(seen.masters, daemon.SharedSettings(cfg))
 	all.Wait()
 	seen.location, seen.contradiction = locationOf(ctx, cfg, certificates, seen.masters)
 	seen.findDirectLocks(ctx, cfg, certificates)
@@ -158,7 +158,7 @@ func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error
 	}{
 		Verdict: verdictNames[v.code], Code: v.code, Reasons: slices.Concat(v.reasons, v.advice),
 		Available: v.look.Decide().State == availability.Available, Cause: v.look.Decide().Cause,
-		LocksAt: v.look.LocksAt(), Warnings: seen.warnings,
+		LocksAt: v.look.LockStorage(), Warnings: seen.warnings,
 	}
 	for _, f := range seen.masters {
 		s := serverOf(f)
@@ -181,7 +181,7 @@ func serverOf(f inspect.Finding) server {
 	s := server{
 		Name: f.Name, Version: f.Version, Role: f.Role, Policy: f.Policy, Appendfsync: f.Appendfsync,
 		Uptime: f.Uptime.Seconds(), RoundTrip: f.RoundTrip.Seconds(), LongestTTL: f.LongestTTL.Seconds(),
-		Unsafe: f.Unsafe, Disagreement: f.Amiss, Weak: f.Weak,
+		Unsafe: f.Unsafe, Disagreement: f.Differing, Weak: f.Weak,
 	}
 	if f.Err != nil {
 		s.Error = f.Err.Error()
@@ -218,5 +218,5 @@ func notesText(f inspect.Finding) string {
 	if f.Err != nil {
 		return strings.Join(append(slices.Clone(f.Unsafe), f.Err.Error()), "; ")
 	}
-	return cmp.Or(strings.Join(slices.Concat(f.Unsafe, f.Amiss, f.Weak), "; "), "ok")
+	return cmp.Or(strings.Join(slices.Concat(f.Unsafe, f.Differing, f.Weak), "; "), "ok")
 }

@@ -95,7 +95,7 @@ func newSettingsAction(c *cli.Context, cfg conf.Config) error {
 		return err
 	}
 	done, err := inspect.Impose(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.Dialing,
-		daemon.Rules(cfg), c.Bool(forceFlag))
+		daemon.SharedSettings(cfg), c.Bool(forceFlag))
 	if err != nil {
 		return withCode(exitUnsafe, fmt.Errorf("refused: %w, or use --%s", err, forceFlag))
 	}
@@ -154,19 +154,19 @@ func (i *initRun) run(ctx context.Context) error {
 	if err := i.checkLocation(ctx, findings); err != nil {
 		return withCode(exitUnsafe, fmt.Errorf("refused: %w", err))
 	}
-	if err := inspect.MayVouch(findings, i.cfg.MaxTTL, i.force); err != nil { // refused whatever the operator answers
+	if err := inspect.CheckOverride(findings, i.cfg.MaxTTL, i.force); err != nil { // refused whatever the operator answers
 		return i.refuse(err)
 	}
 	if err := i.askTTL(findings); err != nil {
 		return err
 	}
-	if err := inspect.MayVouch(findings, i.ttl, i.force); err != nil {
+	if err := inspect.CheckOverride(findings, i.ttl, i.force); err != nil {
 		return i.refuse(err)
 	}
 	if err := i.writeOnceFile(); err != nil { // before the masters are told, so that this never happens twice
 		return err
 	}
-	masters, err := quorum.Vouch(ctx, quorum.Options{
+	masters, err := quorum.StoreOverride(ctx, quorum.Options{
 		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: timeout, MaxTTL: i.cfg.MaxTTL,
 		Record: i.record, Logger: slog.New(slog.DiscardHandler),
 	}, i.ttl, i.force)
@@ -174,7 +174,7 @@ func (i *initRun) run(ctx context.Context) error {
 		return withCode(exitUnavailable, err)
 	}
 	err = i.report(masters)
-	if known := inspect.Knowing(i.survey(ctx, timeout), i.ttl); err != nil && len(known) > 0 {
+	if known := inspect.ProxiesWithLongerTTL(i.survey(ctx, timeout), i.ttl); err != nil && len(known) > 0 {
 		fmt.Fprintf(i.out, "%s\nnext: if none of these locks is held any more: redlock-proxy init --%s %v --%s\n",
 			strings.Join(known, "\n"), longestTTLFlag, i.ttl, forceFlag)
 	}
@@ -200,7 +200,7 @@ func (i *initRun) checkLocation(ctx context.Context, findings []inspect.Finding)
 	if i.record == nil {
 		return nil
 	}
-	said := inspect.PlacedOn(findings)
+	said := inspect.LocationOn(findings)
 	has, err := i.record.Read(ctx)
 	until := time.Now().Add(startTimeout)
 	for err != nil && !said.Known && time.Now().Before(until) && pacing.Sleep(ctx, startPause) == nil {

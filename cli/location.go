@@ -16,10 +16,10 @@ import (
 func locationOf(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding,
 ) (at location.Report, contradiction string) {
-	if !daemon.HasPlaces(cfg) {
+	if !daemon.RecordsLocation(cfg) {
 		return location.Report{At: location.At{Place: location.Masters}, Known: true}, ""
 	}
-	if at = inspect.PlacedOn(masters); at.Known {
+	if at = inspect.LocationOn(masters); at.Known {
 		contradiction = contradictionOf(ctx, cfg, certificates, at)
 	}
 	at.Place = at.OrBySetting(cfg.MoveFromUpstream)
@@ -94,8 +94,9 @@ func (s *inspection) findDirectLocks(ctx context.Context, cfg conf.Config, certi
 		if n > 1 {
 			keys = fmt.Sprintf("%d lock keys are", n)
 		}
-		f.Amiss = append(f.Amiss, fmt.Sprintf("%s at the upstream while the locks are at the masters, such as %.100q: "+
-			"clients lock at the upstream directly, or an earlier move did not remove it all", keys, first))
+		f.Differing = append(f.Differing,
+			fmt.Sprintf("%s at the upstream while the locks are at the masters, such as %.100q: "+
+				"clients lock at the upstream directly, or an earlier move did not remove it all", keys, first))
 	case more:
 		f.Weak = append(f.Weak, "has too many keys to search for lock keys")
 	}

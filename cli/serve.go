@@ -63,9 +63,9 @@ func reportConfig(cfg conf.Config, out io.Writer) error {
 		return err
 	}
 	if own != nil && own.IsOpen() {
-		warnings = append(warnings, daemon.OpenUsers)
+		warnings = append(warnings, daemon.OpenUsersWarning)
 	}
-	if err := certificates.Untimely(time.Now()); err != nil {
+	if err := certificates.ValidityError(time.Now()); err != nil {
 		warnings = append(warnings, err.Error())
 	}
 	for _, warning := range warnings {

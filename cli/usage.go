@@ -22,7 +22,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	}
 	hint := ""
 	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
-		if gone := conf.Gone(name); gone != "" {
+		if gone := conf.RemovedSetting(name); gone != "" {
 			return fmt.Errorf("--%s: %s", name, gone)
 		}
 		hint = flagHint(c, name)

@@ -41,7 +41,7 @@ type verdict struct {
 	// and is the last line of the table.
 	advice []string
 	// look decides whether locks are available, independently of the code.
-	look availability.Look
+	look availability.Inputs
 }
 
 // verdictNames maps exit codes to the verdicts.
@@ -86,11 +86,11 @@ func judge(cfg conf.Config, seen inspection) verdict {
 		problems = append(problems, fmt.Sprintf("upstream %s: %v", seen.upstream.Name, seen.upstream.Err))
 	}
 	if seen.upstream != nil {
-		problems = append(problems, prefixed("upstream "+seen.upstream.Name, seen.upstream.Amiss)...)
+		problems = append(problems, prefixed("upstream "+seen.upstream.Name, seen.upstream.Differing)...)
 	}
 	for _, f := range seen.masters {
 		if f.Differs == "" { // different settings are reported once, for all masters
-			problems = append(problems, prefixed(f.Name, f.Amiss)...)
+			problems = append(problems, prefixed(f.Name, f.Differing)...)
 		}
 	}
 	difference := settingsDifference(seen.masters)
@@ -123,9 +123,9 @@ func judge(cfg conf.Config, seen inspection) verdict {
 
 // look returns what decides whether locks are available. absent says for each master without a vote
 // why a proxy that starts now with this configuration would not count it.
-func (s *inspection) look(cfg conf.Config) (look availability.Look, absent []string) {
+func (s *inspection) look(cfg conf.Config) (look availability.Inputs, absent []string) {
 	votes, absent := votesOf(cfg, s.masters)
-	look = availability.Look{
+	look = availability.Inputs{
 		Movable: daemon.CanMove(cfg), Masters: len(s.masters), Voting: votes,
 		Place: s.location.Place, Known: s.location.Known || votes < quorum.Majority(len(s.masters)),
 	}

@@ -4,16 +4,16 @@ package commands
 type Counts struct {
 	// Waiting counts the clients that wait for a lock.
 	Waiting int
-	// Endless counts the lock keys that were set without a TTL. EffectsLost counts the side effects
-	// of scripts that were not carried out.
-	Endless, EffectsLost int64
+	// LocksWithoutTTL counts the lock keys that were set without a TTL. EffectsLost counts the side
+	// effects of scripts that were not carried out.
+	LocksWithoutTTL, EffectsLost int64
 	// ScriptRuns counts the runs of scripts on lock keys. A script runs again if another client
 	// changes its keys meanwhile. ScriptsStopped counts the runs that were stopped at a limit, or
 	// could not start in time (BUSY).
 	ScriptRuns, ScriptsStopped int64
-	// UncoveredLocks and UncoveredReleases count the commands for the upstream that take or release
+	// DetectedLocks and UncoveredReleases count the commands for the upstream that take or release
 	// a lock on a key that is not a lock key.
-	UncoveredLocks, UncoveredReleases int64
+	DetectedLocks, UncoveredReleases int64
 	// DirectLocks counts the changes of lock keys at the upstream while the locks were at the
 	// masters.
 	DirectLocks int64
@@ -29,9 +29,9 @@ func (t *Table) Counts() Counts {
 		c.RemovalsPending = pending()
 	}
 	c.ScriptRuns, c.ScriptsStopped = t.router.scripts.Counts()
-	c.Endless, c.EffectsLost = t.lockKeys.Counts()
+	c.LocksWithoutTTL, c.EffectsLost = t.lockKeys.Counts()
 	if t.notices != nil {
-		c.UncoveredLocks, c.UncoveredReleases = t.notices.Counts()
+		c.DetectedLocks, c.UncoveredReleases = t.notices.Counts()
 	}
 	return c
 }

@@ -19,8 +19,8 @@ import (
 // fakeLocker is a Locker over a fake register.
 type fakeLocker struct{ *fakeregister.Register }
 
-func (f fakeLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
-	return f.Take(ctx, quorum.Taking{Keys: []quorum.Key{req.Key},
+func (f fakeLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
+	return f.Take(ctx, quorum.TakeRequest{Keys: []quorum.Key{req.Key},
 		Terms: quorum.Terms{Tokens: []string{req.Token}, TTL: req.TTL}})
 }
 
@@ -30,8 +30,8 @@ func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) er
 
 func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
-// AwaitArrival retries after each event. Then it returns a timeout, or that the outcome is unknown.
-func (f fakeLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error {
+// AwaitPop retries after each event. Then it returns a timeout, or that the outcome is unknown.
+func (f fakeLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 	f.Rounds = append(f.Rounds, fmt.Sprintf("wait %v for %s", a.Wait, a.Kind))
 	own := slices.Repeat([]bool{!f.Behind}, len(a.Keys))
 	for came := a.Try(own); came != quorum.Made; came = a.Try(own) {
@@ -39,10 +39,10 @@ func (f fakeLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error {
 			return context.Cause(ctx)
 		}
 		switch {
-		case len(f.Later) == 0 && came == quorum.Unlooked:
+		case len(f.Later) == 0 && came == quorum.Undetermined:
 			return f.Fails
 		case len(f.Later) == 0:
-			return quorum.ErrNoArrival
+			return quorum.ErrPopTimeout
 		}
 		happen := f.Later[0]
 		f.Later, own = f.Later[1:], slices.Repeat([]bool{true}, len(a.Keys))

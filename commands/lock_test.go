@@ -311,7 +311,7 @@ func TestBrief(t *testing.T) {
 		"HELLO 3 AUTH default a":    false,
 	} {
 		args := syntax.Bytes(strings.Fields(words))
-		if cmd := table.Lookup(args[0]); (cmd.Brief != nil && cmd.Brief(args)) != want {
+		if cmd := table.Lookup(args[0]); (cmd.RunsWithoutClient != nil && cmd.RunsWithoutClient(args)) != want {
 			t.Errorf("%s: brief %v", words, !want)
 		}
 	}

@@ -32,7 +32,7 @@ func newSplicing(t *testing.T, proto int, upstream string, err error) *splicing 
 			Masters: func() []quorum.MasterStatus {
 				return []quorum.MasterStatus{{Name: "m0"}, {Name: "m1", Err: errors.New("no route")}, {Name: "m2"}}
 			},
-			Look: func() availability.Look { return availability.Look{Masters: 3, Voting: 2, Known: true} },
+			Look: func() availability.Inputs { return availability.Inputs{Masters: 3, Voting: 2, Known: true} },
 		},
 	})
 	s.client.Ask = func(context.Context) ([]byte, error) {

@@ -21,7 +21,7 @@ import (
 
 // Locks is the locker behind the commands: a *quorum.Locker, whose methods document the errors.
 type Locks interface {
-	locks.Place
+	locks.Locker
 	lockkeys.Locks
 	Waiting() int
 }
@@ -42,12 +42,12 @@ type Options struct {
 	Functions eval.Functions
 	// Mark places a mark on a lock key that a client has read, for CLIENT TRACKING. If it is nil,
 	// lock keys are not tracked.
-	Mark func(key quorum.Key, notify func(quorum.News)) *quorum.Mark
+	Mark func(key quorum.Key, notify func(quorum.Report)) *quorum.Mark
 	// Messages returns the carrier of messages between proxies, which passes each message to
 	// deliver. It is for a table without an upstream. If it is nil, there are no messages.
 	Messages func(deliver func(quorum.Message)) pubsub.Carrier
-	// Holders returns who holds which lock.
-	Holders locks.Holdings
+	// Holdings returns who holds which lock.
+	Holdings locks.Holdings
 	// AllKeys lists the names of all locks, and removes them.
 	AllKeys allkeys.Locks
 	// Settings are in effect until the first Apply.
@@ -67,9 +67,9 @@ type Options struct {
 	// Moving configures the move of the locks between the upstream and the masters (PROXY MOVE).
 	// The table sets its LockKeys, Place, Prefix and Logger. If it is nil, locks cannot be moved.
 	Moving *move.Options
-	// Guarded is set if the masters record where the locks are. Then another proxy may move the
-	// locks even if this proxy has no upstream.
-	Guarded bool
+	// MastersRecordLocation is set if the masters record where the locks are. Then another proxy
+	// may move the locks even if this proxy has no upstream.
+	MastersRecordLocation bool
 	// unmoved is set for the table that is used while the locks are at the upstream.
 	unmoved bool
 	// mover is shared with another table.
@@ -102,7 +102,7 @@ func (o Options) orDefault() Options {
 
 // moving returns the globs of the keys whose locks may be moved.
 func (o Options) moving() keys.Patterns {
-	if !o.Guarded {
+	if !o.MastersRecordLocation {
 		return keys.NewPatterns()
 	}
 	return keys.NewPatterns(o.LockKeys...)

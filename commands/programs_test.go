@@ -60,7 +60,7 @@ func TestSameAsWithoutMasters(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, seed))
 		pick := func(words ...string) string { return words[random.IntN(len(words))] }
 		b := newRegisterBench(t)
-		alone := keyspace.NewSpace(b.now)
+		alone := keyspace.NewSnapshot(b.now)
 		alone.Put("k", keyspace.Entry{})
 		alone.Put("k2", keyspace.Entry{})
 		var done []string

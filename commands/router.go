@@ -18,20 +18,20 @@ import (
 // Verb says how the proxy treats a command.
 type Verb uint8
 
-// The verbs. After Settle, Connect and TakeOver the caller asks the router again.
+// The verbs. After Settle, Connect and AdoptTx the caller asks the router again.
 const (
-	Forward  Verb = iota // relay it to the upstream as it is
-	Settle               // wait until the upstream has answered everything sent before
-	Connect              // try to connect to the upstream
-	TakeOver             // turn the upstream's empty transaction into one of the proxy's own
-	Learn                // look up the script or function first: see Table.Learn
-	Run                  // answer it with the proxy's own command
-	Refuse               // answer it with an error
-	Abort                // answer it with an error, and abort the proxy's own transaction
-	Spoil                // answer it with an error, and make the upstream refuse the EXEC of its transaction
-	NoScript             // make the upstream answer NOSCRIPT when it carries out its transaction
-	Quit                 // treat it as sent by a client that is leaving
-	Close                // close the connection: the client's state is unknown, and no reply would have a place
+	Forward         Verb = iota // relay it to the upstream as it is
+	WaitUpstream                // wait until the upstream has answered everything sent before
+	Connect                     // try to connect to the upstream
+	AdoptTx                     // turn the upstream's empty transaction into one of the proxy's own
+	Learn                       // look up the script or function first: see Table.Learn
+	Run                         // answer it with the proxy's own command
+	Refuse                      // answer it with an error
+	Abort                       // answer it with an error, and abort the proxy's own transaction
+	AbortUpstreamTx             // answer it with an error, and make the upstream refuse the EXEC of its transaction
+	NoScript                    // make the upstream answer NOSCRIPT when it carries out its transaction
+	Quit                        // treat it as sent by a client that is leaving
+	Close                       // close the connection: the client's state is unknown, and no reply would have a place
 )
 
 // Decision says how the proxy treats a command.
@@ -77,8 +77,8 @@ type Connection struct {
 	// has switched to RESP3, which Unsure leaves open. Monitoring is set while it receives the
 	// commands of other clients.
 	Restricted, Unsure, Monitoring bool
-	// Silent is set while the client wants no replies.
-	Silent bool
+	// RepliesOff is set while the client wants no replies.
+	RepliesOff bool
 }
 
 // router decides how the proxy treats a command. Its decisions depend only on the situation, the
@@ -143,7 +143,7 @@ func (r *router) forConnection(at Situation, name string, d Decision) Decision {
 	case !r.relays || d.Verb == Forward:
 		return d
 	case !u.Settled:
-		return Decision{Verb: Settle}
+		return Decision{Verb: WaitUpstream}
 	case u.Stream && !u.Quitting: // it may be in a transaction that the proxy does not know of
 		return Decision{Verb: Close}
 	case d.Verb == Learn && (u.Restricted && !u.Unsure || u.Quitting):
@@ -159,9 +159,9 @@ func (r *router) forConnection(at Situation, name string, d Decision) Decision {
 	case u.Multi && name == "watch":
 		return Decision{} // the upstream refuses a WATCH inside MULTI
 	case u.Multi && !u.Queued && !u.Watching:
-		return Decision{Verb: TakeOver}
+		return Decision{Verb: AdoptTx}
 	case u.Multi:
-		return Decision{Verb: Spoil, Text: lateInMulti(name)}
+		return Decision{Verb: AbortUpstreamTx, Text: lateInMulti(name)}
 	case u.Watching && name == "watch":
 		return refuse(name, mixedWatch)
 	}
@@ -174,14 +174,14 @@ func (r *router) forConnection(at Situation, name string, d Decision) Decision {
 func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decision {
 	switch {
 	case !u.Settled:
-		return Decision{Verb: Settle}
+		return Decision{Verb: WaitUpstream}
 	case u.Quitting:
 		return Decision{Verb: Quit}
 	case u.Stream && (own.Local || own.IsOurs()):
 		return Decision{Verb: Close}
 	case u.Multi && !u.Stream && (own.IsOurs() || own.Local || own.ActsLocally || own.HidesIn(words)):
-		return Decision{Verb: Spoil, Text: notInMulti(own)}
-	case u.Multi || u.Stream || own.Asks && (u.Silent && !own.ActsLocally || u.Restricted || u.Monitoring):
+		return Decision{Verb: AbortUpstreamTx, Text: notInMulti(own)}
+	case u.Multi || u.Stream || own.Asks && (u.RepliesOff && !own.ActsLocally || u.Restricted || u.Monitoring):
 		return Decision{}
 	}
 	return Decision{Verb: Run, Command: own}
@@ -203,7 +203,7 @@ func (r *router) routeMulti(at Situation) Decision {
 // routeWatch decides about WATCH. A transaction can only watch lock keys or ordinary keys, not
 // both.
 func (r *router) routeWatch(at Situation, words [][]byte) Decision {
-	places, _ := spec.KeysOf(words[0]).Places(words, len(words))
+	places, _ := spec.KeysOf(words[0]).Positions(words, len(words))
 	switch lock, other := r.lockKeys.Split(words, places); {
 	case lock < 0 && other >= 0 && at.Watching:
 		return r.forConnection(at, "watch", refuse("watch", mixedWatch))
@@ -262,7 +262,7 @@ func (r *router) routeMasters(name string, words [][]byte) Decision {
 	if hasNUL(words[0]) {
 		return refuse(name, syntax.UnknownCommand(words))
 	}
-	places, _ := rule.Places(words, len(words))
+	places, _ := rule.Positions(words, len(words))
 	lock, other := r.lockKeys.Split(words, places)
 	cmd := r.locked[name]
 	switch {
@@ -315,7 +315,7 @@ func (r *router) learnFirst(name string) Decision {
 // command by its contents.
 func (r *router) learn(ctx context.Context, words [][]byte) Decision {
 	name := syntax.Lower(words[0])
-	at, refusal := r.scripts.Learn(ctx, name, words)
+	at, refusal := r.scripts.ResolveScript(ctx, name, words)
 	d := r.routeScript(name, at, refusal)
 	if d.Verb == Learn {
 		return Decision{Verb: NoScript}
@@ -324,7 +324,7 @@ func (r *router) learn(ctx context.Context, words [][]byte) Decision {
 }
 
 // routeScript decides about a script or function by where it runs.
-func (r *router) routeScript(name string, at eval.Where, refusal string) Decision {
+func (r *router) routeScript(name string, at eval.Target, refusal string) Decision {
 	switch at {
 	case eval.OnMasters:
 		return Decision{Verb: Run, Command: r.locked[name]}
@@ -342,10 +342,10 @@ func (r *router) keysAhead(ctx context.Context, words [][]byte, total int) (plac
 	if rule == nil {
 		return keys.Places{}, false, true
 	}
-	places, known = rule.Places(words, total)
+	places, known = rule.Positions(words, total)
 	if name := syntax.Lower(words[0]); known && len(words) > 2 && (syntax.IsEval(name) || eval.IsFunction(name)) {
 		var watched bool
-		if locked, watched = r.scripts.Ahead(ctx, name, words, total); watched {
+		if locked, watched = r.scripts.Preview(ctx, name, words, total); watched {
 			places[1] = keys.Span{First: 3, Last: total - 1, Step: 1}
 		}
 	}
@@ -365,14 +365,14 @@ func (r *router) tooLong(name string, words [][]byte) string {
 // refuse decides to answer with an error.
 func refuse(name, text string) Decision {
 	return Decision{Verb: Refuse, Text: text, Command: &command.Command{
-		Name: name, Arity: -1, Guarded: true, Harmless: true, Run: func(c command.Call) { c.Out.Error(text) },
+		Name: name, Arity: -1, Guarded: true, OnlyFails: true, Run: func(c command.Call) { c.Out.Error(text) },
 	}}
 }
 
 // abort decides to answer with an error, and to abort the proxy's own transaction.
 func abort(name, text string) Decision {
 	return Decision{Verb: Abort, Text: text, Command: &command.Command{
-		Name: name, Arity: -1, Guarded: true, Harmless: true, Run: func(c command.Call) {
+		Name: name, Arity: -1, Guarded: true, OnlyFails: true, Run: func(c command.Call) {
 			c.Client.Transaction.Abort()
 			c.Out.Error(text)
 		},
@@ -406,7 +406,7 @@ func (r *router) noUpstream(name string, words [][]byte) string {
 // otherKey returns the first ordinary key of a command, or nil.
 func (r *router) otherKey(words [][]byte) []byte {
 	if rule := r.rule(words[0]); rule != nil {
-		places, _ := rule.Places(words, len(words))
+		places, _ := rule.Positions(words, len(words))
 		if _, other := r.lockKeys.Split(words, places); other >= 0 {
 			return words[other]
 		}

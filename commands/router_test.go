@@ -24,7 +24,7 @@ var settled = Situation{Upstream: Connection{Settled: true}}
 func routed(t *Table, words [][]byte) string {
 	d := t.Route(settled, words)
 	if d.Verb == Learn {
-		d = t.Learn(context.Background(), settled, words)
+		d = t.ResolveScript(context.Background(), settled, words)
 	}
 	switch d.Verb {
 	case Forward:
@@ -58,7 +58,7 @@ func TestRoute(t *testing.T) {
 		text        string // a part of the error
 	}{
 		{"any command", "GET a", first, Forward, ""},
-		{"one on a lock key waits for its turn", "GET lock:a", first, Settle, ""},
+		{"one on a lock key waits for its turn", "GET lock:a", first, WaitUpstream, ""},
 		{"and is run", "GET lock:a", settled, Run, ""},
 		{"one that is none", "XADD lock:a * f x", settled, Refuse, "cannot run on lock key"},
 		{"keys of both kinds", "DEL lock:a b", settled, Refuse, "send two commands"},
@@ -66,25 +66,26 @@ func TestRoute(t *testing.T) {
 		{"bytes that are no replies", "GET lock:a", open(func(u *Connection) { u.Stream = true }), Close, ""},
 		{"subscribed", "GET lock:a", open(func(u *Connection) { u.Restricted = true }), Run, ""}, // the command refuses it
 
-		{"ours waits for its turn", "LOCK k t PX 9", first, Settle, ""},
+		{"ours waits for its turn", "LOCK k t PX 9", first, WaitUpstream, ""},
 		{"ours", "LOCK k t PX 9", settled, Run, ""},
 		{"ours after QUIT", "LOCK k t PX 9", open(func(u *Connection) { u.Quitting = true }), Quit, ""},
-		{"ours in the upstream's MULTI", "LOCK k t PX 9", multi, Spoil, "ERR LOCK inside MULTI"},
+		{"ours in the upstream's MULTI", "LOCK k t PX 9", multi, AbortUpstreamTx, "ERR LOCK inside MULTI"},
 		{"ours in our MULTI", "LOCK k t PX 9", inMulti, Abort, "ERR LOCK inside MULTI"},
 		{"ours in a stream", "LOCK k t PX 9", open(func(u *Connection) { u.Stream = true }), Close, ""},
 		{"INFO", "INFO", settled, Run, ""},
-		{"INFO in MULTI", "INFO", multi, Spoil, "ERR INFO inside MULTI"}, // the reply may have the addresses of replicas
-		{"the same of a section", "info server REPLICATION\x00x", late, Spoil, "ERR INFO inside MULTI"},
+		{"INFO in MULTI", "INFO", multi, AbortUpstreamTx, "ERR INFO inside MULTI"},
+		// the reply may have the addresses of replicas
+		{"the same of a section", "info server REPLICATION\x00x", late, AbortUpstreamTx, "ERR INFO inside MULTI"},
 		{"INFO without these", "INFO server", multi, Forward, ""},
-		{"ROLE in MULTI", "ROLE", multi, Spoil, "ERR ROLE inside MULTI"},
-		{"INFO of a silent client", "INFO", open(func(u *Connection) { u.Silent = true }), Forward, ""},
+		{"ROLE in MULTI", "ROLE", multi, AbortUpstreamTx, "ERR ROLE inside MULTI"},
+		{"INFO of a silent client", "INFO", open(func(u *Connection) { u.RepliesOff = true }), Forward, ""},
 		{"INFO while monitoring", "INFO", open(func(u *Connection) { u.Monitoring = true }), Forward, ""},
-		{"LOCK of a silent client", "LOCK k t PX 9", open(func(u *Connection) { u.Silent = true }), Run, ""},
+		{"LOCK of a silent client", "LOCK k t PX 9", open(func(u *Connection) { u.RepliesOff = true }), Run, ""},
 
 		{"MULTI", "MULTI", first, Connect, ""},
 		{"MULTI with an upstream", "MULTI", Situation{Connected: true}, Forward, ""},
 		{"MULTI without one", "MULTI", down, Run, ""},
-		{"MULTI without one, unsettled", "MULTI", Situation{Connected: true, Down: "x"}, Settle, ""},
+		{"MULTI without one, unsettled", "MULTI", Situation{Connected: true, Down: "x"}, WaitUpstream, ""},
 		{"MULTI of lock keys", "MULTI", lockWatch, Run, ""},
 		{"MULTI in ours", "MULTI", inMulti, Run, ""}, // the command refuses it
 		{"EXEC", "EXEC", first, Forward, ""},
@@ -94,13 +95,13 @@ func TestRoute(t *testing.T) {
 		{"UNWATCH", "UNWATCH", first, Forward, ""},
 		{"UNWATCH of lock keys", "UNWATCH", lockWatch, Run, ""},
 		{"UNWATCH in ours", "UNWATCH", inMulti, Run, ""},
-		{"the upstream's MULTI is empty", "GET lock:a", multi, TakeOver, ""},
-		{"it is not", "GET lock:a", late, Spoil, "'get' on a lock key in a transaction on other keys"},
+		{"the upstream's MULTI is empty", "GET lock:a", multi, AdoptTx, ""},
+		{"it is not", "GET lock:a", late, AbortUpstreamTx, "'get' on a lock key in a transaction on other keys"},
 		{"a lock key in ours", "GET lock:a", inMulti, Run, ""},
 		{"a wrong one in ours", "XADD lock:a * f x", inMulti, Abort, "cannot run on lock key"},
 		{"another key in ours", "GET a", inMulti, Abort, "'a' is on the upstream"},
 		{"another key, and no upstream", "GET a", ownDown, Abort, "ERR upstream: down"},
-		{"unsettled in ours", "GET lock:a", Situation{InMulti: true}, Settle, ""},
+		{"unsettled in ours", "GET lock:a", Situation{InMulti: true}, WaitUpstream, ""},
 
 		{"WATCH", "WATCH a", first, Forward, ""},
 		{"WATCH of a lock key", "WATCH lock:a", settled, Run, ""},
@@ -109,13 +110,14 @@ func TestRoute(t *testing.T) {
 		{"of a lock key while others are watched", "WATCH lock:a", watching, Refuse, "watch one kind at a time"},
 		{"of a lock key in the upstream's MULTI", "WATCH lock:a", multi, Forward, ""},
 		{"in ours", "WATCH lock:a", inMulti, Run, ""}, // the command refuses it
-		{"a watch beside MULTI", "GET lock:a", open(func(u *Connection) { u.Multi, u.Watching = true, true }), Spoil,
+		{"a watch beside MULTI", "GET lock:a", open(func(u *Connection) { u.Multi, u.Watching = true, true }),
+			AbortUpstreamTx,
 			"send two transactions"},
 
 		{"a script on lock keys", "EVAL s 1 lock:a", settled, Run, ""},
 		{"one on others", "EVAL return 0", settled, Forward, ""},
 		{"one that is not known", "EVALSHA " + sha + " 0", settled, Learn, ""},
-		{"not before its turn", "EVALSHA " + sha + " 0", first, Settle, ""},
+		{"not before its turn", "EVALSHA " + sha + " 0", first, WaitUpstream, ""},
 		{"nor where it is refused", "EVALSHA " + sha + " 0", open(func(u *Connection) { u.Restricted = true }), Forward, ""},
 		{"where some carry it out", "EVALSHA " + sha + " 0", open(func(u *Connection) { u.Monitoring = true }), Learn, ""},
 		{"nor where nobody knows", "EVALSHA " + sha + " 0", open(func(u *Connection) { u.Stream = true }), Close, ""},
@@ -140,12 +142,12 @@ func TestRoute(t *testing.T) {
 func TestLearnNothing(t *testing.T) {
 	words := syntax.Bytes([]string{"EVALSHA", strings.Repeat("f", 40), "0"})
 	table := routeTable()
-	if d := table.Learn(t.Context(), settled, words); d.Verb != Refuse || d.Text != syntax.NoScript {
+	if d := table.ResolveScript(t.Context(), settled, words); d.Verb != Refuse || d.Text != syntax.NoScript {
 		t.Errorf("%d %q", d.Verb, d.Text)
 	}
 	at := settled
 	at.Upstream.Multi = true
-	if d := table.Learn(t.Context(), at, words); d.Verb != NoScript {
+	if d := table.ResolveScript(t.Context(), at, words); d.Verb != NoScript {
 		t.Errorf("in MULTI: %d %q", d.Verb, d.Text)
 	}
 }
@@ -305,7 +307,7 @@ func TestNoCommandOnALockKeyGoesToTheUpstream(t *testing.T) {
 		for _, first := range []string{"lock:a", "1", "lock:a 1", "streams", "encoding", "usage", "groups", "create",
 			"object", "memory"} {
 			words := append(strings.Fields(name+" "+first), "lock:a", "lock:a", "lock:a", "lock:a", "lock:a")
-			places, _ := c.Keys.Places(syntax.Bytes(words), len(words))
+			places, _ := c.Keys.Positions(syntax.Bytes(words), len(words))
 			if lock, _ := table.router.lockKeys.Split(syntax.Bytes(words), places); lock < 0 {
 				continue
 			}
@@ -339,7 +341,7 @@ func TestAhead(t *testing.T) {
 		{"EVAL return 0 lock:a", 9, true, true, 8}, {"SORT a", 9, false, false, -1}, {"PING x", 9, false, true, -1},
 		{"XREAD STREAMS a", 9, false, false, -1}, {"BLPOP a b", 5, false, true, 3},
 	} {
-		places, locked, known := table.Ahead(t.Context(), syntax.Bytes(strings.Fields(c.first)), c.total)
+		places, locked, known := table.Preview(t.Context(), syntax.Bytes(strings.Fields(c.first)), c.total)
 		if locked != c.locked || known != c.known || places.Last() != c.last {
 			t.Errorf("%s of %d words: locked %v, known %v, last %d", c.first, c.total, locked, known, places.Last())
 		}
@@ -362,7 +364,7 @@ func FuzzLockCommand(f *testing.F) {
 		words := bytes.Split(text, []byte{'|'})
 		named := false
 		if rule := spec.KeysOf(words[0]); rule != nil {
-			places, known := rule.Places(words, len(words))
+			places, known := rule.Positions(words, len(words))
 			if !known {
 				t.Fatalf("%q: all words do not tell", words)
 			}
@@ -378,9 +380,9 @@ func FuzzLockCommand(f *testing.F) {
 			t.Errorf("%q has no place in a transaction", words)
 		}
 		for n := 1; n <= len(words); n++ {
-			places, locked, known := table.Ahead(t.Context(), words[:n], len(words))
+			places, locked, known := table.Preview(t.Context(), words[:n], len(words))
 			for i := n; i < len(words) && known && !locked; i++ {
-				if whole, _ := keyRuleOrNone(words[0]).Places(words, len(words)); whole.Has(i) && !places.Has(i) {
+				if whole, _ := keyRuleOrNone(words[0]).Positions(words, len(words)); whole.Has(i) && !places.Has(i) {
 					t.Errorf("%q: the first %d do not tell of word %d", words, n, i)
 				}
 			}

@@ -33,7 +33,7 @@ type Table struct {
 	lockKeys *lockkeys.Runner
 	// notices records commands that look like locks on keys of the upstream; nil without an
 	// upstream.
-	notices  *lockdetect.Notices
+	notices  *lockdetect.Detector
 	holders  *locks.Holders
 	tracking *tracking.Hub // nil if lock keys are not tracked
 	messages *pubsub.Hub   // nil if the upstream carries messages
@@ -53,19 +53,19 @@ func NewRelayTable(opts Options) *Table {
 	return newTable(opts, lockdetect.New(opts.Logger))
 }
 
-// NewUnmovedTable returns the table that is used while the locks of the table moved are at the
+// NewTableAtUpstream returns the table that is used while the locks of the table moved are at the
 // upstream. In it, lock keys are ordinary keys, and LOCK and the like fail on them.
-func NewUnmovedTable(moved *Table, opts Options) *Table {
+func NewTableAtUpstream(moved *Table, opts Options) *Table {
 	opts = opts.orDefault()
 	opts.unmoved, opts.mover = true, moved.mover
 	return newTable(opts, moved.notices)
 }
 
 // newTable returns the table of a proxy. notices is nil if there is no upstream.
-func newTable(opts Options, notices *lockdetect.Notices) *Table {
+func newTable(opts Options, notices *lockdetect.Detector) *Table {
 	t := &Table{opts: opts, current: newCurrent(opts), audit: command.NewAudit(opts.Audit), notices: notices}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
-	place := lockkeys.Places(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.moving())
+	place := lockkeys.Locator(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.moving())
 	if t.mover = opts.mover; t.mover == nil {
 		t.mover = newMover(opts, place)
 	}
@@ -94,7 +94,7 @@ func newTable(opts Options, notices *lockdetect.Notices) *Table {
 	}
 	t.tracking = newTrackingHub(opts, lockKeys)
 	t.holders = locks.NewHolders(locks.HoldersOptions{
-		Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit,
+		Locks: opts.Holdings, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit,
 	})
 	all := t.lockCommands(place)
 	if lockKeys.Any() {
@@ -122,7 +122,7 @@ func (t *Table) lockCommands(place func(db int, key string) quorum.Key) []*comma
 // serverCommands returns the commands about the proxy itself, with the counters of the table.
 func (t *Table) serverCommands() *server.Server {
 	opts := t.opts.Server
-	opts.MaxClients, opts.Waiting, opts.Uncovered, opts.Mover = t.current.maxClients, t.Waiting, t.notices, t.mover
+	opts.MaxClients, opts.Waiting, opts.LockDetector, opts.Mover = t.current.maxClients, t.Waiting, t.notices, t.mover
 	opts.LockKeys, opts.CachedScripts = len(t.opts.LockKeys) > 0, t.router.scripts.Cached
 	if t.router.lockKeys.Any() {
 		opts.Programs = t.lockKeys.Counts
@@ -187,7 +187,7 @@ func newTrackingHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 		return nil
 	}
 	return tracking.NewHub(tracking.Options{
-		Mark: func(key quorum.Key, notify func(quorum.News)) tracking.Mark { return opts.Mark(key, notify) },
+		Mark: func(key quorum.Key, notify func(quorum.Report)) tracking.Mark { return opts.Mark(key, notify) },
 		Read: opts.Register.Read, Logger: opts.Logger,
 	})
 }
@@ -225,16 +225,16 @@ func (t *Table) Keyed(name []byte) *keys.Rule { return t.router.rule(name) }
 // Route decides how the proxy treats a command.
 func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.route(at, words) }
 
-// Learn decides after the decision Learn: it looks up the script or function at the masters and the
-// upstream, and routes the command by its contents.
-func (t *Table) Learn(ctx context.Context, at Situation, words [][]byte) Decision {
+// ResolveScript decides after the decision Learn: it looks up the script or function at the masters
+// and the upstream, and routes the command by its contents.
+func (t *Table) ResolveScript(ctx context.Context, at Situation, words [][]byte) Decision {
 	return t.router.forConnection(at, syntax.Lower(words[0]), t.router.learn(ctx, words))
 }
 
-// Ahead is for a command that is too long to be held in memory. words are the first of its total
+// Preview is for a command that is too long to be held in memory. words are the first of its total
 // words. locked is set if they name a lock key. Otherwise, places are the words that may still be
 // lock keys, if known is set.
-func (t *Table) Ahead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
+func (t *Table) Preview(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
 	return t.router.keysAhead(ctx, words, total)
 }
 
@@ -246,7 +246,7 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 		switch {
 		case !syntax.Fits(cmd.Arity, len(c.Args)):
 			c.SyntaxError(syntax.WrongArity(cmd.Name))
-		case !cmd.Harmless && !permitted(c):
+		case !cmd.OnlyFails && !permitted(c):
 		case c.Client.OnlyListens() && pubsub.Refusal(c.Args) != "":
 			c.Out.Error(pubsub.Refusal(c.Args))
 		default:
@@ -281,5 +281,5 @@ func (t *Table) Observe(words [][]byte) {
 	if t.router.lockKeys.Any() && isScript && syntax.Folded(words[1]) == "load" {
 		t.router.scripts.Loaded(words[2])
 	}
-	t.notices.CountUncovered(words[:min(lockdetect.Words, len(words))], t.router.lockKeys.Match)
+	t.notices.Count(words[:min(lockdetect.MaxWords, len(words))], t.router.lockKeys.Match)
 }

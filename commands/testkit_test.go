@@ -31,7 +31,7 @@ type fakeLocks struct {
 	asked []string
 }
 
-func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
+func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
 	fenced := ""
 	if req.Fence {
 		fenced = ", with a fence"
@@ -41,7 +41,7 @@ func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Gr
 		f.during(ctx)
 	}
 	if ctx.Err() != nil {
-		return quorum.Grant{}, context.Cause(ctx)
+		return quorum.Granted{}, context.Cause(ctx)
 	}
 	return f.grant(req.Token), f.err
 }
@@ -54,13 +54,13 @@ func (f *fakeLocks) Unlock(ctx context.Context, key quorum.Key, token string) er
 	return f.err
 }
 
-func (f *fakeLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error) {
+func (f *fakeLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error) {
 	f.note("extend %d/%s by %s for %v", key.DB, key.Name, token, ttl)
 	return f.grant(token), f.err
 }
 
-func (f *fakeLocks) grant(token string) quorum.Grant {
-	return quorum.Grant{Validity: f.validity, Since: f.since, Fence: f.fence, Version: token}
+func (f *fakeLocks) grant(token string) quorum.Granted {
+	return quorum.Granted{Validity: f.validity, Since: f.since, Fence: f.fence, Version: token}
 }
 
 func (f *fakeLocks) Fence(_ context.Context, key quorum.Key) (int64, error) {
@@ -68,13 +68,13 @@ func (f *fakeLocks) Fence(_ context.Context, key quorum.Key) (int64, error) {
 	return f.fence, f.err
 }
 
-func (*fakeLocks) AwaitArrival(context.Context, quorum.Arrival) error {
-	return quorum.ErrNoArrival
+func (*fakeLocks) AwaitPop(context.Context, quorum.BlockedPop) error {
+	return quorum.ErrPopTimeout
 }
 
 func (*fakeLocks) Waiting() int { return 0 }
 
-func (f *fakeLocks) Withdraw(keys []quorum.Key, got quorum.Grant) {
+func (f *fakeLocks) Withdraw(keys []quorum.Key, got quorum.Granted) {
 	for _, key := range keys {
 		f.note("withdraw %d/%s of %s", key.DB, key.Name, got.Version)
 	}

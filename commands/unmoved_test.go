@@ -16,9 +16,9 @@ import (
 func TestUnmoved(t *testing.T) {
 	cluster := startCluster(t, 3)
 	locker := quorum.NewLocker(cluster)
-	opts := Options{Locks: locker, Register: cluster, Holders: locker, Settings: Settings{MaxTTL: time.Hour},
+	opts := Options{Locks: locker, Register: cluster, Holdings: locker, Settings: Settings{MaxTTL: time.Hour},
 		LockKeys: []string{"k*"}}
-	table := NewUnmovedTable(NewRelayTable(opts), opts)
+	table := NewTableAtUpstream(NewRelayTable(opts), opts)
 	for _, c := range []struct{ line, other string }{
 		{"LOCK k t PX 60000", ":5"}, {"LOCK k t PX 60000 BLOCK 0 FENCE", ""}, {"EXTEND k t PX 60000", ":"},
 		{"LOCKINFO k", "*16\r\n"}, {"FENCE k", "$-1\r\n"},
@@ -79,7 +79,7 @@ func TestUnmovedNamesNoServers(t *testing.T) {
 		{"CLUSTER SLOTS", "*0\r\n", "-ERR This instance has cluster support disabled\r\n"},
 	} {
 		s := newSplicing(t, 2, c.upstream, nil)
-		s.table = NewUnmovedTable(moved, opts)
+		s.table = NewTableAtUpstream(moved, opts)
 		words := syntax.Bytes(strings.Fields(c.line))
 		if s.table.Lookup(words[0]) == nil {
 			t.Errorf("%s is passed on", c.line)
@@ -87,7 +87,7 @@ func TestUnmovedNamesNoServers(t *testing.T) {
 			t.Errorf("%s: %q", c.line, got)
 		}
 		multi := Situation{Upstream: Connection{Settled: true, Multi: true}}
-		if d := s.table.Route(multi, words); d.Verb != Spoil {
+		if d := s.table.Route(multi, words); d.Verb != AbortUpstreamTx {
 			t.Errorf("%s in MULTI: %v", c.line, d.Verb)
 		}
 	}

@@ -10,9 +10,9 @@ var removedSettings = map[string]string{
 	"upstream-connections": "each client has a connection of its own to the upstream; remove it",
 }
 
-// Gone returns, for a setting of an earlier version, that it no longer exists and what to do. It is
-// empty for any other name.
-func Gone(name string) string {
+// RemovedSetting returns, for a setting of an earlier version, that it no longer exists and what to
+// do. It is empty for any other name.
+func RemovedSetting(name string) string {
 	if why := removedSettings[name]; why != "" {
 		return "is no longer a setting: " + why
 	}
@@ -22,7 +22,8 @@ func Gone(name string) string {
 // unknown returns the error for an unknown setting, or for a variable of such a name. known are the
 // names to choose from.
 func unknown(where, name string, known []string) error {
-	if text := Gone(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, EnvPrefix), "_", "-"))); text != "" {
+	if text := RemovedSetting(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, EnvPrefix), "_",
+		"-"))); text != "" {
 		return fmt.Errorf("%s: %s", where, text)
 	}
 	return fmt.Errorf("%s: is not a setting (%s)", where, advice(name, known))

@@ -19,10 +19,10 @@ const (
 	// PasswordAtOnce is for URLs. A replaced password in the URL takes effect at once, for new
 	// connections. Any other change takes effect at the next start.
 	PasswordAtOnce
-	// OtherAtOnce is for URLs of masters. A list with different servers takes effect at once, too,
-	// if the masters can be changed in this way. Other changes in the URL of a master that stays
-	// take effect at the next start.
-	OtherAtOnce
+	// MastersAtOnce is for URLs of masters. A list with different servers takes effect at once,
+	// too, if the masters can be changed in this way. Other changes in the URL of a master that
+	// stays take effect at the next start.
+	MastersAtOnce
 )
 
 // Change is a setting that differs between two configurations.
@@ -54,7 +54,7 @@ func (c Config) Reloaded(next Config) (now Config, changed, pending []Change, er
 		case slices.Equal(from, to):
 		case s.Reload == AtOnce,
 			s.Reload >= PasswordAtOnce && onlyPasswords(from, to),
-			s.Reload == OtherAtOnce && !slices.Equal(addresses(from), addresses(to)):
+			s.Reload == MastersAtOnce && !slices.Equal(addresses(from), addresses(to)):
 			s.copy(&now, next)
 			changed = append(changed, s.change(from, to))
 		default:

@@ -121,7 +121,7 @@ func TestMarkedRestarts(t *testing.T) {
 			text = strings.Trim(text, "[]() |.")
 			if want := map[Reload]string{AtOnce: "", AtRestart: "restart",
 				PasswordAtOnce: "restart, but for a new password",
-				OtherAtOnce:    "restart, but for a new password and other servers"}[s.Reload]; text != want {
+				MastersAtOnce:  "restart, but for a new password and other servers"}[s.Reload]; text != want {
 				t.Errorf("%s marks %s %q, want %q", document, s.Name, text, want)
 			}
 		}

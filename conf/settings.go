@@ -62,7 +62,7 @@ func Settings() []Setting { return slices.Clone(table) }
 // table holds all settings. It never changes. A row gives the name, the help text, the kind, the
 // field and the rules.
 var table = []Setting{
-	withReload(OtherAtOnce, withPasswords(requiredList("master", "`URL`: one independent Redis master (redis://, "+
+	withReload(MastersAtOnce, withPasswords(requiredList("master", "`URL`: one independent Redis master (redis://, "+
 		"rediss:// or unix://); once per master",
 		func(c *Config) *[]string { return &c.Masters }, masterURL))),
 	withReload(PasswordAtOnce, withPasswords(single("upstream", "`URL`: your Redis, which gets every command that "+

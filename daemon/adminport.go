@@ -79,7 +79,7 @@ func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
 	machine, _ := os.Hostname() // without a name, the port answers at addresses only
 	port := admin.New(admin.Options{
 		Ready: func() []admin.Check { return d.checks(draining) }, Metrics: a.metrics.Handler(d.sources()), Page: page,
-		Names: append([]string{machine}, d.cfg.AdminHosts...), Profiles: d.cfg.AdminPprof, Logger: d.log,
+		Hosts: append([]string{machine}, d.cfg.AdminHosts...), Profiles: d.cfg.AdminPprof, Logger: d.log,
 	})
 	a.server.Store(port)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(draining))
@@ -175,7 +175,7 @@ func (d *daemon) describe(draining context.Context) status.Proxy {
 	}
 	clients, counts := d.countClients(), d.countCommands()
 	p.Clients, p.ClientsLimit, p.Waiters = clients.Connected, clients.Max, int64(counts.Waiting)
-	p.Uncovered, p.DirectLocks = counts.UncoveredLocks, counts.DirectLocks
+	p.Uncovered, p.DirectLocks = counts.DetectedLocks, counts.DirectLocks
 	return p
 }
 

@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// HasPlaces reports whether the masters record where the locks of a proxy are. If not, the locks
-// are at the masters.
-func HasPlaces(cfg conf.Config) bool { return cfg.Guard && len(cfg.LockKeys) > 0 }
+// RecordsLocation reports whether the masters record where the locks of a proxy are. If not, the
+// locks are at the masters.
+func RecordsLocation(cfg conf.Config) bool { return cfg.Guard && len(cfg.LockKeys) > 0 }
 
 // TrialKey returns a key for trial writes at the upstream that no client uses. If possible it
 // matches a glob of lock-keys, since a user may have no rights to other keys.
@@ -29,9 +29,9 @@ func TrialKey(lockKeys []string) string {
 }
 
 // look returns the facts that decide whether locks are available.
-func (d *daemon) look() availability.Look {
-	l := d.cluster.Look()
-	if !HasPlaces(d.cfg) {
+func (d *daemon) look() availability.Inputs {
+	l := d.cluster.Availability()
+	if !RecordsLocation(d.cfg) {
 		l.Place, l.Known = location.Masters, true
 	}
 	l.Movable = CanMove(d.cfg)
@@ -62,7 +62,7 @@ func (d *daemon) watchAvailability(ctx context.Context) {
 				"version", d.opts.Version)
 		case change == becameUnavailable:
 			cause := verdict.Cause
-			if err := d.cluster.Absence(); !err.HasMajority() {
+			if err := d.cluster.MissingVotes(); !err.HasMajority() {
 				cause = err.Error()
 			}
 			d.log.Warn("locks are not available", "cause", cause)

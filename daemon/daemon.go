@@ -51,7 +51,7 @@ type Options struct {
 
 // Serve runs a proxy until ctx ends and its clients are done.
 func Serve(ctx context.Context, o Options) error {
-	return supervised(ctx, o.Log, func(ready func(alive func() error)) error {
+	return serveSupervised(ctx, o.Log, func(ready func(alive func() error)) error {
 		d, err := newDaemon(ctx, o)
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	d.cluster, err = quorum.NewCluster(quorum.Options{
 		Masters: cfg.Masters, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
 		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, OnMastersChanged: d.followMasters,
-		Tagged: len(cfg.LockTags) > 0, Settings: Rules(cfg), FromUpstream: cfg.MoveFromUpstream,
+		Tagged: len(cfg.LockTags) > 0, Settings: SharedSettings(cfg), FromUpstream: cfg.MoveFromUpstream,
 		Record: recordAt(d.upstream, cfg), Name: d.name,
 	})
 	if err != nil {
@@ -182,9 +182,9 @@ func (d *daemon) name() string {
 	return net.JoinHostPort(host, port)
 }
 
-// Rules returns the settings that all proxies on the same masters must have in common.
-func Rules(cfg conf.Config) string {
-	return lockkeys.Rules(cfg.KeyPrefix, cfg.LockKeys, cfg.LockTags, cfg.Guard, cfg.MoveFromUpstream)
+// SharedSettings returns the settings that all proxies on the same masters must have in common.
+func SharedSettings(cfg conf.Config) string {
+	return lockkeys.SharedSettings(cfg.KeyPrefix, cfg.LockKeys, cfg.LockTags, cfg.Guard, cfg.MoveFromUpstream)
 }
 
 // listen listens for clients, unless a master or the upstream has the same address.
@@ -289,19 +289,19 @@ func (d *daemon) newServer(id, clientPassword string) {
 	locker := quorum.NewLocker(d.cluster)
 	locks, register := d.admin.withMetrics(locker, d.cluster)
 	opts := commands.Options{
-		Locks:     locks,
-		Holders:   locker,
-		AllKeys:   locker,
-		Register:  register,
-		Mark:      d.cluster.Mark,
-		Scripts:   quorum.NewBodies(d.cluster),
-		KeyPrefix: cfg.KeyPrefix,
-		LockKeys:  cfg.LockKeys,
-		LockTags:  cfg.LockTags,
-		Guarded:   cfg.Guard,
-		Logger:    d.log,
-		Audit:     d.audit,
-		Users:     d.users,
+		Locks:                 locks,
+		Holdings:              locker,
+		AllKeys:               locker,
+		Register:              register,
+		Mark:                  d.cluster.Mark,
+		Scripts:               quorum.NewBodies(d.cluster),
+		KeyPrefix:             cfg.KeyPrefix,
+		LockKeys:              cfg.LockKeys,
+		LockTags:              cfg.LockTags,
+		MastersRecordLocation: cfg.Guard,
+		Logger:                d.log,
+		Audit:                 d.audit,
+		Users:                 d.users,
 		Server: server.Options{
 			Cluster:         cfg.ClusterMode == "emulated",
 			Version:         d.opts.Version,
@@ -320,10 +320,10 @@ func (d *daemon) newServer(id, clientPassword string) {
 	}
 	newTable := commands.NewTable
 	if up != nil {
-		up.RefuseMasters(d.cluster.MasterIs)
+		up.RefuseMasters(d.cluster.MasterName)
 		up.TryWrites(TrialKey(cfg.LockKeys), func() bool {
 			at, _ := d.cluster.Placed()
-			return HasPlaces(cfg) && at.Place == location.Upstream
+			return RecordsLocation(cfg) && at.Place == location.Upstream
 		})
 		opts.Server.Upstream, opts.Functions, opts.Server.Onward = up.Status, up, up.Path
 		newTable = commands.NewRelayTable
@@ -343,11 +343,11 @@ func (d *daemon) newServer(id, clientPassword string) {
 			Connect: func(ctx context.Context) (move.Connection, error) { return up.Single(ctx) }}
 	}
 	d.table = newTable(opts)
-	if HasPlaces(cfg) {
-		served.Places = d.cluster
+	if RecordsLocation(cfg) {
+		served.LockLocation = d.cluster
 	}
 	if opts.Moving != nil {
-		d.unmoved = commands.NewUnmovedTable(d.table, opts)
+		d.unmoved = commands.NewTableAtUpstream(d.table, opts)
 		served.Unmoved = d.unmoved
 	}
 	d.applyToTables(cfg)

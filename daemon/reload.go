@@ -250,7 +250,7 @@ func (d *daemon) apply(current *applied, next prepared) error {
 	} else if err := limitClients(&running, d.log); err != nil { // the limit on open files may be too low
 		return err
 	}
-	err := d.cluster.Apply(quorum.Settings{Masters: running.Masters, MaxTTL: running.MaxTTL})
+	err := d.cluster.Apply(quorum.LiveSettings{Masters: running.Masters, MaxTTL: running.MaxTTL})
 	if d.upstream != nil {
 		err = errors.Join(err, d.upstream.Apply(serverURL(running.Upstream), running.UpstreamTimeout))
 	}

@@ -16,7 +16,7 @@ import (
 // refuseSelf returns an error if the proxy that listens on the address would be its own upstream or
 // master.
 func refuseSelf(ctx context.Context, cfg conf.Config, listen string) error {
-	machine := loop.Here()
+	machine := loop.ThisMachine()
 	var all []error
 	check := func(setting, target string) {
 		if at := hostPort(target); at != "" {

@@ -12,10 +12,10 @@ import (
 // or a slow answer, must not end the process.
 const pingsPerWatchdog = 4
 
-// supervised calls serve, and notifies systemd, or another supervisor that set NOTIFY_SOCKET, of
-// the state of the proxy. Without that variable it notifies no supervisor. serve calls ready with a
-// function that checks whether the proxy answers.
-func supervised(ctx context.Context, log *slog.Logger, serve func(ready func(alive func() error)) error) error {
+// serveSupervised calls serve, and notifies systemd, or another supervisor that set NOTIFY_SOCKET,
+// of the state of the proxy. Without that variable it notifies no supervisor. serve calls ready
+// with a function that checks whether the proxy answers.
+func serveSupervised(ctx context.Context, log *slog.Logger, serve func(ready func(alive func() error)) error) error {
 	ended, end := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := make(chan struct{})
 	close(stopped) // a proxy that never served sends no notification

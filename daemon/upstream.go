@@ -16,7 +16,7 @@ import (
 
 // CanMove reports whether the locks of a proxy can be moved from its upstream to the masters and
 // back.
-func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && HasPlaces(cfg) }
+func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && RecordsLocation(cfg) }
 
 // newUpstream returns the upstream, or nil for a lock server.
 func newUpstream(
@@ -27,7 +27,7 @@ func newUpstream(
 	}
 	up, err := openUpstream(cfg, log)
 	if err == nil {
-		up.Identify(id)
+		up.SetProxyID(id)
 		up.Secure(certificates.Dialing)
 		if len(cfg.LockKeys) > 0 {
 			up.RefuseClusters()

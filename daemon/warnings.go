@@ -8,19 +8,19 @@ import (
 
 // warnUntimely logs certificates that have expired, or are not valid yet.
 func (d *daemon) warnUntimely() {
-	if err := d.certs.Untimely(time.Now()); err != nil {
+	if err := d.certs.ValidityError(time.Now()); err != nil {
 		d.log.Warn("clients or servers may refuse a certificate", "cause", err)
 	}
 }
 
-// OpenUsers is the warning about a user default that needs no login.
-const OpenUsers = "acl-file: clients that do not log in are the user default, with its rights, " +
+// OpenUsersWarning is the warning about a user default that needs no login.
+const OpenUsersWarning = "acl-file: clients that do not log in are the user default, with its rights, " +
 	"which are all rights unless the file restricts them; to require a login, add the line: user default off"
 
-// warnOpen logs the warning OpenUsers.
+// warnOpen logs the warning OpenUsersWarning.
 func (d *daemon) warnOpen() {
 	if d.users != nil && d.users.IsOpen() {
-		d.log.Warn(OpenUsers)
+		d.log.Warn(OpenUsersWarning)
 	}
 }
 

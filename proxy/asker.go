@@ -63,15 +63,15 @@ func (a *asker) enableReplies(ctx context.Context, limit time.Duration) (restore
 
 // askOne sends a command of the proxy, and returns its whole reply, which is never empty.
 func (a *asker) askOne(ctx context.Context, words ...string) ([]byte, error) {
-	answers, err := a.PutAll(ctx, [][]string{words})
+	answers, err := a.SendAll(ctx, [][]string{words})
 	if err != nil {
 		return nil, err
 	}
 	return answers[0], nil
 }
 
-// PutAll is askOne for several commands, which are sent together. It implements login.Upstream.
-func (a *asker) PutAll(ctx context.Context, commands [][]string) ([][]byte, error) {
+// SendAll is askOne for several commands, which are sent together. It implements login.Upstream.
+func (a *asker) SendAll(ctx context.Context, commands [][]string) ([][]byte, error) {
 	return a.exchange(ctx, min(inquiryTimeout, a.relay.up.Timeout()), requestOf(commands), len(commands))
 }
 
@@ -153,7 +153,7 @@ func (a *asker) askMode(ctx context.Context) error {
 		return err
 	}
 	if answer, err := a.askWithReplies(ctx, "HELLO"); err == nil { // else the next redirect makes the proxy ask again
-		a.relay.up.HearMode(answer)
+		a.relay.up.RecordMode(answer)
 	}
 	return nil
 }
@@ -274,7 +274,7 @@ func (a *asker) askInMulti(ctx context.Context, command string) ([]byte, error) 
 
 // request sends n commands of the proxy. No other reply may be outstanding.
 func (r *relay) request(commands []byte, n int) error {
-	if !r.expect(0, &track.Slot{Kind: track.Capture, N: n}) {
+	if !r.expect(0, &track.Expected{Kind: track.OwnCommand, N: n}) {
 		return r.up.Failure(upstream.ErrGone)
 	}
 	r.send(commands)

@@ -209,7 +209,7 @@ func (c *authChecker) tooLongRefusal(own *command.Command, follow string) string
 		return ""
 	case follow == "auth", follow == "hello", own != nil && own.Local:
 		return "ERR command too long"
-	case !c.session.login.IsJudged():
+	case !c.session.login.NeedsCheck():
 		return ""
 	}
 	words, total, _ := resp.Words(nil, c.in.chunk(), math.MaxInt)

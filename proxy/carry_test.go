@@ -15,16 +15,16 @@ import (
 // placesAtUpstream is a Places that says the locks are and stay at the upstream.
 type placesAtUpstream struct{}
 
-func (placesAtUpstream) Placed() (quorum.Placed, bool) {
-	return quorum.Placed{Place: location.Upstream}, true
+func (placesAtUpstream) Placed() (quorum.Location, bool) {
+	return quorum.Location{Place: location.Upstream}, true
 }
-func (placesAtUpstream) Departing() bool          { return false }
+func (placesAtUpstream) IsLeavingMasters() bool   { return false }
 func (placesAtUpstream) Changed() <-chan struct{} { return nil }
-func (u placesAtUpstream) Resting(context.Context) (quorum.Placed, error) {
+func (u placesAtUpstream) AwaitLocation(context.Context) (quorum.Location, error) {
 	at, _ := u.Placed()
 	return at, nil
 }
-func (u placesAtUpstream) Confirm(context.Context) (quorum.Placed, error) {
+func (u placesAtUpstream) Confirm(context.Context) (quorum.Location, error) {
 	at, _ := u.Placed()
 	return at, nil
 }
@@ -38,10 +38,10 @@ type placesMoving struct {
 	held  chan quorum.PauseReport
 }
 
-func (m placesMoving) Placed() (quorum.Placed, bool) {
+func (m placesMoving) Placed() (quorum.Location, bool) {
 	select {
 	case <-m.began:
-		return quorum.Placed{Place: location.ToMasters, Era: 1}, true
+		return quorum.Location{Place: location.ToMasters, Era: 1}, true
 	default:
 		return m.placesAtUpstream.Placed()
 	}
@@ -64,21 +64,21 @@ type placesPaused struct {
 	over chan struct{}
 }
 
-func (p placesPaused) Placed() (quorum.Placed, bool) {
+func (p placesPaused) Placed() (quorum.Location, bool) {
 	select {
 	case <-p.over:
 		return p.placesAtUpstream.Placed()
 	default:
-		return quorum.Placed{Place: location.ToMasters, Era: 1}, true
+		return quorum.Location{Place: location.ToMasters, Era: 1}, true
 	}
 }
 
-func (p placesPaused) Resting(ctx context.Context) (quorum.Placed, error) {
+func (p placesPaused) AwaitLocation(ctx context.Context) (quorum.Location, error) {
 	select {
 	case <-p.over:
-		return p.placesAtUpstream.Resting(ctx)
+		return p.placesAtUpstream.AwaitLocation(ctx)
 	case <-ctx.Done():
-		return quorum.Placed{}, context.Cause(ctx)
+		return quorum.Location{}, context.Cause(ctx)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
 	places := placesPaused{over: make(chan struct{})}
-	proxied := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, Places: places}, []string{"lock:*"})
+	proxied := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, LockLocation: places}, []string{"lock:*"})
 	leaves, stays := proxied.connect(), proxied.connect()
 	leaves.send(cmd("GET data") + cmd("SET lock:a left"))
 	stays.send(cmd("SET lock:b stayed"))
@@ -119,7 +119,7 @@ func TestConnectionsStayAtRest(t *testing.T) {
 	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
 	places := placesMoving{began: make(chan struct{}), held: make(chan quorum.PauseReport, 1000)}
-	proxied := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, Places: places}, []string{"lock:*"})
+	proxied := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, LockLocation: places}, []string{"lock:*"})
 	waits, queues, late := proxied.connect(), proxied.connect(), proxied.connect()
 	for _, p := range []*peer{waits, queues} {
 		p.say("SET lock:a 1", "+OK\r\n")
@@ -151,7 +151,7 @@ func TestLongCommandsOnLockKeysBeforeTheMove(t *testing.T) {
 	locks := newMemoryLocks()
 	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
-	p := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, Places: placesAtUpstream{}},
+	p := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, LockLocation: placesAtUpstream{}},
 		[]string{"lock:*"}).connect()
 	p.say("SET lock:a 1", "+OK\r\n")
 	mega := strings.Repeat("v", 1<<20)

@@ -64,7 +64,7 @@ func (r *relay) dropOutdated() {
 // frame whose beginning was sent; on a new connection they would be another command. It returns
 // false if nothing was sent because the connection has ended.
 func (r *relay) forward(
-	ctx context.Context, frames []byte, plain int, also *track.Slot, continues bool,
+	ctx context.Context, frames []byte, plain int, also *track.Expected, continues bool,
 ) (sent bool, err error) {
 	if continues && r.isGone() {
 		return false, nil

@@ -40,7 +40,7 @@ func newDispatcher(s *session) *dispatcher {
 	d.auth = authChecker{session: s, relay: s.relay, asker: &d.asker, sender: &d.sender, in: s.in, client: &s.client}
 	d.locks = locationRouter{relay: s.relay, asker: &d.asker, client: &s.client, table: s.shared.opts.Table}
 	if !d.isLockServer() { // at a lock server the masters alone say where the locks are
-		d.locks.places, d.locks.unmoved = s.shared.opts.Places, s.shared.opts.Unmoved
+		d.locks.places, d.locks.unmoved = s.shared.opts.LockLocation, s.shared.opts.Unmoved
 	}
 	return d
 }
@@ -63,7 +63,7 @@ func (d *dispatcher) connection() commands.Connection {
 		Settled: true, Quitting: state.Quitting, Stream: state.Stream, Multi: state.Multi,
 		Queued: state.Queued, Watching: state.Watching,
 		Restricted: state.Restricted(), Unsure: state.ProtoUnknown,
-		Monitoring: state.Monitoring, Silent: d.relay.replyMode != track.Speaking,
+		Monitoring: state.Monitoring, RepliesOff: d.relay.replyMode != track.Speaking,
 	}
 }
 
@@ -80,7 +80,7 @@ func (d *dispatcher) forClient(answer []byte) []byte {
 	if !d.keys.hasLockKeys {
 		return answer
 	}
-	instead, turned := redirect.Turn(answer)
+	instead, turned := redirect.Replace(answer)
 	if turned != "" {
 		d.relay.noteRedirect(turned)
 	}

@@ -49,7 +49,7 @@ func (s *session) enter(ctx context.Context) error {
 		return nil
 	}
 	s.shared.clientLog.warn(time.Now(), "client turned away: protected mode", "client", client.String())
-	turnAway(s.conn, text)
+	refuseConn(s.conn, text)
 	return errTurnedAway
 }
 
@@ -78,7 +78,7 @@ func (s *session) readProxyHeader(ctx context.Context) error {
 		s.shared.clientLog.warn(time.Now(),
 			"connection turned away: no PROXY protocol header from an address in proxy-protocol",
 			"from", s.client.Addr.String())
-		turnAway(conn, noProxyHeader)
+		refuseConn(conn, noProxyHeader)
 	case err == nil && addr != nil:
 		s.setAddr(addr)
 	}
@@ -92,7 +92,7 @@ func (s *session) handshake(ctx context.Context, conn *tls.Conn) error {
 	defer cancel()
 	err := conn.HandshakeContext(ctx)
 	if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
-		turnAway(plain.Conn, plainOnTLS)
+		refuseConn(plain.Conn, plainOnTLS)
 	}
 	return err
 }
@@ -119,9 +119,9 @@ func handshakeCause(err error) string {
 	return text
 }
 
-// turnAway tells a client why it is turned away, and waits briefly for the client to read that.
+// refuseConn tells a client why it is turned away, and waits briefly for the client to read that.
 // Closing a connection with unread input may discard the answer.
-func turnAway(conn net.Conn, text string) {
+func refuseConn(conn net.Conn, text string) {
 	_ = conn.SetDeadline(time.Now().Add(refusalReadTime))
 	_, err := io.WriteString(conn, text)
 	half, ok := conn.(interface{ CloseWrite() error })

@@ -13,7 +13,7 @@ import (
 // follow forwards a command whose reply may change the connection's state.
 func (d *dispatcher) follow(ctx context.Context, name string, words [][]byte) error {
 	frame := d.in.chunk
-	if other, changed := redirect.Harmless(words); changed && d.keys.hasLockKeys {
+	if other, changed := redirect.StripRedirects(words); changed && d.keys.hasLockKeys {
 		words = other
 		frame = func() []byte { return resp.AppendWords(nil, syntax.Strings(other)...) }
 	}
@@ -28,7 +28,7 @@ func (d *dispatcher) follow(ctx context.Context, name string, words [][]byte) er
 	}
 	defer d.keepCaching(name)()
 	d.session.noteName(name, words)
-	mode, silences := track.Hush(words)
+	mode, silences := track.ParseReplyMode(words)
 	s := track.SlotFor(name, words, len(words))
 	switch {
 	case silences && mode != track.Speaking, track.IsUnanswered(words):
@@ -62,7 +62,7 @@ func (d *dispatcher) forwardTracking(ctx context.Context, words [][]byte) (done 
 		d.asker.askProto(ctx)
 	}
 	d.relay.count(1, nil)
-	if !d.relay.follow(track.Slot{}) { // the tracking is lost with the connection
+	if !d.relay.follow(track.Expected{}) { // the tracking is lost with the connection
 		return true, errStateLost
 	}
 	answer, err := d.asker.ask(ctx, d.in.chunk())
@@ -88,7 +88,7 @@ func (d *dispatcher) forwardTracking(ctx context.Context, words [][]byte) (done 
 // keepCaching keeps a CLIENT CACHING in force beyond a command that does not use it up at the
 // upstream.
 func (d *dispatcher) keepCaching(name string) (after func()) {
-	if (name != "client" && name != "multi") || !tracking.Of(d.client).Said() {
+	if (name != "client" && name != "multi") || !tracking.Of(d.client).CachingRequested() {
 		return func() {}
 	}
 	return tracking.Of(d.client).Caching
@@ -96,15 +96,15 @@ func (d *dispatcher) keepCaching(name string) (after func()) {
 
 // unanswered forwards a command that gets no reply, and that may turn later replies off. If the
 // upstream queues or refuses it, it gets a reply.
-func (d *dispatcher) unanswered(ctx context.Context, mode track.Silence, words [][]byte) error {
+func (d *dispatcher) unanswered(ctx context.Context, mode track.ReplyMode, words [][]byte) error {
 	if err := d.asker.waitUpstream(ctx); err != nil {
 		return err
 	}
 	state := d.relay.state()
-	s := track.Slot{Kind: track.Plain}
+	s := track.Expected{Kind: track.Plain}
 	switch {
 	case state.Multi:
-		s = track.Slot{Kind: track.Odd, N: 1}
+		s = track.Expected{Kind: track.Untrackable, N: 1}
 	case state.Restricted():
 		s.N = d.sender.countReply()
 	case d.replyModeRefused(ctx, words):

@@ -23,22 +23,22 @@ const (
 	retryPause = 50 * time.Millisecond
 )
 
-// startHoldback runs holdBack until stop is called.
+// startHoldback runs pauseCommands until stop is called.
 func (s *Server) startHoldback(ctx context.Context, places LockLocation) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { s.holdBack(ctx, places) })
+	running.Go(func() { s.pauseCommands(ctx, places) })
 	return func() {
 		cancel()
 		running.Wait()
 	}
 }
 
-// holdBack reports to the masters, whenever the locks move, which of this proxy's connections carry
-// no command on a lock key. It reports at once, and again when clients have made new connections.
-// It runs until ctx ends.
-func (s *Server) holdBack(ctx context.Context, places LockLocation) {
-	said, last, was, server := noEra, quorum.PauseReport{}, quorum.Placed{Era: noEra}, ""
+// pauseCommands reports to the masters, whenever the locks move, which of this proxy's connections
+// carry no command on a lock key. It reports at once, and again when clients have made new
+// connections. It runs until ctx ends.
+func (s *Server) pauseCommands(ctx context.Context, places LockLocation) {
+	said, last, was, server := noEra, quorum.PauseReport{}, quorum.Location{Era: noEra}, ""
 	look := time.Tick(lookPause)
 	for ctx.Err() == nil {
 		turned := places.Changed()
@@ -47,7 +47,7 @@ func (s *Server) holdBack(ctx context.Context, places LockLocation) {
 		if known {
 			was = s.dropCaches(was, at)
 		}
-		if !known || !at.Moves() && !places.Departing() {
+		if !known || !at.Moves() && !places.IsLeavingMasters() {
 			said = noEra
 		} else {
 			heldFn := s.heldNow
@@ -82,15 +82,15 @@ func (s *Server) holdBack(ctx context.Context, places LockLocation) {
 // dropCaches notifies clients that track keys, once the locks have moved, that all keys may have
 // changed. Later changes are not reported at the old location. It returns where the locks were
 // last. If the masters' era is more than one later, a move in between may have gone unnoticed.
-func (s *Server) dropCaches(was, at quorum.Placed) quorum.Placed {
+func (s *Server) dropCaches(was, at quorum.Location) quorum.Location {
 	elsewhere := at.Place != was.Place || at.Era > was.Era+1
 	switch hub := s.shared.opts.Table.Tracking(); {
 	case at.Moves() && was.Era == noEra:
-		return quorum.Placed{Place: at.Source(), Era: at.Era}
+		return quorum.Location{Place: at.Source(), Era: at.Era}
 	case at.Moves():
 		return was
 	case elsewhere && was.Era != noEra && hub != nil:
-		hub.LoseAll()
+		hub.InvalidateAll()
 	}
 	return at
 }

@@ -126,8 +126,8 @@ func (in *input) Room() []byte {
 	return in.buf[in.end:]
 }
 
-// Rest implements netconn.Memory. It gives the buffer back if no bytes are held.
-func (in *input) Rest() {
+// Release implements netconn.Memory. It gives the buffer back if no bytes are held.
+func (in *input) Release() {
 	if in.end == 0 {
 		in.release()
 	}

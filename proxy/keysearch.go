@@ -48,7 +48,7 @@ const (
 // start starts a search for the command whose name was just scanned. It reports whether the
 // command's keys or permissions must be checked before it is forwarded.
 func (k *keySearch) start() bool {
-	k.search.checkRights = k.user.IsJudged()
+	k.search.checkRights = k.user.NeedsCheck()
 	if !k.hasLockKeys {
 		return k.search.checkRights
 	}
@@ -121,7 +121,7 @@ func (k *keySearch) seekAhead(ctx context.Context, begin []byte) (searchResult, 
 	if k.isRefused(words, total) {
 		return k.end(true), nil
 	}
-	places, locked, known := k.table.Ahead(ctx, words, total)
+	places, locked, known := k.table.Preview(ctx, words, total)
 	if locked || !known || places.Last() < len(words) {
 		return k.end(locked || !known), nil
 	}
@@ -186,7 +186,7 @@ type keyWalk struct {
 func (w *keyWalk) scan(p []byte) error {
 	for len(p) > 0 {
 		if w.left == 0 {
-			n, size, whole := w.header.Over(p)
+			n, size, whole := w.header.Scan(p)
 			p = p[n:]
 			if !whole {
 				return nil
@@ -259,7 +259,7 @@ func (k *keySearch) inspect() {
 	if len(k.search.sent) > 0 {
 		frame = append(k.search.sent, frame...)
 	}
-	var words [lockdetect.Words][]byte
+	var words [lockdetect.MaxWords][]byte
 	found, _, _ := resp.Words(words[:0], frame, len(words))
 	k.table.Observe(found)
 }

@@ -97,7 +97,7 @@ func TestKeyWalk(t *testing.T) {
 		if len(first) == 0 {
 			continue
 		}
-		places, locked, known := table.Ahead(t.Context(), first, total)
+		places, locked, known := table.Preview(t.Context(), first, total)
 		w := &keyWalk{index: len(first), places: places, isLock: isLock}
 		var err error
 		for rest := frame[size:]; len(rest) > 0 && err == nil && !locked; {

@@ -156,7 +156,7 @@ func TestValidityThatWaits(t *testing.T) {
 	p.reply()
 	p.send(cmd("SUBSCRIBE c"))
 	p.reply()
-	if _, err := r.locks.Take(t.Context(), quorum.Taking{Keys: []quorum.Key{{Name: "k"}},
+	if _, err := r.locks.Take(t.Context(), quorum.TakeRequest{Keys: []quorum.Key{{Name: "k"}},
 		Terms: quorum.Terms{Tokens: []string{"other"}}}); err != nil {
 		t.Fatal(err)
 	}

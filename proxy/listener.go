@@ -20,15 +20,15 @@ const refusal = "-ERR max number of clients reached\r\n"
 // it.
 const refusalTimeout = 10 * time.Millisecond
 
-// guardListener gives redcon connections that send the greeting, and turns clients away if admit
-// returns false. A TLS client takes the plain refusal for broken TLS.
-type guardListener struct {
+// admissionListener gives redcon connections that send the greeting, and turns clients away if
+// admit returns false. A TLS client takes the plain refusal for broken TLS.
+type admissionListener struct {
 	net.Listener
 	admit func() bool
 }
 
 // Accept returns the next client that is admitted.
-func (l *guardListener) Accept() (net.Conn, error) {
+func (l *admissionListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
@@ -69,14 +69,14 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	poller, stopPolling := s.startPolling(base)
 	defer stopPolling()
 	defer s.followUsers(base)()
-	if s.shared.opts.Places != nil {
-		defer s.startHoldback(base, s.shared.opts.Places)() // also while it drains
+	if s.shared.opts.LockLocation != nil {
+		defer s.startHoldback(base, s.shared.opts.LockLocation)() // also while it drains
 	}
 	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
 	listener.AcceptError = s.refused.record
 
 	failed := make(chan error, 1)
-	go func() { failed <- listener.Serve(&guardListener{Listener: ln, admit: s.admit}) }()
+	go func() { failed <- listener.Serve(&admissionListener{Listener: ln, admit: s.admit}) }()
 	var err error
 	select {
 	case <-ctx.Done():

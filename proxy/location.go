@@ -40,7 +40,7 @@ type locationRouter struct {
 func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, words [][]byte) (location.Place, error) {
 	at, known := c.places.Placed()
 	switch {
-	case at.Place == location.Masters && !c.places.Departing(): // as far as this proxy knows; the masters check it
+	case at.Place == location.Masters && !c.places.IsLeavingMasters(): // as far as this proxy knows; the masters check it
 		return at.Place, nil
 	case at.Place == location.Upstream && known:
 		return at.Place, nil
@@ -56,7 +56,7 @@ func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, wor
 		}
 	}
 	_, err := c.asker.waitWatched(ctx, func(ctx context.Context) (err error) {
-		at, err = c.places.Resting(ctx)
+		at, err = c.places.AwaitLocation(ctx)
 		return err
 	})
 	if err == nil && c.asker.session.left {
@@ -71,7 +71,7 @@ func (c *locationRouter) touchesLockKeys(own *command.Command, words [][]byte) b
 	switch {
 	case c.client.Transaction.Open:
 		return true
-	case own == nil && track.Name(words[0]) == "exec" && c.relay.watchesLockKeys():
+	case own == nil && track.FollowedName(words[0]) == "exec" && c.relay.watchesLockKeys():
 		return true
 	case own == nil:
 		verb := c.table.Route(commands.Situation{}, words).Verb
@@ -125,7 +125,7 @@ func (c *locationRouter) confirm(ctx context.Context) error {
 		}
 	}
 	dial := c.relay.dial
-	var at quorum.Placed
+	var at quorum.Location
 	err := c.asker.waitFor(ctx, func(ctx context.Context) (err error) {
 		at, err = c.places.Confirm(ctx)
 		return err
@@ -145,7 +145,7 @@ func (c *locationRouter) confirm(ctx context.Context) error {
 // sent.
 func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
 	err = c.asker.waitFor(ctx, func(ctx context.Context) error {
-		_, err := c.places.Resting(ctx)
+		_, err := c.places.AwaitLocation(ctx)
 		return err
 	})
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (a
 	all := append(append([][]string{{"MULTI"}}, queued...), []string{"EXEC"})
 	err = c.asker.inquire(ctx, c.relay.state(), func(ctx context.Context) error {
 		sent = true
-		answers, err := c.asker.PutAll(ctx, all)
+		answers, err := c.asker.SendAll(ctx, all)
 		if err == nil {
 			answer = answers[len(answers)-1]
 		}

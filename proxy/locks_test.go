@@ -20,31 +20,31 @@ type scriptedLocks struct {
 	released []string
 }
 
-func (l *scriptedLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
+func (l *scriptedLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
 	if l.lock == nil {
-		return quorum.Grant{Validity: req.TTL, Version: req.Token}, nil
+		return quorum.Granted{Validity: req.TTL, Version: req.Token}, nil
 	}
 	validity, err := l.lock(ctx, req)
-	return quorum.Grant{Validity: validity, Version: req.Token}, err
+	return quorum.Granted{Validity: validity, Version: req.Token}, err
 }
 
 func (l *scriptedLocks) Unlock(ctx context.Context, key quorum.Key, token string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	l.Withdraw([]quorum.Key{key}, quorum.Grant{Version: token})
+	l.Withdraw([]quorum.Key{key}, quorum.Granted{Version: token})
 	return nil
 }
 
 func (*scriptedLocks) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
-func (*scriptedLocks) AwaitArrival(context.Context, quorum.Arrival) error {
-	return quorum.ErrNoArrival
+func (*scriptedLocks) AwaitPop(context.Context, quorum.BlockedPop) error {
+	return quorum.ErrPopTimeout
 }
 
 func (*scriptedLocks) Waiting() int { return 0 }
 
-func (l *scriptedLocks) Withdraw(keys []quorum.Key, got quorum.Grant) {
+func (l *scriptedLocks) Withdraw(keys []quorum.Key, got quorum.Granted) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range keys {
@@ -52,8 +52,8 @@ func (l *scriptedLocks) Withdraw(keys []quorum.Key, got quorum.Grant) {
 	}
 }
 
-func (l *scriptedLocks) Extend(_ context.Context, _ quorum.Key, _ string, ttl time.Duration) (quorum.Grant, error) {
-	return quorum.Grant{Validity: ttl}, nil
+func (l *scriptedLocks) Extend(_ context.Context, _ quorum.Key, _ string, ttl time.Duration) (quorum.Granted, error) {
+	return quorum.Granted{Validity: ttl}, nil
 }
 
 // wasReleased returns the locks released so far, as key=token.
@@ -96,7 +96,7 @@ type watchedLocks struct {
 	ended chan string
 }
 
-func (l watchedLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
+func (l watchedLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
 	got, err := l.Locker.Lock(ctx, req)
 	l.ended <- fmt.Sprintf("%s: %v", req.Token, err)
 	return got, err

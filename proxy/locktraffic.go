@@ -99,7 +99,7 @@ func (r *relay) markSending(words [][]byte) bool {
 	}
 	c.sending = true
 	c.mayBlock = c.mayBlock && !r.settled() || track.MayBlock(words[0])
-	c.watching = c.watching || track.Name(words[0]) == "watch"
+	c.watching = c.watching || track.FollowedName(words[0]) == "watch"
 	c.unanswered = c.unanswered || r.replyMode != track.Speaking
 	return true
 }
@@ -109,7 +109,7 @@ func (r *relay) markSending(words [][]byte) bool {
 func (r *relay) beginOnMasters(places LockLocation) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	r.lockTraffic.onMasters = !places.Departing()
+	r.lockTraffic.onMasters = !places.IsLeavingMasters()
 	return r.lockTraffic.onMasters
 }
 

@@ -32,7 +32,7 @@ func newMemoryLocks() *memoryLocks {
 // memoryLocker is a locker over memoryLocks.
 type memoryLocker struct{ *memoryLocks }
 
-func (l memoryLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
+func (l memoryLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
 	if req.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, req.Wait, quorum.ErrHeld)
@@ -46,13 +46,13 @@ func (l memoryLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.
 	for {
 		if _, there := l.held[req.Key]; !there {
 			l.held[req.Key] = held{req.Token, req.TTL}
-			return quorum.Grant{Validity: req.TTL}, nil
+			return quorum.Granted{Validity: req.TTL}, nil
 		}
 		if req.Wait == 0 {
-			return quorum.Grant{}, quorum.ErrHeld
+			return quorum.Granted{}, quorum.ErrHeld
 		}
 		if err := l.await(ctx); err != nil {
-			return quorum.Grant{}, err
+			return quorum.Granted{}, err
 		}
 	}
 }
@@ -63,10 +63,10 @@ func (l memoryLocker) Unlock(ctx context.Context, key quorum.Key, token string) 
 
 func (memoryLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
-func (l memoryLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error {
+func (l memoryLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 	if a.Wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, a.Wait, quorum.ErrNoArrival)
+		ctx, cancel = context.WithTimeoutCause(ctx, a.Wait, quorum.ErrPopTimeout)
 		defer cancel()
 	}
 	for {
@@ -137,18 +137,18 @@ func (l *memoryLocks) look(key quorum.Key) quorum.Look {
 	return quorum.Look{Present: true, Value: h.value, Left: h.left, Version: h.value}
 }
 
-func (l *memoryLocks) Take(_ context.Context, t quorum.Taking) (quorum.Grant, error) {
+func (l *memoryLocks) Take(_ context.Context, t quorum.TakeRequest) (quorum.Granted, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range t.Keys {
 		if _, there := l.held[key]; there {
-			return quorum.Grant{}, quorum.ErrHeld
+			return quorum.Granted{}, quorum.ErrHeld
 		}
 	}
 	for i, key := range t.Keys {
 		l.held[key] = held{t.Tokens[i], t.TTL}
 	}
-	return quorum.Grant{Validity: t.TTL}, nil
+	return quorum.Granted{Validity: t.TTL}, nil
 }
 
 func (l *memoryLocks) Release(_ context.Context, key quorum.Key, token string) error {
@@ -173,7 +173,7 @@ func (l *memoryLocks) tell() {
 	l.changed = make(chan struct{})
 }
 
-func (l *memoryLocks) Withdraw(keys []quorum.Key, _ quorum.Grant) {
+func (l *memoryLocks) Withdraw(keys []quorum.Key, _ quorum.Granted) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range keys {
@@ -181,14 +181,14 @@ func (l *memoryLocks) Withdraw(keys []quorum.Key, _ quorum.Grant) {
 	}
 }
 
-func (l *memoryLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error) {
+func (l *memoryLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h, there := l.held[key]; !there || h.value != token {
-		return quorum.Grant{}, quorum.ErrNotHeld
+		return quorum.Granted{}, quorum.ErrNotHeld
 	}
 	l.held[key] = held{token, ttl}
-	return quorum.Grant{Validity: ttl}, nil
+	return quorum.Granted{Validity: ttl}, nil
 }
 
 func (l *memoryLocks) Update(

@@ -20,8 +20,8 @@ type Options struct {
 	// RefuseWhileAtUpstream is the table to use while the locks are at the Upstream, and Places
 	// reports where they are. Both are nil if the locks never move. Without an upstream only Places
 	// is set: other proxies move the locks, and this one tells them that it holds nothing back.
-	Unmoved *commands.Table
-	Places  LockLocation
+	Unmoved      *commands.Table
+	LockLocation LockLocation
 	// Upstream gets the commands that are not in the table. Without one the proxy is a lock server.
 	Upstream *upstream.Upstream
 	// ClientPassword, if set, is the password that clients must log in with before they reach the
@@ -71,10 +71,10 @@ type Settings struct {
 // LockLocation reports where the locks are. A *quorum.Cluster implements it; its methods describe
 // the errors.
 type LockLocation interface {
-	Placed() (at quorum.Placed, known bool)
-	Departing() bool
+	Placed() (at quorum.Location, known bool)
+	IsLeavingMasters() bool
 	Changed() <-chan struct{}
-	Resting(ctx context.Context) (quorum.Placed, error)
-	Confirm(ctx context.Context) (quorum.Placed, error)
+	AwaitLocation(ctx context.Context) (quorum.Location, error)
+	Confirm(ctx context.Context) (quorum.Location, error)
 	ReportPaused(ctx context.Context, era int, held quorum.PauseReport) error
 }

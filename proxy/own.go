@@ -17,8 +17,8 @@ func (d *dispatcher) respond(ctx context.Context, cmd *command.Command, words []
 	if err := d.answer(ctx, cmd, words, state); err != nil {
 		return err
 	}
-	if d.out.Elsewhere {
-		d.out.Elsewhere = false
+	if d.out.LocksMoved {
+		d.out.LocksMoved = false
 		d.out.TakeBack(before)
 		if cmd.Name != "exec" {
 			return errLocksMoved
@@ -39,7 +39,7 @@ func (d *dispatcher) runAlone(ctx context.Context, cmd *command.Command, words [
 		return err
 	}
 	if cmd.Name != "client" && !d.client.Transaction.Open {
-		tracking.Of(d.client).Used()
+		tracking.Of(d.client).ClearCaching()
 	}
 	return d.flushUrgent()
 }
@@ -113,7 +113,7 @@ func (d *dispatcher) run(ctx context.Context, cmd *command.Command, words [][]by
 // client, even if the client has turned replies off.
 func (d *dispatcher) askFor(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
 	limit := d.relay.up.Timeout()
-	if cmd.Patient {
+	if cmd.Unlimited {
 		limit = 0
 	}
 	err = d.asker.inquire(ctx, d.relay.state(), func(ctx context.Context) error {
@@ -146,9 +146,9 @@ func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
 // useCaching is called when a command was answered here. A CLIENT CACHING before it applied to that
 // command, so the upstream must learn that it is used up.
 func (d *dispatcher) useCaching(ctx context.Context) {
-	if !tracking.Of(d.client).Said() || d.client.Transaction.Open {
+	if !tracking.Of(d.client).CachingRequested() || d.client.Transaction.Open {
 		return
 	}
-	tracking.Of(d.client).Used()
+	tracking.Of(d.client).ClearCaching()
 	_, _ = d.asker.askWithReplies(ctx, "PING") // on an error the connection is lost, and its tracking with it
 }

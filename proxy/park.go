@@ -59,7 +59,7 @@ func (s *session) shrink() {
 	s.line.releaseMemory()
 	s.out.Bytes, s.excerpt = nil, nil
 	s.client.Watch, s.client.Wait, s.client.Track, s.client.Ask, s.client.Upstream = nil, nil, nil, nil, nil
-	s.client.Outlet, s.client.Subscribe = nil, nil
+	s.client.Publisher, s.client.Subscribe = nil, nil
 	s.login.Rights.Forget()
 	s.in.shrink()
 }
@@ -89,7 +89,7 @@ func (s *session) resume(ctx context.Context) {
 		s.client.Track = s.track
 	}
 	if hub := s.shared.opts.Table.Messages(); hub != nil {
-		s.client.Outlet = hub.Outlet(&s.client.Published)
+		s.client.Publisher = hub.Outlet(&s.client.Published)
 		s.client.Subscribe = func() command.Subscriptions { return s.subscribe(ctx) }
 	}
 	s.in.wire.Wake()

@@ -38,7 +38,7 @@ type relay struct {
 
 	// These fields belong to the session's goroutine. replyMode is what the client's CLIENT REPLY
 	// says.
-	replyMode track.Silence
+	replyMode track.ReplyMode
 	// lastUnanswered: the last command that was forwarded gets no reply.
 	lastUnanswered bool
 
@@ -50,7 +50,7 @@ type relay struct {
 	modeUnverified atomic.Bool
 
 	// The reply copier's field, from startCopier to its end.
-	loan netconn.Loan // wire reads into it
+	loan netconn.PooledBuffer // wire reads into it
 
 	line *line // to the client; its mu guards the following fields, too
 
@@ -123,7 +123,7 @@ func (r *relay) lostErr() error {
 
 // expect records the replies that commands about to be sent will get: plain replies that change
 // nothing, and one in also that may. It reports false if the connection has ended.
-func (r *relay) expect(plain int, also *track.Slot) bool {
+func (r *relay) expect(plain int, also *track.Expected) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	if r.gone {
@@ -134,13 +134,13 @@ func (r *relay) expect(plain int, also *track.Slot) bool {
 	}
 	if also != nil {
 		r.tracker.Awaited.Add(*also)
-		r.stateful = r.stateful || also.Kind != track.Capture
+		r.stateful = r.stateful || also.Kind != track.OwnCommand
 	}
 	return true
 }
 
 // count counts the commands that expect was told of, in the metrics.
-func (r *relay) count(plain int, also *track.Slot) {
+func (r *relay) count(plain int, also *track.Expected) {
 	if also != nil {
 		plain++
 	}
@@ -150,7 +150,7 @@ func (r *relay) count(plain int, also *track.Slot) {
 }
 
 // follow is expect for a command that may change state of the connection.
-func (r *relay) follow(s track.Slot) bool {
+func (r *relay) follow(s track.Expected) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	r.stateful = true
@@ -169,11 +169,11 @@ func (r *relay) cancelLast() {
 }
 
 // followUnanswered is follow for a command that gets no reply.
-func (r *relay) followUnanswered(s track.Slot) {
+func (r *relay) followUnanswered(s track.Expected) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	r.stateful = true
-	r.tracker.State.Unheard(s)
+	r.tracker.State.Unanswered(s)
 }
 
 // updateState changes the connection's state by what the proxy's own command has found out.
@@ -232,7 +232,7 @@ func (r *relay) reply(out *command.Reply, proto int) (n int, err error) {
 		return 0, errStateLost
 	}
 	r.proto = proto
-	r.limitWriteIf(r.tracker.State.Unasked())
+	r.limitWriteIf(r.tracker.State.GetsUnsolicited())
 	out.UpdateValidity()
 	return r.line.writeReplies(r.patience, out.Bytes)
 }

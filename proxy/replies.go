@@ -30,7 +30,7 @@ func (r *relay) copyReplies(w *netconn.Conn) {
 	if undelivered != nil {
 		err = errClientLeft
 	}
-	r.loan.Rest()
+	r.loan.Release()
 	_ = w.Close()
 	r.end(err)
 }
@@ -71,7 +71,7 @@ func (r *relay) prepare(p []byte) (kept []byte, err error) {
 		r.line.signal()
 	}
 	if len(p) > 0 {
-		r.limitWriteIf(r.tracker.State.Unasked())
+		r.limitWriteIf(r.tracker.State.GetsUnsolicited())
 	} else {
 		r.line.signal()
 	}
@@ -147,14 +147,14 @@ func (r *relay) end(cause error) {
 	defer r.line.mu.Unlock()
 	r.line.waitTurn()
 	if r.outdated && cause != errClientLeft {
-		cause = r.up.WhyLeft()
+		cause = r.up.DisconnectCause()
 	}
 	state, awaited := &r.tracker.State, &r.tracker.Awaited
-	owed := awaited.Owed()
+	owed := awaited.Pending()
 	if r.closedUnanswered && r.tracker.InsideOwn() {
 		r.tracker.Begin() // the part of a reply was not for the client
 	}
-	resumable := !r.tracker.Inside() && !state.Multi && !state.Unasked() &&
+	resumable := !r.tracker.Inside() && !state.Multi && !state.GetsUnsolicited() &&
 		!state.Stream && !state.Quitting && !awaited.Closes()
 	failsPending := resumable && owed > 0 && !r.halfClosed && cause != errClientLeft
 	r.mustEnd = r.mustEnd || !resumable || owed == 0 && !r.closedUnanswered ||
@@ -251,7 +251,7 @@ func (r *relay) pauseNow() bool {
 	if !r.pausing {
 		return false
 	}
-	r.loan.Rest()
+	r.loan.Release()
 	r.wire.Forget()
 	r.pausing, r.paused = false, true
 	r.line.signal()

@@ -20,7 +20,7 @@ func TestFilterTakesOutWhatTheProxyAsked(t *testing.T) {
 	for at := range len(stream) + 1 {
 		r := newRelay(&shared{opts: Options{Upstream: up}}, &session{}, &line{}, nil, nil)
 		r.updateState(func(s *track.State) { s.Proto = 3 })
-		r.expect(1, &track.Slot{Kind: track.Capture, N: 1})
+		r.expect(1, &track.Expected{Kind: track.OwnCommand, N: 1})
 		r.expect(1, nil)
 		passed := string(r.filter([]byte(stream[:at]))) + string(r.filter([]byte(stream[at:])))
 		if want := before + push + push + after; passed != want || len(r.answers) != 1 ||

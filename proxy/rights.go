@@ -15,11 +15,11 @@ func (a *asker) loadRights(ctx context.Context, state track.State) (*login.Right
 	if r.Renew(state.Identity, a.relay.up.Probes()) {
 		return r, nil
 	}
-	if !state.Renamed && a.relay.up.OpensAll() {
-		r.Open()
+	if !state.Renamed && a.relay.up.GrantsAll() {
+		r.GrantAll()
 		return r, nil
 	}
-	err := a.inquire(ctx, state, func(ctx context.Context) error { return r.AskWho(ctx, a) })
+	err := a.inquire(ctx, state, func(ctx context.Context) error { return r.LoadUser(ctx, a) })
 	return r, err
 }
 
@@ -33,7 +33,7 @@ func (a *asker) isLoginKnown(state track.State) bool {
 		return !user.Closed()
 	}
 	return user.Rights.Refused == "" && user.Rights.Known(state.Identity, a.relay.up.Probes()) ||
-		!state.Renamed && a.relay.up.OpensAll()
+		!state.Renamed && a.relay.up.GrantsAll()
 }
 
 // loggedIn reports whether the client has logged in at the upstream, if the upstream requires that.

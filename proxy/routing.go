@@ -103,14 +103,14 @@ func (d *dispatcher) routeBy(
 	at := d.situation()
 	for to := table.Route(at, words); ; {
 		switch to.Verb {
-		case commands.Settle:
+		case commands.WaitUpstream:
 			if err := errors.Join(d.asker.waitUpstream(ctx), d.asker.awaitUnanswered(ctx)); err != nil {
 				return err
 			}
 			at.Upstream = d.connection()
 		case commands.Connect:
 			at.Connected, at.Down = true, d.downReason(ctx)
-		case commands.TakeOver:
+		case commands.AdoptTx:
 			if err := d.adoptTx(ctx, &at); err != nil {
 				return err
 			}
@@ -118,7 +118,7 @@ func (d *dispatcher) routeBy(
 			if !at.Upstream.Multi && !d.asker.loggedIn(ctx, d.relay.state()) {
 				return d.respond(ctx, to.Command, words, d.relay.state()) // with NOAUTH
 			}
-			to = table.Learn(ctx, at, words)
+			to = table.ResolveScript(ctx, at, words)
 			continue
 		case commands.Forward:
 			return d.forward(ctx, at, own, follow, words)
@@ -147,7 +147,7 @@ func (d *dispatcher) finish(ctx context.Context, at commands.Situation, to comma
 			d.client.Transaction.Down = at.Down
 		}
 		return err
-	case commands.Spoil:
+	case commands.AbortUpstreamTx:
 		if err := d.asker.abortUpstreamTx(ctx); err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (d *dispatcher) finish(ctx context.Context, at commands.Situation, to comma
 		d.sender.applyReplyMode(before)
 		return nil
 	case commands.NoScript:
-		return d.sender.sendFrame(track.Slot{N: d.sender.countReply()}, []byte(unknownScript))
+		return d.sender.sendFrame(track.Expected{N: d.sender.countReply()}, []byte(unknownScript))
 	case commands.Quit:
 		return io.EOF
 	}
@@ -176,9 +176,9 @@ func (d *dispatcher) forward(
 	switch {
 	case own != nil:
 		d.table.Observe(words)
-		return d.sender.sendWhole(track.Slot{N: d.sender.countReply()})
+		return d.sender.sendWhole(track.Expected{N: d.sender.countReply()})
 	case at.Upstream.Settled && follow == "watch": // within a transaction, which refuses it
-		return d.sender.sendWhole(track.Slot{Kind: track.Watch, N: d.sender.countReply()})
+		return d.sender.sendWhole(track.Expected{Kind: track.Watch, N: d.sender.countReply()})
 	case at.Upstream.Settled:
 		d.sender.plainCount += d.sender.countReply()
 		return d.sender.pass(ctx, d.in.scanned)

@@ -22,19 +22,19 @@ type sender struct {
 	out    *command.Reply
 	client *command.Client
 
-	plainCount int         // number of commands scanned and not yet sent whose replies change nothing
-	slot       *track.Slot // a command not yet sent whose reply changes state
-	forwarding bool        // the current frame is forwarded
-	expected   int         // number of replies expected for it
-	partSent   bool        // a frame was sent in part
-	partEnd    int         // where that frame ends in the buffer, if its end was scanned; else 0
-	dropping   bool        // the current frame's beginning could not be sent; the rest is discarded
+	plainCount int             // number of commands scanned and not yet sent whose replies change nothing
+	slot       *track.Expected // a command not yet sent whose reply changes state
+	forwarding bool            // the current frame is forwarded
+	expected   int             // number of replies expected for it
+	partSent   bool            // a frame was sent in part
+	partEnd    int             // where that frame ends in the buffer, if its end was scanned; else 0
+	dropping   bool            // the current frame's beginning could not be sent; the rest is discarded
 }
 
 // countReply returns how many replies to expect for one more command: 0 if the client has turned
 // replies off.
 func (s *sender) countReply() int {
-	tracking.Of(s.client).Used()
+	tracking.Of(s.client).ClearCaching()
 	s.relay.lastUnanswered = s.relay.replyMode != track.Speaking
 	switch s.relay.replyMode {
 	case track.Speaking:
@@ -133,10 +133,10 @@ func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason erro
 }
 
 // sendWhole forwards the current command, on a connection with state.
-func (s *sender) sendWhole(slot track.Slot) error { return s.sendFrame(slot, s.in.chunk()) }
+func (s *sender) sendWhole(slot track.Expected) error { return s.sendFrame(slot, s.in.chunk()) }
 
 // sendFrame is sendWhole with another frame in the place of the current one.
-func (s *sender) sendFrame(slot track.Slot, frame []byte) error {
+func (s *sender) sendFrame(slot track.Expected, frame []byte) error {
 	if err := s.session.flush(); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *sender) sendFrame(slot track.Slot, frame []byte) error {
 }
 
 // sendFollowed is sendFrame for a command that may get no reply, as CLIENT REPLY says.
-func (s *sender) sendFollowed(slot track.Slot, frame []byte) error {
+func (s *sender) sendFollowed(slot track.Expected, frame []byte) error {
 	if s.countReply() > 0 {
 		return s.sendFrame(slot, frame)
 	}

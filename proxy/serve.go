@@ -163,7 +163,7 @@ func (d *dispatcher) isSpecial() bool {
 	if d.client.Transaction.Open || d.session.login.Closed() || d.relay.modeUnverified.Load() {
 		return true
 	}
-	if long || d.table.Lookup(name) == nil && track.Name(name) == "" {
+	if long || d.table.Lookup(name) == nil && track.FollowedName(name) == "" {
 		if track.MayBlock(name) {
 			d.relay.blocking.Store(true)
 		}
@@ -223,7 +223,7 @@ func (d *dispatcher) runBrief(ctx context.Context) (done bool, err error) {
 	}
 	name, _ := d.in.scanner.Name()
 	cmd := d.table.Lookup(name)
-	if cmd == nil || cmd.Brief == nil {
+	if cmd == nil || cmd.RunsWithoutClient == nil {
 		return false, nil
 	}
 	ev, err := d.in.eventWithin(maxFrame)
@@ -231,7 +231,7 @@ func (d *dispatcher) runBrief(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	words, err := d.in.words()
-	if err != nil || !cmd.Brief(words) {
+	if err != nil || !cmd.RunsWithoutClient(words) {
 		return false, err
 	}
 	d.special = false
@@ -260,11 +260,11 @@ func (d *dispatcher) command(ctx context.Context) error {
 		return errStateLost
 	}
 	name, long := d.in.scanner.Name()
-	cmd, follow := d.table.Lookup(name), track.Name(name)
+	cmd, follow := d.table.Lookup(name), track.FollowedName(name)
 	if err := d.sender.pass(ctx, d.in.frame); err != nil {
 		return err
 	}
-	if d.session.login.Closed() && !login.MayCome(cmd, follow) {
+	if d.session.login.Closed() && !login.IsAllowedBeforeLogin(cmd, follow) {
 		return d.turnAway(ctx)
 	}
 	if d.isLockServer() && cmd == nil && (long || d.table.Keyed(name) == nil) {

@@ -94,7 +94,7 @@ func newSession(
 func (s *session) number() int64 { return s.client.ID }
 
 // keptBytes returns how many bytes are kept for the client between its commands.
-func (s *session) keptBytes() int { return s.client.Kept() + s.login.Rights.Kept() }
+func (s *session) keptBytes() int { return s.client.Size() + s.login.Rights.Kept() }
 
 // setAddr sets the client's address.
 func (s *session) setAddr(addr net.Addr) {
@@ -192,7 +192,7 @@ func (s *session) flush() error {
 		return nil
 	}
 	n, err := s.relay.reply(&s.out, s.client.Proto)
-	s.out.Handed(n)
+	s.out.Sent(n)
 	if err != nil {
 		return errors.Join(errClientLeft, err)
 	}
@@ -250,8 +250,9 @@ func (l messageLine) WriteMessages(take func() []byte) error {
 	return err
 }
 
-// Cut implements pubsub.Line. It wakes the session, because a parked session would not notice.
-func (l messageLine) Cut() {
+// Disconnect implements pubsub.Line. It wakes the session, because a parked session would not
+// notice.
+func (l messageLine) Disconnect() {
 	l.session.cut()
 	l.session.wake(l.serving, l.session)
 }
@@ -259,7 +260,7 @@ func (l messageLine) Cut() {
 // beginLogin sets the user that the client has before it logs in.
 func (s *session) beginLogin() {
 	if u := s.shared.opts.Users; u != nil {
-		s.login.Own = u.Begin()
+		s.login.Own = u.NewLogin()
 		s.client.Judge = s.login.Own
 		s.client.User = s.login.Own.Name()
 	}

@@ -41,7 +41,7 @@ func (a *asker) Prepare(ctx context.Context, all [][]string) (rights.Prepared, e
 		restore()
 		return nil, &rights.RefusedError{Text: resp.FirstLine(begun)}
 	}
-	answers, err := a.PutAll(ctx, all)
+	answers, err := a.SendAll(ctx, all)
 	if err != nil {
 		return nil, err
 	}

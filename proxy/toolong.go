@@ -38,7 +38,7 @@ func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, follow s
 	at := d.situation()
 	at.Upstream = d.connection()
 	switch d.table.Route(at, [][]byte{[]byte(cmd.Name)}).Verb {
-	case commands.Forward, commands.Spoil: // the upstream refuses it, if need be
+	case commands.Forward, commands.AbortUpstreamTx: // the upstream refuses it, if need be
 		d.sender.forwardFrame(d.sender.countReply())
 		return nil
 	}

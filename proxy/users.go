@@ -46,7 +46,7 @@ func (s *session) logIn(ctx context.Context, name string, words [][]byte, l logi
 	if name == "auth" && len(words) == 2 && own.Now().Find(acl.DefaultUser).NoPass {
 		return users.NoPassword, nil
 	}
-	wait, ok := own.Turn(s.client.Addr, user)
+	wait, ok := own.LoginDelay(s.client.Addr, user)
 	if !ok {
 		refused = users.TooMany
 	} else if err := s.sleep(ctx, wait); err != nil {
@@ -57,7 +57,7 @@ func (s *session) logIn(ctx context.Context, name string, words [][]byte, l logi
 	}
 	if refused != "" {
 		s.shared.clientLog.warn(time.Now(), "client login failed",
-			"client", s.client.Addr.String(), "user", own.Known(user))
+			"client", s.client.Addr.String(), "user", own.LogName(user))
 		return refused, nil
 	}
 	s.client.User = s.login.Own.Name()
@@ -76,7 +76,7 @@ func (s *session) sleep(ctx context.Context, d time.Duration) error {
 
 // logOut logs the client out, as RESET does.
 func (s *session) logOut() {
-	s.login.Own.Leave()
+	s.login.Own.Reset()
 	s.client.User = s.login.Own.Name()
 }
 

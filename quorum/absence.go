@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Absence reports which masters do not vote now, and why.
-func (c *Cluster) Absence() *NoQuorumError { return c.masterSet().absence() }
+// MissingVotes reports which masters do not vote now, and why.
+func (c *Cluster) MissingVotes() *NoQuorumError { return c.masterSet().absence() }
 
 // absence returns the same, with a note if the masters are being changed.
 func (c *Cluster) absence() error { return c.withChange(c.masterSet().absence()) }

@@ -76,11 +76,11 @@ if body and redis.call('zscore', used, sha) then
 end
 return body`
 
-// Bodies keeps the bodies of scripts on the masters, each under its SHA-1, so that every proxy
-// knows a script that was loaded through one of them. The hash proves a body, so one master's
+// ScriptBodies keeps the bodies of scripts on the masters, each under its SHA-1, so that every
+// proxy knows a script that was loaded through one of them. The hash proves a body, so one master's
 // answer is enough. Each master keeps the 1,000 most recently used bodies, of at most 16 MB
 // together. It keeps them for 30 days after a proxy last asked for any of them.
-type Bodies struct {
+type ScriptBodies struct {
 	cluster *Cluster
 	limits  bodyLimits
 }
@@ -92,27 +92,27 @@ type bodyLimits struct {
 }
 
 // NewBodies returns the bodies kept on a cluster.
-func NewBodies(c *Cluster) *Bodies {
-	return &Bodies{c, bodyLimits{maxBodies, maxBodyBytes, bodiesStayFor}}
+func NewBodies(c *Cluster) *ScriptBodies {
+	return &ScriptBodies{c, bodyLimits{maxBodies, maxBodyBytes, bodiesStayFor}}
 }
 
 // Save stores a body under its SHA-1, in lower-case hexadecimal, on a majority of the masters. The
 // least recently used bodies may be dropped for it.
-func (b *Bodies) Save(ctx context.Context, sha, body string) error {
+func (b *ScriptBodies) Save(ctx context.Context, sha, body string) error {
 	_, err := b.doAll(ctx, "EVAL", saveBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
 		sha, body, strconv.Itoa(b.limits.count), strconv.Itoa(b.limits.bytes), millis(b.limits.stay))
 	return err
 }
 
 // Flush removes all bodies.
-func (b *Bodies) Flush(ctx context.Context) error {
+func (b *ScriptBodies) Flush(ctx context.Context) error {
 	_, err := b.doAll(ctx, "UNLINK", bodiesKey, bodiesUseKey, bodiesSizeKey)
 	return err
 }
 
 // Find returns the body with that SHA-1. ok is false if no master that answered has it. The error
 // is a *NoQuorumError if too few masters answered to know.
-func (b *Bodies) Find(ctx context.Context, sha string) (body string, ok bool, err error) {
+func (b *ScriptBodies) Find(ctx context.Context, sha string) (body string, ok bool, err error) {
 	said, err := b.doAll(ctx, "EVAL", findBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
 		sha, millis(b.limits.stay))
 	for _, one := range said {
@@ -125,7 +125,7 @@ func (b *Bodies) Find(ctx context.Context, sha string) (body string, ok bool, er
 
 // doAll sends a command to every master, and returns the answers. The error is a *NoQuorumError if
 // fewer than a majority answered.
-func (b *Bodies) doAll(ctx context.Context, words ...any) ([]any, error) {
+func (b *ScriptBodies) doAll(ctx context.Context, words ...any) ([]any, error) {
 	set := b.cluster.masterSet()
 	masters := set.masters
 	said, errs := make([]any, len(masters)), make([]error, len(masters))

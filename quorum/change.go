@@ -165,7 +165,7 @@ func (c *Cluster) urlsOf(set *masterSet) []string {
 
 func (c *Cluster) optionsOf(urls []string) Options {
 	opts := c.opts
-	opts.Masters, opts.FreshStart, opts.Vouched = urls, false, nil
+	opts.Masters, opts.FreshStart, opts.Override = urls, false, nil
 	opts.MaxTTL = max(opts.MaxTTL, c.masterSet().guards.MaxTTL())
 	return opts
 }

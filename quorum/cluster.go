@@ -64,8 +64,8 @@ type Cluster struct {
 // masterSet returns the set of masters that the cluster uses now.
 func (c *Cluster) masterSet() *masterSet { return c.active.Load() }
 
-// MasterIs returns the name of the master with this run_id or address; empty if there is none.
-func (c *Cluster) MasterIs(runID, addr string) string {
+// MasterName returns the name of the master with this run_id or address; empty if there is none.
+func (c *Cluster) MasterName(runID, addr string) string {
 	set := c.masterSet()
 	for i, name := range set.names() {
 		if set.guards.Guard(i).Is(runID) || name == addr {
@@ -177,7 +177,7 @@ func (m *missedDatabases) take() map[int]bool {
 // confirmation is one check of the masters, shared by all callers that wait for it.
 type confirmation struct {
 	done chan struct{}
-	at   Placed
+	at   Location
 	err  error
 }
 
@@ -189,7 +189,7 @@ type confirmations struct {
 	working bool
 }
 
-func (s *confirmations) join(tasks *sync.WaitGroup, look func() (Placed, error)) *confirmation {
+func (s *confirmations) join(tasks *sync.WaitGroup, look func() (Location, error)) *confirmation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next == nil {
@@ -202,7 +202,7 @@ func (s *confirmations) join(tasks *sync.WaitGroup, look func() (Placed, error))
 	return s.next
 }
 
-func (s *confirmations) work(look func() (Placed, error)) {
+func (s *confirmations) work(look func() (Location, error)) {
 	for {
 		s.mu.Lock()
 		one := s.next

@@ -134,8 +134,8 @@ func (b *bench) wantNoQuorum(err error) *NoQuorumError {
 	return none
 }
 
-func (b *bench) taking(token string) Taking {
-	return Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Hour}}
+func (b *bench) taking(token string) TakeRequest {
+	return TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Hour}}
 }
 
 func TestLockUnlockExtend(t *testing.T) {
@@ -433,13 +433,13 @@ func TestOwedUntilItIsAnswered(t *testing.T) {
 				b.wantErr(b.locker.Unlock(b.Context(), job, token), nil)
 				time.Sleep(5 * time.Second)
 				b.expect("", "", token)
-				if owed := b.cluster.Status()[2].Owed; owed != 1 {
+				if owed := b.cluster.Status()[2].RemovalsPending; owed != 1 {
 					b.Errorf("%d are owed", owed)
 				}
 				trouble.end(b.masters[2])
 				time.Sleep(3 * time.Second)
 				b.expect("", "", "")
-				if owed := b.cluster.Status()[2].Owed; owed != 0 {
+				if owed := b.cluster.Status()[2].RemovalsPending; owed != 0 {
 					b.Errorf("%d are still owed", owed)
 				}
 			})
@@ -472,8 +472,8 @@ func TestUpWhileMoreIsOwed(t *testing.T) {
 			}
 		})
 		time.Sleep(3 * time.Second)
-		if s := b.cluster.Status()[2]; s.Err != nil || s.Owed != 0 {
-			b.Errorf("%v, %d are owed", s.Err, s.Owed)
+		if s := b.cluster.Status()[2]; s.Err != nil || s.RemovalsPending != 0 {
+			b.Errorf("%v, %d are owed", s.Err, s.RemovalsPending)
 		}
 	})
 }
@@ -565,12 +565,12 @@ func TestUpdate(t *testing.T) {
 // TestRemovalWakesWaiters checks that waiters are notified of each kind of removal.
 func TestRemovalWakesWaiters(t *testing.T) {
 	const byAnother = "release of what another proxy granted"
-	release := func(b *bench, _ Grant) error { return b.cluster.Release(b.Context(), job, "holder") }
-	for name, remove := range map[string]func(b *bench, got Grant) error{
+	release := func(b *bench, _ Granted) error { return b.cluster.Release(b.Context(), job, "holder") }
+	for name, remove := range map[string]func(b *bench, got Granted) error{
 		"release":  release,
 		byAnother:  release,
-		"withdraw": func(b *bench, got Grant) error { b.locker.Withdraw([]Key{job}, got); return nil },
-		"update": func(b *bench, _ Grant) error {
+		"withdraw": func(b *bench, got Granted) error { b.locker.Withdraw([]Key{job}, got); return nil },
+		"update": func(b *bench, _ Granted) error {
 			_, err := b.cluster.Update(b.Context(), job, nil,
 				func(Look) (Decision, error) { return Decision{Do: Remove}, nil })
 			return err
@@ -602,7 +602,7 @@ func TestRemovalWakesWaiters(t *testing.T) {
 // TestTakeSeveral checks that several keys are taken all or none.
 func TestTakeSeveral(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
-		both := Taking{Keys: []Key{job, {Name: "k2"}}, Terms: Terms{Tokens: []string{token, token}, TTL: time.Minute}}
+		both := TakeRequest{Keys: []Key{job, {Name: "k2"}}, Terms: Terms{Tokens: []string{token, token}, TTL: time.Minute}}
 		_, err := b.cluster.Take(b.Context(), both)
 		b.wantErr(err, nil)
 		b.wantErr(b.cluster.Release(b.Context(), job, token), nil)

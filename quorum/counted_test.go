@@ -32,7 +32,7 @@ func announced(t *testing.T, on []*redistest.Server, id, entry string) {
 // can be moved nor the masters changed.
 func TestListedProxiesPreventMoves(t *testing.T) {
 	t.Parallel()
-	servers, both := movableOn(t)
+	servers, both := newMovableClusters(t)
 	c := both[0]
 	own, id := c.masterSet().guards.Peers(), guard.NewID()
 	if len(own) != 1 || own[0] != both[1].proxyID {
@@ -53,7 +53,7 @@ func TestListedProxiesPreventMoves(t *testing.T) {
 			announced(t, servers[:test.on], test.id, test.entry)
 			var found error
 			for began := time.Now(); found == nil &&
-				time.Since(began) < guard.Heard-500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+				time.Since(began) < guard.ProxyTimeout-500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
 				found = c.MayMove()
 			}
 			if _, err := c.masterSet().guards.MayChange(func(string) bool { return true }); (err == nil) != (test.want == "") {
@@ -73,11 +73,11 @@ func TestListedProxiesPreventMoves(t *testing.T) {
 // TestListOfADeadMasterDoesNotCount checks that the list of a master that is down does not count.
 func TestListOfADeadMasterDoesNotCount(t *testing.T) {
 	t.Parallel()
-	servers, both := movableOn(t)
+	servers, both := newMovableClusters(t)
 	c := both[0]
 	announced(t, servers[1:], "OLD", "3 1 - 0 0")
 	for began := time.Now(); c.MayMove() == nil; time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > guard.Heard {
+		if time.Since(began) > guard.ProxyTimeout {
 			t.Fatal("two masters list a proxy of an earlier version, and it does not hinder")
 		}
 	}
@@ -99,7 +99,7 @@ func (c *Cluster) mustMayMove(t *testing.T) {
 		if err == nil {
 			return
 		}
-		if time.Since(began) > 3*guard.Heard {
+		if time.Since(began) > 3*guard.ProxyTimeout {
 			t.Fatalf("it still hinders: %v", err)
 		}
 	}

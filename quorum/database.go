@@ -27,8 +27,8 @@ func (set *masterSet) database(db int) *database {
 	d := &database{set: set, db: db}
 	d.Register = register.New(register.Options{
 		N: len(set.masters), Masters: d, Source: set.source,
-		Patience: patience, Tries: LeastTries, Keep: true, Yield: yieldTime,
-		Unlimited: set.unguarded, Shared: keygroup.IsGroup,
+		Patience: patience, Tries: MinTries, Keep: true, ContentionPause: yieldTime,
+		Unlimited: set.unguarded, HoldsSeveralKeys: keygroup.IsGroup,
 		FenceAhead: func(m int, key string) { set.guards.FenceAhead(set.masters[m].Name(), key) },
 	})
 	known, _ := set.databases.LoadOrStore(db, d)
@@ -38,9 +38,9 @@ func (set *masterSet) database(db int) *database {
 // patience is how long a command is retried while other clients change the same key.
 const patience = 5 * time.Second
 
-// LeastTries is the least number of tries. With 200 ms for a try they take about as long as
+// MinTries is the least number of tries. With 200 ms for a try they take about as long as
 // patience.
-const LeastTries = 25
+const MinTries = 25
 
 // yieldTime is a few round trips.
 const yieldTime = 3 * time.Millisecond
@@ -50,7 +50,7 @@ const yieldTime = 3 * time.Millisecond
 // that leaves the lock to another proxy. With a take it asks whether other proxies have waiters.
 func (d *database) Ask(
 	ctx context.Context, ops []cell.Op, decided func([]register.Reply) bool,
-) (register.Asked, error) {
+) (register.Round, error) {
 	var r *master.Round
 	set := d.set
 	if name, frees := freedKey(ops); frees {
@@ -139,7 +139,7 @@ func (d *database) Now() time.Time { return time.Now() }
 
 // maxTTLKey is the key that holds the record of the longest TTL. Raising it waits in the order of
 // that key.
-var maxTTLKey = Key{Name: script.LongestKey}
+var maxTTLKey = Key{Name: script.MaxTTLKey}
 
 // recordMaxTTL makes sure that the longest TTL in use is recorded as at least ttl on a majority of
 // the masters. A lock without expiry counts as the limit.

@@ -60,13 +60,13 @@ func newFakeMaster() *fakeMaster {
 // fakeLink carries batches to a fake, one at a time.
 type fakeLink struct {
 	master *fakeMaster
-	sent   chan *master.Flight
+	sent   chan *master.Batch
 	closed chan struct{}
 	once   sync.Once
 }
 
 func (f *fakeMaster) Dial(context.Context, int) (master.Link, error) {
-	return &fakeLink{master: f, sent: make(chan *master.Flight, 1), closed: make(chan struct{})}, nil
+	return &fakeLink{master: f, sent: make(chan *master.Batch, 1), closed: make(chan struct{})}, nil
 }
 
 // Examine fails, so that nothing keeps the master from voting.
@@ -79,7 +79,7 @@ func (f *fakeMaster) Watch(context.Context, int) (net.Conn, error) {
 	return nil, resp.Error("ERR unknown command 'CLIENT'")
 }
 
-func (k *fakeLink) Send(f *master.Flight) bool {
+func (k *fakeLink) Send(f *master.Batch) bool {
 	select {
 	case <-k.closed:
 		return false
@@ -89,7 +89,7 @@ func (k *fakeLink) Send(f *master.Flight) bool {
 	}
 }
 
-func (k *fakeLink) Receive() (*master.Flight, error) {
+func (k *fakeLink) Receive() (*master.Batch, error) {
 	select {
 	case f := <-k.sent:
 		return f, k.master.exec(f)
@@ -100,7 +100,7 @@ func (k *fakeLink) Receive() (*master.Flight, error) {
 
 func (k *fakeLink) Close() { k.once.Do(func() { close(k.closed) }) }
 
-func (f *fakeMaster) exec(batch *master.Flight) error {
+func (f *fakeMaster) exec(batch *master.Batch) error {
 	type work struct {
 		db    int
 		do    cell.Op
@@ -207,7 +207,7 @@ func (f *fakeMaster) Probe(context.Context) (time.Duration, error) {
 
 func (f *fakeMaster) SetPassword(string) {}
 
-func (f *fakeMaster) Misses(err error) bool { return errors.Is(err, errNoScript) }
+func (f *fakeMaster) IsUnsupported(err error) bool { return errors.Is(err, errNoScript) }
 
 func (f *fakeMaster) Close() {}
 

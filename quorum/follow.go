@@ -13,7 +13,7 @@ func (c *Cluster) followChanges(ctx context.Context) {
 	asked, lastSet, departs := time.Time{}, (*masterSet)(nil), false
 	for !c.stoppedDuring(followPause) {
 		set := c.masterSet()
-		if departing := c.Departing(); departing != departs {
+		if departing := c.IsLeavingMasters(); departing != departs {
 			departs = departing
 			c.notifyPlaced()
 		}

@@ -30,7 +30,7 @@ type Holding struct {
 	// Left is the remaining time that a majority grants, or Endless; only with StatusHeld.
 	Left time.Duration
 	// Shares has the state on each master.
-	Shares []Share
+	Shares []MasterAnswer
 	// Holder is from the request that took the lock, and Since is the start of its lease. They are
 	// nil and zero if this process has not granted it.
 	Holder any
@@ -41,13 +41,13 @@ type Holding struct {
 	Waiters int
 }
 
-// Share is the state of a key on one master.
-type Share struct {
+// MasterAnswer is the state of a key on one master.
+type MasterAnswer struct {
 	// Server is its address, without credentials.
 	Server string
-	// Says is "held", "free", "other" (the value differs from the majority's) or, in plain words,
+	// State is "held", "free", "other" (the value differs from the majority's) or, in plain words,
 	// why the master did not answer or has no vote.
-	Says string
+	State string
 }
 
 // Holdings returns what the masters hold under keys of one database, and changes nothing.
@@ -82,10 +82,10 @@ func (set *masterSet) Holdings(ctx context.Context, keys []Key) ([]Holding, erro
 func (set *masterSet) holding(f register.Holding) Holding {
 	h := Holding{
 		Status: f.Status, Left: f.Left, Holder: f.Holder, Since: f.Since, Fence: f.Fence,
-		Shares: make([]Share, len(set.masters)),
+		Shares: make([]MasterAnswer, len(set.masters)),
 	}
 	for i, m := range set.masters {
-		h.Shares[i] = Share{m.Name(), shareText(f.Shares[i], f.Errs[i])}
+		h.Shares[i] = MasterAnswer{m.Name(), shareText(f.Shares[i], f.Errs[i])}
 	}
 	return h
 }

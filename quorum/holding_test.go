@@ -80,8 +80,8 @@ func TestNamesWithoutAQuorum(t *testing.T) {
 		t.Errorf("two are down: %v", err)
 	}
 	found, err := c.Holdings(t.Context(), []Key{job})
-	if err != nil || found[0].Status != StatusUnclear || found[0].Shares[2].Says != "held" ||
-		found[0].Shares[0].Says == "held" {
+	if err != nil || found[0].Status != StatusUnclear || found[0].Shares[2].State != "held" ||
+		found[0].Shares[0].State == "held" {
 		t.Errorf("two are down: %+v, %v", found, err)
 	}
 }

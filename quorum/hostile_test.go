@@ -77,14 +77,14 @@ func (p *interceptor) serve(conn net.Conn) {
 }
 
 // pipe forwards what instead does not replace.
-func pipe(to, from net.Conn, instead func([]byte) []byte) (n int64, err error) {
+func pipe(to, from net.Conn, replace func([]byte) []byte) (n int64, err error) {
 	buf := make([]byte, 1<<16)
 	for {
 		got, err := from.Read(buf)
 		if err != nil {
 			return n, err
 		}
-		if instead(buf[:got]) != nil {
+		if replace(buf[:got]) != nil {
 			continue
 		}
 		if _, err := to.Write(buf[:got]); err != nil {
@@ -146,7 +146,7 @@ func TestMalformedAnswers(t *testing.T) {
 	for _, p := range impostors {
 		p.say("$9223372036854775807\r\n", false)
 	}
-	_, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
+	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
 	if none := new(NoQuorumError); !errors.As(err, &none) {
 		t.Errorf("all of them: %v", err)
 	}
@@ -160,7 +160,7 @@ func TestStrangeAnswerEndsItsConnectionOnly(t *testing.T) {
 	c.mustTake(t, Key{Name: "before"})
 	p.say(":7\r\n", false)
 	if _, err := c.Take(t.Context(),
-		Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}}); err == nil {
+		TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}}); err == nil {
 		t.Error("it was granted")
 	}
 	p.say("", false)

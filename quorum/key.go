@@ -19,9 +19,9 @@ type Key struct {
 	// keys of that hash tag: one vote covers all of them. Without a tag the key has a cell of its
 	// own name.
 	Tag string
-	// Moves is set for a lock key if lock keys can be moved. Then a command fails with an
-	// *ElsewhereError, and changes nothing, unless the locks are on the masters.
-	Moves bool
+	// Movable is set for a lock key if lock keys can be moved. Then a command fails with an
+	// *WrongLocationError, and changes nothing, unless the locks are on the masters.
+	Movable bool
 	// Era, unless it is zero, is the only era in which a command may touch the key. The proxy that
 	// moves the locks sets it.
 	Era int
@@ -32,7 +32,7 @@ func (k Key) cellName() string { return cmp.Or(k.Tag, k.Name) }
 
 // atAnyPlace returns the key without its conditions on the place and the era.
 func (k Key) atAnyPlace() Key {
-	k.Moves, k.Era = false, 0
+	k.Movable, k.Era = false, 0
 	return k
 }
 

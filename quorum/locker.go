@@ -15,7 +15,7 @@ type Locker struct {
 	queues queue.Queues[Key]
 	// blockedPops has the clients that wait until a value is stored under a key. They do not delay
 	// clients that wait for a lock.
-	blockedPops queue.Lines[popKey]
+	blockedPops queue.ValueQueues[popKey]
 }
 
 // NewLocker creates the locker of a cluster, before the cluster runs. The cluster notifies it of
@@ -56,8 +56,8 @@ type LockRequest struct {
 // Errors: ErrHeld when another client holds it (and Wait has passed), ErrTooShort, ErrContended,
 // ErrFences, *NoQuorumError when that is unknown (and Wait has passed), or the cause of ctx if the
 // caller left. After an error the request holds nothing.
-func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
-	t := Taking{Keys: []Key{req.Key}, Terms: Terms{
+func (l *Locker) Lock(ctx context.Context, req LockRequest) (Granted, error) {
+	t := TakeRequest{Keys: []Key{req.Key}, Terms: Terms{
 		Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence,
 	}}
 	if req.Wait != 0 {
@@ -66,15 +66,15 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 	for until := time.Now().Add(changePatience); ; {
 		set, err := l.stableSet(ctx, until)
 		if err != nil {
-			return Grant{}, err
+			return Granted{}, err
 		}
 		switch waits, open := l.queues.Waits(req.Key); {
 		case open || waits && !l.HasQuorum():
 			if none := l.absence(); !l.wasChanged(ctx, set, none) || time.Now().After(until) {
-				return Grant{}, none
+				return Granted{}, none
 			}
 		case waits:
-			return Grant{}, ErrHeld
+			return Granted{}, ErrHeld
 		default:
 			return l.Take(ctx, t)
 		}
@@ -83,33 +83,33 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 
 // waitAndLock waits in the queue of the key until it is first, then tries to take the lock until it
 // is granted or its time has passed.
-func (l *Locker) waitAndLock(ctx context.Context, t Taking, wait time.Duration) (got Grant, err error) {
+func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (got Granted, err error) {
 	until, over := deadline(wait)
 	key := t.Keys[0]
 	t.Until = until
 	switch l.queues.Await(ctx, queue.Waiting[Key]{
 		Key: key, Over: over, Rand: l.opts.Rand, Quorum: l.quorumRegained,
-		Try: func() queue.Tried {
+		Try: func() queue.TryResult {
 			got, err = l.Take(ctx, t)
 			return tryResult(err)
 		},
 		Alarm: func() queue.Alarm { return l.masterSet().waiterAlarm(key) },
 	}) {
 	case queue.Over:
-		return Grant{}, ErrHeld
+		return Granted{}, ErrHeld
 	case queue.Open:
 		if none := l.absence(); !l.wasChanged(ctx, l.masterSet(), none) {
-			return Grant{}, none
+			return Granted{}, none
 		}
 		t.Until = time.Time{} // the masters are being changed: Take waits for that, then tries once
 		return l.Take(ctx, t)
 	case queue.Left:
-		return Grant{}, context.Cause(ctx)
+		return Granted{}, context.Cause(ctx)
 	}
 	return got, err
 }
 
-func tryResult(err error) queue.Tried {
+func tryResult(err error) queue.TryResult {
 	switch {
 	case err == nil:
 		return queue.Taken

@@ -20,8 +20,8 @@ type (
 	Decision = register.Decision
 	// Outcome is the result of an Update.
 	Outcome = register.Outcome
-	// Grant is a lease that a majority granted.
-	Grant = register.Granted
+	// Granted is a lease that a majority granted.
+	Granted = register.Granted
 	// Terms are the conditions on which keys are taken.
 	Terms = register.Terms
 )
@@ -37,8 +37,8 @@ const (
 // not have.
 var ErrNeedsLeft = register.ErrNeedsLeft
 
-// Taking asks for keys of one database, all or none.
-type Taking struct {
+// TakeRequest asks for keys of one database, all or none.
+type TakeRequest struct {
 	Keys []Key
 	Terms
 }
@@ -48,22 +48,22 @@ type Taking struct {
 // Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
 // the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error the caller holds
 // nothing. A key that may have been taken is removed in the background, unless Stays is set.
-func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
-	return withSetRepeated(ctx, c, func(set *masterSet) (Grant, error) { return set.Take(ctx, t) })
+func (c *Cluster) Take(ctx context.Context, t TakeRequest) (Granted, error) {
+	return withSetRepeated(ctx, c, func(set *masterSet) (Granted, error) { return set.Take(ctx, t) })
 }
 
 // Take implements Cluster.Take.
-func (set *masterSet) Take(ctx context.Context, t Taking) (Grant, error) {
+func (set *masterSet) Take(ctx context.Context, t TakeRequest) (Granted, error) {
 	if err := set.mayTouch(t.Keys...); err != nil {
-		return Grant{}, err
+		return Granted{}, err
 	}
 	if err := set.recordMaxTTL(ctx, t.TTL); err != nil {
-		return Grant{}, err
+		return Granted{}, err
 	}
 	if anyTagged(t.Keys) {
 		return set.takeShared(ctx, t)
 	}
-	t.Owed = set.removalScheduler(t)
+	t.OnRemovalDue = set.removalScheduler(t)
 	t.MayTakeOver = func(l Look) bool {
 		return !keygroup.IsGroup(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version)
 	}
@@ -114,17 +114,17 @@ func (set *masterSet) Release(ctx context.Context, key Key, token string) error 
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrTooShort, ErrContended,
 // *NoQuorumError when the result is unknown, or the cause of ctx.
-func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
-	return withSetRepeated(ctx, c, func(set *masterSet) (Grant, error) { return set.Extend(ctx, key, token, ttl) })
+func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Granted, error) {
+	return withSetRepeated(ctx, c, func(set *masterSet) (Granted, error) { return set.Extend(ctx, key, token, ttl) })
 }
 
 // Extend implements Cluster.Extend.
-func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
+func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Granted, error) {
 	if err := set.mayTouch(key); err != nil {
-		return Grant{}, err
+		return Granted{}, err
 	}
 	if err := set.recordMaxTTL(ctx, ttl); err != nil {
-		return Grant{}, err
+		return Granted{}, err
 	}
 	if key.Tag != "" {
 		return set.extendShared(ctx, key, token, ttl)

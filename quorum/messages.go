@@ -17,7 +17,7 @@ type Message = messages.Message
 
 // Membership is a subscription to all messages. It ends when the subscriber leaves, or is notified
 // that it may miss some.
-type Membership = messages.Membership
+type Membership = messages.Subscription
 
 // NewMessages carries messages between proxies with the same prefix, over a cluster that does not
 // run yet. It calls deliver with each message for this process, one after the other. deliver must
@@ -89,7 +89,7 @@ func (m *Messages) Listen(ctx context.Context, lost func()) (*Membership, error)
 			return member, nil
 		case errors.Is(err, messages.ErrClosed) && m.cluster.masterSet() != set && time.Now().Before(until):
 			continue
-		case errors.Is(err, messages.ErrUnheard), errors.Is(err, messages.ErrClosed):
+		case errors.Is(err, messages.ErrTooFewMasters), errors.Is(err, messages.ErrClosed):
 			return nil, m.cluster.withChange(set.unsubscribed())
 		}
 		return nil, err
@@ -114,10 +114,10 @@ func (p *publishing) AppendTo(b []byte, _ bool) []byte {
 }
 
 // Decode implements cell.Op.
-func (p *publishing) Decode(said any) (cell.Answer, error) {
-	n, ok := said.(int64)
+func (p *publishing) Decode(answer any) (cell.Answer, error) {
+	n, ok := answer.(int64)
 	if !ok || n < 0 {
-		return cell.Answer{}, fmt.Errorf("unexpected answer %.80v", said)
+		return cell.Answer{}, fmt.Errorf("unexpected answer %.80v", answer)
 	}
 	p.listeners = n
 	return cell.Answer{Did: true}, nil

@@ -22,30 +22,30 @@ const movePatience = 30 * time.Second
 // ErrMoving is returned if a move of the locks takes too long.
 var ErrMoving = errors.New("the locks are still being moved: try again")
 
-// Resting returns the location of the locks once it is known and no move is in progress.
+// AwaitLocation returns the location of the locks once it is known and no move is in progress.
 //
 // Errors: ErrMoving, *NoQuorumError if the location is not known in time, or the cause of ctx.
-func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
+func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
 	began := time.Now()
 	limit := time.NewTimer(changePatience)
 	defer limit.Stop()
 	look := time.Tick(followPause) // the first masters answer without a signal
 	for {
 		changed := c.Changed()
-		if at, known := c.Placed(); known && !at.Moves() && !c.Departing() {
+		if at, known := c.Placed(); known && !at.Moves() && !c.IsLeavingMasters() {
 			return at, nil
 		}
 		select {
 		case <-changed:
 		case <-look:
 		case <-ctx.Done():
-			return Placed{}, context.Cause(ctx)
+			return Location{}, context.Cause(ctx)
 		case <-limit.C:
 			switch at, _ := c.Placed(); {
-			case !at.Moves() && !c.Departing():
-				return Placed{}, c.absence()
+			case !at.Moves() && !c.IsLeavingMasters():
+				return Location{}, c.absence()
 			case time.Since(began) >= movePatience:
-				return Placed{}, ErrMoving
+				return Location{}, ErrMoving
 			}
 			limit.Reset(changePatience)
 		}
@@ -56,47 +56,47 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 // call. Calls at the same time share one check.
 //
 // Errors: *NoQuorumError, or the cause of ctx.
-func (c *Cluster) Confirm(ctx context.Context) (Placed, error) {
+func (c *Cluster) Confirm(ctx context.Context) (Location, error) {
 	one := c.confirmations.join(&c.tasks, c.confirm)
 	select {
 	case <-one.done:
 		return one.at, one.err
 	case <-ctx.Done():
-		return Placed{}, context.Cause(ctx)
+		return Location{}, context.Cause(ctx)
 	}
 }
 
 // confirm checks again if a majority of the masters votes, as far as this proxy knows, but does not
 // confirm the location. Then the masters have decided something that this proxy does not know yet.
 // It learns of it soon, because each master that does not confirm is checked.
-func (c *Cluster) confirm() (Placed, error) {
+func (c *Cluster) confirm() (Location, error) {
 	until := time.Now().Add(changePatience)
 	return confirmed(
-		func() (Placed, error) { return withSetRepeated(context.Background(), c, c.confirmOnce) },
+		func() (Location, error) { return withSetRepeated(context.Background(), c, c.confirmOnce) },
 		func() bool { return time.Now().After(until) || c.stoppedDuring(followPause) },
 	)
 }
 
 // confirmed tries until the result is not just unconfirmed, or until over returns true. over pauses
 // first.
-func confirmed(try func() (Placed, error), over func() bool) (Placed, error) {
+func confirmed(try func() (Location, error), giveUp func() bool) (Location, error) {
 	for {
 		at, err := try()
 		var none *NoQuorumError
-		if !errors.As(err, &none) || !none.Unconfirmed || over() {
+		if !errors.As(err, &none) || !none.Unconfirmed || giveUp() {
 			return at, err
 		}
 	}
 }
 
-func (c *Cluster) confirmOnce(set *masterSet) (Placed, error) {
+func (c *Cluster) confirmOnce(set *masterSet) (Location, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.MasterTimeout)
 	defer cancel()
 	at, known := c.Placed()
 	if !known || set.guards.Confirm(ctx) != nil || c.masterSet() != set {
 		none := set.absence()
 		none.Unconfirmed = none.HasMajority()
-		return Placed{}, none
+		return Location{}, none
 	}
 	return at, nil
 }
@@ -109,8 +109,8 @@ func (c *Cluster) MayMove() error {
 	return c.masterSet().guards.MayMove()
 }
 
-// MayHold returns the reason why the masters lack room for so many more bytes, or nil.
-func (c *Cluster) MayHold(ctx context.Context, bytes int64) error {
+// CheckRoom returns the reason why the masters lack room for so many more bytes, or nil.
+func (c *Cluster) CheckRoom(ctx context.Context, bytes int64) error {
 	return c.masterSet().guards.MayHold(ctx, bytes)
 }
 
@@ -128,19 +128,19 @@ var ErrLocationChanged = errors.New("another proxy has changed the location of t
 // returns when a majority of the masters votes in it. It also succeeds if another proxy caused the
 // same decision. If the locks are on the move in that era, this proxy renews the lease of the move
 // until ctx ends. After an error the location may still be decided.
-func (c *Cluster) DecideLocation(ctx context.Context, from Placed, to location.Place) (Placed, error) {
+func (c *Cluster) DecideLocation(ctx context.Context, from Location, to location.Place) (Location, error) {
 	set, err := c.mayMoveOn(from, to)
 	if err != nil {
-		return Placed{}, err
+		return Location{}, err
 	}
 	if !from.Moves() {
 		if err := c.announce(ctx, set, from, to); err != nil {
-			return Placed{}, err
+			return Location{}, err
 		}
 	}
 	err = c.decidePlace(ctx, from, to)
 	if err != nil && !errors.Is(err, ErrLocationChanged) {
-		return Placed{}, err
+		return Location{}, err
 	}
 	if to.Moves() {
 		c.movingEra.Store(int64(from.Era + 1))
@@ -151,7 +151,7 @@ func (c *Cluster) DecideLocation(ctx context.Context, from Placed, to location.P
 		ctx, cancel = context.WithTimeoutCause(ctx, decisionTime, err)
 		defer cancel()
 	}
-	return c.awaitEra(ctx, Placed{Place: to, Era: from.Era + 1})
+	return c.awaitEra(ctx, Location{Place: to, Era: from.Era + 1})
 }
 
 // abortLapsedMove makes the masters decide that the locks stay at their source, because no proxy
@@ -170,7 +170,7 @@ func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 
 // mayMoveOn returns the current masters. It fails if another era is the current one, or if the
 // locks cannot be moved to the place. They can always stay.
-func (c *Cluster) mayMoveOn(from Placed, to location.Place) (*masterSet, error) {
+func (c *Cluster) mayMoveOn(from Location, to location.Place) (*masterSet, error) {
 	set := c.masterSet()
 	if era, known := set.guards.Era(); !known || c.placedIn(era) != from {
 		return nil, ErrLocationChanged
@@ -183,7 +183,7 @@ func (c *Cluster) mayMoveOn(from Placed, to location.Place) (*masterSet, error) 
 
 // decidePlace makes the masters decide the location of the locks in the next era. It lets no other
 // decision of this process interfere.
-func (c *Cluster) decidePlace(ctx context.Context, from Placed, to location.Place) error {
+func (c *Cluster) decidePlace(ctx context.Context, from Location, to location.Place) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	set, err := c.mayMoveOn(from, to) // by now this proxy knows of other proxies' decisions that began a moment ago
@@ -202,7 +202,7 @@ func (c *Cluster) decidePlace(ctx context.Context, from Placed, to location.Plac
 // announce informs the other proxies of the next decision at once. If the locks leave the masters,
 // it waits until the proxies have paused commands on lock keys: a command that runs when an era
 // ends may or may not take effect.
-func (c *Cluster) announce(ctx context.Context, set *masterSet, from Placed, to location.Place) error {
+func (c *Cluster) announce(ctx context.Context, set *masterSet, from Location, to location.Place) error {
 	era, _ := set.guards.OwnEra()
 	set.guards.AnnounceChange(ctx, era, c.ballot(0))
 	if err := pacing.Sleep(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil || to != location.ToUpstream {
@@ -210,7 +210,7 @@ func (c *Cluster) announce(ctx context.Context, set *masterSet, from Placed, to 
 	}
 	set.guards.AnnounceMove(ctx, era, c.ballot(0), to)
 	for until := time.Now().Add(2 * guard.Heartbeat); time.Now().Before(until); {
-		held := c.Holding(ctx, from.Era)
+		held := c.PauseReports(ctx, from.Era)
 		if !slices.ContainsFunc(c.Proxies(), func(id string) bool {
 			return !slices.ContainsFunc(held, func(h PauseReport) bool { return h.Proxy == id })
 		}) {
@@ -225,20 +225,20 @@ func (c *Cluster) announce(ctx context.Context, set *masterSet, from Placed, to 
 
 // awaitEra waits until a majority votes in an era, or until another proxy has decided something
 // else, or a later era.
-func (c *Cluster) awaitEra(ctx context.Context, wanted Placed) (Placed, error) {
+func (c *Cluster) awaitEra(ctx context.Context, wanted Location) (Location, error) {
 	for {
 		changed := c.Changed()
 		switch at, known := c.Placed(); {
 		case known && at == wanted:
 			return at, nil
 		case at.Era >= wanted.Era && (at != wanted || c.masterSet().guards.Succession() != nil):
-			return Placed{}, ErrLocationChanged
+			return Location{}, ErrLocationChanged
 		}
 		select {
 		case <-changed:
 		case <-time.After(followPause): // a following change comes without a signal
 		case <-ctx.Done():
-			return Placed{}, context.Cause(ctx)
+			return Location{}, context.Cause(ctx)
 		}
 	}
 }
@@ -271,9 +271,9 @@ func (c *Cluster) ReportPaused(ctx context.Context, era int, held PauseReport) e
 	return c.masterSet().guards.ReportPaused(ctx, strings.Join(parts, " "))
 }
 
-// Holding returns the reports of the proxies that paused commands in an era.
-func (c *Cluster) Holding(ctx context.Context, era int) (all []PauseReport) {
-	for id, text := range c.masterSet().guards.Held(ctx) {
+// PauseReports returns the reports of the proxies that paused commands in an era.
+func (c *Cluster) PauseReports(ctx context.Context, era int) (all []PauseReport) {
+	for id, text := range c.masterSet().guards.PauseReports(ctx) {
 		parts := strings.Split(text, " ")
 		if n, err := strconv.Atoi(parts[0]); err == nil && n == era && len(parts) == 4 {
 			all = append(all, PauseReport{id, parts[3], addresses(parts[1]), addresses(parts[2])})

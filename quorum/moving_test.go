@@ -14,12 +14,12 @@ import (
 
 // movable runs two proxies on the same masters, with the locks at the upstream.
 func movable(t *testing.T, logs ...*slog.Logger) [2]*Cluster {
-	_, both := movableOn(t, logs...)
+	_, both := newMovableClusters(t, logs...)
 	return both
 }
 
-// movableOn is movable, and returns the masters.
-func movableOn(t *testing.T, logs ...*slog.Logger) (servers []*redistest.Server, both [2]*Cluster) {
+// newMovableClusters is movable, and returns the masters.
+func newMovableClusters(t *testing.T, logs ...*slog.Logger) (servers []*redistest.Server, both [2]*Cluster) {
 	var urls []string
 	for range 3 {
 		servers = append(servers, redistest.New(t, redistest.Options{}))
@@ -95,7 +95,7 @@ func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 }
 
 // mustCome waits until the location of the locks in an era is known.
-func (c *Cluster) mustCome(t *testing.T, era int) Placed {
+func (c *Cluster) mustCome(t *testing.T, era int) Location {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		if at, known := c.Placed(); known && at.Era >= era {
@@ -107,7 +107,7 @@ func (c *Cluster) mustCome(t *testing.T, era int) Placed {
 	}
 }
 
-func (c *Cluster) mustMove(t *testing.T, to location.Place) Placed {
+func (c *Cluster) mustMove(t *testing.T, to location.Place) Location {
 	t.Helper()
 	at, known := c.Placed()
 	if !known {
@@ -120,18 +120,18 @@ func (c *Cluster) mustMove(t *testing.T, to location.Place) Placed {
 	return at
 }
 
-// TestMoveOn moves the locks to the masters and back. At each step only one place serves, and both
-// proxies know it.
-func TestMoveOn(t *testing.T) {
+// TestMoveToMastersAndBack moves the locks to the masters and back. At each step only one place
+// serves, and both proxies know it.
+func TestMoveToMastersAndBack(t *testing.T) {
 	t.Parallel()
 	both := movable(t)
-	key := Key{Name: "lock:a", Moves: true}
+	key := Key{Name: "lock:a", Movable: true}
 	take := func(c *Cluster) error {
-		_, err := c.Take(t.Context(), Taking{Keys: []Key{key},
+		_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{key},
 			Terms: Terms{Tokens: []string{"me"}, TTL: 10 * time.Second}})
 		return err
 	}
-	var elsewhere *ElsewhereError
+	var elsewhere *WrongLocationError
 	if err := take(both[0]); !errors.As(err, &elsewhere) || elsewhere.Now.Place != location.Upstream {
 		t.Fatalf("taken on the masters while the locks are at the upstream: %v", err)
 	}
@@ -148,7 +148,7 @@ func TestMoveOn(t *testing.T) {
 			BusyConns: []string{"[::1]:2", "[::1]:3"}}); err != nil {
 			t.Error(err)
 		}
-		held := both[0].Holding(t.Context(), at.Era)
+		held := both[0].PauseReports(t.Context(), at.Era)
 		if len(held) != 1 || held[0].Proxy != both[1].proxyID ||
 			!slices.Equal(held[0].IdleConns, []string{"10.0.0.1:1"}) ||
 			!slices.Equal(held[0].BusyConns, []string{"[::1]:2", "[::1]:3"}) {
@@ -161,7 +161,7 @@ func TestMoveOn(t *testing.T) {
 			t.Errorf("taken at %v: %v", to, err)
 		}
 		mover := key
-		mover.Moves, mover.Era = false, at.Era
+		mover.Movable, mover.Era = false, at.Era
 		if to == location.ToUpstream {
 			if looks, err := both[0].Read(t.Context(), []Key{mover}); err != nil || looks[0].Value != "me" {
 				t.Errorf("who moves them reads %+v, %v", looks, err)
@@ -206,7 +206,7 @@ func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 // locks are moved. As soon as they are back, the proxies decide that the locks stay.
 func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	t.Parallel()
-	servers, both := movableOn(t)
+	servers, both := newMovableClusters(t)
 	ctx, stop := context.WithCancel(t.Context())
 	from, _ := both[0].Placed()
 	moving, err := both[0].DecideLocation(ctx, from, location.ToMasters)
@@ -236,7 +236,7 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 // TestConfirmed checks that confirmed tries again while the masters vote but do not confirm, until
 // over. It returns any other result at once.
 func TestConfirmed(t *testing.T) {
-	here, other := Placed{Place: location.Masters, Era: 2}, errors.New("another")
+	here, other := Location{Place: location.Masters, Era: 2}, errors.New("another")
 	unconfirmed, none := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}
 	for _, c := range []struct {
 		name  string
@@ -252,10 +252,10 @@ func TestConfirmed(t *testing.T) {
 		{"another error", []error{other}, 5, other},
 	} {
 		tries := 0
-		at, err := confirmed(func() (Placed, error) {
+		at, err := confirmed(func() (Location, error) {
 			tries++
 			if err := c.comes[tries-1]; err != nil {
-				return Placed{}, err
+				return Location{}, err
 			}
 			return here, nil
 		}, func() bool { return tries == c.most })

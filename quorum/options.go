@@ -32,9 +32,9 @@ type Options struct {
 	// FreshStart lets masters vote if all of them are connected, empty, and unmarked at the start,
 	// and stay so for FreshStartTime. Otherwise they wait until the longest TTL has passed.
 	FreshStart bool
-	// Vouched is an operator's override of the longest TTL of any lock that masters in quarantine
+	// Override is an operator's override of the longest TTL of any lock that masters in quarantine
 	// may have lost, or nil; see Vouch.
-	Vouched *time.Duration
+	Override *time.Duration
 	// Forced makes the override count whatever masters or proxies know.
 	Forced bool
 	// Name returns the operators' name for this proxy. The default is empty.

@@ -33,7 +33,7 @@ func (c *Cluster) RemovalsPending() int { return c.removals.Len() }
 
 // removalScheduler returns the function that schedules the removal of versions which a failed
 // Taking may have stored; nil if they stay.
-func (set *masterSet) removalScheduler(t Taking) func(version string, mayArrive func() bool) {
+func (set *masterSet) removalScheduler(t TakeRequest) func(version string, mayArrive func() bool) {
 	if t.KeepOnNoQuorum {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (set *masterSet) removalScheduler(t Taking) func(version string, mayArrive 
 
 // Withdraw removes the grant of a Take or an Update from these keys, in the background. It leaves a
 // newer value in place.
-func (c *Cluster) Withdraw(keys []Key, got Grant) {
+func (c *Cluster) Withdraw(keys []Key, got Granted) {
 	lease := got.Validity
 	if lease >= 0 {
 		lease += lease/50 + time.Second // the margin for clock drift

@@ -103,7 +103,7 @@ func (o peerWaiters) Pass(key Key, answered func(to string)) {
 }
 
 // Left implements queue.Others.
-func (o peerWaiters) Left(key Key, to string) queue.Alarm {
+func (o peerWaiters) WatchPeer(key Key, to string) queue.Alarm {
 	return o.masterSet().watcher.Alarm(key.DB, markOf(to, key))
 }
 

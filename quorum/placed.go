@@ -8,18 +8,18 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// Placed is the location of the locks on lock keys, as the masters report it.
-type Placed = location.At
+// Location is the location of the locks on lock keys, as the masters report it.
+type Location = location.At
 
-// ElsewhereError is returned if a command on a lock key changed nothing because the locks are not,
-// or no longer, where the command expected them.
-type ElsewhereError struct {
+// WrongLocationError is returned if a command on a lock key changed nothing because the locks are
+// not, or no longer, where the command expected them.
+type WrongLocationError struct {
 	// Now is their location.
-	Now Placed
+	Now Location
 }
 
 // Error returns a sentence.
-func (e *ElsewhereError) Error() string {
+func (e *WrongLocationError) Error() string {
 	if e.Now.Moves() {
 		return "the locks on lock keys are being moved by other proxies: try again"
 	}
@@ -28,13 +28,13 @@ func (e *ElsewhereError) Error() string {
 }
 
 // placedIn returns the location of the locks in an era.
-func (c *Cluster) placedIn(era reconfig.Era) Placed {
-	return Placed{Place: era.Place.OrBySetting(c.opts.FromUpstream), Era: era.Number}
+func (c *Cluster) placedIn(era reconfig.Era) Location {
+	return Location{Place: era.Place.OrBySetting(c.opts.FromUpstream), Era: era.Number}
 }
 
 // Placed returns the location of the locks, as far as this proxy knows. known is false if too few
 // masters reported it, and while a change is being decided. It does not wait.
-func (c *Cluster) Placed() (at Placed, known bool) {
+func (c *Cluster) Placed() (at Location, known bool) {
 	era, known := c.masterSet().guards.Era()
 	return c.placedIn(era), known && c.underway.Load() == nil
 }
@@ -59,18 +59,20 @@ func (c *Cluster) notifyPlaced() {
 	}
 }
 
-// Departing reports whether the locks are about to leave the masters. Then no command on a lock key
-// may begin on the masters.
-func (c *Cluster) Departing() bool { return c.masterSet().guards.IsMoveAnnounced(location.ToUpstream) }
+// IsLeavingMasters reports whether the locks are about to leave the masters. Then no command on a
+// lock key may begin on the masters.
+func (c *Cluster) IsLeavingMasters() bool {
+	return c.masterSet().guards.IsMoveAnnounced(location.ToUpstream)
+}
 
 // mayTouch returns nil if commands may touch the keys on these masters; else an *OwnKeyError, an
-// *ElsewhereError, or a *NoQuorumError.
+// *WrongLocationError, or a *NoQuorumError.
 func (set *masterSet) mayTouch(keys ...Key) error {
 	if err := checkOwnKeys(keys...); err != nil {
 		return err
 	}
 	for _, key := range keys {
-		if !key.Moves && key.Era == 0 {
+		if !key.Movable && key.Era == 0 {
 			continue
 		}
 		era, known := set.guards.OwnEra()
@@ -78,8 +80,8 @@ func (set *masterSet) mayTouch(keys ...Key) error {
 		switch {
 		case !known:
 			return set.absence()
-		case key.Moves && at.Place != location.Masters, key.Era != 0 && key.Era != at.Era:
-			return &ElsewhereError{at}
+		case key.Movable && at.Place != location.Masters, key.Era != 0 && key.Era != at.Era:
+			return &WrongLocationError{at}
 		}
 	}
 	return nil

@@ -8,11 +8,15 @@ import (
 // removePending implements removals.Options.Pay. It removes nothing while this proxy pauses
 // commands for a move. It reports false if the masters have been replaced meanwhile.
 func (c *Cluster) removePending(ctx context.Context, key Key, version string) bool {
-	if at, _ := c.Placed(); (at.Moves() || c.Departing()) && c.pausedEra.Load() == int64(at.Era)+1 || !c.HasQuorum() {
+	if at, _ := c.Placed(); (at.Moves() || c.IsLeavingMasters()) && c.pausedEra.Load() == int64(at.Era)+1 ||
+		!c.HasQuorum() {
 		return false
 	}
 	before := c.masterSet()
-	_, err := withSet(ctx, c, func(set *masterSet) (struct{}, error) { return struct{}{}, set.removePending(ctx, key, version) })
+	_, err := withSet(ctx, c, func(set *masterSet) (struct{}, error) {
+		return struct{}{},
+			set.removePending(ctx, key, version)
+	})
 	return (err == nil || errors.Is(err, ErrForeign)) && c.masterSet() == before
 }
 

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/master"
 )
 
-// Settings are the parts of the [Options] that may change while a cluster runs.
-type Settings struct {
+// LiveSettings are the parts of the [Options] that may change while a cluster runs.
+type LiveSettings struct {
 	// Masters has the URLs of the Options. They may differ from them in passwords, if each is
 	// replaced by another one. New connections use the new passwords.
 	Masters []string
@@ -22,7 +22,7 @@ var errOtherMasters = errors.New("quorum: other masters need ChangeMasters")
 
 // Apply applies settings from now on. A caller that lets clients ask for longer TTLs must call it
 // first. It is safe for concurrent use.
-func (c *Cluster) Apply(s Settings) error {
+func (c *Cluster) Apply(s LiveSettings) error {
 	set := c.masterSet()
 	if len(s.Masters) != len(set.masters) {
 		return errOtherMasters

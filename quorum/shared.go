@@ -148,9 +148,9 @@ func (set *masterSet) hasKeygroup(err error) bool {
 
 // takeShared takes keys of one cell by ballot, all or none. A key whose removal is pending counts
 // as free.
-func (set *masterSet) takeShared(ctx context.Context, t Taking) (Grant, error) {
-	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.Shortest {
-		return Grant{}, ErrTooShort
+func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (Granted, error) {
+	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
+		return Granted{}, ErrTooShort
 	}
 	holder := func(looks []Look) int {
 		for i, l := range looks {
@@ -162,13 +162,13 @@ func (set *masterSet) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	}
 	switch looks, err := set.Read(ctx, t.Keys); {
 	case err != nil:
-		return Grant{}, err
+		return Granted{}, err
 	case holder(looks) >= 0:
-		return Grant{}, &RefusedError{Err: ErrHeld, Current: looks[holder(looks)]}
+		return Granted{}, &RefusedError{Err: ErrHeld, Current: looks[holder(looks)]}
 	case t.Fence && t.Keys[0].Tag == "" && !looks[0].Shared:
 		return set.Take(ctx, t) // the other keys are gone by now
 	case t.Fence:
-		return Grant{}, ErrFenceShared
+		return Granted{}, ErrFenceShared
 	}
 	since, owed := time.Now(), set.removalScheduler(t)
 	out, err := set.UpdateAll(ctx, t.Keys, nil, func(looks []Look) ([]Decision, error) {
@@ -182,9 +182,9 @@ func (set *masterSet) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	})
 	switch {
 	case err != nil:
-		return Grant{}, err
+		return Granted{}, err
 	case out.Decision.Do != Put:
-		return Grant{}, ErrHeld
+		return Granted{}, ErrHeld
 	}
 	for i, key := range t.Keys {
 		set.rememberVersion(key, t.Tokens[i], out.Version, t.TTL)
@@ -194,19 +194,19 @@ func (set *masterSet) takeShared(ctx context.Context, t Taking) (Grant, error) {
 		if owed != nil {
 			owed(got.Version, nil)
 		}
-		return Grant{}, err
+		return Granted{}, err
 	}
 	return got, nil
 }
 
 // leaseSince returns the lease of a ballot that began at a time.
-func (set *masterSet) leaseSince(since time.Time, ttl time.Duration, anyhow bool) (Grant, error) {
+func (set *masterSet) leaseSince(since time.Time, ttl time.Duration, anyhow bool) (Granted, error) {
 	elapsed := time.Since(since)
-	got := Grant{Validity: vote.Validity(ttl, elapsed), Since: since}
+	got := Granted{Validity: vote.Validity(ttl, elapsed), Since: since}
 	if !anyhow && ttl >= 0 && got.Validity < time.Millisecond {
 		late := newNoQuorum(len(set.masters))
 		late.Late = elapsed
-		return Grant{}, late
+		return Granted{}, late
 	}
 	return got, nil
 }
@@ -234,9 +234,9 @@ func (set *masterSet) rememberVersion(key Key, token, version string, ttl time.D
 }
 
 // extendShared extends the remaining time of a key by ballot if it holds the token.
-func (set *masterSet) extendShared(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
-	if ttl >= 0 && ttl < vote.Shortest {
-		return Grant{}, ErrTooShort
+func (set *masterSet) extendShared(ctx context.Context, key Key, token string, ttl time.Duration) (Granted, error) {
+	if ttl >= 0 && ttl < vote.MinTTL {
+		return Granted{}, ErrTooShort
 	}
 	longer := func(l Look) bool { return l.Left < 0 || ttl >= 0 && l.Left >= ttl }
 	since := time.Now()
@@ -247,7 +247,7 @@ func (set *masterSet) extendShared(ctx context.Context, key Key, token string, t
 		return Decision{Do: Put, Value: token, TTL: ttl}
 	})
 	if err != nil {
-		return Grant{}, err
+		return Granted{}, err
 	}
 	lease := ttl
 	if longer(seen) {

@@ -9,12 +9,12 @@ import (
 	"redlock-proxy/quorum/master"
 )
 
-// Standing reports whether a master votes, or why not.
-type Standing int
+// MasterState reports whether a master votes, or why not.
+type MasterState int
 
 const (
 	// Voting means that its votes count.
-	Voting Standing = iota
+	Voting MasterState = iota
 	// Quarantined means that it gets operations, but may have lost data, so its votes do not count.
 	Quarantined
 	// Unfit means that it gets no operations, because a lock on it would not be safe.
@@ -24,7 +24,7 @@ const (
 )
 
 // String returns the standing in lower-case words.
-func (s Standing) String() string {
+func (s MasterState) String() string {
 	switch s {
 	case Voting:
 		return "voting"
@@ -39,7 +39,7 @@ func (s Standing) String() string {
 
 // standingOf returns the standing of a master that is down for a cause, or in quarantine, or
 // neither.
-func standingOf(cause error, quarantine *QuarantineError) Standing {
+func standingOf(cause error, quarantine *QuarantineError) MasterState {
 	var unfit *UnfitError
 	switch {
 	case errors.As(cause, &unfit):
@@ -58,7 +58,7 @@ type MasterStatus struct {
 	// Name is its address, without credentials.
 	Name string
 	// Standing reports whether it votes, or why not.
-	Standing Standing
+	Standing MasterState
 	// Err is nil while the master is up, else the cause.
 	Err error
 	// Quarantine is the reason why it has no vote although it is up, with the remaining time; else
@@ -72,8 +72,8 @@ type MasterStatus struct {
 	// reason why they cannot: then they poll it.
 	Watched   int
 	Unwatched error
-	// Owed is the number of removals that wait until it is back.
-	Owed int
+	// RemovalsPending is the number of removals that wait until it is back.
+	RemovalsPending int
 	// CatchUps is the number of catch-ups that this cluster did for it.
 	CatchUps int64
 	// ClockOffset is how far its clock is ahead of this machine's; ClockKnown is false if that is
@@ -101,7 +101,7 @@ func statusOf(m *master.Master) MasterStatus {
 	h := m.Health()
 	return MasterStatus{
 		Name: m.Name(), Standing: standingOf(h.Err, h.Quarantine), Err: h.Err, Quarantine: h.Quarantine,
-		Since: h.Since, RoundTrip: h.RoundTrip, Owed: h.Owed,
+		Since: h.Since, RoundTrip: h.RoundTrip, RemovalsPending: h.Owed,
 		CatchUps: h.CatchUps, ClockOffset: h.ClockOffset, ClockKnown: h.ClockKnown,
 	}
 }

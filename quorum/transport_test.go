@@ -76,7 +76,8 @@ func (c *Cluster) mustTake(t *testing.T, key Key) {
 func (c *Cluster) takeFree(t *testing.T, key Key) error {
 	t.Helper()
 	for wasLate := false; ; wasLate = true {
-		_, err := c.Take(t.Context(), Taking{Keys: []Key{key}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
+		_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{key}, Terms: Terms{Tokens: []string{token},
+			TTL: time.Minute}})
 		if !isLate(err) && !(wasLate && errors.Is(err, ErrHeld)) {
 			return err
 		}
@@ -96,7 +97,7 @@ func TestWrongType(t *testing.T) {
 	for _, m := range masters {
 		m.HSet(job.Name, "f", "v")
 	}
-	_, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
+	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
 	if !errors.Is(err, ErrHeld) {
 		t.Errorf("LOCK: %v", err)
 	}
@@ -140,7 +141,7 @@ func TestServerBeforeRedis7(t *testing.T) {
 	for i := range 10 {
 		c.mustTake(t, Key{Name: fmt.Sprint(i)})
 	}
-	if _, err := c.Take(t.Context(), Taking{Keys: []Key{{Name: "0"}},
+	if _, err := c.Take(t.Context(), TakeRequest{Keys: []Key{{Name: "0"}},
 		Terms: Terms{Tokens: []string{rival}, TTL: time.Minute}}); !errors.Is(err, ErrHeld) {
 		t.Errorf("the second one: %v", err)
 	}
@@ -178,7 +179,7 @@ func TestErrorReplyIsAVoteThatFailed(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	masters[0].SetError("OOM command not allowed when used memory > 'maxmemory'.")
 	masters[1].SetError("LOADING Redis is loading the dataset in memory")
-	_, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
+	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
 	none, ok := err.(*NoQuorumError)
 	if !ok || none.Answered != 1 {
 		t.Fatalf("got %v, want no quorum with one answer", err)

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// vouchTime is the time limit for storing the override on all masters.
-	vouchTime = 30 * time.Second
+	// overrideTimeout is the time limit for storing the override on all masters.
+	overrideTimeout = 30 * time.Second
 	// VouchVotes is the longest wait for votes that Vouch still waits for itself.
 	VouchVotes = 5 * time.Second
 )
 
-// Vouch stores an operator's override on the masters in quarantine: no lock that they may have lost
-// had a TTL longer than ttl. Then they vote after that time instead of MaxTTL. If a running proxy,
-// or a master, knows of a longer TTL in use, they vote after that one, unless forced is set. Vouch
-// returns the masters' state afterwards, or the reason why it could not store the override on all
-// of them. inspect.MayVouch decides whether an override is allowed.
-func Vouch(ctx context.Context, opts Options, ttl time.Duration, forced bool) ([]MasterStatus, error) {
-	opts.Vouched, opts.Forced, opts.FreshStart, opts.Unguarded = &ttl, forced, false, false
+// StoreOverride stores an operator's override on the masters in quarantine: no lock that they may
+// have lost had a TTL longer than ttl. Then they vote after that time instead of MaxTTL. If a
+// running proxy, or a master, knows of a longer TTL in use, they vote after that one, unless forced
+// is set. Vouch returns the masters' state afterwards, or the reason why it could not store the
+// override on all of them. inspect.CheckOverride decides whether an override is allowed.
+func StoreOverride(ctx context.Context, opts Options, ttl time.Duration, forced bool) ([]MasterStatus, error) {
+	opts.Override, opts.Forced, opts.FreshStart, opts.Unguarded = &ttl, forced, false, false
 	cluster, err := NewCluster(opts)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func Vouch(ctx context.Context, opts Options, ttl time.Duration, forced bool) ([
 
 // untilStored waits until each master votes, or is in a quarantine whose end is known.
 func (c *Cluster) untilStored(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, vouchTime)
+	ctx, cancel := context.WithTimeout(ctx, overrideTimeout)
 	defer cancel()
 	for {
 		switch unbound := notStored(c.Status()); {

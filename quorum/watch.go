@@ -9,28 +9,28 @@ import (
 
 // Mark notifies a client that has read a key when the key may have changed; see package watch.
 type (
-	Mark = watch.Mark
-	News = watch.Report
+	Mark   = watch.ChangeWatch
+	Report = watch.Report
 )
 
 // These are the reports of a Mark.
 const (
-	Stirred   = watch.Stirred
+	Stirred   = watch.SomeChanged
 	Changes   = watch.Changes
 	Unwatched = watch.Unwatched
 )
 
 // Mark creates a mark for a key.
-func (c *Cluster) Mark(key Key, tell func(News)) *Mark {
+func (c *Cluster) Mark(key Key, tell func(Report)) *Mark {
 	return c.masterSet().watcher.Mark(key.DB, key.cellName(), tell)
 }
 
-// Look returns what the masters contribute to the availability of locks.
-func (c *Cluster) Look() availability.Look {
+// Availability returns what the masters contribute to the availability of locks.
+func (c *Cluster) Availability() availability.Inputs {
 	set, u := c.masterSet(), c.underway.Load()
 	at, known := c.Placed()
-	return availability.Look{
+	return availability.Inputs{
 		Masters: len(set.masters), Voting: countVoting(set.masters), Place: at.Place, Known: known,
-		Changing: u != nil && time.Since(u.began) < changePatience || c.Departing(),
+		Changing: u != nil && time.Since(u.began) < changePatience || c.IsLeavingMasters(),
 	}
 }

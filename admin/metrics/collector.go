@@ -26,12 +26,12 @@ type Clients struct {
 // Commands holds counts of commands. Waiting and RemovalsPending are present values; the rest is
 // counted since the start.
 type Commands struct {
-	Waiting                           int
-	Endless, EffectsLost              int64
-	ScriptRuns, ScriptsStopped        int64
-	UncoveredLocks, UncoveredReleases int64
-	DirectLocks                       int64
-	RemovalsPending                   int
+	Waiting                          int
+	LocksWithoutTTL, EffectsLost     int64
+	ScriptRuns, ScriptsStopped       int64
+	DetectedLocks, UncoveredReleases int64
+	DirectLocks                      int64
+	RemovalsPending                  int
 }
 
 // Sources are the functions that return values of other parts of the proxy. All but Upstream and
@@ -41,7 +41,7 @@ type Sources struct {
 	Commands func() Commands
 	Masters  func() []quorum.MasterStatus
 	// Look returns whether locks are available, and where they are.
-	Look func() availability.Look
+	Look func() availability.Inputs
 	// Upstream returns why the upstream is down, or nil if it is up. A proxy without an upstream
 	// leaves it nil.
 	Upstream func() error
@@ -177,7 +177,7 @@ func scalars() []scalar {
 			"Locks that the proxy still has to remove: a command that failed may have left them.",
 			func(_ Clients, d Commands) float64 { return float64(d.RemovalsPending) }),
 		counter("redlock_locks_without_ttl_total", "Lock keys that ordinary commands set without a TTL.",
-			func(_ Clients, d Commands) float64 { return float64(d.Endless) }),
+			func(_ Clients, d Commands) float64 { return float64(d.LocksWithoutTTL) }),
 		counter("redlock_script_runs_total", "Runs of scripts on lock keys, repetitions included.",
 			func(_ Clients, d Commands) float64 { return float64(d.ScriptRuns) }),
 		counter("redlock_script_runs_stopped_total",
@@ -191,7 +191,7 @@ func scalars() []scalar {
 			func(c Clients, _ Commands) float64 { return float64(c.Redirects) }),
 		counter("redlock_uncovered_locks_total",
 			"Locks taken at the upstream alone, on keys that no glob of lock-keys matches.",
-			func(_ Clients, d Commands) float64 { return float64(d.UncoveredLocks) }),
+			func(_ Clients, d Commands) float64 { return float64(d.DetectedLocks) }),
 		counter("redlock_uncovered_releases_total",
 			"Locks released at the upstream alone, on keys that no glob of lock-keys matches.",
 			func(_ Clients, d Commands) float64 { return float64(d.UncoveredReleases) }),
@@ -231,7 +231,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- metric(c.upstream, prometheus.GaugeValue, boolValue(c.Upstream() == nil))
 	}
 	look := c.Look()
-	if at := look.LocksAt(); at != "" {
+	if at := look.LockStorage(); at != "" {
 		out <- metric(c.storage, prometheus.GaugeValue, 1, at)
 		out <- metric(c.locksAt, prometheus.GaugeValue, 1, at)
 	}

@@ -9,12 +9,12 @@ import (
 
 // Locker is the interface of a *quorum.Locker that LOCK, UNLOCK, EXTEND and FENCE use.
 type Locker interface {
-	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
+	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
-	Withdraw(keys []quorum.Key, got quorum.Grant)
-	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
+	Withdraw(keys []quorum.Key, got quorum.Granted)
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error)
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
-	AwaitArrival(ctx context.Context, a quorum.Arrival) error
+	AwaitPop(ctx context.Context, a quorum.BlockedPop) error
 	Waiting() int
 }
 
@@ -28,7 +28,7 @@ type Locks struct {
 func (m *Metrics) Locks(l Locker) Locks { return Locks{l, &m.meters} }
 
 // Lock calls and counts the Locker's Lock.
-func (l Locks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
+func (l Locks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
 	began := time.Now()
 	got, err := l.Locker.Lock(ctx, req)
 	if req.Wait == 0 {
@@ -48,7 +48,7 @@ func (l Locks) Unlock(ctx context.Context, key quorum.Key, token string) (err er
 }
 
 // Withdraw calls and counts the Locker's Withdraw.
-func (l Locks) Withdraw(keys []quorum.Key, got quorum.Grant) {
+func (l Locks) Withdraw(keys []quorum.Key, got quorum.Granted) {
 	l.meters.withdrawn.Inc()
 	l.Locker.Withdraw(keys, got)
 }
@@ -56,7 +56,7 @@ func (l Locks) Withdraw(keys []quorum.Key, got quorum.Grant) {
 // Extend calls and counts the Locker's Extend.
 func (l Locks) Extend(
 	ctx context.Context, key quorum.Key, token string, ttl time.Duration,
-) (_ quorum.Grant, err error) {
+) (_ quorum.Granted, err error) {
 	defer l.meters.extend.end(ctx, time.Now(), &err)
 	return l.Locker.Extend(ctx, key, token, ttl)
 }

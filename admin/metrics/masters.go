@@ -64,7 +64,7 @@ func (d *masterDescs) describe(out chan<- *prometheus.Desc) {
 
 // collect sends the metrics of the masters.
 func (d *masterDescs) collect(
-	out chan<- prometheus.Metric, all []quorum.MasterStatus, look availability.Look, now time.Time,
+	out chan<- prometheus.Metric, all []quorum.MasterStatus, look availability.Inputs, now time.Time,
 ) {
 	put := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- metric(desc, prometheus.GaugeValue, value, labels...)
@@ -78,8 +78,8 @@ func (d *masterDescs) collect(
 		put(d.up, boolValue(m.Err == nil), name)
 		put(d.votes, boolValue(m.Standing == quorum.Voting), name)
 		put(d.since, float64(m.Since.UnixMilli())/1000, name)
-		put(d.pending, float64(m.Owed), name)
-		put(d.owed, float64(m.Owed), name)
+		put(d.pending, float64(m.RemovalsPending), name)
+		put(d.owed, float64(m.RemovalsPending), name)
 		put(d.watched, float64(m.Watched), name)
 		put(d.unwatched, boolValue(m.Unwatched != nil), name)
 		d.collectOptional(put, m, name, now)

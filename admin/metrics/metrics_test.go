@@ -38,7 +38,7 @@ func sources(masters ...quorum.MasterStatus) Sources {
 	return Sources{
 		Clients: func() Clients { return Clients{} }, Commands: func() Commands { return Commands{} },
 		Masters:    func() []quorum.MasterStatus { return masters },
-		Look:       func() availability.Look { return availability.Look{Masters: len(masters), Voting: 1} },
+		Look:       func() availability.Inputs { return availability.Inputs{Masters: len(masters), Voting: 1} },
 		LogDropped: func() int64 { return 3 },
 		Reload:     func() (time.Time, bool) { return time.Unix(1700000000, 0), true },
 	}
@@ -62,7 +62,7 @@ func TestMasters(t *testing.T) {
 			ClockKnown: true, ClockOffset: -1500 * time.Millisecond, CatchUps: 2},
 		quorum.MasterStatus{Name: "m1", Standing: quorum.Quarantined,
 			Quarantine: &quorum.QuarantineError{Why: "restarted", Ready: now.Add(-time.Hour)}},
-		quorum.MasterStatus{Name: "m2", Standing: quorum.Down, Err: refused, Owed: 3, ClockKnown: true},
+		quorum.MasterStatus{Name: "m2", Standing: quorum.Down, Err: refused, RemovalsPending: 3, ClockKnown: true},
 	))
 	wantLines(t, got,
 		"redlock_config_last_reload_successful 1", "redlock_config_last_reload_success_timestamp_seconds 1.7e+09",
@@ -124,8 +124,8 @@ type fakeLocker struct {
 	err error
 }
 
-func (f fakeLocker) Lock(context.Context, quorum.LockRequest) (quorum.Grant, error) {
-	return quorum.Grant{}, f.err
+func (f fakeLocker) Lock(context.Context, quorum.LockRequest) (quorum.Granted, error) {
+	return quorum.Granted{}, f.err
 }
 
 func (f fakeLocker) Unlock(context.Context, quorum.Key, string) error { return f.err }
@@ -175,8 +175,8 @@ func TestDocumented(t *testing.T) {
 		Quarantine: &quorum.QuarantineError{Ready: time.Now()}})
 	from.Upstream = func() error { return nil }
 	from.Certificate = time.Now
-	from.Look = func() availability.Look {
-		return availability.Look{Masters: 1, Place: location.Masters, Known: true, Movable: true}
+	from.Look = func() availability.Inputs {
+		return availability.Inputs{Masters: 1, Place: location.Masters, Known: true, Movable: true}
 	}
 	m := New("")
 	m.RoundTrips([]string{"m"})

@@ -11,14 +11,14 @@ import (
 // use.
 type Keys interface {
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
-	Take(ctx context.Context, t quorum.Taking) (quorum.Grant, error)
+	Take(ctx context.Context, t quorum.TakeRequest) (quorum.Granted, error)
 	Release(ctx context.Context, key quorum.Key, token string) error
-	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error)
 	Update(ctx context.Context, key quorum.Key, expect *string,
 		run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error)
 	UpdateAll(ctx context.Context, keys []quorum.Key, expect *string,
 		run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error)
-	Withdraw(keys []quorum.Key, got quorum.Grant)
+	Withdraw(keys []quorum.Key, got quorum.Granted)
 	Guess(key quorum.Key) (token string, ok bool)
 }
 
@@ -38,7 +38,7 @@ func (r Register) Read(ctx context.Context, keys []quorum.Key) (_ []quorum.Look,
 }
 
 // Take calls and counts Take of the Keys.
-func (r Register) Take(ctx context.Context, t quorum.Taking) (quorum.Grant, error) {
+func (r Register) Take(ctx context.Context, t quorum.TakeRequest) (quorum.Granted, error) {
 	began := time.Now()
 	got, err := r.Keys.Take(ctx, t)
 	r.meters.acquire.end(ctx, began, &err)
@@ -55,7 +55,7 @@ func (r Register) Release(ctx context.Context, key quorum.Key, token string) (er
 // Extend calls and counts Extend of the Keys.
 func (r Register) Extend(
 	ctx context.Context, key quorum.Key, token string, ttl time.Duration,
-) (_ quorum.Grant, err error) {
+) (_ quorum.Granted, err error) {
 	defer r.meters.extend.end(ctx, time.Now(), &err)
 	return r.Keys.Extend(ctx, key, token, ttl)
 }
@@ -77,7 +77,7 @@ func (r Register) UpdateAll(
 }
 
 // Withdraw calls and counts Withdraw of the Keys.
-func (r Register) Withdraw(keys []quorum.Key, got quorum.Grant) {
+func (r Register) Withdraw(keys []quorum.Key, got quorum.Granted) {
 	r.meters.withdrawn.Add(float64(len(keys)))
 	r.Keys.Withdraw(keys, got)
 }

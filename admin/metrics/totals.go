@@ -14,7 +14,7 @@ type Totals struct {
 	// NoQuorum counts the operations of all kinds that ended with NOQUORUM.
 	Granted, Refused, NoQuorum float64
 	// Lock is the duration of attempts to take a lock, without those that may wait (BLOCK).
-	Lock Spread
+	Lock Histogram
 	// RoundTrips are the batches of each master, by its index.
 	RoundTrips []Sum
 }
@@ -22,8 +22,8 @@ type Totals struct {
 // Sum is a number of events, and their total duration in seconds.
 type Sum struct{ Count, Seconds float64 }
 
-// Spread is a histogram: Within[i] of Count events took at most Limits[i] seconds.
-type Spread struct {
+// Histogram is a histogram: Within[i] of Count events took at most Limits[i] seconds.
+type Histogram struct {
 	Sum
 	Limits, Within []float64
 }
@@ -55,7 +55,7 @@ func valueOf(c prometheus.Counter) float64 {
 }
 
 // spreadOf returns the values of a histogram.
-func spreadOf(o prometheus.Observer) (s Spread) {
+func spreadOf(o prometheus.Observer) (s Histogram) {
 	var now dto.Metric
 	if metric, is := o.(prometheus.Metric); !is || metric.Write(&now) != nil {
 		return s
@@ -69,8 +69,8 @@ func spreadOf(o prometheus.Observer) (s Spread) {
 }
 
 // Since returns the events that s has and before, an earlier state of the same histogram, has not.
-func (s Spread) Since(before Spread) Spread {
-	d := Spread{Sum: s.Sum.Since(before.Sum), Limits: s.Limits, Within: make([]float64, len(s.Within))}
+func (s Histogram) Since(before Histogram) Histogram {
+	d := Histogram{Sum: s.Sum.Since(before.Sum), Limits: s.Limits, Within: make([]float64, len(s.Within))}
 	for i := range s.Within {
 		d.Within[i] = s.Within[i]
 		if i < len(before.Within) {
@@ -94,7 +94,7 @@ func (s Sum) Mean() float64 {
 // Quantile returns the duration in seconds that the share q of the events took at most. It
 // interpolates within a bucket, as Prometheus does. It returns NaN without events, and the highest
 // limit if the quantile lies above it.
-func (s Spread) Quantile(q float64) float64 {
+func (s Histogram) Quantile(q float64) float64 {
 	if s.Count <= 0 || len(s.Limits) == 0 {
 		return math.NaN()
 	}

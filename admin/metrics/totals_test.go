@@ -45,12 +45,12 @@ func TestQuantile(t *testing.T) {
 		{[]float64{0, 0, 0}, 10, .5, 4}, // above the highest limit
 		{[]float64{5, 5, 10}, 10, .99, 3.96},
 	} {
-		got := Spread{Sum{Count: c.count}, limits, c.within}.Quantile(c.q)
+		got := Histogram{Sum{Count: c.count}, limits, c.within}.Quantile(c.q)
 		if math.Abs(got-c.want) > 1e-9 || math.IsNaN(got) != math.IsNaN(c.want) {
 			t.Errorf("%v of %v: got %v, want %v", c.q, c.within, got, c.want)
 		}
 	}
-	if got := (Spread{}).Quantile(.5); !math.IsNaN(got) {
+	if got := (Histogram{}).Quantile(.5); !math.IsNaN(got) {
 		t.Errorf("of nothing: %v", got)
 	}
 }

@@ -16,8 +16,9 @@ const (
 	maxEvents = 500
 )
 
-// kind says how the page shows a log message. The page shows only the attributes that kind names.
-type kind struct {
+// eventKind says how the page shows a log message. The page shows only the attributes that kind
+// names.
+type eventKind struct {
 	// what is the text of the badge, and mood its colour.
 	what, mood string
 	// about is the attribute with the subject of the event, and details are the attributes after
@@ -35,8 +36,8 @@ const (
 
 // kinds returns the kinds of events, by log message. Attributes of an event that concerns a key or
 // a client are shown only if the page may show keys (event.private).
-func kinds() map[string]kind {
-	return map[string]kind{
+func kinds() map[string]eventKind {
+	return map[string]eventKind{
 		"clients are served":        {what: "clients are served", mood: good},
 		"ready":                     {what: "locks are available", mood: good},
 		"master down":               {"master down", bad, "master", []string{"cause"}},
@@ -69,7 +70,7 @@ const forceUnlock = "FORCEUNLOCK"
 // event is an entry of the list of events.
 type event struct {
 	at   time.Time
-	kind kind
+	kind eventKind
 	// about and detail are texts that may come from clients and servers. The page shows those of a
 	// private event only if it may show keys.
 	about, detail string
@@ -78,7 +79,7 @@ type event struct {
 
 // Events holds the recent events. It is safe for concurrent use.
 type Events struct {
-	kinds map[string]kind
+	kinds map[string]eventKind
 
 	mu    sync.Mutex
 	ring  []event // once full, the oldest is at count % maxEvents
@@ -129,7 +130,7 @@ func (w watcher) Handle(ctx context.Context, r slog.Record) error {
 
 // newEvent returns the event of a log record, with the attributes that its kind names. before are
 // the attributes of the logger.
-func newEvent(k kind, r slog.Record, before []slog.Attr) event {
+func newEvent(k eventKind, r slog.Record, before []slog.Attr) event {
 	texts := map[string]string{}
 	for _, a := range before {
 		flatten(texts, "", a)

@@ -32,7 +32,7 @@ type Lock struct {
 	Key        string
 	State      string
 	Left       time.Duration
-	Votes      []quorum.Share
+	Votes      []quorum.MasterAnswer
 	Waiters    int
 	Since      time.Time
 	Addr, Name string

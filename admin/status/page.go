@@ -35,7 +35,7 @@ type Options struct {
 	Totals  func() metrics.Totals
 	Masters func() []quorum.MasterStatus
 	// Look returns whether locks are available, and where they are.
-	Look func() availability.Look
+	Look func() availability.Inputs
 	// Upstream returns the address of the upstream, and why it is down or nil. A proxy without an
 	// upstream leaves it nil.
 	Upstream func() (name string, err error)
@@ -164,7 +164,7 @@ func (p *Page) view(samples, events int) view {
 		Proxy: proxyView{
 			Version: proxy.Version, Started: p.started.UnixMilli(), Listen: proxy.Listen, State: proxy.State,
 			Clients: proxy.Clients, ClientsLimit: proxy.ClientsLimit, Waiters: proxy.Waiters,
-			Uncovered: proxy.Uncovered, LocksAt: look.LocksAt(), DirectLocks: proxy.DirectLocks,
+			Uncovered: proxy.Uncovered, LocksAt: look.LockStorage(), DirectLocks: proxy.DirectLocks,
 		},
 	}
 	if p.opts.Upstream != nil {

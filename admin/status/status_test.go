@@ -51,7 +51,7 @@ func readingAt(n int) reading {
 	f := float64(n)
 	return reading{at: time.Unix(int64(n), 0), relayed: int64(10 * n), Totals: metrics.Totals{
 		Granted: f, Refused: 2 * f, NoQuorum: 0,
-		Lock: metrics.Spread{Sum: metrics.Sum{Count: f, Seconds: f * .003}, Limits: []float64{.002, .004},
+		Lock: metrics.Histogram{Sum: metrics.Sum{Count: f, Seconds: f * .003}, Limits: []float64{.002, .004},
 			Within: []float64{0, f}},
 		RoundTrips: []metrics.Sum{{Count: f, Seconds: f * .5}, {}},
 	}}
@@ -215,7 +215,8 @@ func masters(now time.Time) []quorum.MasterStatus {
 			ClockOffset: -1500 * time.Microsecond, CatchUps: 2},
 		{Name: "m:2", Standing: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Why: "restarted",
 			Ready: now.Add(33 * time.Second)}},
-		{Name: "m:3<b>", Standing: quorum.Down, Since: now, Err: errors.New("refused"), Owed: 3, ClockKnown: true},
+		{Name: "m:3<b>", Standing: quorum.Down, Since: now, Err: errors.New("refused"), RemovalsPending: 3,
+			ClockKnown: true},
 		{Name: "m:4", Standing: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Why: "\x1b"}},
 	}
 }
@@ -232,8 +233,8 @@ func newPage(locks bool) *Page {
 		Clients: func() metrics.Clients { return metrics.Clients{} },
 		Totals:  func() metrics.Totals { return metrics.Totals{} },
 		Masters: func() []quorum.MasterStatus { return masters(now) },
-		Look: func() availability.Look {
-			return availability.Look{Masters: 4, Voting: 1, Place: location.Masters, Known: true, Movable: true}
+		Look: func() availability.Inputs {
+			return availability.Inputs{Masters: 4, Voting: 1, Place: location.Masters, Known: true, Movable: true}
 		},
 		Upstream: func() (string, error) {
 			return "u:6379", errors.New("refused")
@@ -244,7 +245,8 @@ func newPage(locks bool) *Page {
 		opts.Locks = func(_ context.Context, db int, match string, _ int) ([]Lock, error) {
 			return []Lock{
 				{Key: "<script>", State: "held", Left: 1500 * time.Millisecond,
-					Votes: []quorum.Share{{Server: "m:1", Says: "held"}}, Waiters: 1, Since: now, Addr: "10.0.0.1:5",
+					Votes: []quorum.MasterAnswer{{Server: "m:1", State: "held"}}, Waiters: 1, Since: now,
+					Addr: "10.0.0.1:5",
 					Name: "ann"},
 				{Key: fmt.Sprintf("%d %s", db, match), State: "held", Left: quorum.Endless},
 				{Key: "\xff", State: "unclear"},
@@ -255,7 +257,7 @@ func newPage(locks bool) *Page {
 	for n := range 3 {
 		p.history.add(readingAt(n))
 	}
-	events.add(event{at: now.Add(-time.Minute), kind: kind{what: "master down", mood: bad}, about: "m:3",
+	events.add(event{at: now.Add(-time.Minute), kind: eventKind{what: "master down", mood: bad}, about: "m:3",
 		detail: "refused"})
 	return p
 }

@@ -29,8 +29,8 @@ type view struct {
 type Proxy struct {
 	Version, Listen, State                    string
 	Clients, ClientsLimit, Waiters, Uncovered int64
-	// DirectLocks counts lock keys that the proxy noticed at the upstream while the locks are on the
-	// masters.
+	// DirectLocks counts lock keys that the proxy noticed at the upstream while the locks are on
+	// the masters.
 	DirectLocks int64
 }
 
@@ -151,7 +151,7 @@ type voteView struct {
 func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterView {
 	v := masterView{
 		Name: printable(m.Name), Role: roleOf(m), State: m.Standing.String(), Votes: m.Standing == quorum.Voting,
-		Since: m.Since.UnixMilli(), Cause: printable(m.Cause()), Owed: m.Owed, CatchUps: m.CatchUps,
+		Since: m.Since.UnixMilli(), Cause: printable(m.Cause()), Owed: m.RemovalsPending, CatchUps: m.CatchUps,
 	}
 	if m.Err == nil {
 		v.LatencyUS = number(roundTrip*1e6, 0)
@@ -261,7 +261,7 @@ func viewLock(l Lock) lockView {
 		v.Since = &since
 	}
 	for _, s := range l.Votes {
-		v.Votes = append(v.Votes, voteView{Server: printable(s.Server), Says: printable(s.Says)})
+		v.Votes = append(v.Votes, voteView{Server: printable(s.Server), Says: printable(s.State)})
 	}
 	return v
 }

@@ -53,8 +53,8 @@ type Client struct {
 	// Track returns a new Tracking. It is nil if lock keys cannot be tracked.
 	Track func() Tracking
 
-	// Outlet publishes messages at a lock server; otherwise it is nil.
-	Outlet rights.Outlet
+	// Publisher publishes messages at a lock server; otherwise it is nil.
+	Publisher rights.Outlet
 	// Subscriptions are the client's subscriptions. It is nil until the first one. Subscribe
 	// returns new ones, if there is an Outlet.
 	Subscriptions Subscriptions
@@ -85,8 +85,8 @@ type Subscriptions interface {
 	// Take returns the messages that have arrived, and holds back later ones until Release.
 	Take() []byte
 	Release()
-	// Speak sets the protocol in which messages are written, 2 or 3.
-	Speak(proto int)
+	// SetProto sets the protocol in which messages are written, 2 or 3.
+	SetProto(proto int)
 	// Clear ends all subscriptions.
 	Clear()
 }
@@ -139,16 +139,16 @@ func callIfSet(ctx context.Context, watch func(context.Context) (context.Context
 
 // Rights returns an empty record of the client's permissions, for one command, script or
 // transaction.
-func (c *Client) Rights() *rights.Known {
+func (c *Client) Rights() *rights.Permissions {
 	known := c.Known()
-	if c.Outlet != nil {
-		known.Sends(c.Outlet)
+	if c.Publisher != nil {
+		known.Sends(c.Publisher)
 	}
 	return known
 }
 
-// Kept returns how many bytes the client takes between its commands.
-func (c *Client) Kept() int {
+// Size returns how many bytes the client takes between its commands.
+func (c *Client) Size() int {
 	kept := len(c.Name) + len(c.LibName) + len(c.LibVer)
 	kept += c.Transaction.Size + c.Transaction.Watched.Size + c.Touched.bytes
 	if c.Tracking != nil {
@@ -181,7 +181,7 @@ func (c *Client) SetProto(proto int, out *Reply) {
 	c.Messages(out)
 	c.Proto, out.Proto = proto, proto
 	if c.Subscriptions != nil {
-		c.Subscriptions.Speak(proto)
+		c.Subscriptions.SetProto(proto)
 	}
 }
 

@@ -79,23 +79,23 @@ type Command struct {
 	Asks bool
 	// Local is set for a command that Redis has, too, but that never goes to the upstream.
 	Local bool
-	// Patient is set if the upstream may take unlimited time for the command. Otherwise its time is
-	// limited.
-	Patient bool
+	// Unlimited is set if the upstream may take unlimited time for the command. Otherwise its time
+	// is limited.
+	Unlimited bool
 	// ActsLocally is set if the command also acts in the proxy. Such a command does not go to the
 	// upstream while CLIENT REPLY is off, and cannot be part of a transaction there.
 	ActsLocally bool
 	// Hides reports whether the proxy removes something from the upstream's reply to a call. Such a
 	// call cannot be part of a transaction there. nil means that it never does.
 	Hides func(words [][]byte) bool
-	// Brief reports whether a call does not use its client until it is answered: it does not watch
-	// for the client to leave, ask it for anything, or close its connection. nil means that no call
-	// does so.
-	Brief func(words [][]byte) bool
+	// RunsWithoutClient reports whether a call does not use its client until it is answered: it
+	// does not watch for the client to leave, ask it for anything, or close its connection. nil
+	// means that no call does so.
+	RunsWithoutClient func(words [][]byte) bool
 	// AllLocks is set if the command affects all lock keys although it names none.
 	AllLocks bool
-	// Harmless is set if the command only replies with an error. It requires no permission.
-	Harmless bool
+	// OnlyFails is set if the command only replies with an error. It requires no permission.
+	OnlyFails bool
 	// Run answers a call whose number of words fits Arity.
 	Run func(Call)
 	// Docs are the documentation for COMMAND.
@@ -112,7 +112,9 @@ func (c *Command) IsOurs() bool { return c.Docs.Group == OwnGroup }
 
 // MayWait reports whether a call may wait for other clients. It is for a command of which some
 // calls are brief.
-func (c *Command) MayWait(words [][]byte) bool { return c.Brief != nil && !c.Brief(words) }
+func (c *Command) MayWait(words [][]byte) bool {
+	return c.RunsWithoutClient != nil && !c.RunsWithoutClient(words)
+}
 
 // HidesIn reports whether the proxy removes something from the upstream's reply to a call.
 func (c *Command) HidesIn(words [][]byte) bool { return c.Hides != nil && c.Hides(words) }
@@ -120,7 +122,7 @@ func (c *Command) HidesIn(words [][]byte) bool { return c.Hides != nil && c.Hide
 // Places returns the places of the keys of a call.
 func (c *Command) Places(words [][]byte) keys.Places {
 	if rule := spec.KeysOf([]byte(c.Name)); rule != nil && !c.IsOurs() {
-		places, _ := rule.Places(words, len(words))
+		places, _ := rule.Positions(words, len(words))
 		return places
 	}
 	return keys.Places{c.Docs.Span().Within(len(words))}

@@ -21,8 +21,8 @@ type Reply struct {
 	// Now returns the monotonic time by which a validity is measured. nil means time.Now.
 	Now func() time.Time
 
-	// Elsewhere is set if the command was not carried out because the locks have moved.
-	Elsewhere bool
+	// LocksMoved is set if the command was not carried out because the locks have moved.
+	LocksMoved bool
 
 	mark        int // where the reply to the current command begins
 	undelivered []undo
@@ -233,9 +233,9 @@ func (r *Reply) IfUndelivered(run func()) {
 // never be called.
 func (r *Reply) WhenDelivered(follows func()) { r.delivered = append(r.delivered, follows) }
 
-// Handed removes the first n bytes, which the client's socket has taken. The grants in them are
+// Sent removes the first n bytes, which the client's socket has taken. The grants in them are
 // final, whatever happens to the rest.
-func (r *Reply) Handed(n int) {
+func (r *Reply) Sent(n int) {
 	if n == len(r.Bytes) {
 		r.Delivered()
 		return
@@ -284,7 +284,7 @@ func (r *Reply) Double(text string) {
 
 // Fail appends the error reply for err. Its code is one that no client library retries by itself.
 func (r *Reply) Fail(err error) {
-	r.Elsewhere = r.Elsewhere || errors.As(err, new(*quorum.ElsewhereError))
+	r.LocksMoved = r.LocksMoved || errors.As(err, new(*quorum.WrongLocationError))
 	r.Error(Failure(err))
 }
 

@@ -90,7 +90,7 @@ func TestHandedInPart(t *testing.T) {
 		var undone []int
 		r := write(&undone)
 		whole := string(r.Bytes)
-		r.Handed(handed)
+		r.Sent(handed)
 		if string(r.Bytes) != whole[handed:] {
 			t.Errorf("%d bytes were handed: left %q", handed, r.Bytes)
 		}
@@ -101,7 +101,7 @@ func TestHandedInPart(t *testing.T) {
 		undone = nil
 		r = write(&undone)
 		for range handed { // one by one
-			r.Handed(1)
+			r.Sent(1)
 		}
 		if r.Undelivered(); !slices.Equal(undone, want) {
 			t.Errorf("%d bytes were handed one by one: undone %v, want %v", handed, undone, want)
@@ -141,7 +141,7 @@ func TestValidityIsUpdatedWhenSent(t *testing.T) {
 				t.Errorf("%v later: %q, urgent %v", test.later, got, r.IsUrgent())
 			}
 		}
-		r.Handed(len(r.Bytes) - 1)
+		r.Sent(len(r.Bytes) - 1)
 		if r.Undelivered(); undone != 1 || r.IsUrgent() {
 			t.Errorf("%v later: %d undone, urgent %v", test.later, undone, r.IsUrgent())
 		}

@@ -26,8 +26,8 @@ func TestTouched(t *testing.T) {
 		add(fmt.Sprint(i))
 	}
 	want(some, true)
-	if c := (Client{Touched: touched}); c.Kept() < some*touchedSize {
-		t.Errorf("%d bytes are counted", c.Kept())
+	if c := (Client{Touched: touched}); c.Size() < some*touchedSize {
+		t.Errorf("%d bytes are counted", c.Size())
 	}
 	touched.Settle()
 	want(some, true)

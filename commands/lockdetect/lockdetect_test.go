@@ -25,13 +25,13 @@ const (
 func none([]byte) bool { return false }
 
 // saw passes a command to new Notices, as a proxy with an upstream does.
-func saw(n *lockdetect.Notices, covered func([]byte) bool, words ...string) {
+func saw(n *lockdetect.Detector, covered func([]byte) bool, words ...string) {
 	all := make([][]byte, len(words))
 	for i, w := range words {
 		all[i] = []byte(w)
 	}
 	if lockdetect.Suspect(all[0], len(all)) {
-		n.CountUncovered(all[:min(lockdetect.Words, len(all))], covered)
+		n.Count(all[:min(lockdetect.MaxWords, len(all))], covered)
 	}
 }
 

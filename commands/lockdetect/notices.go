@@ -16,8 +16,8 @@ const (
 	maxPatterns = 8
 )
 
-// Notices counts and logs commands that look like locks. It is safe for concurrent use.
-type Notices struct {
+// Detector counts and logs commands that look like locks. It is safe for concurrent use.
+type Detector struct {
 	log     *slog.Logger
 	scripts scripts
 
@@ -39,13 +39,13 @@ type Pattern struct {
 }
 
 // New returns Notices that log each pattern once.
-func New(log *slog.Logger) *Notices {
-	return &Notices{log: log, heads: map[string]map[string]*Pattern{}}
+func New(log *slog.Logger) *Detector {
+	return &Detector{log: log, heads: map[string]map[string]*Pattern{}}
 }
 
-// CountUncovered inspects the first [Words] words of a command for the upstream. covered reports
+// Count inspects the first [Words] words of a command for the upstream. covered reports
 // whether a key is a lock key.
-func (n *Notices) CountUncovered(words [][]byte, covered func(key []byte) bool) {
+func (n *Detector) Count(words [][]byte, covered func(key []byte) bool) {
 	what, key := n.classify(words)
 	if what != other && !covered(key) {
 		n.count(what, key)
@@ -53,7 +53,7 @@ func (n *Notices) CountUncovered(words [][]byte, covered func(key []byte) bool) 
 }
 
 // classify returns how a command uses a key, and which key.
-func (n *Notices) classify(words [][]byte) (what use, key []byte) {
+func (n *Detector) classify(words [][]byte) (what use, key []byte) {
 	if len(words) < 3 {
 		return other, nil
 	}
@@ -76,7 +76,7 @@ func (n *Notices) classify(words [][]byte) (what use, key []byte) {
 	return other, nil
 }
 
-func (n *Notices) count(what use, key []byte) {
+func (n *Detector) count(what use, key []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := n.find(what, key)
@@ -90,7 +90,7 @@ func (n *Notices) count(what use, key []byte) {
 }
 
 // find returns the pattern of a key, and logs it if it is new.
-func (n *Notices) find(what use, key []byte) *Pattern {
+func (n *Detector) find(what use, key []byte) *Pattern {
 	glob, head := pattern(key)
 	globs := n.heads[head]
 	switch {
@@ -121,7 +121,7 @@ func widestGlob(head string) string {
 	return starred(head)
 }
 
-func (n *Notices) logFull() {
+func (n *Detector) logFull() {
 	if !n.full {
 		n.full = true
 		n.log.Warn("too many different keys are used like locks: PROXY INFO counts further ones only in total")
@@ -137,10 +137,10 @@ func (u use) String() string {
 }
 
 // Counts returns how many locks were taken and released on keys that are not lock keys.
-func (n *Notices) Counts() (locks, releases int64) { return n.locks.Load(), n.releases.Load() }
+func (n *Detector) Counts() (locks, releases int64) { return n.locks.Load(), n.releases.Load() }
 
 // Patterns returns the patterns, the one with the most uses first.
-func (n *Notices) Patterns() []Pattern {
+func (n *Detector) Patterns() []Pattern {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var all []Pattern

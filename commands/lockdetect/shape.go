@@ -14,13 +14,13 @@ const (
 	releases
 )
 
-// Words is how many of a command's first words [Notices.CountUncovered] needs.
-const Words = 10
+// MaxWords is how many of a command's first words [Notices.Count] needs.
+const MaxWords = 10
 
 // shortestTake is the number of words of SET key value NX PX ms.
 const shortestTake = 6
 
-// Suspect reports whether [Notices.CountUncovered] may count a command with this name, in any case,
+// Suspect reports whether [Notices.Count] may count a command with this name, in any case,
 // and this number of words. It is fast, because a proxy with an upstream calls it for every
 // command.
 func Suspect(name []byte, words int) bool {

@@ -18,7 +18,7 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 		return false
 	}
 	key := words[1]
-	s := program.Absent([]string{key}).Space(p.opts.Now())
+	s := program.Absent([]string{key}).Snapshot(p.opts.Now())
 	reply, err := s.Do(words)
 	edits := s.Edits()
 	switch {

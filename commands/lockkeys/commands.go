@@ -41,7 +41,7 @@ func (p *Runner) Commands() []*command.Command {
 func (p *Runner) ordinary(c command.Call) {
 	words := syntax.Strings(c.Args)
 	if !p.acquire(c, words) {
-		p.Carry(c, p.Program(c.Client, words))
+		p.Answer(c, p.Program(c.Client, words))
 	}
 }
 

@@ -24,15 +24,15 @@ const warnEvery = time.Minute
 // Register keeps the lock keys: a *quorum.Cluster, whose methods document the errors.
 type Register interface {
 	program.Register
-	Withdraw(keys []quorum.Key, got quorum.Grant)
+	Withdraw(keys []quorum.Key, got quorum.Granted)
 	Guess(key quorum.Key) (token string, ok bool)
 }
 
 // Locks is the locker behind the commands: a *quorum.Locker, whose methods document the errors.
 type Locks interface {
 	blocking.Locks
-	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
-	Withdraw(keys []quorum.Key, got quorum.Grant)
+	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error)
+	Withdraw(keys []quorum.Key, got quorum.Granted)
 }
 
 // Limits limit the TTLs of lock keys.
@@ -78,7 +78,7 @@ func New(opts Options) *Runner {
 	p := &Runner{opts: opts}
 	p.Engine = &program.Engine{
 		Register: opts.Register, Place: opts.Place, Now: opts.Now, Random: opts.Random, Pause: pacing.Sleep,
-		Forbids: p.refusalOf, List: opts.List, Lost: p.reportLostEffects,
+		RefuseEdits: p.refusalOf, List: opts.List, Lost: p.reportLostEffects,
 	}
 	return p
 }
@@ -86,8 +86,8 @@ func New(opts Options) *Runner {
 // Counts returns how many locks without a TTL were taken, and how many side effects were lost.
 func (p *Runner) Counts() (withoutTTL, lost int64) { return p.withoutTTL.Load(), p.effectsLost.Load() }
 
-// Carry runs a program of a client and writes its reply.
-func (p *Runner) Carry(c command.Call, prog program.Program) {
+// Answer runs a program of a client and writes its reply.
+func (p *Runner) Answer(c command.Call, prog program.Program) {
 	prog.Holder = c.Client.Identity()
 	place := func(key string) quorum.Key { return p.Engine.Place(prog.DB, key) }
 	turn := tracking.Of(c.Client).Begin(prog.DB, prog.Keys, place)

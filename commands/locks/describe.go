@@ -17,7 +17,7 @@ type Lock struct {
 	// is held.
 	Left time.Duration
 	// Votes are the answers of the masters.
-	Votes []quorum.Share
+	Votes []quorum.MasterAnswer
 	// Fence is not lower than that of any lock of the key so far; 0 if no lock had one.
 	Fence int64
 	// Waiters counts the clients of this proxy that wait for the lock.

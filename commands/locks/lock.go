@@ -18,19 +18,19 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Place takes, extends and releases locks: a *quorum.Locker, whose methods document the errors.
-type Place interface {
-	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
+// Locker takes, extends and releases locks: a *quorum.Locker, whose methods document the errors.
+type Locker interface {
+	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
-	Withdraw(keys []quorum.Key, got quorum.Grant)
-	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
+	Withdraw(keys []quorum.Key, got quorum.Granted)
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error)
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 }
 
 // Locking implements the lock commands. It is safe for concurrent use. All fields but Audit are
 // required.
 type Locking struct {
-	Locks Place
+	Locks Locker
 	// MaxTTL returns the longest TTL that a client may ask for now.
 	MaxTTL func() time.Duration
 	// Place returns the key of a lock on the masters.
@@ -49,14 +49,14 @@ func (l *Locking) Commands() []*command.Command {
 		"or nil if no lock has had one for a week.")
 	fence.Reads, fence.Categories = true, "read slow"
 	return []*command.Command{
-		{Name: "lock", Arity: -5, Guarded: true, Run: l.lock, Brief: hasNoBlock, Docs: lockDocs(
+		{Name: "lock", Arity: -5, Guarded: true, Run: l.lock, RunsWithoutClient: hasNoBlock, Docs: lockDocs(
 			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, "+
 				"or nil if another client holds it; with FENCE also a number higher than that of any earlier lock.",
 			command.Text("token"), ttl, block, fenced, at)},
-		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, Brief: alwaysBrief, Docs: lockDocs(
+		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, RunsWithoutClient: alwaysBrief, Docs: lockDocs(
 			"Releases a lock. Returns 1, or 0 if it is not held with that token.",
 			command.Text("token"))},
-		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, Brief: alwaysBrief, Docs: lockDocs(
+		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, RunsWithoutClient: alwaysBrief, Docs: lockDocs(
 			"Sets a new TTL for a held lock. Returns its validity in milliseconds, "+
 				"or nil if it is not held with that token.",
 			command.Text("token"), ttl, at)},
@@ -138,7 +138,7 @@ func (l *Locking) lock(c command.Call) {
 
 // answer replies with the validity in milliseconds, or, if the client wants more, with a map. token
 // is part of the map unless it is empty.
-func (a lockArgs) answer(got quorum.Grant, arrived time.Time, token string, out *command.Reply) {
+func (a lockArgs) answer(got quorum.Granted, arrived time.Time, token string, out *command.Reply) {
 	if !a.at && token == "" {
 		out.Validity(got.Validity)
 		return

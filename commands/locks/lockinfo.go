@@ -15,7 +15,7 @@ func writeLock(out *command.Reply, l Lock) {
 		fields = command.Fields{"key", l.Key}
 	}
 	for _, s := range l.Votes {
-		votes = append(votes, s.Server, s.Says)
+		votes = append(votes, s.Server, s.State)
 	}
 	out.Put(append(fields, "state", l.State, "left", leftMillis(l), "votes", votes, "waiters", l.Waiters,
 		"fence", orNull(l.Fence, l.Fence > 0), "since", orNull(l.Since.UnixMilli(), !l.Since.IsZero()),

@@ -183,7 +183,7 @@ func TestListTakesTooLong(t *testing.T) {
 func TestWrite(t *testing.T) {
 	client := newClient()
 	held := quorum.Holding{
-		Status: quorum.StatusHeld, Left: quorum.Endless, Shares: []quorum.Share{{Server: "m:1", Says: "held"}},
+		Status: quorum.StatusHeld, Left: quorum.Endless, Shares: []quorum.MasterAnswer{{Server: "m:1", State: "held"}},
 		Holder: client.Identity(), Since: time.UnixMilli(5), Fence: 77, Waiters: 2,
 	}
 	for _, test := range []struct {

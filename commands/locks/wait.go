@@ -82,7 +82,7 @@ func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int
 		for _, holding := range found {
 			masters = len(holding.Shares)
 			for _, share := range holding.Shares {
-				if share.Says == statusNames[holding.Status] {
+				if share.State == statusNames[holding.Status] {
 					agree[share.Server]++
 				}
 			}

@@ -38,7 +38,7 @@ type atMasters struct {
 // place returns the key of a lock on the masters in this era.
 func (s *atMasters) place(n name) quorum.Key {
 	key := s.opts.Place(n.db, n.key)
-	key.Moves, key.Era = false, s.era
+	key.Movable, key.Era = false, s.era
 	return key
 }
 
@@ -133,7 +133,7 @@ func (s *atMasters) try(ctx context.Context, locks []lock) error {
 }
 
 func (s *atMasters) mayHold(ctx context.Context, bytes int64) error {
-	return s.opts.Masters.MayHold(ctx, bytes)
+	return s.opts.Masters.CheckRoom(ctx, bytes)
 }
 
 // put writes by ballots. If the mover stalls, the masters reject writes that come too late (rule
@@ -151,7 +151,7 @@ func (l lock) ttl() time.Duration {
 	if l.end.IsZero() {
 		return quorum.Endless
 	}
-	return max(l.left().Round(time.Millisecond), vote.Shortest)
+	return max(l.left().Round(time.Millisecond), vote.MinTTL)
 }
 
 // remove leaves values that a client has written to the masters without a proxy.

@@ -48,9 +48,9 @@ const connectionName = "redlock-proxy-move"
 // it, but no client that locks uses it.
 const WatchName = "redlock-proxy-watch"
 
-// isKnown reports whether the connection only watches the upstream, as those of Sentinels and
+// mayClose reports whether the connection only watches the upstream, as those of Sentinels and
 // proxies do, or belongs to another run. A move closes it without asking the operator.
-func (c connection) isKnown() bool {
+func (c connection) mayClose() bool {
 	return strings.HasPrefix(c.name, "sentinel-") || c.name == connectionName || c.name == WatchName
 }
 
@@ -81,7 +81,7 @@ func (r *run) quiesce(ctx context.Context) error {
 		}
 	}
 	if len(r.result.Others) > 0 && !r.order.CloseOthers {
-		return &OthersError{r.result.Others}
+		return &ForeignConnsError{r.result.Others}
 	}
 	return r.closeConnections(ctx, foreign)
 }
@@ -107,13 +107,13 @@ func (r *run) awaitForeign(
 		if err := pacing.Sleep(ctx, holdPause); err != nil {
 			return nil, nil, err
 		}
-		held = r.opts.Masters.Holding(ctx, r.at.Era)
+		held = r.opts.Masters.PauseReports(ctx, r.at.Era)
 	}
 }
 
 // mayLockDirectly reports whether the connection may belong to a client that locks without a proxy.
 func (c connection) mayLockDirectly(held []quorum.PauseReport) bool {
-	return !c.isKnown() && !isRestless(held, c)
+	return !c.mayClose() && !isRestless(held, c)
 }
 
 // foreign returns the connections of before that are still open, and belong neither to this run nor
@@ -198,15 +198,15 @@ func (r *run) connections(ctx context.Context) ([]connection, error) {
 	return nil, errors.New("CLIENT LIST of the upstream lists no connection, not even this one")
 }
 
-// OthersError reports connections at the upstream that do not belong to proxies, whose clients may
-// lock there directly.
-type OthersError struct {
+// ForeignConnsError reports connections at the upstream that do not belong to proxies, whose
+// clients may lock there directly.
+type ForeignConnsError struct {
 	// Others describe the connections.
 	Others []string
 }
 
 // Error names some of the connections.
-func (e *OthersError) Error() string {
+func (e *ForeignConnsError) Error() string {
 	return fmt.Sprintf("connections at the upstream may belong to clients that lock there: %s; "+
 		"if none of these clients takes locks, --even-if-others (EVENIFOTHERS) closes the connections and continues",
 		summarize(e.Others))

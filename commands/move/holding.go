@@ -21,13 +21,13 @@ const (
 // reports. A proxy that no longer announces itself was stopped, or is cut off.
 func (r *run) awaitHolding(ctx context.Context) ([]quorum.PauseReport, error) {
 	for until := time.Now().Add(r.patience); ; {
-		held := r.opts.Masters.Holding(ctx, r.at.Era)
+		held := r.opts.Masters.PauseReports(ctx, r.at.Era)
 		silent := slices.DeleteFunc(slices.Clone(r.opts.Masters.Proxies()), func(id string) bool {
 			return slices.ContainsFunc(held, func(h quorum.PauseReport) bool { return h.Proxy == id })
 		})
 		switch at, known := r.opts.Masters.Placed(); {
 		case known && at.Era != r.at.Era: // another run has ended the move or taken it over
-			return nil, &quorum.ElsewhereError{Now: at}
+			return nil, &quorum.WrongLocationError{Now: at}
 		case len(silent) == 0:
 			return held, r.opts.Masters.MayMove() // a proxy that cannot take part may have started meanwhile
 		case !time.Now().Before(until):

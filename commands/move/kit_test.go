@@ -41,7 +41,7 @@ type held struct {
 // masters are the masters of a test: a map of keys, and eras that any mover may advance.
 type masters struct {
 	mu      sync.Mutex
-	at      quorum.Placed
+	at      quorum.Location
 	eras    []location.Place
 	keys    map[quorum.Key]held
 	proxies []string
@@ -66,13 +66,13 @@ func (m *masters) step(name string) error {
 	return fails(name)
 }
 
-func (m *masters) Placed() (quorum.Placed, bool) {
+func (m *masters) Placed() (quorum.Location, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.at, true
 }
 
-func (m *masters) Confirm(context.Context) (quorum.Placed, error) {
+func (m *masters) Confirm(context.Context) (quorum.Location, error) {
 	at, _ := m.Placed()
 	return at, m.step("confirm")
 }
@@ -81,17 +81,17 @@ func (m *masters) MayMove() error { return m.step("may move") }
 
 var errNotThere = errors.New("decided anew meanwhile")
 
-func (m *masters) DecideLocation(_ context.Context, from quorum.Placed, to location.Place) (quorum.Placed, error) {
+func (m *masters) DecideLocation(_ context.Context, from quorum.Location, to location.Place) (quorum.Location, error) {
 	failed := m.step("to " + to.String())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case failed != nil && !m.lost:
-		return quorum.Placed{}, failed
-	case m.at == quorum.Placed{Place: to, Era: from.Era + 1}: // another mover proposed the same
+		return quorum.Location{}, failed
+	case m.at == quorum.Location{Place: to, Era: from.Era + 1}: // another mover proposed the same
 		return m.at, nil
 	case from != m.at:
-		return quorum.Placed{}, errNotThere
+		return quorum.Location{}, errNotThere
 	}
 	m.decide(to)
 	m.lost = false
@@ -100,11 +100,11 @@ func (m *masters) DecideLocation(_ context.Context, from quorum.Placed, to locat
 
 // decide requires mu.
 func (m *masters) decide(to location.Place) {
-	m.at = quorum.Placed{Place: to, Era: m.at.Era + 1}
+	m.at = quorum.Location{Place: to, Era: m.at.Era + 1}
 	m.eras = append(m.eras, to)
 }
 
-func (m *masters) MayHold(_ context.Context, bytes int64) error {
+func (m *masters) CheckRoom(_ context.Context, bytes int64) error {
 	if m.room > 0 && m.room < bytes {
 		return errors.New("master m has room for less (maxmemory)")
 	}
@@ -113,7 +113,7 @@ func (m *masters) MayHold(_ context.Context, bytes int64) error {
 
 func (m *masters) Proxies() []string { return m.proxies }
 
-func (m *masters) Holding(_ context.Context, era int) []quorum.PauseReport {
+func (m *masters) PauseReports(_ context.Context, era int) []quorum.PauseReport {
 	if at, _ := m.Placed(); at.Era != era {
 		return nil
 	}
@@ -152,8 +152,8 @@ func (m *masters) Names(_ context.Context, db int, page func([]string) (bool, er
 
 // look requires mu.
 func (m *masters) look(key quorum.Key) (quorum.Look, error) {
-	if key.Moves || key.Era != m.at.Era {
-		return quorum.Look{}, &quorum.ElsewhereError{Now: m.at}
+	if key.Movable || key.Era != m.at.Era {
+		return quorum.Look{}, &quorum.WrongLocationError{Now: m.at}
 	}
 	key.Era = 0
 	h, there := m.keys[key]
@@ -227,7 +227,7 @@ type rig struct {
 }
 
 func placeOf(db int, key string) quorum.Key {
-	at := quorum.Key{DB: db, Name: "p:" + key, Moves: true} // like a proxy whose locks can move
+	at := quorum.Key{DB: db, Name: "p:" + key, Movable: true} // like a proxy whose locks can move
 	if tag, has := keys.Tag(key); has {
 		at.Tag = "p:" + tag
 	}
@@ -237,7 +237,7 @@ func placeOf(db int, key string) quorum.Key {
 // on returns a key as the masters of a test name it.
 func on(db int, key string) quorum.Key {
 	at := placeOf(db, key)
-	at.Moves = false
+	at.Movable = false
 	return at
 }
 
@@ -245,7 +245,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, server: redistest.New(t, redistest.Options{InMemory: true})}
 	r.client = r.dial()
-	r.masters = &masters{at: quorum.Placed{Place: location.Upstream, Era: 7}, keys: map[quorum.Key]held{},
+	r.masters = &masters{at: quorum.Location{Place: location.Upstream, Era: 7}, keys: map[quorum.Key]held{},
 		proxies: []string{"me"}}
 	r.masters.holding = []quorum.PauseReport{{Proxy: "me", IdleConns: []string{r.client.LocalAddr()}}}
 	r.mover = r.another()

@@ -19,21 +19,21 @@ import (
 // document the errors.
 type Masters interface {
 	// Placed returns where the locks are; known is false if too few masters have answered.
-	Placed() (at quorum.Placed, known bool)
+	Placed() (at quorum.Location, known bool)
 	// Confirm returns where the locks are, by the answers of a majority after the call.
-	Confirm(ctx context.Context) (quorum.Placed, error)
+	Confirm(ctx context.Context) (quorum.Location, error)
 	// MayMove returns an error if the locks cannot be moved now.
 	MayMove() error
 	// DecideLocation proposes that the locks are at a place in the era after from. It returns that
 	// era when a majority votes in it, whichever proxy proposed it. A moving place lasts as long as
 	// ctx. After an error, the proposal may be accepted all the same.
-	DecideLocation(ctx context.Context, from quorum.Placed, to location.Place) (quorum.Placed, error)
-	// MayHold returns an error if the masters cannot store this many more bytes.
-	MayHold(ctx context.Context, bytes int64) error
+	DecideLocation(ctx context.Context, from quorum.Location, to location.Place) (quorum.Location, error)
+	// CheckRoom returns an error if the masters cannot store this many more bytes.
+	CheckRoom(ctx context.Context, bytes int64) error
 	// Proxies returns the IDs of the running proxies, including this one.
 	Proxies() []string
-	// Holding returns the reports of the proxies that hold back in an era.
-	Holding(ctx context.Context, era int) []quorum.PauseReport
+	// PauseReports returns the reports of the proxies that hold back in an era.
+	PauseReports(ctx context.Context, era int) []quorum.PauseReport
 
 	Databases(ctx context.Context) ([]int, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error

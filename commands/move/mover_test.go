@@ -322,7 +322,7 @@ func TestStalled(t *testing.T) {
 				return nil
 			}
 			_, err := r.move(Order{})
-			var elsewhere *quorum.ElsewhereError
+			var elsewhere *quorum.WrongLocationError
 			if !errors.As(err, &elsewhere) {
 				t.Fatalf("%v", err)
 			}
@@ -372,7 +372,7 @@ func TestLocksAlreadyAtTarget(t *testing.T) {
 	r.masters.at.Place = location.Masters
 	r.line("SET lock:left x")
 	// The lock key may belong to a client that locks there.
-	if result := r.mustMove(Order{}); !result.Already || result.Standing != 1 || len(r.upstream()) != 1 {
+	if result := r.mustMove(Order{}); !result.Already || result.Leftover != 1 || len(r.upstream()) != 1 {
 		t.Errorf("%+v", result)
 	}
 	if result := r.mustMove(Order{CloseOthers: true}); !result.Already || result.Removed != 1 ||
@@ -394,7 +394,7 @@ func TestOthers(t *testing.T) {
 	_, err := other.Do("CLIENT", "SETNAME", "billing")
 	must(t, err)
 	_, err = r.move(Order{})
-	var others *OthersError
+	var others *ForeignConnsError
 	if !errors.As(err, &others) || len(others.Others) != 1 ||
 		!strings.Contains(err.Error(), other.LocalAddr()+" name=billing") {
 		t.Fatalf("%v", err)

@@ -22,16 +22,16 @@ type Result struct {
 	// RemovedAtTarget counts the lock keys that were removed because they existed only at the
 	// target. Removed counts the lock keys that were removed where the locks are not.
 	RemovedAtTarget, Removed int
-	// Standing counts the lock keys that were found where the locks are not.
-	Standing int
-	// Left is the error that prevented the removal of the remaining lock keys there, if any.
-	Left error
+	// Leftover counts the lock keys that were found where the locks are not.
+	Leftover int
+	// RemovalErr is the error that prevented the removal of the remaining lock keys there, if any.
+	RemovalErr error
 	// Others describes the connections at the upstream that do not belong to proxies. Ended counts
 	// the connections that were closed there.
 	Others []string
 	Ended  int
-	// Held is how long proxies held back commands on lock keys.
-	Held time.Duration
+	// PausedFor is how long proxies held back commands on lock keys.
+	PausedFor time.Duration
 }
 
 // Lines returns the report for an operator.
@@ -44,10 +44,11 @@ func (r Result) Lines() []string {
 	}
 	lines := []string{
 		fmt.Sprintf("the locks are at the %v now: %s", r.At, r.copied()),
-		fmt.Sprintf("commands on lock keys were held back for %d ms", r.Held.Milliseconds()),
+		fmt.Sprintf("commands on lock keys were held back for %d ms", r.PausedFor.Milliseconds()),
 	}
 	if r.RemovedAtTarget > 0 {
-		lines = append(lines, fmt.Sprintf("removed %s that existed only at the %v", syntax.Count(r.RemovedAtTarget, "lock key"), r.At))
+		lines = append(lines, fmt.Sprintf("removed %s that existed only at the %v",
+			syntax.Count(r.RemovedAtTarget, "lock key"), r.At))
 	}
 	lines = append(lines, r.removed()...)
 	if r.Ended > 0 {
@@ -73,18 +74,18 @@ func (r Result) copied() string {
 
 // removed returns the lines about lock keys where the locks are not.
 func (r Result) removed() []string {
-	former := r.At.Away().Target()
+	former := r.At.Departure().Target()
 	var lines []string
-	if r.Standing > 0 {
+	if r.Leftover > 0 {
 		lines = append(lines, fmt.Sprintf("found %s at the %v: an unfinished move left them, or clients lock there; "+
-			"--even-if-others (EVENIFOTHERS) removes them", syntax.Count(r.Standing, "lock key"), former))
+			"--even-if-others (EVENIFOTHERS) removes them", syntax.Count(r.Leftover, "lock key"), former))
 	}
 	if r.Removed > 0 {
 		lines = append(lines, fmt.Sprintf("removed %s from the %v", syntax.Count(r.Removed, "lock key"), former))
 	}
-	if r.Left != nil {
+	if r.RemovalErr != nil {
 		lines = append(lines, fmt.Sprintf("cannot remove the lock keys left at the %v, which have no effect: %v; "+
-			"the same command with --even-if-others removes them", former, r.Left))
+			"the same command with --even-if-others removes them", former, r.RemovalErr))
 	}
 	return lines
 }

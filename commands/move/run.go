@@ -22,7 +22,7 @@ type run struct {
 	// room is the upstream's free memory in bytes; negative if it has no limit.
 	room int64
 	// at is where the locks are, as far as this run knows. Its zero value means unknown.
-	at quorum.Placed
+	at quorum.Location
 	// claimed is the era in which this run moves the locks.
 	claimed int
 	// arriving is set after the run has proposed that the locks have moved. undecided is set if the
@@ -35,7 +35,7 @@ type run struct {
 func (r *run) describeLocation() string {
 	from := r.at.Source()
 	switch {
-	case r.at == quorum.Placed{}:
+	case r.at == quorum.Location{}:
 		return "nothing was changed, and it is not known where the locks are"
 	case r.undecided && r.arriving:
 		return fmt.Sprintf("the locks are at the %v or already at the %v: a majority of the masters decides that "+
@@ -108,7 +108,7 @@ func (r *run) moveLocks(ctx context.Context) error {
 	if err == nil {
 		err = r.arrive(limited)
 	}
-	r.result.Held = time.Since(since)
+	r.result.PausedFor = time.Since(since)
 	if err != nil {
 		cancel()
 		if err = r.abort(ctx, r.at.Era, err); err != nil {
@@ -125,7 +125,7 @@ var errClaimed = errors.New("another proxy is moving the locks")
 
 // begin proposes that the locks are being moved, and claims the new era.
 func (r *run) begin(ctx context.Context) error {
-	began, err := r.opts.Masters.DecideLocation(ctx, r.at, r.at.Away())
+	began, err := r.opts.Masters.DecideLocation(ctx, r.at, r.at.Departure())
 	switch {
 	case errors.Is(err, quorum.ErrLocationChanged): // another proxy is further
 		return errClaimed
@@ -141,7 +141,7 @@ func (r *run) begin(ctx context.Context) error {
 
 // claim makes this run the one that moves the locks in an era (rule 6). It succeeds if the record
 // at the upstream names none yet.
-func (r *run) claim(ctx context.Context, at quorum.Placed) error {
+func (r *run) claim(ctx context.Context, at quorum.Location) error {
 	if r.claimed == at.Era {
 		return nil
 	}
@@ -189,7 +189,7 @@ func (r *run) arrive(ctx context.Context) error {
 // returns the cause. It returns nil if it turns out that this run has moved the locks after all.
 func (r *run) abort(ctx context.Context, era int, cause error) error {
 	r.report(fmt.Sprintf("aborting: %v", cause))
-	moved := quorum.Placed{Place: r.at.Target(), Era: r.at.Era + 1}
+	moved := quorum.Location{Place: r.at.Target(), Era: r.at.Era + 1}
 	if r.stay(ctx, era) == nil && r.at == moved && r.arriving {
 		return nil
 	}
@@ -247,7 +247,7 @@ func (r *run) clearSource(ctx context.Context, names []name) {
 	_, source := r.stores()
 	n, err := source.remove(ctx, names)
 	if r.result.Removed = n; err != nil {
-		r.result.Left = err
+		r.result.RemovalErr = err
 	}
 }
 
@@ -260,7 +260,7 @@ func (r *run) removeLeftovers(ctx context.Context) error {
 	_, other := r.stores()
 	names, err := other.list(ctx)
 	if err == nil && r.at.Source() == location.Masters && !r.order.CloseOthers {
-		r.result.Standing = len(names)
+		r.result.Leftover = len(names)
 		return nil
 	}
 	if err == nil {

@@ -73,7 +73,7 @@ func unsubscribe(kind Kind) func(command.Call) {
 		if len(names) == 0 {
 			confirm(c.Out, namePrefixes[kind]+"unsubscribe", nil, s.Count(kind))
 		}
-		s.Settle()
+		s.StopIfUnused()
 		c.Out.Protect()
 	}
 }

@@ -47,7 +47,7 @@ func (r *reader) WriteMessages(take func() []byte) error {
 	return nil
 }
 
-func (r *reader) Cut() {
+func (r *reader) Disconnect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cuts++
@@ -150,7 +150,7 @@ func (l *stuck) WriteMessages(take func() []byte) error {
 	return nil
 }
 
-func (l *stuck) Cut() { l.once.Do(func() { close(l.gone) }) }
+func (l *stuck) Disconnect() { l.once.Do(func() { close(l.gone) }) }
 
 // A message that waits for several clients counts once. Beyond the limit, the client with the most
 // waiting messages is disconnected, and a client that reads is not.

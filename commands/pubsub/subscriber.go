@@ -25,8 +25,8 @@ const (
 type Line interface {
 	// WriteMessages writes the result of take between two replies. No other write runs meanwhile.
 	WriteMessages(take func() []byte) error
-	// Cut closes the client's connection. It does not wait.
-	Cut()
+	// Disconnect closes the client's connection. It does not wait.
+	Disconnect()
 }
 
 // Subscriber holds the subscriptions of a client, and the messages on their way to it. Its methods
@@ -126,7 +126,7 @@ func (s *Subscriber) Listen(ctx context.Context) error {
 	if s.member != nil {
 		return nil
 	}
-	member, err := s.hub.carrier.Listen(ctx, s.line.Cut)
+	member, err := s.hub.carrier.Listen(ctx, s.line.Disconnect)
 	if err == nil {
 		s.member = member
 	}
@@ -171,8 +171,8 @@ func (s *Subscriber) Remove(kind Kind, name string) {
 	}
 }
 
-// Settle ends listening if there is no subscription any more. It must follow the last Remove.
-func (s *Subscriber) Settle() {
+// StopIfUnused ends listening if there is no subscription any more. It must follow the last Remove.
+func (s *Subscriber) StopIfUnused() {
 	if s != nil && s.member != nil && !s.Any() {
 		s.member.Leave()
 		s.member = nil
@@ -189,7 +189,7 @@ func (s *Subscriber) Clear() {
 			s.Remove(kind, name)
 		}
 	}
-	s.Settle()
+	s.StopIfUnused()
 }
 
 // accept accepts a message, which is written soon if the client is subscribed to it. exact is set
@@ -310,7 +310,7 @@ func (s *Subscriber) addSize(size int) bool {
 func (s *Subscriber) disconnect() {
 	s.closed = true
 	s.drop()
-	s.line.Cut()
+	s.line.Disconnect()
 }
 
 // isOver reports whether the size is above the limit. The caller holds mu.
@@ -342,7 +342,7 @@ func (s *Subscriber) writeQueue() {
 			return out
 		})
 		if err != nil {
-			s.line.Cut() // the client may have got a part of a message
+			s.line.Disconnect() // the client may have got a part of a message
 		}
 		if err != nil || !more {
 			return
@@ -401,9 +401,9 @@ func (s *Subscriber) Take() (out []byte) {
 	return out
 }
 
-// Speak sets the protocol in which messages are written, 2 or 3. It must be called between Take and
-// Release.
-func (s *Subscriber) Speak(proto int) {
+// SetProto sets the protocol in which messages are written, 2 or 3. It must be called between Take
+// and Release.
+func (s *Subscriber) SetProto(proto int) {
 	if s == nil {
 		return
 	}

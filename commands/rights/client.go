@@ -14,7 +14,7 @@ type Client struct {
 	// every client has all permissions, unless there is a Judge.
 	Upstream Upstream
 	// Judge decides about permissions if the users are the proxy's own; otherwise it is nil.
-	Judge Judge
+	Judge Checker
 	// Unrestricted is set while the client is known to have all permissions at the upstream, so
 	// that nothing must be asked.
 	Unrestricted bool
@@ -24,8 +24,8 @@ type Client struct {
 func (c *Client) MayAll() bool { return c.Unrestricted || c.Upstream == nil && c.Judge == nil }
 
 // Known returns an empty record of the client's permissions.
-func (c *Client) Known() *Known {
-	return &Known{upstream: c.Upstream, judge: c.Judge, all: c.MayAll(), refused: map[string]string{}}
+func (c *Client) Known() *Permissions {
+	return &Permissions{upstream: c.Upstream, judge: c.Judge, all: c.MayAll(), refused: map[string]string{}}
 }
 
 // Refusal returns the error for a command that the client may not run, or if that cannot be

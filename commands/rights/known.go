@@ -26,9 +26,9 @@ type Outlet interface {
 	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
 }
 
-// Judge decides immediately about permissions if the users are the proxy's own, whom the upstream
+// Checker decides immediately about permissions if the users are the proxy's own, whom the upstream
 // does not know.
-type Judge interface {
+type Checker interface {
 	// Refusal returns the error for a command of these words; empty if the client may send it.
 	Refusal(words [][]byte) string
 	// MayRead reports whether the client may read the value of a key.
@@ -64,30 +64,30 @@ func (e *UnknownError) Unwrap() error { return e.Cause }
 // maxQuestions limits how many permissions one command, script or transaction may require.
 const maxQuestions = 1000
 
-// Known records the known permissions of a client while one command, script or transaction runs, so
-// that each is asked for once. It belongs to one goroutine.
-type Known struct {
+// Permissions records the known permissions of a client while one command, script or transaction
+// runs, so that each is asked for once. It belongs to one goroutine.
+type Permissions struct {
 	upstream   Upstream
 	outlet     Outlet            // nil if there is an upstream, or messages are not supported
-	judge      Judge             // nil if the upstream must be asked
+	judge      Checker           // nil if the upstream must be asked
 	all        bool              // the client has all permissions
 	refused    map[string]string // by question; empty if permitted
 	unanswered [][]string        // questions of the current run without an answer
 }
 
 // All reports whether the client has all permissions.
-func (k *Known) All() bool { return k.all }
+func (k *Permissions) All() bool { return k.all }
 
-// IsJudged reports whether a Judge decides, so that the upstream is not asked.
-func (k *Known) IsJudged() bool { return k.judge != nil }
+// NeedsCheck reports whether a Judge decides, so that the upstream is not asked.
+func (k *Permissions) IsJudged() bool { return k.judge != nil }
 
 // HasUpstream reports whether there is an upstream.
-func (k *Known) HasUpstream() bool { return k.upstream != nil }
+func (k *Permissions) HasUpstream() bool { return k.upstream != nil }
 
 // Refusal returns the refusal of a command that a script calls. questions are those for the
 // upstream. If an answer is not known, Refusal permits the command, and the run must be repeated
 // after Ask.
-func (k *Known) Refusal(words []string, questions [][]string) string {
+func (k *Permissions) Refusal(words []string, questions [][]string) string {
 	switch {
 	case k.all:
 		return ""
@@ -107,16 +107,16 @@ func (k *Known) Refusal(words []string, questions [][]string) string {
 }
 
 // Sends sets the outlet for messages if there is no upstream.
-func (k *Known) Sends(o Outlet) { k.outlet = o }
+func (k *Permissions) Sends(o Outlet) { k.outlet = o }
 
 // MayPublish reports whether messages can be sent.
-func (k *Known) MayPublish() bool { return k.upstream != nil || k.outlet != nil }
+func (k *Permissions) MayPublish() bool { return k.upstream != nil || k.outlet != nil }
 
-// Unasked reports whether the run had a question without an answer.
-func (k *Known) Unasked() bool { return k != nil && len(k.unanswered) > 0 }
+// HasOpenQuestions reports whether the run had a question without an answer.
+func (k *Permissions) HasOpenQuestions() bool { return k != nil && len(k.unanswered) > 0 }
 
 // Ask asks the upstream the open questions of the last run.
-func (k *Known) Ask(ctx context.Context) error {
+func (k *Permissions) Ask(ctx context.Context) error {
 	open := k.unanswered
 	k.unanswered = nil
 	if len(k.refused)+len(open) > maxQuestions {
@@ -143,7 +143,7 @@ func QuestionKey(words []string) string {
 }
 
 // Prepare calls Prepare of the client's upstream, or of the outlet if there is no upstream.
-func (k *Known) Prepare(ctx context.Context, commands [][]string) (Prepared, error) {
+func (k *Permissions) Prepare(ctx context.Context, commands [][]string) (Prepared, error) {
 	if k.upstream == nil {
 		return k.outlet.Prepare(ctx, commands)
 	}

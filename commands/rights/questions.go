@@ -104,10 +104,10 @@ func wholeQuestion(words []string, keys int) [][]string {
 	}
 	args := syntax.Bytes(words)
 	rule := spec.KeysOf(args[0])
-	places, _ := rule.Places(args, len(args))
+	places, _ := rule.Positions(args, len(args))
 	q := []string{syntax.Lower(words[0])}
 	for i, word := range words[1:] {
-		if !places.Has(i+1) && !rule.Tell(i+1) {
+		if !places.Has(i+1) && !rule.DeterminesKeys(i+1) {
 			word = "0"
 		}
 		q = append(q, word)

@@ -155,8 +155,8 @@ func (s *Server) infoRedlock() []string {
 // infoPlace returns the lines about where the locks are, and about lock keys at the upstream that
 // were changed directly. The glob is the last field, because it may contain any text without a line
 // end. The names before 0.4, which go in 0.6, follow the present ones.
-func (s *Server) infoPlace(look availability.Look) (lines []string) {
-	if at := look.LocksAt(); at != "" {
+func (s *Server) infoPlace(look availability.Inputs) (lines []string) {
+	if at := look.LockStorage(); at != "" {
 		lines = append(lines, "redlock_lock_storage:"+at, "redlock_locks_at:"+at)
 	}
 	if s.opts.DirectWrites == nil {
@@ -187,15 +187,15 @@ func countIf(yes bool) int {
 // infoUncovered returns the lines about keys that are used like locks at the upstream. The glob is
 // the last field, because it may contain any text without a line end.
 func (s *Server) infoUncovered() []string {
-	if s.opts.Uncovered == nil {
+	if s.opts.LockDetector == nil {
 		return nil
 	}
-	locks, releases := s.opts.Uncovered.Counts()
+	locks, releases := s.opts.LockDetector.Counts()
 	lines := []string{
 		fmt.Sprintf("redlock_uncovered_locks_total:%d", locks),
 		fmt.Sprintf("redlock_uncovered_releases_total:%d", releases),
 	}
-	for i, p := range s.opts.Uncovered.Patterns() {
+	for i, p := range s.opts.LockDetector.Patterns() {
 		lines = append(lines,
 			fmt.Sprintf("redlock_uncovered_pattern%d:locks=%d,releases=%d,glob=%s", i, p.Locks, p.Releases, p.Glob))
 	}

@@ -16,7 +16,7 @@ func TestInfoRedlock(t *testing.T) {
 	restarted := &quorum.QuarantineError{Why: "restarted", Ready: now.Add(29*time.Second + time.Second/2)}
 	outnumbered := &quorum.QuarantineError{Why: "proxies"}
 	forged := &quorum.QuarantineError{Why: "x,y\r\nredlock_masters_voting:9"}
-	s := New(Options{Look: func() availability.Look { return availability.Look{Masters: 5, Voting: 1} },
+	s := New(Options{Look: func() availability.Inputs { return availability.Inputs{Masters: 5, Voting: 1} },
 		Masters: func() []quorum.MasterStatus {
 			return []quorum.MasterStatus{
 				{Name: "m0", Since: now, RoundTrip: 40 * time.Microsecond},

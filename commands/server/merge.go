@@ -148,7 +148,7 @@ func (l *catalog) mergeInfo(reply []byte, names [][]byte, proto int) []byte {
 	}
 	out := command.Reply{Proto: proto, Bytes: bytes.Clone(reply[:len(reply)-len(rest)])}
 	for _, name := range names {
-		n := resp.WholeReply(rest)
+		n := resp.WholeReplyLen(rest)
 		if n == 0 {
 			return reply
 		}

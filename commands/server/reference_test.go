@@ -42,7 +42,7 @@ func TestReference(t *testing.T) {
 func TestReferenceOfReply(t *testing.T) {
 	documented := documentedFields(t)
 	notices := lockdetect.New(slog.New(slog.DiscardHandler))
-	notices.CountUncovered([][]byte{[]byte("set"), []byte("job:1"), []byte("x"), []byte("nx"), []byte("px"),
+	notices.Count([][]byte{[]byte("set"), []byte("job:1"), []byte("x"), []byte("nx"), []byte("px"),
 		[]byte("9")}, func([]byte) bool { return false })
 	s := New(Options{
 		Masters: func() []quorum.MasterStatus {
@@ -53,8 +53,8 @@ func TestReferenceOfReply(t *testing.T) {
 		AcceptErrors: func() int64 { return 0 },
 		Upstream:     func() (string, error) { return "u", os.ErrDeadlineExceeded },
 		Programs:     func() (int64, int64) { return 0, 0 },
-		Look:         func() availability.Look { return availability.Look{Movable: true} },
-		DirectWrites: directwrites.New(directwrites.Options{LockKeys: []string{"lock:*"}}), Uncovered: notices,
+		Look:         func() availability.Inputs { return availability.Inputs{Movable: true} },
+		DirectWrites: directwrites.New(directwrites.Options{LockKeys: []string{"lock:*"}}), LockDetector: notices,
 	})
 	lines := 0
 	for line := range strings.SplitSeq(s.proxyInfo(), "\r\n") {

@@ -43,7 +43,7 @@ func role(c command.Call) {
 	count, rest, _ := resp.Header(reply)
 	var parts [][]byte
 	for range count {
-		n := resp.WholeReply(rest)
+		n := resp.WholeReplyLen(rest)
 		parts, rest = append(parts, rest[:n]), rest[n:]
 	}
 	switch kind := resp.Texts(reply); {

@@ -28,7 +28,7 @@ type Options struct {
 	// Masters returns the state of the masters. The default returns none.
 	Masters func() []quorum.MasterStatus
 	// Look returns whether locks are available. By default they are not.
-	Look func() availability.Look
+	Look func() availability.Inputs
 	// RemovalsPending counts the locks that a failed command may have left and that are still to be
 	// removed. The default returns 0.
 	RemovalsPending func() int
@@ -54,8 +54,8 @@ type Options struct {
 	// Mover moves the locks between the upstream and the masters. It is nil if locks cannot be
 	// moved.
 	Mover *move.Mover
-	// DirectWrites watches for lock keys that clients change at the upstream while the locks are at the
-	// masters. It is nil if nothing watches.
+	// DirectWrites watches for lock keys that clients change at the upstream while the locks are at
+	// the masters. It is nil if nothing watches.
 	DirectWrites *directwrites.Watcher
 	// LockKeys is set if there are lock keys, even if they are at the upstream now. Then replies
 	// must not name other servers.
@@ -67,8 +67,8 @@ type Options struct {
 	CachedScripts func() int
 	// Cluster makes a proxy without an upstream report that it is a cluster of one node.
 	Cluster bool
-	// Uncovered records the locks on keys of the upstream. It is nil without an upstream.
-	Uncovered *lockdetect.Notices
+	// LockDetector records the locks on keys of the upstream. It is nil without an upstream.
+	LockDetector *lockdetect.Detector
 }
 
 // Server implements the commands about the proxy itself. It is safe for concurrent use.
@@ -86,7 +86,7 @@ func (o Options) orDefault() Options {
 		o.Masters = func() []quorum.MasterStatus { return nil }
 	}
 	if o.Look == nil {
-		o.Look = func() availability.Look { return availability.Look{} }
+		o.Look = func() availability.Inputs { return availability.Inputs{} }
 	}
 	if o.RemovalsPending == nil {
 		o.RemovalsPending = func() int { return 0 }

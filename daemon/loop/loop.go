@@ -22,8 +22,8 @@ type Machine struct {
 	Own func() ([]netip.Addr, error)
 }
 
-// Here returns this machine.
-func Here() Machine {
+// ThisMachine returns this machine.
+func ThisMachine() Machine {
 	return Machine{
 		Resolve: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)

@@ -81,7 +81,7 @@ func TestUnknownMachine(t *testing.T) {
 }
 
 func TestHere(t *testing.T) {
-	if err := Here().Check(t.Context(), "master", "localhost:6380", "127.0.0.1:6380"); err == nil {
+	if err := ThisMachine().Check(t.Context(), "master", "localhost:6380", "127.0.0.1:6380"); err == nil {
 		t.Error("localhost is not this machine")
 	}
 }

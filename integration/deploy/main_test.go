@@ -37,7 +37,7 @@ func write(t *testing.T, name, text string) (path string) {
 func need(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		redistest.Absent(t, program)
+		redistest.SkipMissing(t, program)
 	}
 }
 

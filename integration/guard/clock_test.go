@@ -15,25 +15,25 @@ import (
 // clockStep is how far clocks jump: much more than the TTL of any lock in these tests.
 const clockStep = 10 * time.Minute
 
-// stepped is a master with a clock of its own.
-type stepped struct {
+// clockedMaster is a master with a clock of its own.
+type clockedMaster struct {
 	*redistest.Server
 	clock *redistest.Clock
 }
 
 // startStepped starts five masters whose clocks are right.
-func startStepped(t *testing.T) []stepped {
+func startStepped(t *testing.T) []clockedMaster {
 	t.Helper()
-	masters := make([]stepped, 5)
+	masters := make([]clockedMaster, 5)
 	for i := range masters {
 		clock := kit.NewClock(t)
-		masters[i] = stepped{redistest.New(t, redistest.Options{Clock: clock}), clock}
+		masters[i] = clockedMaster{redistest.New(t, redistest.Options{Clock: clock}), clock}
 	}
 	return masters
 }
 
 // ask sends one command to the master itself.
-func (s stepped) ask(t *testing.T, command ...string) any {
+func (s clockedMaster) ask(t *testing.T, command ...string) any {
 	t.Helper()
 	reply, err := kit.AskIn(s.Server, "0", command...)
 	kit.Must(t, err)
@@ -44,7 +44,7 @@ func (s stepped) ask(t *testing.T, command ...string) any {
 // take it all the time.
 type clockFleet struct {
 	*kit.Fleet
-	clocks []stepped
+	clocks []clockedMaster
 	guard  bool
 	stakes *stakes
 	holder *redistest.Client
@@ -88,16 +88,16 @@ func (c *clockFleet) hold(t *testing.T, ttl time.Duration) stake {
 }
 
 // stepInTurn steps one clock after another, the next one as soon as the master votes again.
-func (c *clockFleet) stepInTurn(t *testing.T, masters []stepped, ahead time.Duration) {
+func (c *clockFleet) stepInTurn(t *testing.T, masters []clockedMaster, ahead time.Duration) {
 	t.Helper()
 	for _, master := range masters {
-		c.stepAll(t, []stepped{master}, ahead)
+		c.stepAll(t, []clockedMaster{master}, ahead)
 		c.rivals.wantTries(t, 20) // each, with or without the guard, before the next one
 	}
 }
 
 // stepAll steps several clocks at the same moment, and waits until their masters vote again.
-func (c *clockFleet) stepAll(t *testing.T, masters []stepped, ahead time.Duration) {
+func (c *clockFleet) stepAll(t *testing.T, masters []clockedMaster, ahead time.Duration) {
 	t.Helper()
 	var before []any
 	for _, master := range masters {
@@ -169,7 +169,7 @@ func (c *clockFleet) stopProxyOverSteps(t *testing.T, ahead time.Duration) {
 }
 
 // seconds returns the time of the master's clock in seconds.
-func (s stepped) seconds(t *testing.T) int {
+func (s clockedMaster) seconds(t *testing.T) int {
 	t.Helper()
 	var now int
 	told, _ := s.ask(t, "TIME").([]any)

@@ -71,7 +71,7 @@ func OtherAddress(t *testing.T) string {
 			return ip.IP.String()
 		}
 	}
-	redistest.Absent(t, "an address of this machine beside the loopback interface")
+	redistest.SkipMissing(t, "an address of this machine beside the loopback interface")
 	return ""
 }
 

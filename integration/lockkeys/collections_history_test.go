@@ -55,8 +55,8 @@ type condition struct {
 	may bool
 }
 
-// story is the history of one key, or of several in one cell.
-type story struct {
+// keyHistory is the history of one key, or of several in one cell.
+type keyHistory struct {
 	name  string
 	keys  []string
 	mu    sync.Mutex
@@ -66,14 +66,14 @@ type story struct {
 }
 
 // take reports whether one more command may be sent to the key.
-func (s *story) take() bool {
+func (s *keyHistory) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.given++
 	return s.given <= collectionOpsPerKey && s.lost < collectionLostPerKey
 }
 
-func (s *story) add(d deed) {
+func (s *keyHistory) add(d deed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deeds = append(s.deeds, d)
@@ -94,9 +94,9 @@ type state [3]content
 
 // after returns the values of the keys after commands, and their replies as RESP2 clients see them.
 func (s state) after(keys []string, steps [][]string) (replies []any, next state) {
-	space := keyspace.NewSpace(time.UnixMilli(1_700_000_000_000))
+	space := keyspace.NewSnapshot(time.UnixMilli(1_700_000_000_000))
 	for i, key := range keys {
-		left := keyspace.Endless
+		left := keyspace.NoExpiry
 		if s[i].ends {
 			left = time.Hour
 		}
@@ -155,7 +155,7 @@ func seen(r keyspace.Reply) any {
 }
 
 // model returns the story's keys as a model for porcupine.
-func (s *story) model() porcupine.Model {
+func (s *keyHistory) model() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return state{} },
 		Step: func(is, input, _ any) (bool, any) {
@@ -167,9 +167,9 @@ func (s *story) model() porcupine.Model {
 
 // check searches for an order of the commands in which one Redis would have given the same replies.
 // A command without an answer was executed once, at any time since, or never.
-func (s *story) check() porcupine.CheckResult { return s.explain(s.deeds) }
+func (s *keyHistory) check() porcupine.CheckResult { return s.explain(s.deeds) }
 
-func (s *story) explain(deeds []deed) porcupine.CheckResult {
+func (s *keyHistory) explain(deeds []deed) porcupine.CheckResult {
 	var all []porcupine.Operation
 	for _, d := range deeds {
 		one := porcupine.Operation{ClientId: d.client, Input: d, Call: int64(d.from), Output: d.reply, Return: int64(d.to)}
@@ -187,7 +187,7 @@ func (s *story) explain(deeds []deed) porcupine.CheckResult {
 
 // String returns the history in the order of its answers, up to the first that cannot be explained,
 // and the commands in flight then.
-func (s *story) String() string {
+func (s *keyHistory) String() string {
 	ordered := slices.SortedFunc(slices.Values(s.deeds), func(a, b deed) int { return cmp.Compare(a.to, b.to) })
 	first := firstUnexplained(ordered, func(d deed) (from, to time.Duration) { return d.from, d.to },
 		func(d deed) deed { d.lost = true; return d },
@@ -214,14 +214,14 @@ type gathering struct {
 
 	mu      sync.Mutex
 	left    int
-	current [2]*story
-	stories []*story
+	current [2]*keyHistory
+	stories []*keyHistory
 	errors  []string // errors that no client should get
 	replies map[string]int
 }
 
 // next returns a key for one more command.
-func (g *gathering) next(random *rand.Rand) (*story, bool) {
+func (g *gathering) next(random *rand.Rand) (*keyHistory, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.left == 0 {
@@ -231,7 +231,7 @@ func (g *gathering) next(random *rand.Rand) (*story, bool) {
 	i := random.IntN(len(g.current))
 	if g.current[i] == nil || !g.current[i].take() {
 		name := fmt.Sprintf("lock:%s:%d", g.kind, len(g.stories))
-		g.current[i] = &story{name: name, keys: []string{name}, given: 1}
+		g.current[i] = &keyHistory{name: name, keys: []string{name}, given: 1}
 		if g.isOfTags() {
 			g.current[i].keys = append(g.current[i].keys, "lock:x:{"+name+"}", "lock:y:{"+name+"}")
 		}
@@ -300,7 +300,7 @@ func (g *gathering) client(t *testing.T, number int, addr string) {
 }
 
 // do sends commands, of which the last one is the deed.
-func (g *gathering) do(client *redistest.Client, key *story, d deed, commands ...[]string) (reply any, err error) {
+func (g *gathering) do(client *redistest.Client, key *keyHistory, d deed, commands ...[]string) (reply any, err error) {
 	last := commands[len(commands)-1]
 	for _, words := range commands[:len(commands)-1] {
 		if _, err := client.Do(words...); err != nil {
@@ -334,7 +334,7 @@ func (g *gathering) note(command string, d deed, failure string) {
 }
 
 // gather lets ten clients send the given number of commands, and checks the replies.
-func gather(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (wrong []*story, undecided int) {
+func gather(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (wrong []*keyHistory, undecided int) {
 	t.Helper()
 	g := &gathering{addrs: addrs, kind: kind, seed: seed, began: time.Now(), left: ops, replies: map[string]int{}}
 	var clients sync.WaitGroup
@@ -360,7 +360,7 @@ func gather(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (w
 }
 
 // wantExplained fails the test if a history is impossible at a single Redis.
-func wantExplained(t *testing.T, kind string, wrong []*story, undecided int) {
+func wantExplained(t *testing.T, kind string, wrong []*keyHistory, undecided int) {
 	t.Helper()
 	for _, s := range wrong[:min(maxExamples, len(wrong))] {
 		t.Log(s)

@@ -219,7 +219,7 @@ func TestCollectionsAsOneRedis(t *testing.T) {
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	args := kit.LockKeyArgs(upstream)
 	one, other := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
-	talkInBoth(t, commands, seed, false, single.Addr(), one.Addr(), other.Addr())
+	compareInBothProtocols(t, commands, seed, false, single.Addr(), one.Addr(), other.Addr())
 }
 
 // TestCollectionsWhileMastersAreKilled: the same while two of five masters at a time are killed,
@@ -232,14 +232,14 @@ func TestCollectionsWhileMastersAreKilled(t *testing.T) {
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
 	f, single := startLockKeyFleet(t, 2), kit.StartReference(t)
 	disturber := faults.StartDisturber(f, seed, killed())
-	talkInBoth(t, commands, seed, true, single.Addr(), f.Addrs()...)
+	compareInBothProtocols(t, commands, seed, true, single.Addr(), f.Addrs()...)
 	done, err := disturber.Stop()
 	t.Logf("the masters were disturbed: %v", done)
 	kit.Must(t, err)
 }
 
-// talkInBoth compares the given number of commands in each protocol.
-func talkInBoth(t *testing.T, commands int, seed uint64, faulty bool, single string, proxies ...string) {
+// compareInBothProtocols compares the given number of commands in each protocol.
+func compareInBothProtocols(t *testing.T, commands int, seed uint64, faulty bool, single string, proxies ...string) {
 	t.Helper()
 	for _, resp := range []string{"2", "3"} {
 		s := startSeveral(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single, proxies...)

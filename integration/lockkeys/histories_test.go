@@ -109,8 +109,8 @@ func (v verdict) wantNone(t *testing.T) {
 	}
 }
 
-// wantSome fails the test unless the checker has found a violation.
-func (v verdict) wantSome(t *testing.T) {
+// wantViolation fails the test unless the checker has found a violation.
+func (v verdict) wantViolation(t *testing.T) {
 	t.Helper()
 	t.Log(v)
 	if v.violations == 0 {
@@ -208,7 +208,7 @@ func TestHistoriesSeeTwoRedises(t *testing.T) {
 	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()},
 		seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
 	c.report(t)
-	c.judge().wantSome(t)
+	c.judge().wantViolation(t)
 }
 
 // TestHistoriesSeeALiar: one client of ten sometimes claims to have a lock that it was refused; the
@@ -227,7 +227,7 @@ func TestHistoriesSeeALiar(t *testing.T) {
 		tell: liar}, crowdSize, 2000)
 	c.report(t)
 	t.Logf("%d lies", lies)
-	c.judge().wantSome(t)
+	c.judge().wantViolation(t)
 }
 
 // TestHistoriesSeeAThief: another program deletes the keys during the history.
@@ -248,7 +248,7 @@ func TestHistoriesSeeAThief(t *testing.T) {
 		case <-over:
 			t.Logf("%d thefts", thefts)
 			c.report(t)
-			c.judge().wantSome(t)
+			c.judge().wantViolation(t)
 			return
 		case <-time.After(5 * time.Millisecond):
 			kit.Do(t, client, "FLUSHALL")
@@ -349,7 +349,7 @@ func TestHistoriesSeeDisjointMasters(t *testing.T) {
 	c := startCrowd(t, &crowd{addrs: []string{one.Addr(), other.Addr()}, seed: rand.Uint64(), verbs: overwriting()},
 		crowdSize, 2000)
 	c.report(t)
-	c.judge().wantSome(t)
+	c.judge().wantViolation(t)
 }
 
 // startLockKeyFleet starts five masters that forget nothing when they are killed (in memory: on one

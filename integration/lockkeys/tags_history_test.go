@@ -34,7 +34,7 @@ const releaseIfString = `if redis.call('type', KEYS[1]).ok == 'string' and redis
 return 0`
 
 // turnOfTags sends one command, or one transaction, with the WATCH and the GET before it.
-func (g *gathering) turnOfTags(random *rand.Rand, client *redistest.Client, key *story, number, sent int) error {
+func (g *gathering) turnOfTags(random *rand.Rand, client *redistest.Client, key *keyHistory, number, sent int) error {
 	own := fmt.Sprintf("%d-%d", number, sent)
 	steps := make([][]string, 1+random.IntN(3))
 	for i := range steps {
@@ -70,7 +70,7 @@ func (g *gathering) turnOfTags(random *rand.Rand, client *redistest.Client, key 
 
 // conditional reads a key, and does something if it still holds that: in a transaction, or by a
 // script.
-func (g *gathering) conditional(client *redistest.Client, key *story, one string, d deed, watch bool) error {
+func (g *gathering) conditional(client *redistest.Client, key *keyHistory, one string, d deed, watch bool) error {
 	if watch {
 		if reply, err := client.Do("WATCH", one); err != nil || reply != any("OK") {
 			return err
@@ -97,7 +97,7 @@ func (g *gathering) conditional(client *redistest.Client, key *story, one string
 }
 
 // transactOfTags executes the steps in a transaction.
-func (g *gathering) transactOfTags(client *redistest.Client, key *story, d deed) error {
+func (g *gathering) transactOfTags(client *redistest.Client, key *keyHistory, d deed) error {
 	d.words = append([]string{"EXEC"}, slices.Concat(d.steps...)...)
 	_, err := g.do(client, key, d, slices.Concat([][]string{{"MULTI"}}, d.steps, [][]string{{"EXEC"}})...)
 	return err

@@ -36,7 +36,7 @@ type load struct {
 	histories [loadKeys]*holdings.History
 	// key names a lock.
 	key     func(number int) string
-	over    atomic.Bool
+	stopped atomic.Bool
 	workers sync.WaitGroup
 
 	mu      sync.Mutex
@@ -58,7 +58,7 @@ func startLoadOf(proxies []*harness.Proxy, seed uint64, key func(number int) str
 		random := rand.New(rand.NewPCG(seed, uint64(i)+1))
 		l.workers.Go(func() {
 			clients := make([]*redistest.Client, len(proxies))
-			for turn := 0; !l.over.Load(); turn++ {
+			for turn := 0; !l.stopped.Load(); turn++ {
 				l.turn(clients, proxies, random, fmt.Sprint(i, "-", turn))
 				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond)))) // the pace of a client
 			}
@@ -133,7 +133,7 @@ func (l *load) note(command string, reply any, err error) {
 // stop lets all clients finish their turns, and returns the number of held locks, and the overlaps.
 func (l *load) stop(t *testing.T) (grants int, found []holdings.Overlap) {
 	t.Helper()
-	l.over.Store(true)
+	l.stopped.Store(true)
 	l.workers.Wait()
 	for _, history := range l.histories {
 		grants += history.Count()

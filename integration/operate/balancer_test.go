@@ -38,7 +38,7 @@ func startBalancer(t *testing.T, proxy, how string) string {
 				fmt.Appendf(nil, balancerConfig, port, proxy, how), 0o600))
 		}})
 	if errors.Is(err, harness.ErrNoProgram) {
-		redistest.Absent(t, "haproxy")
+		redistest.SkipMissing(t, "haproxy")
 	}
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, server.Close()) })

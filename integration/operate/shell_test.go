@@ -20,7 +20,7 @@ import (
 func skipWithout(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		redistest.Absent(t, program)
+		redistest.SkipMissing(t, program)
 	}
 }
 

@@ -217,7 +217,7 @@ func (s *stream) until(t *testing.T, end string) string {
 func TestRelayStat(t *testing.T) {
 	redistest.SkipShort(t)
 	if _, err := exec.LookPath("stdbuf"); err != nil {
-		redistest.Absent(t, "stdbuf: apt-get install coreutils")
+		redistest.SkipMissing(t, "stdbuf: apt-get install coreutils")
 	}
 	r := startRelay(t)
 	r.fill(t)
@@ -252,7 +252,7 @@ var statNumbers = regexp.MustCompile(` +\(?\+?\d[\d.]*[KMG]?\)?`)
 func TestRelayHints(t *testing.T) {
 	script, err := exec.LookPath("script")
 	if err != nil {
-		redistest.Absent(t, "script of util-linux: apt-get install bsdutils")
+		redistest.SkipMissing(t, "script of util-linux: apt-get install bsdutils")
 	}
 	redistest.Needs(t, "COMMAND DOCS", "7.0")
 	r := startRelay(t)

@@ -58,7 +58,7 @@ func (r *relay) control(t *testing.T) *redistest.Client {
 func program(t *testing.T, ctx context.Context, name, addr string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
-		redistest.Absent(t, name+": apt-get install redis-tools")
+		redistest.SkipMissing(t, name+": apt-get install redis-tools")
 	}
 	host, port, err := net.SplitHostPort(addr)
 	kit.Must(t, err)

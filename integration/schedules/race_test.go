@@ -76,7 +76,7 @@ func TestReleaseIsSaid(t *testing.T) {
 			proxies := []*proxy{f.proxy(t, kit.PatientMasters()...), f.proxy(t, kit.PatientMasters()...)}
 			released := 0
 			for round := range rounds {
-				released += f.releaseBeside(t, proxies, func() {
+				released += f.releaseDuring(t, proxies, func() {
 					time.Sleep(rand.N(100 * time.Millisecond)) // the next step may come after any delay
 					kit.NoError(t, f.masters[round%masters].Kill())
 					time.Sleep(rand.N(300 * time.Millisecond)) // the fault lasts
@@ -92,9 +92,9 @@ func TestReleaseIsSaid(t *testing.T) {
 	}
 }
 
-// releaseBeside lets clients take and release locks during an event, and returns how many they
+// releaseDuring lets clients take and release locks during an event, and returns how many they
 // released.
-func (f *fleet) releaseBeside(t *testing.T, proxies []*proxy, what func()) int {
+func (f *fleet) releaseDuring(t *testing.T, proxies []*proxy, what func()) int {
 	t.Helper()
 	var over atomic.Bool
 	var busy sync.WaitGroup

@@ -18,7 +18,7 @@ func TestMatrix(t *testing.T) {
 	redistest.SkipShort(t)
 	all := redistest.Versions()
 	if len(all) == 0 {
-		redistest.Absent(t, "servers of other releases (scripts/versions fetches them)")
+		redistest.SkipMissing(t, "servers of other releases (scripts/versions fetches them)")
 	}
 	page, err := os.ReadFile("../../docs/compatibility.md")
 	kit.Must(t, err)

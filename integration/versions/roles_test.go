@@ -25,7 +25,7 @@ func servers(t *testing.T, versions ...string) []*redistest.Server {
 func TestRoles(t *testing.T) {
 	all := redistest.Extremes()
 	if len(all) == 0 {
-		redistest.Absent(t, "servers of other releases (scripts/versions fetches them)")
+		redistest.SkipMissing(t, "servers of other releases (scripts/versions fetches them)")
 	}
 	for i, version := range all {
 		t.Run(version, func(t *testing.T) {

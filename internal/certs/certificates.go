@@ -82,9 +82,9 @@ func replaced(now, before *tls.Certificate) *tls.Certificate {
 	return now
 }
 
-// Untimely returns an error that names the certificates that have expired or are not valid yet, or
-// nil.
-func (c *Certificates) Untimely(now time.Time) error {
+// ValidityError returns an error that names the certificates that have expired or are not valid
+// yet, or nil.
+func (c *Certificates) ValidityError(now time.Time) error {
 	held := c.current.Load()
 	return errors.Join(
 		checkValidity("tls-cert", held.files.TLSCert, held.serverCert, now),

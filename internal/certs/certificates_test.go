@@ -152,7 +152,8 @@ func TestReload(t *testing.T) {
 	if shown, err := handshake(t, c, client); shown == first || err != nil {
 		t.Errorf("shown is %s, %v, want another than %s", shown, err, first)
 	}
-	if c.Until().Before(time.Now()) || c.Untimely(time.Now()) != nil || c.Untimely(time.Now().Add(1000*time.Hour)) == nil {
+	if c.Until().Before(time.Now()) || c.ValidityError(time.Now()) != nil ||
+		c.ValidityError(time.Now().Add(1000*time.Hour)) == nil {
 		t.Error("it does not know its time")
 	}
 }

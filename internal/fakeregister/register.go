@@ -106,21 +106,21 @@ func (f *Register) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look,
 }
 
 // Take imitates the method of *quorum.Cluster.
-func (f *Register) Take(_ context.Context, t quorum.Taking) (quorum.Grant, error) {
+func (f *Register) Take(_ context.Context, t quorum.TakeRequest) (quorum.Granted, error) {
 	var all []string
 	for i := range t.Keys {
 		all = append(all, names(t.Keys[i:i+1])+" "+entryText(t.Tokens[i], t.TTL))
 	}
 	if err := f.round("take %s", strings.Join(all, ", ")); err != nil {
-		return quorum.Grant{}, err
+		return quorum.Granted{}, err
 	}
 	for _, key := range t.Keys {
 		if l := f.look(key); l.Present {
 			l.Unknown, l.Left = true, 0
-			return quorum.Grant{}, &quorum.RefusedError{Err: quorum.ErrHeld, Current: l}
+			return quorum.Granted{}, &quorum.RefusedError{Err: quorum.ErrHeld, Current: l}
 		}
 	}
-	got := quorum.Grant{Validity: time.Second, Version: f.next()}
+	got := quorum.Granted{Validity: time.Second, Version: f.next()}
 	for i, key := range t.Keys {
 		f.set(key, t.Tokens[i], t.TTL)
 		f.guesses[key] = t.Tokens[i]
@@ -142,7 +142,7 @@ func (f *Register) Release(_ context.Context, key quorum.Key, token string) erro
 }
 
 // Withdraw imitates the method of *quorum.Cluster.
-func (f *Register) Withdraw(keys []quorum.Key, got quorum.Grant) {
+func (f *Register) Withdraw(keys []quorum.Key, got quorum.Granted) {
 	for _, key := range keys {
 		if h, there := f.Held[key]; there && h.version == got.Version {
 			delete(f.Held, key)
@@ -154,22 +154,22 @@ func (f *Register) Withdraw(keys []quorum.Key, got quorum.Grant) {
 // Extend imitates the method of *quorum.Cluster.
 func (f *Register) Extend(
 	_ context.Context, key quorum.Key, token string, ttl time.Duration,
-) (quorum.Grant, error) {
+) (quorum.Granted, error) {
 	if err := f.round("extend %s %s", names([]quorum.Key{key}), entryText(token, ttl)); err != nil {
-		return quorum.Grant{}, err
+		return quorum.Granted{}, err
 	}
 	h, there := f.Held[key]
 	switch {
 	case ttl >= 0 && ttl < 4*time.Millisecond:
-		return quorum.Grant{}, quorum.ErrTooShort
+		return quorum.Granted{}, quorum.ErrTooShort
 	case !there || h.value != token:
-		return quorum.Grant{}, &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: f.look(key)}
+		return quorum.Granted{}, &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: f.look(key)}
 	case longer(h.left, ttl):
-		return quorum.Grant{Validity: time.Second, Longer: true}, nil
+		return quorum.Granted{Validity: time.Second, Longer: true}, nil
 	}
 	h.left = ttl
 	f.Held[key] = h
-	return quorum.Grant{Validity: time.Second}, nil
+	return quorum.Granted{Validity: time.Second}, nil
 }
 
 func longer(left, ttl time.Duration) bool { return ttl >= 0 && (left < 0 || left > ttl) }
@@ -231,7 +231,7 @@ func (f *Register) UpdateAll(
 			f.Meanwhile = nil
 			continue
 		}
-		out := quorum.Outcome{Decision: decisions[0], Granted: quorum.Grant{Version: f.next()}}
+		out := quorum.Outcome{Decision: decisions[0], Granted: quorum.Granted{Version: f.next()}}
 		for i, d := range decisions {
 			f.apply(keys[i], d)
 		}
@@ -241,7 +241,7 @@ func (f *Register) UpdateAll(
 
 // changeOne applies a decision for the only key of a change, and returns the outcome.
 func (f *Register) changeOne(key quorum.Key, d quorum.Decision) quorum.Outcome {
-	out := quorum.Outcome{Decision: d, Granted: quorum.Grant{Version: f.next()}}
+	out := quorum.Outcome{Decision: d, Granted: quorum.Granted{Version: f.next()}}
 	f.apply(key, d)
 	return out
 }

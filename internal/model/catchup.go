@@ -78,7 +78,7 @@ func (c *catchUpState) decode(b []byte) []byte {
 	return b
 }
 
-func (c *catchUpState) renumber(o order) {
+func (c *catchUpState) renumber(o renumbering) {
 	old := *c
 	if c.stage == voting {
 		return

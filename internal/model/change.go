@@ -114,7 +114,7 @@ func (c *changeState) decode(b []byte) []byte {
 	return c.join.decode(b[3:])
 }
 
-func (c *changeState) renumber(o order) {
+func (c *changeState) renumber(o renumbering) {
 	old := *c
 	c.sealed, c.joined = 0, 0
 	for m := range maxMasters {

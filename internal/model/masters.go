@@ -13,7 +13,7 @@ import (
 )
 
 // Ask implements [register.Masters].
-func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Reply) bool) (register.Asked, error) {
+func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Reply) bool) (register.Round, error) {
 	t := p.running
 	r := &round{
 		task: t, number: t.rounds, begun: p.at, ops: ops, decided: decided,
@@ -112,8 +112,8 @@ func (p *proxy) send(s send, op cell.Op) {
 	p.sends = append(p.sends, s)
 }
 
-// mendName is the name of the callback that repairs the key.
-const mendName = "mend"
+// repairName is the name of the callback that repairs the key.
+const repairName = "mend"
 
 // mendPause is the register's pause before it repairs a key. It identifies that callback.
 const mendPause = 200 * time.Millisecond
@@ -141,7 +141,7 @@ func (p *proxy) After(d time.Duration, f func()) {
 	if d == wellPause {
 		return
 	}
-	name := mendName
+	name := repairName
 	if d != mendPause {
 		name = fmt.Sprint(d, " after ", p.context)
 	}

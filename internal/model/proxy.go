@@ -352,7 +352,7 @@ func (p *proxy) mend(ctx context.Context) {
 	ctx.Done() // takes the turn, since the register's own work does not use this context
 	_ = p.register.Compare(ctx, []string{key}, false)
 	for range 2 { // a master must lack the value in two comparisons
-		if i := slices.IndexFunc(p.callbacks, func(cb callback) bool { return cb.name == mendName }); i >= 0 {
+		if i := slices.IndexFunc(p.callbacks, func(cb callback) bool { return cb.name == repairName }); i >= 0 {
 			mend := p.callbacks[i].call
 			p.callbacks = slices.Delete(p.callbacks, i, i+1)
 			mend()

@@ -158,7 +158,7 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 	case Lock:
 		got, err = p.register.Lock(ctx, []string{key}, register.Terms{
 			Tokens: []string{token}, TTL: p.ttl(op), Fence: op.Fence,
-			Owed: func(version string, _ func() bool) { p.owe(token, version) },
+			OnRemovalDue: func(version string, _ func() bool) { p.owe(token, version) },
 		})
 		a.fence = uint8(got.Fence)
 		if errors.Is(err, register.ErrHeld) {

@@ -9,20 +9,20 @@ import (
 // Masters with the same role can be renumbered without a change of behaviour. The search keeps one
 // of the states that differ only in the numbers of the masters.
 
-// order is a renumbering: the new number of each master.
-type order [maxMasters]uint8
+// renumbering is a renumbering: the new number of each master.
+type renumbering [maxMasters]uint8
 
 // unchanged changes no number.
-var unchanged = order{0, 1, 2, 3, 4}
+var unchanged = renumbering{0, 1, 2, 3, 4}
 
 // renumberKey is a state of a proxy and a renumbering of its masters.
 type renumberKey struct {
 	state uint32
-	order order
+	order renumbering
 }
 
 // renumbered returns a proxy's state after a renumbering of the masters.
-func (m *machine) renumbered(from uint32, o order) uint32 {
+func (m *machine) renumbered(from uint32, o renumbering) uint32 {
 	r := renumberKey{from, o}
 	if to, known := m.renumberings[r]; known {
 		return to
@@ -48,7 +48,7 @@ func (m *machine) renumbered(from uint32, o order) uint32 {
 }
 
 // renumbered returns the state after a renumbering of the masters.
-func (e *explorer) renumbered(s *state, o order) *state {
+func (e *explorer) renumbered(s *state, o renumbering) *state {
 	t := s.clone()
 	for i := range s.masters {
 		t.masters[o[i]] = s.masters[i]
@@ -88,7 +88,7 @@ func (e *explorer) encode(s *state) []byte {
 }
 
 // orders returns the renumberings that sort the masters by their signatures.
-func (e *explorer) orders(s *state) []order {
+func (e *explorer) orders(s *state) []renumbering {
 	signatures := make([][]byte, e.total())
 	for m := range s.masters {
 		signatures[m] = append([]byte{e.role(m)}, s.signature(m)...)
@@ -100,7 +100,7 @@ func (e *explorer) orders(s *state) []order {
 	slices.SortStableFunc(sorted, func(a, b int) int {
 		return cmp.Or(bytes.Compare(signatures[a], signatures[b]), cmp.Compare(a, b))
 	})
-	var all []order
+	var all []renumbering
 	permute(sorted, 0, func(i, j int) bool { return bytes.Equal(signatures[i], signatures[j]) }, func(places []int) {
 		o := unchanged
 		for place, m := range places {

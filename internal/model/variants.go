@@ -9,9 +9,9 @@ import (
 
 // masters returns a variant in which masters execute operations differently. other executes an
 // operation, or returns false to leave it to the operation's own Apply.
-func masters(other func(op cell.Op, s *cell.Store) (cell.Answer, bool)) Variant {
+func masters(override func(op cell.Op, s *cell.Store) (cell.Answer, bool)) Variant {
 	return Variant{Apply: func(op cell.Op, s *cell.Store) cell.Answer {
-		if answer, did := other(op, s); did {
+		if answer, did := override(op, s); did {
 			return answer
 		}
 		return op.Apply(s)
@@ -159,7 +159,7 @@ func unlimited() Variant {
 
 // longValues makes all values count as long: reads ask one master for the rest after the head.
 func longValues() Variant {
-	return Variant{Options: func(o *register.Options) { o.Heads = 1 }}
+	return Variant{Options: func(o *register.Options) { o.HeadSize = 1 }}
 }
 
 // outOfTurn makes refills not wait for the end of promises that a marked master may have forgotten.

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Absent skips a test that needs a program which is not installed, with a message. With CI=true or
-// REDLOCK_REQUIRE_ALL=1, which require all tests, it fails the test.
-func Absent(t testing.TB, what string) {
+// SkipMissing skips a test that needs a program which is not installed, with a message. With
+// CI=true or REDLOCK_REQUIRE_ALL=1, which require all tests, it fails the test.
+func SkipMissing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" || os.Getenv("REDLOCK_REQUIRE_ALL") == "1" {
 		t.Fatalf("MISSING, and everything is required here: %s (scripts/install-deps installs it)", what)

@@ -2,9 +2,9 @@ package redistest
 
 import "net"
 
-// Liar returns a connection to a fake server. The server writes each text after it has read some
-// bytes, then reads until the connection ends.
-func Liar(says ...string) net.Conn {
+// FakeServer returns a connection to a fake server. The server writes each text after it has read
+// some bytes, then reads until the connection ends.
+func FakeServer(says ...string) net.Conn {
 	ours, theirs := net.Pipe()
 	go func() {
 		defer theirs.Close()

@@ -48,7 +48,7 @@ func FirstError(reply []byte) string {
 	}
 	rest := reply[min(len(reply), len(FirstLine(reply))+3):] // after the first line
 	for len(rest) > 0 {
-		n := WholeReply(rest)
+		n := WholeReplyLen(rest)
 		if n == 0 {
 			return "the answer is not a valid reply"
 		}
@@ -71,9 +71,9 @@ func Header(reply []byte) (n int, rest []byte, ok bool) {
 	return int(size), rest, ok && size >= 0
 }
 
-// WholeReply returns the length in bytes of the reply at the beginning of p, or 0 if it is
+// WholeReplyLen returns the length in bytes of the reply at the beginning of p, or 0 if it is
 // incomplete or invalid.
-func WholeReply(p []byte) int {
+func WholeReplyLen(p []byte) int {
 	var s ReplyScanner
 	n, ended, err := s.Scan(p)
 	if !ended || err != nil {
@@ -85,10 +85,10 @@ func WholeReply(p []byte) int {
 // maxSimpleDigits keeps the numbers of simple replies far from any overflow.
 const maxSimpleDigits = 9
 
-// SimpleReply returns the length in bytes of the reply at the beginning of p, if it is a complete
-// status, error, number, string or null, and short enough; else 0. If it is not 0, a [ReplyScanner]
-// would find the same length, in five times as long.
-func SimpleReply(p []byte) int {
+// SimpleReplyLen returns the length in bytes of the reply at the beginning of p, if it is a
+// complete status, error, number, string or null, and short enough; else 0. If it is not 0, a
+// [ReplyScanner] would find the same length, in five times as long.
+func SimpleReplyLen(p []byte) int {
 	if len(p) < 4 {
 		return 0
 	}

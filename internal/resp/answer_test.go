@@ -20,7 +20,7 @@ var simpleReplies = []struct {
 
 func TestSimpleReplies(t *testing.T) {
 	for _, test := range simpleReplies {
-		if got := SimpleReply([]byte(test.bytes)); got != test.n {
+		if got := SimpleReplyLen([]byte(test.bytes)); got != test.n {
 			t.Errorf("%q: %d, want %d", test.bytes, got, test.n)
 		}
 	}
@@ -32,7 +32,7 @@ func FuzzSimpleReply(f *testing.F) {
 		f.Add([]byte(test.bytes))
 	}
 	f.Fuzz(func(t *testing.T, p []byte) {
-		n := SimpleReply(p)
+		n := SimpleReplyLen(p)
 		if n == 0 {
 			return
 		}
@@ -64,7 +64,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestWholeReply: WholeReply finds the end of each type in COMMAND INFO's reply, and 0 for each
+// TestWholeReply: WholeReplyLen finds the end of each type in COMMAND INFO's reply, and 0 for each
 // part of it.
 func TestWholeReply(t *testing.T) {
 	for _, reply := range []string{
@@ -73,16 +73,16 @@ func TestWholeReply(t *testing.T) {
 		"~2\r\n+a\r\n+b\r\n", "%1\r\n+a\r\n*1\r\n:1\r\n", "=7\r\ntxt:abc\r\n", "#t\r\n", ",1.5\r\n",
 		"*2\r\n$3\r\nget\r\n*1\r\n*0\r\n",
 	} {
-		if got := WholeReply([]byte(reply + "+after\r\n")); got != len(reply) {
+		if got := WholeReplyLen([]byte(reply + "+after\r\n")); got != len(reply) {
 			t.Errorf("%q: %d, want %d", reply, got, len(reply))
 		}
 		for at := range len(reply) - 1 {
-			if got := WholeReply([]byte(reply[:at])); got != 0 {
+			if got := WholeReplyLen([]byte(reply[:at])); got != 0 {
 				t.Errorf("%q: %d", reply[:at], got)
 			}
 		}
 	}
-	if got := WholeReply([]byte("\r\n")); got != 0 {
+	if got := WholeReplyLen([]byte("\r\n")); got != 0 {
 		t.Errorf("an empty line: %d", got)
 	}
 }

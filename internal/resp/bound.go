@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// Bound returns a connection that lets only RESP2 replies within the limits pass. Before the first
+// Limit returns a connection that lets only RESP2 replies within the limits pass. Before the first
 // byte that breaks a limit, each Read fails with a *ProtocolError.
-func Bound(conn net.Conn, limits Limits) net.Conn {
+func Limit(conn net.Conn, limits Limits) net.Conn {
 	bound := &boundConn{conn, newBoundScanner(limits)}
 	if sys, ok := conn.(syscall.Conn); ok {
 		return &boundSysConn{bound, sys}

@@ -12,8 +12,8 @@
 //
 //   - A [ReplyScanner] finds the ends of replies in a stream that the proxy passes on unchanged. It
 //     needs no limits, because it stores no reply.
-//   - [SimpleReply] does the same for the commonest replies, if they are complete.
-//   - [FirstLine], [FirstError], [Header], [WholeReply] and [Texts] read complete replies to the
+//   - [SimpleReplyLen] does the same for the commonest replies, if they are complete.
+//   - [FirstLine], [FirstError], [Header], [WholeReplyLen] and [Texts] read complete replies to the
 //     proxy's own commands.
 //
 // Replies of masters, RESP2 only, within [Limits]:

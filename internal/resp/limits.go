@@ -17,8 +17,8 @@ type Limits struct {
 	Depth int
 	// Total is the maximum size of all strings and lines of a reply, in bytes.
 	Total int
-	// Together, if not nil, is an additional limit of the memory of all readers that share it.
-	Together *Allowance
+	// Shared, if not nil, is an additional limit of the memory of all readers that share it.
+	Shared *Allowance
 	// Skip, if not 0, lets a reader discard a bulk string of more than Skip bytes that exceeds
 	// Total or Together, instead of failing; see [Skipped].
 	Skip int

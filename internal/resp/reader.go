@@ -16,8 +16,8 @@ const (
 	Bulk   Kind = '$'
 	Array  Kind = '*'
 	Null   Kind = '_'
-	// Over is a Bulk of N bytes that was discarded because of the limits; see Limits.Skip.
-	Over Kind = 0
+	// Discarded is a Bulk of N bytes that was discarded because of the limits; see Limits.Skip.
+	Discarded Kind = 0
 )
 
 // Kinds of RESP3, which only a reader made by NewReader3 reads.
@@ -90,7 +90,7 @@ func (r *Reader) Begin() {
 // End ends what Begin began, also after an error. It returns the reserved memory to
 // Limits.Together.
 func (r *Reader) End() {
-	r.limits.Together.giveBack(r.reserved)
+	r.limits.Shared.giveBack(r.reserved)
 	r.reserved = 0
 	r.Begin()
 }
@@ -201,7 +201,7 @@ func (r *Reader) line() ([]byte, error) {
 func (r *Reader) bulk(size int64) (Token, error) {
 	if err := r.reserve(size); err != nil {
 		if r.left.takeSkip(r.limits, size) {
-			return Token{Kind: Over, N: size}, r.skip(size)
+			return Token{Kind: Discarded, N: size}, r.skip(size)
 		}
 		return Token{}, err
 	}
@@ -224,7 +224,7 @@ func (r *Reader) reserve(size int64) error {
 	if err := left.takeBulk(r.limits, size); err != nil {
 		return err
 	}
-	if err := r.limits.Together.take(size); err != nil {
+	if err := r.limits.Shared.take(size); err != nil {
 		return err
 	}
 	r.left = left
@@ -305,7 +305,7 @@ func (r *Reader) valueOf(t Token, depth int) (any, error) {
 		return nil, nil
 	case Int:
 		return t.N, nil
-	case Over:
+	case Discarded:
 		return Skipped(t.N), nil
 	case Failed:
 		return Error(t.Text), nil

@@ -28,7 +28,7 @@ func TestSkip(t *testing.T) {
 		{"without an end", "*2\r\n" + long + "$1000\r\n" + read + "xx", 100, 5000, nil},
 	} {
 		limits := narrow()
-		limits.Skip, limits.Together = test.skip, NewAllowance(test.others)
+		limits.Skip, limits.Shared = test.skip, NewAllowance(test.others)
 		got, err := readAll(strings.NewReader(test.text), limits)
 		var wrong *ProtocolError
 		switch {

@@ -15,7 +15,7 @@ func TestAllowanceOfSeveralReaders(t *testing.T) {
 	readers := make([]*Reader, 2*fit)
 	for i := range readers {
 		limits := Client()
-		limits.Together = all
+		limits.Shared = all
 		readers[i] = NewReader(strings.NewReader(reply+reply), limits)
 		readers[i].Begin()
 		var wrong *ProtocolError

@@ -70,9 +70,9 @@ type HeaderWalk struct {
 	cr   bool
 }
 
-// Over consumes bytes up to the end of the line. It returns how many, and the number in the line
+// Scan consumes bytes up to the end of the line. It returns how many, and the number in the line
 // when the line is complete.
-func (h *HeaderWalk) Over(p []byte) (n, size int, whole bool) {
+func (h *HeaderWalk) Scan(p []byte) (n, size int, whole bool) {
 	for _, c := range p {
 		n++
 		switch {

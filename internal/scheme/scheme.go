@@ -33,7 +33,7 @@ func Advice(ctx context.Context, s Server, timeout time.Duration, err error) str
 	switch {
 	case errors.As(err, &record):
 		return usePlain
-	case !LeavesOpen(err):
+	case !MayBeWrongScheme(err):
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -50,9 +50,9 @@ func Advice(ctx context.Context, s Server, timeout time.Duration, err error) str
 	return tryTLS(ctx, conn)
 }
 
-// LeavesOpen reports whether a connection may have failed because of the wrong scheme. A server
-// with TLS closes a plain connection; a server without TLS waits for the end of a line.
-func LeavesOpen(err error) bool {
+// MayBeWrongScheme reports whether a connection may have failed because of the wrong scheme. A
+// server with TLS closes a plain connection; a server without TLS waits for the end of a line.
+func MayBeWrongScheme(err error) bool {
 	var timeout net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()

@@ -63,8 +63,8 @@ func Read(name string, words [][]byte) (a Auth, found bool, refused string) {
 	return a, found, refused
 }
 
-// MayCome reports whether a command is allowed before the login, or is the login.
-func MayCome(own *command.Command, follow string) bool {
+// IsAllowedBeforeLogin reports whether a command is allowed before the login, or is the login.
+func IsAllowedBeforeLogin(own *command.Command, follow string) bool {
 	switch follow {
 	case "auth", "hello", "quit", "reset":
 		return true

@@ -23,8 +23,8 @@ func (c *Client) MayAll() bool {
 	return user != nil && user.MayAll()
 }
 
-// IsJudged reports whether each command of the client must be checked before it is forwarded.
-func (c *Client) IsJudged() bool { return c.Own != nil && !c.MayAll() }
+// NeedsCheck reports whether each command of the client must be checked before it is forwarded.
+func (c *Client) NeedsCheck() bool { return c.Own != nil && !c.MayAll() }
 
 // Refusal returns why one of the proxy's own users may not send a command to the upstream; empty if
 // it may. words are the first of its total words.
@@ -36,18 +36,18 @@ func (c *Client) Refusal(words [][]byte, total int) string {
 	if text := user.CheckBegin(words, total).Error(); text != "" {
 		return text
 	}
-	return user.Beyond(words)
+	return user.DeniedReason(words)
 }
 
 // DeniedReason returns why the upstream may not run a command that the client may send; empty if it
 // may.
 func (c *Client) DeniedReason(words [][]byte) string {
-	if !c.IsJudged() {
+	if !c.NeedsCheck() {
 		return ""
 	}
 	user := c.Own.User()
 	if user == nil {
 		return NoAuth
 	}
-	return user.Beyond(words)
+	return user.DeniedReason(words)
 }

@@ -56,7 +56,7 @@ type scripted struct {
 	severed bool
 }
 
-func (s *scripted) PutAll(_ context.Context, commands [][]string) (answers [][]byte, err error) {
+func (s *scripted) SendAll(_ context.Context, commands [][]string) (answers [][]byte, err error) {
 	for _, words := range commands {
 		s.asked = append(s.asked, strings.Join(words, " "))
 	}

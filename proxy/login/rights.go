@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxTogether limits how many questions are sent together.
-	maxTogether = 256
+	// maxQuestionBatch limits how many questions are sent together.
+	maxQuestionBatch = 256
 	// maxKept limits the bytes of the answers that are remembered for a client. Each counts as its
 	// own size, that of its question, and answerSize.
 	maxKept, answerSize = 16 << 10, 64
@@ -22,8 +22,8 @@ const (
 
 // Upstream is a client's own connection to the upstream, on which the proxy asks as the client.
 type Upstream interface {
-	// PutAll sends commands together, and returns their replies. None is empty.
-	PutAll(ctx context.Context, commands [][]string) ([][]byte, error)
+	// SendAll sends commands together, and returns their replies. None is empty.
+	SendAll(ctx context.Context, commands [][]string) ([][]byte, error)
 	// Sever ends the connection.
 	Sever()
 }
@@ -41,7 +41,7 @@ type Rights struct {
 	// User is empty if it is unknown.
 	User     string
 	refusals map[string]string
-	kept     int // their bytes
+	size     int // their bytes
 }
 
 // Known reports whether the client's user is still known, for this identity and probe.
@@ -58,18 +58,18 @@ func (r *Rights) Renew(identity, probes uint64) (known bool) {
 	return r.asked
 }
 
-// Open records that the client is the user of every new connection, and may do everything.
-func (r *Rights) Open() { r.asked, r.All, r.User = true, true, DefaultUser }
+// GrantAll records that the client is the user of every new connection, and may do everything.
+func (r *Rights) GrantAll() { r.asked, r.All, r.User = true, true, DefaultUser }
 
 // Forget drops the answers about single commands, which can be asked again.
-func (r *Rights) Forget() { r.refusals, r.kept = nil, 0 }
+func (r *Rights) Forget() { r.refusals, r.size = nil, 0 }
 
 // Kept returns how many bytes these answers take.
-func (r *Rights) Kept() int { return r.kept }
+func (r *Rights) Kept() int { return r.size }
 
-// AskWho asks for the client's user, and whether it may do everything. It asks as the client, on
+// LoadUser asks for the client's user, and whether it may do everything. It asks as the client, on
 // its own connection, so that the proxy needs no rights for it.
-func (r *Rights) AskWho(ctx context.Context, up Upstream) error {
+func (r *Rights) LoadUser(ctx context.Context, up Upstream) error {
 	name, err := askOne(ctx, up, "ACL", "WHOAMI")
 	switch {
 	case err != nil:
@@ -96,16 +96,16 @@ func (r *Rights) AskWho(ctx context.Context, up Upstream) error {
 }
 
 func askOne(ctx context.Context, up Upstream, words ...string) ([]byte, error) {
-	answers, err := up.PutAll(ctx, [][]string{words})
+	answers, err := up.SendAll(ctx, [][]string{words})
 	if err != nil {
 		return nil, err
 	}
 	return answers[0], nil
 }
 
-// askWhoWithoutACL is AskWho for an upstream that has no ACL, or hides it.
+// askWhoWithoutACL is LoadUser for an upstream that has no ACL, or hides it.
 func (r *Rights) askWhoWithoutACL(ctx context.Context, up Upstream) error {
-	answers, err := up.PutAll(ctx, [][]string{{"PING"}, {"INFO", "server"}})
+	answers, err := up.SendAll(ctx, [][]string{{"PING"}, {"INFO", "server"}})
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (r *Rights) Recall(questions [][]string) (texts []string, open []int) {
 func (r *Rights) Ask(
 	ctx context.Context, up Upstream, watches bool, questions [][]string, open []int, texts []string,
 ) error {
-	for part := range slices.Chunk(open, maxTogether) {
+	for part := range slices.Chunk(open, maxQuestionBatch) {
 		if err := askRights(ctx, up, watches, questions, part, texts); err != nil {
 			return err
 		}
@@ -159,11 +159,11 @@ func (r *Rights) remember(question []string, text string) {
 	if size > maxKept {
 		return
 	}
-	if r.refusals == nil || r.kept+size > maxKept {
-		r.refusals, r.kept = map[string]string{}, 0
+	if r.refusals == nil || r.size+size > maxKept {
+		r.refusals, r.size = map[string]string{}, 0
 	}
 	r.refusals[key] = text
-	r.kept += size
+	r.size += size
 }
 
 // askRights asks some of the questions within a transaction, which it discards: Redis checks the
@@ -198,7 +198,7 @@ func askRights(
 	if len(watched) > 0 {
 		all = slices.Concat(all, behind, [][]string{{"MULTI"}, {"DISCARD"}})
 	}
-	answers, err := up.PutAll(ctx, all)
+	answers, err := up.SendAll(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func askByScript(ctx context.Context, up Upstream, questions [][]string, which [
 	for i, q := range which {
 		all[i] = append([]string{"EVAL", rightsScript, "0"}, questions[q]...)
 	}
-	answers, err := up.PutAll(ctx, all)
+	answers, err := up.SendAll(ctx, all)
 	if err != nil {
 		return err
 	}

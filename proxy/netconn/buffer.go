@@ -6,24 +6,24 @@ import "sync"
 type Memory interface {
 	// Room returns the memory to read into.
 	Room() []byte
-	// Rest is called if no bytes have arrived. The memory may be given back until Room is called
+	// Release is called if no bytes have arrived. The memory may be given back until Room is called
 	// again.
-	Rest()
+	Release()
 }
 
-// Loan is a Memory that holds a buffer only while there is something to read.
-type Loan struct{ buf []byte }
+// PooledBuffer is a Memory that holds a buffer only while there is something to read.
+type PooledBuffer struct{ buf []byte }
 
 // Room implements Memory.
-func (l *Loan) Room() []byte {
+func (l *PooledBuffer) Room() []byte {
 	if l.buf == nil {
 		l.buf = Borrow()
 	}
 	return l.buf
 }
 
-// Rest implements Memory.
-func (l *Loan) Rest() {
+// Release implements Memory.
+func (l *PooledBuffer) Release() {
 	GiveBack(l.buf)
 	l.buf = nil
 }

@@ -103,7 +103,7 @@ const smallSize = 1 << 10
 // or more probably have.
 func (c *Conn) readWaiting() (n int, err error) {
 	if len(c.arrived) == 0 && !c.more {
-		c.memory.Rest()
+		c.memory.Release()
 		if c.small == nil {
 			c.small = make([]byte, smallSize)
 		}
@@ -142,7 +142,7 @@ func (c *Conn) readOnce(fd uintptr) bool {
 	c.n, c.err = sysRead(fd, c.memory.Room())
 	switch {
 	case c.err == syscall.EAGAIN:
-		c.memory.Rest()
+		c.memory.Release()
 		return false
 	case c.err != nil:
 		c.n, c.err = 0, os.NewSyscallError("read", c.err)
@@ -191,7 +191,7 @@ func (c *Conn) readLoop(fd uintptr) bool {
 	if full || c.err != nil || c.ended.Load() {
 		return true
 	}
-	c.memory.Rest()
+	c.memory.Release()
 	return false
 }
 

@@ -25,7 +25,7 @@ func (s *smallMemory) Room() []byte {
 	return s.buf
 }
 
-func (s *smallMemory) Rest() { s.lent = false }
+func (s *smallMemory) Release() { s.lent = false }
 
 // TestReadWithoutSocket: a connection that is not a plain socket is read whole and in order, in any
 // pieces and with little room. While nothing arrives, no memory is held.
@@ -73,7 +73,7 @@ func TestReadWithoutSocket(t *testing.T) {
 func TestNoMemoryWhileWaiting(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
-	memory := &Loan{}
+	memory := &PooledBuffer{}
 	memory.Room()
 	c := New(near, memory, &Activity{})
 	done := make(chan struct{})
@@ -108,13 +108,13 @@ func socketPair(t *testing.T) (near, far net.Conn) {
 func TestWriteWithin(t *testing.T) {
 	const size = 16 << 20 // more than fits into the buffers
 	near, far := socketPair(t)
-	c := New(near, &Loan{}, &Activity{})
+	c := New(near, &PooledBuffer{}, &Activity{})
 	n, err := c.WriteWithin(10*time.Millisecond, make([]byte, size))
 	if !errors.Is(err, os.ErrDeadlineExceeded) || n >= size {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 	near, far = socketPair(t)
-	c = New(near, &Loan{}, &Activity{})
+	c = New(near, &PooledBuffer{}, &Activity{})
 	go func() { _, _ = io.CopyN(io.Discard, far, 2*size) }()
 	for range 2 {
 		if n, err := c.WriteWithin(time.Hour, make([]byte, size)); err != nil || n != size || c.limited {
@@ -132,7 +132,7 @@ func TestWriteWithinWithoutSocket(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
 	defer far.Close()
-	if _, err := New(near, &Loan{}, &Activity{}).WriteWithin(time.Millisecond, []byte("x")); !errors.Is(err,
+	if _, err := New(near, &PooledBuffer{}, &Activity{}).WriteWithin(time.Millisecond, []byte("x")); !errors.Is(err,
 		os.ErrDeadlineExceeded) {
 		t.Error(err)
 	}

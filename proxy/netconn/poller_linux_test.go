@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// patience limits the wait for events that must happen. It never decides the result.
-const patience = time.Minute
+// timeout limits the wait for events that must happen. It never decides the result.
+const timeout = time.Minute
 
 // waysToLeave are the ways in which the other end can leave.
 var waysToLeave = map[string]func(c *net.TCPConn) error{
@@ -87,7 +87,7 @@ func connection(t *testing.T) (near, far *net.TCPConn) {
 func (w watched) expect(want ...pollEvent) {
 	w.Helper()
 	var got []pollEvent
-	limit := time.Now().Add(patience)
+	limit := time.Now().Add(timeout)
 	if len(want) == 0 {
 		limit = time.Now() // past events are reported at once
 	}
@@ -181,16 +181,16 @@ func TestPollerThatIsClosedWakes(t *testing.T) {
 		if !errors.Is(err, os.ErrClosed) {
 			t.Errorf("ended by %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatal("it waits on")
 	}
 }
 
 // pair returns a Conn in a poller, and the other end.
-func pair(t *testing.T) (c *Conn, far *net.TCPConn, p *Poller, memory *Loan) {
+func pair(t *testing.T) (c *Conn, far *net.TCPConn, p *Poller, memory *PooledBuffer) {
 	t.Helper()
 	near, far := connection(t)
-	p, memory = newTestPoller(t), &Loan{}
+	p, memory = newTestPoller(t), &PooledBuffer{}
 	c = New(near, memory, &Activity{})
 	c.Join(p, TagOf(7, 0))
 	return c, far, p, memory
@@ -208,7 +208,7 @@ func TestPump(t *testing.T) {
 			return true
 		})
 	}()
-	go func() { _ = p.Wait(time.Now().Add(patience), func(Tag, bool) { c.End() }) }()
+	go func() { _ = p.Wait(time.Now().Add(timeout), func(Tag, bool) { c.End() }) }()
 	for _, text := range []string{"a", "b", "c"} {
 		_, _ = far.Write([]byte(text))
 		got += <-part
@@ -217,7 +217,7 @@ func TestPump(t *testing.T) {
 	if err := <-ended; err != io.EOF || got != "abc" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if memory.Rest(); memory.buf != nil {
+	if memory.Release(); memory.buf != nil {
 		t.Error("the buffer is kept")
 	}
 }
@@ -234,7 +234,7 @@ func TestParkAndWake(t *testing.T) {
 		t.Fatal(err)
 	}
 	var name Tag
-	if err := p.Wait(time.Now().Add(patience), func(t Tag, _ bool) { name = t }); err != nil || name.Client() != 7 {
+	if err := p.Wait(time.Now().Add(timeout), func(t Tag, _ bool) { name = t }); err != nil || name.Client() != 7 {
 		t.Fatalf("told of %d, %v", name.Client(), err)
 	}
 	c.Wake()

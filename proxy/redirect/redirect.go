@@ -13,12 +13,12 @@ import (
 // retry do so on TRYAGAIN.
 const Retry = "-TRYAGAIN upstream redirect withheld: the other server does not know the lock keys; try again\r\n"
 
-// Harmless returns a CLIENT command without options that ask for redirects; it returns other
+// StripRedirects returns a CLIENT command without options that ask for redirects; it returns other
 // commands unchanged. MAINT_NOTIFICATIONS, which announces servers by MOVING, becomes a subcommand
 // that no server has: clients manage without. The capability redirect becomes one that no server
 // knows. Servers ignore unknown capabilities, whereas clients that require redirect would not
 // connect after a refusal.
-func Harmless(words [][]byte) (other [][]byte, changed bool) {
+func StripRedirects(words [][]byte) (other [][]byte, changed bool) {
 	if len(words) < 2 || !equalWord(words[0], "client") {
 		return words, false
 	}
@@ -100,8 +100,8 @@ func (f *Filter) Take(piece []byte, ended bool) (instead []byte, turned string) 
 	return []byte(Retry), what[1:]
 }
 
-// Turn returns what a client gets in place of a whole reply and, if it is a redirect, its kind.
-func Turn(reply []byte) (instead []byte, turned string) {
+// Replace returns what a client gets in place of a whole reply and, if it is a redirect, its kind.
+func Replace(reply []byte) (instead []byte, turned string) {
 	f := Filter{On: true}
 	if len(reply) == 0 || !f.Looks(reply[0]) {
 		return reply, ""

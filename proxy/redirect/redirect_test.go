@@ -95,7 +95,7 @@ func TestHarmless(t *testing.T) {
 		for word := range strings.FieldsSeq(sent) {
 			words = append(words, []byte(word))
 		}
-		other, changed := Harmless(words)
+		other, changed := StripRedirects(words)
 		var got []string
 		for _, word := range other {
 			got = append(got, string(word))

@@ -5,26 +5,26 @@ type Kind uint8
 
 // The kinds, by the state that they change.
 const (
-	Plain     Kind = iota // nothing
-	Hello                 // the protocol, and the user
-	Auth                  // the user
-	Reset                 // everything
-	Select                // the database
-	Multi                 // begins a transaction
-	Exec                  // ends it
-	Discard               // ends it
-	Watch                 // watches keys
-	Unwatch               // stops watching keys
-	Subscribe             // the subscriptions
-	Monitor               // begins an endless stream, if granted
-	Sync                  // begins an endless stream without a fixed form
-	Quit                  // ends the connection
-	Capture               // a command of the proxy; the client does not get the reply
-	Odd                   // nothing, but within a transaction its reply cannot be followed
+	Plain       Kind = iota // nothing
+	Hello                   // the protocol, and the user
+	Auth                    // the user
+	Reset                   // everything
+	Select                  // the database
+	Multi                   // begins a transaction
+	Exec                    // ends it
+	Discard                 // ends it
+	Watch                   // watches keys
+	Unwatch                 // stops watching keys
+	Subscribe               // the subscriptions
+	Monitor                 // begins an endless stream, if granted
+	Sync                    // begins an endless stream without a fixed form
+	Quit                    // ends the connection
+	OwnCommand              // a command of the proxy; the client does not get the reply
+	Untrackable             // nothing, but within a transaction its reply cannot be followed
 )
 
-// Slot expects the replies to one or more commands of the upstream.
-type Slot struct {
+// Expected expects the replies to one or more commands of the upstream.
+type Expected struct {
 	Kind Kind
 	// N is the number of replies to come. -1, for Subscribe only, stands for one per channel that
 	// is subscribed to, and at least one.
@@ -33,27 +33,27 @@ type Slot struct {
 	// the client ends, 0 if the server does.
 	Arg int
 	// Family is the kind of subscription, for Subscribe.
-	Family Family
+	Family SubscriptionKind
 }
 
 // queues reports whether the command becomes part of a transaction, or makes it fail. The upstream
 // refuses a nested MULTI and a WATCH without either.
-func (s *Slot) queues() bool {
-	return s.Kind != Capture && s.Kind != Multi && s.Kind != Watch
+func (s *Expected) queues() bool {
+	return s.Kind != OwnCommand && s.Kind != Multi && s.Kind != Watch
 }
 
-// Family is a kind of subscription.
-type Family uint8
+// SubscriptionKind is a kind of subscription.
+type SubscriptionKind uint8
 
 // The families.
 const (
-	Channels Family = iota
+	Channels SubscriptionKind = iota
 	Patterns
 	Shards
 )
 
 // Awaited is the queue of replies that the upstream owes.
-type Awaited struct{ slots []Slot }
+type Awaited struct{ slots []Expected }
 
 // Empty reports whether the upstream owes no reply.
 func (a *Awaited) Empty() bool { return len(a.slots) == 0 }
@@ -64,11 +64,11 @@ func (a *Awaited) Plain(n int) {
 		a.slots[last].N += n
 		return
 	}
-	a.Add(Slot{Kind: Plain, N: n})
+	a.Add(Expected{Kind: Plain, N: n})
 }
 
 // Add expects the replies of a slot.
-func (a *Awaited) Add(s Slot) { a.slots = append(a.slots, s) }
+func (a *Awaited) Add(s Expected) { a.slots = append(a.slots, s) }
 
 // CancelLast removes the last reply that is expected.
 func (a *Awaited) CancelLast() {
@@ -82,7 +82,7 @@ func (a *Awaited) CancelLast() {
 }
 
 // first returns the slot of the next reply; nil if no reply is expected.
-func (a *Awaited) first() *Slot {
+func (a *Awaited) first() *Expected {
 	if len(a.slots) == 0 {
 		return nil
 	}
@@ -101,11 +101,11 @@ func (a *Awaited) pop() {
 	a.slots = a.slots[:n]
 }
 
-// Owed counts the replies to the client's commands.
-func (a *Awaited) Owed() int {
+// Pending counts the replies to the client's commands.
+func (a *Awaited) Pending() int {
 	n := 0
 	for _, s := range a.slots {
-		if s.Kind != Capture {
+		if s.Kind != OwnCommand {
 			n += max(1, s.N)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // effect is how a followed command changes the state of the connection.
 type effect struct {
 	kind   Kind // of its slot
-	family Family
+	family SubscriptionKind
 	step   int // for Subscribe: the change of the subscription count per reply
 }
 
@@ -32,13 +32,13 @@ var effects = map[spec.Effect]effect{
 
 // The forwarded commands that are followed, and the commands that may block.
 var (
-	followed = spec.Those(func(c *spec.Command) bool { return c.Effect != spec.None })
-	blockers = spec.Those(func(c *spec.Command) bool { return c.Does(spec.Blocks) })
+	followed = spec.Filter(func(c *spec.Command) bool { return c.Effect != spec.None })
+	blockers = spec.Filter(func(c *spec.Command) bool { return c.Does(spec.Blocks) })
 )
 
-// Name returns the name, in lower case, of a command that must be followed; empty for other
+// FollowedName returns the name, in lower case, of a command that must be followed; empty for other
 // commands.
-func Name(name []byte) string {
+func FollowedName(name []byte) string {
 	if c := followed.Find(name); c != nil {
 		return c.Name
 	}
@@ -48,24 +48,24 @@ func Name(name []byte) string {
 // MayBlock reports whether a forwarded command may wait for other clients at the upstream.
 func MayBlock(name []byte) bool { return blockers.Find(name) != nil }
 
-// Silence is a mode of CLIENT REPLY.
-type Silence uint8
+// ReplyMode is a mode of CLIENT REPLY.
+type ReplyMode uint8
 
 // The modes of CLIENT REPLY: ON, SKIP, OFF.
 const (
-	Speaking Silence = iota
+	Speaking ReplyMode = iota
 	SilentOnce
 	SilentFromNow
 )
 
 // SlotFor returns the slot for a followed command of count words; words are the first ones.
-func SlotFor(name string, words [][]byte, count int) Slot {
+func SlotFor(name string, words [][]byte, count int) Expected {
 	c := followed.Find([]byte(name))
 	if c == nil {
-		return Slot{N: 1}
+		return Expected{N: 1}
 	}
 	does := effects[c.Effect]
-	s := Slot{Kind: does.kind, Family: does.family, N: 1}
+	s := Expected{Kind: does.kind, Family: does.family, N: 1}
 	switch c.Effect {
 	case spec.SetsProtocol:
 		if logsIn(words) {
@@ -98,8 +98,8 @@ func selectedDB(words [][]byte) int {
 	return n
 }
 
-// Hush returns the mode that a CLIENT REPLY sets; ok is false for other commands.
-func Hush(words [][]byte) (mode Silence, ok bool) {
+// ParseReplyMode returns the mode that a CLIENT REPLY sets; ok is false for other commands.
+func ParseReplyMode(words [][]byte) (mode ReplyMode, ok bool) {
 	if len(words) != 3 || !strings.EqualFold(string(words[0]), "client") ||
 		!strings.EqualFold(string(words[1]), "reply") {
 		return Speaking, false

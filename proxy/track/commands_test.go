@@ -14,20 +14,20 @@ func TestFollowedNames(t *testing.T) {
 		if c.Effect != spec.None {
 			want = c.Name
 		}
-		if got := Name([]byte(strings.ToUpper(c.Name))); got != want {
+		if got := FollowedName([]byte(strings.ToUpper(c.Name))); got != want {
 			t.Errorf("%s: %q", c.Name, got)
 		}
 	}
 	for _, name := range []string{"", "get", "selectt", "hell", "\xe2\x84\xaa", "punsubscribes",
 		strings.Repeat("s", 64), "SELECT\x00"} {
-		if got := Name([]byte(name)); got != "" {
+		if got := FollowedName([]byte(name)); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
 }
 
 func TestSlotFor(t *testing.T) {
-	for line, want := range map[string]Slot{
+	for line, want := range map[string]Expected{
 		"HELLO":                       {Kind: Hello, N: 1},
 		"HELLO 3 AUTH u p":            {Kind: Hello, N: 1, Arg: 1},
 		"HELLO 3 SETNAME x auth u p":  {Kind: Hello, N: 1, Arg: 1},
@@ -62,7 +62,7 @@ func TestSlotFor(t *testing.T) {
 		"REPLCONF listening-port 123": {Kind: Plain, N: 1},
 	} {
 		words := bytes.Fields([]byte(line))
-		if got := SlotFor(Name(words[0]), words, len(words)); got != want {
+		if got := SlotFor(FollowedName(words[0]), words, len(words)); got != want {
 			t.Errorf("%s: got %+v, want %+v", line, got, want)
 		}
 	}
@@ -73,7 +73,7 @@ func TestSlotFor(t *testing.T) {
 
 func TestHush(t *testing.T) {
 	for line, want := range map[string]struct {
-		mode Silence
+		mode ReplyMode
 		ok   bool
 	}{
 		"CLIENT REPLY ON":      {Speaking, true},
@@ -87,7 +87,7 @@ func TestHush(t *testing.T) {
 		"CLIENT":               {},
 		"CLIENT REPLY OFF\x00": {SilentFromNow, true}, "CLIENT REPLY\x00 OFF": {},
 	} {
-		if mode, ok := Hush(bytes.Fields([]byte(line))); mode != want.mode || ok != want.ok {
+		if mode, ok := ParseReplyMode(bytes.Fields([]byte(line))); mode != want.mode || ok != want.ok {
 			t.Errorf("%s: %v, %v", line, mode, ok)
 		}
 	}

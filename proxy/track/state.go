@@ -42,8 +42,8 @@ func newState() State { return State{Proto: 2} }
 // Listening reports whether the connection has subscriptions.
 func (s *State) Listening() bool { return s.total > 0 || s.subscribed[Shards] > 0 }
 
-// Unasked reports whether the connection gets more than replies and pushes.
-func (s *State) Unasked() bool { return s.Listening() || s.Monitoring }
+// GetsUnsolicited reports whether the connection gets more than replies and pushes.
+func (s *State) GetsUnsolicited() bool { return s.Listening() || s.Monitoring }
 
 // pushes reports whether the type byte distinguishes messages from replies.
 func (s *State) pushes() bool { return s.Proto == 3 && !s.ProtoUnknown }
@@ -99,7 +99,7 @@ func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
 		s.queuedOdd = s.queuedOdd || r.Begins("+QUEUED")
 		a.pop()
 		return false
-	case Capture:
+	case OwnCommand:
 		captured = true
 	default:
 		s.answer(*first, r)
@@ -113,7 +113,7 @@ func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
 func failsMulti(r *resp.ReplyScanner) bool { return r.Begins("-ERR wrong number of arguments") }
 
 // outOfBand reports whether a reply is a message, or confirms a subscription.
-func (s *State) outOfBand(first *Slot, r *resp.ReplyScanner) bool {
+func (s *State) outOfBand(first *Expected, r *resp.ReplyScanner) bool {
 	switch {
 	case r.IsPush():
 		return true
@@ -135,7 +135,7 @@ func (s *State) outOfBand(first *Slot, r *resp.ReplyScanner) bool {
 }
 
 // message handles an out-of-band reply. Only confirmations of subscriptions change the state.
-func (s *State) message(a *Awaited, first *Slot, r *resp.ReplyScanner) {
+func (s *State) message(a *Awaited, first *Expected, r *resp.ReplyScanner) {
 	ack, ok := acknowledged(r.Message())
 	if !ok {
 		return
@@ -153,7 +153,7 @@ func (s *State) message(a *Awaited, first *Slot, r *resp.ReplyScanner) {
 
 // count follows the upstream's count of subscriptions. It has one count for channels and patterns
 // together, and one for shard channels.
-func (s *State) count(f Family, step, upstream int) {
+func (s *State) count(f SubscriptionKind, step, upstream int) {
 	if f == Shards {
 		s.subscribed[Shards] = upstream
 		return
@@ -165,7 +165,7 @@ func (s *State) count(f Family, step, upstream int) {
 }
 
 // answer updates the state by the reply to a command.
-func (s *State) answer(of Slot, r *resp.ReplyScanner) {
+func (s *State) answer(of Expected, r *resp.ReplyScanner) {
 	ok, queued := r.Begins("+OK"), r.Begins("+QUEUED")
 	switch of.Kind {
 	case Hello:
@@ -197,15 +197,16 @@ func (s *State) answer(of Slot, r *resp.ReplyScanner) {
 	case Monitor:
 		s.Monitoring = s.Monitoring || ok
 		s.queuedOdd = s.queuedOdd || queued
-	case Odd:
+	case Untrackable:
 		s.queuedOdd = s.queuedOdd || queued
 	case Quit:
 		s.Quitting = s.Quitting || ok && of.Arg == 1
 	}
 }
 
-// Unheard updates the state for a command that got no reply, and so may have succeeded or failed.
-func (s *State) Unheard(of Slot) {
+// Unanswered updates the state for a command that got no reply, and so may have succeeded or
+// failed.
+func (s *State) Unanswered(of Expected) {
 	switch of.Kind {
 	case Hello:
 		s.ProtoUnknown = true

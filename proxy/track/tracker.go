@@ -72,10 +72,10 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	}
 	first := t.Awaited.first()
 	if !t.replies.Inside() {
-		t.ownReply = first != nil && first.Kind == Capture && p[0] != '>'
+		t.ownReply = first != nil && first.Kind == OwnCommand && p[0] != '>'
 		// An unexpected error is the last reply: too many clients, for instance.
 		t.State.Stream = t.State.Stream || first == nil && p[0] == '-'
-		t.replies.KeepHead = first == nil || first.Kind != Plain || p[0] == '>' || t.State.Unasked()
+		t.replies.KeepHead = first == nil || first.Kind != Plain || p[0] == '>' || t.State.GetsUnsolicited()
 	}
 	part := Part{Own: t.ownReply}
 	n, ended, err := t.replies.Scan(p)
@@ -98,11 +98,11 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 // time.
 func (t *Tracker) skipPlain(p []byte) (n int) {
 	first := t.Awaited.first()
-	if first == nil || first.Kind != Plain || t.replies.Inside() || t.State.Multi || t.State.Unasked() {
+	if first == nil || first.Kind != Plain || t.replies.Inside() || t.State.Multi || t.State.GetsUnsolicited() {
 		return 0
 	}
 	for first.N > 0 && n < len(p) && !t.Redirects.Looks(p[n]) {
-		size := resp.SimpleReply(p[n:])
+		size := resp.SimpleReplyLen(p[n:])
 		if size == 0 {
 			break
 		}

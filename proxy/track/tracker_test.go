@@ -22,11 +22,11 @@ func (l *testTracker) send(commands string) {
 		for word := range strings.FieldsSeq(line) {
 			words = append(words, []byte(word))
 		}
-		switch name := Name(words[0]); {
+		switch name := FollowedName(words[0]); {
 		case name == "":
 			l.Awaited.Plain(1)
 		case l.silent:
-			l.State.Unheard(SlotFor(name, words, len(words)))
+			l.State.Unanswered(SlotFor(name, words, len(words)))
 		default:
 			l.Awaited.Add(SlotFor(name, words, len(words)))
 		}
@@ -81,7 +81,7 @@ func (l *testTracker) String() string {
 	note(k.Monitoring, "monitoring")
 	note(k.Stream, "stream")
 	note(k.Quitting, "quitting")
-	note(!l.Awaited.Empty(), fmt.Sprintf("%d owed", l.Awaited.Owed()))
+	note(!l.Awaited.Empty(), fmt.Sprintf("%d owed", l.Awaited.Pending()))
 	return strings.Join(all, ", ")
 }
 
@@ -305,7 +305,7 @@ func TestTrackerTakesOutWhatTheProxyAsked(t *testing.T) {
 		l := newTestTracker()
 		l.State.Proto = 3
 		l.send("GET a")
-		l.Awaited.Add(Slot{Kind: Capture, N: 1})
+		l.Awaited.Add(Expected{Kind: OwnCommand, N: 1})
 		l.send("INCR b")
 		passed := l.pass(stream[:at]) + l.pass(stream[at:])
 		if want := before + aPush + aPush + after; passed != want || len(l.answers) != 2 || l.answers[0] != asked {
@@ -366,21 +366,21 @@ func TestAwaited(t *testing.T) {
 	var a Awaited
 	a.Plain(2)
 	a.Plain(3)
-	a.Add(Slot{Kind: Capture, N: 1})
-	a.Add(Slot{Kind: Subscribe, N: 3})
+	a.Add(Expected{Kind: OwnCommand, N: 1})
+	a.Add(Expected{Kind: Subscribe, N: 3})
 	a.Plain(1)
-	if got := a.Owed(); got != 5+3+1 || len(a.slots) != 4 || !a.Closes() {
+	if got := a.Pending(); got != 5+3+1 || len(a.slots) != 4 || !a.Closes() {
 		t.Errorf("%d owed, %+v", got, a.slots)
 	}
 	a.CancelLast()
 	a.CancelLast()
-	if got := a.Owed(); got != 5 || a.Closes() {
+	if got := a.Pending(); got != 5 || a.Closes() {
 		t.Errorf("%d owed, %+v", got, a.slots)
 	}
 	a.slots = nil
 	a.CancelLast()
 	a.Plain(2)
-	if a.CancelLast(); a.Owed() != 1 || a.Empty() {
+	if a.CancelLast(); a.Pending() != 1 || a.Empty() {
 		t.Errorf("%+v", a.slots)
 	}
 }

@@ -256,14 +256,14 @@ func TestSuccessorThatCannotBeReached(t *testing.T) {
 	s, says := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
 	up, _ := newFollowing(t, "", s)
 	up.Probe(t.Context())
-	if !up.OpensAll() {
+	if !up.GrantsAll() {
 		t.Fatal("the first master does not allow everything")
 	}
 	says.Store(sentinelAnswers(gone.ln.Addr().String(), 2))
 	for range 2 {
 		_, _ = up.find(t.Context())
 		up.Probe(t.Context())
-		if !up.OpensAll() {
+		if !up.GrantsAll() {
 			t.Error("what the first master said is forgotten, and there is no other word")
 		}
 	}
@@ -274,7 +274,7 @@ func TestSuccessorThatCannotBeReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
-	if up.OpensAll() {
+	if up.GrantsAll() {
 		t.Error("the word of the first master holds for another one that can be reached")
 	}
 }

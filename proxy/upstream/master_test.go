@@ -39,7 +39,7 @@ func TestLockMasterIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(up.Close)
-	up.Identify("id")
+	up.SetProxyID("id")
 	up.RefuseMasters(func(runID, addr string) string {
 		if runID == "master" || addr == "10.0.0.8:6379" {
 			return "10.0.0.8:6379"

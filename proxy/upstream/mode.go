@@ -26,7 +26,7 @@ type modes struct {
 }
 
 // askMode asks whether the upstream is standalone. It accepts an upstream that does not say until a
-// client finds out (HearMode). Redirects are withheld from clients in any case.
+// client finds out (RecordMode). Redirects are withheld from clients in any case.
 func (u *Upstream) askMode(conn net.Conn) error {
 	if !u.standalone {
 		return nil
@@ -56,9 +56,9 @@ func (u *Upstream) ModeUnknown() bool {
 	return u.modes.unknown
 }
 
-// HearMode takes the upstream's reply to HELLO on the connection of a client that has logged in. If
-// the upstream is not standalone, it is no longer used, and its connections are ended.
-func (u *Upstream) HearMode(answer []byte) {
+// RecordMode takes the upstream's reply to HELLO on the connection of a client that has logged in.
+// If the upstream is not standalone, it is no longer used, and its connections are ended.
+func (u *Upstream) RecordMode(answer []byte) {
 	mode := modeIn(answer)
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,8 +73,8 @@ func (u *Upstream) HearMode(answer []byte) {
 	}
 }
 
-// WhyLeft returns why connections of an earlier Term are ended.
-func (u *Upstream) WhyLeft() error {
+// DisconnectCause returns why connections of an earlier Term are ended.
+func (u *Upstream) DisconnectCause() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {

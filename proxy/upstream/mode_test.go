@@ -56,7 +56,7 @@ func TestClusterIsRefusedOnReconnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(up.Close)
-	up.Identify("id")
+	up.SetProxyID("id")
 	up.RefuseClusters()
 	probe := func(want error) {
 		t.Helper()
@@ -94,7 +94,7 @@ func TestClusterIsFoundOutByAClient(t *testing.T) {
 	t.Cleanup(up.Close)
 	moved := make(chan struct{}, 9)
 	up.OnFailover(func() { moved <- struct{}{} })
-	up.Identify("id")
+	up.SetProxyID("id")
 	up.RefuseClusters()
 	probe := func(want error) {
 		t.Helper()
@@ -107,21 +107,21 @@ func TestClusterIsFoundOutByAClient(t *testing.T) {
 		}
 	}
 	probe(nil)
-	up.HearMode([]byte("-NOAUTH x\r\n"))
+	up.RecordMode([]byte("-NOAUTH x\r\n"))
 	if probe(nil); !up.ModeUnknown() {
 		t.Error("it is taken to have said it")
 	}
-	up.HearMode([]byte(aloneHello))
+	up.RecordMode([]byte(aloneHello))
 	if up.ModeUnknown() || up.Term() != 0 {
 		t.Errorf("it hides %t, term %d", up.ModeUnknown(), up.Term())
 	}
 	probe(nil) // it does not say it again
-	up.HearMode([]byte(clusterHello))
-	up.HearMode([]byte(clusterHello))
+	up.RecordMode([]byte(clusterHello))
+	up.RecordMode([]byte(clusterHello))
 	probe(ErrCluster)
 	probe(ErrCluster)
-	if up.Term() != 1 || !errors.Is(up.WhyLeft(), ErrCluster) {
-		t.Errorf("term %d, left for %v", up.Term(), up.WhyLeft())
+	if up.Term() != 1 || !errors.Is(up.DisconnectCause(), ErrCluster) {
+		t.Errorf("term %d, left for %v", up.Term(), up.DisconnectCause())
 	}
 	running, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -131,7 +131,7 @@ func TestClusterIsFoundOutByAClient(t *testing.T) {
 	<-ended
 	says.Store([2]string{aloneHello, ""})
 	probe(nil)
-	if up.ModeUnknown() || !errors.Is(up.WhyLeft(), ErrFailedOver) {
+	if up.ModeUnknown() || !errors.Is(up.DisconnectCause(), ErrFailedOver) {
 		t.Error("it is still taken for a cluster")
 	}
 }
@@ -143,7 +143,7 @@ func TestClusterIsRefusedOnFailover(t *testing.T) {
 	next, _ := startMode(t, clusterHello, "")
 	s, says := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
 	up, _ := newFollowing(t, "", s)
-	up.Identify("id")
+	up.SetProxyID("id")
 	up.RefuseClusters()
 	conn, err := up.Connect(t.Context())
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 // lead back to the proxy or to be unusable for another reason.
 const loopPause = 2 * time.Second
 
-// Identify sets the proxy's identity. From then on the proxy checks whether the upstream leads back
-// to itself: when the upstream has come up, and regularly later. A proxy in such a loop would send
-// each command to itself over new connections until it has no file descriptors left. Identify is
-// called before all other methods.
-func (u *Upstream) Identify(id string) { u.id = id }
+// SetProxyID sets the proxy's identity. From then on the proxy checks whether the upstream leads
+// back to itself: when the upstream has come up, and regularly later. A proxy in such a loop would
+// send each command to itself over new connections until it has no file descriptors left. Identify
+// is called before all other methods.
+func (u *Upstream) SetProxyID(id string) { u.id = id }
 
 // verifyEvery is how many connections are made between two checks. The server behind the address
 // can change, so the number limits what a loop costs. Each check counts as an error in the INFO of

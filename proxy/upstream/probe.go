@@ -149,10 +149,10 @@ func (u *Upstream) probeAccessOnce(ctx context.Context) (found access, broken bo
 // Probes counts the probes that were answered.
 func (u *Upstream) Probes() uint64 { return u.probes.Load() }
 
-// OpensAll reports whether a new connection to the upstream may do everything. It returns false if
+// GrantsAll reports whether a new connection to the upstream may do everything. It returns false if
 // that is unknown. While the upstream does not answer, its last answer remains valid: clients that
 // needed no login continue, and clients that must log in wait for the upstream.
-func (u *Upstream) OpensAll() bool {
+func (u *Upstream) GrantsAll() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.opensAll

@@ -12,28 +12,28 @@ import (
 // singleTimeout limits each call of [Single.Ask]: each of its commands is quick.
 const singleTimeout = 10 * time.Second
 
-// Single is one connection of the proxy's own, with the URL's login, for callers that must know
+// Conn is one connection of the proxy's own, with the URL's login, for callers that must know
 // that their commands use the same connection. It does not reconnect after an error. It is for one
 // goroutine.
-type Single struct {
+type Conn struct {
 	conn net.Conn
 	in   *resp.Reader
 	err  error // why the connection is lost
 }
 
 // Single makes a connection.
-func (u *Upstream) Single(ctx context.Context) (*Single, error) {
+func (u *Upstream) Single(ctx context.Context) (*Conn, error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Single{conn: conn, in: resp.NewReader(conn, resp.Client())}, nil
+	return &Conn{conn: conn, in: resp.NewReader(conn, resp.Client())}, nil
 }
 
 // Ask sends commands together, and returns the reply to each: nil, an int64, a string, a
 // resp.Error, or a []any of these. After an error the connection is lost, and each command may or
 // may not have taken effect.
-func (s *Single) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
+func (s *Conn) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -49,7 +49,7 @@ func (s *Single) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
 	return replies, nil
 }
 
-func (s *Single) ask(ctx context.Context, commands [][]string) ([]any, error) {
+func (s *Conn) ask(ctx context.Context, commands [][]string) ([]any, error) {
 	_ = s.conn.SetDeadline(time.Now().Add(singleTimeout))
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
@@ -88,7 +88,7 @@ func (u *Upstream) RunID(ctx context.Context) string {
 }
 
 // Close closes the connection.
-func (s *Single) Close() error {
+func (s *Conn) Close() error {
 	if s.err == nil {
 		s.err = net.ErrClosed
 	}

@@ -162,7 +162,7 @@ func (u *Upstream) Failure(cause error) *Error {
 	u.mu.Lock()
 	advice := u.advice
 	u.mu.Unlock()
-	if advice != nil && scheme.LeavesOpen(cause) {
+	if advice != nil && scheme.MayBeWrongScheme(cause) {
 		return &Error{u.Name(), advice}
 	}
 	return &Error{u.Name(), plainCause(cause)}

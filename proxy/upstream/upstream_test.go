@@ -263,8 +263,8 @@ func TestUpstreamProbe(t *testing.T) {
 		if status := fmt.Sprint(err); err == nil && c.status != "" || err != nil && status != c.status {
 			t.Errorf("%d: %v", i, err)
 		}
-		if up.OpensAll() != c.all {
-			t.Errorf("%d: everything is allowed: %v", i, up.OpensAll())
+		if up.GrantsAll() != c.all {
+			t.Errorf("%d: everything is allowed: %v", i, up.GrantsAll())
 		}
 		if got := log.String()[before:]; strings.Contains(got, "msg=") != (c.logged != "") ||
 			!strings.Contains(got, c.logged) {

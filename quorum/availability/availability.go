@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Look is the observed state of the servers that locks need.
-type Look struct {
+// Inputs is the observed state of the servers that locks need.
+type Inputs struct {
 	// Masters is the number of masters, and Voting how many of them accept writes and vote.
 	Masters, Voting int
 	// Place is where the locks are. Known is false if too few masters reported it. Movable is set
@@ -43,11 +43,11 @@ type Verdict struct {
 }
 
 // Votes returns a clause that says how many masters vote.
-func (l Look) Votes() string { return fmt.Sprintf("%d of %d masters vote", l.Voting, l.Masters) }
+func (l Inputs) Votes() string { return fmt.Sprintf("%d of %d masters vote", l.Voting, l.Masters) }
 
-// LocksAt returns the place of the locks in one word: upstream, masters, moving-to-masters,
+// LockStorage returns the place of the locks in one word: upstream, masters, moving-to-masters,
 // moving-to-upstream, or unknown. It is empty if the locks cannot be moved.
-func (l Look) LocksAt() string {
+func (l Inputs) LockStorage() string {
 	switch {
 	case !l.Movable:
 		return ""
@@ -59,7 +59,7 @@ func (l Look) LocksAt() string {
 }
 
 // Decide returns whether locks are available.
-func (l Look) Decide() Verdict {
+func (l Inputs) Decide() Verdict {
 	needed := vote.Majority(l.Masters)
 	switch {
 	case l.Changing && !l.Place.Moves():

@@ -15,27 +15,28 @@ func TestDecide(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name  string
-		look  Look
+		look  Inputs
 		state State
 		cause string
 	}{
-		{"all is well", Look{Masters: 3, Voting: 3, Place: location.Masters, Known: true}, Available, ""},
-		{"a majority votes", Look{Masters: 3, Voting: 2, Place: location.Masters, Known: true}, Available, ""},
-		{"the upstream is of no account", Look{Masters: 3, Voting: 3, Place: location.Masters, Known: true,
+		{"all is well", Inputs{Masters: 3, Voting: 3, Place: location.Masters, Known: true}, Available, ""},
+		{"a majority votes", Inputs{Masters: 3, Voting: 2, Place: location.Masters, Known: true}, Available, ""},
+		{"the upstream is of no account", Inputs{Masters: 3, Voting: 3, Place: location.Masters, Known: true,
 			Upstream: full}, Available, ""},
-		{"the locks are at the upstream", Look{Masters: 3, Voting: 3, Place: location.Upstream, Known: true}, Available, ""},
-		{"which is full", Look{Masters: 3, Voting: 3, Place: location.Upstream, Known: true, Upstream: full}, Unavailable,
+		{"the locks are at the upstream", Inputs{Masters: 3, Voting: 3, Place: location.Upstream, Known: true},
+			Available, ""},
+		{"which is full", Inputs{Masters: 3, Voting: 3, Place: location.Upstream, Known: true, Upstream: full}, Unavailable,
 			"the upstream, which holds the locks, refuses writes: OOM command not allowed"},
-		{"too few vote", Look{Masters: 4, Voting: 2, Place: location.Masters, Known: true}, Unavailable,
+		{"too few vote", Inputs{Masters: 4, Voting: 2, Place: location.Masters, Known: true}, Unavailable,
 			"2 of 4 masters vote, 3 needed"},
-		{"too few vote for the upstream", Look{Masters: 3, Voting: 1, Place: location.Upstream, Known: true},
+		{"too few vote for the upstream", Inputs{Masters: 3, Voting: 1, Place: location.Upstream, Known: true},
 			Unavailable, "1 of 3 masters vote, 2 needed"},
-		{"a move", Look{Masters: 3, Voting: 3, Place: location.ToMasters, Known: true}, Paused, paused},
-		{"its decision", Look{Masters: 3, Voting: 0, Place: location.ToMasters, Changing: true}, Paused, paused},
-		{"a move without a majority", Look{Masters: 3, Voting: 1, Place: location.ToMasters, Known: true}, Unavailable,
+		{"a move", Inputs{Masters: 3, Voting: 3, Place: location.ToMasters, Known: true}, Paused, paused},
+		{"its decision", Inputs{Masters: 3, Voting: 0, Place: location.ToMasters, Changing: true}, Paused, paused},
+		{"a move without a majority", Inputs{Masters: 3, Voting: 1, Place: location.ToMasters, Known: true}, Unavailable,
 			"1 of 3 masters vote, 2 needed"},
-		{"a change of the masters", Look{Masters: 3, Voting: 0, Place: location.Masters, Changing: true}, Paused, changing},
-		{"the place is not known", Look{Masters: 3, Voting: 3, Place: location.Masters}, Unavailable,
+		{"a change of the masters", Inputs{Masters: 3, Voting: 0, Place: location.Masters, Changing: true}, Paused, changing},
+		{"the place is not known", Inputs{Masters: 3, Voting: 3, Place: location.Masters}, Unavailable,
 			"the location of the locks is unknown"},
 	} {
 		if got := c.look.Decide(); got != (Verdict{c.state, c.cause}) {

@@ -41,11 +41,11 @@ func TestAppendToEqualsWords(t *testing.T) {
 	ballot := NumberedSource(big.NewInt(7)).Ballot(3)
 	take := Take{Names: []string{"job:1"}, Attempt: a, Tokens: []string{"me"}, TTL: 30 * time.Second}
 	endless, marking, fenced, old, none, two := take, take, take, take, take, take
-	endless.TTL, marking.Mark, fenced.Fence, old.Old = Endless, ballot, 5, true
+	endless.TTL, marking.Mark, fenced.Fence, old.BeforeRedis7 = Endless, ballot, 5, true
 	none.Names, none.Tokens, none.TTL = []string{"\r\n"}, []string{""}, 1500*time.Microsecond
 	two.Names, two.Tokens = []string{"a", "b"}, []string{"me", "you"}
 	ops := []Op{take, endless, marking, fenced, old, none, two}
-	for _, how := range []Removal{Release, Undo, Dead} {
+	for _, how := range []Removal{Release, Undo, Exact} {
 		ops = append(ops,
 			Remove{Name: "job:1", Attempt: a, How: how},
 			Remove{Name: "", Attempt: a, How: how, Seen: ballot})

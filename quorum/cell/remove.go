@@ -15,10 +15,10 @@ const (
 	// Undo deletes cells that hold the value of the attempt, even if they promised a ballot. It is
 	// for attempts that were not granted.
 	Undo Removal = "undo"
-	// Dead deletes a cell exactly as it was seen: a leftover of an incarnation that can have no
+	// Exact deletes a cell exactly as it was seen: a leftover of an incarnation that can have no
 	// majority, or a cell that an operator wants to remove. A take that was on its way may have
 	// given the incarnation a majority since. If a ballot has then chosen a value, the cell stays.
-	Dead Removal = "dead"
+	Exact Removal = "dead"
 )
 
 // Remove deletes the cell that an attempt created.
@@ -58,7 +58,7 @@ func (r Remove) Writes() bool { return true }
 
 // Words implements Op.
 func (r Remove) Words(whole bool) []any {
-	if r.How == Dead {
+	if r.How == Exact {
 		return removeScript.Call(whole, r.Keys(), string(r.Attempt), string(r.How), r.Seen.wire())
 	}
 	return removeScript.Call(whole, r.Keys(), string(r.Attempt), string(r.How))
@@ -66,7 +66,7 @@ func (r Remove) Words(whole bool) []any {
 
 // AppendTo implements Appender.
 func (r Remove) AppendTo(b []byte, whole bool) []byte {
-	if whole || r.How == Dead {
+	if whole || r.How == Exact {
 		return resp.AppendCommand(b, r.Words(whole)...)
 	}
 	return resp.AppendWords(b, "EVALSHA", removeScript.SHA, "1", r.Name, string(r.Attempt), string(r.How))
@@ -78,7 +78,7 @@ func (r Remove) Decode(answer any) (Answer, error) { return decode(answer, 1, fa
 // Apply implements Op.
 func (r Remove) Apply(s *Store) Answer {
 	f := s.Look(r.Name)
-	untouched := r.How == Undo && f.Accepted == "" || r.How == Dead && f.Accepted == r.Seen
+	untouched := r.How == Undo && f.Accepted == "" || r.How == Exact && f.Accepted == r.Seen
 	switch {
 	case f.Attempt != r.Attempt:
 	case f.Form == Plain, f.Form == Register && untouched:

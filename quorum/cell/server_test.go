@@ -116,12 +116,12 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 10:
 		return cell.Take{
 			Names: p.keys[:1], Attempt: pick(p, p.attempts), Mark: pick(p, p.ballots), Tokens: []string{""},
-			TTL: pick(p, leases), Old: p.IntN(2) == 0,
+			TTL: pick(p, leases), BeforeRedis7: p.IntN(2) == 0,
 		}
 	case 7:
 		return cell.Take{
 			Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)},
-			TTL: pick(p, leases), Fence: pick(p, fences), Old: p.IntN(2) == 0,
+			TTL: pick(p, leases), Fence: pick(p, fences), BeforeRedis7: p.IntN(2) == 0,
 		}
 	case 8:
 		return cell.Raise{Name: key, Attempt: pick(p, p.attempts), Fence: pick(p, fences)}
@@ -130,7 +130,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 0:
 		return cell.Take{
 			Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)},
-			TTL: pick(p, leases), Old: p.IntN(2) == 0,
+			TTL: pick(p, leases), BeforeRedis7: p.IntN(2) == 0,
 		}
 	case 1:
 		return cell.Take{
@@ -140,7 +140,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 2:
 		return cell.Remove{
 			Name: key, Attempt: pick(p, p.attempts),
-			How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Dead}), Seen: p.orNone(pick(p, p.ballots)),
+			How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Exact}), Seen: p.orNone(pick(p, p.ballots)),
 		}
 	case 3:
 		return cell.Extend{Name: key, Token: pick(p, p.tokens), Attempt: pick(p, p.attempts), TTL: pick(p, leases)}

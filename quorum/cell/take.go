@@ -23,8 +23,8 @@ type Take struct {
 	// Fence, unless it is zero, must be above the fence counter of the only key. Take raises the
 	// counter to it and takes the key, or does neither.
 	Fence int64
-	// Old adapts to a server before Redis 7, whose SET does not combine NX with GET.
-	Old bool
+	// BeforeRedis7 adapts to a server before Redis 7, whose SET does not combine NX with GET.
+	BeforeRedis7 bool
 }
 
 var takeScript = luascript.New(layoutLua + `local answer, free = {0}, true
@@ -57,12 +57,12 @@ func (t Take) Keys() []string { return t.Names }
 // Writes implements Op.
 func (t Take) Writes() bool { return true }
 
-// native reports whether one SET carries out the operation.
-func (t Take) native() bool { return len(t.Names) == 1 && !t.Old && t.Fence == 0 }
+// isOneSET reports whether one SET carries out the operation.
+func (t Take) isOneSET() bool { return len(t.Names) == 1 && !t.BeforeRedis7 && t.Fence == 0 }
 
 // Words implements Op.
 func (t Take) Words(whole bool) []any {
-	if t.native() {
+	if t.isOneSET() {
 		words := []any{"SET", t.Names[0], t.cell(0).String(), "NX", "GET"}
 		if t.TTL >= 0 {
 			words = append(words, "PX", millis(t.TTL))
@@ -82,7 +82,7 @@ func (t Take) Words(whole bool) []any {
 
 // AppendTo implements Appender.
 func (t Take) AppendTo(b []byte, whole bool) []byte {
-	if !t.native() || t.Mark != "" {
+	if !t.isOneSET() || t.Mark != "" {
 		return resp.AppendCommand(b, t.Words(whole)...)
 	}
 	words := 5
@@ -120,7 +120,7 @@ func (t Take) Decode(answer any) (Answer, error) {
 	switch {
 	case t.Fence != 0:
 		return decodeFenced(answer, 1)
-	case !t.native():
+	case !t.isOneSET():
 		return decode(answer, len(t.Names), false)
 	}
 	switch text := answer.(type) {
@@ -145,7 +145,7 @@ func (t Take) Apply(s *Store) Answer {
 	}
 	for _, f := range found {
 		if f.Form != Absent {
-			if t.native() {
+			if t.isOneSET() {
 				refused.Found[0].Left = NotReported
 			}
 			return refused

@@ -35,7 +35,7 @@ func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
 func (g *Guard) updateMarker(ctx context.Context, v Report) error {
 	m := v.Marker.Value
 	m.Durable, m.ReplID = m.Durable && v.Durable(), v.ReplID
-	_, err := runInt(ctx, g.Conn, script.Reword, v.Marker.Text, m.String())
+	_, err := runInt(ctx, g.Conn, script.UpdateMarker, v.Marker.Text, m.String())
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 
 // rulesRefusal returns the error for this proxy if a majority has different rules; else nil.
 func (g *Guard) rulesRefusal() *QuarantineError {
-	if c := g.set.rules.consentFor(g.index); c.byMajority {
+	if c := g.set.rules.consentFor(g.index); c.majorityDiffers {
 		return &QuarantineError{Why: OtherRules, Differs: c.differs}
 	}
 	return nil
@@ -49,7 +49,7 @@ func nextLook(cause *QuarantineError) time.Duration {
 // writeRules replaces the rules that the master reported by this proxy's.
 func (g *Guard) writeRules(ctx context.Context, v Report) (bool, error) {
 	text := g.set.rules.rulesToWrite()
-	did, err := runInt(ctx, g.Conn, script.Settle, v.Rules, text)
+	did, err := runInt(ctx, g.Conn, script.WriteRules, v.Rules, text)
 	if did == 1 {
 		v.Rules = text
 		g.set.rules.observe(g.index, v)

@@ -46,7 +46,7 @@ func (g *Guard) announce(ctx context.Context) error {
 		own.ClockSince, own.At = g.clock.Since(), g.fitted.ServerTime
 	}
 	g.mu.Unlock()
-	parts, err := runTexts(ctx, g.Conn, 2, 2, script.Announce, own.ID, own.Announcement(), marker.Millis(Heard))
+	parts, err := runTexts(ctx, g.Conn, 2, 2, script.Announce, own.ID, own.Announcement(), marker.Millis(ProxyTimeout))
 	if err != nil {
 		return err
 	}

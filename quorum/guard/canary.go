@@ -24,7 +24,7 @@ type canary struct {
 
 // renewedAt returns a canary that was renewed after sent.
 func renewedAt(value string, sent time.Time) canary {
-	return canary{value: value, until: sent.Add(canaryLife - vote.Allowance(canaryLife) - clockNoise)}
+	return canary{value: value, until: sent.Add(canaryLife - vote.DriftMargin(canaryLife) - clockNoise)}
 }
 
 // isMissed reports whether a different value, or none, at a moment before now shows that time

@@ -100,7 +100,7 @@ func (s *Set) fitness(i int, v Report) error {
 	for j, g := range s.guards {
 		switch twin := g.isTwin(v.RunID, i == j); {
 		case twin && j < i:
-			return &UnfitError{Why: Twin + g.Name}
+			return &UnfitError{Why: DuplicateServer + g.Name}
 		case twin && j > i:
 			g.Wake() // let it find out for itself
 		}
@@ -162,7 +162,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 	if verdict == actionEnded || verdict != actionTrust && verdict != actionUpdateMarker && g.set.eras.isOver() {
 		return g.leaveEnded(ctx, v, past)
 	}
-	if verdict == actionBlank && g.set.fresh.isOver() {
+	if verdict == actionEmpty && g.set.fresh.isOver() {
 		verdict = actionWait
 	}
 	if g.set.maxTTLInUse.Saw(g.index, v.Longest, verdict == actionTrust) {
@@ -192,7 +192,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 		return g.vote(ctx, v)
 	case actionUpdateMarker:
 		return 0, g.updateMarker(ctx, v)
-	case actionUnmarked, actionBlank:
+	case actionUnmarked, actionEmpty:
 		return g.handleUnmarked(ctx, v)
 	case actionWait:
 		// This is the disk of another cluster: it votes for no proxy.
@@ -201,7 +201,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 				return 0, err
 			}
 		}
-		return g.hold(ctx, v)
+		return g.quarantineStep(ctx, v)
 	case actionJoin:
 		return g.join(ctx, v)
 	default:
@@ -230,7 +230,7 @@ func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	}
 	if !unjudged && !missed {
 		past.stepped = standing.nonce != "" && standing.nonce == v.Marker.Value.Nonce &&
-			g.set.canBlame(g, standing.step)
+			g.set.mayQuarantineForClock(g, standing.step)
 		return past
 	}
 	owner := ownerMaster

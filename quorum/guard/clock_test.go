@@ -103,8 +103,8 @@ func TestHonestClock(t *testing.T) {
 // Redis's precision of a millisecond stay within the allowance.
 func TestAllowanceCoversWhatIsNotSeen(t *testing.T) {
 	for lease := time.Millisecond; lease < 1000*time.Hour; lease += lease/7 + 1 {
-		if unseen := drifted(lease) + clockNoise + time.Millisecond; unseen > vote.Allowance(lease) {
-			t.Fatalf("%v: %v is not seen, %v is allowed", lease, unseen, vote.Allowance(lease))
+		if unseen := drifted(lease) + clockNoise + time.Millisecond; unseen > vote.DriftMargin(lease) {
+			t.Fatalf("%v: %v is not seen, %v is allowed", lease, unseen, vote.DriftMargin(lease))
 		}
 	}
 }

@@ -134,7 +134,7 @@ func (s *Set) accept(ctx context.Context, era reconfig.Era, promises []promise, 
 		}
 		defer p.guard.Wake()
 		m := p.trust.Marker
-		m.Nonce, m.Proof, m.Seal = s.nonce(), marker.ProofRemark, reconfig.Seal{Ballot: p.promised, Change: change}
+		m.Nonce, m.Proof, m.Seal = s.nonce(), marker.ProofIntact, reconfig.Seal{Ballot: p.promised, Change: change}
 		n, err := runInt(ctx, p.guard.Conn, script.Seal,
 			marker.InDatabase(p.trust.String(), 0), p.promised, m.String(), era.String())
 		return err == nil && n == 1

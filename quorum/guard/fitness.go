@@ -14,10 +14,10 @@ func (e *UnfitError) IsReplica() bool { return e.Why == whyReplica }
 
 // These are the reasons why a master is unfit. The name of another master follows Twin.
 const (
-	whyReplica = "it is a replica: locks written there are lost at its next sync"
-	Twin       = "it is the same server as "
-	whyProxy   = "it is a redlock-proxy: masters must be Redis servers"
-	whyNewer   = "proxies of a later version use it: upgrade this proxy"
+	whyReplica      = "it is a replica: locks written there are lost at its next sync"
+	DuplicateServer = "it is the same server as "
+	whyProxy        = "it is a redlock-proxy: masters must be Redis servers"
+	whyNewer        = "proxies of a later version use it: upgrade this proxy"
 )
 
 // whyPolicy returns the reason for this maxmemory-policy.

@@ -112,7 +112,7 @@ func (g *Guard) enrol(ctx context.Context, db int, under trust) {
 	defer g.mu.Unlock()
 	if err == nil && did == 1 && g.trust.term == under.term {
 		g.enrolled[db] = true
-		g.seqs.raise(marker.InDatabase(under.Nonce, db), script.FirstAge)
+		g.seqs.raise(marker.InDatabase(under.Nonce, db), script.FirstSeq)
 		return
 	}
 	g.suspend()
@@ -125,9 +125,9 @@ func (g *Guard) serverTime() time.Duration {
 	return g.clock.ServerTime(time.Now())
 }
 
-// Weigh returns the reason why the votes of a batch do not count, or nil. The master may have
+// Evaluate returns the reason why the votes of a batch do not count, or nil. The master may have
 // executed the batch nevertheless. It must be called once for each batch that was sent.
-func (g *Guard) Weigh(w *Check) error {
+func (g *Guard) Evaluate(w *Check) error {
 	if g == nil {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (g *Guard) voteCounts(under trust, p *look) bool {
 		return false
 	case p.sequence < p.floor || p.writes && p.sequence == p.floor:
 		g.suspectDBs[p.db] = true
-		g.older = g.older || p.sequence >= script.FirstAge
+		g.older = g.older || p.sequence >= script.FirstSeq
 		g.suspend()
 		return false
 	case g.expectedCanary(p).isMissed(p.canary, p.sighting.Got):
@@ -241,7 +241,7 @@ func (g *Guard) grantVote(under marker.Marker, eraEnded bool) {
 	g.changed = time.Now()
 	g.trust = trust{Marker: under, term: g.term, eraEnded: eraEnded}
 	g.last = g.trust
-	g.seqs.raise(marker.InDatabase(under.Nonce, 0), script.FirstAge)
+	g.seqs.raise(marker.InDatabase(under.Nonce, 0), script.FirstSeq)
 }
 
 // Conn is the access of the guard to a master, outside of batches.

@@ -18,8 +18,8 @@ func TestVotesThatCount(t *testing.T) {
 	again := trust{Marker: marker.Marker{Nonce: "n"}, term: 4}
 	alive := canary{value: "c", until: now.Add(time.Second)}
 	well := look{
-		writes: true, field: "n@0", floor: script.FirstAge + 7, known: alive,
-		sequence: script.FirstAge + 8, number: true, canary: "c", sighting: sighting,
+		writes: true, field: "n@0", floor: script.FirstSeq + 7, known: alive,
+		sequence: script.FirstSeq + 8, number: true, canary: "c", sighting: sighting,
 	}
 	with := func(change func(p *look)) look {
 		p := well
@@ -78,10 +78,10 @@ func TestOnlyWhatCountsIsAVote(t *testing.T) {
 		g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0, Master{Wake: func() {}})
 		g.grantVote(marker.Marker{Nonce: "n"}, over)
 		w := &Check{guard: g, trust: g.trusted(), look: look{
-			field: "n@0", floor: script.FirstAge, sequence: script.FirstAge + 1, number: true,
+			field: "n@0", floor: script.FirstSeq, sequence: script.FirstSeq + 1, number: true,
 			sighting: Sighting{Sent: now, Got: now, ServerTime: time.Hour},
 		}}
-		if cause := g.Weigh(w); (cause != nil) != over || g.voted.IsZero() != over || g.trusted().Nonce != "n" {
+		if cause := g.Evaluate(w); (cause != nil) != over || g.voted.IsZero() != over || g.trusted().Nonce != "n" {
 			t.Errorf("over %v: cause %v, voted %v", over, cause, g.voted)
 		}
 	}

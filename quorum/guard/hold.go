@@ -26,10 +26,10 @@ const (
 	proofPatience, provedPause = Heartbeat / 2, 10 * time.Millisecond
 )
 
-// hold keeps the master in quarantine until it has caught up, has proved that it lost nothing, or
-// the longest lease has expired. All waits are by our own monotonic clock, since this proxy first
-// saw the record: the master's clock does not matter.
-func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
+// quarantineStep keeps the master in quarantine until it has caught up, has proved that it lost
+// nothing, or the longest lease has expired. All waits are by our own monotonic clock, since this
+// proxy first saw the record: the master's clock does not matter.
+func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, error) {
 	r := v.Record.Value
 	watched, begins := g.watch(r, v.Sighting.Got)
 	if begins { // else the first TTL heard of may be far too short
@@ -64,7 +64,7 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 		_, err := g.admit(ctx, v, marker.ProofLease)
 		return 0, err
 	}
-	enough := from.enough()
+	enough := from.hasReadQuorum()
 	proved := enough && from.provedSince(g.since())
 	if enough && !proved && watched < proofPatience {
 		from.wake() // before anybody is told how long it takes
@@ -133,7 +133,7 @@ func quarantineOf(
 
 // Quarantines returns for each master why it is in quarantine, and for how long, or nil. It assumes
 // that it has watched each master for as long as the proxies that run.
-func Quarantines(visits []Visit, maxTTL time.Duration) []*QuarantineError {
+func Quarantines(visits []Inspection, maxTTL time.Duration) []*QuarantineError {
 	ttl, voters, all := newMaxTTLTracker(len(visits), maxTTL), 0, make([]*QuarantineError, len(visits))
 	for i, v := range visits {
 		if v.Report != nil {
@@ -147,7 +147,7 @@ func Quarantines(visits []Visit, maxTTL time.Duration) []*QuarantineError {
 		if v.Report == nil {
 			continue
 		}
-		if verdict, _ := judge(*v.Report, history{}); verdict == actionWait || verdict == actionBlank {
+		if verdict, _ := judge(*v.Report, history{}); verdict == actionWait || verdict == actionEmpty {
 			r, watched := v.Report.Record.Value, v.Report.watched()
 			lease, claims := leaseLeft(watched, ttl.Forgotten(r)), r.Claim != marker.NoClaim && watched < allChecked
 			catchesUp := voters >= vote.ReadQuorum(len(visits))
@@ -202,13 +202,13 @@ func (g *Guard) recordBound(ctx context.Context, r marker.Record) (did bool, err
 	}
 	next := r.Within(bound)
 	if word := g.set.override; word.forced {
-		if next = r.VouchedFor(word.ttl); next == r {
+		if next = r.WithOverride(word.ttl); next == r {
 			return false, nil
 		}
 	} else if !known || r.IsFinal() || r.Bounded && r.Bound >= next.Bound {
 		return false, nil
 	}
-	_, err = runInt(ctx, g.Conn, script.Restate, r.String(), next.String())
+	_, err = runInt(ctx, g.Conn, script.UpdateRecord, r.String(), next.String())
 	return true, err
 }
 
@@ -242,7 +242,7 @@ func (g *Guard) evaluateClaim(
 	for field, n := range has {
 		more = append(more, field, n)
 	}
-	n, err := g.admit(ctx, v, marker.ProofRemark, more...)
+	n, err := g.admit(ctx, v, marker.ProofIntact, more...)
 	if err == nil && n < 0 {
 		return true, g.dropClaim(ctx, v, r)
 	}
@@ -251,7 +251,7 @@ func (g *Guard) evaluateClaim(
 
 func (g *Guard) dropClaim(ctx context.Context, v Report, r marker.Record) error {
 	g.log.Info("master restarted with older data", "master", g.Name)
-	did, err := runInt(ctx, g.Conn, script.Disclaim, v.Record.Text, r.WithoutClaim().String())
+	did, err := runInt(ctx, g.Conn, script.DropClaim, v.Record.Text, r.WithoutClaim().String())
 	if did == 1 {
 		g.publishRetired(ctx, v, marker.NoClaim)
 	}

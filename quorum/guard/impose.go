@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// Visit is a check of a master without a guard.
-type Visit struct {
+// Inspection is a check of a master without a guard.
+type Inspection struct {
 	// Name is its address.
 	Name string
 	// Report is the master's report; nil if there is none.
@@ -19,7 +19,7 @@ type Visit struct {
 }
 
 // rulesSeen returns the knowledge of the rules after these visits.
-func rulesSeen(settings string, visits []Visit) *rulesTracker {
+func rulesSeen(settings string, visits []Inspection) *rulesTracker {
 	names, numbered, placed := make([]string, len(visits)), false, false
 	for i, v := range visits {
 		names[i] = v.Name
@@ -39,7 +39,7 @@ func rulesSeen(settings string, visits []Visit) *rulesTracker {
 
 // Differences returns for each master why it would not vote for a proxy with these settings: the
 // differences between its rules and the settings. It is empty if there are none.
-func Differences(settings string, visits []Visit) []string {
+func Differences(settings string, visits []Inspection) []string {
 	a, texts := rulesSeen(settings, visits), make([]string, len(visits))
 	for i, v := range visits {
 		if v.Report != nil {
@@ -49,9 +49,9 @@ func Differences(settings string, visits []Visit) []string {
 	return texts
 }
 
-// Unlike returns how many of the running proxies have different settings, or a different number of
-// masters.
-func Unlike(settings string, visits []Visit) (n int) {
+// CountDiffering returns how many of the running proxies have different settings, or a different
+// number of masters.
+func CountDiffering(settings string, visits []Inspection) (n int) {
 	var lists [][]Proxy
 	for _, v := range visits {
 		if v.Report != nil {
@@ -67,11 +67,11 @@ func Unlike(settings string, visits []Visit) (n int) {
 	return n
 }
 
-// Impose writes the rules of a proxy with these settings on all of its masters that reported,
-// whatever rules they have. Votes of other proxies' running batches do not count any more. It
-// returns an error for each master where it failed. A master that has no rules and votes for no
-// proxy needs none.
-func Impose(ctx context.Context, settings string, visits []Visit) []error {
+// ReplaceSettings writes the rules of a proxy with these settings on all of its masters that
+// reported, whatever rules they have. Votes of other proxies' running batches do not count any
+// more. It returns an error for each master where it failed. A master that has no rules and votes
+// for no proxy needs none.
+func ReplaceSettings(ctx context.Context, settings string, visits []Inspection) []error {
 	own, errs := rulesSeen(settings, visits).own().String(), make([]error, len(visits))
 	for i, v := range visits {
 		if v.Report != nil {
@@ -81,7 +81,7 @@ func Impose(ctx context.Context, settings string, visits []Visit) []error {
 	return errs
 }
 
-func (v Visit) impose(ctx context.Context, own string, others []Visit) error {
+func (v Inspection) impose(ctx context.Context, own string, others []Inspection) error {
 	old, marked := v.Report.Marker.Value, v.Report.Marker.Valid
 	if v.Report.isNewer() {
 		return &UnfitError{Why: whyNewer}
@@ -90,9 +90,9 @@ func (v Visit) impose(ctx context.Context, own string, others []Visit) error {
 		return nil
 	}
 	next, text := old, ""
-	if next.Nonce, next.Proof = marker.NewNonce(), marker.ProofRemark; marked && old.Seal.IsNone() {
+	if next.Nonce, next.Proof = marker.NewNonce(), marker.ProofIntact; marked && old.Seal.IsNone() {
 		text = next.String()
-		publishSeq(ctx, others, next.Nonce, script.FirstAge) // so that it can prove to have all its data
+		publishSeq(ctx, others, next.Nonce, script.FirstSeq) // so that it can prove to have all its data
 	}
 	did, err := runInt(ctx, v.Conn, script.Impose, v.Report.Marker.Text, own, text)
 	switch {
@@ -108,10 +108,10 @@ func (v Visit) impose(ctx context.Context, own string, others []Visit) error {
 
 // publishSeq stores a number of another master's sequence on masters, as far as they answer and do
 // not have to stay empty.
-func publishSeq(ctx context.Context, on []Visit, nonce string, n int64) {
+func publishSeq(ctx context.Context, on []Inspection, nonce string, n int64) {
 	for _, v := range on {
 		if v.Report != nil && v.Report.Marker.Text != "" {
-			_, _ = runInt(ctx, v.Conn, script.KeepAges, marker.Millis(seqTTL), marker.InDatabase(nonce, 0), n)
+			_, _ = runInt(ctx, v.Conn, script.PublishSeqs, marker.Millis(seqTTL), marker.InDatabase(nonce, 0), n)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	case !from.before && len(from.sources) >= vote.Majority(len(g.set.guards)):
 		// It catches up from these like any other master.
 		return 0, g.quarantine(ctx, v, Joining, marker.NoClaim)
-	case !from.before || !from.enough() || from.member(g) < 0,
+	case !from.before || !from.hasReadQuorum() || from.member(g) < 0,
 		len(from.sources) < from.masters && g.set.eras.age(time.Now()) < formerSourcesTime:
 		return joinPause, nil
 	case v.Record.Text == "":

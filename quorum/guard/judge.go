@@ -16,14 +16,14 @@ const (
 	actionQuarantine                     // it may have lost data: replace its marker by a record
 	actionWait                           // its record is valid: it is in quarantine
 	actionUnmarked                       // it has neither marker nor record, and nothing is known of it
-	actionBlank                          // it was so when a proxy first saw it, by its record
+	actionEmpty                          // it was so when a proxy first saw it, by its record
 	actionEnded                          // its era has ended, or is not this proxy's
 	actionJoin                           // it voted in the former era
 )
 
 // isNew reports whether the master must be left unchanged because no proxy is known to have used it
 // yet.
-func (v nextAction) isNew() bool { return v == actionUnmarked || v == actionBlank }
+func (v nextAction) isNew() bool { return v == actionUnmarked || v == actionEmpty }
 
 // history is a proxy's knowledge of a master's past.
 type history struct {
@@ -69,7 +69,7 @@ func judge(v Report, past history) (nextAction, Reason) {
 	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Empty) && past.nonce != "":
 		return actionQuarantine, Restarted // it was not as new as a proxy assumed
 	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Empty):
-		return actionBlank, Empty
+		return actionEmpty, Empty
 	case recorded && r.RunID == v.RunID && v.Marker.Text == "":
 		return actionWait, Reason(r.Reason)
 	case v.Marker.Text == "" && v.Record.Text == "" && past.nonce == "":
@@ -137,7 +137,7 @@ func (v Report) State() (state string, since time.Duration) {
 		return "votes", 0
 	case verdict == actionUnmarked:
 		return "unmarked", 0
-	case verdict == actionWait, verdict == actionBlank:
+	case verdict == actionWait, verdict == actionEmpty:
 		began := time.Duration(v.Record.Value.Since) * time.Millisecond
 		return "quarantine: " + why.Sentence(1), v.Sighting.ServerTime - began
 	default:

@@ -86,7 +86,7 @@ func TestJudge(t *testing.T) {
 		{"nothing, known in this life", Report{}, known, actionQuarantine, Flushed, marker.NoClaim},
 		{"nothing, known in an earlier life", Report{RunID: "2"}, known, actionQuarantine, Restarted, marker.NoClaim},
 		{"in quarantine", Report{Record: rec("1", Flushed)}, history{}, actionWait, Flushed, marker.NoClaim},
-		{"met empty", Report{Record: rec("1", Empty)}, history{}, actionBlank, Empty, marker.NoClaim},
+		{"met empty", Report{Record: rec("1", Empty)}, history{}, actionEmpty, Empty, marker.NoClaim},
 		{"met empty, where it was known", Report{Record: rec("1", Empty)}, known, actionQuarantine, Restarted,
 			marker.NoClaim},
 		{"met empty in an earlier life", Report{RunID: "2", Record: rec("1", Empty)}, history{}, actionQuarantine,

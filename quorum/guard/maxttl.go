@@ -114,8 +114,8 @@ func (l *maxTTLTracker) credible() time.Duration {
 	return max(l.Limit(), l.largest, second)
 }
 
-// Made takes a record that a majority has now.
-func (l *maxTTLTracker) Made(record time.Duration) {
+// NoteRecorded takes a record that a majority has now.
+func (l *maxTTLTracker) NoteRecorded(record time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.largest = max(l.largest, record)

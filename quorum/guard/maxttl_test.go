@@ -45,7 +45,7 @@ func TestLongestTTL(t *testing.T) {
 	want("three meet every majority", 2*time.Minute, 0)
 	l.Saw(3, time.Minute, true)
 	want("three have a second", 2*time.Minute, time.Second)
-	l.Made(3 * time.Minute)
+	l.NoteRecorded(3 * time.Minute)
 	want("recorded", 3*time.Minute, 3*time.Minute)
 	l.Saw(4, time.Second, true)
 	if !l.Saw(0, 80*time.Hour, true) {
@@ -66,6 +66,6 @@ func TestLongestTTL(t *testing.T) {
 	for i, ttl := range []time.Duration{time.Minute, time.Second, 2 * time.Minute, time.Minute, time.Second} {
 		l.Saw(i, ttl, i != 2)
 	}
-	l.Made(3 * time.Minute)
+	l.NoteRecorded(3 * time.Minute)
 	want("what stood on a majority is made to stand again", 3*time.Minute, 3*time.Minute)
 }

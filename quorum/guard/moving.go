@@ -74,7 +74,7 @@ func (s *Set) MayMove() error {
 	return err
 }
 
-// MayHold returns the reason why the masters lack room for so many more bytes, or nil. It ignores
+// CheckRoom returns the reason why the masters lack room for so many more bytes, or nil. It ignores
 // masters that do not answer.
 func (s *Set) MayHold(ctx context.Context, bytes int64) error {
 	full := make([]error, len(s.guards))
@@ -98,7 +98,7 @@ const heldTTL = "600000"
 // majority stored it.
 func (s *Set) ReportPaused(ctx context.Context, text string) error {
 	took := countParallel(s.guards, func(g *Guard) bool {
-		_, err := g.Conn.Run(ctx, script.Hold, s.id, text, heldTTL)
+		_, err := g.Conn.Run(ctx, script.StorePauseReport, s.id, text, heldTTL)
 		return err == nil
 	})
 	if took < vote.Majority(len(s.guards)) {
@@ -109,9 +109,9 @@ func (s *Set) ReportPaused(ctx context.Context, text string) error {
 
 var errNotStored = errors.New("no majority of the masters stored the report")
 
-// Held returns the proxies' last reports of paused commands by their ID, if witnessQuorum masters
-// have the same one.
-func (s *Set) Held(ctx context.Context) map[string]string {
+// PauseReports returns the proxies' last reports of paused commands by their ID, if witnessQuorum
+// masters have the same one.
+func (s *Set) PauseReports(ctx context.Context) map[string]string {
 	var mu sync.Mutex
 	says, held := map[[2]string]int{}, map[string]string{}
 	countParallel(s.guards, func(g *Guard) bool {

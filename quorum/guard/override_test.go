@@ -52,7 +52,7 @@ func TestBoundOfARecord(t *testing.T) {
 	for _, c := range []struct {
 		r    marker.Record
 		want time.Duration
-	}{{r, time.Hour}, {r.Within(0), time.Minute}, {r.Within(2 * time.Minute), 2 * time.Minute}, {r.VouchedFor(0), 0}} {
+	}{{r, time.Hour}, {r.Within(0), time.Minute}, {r.Within(2 * time.Minute), 2 * time.Minute}, {r.WithOverride(0), 0}} {
 		if got := l.Forgotten(c.r); got != c.want {
 			t.Errorf("%q: %v, want %v", c.r, got, c.want)
 		}

@@ -88,9 +88,9 @@ func (s *Set) mayQuarantine(one *Guard) bool {
 	return may
 }
 
-// canBlame reports whether it has become certain that the suspected clock was the master's, and few
-// enough other masters are blamed.
-func (s *Set) canBlame(g *Guard, m clockStep) bool {
+// mayQuarantineForClock reports whether it has become certain that the suspected clock was the
+// master's, and few enough other masters are blamed.
+func (s *Set) mayQuarantineForClock(g *Guard, m clockStep) bool {
 	owner, _ := ownerOf(m, s.othersDuring(g.index, m))
 	return (owner == ownerMaster || m.At.IsZero()) && s.mayQuarantine(g)
 }

@@ -107,7 +107,7 @@ func TestSuspicionIsJudgedAgain(t *testing.T) {
 				other.observeClock(sighting)
 			}
 			other.blamed = c.blamed
-			if got := s.canBlame(s.guards[0], step); got != c.want {
+			if got := s.mayQuarantineForClock(s.guards[0], step); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Heard is how long a proxy counts as running after its last announcement.
-const Heard = 3 * time.Second
+// ProxyTimeout is how long a proxy counts as running after its last announcement.
+const ProxyTimeout = 3 * time.Second
 
 // followsMark ends the ID of a proxy that can follow a change of the masters. The number of its
 // protocol precedes it, from 2 on.

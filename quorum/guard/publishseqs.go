@@ -16,21 +16,21 @@ import (
 // yesterday's disk, in a snapshot. So each database has a sequence number next to its marker. Every
 // batch that writes increments it. The field of the sequence contains the marker's nonce and the
 // number of the database. In data of another lineage, or without data, the sequence would begin
-// with 1, far below script.FirstAge. A proxy publishes the numbers that it has seen of one master
+// with 1, far below script.FirstSeq. A proxy publishes the numbers that it has seen of one master
 // on the other masters.
 
 // knownSeq returns the highest known number of a sequence of the master.
 func (g *Guard) knownSeq(field string) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return max(g.seqs[field], script.FirstAge)
+	return max(g.seqs[field], script.FirstSeq)
 }
 
 // knownState returns the highest known number of a sequence, and the canary of its database.
 func (g *Guard) knownState(field string, db int) (seq int64, c canary) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return max(g.seqs[field], script.FirstAge), g.canaries[db]
+	return max(g.seqs[field], script.FirstSeq), g.canaries[db]
 }
 
 // currentSeqs returns the sequences of the marker under which the master votes.
@@ -58,7 +58,7 @@ func (g *Guard) publishSeqs(ctx context.Context) error {
 	if len(words) == 0 {
 		return nil
 	}
-	if _, err := runInt(ctx, g.Conn, script.KeepAges, append([]any{marker.Millis(seqTTL)}, words...)...); err != nil {
+	if _, err := runInt(ctx, g.Conn, script.PublishSeqs, append([]any{marker.Millis(seqTTL)}, words...)...); err != nil {
 		clear(g.published) // it may not have arrived
 		return err
 	}
@@ -70,7 +70,7 @@ func (g *Guard) publishSeqs(ctx context.Context) error {
 // if every proxy ends before the next checkup. A failure is harmless: they learn it within a
 // second.
 func (g *Guard) publishFirst(ctx context.Context, nonce string) {
-	g.publishOnOthers(ctx, nonce, script.FirstAge)
+	g.publishOnOthers(ctx, nonce, script.FirstSeq)
 }
 
 // publishRetired stores on the other masters a number that no data with this nonce reach. It does
@@ -99,7 +99,7 @@ func (g *Guard) publishOnOthers(ctx context.Context, nonce string, n int64) {
 		if other == g || !other.acceptsSeqs() {
 			return false
 		}
-		_, err := runInt(ctx, other.Conn, script.KeepAges, marker.Millis(seqTTL), marker.InDatabase(nonce, 0), n)
+		_, err := runInt(ctx, other.Conn, script.PublishSeqs, marker.Millis(seqTTL), marker.InDatabase(nonce, 0), n)
 		return err == nil
 	})
 }
@@ -125,7 +125,7 @@ func (g *Guard) peerSeqsOf(ctx context.Context, nonce string, has writeSeqs) pee
 		if other == g || other.IsDown() {
 			continue
 		}
-		parts, err := runTexts(ctx, other.Conn, len(fields), 0, script.KeptAges, fields...)
+		parts, err := runTexts(ctx, other.Conn, len(fields), 0, script.PublishedSeqs, fields...)
 		if err != nil {
 			continue
 		}

@@ -21,7 +21,7 @@ const (
 	AwaitsFreshStart Reason = "fresh"
 	Unverified       Reason = "unproven"
 	OtherRules       Reason = "settings"
-	Misplaced        Reason = "place"
+	LocationUnknown  Reason = "place"
 	Replaced         Reason = "succeeded"
 )
 
@@ -41,12 +41,13 @@ func (r Reason) Sentence(n int) string {
 		return singularOrPlural(one, "was empty when first seen: it is new, or has lost its data",
 			"were empty when first seen: they are new, or have lost their data")
 	case AwaitsFreshStart:
-		return singularOrPlural(one, "waits", "wait") + " for a fresh start: not all masters have been connected long enough"
+		return singularOrPlural(one, "waits",
+			"wait") + " for a fresh start: not all masters have been connected long enough"
 	case Joining:
 		return singularOrPlural(one, "joins", "join") + " the changed set of masters"
 	case Replaced:
 		return singularOrPlural(one, "belongs", "belong") + " to another set of masters now: the masters were changed"
-	case Misplaced:
+	case LocationUnknown:
 		return singularOrPlural(one, "waits", "wait") + " until the location of the locks is known"
 	case OtherRules:
 		return singularOrPlural(one, "is", "are") + " in use by proxies with different settings"
@@ -127,8 +128,8 @@ func (e *QuarantineError) Left() time.Duration {
 const muchLater = 10 * time.Second
 
 // isMuchLater reports whether the master votes again much later than logged.
-func (e *QuarantineError) isMuchLater(answer time.Time) bool {
-	return !answer.IsZero() && e.Left() > 2*max(0, time.Until(answer))+muchLater
+func (e *QuarantineError) isMuchLater(readyAt time.Time) bool {
+	return !readyAt.IsZero() && e.Left() > 2*max(0, time.Until(readyAt))+muchLater
 }
 
 // Reason returns one word: restarted, flushed, replicated, clock, evicted or empty; joining after a

@@ -51,10 +51,10 @@ func (s *Set) compare(was *QuarantineError, has location.At, since time.Time, er
 	switch _, err := said.Resolve(s.record, has, nil, false); {
 	case err == nil:
 		return nil
-	case statements < vote.Majority(len(s.guards)) || was != nil && was.Why == Misplaced:
+	case statements < vote.Majority(len(s.guards)) || was != nil && was.Why == LocationUnknown:
 		return was
 	default:
-		return &QuarantineError{Why: Misplaced, Places: err.Error()}
+		return &QuarantineError{Why: LocationUnknown, Places: err.Error()}
 	}
 }
 
@@ -72,7 +72,7 @@ func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, erro
 	said := location.Report{At: own.At(), Known: stated, By: s.eras.names}
 	at, err := said.Resolve(s.record, has, unread, strings.Contains(s.rules.settings, LocksUpstream))
 	if err != nil {
-		return own, &QuarantineError{Why: Misplaced, Places: err.Error()}
+		return own, &QuarantineError{Why: LocationUnknown, Places: err.Error()}
 	}
 	if at != said.At {
 		s.log.Info("location of the locks restored from the record at the upstream", "place", at.Place, "era", at.Era)

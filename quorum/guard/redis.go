@@ -47,7 +47,7 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 		[]any{"INFO"}, []any{"HGETALL", script.ProxiesKey},
 		[]any{"CONFIG", "GET", "appendfsync"}, []any{"CONFIG", "GET", "no-appendfsync-on-rewrite"},
 		[]any{"GET", script.PromiseKey}, []any{"GET", script.RulesKey},
-		[]any{"GET", script.LongestKey}, []any{"GET", script.RecordKey},
+		[]any{"GET", script.MaxTTLKey}, []any{"GET", script.RecordKey},
 		[]any{"DBSIZE"}, []any{"HGET", script.SequenceKey, script.AdmittedField},
 		[]any{"GET", script.MarkerKey}, []any{"TIME"},
 		availability.Trial(script.OwnPrefix+"trial"), // last, because it may be delayed

@@ -94,7 +94,7 @@ func startRedis(t *testing.T, args ...string) realRedis {
 func TestExamine(t *testing.T) {
 	tr := startRedis(t, "--maxmemory-policy", "volatile-ttl")
 	tr.Client(0).Set(t.Context(), script.MarkerKey, "m", 0)
-	tr.Client(0).Set(t.Context(), script.LongestKey, "1500", 0)
+	tr.Client(0).Set(t.Context(), script.MaxTTLKey, "1500", 0)
 	v, err := tr.Examine(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestExamine(t *testing.T) {
 	if v, err = tr.Examine(t.Context()); err != nil || len(v.Differences) != 1 || v.Empty {
 		t.Errorf("with two proxies: got %+v, %v", v, err)
 	}
-	tr.Client(0).Del(t.Context(), script.MarkerKey, script.LongestKey)
+	tr.Client(0).Del(t.Context(), script.MarkerKey, script.MaxTTLKey)
 	if v, err = tr.Examine(t.Context()); err != nil || !v.Empty {
 		t.Errorf("with nothing but two proxies: got %+v, %v", v, err)
 	}
@@ -232,7 +232,7 @@ func TestLifeOfAMarker(t *testing.T) {
 	in := func(db int, key string) string { return w.Client(db).Get(t.Context(), key).Val() }
 	raise := func(db int, nonce string) string {
 		field := marker.InDatabase(nonce, db)
-		return fmt.Sprint(w.Client(db).HIncrBy(t.Context(), script.SequenceKey, field, 1).Val() - script.FirstAge)
+		return fmt.Sprint(w.Client(db).HIncrBy(t.Context(), script.SequenceKey, field, 1).Val() - script.FirstSeq)
 	}
 
 	want("admit", answered(t, w, script.Admit, "", "", first.String(), 5, marker.ProofFresh), "1")
@@ -246,9 +246,9 @@ func TestLifeOfAMarker(t *testing.T) {
 	want("marker of 3", in(3, script.MarkerKey), first.String()+"@3")
 	want("sequence", raise(0, "a")+raise(0, "a")+raise(3, "a"), "121")
 	want("canaries", answered(t, w, script.RenewCanaries, first.String()+"@0", "c", 9000, "a"),
-		fmt.Sprintf("[3  c %d 0  c %d]", script.FirstAge+1, script.FirstAge+2))
+		fmt.Sprintf("[3  c %d 0  c %d]", script.FirstSeq+1, script.FirstSeq+2))
 	want("canaries later", answered(t, w, script.RenewCanaries, first.String()+"@0", "d", 9000, "a"),
-		fmt.Sprintf("[3 c c %d 0 c c %d]", script.FirstAge+1, script.FirstAge+2))
+		fmt.Sprintf("[3 c c %d 0 c c %d]", script.FirstSeq+1, script.FirstSeq+2))
 	want("no canaries without the marker", answered(t, w, script.RenewCanaries, "other", "d", 9000, "a"), "[]")
 
 	w.Client(0).Do(t.Context(), "SWAPDB", 0, 3)
@@ -261,28 +261,28 @@ func TestLifeOfAMarker(t *testing.T) {
 	want("quarantine", answered(t, w, script.Quarantine, first.String()+"@0", "", quarantined.String()), "1")
 	want("markers", in(0, script.MarkerKey)+in(3, script.MarkerKey), "")
 	want("what is claimed", answered(t, w, script.Sequences, "a"),
-		fmt.Sprintf("[a@3 %d a@0 %d]", script.FirstAge+1, script.FirstAge+2))
+		fmt.Sprintf("[a@3 %d a@0 %d]", script.FirstSeq+1, script.FirstSeq+2))
 	second := first
-	second.Nonce, second.Proof = "b", marker.ProofRemark
+	second.Nonce, second.Proof = "b", marker.ProofIntact
 	want("younger data are known", answered(t, w, script.Admit, "", quarantined.String(), second.String(), 5,
-		marker.ProofRemark, "a", "a@3", int64(script.FirstAge+2)), "-1")
-	want("remark", answered(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofRemark, "a",
-		"a@3", int64(script.FirstAge+1)), "1")
+		marker.ProofIntact, "a", "a@3", int64(script.FirstSeq+2)), "-1")
+	want("remark", answered(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofIntact, "a",
+		"a@3", int64(script.FirstSeq+1)), "1")
 	want("sequence begins anew", raise(0, "b")+raise(3, "b"), "11")
 
-	want("reword", answered(t, w, script.Reword, second.String()+"@0", first.String()), "1")
+	want("reword", answered(t, w, script.UpdateMarker, second.String()+"@0", first.String()), "1")
 	want("reworded", in(0, script.MarkerKey)+in(3, script.MarkerKey), first.String()+"@0"+first.String()+"@3")
-	answered(t, w, script.Reword, first.String()+"@0", second.String())
+	answered(t, w, script.UpdateMarker, first.String()+"@0", second.String())
 	want("quarantine with a claim", answered(t, w, script.Quarantine, second.String()+"@0", "", quarantined.String()),
 		"1")
-	want("disclaim", answered(t, w, script.Disclaim, quarantined.String(), quarantined.WithoutClaim().String()), "1")
+	want("disclaim", answered(t, w, script.DropClaim, quarantined.String(), quarantined.WithoutClaim().String()), "1")
 	want("nothing is claimed", answered(t, w, script.Sequences, "b"), "[b@3 0 b@0 0]")
 	want("remark without a claim", answered(t, w, script.Admit, "", quarantined.WithoutClaim().String(),
-		first.String(), 5, marker.ProofRemark, "b"), "-1")
+		first.String(), 5, marker.ProofIntact, "b"), "-1")
 
-	want("ages", answered(t, w, script.KeepAges, 60000, "z@0", 5, "z@1", 7), "1")
-	want("older ones", answered(t, w, script.KeepAges, 60000, "z@0", 4), "1")
-	want("are kept", answered(t, w, script.KeptAges, "z@0", "z@1", "z@2"), "[5 7 0]")
+	want("ages", answered(t, w, script.PublishSeqs, 60000, "z@0", 5, "z@1", 7), "1")
+	want("older ones", answered(t, w, script.PublishSeqs, 60000, "z@0", 4), "1")
+	want("are kept", answered(t, w, script.PublishedSeqs, "z@0", "z@1", "z@2"), "[5 7 0]")
 }
 
 // TestFill runs on a real Redis: values put, copied and dropped, and their ends.

@@ -92,7 +92,7 @@ func (v *Report) hasDatabases(but0 bool) bool {
 func (v *Report) readProxies(entries map[string]string) {
 	var living []Proxy
 	for id, entry := range entries {
-		if p, _ := parseProxy(id, entry); (v.Sighting.ServerTime - p.Announced).Abs() < Heard {
+		if p, _ := parseProxy(id, entry); (v.Sighting.ServerTime - p.Announced).Abs() < ProxyTimeout {
 			living = append(living, p)
 		}
 	}

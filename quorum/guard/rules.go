@@ -243,8 +243,9 @@ func (a *rulesTracker) isMember(i int, r rules) bool {
 type consent struct {
 	// differs describes the differences to this proxy's rules; empty if there are none.
 	differs string
-	// byMajority is set if a majority has different rules, settled if a majority has this proxy's.
-	byMajority, settled bool
+	// majorityDiffers is set if a majority has different rules, settled if a majority has this
+	// proxy's.
+	majorityDiffers, settled bool
 	// claims is set if the master has no rules, and no majority can have different ones.
 	claims bool
 }
@@ -265,11 +266,11 @@ func (a *rulesTracker) consentFor(i int) (c consent) {
 		}
 	}
 	result := vote.Count(len(a.masters), others, unseen)
-	c.byMajority, c.settled = result == vote.Won, own >= vote.Majority(len(a.masters))
+	c.majorityDiffers, c.settled = result == vote.Won, own >= vote.Majority(len(a.masters))
 	switch text := a.masters[i].text; {
 	case text != "" && a.differs(a.masters[i].rules):
 		c.differs = a.masters[i].rules.differences(a.ownNow())
-	case c.byMajority:
+	case c.majorityDiffers:
 		c.differs = a.masters[other].rules.differences(a.ownNow())
 	case text == "":
 		c.claims = result == vote.Lost

@@ -69,7 +69,7 @@ func TestConsent(t *testing.T) {
 		for i := range words {
 			c := a.consentFor(i)
 			switch {
-			case c.byMajority:
+			case c.majorityDiffers:
 				got += "R"
 			case c.differs != "":
 				got += "x"
@@ -128,7 +128,7 @@ func TestNoSettings(t *testing.T) {
 	for rules, want := range map[string]string{"t:ab": "",
 		"t:abc": "masters: the masters have a, b, c, this proxy has a, b"} {
 		report := Report{RunID: NotReported, Rules: rulesIn(rules)}
-		for _, text := range Differences("", []Visit{{Name: "a", Report: &report}, {Name: "b", Report: &report}}) {
+		for _, text := range Differences("", []Inspection{{Name: "a", Report: &report}, {Name: "b", Report: &report}}) {
 			if text != want {
 				t.Errorf("%s: got %q, want %q", rules, text, want)
 			}
@@ -144,7 +144,7 @@ func TestNumberedSets(t *testing.T) {
 	for settings, want := range map[string]int{"s": 0, "t": 2} {
 		differ := 0
 		for _, text := range Differences(settings,
-			[]Visit{{Name: "a", Report: &report}, {Name: "b", Report: &report}}) {
+			[]Inspection{{Name: "a", Report: &report}, {Name: "b", Report: &report}}) {
 			if text != "" {
 				differ++
 			}
@@ -163,7 +163,7 @@ func TestSettleAndImpose(t *testing.T) {
 	c, ctx := tr.Client(0), t.Context()
 	settles := func(from, to string, want int64) {
 		t.Helper()
-		if did, err := runInt(ctx, tr, script.Settle, from, to); err != nil || did != want {
+		if did, err := runInt(ctx, tr, script.WriteRules, from, to); err != nil || did != want {
 			t.Errorf("%q to %q: got %d, %v, want %d", from, to, did, err, want)
 		}
 	}
@@ -180,7 +180,7 @@ func TestSettleAndImpose(t *testing.T) {
 	if err != nil || v.Rules != "b" {
 		t.Fatal(v, err)
 	}
-	if errs := Impose(ctx, "s", []Visit{{Name: "x", Report: &v, Conn: tr}}); errs[0] != nil {
+	if errs := ReplaceSettings(ctx, "s", []Inspection{{Name: "x", Report: &v, Conn: tr}}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	now, err := tr.Examine(ctx)
@@ -195,11 +195,11 @@ func TestSettleAndImpose(t *testing.T) {
 			wants = ""
 		}
 		n, _ := tr.Client(db).HGet(ctx, script.SequenceKey, marker.InDatabase(next.Nonce, db)).Int64()
-		if text != wants || (n == script.FirstAge) != (db != 1) {
+		if text != wants || (n == script.FirstSeq) != (db != 1) {
 			t.Errorf("database %d: marker %q, sequence %d, want %q", db, text, n, wants)
 		}
 	}
-	if errs := Impose(ctx, "t", []Visit{{Name: "x", Report: &v, Conn: tr}}); errs[0] == nil {
+	if errs := ReplaceSettings(ctx, "t", []Inspection{{Name: "x", Report: &v, Conn: tr}}); errs[0] == nil {
 		t.Error("it was imposed on a master that is another one by now")
 	}
 }

@@ -143,7 +143,7 @@ func (s *Set) Recording(ttl time.Duration) (command []any, recorded time.Duratio
 }
 
 // Recorded notes that a TTL is now recorded on a majority.
-func (s *Set) Recorded(ttl time.Duration) { s.maxTTLInUse.Made(ttl) }
+func (s *Set) Recorded(ttl time.Duration) { s.maxTTLInUse.NoteRecorded(ttl) }
 
 func newGuard(s *Set, index int, m Master) *Guard {
 	return &Guard{

@@ -33,8 +33,8 @@ type sourceSet struct {
 	before bool
 }
 
-// enough reports whether every majority includes one of the sources.
-func (o sourceSet) enough() bool {
+// hasReadQuorum reports whether every majority includes one of the sources.
+func (o sourceSet) hasReadQuorum() bool {
 	return o.masters > 0 && len(o.sources) >= vote.ReadQuorum(o.masters)
 }
 

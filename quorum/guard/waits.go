@@ -22,4 +22,4 @@ const Heartbeat = time.Second
 
 // leaseWait returns the time after which every lease of up to longest has expired: clocks may run a
 // hundredth faster or slower.
-func leaseWait(longest time.Duration) time.Duration { return longest + vote.Allowance(longest) }
+func leaseWait(longest time.Duration) time.Duration { return longest + vote.DriftMargin(longest) }

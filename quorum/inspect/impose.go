@@ -39,7 +39,7 @@ type Imposed struct {
 func Impose(
 	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), settings string, forced bool,
 ) ([]Imposed, error) {
-	visits, done := make([]guard.Visit, len(urls)), make([]Imposed, len(urls))
+	visits, done := make([]guard.Inspection, len(urls)), make([]Imposed, len(urls))
 	for i, url := range urls {
 		visits[i].Name, done[i].Name = master.NameIn(url), master.NameIn(url)
 		t, err := master.NewTransport(url, timeout, secure)
@@ -50,9 +50,9 @@ func Impose(
 		defer t.Close()
 		visits[i].Conn = t
 	}
-	for until := time.Now().Add(guard.Heard + recheckPause); ; {
+	for until := time.Now().Add(guard.ProxyTimeout + recheckPause); ; {
 		examineAll(ctx, visits, done)
-		n := guard.Unlike(settings, visits)
+		n := guard.CountDiffering(settings, visits)
 		if n == 0 || forced {
 			break
 		}
@@ -63,7 +63,7 @@ func Impose(
 	for i, differs := range guard.Differences(settings, visits) {
 		done[i].Differed = differs
 	}
-	for i, err := range guard.Impose(ctx, settings, visits) {
+	for i, err := range guard.ReplaceSettings(ctx, settings, visits) {
 		if err != nil {
 			done[i].Err = errors.New(errorText(err))
 		}
@@ -75,7 +75,7 @@ func Impose(
 const recheckPause = 250 * time.Millisecond
 
 // examineAll examines the masters that have a connection.
-func examineAll(ctx context.Context, visits []guard.Visit, done []Imposed) {
+func examineAll(ctx context.Context, visits []guard.Inspection, done []Imposed) {
 	var all sync.WaitGroup
 	for i := range visits {
 		if visits[i].Conn == nil {

@@ -59,7 +59,7 @@ type Finding struct {
 	// Unsafe has reasons why a lock on the master cannot be relied on. Amiss lists settings that
 	// differ among proxies but should be equal. Weak has reasons why the master is less reliable or
 	// capable than it could be.
-	Unsafe, Amiss, Weak []string
+	Unsafe, Differing, Weak []string
 	// Differs says in which settings the proxies that the master votes for differ. See
 	// CompareSettings.
 	Differs string
@@ -175,14 +175,14 @@ func CompareSettings(findings []Finding, settings string) {
 		if f := &findings[i]; differs != "" {
 			f.Differs, f.Votes = differs, false
 			f.Marker, f.Since, f.Quarantine = guard.OtherRules.Sentence(1), 0, nil
-			f.Amiss = append(f.Amiss, differs)
+			f.Differing = append(f.Differing, differs)
 		}
 	}
 }
 
-// PlacedOn returns where the locks are according to the markers of a majority of these masters. The
-// place is undecided if the locks were never moved.
-func PlacedOn(findings []Finding) location.Report {
+// LocationOn returns where the locks are according to the markers of a majority of these masters.
+// The place is undecided if the locks were never moved.
+func LocationOn(findings []Finding) location.Report {
 	says := map[location.At]int{}
 	for _, f := range findings {
 		if f.report == nil || !f.report.Marker.Valid || !f.report.Marker.Value.Seal.IsNone() {
@@ -205,10 +205,10 @@ func Names(findings []Finding) (names []string) {
 }
 
 // visitsOf returns the findings as visits.
-func visitsOf(findings []Finding) []guard.Visit {
-	visits := make([]guard.Visit, len(findings))
+func visitsOf(findings []Finding) []guard.Inspection {
+	visits := make([]guard.Inspection, len(findings))
 	for i, f := range findings {
-		visits[i] = guard.Visit{Name: f.Name, Report: f.report}
+		visits[i] = guard.Inspection{Name: f.Name, Report: f.report}
 	}
 	return visits
 }
@@ -216,7 +216,7 @@ func visitsOf(findings []Finding) []guard.Visit {
 // Unlike returns how many proxies on these masters have different settings (Options.Settings), or a
 // different number of masters.
 func Unlike(findings []Finding, settings string) int {
-	return guard.Unlike(settings, visitsOf(findings))
+	return guard.CountDiffering(settings, visitsOf(findings))
 }
 
 // tryPushConnections tries the commands that the push connections need. It reports nothing for a
@@ -229,7 +229,7 @@ func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, ti
 		}
 		defer conn.Close()
 		limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 10, Elements: 64, Depth: 4, Total: 64 << 10}
-		lacking, err := pushconn.Lacking(conn, resp.NewReader3(conn, limits), timeout, needs)
+		lacking, err := pushconn.MissingRights(conn, resp.NewReader3(conn, limits), timeout, needs)
 		if err == nil && len(lacking) > 0 {
 			f.Weak = append(f.Weak, "its user lacks "+strings.Join(lacking, " ")+": "+effect)
 		}
@@ -273,7 +273,7 @@ func (f *Finding) evaluate(v guard.Report) {
 	if !v.Durable() {
 		f.Weak = append(f.Weak, "forgets locks when it restarts: set appendonly yes and appendfsync always")
 	}
-	f.Amiss = append(f.Amiss, v.Differences...)
+	f.Differing = append(f.Differing, v.Differences...)
 	if v.RunID == guard.NotReported {
 		f.Weak = append(f.Weak, "does not show its run_id: a restart from older data goes unnoticed")
 	}
@@ -288,7 +288,7 @@ func markSameServer(findings []Finding) {
 			continue
 		}
 		if other, known := seen[f.runID]; known {
-			f.Unsafe = append(f.Unsafe, guard.Twin+other)
+			f.Unsafe = append(f.Unsafe, guard.DuplicateServer+other)
 		}
 		seen[f.runID] = f.Name
 	}

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// ErrNotNeeded is returned by MayVouch if a majority votes: the other masters catch up by
+// ErrNotNeeded is returned by CheckOverride if a majority votes: the other masters catch up by
 // themselves.
 var ErrNotNeeded = errors.New("a majority of the masters votes")
 
@@ -25,11 +25,11 @@ type RefusedError struct {
 // Error joins the reasons.
 func (e *RefusedError) Error() string { return strings.Join(e.Reasons, "; ") }
 
-// MayVouch decides whether to accept an operator's override. The operator declares that no lock
-// that these masters may have forgotten was granted for longer than ttl. All masters must be
+// CheckOverride decides whether to accept an operator's override. The operator declares that no
+// lock that these masters may have forgotten was granted for longer than ttl. All masters must be
 // reachable and fit. None may hold a lock that contradicts the declaration, unless it is forced.
-// The findings are those of Survey. MayVouch returns nil, ErrNotNeeded, or a *RefusedError.
-func MayVouch(findings []Finding, ttl time.Duration, forced bool) error {
+// The findings are those of Survey. CheckOverride returns nil, ErrNotNeeded, or a *RefusedError.
+func CheckOverride(findings []Finding, ttl time.Duration, forced bool) error {
 	var reasons []string
 	outlasts := false
 	votes := 0
@@ -79,8 +79,8 @@ func (f Finding) describeLocks(ttl time.Duration) string {
 	return fmt.Sprintf("%s, %s, such as %s", locks, ends, strings.Join(names, " "))
 }
 
-// Knowing names the proxies on these masters that know of a longer TTL in use.
-func Knowing(findings []Finding, ttl time.Duration) []string {
+// ProxiesWithLongerTTL names the proxies on these masters that know of a longer TTL in use.
+func ProxiesWithLongerTTL(findings []Finding, ttl time.Duration) []string {
 	found := map[string]bool{}
 	for _, f := range findings {
 		if f.report == nil {

@@ -55,10 +55,10 @@ func TestMayVouch(t *testing.T) {
 			`t: it holds 2 locks, one of them without a TTL, such as "a"` + forcible},
 	} {
 		got := ""
-		if err := MayVouch(c.findings, c.ttl, false); err != nil {
+		if err := CheckOverride(c.findings, c.ttl, false); err != nil {
 			got = err.Error()
 		}
-		if forced := MayVouch(c.findings, c.ttl, true); strings.HasSuffix(c.want, forcible) && forced != nil {
+		if forced := CheckOverride(c.findings, c.ttl, true); strings.HasSuffix(c.want, forcible) && forced != nil {
 			t.Errorf("%s, forced: %v", c.name, forced)
 		}
 		if got != c.want {

@@ -54,7 +54,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	d := register.Decision{Do: register.Put}
 	// A key of a keygroup that did not change keeps its version, so it stays in the keygroup.
 	if own := all[0]; len(all) == 1 && own.name == b.name && (own.new || own.version == "" || !b.isGroup) {
-		b.sealAlone(&d, own)
+		b.encodeAlone(&d, own)
 		return d, nil
 	}
 	if err := b.setEnds(&d, all); err != nil {
@@ -73,8 +73,8 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	return d, nil
 }
 
-// sealAlone decides for the key of the cell's name alone, which is stored without a keygroup.
-func (b *Group) sealAlone(d *register.Decision, own key) {
+// encodeAlone decides for the key of the cell's name alone, which is stored without a keygroup.
+func (b *Group) encodeAlone(d *register.Decision, own key) {
 	d.Value = own.value
 	switch {
 	case own.new:

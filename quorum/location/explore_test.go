@@ -382,7 +382,7 @@ func (x explorer) begin(w world, i int, f func(string, world)) {
 		if w.place.Moves() {
 			t.decide(w.place.Source())
 		} else {
-			t.decide(w.place.Away())
+			t.decide(w.place.Departure())
 			t.movers[i].step, t.movers[i].era, t.movers[i].place = began, t.era, t.place
 		}
 		f(fmt.Sprintf("decides on place %d", t.place), t)

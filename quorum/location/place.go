@@ -62,8 +62,8 @@ func (p Place) OrBySetting(fromUpstream bool) Place {
 // Moves reports whether the locks are being moved. Then no client changes them.
 func (p Place) Moves() bool { return p == ToMasters || p == ToUpstream }
 
-// Away returns the moving place by which the locks leave p.
-func (p Place) Away() Place {
+// Departure returns the moving place by which the locks leave p.
+func (p Place) Departure() Place {
 	if p == Upstream {
 		return ToMasters
 	}

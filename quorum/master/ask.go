@@ -35,7 +35,7 @@ func (m *Master) enqueue(o *op, hold bool) *lane {
 }
 
 // send sends a batch, with the guard's check of the master at its end.
-func (m *Master) send(k Link, f *Flight) bool {
+func (m *Master) send(k Link, f *Batch) bool {
 	m.guard.Begin(context.Background(), &f.check, f.db, f.writes())
 	m.lastSent.Store(int64(time.Since(m.started)))
 	return k.Send(f)

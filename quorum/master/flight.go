@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Flight is one batch of operations of one database that is being sent. The next batch of the lane
+// Batch is one batch of operations of one database that is being sent. The next batch of the lane
 // reuses its memory.
-type Flight struct {
+type Batch struct {
 	db  int
 	ops []*op
 	// replies are the replies to the ops.
@@ -29,22 +29,22 @@ type Flight struct {
 }
 
 // Len returns the number of operations.
-func (f *Flight) Len() int { return len(f.ops) }
+func (f *Batch) Len() int { return len(f.ops) }
 
 // Op returns operation number i and its database. If fullScript is set, the script must be sent
 // instead of its SHA.
-func (f *Flight) Op(i int) (db int, do cell.Op, fullScript bool) {
+func (f *Batch) Op(i int) (db int, do cell.Op, fullScript bool) {
 	return f.db, f.ops[i].do, f.ops[i].fullScript
 }
 
 // Answer sets the reply to operation number i.
-func (f *Flight) Answer(i int, got register.Reply) { f.replies[i] = got }
+func (f *Batch) Answer(i int, got register.Reply) { f.replies[i] = got }
 
 // extendIfLate extends the deadline, once, if the end of the wait was noticed late. Then this
 // process, and probably its whole machine, was stopped, and the reply may already be in the socket.
 // If the master is dead, that is noticed later by the same time, at most by limit. extendIfLate
 // reports whether to wait for the batch.
-func (f *Flight) extendIfLate(now time.Time, limit time.Duration) bool {
+func (f *Batch) extendIfLate(now time.Time, limit time.Duration) bool {
 	late := now.Sub(f.deadline)
 	if late < 0 {
 		return true
@@ -60,14 +60,14 @@ func (f *Flight) extendIfLate(now time.Time, limit time.Duration) bool {
 const minLateness = 2 * time.Millisecond
 
 // load sets the ops of the next batch, without replies.
-func (f *Flight) load(ops []*op) {
+func (f *Batch) load(ops []*op) {
 	f.ops = ops
 	f.replies = slices.Grow(f.replies[:0], len(ops))[:len(ops)]
 	clear(f.replies)
 }
 
 // unload clears the ops and their replies.
-func (f *Flight) unload() {
+func (f *Batch) unload() {
 	f.releases.forget()
 	clear(f.ops)
 	clear(f.replies)
@@ -75,12 +75,12 @@ func (f *Flight) unload() {
 }
 
 // writes reports whether any of the operations writes.
-func (f *Flight) writes() bool {
+func (f *Batch) writes() bool {
 	return slices.ContainsFunc(f.ops, func(o *op) bool { return o.do.Writes() })
 }
 
 // fillMissing sets the reply of each op that has none.
-func (f *Flight) fillMissing(state register.State, err error) {
+func (f *Batch) fillMissing(state register.State, err error) {
 	for i := range f.replies {
 		if r := &f.replies[i]; r.State == register.Waiting {
 			r.State, r.Err = state, err
@@ -90,7 +90,7 @@ func (f *Flight) fillMissing(state register.State, err error) {
 
 // uncount turns the votes of the batch into uncounted replies, for a cause. Effects on the master
 // are undone as usual.
-func (f *Flight) uncount(cause error) {
+func (f *Batch) uncount(cause error) {
 	for i := range f.replies {
 		if r := &f.replies[i]; r.State == register.Counted {
 			r.State, r.Err = register.Uncounted, cause

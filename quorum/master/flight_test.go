@@ -22,7 +22,7 @@ func TestExtendIfLate(t *testing.T) {
 		{"for long", time.Second, false, true, 1100 * time.Millisecond},
 		{"twice", 60 * time.Millisecond, true, false, 0},
 	} {
-		f := &Flight{deadline: until, extended: test.before}
+		f := &Batch{deadline: until, extended: test.before}
 		if got := f.extendIfLate(until.Add(test.late), limit); got != test.want || f.deadline != until.Add(test.further) {
 			t.Errorf("%s: %v, and until %v later, want %v, %v", test.what, got, f.deadline.Sub(until), test.want,
 				test.further)

@@ -28,7 +28,7 @@ type recorderLink struct {
 	to *recorder
 }
 
-func (k recorderLink) Send(f *Flight) bool {
+func (k recorderLink) Send(f *Batch) bool {
 	var keys []string
 	for _, o := range f.ops {
 		keys = append(keys, o.do.Keys()...)

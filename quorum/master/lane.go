@@ -49,11 +49,11 @@ type lane struct {
 	// down is the cause for which new ops are refused, or nil.
 	down error
 
-	flight Flight
+	flight Batch
 }
 
 func newLane(m *Master, db int, down error) *lane {
-	l := &lane{master: m, db: db, sizes: newSizes(), down: down, flight: Flight{db: db}}
+	l := &lane{master: m, db: db, sizes: newSizes(), down: down, flight: Batch{db: db}}
 	if m != nil {
 		l.turns = m.turns
 	}

@@ -16,7 +16,7 @@ import (
 // key is what a proxy wrote in a frame or by a script. Clients together may ask for more than the
 // allowance all; then their requests fail, but not the link.
 func linkLimits(all *resp.Allowance) resp.Limits {
-	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxAnswers, Together: all,
+	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxAnswers, Shared: all,
 		Skip: 256}
 }
 
@@ -49,7 +49,7 @@ type redisLink struct {
 
 	mu sync.Mutex
 	// flight is the batch in flight, or nil.
-	flight *Flight
+	flight *Batch
 	// readDeadline is the current read deadline, or zero.
 	readDeadline time.Time
 	broken       bool
@@ -65,7 +65,7 @@ func newRedisLink(t *redisTransport, conn net.Conn) *redisLink {
 }
 
 // Send implements Link.
-func (k *redisLink) Send(f *Flight) bool {
+func (k *redisLink) Send(f *Batch) bool {
 	k.sending.Lock()
 	defer k.sending.Unlock()
 	f.beforeRedis7 = k.transport.beforeRedis7.Load()
@@ -91,7 +91,7 @@ func (k *redisLink) Send(f *Flight) bool {
 }
 
 // appendOps encodes the operations of a batch.
-func (k *redisLink) appendOps(f *Flight) {
+func (k *redisLink) appendOps(f *Batch) {
 	if !k.transport.noMultiKeyScripts.Load() {
 		f.releases.collect(f.ops)
 	}
@@ -107,7 +107,7 @@ func (k *redisLink) appendOps(f *Flight) {
 
 // setFlight registers a batch that is about to be sent. The receiver owns it from then on.
 // setFlight reports whether the link is usable.
-func (k *redisLink) setFlight(f *Flight) bool {
+func (k *redisLink) setFlight(f *Batch) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.broken {
@@ -122,7 +122,7 @@ func (k *redisLink) setFlight(f *Flight) bool {
 }
 
 // Receive implements Link.
-func (k *redisLink) Receive() (f *Flight, err error) {
+func (k *redisLink) Receive() (f *Batch, err error) {
 	k.bytesRead = 0
 	err = contained.Run(func() error {
 		if err := k.in.Wait(); err != nil {
@@ -143,7 +143,7 @@ func (k *redisLink) Receive() (f *Flight, err error) {
 }
 
 // read reads the replies to a batch. After an error the remaining ops have no reply.
-func (k *redisLink) read(f *Flight) error {
+func (k *redisLink) read(f *Batch) error {
 	k.in.Begin()
 	defer k.in.End()
 	for i, o := range f.ops {
@@ -188,14 +188,14 @@ func decodeError(replies []reply) error {
 	return nil
 }
 
-func (k *redisLink) currentFlight() *Flight {
+func (k *redisLink) currentFlight() *Batch {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.flight
 }
 
 // markBroken prevents further sends, and returns the batch in flight.
-func (k *redisLink) markBroken() *Flight {
+func (k *redisLink) markBroken() *Batch {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.broken = true

@@ -203,7 +203,7 @@ func TestExtendWhileReading(t *testing.T) {
 	defer other.Close()
 	defer conn.Close()
 	now := time.Now()
-	k := &redisLink{transport: &redisTransport{timeout: limit}, conn: conn, flight: &Flight{deadline: now, extended: true}}
+	k := &redisLink{transport: &redisTransport{timeout: limit}, conn: conn, flight: &Batch{deadline: now, extended: true}}
 	for i, came := range []int{2 * minProgress, minProgress, minProgress - 1} {
 		now = k.flight.deadline
 		k.bytesRead += came

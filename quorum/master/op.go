@@ -57,7 +57,7 @@ func isSame(a, b cell.Op) bool {
 	switch a := a.(type) {
 	case cell.Take:
 		b, ok := b.(cell.Take)
-		return ok && a.Attempt == b.Attempt && a.TTL == b.TTL && a.Mark == b.Mark && a.Old == b.Old &&
+		return ok && a.Attempt == b.Attempt && a.TTL == b.TTL && a.Mark == b.Mark && a.BeforeRedis7 == b.BeforeRedis7 &&
 			a.Fence == b.Fence &&
 			slices.Equal(a.Names, b.Names) && slices.Equal(a.Tokens, b.Tokens)
 	case cell.Remove:
@@ -105,7 +105,7 @@ func (o *op) drop() bool { return o.stage.CompareAndSwap(stageQueued, stageDropp
 // Redis 7.
 func (o *op) appendTo(b []byte, old bool) []byte {
 	switch take, ok := o.do.(cell.Take); {
-	case old && ok && !take.Old:
+	case old && ok && !take.BeforeRedis7:
 		return resp.AppendCommand(b, o.form(old).Words(o.fullScript)...)
 	case o.fullScript:
 		return resp.AppendCommand(b, o.do.Words(true)...)
@@ -118,7 +118,7 @@ func (o *op) appendTo(b []byte, old bool) []byte {
 // 7.
 func (o *op) form(old bool) cell.Op {
 	if take, ok := o.do.(cell.Take); ok && old {
-		take.Old = true
+		take.BeforeRedis7 = true
 		return take
 	}
 	return o.do

@@ -28,7 +28,7 @@ func TestReleasesGoTogether(t *testing.T) {
 		"-a +b,c -c -b -d":   "[-a -d] +b,c -c -b",
 		"whole-a -b whole-c": "whole-a -b whole-c",
 	} {
-		f := Flight{}
+		f := Batch{}
 		f.load(batchOf(batch))
 		f.releases.collect(f.ops)
 		if got := layout(&f, strings.Fields(batch)); got != want {
@@ -61,7 +61,7 @@ func batchOf(text string) (ops []*op) {
 }
 
 // layout shows which operations are sent together.
-func layout(f *Flight, words []string) string {
+func layout(f *Batch, words []string) string {
 	var all []string
 	for i := range f.ops {
 		switch {
@@ -95,7 +95,7 @@ func TestReleasesAreAnsweredEach(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f := &Flight{}
+		f := &Batch{}
 		f.load(batchOf("-a -b -c -d"))
 		_ = (&Master{transport: conn}).exchange(f)
 		var got []string
@@ -126,7 +126,7 @@ func outcome(r reply) string {
 // by one.
 func TestReleasesOfACluster(t *testing.T) {
 	conn := &redisTransport{}
-	if err := error(resp.Error("CROSSSLOT Keys in request don't hash to the same slot")); !conn.Misses(err) {
+	if err := error(resp.Error("CROSSSLOT Keys in request don't hash to the same slot")); !conn.IsUnsupported(err) {
 		t.Error("it is not tried in another form")
 	} else if conn.noteScriptError(err); !conn.noMultiKeyScripts.Load() {
 		t.Error("the next ones go together again")

@@ -22,24 +22,24 @@ type echo struct {
 }
 
 func (e *echo) Probe(context.Context) (time.Duration, error) { return 0, nil }
-func (e *echo) Misses(error) bool                            { return false }
+func (e *echo) IsUnsupported(error) bool                     { return false }
 func (e *echo) Close()                                       {}
 
 func (e *echo) Dial(context.Context, int) (Link, error) {
-	return &echoLink{echo: e, sent: make(chan *Flight, 1), closed: make(chan struct{})}, nil
+	return &echoLink{echo: e, sent: make(chan *Batch, 1), closed: make(chan struct{})}, nil
 }
 
 type echoLink struct {
 	*echo
-	sent   chan *Flight
+	sent   chan *Batch
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (k *echoLink) Send(f *Flight) bool { k.sent <- f; return true }
-func (k *echoLink) Close()              { k.once.Do(func() { close(k.closed) }) }
+func (k *echoLink) Send(f *Batch) bool { k.sent <- f; return true }
+func (k *echoLink) Close()             { k.once.Do(func() { close(k.closed) }) }
 
-func (k *echoLink) Receive() (*Flight, error) {
+func (k *echoLink) Receive() (*Batch, error) {
 	select {
 	case <-k.closed:
 		return nil, errors.New("closed")

@@ -14,11 +14,11 @@ import (
 type Link interface {
 	// Send sends a batch without waiting for the master, and reports whether it may have been sent.
 	// Receive returns the replies, and errors that happen later.
-	Send(f *Flight) bool
+	Send(f *Batch) bool
 	// Receive waits for all replies to a batch, and returns the batch. The batch may be sent before
 	// or after the call. The error is why the link broke; replies received before it are valid. The
 	// batch is nil if none was in flight.
-	Receive() (*Flight, error)
+	Receive() (*Batch, error)
 	// Close closes the connection.
 	Close()
 }
@@ -123,7 +123,7 @@ func (l *lane) complete(err error) {
 	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
 		m.log.Error("batch failed", "master", m.name, "cause", panicErr)
 	}
-	if cause := m.guard.Weigh(&f.check); cause != nil {
+	if cause := m.guard.Evaluate(&f.check); cause != nil {
 		f.uncount(cause)
 	}
 	if err != nil {
@@ -140,7 +140,7 @@ func (l *lane) deliver() {
 	f := &l.flight
 	var retry []*op
 	for i, o := range f.ops {
-		if !o.fullScript && l.master.transport.Misses(f.replies[i].Err) {
+		if !o.fullScript && l.master.transport.IsUnsupported(f.replies[i].Err) {
 			o.fullScript = true
 			retry = append(retry, o)
 		} else {
@@ -156,7 +156,7 @@ func (l *lane) deliver() {
 }
 
 // isLarge reports whether a batch may exceed the buffer of a connection.
-func (f *Flight) isLarge() bool {
+func (f *Batch) isLarge() bool {
 	size := 0
 	for _, o := range f.ops {
 		if size += len(o.words); o.fullScript {

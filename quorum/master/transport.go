@@ -31,9 +31,9 @@ type Transport interface {
 	Watch(ctx context.Context, db int) (net.Conn, error)
 	// Probe checks that the server answers, loads the scripts, and measures the round trip.
 	Probe(ctx context.Context) (roundTrip time.Duration, err error)
-	// Misses reports whether the error says that the server did not execute an operation because it
-	// does not support its form. The operation can be sent in another form.
-	Misses(err error) bool
+	// IsUnsupported reports whether the error says that the server did not execute an operation
+	// because it does not support its form. The operation can be sent in another form.
+	IsUnsupported(err error) bool
 	// Do executes one command, outside of all batches.
 	Do(ctx context.Context, words ...any) (any, error)
 	// Pin makes every connection reach the same server process. lost is called before a connection
@@ -184,7 +184,7 @@ func (t *redisTransport) removeLink(k any) {
 }
 
 // recordTime records how long a batch took, or that it timed out.
-func (t *redisTransport) recordTime(f *Flight, err error) {
+func (t *redisTransport) recordTime(f *Batch, err error) {
 	if got := time.Now(); err != nil && !got.Before(f.deadline) {
 		t.timeouts.observeTimeout()
 	} else {
@@ -192,8 +192,8 @@ func (t *redisTransport) recordTime(f *Flight, err error) {
 	}
 }
 
-// Misses implements Transport.
-func (t *redisTransport) Misses(err error) bool {
+// IsUnsupported implements Transport.
+func (t *redisTransport) IsUnsupported(err error) bool {
 	if err != nil && err.Error() == "ERR syntax error" {
 		t.beforeRedis7.Store(true) // before Redis 7 SET does not combine NX and GET
 		return true
@@ -342,8 +342,8 @@ func (t *redisTransport) exchange(ctx context.Context, commands ...[]any) []any 
 }
 
 // resultOf returns the reply to a command. A nil reply is not an error.
-func resultOf(asked *redis.Cmd) (any, error) {
-	raw, err := asked.Result()
+func resultOf(cmd *redis.Cmd) (any, error) {
+	raw, err := cmd.Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}

@@ -37,7 +37,7 @@ func replyTo(t *testing.T, conn *redisTransport, do cell.Op) reply {
 	t.Helper()
 	o := noReplyOp(0, do, false)
 	o.fullScript = true
-	f := &Flight{}
+	f := &Batch{}
 	f.load([]*op{o})
 	_ = (&Master{transport: conn}).exchange(f)
 	return f.replies[0]

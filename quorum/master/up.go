@@ -70,7 +70,7 @@ func (m *Master) sendPendingBatch(ops []*op) error {
 		if n < 0 {
 			n = len(ops)
 		}
-		f := &Flight{db: db}
+		f := &Batch{db: db}
 		f.load(ops[:n])
 		for _, o := range f.ops {
 			o.fullScript = true // a restarted master has no scripts
@@ -87,7 +87,7 @@ func (m *Master) sendPendingBatch(ops []*op) error {
 }
 
 // exchange sends a batch over a new link, and waits for its replies. Its votes do not count.
-func (m *Master) exchange(f *Flight) error {
+func (m *Master) exchange(f *Batch) error {
 	k, err := m.dial(f.db)
 	if err != nil {
 		f.fillMissing(register.Failed, err)

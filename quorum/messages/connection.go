@@ -27,7 +27,7 @@ func limits() resp.Limits {
 // connection is a connection on which a master delivers messages. pushconn.Line.Due signals that a
 // flush must be requested.
 type connection struct {
-	*pushconn.Line
+	*pushconn.Connection
 
 	mu sync.Mutex
 	// requested is the last flush to request, sent the last one that was sent, and answered the
@@ -36,7 +36,7 @@ type connection struct {
 }
 
 func newConnection(conn net.Conn) *connection {
-	return &connection{Line: pushconn.NewLine(conn, limits())}
+	return &connection{Connection: pushconn.NewLine(conn, limits())}
 }
 
 // subscribe makes the master deliver what is published on a channel.
@@ -114,11 +114,11 @@ func (l *connection) read(channel string, receive func(Message) error, flushed f
 func (l *connection) push(raw any, channel string, receive func(Message) error) error {
 	parts, _ := raw.([]any)
 	if len(parts) != 3 || parts[0] != any("message") || parts[1] != any(channel) {
-		return pushconn.ErrUnasked
+		return pushconn.ErrUnsolicited
 	}
 	text, ok := parts[2].(string)
 	if !ok {
-		return pushconn.ErrUnasked
+		return pushconn.ErrUnsolicited
 	}
 	m, err := decode(text)
 	if err != nil {

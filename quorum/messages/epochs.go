@@ -17,7 +17,7 @@ type epochs struct {
 // epoch is the set of members that joined while the same masters were connected.
 type epoch struct {
 	heard   []bool // connected without a break since, by master
-	members map[*Membership]bool
+	members map[*Subscription]bool
 }
 
 func newEpochs(masters, need int) *epochs {
@@ -32,7 +32,7 @@ func (e *epochs) masterConnected(master int) {
 
 // masterDisconnected records that a master is no longer connected. It removes and returns the
 // members that may miss a message from now on.
-func (e *epochs) masterDisconnected(master int) (lost []*Membership) {
+func (e *epochs) masterDisconnected(master int) (lost []*Subscription) {
 	e.heard[master] = false
 	e.startNew()
 	for one := range e.all {
@@ -57,12 +57,12 @@ func (e *epochs) startNew() {
 }
 
 // join adds a member, if enough masters are connected.
-func (e *epochs) join(m *Membership) bool {
+func (e *epochs) join(m *Subscription) bool {
 	if count(e.heard) < e.need {
 		return false
 	}
 	if e.current == nil {
-		e.current = &epoch{heard: append([]bool(nil), e.heard...), members: map[*Membership]bool{}}
+		e.current = &epoch{heard: append([]bool(nil), e.heard...), members: map[*Subscription]bool{}}
 		e.all[e.current] = true
 	}
 	m.epoch = e.current
@@ -71,7 +71,7 @@ func (e *epochs) join(m *Membership) bool {
 }
 
 // leave removes a member.
-func (e *epochs) leave(m *Membership) {
+func (e *epochs) leave(m *Subscription) {
 	one := m.epoch
 	if m.epoch = nil; one == nil {
 		return
@@ -83,7 +83,7 @@ func (e *epochs) leave(m *Membership) {
 }
 
 // removeAll removes and returns all members.
-func (e *epochs) removeAll() (lost []*Membership) {
+func (e *epochs) removeAll() (lost []*Subscription) {
 	for one := range e.all {
 		for m := range one.members {
 			m.epoch = nil

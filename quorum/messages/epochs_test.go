@@ -26,10 +26,10 @@ func TestEpochs(t *testing.T) {
 func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost int) {
 	t.Helper()
 	e := newEpochs(masters, masters-majority+1)
-	members := map[*Membership]bool{}
+	members := map[*Subscription]bool{}
 	type flight struct {
 		left []int
-		owed map[*Membership]bool // members at the beginning that have not got it
+		owed map[*Subscription]bool // members at the beginning that have not got it
 	}
 	var flights []*flight
 	for range 60 {
@@ -49,7 +49,7 @@ func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost i
 		case 2:
 			comeAndGo(random, e, members)
 		case 3:
-			f := &flight{left: random.Perm(masters)[:majority], owed: map[*Membership]bool{}}
+			f := &flight{left: random.Perm(masters)[:majority], owed: map[*Subscription]bool{}}
 			for m := range members {
 				f.owed[m] = true
 			}
@@ -80,8 +80,8 @@ func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost i
 }
 
 // comeAndGo adds a member, and removes some.
-func comeAndGo(random *rand.Rand, e *epochs, members map[*Membership]bool) {
-	if m := new(Membership); e.join(m) {
+func comeAndGo(random *rand.Rand, e *epochs, members map[*Subscription]bool) {
+	if m := new(Subscription); e.join(m) {
 		members[m] = true
 	}
 	for m := range members {

@@ -35,8 +35,8 @@ type Options struct {
 var (
 	// ErrClosed is returned once the Listener is closed.
 	ErrClosed = errors.New("the listener for messages is closed")
-	// ErrUnheard is returned if too few masters can be connected.
-	ErrUnheard = errors.New("too few masters deliver messages")
+	// ErrTooFewMasters is returned if too few masters can be connected.
+	ErrTooFewMasters = errors.New("too few masters deliver messages")
 )
 
 // Listener receives the messages that proxies publish on the masters, as long as there are members.
@@ -53,9 +53,9 @@ type Listener struct {
 // New returns a Listener. It connects to the masters only while there are members.
 func New(opts Options) *Listener { return &Listener{opts: opts} }
 
-// Membership is a member: it gets all messages that are published after it joined, or is notified
+// Subscription is a member: it gets all messages that are published after it joined, or is notified
 // that it may miss one.
-type Membership struct {
+type Subscription struct {
 	lost   func()
 	period *period
 	epoch  *epoch
@@ -64,13 +64,13 @@ type Membership struct {
 // Join adds a member. lost is called once if the member may miss a message from then on. It must
 // not block, nor call the Listener.
 //
-// Errors: ErrUnheard, ErrClosed, or the cause of ctx.
-func (l *Listener) Join(ctx context.Context, lost func()) (*Membership, error) {
+// Errors: ErrTooFewMasters, ErrClosed, or the cause of ctx.
+func (l *Listener) Join(ctx context.Context, lost func()) (*Subscription, error) {
 	p, err := l.currentPeriod()
 	if err != nil {
 		return nil, err
 	}
-	m := &Membership{lost: lost, period: p}
+	m := &Subscription{lost: lost, period: p}
 	tick := time.Tick(joinPause)
 	for until := time.Now().Add(l.opts.Wait); ; {
 		late := time.Now().After(until)
@@ -79,7 +79,7 @@ func (l *Listener) Join(ctx context.Context, lost func()) (*Membership, error) {
 		case joined:
 			return m, nil
 		case err == nil && late:
-			err = ErrUnheard
+			err = ErrTooFewMasters
 		case err == nil:
 			select {
 			case <-changed:
@@ -114,7 +114,7 @@ func (l *Listener) currentPeriod() (*period, error) {
 }
 
 // Leave removes the member. No message is delivered to it afterwards.
-func (m *Membership) Leave() {
+func (m *Subscription) Leave() {
 	m.period.mu.Lock()
 	defer m.period.mu.Unlock()
 	m.period.epochs.leave(m)

@@ -71,7 +71,7 @@ func real(t *testing.T) (server, *redistest.Client) {
 	return server{func() (net.Conn, error) { return net.Dial("tcp", r.Addr()) }}, client
 }
 
-func joins(t *testing.T, l *Listener, lost func()) *Membership {
+func joins(t *testing.T, l *Listener, lost func()) *Subscription {
 	t.Helper()
 	m, err := l.Join(t.Context(), lost)
 	if err != nil {
@@ -182,7 +182,7 @@ func TestRefused(t *testing.T) {
 		do(t, client, "ACL", "SETUSER", "default", "+@all", right)
 		l, _ := listens(t, 1, one)
 		l.opts.Wait = time.Second
-		if _, err := l.Join(t.Context(), func() {}); !errors.Is(err, ErrUnheard) {
+		if _, err := l.Join(t.Context(), func() {}); !errors.Is(err, ErrTooFewMasters) {
 			t.Errorf("%s: %v", right, err)
 		}
 		if err := l.Causes()[0]; err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
@@ -233,7 +233,7 @@ func liar(says string) server {
 	return server{func() (net.Conn, error) {
 		err := errors.New("once")
 		var ours net.Conn
-		once.Do(func() { ours, err = redistest.Liar(greeting+says), nil }) // after HELLO, SUBSCRIBE
+		once.Do(func() { ours, err = redistest.FakeServer(greeting+says), nil }) // after HELLO, SUBSCRIBE
 		return ours, err
 	}}
 }

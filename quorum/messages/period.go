@@ -103,7 +103,7 @@ func (p *period) isIdle(now time.Time) bool {
 // join adds a member, or returns a channel that is closed when that may be possible. Before the
 // time limit a member joins only when all available masters are connected. Masters that connect
 // later do not count for it, so with more masters it survives more breaks.
-func (p *period) join(m *Membership, late bool) (joined bool, changed chan struct{}, err error) {
+func (p *period) join(m *Subscription, late bool) (joined bool, changed chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -136,7 +136,7 @@ func (p *period) end() {
 	notify(lost)
 }
 
-func notify(lost []*Membership) {
+func notify(lost []*Subscription) {
 	for _, m := range lost {
 		m.lost()
 	}
@@ -196,7 +196,7 @@ func (p *period) disconnected(master int, err error) {
 	p.mu.Lock()
 	was := p.conns[master]
 	p.conns[master], p.causes[master] = nil, err
-	var lost []*Membership
+	var lost []*Subscription
 	var ready []Message
 	if was != nil {
 		lost = p.epochs.masterDisconnected(master)

@@ -13,12 +13,12 @@ import (
 var (
 	// ErrAnswer says that a master sent an unexpected answer.
 	ErrAnswer = errors.New("it sent an unexpected answer")
-	// ErrUnasked says that a master sent a report that the proxy did not ask for.
-	ErrUnasked = errors.New("it sent a report that the proxy did not ask for")
+	// ErrUnsolicited says that a master sent a report that the proxy did not ask for.
+	ErrUnsolicited = errors.New("it sent a report that the proxy did not ask for")
 )
 
-// Line is one connection to a master. One goroutine reads it, another one writes.
-type Line struct {
+// Connection is one connection to a master. One goroutine reads it, another one writes.
+type Connection struct {
 	net.Conn
 	// Due holds one signal while there is data to write.
 	Due chan struct{}
@@ -31,12 +31,13 @@ type Line struct {
 }
 
 // NewLine returns a line on a connection. limits bound what a master sends at once.
-func NewLine(conn net.Conn, limits resp.Limits) *Line {
-	return &Line{Conn: conn, Due: make(chan struct{}, 1), Ended: make(chan struct{}), In: resp.NewReader3(conn, limits)}
+func NewLine(conn net.Conn, limits resp.Limits) *Connection {
+	return &Connection{Conn: conn, Due: make(chan struct{}, 1), Ended: make(chan struct{}),
+		In: resp.NewReader3(conn, limits)}
 }
 
 // End closes the connection and stops both goroutines.
-func (l *Line) End() {
+func (l *Connection) End() {
 	l.once.Do(func() {
 		close(l.Ended)
 		_ = l.Close()
@@ -44,7 +45,7 @@ func (l *Line) End() {
 }
 
 // Prompt signals that there is data to write.
-func (l *Line) Prompt() {
+func (l *Connection) Prompt() {
 	select {
 	case l.Due <- struct{}{}:
 	default:

@@ -18,10 +18,10 @@ type Need struct {
 	Channel string
 }
 
-// Lacking tries commands on a connection, which cannot be used afterwards. It returns the rights
-// without which the master refuses them. It ignores other errors, such as those of a server that is
-// too old.
-func Lacking(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need) (rights []string, err error) {
+// MissingRights tries commands on a connection, which cannot be used afterwards. It returns the
+// rights without which the master refuses them. It ignores other errors, such as those of a server
+// that is too old.
+func MissingRights(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need) (rights []string, err error) {
 	needs = append([]Need{{Words: []string{"HELLO", "3"}, Right: "+hello"}}, needs...)
 	var out []byte
 	for _, n := range needs {

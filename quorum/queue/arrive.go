@@ -13,12 +13,12 @@ import (
 // others may not report every change.
 const partlyWatchedPause = time.Second
 
-// Attempt is the result of trying to take something.
-type Attempt byte
+// PopResult is the result of trying to take something.
+type PopResult byte
 
 const (
 	// InVain: nothing was there.
-	InVain Attempt = iota
+	InVain PopResult = iota
 	// Overtaken: another client was faster, and it is worth trying again soon.
 	Overtaken
 	// Unlooked: too few masters answered to tell whether anything is there.
@@ -31,10 +31,10 @@ const (
 type ChangeAlarm interface {
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
-	// Arm makes the masters report the next change, by a look at those that would not. LookAnew
+	// Arm makes the masters report the next change, by a look at those that would not. ReadAll
 	// looks at all masters.
 	Arm()
-	LookAnew()
+	ReadAll()
 	// Ended reports whether the alarm gets no more reports. Then a new one must be set.
 	Ended() bool
 	// Stop removes the alarm.
@@ -49,7 +49,7 @@ type Arrival[K comparable] struct {
 	Over <-chan time.Time
 	// Try is called once at the beginning, and then whenever a value may be there. It may take
 	// values only under the keys marked in own: of these the waiter is the head of the queue.
-	Try func(own []bool) Attempt
+	Try func(own []bool) PopResult
 	// Alarm sets an alarm for a key that rings bell at each change. It is called while the waiter
 	// is the head of the key's queue.
 	Alarm func(key K, bell chan struct{}) ChangeAlarm
@@ -61,7 +61,7 @@ type Arrival[K comparable] struct {
 
 // Await waits in the queues of the keys until a Try is not in vain. While nothing changes it does
 // not try.
-func (l *Lines[K]) Await(ctx context.Context, a Arrival[K]) Ended {
+func (l *ValueQueues[K]) Await(ctx context.Context, a Arrival[K]) WaitResult {
 	w := &changeWait[K]{
 		Arrival: a, lines: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),
 		timer: time.NewTimer(time.Hour),
@@ -96,14 +96,14 @@ func (l *Lines[K]) Await(ctx context.Context, a Arrival[K]) Ended {
 // changeWait is one call of Lines.Await.
 type changeWait[K comparable] struct {
 	Arrival[K]
-	lines  *Lines[K]
+	lines  *ValueQueues[K]
 	waiter *waiter[K]
 	own    []bool        // by key: the waiter is the head of the queue
 	alarms []ChangeAlarm // by key; nil unless the waiter is the head
 	timer  *time.Timer
 	// tried is when the last try was. polls, looks and undecidedPauses space further tries.
 	tried                         time.Time
-	result                        Attempt // of the last Try
+	result                        PopResult // of the last Try
 	polls, looks, undecidedPauses pacing.Pauses
 }
 
@@ -119,7 +119,7 @@ func (w *changeWait[K]) stop() {
 
 // armOwn makes the masters report the next change of each key of which the waiter is the head,
 // before the next try begins.
-func (w *changeWait[K]) armOwn(ctx context.Context) Ended {
+func (w *changeWait[K]) armOwn(ctx context.Context) WaitResult {
 	for {
 		w.own = w.lines.heads(w.waiter)
 		for i, own := range w.own {
@@ -160,7 +160,7 @@ func (w *changeWait[K]) anyView(is func(watch.View) bool) bool {
 }
 
 // waitForChange waits until it is worth trying again.
-func (w *changeWait[K]) waitForChange(ctx context.Context) Ended {
+func (w *changeWait[K]) waitForChange(ctx context.Context) WaitResult {
 	if w.result == Unlooked {
 		return w.waitForQuorum(ctx)
 	}
@@ -192,7 +192,7 @@ func (w *changeWait[K]) waitForChange(ctx context.Context) Ended {
 
 // waitForQuorum waits until a majority of the masters votes again. If one votes already, it waits
 // for a pause.
-func (w *changeWait[K]) waitForQuorum(ctx context.Context) Ended {
+func (w *changeWait[K]) waitForQuorum(ctx context.Context) WaitResult {
 	var due <-chan time.Time
 	quorum := w.Quorum()
 	if quorum == nil {
@@ -211,7 +211,7 @@ func (w *changeWait[K]) waitForQuorum(ctx context.Context) Ended {
 }
 
 // timedOut returns how a wait ends when its time is over.
-func (w *changeWait[K]) timedOut() Ended {
+func (w *changeWait[K]) timedOut() WaitResult {
 	if w.result == Unlooked || w.Quorum() != nil {
 		return Open
 	}
@@ -219,7 +219,7 @@ func (w *changeWait[K]) timedOut() Ended {
 }
 
 // spaceTries waits a little if the key changes all the time.
-func (w *changeWait[K]) spaceTries(ctx context.Context) Ended {
+func (w *changeWait[K]) spaceTries(ctx context.Context) WaitResult {
 	since := time.Since(w.tried)
 	if since >= quietTime {
 		w.looks.Reset()
@@ -253,14 +253,14 @@ func (w *changeWait[K]) pauseBeforeTry() time.Duration {
 func (w *changeWait[K]) lookAnew() {
 	for _, alarm := range w.alarms {
 		if alarm != nil {
-			alarm.LookAnew()
+			alarm.ReadAll()
 		}
 	}
 }
 
 // waitUntil waits until a condition holds, for a limited time. The caller tries afterwards in
 // either case.
-func (w *changeWait[K]) waitUntil(ctx context.Context, limit time.Duration, met func() bool) Ended {
+func (w *changeWait[K]) waitUntil(ctx context.Context, limit time.Duration, met func() bool) WaitResult {
 	if ctx.Err() != nil {
 		return Left
 	}

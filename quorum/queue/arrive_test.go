@@ -16,7 +16,7 @@ import (
 // simulation simulates waits for values under keys. It is used in one synctest bubble.
 type simulation struct {
 	*testing.T
-	lines Lines[string]
+	lines ValueQueues[string]
 	begun time.Time
 	// quorum, if it is set, is closed when a majority votes again.
 	quorum chan struct{}
@@ -51,7 +51,7 @@ func (a *simAlarm) Arm() {
 	}
 }
 
-func (a *simAlarm) LookAnew() {
+func (a *simAlarm) ReadAll() {
 	a.sim.mu.Lock()
 	defer a.sim.mu.Unlock()
 	a.sim.note("looks anew at " + a.key)
@@ -91,7 +91,7 @@ func (h *simulation) waits(ctx context.Context, name string, over <-chan time.Ti
 				return a
 			},
 			Quorum: func() <-chan struct{} { h.mu.Lock(); defer h.mu.Unlock(); return h.quorum },
-			Try: func(own []bool) Attempt {
+			Try: func(own []bool) PopResult {
 				h.mu.Lock()
 				defer h.mu.Unlock()
 				if h.quorum != nil {

@@ -13,10 +13,10 @@ type Alarm interface {
 	Bell() <-chan struct{}
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
-	// Look reads the key on the masters that are not known to hold a lock. LookAnew reads it on all
+	// Read reads the key on the masters that are not known to hold a lock. ReadAll reads it on all
 	// masters.
-	Look(now time.Time)
-	LookAnew()
+	Read(now time.Time)
+	ReadAll()
 	// Ended reports whether the alarm gets no more reports. Then a new one must be set.
 	Ended() bool
 	// Stop removes the alarm.
@@ -29,7 +29,7 @@ type Waiting[K comparable] struct {
 	// Over ends the wait; nil: only the context does.
 	Over <-chan time.Time
 	// Try is called while the waiter is the head of the queue.
-	Try func() Tried
+	Try func() TryResult
 	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
 	// a majority votes, as far as is known.
 	Quorum func() <-chan struct{}
@@ -40,12 +40,12 @@ type Waiting[K comparable] struct {
 	Rand func() float64
 }
 
-// Tried is the result of a try for a lock.
-type Tried byte
+// TryResult is the result of a try for a lock.
+type TryResult byte
 
 const (
 	// Failed: the try ends the wait.
-	Failed Tried = iota
+	Failed TryResult = iota
 	// Taken: the try ends the wait, and the next waiter waits until the lock is released.
 	Taken
 	// Refused: another client holds the lock.
@@ -54,12 +54,12 @@ const (
 	Unknown
 )
 
-// Ended is the way in which a wait ended.
-type Ended byte
+// WaitResult is the way in which a wait ended.
+type WaitResult byte
 
 const (
 	// Done: the last Try ended the wait.
-	Done Ended = iota
+	Done WaitResult = iota
 	// Over: the time limit was reached while another client held the lock, or nothing was put under
 	// the key.
 	Over
@@ -71,10 +71,10 @@ const (
 
 // Await waits in the queue of a key until it is the head, and then tries whenever the lock may be
 // free.
-func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
+func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) WaitResult {
 	a := &lockWait[K]{Waiting: w, queues: q, place: q.Enter(w.Key), head: NewHead(w.Rand),
 		timer: time.NewTimer(time.Hour)}
-	var tried Tried
+	var tried TryResult
 	defer func() {
 		a.timer.Stop()
 		stop(&a.alarm)
@@ -119,7 +119,7 @@ func callIfSet(and func()) {
 type lockWait[K comparable] struct {
 	Waiting[K]
 	queues *Queues[K]
-	place  *Place[K]
+	place  *Ticket[K]
 	head   *Head
 	timer  *time.Timer
 	alarm  Alarm // nil: not set
@@ -132,11 +132,11 @@ type lockWait[K comparable] struct {
 }
 
 // onFailedTry handles a try that took nothing. It began after this number of releases.
-func (a *lockWait[K]) onFailedTry(tried Tried, releases uint64, now time.Time) {
+func (a *lockWait[K]) onFailedTry(tried TryResult, releases uint64, now time.Time) {
 	a.queues.setUndecided(a.place, tried == Unknown)
 	switch {
 	case tried == Refused && a.queues.foundHeld(a.place, releases):
-		a.head.Told(TryNow, time.Time{}, now)
+		a.head.OnSignal(TryNow, time.Time{}, now)
 		return
 	case tried == Refused:
 		a.head.Failed(now)
@@ -144,7 +144,7 @@ func (a *lockWait[K]) onFailedTry(tried Tried, releases uint64, now time.Time) {
 		return
 	}
 	if a.quorum = a.Quorum(); a.quorum == nil {
-		a.head.Puzzled(now)
+		a.head.TryUndetermined(now)
 	} else {
 		a.head.schedule(Rest, time.Time{})
 	}
@@ -161,7 +161,7 @@ func (a *lockWait[K]) isDue(now time.Time) bool {
 }
 
 // wait waits until something happens. It returns Done if the wait continues.
-func (a *lockWait[K]) wait(ctx context.Context) Ended {
+func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 	var due <-chan time.Time
 	if step, at := a.head.Next(); step != Rest {
 		a.timer.Reset(time.Until(at))
@@ -185,7 +185,7 @@ func (a *lockWait[K]) wait(ctx context.Context) Ended {
 		a.onCue(cue, time.Now())
 	case <-a.quorum:
 		a.quorum = nil
-		a.head.Told(TryNow, time.Time{}, time.Now())
+		a.head.OnSignal(TryNow, time.Time{}, time.Now())
 	case <-bell:
 		a.updateView()
 	case <-passed:
@@ -203,17 +203,17 @@ func (a *lockWait[K]) wait(ctx context.Context) Ended {
 // lock is newer.
 func (a *lockWait[K]) onCue(cue Signal, now time.Time) {
 	to, gap := a.queues.leftTo(a.place)
-	if a.head.Told(cue, gap, now); cue != LeaveToPeer {
+	if a.head.OnSignal(cue, gap, now); cue != LeaveToPeer {
 		return
 	}
 	if a.mark == nil {
 		a.putMark()
 	}
 	if to != "" && a.peerAlarm == nil {
-		a.peerAlarm = a.queues.Others.Left(a.Key, to)
-		a.peerAlarm.LookAnew()
+		a.peerAlarm = a.queues.Others.WatchPeer(a.Key, to)
+		a.peerAlarm.ReadAll()
 		a.setAlarm()
-		a.alarm.LookAnew()
+		a.alarm.ReadAll()
 	}
 }
 
@@ -231,9 +231,9 @@ func (a *lockWait[K]) setAlarm() {
 func (a *lockWait[K]) look(now time.Time) {
 	a.setAlarm()
 	if a.step() == LookAnew {
-		a.alarm.LookAnew()
+		a.alarm.ReadAll()
 	} else {
-		a.alarm.Look(now)
+		a.alarm.Read(now)
 	}
 	a.head.Looked(now)
 	a.updateView()
@@ -269,7 +269,7 @@ func (a *lockWait[K]) onMarkChange() {
 	now := time.Now()
 	if v := a.mark.View(now).Verdict; v == watch.Free || v == watch.Changed {
 		a.queues.receivedFromPeer(a.place)
-		a.head.Told(TryNow, time.Time{}, now)
+		a.head.OnSignal(TryNow, time.Time{}, now)
 	}
 }
 
@@ -280,7 +280,7 @@ func (a *lockWait[K]) onPeerMarkChange() {
 	if v := a.peerAlarm.View(now).Verdict; v == watch.Free || v == watch.Changed {
 		stop(&a.peerAlarm)
 		a.queues.peerDone(a.place)
-		a.head.Gone(now)
+		a.head.PeerDone(now)
 	}
 }
 

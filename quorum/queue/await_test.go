@@ -22,8 +22,8 @@ type fakeAlarm struct {
 
 func (a *fakeAlarm) Bell() <-chan struct{}     { return a.bell }
 func (a *fakeAlarm) View(time.Time) watch.View { return a.view }
-func (a *fakeAlarm) Look(time.Time)            { a.looks++ }
-func (a *fakeAlarm) LookAnew()                 { a.looks++ }
+func (a *fakeAlarm) Read(time.Time)            { a.looks++ }
+func (a *fakeAlarm) ReadAll()                  { a.looks++ }
 func (a *fakeAlarm) Arm()                      { a.looks++ }
 func (a *fakeAlarm) Ended() bool               { return a.ended }
 func (a *fakeAlarm) Stop()                     { a.stopped = true }
@@ -48,7 +48,7 @@ type lockWaiter struct {
 	// trying is called in each try, before its result is determined.
 	trying func()
 	tries  []time.Duration // since the beginning
-	ended  Ended
+	ended  WaitResult
 	done   bool
 }
 
@@ -74,7 +74,7 @@ func (s *lockWaiter) begin(ctx context.Context, over <-chan time.Time) {
 		s.ended = s.queues.Await(ctx, Waiting[string]{
 			Key: "k", Over: over, Rand: func() float64 { return 1 }, Alarm: func() Alarm { s.alarms++; return s.alarm },
 			Quorum: func() <-chan struct{} { return s.quorum },
-			Try: func() Tried {
+			Try: func() TryResult {
 				s.tries = append(s.tries, time.Since(begun))
 				if s.trying != nil {
 					s.trying()

@@ -47,7 +47,7 @@ const (
 	Try
 	// Look: read the key on the masters that are not known to hold a lock.
 	Look
-	// LookAnew: read the key on all masters.
+	// ReadAll: read the key on all masters.
 	LookAnew
 )
 
@@ -89,8 +89,8 @@ func (h *Head) Next() (Step, time.Time) { return h.step, h.at }
 
 func (h *Head) schedule(step Step, at time.Time) { h.step, h.at = step, at }
 
-// Told handles a cue. With Yield the lock is left to another process until gap.
-func (h *Head) Told(c Signal, gap, now time.Time) {
+// OnSignal handles a cue. With Yield the lock is left to another process until gap.
+func (h *Head) OnSignal(c Signal, gap, now time.Time) {
 	h.leftUntil = time.Time{}
 	switch c {
 	case TryNow:
@@ -104,8 +104,8 @@ func (h *Head) Told(c Signal, gap, now time.Time) {
 	}
 }
 
-// Gone records that the process to which the lock was left has had it, or no longer wants it.
-func (h *Head) Gone(now time.Time) {
+// PeerDone records that the process to which the lock was left has had it, or no longer wants it.
+func (h *Head) PeerDone(now time.Time) {
 	h.leftUntil = time.Time{}
 	h.schedule(Look, now)
 }
@@ -119,9 +119,9 @@ func (h *Head) Failed(now time.Time) {
 	h.schedule(Look, now)
 }
 
-// Puzzled records a try that did not tell who holds the lock, although a majority of the masters
-// votes.
-func (h *Head) Puzzled(now time.Time) {
+// TryUndetermined records a try that did not tell who holds the lock, although a majority of the
+// masters votes.
+func (h *Head) TryUndetermined(now time.Time) {
 	h.leftUntil = time.Time{}
 	h.recordAction(now)
 	h.pollAt = now.Add(h.undecidedPauses.Next())

@@ -33,7 +33,7 @@ func (s *script) want(step Step, in time.Duration) *script {
 	return s
 }
 
-func (s *script) told(c Signal) *script     { s.head.Told(c, time.Time{}, s.now); return s }
+func (s *script) told(c Signal) *script     { s.head.OnSignal(c, time.Time{}, s.now); return s }
 func (s *script) failed() *script           { s.head.Failed(s.now); return s }
 func (s *script) looked() *script           { s.head.Looked(s.now); return s }
 func (s *script) sees(v watch.View) *script { s.head.Sees(v, s.now); return s }
@@ -160,9 +160,9 @@ func TestHeadIsStarved(t *testing.T) {
 func TestHeadYields(t *testing.T) {
 	s := play(t)
 	gap := s.now.Add(10 * ms)
-	yields := func() *script { s.head.Told(LeaveToPeer, gap, s.now); return s }
+	yields := func() *script { s.head.OnSignal(LeaveToPeer, gap, s.now); return s }
 	yields().want(Try, 10*ms).verdict(watch.Free).want(Try, 10*ms).after(ms).verdict(watch.Changed).want(Try, 9*ms)
-	yields().want(Try, 9*ms).head.Gone(s.now)
+	yields().want(Try, 9*ms).head.PeerDone(s.now)
 	s.want(Look, 0).looked().held(time.Second).want(Try, time.Second+endSpread)
 	yields().told(TryNow).want(Try, 0).failed().want(Look, 0)
 }

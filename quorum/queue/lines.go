@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// Lines are the queues of the waiters for values under keys, first come, first served. A waiter for
-// several keys is in the queue of each. The zero value is empty. Lines are safe for concurrent use.
-type Lines[K comparable] struct {
+// ValueQueues are the queues of the waiters for values under keys, first come, first served. A
+// waiter for several keys is in the queue of each. The zero value is empty. Lines are safe for
+// concurrent use.
+type ValueQueues[K comparable] struct {
 	mu    sync.Mutex
 	byKey map[K]*list.List
 	count int
@@ -32,14 +33,14 @@ func (m *waiter[K]) ring() {
 }
 
 // Len returns the number of waiters that have tried in vain.
-func (l *Lines[K]) Len() int {
+func (l *ValueQueues[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count
 }
 
 // enter adds a waiter at the end of the queue of each key. The keys are distinct.
-func (l *Lines[K]) enter(keys []K) *waiter[K] {
+func (l *ValueQueues[K]) enter(keys []K) *waiter[K] {
 	m := &waiter[K]{keys: keys, bell: make(chan struct{}, 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +59,7 @@ func (l *Lines[K]) enter(keys []K) *waiter[K] {
 }
 
 // startWaiting records the first try in vain.
-func (l *Lines[K]) startWaiting(m *waiter[K]) {
+func (l *ValueQueues[K]) startWaiting(m *waiter[K]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m.waiting = true
@@ -67,7 +68,7 @@ func (l *Lines[K]) startWaiting(m *waiter[K]) {
 
 // heads reports, for each key of a waiter, whether it is the head of the queue. It stays the head
 // until it leaves.
-func (l *Lines[K]) heads(m *waiter[K]) []bool {
+func (l *ValueQueues[K]) heads(m *waiter[K]) []bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	heads := make([]bool, len(m.keys))
@@ -78,7 +79,7 @@ func (l *Lines[K]) heads(m *waiter[K]) []bool {
 }
 
 // leave removes a waiter from its queues, and notifies the new heads.
-func (l *Lines[K]) leave(m *waiter[K]) {
+func (l *ValueQueues[K]) leave(m *waiter[K]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m.waiting {

@@ -11,7 +11,7 @@ type Queues[K comparable] struct {
 	// Parks reports whether an empty queue of a key may be kept for a while; nil: all may.
 	Parks func(K) bool
 	// Others, unless it is nil, tells of waiters in other processes.
-	Others Others[K]
+	Others Peers[K]
 
 	mu    sync.Mutex
 	byKey map[K]*queue[K]
@@ -19,9 +19,9 @@ type Queues[K comparable] struct {
 	parked []parked[K]
 }
 
-// Others exchanges with other processes which of them wait, and whose turn it is. Its methods do
+// Peers exchanges with other processes which of them wait, and whose turn it is. Its methods do
 // not wait for the masters.
-type Others[K comparable] interface {
+type Peers[K comparable] interface {
 	// Alone reports whether no other process is known. Then there is nothing to exchange.
 	Alone() bool
 	// Mark returns the mark of this process at a key: it waits for a lock that another process
@@ -34,9 +34,9 @@ type Others[K comparable] interface {
 	// Pass leaves a lock to the next process with a mark, and calls answered with its ID after it
 	// was notified. The ID is empty if no process waits.
 	Pass(key K, answered func(to string))
-	// Left sets an alarm for the mark of a process to which a lock was left. It is Held until that
-	// process tries for the lock, or no longer waits.
-	Left(key K, to string) Alarm
+	// WatchPeer sets an alarm for the mark of a process to which a lock was left. It is Held until
+	// that process tries for the lock, or no longer waits.
+	WatchPeer(key K, to string) Alarm
 }
 
 // Mark is a mark on the masters. Once it was put, it is Held until another process leaves the lock
@@ -49,7 +49,7 @@ type Mark interface {
 
 // queue holds the waiters for one key, first in, first out. Only its head contends at the masters.
 type queue[K comparable] struct {
-	places []*Place[K]
+	places []*Ticket[K]
 	turn   turn
 	// undecided is set if the last try of a head did not tell who holds the lock.
 	undecided bool
@@ -62,18 +62,18 @@ type queue[K comparable] struct {
 	marked, trying bool
 }
 
-// Place is the place of a waiter in a queue.
-type Place[K comparable] struct {
+// Ticket is the place of a waiter in a queue.
+type Ticket[K comparable] struct {
 	key  K
 	turn chan Signal // holds at most one cue
 }
 
 // Turn returns the channel of cues for this place. After the first cue it is the head. Only the
 // last cue counts.
-func (p *Place[K]) Turn() <-chan Signal { return p.turn }
+func (p *Ticket[K]) Turn() <-chan Signal { return p.turn }
 
 // sendCue replaces a cue that was not received yet. Callers hold Queues.mu, so there is room.
-func (p *Place[K]) sendCue(c Signal) {
+func (p *Ticket[K]) sendCue(c Signal) {
 	select {
 	case <-p.turn:
 	default:
@@ -82,7 +82,7 @@ func (p *Place[K]) sendCue(c Signal) {
 }
 
 // Waits reports whether any client waits for a key. open reports that the holder is unknown.
-func (q *Queues[K]) Waits(key K) (waits, open bool) {
+func (q *Queues[K]) Waits(key K) (waits, undecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[key]
@@ -114,7 +114,7 @@ func (q *Queues[K]) LenOf(key K) int {
 }
 
 // Enter adds a place at the end of a key's queue.
-func (q *Queues[K]) Enter(key K) *Place[K] {
+func (q *Queues[K]) Enter(key K) *Ticket[K] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.byKey == nil {
@@ -125,7 +125,7 @@ func (q *Queues[K]) Enter(key K) *Place[K] {
 		line = &queue[K]{}
 		q.byKey[key] = line
 	}
-	p := &Place[K]{key: key, turn: make(chan Signal, 1)}
+	p := &Ticket[K]{key: key, turn: make(chan Signal, 1)}
 	line.places = append(line.places, p)
 	if len(line.places) == 1 {
 		p.sendCue(line.turn.cueOnEntry(time.Now()))
@@ -134,7 +134,7 @@ func (q *Queues[K]) Enter(key K) *Place[K] {
 }
 
 // peers returns the other processes, or nil if no other process is known.
-func (q *Queues[K]) peers() Others[K] {
+func (q *Queues[K]) peers() Peers[K] {
 	if q.Others == nil || q.Others.Alone() {
 		return nil
 	}
@@ -143,14 +143,14 @@ func (q *Queues[K]) peers() Others[K] {
 
 // Leave removes a place; the next one may become the head. granted is set if the lock was granted
 // to this one.
-func (q *Queues[K]) Leave(p *Place[K], granted bool) {
+func (q *Queues[K]) Leave(p *Ticket[K], granted bool) {
 	if q.leave(p, granted) && q.Others != nil {
 		q.Others.Unmark(p.key, nil)
 	}
 }
 
 // leave reports whether to remove the mark, because no client waits in this process any more.
-func (q *Queues[K]) leave(p *Place[K], granted bool) (unmarks bool) {
+func (q *Queues[K]) leave(p *Ticket[K], granted bool) (unmarks bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line, now := q.byKey[p.key], time.Now()
@@ -176,7 +176,7 @@ func (q *Queues[K]) leave(p *Place[K], granted bool) (unmarks bool) {
 }
 
 // beginTry records that the head begins a try, and returns the number of releases before it.
-func (q *Queues[K]) beginTry(p *Place[K]) (releases uint64) {
+func (q *Queues[K]) beginTry(p *Ticket[K]) (releases uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[p.key]
@@ -243,7 +243,7 @@ func (q *Queues[K]) setLeftTo(key K, to string) {
 }
 
 // remove removes a place, and reports whether it was the head.
-func (l *queue[K]) remove(p *Place[K]) bool {
+func (l *queue[K]) remove(p *Ticket[K]) bool {
 	for i, other := range l.places {
 		if other == p {
 			l.places[i] = nil
@@ -291,7 +291,7 @@ func (q *Queues[K]) released(key K) (tries, passes bool) {
 // foundHeld records that the head found the lock held, in a try that began after this number of
 // releases. If there was a release since, the lock may have been held in this process. Then
 // foundHeld does nothing, and returns true.
-func (q *Queues[K]) foundHeld(p *Place[K], releases uint64) (outdated bool) {
+func (q *Queues[K]) foundHeld(p *Ticket[K], releases uint64) (outdated bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[p.key]
@@ -303,14 +303,14 @@ func (q *Queues[K]) foundHeld(p *Place[K], releases uint64) (outdated bool) {
 }
 
 // setUndecided records whether a try of the head did not tell who holds the lock.
-func (q *Queues[K]) setUndecided(p *Place[K], undecided bool) {
+func (q *Queues[K]) setUndecided(p *Ticket[K], undecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.byKey[p.key].undecided = undecided
 }
 
 // isUndecided reports whether the holder of the lock is unknown.
-func (q *Queues[K]) isUndecided(p *Place[K]) bool {
+func (q *Queues[K]) isUndecided(p *Ticket[K]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.byKey[p.key].undecided
@@ -318,7 +318,7 @@ func (q *Queues[K]) isUndecided(p *Place[K]) bool {
 
 // leftTo returns the process to which the lock of a place's key was left, if that is known, and
 // until when.
-func (q *Queues[K]) leftTo(p *Place[K]) (to string, gap time.Time) {
+func (q *Queues[K]) leftTo(p *Ticket[K]) (to string, gap time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := &q.byKey[p.key].turn
@@ -327,7 +327,7 @@ func (q *Queues[K]) leftTo(p *Place[K]) (to string, gap time.Time) {
 
 // needsMark reports whether the head needs a mark, because another process has the lock, as far as
 // is known.
-func (q *Queues[K]) needsMark(p *Place[K]) bool {
+func (q *Queues[K]) needsMark(p *Ticket[K]) bool {
 	alone := q.peers() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -337,14 +337,14 @@ func (q *Queues[K]) needsMark(p *Place[K]) bool {
 }
 
 // receivedFromPeer records that another process has left the lock to this one.
-func (q *Queues[K]) receivedFromPeer(p *Place[K]) {
+func (q *Queues[K]) receivedFromPeer(p *Ticket[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.byKey[p.key].turn.receivedFromPeer(time.Now())
 }
 
 // peerDone records that the process to which the lock was left has had it, or no longer wants it.
-func (q *Queues[K]) peerDone(p *Place[K]) {
+func (q *Queues[K]) peerDone(p *Ticket[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.byKey[p.key].turn.peerDone()

@@ -8,7 +8,7 @@ import (
 )
 
 // cueOf returns the cue for a place, or -1.
-func cueOf(p *Place[string]) Signal {
+func cueOf(p *Ticket[string]) Signal {
 	select {
 	case c := <-p.Turn():
 		return c
@@ -86,14 +86,14 @@ func (o *fakePeers) Pass(_ string, answered func(to string)) {
 	answered(o.next)
 }
 
-func (o *fakePeers) Left(string, string) Alarm {
+func (o *fakePeers) WatchPeer(string, string) Alarm {
 	one := &fakeAlarm{bell: make(chan struct{}, 1)}
 	o.lefts = append(o.lefts, one)
 	return one
 }
 
 // takes makes the head of a queue take the lock.
-func takes(q *Queues[string], p *Place[string]) {
+func takes(q *Queues[string], p *Ticket[string]) {
 	q.beginTry(p)
 	q.Taking(p.key, callIfSet)
 	q.Leave(p, true)
@@ -244,7 +244,7 @@ func TestReleasedUnknown(t *testing.T) {
 				takes(&q, q.Enter("k"))
 				time.Sleep(askPause)
 				others.next = "other"
-				var next *Place[string]
+				var next *Ticket[string]
 				if waiting {
 					next = q.Enter("k")
 					cueOf(next)

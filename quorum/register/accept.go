@@ -92,7 +92,7 @@ func acceptDecided(replies []Reply) bool {
 // completeLater sends the accept to masters whose promise comes late, and to marked masters that
 // are to be filled, if a majority accepted. If no majority accepted, the proposal may have been
 // given up. It also schedules a repair if some masters did not accept, or lack the key.
-func (u *update) completeLater(b ballot, p proposal, asked Asked, opFor func(now, passed time.Duration) cell.Accept) {
+func (u *update) completeLater(b ballot, p proposal, asked Round, opFor func(now, passed time.Duration) cell.Accept) {
 	r, key := u.Register, u.Key
 	chosen := majorityDid(asked.Replies())
 	late := func(master int, reply Reply, promises bool) {

@@ -29,9 +29,9 @@ func (u *update) runBallot(ctx context.Context) (Outcome, error) {
 		u.repairLater(u.Key)
 	}
 	switch {
-	case t.standing == Open && allExpireSoon(replies):
+	case t.standing == Undetermined && allExpireSoon(replies):
 		return Outcome{}, &splitError{}
-	case t.standing == Open:
+	case t.standing == Undetermined:
 		return Outcome{}, &NoQuorum{Replies: replies}
 	case t.standing != Held:
 		return u.onUnheld(ctx, t, replies)
@@ -51,7 +51,7 @@ type ballot struct {
 	start  time.Time
 	// passed is the time from start until the promises were in.
 	passed time.Duration
-	asked  Asked
+	asked  Round
 }
 
 // prepareDecided accepts replies once a majority promised, or the key cannot hold anything, or no
@@ -59,7 +59,7 @@ type ballot struct {
 func (u *update) prepareDecided(replies []Reply) bool {
 	t := resolve(replies, 0)
 	switch promised := resolve(promisesIn(replies), 0); {
-	case t.standing == Open:
+	case t.standing == Undetermined:
 		return false
 	case t.standing != Held, promised.standing == Held:
 		return !promised.leasesDiffer()
@@ -105,7 +105,8 @@ func (u *update) onUnheld(ctx context.Context, t tally, replies []Reply) (Outcom
 		return Outcome{}, ErrForeign
 	}
 	got, err := u.take(ctx, []string{u.Key}, Terms{
-		Tokens: []string{d.Value}, TTL: d.TTL, AllowShortTTL: !u.strict, KeepOnNoQuorum: !d.RemoveOnError && !u.strict, Owed: u.Owed,
+		Tokens: []string{d.Value}, TTL: d.TTL, AllowShortTTL: !u.strict, KeepOnNoQuorum: !d.RemoveOnError && !u.strict,
+		OnRemovalDue: u.Owed,
 	})
 	switch {
 	case errors.Is(err, ErrHeld):
@@ -192,7 +193,8 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 	if t.chosen && len(u.sent) == 0 && !u.settle {
 		return Outcome{Decision: s.decision, Granted: Granted{Version: t.look().Version}}, nil
 	}
-	until, shared := notAfter(t.longest), t.value.Present && u.opts.Shared != nil && u.opts.Shared(t.value.Text)
+	until, shared := notAfter(t.longest), t.value.Present && u.opts.HoldsSeveralKeys != nil &&
+		u.opts.HoldsSeveralKeys(t.value.Text)
 	if shared {
 		until = notBefore(b, t, 0)
 	}

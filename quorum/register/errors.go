@@ -38,7 +38,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 // refusal adds the current value to an error, if the value is decided.
 func (t tally) refusal(err error) error {
-	if t.standing == Open || t.isUnchosen() {
+	if t.standing == Undetermined || t.isUnchosen() {
 		return err
 	}
 	l := t.look()

@@ -19,7 +19,7 @@ import (
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrTooShort, *NoQuorum,
 // ErrContended, or the cause of ctx.
 func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Duration) (Granted, error) {
-	if ttl >= 0 && ttl < vote.Shortest {
+	if ttl >= 0 && ttl < vote.MinTTL {
 		return Granted{}, ErrTooShort
 	}
 	start := r.masters.Now()

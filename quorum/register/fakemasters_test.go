@@ -93,7 +93,7 @@ func (b *fakeMasters) removeVersion(r *Register, token, version string) {
 
 // withOwed returns the terms with an Owed that removes the version.
 func (b *fakeMasters) withOwed(r *Register, t Terms) Terms {
-	t.Owed = func(version string, _ func() bool) { b.After(0, func() { b.removeVersion(r, t.Tokens[0], version) }) }
+	t.OnRemovalDue = func(version string, _ func() bool) { b.After(0, func() { b.removeVersion(r, t.Tokens[0], version) }) }
 	return t
 }
 
@@ -232,7 +232,7 @@ func (a *fakeAsked) answer(i int, r Reply) {
 	}
 }
 
-func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Asked, error) {
+func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Round, error) {
 	a := &fakeAsked{replies: make([]Reply, len(ops)), all: make([]Reply, len(ops))}
 	kind := ""
 	for i, op := range ops {

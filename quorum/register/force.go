@@ -23,7 +23,7 @@ func (r *Register) Force(ctx context.Context, key string) (removed bool, err err
 	for m, reply := range replies {
 		if reply.State == Counted && reply.Found[0].Attempt != "" {
 			there := reply.Found[0]
-			ops[m], removed = cell.Remove{Name: key, Attempt: there.Attempt, How: cell.Dead, Seen: there.Accepted}, true
+			ops[m], removed = cell.Remove{Name: key, Attempt: there.Attempt, How: cell.Exact, Seen: there.Accepted}, true
 		}
 	}
 	if removed {
@@ -32,7 +32,7 @@ func (r *Register) Force(ctx context.Context, key string) (removed bool, err err
 		}
 	}
 	replies, now, _, err := r.readAll(ctx, key)
-	if err == nil && now.standing == Open {
+	if err == nil && now.standing == Undetermined {
 		err = &NoQuorum{Replies: replies}
 	}
 	return removed, err

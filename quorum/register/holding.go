@@ -104,7 +104,7 @@ func holdingOf(t tally, replies []Reply, i int) Holding {
 func statusOf(t tally, replies []Reply, i int) Status {
 	holds := func(r Reply) bool { return r.State == Counted && i < len(r.Found) && r.Found[i].Value.Present }
 	switch {
-	case t.standing == Open:
+	case t.standing == Undetermined:
 		return StatusUnclear
 	case t.standing == Foreign, t.standing == Held && t.chosen && t.value.Present:
 		return StatusHeld

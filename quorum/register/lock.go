@@ -28,19 +28,19 @@ type Terms struct {
 	// KeepOnNoQuorum keeps the value of an attempt that ends with *NoQuorum, if possible, because
 	// other clients may have seen the value and rely on it.
 	KeepOnNoQuorum bool
-	// Owed is called with each version that the keys may have although Lock returned an error. No
-	// client holds a lock by such a version, so it is owed its removal. mayArrive, unless it is
-	// nil, reports whether the version may still arrive at a majority of the masters. A cluster
-	// sets its own function.
-	Owed func(version string, mayArrive func() bool)
+	// OnRemovalDue is called with each version that the keys may have although Lock returned an
+	// error. No client holds a lock by such a version, so it is owed its removal. mayArrive, unless
+	// it is nil, reports whether the version may still arrive at a majority of the masters. A
+	// cluster sets its own function.
+	OnRemovalDue func(version string, mayArrive func() bool)
 	// MayTakeOver, unless it is nil, reports whether the value of the only key is owed its removal.
 	// Then the client may take over the key. A cluster sets its own function.
 	MayTakeOver func(Look) bool
 }
 
 func (t Terms) owed(version string, mayArrive func() bool) {
-	if t.Owed != nil {
-		t.Owed(version, mayArrive)
+	if t.OnRemovalDue != nil {
+		t.OnRemovalDue(version, mayArrive)
 	}
 }
 
@@ -74,7 +74,7 @@ type Granted struct {
 // Errors: ErrHeld, ErrTooShort, ErrContended, ErrFences, *NoQuorum, or the cause of ctx. After an
 // error the client holds nothing, and the attempt is undone in the background.
 func (r *Register) Lock(ctx context.Context, keys []string, t Terms) (Granted, error) {
-	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.Shortest {
+	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
 		return Granted{}, ErrTooShort
 	}
 	until := r.masters.Now().Add(r.opts.Patience)
@@ -117,7 +117,7 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Grant
 		}
 		return Decision{Do: Put, Value: t.Tokens[0], TTL: t.TTL}, nil
 	}
-	out, err := r.Update(ctx, Change{Key: key, Owed: t.Owed, strict: !t.AllowShortTTL, uncancellable: true, Run: run})
+	out, err := r.Update(ctx, Change{Key: key, Owed: t.OnRemovalDue, strict: !t.AllowShortTTL, uncancellable: true, Run: run})
 	switch {
 	case err != nil:
 		return Granted{}, err
@@ -302,7 +302,7 @@ func mayBeHeld(replies []Reply) bool {
 			known[i].Found = make([]cell.Found, 1)
 		}
 	}
-	return resolve(known, 0).standing == Open
+	return resolve(known, 0).standing == Undetermined
 }
 
 // needsBallot reports whether a master refused because of a cell of the first key that holds no
@@ -315,7 +315,7 @@ func needsBallot(replies []Reply) bool {
 
 // granted records a lock that a cell.Take took. It repeats the take on masters that refused it, and
 // repairs masters that may have missed it.
-func (r *Register) granted(t Terms, op cell.Take, asked Asked, start time.Time) {
+func (r *Register) granted(t Terms, op cell.Take, asked Round, start time.Time) {
 	grants := make([]*grant, len(op.Names))
 	for i, key := range op.Names {
 		grants[i] = newGrant(t, i, op.Attempt, start, r.n)

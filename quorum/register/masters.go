@@ -51,8 +51,8 @@ func (r *Reply) isNotDone() bool {
 // mayBeDone reports whether the master did the operation, or may have done it.
 func (r *Reply) mayBeDone() bool { return r.State != Waiting && !r.isNotDone() }
 
-// Asked is a round under way.
-type Asked interface {
+// Round is a round under way.
+type Round interface {
 	// Replies returns one reply for each master, as of the moment when Ask returned.
 	Replies() []Reply
 	// Later calls f with each reply that arrives after Ask returned, including replies that already
@@ -72,7 +72,7 @@ type Masters interface {
 	// decided accepts the replies so far, or all replies are in. If decided accepts no replies at
 	// all, Ask returns at once. The error is the cause of ctx if ctx ended first; the round
 	// continues nevertheless.
-	Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Asked, error)
+	Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Round, error)
 	// Tell sends an operation without waiting for its reply. If owed is set, Tell repeats it until
 	// the master has answered, even if the master was away meanwhile.
 	Tell(master int, op cell.Op, owed bool)

@@ -29,7 +29,7 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	}
 	var mayArrive func() bool
 	lock := terms("second")
-	lock.Owed = func(_ string, may func() bool) { mayArrive = may }
+	lock.OnRemovalDue = func(_ string, may func() bool) { mayArrive = may }
 	if _, err := r.Lock(t.Context(), []string{"k"}, lock); err == nil {
 		t.Fatal("granted by nobody")
 	}
@@ -60,7 +60,7 @@ func TestOwedWhileATakeMayArrive(t *testing.T) {
 	}
 	var mayArrive func() bool
 	lock := terms("A")
-	lock.Owed = func(_ string, may func() bool) { mayArrive = may }
+	lock.OnRemovalDue = func(_ string, may func() bool) { mayArrive = may }
 	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, lock); err == nil || mayArrive == nil || !mayArrive() {
 		t.Errorf("%v, and nothing may arrive", err)
 	}

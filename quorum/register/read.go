@@ -22,7 +22,7 @@ const defaultHeads = 8 << 10
 // Errors: *NoQuorum, ErrContended, or the cause of ctx.
 func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
 	until := r.masters.Now().Add(removalTTL + Limit)
-	heads := r.opts.Heads
+	heads := r.opts.HeadSize
 	for failures := 1; ; failures++ {
 		looks, err := r.read(ctx, keys, heads)
 		if errors.Is(err, errHeadOnly) {
@@ -61,9 +61,9 @@ func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, 
 			r.repairLater(key)
 		}
 		switch {
-		case t.standing == Open && allExpireSoon(asked.Replies()):
+		case t.standing == Undetermined && allExpireSoon(asked.Replies()):
 			return nil, &splitError{replies: asked.Replies()}
-		case t.standing == Open, t.isTTLUnclear(asked.Replies(), i):
+		case t.standing == Undetermined, t.isTTLUnclear(asked.Replies(), i):
 			return nil, &NoQuorum{Replies: asked.Replies()}
 		case t.standing == Held && !t.chosen:
 			if looks[i], err = r.settleKey(ctx, key); err != nil {
@@ -126,7 +126,7 @@ func (l Look) isHeldBy(reply Reply, i int) bool {
 // readDecided accepts replies once they determine the value of each key, and its remaining time.
 func readDecided(replies []Reply, keys int) bool {
 	for i := range keys {
-		if t := resolve(replies, i); t.standing == Open || t.standing == Held && !t.chosen || t.leasesDiffer() {
+		if t := resolve(replies, i); t.standing == Undetermined || t.standing == Held && !t.chosen || t.leasesDiffer() {
 			return false
 		}
 	}

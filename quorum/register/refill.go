@@ -101,10 +101,10 @@ func (t tally) missedExtension(c cell.Found) bool {
 	return c.Holds(t.attempt) && c.Accepted == t.accepted && compareLeft(c.Left+time.Second, t.left) < 0 && c.Left >= 0
 }
 
-// extendShort extends the lease of a key on masters that missed an extension. It returns false if
+// extendMissed extends the lease of a key on masters that missed an extension. It returns false if
 // only a ballot can do that.
-func (r *Register) extendShort(key string, t tally, replies []Reply) bool {
-	if r.opts.Shared != nil && r.opts.Shared(t.value.Text) {
+func (r *Register) extendMissed(key string, t tally, replies []Reply) bool {
+	if r.opts.HoldsSeveralKeys != nil && r.opts.HoldsSeveralKeys(t.value.Text) {
 		return true // the ends of other keys depend on the end of the cell
 	}
 	settled := true

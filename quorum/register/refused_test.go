@@ -92,7 +92,7 @@ func TestRefusalOmitsUndecidedValue(t *testing.T) {
 		{"held", even, true, false},
 		{"held by some for longer", uneven, true, true},
 		{"not settled", tally{standing: Held}, false, false},
-		{"open", tally{standing: Open}, false, false},
+		{"open", tally{standing: Undetermined}, false, false},
 	} {
 		var told *RefusedError
 		err := test.found.refusal(ErrHeld)

@@ -24,18 +24,19 @@ type Options struct {
 	// Tries is the least number of attempts of a command, however long they take. A process that
 	// gets no processor for a while makes few attempts within Patience.
 	Tries int
-	// Yield is how long this process holds back its next command on a key after a change that other
-	// processes contended for. Without the pause the other processes would rarely succeed.
-	Yield time.Duration
+	// ContentionPause is how long this process holds back its next command on a key after a change
+	// that other processes contended for. Without the pause the other processes would rarely
+	// succeed.
+	ContentionPause time.Duration
 	// Keep lets a master that accepts a ballot promise this proxy's next ballot at once.
 	Keep bool
-	// Shared, unless it is nil, reports whether a cell with this value holds several keys, whose
-	// ends depend on the end of the cell. See package keygroup.
-	Shared func(value string) bool
+	// HoldsSeveralKeys, unless it is nil, reports whether a cell with this value holds several
+	// keys, whose ends depend on the end of the cell. See package keygroup.
+	HoldsSeveralKeys func(value string) bool
 	// FenceAhead, unless it is nil, is called with a master whose fence counter is not credible.
 	FenceAhead func(master int, key string)
-	// Heads is how many bytes of a cell a Read asks of all masters. The default is 8 KB.
-	Heads int
+	// HeadSize is how many bytes of a cell a Read asks of all masters. The default is 8 KB.
+	HeadSize int
 	// Unlimited lifts the time limit of rounds, for a cluster without the guard.
 	Unlimited bool
 }
@@ -57,7 +58,7 @@ type Register struct {
 
 // New returns a register.
 func New(opts Options) *Register {
-	opts.Heads = cmp.Or(opts.Heads, defaultHeads)
+	opts.HeadSize = cmp.Or(opts.HeadSize, defaultHeads)
 	r := &Register{
 		opts: opts, n: opts.N, quorum: vote.Majority(opts.N), masters: opts.Masters,
 		grants:   grants{byKey: map[string]*grant{}},

@@ -56,7 +56,7 @@ func (r *Register) repairUnlessDone(reply Reply, keys ...string) {
 }
 
 // repairEachUnlessDone calls repairUnlessDone with each reply of a round, including later ones.
-func (r *Register) repairEachUnlessDone(asked Asked, keys ...string) {
+func (r *Register) repairEachUnlessDone(asked Round, keys ...string) {
 	for _, reply := range asked.Replies() {
 		r.repairUnlessDone(reply, keys...)
 	}
@@ -77,7 +77,7 @@ func (r *Register) RepairsPending() int {
 func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) error {
 	if beyond {
 		ops := make([]cell.Op, r.n)
-		ops[0] = cell.Read{Names: keys, Heads: r.opts.Heads}
+		ops[0] = cell.Read{Names: keys, Heads: r.opts.HeadSize}
 		asked, err := r.masters.Ask(ctx, ops, waitForAll)
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) erro
 	if len(keys) == 0 {
 		return nil
 	}
-	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: r.opts.Heads}), waitForAll)
+	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: r.opts.HeadSize}), waitForAll)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (r *Register) repair(key string) {
 		r.masters.After(leftoverPause, func() { r.removeLeftovers(key, left) })
 	}
 	switch {
-	case t.mixed, t.isConsistent() && !r.extendShort(key, t, replies):
+	case t.mixed, t.isConsistent() && !r.extendMissed(key, t, replies):
 		_, _ = r.Update(ctx, Change{Key: key, settle: true, Run: leave})
 		r.repairLater(key)
 	case t.isConsistent():
@@ -174,7 +174,7 @@ type leftover struct {
 // those of the incarnation that is held, once no other incarnation can be. Marks count if they do
 // not expire as they should.
 func leftovers(replies []Reply, i int, t tally) (all []leftover) {
-	if t.standing == Open {
+	if t.standing == Undetermined {
 		return nil
 	}
 	for m, r := range replies {
@@ -210,7 +210,7 @@ func (r *Register) removeLeftovers(key string, before []leftover) {
 	}
 	for _, left := range now {
 		if slices.Contains(before, left) {
-			op := cell.Remove{Name: key, Attempt: left.attempt, How: cell.Dead, Seen: left.accepted}
+			op := cell.Remove{Name: key, Attempt: left.attempt, How: cell.Exact, Seen: left.accepted}
 			r.masters.Tell(left.master, op, false)
 			r.repairLater(key)
 		}

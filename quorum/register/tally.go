@@ -9,12 +9,12 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Standing says whether a majority of the masters holds a value under a key.
-type Standing int
+// TallyStatus says whether a majority of the masters holds a value under a key.
+type TallyStatus int
 
 const (
-	// Open: masters that did not answer, or blocking copies, may complete a majority.
-	Open Standing = iota
+	// Undetermined: masters that did not answer, or blocking copies, may complete a majority.
+	Undetermined TallyStatus = iota
 	// Absent: no value can have a majority.
 	Absent
 	// Held: an incarnation has a majority. Its value may be that the key is absent.
@@ -25,7 +25,7 @@ const (
 
 // tally evaluates the replies of some masters about one key.
 type tally struct {
-	standing Standing
+	standing TallyStatus
 	// attempt is the incarnation that is held. accepted is its highest ballot, and value the value
 	// that this ballot chose.
 	attempt  cell.Attempt
@@ -81,7 +81,7 @@ func resolve(replies []Reply, i int) tally {
 		}
 	}
 	if open {
-		return tally{standing: Open}
+		return tally{standing: Undetermined}
 	}
 	return tally{standing: Absent}
 }

@@ -18,11 +18,11 @@ func TestUndecidedMayBeAnyAttempt(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		cells []cell.Cell
-		want  Standing
+		want  TallyStatus
 	}{
-		{"two against two", []cell.Cell{a, a, b, b, undecided}, Open},
-		{"one, and two undecided", []cell.Cell{a, undecided, undecided, none, none}, Open},
-		{"three are undecided", []cell.Cell{undecided, undecided, undecided, none, none}, Open},
+		{"two against two", []cell.Cell{a, a, b, b, undecided}, Undetermined},
+		{"one, and two undecided", []cell.Cell{a, undecided, undecided, none, none}, Undetermined},
+		{"three are undecided", []cell.Cell{undecided, undecided, undecided, none, none}, Undetermined},
 		{"a majority holds one", []cell.Cell{a, a, a, b, undecided}, Held},
 		{"too few for any", []cell.Cell{a, b, undecided, none, none}, Absent},
 	} {

@@ -11,7 +11,7 @@ import (
 // retryUndecided repeats an attempt on masters that refused it, if the attempt needs all of them
 // because some masters give no vote. Cells that are about to expire do not expire everywhere at the
 // same moment. Each master is asked again only after it refused.
-func (r *Register) retryUndecided(ctx context.Context, op cell.Take, asked Asked) (Asked, error) {
+func (r *Register) retryUndecided(ctx context.Context, op cell.Take, asked Round) (Round, error) {
 	for tries := 1; needsRetry(asked.Replies()) && tries <= undecidedTries; tries++ {
 		before := slices.Clone(asked.Replies())
 		ops := make([]cell.Op, r.n)
@@ -55,7 +55,7 @@ func mergeReplies(before []Reply, ops []cell.Op, retry []Reply) []Reply {
 
 // retriedRound is a round in which some masters were asked again after they had refused.
 type retriedRound struct {
-	first, retry Asked
+	first, retry Round
 	replies      []Reply
 }
 

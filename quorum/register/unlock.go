@@ -93,7 +93,7 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, er
 
 // release deletes the plain cells of an attempt. Masters that do not answer are owed the deletion.
 // A cell that remains, because it promised a ballot, may be a leftover now.
-func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Asked, error) {
+func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Round, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, How: cell.Release})
 	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { // otherwise wait for all replies
 		return majorityDid(replies) || Answered(replies) && hasRegister(replies, a)

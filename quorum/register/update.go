@@ -97,8 +97,8 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 	}
 	u := &update{Register: r, Change: c}
 	defer func() {
-		if u.contended && r.opts.Yield > 0 {
-			r.masters.After(r.opts.Yield, leave)
+		if u.contended && r.opts.ContentionPause > 0 {
+			r.masters.After(r.opts.ContentionPause, leave)
 		} else {
 			leave()
 		}

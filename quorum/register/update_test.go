@@ -593,7 +593,7 @@ func TestOwedVersions(t *testing.T) {
 			c.then(b)
 			owed := map[string]bool{}
 			owe := func(v string, _ func() bool) { owed[v] = true }
-			wanted := Terms{Tokens: []string{"t"}, TTL: time.Minute, KeepOnNoQuorum: c.stays, Owed: owe}
+			wanted := Terms{Tokens: []string{"t"}, TTL: time.Minute, KeepOnNoQuorum: c.stays, OnRemovalDue: owe}
 			_, err := r.Lock(t.Context(), []string{"k"}, wanted)
 			if !errors.As(err, new(*NoQuorum)) {
 				t.Fatal(err)
@@ -742,7 +742,7 @@ func TestUpdateShiftsTheTime(t *testing.T) {
 		first := b.stores[0].Now + b.stores[0].Look("k").Left
 		for i := range 12 {
 			r := b.proxy()
-			r.opts.Shared = func(string) bool { return true }
+			r.opts.HoldsSeveralKeys = func(string) bool { return true }
 			shift := []time.Duration{time.Hour, 0, -50 * time.Minute}[i%3]
 			happens(b, i)
 			_, err := r.Update(t.Context(), Change{Key: "k", Run: func(l Look) (Decision, error) {
@@ -771,7 +771,7 @@ func TestUpdateNotBeforeTheFirst(t *testing.T) {
 		left := b.stores[0].Look("k").Left
 		first := b.stores[0].Now + left + time.Hour
 		r := b.proxy()
-		r.opts.Shared = func(string) bool { return true }
+		r.opts.HoldsSeveralKeys = func(string) bool { return true }
 		if kind == "accept" {
 			b.setFateOf(kind, unsent, 0)
 		} else {

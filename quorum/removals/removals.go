@@ -18,9 +18,9 @@ import (
 
 // Options configures Removals.
 type Options[K comparable] struct {
-	// Pay removes a version of a key. It reports whether a majority has answered that the version
-	// is gone or was never there.
-	Pay func(ctx context.Context, key K, version string) bool
+	// Remove removes a version of a key. It reports whether a majority has answered that the
+	// version is gone or was never there.
+	Remove func(ctx context.Context, key K, version string) bool
 	// Ready reports whether Pay can succeed now.
 	Ready func() bool
 	// Size returns how many bytes a key takes.
@@ -144,7 +144,7 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 			defer func() { <-slots }()
 			paying, cancel := context.WithTimeout(ctx, AttemptTime)
 			defer cancel()
-			r.notePayment(entry, r.opts.Pay(paying, entry.key, entry.version))
+			r.notePayment(entry, r.opts.Remove(paying, entry.key, entry.version))
 		})
 	}
 }

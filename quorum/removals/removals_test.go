@@ -24,7 +24,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *fakePayments)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakePayments{began: time.Now()}
 		b.Removals = New(Options[string]{
-			Pay: func(context.Context, string, string) bool {
+			Remove: func(context.Context, string, string) bool {
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				b.payments = append(b.payments, time.Since(b.began))

@@ -30,12 +30,12 @@ func Validity(ttl, elapsed time.Duration) time.Duration {
 	if ttl < 0 {
 		return ttl
 	}
-	return ttl - elapsed - Allowance(ttl)
+	return ttl - elapsed - DriftMargin(ttl)
 }
 
-// Allowance returns the part of a lease that is not relied on because of clock drift: 1 % of it,
+// DriftMargin returns the part of a lease that is not relied on because of clock drift: 1 % of it,
 // plus 2 ms.
-func Allowance(lease time.Duration) time.Duration { return lease/100 + driftFixed }
+func DriftMargin(lease time.Duration) time.Duration { return lease/100 + driftFixed }
 
-// Shortest is the least TTL with a validity of at least one millisecond.
-const Shortest = 4 * time.Millisecond
+// MinTTL is the least TTL with a validity of at least one millisecond.
+const MinTTL = 4 * time.Millisecond

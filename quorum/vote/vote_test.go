@@ -20,7 +20,7 @@ func TestValidity(t *testing.T) {
 		{10_000 * ms, 0, 9898 * ms},
 		{10_000 * ms, 98 * ms, 9800 * ms},
 		{100 * ms, 0, 97 * ms},
-		{Shortest, 0, Shortest - 2*ms - 40*time.Microsecond},
+		{MinTTL, 0, MinTTL - 2*ms - 40*time.Microsecond},
 		{100 * ms, 200 * ms, -103 * ms},
 		{-1, time.Hour, -1}, // no expiry
 	} {
@@ -28,7 +28,7 @@ func TestValidity(t *testing.T) {
 			t.Errorf("%v, after %v: %v, want %v", test.ttl, test.elapsed, got, test.want)
 		}
 	}
-	if Validity(Shortest, 0) < ms || Validity(Shortest-ms, 0) >= ms {
-		t.Errorf("%v is not the shortest", Shortest)
+	if Validity(MinTTL, 0) < ms || Validity(MinTTL-ms, 0) >= ms {
+		t.Errorf("%v is not the shortest", MinTTL)
 	}
 }

@@ -31,9 +31,9 @@ func (a *Alarm) View(now time.Time) View {
 	return a.lastView
 }
 
-// Look reads the key on the masters, except on those that hold a lock and have reported no change
+// Read reads the key on the masters, except on those that hold a lock and have reported no change
 // since.
-func (a *Alarm) Look(now time.Time) {
+func (a *Alarm) Read(now time.Time) {
 	a.look(func(s sighting) bool {
 		return s.state != asked && (s.state != held || !s.end.IsZero() && !s.end.After(now))
 	})
@@ -45,8 +45,8 @@ func (a *Alarm) Arm() {
 	a.look(func(s sighting) bool { return s.state == changed || s.state == unknown })
 }
 
-// LookAnew reads the key on all masters.
-func (a *Alarm) LookAnew() { a.look(func(sighting) bool { return true }) }
+// ReadAll reads the key on all masters.
+func (a *Alarm) ReadAll() { a.look(func(sighting) bool { return true }) }
 
 // look reads the key on the masters whose sightings match.
 func (a *Alarm) look(which func(sighting) bool) {

@@ -27,7 +27,7 @@ func limits() resp.Limits {
 
 // connection is a connection of a watch.
 type connection struct {
-	*pushconn.Line
+	*pushconn.Connection
 	watch *watch
 
 	mu sync.Mutex
@@ -60,7 +60,7 @@ type question struct {
 }
 
 func newConnection(conn net.Conn, w *watch) *connection {
-	return &connection{Line: pushconn.NewLine(conn, limits()), watch: w}
+	return &connection{Connection: pushconn.NewLine(conn, limits()), watch: w}
 }
 
 // timeout returns the time limit for a reply.
@@ -183,7 +183,7 @@ func (l *connection) read() error {
 func (l *connection) push(raw any) error {
 	parts, _ := raw.([]any)
 	if len(parts) != 2 || parts[0] != any("invalidate") {
-		return pushconn.ErrUnasked
+		return pushconn.ErrUnsolicited
 	}
 	if parts[1] == nil {
 		l.markStale(func(string) bool { return true })
@@ -192,12 +192,12 @@ func (l *connection) push(raw any) error {
 	}
 	keys, ok := parts[1].([]any)
 	if !ok {
-		return pushconn.ErrUnasked
+		return pushconn.ErrUnsolicited
 	}
 	for _, one := range keys {
 		key, ok := one.(string)
 		if !ok {
-			return pushconn.ErrUnasked
+			return pushconn.ErrUnsolicited
 		}
 		l.markStale(func(looked string) bool { return looked == key })
 		l.watch.update(key, sighting{state: changed})
@@ -238,7 +238,7 @@ func (l *connection) next(raw any) (q question, complete bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.pending) == 0 {
-		return q, false, pushconn.ErrUnasked
+		return q, false, pushconn.ErrUnsolicited
 	}
 	now := &l.pending[0]
 	if now.expectsSet {

@@ -6,8 +6,8 @@ import "sync"
 type Report byte
 
 const (
-	// Stirred: some masters reported a change, but too few for Changes.
-	Stirred Report = iota
+	// SomeChanged: some masters reported a change, but too few for Changes.
+	SomeChanged Report = iota
 	// Changes: so many masters reported a change that the key has another value, or will have it in
 	// a moment.
 	Changes
@@ -15,9 +15,9 @@ const (
 	Unwatched
 )
 
-// Mark reports changes of a key to a caller that has read it. Unlike an [Alarm] it looks only once,
-// when it is set, and reports each change once.
-type Mark struct {
+// ChangeWatch reports changes of a key to a caller that has read it. Unlike an [Alarm] it looks
+// only once, when it is set, and reports each change once.
+type ChangeWatch struct {
 	key     string
 	quorum  int
 	tell    func(Report)
@@ -31,8 +31,8 @@ type Mark struct {
 
 // Mark sets a mark for a key of a database. tell is called with each report of a master that was
 // armed. It must not block, nor call the Mark.
-func (w *Watcher) Mark(db int, key string, tell func(Report)) *Mark {
-	m := &Mark{key: key, quorum: w.opts.Quorum, tell: tell, settled: make(chan struct{}),
+func (w *Watcher) Mark(db int, key string, tell func(Report)) *ChangeWatch {
+	m := &ChangeWatch{key: key, quorum: w.opts.Quorum, tell: tell, settled: make(chan struct{}),
 		seen: make([]state, len(w.opts.Servers))}
 	if len(key) <= longestKey {
 		m.watches = w.watches(db)
@@ -50,24 +50,24 @@ func (w *Watcher) Mark(db int, key string, tell func(Report)) *Mark {
 }
 
 // Settled returns a channel that is closed when a majority is armed, or no further master can be.
-func (m *Mark) Settled() <-chan struct{} { return m.settled }
+func (m *ChangeWatch) Settled() <-chan struct{} { return m.settled }
 
 // Watched reports whether a majority of the masters will report changes, or has reported one. Then
 // any change by a majority of the masters is reported.
-func (m *Mark) Watched() bool {
+func (m *ChangeWatch) Watched() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.count(held)+m.count(changed) >= m.quorum
 }
 
 // Stop removes the mark. A report that is in progress may still arrive.
-func (m *Mark) Stop() {
+func (m *ChangeWatch) Stop() {
 	for _, w := range m.watches {
 		w.remove(m.key, m)
 	}
 }
 
-func (m *Mark) count(of state) (n int) {
+func (m *ChangeWatch) count(of state) (n int) {
 	for _, s := range m.seen {
 		if s == of {
 			n++
@@ -77,7 +77,7 @@ func (m *Mark) count(of state) (n int) {
 }
 
 // settle closes settled if the condition for it holds. Callers hold mu.
-func (m *Mark) settle() {
+func (m *ChangeWatch) settle() {
 	if !m.ready && (m.count(asked) == 0 || m.count(held)+m.count(changed) >= m.quorum) {
 		m.ready = true
 		close(m.settled)
@@ -86,7 +86,7 @@ func (m *Mark) settle() {
 
 // update stores the state of the key on a master. A change that is reported before the reply to a
 // look precedes the look, or makes its reply stale.
-func (m *Mark) update(master int, s sighting) {
+func (m *ChangeWatch) update(master int, s sighting) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := m.seen[master]
@@ -105,7 +105,7 @@ func (m *Mark) update(master int, s sighting) {
 	case s.state == changed && m.count(changed) >= m.quorum:
 		m.tell(Changes)
 	case s.state == changed:
-		m.tell(Stirred)
+		m.tell(SomeChanged)
 	case s.state == unknown && (was == held || was == changed):
 		m.tell(Unwatched)
 	}

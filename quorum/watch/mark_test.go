@@ -7,7 +7,7 @@ import (
 )
 
 // marks sets a mark, and waits until it is settled. Reports arrive over the channel.
-func marks(t *testing.T, w *Watcher, key string) (*Mark, chan Report) {
+func marks(t *testing.T, w *Watcher, key string) (*ChangeWatch, chan Report) {
 	t.Helper()
 	news := make(chan Report, 10)
 	m := w.Mark(0, key, func(n Report) { news <- n })
@@ -69,7 +69,7 @@ func TestMarkUnwatched(t *testing.T) {
 	long, _ := marks(t, w, strings.Repeat("k", longestKey+1))
 	do(t, client, "ACL", "SETUSER", "default", "-client|tracking")
 	refused, _ := marks(t, w, "k")
-	for _, m := range []*Mark{long, refused} {
+	for _, m := range []*ChangeWatch{long, refused} {
 		if m.Watched() {
 			t.Error("it is watched")
 		}
@@ -97,23 +97,23 @@ func TestMarkUpdates(t *testing.T) {
 		"two are unknown":     {[]sighting{on(held), on(unknown), on(unknown)}, true, false, nil},
 		"changes before the looks": {[]sighting{on(changed), on(changed), on(changed), on(held), on(held)}, true,
 			true, nil},
-		"a look that is stale": {[]sighting{stale, on(held)}, true, true, []Report{Stirred}},
+		"a look that is stale": {[]sighting{stale, on(held)}, true, true, []Report{SomeChanged}},
 		"a change": {[]sighting{on(held), on(held), on(held), on(changed)}, true, true,
-			[]Report{Stirred}},
+			[]Report{SomeChanged}},
 		"a change that another looks at": {[]sighting{on(held), on(held), on(held), on(changed), on(held), on(held)},
-			true, true, []Report{Stirred}},
+			true, true, []Report{SomeChanged}},
 		"two changes": {[]sighting{on(held), on(held), on(held), on(changed), on(changed)}, true,
-			true, []Report{Stirred, Changes}},
+			true, []Report{SomeChanged, Changes}},
 		"one that is lost": {[]sighting{on(held), on(held), on(held), on(unknown)}, true, true,
 			[]Report{Unwatched}},
 		"one that is lost and comes back": {
 			[]sighting{on(held), on(held), on(unknown), on(held), on(held), on(asked), on(held), on(held), on(free)},
 			true, true, nil},
 		"lost after a change, and no more": {[]sighting{on(held), on(held), on(unknown), on(changed), on(unknown)},
-			true, false, []Report{Stirred, Unwatched}},
+			true, false, []Report{SomeChanged, Unwatched}},
 	} {
 		var news []Report
-		m := &Mark{quorum: 2, seen: []state{asked, asked, asked}, settled: make(chan struct{}),
+		m := &ChangeWatch{quorum: 2, seen: []state{asked, asked, asked}, settled: make(chan struct{}),
 			tell: func(n Report) { news = append(news, n) }}
 		for i, s := range test.sees {
 			m.update(i%3, s)

@@ -49,7 +49,7 @@ func (w *watch) add(key string, a listener) {
 
 // addMark registers a mark, and looks at its key at once, or when the master is connected. If it
 // cannot be connected, the state is unknown.
-func (w *watch) addMark(m *Mark) {
+func (w *watch) addMark(m *ChangeWatch) {
 	w.add(m.key, m)
 	w.mu.Lock()
 	defer w.mu.Unlock()

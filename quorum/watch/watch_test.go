@@ -82,7 +82,7 @@ func comes(t *testing.T, a *Alarm, want Verdict) View {
 // looks looks at the key until its state is known, since the watch may still be connecting.
 func looks(t *testing.T, a *Alarm, want Verdict) View {
 	t.Helper()
-	a.Look(time.Now())
+	a.Read(time.Now())
 	return comes(t, a, want)
 }
 
@@ -239,7 +239,7 @@ func TestRefused(t *testing.T) {
 	for _, right := range []string{"-client|tracking", "-pttl", "-getrange"} {
 		do(t, client, "ACL", "SETUSER", "default", "+@all", right)
 		a := w.Alarm(0, "k "+right)
-		a.Look(time.Now())
+		a.Read(time.Now())
 		waits(t, func() bool {
 			err := w.Standings()[0].Err
 			return err != nil && strings.HasPrefix(err.Error(), "NOPERM")
@@ -263,7 +263,7 @@ const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"
 // liar returns a server that sends the greeting, and then says after as many bytes as one look has.
 func liar(says string) *server {
 	return &server{dial: func() (net.Conn, error) {
-		return redistest.Liar(greeting, says),
+		return redistest.FakeServer(greeting, says),
 			nil
 	}} // after HELLO, CLIENT TRACKING
 }
@@ -287,7 +287,7 @@ func TestLiars(t *testing.T) {
 		s := liar(says)
 		w := watchOf(t, s)
 		a := w.Alarm(0, "k")
-		a.Look(time.Now())
+		a.Read(time.Now())
 		waits(t, func() bool { return w.Standings()[0].Err != nil })
 		if v := a.View(time.Now()); v.Verdict == Changed || v.Verdict == Free {
 			t.Errorf("%s: %+v", name, v)
@@ -343,7 +343,7 @@ func TestNothingIsKept(t *testing.T) {
 func TestLongKeys(t *testing.T) {
 	s := &server{dial: func() (net.Conn, error) { return nil, errors.New("dialled") }}
 	a := watchOf(t, s).Alarm(0, strings.Repeat("k", longestKey+1))
-	a.Look(time.Now())
+	a.Read(time.Now())
 	a.Stop()
 	if a.View(time.Now()) != (View{}) || s.dialed != 0 {
 		t.Error("it is watched")

@@ -107,8 +107,8 @@ func (w *Watcher) Close() {
 	w.tasks.Wait()
 }
 
-// Standing is the state of the watches of a master.
-type Standing struct {
+// WatchStatus is the state of the watches of a master.
+type WatchStatus struct {
 	// Keys is the number of watched keys.
 	Keys int
 	// Err is why the master is not watched although there are waiters, or nil.
@@ -116,10 +116,10 @@ type Standing struct {
 }
 
 // Standings returns the states of all servers.
-func (w *Watcher) Standings() []Standing {
+func (w *Watcher) Standings() []WatchStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := make([]Standing, len(w.opts.Servers))
+	all := make([]WatchStatus, len(w.opts.Servers))
 	for _, watches := range w.byDB {
 		for i, one := range watches {
 			keys, err := one.status()

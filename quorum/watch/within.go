@@ -17,10 +17,10 @@ type Content struct {
 	End time.Time
 }
 
-// Within is an [Alarm] for one key of a cell that may hold other keys, too. Reports of the masters
-// about the cell do not name the key. So the key is read after each look that found the cell held:
-// once, until the next change or look.
-type Within struct {
+// KeyAlarm is an [Alarm] for one key of a cell that may hold other keys, too. Reports of the
+// masters about the cell do not name the key. So the key is read after each look that found the
+// cell held: once, until the next change or look.
+type KeyAlarm struct {
 	*Alarm
 	read   func(context.Context) Content
 	ctx    context.Context
@@ -34,15 +34,15 @@ type Within struct {
 }
 
 // Within sets an alarm for a key of a cell. read reads the key.
-func (w *Watcher) Within(db int, cell string, read func(context.Context) Content) *Within {
-	a := &Within{Alarm: w.Alarm(db, cell), read: read}
+func (w *Watcher) Within(db int, cell string, read func(context.Context) Content) *KeyAlarm {
+	a := &KeyAlarm{Alarm: w.Alarm(db, cell), read: read}
 	a.ctx, a.cancel = context.WithCancel(w.ctx)
 	return a
 }
 
 // View returns the known state of the key. If the cell is held and the key was not read since, View
 // starts to read it.
-func (a *Within) View(now time.Time) View {
+func (a *KeyAlarm) View(now time.Time) View {
 	v := a.Alarm.View(now)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +63,7 @@ func (a *Within) View(now time.Time) View {
 }
 
 // startRead reads the key, unless it is being read. Callers hold mu.
-func (a *Within) startRead() {
+func (a *KeyAlarm) startRead() {
 	if a.reading {
 		return
 	}
@@ -78,7 +78,7 @@ func (a *Within) startRead() {
 }
 
 // storeRead stores the result of a read, unless there was another look meanwhile.
-func (a *Within) storeRead(look int, found Content) bool {
+func (a *KeyAlarm) storeRead(look int, found Content) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.lookNumber != look {
@@ -89,31 +89,31 @@ func (a *Within) storeRead(look int, found Content) bool {
 }
 
 // resetRead discards the result of the last read. Callers hold mu.
-func (a *Within) resetRead() {
+func (a *KeyAlarm) resetRead() {
 	a.lookNumber++
 	a.reading, a.found = false, nil
 }
 
-// Look calls Alarm.Look, and makes the key be read again.
-func (a *Within) Look(now time.Time) {
+// Read calls Alarm.Look, and makes the key be read again.
+func (a *KeyAlarm) Read(now time.Time) {
 	a.resetForLook()
-	a.Alarm.Look(now)
+	a.Alarm.Read(now)
 }
 
-// LookAnew calls Alarm.LookAnew, and makes the key be read again.
-func (a *Within) LookAnew() {
+// ReadAll calls Alarm.ReadAll, and makes the key be read again.
+func (a *KeyAlarm) ReadAll() {
 	a.resetForLook()
-	a.Alarm.LookAnew()
+	a.Alarm.ReadAll()
 }
 
-func (a *Within) resetForLook() {
+func (a *KeyAlarm) resetForLook() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.resetRead()
 }
 
 // Stop removes the alarm, and cancels a read.
-func (a *Within) Stop() {
+func (a *KeyAlarm) Stop() {
 	a.cancel()
 	a.Alarm.Stop()
 }

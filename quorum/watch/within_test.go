@@ -13,7 +13,7 @@ import (
 type reads chan Content
 
 // within returns an alarm for a key of a cell that five masters hold, without asking them.
-func within(t *testing.T, read func(context.Context) Content) *Within {
+func within(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 	t.Helper()
 	w := New(Options{Quorum: 3, Rand: rand.Float64})
 	t.Cleanup(w.Close)
@@ -43,7 +43,7 @@ func TestWithin(t *testing.T) {
 		{Content{Absent: true}, View{Verdict: Free}},
 		{Content{Alone: true}, View{Verdict: Held}},
 	} {
-		a.Look(now)
+		a.Read(now)
 		for range 2 { // the second call starts no other read
 			if v := a.View(now); v != (View{Asking: true}) {
 				t.Fatalf("before it is read: %+v", v)
@@ -78,7 +78,7 @@ func TestWithinLateRead(t *testing.T) {
 	now := time.Now()
 	a.View(now)
 	redistest.Await(t, "the first read has begun", func() bool { return len(all) < 2 })
-	a.Look(now)
+	a.Read(now)
 	a.View(now)
 	redistest.Await(t, "the second read has begun", func() bool { return len(all) < 1 })
 	second <- Content{}

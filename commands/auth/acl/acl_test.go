@@ -137,7 +137,7 @@ func TestBeyond(t *testing.T) {
 		{"+sort ~a %W~*", "SORT a BY w_*", "ERR BY option of SORT denied due to insufficient ACL permissions"},
 		{"+sort ~a (~* +get)", "SORT a BY w_*", "ERR BY option of SORT denied due to insufficient ACL permissions"},
 	} {
-		if got := parsed(t, c.rules).Beyond(syntax.Bytes(strings.Split(c.words, " "))); got != c.want {
+		if got := parsed(t, c.rules).DeniedReason(syntax.Bytes(strings.Split(c.words, " "))); got != c.want {
 			t.Errorf("%s: %q: got %q, want %q", c.rules, c.words, got, c.want)
 		}
 	}
@@ -158,18 +158,18 @@ func TestFits(t *testing.T) {
 		{"on nopass", "whatever", true}, {"off nopass", "whatever", false}, {"on nopass >alice", "bob", false},
 		{"on >alice nopass resetpass", "alice", false}, {"on >", "", true},
 	} {
-		proof, ok := parsed(t, c.rules).Fits([]byte(c.password))
+		proof, ok := parsed(t, c.rules).CheckPassword([]byte(c.password))
 		if ok != c.want {
 			t.Errorf("%s: %q: %v", c.rules, c.password, ok)
 		}
-		if ok != (ok && parsed(t, c.rules).Stands(proof)) {
+		if ok != (ok && parsed(t, c.rules).AcceptsProof(proof)) {
 			t.Errorf("%s: what was shown does not stand", c.rules)
 		}
 	}
-	proof, _ := parsed(t, "on >alice").Fits([]byte("alice"))
+	proof, _ := parsed(t, "on >alice").CheckPassword([]byte("alice"))
 	for rules, want := range map[string]bool{"on >alice >bob": true, "on >bob": false, "off >alice": false,
 		"on nopass": true, "on": false} {
-		if got := parsed(t, rules).Stands(proof); got != want {
+		if got := parsed(t, rules).AcceptsProof(proof); got != want {
 			t.Errorf("a client that logged in as alice is one of %s: %v", rules, got)
 		}
 	}
@@ -213,7 +213,7 @@ func TestSets(t *testing.T) {
 		t.Error("the default user is not open")
 	}
 	after := read("user default off\nuser bob on >b\n\nuser ann on >a +get +set\n")
-	after.After(before)
+	after.ReuseUnchanged(before)
 	if after.IsOpen() || after.Find("bob") != before.Find("bob") || after.Find("ann") == before.Find("ann") {
 		t.Error("it is not told who was changed")
 	}

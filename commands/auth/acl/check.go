@@ -112,7 +112,7 @@ func (c *Catalog) analyze(words [][]byte, total int) call {
 		return found
 	}
 	found.entry = e
-	if found.free = IsFree(words[0]); found.free {
+	if found.free = NeedsNoPermission(words[0]); found.free {
 		return found
 	}
 	found.channels, found.globs = channelsOf(e, words)
@@ -120,7 +120,7 @@ func (c *Catalog) analyze(words [][]byte, total int) call {
 	if e.keys == nil {
 		return found
 	}
-	places, known := e.keys.Places(words, total)
+	places, known := e.keys.Positions(words, total)
 	found.unclear = found.unclear || !known || places.Last() >= len(words)
 	found.keys = usesOf(e, words, places)
 	if len(words) < total {
@@ -131,8 +131,8 @@ func (c *Catalog) analyze(words [][]byte, total int) call {
 	return found
 }
 
-// IsFree reports whether a command requires no permission, and may precede a login.
-func IsFree(name []byte) bool {
+// NeedsNoPermission reports whether a command requires no permission, and may precede a login.
+func NeedsNoPermission(name []byte) bool {
 	switch syntax.Lower(name) {
 	case "auth", "hello", "quit", "reset":
 		return true
@@ -209,11 +209,11 @@ func (u *User) MayRead(key string) bool {
 	return slices.ContainsFunc(u.selectors, func(s *selector) bool { return s.mayUseKey([]byte(key), spec.Takes) })
 }
 
-// Beyond returns the error for a command that the user may send, but that the upstream must not
-// run: it could access more than its words name. A Redis would check these accesses as the user,
-// but the upstream knows only the proxy's user. The error is empty if the upstream may run the
-// command.
-func (u *User) Beyond(words [][]byte) string {
+// DeniedReason returns the error for a command that the user may send, but that the upstream must
+// not run: it could access more than its words name. A Redis would check these accesses as the
+// user, but the upstream knows only the proxy's user. The error is empty if the upstream may run
+// the command.
+func (u *User) DeniedReason(words [][]byte) string {
 	if u.MayAll() {
 		return ""
 	}

@@ -108,9 +108,9 @@ func (s *Set) IsOpen() bool {
 	return u.On && u.NoPass
 }
 
-// After reuses the users of the previous set that are unchanged, so that comparing pointers tells
-// which users have changed.
-func (s *Set) After(before *Set) {
+// ReuseUnchanged reuses the users of the previous set that are unchanged, so that comparing
+// pointers tells which users have changed.
+func (s *Set) ReuseUnchanged(before *Set) {
 	if before == nil || before.catalog != s.catalog {
 		return
 	}

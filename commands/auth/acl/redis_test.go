@@ -217,7 +217,7 @@ func FuzzParse(f *testing.F) {
 			if begin := u.CheckBegin(words, len(words)+1); begin.Cause == Nothing && one != "" {
 				t.Fatalf("%q: its beginning is allowed, and it is not: %s", line, one)
 			}
-			u.Beyond(words)
+			u.DeniedReason(words)
 			u.MayRead(line)
 		}
 	})

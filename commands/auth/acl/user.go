@@ -124,9 +124,9 @@ func isHash(text string) bool {
 // It serves to check the login again.
 type Proof string
 
-// Fits reports whether a password is valid. Its duration does not depend on which passwords are
-// valid.
-func (u *User) Fits(password []byte) (proof Proof, ok bool) {
+// CheckPassword reports whether a password is valid. Its duration does not depend on which
+// passwords are valid.
+func (u *User) CheckPassword(password []byte) (proof Proof, ok bool) {
 	given := hashOf(password)
 	for _, hash := range u.hashes {
 		if subtle.ConstantTimeCompare([]byte(given), []byte(hash)) == 1 {
@@ -136,8 +136,8 @@ func (u *User) Fits(password []byte) (proof Proof, ok bool) {
 	return proof, u.On && (ok || u.NoPass)
 }
 
-// Stands reports whether a login with this proof would still be accepted.
-func (u *User) Stands(proof Proof) bool {
+// AcceptsProof reports whether a login with this proof would still be accepted.
+func (u *User) AcceptsProof(proof Proof) bool {
 	return u.On && (u.NoPass || slices.Contains(u.hashes, string(proof)))
 }
 

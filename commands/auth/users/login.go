@@ -31,16 +31,16 @@ type identity struct {
 	proof acl.Proof
 }
 
-// Begin returns the state of a new client, which is the default user if that user requires no
+// NewLogin returns the state of a new client, which is the default user if that user requires no
 // password.
-func (u *Users) Begin() *Login {
+func (u *Users) NewLogin() *Login {
 	l := &Login{users: u}
-	l.Leave()
+	l.Reset()
 	return l
 }
 
-// Leave returns the client to the state of a new client.
-func (l *Login) Leave() {
+// Reset returns the client to the state of a new client.
+func (l *Login) Reset() {
 	l.as.Store(nil)
 	if set := l.users.Now(); set.IsOpen() {
 		l.as.Store(&identity{set, set.Find(acl.DefaultUser), ""})
@@ -58,7 +58,7 @@ func (l *Login) User() *acl.User {
 		return as.user
 	}
 	user := set.Find(as.user.Name)
-	if user == nil || !user.Stands(as.proof) {
+	if user == nil || !user.AcceptsProof(as.proof) {
 		return nil
 	}
 	l.as.Store(&identity{set, user, as.proof})
@@ -72,7 +72,7 @@ func (l *Login) Ended() bool {
 		return false
 	}
 	user := l.users.Now().Find(as.user.Name)
-	return user == nil || !user.Stands(as.proof)
+	return user == nil || !user.AcceptsProof(as.proof)
 }
 
 // Name returns the name of the user of the last login, or an empty string.
@@ -83,9 +83,9 @@ func (l *Login) Name() string {
 	return ""
 }
 
-// Turn returns how long a client must wait before Try, because logins from its address have failed.
-// ok is false if it must not try, because too many logins wait already.
-func (u *Users) Turn(addr net.Addr, name string) (wait time.Duration, ok bool) {
+// LoginDelay returns how long a client must wait before Try, because logins from its address have
+// failed. ok is false if it must not try, because too many logins wait already.
+func (u *Users) LoginDelay(addr net.Addr, name string) (wait time.Duration, ok bool) {
 	return u.throttle.turn(time.Now(), addr, name)
 }
 
@@ -97,7 +97,7 @@ func (l *Login) Try(addr net.Addr, name string, password []byte) (refused string
 	if user == nil {
 		user = unknownUser
 	}
-	proof, ok := user.Fits(password)
+	proof, ok := user.CheckPassword(password)
 	if !ok {
 		l.users.throttle.recordFailure(time.Now(), addr, name)
 		return WrongPass
@@ -110,9 +110,9 @@ func (l *Login) Try(addr net.Addr, name string, password []byte) (refused string
 // is never changed.
 var unknownUser = acl.Nobody()
 
-// Known returns a user's name for the log. It hides an unknown name, which may be a password in the
-// wrong place.
-func (u *Users) Known(name string) string {
+// LogName returns a user's name for the log. It hides an unknown name, which may be a password in
+// the wrong place.
+func (u *Users) LogName(name string) string {
 	if u.Now().Find(name) == nil {
 		return "(unknown)"
 	}
@@ -123,7 +123,7 @@ func (u *Users) Known(name string) string {
 func (l *Login) Refusal(words [][]byte) string {
 	user := l.User()
 	switch {
-	case user == nil && acl.IsFree(words[0]):
+	case user == nil && acl.NeedsNoPermission(words[0]):
 		return ""
 	case user == nil:
 		return "NOAUTH Authentication required."

@@ -81,7 +81,7 @@ func (u *Users) Prepare() (use func(), renewed bool, err error) {
 		return nil, false, err
 	}
 	before := u.now.Load()
-	set.After(before)
+	set.ReuseUnchanged(before)
 	return func() { u.adopt(set) }, countChanged(set, changedSince(before, set)) > 0 || countGone(before, set) > 0, nil
 }
 
@@ -90,7 +90,7 @@ func (u *Users) adopt(set *acl.Set) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	before := u.now.Load()
-	set.After(before)
+	set.ReuseUnchanged(before)
 	u.now.Store(set)
 	changed := changedSince(before, set)
 	for w := range u.watchers {

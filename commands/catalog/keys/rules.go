@@ -47,17 +47,17 @@ func (r *Rule) Fixed() (at Span, ok bool) {
 	return r.Span, r.find == nil && r.counted == 0 && r.subs == nil
 }
 
-// Tell reports whether the word with this index determines the places of keys.
-func (r *Rule) Tell(index int) bool {
+// DeterminesKeys reports whether the word with this index determines the places of keys.
+func (r *Rule) DeterminesKeys(index int) bool {
 	return r.counted > 0 && index == r.counted || r.subs != nil && index == 1
 }
 
 // First reports whether the first argument is the only key.
 func (r *Rule) First() bool { return r.Span == Span{1, 1, 1} }
 
-// Places returns the places of the keys of a command of total words of which the first are given.
-// known is false if these do not determine the places.
-func (r *Rule) Places(words [][]byte, total int) (places Places, known bool) {
+// Positions returns the places of the keys of a command of total words of which the first are
+// given. known is false if these do not determine the places.
+func (r *Rule) Positions(words [][]byte, total int) (places Places, known bool) {
 	switch {
 	case r.find != nil:
 		if len(words) < total {
@@ -103,8 +103,9 @@ func (r *Rule) countedPlaces(words [][]byte, total int) (Places, bool) {
 	return places, true
 }
 
-// Tells reports whether the known words determine the places of the keys. Unknown words are nil.
-func (r *Rule) Tells(words [][]byte) bool {
+// IsDetermined reports whether the known words determine the places of the keys. Unknown words are
+// nil.
+func (r *Rule) IsDetermined(words [][]byte) bool {
 	switch {
 	case r.find != nil:
 		return false

@@ -17,7 +17,7 @@ func placesOf(words ...string) []string {
 	if rule == nil {
 		return nil
 	}
-	places, known := rule.Places(args, len(args))
+	places, known := rule.Positions(args, len(args))
 	if !known {
 		panic("unknown, with all words given")
 	}
@@ -159,7 +159,7 @@ func TestKeyPlacesFromTheFirstWords(t *testing.T) {
 		}
 		args := syntax.Bytes(words)
 		rule := KeysOf(args[0])
-		whole, _ := rule.Places(args, len(args))
+		whole, _ := rule.Positions(args, len(args))
 		last := -1
 		found := slices.Sorted(whole.All())
 		for i := range len(words) + 2 {
@@ -174,7 +174,7 @@ func TestKeyPlacesFromTheFirstWords(t *testing.T) {
 			t.Errorf("%q: the last key is %d, want %d", words, got, last)
 		}
 		for n := 1; n < len(args); n++ {
-			if part, known := rule.Places(args[:n], len(args)); known && part != whole {
+			if part, known := rule.Positions(args[:n], len(args)); known && part != whole {
 				t.Errorf("%q: the first %d words tell %v, all %v", words, n, part, whole)
 			}
 		}

@@ -64,7 +64,7 @@ func (c *Command) KeysAmong(words []string) (keys []string) {
 		}
 		return keys
 	}
-	places, _ := c.Keys.Places(syntax.Bytes(words), len(words))
+	places, _ := c.Keys.Positions(syntax.Bytes(words), len(words))
 	for _, i := range slices.Sorted(places.All()) {
 		keys = append(keys, words[i])
 	}
@@ -89,9 +89,9 @@ func All() iter.Seq[*Command] {
 	}
 }
 
-// Those returns the commands for which are returns true, to be found by name as by [Find]. The
+// Filter returns the commands for which are returns true, to be found by name as by [Find]. The
 // fewer they are, the faster Names rejects other names.
-func Those(are func(*Command) bool) *syntax.Names[*Command] {
+func Filter(are func(*Command) bool) *syntax.Names[*Command] {
 	some := map[string]*Command{}
 	for c := range All() {
 		if are(c) {
@@ -104,5 +104,5 @@ func Those(are func(*Command) bool) *syntax.Names[*Command] {
 // table has all commands, and byName finds them. They are never changed.
 var (
 	table  = slices.Concat(values, collections, otherCommands, laterCommands, commandsWithKeysOnly())
-	byName = Those(func(*Command) bool { return true })
+	byName = Filter(func(*Command) bool { return true })
 )

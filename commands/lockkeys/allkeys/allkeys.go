@@ -71,7 +71,7 @@ func (a *AllKeys) Commands() []*command.Command {
 			docs("server", "Removes all keys from all databases.", "1.0.0", false, flush)),
 	}
 	for _, c := range all {
-		c.Guarded, c.Asks, c.Patient, c.ActsLocally = true, true, true, !c.Docs.Reads
+		c.Guarded, c.Asks, c.Unlimited, c.ActsLocally = true, true, true, !c.Docs.Reads
 	}
 	return all
 }

@@ -115,7 +115,7 @@ func readScan(reply []byte) (next uint64, elements []byte, ok bool) {
 	if !ok || n != 2 {
 		return 0, nil, false
 	}
-	size := resp.WholeReply(rest)
+	size := resp.WholeReplyLen(rest)
 	texts := resp.Texts(rest[:size])
 	if len(texts) != 1 {
 		return 0, nil, false

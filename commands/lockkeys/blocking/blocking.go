@@ -14,7 +14,7 @@ import (
 
 // Locks lets clients wait: a *quorum.Locker, whose methods document the errors.
 type Locks interface {
-	AwaitArrival(ctx context.Context, a quorum.Arrival) error
+	AwaitPop(ctx context.Context, a quorum.BlockedPop) error
 }
 
 // Options are the dependencies of the commands. All must be set.
@@ -37,15 +37,15 @@ func (o Options) Run(c command.Call) {
 		return
 	}
 	if wanted.target != "" && !o.Engine.SameCell(c.Client.DB, wanted.keys[0], wanted.target) {
-		program.Answer(c.Out, keyspace.Fail(program.CrossCellError(wanted.keys[0], wanted.target)))
+		program.Answer(c.Out, keyspace.ErrorReply(program.CrossCellError(wanted.keys[0], wanted.target)))
 		return
 	}
 	watched, stop := c.Client.WaitFor(c.Ctx)
 	defer stop()
 	p := &pop{Options: o, request: wanted, call: c, places: o.Engine.Places(c.Client.DB, wanted.keys), firstLook: true}
-	err := o.Locks.AwaitArrival(watched, quorum.Arrival{Keys: p.places, Kind: p.kind, Wait: p.wait, Try: p.try})
+	err := o.Locks.AwaitPop(watched, quorum.BlockedPop{Keys: p.places, Kind: p.kind, Wait: p.wait, Try: p.try})
 	switch {
-	case errors.Is(err, quorum.ErrNoArrival):
+	case errors.Is(err, quorum.ErrPopTimeout):
 		c.Out.NullArray()
 	case err != nil:
 		c.Out.Fail(err)

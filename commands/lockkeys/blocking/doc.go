@@ -4,7 +4,7 @@
 //
 // A client is in one queue of this proxy for each of its keys, separate from the clients that wait
 // for the key as a lock. When it is the head of a queue and the key changes, it tries its command
-// (quorum.Locker.AwaitArrival). A try runs the command on one key, as a program. The program takes
+// (quorum.Locker.AwaitPop). A try runs the command on one key, as a program. The program takes
 // an element by one vote, once, and its reply is the client's reply, even if the timeout has passed
 // meanwhile. If too few masters answered and the try had found nothing, then nothing can have been
 // taken, and the client waits until enough masters vote again. Otherwise the error says that the

@@ -34,7 +34,7 @@ const readsPerTry = 3
 
 // try takes an element from one of the keys for which the client is the head of the queue. It
 // continues if the client disconnects: the element is then lost with the reply.
-func (p *pop) try(own []bool) quorum.Attempt {
+func (p *pop) try(own []bool) quorum.PopResult {
 	p.found = false
 	if len(p.keys) == 1 && own[0] {
 		return p.noteRead(p.take(0, ""))
@@ -48,13 +48,13 @@ func (p *pop) try(own []bool) quorum.Attempt {
 }
 
 // noteRead notes whether the keys were read.
-func (p *pop) noteRead(result quorum.Attempt) quorum.Attempt {
-	p.firstLook = p.firstLook && (result == quorum.Overtaken || result == quorum.Unlooked)
+func (p *pop) noteRead(result quorum.PopResult) quorum.PopResult {
+	p.firstLook = p.firstLook && (result == quorum.Overtaken || result == quorum.Undetermined)
 	return result
 }
 
 // takeFirst takes from the first key that has an element.
-func (p *pop) takeFirst(own []bool) quorum.Attempt {
+func (p *pop) takeFirst(own []bool) quorum.PopResult {
 	looks, err := p.Engine.Register.Read(p.call.Ctx, p.places)
 	if err != nil {
 		return p.fail(err)
@@ -100,7 +100,7 @@ func (p *pop) ignores(reply keyspace.Reply) bool {
 }
 
 // take takes from a key if the key holds this version, or any version if it is empty.
-func (p *pop) take(i int, version string) quorum.Attempt {
+func (p *pop) take(i int, version string) quorum.PopResult {
 	prog := p.Program(p.call.Client, p.forKey(p.keys[i]))
 	prog.Holder = p.call.Client.Identity()
 	run := prog.Run
@@ -135,7 +135,7 @@ func (p *pop) take(i int, version string) quorum.Attempt {
 
 // wrongType handles a key of another type than the one waited for. The client continues to wait,
 // unless the target of a move has the wrong type and the source has an element.
-func (p *pop) wrongType(done program.Outcome) quorum.Attempt {
+func (p *pop) wrongType(done program.Outcome) quorum.PopResult {
 	if p.target == "" {
 		return quorum.InVain
 	}
@@ -147,7 +147,7 @@ func (p *pop) wrongType(done program.Outcome) quorum.Attempt {
 		return quorum.InVain
 	}
 	both := program.Guess{p.keys[0]: program.EntryOf(looks[0]), p.target: program.EntryOf(looks[1])}
-	if reply, err := both.Space(p.Now()).Do(p.words); err != nil || reply.Kind != keyspace.Error {
+	if reply, err := both.Snapshot(p.Now()).Do(p.words); err != nil || reply.Kind != keyspace.Error {
 		return quorum.Overtaken
 	}
 	p.done = done
@@ -155,15 +155,15 @@ func (p *pop) wrongType(done program.Outcome) quorum.Attempt {
 }
 
 // fail ends the wait with an error. If nothing can have been taken, the client continues to wait.
-func (p *pop) fail(err error) quorum.Attempt {
+func (p *pop) fail(err error) quorum.PopResult {
 	if !p.found && errors.As(err, new(*quorum.NoQuorumError)) {
-		return quorum.Unlooked
+		return quorum.Undetermined
 	}
 	p.err = err
 	return quorum.Made
 }
 
-func (p *pop) answerWith(reply keyspace.Reply) quorum.Attempt {
+func (p *pop) answerWith(reply keyspace.Reply) quorum.PopResult {
 	p.done = program.Outcome{Reply: reply}
 	return quorum.Made
 }

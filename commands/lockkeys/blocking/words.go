@@ -29,13 +29,13 @@ type request struct {
 // parse parses the words of a command with the right number of words. failed is the error reply.
 func parse(words []string, now time.Time) (r request, failed *keyspace.Reply) {
 	keys := keyspace.Keys(words)
-	reply, err := program.Absent(keys).Space(now).Do(words)
+	reply, err := program.Absent(keys).Snapshot(now).Do(words)
 	if reply.Kind == keyspace.Error || err != nil {
 		return r, &reply
 	}
 	r = request{
 		words: words, name: syntax.Lower(words[0]), keys: syntax.Distinct(keys), kind: "list",
-		wait: keyspace.Patience(words),
+		wait: keyspace.Timeout(words),
 	}
 	if r.name[1] == 'z' {
 		r.kind = "zset"
@@ -47,7 +47,7 @@ func parse(words []string, now time.Time) (r request, failed *keyspace.Reply) {
 		r.keys, r.target = r.keys[:1], r.keys[1]
 	}
 	if refusal := program.TooManyKeys(len(r.keys)); refusal != "" {
-		failed = new(keyspace.Fail(refusal))
+		failed = new(keyspace.ErrorReply(refusal))
 	}
 	return r, failed
 }
@@ -70,7 +70,7 @@ func (r request) has(key string, look quorum.Look, now time.Time) (has bool, fai
 	if r.target != "" {
 		words = []string{"blpop", key, "0"}
 	}
-	reply, err := program.Guess{key: program.EntryOf(look)}.Space(now).Do(words)
+	reply, err := program.Guess{key: program.EntryOf(look)}.Snapshot(now).Do(words)
 	switch {
 	case err != nil:
 		return true, nil // a read is not enough to know

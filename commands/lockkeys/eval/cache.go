@@ -58,7 +58,7 @@ func (s *Scripts) cachedScript(name string, given []byte) (found *script.Script,
 		return found, sure
 	}
 	found, err := s.cache.Load(context.Background(), string(given), shortOnly)
-	return found, err == nil || errors.As(err, new(*script.MistakeError))
+	return found, err == nil || errors.As(err, new(*script.CompileError))
 }
 
 // Knows reports whether the cache has a script with this SHA-1.

@@ -20,7 +20,7 @@ type scriptCalls struct {
 	lockKeys keys.Patterns
 	space    *keyspace.Snapshot
 	effects  [][]string
-	rights   *rights.Known
+	rights   *rights.Permissions
 	denied   bool // a call was refused because the client lacks the permission
 	db       int
 	// listed are the globs whose lock keys the space has, in all runs of a program.
@@ -37,7 +37,7 @@ func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
 	name := syntax.Lower(words[0])
 	if refusal := s.rights.Refusal(words, callQuestions(words)); refusal != "" {
 		s.denied = true
-		return keyspace.Fail(denial(refusal)), nil
+		return keyspace.ErrorReply(denial(refusal)), nil
 	}
 	switch {
 	case name == "time":
@@ -49,7 +49,7 @@ func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
 	case !keyspace.Supported(name):
 		return s.unsupported(name, words)
 	case !keyspace.Fits(name, len(words)):
-		return keyspace.Fail(errCallWords), nil
+		return keyspace.ErrorReply(errCallWords), nil
 	}
 	names := keyspace.Keys(words)
 	locked := 0
@@ -75,9 +75,9 @@ func refused(format string, args ...any) error {
 // time runs TIME. It returns the moment of the view, which is the same for the whole run.
 func (s *scriptCalls) time() keyspace.Reply {
 	now := s.space.Now()
-	return keyspace.List(
-		keyspace.Text(strconv.FormatInt(now.Unix(), 10)),
-		keyspace.Text(strconv.Itoa(now.Nanosecond()/1000)))
+	return keyspace.ArrayReply(
+		keyspace.BulkReply(strconv.FormatInt(now.Unix(), 10)),
+		keyspace.BulkReply(strconv.Itoa(now.Nanosecond()/1000)))
 }
 
 // unsupported handles a command that a Space cannot carry out.
@@ -89,26 +89,26 @@ func (s *scriptCalls) unsupported(name string, words []string) (keyspace.Reply, 
 			return keyspace.Reply{}, refused(
 				"ERR '%s' cannot be called by a script: it is a command of the proxy; send it by itself", own.Name)
 		}
-		return keyspace.Fail(errUnknownCall), nil
+		return keyspace.ErrorReply(errUnknownCall), nil
 	case rule == nil && known.Effect != spec.None:
-		return keyspace.Fail(errCallNotAllowed), nil
+		return keyspace.ErrorReply(errCallNotAllowed), nil
 	case rule == nil:
 		return keyspace.Reply{}, refused("ERR '%s' cannot be called by a script on lock keys", syntax.Shown(words[0]))
 	}
 	all := syntax.Bytes(words)
-	places, _ := rule.Places(all, len(all))
+	places, _ := rule.Positions(all, len(all))
 	switch lock, other := s.lockKeys.Split(all, places); {
 	case lock >= 0:
 		return keyspace.Reply{}, &program.Refusal{Text: lockkeys.Unfit(name, all[lock])}
 	case other >= 0:
 		return s.upstreamCommand(name, words, words[other])
 	}
-	return keyspace.Fail(errCallWords), nil
+	return keyspace.ErrorReply(errCallWords), nil
 }
 
 func (s *scriptCalls) mixedError(name string, words []string) error {
 	all := syntax.Bytes(words)
-	places, _ := spec.KeysOf([]byte(name)).Places(all, len(all))
+	places, _ := spec.KeysOf([]byte(name)).Positions(all, len(all))
 	lock, other := s.lockKeys.Split(all, places)
 	return &program.Refusal{Text: lockkeys.Mixed(name, all[lock], all[other])}
 }
@@ -116,7 +116,7 @@ func (s *scriptCalls) mixedError(name string, words []string) error {
 func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, error) {
 	switch {
 	case len(words) != 3:
-		return keyspace.Fail(errCallWords), nil
+		return keyspace.ErrorReply(errCallWords), nil
 	case !s.rights.MayPublish():
 		return keyspace.Reply{}, refused(
 			"ERR '%s' to '%s' cannot be called by a script on lock keys: there is no upstream",
@@ -161,5 +161,5 @@ func (s *scriptCalls) addEffect(words []string) (keyspace.Reply, error) {
 			"ERR too many side effects: a script on lock keys may have at most %d", maxEffects)
 	}
 	s.effects = append(s.effects, words)
-	return keyspace.Number(1), nil
+	return keyspace.IntReply(1), nil
 }

@@ -78,7 +78,7 @@ func (f *functions) read(ctx context.Context) (map[string][]*keyNames, error) {
 func IsFunction(name string) bool { return name == "fcall" || name == "fcall_ro" }
 
 // routeFunction is Route for FCALL.
-func (s *Scripts) routeFunction(words [][]byte) (at Where, refusal string) {
+func (s *Scripts) routeFunction(words [][]byte) (at Target, refusal string) {
 	if _, ok := syntax.KeyCount(words, len(words)); !ok || s.functions.upstream == nil {
 		return Upstream, ""
 	}
@@ -90,7 +90,7 @@ func (s *Scripts) routeFunction(words [][]byte) (at Where, refusal string) {
 }
 
 // resolveFunction is Learn for FCALL.
-func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]byte) (at Where, refusal string) {
+func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]byte) (at Target, refusal string) {
 	libraries, err := s.functions.read(ctx)
 	if err != nil {
 		return Refused, fmt.Sprintf(
@@ -101,7 +101,7 @@ func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]by
 }
 
 // routeKnownFunction refuses a function that may use a lock key.
-func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*keyNames) (at Where, refusal string) {
+func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*keyNames) (at Target, refusal string) {
 	n, _ := syntax.KeyCount(words, len(words))
 	named := search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
 	if slices.ContainsFunc(libraries[syntax.Folded(words[1])], named.finds) {
@@ -113,7 +113,7 @@ func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*key
 }
 
 // previewFunction is Ahead for FCALL.
-func (s *Scripts) previewFunction(ctx context.Context, words, given, argv [][]byte) (locked, watched bool) {
+func (s *Scripts) previewFunction(ctx context.Context, words, given, argv [][]byte) (notForUpstream, watched bool) {
 	if s.functions.upstream == nil {
 		return false, false
 	}
@@ -123,8 +123,8 @@ func (s *Scripts) previewFunction(ctx context.Context, words, given, argv [][]by
 	}
 	named := search{IsLock: s.opts.LockKeys.Match, Keys: given, Argv: argv, More: true}
 	for _, library := range libraries[syntax.Folded(words[1])] {
-		locked = locked || named.finds(library)
+		notForUpstream = notForUpstream || named.finds(library)
 		watched = watched || library.usesArguments()
 	}
-	return locked, watched
+	return notForUpstream, watched
 }

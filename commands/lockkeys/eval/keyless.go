@@ -19,7 +19,7 @@ const (
 // numbers of arguments are checked before. The map is read-only.
 var keyless = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, error){
 	"ping":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return Pong(words), nil },
-	"echo":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return keyspace.Text(words[1]), nil },
+	"echo":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return keyspace.BulkReply(words[1]), nil },
 	"select":   (*scriptCalls).selectDB,
 	"keys":     (*scriptCalls).keys,
 	"scan":     (*scriptCalls).scan,
@@ -30,7 +30,7 @@ var keyless = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, e
 
 func (s *scriptCalls) keyless(name string, words []string) (keyspace.Reply, error) {
 	if !syntax.Fits(spec.Find([]byte(name)).Arity, len(words)) {
-		return keyspace.Fail(errCallWords), nil
+		return keyspace.ErrorReply(errCallWords), nil
 	}
 	return keyless[name](s, words)
 }
@@ -41,9 +41,9 @@ func Pong(words []string) keyspace.Reply {
 	case 1:
 		return keyspace.Reply{Kind: keyspace.Status, Str: "PONG"}
 	case 2:
-		return keyspace.Text(words[1])
+		return keyspace.BulkReply(words[1])
 	default:
-		return keyspace.Fail(syntax.WrongArity("ping"))
+		return keyspace.ErrorReply(syntax.WrongArity("ping"))
 	}
 }
 
@@ -53,9 +53,9 @@ func Select(db int, index string) (reply keyspace.Reply, other bool) {
 	n, ok := syntax.Int(index)
 	switch {
 	case !ok:
-		return keyspace.Fail(syntax.ErrNotInteger), false
+		return keyspace.ErrorReply(syntax.ErrNotInteger), false
 	case n < 0:
-		return keyspace.Fail("ERR DB index is out of range"), false
+		return keyspace.ErrorReply("ERR DB index is out of range"), false
 	}
 	return keyspace.OK(), n != int64(db)
 }
@@ -99,7 +99,7 @@ func (s *scriptCalls) keys(words []string) (keyspace.Reply, error) {
 func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 	match, kind, begins, failed := allkeys.ParseWhole(words)
 	if failed != "" {
-		return keyspace.Fail(failed), nil
+		return keyspace.ErrorReply(failed), nil
 	}
 	var held []string
 	if begins {
@@ -108,12 +108,12 @@ func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 			return keyspace.Reply{}, err
 		}
 	}
-	return keyspace.List(keyspace.Text("0"), keyspace.Texts(held)), nil
+	return keyspace.ArrayReply(keyspace.BulkReply("0"), keyspace.Texts(held)), nil
 }
 
 func (s *scriptCalls) dbsize([]string) (keyspace.Reply, error) {
 	held, err := s.heldKeys("dbsize", "*", "")
-	return keyspace.Number(int64(len(held))), err
+	return keyspace.IntReply(int64(len(held))), err
 }
 
 func (s *scriptCalls) flush(words []string) (keyspace.Reply, error) {

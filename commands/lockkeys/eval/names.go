@@ -131,10 +131,10 @@ func shapesOf(r *keys.Rule, site calls.Site) (all []calls.Shape) {
 			}
 		}
 	}
-	if site.Rest != nil || !r.Tells(words) {
+	if site.Rest != nil || !r.IsDetermined(words) {
 		return allShapes(site)
 	}
-	places, _ := r.Places(words, len(words))
+	places, _ := r.Positions(words, len(words))
 	for i := range places.All() {
 		all = append(all, site.Args[i]...)
 	}

@@ -9,20 +9,20 @@ import (
 	"redlock-proxy/commands/lockkeys/script"
 )
 
-// Where says where a script or function runs.
-type Where uint8
+// Target says where a script or function runs.
+type Target uint8
 
 // The places where a script or function runs.
 const (
-	Upstream  Where = iota
-	OnMasters       // on the lock masters
-	Unknown         // its source must be found first
-	Refused         // it is refused
+	Upstream  Target = iota
+	OnMasters        // on the lock masters
+	Unknown          // its source must be found first
+	Refused          // it is refused
 )
 
 // Route returns where an EVAL or FCALL runs that has no lock key among its KEYS. With Nowhere,
 // refusal is the error reply.
-func (s *Scripts) Route(name string, words [][]byte) (at Where, refusal string) {
+func (s *Scripts) Route(name string, words [][]byte) (at Target, refusal string) {
 	if IsFunction(name) {
 		return s.routeFunction(words)
 	}
@@ -39,7 +39,7 @@ func (s *Scripts) Route(name string, words [][]byte) (at Where, refusal string) 
 
 // routeKnownScript is Route for a script whose source is known. found is nil if it does not
 // compile.
-func (s *Scripts) routeKnownScript(found *script.Script, given, argv [][]byte) (at Where, refusal string) {
+func (s *Scripts) routeKnownScript(found *script.Script, given, argv [][]byte) (at Target, refusal string) {
 	switch {
 	case found == nil, s.namesLockKey(found, given, argv, false):
 		return OnMasters, "" // the proxy replies with the error of a script that does not compile
@@ -49,8 +49,8 @@ func (s *Scripts) routeKnownScript(found *script.Script, given, argv [][]byte) (
 	return Upstream, ""
 }
 
-// Learn is Route after Unknown: it first finds the source, at the masters or the upstream.
-func (s *Scripts) Learn(ctx context.Context, name string, words [][]byte) (at Where, refusal string) {
+// ResolveScript is Route after Unknown: it first finds the source, at the masters or the upstream.
+func (s *Scripts) ResolveScript(ctx context.Context, name string, words [][]byte) (at Target, refusal string) {
 	if IsFunction(name) {
 		return s.resolveFunction(ctx, name, words)
 	}
@@ -63,7 +63,7 @@ func (s *Scripts) Learn(ctx context.Context, name string, words [][]byte) (at Wh
 		return s.Route(name, words)
 	}
 	found, err := s.cache.Load(ctx, string(words[1]), share)
-	if err != nil && !errors.As(err, new(*script.MistakeError)) {
+	if err != nil && !errors.As(err, new(*script.CompileError)) {
 		return Refused, replyOf(err)
 	}
 	return s.routeKnownScript(found, words[3:3+n], words[3+n:])
@@ -71,7 +71,7 @@ func (s *Scripts) Learn(ctx context.Context, name string, words [][]byte) (at Wh
 
 // replyOf returns the error reply for a script that could not be compiled.
 func replyOf(err error) string {
-	if errors.As(err, new(*script.MistakeError)) || errors.As(err, new(*script.LimitError)) {
+	if errors.As(err, new(*script.CompileError)) || errors.As(err, new(*script.LimitError)) {
 		return err.Error()
 	}
 	return "ERR " + err.Error()
@@ -94,9 +94,9 @@ func (s *Scripts) namesLockKey(of *script.Script, given, argv [][]byte, more boo
 	return search{IsLock: s.opts.LockKeys.Match, Keys: given, Argv: argv, More: more}.finds(n)
 }
 
-// Ahead checks the first words of an EVAL or FCALL with total words. locked reports that the
+// Preview checks the first words of an EVAL or FCALL with total words. locked reports that the
 // command is not for the upstream. watched reports that later arguments may be keys.
-func (s *Scripts) Ahead(ctx context.Context, name string, words [][]byte, total int) (locked, watched bool) {
+func (s *Scripts) Preview(ctx context.Context, name string, words [][]byte, total int) (locked, watched bool) {
 	n, ok := syntax.KeyCount(words, total)
 	if !ok {
 		return false, false

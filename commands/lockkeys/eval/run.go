@@ -88,14 +88,14 @@ func (s *Scripts) eval(c command.Call) {
 	case failed != "":
 		c.Out.Error(failed)
 	default:
-		s.opts.Keys.Carry(c, prog)
+		s.opts.Keys.Answer(c, prog)
 	}
 }
 
 // Program returns an EVAL or similar command as a program. failed is the error reply if its words
 // are wrong, or the script is not known. All runs of the program share the allowance.
 func (s *Scripts) Program(
-	ctx context.Context, c *command.Client, known *rights.Known, words []string, allowance *script.Allowance,
+	ctx context.Context, c *command.Client, known *rights.Permissions, words []string, allowance *script.Allowance,
 ) (prog program.Program, failed string, err error) {
 	inv, failed, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace})
 	if err != nil || failed != "" {
@@ -125,7 +125,7 @@ func (s *Scripts) invocation(
 	case errors.As(err, &limit):
 		s.stopped.Add(1)
 		return inv, limit.Error(), nil
-	case errors.As(err, new(*script.MistakeError)):
+	case errors.As(err, new(*script.CompileError)):
 		return inv, err.Error(), nil
 	case err == nil && inv.script == nil:
 		failed = syntax.NoScript
@@ -134,7 +134,7 @@ func (s *Scripts) invocation(
 }
 
 // program returns an invocation as a program.
-func (s *Scripts) program(c *command.Client, known *rights.Known, inv invocation) program.Program {
+func (s *Scripts) program(c *command.Client, known *rights.Permissions, inv invocation) program.Program {
 	keys, listed := s.keysOf(inv), map[string]bool{}
 	lastWritten := func(key string) (string, bool) { return s.opts.Keys.Guess(c.DB, key) }
 	return program.Program{

@@ -136,7 +136,7 @@ func TestScanOfLongFields(t *testing.T) {
 		"*" + field[:450_000] + "*":                          field,
 		"*[a-c]" + strings.Repeat("a", 50) + "*" + field[:9]: field,
 	} {
-		s := keyspace.NewSpace(noon)
+		s := keyspace.NewSnapshot(noon)
 		s.Put("h", keyspace.Entry{})
 		if _, err := s.Do([]string{"hset", "h", field, "v"}); err != nil {
 			t.Fatal(err)

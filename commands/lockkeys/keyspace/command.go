@@ -59,7 +59,7 @@ func (s *Snapshot) Do(words []string) (Reply, error) {
 	name := syntax.Lower(words[0])
 	c := find(name)
 	if c == nil {
-		return Fail(fmt.Sprintf("ERR unknown command '%s'", words[0])), nil
+		return ErrorReply(fmt.Sprintf("ERR unknown command '%s'", words[0])), nil
 	}
 	if !c.fits(len(words)) {
 		return wrongArity(name), nil
@@ -104,7 +104,7 @@ func (s *Snapshot) doWithinLimits(c *command, words []string) (Reply, error) {
 		return c.do(run)
 	}
 	if s.nearLimit++; s.nearLimit > maxNearLimit {
-		return Fail(fmt.Sprintf("ERR too many changes of lock key '%s': "+
+		return ErrorReply(fmt.Sprintf("ERR too many changes of lock key '%s': "+
 			"near the limit of %d bytes or %d elements a script or transaction may make at most %d changes",
 			syntax.Shown(keys[0]), maxValue, maxElements, maxNearLimit)), nil
 	}
@@ -130,7 +130,7 @@ type abort struct {
 }
 
 // refuse ends a command with an error reply.
-func refuse(text string) { panic(abort{reply: Fail(text)}) }
+func refuse(text string) { panic(abort{reply: ErrorReply(text)}) }
 
 // require refuses a command unless a condition holds.
 func require(holds bool, refusal string) {
@@ -162,7 +162,7 @@ func (c *command) do(run call) (reply Reply, err error) {
 
 // tooLarge returns the error reply for a collection that would become too large.
 func tooLarge(key string) Reply {
-	return Fail(fmt.Sprintf("ERR lock key '%s' would be too large: the limit is %d bytes or %d elements",
+	return ErrorReply(fmt.Sprintf("ERR lock key '%s' would be too large: the limit is %d bytes or %d elements",
 		syntax.Shown(key), maxValue, maxElements))
 }
 
@@ -200,4 +200,4 @@ func (c *command) grows() bool {
 	return c.spec.Does(spec.Writes) && !slices.Contains([]string{"string", "generic"}, c.group)
 }
 
-func wrongArity(name string) Reply { return Fail(syntax.WrongArity(name)) }
+func wrongArity(name string) Reply { return ErrorReply(syntax.WrongArity(name)) }

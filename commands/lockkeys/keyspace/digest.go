@@ -20,7 +20,7 @@ func (c call) digest() Reply {
 	if !k.present {
 		return Reply{}
 	}
-	return Text(digestOf(k.text()))
+	return BulkReply(digestOf(k.text()))
 }
 
 // comparison is a condition on the value of a key, or on its digest: that it is equal to a text, or

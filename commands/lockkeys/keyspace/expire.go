@@ -40,11 +40,11 @@ func (u unit) deadline(n, now int64, name string) int64 {
 func (c call) ttl() Reply {
 	k := c.observe(c.words[1])
 	if !k.present {
-		return Number(-2)
+		return IntReply(-2)
 	}
 	at := k.expiry()
 	if at == noExpiry {
-		return Number(-1)
+		return IntReply(-1)
 	}
 	if !strings.HasSuffix(c.name, "expiretime") {
 		at = max(0, at-c.now)
@@ -52,16 +52,16 @@ func (c call) ttl() Reply {
 	if !strings.HasPrefix(c.name, "p") {
 		at = (at + 500) / 1000
 	}
-	return Number(at)
+	return IntReply(at)
 }
 
 func (c call) persist() Reply {
 	k := c.observe(c.words[1])
 	if !k.present || k.expiry() == noExpiry {
-		return Number(0)
+		return IntReply(0)
 	}
 	k.expires, k.keepsExpiry, k.expiryCommand = noExpiry, false, c.name
-	return Number(1)
+	return IntReply(1)
 }
 
 // expireOptions are the conditions of EXPIRE.
@@ -109,8 +109,8 @@ func (c call) expireIn() Reply {
 	at := u.deadline(n, c.now, c.name)
 	k := c.observe(c.words[1])
 	if !k.present || o != (expireOptions{}) && !o.allows(k.expiry(), at) {
-		return Number(0)
+		return IntReply(0)
 	}
 	c.expire(k, at, c.name)
-	return Number(1)
+	return IntReply(1)
 }

@@ -42,10 +42,10 @@ func (c call) kind() Reply {
 func (c call) object() Reply {
 	switch sub := syntax.Lower(c.words[1]); {
 	case sub == "freq", sub == "idletime", sub == "refcount", sub == "help":
-		return Fail(fmt.Sprintf("ERR OBJECT %s is not supported on lock keys: they support only OBJECT ENCODING",
+		return ErrorReply(fmt.Sprintf("ERR OBJECT %s is not supported on lock keys: they support only OBJECT ENCODING",
 			syntax.Shown(c.words[1])))
 	case sub != "encoding":
-		return Fail(syntax.UnknownSubcommand("OBJECT", []byte(c.words[1])))
+		return ErrorReply(syntax.UnknownSubcommand("OBJECT", []byte(c.words[1])))
 	case len(c.words) != 3:
 		return wrongArity("object|encoding")
 	}
@@ -53,7 +53,7 @@ func (c call) object() Reply {
 	if !k.present {
 		return Reply{}
 	}
-	return Text(k.read().Encoding())
+	return BulkReply(k.read().Encoding())
 }
 
 // rename implements RENAME and RENAMENX key newkey.
@@ -61,23 +61,23 @@ func (c call) rename() Reply {
 	only := c.name == "renamenx"
 	source := c.observe(c.words[1])
 	if !source.present {
-		return Fail(errNoKey)
+		return ErrorReply(errNoKey)
 	}
 	target := c.use(c.words[2])
 	switch {
 	case source == target && only:
-		return Number(0)
+		return IntReply(0)
 	case source == target:
 		return OK()
 	case only && target.present:
 		target.replyDependsOn = true
-		return Number(0)
+		return IntReply(0)
 	}
 	target.copyOf(source)
 	source.remove()
 	if only {
 		target.replyDependsOn = true
-		return Number(1)
+		return IntReply(1)
 	}
 	return OK()
 }
@@ -100,27 +100,27 @@ func (c call) copy() Reply {
 			integer(options[1])
 			otherDB, options = true, options[1:]
 		default:
-			return Fail(syntax.ErrSyntax)
+			return ErrorReply(syntax.ErrSyntax)
 		}
 	}
 	require(!otherDB, "ERR COPY of a lock key does not support DB: a lock key can only be copied within its database")
 	require(c.words[1] != c.words[2], "ERR source and destination objects are the same")
 	source, target := c.observe(c.words[1]), c.observe(c.words[2])
 	if !source.present || target.present && !replace {
-		return Number(0)
+		return IntReply(0)
 	}
 	target.copyOf(source)
-	return Number(1)
+	return IntReply(1)
 }
 
 // count implements EXISTS and TOUCH key …. A key that is named twice counts twice.
 func (c call) count() Reply {
-	return Number(countWhere(c.words[1:], func(key string) bool { return c.observe(key).present }))
+	return IntReply(countWhere(c.words[1:], func(key string) bool { return c.observe(key).present }))
 }
 
 // del implements DEL and UNLINK key ….
 func (c call) del() Reply {
-	return Number(countWhere(c.words[1:], func(key string) bool {
+	return IntReply(countWhere(c.words[1:], func(key string) bool {
 		k := c.observe(key)
 		held := k.present
 		k.remove()

@@ -56,18 +56,18 @@ func (c call) hset() Reply {
 	if c.name == "hmset" {
 		return OK()
 	}
-	return Number(made)
+	return IntReply(made)
 }
 
 func (c call) hsetnx() Reply {
 	k, h := c.hashToEdit()
 	k.replyDependsOn = true
 	if _, ok := h.Get(c.words[2]); ok {
-		return Number(0)
+		return IntReply(0)
 	}
 	h.Set(c.words[2], c.words[3])
 	k.setCollection(h)
-	return Number(1)
+	return IntReply(1)
 }
 
 func (c call) hget() Reply {
@@ -80,7 +80,7 @@ func fieldOf(h *contents.Hash, field string) Reply {
 	if !ok {
 		return Reply{}
 	}
-	return Text(value)
+	return BulkReply(value)
 }
 
 // fieldsOf returns the values of some fields.
@@ -89,7 +89,7 @@ func fieldsOf(h *contents.Hash, fields []string) Reply {
 	for i, field := range fields {
 		elems[i] = fieldOf(h, field)
 	}
-	return List(elems...)
+	return ArrayReply(elems...)
 }
 
 func (c call) hmget() Reply {
@@ -100,16 +100,16 @@ func (c call) hmget() Reply {
 // hgetall implements HGETALL, HKEYS and HVALS key.
 func (c call) hgetall() Reply {
 	_, h := c.hash()
-	all := List()
+	all := ArrayReply()
 	if c.name == "hgetall" {
 		all.Kind = Map
 	}
 	h.Each(func(field, value string) {
 		if c.name != "hvals" {
-			all.Elems = append(all.Elems, Text(field))
+			all.Elems = append(all.Elems, BulkReply(field))
 		}
 		if c.name != "hkeys" {
-			all.Elems = append(all.Elems, Text(value))
+			all.Elems = append(all.Elems, BulkReply(value))
 		}
 	})
 	return all
@@ -124,7 +124,7 @@ func (c call) hexists() Reply {
 func (c call) hstrlen() Reply {
 	_, h := c.hash()
 	value, _ := h.Get(c.words[2])
-	return Number(int64(len(value)))
+	return IntReply(int64(len(value)))
 }
 
 func (c call) hincrby() Reply {
@@ -139,7 +139,7 @@ func (c call) hincrby() Reply {
 	n = addChecked(n, by)
 	h.Set(c.words[2], strconv.FormatInt(n, 10))
 	k.setCollection(h)
-	return Number(n)
+	return IntReply(n)
 }
 
 func (c call) hincrbyfloat() Reply {
@@ -156,7 +156,7 @@ func (c call) hincrbyfloat() Reply {
 	require(ok, errNotFinite)
 	h.Set(c.words[2], sum.String())
 	k.setCollection(h)
-	return Text(sum.String())
+	return BulkReply(sum.String())
 }
 
 const (

@@ -24,7 +24,7 @@ func (c call) hgetdel() Reply {
 	if h == nil {
 		return fieldsOf(h, fields)
 	}
-	reply := List()
+	reply := ArrayReply()
 	for _, field := range fields {
 		reply.Elems = append(reply.Elems, fieldOf(h, field))
 		h.Delete(field)
@@ -41,7 +41,7 @@ func (c call) hgetex() Reply {
 	case option == "persist":
 		at = 3
 	case isUnit(option):
-		return Fail(errFieldsExpire)
+		return ErrorReply(errFieldsExpire)
 	}
 	fields := c.fieldsAt(at, 1)
 	_, h := c.hash()
@@ -64,9 +64,9 @@ func (c call) hsetex() Reply {
 			all = true
 		case option == "keepttl":
 		case isUnit(option):
-			return Fail(errFieldsExpire)
+			return ErrorReply(errFieldsExpire)
 		default:
-			return Fail("ERR unknown argument: " + c.words[at])
+			return ErrorReply("ERR unknown argument: " + c.words[at])
 		}
 	}
 	require(!none || !all, "ERR Only one of FXX or FNX arguments can be specified")
@@ -75,12 +75,12 @@ func (c call) hsetex() Reply {
 	k.replyDependsOn = k.replyDependsOn || none || all
 	for i := 0; i < len(fields); i += 2 {
 		if _, present := h.Get(fields[i]); none && present || all && !present {
-			return Number(0)
+			return IntReply(0)
 		}
 	}
 	for i := 0; i < len(fields); i += 2 {
 		h.Set(fields[i], fields[i+1])
 	}
 	k.setCollection(h)
-	return Number(1)
+	return IntReply(1)
 }

@@ -41,7 +41,7 @@ func (c call) push() Reply {
 	switch {
 	case l == nil && (c.name == "lpushx" || c.name == "rpushx"):
 		k.replyDependsOn = true
-		return Number(0)
+		return IntReply(0)
 	case l == nil:
 		l = &contents.List{}
 	}
@@ -53,7 +53,7 @@ func (c call) push() Reply {
 		l.Insert(l.Len(), elems...)
 	}
 	k.setCollection(l)
-	return Number(int64(l.Len()))
+	return IntReply(int64(l.Len()))
 }
 
 // pop implements LPOP and RPOP key [count].
@@ -69,7 +69,7 @@ func (c call) pop() Reply {
 	case l == nil:
 		return Reply{}
 	case count < 0:
-		return Text(k.popElements(l, c.name == "lpop", 1)[0])
+		return BulkReply(k.popElements(l, c.name == "lpop", 1)[0])
 	}
 	return Texts(k.popElements(l, c.name == "lpop", count))
 }
@@ -114,7 +114,7 @@ func (c call) lrange() Reply {
 	_, l := c.list()
 	from, to := bounds(c.words[2], c.words[3], l.Len())
 	if from > to {
-		return List()
+		return ArrayReply()
 	}
 	return Texts(l.Elems()[from : to+1])
 }
@@ -155,13 +155,13 @@ func (c call) lindex() Reply {
 	if !ok {
 		return Reply{}
 	}
-	return Text(l.Elems()[at])
+	return BulkReply(l.Elems()[at])
 }
 
 func (c call) lset() Reply {
 	k, l := c.list()
 	if l == nil {
-		return Fail(errNoKey)
+		return ErrorReply(errNoKey)
 	}
 	at, ok := indexIn(integer(c.words[2]), l.Len())
 	require(ok, "ERR index out of range")
@@ -177,26 +177,26 @@ func (c call) linsert() Reply {
 	case "after":
 		behind = 1
 	default:
-		return Fail(syntax.ErrSyntax)
+		return ErrorReply(syntax.ErrSyntax)
 	}
 	k, l := c.list()
 	if l == nil {
-		return Number(0)
+		return IntReply(0)
 	}
 	at := slices.Index(l.Elems(), c.words[3])
 	if at < 0 {
-		return Number(-1)
+		return IntReply(-1)
 	}
 	l.Insert(at+behind, c.words[4])
 	k.setCollection(l)
-	return Number(int64(l.Len()))
+	return IntReply(int64(l.Len()))
 }
 
 func (c call) lrem() Reply {
 	n := integer(c.words[2])
 	k, l := c.list()
 	if l == nil {
-		return Number(0)
+		return IntReply(0)
 	}
 	most := l.Len()
 	if n != 0 {
@@ -204,5 +204,5 @@ func (c call) lrem() Reply {
 	}
 	removed := l.Remove(c.words[3], most, n < 0)
 	k.setCollection(l)
-	return Number(int64(removed))
+	return IntReply(int64(removed))
 }

@@ -51,7 +51,7 @@ func (c call) move(fromLeft, toLeft bool) Reply {
 	}
 	// An only element stays in place, because removing it would remove the key.
 	if source == target && from.Len() == 1 {
-		return Text(from.Elems()[0])
+		return BulkReply(from.Elems()[0])
 	}
 	elem := source.popElements(from, fromLeft, 1)[0]
 	at := 0
@@ -60,7 +60,7 @@ func (c call) move(fromLeft, toLeft bool) Reply {
 	}
 	to.Insert(at, elem)
 	target.setCollection(to)
-	return Text(elem)
+	return BulkReply(elem)
 }
 
 // checkTimeout checks the timeout of a command. In a Space no command waits.
@@ -72,9 +72,9 @@ func (c call) checkTimeout(word string) {
 	require(ms <= math.MaxInt64-c.now, "ERR timeout is out of range")
 }
 
-// Patience returns the timeout of a command that gave no error on an empty Space; zero means no
+// Timeout returns the timeout of a command that gave no error on an empty Space; zero means no
 // timeout.
-func Patience(words []string) time.Duration {
+func Timeout(words []string) time.Duration {
 	seconds, ok := contents.ParseLong(words[len(words)-1])
 	if !ok {
 		return 0
@@ -90,7 +90,7 @@ func (c call) bpop() Reply {
 	if k == nil {
 		return Reply{Kind: NilArray}
 	}
-	return List(Text(k.key), Text(k.popElements(l, c.name == "blpop", 1)[0]))
+	return ArrayReply(BulkReply(k.key), BulkReply(k.popElements(l, c.name == "blpop", 1)[0]))
 }
 
 // firstOf returns the first of some keys that exists, or nil.

@@ -10,7 +10,7 @@ func (c call) sadd() Reply {
 	}
 	added := countWhere(c.words[2:], s.Add)
 	k.setCollection(s)
-	return Number(added)
+	return IntReply(added)
 }
 
 func (c call) smembers() Reply {
@@ -28,5 +28,5 @@ func (c call) sismember() Reply {
 	for i, member := range c.words[2:] {
 		elems[i] = boolReply(s.Has(member))
 	}
-	return List(elems...)
+	return ArrayReply(elems...)
 }

@@ -39,7 +39,7 @@ func (c call) spop() Reply {
 	}
 	k.setCollection(s)
 	if len(c.words) == 2 {
-		return Text(removed[0])
+		return BulkReply(removed[0])
 	}
 	return texts(Set, removed)
 }
@@ -64,22 +64,22 @@ func (c call) sample(n int, count int64) []int {
 func (c call) scan() Reply {
 	require(isCursor(c.words[2]), "ERR invalid cursor")
 	if !c.observe(c.words[1]).present {
-		return List(Text("0"), List())
+		return ArrayReply(BulkReply("0"), ArrayReply())
 	}
 	all, perElement := c.elementsOf()
 	match, only := parseScan(c.name, c.words[3:])
 	if match == nil && !only {
-		return List(Text("0"), List(all...))
+		return ArrayReply(BulkReply("0"), ArrayReply(all...))
 	}
 	glob := "*"
 	if match != nil {
 		glob = *match
 	}
-	found, pattern := List(), keys.Compile(glob)
+	found, pattern := ArrayReply(), keys.Compile(glob)
 	for element := range slices.Chunk(all, perElement) {
 		fits, err := pattern.Match(element[0].Str)
 		if err != nil {
-			return Fail("ERR " + err.Error())
+			return ErrorReply("ERR " + err.Error())
 		}
 		if only {
 			element = element[:1]
@@ -88,7 +88,7 @@ func (c call) scan() Reply {
 			found.Elems = append(found.Elems, element...)
 		}
 	}
-	return List(Text("0"), found)
+	return ArrayReply(BulkReply("0"), found)
 }
 
 // elementsOf returns the elements of an existing key, and how many replies there are per element.
@@ -96,7 +96,7 @@ func (c call) elementsOf() (all []Reply, perElement int) {
 	switch c.name {
 	case "hscan":
 		_, h := c.hash()
-		h.Each(func(field, value string) { all = append(all, Text(field), Text(value)) })
+		h.Each(func(field, value string) { all = append(all, BulkReply(field), BulkReply(value)) })
 		return all, 2
 	case "sscan":
 		_, s := c.members()
@@ -104,7 +104,7 @@ func (c call) elementsOf() (all []Reply, perElement int) {
 	default:
 		_, z := c.sorted()
 		for _, m := range z.Members() {
-			all = append(all, Text(m.Member), Text(scanScore(z, m.Score)))
+			all = append(all, BulkReply(m.Member), BulkReply(scanScore(z, m.Score)))
 		}
 		return all, 2
 	}

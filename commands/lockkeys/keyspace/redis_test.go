@@ -61,16 +61,16 @@ func (r *redis) read() (keyspace.Reply, error) {
 		double, err := strconv.ParseFloat(text, 64)
 		return keyspace.Reply{Kind: keyspace.Double, Float: double, Str: text}, err
 	case '-':
-		return keyspace.Fail(text), nil
+		return keyspace.ErrorReply(text), nil
 	case ':':
-		return keyspace.Number(n), nil
+		return keyspace.IntReply(n), nil
 	case '$':
 		if n < 0 {
 			return keyspace.Reply{}, nil
 		}
 		body := make([]byte, n+2)
 		_, err = io.ReadFull(r.in, body)
-		return keyspace.Text(string(body[:n])), err
+		return keyspace.BulkReply(string(body[:n])), err
 	case '%':
 		kind, n = keyspace.Map, 2*n
 	case '~':
@@ -98,10 +98,10 @@ type held struct {
 
 // space returns the world at a moment.
 func (w world) space(now time.Time, keys ...string) *keyspace.Snapshot {
-	s := keyspace.NewSpace(now)
+	s := keyspace.NewSnapshot(now)
 	for _, key := range keys {
 		h, ok := w[key]
-		e := keyspace.Entry{Present: ok, Value: h.value, Left: keyspace.Endless}
+		e := keyspace.Entry{Present: ok, Value: h.value, Left: keyspace.NoExpiry}
 		if h.expires >= 0 {
 			e.Left = time.Duration(h.expires-now.UnixMilli()) * time.Millisecond
 		}

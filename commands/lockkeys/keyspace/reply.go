@@ -37,13 +37,13 @@ type Reply struct {
 func (r Reply) Plain() Reply {
 	switch r.Kind {
 	case Double:
-		return Text(r.Digits())
+		return BulkReply(r.Digits())
 	case Array, Map, Set, Pairs:
 		elems := make([]Reply, len(r.Elems))
 		for i, e := range r.Elems {
 			elems[i] = e.Plain()
 		}
-		return List(elems...)
+		return ArrayReply(elems...)
 	}
 	return r
 }
@@ -54,20 +54,20 @@ func (r Reply) Digits() string { return contents.FormatDouble(r.Float) }
 // OK returns the status reply of success.
 func OK() Reply { return Reply{Kind: Status, Str: "OK"} }
 
-// Number returns an integer reply.
-func Number(n int64) Reply { return Reply{Kind: Int, Int: n} }
+// IntReply returns an integer reply.
+func IntReply(n int64) Reply { return Reply{Kind: Int, Int: n} }
 
-// Text returns a bulk string reply.
-func Text(s string) Reply { return Reply{Kind: Bulk, Str: s} }
+// BulkReply returns a bulk string reply.
+func BulkReply(s string) Reply { return Reply{Kind: Bulk, Str: s} }
 
-// Fail returns an error reply; text begins with its upper-case code.
-func Fail(text string) Reply { return Reply{Kind: Error, Str: text} }
+// ErrorReply returns an error reply; text begins with its upper-case code.
+func ErrorReply(text string) Reply { return Reply{Kind: Error, Str: text} }
 
-// List returns an array reply.
-func List(elems ...Reply) Reply { return Reply{Kind: Array, Elems: elems} }
+// ArrayReply returns an array reply.
+func ArrayReply(elems ...Reply) Reply { return Reply{Kind: Array, Elems: elems} }
 
-// Real returns the reply for a number that need not be an integer.
-func Real(n float64) Reply { return Reply{Kind: Double, Float: n} }
+// DoubleReply returns the reply for a number that need not be an integer.
+func DoubleReply(n float64) Reply { return Reply{Kind: Double, Float: n} }
 
 // Texts returns an array reply of bulk strings.
 func Texts(all []string) Reply { return texts(Array, all) }
@@ -76,7 +76,7 @@ func Texts(all []string) Reply { return texts(Array, all) }
 func texts(kind Kind, all []string) Reply {
 	elems := make([]Reply, len(all))
 	for i, text := range all {
-		elems[i] = Text(text)
+		elems[i] = BulkReply(text)
 	}
 	return Reply{Kind: kind, Elems: elems}
 }
@@ -84,7 +84,7 @@ func texts(kind Kind, all []string) Reply {
 // boolReply returns the reply 1 or 0.
 func boolReply(is bool) Reply {
 	if is {
-		return Number(1)
+		return IntReply(1)
 	}
-	return Number(0)
+	return IntReply(0)
 }

@@ -161,16 +161,16 @@ func textReply(k *keyState) Reply {
 	if !k.present {
 		return Reply{}
 	}
-	return Text(k.text())
+	return BulkReply(k.text())
 }
 
 func (c call) setnx() Reply {
 	k := c.observe(c.words[1])
 	if k.present {
-		return Number(0)
+		return IntReply(0)
 	}
 	k.set(contents.Text(c.words[2]))
-	return Number(1)
+	return IntReply(1)
 }
 
 // setex implements SETEX and PSETEX key time value.
@@ -214,14 +214,14 @@ func (c call) mset() Reply {
 	only := c.name == "msetnx"
 	for i := 1; i < len(c.words); i += 2 {
 		if only && c.observe(c.words[i]).present {
-			return Number(0)
+			return IntReply(0)
 		}
 	}
 	for i := 1; i < len(c.words); i += 2 {
 		c.use(c.words[i]).set(contents.Text(c.words[i+1]))
 	}
 	if only {
-		return Number(1)
+		return IntReply(1)
 	}
 	return OK()
 }
@@ -238,11 +238,11 @@ func (c call) msetex() Reply {
 	at := o.deadline(c.now, c.name)
 	for i := 0; i < len(pairs) && (o.nx || o.xx); i += 2 {
 		if c.observe(pairs[i]).present != o.xx {
-			return Number(0)
+			return IntReply(0)
 		}
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		c.put(c.use(pairs[i]), contents.Text(pairs[i+1]), at, o.keepTTL)
 	}
-	return Number(1)
+	return IntReply(1)
 }

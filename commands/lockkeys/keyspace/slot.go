@@ -86,7 +86,7 @@ func (c call) sorted() (*keyState, *contents.SortedSet) { return firstKey[*conte
 // length implements HLEN, LLEN, SCARD and ZCARD key.
 func length[T contents.Content](c call) Reply {
 	_, content := firstKey[T](c)
-	return Number(int64(content.Len()))
+	return IntReply(int64(content.Len()))
 }
 
 // removeElements implements HDEL, SREM and ZREM key element ….
@@ -96,11 +96,11 @@ func removeElements[T interface {
 }](c call) Reply {
 	k, content := firstKey[T](c)
 	if !k.present {
-		return Number(0)
+		return IntReply(0)
 	}
 	removed := countWhere(c.words[2:], content.Delete)
 	k.setCollection(content)
-	return Number(removed)
+	return IntReply(removed)
 }
 
 // countWhere counts the words for which is returns true.

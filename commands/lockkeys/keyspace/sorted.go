@@ -42,9 +42,9 @@ func sortedSetCommands() []entry {
 // scoredReplies returns the replies for members, each followed by its score if scores is set.
 func scoredReplies(all []contents.Scored, scores bool) (replies []Reply) {
 	for _, m := range all {
-		replies = append(replies, Text(m.Member))
+		replies = append(replies, BulkReply(m.Member))
 		if scores {
-			replies = append(replies, Real(m.Score))
+			replies = append(replies, DoubleReply(m.Score))
 		}
 	}
 	return replies
@@ -120,7 +120,7 @@ func (c call) zadd() Reply {
 	case z == nil && a.xx && a.incr:
 		return Reply{}
 	case z == nil && a.xx:
-		return Number(0)
+		return IntReply(0)
 	case z == nil:
 		z = contents.NewSortedSet()
 	}
@@ -153,13 +153,13 @@ func (a zaddRequest) applyTo(z *contents.SortedSet) Reply {
 		}
 		z.Set(e.Member, e.Score+0) // -0 becomes 0
 		if a.incr {
-			return Real(e.Score)
+			return DoubleReply(e.Score)
 		}
 	}
 	if a.changed {
 		added += updated
 	}
-	return Number(added)
+	return IntReply(added)
 }
 
 // zscore implements ZSCORE key member, and ZMSCORE key member ….
@@ -168,13 +168,13 @@ func (c call) zscore() Reply {
 	elems := make([]Reply, len(c.words)-2)
 	for i, member := range c.words[2:] {
 		if score, ok := z.Score(member); ok {
-			elems[i] = Real(score)
+			elems[i] = DoubleReply(score)
 		}
 	}
 	if c.name == "zscore" {
 		return elems[0]
 	}
-	return List(elems...)
+	return ArrayReply(elems...)
 }
 
 // zrank implements ZRANK and ZREVRANK key member.
@@ -184,7 +184,7 @@ func (c call) zrank() Reply {
 	case len(c.words) > 4:
 		return wrongArity(c.name)
 	case scored && syntax.Lower(c.words[3]) != "withscore":
-		return Fail(syntax.ErrSyntax)
+		return ErrorReply(syntax.ErrSyntax)
 	}
 	_, z := c.sorted()
 	rank, ok := z.Rank(c.words[2])
@@ -197,9 +197,9 @@ func (c call) zrank() Reply {
 		rank = z.Len() - 1 - rank
 	}
 	if score, _ := z.Score(c.words[2]); scored {
-		return List(Number(int64(rank)), Real(score))
+		return ArrayReply(IntReply(int64(rank)), DoubleReply(score))
 	}
-	return Number(int64(rank))
+	return IntReply(int64(rank))
 }
 
 // zpop implements ZPOPMIN and ZPOPMAX key [count].
@@ -208,9 +208,9 @@ func (c call) zpop() Reply {
 	k, z := c.sorted()
 	switch {
 	case z == nil:
-		return List()
+		return ArrayReply()
 	case count < 0:
-		return List(scoredReplies(k.popMembers(z, c.name == "zpopmin", 1), true)...)
+		return ArrayReply(scoredReplies(k.popMembers(z, c.name == "zpopmin", 1), true)...)
 	}
 	return scored(k.popMembers(z, c.name == "zpopmin", count), true)
 }
@@ -238,5 +238,5 @@ func (c call) bzpop() Reply {
 		return Reply{Kind: NilArray}
 	}
 	m := k.popMembers(z, c.name == "bzpopmin", 1)[0]
-	return List(Text(k.key), Text(m.Member), Real(m.Score))
+	return ArrayReply(BulkReply(k.key), BulkReply(m.Member), DoubleReply(m.Score))
 }

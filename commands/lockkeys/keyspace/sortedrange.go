@@ -149,7 +149,7 @@ func (c call) zcount() Reply {
 	r.parseEnds()
 	k, z := c.sorted()
 	if z == nil {
-		return Number(0)
+		return IntReply(0)
 	}
 	found := r.membersOf(z)
 	if strings.HasPrefix(c.name, "zrem") {
@@ -158,5 +158,5 @@ func (c call) zcount() Reply {
 		}
 		k.setCollection(z)
 	}
-	return Number(int64(len(found)))
+	return IntReply(int64(len(found)))
 }

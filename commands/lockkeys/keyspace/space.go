@@ -11,8 +11,8 @@ import (
 
 // Special remaining times.
 const (
-	// Endless is the remaining time of a key without expiry.
-	Endless time.Duration = -1
+	// NoExpiry is the remaining time of a key without expiry.
+	NoExpiry time.Duration = -1
 	// Unknown is the remaining time of a key of which only the value is known, or guessed.
 	Unknown time.Duration = -2
 )
@@ -84,8 +84,8 @@ const (
 	unknownExpiry int64 = -2 // the expiry was not read
 )
 
-// NewSpace returns a Space without keys at the given moment.
-func NewSpace(now time.Time) *Snapshot {
+// NewSnapshot returns a Space without keys at the given moment.
+func NewSnapshot(now time.Time) *Snapshot {
 	return &Snapshot{now: now.UnixMilli(), states: map[string]*keyState{}}
 }
 
@@ -170,7 +170,7 @@ func (k *keyState) edit(now int64) Edit {
 	case k.keepsExpiry && k.was.Present:
 		e.KeepTTL, e.After.Left = true, k.was.Left
 	case k.expires == noExpiry:
-		e.After.Left = Endless
+		e.After.Left = NoExpiry
 	default:
 		e.After.Left = milliseconds(k.expires - now)
 	}

@@ -17,7 +17,7 @@ var noon = time.UnixMilli(1_700_000_000_000)
 // absent key.
 func entry(text string) keyspace.Entry {
 	value, left, timed := strings.Cut(text, ":")
-	e := keyspace.Entry{Present: text != ".", Value: value, Left: keyspace.Endless}
+	e := keyspace.Entry{Present: text != ".", Value: value, Left: keyspace.NoExpiry}
 	switch {
 	case !e.Present:
 		return keyspace.Entry{}
@@ -33,7 +33,7 @@ func shown(e keyspace.Entry) string {
 	switch {
 	case !e.Present:
 		return "."
-	case e.Left == keyspace.Endless:
+	case e.Left == keyspace.NoExpiry:
 		return e.Value
 	case e.Left == keyspace.Unknown:
 		return e.Value + ":?"
@@ -63,7 +63,7 @@ func edits(s *keyspace.Snapshot) string {
 }
 
 func spaceOf(a string) *keyspace.Snapshot {
-	s := keyspace.NewSpace(noon)
+	s := keyspace.NewSnapshot(noon)
 	s.Put("a", entry(a))
 	s.Put("b", keyspace.Entry{})
 	return s
@@ -145,33 +145,34 @@ func TestLaterCommands(t *testing.T) {
 		{"x", "SET a v IFEQ y", keyspace.Reply{}},
 		{".", "SET a v IFEQ y", keyspace.Reply{}},
 		{"x", "set a v px 9 ifeq x", keyspace.OK()},
-		{"x", "SET a v IFEQ x GET", keyspace.Text("x")},
-		{"x", "SET a v IFEQ y GET", keyspace.Text("x")},
+		{"x", "SET a v IFEQ x GET", keyspace.BulkReply("x")},
+		{"x", "SET a v IFEQ y GET", keyspace.BulkReply("x")},
 		{".", "SET a v IFNE y", keyspace.OK()},
 		{".", "SET a v IFNE y GET", keyspace.Reply{}},
 		{"x", "SET a v IFNE x", keyspace.Reply{}},
-		{"x", "SET a v IFEQ", keyspace.Fail(syntax)},
-		{"x", "SET a v NX IFEQ x", keyspace.Fail(syntax)},
-		{"x", "SET a v IFEQ x XX", keyspace.Fail(syntax)},
-		{"x", "SET a v IFEQ x IFNE y", keyspace.Fail(syntax)},
+		{"x", "SET a v IFEQ", keyspace.ErrorReply(syntax)},
+		{"x", "SET a v NX IFEQ x", keyspace.ErrorReply(syntax)},
+		{"x", "SET a v IFEQ x XX", keyspace.ErrorReply(syntax)},
+		{"x", "SET a v IFEQ x IFNE y", keyspace.ErrorReply(syntax)},
 		{"x", "SET a v IFDEQ 0123456789abcdef", keyspace.Reply{}},
 		{"x", "SET a v IFDNE 0123456789abcdef", keyspace.OK()},
 		{"Hello world", "SET a v IFDEQ B6ACB9D84A38FF74", keyspace.OK()},
 		{".", "SET a v IFDNE 0123456789abcdef", keyspace.OK()},
-		{"x", "SET a v IFDEQ 0123456789abcdeg", keyspace.Fail("ERR digest must be exactly 16 hexadecimal characters")},
-		{"x", "DELEX a IFEQ x", keyspace.Number(1)},
-		{"x", "delex a ifeq y", keyspace.Number(0)},
-		{".", "DELEX a IFEQ x", keyspace.Number(0)},
-		{".", "DELEX a IFNE x", keyspace.Number(0)},
-		{"x", "DELEX a", keyspace.Number(1)},
-		{"x", "DELEX a IFDEQ 0123456789abcdef", keyspace.Number(0)},
-		{"x", "DELEX a IFDNE 0123456789abcdef", keyspace.Number(1)},
-		{"x", "DELEX a IFDEQ 0", keyspace.Fail("ERR digest must be exactly 16 hexadecimal characters")},
-		{"x", "DELEX a IFEQ", keyspace.Fail("ERR wrong number of arguments for 'delex' command")},
-		{"x", "DELEX a IFEQ x y", keyspace.Fail("ERR wrong number of arguments for 'delex' command")},
-		{"x", "DELIFEQ a x", keyspace.Number(1)},
-		{"x", "DELIFEQ a y", keyspace.Number(0)},
-		{"x", "DELIFEQ a", keyspace.Fail("ERR wrong number of arguments for 'delifeq' command")},
+		{"x", "SET a v IFDEQ 0123456789abcdeg",
+			keyspace.ErrorReply("ERR digest must be exactly 16 hexadecimal characters")},
+		{"x", "DELEX a IFEQ x", keyspace.IntReply(1)},
+		{"x", "delex a ifeq y", keyspace.IntReply(0)},
+		{".", "DELEX a IFEQ x", keyspace.IntReply(0)},
+		{".", "DELEX a IFNE x", keyspace.IntReply(0)},
+		{"x", "DELEX a", keyspace.IntReply(1)},
+		{"x", "DELEX a IFDEQ 0123456789abcdef", keyspace.IntReply(0)},
+		{"x", "DELEX a IFDNE 0123456789abcdef", keyspace.IntReply(1)},
+		{"x", "DELEX a IFDEQ 0", keyspace.ErrorReply("ERR digest must be exactly 16 hexadecimal characters")},
+		{"x", "DELEX a IFEQ", keyspace.ErrorReply("ERR wrong number of arguments for 'delex' command")},
+		{"x", "DELEX a IFEQ x y", keyspace.ErrorReply("ERR wrong number of arguments for 'delex' command")},
+		{"x", "DELIFEQ a x", keyspace.IntReply(1)},
+		{"x", "DELIFEQ a y", keyspace.IntReply(0)},
+		{"x", "DELIFEQ a", keyspace.ErrorReply("ERR wrong number of arguments for 'delifeq' command")},
 	}
 	for _, test := range tests {
 		got, err := spaceOf(test.held).Do(strings.Split(test.line, " "))
@@ -265,7 +266,7 @@ func FuzzDo(f *testing.F) {
 
 // The cost of a command depends on the sizes of its keys, unless it touches only a few elements.
 func TestCost(t *testing.T) {
-	s := keyspace.NewSpace(noon)
+	s := keyspace.NewSnapshot(noon)
 	for _, key := range []string{"a", "b"} {
 		s.Put(key, entry(strings.Repeat("x", 1000)))
 	}

@@ -50,7 +50,7 @@ func (c call) get() Reply {
 }
 
 func (c call) strlen() Reply {
-	return Number(int64(len(c.observe(c.words[1]).text())))
+	return IntReply(int64(len(c.observe(c.words[1]).text())))
 }
 
 func (c call) mget() Reply {
@@ -62,13 +62,13 @@ func (c call) mget() Reply {
 			}
 		}
 	}
-	return List(elems...)
+	return ArrayReply(elems...)
 }
 
 // getRange implements GETRANGE and SUBSTR key start end.
 func (c call) getRange() Reply {
 	start, end := integer(c.words[2]), integer(c.words[3])
-	return Text(substring(c.observe(c.words[1]).text(), start, end))
+	return BulkReply(substring(c.observe(c.words[1]).text(), start, end))
 }
 
 // substring returns the part of a text between two indices, both included; negative indices count
@@ -98,7 +98,7 @@ func (c call) append() Reply {
 	require(!k.present || len(text)+len(c.words[2]) <= maxValue, errTooLong)
 	text += c.words[2]
 	k.replace(contents.Text(text))
-	return Number(int64(len(text)))
+	return IntReply(int64(len(text)))
 }
 
 // setRange implements SETRANGE key offset value.
@@ -108,7 +108,7 @@ func (c call) setRange() Reply {
 	k, value := c.observe(c.words[1]), c.words[3]
 	before := k.text()
 	if value == "" {
-		return Number(int64(len(before)))
+		return IntReply(int64(len(before)))
 	}
 	require(offset <= maxValue-min(maxValue, int64(len(value))), errTooLong)
 	end := int(offset) + len(value)
@@ -116,7 +116,7 @@ func (c call) setRange() Reply {
 	copy(text, before)
 	copy(text[offset:], value)
 	k.replace(contents.Text(text))
-	return Number(int64(len(text)))
+	return IntReply(int64(len(text)))
 }
 
 // incr implements INCR and DECR key, INCRBY and DECRBY key amount.
@@ -135,7 +135,7 @@ func (c call) incr() Reply {
 	}
 	n = addChecked(n, by)
 	k.replace(contents.Text(strconv.FormatInt(n, 10)))
-	return Number(n)
+	return IntReply(n)
 }
 
 // incrByFloat implements INCRBYFLOAT key amount.
@@ -150,7 +150,7 @@ func (c call) incrByFloat() Reply {
 	sum, ok := n.Add(by)
 	require(ok, errNotFinite)
 	k.replace(contents.Text(sum.String()))
-	return Text(sum.String())
+	return BulkReply(sum.String())
 }
 
 // addChecked returns a sum. It refuses the command if the sum overflows.
@@ -186,8 +186,8 @@ func (c call) delifeq() Reply { return c.removeIf(comparison{text: c.words[2]}) 
 func (c call) removeIf(is comparison) Reply {
 	k := c.observe(c.words[1])
 	if !k.present || !is.holds(k.text(), true) {
-		return Number(0)
+		return IntReply(0)
 	}
 	k.remove()
-	return Number(1)
+	return IntReply(1)
 }

@@ -57,7 +57,7 @@ func (c call) zinterstore() Reply {
 	s.parse(c.readInputs(&s))
 	result := s.result()
 	c.use(c.words[1]).overwrite(result)
-	return Number(int64(result.Len()))
+	return IntReply(int64(result.Len()))
 }
 
 // readInputs reads numkeys key …, and the values of the keys. It returns the options after them.

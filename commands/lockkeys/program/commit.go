@@ -41,7 +41,7 @@ func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
 	changing, refusal := r.committable(a)
 	switch {
 	case refusal != "":
-		return &Outcome{Reply: keyspace.Fail(refusal), touched: true}, nil
+		return &Outcome{Reply: keyspace.ErrorReply(refusal), touched: true}, nil
 	case len(changing) == 0:
 		return &a, nil
 	}
@@ -173,7 +173,7 @@ func expectedValue(e keyspace.Edit) *string {
 }
 
 func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
-	t := quorum.Taking{Terms: quorum.Terms{TTL: ttlOf(edits[0]), AllowShortTTL: true, Holder: r.Holder}}
+	t := quorum.TakeRequest{Terms: quorum.Terms{TTL: ttlOf(edits[0]), AllowShortTTL: true, Holder: r.Holder}}
 	for _, e := range edits {
 		t.Keys, t.Tokens = append(t.Keys, r.Place(r.DB, e.Key)), append(t.Tokens, e.After.Value)
 	}
@@ -248,7 +248,7 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 		case errors.Is(err, quorum.ErrTooShort),
 			e.Before.Left == keyspace.Unknown && (err == nil && got.Longer || isLate(err)):
 			if len(edits) > 1 {
-				return &Outcome{Reply: keyspace.Fail(CrossCellError(edits[0].Key, edits[1].Key)), touched: true}, nil
+				return &Outcome{Reply: keyspace.ErrorReply(CrossCellError(edits[0].Key, edits[1].Key)), touched: true}, nil
 			}
 			return r.update(ctx, []string{e.Key}, &e.Before.Value) // the new time is shorter
 		case err != nil:

@@ -50,7 +50,7 @@ func (r *run) prepare(ctx context.Context, commands [][]string) (refused *Outcom
 	var refusal *rights.RefusedError
 	switch {
 	case errors.As(err, &refusal):
-		return &Outcome{Reply: keyspace.Fail(refusal.Text), touched: true}, nil
+		return &Outcome{Reply: keyspace.ErrorReply(refusal.Text), touched: true}, nil
 	case err != nil:
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (r *run) doEffects(ctx context.Context, done *Outcome) (*Outcome, error) {
 	r.effects = effects{}
 	if err := prepared.Do(); err != nil {
 		r.Lost(done.effects[0][0], err)
-		done.Reply = keyspace.Fail(lostEffectsError(done.Edits, err))
+		done.Reply = keyspace.ErrorReply(lostEffectsError(done.Edits, err))
 	}
 	return done, nil
 }

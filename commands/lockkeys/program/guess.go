@@ -31,9 +31,9 @@ func Held(keys []string, value string) Guess {
 	return g
 }
 
-// Space returns the guess as the view of a program.
-func (g Guess) Space(now time.Time) *keyspace.Snapshot {
-	s := keyspace.NewSpace(now)
+// Snapshot returns the guess as the view of a program.
+func (g Guess) Snapshot(now time.Time) *keyspace.Snapshot {
+	s := keyspace.NewSnapshot(now)
 	for key, e := range g {
 		s.Put(key, e)
 	}

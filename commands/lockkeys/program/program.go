@@ -14,9 +14,9 @@ import (
 // Register keeps the lock keys: a *quorum.Cluster, whose methods document the errors.
 type Register interface {
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
-	Take(ctx context.Context, t quorum.Taking) (quorum.Grant, error)
+	Take(ctx context.Context, t quorum.TakeRequest) (quorum.Granted, error)
 	Release(ctx context.Context, key quorum.Key, token string) error
-	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error)
 	Update(
 		ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error),
 	) (quorum.Outcome, error)
@@ -35,8 +35,8 @@ type Engine struct {
 	Random func([]byte)
 	// Pause waits between two tries. It returns the cause of ctx if ctx ends first.
 	Pause func(ctx context.Context, d time.Duration) error
-	// Forbids returns the error reply that refuses edits, or "" if they are allowed.
-	Forbids func(edits []keyspace.Edit) string
+	// RefuseEdits returns the error reply that refuses edits, or "" if they are allowed.
+	RefuseEdits func(edits []keyspace.Edit) string
 	// List returns the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
 	// Lost is called when side effects were not carried out, with the name of the first command.
@@ -53,7 +53,7 @@ type Program struct {
 	Run Run
 	// Rights are the client's permissions. Only scripts use them; for other programs, permissions
 	// are checked before the program begins, and Rights is nil.
-	Rights *rights.Known
+	Rights *rights.Permissions
 	// Guesses are views that are worth trying before a read.
 	Guesses []Guess
 	// Replaces is set if the program usually writes a value without regard to the old value. A read
@@ -86,7 +86,7 @@ type Outcome struct {
 	// Found are the keys that the program used and that existed.
 	Found []string
 	// Granted is the grant of the masters for the keys that were taken.
-	Granted quorum.Grant
+	Granted quorum.Granted
 
 	effects [][]string
 	// touched is set if the reply or the edits depend on the keys at all.

@@ -40,8 +40,8 @@ func newBench(t *testing.T) *bench {
 			b.now = b.now.Add(20 * time.Millisecond)
 			return context.Cause(ctx)
 		},
-		Forbids: func([]keyspace.Edit) string { return "" },
-		Lost:    func(string, error) { t.Error("a side effect was lost") },
+		RefuseEdits: func([]keyspace.Edit) string { return "" },
+		Lost:        func(string, error) { t.Error("a side effect was lost") },
 	}
 	return b
 }

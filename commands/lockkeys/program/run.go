@@ -33,7 +33,7 @@ type run struct {
 }
 
 // retryTime limits how long a program is retried while other clients change its keys. It is tried
-// at least quorum.LeastTries times: a process that gets little processor time makes few tries in
+// at least quorum.MinTries times: a process that gets little processor time makes few tries in
 // that time.
 const retryTime = 5 * time.Second
 
@@ -46,14 +46,14 @@ var errHalfMoved = errors.New(
 // call more, with a wrong guess two.
 func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	if refusal := TooManyKeys(len(p.Keys)); refusal != "" {
-		return Outcome{Reply: keyspace.Fail(refusal)}, nil
+		return Outcome{Reply: keyspace.ErrorReply(refusal)}, nil
 	}
 	r := run{Engine: e, Program: p, removed: map[string]keyspace.Entry{}, seen: view{}}
 	defer func() { r.effects.discard() }()
 	done, err := r.guess(ctx)
 	until := e.Now().Add(retryTime)
 	for failures := 0; done == nil && err == nil; failures++ {
-		if failures >= quorum.LeastTries && e.Now().After(until) {
+		if failures >= quorum.MinTries && e.Now().After(until) {
 			return Outcome{}, &ContendedError{r.Keys[0]}
 		}
 		if failures > 2 {
@@ -66,7 +66,7 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	if err == nil {
 		done, err = r.doEffects(ctx, done)
 	}
-	var moved *quorum.ElsewhereError
+	var moved *quorum.WrongLocationError
 	switch {
 	case errors.Is(err, quorum.ErrContended):
 		return Outcome{}, &ContendedError{r.Keys[0]}
@@ -87,7 +87,7 @@ func (r *run) guess(ctx context.Context) (done *Outcome, err error) {
 		if len(r.Watched) > 0 {
 			return nil, nil // a guess has no versions
 		}
-		a, err := r.withRights(ctx, func() (Outcome, error) { return r.execute(ctx, g.Space(r.Now())) })
+		a, err := r.withRights(ctx, func() (Outcome, error) { return r.execute(ctx, g.Snapshot(r.Now())) })
 		var unread *keyspace.UnreadError
 		var unlisted *UnlistedError
 		switch {
@@ -172,7 +172,7 @@ func (r *run) addKey(key string) (done *Outcome) {
 		limit = MaxFoundOfTag
 	}
 	if r.found++; r.found > limit {
-		return &Outcome{Reply: keyspace.Fail(fmt.Sprintf(
+		return &Outcome{Reply: keyspace.ErrorReply(fmt.Sprintf(
 			"ERR too many undeclared lock keys: "+
 				"'%s' is not in KEYS, and a script may use at most %d such keys; declare it",
 			syntax.Shown(key), limit)), touched: true}
@@ -200,7 +200,7 @@ func (r *run) addMatching(ctx context.Context, wanted *UnlistedError) (done *Out
 	}
 	keys := syntax.Distinct(slices.Concat(r.Keys, found))
 	if refusal := TooManyKeys(len(keys)); refusal != "" {
-		return &Outcome{Reply: keyspace.Fail(refusal), touched: true}, nil
+		return &Outcome{Reply: keyspace.ErrorReply(refusal), touched: true}, nil
 	}
 	r.Keys = keys
 	wanted.Found(found)
@@ -253,10 +253,10 @@ func (r *run) execute(ctx context.Context, s *keyspace.Snapshot) (Outcome, error
 	reply, effects, err := r.Program.Run(ctx, s)
 	var refused *Refusal
 	switch {
-	case r.Rights.Unasked():
+	case r.Rights.HasOpenQuestions():
 		return Outcome{}, errRightsUnknown
 	case errors.As(err, &refused):
-		return Outcome{Reply: keyspace.Fail(refused.Text), touched: s.Touched()}, nil
+		return Outcome{Reply: keyspace.ErrorReply(refused.Text), touched: s.Touched()}, nil
 	case err != nil:
 		return Outcome{}, err
 	}
@@ -264,8 +264,8 @@ func (r *run) execute(ctx context.Context, s *keyspace.Snapshot) (Outcome, error
 	if r.Watches {
 		a.Found = s.Found()
 	}
-	if refusal := r.Forbids(a.Edits); refusal != "" {
-		return Outcome{Reply: keyspace.Fail(refusal), touched: true}, nil
+	if refusal := r.RefuseEdits(a.Edits); refusal != "" {
+		return Outcome{Reply: keyspace.ErrorReply(refusal), touched: true}, nil
 	}
 	return a, nil
 }

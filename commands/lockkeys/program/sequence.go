@@ -12,7 +12,7 @@ import (
 
 // Sequence joins programs into one: all or nothing, with the array of their replies. It does
 // nothing if a watched key has changed.
-func Sequence(db int, known *rights.Known, watched map[string]string, parts []Program) Program {
+func Sequence(db int, known *rights.Permissions, watched map[string]string, parts []Program) Program {
 	p := Program{DB: db, Rights: known, Keys: slices.Sorted(maps.Keys(watched)), Watched: watched}
 	likely := Guess{}
 	for _, part := range parts {
@@ -36,7 +36,7 @@ func Sequence(db int, known *rights.Known, watched map[string]string, parts []Pr
 			}
 			replies[i], effects = reply, append(effects, more...)
 		}
-		return keyspace.List(replies...), effects, nil
+		return keyspace.ArrayReply(replies...), effects, nil
 	}
 	return p
 }

@@ -10,7 +10,7 @@ import (
 
 // space returns the view as a program sees it.
 func (v view) space(now time.Time) *keyspace.Snapshot {
-	s := keyspace.NewSpace(now)
+	s := keyspace.NewSnapshot(now)
 	for key, l := range v {
 		s.Put(key, EntryOf(l))
 	}
@@ -26,7 +26,7 @@ func EntryOf(l quorum.Look) keyspace.Entry {
 	case l.Unknown:
 		e.Left = keyspace.Unknown
 	case l.Left < 0:
-		e.Left = keyspace.Endless
+		e.Left = keyspace.NoExpiry
 	}
 	return e
 }

@@ -23,9 +23,9 @@ func BenchmarkRun(b *testing.B) {
 			in := Input{Share: Share{Pace: pace}, Keys: []string{"lock:a"}, Argv: []string{"token", "10000"},
 				Call: func(args []string) (keyspace.Reply, error) {
 					if args[0] == "get" {
-						return keyspace.Text("token"), nil
+						return keyspace.BulkReply("token"), nil
 					}
-					return keyspace.Number(1), nil
+					return keyspace.IntReply(1), nil
 				}}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -71,7 +71,7 @@ func (r *run) toLua3(state *lua.State, reply keyspace.Reply) lua.Value {
 	case keyspace.Pairs:
 		var pairs []keyspace.Reply
 		for pair := range slices.Chunk(elems, 2) {
-			pairs = append(pairs, keyspace.List(pair...))
+			pairs = append(pairs, keyspace.ArrayReply(pair...))
 		}
 		return r.array(state, pairs)
 	}
@@ -126,9 +126,9 @@ func (w *replyWriter) value(v lua.Value, depth int) (keyspace.Reply, error) {
 	reply := keyspace.Reply{Kind: keyspace.Nil}
 	switch v := v.(type) {
 	case string:
-		reply = keyspace.Text(v)
+		reply = keyspace.BulkReply(v)
 	case float64:
-		reply = keyspace.Number(clib.Truncate(v))
+		reply = keyspace.IntReply(clib.Truncate(v))
 	case bool:
 		reply = w.boolean(v)
 	case *lua.Table:
@@ -144,9 +144,9 @@ func (w *replyWriter) value(v lua.Value, depth int) (keyspace.Reply, error) {
 func (w *replyWriter) boolean(b bool) keyspace.Reply {
 	switch {
 	case b:
-		return keyspace.Number(1)
+		return keyspace.IntReply(1)
 	case w.run.resp3:
-		return keyspace.Number(0)
+		return keyspace.IntReply(0)
 	}
 	return keyspace.Reply{Kind: keyspace.Nil}
 }
@@ -154,21 +154,21 @@ func (w *replyWriter) boolean(b bool) keyspace.Reply {
 // table converts a table: to a reply of the type that its field names, or to an array.
 func (w *replyWriter) table(t *lua.Table, depth int) (keyspace.Reply, error) {
 	if text, ok := t.Get("err").(string); ok {
-		return keyspace.Fail(syntax.OneLine(strings.TrimRight(cString(text), "\r\n"))), w.count(len(text), depth)
+		return keyspace.ErrorReply(syntax.OneLine(strings.TrimRight(cString(text), "\r\n"))), w.count(len(text), depth)
 	}
 	if text, ok := t.Get("ok").(string); ok {
 		return keyspace.Reply{Kind: keyspace.Status, Str: syntax.OneLine(cString(text))}, w.count(len(text), depth)
 	}
 	if n, ok := t.Get("double").(float64); ok {
-		return keyspace.Real(n), nil
+		return keyspace.DoubleReply(n), nil
 	}
 	if text, ok := t.Get("big_number").(string); ok {
-		return keyspace.Text(syntax.OneLine(text)), w.count(len(text), depth)
+		return keyspace.BulkReply(syntax.OneLine(text)), w.count(len(text), depth)
 	}
 	if verbatim, ok := t.Get("verbatim_string").(*lua.Table); ok {
 		_, hasFormat := verbatim.Get("format").(string)
 		if text, ok := verbatim.Get("string").(string); ok && hasFormat {
-			return keyspace.Text(text), w.count(len(text), depth)
+			return keyspace.BulkReply(text), w.count(len(text), depth)
 		}
 	}
 	if entries, ok := t.Get("map").(*lua.Table); ok {
@@ -204,7 +204,7 @@ func (w *replyWriter) entries(t *lua.Table, depth int, values bool) (keyspace.Re
 
 // array converts a table's elements up to the first nil.
 func (w *replyWriter) array(t *lua.Table, depth int) (keyspace.Reply, error) {
-	reply := keyspace.List()
+	reply := keyspace.ArrayReply()
 	for i := 1.0; ; i++ {
 		v := t.Get(i)
 		if v == nil {

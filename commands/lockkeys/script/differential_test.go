@@ -41,7 +41,7 @@ func runHere(t *testing.T, body string, call func([]string) (keyspace.Reply, err
 	t.Helper()
 	s, err := compile(body)
 	if err != nil {
-		return keyspace.Fail(err.Error())
+		return keyspace.ErrorReply(err.Error())
 	}
 	reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: call, Share: Share{Time: -1}})
 	if err != nil {
@@ -76,9 +76,9 @@ func TestCompileErrorsAsInRedis(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(2, seed))
 		body := mutant(random, bodies[random.IntN(len(bodies))])
-		ours := keyspace.Text(SHA(body))
+		ours := keyspace.BulkReply(SHA(body))
 		if _, err := compile(body); err != nil {
-			ours = keyspace.Fail(err.Error())
+			ours = keyspace.ErrorReply(err.Error())
 		}
 		if theirs := redis.do("SCRIPT", "LOAD", body); !same(ours, theirs) {
 			t.Errorf("seed %d: %q\n ours %+v\nredis %+v", seed, body, ours, theirs)
@@ -127,9 +127,9 @@ func TestLimitsOfTheCompilerAsInRedis(t *testing.T) {
 	} {
 		for _, n := range []int{1, 10, 50, 59, 60, 61, 62, 90, 99, 100, 101, 150, 180, 190, 194, 195, 196, 197, 198,
 			199, 200, 201, 202, 250} {
-			ours := keyspace.Text(SHA(body(n)))
+			ours := keyspace.BulkReply(SHA(body(n)))
 			if _, err := compile(body(n)); err != nil {
-				ours = keyspace.Fail(err.Error())
+				ours = keyspace.ErrorReply(err.Error())
 			}
 			if theirs := redis.do("SCRIPT", "LOAD", body(n)); !same(ours, theirs) {
 				t.Errorf("%d %s:\n ours %+v\nredis %+v", n, name, ours, theirs)

@@ -135,8 +135,8 @@ func nestedLocals(depth int) string {
 func TestCompilingEnds(t *testing.T) {
 	stopping, pace := errors.New("the process stops"), NewPace()
 	for name, body := range long {
-		if _, err := Compile(t.Context(), body, Share{Short: true}); err != ErrLong {
-			t.Errorf("%s: %v, want %v", name, err, ErrLong)
+		if _, err := Compile(t.Context(), body, Share{Short: true}); err != ErrTooLarge {
+			t.Errorf("%s: %v, want %v", name, err, ErrTooLarge)
 		}
 		for want, end := range map[string]func(context.CancelCauseFunc){
 			stopping.Error(): func(stop context.CancelCauseFunc) { stop(stopping) },

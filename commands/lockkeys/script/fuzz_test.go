@@ -25,7 +25,7 @@ func FuzzRun(f *testing.F) {
 		}
 		s.Literals()
 		limits := Limits{Bytes: 4 << 20, Calls: 100, Reply: 1 << 16}
-		reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: answer(keyspace.Text("a")),
+		reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: answer(keyspace.BulkReply("a")),
 			Share: Share{Time: 50 * time.Millisecond}, Limits: limits})
 		var over *LimitError
 		if err != nil && !errors.As(err, &over) {
@@ -75,9 +75,9 @@ func through(r keyspace.Reply) keyspace.Reply {
 	case keyspace.Int:
 		f := float64(r.Int)
 		if f >= math.MaxInt64 {
-			return keyspace.Number(math.MinInt64)
+			return keyspace.IntReply(math.MinInt64)
 		}
-		return keyspace.Number(int64(f))
+		return keyspace.IntReply(int64(f))
 	case keyspace.Status:
 		text, _, _ := strings.Cut(r.Str, "\x00")
 		return keyspace.Reply{Kind: keyspace.Status, Str: spaces(text)}
@@ -87,9 +87,9 @@ func through(r keyspace.Reply) keyspace.Reply {
 		if !found {
 			code, text = "ERR", code
 		}
-		return keyspace.Fail(spaces(strings.TrimRight(code+" "+strings.Trim(text, "\r\n"), "\r\n")))
+		return keyspace.ErrorReply(spaces(strings.TrimRight(code+" "+strings.Trim(text, "\r\n"), "\r\n")))
 	case keyspace.Array:
-		list := keyspace.List()
+		list := keyspace.ArrayReply()
 		for _, e := range r.Elems {
 			list.Elems = append(list.Elems, through(e))
 		}
@@ -128,17 +128,17 @@ func (r *replyReader) reply(depth int) keyspace.Reply {
 		for _, b := range []byte(r.text()) {
 			n = n<<8 | int64(b)
 		}
-		return keyspace.Number(n)
+		return keyspace.IntReply(n)
 	case 'b':
-		return keyspace.Text(r.text())
+		return keyspace.BulkReply(r.text())
 	case 's':
 		return keyspace.Reply{Kind: keyspace.Status, Str: r.text()}
 	case 'e':
-		return keyspace.Fail(r.text())
+		return keyspace.ErrorReply(r.text())
 	case 'N':
 		return keyspace.Reply{Kind: keyspace.NilArray}
 	case 'a':
-		list := keyspace.List()
+		list := keyspace.ArrayReply()
 		if depth < 20 {
 			for range r.byte() % 8 {
 				list.Elems = append(list.Elems, r.reply(depth+1))

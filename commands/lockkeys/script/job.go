@@ -55,7 +55,7 @@ func (s *job) takeSmall() error {
 // Grow implements meter.Pace. It turns the run into a large one.
 func (s *job) Grow() error {
 	if s.Short {
-		return ErrLong
+		return ErrTooLarge
 	}
 	s.large = true
 	s.Pace.setLarge(s, true)

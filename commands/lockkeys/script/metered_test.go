@@ -31,7 +31,7 @@ func TestCallsAreMetered(t *testing.T) {
 	}
 	r := &run{script: s, Input: Input{
 		Keys: []string{"k"}, Limits: Limits{}.orDefaults(),
-		Call: func([]string) (keyspace.Reply, error) { return keyspace.Number(1), nil },
+		Call: func([]string) (keyspace.Reply, error) { return keyspace.IntReply(1), nil },
 		Cost: func(words []string) int { return len(words) << 20 },
 	}}
 	e := enough(20)
@@ -54,7 +54,7 @@ func makesWay(t *testing.T, body string, size, times int) bool {
 			"[" + strings.Repeat("b", size-3) + "a]", strings.Repeat("%0", size/2), strings.Repeat("%1", size/2),
 			strings.Repeat("%a", size/2), "[" + strings.Repeat("1,", size/2) + "x", strings.Repeat("a", size),
 		},
-		Call: func([]string) (keyspace.Reply, error) { return keyspace.Fail("ERR unknown"), nil },
+		Call: func([]string) (keyspace.Reply, error) { return keyspace.ErrorReply("ERR unknown"), nil },
 	}}
 	e := enough(times)
 	_, err = r.execute(lua.NewState(meter.Limits{Pace: &e, Small: smallRun}))

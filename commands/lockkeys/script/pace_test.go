@@ -47,7 +47,7 @@ func (c *crowd) call([]string) (keyspace.Reply, error) {
 	}
 	c.calls.Add(1)
 	time.Sleep(10 * time.Microsecond) // other runs may enter
-	return keyspace.Number(1), nil
+	return keyspace.IntReply(1), nil
 }
 
 // start runs a script without a time limit. It sends the error to done, if done is not nil.

@@ -18,8 +18,9 @@ func TestRandom(t *testing.T) {
 		math.randomseed(5) local five = math.random(1e9)
 		math.randomseed(0) local again = math.random(2 ^ 31 - 1) == first
 		math.randomseed(5) return {counts, again, math.random(1e9) == five}`
-	want := keyspace.List(keyspace.List(keyspace.Number(4), keyspace.Number(2), keyspace.Number(6), keyspace.Number(1)),
-		keyspace.Number(1), keyspace.Number(1))
+	want := keyspace.ArrayReply(keyspace.ArrayReply(keyspace.IntReply(4), keyspace.IntReply(2), keyspace.IntReply(6),
+		keyspace.IntReply(1)),
+		keyspace.IntReply(1), keyspace.IntReply(1))
 	if got := runHere(t, body, noCall).Plain(); !same(got, want) {
 		t.Errorf("%+v", got)
 	}

@@ -71,9 +71,9 @@ func readReply(r *bufio.Reader) (reply keyspace.Reply, err error) {
 	case '+':
 		return keyspace.Reply{Kind: keyspace.Status, Str: text}, nil
 	case '-':
-		return keyspace.Fail(text), nil
+		return keyspace.ErrorReply(text), nil
 	case ':':
-		return keyspace.Number(n), nil
+		return keyspace.IntReply(n), nil
 	case '$':
 		return readBulk(r, int(n))
 	case '*':
@@ -94,14 +94,14 @@ func readBulk(r *bufio.Reader, n int) (keyspace.Reply, error) {
 		}
 		at += read
 	}
-	return keyspace.Text(string(text[:n])), nil
+	return keyspace.BulkReply(string(text[:n])), nil
 }
 
 func readArray(r *bufio.Reader, n int) (keyspace.Reply, error) {
 	if n < 0 {
 		return keyspace.Reply{Kind: keyspace.NilArray}, nil
 	}
-	list := keyspace.List()
+	list := keyspace.ArrayReply()
 	for range n {
 		e, err := readReply(r)
 		if err != nil {

@@ -102,7 +102,7 @@ func (r *run) outcome(reply keyspace.Reply, err error) (keyspace.Reply, error) {
 	case err == nil:
 		return reply, nil
 	case errors.As(err, &raised):
-		return keyspace.Fail(r.errorText(raised)), nil
+		return keyspace.ErrorReply(r.errorText(raised)), nil
 	}
 	return keyspace.Reply{}, limited(err, r.script.sha)
 }

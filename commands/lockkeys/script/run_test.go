@@ -27,31 +27,32 @@ var null = keyspace.Reply{Kind: keyspace.Nil}
 // The rules by which a script's value becomes a reply.
 func TestReplyOfValue(t *testing.T) {
 	for value, want := range map[string]keyspace.Reply{
-		`3`:      keyspace.Number(3),
-		`3.99`:   keyspace.Number(3),
-		`-3.99`:  keyspace.Number(-3),
-		`2^53`:   keyspace.Number(1 << 53),
-		`1e300`:  keyspace.Number(-1 << 63),
-		`0/0`:    keyspace.Number(-1 << 63),
-		`"text"`: keyspace.Text("text"),
-		`"3"`:    keyspace.Text("3"),
-		`true`:   keyspace.Number(1),
+		`3`:      keyspace.IntReply(3),
+		`3.99`:   keyspace.IntReply(3),
+		`-3.99`:  keyspace.IntReply(-3),
+		`2^53`:   keyspace.IntReply(1 << 53),
+		`1e300`:  keyspace.IntReply(-1 << 63),
+		`0/0`:    keyspace.IntReply(-1 << 63),
+		`"text"`: keyspace.BulkReply("text"),
+		`"3"`:    keyspace.BulkReply("3"),
+		`true`:   keyspace.IntReply(1),
 		`false`:  null,
 		`nil`:    null,
 		`type`:   null,
-		`{}`:     keyspace.List(),
-		`{1, "a", {2}}`: keyspace.List(keyspace.Number(1), keyspace.Text("a"),
-			keyspace.List(keyspace.Number(2))),
-		`{1, nil, 3}`:              keyspace.List(keyspace.Number(1)),
-		`{1, false, 3}`:            keyspace.List(keyspace.Number(1), null, keyspace.Number(3)),
+		`{}`:     keyspace.ArrayReply(),
+		`{1, "a", {2}}`: keyspace.ArrayReply(keyspace.IntReply(1), keyspace.BulkReply("a"),
+			keyspace.ArrayReply(keyspace.IntReply(2))),
+		`{1, nil, 3}`:              keyspace.ArrayReply(keyspace.IntReply(1)),
+		`{1, false, 3}`:            keyspace.ArrayReply(keyspace.IntReply(1), null, keyspace.IntReply(3)),
 		`{ok = "FINE"}`:            {Kind: keyspace.Status, Str: "FINE"},
-		`{err = "MY text"}`:        keyspace.Fail("MY text"),
-		`redis.error_reply("x")`:   keyspace.Fail("ERR x"),
-		`redis.error_reply("X y")`: keyspace.Fail("X y"),
+		`{err = "MY text"}`:        keyspace.ErrorReply("MY text"),
+		`redis.error_reply("x")`:   keyspace.ErrorReply("ERR x"),
+		`redis.error_reply("X y")`: keyspace.ErrorReply("X y"),
 		`redis.status_reply("x")`:  {Kind: keyspace.Status, Str: "x"},
-		`{x = 1}`:                  keyspace.List(),
-		`{double = 0.5}`:           keyspace.Real(0.5),
-		`{map = {a = 1}}`:          {Kind: keyspace.Map, Elems: []keyspace.Reply{keyspace.Text("a"), keyspace.Number(1)}},
+		`{x = 1}`:                  keyspace.ArrayReply(),
+		`{double = 0.5}`:           keyspace.DoubleReply(0.5),
+		`{map = {a = 1}}`: {Kind: keyspace.Map, Elems: []keyspace.Reply{keyspace.BulkReply("a"),
+			keyspace.IntReply(1)}},
 	} {
 		if got := runHere(t, "return "+value, noCall); !same(got, want) {
 			t.Errorf("%s: %+v, want %+v", value, got, want)
@@ -73,15 +74,15 @@ func TestValueOfReply(t *testing.T) {
 		reply keyspace.Reply
 		want  string
 	}{
-		{keyspace.Number(7), "number 7"},
-		{keyspace.Number(1<<62 + 1), "number 4.6116860184274e+18"},
-		{keyspace.Text("a"), "string a"},
+		{keyspace.IntReply(7), "number 7"},
+		{keyspace.IntReply(1<<62 + 1), "number 4.6116860184274e+18"},
+		{keyspace.BulkReply("a"), "string a"},
 		{null, "boolean false"},
 		{keyspace.Reply{Kind: keyspace.NilArray}, "boolean false"},
 		{keyspace.OK(), "ok OK"},
-		{keyspace.Fail("WRONGTYPE no"), "err WRONGTYPE no"},
-		{keyspace.Fail("ODD"), "err ERR ODD"},
-		{keyspace.List(keyspace.Number(1), null, keyspace.List(keyspace.Text("x"))),
+		{keyspace.ErrorReply("WRONGTYPE no"), "err WRONGTYPE no"},
+		{keyspace.ErrorReply("ODD"), "err ERR ODD"},
+		{keyspace.ArrayReply(keyspace.IntReply(1), null, keyspace.ArrayReply(keyspace.BulkReply("x"))),
 			"{number 1, boolean false, {string x}}"},
 	} {
 		if got := runHere(t, show, answer(test.reply)); got.Str != test.want {
@@ -172,7 +173,7 @@ func TestLimits(t *testing.T) {
 		if strings.HasPrefix(want, "ran") {
 			limit = 20 * time.Millisecond
 		}
-		reply, err := s.Run(t.Context(), Input{Call: answer(keyspace.Number(1)), Share: Share{Time: limit},
+		reply, err := s.Run(t.Context(), Input{Call: answer(keyspace.IntReply(1)), Share: Share{Time: limit},
 			Limits: Limits{Bytes: 8 << 20}})
 		var over *LimitError
 		if !errors.As(err, &over) || !strings.HasPrefix(over.Error(), "ERR script "+want) ||
@@ -220,7 +221,7 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 		`local f = loadstring("leak = 1") f()`, `debug.sethook()`, `loadstring("string.leak = 1")()`,
 		`setmetatable(getmetatable(_G), {})`,
 	) {
-		runHere(t, body, answer(keyspace.Number(1)))
+		runHere(t, body, answer(keyspace.IntReply(1)))
 		if got := runHere(t, probe, noCall); !same(got, want) {
 			t.Fatalf("after %q:\n%+v\nwant\n%+v", body, got, want)
 		}
@@ -237,10 +238,11 @@ func TestConcurrentRuns(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			key := fmt.Sprint("k", i)
-			want := keyspace.List(keyspace.Text(key+"1"), keyspace.Text(key), keyspace.Text(`["`+key+`"]`),
-				keyspace.Text("xxx"))
+			want := keyspace.ArrayReply(keyspace.BulkReply(key+"1"), keyspace.BulkReply(key),
+				keyspace.BulkReply(`["`+key+`"]`),
+				keyspace.BulkReply("xxx"))
 			for range 200 {
-				got, err := s.Run(t.Context(), Input{Keys: []string{key}, Call: answer(keyspace.Text(key)),
+				got, err := s.Run(t.Context(), Input{Keys: []string{key}, Call: answer(keyspace.BulkReply(key)),
 					Share: Share{Time: -1}})
 				if err != nil || !same(got, want) {
 					t.Fatalf("%+v %v, want %+v", got, err, want)

@@ -32,18 +32,18 @@ type Script struct {
 // chunkName is the name of a script in errors.
 const chunkName = "@user_script"
 
-// MistakeError says that a script does not compile.
-type MistakeError struct{ reply string }
+// CompileError says that a script does not compile.
+type CompileError struct{ reply string }
 
 // Error implements error. It returns Redis' error reply, without its '-'.
-func (e *MistakeError) Error() string { return e.reply }
+func (e *CompileError) Error() string { return e.reply }
 
 func compileError(text string) error {
-	return &MistakeError{syntax.OneLine("ERR Error compiling script (new function): " + text)}
+	return &CompileError{syntax.OneLine("ERR Error compiling script (new function): " + text)}
 }
 
-// Compile compiles a script. The error is a *MistakeError, a *LimitError, ErrLong or the cause of
-// the end of ctx.
+// Compile compiles a script. The error is a *CompileError, a *LimitError, ErrTooLarge or the cause
+// of the end of ctx.
 func Compile(ctx context.Context, body string, share Share) (*Script, error) {
 	s := &Script{body: body, sha: SHA(body)}
 	j, err := share.begin(ctx)
@@ -58,7 +58,7 @@ func Compile(ctx context.Context, body string, share Share) (*Script, error) {
 func (s *Script) compile(limits meter.Limits) (err error) {
 	readOnly, source, err := cutShebang(s.body)
 	if err != nil {
-		return &MistakeError{err.Error()}
+		return &CompileError{err.Error()}
 	}
 	m := meter.New(limits, 0)
 	return meter.Protect(func() error {

@@ -19,7 +19,7 @@ type Share struct {
 	Allowance *Allowance
 	// Pace shares the machine with other runs; nil: it is not shared.
 	Pace *Pace
-	// Short ends it, with ErrLong, before it becomes large.
+	// Short ends it, with ErrTooLarge, before it becomes large.
 	Short bool
 }
 
@@ -34,8 +34,8 @@ var (
 	smallCompile = meter.Small{Steps: 120_000, Bytes: 2 << 20, Depth: 3_000}
 )
 
-// ErrLong says that a run or a compilation with Share.Short was about to become large.
-var ErrLong = errors.New("this takes too long to be done at once")
+// ErrTooLarge says that a run or a compilation with Share.Short was about to become large.
+var ErrTooLarge = errors.New("this takes too long to be done at once")
 
 // begin waits for a slot. The caller must end the job.
 func (s Share) begin(ctx context.Context) (*job, error) {

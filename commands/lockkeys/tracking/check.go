@@ -194,7 +194,7 @@ func (c *Client) mark(all []*entry) []Mark {
 		e.round++
 		round := e.round
 		c.mu.Unlock()
-		m := c.hub.opts.Mark(e.place, func(n quorum.News) { c.news(e, round, n) })
+		m := c.hub.opts.Mark(e.place, func(n quorum.Report) { c.news(e, round, n) })
 		c.mu.Lock()
 		if before[i] = e.mark; e.forgotten {
 			before[i] = m // nothing else would stop it
@@ -220,7 +220,7 @@ func (c *Client) unwatched(e *entry, now time.Time) Mark {
 }
 
 // news is called by a mark. It does not wait.
-func (c *Client) news(e *entry, round int, n quorum.News) {
+func (c *Client) news(e *entry, round int, n quorum.Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.forgotten || e.round != round {

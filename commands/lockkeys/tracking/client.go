@@ -91,11 +91,11 @@ func (c *Client) Kept() int {
 	return int(c.kept.Load())
 }
 
-// Said reports whether the client sent CLIENT CACHING for the next command.
-func (c *Client) Said() bool { return c != nil && c.caching }
+// CachingRequested reports whether the client sent CLIENT CACHING for the next command.
+func (c *Client) CachingRequested() bool { return c != nil && c.caching }
 
-// Used is called after each command other than CLIENT.
-func (c *Client) Used() {
+// ClearCaching is called after each command other than CLIENT.
+func (c *Client) ClearCaching() {
 	if c != nil {
 		c.caching = false
 	}

@@ -28,7 +28,7 @@ type Mark interface {
 // Options are the dependencies of a Hub. All must be set.
 type Options struct {
 	// Mark sets a mark on a key. notify is called when there is news; it does not wait.
-	Mark func(key quorum.Key, notify func(quorum.News)) Mark
+	Mark func(key quorum.Key, notify func(quorum.Report)) Mark
 	// Read returns what a majority of the masters holds.
 	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
 	// Logger logs panics.
@@ -49,10 +49,10 @@ func NewHub(opts Options) *Hub {
 	return &Hub{opts: opts, clients: map[*Client]bool{}}
 }
 
-// LoseAll notifies all tracking clients that everything may have changed, and forgets their keys:
-// the keys have moved to another server, and the marks at the old one are useless. It does not wait
-// for the clients.
-func (h *Hub) LoseAll() {
+// InvalidateAll notifies all tracking clients that everything may have changed, and forgets their
+// keys: the keys have moved to another server, and the marks at the old one are useless. It does
+// not wait for the clients.
+func (h *Hub) InvalidateAll() {
 	h.mu.Lock()
 	clients := slices.Collect(maps.Keys(h.clients))
 	h.mu.Unlock()
@@ -128,7 +128,7 @@ func stateIn(l quorum.Look, now time.Time) state {
 	case l.Unknown:
 		e.Left = keyspace.Unknown
 	case l.Left < 0:
-		e.Left = keyspace.Endless
+		e.Left = keyspace.NoExpiry
 	}
 	return stateOf(e, now)
 }

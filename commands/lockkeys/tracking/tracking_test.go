@@ -26,7 +26,7 @@ type masters struct {
 	marks map[*fakeMark]bool
 	// between, if it is not nil, is news that a mark reports when Watched is called. It simulates a
 	// change that a master reports at that moment.
-	between   *quorum.News
+	between   *quorum.Report
 	stuck     bool // marks never settle
 	unwatched bool
 	failing   error
@@ -36,7 +36,7 @@ type masters struct {
 type fakeMark struct {
 	of   *masters
 	key  quorum.Key
-	tell func(quorum.News)
+	tell func(quorum.Report)
 }
 
 func (m *fakeMark) Settled() <-chan struct{} {
@@ -73,7 +73,7 @@ func (m *fakeMark) Stop() {
 	delete(m.of.marks, m)
 }
 
-func (s *masters) mark(key quorum.Key, tell func(quorum.News)) Mark {
+func (s *masters) mark(key quorum.Key, tell func(quorum.Report)) Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &fakeMark{s, key, tell}
@@ -93,7 +93,7 @@ func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Look, err
 }
 
 // put sets the value on the masters, and reports news.
-func (s *masters) put(key, value string, news ...quorum.News) {
+func (s *masters) put(key, value string, news ...quorum.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holds[at(key)] = quorum.Look{Present: value != "", Value: value, Left: time.Hour}
@@ -217,7 +217,7 @@ func TestNotifications(t *testing.T) {
 // TestNewsDuringCheck checks news that arrives while a check calls Watched. The check has read the
 // key before, so another check follows.
 func TestNewsDuringCheck(t *testing.T) {
-	for name, news := range map[string]quorum.News{"stirred": quorum.Stirred, "changes": quorum.Changes,
+	for name, news := range map[string]quorum.Report{"stirred": quorum.Stirred, "changes": quorum.Changes,
 		"unwatched": quorum.Unwatched} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, on)
@@ -336,7 +336,7 @@ func TestModes(t *testing.T) {
 		}
 	}
 	var none *Client
-	if none.Used(); none.Said() || none.Mode().On || none.Begin(0, nil, at).Remembers() {
+	if none.ClearCaching(); none.CachingRequested() || none.Mode().On || none.Begin(0, nil, at).Remembers() {
 		t.Error("a client without CLIENT TRACKING tracks keys")
 	}
 	none.Close()
@@ -398,7 +398,7 @@ func TestLoseAll(t *testing.T) {
 	b.put("k", "1")
 	b.reads("k", "1")
 	b.rests()
-	b.hub.LoseAll()
+	b.hub.InvalidateAll()
 	for _, told := range []chan []string{b.told, broadcast} {
 		select {
 		case got := <-told:

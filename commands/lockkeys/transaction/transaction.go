@@ -205,26 +205,26 @@ func (t Transactions) run(c command.Call, tx command.Transaction) {
 		}
 		parts[i] = part
 	}
-	t.Keys.Carry(c, program.Sequence(c.Client.DB, known, tx.Watched.Keys, parts))
+	t.Keys.Answer(c, program.Sequence(c.Client.DB, known, tx.Watched.Keys, parts))
 }
 
 // part returns a queued command as a program.
 func (t Transactions) part(
-	ctx context.Context, client *command.Client, known *rights.Known, words []string, allowance *script.Allowance,
+	ctx context.Context, client *command.Client, known *rights.Permissions, words []string, allowance *script.Allowance,
 ) (program.Program, error) {
 	if IsOfConnection(syntax.Lower(words[0])) {
 		return ofConnection(client.DB, words), nil
 	}
 	if syntax.IsPublish(syntax.Lower(words[0])) {
 		// It is published after the commit, so the number of receivers is not known yet.
-		return program.Fixed(client.DB, keyspace.Number(1), words), nil
+		return program.Fixed(client.DB, keyspace.IntReply(1), words), nil
 	}
 	if !syntax.IsEval(syntax.Lower(words[0])) {
 		return t.Keys.Program(client, words), nil
 	}
 	part, failed, err := t.Scripts.Program(ctx, client, known, words, allowance)
 	if failed != "" {
-		return program.Fixed(client.DB, keyspace.Fail(failed)), nil
+		return program.Fixed(client.DB, keyspace.ErrorReply(failed)), nil
 	}
 	return part, err
 }

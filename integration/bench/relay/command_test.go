@@ -85,7 +85,7 @@ func TestEachAtOnce(t *testing.T) {
 func TestRunWithoutRivals(t *testing.T) {
 	redistest.SkipShort(t)
 	if _, err := exec.LookPath("redis-benchmark"); err != nil {
-		redistest.Absent(t, errNoBenchmark.Error())
+		redistest.SkipMissing(t, errNoBenchmark.Error())
 	}
 	speed := runs(t, "-rounds", "2", "-requests", "1000", "-contenders", "direct,proxy")
 	wantTimes(t, speed, map[string]int{"### GET, -P 16": 1, "| direct |": 4, "| proxy |": 4, "| haproxy |": 0,
@@ -106,7 +106,7 @@ func runs(t *testing.T, args ...string) string {
 	var out, log bytes.Buffer
 	err := suite.Run(t.Context(), Command(), &out, &log, args...)
 	if errors.Is(err, redistest.ErrNoRedis) {
-		redistest.Absent(t, err.Error())
+		redistest.SkipMissing(t, err.Error())
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &log)

@@ -12,7 +12,7 @@ import (
 // These are the proofs with which a master is admitted.
 const (
 	ProofFresh    = "fresh"    // all masters are empty, and no proxy knows of locks
-	ProofRemark   = "remark"   // it still has all its data
+	ProofIntact   = "remark"   // it still has all its data
 	ProofCaughtUp = "caughtup" // it has caught up with the others
 	ProofLease    = "lease"    // every lease that it lost has expired
 	ProofJoined   = "joined"   // it voted in the former era, and has caught up with the others of that era
@@ -23,7 +23,7 @@ func ProofText(proof string) string {
 	switch proof {
 	case ProofFresh:
 		return "all masters are new"
-	case ProofRemark:
+	case ProofIntact:
 		return "it has all its data"
 	case ProofCaughtUp, ProofJoined:
 		return "it has caught up with the other masters"
@@ -71,7 +71,7 @@ type Marker struct {
 	Durable bool
 	// Evicted is the server's evicted_keys at that time.
 	Evicted int64
-	// Proof is the proof of the admission, or ProofRemark if the marker of a voting master was
+	// Proof is the proof of the admission, or ProofIntact if the marker of a voting master was
 	// replaced by another one.
 	Proof string
 	// Address is the master's name in the configuration of the proxy that wrote it.
@@ -199,8 +199,8 @@ func (r Record) Within(bound time.Duration) Record {
 // proxies' knowledge.
 const vouched = "vouched"
 
-// VouchedFor returns the record with such a bound, which is final.
-func (r Record) VouchedFor(bound time.Duration) Record {
+// WithOverride returns the record with such a bound, which is final.
+func (r Record) WithOverride(bound time.Duration) Record {
 	r = r.Within(bound)
 	r.Reason = vouched
 	return r

@@ -12,7 +12,8 @@ import "redlock-proxy/internal/luascript"
 // the databases with markers of their own; everywhere calls a function in each of these and in
 // database 0.
 const (
-	guardLua = `local marker, record, claim, longest = '` + MarkerKey + `', '` + RecordKey + `', '` + claimKey + `', '` + LongestKey + `'
+	guardLua = `local marker, record, claim, longest = '` + MarkerKey + `', '` + RecordKey + `', '` +
+		claimKey + `', '` + MaxTTLKey + `'
 local sequence, canary = '` + SequenceKey + `', '` + CanaryKey + `'
 local function stands(key, want)
   return (redis.call('get', key) or '') == want
@@ -113,15 +114,15 @@ if there or not known then return 1 end
 quarantine(ARGV[3])
 return -1`)
 
-	// Reword replaces the marker ARGV[1] by ARGV[2], which describes the master's present state.
-	// The nonce stays the same, and so votes continue to count.
-	Reword = luascript.New(guardLua + `
+	// UpdateMarker replaces the marker ARGV[1] by ARGV[2], which describes the master's present
+	// state. The nonce stays the same, and so votes continue to count.
+	UpdateMarker = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return 0 end
 everywhere(function(db) redis.call('set', marker, ARGV[2] .. '@' .. db) end)
 return 1`)
 
-	// Disclaim replaces the record ARGV[1] by ARGV[2], and removes the sequences.
-	Disclaim = luascript.New(guardLua + `
+	// DropClaim replaces the record ARGV[1] by ARGV[2], and removes the sequences.
+	DropClaim = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return 0 end
 everywhere(function(db)
   redis.call('del', sequence)
@@ -129,17 +130,17 @@ everywhere(function(db)
 end)
 return 1`)
 
-	// Restate replaces the record ARGV[1] by ARGV[2] in all databases that have it.
-	Restate = luascript.New(guardLua + `
+	// UpdateRecord replaces the record ARGV[1] by ARGV[2] in all databases that have it.
+	UpdateRecord = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return 0 end
 everywhere(function()
   if stands(record, ARGV[1]) then redis.call('set', record, ARGV[2]) end
 end)
 return 1`)
 
-	// Settle replaces the rules ARGV[1] (empty: none) by ARGV[2]. It replaces existing rules only
-	// if the master has no marker.
-	Settle = luascript.New(guardLua + `
+	// WriteRules replaces the rules ARGV[1] (empty: none) by ARGV[2]. It replaces existing rules
+	// only if the master has no marker.
+	WriteRules = luascript.New(guardLua + `
 if not stands('` + RulesKey + `', ARGV[1]) or ARGV[1] ~= '' and not stands(marker, '') then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
 return 1`)

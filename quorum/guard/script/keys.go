@@ -12,15 +12,15 @@ const (
 	CanaryKey    = OwnPrefix + "canary"
 	RecordKey    = OwnPrefix + "quarantine"
 	DatabasesKey = OwnPrefix + "databases"
-	LongestKey   = OwnPrefix + "longest"
+	MaxTTLKey    = OwnPrefix + "longest"
 	claimKey     = OwnPrefix + "catch-up"
 	ProxiesKey   = OwnPrefix + "proxies"
 	// RulesKey has the rules that all proxies on the master must share.
 	RulesKey = OwnPrefix + "rules"
 	// PromiseKey has the highest ballot that the master promised for a change of the masters.
 	PromiseKey = OwnPrefix + "succession"
-	// HeldKey has the proxies' reports that they have paused commands on lock keys.
-	HeldKey = OwnPrefix + "held"
+	// PauseReportsKey has the proxies' reports that they have paused commands on lock keys.
+	PauseReportsKey = OwnPrefix + "held"
 	// seqPrefix precedes the field of another master's sequence; the value is the highest number
 	// seen.
 	seqPrefix = OwnPrefix + "age:"
@@ -36,8 +36,8 @@ const lenOwnPrefix = "14"
 // maxFenceText is the highest value of a fence counter; a higher number is not one.
 const maxFenceText = "9007199254740991"
 
-// FirstAge is the first number of a sequence.
-const FirstAge = 1 << 40
+// FirstSeq is the first number of a sequence.
+const FirstSeq = 1 << 40
 
-// firstSeqText is FirstAge, for Lua.
+// firstSeqText is FirstSeq, for Lua.
 const firstSeqText = "1099511627776"

@@ -11,7 +11,8 @@ var (
 local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
 local page, asked = {scan[1]}, ARGV[4]
 for _, key in ipairs(scan[2]) do
-  if string.sub(key, 1, ` + lenOwnPrefix + `) ~= '` + OwnPrefix + `' or asked and string.sub(key, 1, #asked) == asked then page[#page + 1] = key end
+  if string.sub(key, 1, ` + lenOwnPrefix + `) ~= '` +
+		OwnPrefix + `' or asked and string.sub(key, 1, #asked) == asked then page[#page + 1] = key end
 end
 redis.call('select', '0')
 return page`)
@@ -21,7 +22,8 @@ return page`)
 	// string.
 	Values = luascript.New(`redis.call('select', ARGV[1])
 local now = redis.call('time')
-local reply = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` + SequenceKey + `', ARGV[2]) or '0', now[1], now[2]}
+local reply = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` +
+		SequenceKey + `', ARGV[2]) or '0', now[1], now[2]}
 for i = 3, #ARGV do
   local value = redis.pcall('get', ARGV[i])
   if type(value) == 'string' then
@@ -51,9 +53,9 @@ everywhere(function(db)
 end)
 return all`)
 
-	// KeepAges stores numbers of other masters' sequences, for ARGV[1] ms. The further arguments
+	// PublishSeqs stores numbers of other masters' sequences, for ARGV[1] ms. The further arguments
 	// are pairs of a field and a number. A higher stored number stays.
-	KeepAges = luascript.New(`for i = 2, #ARGV, 2 do
+	PublishSeqs = luascript.New(`for i = 2, #ARGV, 2 do
   local key = '` + seqPrefix + `' .. ARGV[i]
   local has = redis.call('get', key) or '0'
   if tonumber(has) < tonumber(ARGV[i + 1]) then has = ARGV[i + 1] end
@@ -61,8 +63,8 @@ return all`)
 end
 return 1`)
 
-	// KeptAges returns the stored numbers of the sequence fields ARGV.
-	KeptAges = luascript.New(`local all = {}
+	// PublishedSeqs returns the stored numbers of the sequence fields ARGV.
+	PublishedSeqs = luascript.New(`local all = {}
 for i, field in ipairs(ARGV) do all[i] = redis.call('get', '` + seqPrefix + `' .. field) or '0' end
 return all`)
 

@@ -51,7 +51,8 @@ return 1`)
 	Rejoin = luascript.New(timedLua + guardLua + wholeLua + `
 if not whole(ARGV[1]) then return 0 end
 local time = redis.call('time')
-local age = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(redis.call('hget', sequence, '` + sealedField + `') or '0')
+local age = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(redis.call('hget', sequence, '` +
+		sealedField + `') or '0')
 if age < 0 or age > tonumber(ARGV[3]) then return -1 end
 everywhere(function(db)
   mark(ARGV[2], db)
@@ -59,13 +60,13 @@ everywhere(function(db)
 end)
 return 1`)
 
-	// Hold stores the report ARGV[2] of the proxy ARGV[1] for ARGV[3] ms.
-	Hold = luascript.New(`redis.call('hset', '` + HeldKey + `', ARGV[1], ARGV[2])
-redis.call('pexpire', '` + HeldKey + `', ARGV[3])
+	// StorePauseReport stores the report ARGV[2] of the proxy ARGV[1] for ARGV[3] ms.
+	StorePauseReport = luascript.New(`redis.call('hset', '` + PauseReportsKey + `', ARGV[1], ARGV[2])
+redis.call('pexpire', '` + PauseReportsKey + `', ARGV[3])
 return 1`)
 
 	// Held returns {id, report, …}.
-	Held = luascript.New(`return redis.call('hgetall', '` + HeldKey + `')`)
+	Held = luascript.New(`return redis.call('hgetall', '` + PauseReportsKey + `')`)
 
 	// Marked returns the value of the marker's key.
 	Marked = luascript.New(`return redis.call('get', '` + MarkerKey + `') or ''`)

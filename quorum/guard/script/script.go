@@ -5,8 +5,8 @@ import "redlock-proxy/internal/luascript"
 // All returns the guard's scripts, which are to be loaded on a master.
 func All() []luascript.Script {
 	return []luascript.Script{
-		Quarantine, Admit, Enrol, Reword, Disclaim, Restate, Settle, Impose, Claim, Open, Fill,
-		Names, Values, Databases, RaiseLongest, Sequences, KeepAges, KeptAges, RenewCanaries, Announce,
-		Promise, Seal, Await, Rejoin, Hold, Held, Marked,
+		Quarantine, Admit, Enrol, UpdateMarker, DropClaim, UpdateRecord, WriteRules, Impose, Claim, Open, Fill,
+		Names, Values, Databases, RaiseLongest, Sequences, PublishSeqs, PublishedSeqs, RenewCanaries, Announce,
+		Promise, Seal, Await, Rejoin, StorePauseReport, Held, Marked,
 	}
 }

@@ -54,9 +54,9 @@ func isZero(word string) bool {
 	return !strings.ContainsAny(mantissa, digits)
 }
 
-// Long is a number with 64 bits of precision, like C's long double on the machines that most Redis
-// servers run on.
-type Long struct{ n *big.Float }
+// LongDouble is a number with 64 bits of precision, like C's long double on the machines that most
+// Redis servers run on.
+type LongDouble struct{ n *big.Float }
 
 const (
 	longBits     = 64
@@ -66,27 +66,27 @@ const (
 )
 
 // LongOf returns an integer as a Long.
-func LongOf(n int64) Long { return Long{new(big.Float).SetPrec(longBits).SetInt64(n)} }
+func LongOf(n int64) LongDouble { return LongDouble{new(big.Float).SetPrec(longBits).SetInt64(n)} }
 
 // ParseLong parses a whole word.
-func ParseLong(word string) (n Long, ok bool) {
+func ParseLong(word string) (n LongDouble, ok bool) {
 	if word == "" || len(word) >= longestLong || isBlank(word[0]) {
-		return Long{}, false
+		return LongDouble{}, false
 	}
 	about, rest := clib.ParsePrefix(word)
 	switch {
 	case rest != "", math.IsNaN(about):
-		return Long{}, false
+		return LongDouble{}, false
 	case isInfinity(word):
-		return Long{new(big.Float).SetInf(about < 0)}, true
+		return LongDouble{new(big.Float).SetInf(about < 0)}, true
 	case isZero(word):
-		return Long{new(big.Float).SetPrec(longBits).SetFloat64(about)}, true
+		return LongDouble{new(big.Float).SetPrec(longBits).SetFloat64(about)}, true
 	}
 	exact, ok := parseExact(word)
 	if !ok || exact.Sign() == 0 || exact.MantExp(nil) > longExponent || exact.MantExp(nil) < -longExponent {
-		return Long{}, false
+		return LongDouble{}, false
 	}
-	return Long{exact}, true
+	return LongDouble{exact}, true
 }
 
 // parseExact parses a number that is neither zero nor infinite. It rounds once.
@@ -114,10 +114,10 @@ func hasHugeExponent(word string) bool {
 }
 
 // IsInf reports whether the number is infinite.
-func (l Long) IsInf() bool { return l.n.IsInf() }
+func (l LongDouble) IsInf() bool { return l.n.IsInf() }
 
 // Add returns the sum of two numbers. ok is false if the sum, or one of the numbers, is infinite.
-func (l Long) Add(other Long) (sum Long, ok bool) {
+func (l LongDouble) Add(other LongDouble) (sum LongDouble, ok bool) {
 	if l.IsInf() || other.IsInf() {
 		return sum, false
 	}
@@ -126,7 +126,7 @@ func (l Long) Add(other Long) (sum Long, ok bool) {
 }
 
 // String formats the number with at most 17 digits after the point.
-func (l Long) String() string {
+func (l LongDouble) String() string {
 	return trimZeros(l.n.Text('f', longDigits))
 }
 
@@ -143,7 +143,7 @@ func trimZeros(digits string) string {
 
 // Thousandths returns the number times 1000, rounded up. If it overflows, it is the smallest
 // integer, as in C on most machines.
-func (l Long) Thousandths() int64 {
+func (l LongDouble) Thousandths() int64 {
 	if l.IsInf() {
 		return math.MinInt64
 	}
