@@ -71,7 +71,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	seen.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, pushConnectionsOf(cfg))
 	inspect.Quarantines(seen.masters, cfg.MaxTTL)
 	inspect.CompareSettings(seen.masters, daemon.SharedSettings(cfg))
-	seen.proxiesThatDiffer = inspect.Unlike(seen.masters, daemon.SharedSettings(cfg))
+	seen.proxies, seen.proxiesThatDiffer = inspect.CountProxies(seen.masters, daemon.SharedSettings(cfg))
 	all.Wait()
 	seen.location, seen.contradiction = locationOf(ctx, cfg, certificates, seen.masters)
 	seen.findDirectLocks(ctx, cfg, certificates)

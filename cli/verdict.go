@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"redlock-proxy/conf"
@@ -19,8 +20,9 @@ type inspection struct {
 	masters []inspect.Finding
 	// upstream is nil if there is no upstream.
 	upstream *inspect.Finding
-	// proxiesThatDiffer is the number of running proxies with different settings.
-	proxiesThatDiffer int
+	// proxies is the number of running proxies, proxiesThatDiffer that of those with different
+	// settings.
+	proxies, proxiesThatDiffer int
 	// location is where the locks are. contradiction is how the upstream's record contradicts it,
 	// or empty.
 	location      location.Report
@@ -42,6 +44,8 @@ type verdict struct {
 	advice []string
 	// look decides whether locks are available, independently of the code.
 	look availability.Inputs
+	// proxies is the number of running proxies.
+	proxies int
 }
 
 // verdictNames maps exit codes to the verdicts.
@@ -60,8 +64,10 @@ func (v verdict) next() string {
 	switch {
 	case len(v.advice) > 0:
 		return strings.Join(v.advice, "; ")
+	case v.code == 0 && v.proxies > 0:
+		return "nothing to do; running proxies: " + strconv.Itoa(v.proxies)
 	case v.code == 0:
-		return "start the proxies with these settings, if none is running: redlock-proxy serve"
+		return "start the proxies with these settings: redlock-proxy serve"
 	case v.code == exitUnsafe:
 		return "correct what the verdict names before you start a proxy, and run redlock-proxy check again"
 	case v.code == exitDiffering:
@@ -117,7 +123,7 @@ func judge(cfg conf.Config, seen inspection) verdict {
 			reasons: slices.Concat([]string{look.Votes()}, absent, problems), advice: settingsAdvice(seen.masters),
 		}
 	default:
-		return verdict{look: look, reasons: []string{look.Votes()}}
+		return verdict{look: look, proxies: seen.proxies, reasons: []string{look.Votes()}}
 	}
 }
 

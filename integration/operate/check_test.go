@@ -91,6 +91,17 @@ func TestCheckHealthy(t *testing.T) {
 		t.Errorf("%d lines:\n%s", lines, got.stdout)
 	}
 	got.wantRow(t, upstream.Addr(), "(upstream)", "noeviction", "ok")
+	if !strings.HasSuffix(got.stdout, "\nnext: nothing to do; running proxies: 1\n") {
+		t.Errorf("the running proxy is not counted:\n%s", got.stdout)
+	}
+	kit.Must(t, f.Proxies[0].Kill())
+	kit.Soon(t, func() error { // once the masters' lists of proxies have expired
+		got := checkMasters(t, redistest.URLs(f.Masters))
+		if !strings.HasSuffix(got.stdout, "\nnext: start the proxies with these settings: redlock-proxy serve\n") {
+			return fmt.Errorf("no proxy is running:\n%s", got.stdout)
+		}
+		return nil
+	})
 }
 
 // TestCheckMarker: the table shows the proxies' findings.

@@ -49,22 +49,22 @@ func Differences(settings string, visits []Inspection) []string {
 	return texts
 }
 
-// CountDiffering returns how many of the running proxies have different settings, or a different
-// number of masters.
-func CountDiffering(settings string, visits []Inspection) (n int) {
+// CountProxies returns how many proxies are running, and how many of them have different settings,
+// or a different number of masters.
+func CountProxies(settings string, visits []Inspection) (running, differing int) {
 	var lists [][]Proxy
 	for _, v := range visits {
 		if v.Report != nil {
 			lists = append(lists, v.Report.Proxies)
 		}
 	}
-	own := (&rulesTracker{settings: settings}).digest()
-	for _, p := range confirmedProxies(lists) {
+	own, all := (&rulesTracker{settings: settings}).digest(), confirmedProxies(lists)
+	for _, p := range all {
 		if p.Settings != "" && p.Settings != own || p.Masters != len(visits) {
-			n++
+			differing++
 		}
 	}
-	return n
+	return len(all), differing
 }
 
 // ReplaceSettings writes the rules of a proxy with these settings on all of its masters that

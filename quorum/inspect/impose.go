@@ -52,7 +52,7 @@ func Impose(
 	}
 	for until := time.Now().Add(guard.ProxyTimeout + recheckPause); ; {
 		examineAll(ctx, visits, done)
-		n := guard.CountDiffering(settings, visits)
+		_, n := guard.CountProxies(settings, visits)
 		if n == 0 || forced {
 			break
 		}

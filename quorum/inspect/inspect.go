@@ -213,10 +213,9 @@ func visitsOf(findings []Finding) []guard.Inspection {
 	return visits
 }
 
-// Unlike returns how many proxies on these masters have different settings (Options.Settings), or a
-// different number of masters.
-func Unlike(findings []Finding, settings string) int {
-	return guard.CountDiffering(settings, visitsOf(findings))
+// CountProxies returns how many proxies are running, and how many of them have different settings.
+func CountProxies(findings []Finding, settings string) (running, differing int) {
+	return guard.CountProxies(settings, visitsOf(findings))
 }
 
 // tryPushConnections tries the commands that the push connections need. It reports nothing for a
