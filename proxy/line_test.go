@@ -90,7 +90,7 @@ func TestNoLockIsHeldOverAWrite(t *testing.T) {
 // happen with a lock held.
 func TestOnlyALineWritesToClients(t *testing.T) {
 	writers := []string{"Write", "WriteString", "WriteWithin", "WriteSome"}
-	allowed := map[string]string{"line.go": "", "relay.go": "send", "entrance.go": "turnAway", "listener.go": "Accept"}
+	allowed := map[string]string{"line.go": "", "relay.go": "send", "entrance.go": "refuseConn", "listener.go": "Accept"}
 	files, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,104 @@
+//go:build integration
+
+package kit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+)
+
+// FencedWaiters starts six clients at each proxy, which wait for two locks with FENCE again and
+// again. It fails the test if two have a lock at the same time, or if a fence is not above that of
+// the lock before. stop ends the clients, and requires that both locks are free within 3 s.
+func FencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
+	t.Helper()
+	keys := []string{"lock:fenced:a", "lock:fenced:b"}
+	locks := make([]fencedLock, len(keys))
+	var ended atomic.Bool
+	var busy sync.WaitGroup
+	for p, proxy := range proxies {
+		for i := range 6 {
+			client, n, token := Connect(t, proxy), i%2, fmt.Sprintf("t%d-%d", p, i)
+			busy.Go(func() {
+				for !ended.Load() {
+					reply, err := client.Do("LOCK", keys[n], token, "PX", "60000", "BLOCK", "20000", "FENCE")
+					if err != nil {
+						t.Errorf("LOCK %s: %v", keys[n], err)
+						return
+					}
+					granted, is := reply.([]any) // validity, token and fence, each with its name
+					if !is {
+						locks[n].refused.Add(1)
+						time.Sleep(10 * time.Millisecond) // the pace of a client
+						continue
+					}
+					fence, _ := strconv.ParseInt(fmt.Sprint(granted[5]), 10, 64)
+					if err := locks[n].take(fence); err != nil {
+						t.Errorf("%s is granted to %s: %v", keys[n], token, err)
+					}
+					time.Sleep(time.Millisecond) // the client works
+					locks[n].held.Store(false)
+					reply, err = client.Do("UNLOCK", keys[n], token)
+					if err == nil && strings.HasPrefix(fmt.Sprint(reply), "ERR UNLOCK") { // the lock is at the upstream
+						_, err = client.Do("EVAL", compareAndDelete, "1", keys[n], token)
+					}
+					if err != nil {
+						t.Errorf("UNLOCK %s: %v", keys[n], err)
+						return
+					}
+				}
+			})
+		}
+	}
+	return func() {
+		t.Helper()
+		ended.Store(true)
+		busy.Wait()
+		client := Connect(t, proxies[0])
+		began := time.Now()
+		for n, key := range keys {
+			Within(t, 3*time.Second, func() error {
+				if reply := Do(t, client, "LOCK", key, "last", "PX", "60000"); !isGranted(reply) {
+					return fmt.Errorf("%s %v after the last client: %v", key, time.Since(began), reply)
+				}
+				return nil
+			})
+			t.Logf("%s: granted %d times, refused %d times", key, locks[n].granted, locks[n].refused.Load())
+		}
+	}
+}
+
+const compareAndDelete = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+
+func isGranted(reply any) bool { _, is := reply.(int64); return is }
+
+// fencedLock is what the clients know of one lock.
+type fencedLock struct {
+	mu      sync.Mutex
+	last    int64
+	granted int
+	held    atomic.Bool
+	refused atomic.Int64
+}
+
+// take notes a grant.
+func (l *fencedLock) take(fence int64) error {
+	if l.held.Swap(true) {
+		return fmt.Errorf("another client has it")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := l.last
+	l.last = fence
+	if l.granted++; fence <= last {
+		return fmt.Errorf("its fence %d is not above %d", fence, last)
+	}
+	return nil
+}
