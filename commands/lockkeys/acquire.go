@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// acquire takes a lock for SET key value NX, with or without a TTL, and for SETNX, the way LOCK
-// does. This is the cheapest way, and it keeps the order of the waiters. acquire reports false for
-// any other command.
+// acquire runs SET key value NX, with or without a TTL, and SETNX the way LOCK takes a lock. This
+// is the cheapest way, and it keeps the order of the waiters. It returns false if the caller must
+// run the command.
 func (p *Runner) acquire(c command.Call, words []string) bool {
 	if !onlyAcquires(words) {
 		return false
@@ -36,7 +36,7 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 	return true
 }
 
-// lockFor takes a lock. It answers granted, or the reply of the same command on a held key.
+// lockFor takes a lock and replies granted, or as the same command does on a held key.
 func (p *Runner) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply) {
 	place, ttl := p.Engine.Place(c.Client.DB, e.Key), e.After.Left
 	if ttl < 0 {

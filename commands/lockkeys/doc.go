@@ -1,6 +1,6 @@
 // Package lockkeys and the packages below it run Redis' own commands on lock keys, for lock
-// libraries. LOCK and similar commands are in package locks. It shares only the encoding of tokens
-// with them (keyspace/contents).
+// libraries. LOCK and similar commands are in package locks, which shares only the encoding of
+// tokens (keyspace/contents).
 //
 // Each command is a program over the quorum register: it reads keys, and decides what to change.
 //
@@ -11,6 +11,6 @@
 //   - transaction: MULTI, WATCH and EXEC
 //   - tracking: notifies clients with CLIENT TRACKING of changes
 //
-// This package has the table of ordinary commands ([Runner.Commands]), and what goes with each
-// reply: the audit log, warnings, and the withdrawal of locks whose reply is not delivered.
+// This package has the table of ordinary commands ([Runner.Commands]). For each reply, it writes
+// the audit log and warnings, and withdraws the locks if the reply is not delivered.
 package lockkeys

@@ -9,8 +9,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks reads and removes the keys on the masters: a *quorum.Locker, whose methods document the
-// errors.
+// Locks lists and removes the keys on the masters: a *quorum.Locker, which documents the errors.
 type Locks interface {
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Databases(ctx context.Context) ([]int, error)
@@ -28,8 +27,7 @@ type Options struct {
 	Register Register
 	// LockKeys match the keys that the commands return.
 	LockKeys keys.Patterns
-	// Place returns the location of a key on the masters. Prefix is the beginning of its name
-	// there.
+	// Place returns the location of a key on the masters. Prefix begins its name on the masters.
 	Place  func(db int, key string) quorum.Key
 	Prefix string
 	// Random fills a slice with unpredictable bytes.
@@ -42,8 +40,7 @@ type Options struct {
 // AllKeys runs the commands. It is safe for concurrent use.
 type AllKeys struct {
 	opts Options
-	// listTurns and flushTurn are semaphores: for commands that list the names on the masters, and
-	// for one flush at a time.
+	// listTurns limits the commands that list names. flushTurn allows one flush at a time.
 	listTurns, flushTurn chan struct{}
 	snapshots            snapshots
 }
@@ -53,8 +50,8 @@ func New(opts Options) *AllKeys {
 	return &AllKeys{opts: opts, listTurns: make(chan struct{}, maxListing), flushTurn: make(chan struct{}, 1)}
 }
 
-// Commands returns the commands. With an upstream, the commands that only read go to it, unchanged,
-// if the client is in a transaction there or wants no replies.
+// Commands returns the commands. With an upstream, a command that only reads goes to the upstream
+// unchanged if the client is in a transaction of the upstream, or wants no replies.
 func (a *AllKeys) Commands() []*command.Command {
 	flush := command.Optional(command.OneOf("flush-type", command.Text("ASYNC"), command.Text("SYNC")))
 	all := []*command.Command{

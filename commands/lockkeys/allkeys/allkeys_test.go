@@ -22,8 +22,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// locks are the names on the masters by database. stale keys still have names there, but no
-// majority holds them.
+// locks has the names on the masters by database. No majority holds stale names.
 type locks struct {
 	mu     sync.Mutex
 	names  map[int][]string
@@ -108,8 +107,8 @@ func ask(t *testing.T, a *AllKeys, upstream string, line string) string {
 	return strings.ReplaceAll(string(out.Bytes), "\r\n", " ")
 }
 
-// The replies leave out keys that are not lock keys, keys that no majority holds, and keys of
-// another database.
+// TestReplies checks that the replies leave out keys that are not lock keys, keys that no majority
+// holds, and keys of another database.
 func TestReplies(t *testing.T) {
 	for _, test := range []struct{ upstream, line, want string }{
 		{"", "KEYS *", "*2 $6 lock:a $6 lock:b "},
@@ -150,8 +149,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// A flush removes the lock keys, or nothing if the upstream refuses. It reports a key that could
-// not be removed.
+// TestFlush checks that a flush removes the lock keys, or nothing if the upstream refuses. It
+// reports a key that could not be removed.
 func TestFlush(t *testing.T) {
 	none := &quorum.NoQuorumError{Masters: 3, Answered: 1, Causes: multierror.Append(nil, errors.New("down"))}
 	for _, test := range []struct {
@@ -184,8 +183,8 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// A SCAN of many lock keys returns each key once, with and without its snapshot. With the snapshot
-// it lists the masters' names once.
+// TestScanPages checks that a SCAN of many lock keys returns each key once, with and without its
+// snapshot. With the snapshot it lists the masters' names once.
 func TestScanPages(t *testing.T) {
 	for _, forgets := range []bool{false, true} {
 		l := &locks{names: map[int][]string{}}
@@ -217,7 +216,7 @@ func TestScanPages(t *testing.T) {
 	}
 }
 
-// One page returns all keys of one position, so that no cursor is between them.
+// TestPage checks that one page has all keys of one position: no cursor can be between them.
 func TestPage(t *testing.T) {
 	all := []orderedKey{{1, "a"}, {2, "b"}, {2, "c"}, {2, "d"}, {math.MaxUint32, "e"}}
 	any := func(string) bool { return true }
@@ -252,7 +251,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// The snapshots are limited, and the oldest one is dropped first.
+// TestSnapshots checks that the snapshots are limited, and the oldest one is dropped first.
 func TestSnapshots(t *testing.T) {
 	var s snapshots
 	for i := range uint32(maxSnapshots + 3) {
@@ -273,7 +272,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// Listing has a timeout, which includes the wait for other commands.
+// TestListTimeout checks that listing has a timeout, which includes the wait for other commands.
 func TestListTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := newAllKeys(&locks{hangs: true})

@@ -2,9 +2,9 @@ package allkeys
 
 import "strconv"
 
-// A SCAN has the upstream's cursors until the upstream's keys end, then cursors of lock keys. These
-// have bit 52, which no cursor of a Redis has, because Redis' cursors are less than twice the
-// number of keys. Higher bits stay zero, because some clients keep cursors in floating-point
+// A SCAN has the upstream's cursors until the upstream's keys end, then cursors of lock keys. The
+// latter have bit 52 set. No cursor of a Redis has it, because Redis' cursors are less than twice
+// the number of keys. Higher bits stay zero, because some clients keep cursors in floating-point
 // numbers.
 const (
 	cursorMark     = 1 << 52
@@ -12,9 +12,8 @@ const (
 	snapshotIDBits = 20
 )
 
-// cursor is the progress of a SCAN in the lock keys: all keys before a position were returned. The
-// position is enough for any proxy to continue. snapshotID names the snapshot that makes this
-// faster.
+// cursor is the progress of a SCAN in the lock keys: all keys before position were returned. Any
+// proxy can continue from the position. snapshotID names the snapshot that makes this faster.
 type cursor struct {
 	snapshotID uint32 // snapshotIDBits bits
 	position   uint32

@@ -4,9 +4,9 @@
 //
 // The upstream is always asked first, with the client's own command on its own connection, so that
 // it decides what the client may do. If it returns an error, that is the reply, and the lock keys
-// stay.
+// are not changed.
 //
 // The lock keys are found by the names on the masters (quorum's Names), and count if a majority
-// holds them, as for EXISTS. Locks that LOCK takes on other keys are not keys of a client, and
-// stay.
+// holds them, as for EXISTS. Locks that LOCK takes on other keys are not keys of a client: these
+// commands neither return nor remove them.
 package allkeys

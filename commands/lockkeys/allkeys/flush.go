@@ -24,9 +24,9 @@ func (a *AllKeys) flushDB(c command.Call) {
 // flushAll runs FLUSHALL [ASYNC|SYNC].
 func (a *AllKeys) flushAll(c command.Call) { a.flush(c, a.opts.Locks.Databases) }
 
-// flush has the upstream remove its keys, and then removes the lock keys. So if the upstream
-// refuses to remove the data, the locks that protect it stay. A flush continues if the client
-// disconnects.
+// flush lets the upstream remove its keys, and then removes the lock keys. So if the upstream
+// refuses to remove the data, the locks that protect the data remain. A flush continues if the
+// client disconnects.
 func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, error)) {
 	if failed := flushFailure(c.Args[1:]); c.Client.Ask == nil && failed != "" {
 		c.Out.Error(failed)

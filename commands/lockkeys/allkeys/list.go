@@ -44,7 +44,6 @@ func withElements(reply []byte, more []string) []byte {
 	return out
 }
 
-// dbsize runs DBSIZE.
 func (a *AllKeys) dbsize(c command.Call) {
 	upstreamReply, ok := c.AskUpstream()
 	if !ok {

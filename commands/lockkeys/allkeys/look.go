@@ -19,15 +19,14 @@ const (
 	// each of them, including the wait for its turn. A flush has no such limit.
 	maxListing  = 4
 	listTimeout = 10 * time.Second
-	// readBatch is how many keys are read from the masters at once. It is small because values may
-	// be large.
+	// readBatch limits the keys that are read at once. It is small because values may be large.
 	readBatch = 50
 )
 
 // errListTimeout is the cause of a context that ends because listing took too long.
 var errListTimeout = fmt.Errorf("cannot list the lock keys: it took longer than %v", listTimeout)
 
-// inTurn calls do, which lists keys, when its turn comes, with a timeout.
+// inTurn waits for a turn to list keys, and calls do. The timeout includes the wait.
 func (a *AllKeys) inTurn(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, errListTimeout)
 	defer cancel()
@@ -79,8 +78,7 @@ func (a *AllKeys) clientKey(name string) (key string, isLock bool) {
 	return key, isLock && a.opts.LockKeys.Match([]byte(key))
 }
 
-// present returns the keys that a majority holds. With a kind, as TYPE returns it, it returns only
-// keys of that kind.
+// present returns the keys that a majority holds; with a kind (see TYPE), only keys of that kind.
 func (a *AllKeys) present(ctx context.Context, db int, candidates []string, kind string) (held []string, err error) {
 	for part := range slices.Chunk(candidates, readBatch) {
 		places := make([]quorum.Key, len(part))

@@ -86,8 +86,7 @@ func (a *AllKeys) scan(c command.Call) {
 	}
 }
 
-// scanUpstream returns the next keys of the upstream. It adds the first lock keys to the upstream's
-// last ones.
+// scanUpstream returns the upstream's next keys, and the first lock keys after the last of them.
 func (a *AllKeys) scanUpstream(c command.Call) {
 	reply, ok := c.AskUpstream()
 	if !ok {
@@ -97,7 +96,7 @@ func (a *AllKeys) scanUpstream(c command.Call) {
 	options, unknown := parseScan(c.Args[2:])
 	_, isLock := decodeCursor(next)
 	switch {
-	case !ok || unknown != "": // the upstream has understood it
+	case !ok || unknown != "": // the upstream has accepted the command
 		c.Out.Raw(reply)
 	case isLock:
 		c.Out.Error(fmt.Sprintf("ERR the upstream's cursor %d cannot be distinguished from cursors of lock keys", next))
@@ -125,10 +124,10 @@ func readScan(reply []byte) (next uint64, elements []byte, ok bool) {
 	return next, rest[size:], ok && isArray
 }
 
-// scanLocks returns lock keys: from the first one without an upstream, else from a cursor.
+// scanLocks returns the lock keys from a cursor on. Without an upstream, the first cursor is 0.
 func (a *AllKeys) scanLocks(c command.Call, n uint64, at cursor, isLock bool) {
 	options, failed := parseScan(c.Args[2:])
-	if failed == "" && c.Client.Ask != nil { // the upstream does not see the command, so it is asked
+	if failed == "" && c.Client.Ask != nil { // the upstream does not get the command, so it is asked
 		failed = c.Client.RefusalOf(c.Ctx, "scan", "0")
 	}
 	switch {
@@ -185,7 +184,7 @@ func (a *AllKeys) page(
 	return held, next, err
 }
 
-// writeScan writes the reply to SCAN. elements is an array of the upstream, or nil.
+// writeScan writes the reply to SCAN. elements is the array in the upstream's reply, or nil.
 func writeScan(out *command.Reply, elements []byte, more []string, next uint64, err error) {
 	if err != nil {
 		out.Fail(err)

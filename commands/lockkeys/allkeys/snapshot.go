@@ -32,8 +32,8 @@ func inOrder(all []string) []orderedKey {
 	return ordered
 }
 
-// page returns the keys from a position on that fit, about count of them, and the position of the
-// next page. more is false if this is the last page.
+// page returns about count keys that fit, from a position on, and the position of the next page.
+// more is false if this is the last page.
 func page(
 	all []orderedKey, from uint32, count int, fits func(key string) bool,
 ) (found []string, next uint32, more bool) {
@@ -59,8 +59,8 @@ const (
 	keyBytes = 32
 )
 
-// snapshots are the lock keys that unfinished SCANs have listed, the newest first. A SCAN whose
-// snapshot was dropped lists the keys again. It is safe for concurrent use.
+// snapshots holds the lock keys that unfinished SCANs have listed, the newest list first. A SCAN
+// whose snapshot was dropped lists the keys again. It is safe for concurrent use.
 type snapshots struct {
 	mu   sync.Mutex
 	kept []snapshot
@@ -73,7 +73,6 @@ type snapshot struct {
 	bytes      int
 }
 
-// find returns a snapshot.
 func (s *snapshots) find(snapshotID uint32, db int) ([]orderedKey, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,21 +2,20 @@
 // BRPOPLPUSH, BZPOPMIN and BZPOPMAX. In transactions and scripts these commands do not wait, and
 // package keyspace runs them.
 //
-// A client is in one queue of this proxy for each of its keys, separate from the clients that wait
-// for the key as a lock. When it is the head of a queue and the key changes, it tries its command
-// (quorum.Locker.AwaitPop). A try runs the command on one key, as a program. The program takes
-// an element by one vote, once, and its reply is the client's reply, even if the timeout has passed
-// meanwhile. If too few masters answered and the try had found nothing, then nothing can have been
-// taken, and the client waits until enough masters vote again. Otherwise the error says that the
-// outcome is unknown.
+// A client waits in one queue of this proxy for each of its keys. Clients that wait for the key as
+// a lock have a separate queue. When the client is the head of a queue and the key changes, it
+// tries its command (quorum.Locker.AwaitPop). A try runs the command on one key, as a program. The
+// program takes an element by one vote, once, and its reply is the client's reply, even if the
+// timeout has passed meanwhile. If too few masters answered and the try had found nothing, it
+// cannot have taken anything, and the client waits until enough masters vote again. If it had found
+// an element, the client gets the error that the outcome is unknown.
 //
 // # Several keys
 //
-// The client takes from the first key that has an element, in the order named. No vote covers two
-// keys, so the keys named before are checked: they must be empty when read after the key to take
-// from, and the take requires that key's version to be unchanged. So an element that was put under
-// an earlier key before the read is never skipped. An element that is put there during the take may
-// be skipped; it stays there for the next client. A move from one key to another is refused, unless
-// both have the same tag. Then one vote covers both, and the client waits for the key that it takes
-// from.
+// The client takes an element from the first key, in the order named, that has one. No vote covers
+// two keys. So the keys named before it are read after it, and must be empty, and the take requires
+// its version to be unchanged. An element that was put under an earlier key before this read is
+// never skipped. An element that is put under an earlier key during the take may be skipped, and is
+// left for the next client. A move from one key to another is refused, unless both have the same
+// tag. Then one vote covers both keys, and the client waits for the source.
 package blocking

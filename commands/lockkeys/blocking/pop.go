@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// pop is a waiting client.
+// pop is the wait of a client.
 type pop struct {
 	Options
 	request
@@ -21,8 +21,7 @@ type pop struct {
 	// firstLook is set until all keys were read once. Until then, a key of another type is an
 	// error.
 	firstLook bool
-	// found is set if the last try found an element. If the try failed, it may still have taken the
-	// element.
+	// found is set if the last try found an element. A failed try may still have taken it.
 	found bool
 	// done and err are the result of the last try.
 	done program.Outcome
@@ -68,7 +67,7 @@ func (p *pop) takeFirst(own []bool) quorum.PopResult {
 	case i == 0:
 		return p.take(0, "")
 	}
-	// The keys before it must be empty while it holds this version.
+	// The keys before key i must be empty while key i has this version.
 	before, err := p.Engine.Register.Read(p.call.Ctx, p.places[:i])
 	if err != nil {
 		return p.fail(err)
@@ -99,7 +98,7 @@ func (p *pop) ignores(reply keyspace.Reply) bool {
 	return !p.firstLook && reply.Kind == keyspace.Error && strings.HasPrefix(reply.Str, "WRONGTYPE ")
 }
 
-// take takes from a key if the key holds this version, or any version if it is empty.
+// take takes an element from a key, if the key has this version. An empty version allows any.
 func (p *pop) take(i int, version string) quorum.PopResult {
 	prog := p.Program(p.call.Client, p.forKey(p.keys[i]))
 	prog.Holder = p.call.Client.Identity()

@@ -73,14 +73,14 @@ func (r request) has(key string, look quorum.Look, now time.Time) (has bool, fai
 	reply, err := program.Guess{key: program.EntryOf(look)}.Snapshot(now).Do(words)
 	switch {
 	case err != nil:
-		return true, nil // a read is not enough to know
+		return true, nil // only a try can tell
 	case reply.Kind == keyspace.Error:
 		return false, &reply
 	}
 	return !isNothing(reply), nil
 }
 
-// isNothing reports whether the reply says that nothing was found.
+// isNothing reports whether the command found no element.
 func isNothing(reply keyspace.Reply) bool {
 	return reply.Kind == keyspace.Nil || reply.Kind == keyspace.NilArray
 }

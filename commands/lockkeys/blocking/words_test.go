@@ -56,8 +56,8 @@ func TestTooManyKeys(t *testing.T) {
 	}
 }
 
-// FuzzParse checks an accepted command on each of its keys alone: it is accepted, too, with the
-// same timeout. On an absent key it finds nothing.
+// FuzzParse checks that an accepted command is accepted on each of its keys alone, with the same
+// timeout, and finds nothing on an absent key.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
 		"blpop a b 0", "brpop a 1e3", "blmove a a left right 0", "brpoplpush a a 1",

@@ -8,15 +8,14 @@ import (
 	"redlock-proxy/commands/lockkeys/script"
 )
 
-// DefaultMemory is the limit on the scripts that this process keeps, in bytes of their compiled
-// form.
+// DefaultMemory limits the scripts that this process keeps, in bytes of their compiled form.
 const DefaultMemory = 64 << 20
 
 // Store keeps the bodies of scripts for all proxies.
 type Store interface {
 	// Save stores a body under its SHA-1, in lower-case hexadecimal.
 	Save(ctx context.Context, sha, body string) error
-	// Find returns the body with that SHA-1; ok is false if it is not there.
+	// Find returns the body with that SHA-1; ok is false if there is none.
 	Find(ctx context.Context, sha string) (body string, ok bool, err error)
 	// Flush removes all bodies.
 	Flush(ctx context.Context) error
@@ -34,8 +33,7 @@ func (NoStore) Find(context.Context, string) (string, bool, error) { return "", 
 // Flush implements Store. It does nothing.
 func (NoStore) Flush(context.Context) error { return nil }
 
-// find returns the script with a SHA-1, from the cache or from the store. It returns nil if neither
-// has it.
+// find returns the script with a SHA-1 from the cache or from the store, or nil if neither has it.
 func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*script.Script, error) {
 	if known, ok := s.cache.Get(sha); ok {
 		return known, nil
@@ -47,7 +45,7 @@ func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*sc
 	return s.cache.Load(ctx, body, share)
 }
 
-// shortOnly lets a script be compiled only if that takes no longer than a lock script.
+// shortOnly allows a script to be compiled only if that takes no longer than for a lock script.
 var shortOnly = script.Share{Short: true}
 
 // cachedScript returns a script without asking the store. It returns nil if the script does not

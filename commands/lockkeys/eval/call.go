@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// scriptCalls carries out the commands that a script calls. Commands on lock keys run in the Space;
-// commands for the upstream wait until the run has ended.
+// scriptCalls carries out the commands that a script calls. Commands on lock keys run on the
+// Snapshot; commands for the upstream wait until the run has ended.
 type scriptCalls struct {
 	lockKeys keys.Patterns
 	space    *keyspace.Snapshot
@@ -23,7 +23,7 @@ type scriptCalls struct {
 	rights   *rights.Permissions
 	denied   bool // a call was refused because the client lacks the permission
 	db       int
-	// listed are the globs whose lock keys the space has, in all runs of a program.
+	// listed are the globs whose lock keys space contains, in all runs of a program.
 	listed map[string]bool
 	own    func(name []byte) *command.Command
 }
@@ -72,7 +72,7 @@ func refused(format string, args ...any) error {
 	return &program.Refusal{Text: fmt.Sprintf(format, args...)}
 }
 
-// time runs TIME. It returns the moment of the view, which is the same for the whole run.
+// time runs TIME. It returns the time of the Snapshot, which is the same for the whole run.
 func (s *scriptCalls) time() keyspace.Reply {
 	now := s.space.Now()
 	return keyspace.ArrayReply(
@@ -80,7 +80,7 @@ func (s *scriptCalls) time() keyspace.Reply {
 		keyspace.BulkReply(strconv.Itoa(now.Nanosecond()/1000)))
 }
 
-// unsupported handles a command that a Space cannot carry out.
+// unsupported handles a command that a Snapshot cannot carry out.
 func (s *scriptCalls) unsupported(name string, words []string) (keyspace.Reply, error) {
 	rule, known := spec.KeysOf([]byte(name)), spec.Find([]byte(name))
 	switch {
@@ -142,7 +142,7 @@ func (s *scriptCalls) upstreamCommand(name string, words []string, key string) (
 	return s.addEffect(words)
 }
 
-// notifiesWaiters reports whether a command can be one that changes the list on which waiters of
+// notifiesWaiters reports whether a command may change the list on which waiters of
 // python-redis-lock block.
 func notifiesWaiters(name string) bool {
 	switch name {

@@ -77,7 +77,7 @@ func (f *functions) read(ctx context.Context) (map[string][]*keyNames, error) {
 // IsFunction reports whether a command calls a function of the upstream.
 func IsFunction(name string) bool { return name == "fcall" || name == "fcall_ro" }
 
-// routeFunction is Route for FCALL.
+// routeFunction implements Route for FCALL.
 func (s *Scripts) routeFunction(words [][]byte) (at Target, refusal string) {
 	if _, ok := syntax.KeyCount(words, len(words)); !ok || s.functions.upstream == nil {
 		return Upstream, ""
@@ -89,7 +89,7 @@ func (s *Scripts) routeFunction(words [][]byte) (at Target, refusal string) {
 	return s.routeKnownFunction(words, libraries)
 }
 
-// resolveFunction is Learn for FCALL.
+// resolveFunction implements ResolveScript for FCALL.
 func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]byte) (at Target, refusal string) {
 	libraries, err := s.functions.read(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*key
 	return Upstream, ""
 }
 
-// previewFunction is Ahead for FCALL.
+// previewFunction implements Preview for FCALL.
 func (s *Scripts) previewFunction(ctx context.Context, words, given, argv [][]byte) (notForUpstream, watched bool) {
 	if s.functions.upstream == nil {
 		return false, false

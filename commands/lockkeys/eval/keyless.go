@@ -15,8 +15,8 @@ const (
 	errCallNotAllowed = "ERR This Redis command is not allowed from script"
 )
 
-// keyless are the commands without keys that a script on lock keys may call, except TIME. Their
-// numbers of arguments are checked before. The map is read-only.
+// keyless has the commands without keys that a script on lock keys may call, except TIME. They are
+// called with a right number of arguments. The map is read-only.
 var keyless = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, error){
 	"ping":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return Pong(words), nil },
 	"echo":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return keyspace.BulkReply(words[1]), nil },
@@ -47,8 +47,8 @@ func Pong(words []string) keyspace.Reply {
 	}
 }
 
-// Select returns the reply to SELECT in a program. A program runs in database db only: other
-// reports that SELECT names another database, which must be refused.
+// Select returns the reply to SELECT in a program. A program runs in database db only: other is set
+// if SELECT names another database, which must be refused.
 func Select(db int, index string) (reply keyspace.Reply, other bool) {
 	n, ok := syntax.Int(index)
 	switch {
@@ -70,9 +70,8 @@ func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 	return reply, nil
 }
 
-// heldKeys returns the lock keys that match a glob, and that hold a value of this kind, if one is
-// given. It refuses a glob that may match keys of the upstream, because the program cannot see
-// these.
+// heldKeys returns the lock keys that match a glob. With a kind, it returns only keys of that kind.
+// It refuses a glob that may match keys of the upstream, because the program cannot read them.
 func (s *scriptCalls) heldKeys(command, match, kind string) (held []string, err error) {
 	switch {
 	case s.rights.HasUpstream() && !s.lockKeys.Cover(match):
@@ -95,7 +94,7 @@ func (s *scriptCalls) keys(words []string) (keyspace.Reply, error) {
 	return keyspace.Texts(held), err
 }
 
-// scan returns all keys at once.
+// scan runs SCAN. It returns all keys at once.
 func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 	match, kind, begins, failed := allkeys.ParseWhole(words)
 	if failed != "" {

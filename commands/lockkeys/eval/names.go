@@ -10,13 +10,12 @@ import (
 	"redlock-proxy/commands/lockkeys/script/calls"
 )
 
-// keyNames are the keys that a script uses in addition to its KEYS, as far as its source shows
-// them. The arguments of a call decide the rest.
+// keyNames describes the keys that a script uses in addition to its KEYS, as far as its source
+// shows them. Their names may also depend on the arguments of a call.
 type keyNames struct {
-	// shapes say how the names are composed.
+	// shapes are the compositions of the names.
 	shapes []calls.Shape
-	// incomplete is set if the script may use other keys. Then every literal and every argument may
-	// be a key.
+	// incomplete is set if the script may use other keys: any literal or argument may be one.
 	incomplete bool
 	literals   []string
 	// flushes is the command that removes all keys, if the source calls one.
@@ -84,8 +83,7 @@ func isGivenKey(s calls.Shape) bool {
 	return len(s) == 1 && (s[0].Kind == calls.Key || s[0].Kind == calls.AnyKey)
 }
 
-// keyShapes returns the possible keys of a call. If the positions of its keys are unknown, any
-// argument may be one.
+// keyShapes returns the possible keys of a call: any argument if the positions of keys are unknown.
 func keyShapes(site calls.Site) (all []calls.Shape) {
 	if len(site.Args) == 0 {
 		return site.Rest
@@ -162,8 +160,8 @@ func (s search) finds(n *keyNames) bool {
 		s.anyWord(nil, calls.Part{Kind: calls.AnyArgument}, s.Argv, nil, ""))
 }
 
-// fits reports whether a name may be a lock key: it begins with a text and continues as the shape
-// says. filler replaces parts that are not visible.
+// fits reports whether a name may be a lock key that consists of begin and the parts of shape.
+// filler replaces unseen parts.
 func (s search) fits(begin []byte, shape calls.Shape, filler string) bool {
 	for i, part := range shape {
 		begin = begin[:len(begin):len(begin)]
@@ -187,8 +185,8 @@ func (s search) fits(begin []byte, shape calls.Shape, filler string) bool {
 	return s.IsLock(begin)
 }
 
-// anyWord is fits with any of these words as the next part. If several parts may be any word, only
-// the first part is tried with all words.
+// anyWord reports whether fits holds with one of the words as the next part. If several parts may
+// be any word, only the first of these parts is tried with all words.
 func (s search) anyWord(begin []byte, part calls.Part, words [][]byte, rest calls.Shape, filler string) bool {
 	if part.Kind == calls.Key || part.Kind == calls.Argument {
 		words = wordAt(words, part.Index)
@@ -200,7 +198,7 @@ func (s search) anyWord(begin []byte, part calls.Part, words [][]byte, rest call
 	})
 }
 
-// withUnseenParts replaces the parts that may be any of several words by unseen parts.
+// withUnseenParts replaces each part that may be any of several words by a part of kind Unseen.
 func withUnseenParts(shape calls.Shape) calls.Shape {
 	all := append(calls.Shape{}, shape...)
 	for i, part := range all {
@@ -216,7 +214,7 @@ func (s search) mayBeMissing(p calls.Part) bool {
 	return s.More && (p.Kind == calls.AnyArgument || p.Index > len(s.Argv))
 }
 
-// wordAt returns the word with an index that counts from 1, if it exists.
+// wordAt returns the word with an index, counted from 1, if it exists.
 func wordAt(words [][]byte, index int) [][]byte {
 	if index > len(words) {
 		return nil

@@ -24,7 +24,7 @@ func guesses(
 	memo *atomic.Int64, keys, argv []string, lastWritten func(key string) (value string, ok bool),
 ) (all []program.Guess) {
 	if len(keys) == 0 {
-		return []program.Guess{{}} // a script that uses no key needs no more
+		return []program.Guess{{}} // enough for a script that uses no key
 	}
 	if g := guessCollections(keys, lastWritten); g != nil {
 		return []program.Guess{g}

@@ -7,10 +7,10 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-// noneWritten says that this proxy has written no value.
+// noneWritten reports that this proxy has written no value.
 func noneWritten(string) (string, bool) { return "", false }
 
-// The last change of a script predicts its next call.
+// TestPredictions checks that the last change of a script predicts its next call.
 func TestPredictions(t *testing.T) {
 	memos := map[string]*atomic.Int64{"a": {}, "b": {}, "new": {}}
 	updateMemo(memos["a"], []keyspace.Edit{{Key: "k", Before: keyspace.Entry{Present: true, Value: "y"}}},

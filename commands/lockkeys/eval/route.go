@@ -9,18 +9,18 @@ import (
 	"redlock-proxy/commands/lockkeys/script"
 )
 
-// Target says where a script or function runs.
+// Target is the place where a script or function runs.
 type Target uint8
 
-// The places where a script or function runs.
+// The targets.
 const (
 	Upstream  Target = iota
 	OnMasters        // on the lock masters
-	Unknown          // its source must be found first
-	Refused          // it is refused
+	Unknown          // the source must be found first
+	Refused          // it must be refused
 )
 
-// Route returns where an EVAL or FCALL runs that has no lock key among its KEYS. With Nowhere,
+// Route returns where an EVAL or FCALL runs if it has no lock key among its KEYS. With Refused,
 // refusal is the error reply.
 func (s *Scripts) Route(name string, words [][]byte) (at Target, refusal string) {
 	if IsFunction(name) {
@@ -37,8 +37,7 @@ func (s *Scripts) Route(name string, words [][]byte) (at Target, refusal string)
 	return s.routeKnownScript(found, words[3:3+n], words[3+n:])
 }
 
-// routeKnownScript is Route for a script whose source is known. found is nil if it does not
-// compile.
+// routeKnownScript implements Route for a known script, which is nil if it does not compile.
 func (s *Scripts) routeKnownScript(found *script.Script, given, argv [][]byte) (at Target, refusal string) {
 	switch {
 	case found == nil, s.namesLockKey(found, given, argv, false):
@@ -49,7 +48,7 @@ func (s *Scripts) routeKnownScript(found *script.Script, given, argv [][]byte) (
 	return Upstream, ""
 }
 
-// ResolveScript is Route after Unknown: it first finds the source, at the masters or the upstream.
+// ResolveScript implements Route after Unknown: it gets the source from the masters or upstream.
 func (s *Scripts) ResolveScript(ctx context.Context, name string, words [][]byte) (at Target, refusal string) {
 	if IsFunction(name) {
 		return s.resolveFunction(ctx, name, words)
@@ -58,7 +57,7 @@ func (s *Scripts) ResolveScript(ctx context.Context, name string, words [][]byte
 	share := script.Share{Pace: s.pace}
 	if syntax.BySHA(name) {
 		if len(words[1]) == syntax.SHALength {
-			_, _ = s.find(ctx, syntax.Lower(words[1]), share) // without the masters the client sends the script in full
+			_, _ = s.find(ctx, syntax.Lower(words[1]), share) // without the masters the client sends the source
 		}
 		return s.Route(name, words)
 	}
@@ -83,9 +82,9 @@ func FlushRefusal(command string) string {
 		"send it by itself", command)
 }
 
-// namesLockKey reports whether a script may use a lock key without a lock key in KEYS: a key that
-// is written in the source, given as an argument, or composed of these. A script called without
-// KEYS may use any name. more says that more arguments follow.
+// namesLockKey reports whether a script may use a lock key although KEYS has none: a key that is
+// written in the source, given as an argument, or composed of both. A script called without KEYS
+// may use any name. more is set if more arguments follow.
 func (s *Scripts) namesLockKey(of *script.Script, given, argv [][]byte, more bool) bool {
 	n := namesOf(of)
 	if len(given) == 0 {
@@ -94,8 +93,8 @@ func (s *Scripts) namesLockKey(of *script.Script, given, argv [][]byte, more boo
 	return search{IsLock: s.opts.LockKeys.Match, Keys: given, Argv: argv, More: more}.finds(n)
 }
 
-// Preview checks the first words of an EVAL or FCALL with total words. locked reports that the
-// command is not for the upstream. watched reports that later arguments may be keys.
+// Preview checks the first words of an EVAL or FCALL with total words. locked is set if the command
+// is not for the upstream, watched if later arguments may be keys.
 func (s *Scripts) Preview(ctx context.Context, name string, words [][]byte, total int) (locked, watched bool) {
 	n, ok := syntax.KeyCount(words, total)
 	if !ok {

@@ -26,7 +26,7 @@ type Options struct {
 	Functions Functions
 	// Own finds one of the proxy's own commands, which scripts may not call.
 	Own func(name []byte) *command.Command
-	// Observe is also called with scripts that the upstream has learned.
+	// Observe is called with each SCRIPT LOAD and SCRIPT FLUSH that the upstream has executed.
 	Observe func(words [][]byte)
 	// Now returns the wall clock's time.
 	Now func() time.Time

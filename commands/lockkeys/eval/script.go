@@ -17,8 +17,9 @@ func (s *Scripts) scriptCommand() *command.Command {
 	return c
 }
 
-// MergedCommand returns SCRIPT for a proxy with an upstream. Both must know a script, because it
-// may run on keys of either. If the upstream does not answer, the proxy answers alone.
+// MergedCommand returns SCRIPT for a proxy with an upstream. The proxy and the upstream must both
+// know a script, because it may run on keys of either. If the upstream does not reply, the proxy
+// runs SCRIPT alone.
 func (s *Scripts) MergedCommand() *command.Command {
 	c := command.OfRedis("script", s.mergedScript, command.Docs{})
 	c.Guarded, c.Asks = true, true
@@ -42,8 +43,7 @@ func (s *Scripts) script(c command.Call) {
 	}.Run(c)
 }
 
-// load runs SCRIPT LOAD: this proxy caches the script, and the masters keep it for all other
-// proxies.
+// load runs SCRIPT LOAD: this proxy caches the script, and the masters keep it for other proxies.
 func (s *Scripts) load(c command.Call) {
 	loaded, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.pace})
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *Scripts) exists(c command.Call) {
 // errNotBusy is the reply to SCRIPT KILL if no script is running.
 const errNotBusy = "NOTBUSY No scripts in execution right now."
 
-// kill runs SCRIPT KILL: it ends the scripts, and compilations, of all clients that have become
-// large. None of them has changed anything.
+// kill runs SCRIPT KILL: it ends all large runs and compilations, of all clients. None of them has
+// changed anything.
 func (s *Scripts) kill(c command.Call) {
 	if s.pace.Kill() == 0 {
 		c.Out.Error(errNotBusy)

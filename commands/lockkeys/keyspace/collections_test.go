@@ -13,8 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// wire formats a reply as RESP2 or RESP3, for comparisons. At the depth unordered it ignores the
-// order.
+// wire formats a reply as RESP2 or RESP3. It sorts the elements at the depth unordered.
 func wire(r keyspace.Reply, proto, unordered int) string {
 	if proto == 2 {
 		r = r.Plain()
@@ -37,7 +36,7 @@ func wire(r keyspace.Reply, proto, unordered int) string {
 		}
 		return fmt.Sprintf("%d%v", r.Kind, parts)
 	case keyspace.Double:
-		if r.Str != "" { // as Redis wrote it
+		if r.Str != "" { // the text that Redis sent
 			return "," + r.Str
 		}
 		return "," + r.Digits()
@@ -70,8 +69,8 @@ func paired(parts []string, before, after string) (pairs []string) {
 // seeds is the number of random conversations in each protocol.
 const seeds = 640
 
-// After any commands on collections, the replies and the remaining keys are those of a real Redis,
-// in both protocols.
+// TestCollectionsAreLikeRedis checks that after any commands on collections, the replies and the
+// remaining keys are those of a real Redis, in both protocols.
 func TestCollectionsAreLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for proto := 2; proto <= 3; proto++ {
@@ -105,14 +104,14 @@ func compare(t *testing.T, w world, server *redis, words []string, proto int, do
 	ours, theirs := w.do(t, words...), server.now(t, words...)
 	unordered := -1
 	if randomcommands.IsUnordered(words) {
-		unordered = strings.Count(words[0], "scan") // a scan's reply has the elements in its second part
+		unordered = strings.Count(words[0], "scan") // a reply to a scan has the elements in its second part
 	}
 	if a, b := wire(ours, proto, unordered), wire(theirs, proto, unordered); a != b {
 		t.Errorf("RESP%d: %s\n%q\n ours %s\nredis %s", proto, strings.Join(done, "\n"), words, a, b)
 	}
 }
 
-// now is do for a command that may wait: it runs in a transaction, where it does not wait.
+// now runs a command. A command that may wait runs in a transaction, where it does not wait.
 func (r *redis) now(t *testing.T, words ...string) keyspace.Reply {
 	t.Helper()
 	if !randomcommands.Waits(words) {
@@ -127,7 +126,7 @@ func (r *redis) now(t *testing.T, words ...string) keyspace.Reply {
 	return done.Elems[0]
 }
 
-// Matching a pattern takes time in proportion to the length of the fields, or is refused.
+// TestScanOfLongFields checks that matching long fields takes linear time, or is refused.
 func TestScanOfLongFields(t *testing.T) {
 	field := strings.Repeat("a", 900_000)
 	for pattern, want := range map[string]string{

@@ -9,24 +9,24 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// command is a command that a Space can carry out.
+// command is a command that a Snapshot can carry out.
 type command struct {
 	entry
 	group string // as in Redis' documentation
 	spec  *spec.Command
 }
 
-// call is a command while it is carried out.
+// call is one execution of a command.
 type call struct {
 	*Snapshot
 	name  string
 	words []string
 }
 
-// Supported reports whether a Space can carry out the command. name is in lower case.
+// Supported reports whether a Snapshot can carry out the command. name is in lower case.
 func Supported(name string) bool { return find(name) != nil }
 
-// Names returns the names of all commands that a Space can carry out.
+// Names returns the names of all commands that a Snapshot can carry out.
 func Names() []string { return slices.Sorted(maps.Keys(byName)) }
 
 // Fits reports whether a supported command may have that many words, including its name.
@@ -35,8 +35,7 @@ func Fits(name string, words int) bool {
 	return c != nil && c.fits(words)
 }
 
-// Docs returns the group of a supported command, a summary, and the version of Redis that
-// introduced it.
+// Docs returns a supported command's group, summary, and the first version of Redis that has it.
 func Docs(name string) (group, summary, since string) {
 	c := find(name)
 	return c.group, c.summary, c.since
@@ -54,7 +53,7 @@ func Keys(words []string) []string {
 
 // Do carries out a command and returns its reply, which may be an error reply. If it returns an
 // error, it has changed nothing: the error is ErrNeedsRead, or an *UnreadError for a key that is
-// not in the Space.
+// not in the Snapshot.
 func (s *Snapshot) Do(words []string) (Reply, error) {
 	name := syntax.Lower(words[0])
 	c := find(name)
@@ -110,7 +109,7 @@ func (s *Snapshot) doWithinLimits(c *command, words []string) (Reply, error) {
 	}
 	before := make([]keyState, len(keys))
 	for i, key := range keys {
-		s.states[key].value() // it encodes changes made in place, so that they can be restored
+		s.states[key].value() // encodes changes made in place, so that they can be restored
 		before[i] = *s.states[key]
 	}
 	reply, err := c.do(run)
@@ -166,16 +165,16 @@ func tooLarge(key string) Reply {
 		syntax.Shown(key), maxValue, maxElements))
 }
 
-// maxElements limits the elements of a collection, because in memory small elements take many times
-// their bytes.
+// maxElements limits the elements of a collection: in memory, small ones take many times their
+// bytes.
 const maxElements = 1 << 16
 
 // maxNearLimit limits how many commands of one program run near the limits of a collection, because
 // each of them encodes its keys.
 const maxNearLimit = 100
 
-// mayExceed reports whether a command may make a collection too large. The size afterwards is at
-// most that of its keys and its words.
+// mayExceed reports whether a command may make a collection too large. The new size is at most that
+// of the keys and the words together.
 func (s *Snapshot) mayExceed(c call, keys []string) bool {
 	const perWord, spare, perScore = 40, 8 << 10, 10 // a number is a word of less than 40 bytes; at most one has 5,000
 	size, elements := 0, len(c.words)

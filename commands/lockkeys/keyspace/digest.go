@@ -23,15 +23,13 @@ func (c call) digest() Reply {
 	return BulkReply(digestOf(k.text()))
 }
 
-// comparison is a condition on the value of a key, or on its digest: that it is equal to a text, or
-// that it is not.
+// comparison is the condition that a key's value, or its digest, equals a text, or does not.
 type comparison struct {
 	digest, negated bool
 	text            string
 }
 
-// parseComparison parses IFEQ, IFNE, IFDEQ and IFDNE, in upper or lower case, and the word after
-// it.
+// parseComparison parses IFEQ, IFNE, IFDEQ or IFDNE, in upper or lower case, and the next word.
 func parseComparison(words []string) (cmp comparison, ok bool) {
 	if len(words) < 2 {
 		return cmp, false

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// unit says how a command gives a time.
+// unit is the unit of a time in a command.
 type unit struct {
 	seconds  bool // else milliseconds
 	absolute bool // Unix time, else from now

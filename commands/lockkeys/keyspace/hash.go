@@ -83,7 +83,6 @@ func fieldOf(h *contents.Hash, field string) Reply {
 	return BulkReply(value)
 }
 
-// fieldsOf returns the values of some fields.
 func fieldsOf(h *contents.Hash, fields []string) Reply {
 	elems := make([]Reply, len(fields))
 	for i, field := range fields {

@@ -1,6 +1,6 @@
 package keyspace
 
-// The limits on the value of a lock key, for packages that bring values from elsewhere.
+// Limits on the value of a lock key, for packages that import values.
 const (
 	// MaxValue limits the bytes of a value, as contents.Content.Size counts them.
 	MaxValue = maxValue

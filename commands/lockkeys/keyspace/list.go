@@ -90,8 +90,7 @@ func (k *keyState) popElements(l *contents.List, left bool, count int64) []strin
 	return elems
 }
 
-// atLeast returns a word as a number of at least least, or refuses the command with the error text
-// wrong.
+// atLeast returns a word as a number of at least least, or refuses the command with error wrong.
 func atLeast(word string, least int64, wrong string) int64 {
 	n, ok := syntax.Int(word)
 	require(ok && n >= least, wrong)

@@ -63,7 +63,7 @@ func (c call) move(fromLeft, toLeft bool) Reply {
 	return BulkReply(elem)
 }
 
-// checkTimeout checks the timeout of a command. In a Space no command waits.
+// checkTimeout checks the timeout of a command. On a Snapshot no command waits.
 func (c call) checkTimeout(word string) {
 	seconds, ok := contents.ParseLong(word)
 	require(ok, "ERR timeout is not a float or out of range")
@@ -72,8 +72,7 @@ func (c call) checkTimeout(word string) {
 	require(ms <= math.MaxInt64-c.now, "ERR timeout is out of range")
 }
 
-// Timeout returns the timeout of a command that gave no error on an empty Space; zero means no
-// timeout.
+// Timeout returns the timeout of a valid command; zero means no timeout.
 func Timeout(words []string) time.Duration {
 	seconds, ok := contents.ParseLong(words[len(words)-1])
 	if !ok {

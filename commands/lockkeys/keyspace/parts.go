@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// countOr returns the optional count after a key, or a default.
+// countOr returns the optional count after a key, or without.
 func (c call) countOr(without int64) (count int64) {
 	require(len(c.words) <= 3, syntax.ErrSyntax)
 	if len(c.words) == 3 {
@@ -91,7 +91,7 @@ func (c call) scan() Reply {
 	return ArrayReply(BulkReply("0"), found)
 }
 
-// elementsOf returns the elements of an existing key, and how many replies there are per element.
+// elementsOf returns the elements of an existing key, and the number of replies per element.
 func (c call) elementsOf() (all []Reply, perElement int) {
 	switch c.name {
 	case "hscan":

@@ -88,7 +88,7 @@ func (r *redis) read() (keyspace.Reply, error) {
 	return keyspace.Reply{Kind: kind, Elems: elems}, nil
 }
 
-// world has the keys after the Spaces of a test: each key's value and expiry.
+// world holds the value and expiry of each key after the commands of a test.
 type world map[string]held
 
 type held struct {
@@ -96,7 +96,7 @@ type held struct {
 	expires int64 // Unix milliseconds, or -1
 }
 
-// space returns the world at a moment.
+// space returns the Snapshot of some keys at a moment.
 func (w world) space(now time.Time, keys ...string) *keyspace.Snapshot {
 	s := keyspace.NewSnapshot(now)
 	for _, key := range keys {
@@ -110,7 +110,7 @@ func (w world) space(now time.Time, keys ...string) *keyspace.Snapshot {
 	return s
 }
 
-// apply makes edits of a moment.
+// apply makes edits at a moment.
 func (w world) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
 	for _, e := range edits {
 		before, ok := w[e.Key]
@@ -131,7 +131,6 @@ func (w world) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
 	}
 }
 
-// do runs a command on the world.
 func (w world) do(t *testing.T, words ...string) keyspace.Reply {
 	t.Helper()
 	now := time.Now()
@@ -144,7 +143,7 @@ func (w world) do(t *testing.T, words ...string) keyspace.Reply {
 	return reply
 }
 
-// slack is how far two replies about a remaining time may differ, in the unit of the command.
+// slack returns how far two replies about a remaining time may differ, in the unit of the command.
 func slack(words []string) int64 {
 	switch strings.ToLower(words[0]) {
 	case "pttl", "pexpiretime":
@@ -187,8 +186,7 @@ func (c commander) number() string {
 		"-9223372036854775808", "9223372036854775808", "600000000")
 }
 
-// span returns a time from now that does not end during the test, or is in the past, or is not a
-// number.
+// span returns a time that does not pass during the test, or is in the past, or no number.
 func (c commander) span(seconds bool) string {
 	n := 1_000_000 + c.Int64N(1_000_000_000)
 	if seconds {
@@ -197,7 +195,7 @@ func (c commander) span(seconds bool) string {
 	return c.instead(strconv.FormatInt(n, 10), "0", "-1", "x", "", "-9223372036854775808", "9223372036854775807")
 }
 
-// moment returns the same as a Unix time. TestLongTimes covers times in a million years.
+// moment returns the same as span, as a Unix time. TestLongTimes covers times in a million years.
 func (c commander) moment(seconds bool) string {
 	at := time.Now().UnixMilli() + 1_000_000 + c.Int64N(1_000_000_000)
 	if seconds {
@@ -206,7 +204,7 @@ func (c commander) moment(seconds bool) string {
 	return c.instead(strconv.FormatInt(at, 10), "1", "1000", "0", "x", "-9223372036854775808")
 }
 
-// instead returns the usual word, or now and then a different one.
+// instead returns the usual word, or in a quarter of the calls a different one.
 func (c commander) instead(usual string, others ...string) string {
 	if c.IntN(4) > 0 {
 		return usual
@@ -261,7 +259,7 @@ func (c commander) next() []string {
 	}
 }
 
-// stringCommands returns the commands that collectionCommands does not have.
+// stringCommands returns the names of the commands that a commander makes.
 func stringCommands() []string {
 	return slices.DeleteFunc(keyspace.Names(), func(name string) bool {
 		group, _, _ := keyspace.Docs(name)
@@ -288,7 +286,7 @@ func (c commander) pairs(name string) []string {
 	return words
 }
 
-// After any commands, the replies and the remaining keys are those of a real Redis.
+// TestSpaceIsLikeRedis checks that all replies, and the remaining keys, are those of a real Redis.
 func TestSpaceIsLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for seed := range uint64(redistest.Sampled(400)) {
@@ -316,12 +314,13 @@ func TestSpaceIsLikeRedis(t *testing.T) {
 	}
 }
 
-// isLater reports whether a command came after Redis 7.0.
+// isLater reports whether a command is newer than Redis 7.0.
 func isLater(name string) bool {
 	return slices.Contains([]string{"delex", "delifeq", "digest", "msetex", "hgetdel", "hgetex", "hsetex"}, name)
 }
 
-// Every command has its keys at the same positions as in Redis, and the same description.
+// TestCommandsAreRedisCommands checks that every command has its keys at the same positions as in
+// Redis, and the same group and version.
 func TestCommandsAreRedisCommands(t *testing.T) {
 	server := startRedis(t)
 	for _, name := range keyspace.Names() {
@@ -357,8 +356,7 @@ func TestCommandsAreRedisCommands(t *testing.T) {
 	}
 }
 
-// FuzzOptions compares the options of SET and GETEX with those of Redis. The options are a text
-// that is cut at blanks.
+// FuzzOptions compares the options of SET and GETEX with those of Redis. text is split at spaces.
 func FuzzOptions(f *testing.F) {
 	for _, seed := range []string{"nx px 10000", "PX 10000 NX", "ex 8 nx get", "KEEPTTL", "PXAT 99999999999999",
 		"EXAT 1", "px", "px 0", "px -1", "px x", "ex 9223372036854775",

@@ -80,8 +80,8 @@ func parseGetex(words []string) (o setOptions, ok bool) {
 	return o, true
 }
 
-// takeTime takes a unit and the number after it. It reports false if there is no number, or if
-// another unit was given before.
+// takeTime takes a unit and the number after it. It returns false without a number, or if another
+// unit was given before.
 func (o *setOptions) takeTime(word string, words []string) bool {
 	if len(words) < 2 || o.ttlOption != "" && o.ttlOption != word {
 		return false
@@ -90,7 +90,7 @@ func (o *setOptions) takeTime(word string, words []string) bool {
 	return true
 }
 
-// deadline returns when the options let the key expire, or noExpiry.
+// deadline returns the expiry that the options set, or noExpiry.
 func (o setOptions) deadline(now int64, name string) int64 {
 	if o.ttlOption == "" {
 		return noExpiry
@@ -102,7 +102,7 @@ func (o setOptions) deadline(now int64, name string) int64 {
 	return o.unit.deadline(n, now, name)
 }
 
-// allows reports whether the options allow to set a key.
+// allows reports whether the options allow setting a key.
 func (o setOptions) allows(k *keyState) bool {
 	switch {
 	case o.nx:

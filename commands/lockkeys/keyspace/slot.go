@@ -9,7 +9,7 @@ import (
 
 const errWrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
-// keyState is the state of a key in a Space.
+// keyState is the state of a key in a Snapshot.
 type keyState struct {
 	key     string
 	was     Entry
@@ -26,7 +26,6 @@ type keyState struct {
 	expiryCommand           string
 }
 
-// value returns the encoded value.
 func (k *keyState) value() string {
 	if k.changed {
 		k.encoded, k.changed = contents.Encode(k.content), false
@@ -42,7 +41,7 @@ func (k *keyState) decode() (held contents.Content, err error) {
 	return k.content, err
 }
 
-// read is decode for a command: it refuses the command if decode fails.
+// read returns the content of an existing key, or refuses the command if decode fails.
 func (k *keyState) read() contents.Content {
 	content, err := k.decode()
 	if err != nil {
@@ -150,7 +149,6 @@ func (k *keyState) overwrite(content contents.Content) {
 	k.encoded, k.content, k.changed = k.value(), nil, false // decoding removes -0, which no other proxy sees
 }
 
-// remove removes the key.
 func (k *keyState) remove() {
 	k.present, k.content, k.encoded, k.changed, k.keepsExpiry = false, nil, "", false, false
 }
@@ -179,7 +177,7 @@ func (k *keyState) isTooLarge() bool {
 	return k.present && k.kind() != contents.TextKind.String() && (k.size() > maxValue || k.elements() > maxElements)
 }
 
-// restore restores an earlier state. The reply, an error, depends on it.
+// restore restores an earlier state. The reply, an error, depends on the key.
 func (k *keyState) restore(was keyState) {
 	was.touched, was.replyDependsOn, was.content = k.touched, true, nil
 	*k = was

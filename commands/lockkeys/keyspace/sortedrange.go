@@ -13,7 +13,7 @@ const (
 	errLexRange   = "ERR min or max not valid string range item"
 )
 
-// rangeBy says whether a range of a sorted set is one of ranks, scores or members.
+// rangeBy is the kind of a range of a sorted set: of ranks, scores or members.
 type rangeBy uint8
 
 const (
@@ -63,7 +63,6 @@ func parseRange(r sortedRange, words []string, auto bool) sortedRange {
 	return r
 }
 
-// parseEnds parses the ends.
 func (r *sortedRange) parseEnds() {
 	switch r.by {
 	case byScore:
@@ -123,7 +122,7 @@ func (c call) zrange() Reply {
 	return scored(r.membersOf(z), r.scores)
 }
 
-// rangeOf returns the kind and direction of the range that a command's name says.
+// rangeOf returns the kind and direction of a command's range, according to its name.
 func rangeOf(name string) (r sortedRange) {
 	r.reverse = strings.HasPrefix(name, "zrev")
 	switch {

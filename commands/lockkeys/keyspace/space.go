@@ -17,10 +17,10 @@ const (
 	Unknown time.Duration = -2
 )
 
-// ErrNeedsRead says that a command needs a remaining time that is Unknown.
+// ErrNeedsRead is the error of a command that needs a remaining time that is Unknown.
 var ErrNeedsRead = errors.New("keyspace: the remaining time of a key is not known")
 
-// UnreadError says that a command needs a key that the Space does not have.
+// UnreadError is the error of a command that needs a key that the Snapshot does not have.
 type UnreadError struct{ Key string }
 
 // Error implements error. It names the key.
@@ -34,19 +34,19 @@ type Entry struct {
 	Present bool
 	// Value is the value, encoded by contents.Encode.
 	Value string
-	// Left is the remaining time, in whole milliseconds, or Endless or Unknown.
+	// Left is the remaining time, in whole milliseconds, or NoExpiry or Unknown.
 	Left time.Duration
 }
 
 // Edit is the change of one key, or a condition on it.
 type Edit struct {
 	Key string
-	// Before is the state of the key before, Now the state after.
+	// Before and After are the states of the key before and after the edit.
 	Before, After Entry
 	// KeepTTL is set if the remaining time does not change. If the value does not change either,
 	// the edit is only a condition.
 	KeepTTL bool
-	// ReplyDependsOn is set if a reply depends on the state of the key before.
+	// ReplyDependsOn is set if a reply depends on Before.
 	ReplyDependsOn bool
 	// By is the command, in lower case, that set the remaining time; it is empty if no command did.
 	By string
@@ -84,7 +84,7 @@ const (
 	unknownExpiry int64 = -2 // the expiry was not read
 )
 
-// NewSnapshot returns a Space without keys at the given moment.
+// NewSnapshot returns a Snapshot without keys at the given moment.
 func NewSnapshot(now time.Time) *Snapshot {
 	return &Snapshot{now: now.UnixMilli(), states: map[string]*keyState{}}
 }
@@ -105,10 +105,10 @@ func (s *Snapshot) generator() *rand.Rand {
 	return s.random
 }
 
-// Now returns the moment of the Space.
+// Now returns the moment of the Snapshot.
 func (s *Snapshot) Now() time.Time { return time.UnixMilli(s.now) }
 
-// Put sets the state of a key. It is for a Space on which nothing has run yet.
+// Put sets the state of a key. It must be called before any command runs.
 func (s *Snapshot) Put(key string, e Entry) {
 	k := &keyState{key: key, was: e, present: e.Present, encoded: e.Value, keepsExpiry: true}
 	switch {
@@ -125,7 +125,7 @@ func (s *Snapshot) Put(key string, e Entry) {
 // Touched reports whether any key has been read or written.
 func (s *Snapshot) Touched() bool { return len(s.touched) > 0 }
 
-// Read returns the keys that a read-only command has used, with their present states.
+// Read returns the keys that read-only commands have used, with their present states.
 func (s *Snapshot) Read() map[string]Entry {
 	if len(s.readOnly) == 0 {
 		return nil
@@ -183,8 +183,8 @@ func milliseconds(n int64) time.Duration {
 }
 
 // Held returns the existing keys, in order. With a kind, as TYPE returns it, it returns only keys
-// of that kind. It does not count as a use of the keys: the edits are right even if other keys come
-// or go.
+// of that kind. It does not count as a use of the keys: the edits are right even if other keys are
+// added or removed meanwhile.
 func (s *Snapshot) Held(kind string) (held []string) {
 	for key, k := range s.states {
 		if k.present && (kind == "" || kind == k.kind()) {
@@ -210,7 +210,7 @@ func (s *Snapshot) checkRead(key string) error {
 	return nil
 }
 
-// use returns the state of a key in the Space, and marks it as used.
+// use returns the state of a key in the Snapshot, and marks the key as used.
 func (s *Snapshot) use(key string) *keyState {
 	k := s.states[key]
 	if !k.touched {
@@ -220,15 +220,14 @@ func (s *Snapshot) use(key string) *keyState {
 	return k
 }
 
-// observe is use for a key on which the reply depends.
+// observe does the same as use for a key on which the reply depends.
 func (s *Snapshot) observe(key string) *keyState {
 	k := s.use(key)
 	k.replyDependsOn = true
 	return k
 }
 
-// expire sets the expiry of an existing key. An expiry in the past removes the key. by is the
-// command.
+// expire sets the expiry of a key. An expiry in the past removes the key. by is the command's name.
 func (s *Snapshot) expire(k *keyState, at int64, by string) {
 	if at <= s.now {
 		k.remove()

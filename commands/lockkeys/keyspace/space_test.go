@@ -42,8 +42,8 @@ func shown(e keyspace.Entry) string {
 	}
 }
 
-// edits formats the edits of a Space: was→now, "keep" if the time does not change, "?" if a reply
-// depends on the key, and the command that set the time.
+// edits formats the edits of a Snapshot: before→after, "keep" if the time does not change, "asked"
+// if a reply depends on the key, and the command that set the time.
 func edits(s *keyspace.Snapshot) string {
 	var all []string
 	for _, e := range s.Edits() {
@@ -69,7 +69,7 @@ func spaceOf(a string) *keyspace.Snapshot {
 	return s
 }
 
-// The edits of a key, and their conditions, after commands separated by "; ".
+// TestEdits checks the edits of a key, and their conditions, after commands separated by "; ".
 func TestEdits(t *testing.T) {
 	tests := [][3]string{
 		{".", "GET a", ""},
@@ -134,7 +134,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// Commands that Redis 7.0 does not have.
+// TestLaterCommands checks commands that Redis 7.0 does not have.
 func TestLaterCommands(t *testing.T) {
 	const syntax = "ERR syntax error"
 	tests := []struct {
@@ -182,7 +182,7 @@ func TestLaterCommands(t *testing.T) {
 	}
 }
 
-// A guess has no remaining times, and a command that needs one is not run.
+// TestUnknownTime checks that a command that needs an unknown remaining time is not run.
 func TestUnknownTime(t *testing.T) {
 	for _, line := range []string{"TTL a", "PTTL a", "EXPIRETIME a", "PEXPIRETIME a", "PERSIST a", "PEXPIRE a 9 NX",
 		"EXPIRE a 9 XX", "EXPIREAT a 9 GT", "PEXPIREAT a 9 LT"} {
@@ -210,7 +210,7 @@ func TestUnreadKey(t *testing.T) {
 	}
 }
 
-// A key that expires within the millisecond still exists, as on a Redis.
+// TestLastMillisecond checks that a key with less than a millisecond left exists, as on a Redis.
 func TestLastMillisecond(t *testing.T) {
 	s := spaceOf("x:0")
 	reply, err := s.Do([]string{"PTTL", "a"})
@@ -219,7 +219,7 @@ func TestLastMillisecond(t *testing.T) {
 	}
 }
 
-// Expiries beyond the largest time.Duration become the largest time.Duration.
+// TestLongTimes checks that the largest time.Duration limits expiries.
 func TestLongTimes(t *testing.T) {
 	s := spaceOf(".")
 	if reply, err := s.Do([]string{"SET", "a", "v", "PXAT", "9223372036854775807"}); err != nil || reply.Str != "OK" {
@@ -230,7 +230,6 @@ func TestLongTimes(t *testing.T) {
 	}
 }
 
-// No command makes a value larger than the limit.
 func TestLongValues(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, words := range [][]string{{"APPEND", "a", "yz"}, {"SETRANGE", "a", "1048576", "y"},
@@ -243,8 +242,7 @@ func TestLongValues(t *testing.T) {
 	}
 }
 
-// FuzzDo runs any command on a Space. It must not panic; without an error, its edits begin with the
-// original values.
+// FuzzDo checks that no command panics, and that edits begin with the original values.
 func FuzzDo(f *testing.F) {
 	for _, seed := range []string{"SET a v NX PX 9", "GETRANGE a 0 -1", "SETRANGE b 3 x", "MSET a b b",
 		"INCRBY a 9223372036854775807", "EXPIRE a 9 GT LT", "getex b PERSIST", "DELEX a IFEQ x"} {
@@ -264,7 +262,8 @@ func FuzzDo(f *testing.F) {
 	})
 }
 
-// The cost of a command depends on the sizes of its keys, unless it touches only a few elements.
+// TestCost checks that the cost of a command depends on the sizes of its keys, unless it touches
+// only a few elements.
 func TestCost(t *testing.T) {
 	s := keyspace.NewSnapshot(noon)
 	for _, key := range []string{"a", "b"} {

@@ -29,7 +29,7 @@ func index(groups map[string][]entry) map[string]*command {
 	return byName
 }
 
-// fast are the commands that do not process all elements of their keys. The map is read-only.
+// fast has the commands that do not process all elements of their keys. The map is read-only.
 var fast = func() map[string]bool {
 	fast := map[string]bool{}
 	for name, in := range spec.CategoriesIn() {

@@ -50,8 +50,8 @@ func (in input) each(do func(member string, score float64)) {
 }
 
 // zinterstore implements ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM |
-// MIN | MAX]. With it the fair semaphore of Redis in Action removes the counters of expired
-// members.
+// MIN | MAX]. The fair semaphore in the book Redis in Action removes the counters of expired
+// members with it.
 func (c call) zinterstore() Reply {
 	s := intersection{aggregate: "sum"}
 	s.parse(c.readInputs(&s))
@@ -88,7 +88,6 @@ func (c call) readInput(key string) (in input) {
 	return in
 }
 
-// parse parses the options.
 func (s *intersection) parse(options []string) {
 	for len(options) > 0 {
 		taken := 2
@@ -128,8 +127,8 @@ func (s *intersection) aggregated(a, b float64) float64 {
 	return 0 // for inf and -inf
 }
 
-// result returns the members that all sets have. The smallest set comes first, as in Redis, because
-// a sum of three numbers depends on their order.
+// result returns the members that all sets have. It adds the scores in Redis' order, the smallest
+// set first, because a sum of three numbers depends on their order.
 func (s *intersection) result() *contents.SortedSet {
 	slices.SortStableFunc(s.inputs, func(a, b input) int { return a.len() - b.len() })
 	result := contents.NewSortedSet()

@@ -65,7 +65,7 @@ func (r *run) keysOf(cell string) (keys []string) {
 	return keys
 }
 
-// addKeys adds keys that must be read. It returns an outcome if they are too many.
+// addKeys adds keys that must be read. It returns an outcome if there are too many.
 func (r *run) addKeys(keys []string) (done *Outcome) {
 	for _, key := range keys {
 		done = cmp.Or(done, r.addKey(key))

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// newTaggedBench returns a bench in which the cell of t holds the key k@t.
+// newTaggedBench returns a bench in which the key k@t is in the cell of the tag t.
 func newTaggedBench(t *testing.T) *bench {
 	b := newBench(t)
 	b.engine.Place = func(db int, key string) quorum.Key {
@@ -17,8 +17,8 @@ func newTaggedBench(t *testing.T) *bench {
 	return b
 }
 
-// One ballot changes keys of one cell, with any dependencies. Keys of several cells have the usual
-// limits.
+// TestSameCell checks that one ballot changes keys of one cell, with any dependencies. Keys of
+// several cells have the usual limits.
 func TestSameCell(t *testing.T) {
 	const refused = "ERR lock keys '"
 	for _, test := range []struct {
@@ -55,7 +55,8 @@ func TestSameCell(t *testing.T) {
 	}
 }
 
-// A refusal names two keys of different cells, because two keys of one cell would explain nothing.
+// TestCrossCellError checks that a refusal names two keys of different cells, because two keys of
+// one cell would explain nothing.
 func TestCrossCellError(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -76,7 +77,7 @@ func TestCrossCellError(t *testing.T) {
 	}
 }
 
-// The values that the ballot finds count, not those of the last read.
+// TestSameCellUsesValuesOfBallot checks that the values that the ballot finds count.
 func TestSameCellUsesValuesOfBallot(t *testing.T) {
 	b := newTaggedBench(t)
 	b.run(lines(nil, "MSET k1 x b@k1 y"))

@@ -88,14 +88,14 @@ func (r *run) committable(a Outcome) (changing []keyspace.Edit, refusal string) 
 	return changing, ""
 }
 
-// onlyExtends reports whether raising remaining times is enough to make the edits. That does not
-// check versions.
+// onlyExtends reports whether raising remaining times, which checks no version, is enough for
+// edits.
 func (r *run) onlyExtends(edits []keyspace.Edit) bool {
 	return len(r.Watched) == 0 && all(edits, isExtension) && all(edits, isLonger)
 }
 
-// writesRemoved returns the edits that write a key which this program has already removed. Another
-// client may have taken it since.
+// writesRemoved returns the edits that write a key that this program has already removed. Another
+// client may have taken the key since.
 func (r *run) writesRemoved(changing []keyspace.Edit) []keyspace.Edit {
 	return slices.DeleteFunc(slices.Clone(changing), func(e keyspace.Edit) bool {
 		_, done := r.removed[e.Key]
@@ -163,8 +163,7 @@ func isLonger(e keyspace.Edit) bool {
 	}
 }
 
-// expectedValue returns the only value with which an edit changes its key, or nil if any value will
-// do.
+// expectedValue returns the value that an edit requires, or nil if it accepts any value.
 func expectedValue(e keyspace.Edit) *string {
 	if !e.ReplyDependsOn || !e.Before.Present || e.Before.Left != keyspace.Unknown {
 		return nil
@@ -178,7 +177,7 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 		t.Keys, t.Tokens = append(t.Keys, r.Place(r.DB, e.Key)), append(t.Tokens, e.After.Value)
 	}
 	// A program that required absent keys, and gives them a TTL, takes a lock, which can be
-	// withdrawn. Other clients may already rely on anything else.
+	// withdrawn. Any other write is kept, because other clients may already rely on it.
 	taken := a.Acquired()
 	t.KeepOnNoQuorum = len(taken) == 0 || t.TTL < 0
 	got, err := r.Register.Take(ctx, t)
@@ -194,7 +193,7 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 }
 
 // remove removes the keys one after another, each on condition of its value. If a value has
-// changed, the program runs again, and still sees the removed keys as they were.
+// changed, the program runs again, and still sees the removed keys with their old values.
 func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
 	for _, e := range edits {
 		err := r.removeOne(ctx, e)
@@ -323,7 +322,7 @@ func (r *run) ballot(
 	})
 }
 
-// dependsOnOthers reports whether the result of a run may depend on keys other than these.
+// dependsOnOthers reports whether the result of a run may depend on other keys than keys.
 func (r *run) dependsOnOthers(a Outcome, keys []string) bool {
 	if len(a.Edits) == 0 {
 		return len(r.seen) > len(keys)

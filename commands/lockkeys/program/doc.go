@@ -3,10 +3,10 @@
 // keys the way LOCK, UNLOCK and EXTEND do. Any other change is made by ballot, for which the
 // program runs again on the values at that moment.
 //
-// The first view is a guess, if there is one; the next view is what a majority of the masters
-// holds. A wrong guess is never the basis of a reply. It seldom costs a round trip, because a
-// master that refuses mostly reports the value of the key. A program runs again if another client
-// was faster, or if it uses a key that was not read.
+// The first view is a guess, if there is one; the next view is read from a majority of the masters.
+// A wrong guess is never the basis of a reply. It seldom costs a round trip, because a master that
+// refuses mostly reports the value of the key. A program runs again if another client was faster,
+// or if it uses a key that was not read.
 //
 // One program can take, extend or remove several keys. It cannot change one key depending on
 // another, because each key has its own vote, and no vote covers two keys. Keys of one cell are

@@ -15,12 +15,11 @@ import (
 type effects struct {
 	prepared rights.Prepared // nil if there are none
 	commands [][]string
-	// wanted is set if a run by ballot has other commands than the prepared ones.
+	// wanted is set if a run by ballot has different commands from the prepared ones.
 	wanted [][]string
 }
 
-// errOtherEffects ends an update whose program has other commands for the upstream than the
-// prepared ones.
+// errOtherEffects ends an update whose commands for the upstream are not the prepared ones.
 var errOtherEffects = errors.New("the program has other side effects than the prepared ones")
 
 // fits reports whether exactly these commands are prepared.

@@ -47,7 +47,7 @@ type Engine struct {
 type Program struct {
 	// DB is the database of the keys.
 	DB int
-	// Keys are the keys that the program is known to use. More are added when it needs them.
+	// Keys are the keys that the program is known to use. The Engine adds keys on demand.
 	Keys []string
 	// Run runs the program. It may run several times, and must do the same on the same view.
 	Run Run
@@ -59,8 +59,7 @@ type Program struct {
 	// Replaces is set if the program usually writes a value without regard to the old value. A read
 	// beforehand is then useless.
 	Replaces bool
-	// Watched are the versions that the watched keys must still have; else the reply is a nil
-	// array.
+	// Watched has the versions of the watched keys. If one has changed, the reply is a nil array.
 	Watched map[string]string
 	// Holder identifies the holder of the locks that the program takes.
 	Holder any
@@ -73,7 +72,8 @@ type Program struct {
 }
 
 // Run returns a program's reply and its side effects: commands for the upstream. An error ends the
-// run: a *Refusal, or an error of a Space that lacks a key or a remaining time.
+// run: a *Refusal, an *UnlistedError, or an error of a Snapshot that lacks a key or a remaining
+// time.
 type Run func(ctx context.Context, s *keyspace.Snapshot) (reply keyspace.Reply, effects [][]string, err error)
 
 // Outcome is the result of a program.
@@ -81,7 +81,7 @@ type Outcome struct {
 	Reply keyspace.Reply
 	// Edits are the changes of its keys, with their conditions.
 	Edits []keyspace.Edit
-	// Read are the keys that the reply may reveal, with their values then.
+	// Read are the keys that the reply may reveal, with their values at that time.
 	Read map[string]keyspace.Entry
 	// Found are the keys that the program used and that existed.
 	Found []string
@@ -127,7 +127,7 @@ func (e *UnlistedError) Error() string {
 	return fmt.Sprintf("lock keys %q have not been listed", e.Match)
 }
 
-// ContendedError says that other clients kept a program from committing.
+// ContendedError is the error of a program that other clients kept from committing.
 type ContendedError struct{ Key string }
 
 // Error implements error. It names the key.

@@ -69,8 +69,7 @@ func oneLine(r keyspace.Reply) string {
 	}
 }
 
-// does runs commands as one program, without a guess. The test fails unless the last command has
-// this reply.
+// does fails the test unless a command, run without a guess, has this reply.
 func (b *bench) does(line, want string) {
 	b.Helper()
 	if got := b.run(lines(nil, line)); got != want {
@@ -78,7 +77,7 @@ func (b *bench) does(line, want string) {
 	}
 }
 
-// replaces is does for a program with Replaces set.
+// replaces fails the test unless a command, run with Replaces set, has this reply.
 func (b *bench) replaces(line, want string) {
 	b.Helper()
 	p := lines(nil, line)
@@ -88,7 +87,7 @@ func (b *bench) replaces(line, want string) {
 	}
 }
 
-// asked fails unless these were the rounds since the last call.
+// asked fails the test unless these were the rounds since the last call.
 func (b *bench) asked(want ...string) {
 	b.Helper()
 	if got := b.register.Rounds; !slices.Equal(got, want) {
@@ -97,7 +96,7 @@ func (b *bench) asked(want ...string) {
 	b.register.Rounds = nil
 }
 
-// holding fails unless the masters hold this value.
+// holding fails the test unless the masters hold this value.
 func (b *bench) holding(key, want string) {
 	b.Helper()
 	if got := b.register.Holds(key); got != want {
@@ -105,7 +104,6 @@ func (b *bench) holding(key, want string) {
 	}
 }
 
-// rounds splits a text at semicolons.
 func rounds(text string) []string {
 	if text == "" {
 		return nil
@@ -131,7 +129,7 @@ func lines(guesses []Guess, all ...string) Program {
 	return p
 }
 
-// The result on a wrong guess is no reason to refuse a program.
+// TestGuessThatCouldNotBeCommitted checks that no program is refused because of a wrong guess.
 func TestGuessThatCouldNotBeCommitted(t *testing.T) {
 	b := newBench(t)
 	b.register.Put("k1", "x", 500)
@@ -143,8 +141,8 @@ func TestGuessThatCouldNotBeCommitted(t *testing.T) {
 	b.asked("read 0/k1 0/k2")
 }
 
-// A right guess costs one round trip. A wrong guess teaches the value of the key, except for the
-// remaining time if the key was to be taken.
+// TestGuessing checks that a right guess costs one round trip. A wrong guess returns the value of
+// the key, except for the remaining time if the key was to be taken.
 func TestGuessing(t *testing.T) {
 	me, you := Held([]string{"k"}, "me"), Held([]string{"k"}, "you")
 	free := Absent([]string{"k"})
@@ -188,7 +186,7 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
-// A program that replaces a value uses one ballot, and answers with the value before.
+// TestReplacing checks that a program that replaces a value uses one ballot, on the present value.
 func TestReplacing(t *testing.T) {
 	for _, promised := range []bool{false, true} {
 		for _, test := range []struct{ line, reply, left string }{
@@ -211,7 +209,7 @@ func TestReplacing(t *testing.T) {
 	}
 }
 
-// If other clients are faster, the command is done once, on their values.
+// TestOvertaken checks that if other clients are faster, the command is done once, on their values.
 func TestOvertaken(t *testing.T) {
 	for _, test := range []struct{ line, reply, left string }{
 		{"GETSET k me", `"y"`, "me"},
@@ -228,12 +226,12 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// A command may name a key on which in the end nothing depends.
+// TestReplacingBesideAnotherKey checks that a command may name a key on which nothing depends.
 func TestReplacingBesideAnotherKey(t *testing.T) {
 	for _, meanwhile := range []bool{false, true} {
 		b := newBench(t)
 		b.register.Put("k1", "x", 500)
-		if meanwhile { // now it depends on the other key
+		if meanwhile { // now the program depends on k1
 			b.register.Meanwhile = func() { b.register.Remove("k1") }
 		}
 		got := b.run(lines(nil, "MSETNX k1 a k2 b", "GETEX k1 PX 300"))
@@ -245,8 +243,8 @@ func TestReplacingBesideAnotherKey(t *testing.T) {
 	}
 }
 
-// A program cannot rely on an extension that was too late. If it has not read the remaining time,
-// it uses a ballot. If it has, that time may have passed, and it gets the error.
+// TestLateExtension checks a program whose extension is too late. If it has not read the remaining
+// time, it uses a ballot. Otherwise that time may have passed, and the program gets the error.
 func TestLateExtension(t *testing.T) {
 	for _, test := range []struct{ line, rounds, want, left string }{
 		{"SET k x IFEQ x PX 300", "extend 0/k x:300;update 0/k if x", "OK", "x:300"},
@@ -273,7 +271,7 @@ func TestLateExtension(t *testing.T) {
 	}
 }
 
-// DEL removes the value that it read, and starts over if another value is there by then.
+// TestDelWhileOthersChange checks that DEL starts over if the value is not the one that it read.
 func TestDelWhileOthersChange(t *testing.T) {
 	b := newBench(t)
 	b.register.Put("k", "a", 500)
@@ -287,7 +285,6 @@ func TestDelWhileOthersChange(t *testing.T) {
 	b.holding("k", ".")
 }
 
-// A program ends if its client disconnects while it retries.
 func TestDisconnectDuringRetries(t *testing.T) {
 	b, leaving := newBench(t), errors.New("the client has left")
 	ctx, leave := context.WithCancelCause(t.Context())
@@ -301,7 +298,7 @@ func TestDisconnectDuringRetries(t *testing.T) {
 	}
 }
 
-// A program that fails because its process gets no processor continues when it gets one.
+// TestRetriesAfterStandstill checks that a program is retried after a standstill of its process.
 func TestRetriesAfterStandstill(t *testing.T) {
 	b, now := newBench(t), time.Unix(1_700_000_000, 0)
 	b.engine.Now = func() time.Time { return now }
@@ -315,7 +312,7 @@ func TestRetriesAfterStandstill(t *testing.T) {
 	b.holding("k", ".")
 }
 
-// A program reports an error if other clients keep it from committing for too long.
+// TestOvertakenForever checks that a program ends with an error if it cannot commit for too long.
 func TestOvertakenForever(t *testing.T) {
 	b := newBench(t)
 	b.register.Before = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
@@ -328,8 +325,8 @@ func TestOvertakenForever(t *testing.T) {
 	}
 }
 
-// Several keys are taken together, or removed or extended one by one. No key is replaced on
-// condition of another key.
+// TestSeveralKeys checks that several keys are taken together, or removed or extended one by one.
+// No key is replaced on condition of another key.
 func TestSeveralKeys(t *testing.T) {
 	const refused = "ERR lock keys 'k1' and 'k2' cannot be changed together: " + severalKeysCause
 	for _, test := range []struct {
@@ -379,8 +376,9 @@ func TestSeveralKeys(t *testing.T) {
 	}
 }
 
-// A program that has removed one of its keys, and finds another key changed, still sees the first
-// key as it was. It does not remove a value that another client has written since.
+// TestRemovedAlready checks a program that has removed one of its keys, and finds another key
+// changed. It still sees the old value of the first key, and does not remove a value that another
+// client has written since.
 func TestRemovedAlready(t *testing.T) {
 	b := newBench(t)
 	b.register.Put("k1", "a", 500)
@@ -397,8 +395,8 @@ func TestRemovedAlready(t *testing.T) {
 	b.holding("k2", ".")
 }
 
-// If a program decides differently on the second run, it does not write a key that it has removed:
-// another client may hold that key by then.
+// TestRemovedKeyIsNotWritten checks that a program that decides differently on the second run does
+// not write a key that it has removed: another client may hold that key by then.
 func TestRemovedKeyIsNotWritten(t *testing.T) {
 	b := newBench(t)
 	b.register.Put("k1", "a", 500)
@@ -426,8 +424,7 @@ func TestRemovedKeyIsNotWritten(t *testing.T) {
 	b.holding("k2", ".")
 }
 
-// A ballot sets a time that is shorter than the remaining time, even if it is too short to be
-// granted.
+// TestShortening checks that a ballot sets a shorter time, even if it is too short to be granted.
 func TestShortening(t *testing.T) {
 	for _, test := range []struct{ held, line, rounds, left string }{
 		{"x:500", "PEXPIRE k 900", "read 0/k;extend 0/k x:900", "x:900"},
@@ -456,8 +453,8 @@ func TestShortening(t *testing.T) {
 	}
 }
 
-// If one of two keys gets a shorter time, although it was guessed to be extended, the program is
-// refused.
+// TestShorteningOneOfSeveral checks that a program is refused if one of two keys gets a shorter
+// time, although it was guessed to be extended.
 func TestShorteningOneOfSeveral(t *testing.T) {
 	b := newBench(t)
 	b.register.Put("k1", "me", 200)

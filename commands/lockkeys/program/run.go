@@ -13,12 +13,12 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// run is one program while it runs. It is for one goroutine.
+// run is the state of Engine.Run for one program. It is for one goroutine.
 type run struct {
 	*Engine
 	Program
-	// removed are the keys that this program has already removed, with their values before: it
-	// still sees these values.
+	// removed are the keys that were already removed, with their old values, which the program
+	// still sees.
 	removed map[string]keyspace.Entry
 	// seen is the result of the last read.
 	seen view
@@ -37,7 +37,8 @@ type run struct {
 // that time.
 const retryTime = 5 * time.Second
 
-// errHalfMoved says that a program removed some of its keys before the locks moved, but not all.
+// errHalfMoved is the error of a program that had removed only some of its keys when the locks
+// moved.
 var errHalfMoved = errors.New(
 	"the locks moved while the command ran: some of its keys were removed, others were not; check its keys")
 
@@ -118,7 +119,7 @@ func (r *run) needsAllGuesses(a Outcome) bool {
 	return len(conditions) > 0 || len(changing) > 1 && !all(changing, isCreation)
 }
 
-// tryOnce makes one try. done is nil if another one is needed.
+// tryOnce makes one try. done is nil if another try is needed.
 func (r *run) tryOnce(ctx context.Context) (done *Outcome, err error) {
 	if r.Replaces && len(r.Keys) == 1 {
 		return r.update(ctx, r.Keys, nil)
@@ -136,7 +137,7 @@ func (r *run) tryOnce(ctx context.Context) (done *Outcome, err error) {
 	case errors.As(err, &unlisted):
 		return r.addMatching(ctx, unlisted)
 	case reported && errors.Is(err, keyspace.ErrNeedsRead):
-		return nil, nil // the refusal did not report its remaining time
+		return nil, nil // the refusal did not report the remaining time
 	case err != nil:
 		return nil, err
 	case len(a.Edits) == 0:
@@ -145,8 +146,7 @@ func (r *run) tryOnce(ctx context.Context) (done *Outcome, err error) {
 	return r.commit(ctx, a)
 }
 
-// errRightsUnknown ends a run that did something for which the client's permission is not known
-// yet.
+// errRightsUnknown ends a run that needs a permission of the client that is not known yet.
 var errRightsUnknown = errors.New("the permissions of the client are not known yet")
 
 // withRights repeats a run until the proxy knows the client's permission for everything in it.
@@ -162,7 +162,7 @@ func (r *run) withRights(ctx context.Context, try func() (Outcome, error)) (Outc
 	}
 }
 
-// addKey adds a key that must be read. It returns an outcome if that is one key too many.
+// addKey adds a key that must be read. It returns an outcome if there are too many such keys.
 func (r *run) addKey(key string) (done *Outcome) {
 	if slices.Contains(r.Keys, key) {
 		return nil
@@ -181,7 +181,6 @@ func (r *run) addKey(key string) (done *Outcome) {
 	return nil
 }
 
-// randomSeed returns the seed of random choices.
 func (r *run) randomSeed() uint64 {
 	if r.seed == nil {
 		var bits [8]byte
@@ -207,10 +206,10 @@ func (r *run) addMatching(ctx context.Context, wanted *UnlistedError) (done *Out
 	return nil, nil
 }
 
-// view has the state of keys on the masters.
+// view holds the states of keys on the masters.
 type view map[string]quorum.Look
 
-// readKeys reads the keys, unless a refusal has just reported the value of the only one.
+// readKeys reads the keys, unless a refusal has just reported the value of the only key.
 func (r *run) readKeys(ctx context.Context) (seen view, reported bool, err error) {
 	seen, reported = r.fromRefusal, len(r.fromRefusal) > 0 && len(r.Keys) == 1
 	r.fromRefusal = nil

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// space returns the view as a program sees it.
+// space returns the Snapshot on which a program runs.
 func (v view) space(now time.Time) *keyspace.Snapshot {
 	s := keyspace.NewSnapshot(now)
 	for key, l := range v {

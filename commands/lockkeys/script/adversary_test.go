@@ -18,7 +18,7 @@ const maxProgram = 1 << 20
 
 func (a *adversary) oneOf(texts ...string) string { return texts[a.IntN(len(texts))] }
 
-// program returns a whole program. ARGV[1] is a long text.
+// program returns a program for which ARGV[1] is a long text.
 func (a *adversary) program() string {
 	a.room = 1 << (8 + a.IntN(13)) // small programs find other bugs than large ones
 	a.room = min(a.room, maxProgram) - 2000
@@ -43,7 +43,7 @@ func (a *adversary) program() string {
 	return b.String()
 }
 
-// tables gives t or u a shape.
+// tables returns statements that give t or u a shape.
 func (a *adversary) tables() string {
 	return strings.ReplaceAll(a.oneOf(
 		"for i = 1, N do t[i] = i end",

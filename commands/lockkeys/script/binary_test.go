@@ -15,7 +15,7 @@ type packings struct{ *rand.Rand }
 
 func (p packings) oneOf(texts ...string) string { return texts[p.IntN(len(texts))] }
 
-// script returns a script that makes some calls and returns the results, or the error, of each.
+// script returns a script that returns the results, or the error, of each of some calls.
 func (p packings) script() string {
 	var b strings.Builder
 	b.WriteString("local r = {} local function try(f, ...) local t = {pcall(f, ...)} for i = 1, 20 do local v = t[i] " +
@@ -121,7 +121,8 @@ func TestStructAsInRedis(t *testing.T) {
 	}
 }
 
-// The work for a format is limited by its input, and by the limits of the run.
+// TestPackingIsBounded checks that the input, and the limits of the run, limit the work for a
+// format.
 func TestPackingIsBounded(t *testing.T) {
 	for _, body := range []string{
 		`return struct.pack(("d"):rep(1000), unpack(({(function() local t = {} for i = 1, 1000 do t[i] = 1 end return t end)()})[1]))`,
@@ -142,7 +143,7 @@ func TestPackingIsBounded(t *testing.T) {
 	}
 }
 
-// The result of unpack is limited by the data, for any format.
+// FuzzUnpack checks that the result of unpack is limited by the data, for any format.
 func FuzzUnpack(f *testing.F) {
 	f.Add("<!4bi3c0s", "0123456789")
 	f.Add("Bc0I", "\x03abc\x01\x00\x00\x00")

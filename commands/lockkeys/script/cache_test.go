@@ -20,7 +20,7 @@ func mustLoad(t *testing.T, c *Cache, body string) *Script {
 	return s
 }
 
-// held counts which of these bodies the cache has.
+// held counts the scripts with these bodies that the cache has.
 func held(c *Cache, bodies ...string) (n int) {
 	for _, body := range bodies {
 		if _, ok := c.Get(SHA(body)); ok {
@@ -30,7 +30,7 @@ func held(c *Cache, bodies ...string) (n int) {
 	return n
 }
 
-// The least recently used script is dropped first.
+// TestCacheKeepsWhatIsUsed checks that the least recently used script is dropped first.
 func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	c := NewCache(2 * countsFor(t, "return 1"))
 	one, two := mustLoad(t, c, "return 1"), mustLoad(t, c, "return 2")
@@ -53,7 +53,7 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// A script that is too large is kept while it is the newest.
+// TestCacheIsBoundedByBytes checks that a script that is too large is kept while it is the newest.
 func TestCacheIsBoundedByBytes(t *testing.T) {
 	c := NewCache(2000)
 	long := "return '" + strings.Repeat("x", 3000) + "'"
@@ -116,7 +116,7 @@ func TestCacheConcurrently(t *testing.T) {
 	}
 }
 
-// The size of a script is that of its compiled form, which is many times its source.
+// TestCacheCountsWhatScriptsCompileTo checks that the cache counts the compiled form of a script.
 func TestCacheCountsWhatScriptsCompileTo(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, piece := range []string{"x=1 ", "a()", "f'' ", "a=a+a+a ", "a.b.c.d=1 ", "a={1,1,1,1,1} ", "f(a,a,a,a,a,a) ",

@@ -78,7 +78,6 @@ func (r *run) toLua3(state *lua.State, reply keyspace.Reply) lua.Value {
 	return r.array(state, elems)
 }
 
-// singleField returns a table with one field.
 func singleField(state *lua.State, field string, value lua.Value) lua.Value {
 	t := state.NewTable()
 	state.Set(t, field, value)

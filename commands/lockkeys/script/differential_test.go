@@ -25,18 +25,17 @@ func startPair(t testing.TB) pair { return pair{startRedis(t), startRedis(t)} }
 func (p pair) reset() {
 	for _, c := range []*redisClient{p.theirs, p.ours} {
 		c.do("FLUSHALL")
-		c.do("SCRIPT", "FLUSH", "SYNC") // this also resets the settings of cjson
+		c.do("SCRIPT", "FLUSH", "SYNC") // also resets the settings of cjson
 		c.do("SET", "k1", "a")
 	}
 }
 
-// run runs a script both ways.
+// run runs a script with this package and in Redis.
 func (p pair) run(body string) (ours, theirs keyspace.Reply) {
 	p.reset()
 	return runHere(p.ours.t.(*testing.T), body, p.ours.call).Plain(), p.theirs.eval(body, testKeys, testArgv)
 }
 
-// runHere compiles and runs a script with this package.
 func runHere(t *testing.T, body string, call func([]string) (keyspace.Reply, error)) keyspace.Reply {
 	t.Helper()
 	s, err := compile(body)
@@ -69,7 +68,7 @@ func TestRandomScriptsAsInRedis(t *testing.T) {
 	}
 }
 
-// A source that Redis does not compile gives the same error here.
+// TestCompileErrorsAsInRedis checks that a source compiles, or gives the same error, as in Redis.
 func TestCompileErrorsAsInRedis(t *testing.T) {
 	redis := startRedis(t)
 	bodies := scriptsOf(t, "testdata/scripts.lua")
@@ -95,7 +94,7 @@ func same(a, b keyspace.Reply) bool {
 
 var address = regexp.MustCompile(`(?i)0x[0-9a-f]{6,}`)
 
-// Nesting and numbers of variables have the same limits.
+// TestLimitsOfTheCompilerAsInRedis checks the limits of nesting and of numbers of variables.
 func TestLimitsOfTheCompilerAsInRedis(t *testing.T) {
 	redis := startRedis(t)
 	for name, body := range map[string]func(n int) string{

@@ -9,9 +9,10 @@
 // A run has no clock and no randomness, and leaves nothing for the next run. So the same script
 // with the same replies gives the same reply. Runs and compilations are limited (Limits and Share):
 // at a limit they end with a *LimitError. A Pace shares the machine between the runs, so that no
-// run blocks others, or anything else. For that, a run is charged for its work. Its end does not
-// depend on charges: a watchdog (package meter) measures its time and checks whether its context
-// has ended, and every block and every charge reads the watchdog's flag.
+// run blocks another run, or the rest of the process. For that, a run is charged for its work.
+// Limits of time do not depend on the charges: a watchdog (package meter) measures the time of a
+// run and checks whether its context has ended. Every block and every charge reads the watchdog's
+// flag.
 //
 // # Differences from Redis 7.0
 //
@@ -48,7 +49,7 @@
 //
 // # What scripts of libraries call
 //
-// These are all functions that are called by the scripts in integration/clients, by Redisson's
+// This list has all functions that are called by the scripts in integration/clients, by Redisson's
 // scripts in integration/lockkeys, and by the scripts of these client and lock libraries: redis-py,
 // python-redis-lock, redlock-rb, sidekiq-unique-jobs, Laravel, Symfony, node-redlock, BullMQ,
 // redislock, redsync, rueidis, valkey-go and Redisson.
@@ -62,5 +63,5 @@
 //	cmsgpack: unpack (BullMQ), which scripts do not have in the proxy
 //	redis: call, error_reply, log, pcall, replicate_commands, status_reply, and the constant LOG_DEBUG
 //
-// A function that none of them calls needs to be correct, but not fast.
+// A function that no such script calls must be correct, but need not be fast.
 package script

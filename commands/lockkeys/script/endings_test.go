@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// slow are scripts that once took minutes without checking their time, or a long time without being
-// charged.
+// slow has scripts that once ran for minutes without a check of their time, or uncharged.
 var slow = map[string]string{
 	"a loop with a long body": `local t = {} while true do ` + strings.Repeat("t.x=t ", 65_000) + ` end`,
 	"a function with a long body": `local t = {} local function f() ` +
@@ -30,8 +29,8 @@ var slow = map[string]string{
 const searched = `local t = {} for i = 1, 65536 do t["k" .. i] = i end for i = 1, 65536 do t["k" .. i] = nil end
 	for i = 1, 30000 do t[i] = i end for i = 0, 32 do t[2 ^ i] = i end `
 
-// ending runs a script with a time limit of a second, and calls end when it is large. It returns
-// how long the script took to end after that.
+// ending runs a script without a time limit, and calls end when the run is large. It returns how
+// long the script took to end after that.
 func ending(t *testing.T, pace *Pace, body string, end func(stop context.CancelCauseFunc)) (took time.Duration, err error) {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -54,7 +53,7 @@ func ending(t *testing.T, pace *Pace, body string, end func(stop context.CancelC
 	return time.Since(began), err
 }
 
-// growsBefore waits until a run has become large. It reports false if the only run ended before.
+// growsBefore waits until a run has become large. It returns false if the only run ended before.
 func (p *Pace) growsBefore(done <-chan error) bool {
 	for len(done) == 0 {
 		p.mu.Lock()
@@ -63,12 +62,12 @@ func (p *Pace) growsBefore(done <-chan error) bool {
 		if large > 0 {
 			return true
 		}
-		time.Sleep(time.Millisecond) // polls
+		time.Sleep(time.Millisecond)
 	}
 	return false
 }
 
-// Any script ends at once when the process is stopping, and on SCRIPT KILL.
+// TestEndsAtOnce checks that any script ends at once when the process stops, and on SCRIPT KILL.
 func TestEndsAtOnce(t *testing.T) {
 	stopping, pace := errors.New("the process stops"), NewPace()
 	for name, body := range slow {
@@ -93,7 +92,6 @@ func TestEndsAtOnce(t *testing.T) {
 	}
 }
 
-// Any script ends at its time limit.
 func TestEndsInItsTime(t *testing.T) {
 	for name, body := range slow {
 		s, err := compile(body)
@@ -131,7 +129,7 @@ func nestedLocals(depth int) string {
 	return b.String()
 }
 
-// A long compilation ends in the same ways as a long run. A short source is compiled at once.
+// TestCompilingEnds checks that a long compilation ends in the same ways as a long run.
 func TestCompilingEnds(t *testing.T) {
 	stopping, pace := errors.New("the process stops"), NewPace()
 	for name, body := range long {
@@ -151,7 +149,7 @@ func TestCompilingEnds(t *testing.T) {
 			if pace.growsBefore(done) {
 				end(stop)
 			}
-			if err := <-done; err != nil && !strings.Contains(err.Error(), want) { // it may have been done before
+			if err := <-done; err != nil && !strings.Contains(err.Error(), want) { // the compilation may have ended before
 				t.Errorf("%s: %v, want %s", name, err, want)
 			}
 			stop(nil)

@@ -16,7 +16,7 @@ type author struct {
 
 func (a *author) oneOf(texts ...string) string { return texts[a.IntN(len(texts))] }
 
-// script returns a whole script.
+// script returns the source of a random script.
 func (a *author) script() string {
 	var b strings.Builder
 	for range a.IntN(5) {

@@ -13,7 +13,7 @@ type job struct {
 	Share
 	watch                       meter.Watch
 	hasSmall, hasLarge, hasTurn bool
-	large                       bool      // it has become large, or tried to
+	large                       bool      // the run has become large, or tried to
 	refusedLarge                bool      // too many runs wait for a large slot
 	sliceStart                  time.Time // the beginning of the slice
 }
@@ -74,8 +74,8 @@ func (s *job) Pause() error {
 	return s.takeTurn()
 }
 
-// takeTurn begins a slice, after the idle time. If the time of a large run ends while it waits for
-// its turn, that is its time limit, not ErrBusy.
+// takeTurn begins a slice, after the idle time. A large run whose time ends while it waits for its
+// turn gets the error of its time limit, not ErrBusy.
 func (s *job) takeTurn() error {
 	if err := s.await(s.Pace.turn); err != nil {
 		return err
@@ -126,8 +126,8 @@ func (s *job) end() {
 	s.Allowance.spent = s.watch.Stop()
 }
 
-// delayRefusal delays a run that got no large slot as long as the runs that wait for one. Otherwise
-// its client would send the script again at once, and such runs would take all small slots.
+// delayRefusal delays the end of a run that got no large slot until its time limit. Otherwise its
+// client would send the script again at once, and such runs would take all small slots.
 func (s *job) delayRefusal() {
 	if !s.refusedLarge {
 		return

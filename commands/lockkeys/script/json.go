@@ -6,8 +6,7 @@ import (
 	"redlock-proxy/internal/lua"
 )
 
-// The default settings of cjson. No script of a lock library changes them, so the functions that
-// change them are not available.
+// The default settings of cjson. Scripts cannot change them; no script of a lock library does.
 const (
 	// jsonSparseRatio and jsonSparseSafe limit the holes in an array: it may have jsonSparseRatio
 	// times as many indices as elements, or jsonSparseSafe indices.

@@ -245,7 +245,7 @@ func (d *decoder) string(t jsonToken) jsonToken {
 	}
 }
 
-// unescape returns the character for the one after a backslash.
+// unescape returns the character that a backslash before s escapes.
 func unescape(s string) (c byte, ok bool) {
 	if s == "" {
 		return 0, false
@@ -257,7 +257,7 @@ func unescape(s string) (c byte, ok bool) {
 }
 
 // unicodeEscape decodes \uXXXX, or two of them that form one character. length is 0 if s does not
-// begin with a valid one.
+// begin with a valid escape.
 func unicodeEscape(s string) (r rune, length int) {
 	first, ok := fourDigits(s)
 	if !ok {

@@ -23,7 +23,7 @@ func (e *enough) Pause() error {
 	return nil
 }
 
-// A command is charged for the values that it processes.
+// TestCallsAreMetered checks that a command is charged for the values that it processes.
 func TestCallsAreMetered(t *testing.T) {
 	s, err := compile(`for i = 1, 40 do redis.call("smembers", KEYS[1]) end`)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestCallsAreMetered(t *testing.T) {
 	}
 }
 
-// makesWay checks that a script pauses a number of times. It has texts of a size.
+// makesWay reports whether a script pauses a number of times. ARGV has texts of a size.
 func makesWay(t *testing.T, body string, size, times int) bool {
 	t.Helper()
 	s, err := compile(body)
@@ -64,7 +64,8 @@ func makesWay(t *testing.T, body string, size, times int) bool {
 	return err != nil
 }
 
-// Work on a long text pauses as often as a loop with the same work, even if it fails.
+// TestWorkOnLongTextsIsMetered checks that work on a long text pauses as often as a loop with the
+// same work, even if it fails.
 func TestWorkOnLongTextsIsMetered(t *testing.T) {
 	redistest.SkipShort(t)
 	const times = 40
@@ -106,7 +107,7 @@ func TestWorkOnLongTextsIsMetered(t *testing.T) {
 	}
 }
 
-// So does work on many elements of a table.
+// TestWorkOnTablesIsMetered checks the same for work on many elements of a table.
 func TestWorkOnTablesIsMetered(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, work := range []string{

@@ -11,21 +11,20 @@ import (
 	"redlock-proxy/internal/pacing"
 )
 
-// ErrBusy says that a script got no slot in its time. Its text is Redis' error reply to a client
-// whose command finds a script running.
+// ErrBusy is the error of a script that got no slot in its time. Its text is Redis' error reply to
+// a command while a script runs.
 //
 //lint:ignore ST1005 the wording of Redis
 var ErrBusy = errors.New("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
 
-// errKilled ends a run, or a compilation, by SCRIPT KILL.
+// errKilled is the error of a run, or a compilation, that SCRIPT KILL ended.
 var errKilled = errors.New("Script killed by user with SCRIPT KILL.") //lint:ignore ST1005 the wording of Redis
 
 const (
-	// maxLarge limits how many large runs exist at a time. Each may use Limits.Bytes, and a stack
-	// in addition.
+	// maxLarge is the number of large slots. Their runs may use Limits.Bytes each, and a stack.
 	maxLarge = 4
-	// maxWaiting limits the runs that have become large and wait for a large slot, with the memory
-	// that they use by then.
+	// maxWaiting limits the runs that have become large and wait for a large slot, because each
+	// keeps its memory while it waits.
 	maxWaiting = 64
 	// maxSharedDepth limits how deep calls nest in runs that share the machine, in levels of Go
 	// calls: some 1,300 calls of Lua, a megabyte of stack. Go's garbage collection scans a stack in
@@ -34,12 +33,11 @@ const (
 	// idleFactor is how long the turn stays idle after a slice, as a multiple of the slice. So all
 	// large runs together take a quarter of one processor.
 	idleFactor = 3
-	// maxIdle limits one idle time: a slice that took very long did so because the machine was
-	// busy.
+	// maxIdle limits one idle time: a slice takes very long only because the machine is busy.
 	maxIdle = 20 * time.Millisecond
 )
 
-// Pace shares the machine between the runs of a process, so that no script blocks others. It is
+// Pace shares the machine between the runs of a process, so that no script blocks another. It is
 // safe for concurrent use.
 //
 // A run begins small, and lock scripts end small. A few small runs execute at a time, each to its

@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// crowd is scripts that run at the same time, under one Pace, until the test has seen enough.
+// crowd has scripts that run at the same time, under one Pace, until the test has seen enough.
 type crowd struct {
 	*testing.T
 	pace    *Pace
@@ -39,7 +39,7 @@ func newCrowd(t *testing.T, small int) *crowd {
 	return c
 }
 
-// call is a redis.call that counts the runs in it.
+// call implements redis.call, and counts the runs in it.
 func (c *crowd) call([]string) (keyspace.Reply, error) {
 	now := c.inCall.Add(1)
 	defer c.inCall.Add(-1)
@@ -76,7 +76,8 @@ func (s *slots) waiters() int {
 	return s.waiting.Len()
 }
 
-// Only a limited number of scripts execute at a time: the small runs, and one large run.
+// TestSlotsAreBounded checks the limit of the runs that execute at a time: small runs, and one
+// large.
 func TestSlotsAreBounded(t *testing.T) {
 	const small, clients = 2, 40
 	c := newCrowd(t, small)
@@ -97,7 +98,7 @@ func TestSlotsAreBounded(t *testing.T) {
 	}
 }
 
-// A small script ends while endless scripts run that never release their slots.
+// TestSmallScriptBesideEndlessOnes checks that a small script ends while endless scripts run.
 func TestSmallScriptBesideEndlessOnes(t *testing.T) {
 	c := newCrowd(t, 1)
 	for range maxLarge + maxWaiting {
@@ -116,7 +117,8 @@ func TestSmallScriptBesideEndlessOnes(t *testing.T) {
 	}
 }
 
-// Only a limited number of large runs may wait; the next one is refused at once.
+// TestTooManyLargeScripts checks that only a limited number of large runs may wait. The next run is
+// refused, at once if it has no time limit.
 func TestTooManyLargeScripts(t *testing.T) {
 	c := newCrowd(t, 1)
 	for range maxLarge + maxWaiting {
@@ -137,7 +139,8 @@ func TestTooManyLargeScripts(t *testing.T) {
 	}
 }
 
-// A wait for a slot is limited by the script's own time, and ends with Redis' BUSY error.
+// TestWaitForSlotEnds checks that the script's time limits a wait for a slot, and that BUSY ends
+// it.
 func TestWaitForSlotEnds(t *testing.T) {
 	c := newCrowd(t, 1)
 	if !c.pace.smallSlots.tryTake() {
@@ -168,8 +171,8 @@ func TestWaitForSlotEnds(t *testing.T) {
 	}
 }
 
-// The memory of scripts is limited by the large slots, not by the number of clients. Each of these
-// scripts would keep 14 MB of strings for ever.
+// TestMemoryOfScriptsIsBounded checks that the memory of scripts is limited by the large slots, not
+// by the number of clients. Each of the scripts would keep 14 MB of strings for ever.
 func TestMemoryOfScriptsIsBounded(t *testing.T) {
 	const bombs, limit = 50, 200 << 20
 	before := memoryInUse()
@@ -193,7 +196,7 @@ func memoryInUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// A wait ends when the client disconnects, and Run returns the cause.
+// TestCancelledWhileItWaits checks that a wait ends, with the cause, when the client disconnects.
 func TestCancelledWhileItWaits(t *testing.T) {
 	c := newCrowd(t, 1)
 	c.pace.smallSlots.tryTake()
@@ -209,8 +212,8 @@ func TestCancelledWhileItWaits(t *testing.T) {
 	}
 }
 
-// The turn stays idle for three times the slice, so that large scripts use a quarter of one
-// processor.
+// TestTurnStaysIdle checks that the turn stays idle for three times the slice, so that large
+// scripts use a quarter of one processor.
 func TestTurnStaysIdle(t *testing.T) {
 	c := newCrowd(t, 1)
 	now, rested := time.UnixMilli(0), []time.Duration{}
@@ -239,8 +242,8 @@ func TestTurnStaysIdle(t *testing.T) {
 	}
 }
 
-// A run that is refused a large slot replies only at its time limit. Otherwise its client would
-// send the next one at once.
+// TestRefusalIsDelayed checks that a run that is refused a large slot ends only at its time limit.
+// Otherwise its client would send the next script at once.
 func TestRefusalIsDelayed(t *testing.T) {
 	c := newCrowd(t, 1)
 	c.pace.largeSlots = newSlots(0, 0)
@@ -259,8 +262,8 @@ func TestRefusalIsDelayed(t *testing.T) {
 	}
 }
 
-// Under a Pace calls nest less deep, because Go's garbage collection scans a stack in one piece.
-// Without a Pace they nest as in C Lua.
+// TestDepthIsLimited checks that under a Pace calls nest less deep, because Go's garbage collection
+// scans a stack in one piece. Without a Pace they nest as in C Lua.
 func TestDepthIsLimited(t *testing.T) {
 	s, _ := compile(`local n = 0 local function f() n = n + 1 return 1 + f() end pcall(f) return n`)
 	alone, err := s.Run(t.Context(), Input{Share: Share{Time: -1}})
@@ -270,7 +273,7 @@ func TestDepthIsLimited(t *testing.T) {
 	}
 }
 
-// A failing run releases its slots.
+// TestSlotsAreReleased checks that a failing run releases its slots.
 func TestSlotsAreReleased(t *testing.T) {
 	c := newCrowd(t, 1)
 	for _, body := range []string{`error("x")`, `return redis.call("x")`,
@@ -285,7 +288,7 @@ func TestSlotsAreReleased(t *testing.T) {
 	}
 }
 
-// The time is for all runs that share an allowance.
+// TestAllowanceIsShared checks that the runs that share an allowance share its time.
 func TestAllowanceIsShared(t *testing.T) {
 	spent := &Allowance{}
 	in := Input{Share: Share{Allowance: spent, Time: time.Hour}}

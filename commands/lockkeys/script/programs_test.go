@@ -55,7 +55,6 @@ func TestPrograms(t *testing.T) {
 		programTime, latest, reasons)
 }
 
-// prober runs one program.
 type prober struct {
 	*testing.T
 	random *rand.Rand
@@ -86,7 +85,7 @@ func (p *prober) probe(i int) (took, end time.Duration) {
 		}
 		return took, 0
 	}
-	if !p.pace.growsBefore(done) { // it ended by itself: by an error, or at a memory limit
+	if !p.pace.growsBefore(done) { // the program ended by itself: by an error, or at a memory limit
 		p.ended(<-done, "Redis is busy")
 		return 0, 0
 	}
@@ -94,7 +93,7 @@ func (p *prober) probe(i int) (took, end time.Duration) {
 	told := processorTime(p.T)
 	switch i % 3 {
 	case 1:
-		for len(done) == 0 && p.pace.Kill() == 0 { // between its compilation and its run nothing can be killed
+		for len(done) == 0 && p.pace.Kill() == 0 { // nothing can be killed between compilation and run
 			time.Sleep(time.Millisecond)
 		}
 	case 2:
@@ -108,7 +107,6 @@ func (p *prober) probe(i int) (took, end time.Duration) {
 	return 0, end
 }
 
-// run compiles and runs the program.
 func (p *prober) run(ctx context.Context, share Share) error {
 	s, err := Compile(ctx, p.body, share)
 	if err != nil {
@@ -119,9 +117,9 @@ func (p *prober) run(ctx context.Context, share Share) error {
 	return err
 }
 
-// ended fails unless the program ended for a reason, or for an earlier one.
+// ended fails the test unless the program ended for this reason, or by itself before.
 func (p *prober) ended(err error, want string) {
-	if err == nil { // its loop was left by an error, and it returned
+	if err == nil { // an error ended its loop, and it returned
 		return
 	}
 	for _, reason := range []string{want, "allocated more than", "called more than", "Error compiling script",
@@ -134,7 +132,6 @@ func (p *prober) ended(err error, want string) {
 	p.Errorf("it ended with %v, want %s", err, want)
 }
 
-// processorTime returns the processor time of the process.
 func processorTime(t *testing.T) time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // randomLibrary uses the run's generator, which is PCG (math/rand/v2) and starts with 0 in every
-// run. So a script that is repeated does the same.
+// run. So a repeated script does the same.
 var randomLibrary = []lua.Entry{
 	{Name: "random", Value: mathRandom},
 	{Name: "randomseed", Value: func(c *lua.Call) []lua.Value {

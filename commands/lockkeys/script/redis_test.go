@@ -34,7 +34,6 @@ func startRedis(t testing.TB) *redisClient {
 	return &redisClient{t, conn, bufio.NewReader(conn)}
 }
 
-// do sends a command and returns its reply.
 func (c *redisClient) do(words ...string) keyspace.Reply {
 	c.t.Helper()
 	_ = c.conn.SetDeadline(time.Now().Add(time.Minute))

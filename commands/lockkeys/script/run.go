@@ -33,7 +33,7 @@ type Input struct {
 // errLimit ends a run at a limit of this package.
 var errLimit = errors.New("script")
 
-// run is a run of a script, for the functions that the script calls.
+// run is the state of one run of a script, for the functions that the script calls.
 type run struct {
 	Input
 	script *Script
@@ -77,7 +77,6 @@ func (r *run) execute(state *lua.State) (reply keyspace.Reply, err error) {
 	return reply, err
 }
 
-// globals returns the run's global variables.
 func (r *run) globals(state *lua.State) *lua.Table {
 	g := state.NewGlobals(baseGlobals, 3)
 	state.Set(g, "KEYS", textArray(state, r.Keys))

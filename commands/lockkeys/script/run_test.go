@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// answer is a Call that always gives the same reply.
+// answer returns a Call that always returns the same reply.
 func answer(reply keyspace.Reply) func([]string) (keyspace.Reply, error) {
 	return func([]string) (keyspace.Reply, error) { return reply, nil }
 }
@@ -24,7 +24,7 @@ func noCall([]string) (keyspace.Reply, error) {
 
 var null = keyspace.Reply{Kind: keyspace.Nil}
 
-// The rules by which a script's value becomes a reply.
+// TestReplyOfValue checks the rules by which a script's value becomes a reply.
 func TestReplyOfValue(t *testing.T) {
 	for value, want := range map[string]keyspace.Reply{
 		`3`:      keyspace.IntReply(3),
@@ -60,7 +60,7 @@ func TestReplyOfValue(t *testing.T) {
 	}
 }
 
-// The rules by which a command's reply becomes a value.
+// TestValueOfReply checks the rules by which a command's reply becomes a value.
 func TestValueOfReply(t *testing.T) {
 	show := `local show
 	show = function(v)
@@ -91,7 +91,7 @@ func TestValueOfReply(t *testing.T) {
 	}
 }
 
-// Commands get their words as in Redis.
+// TestWordsOfCommand checks that commands get their words as in Redis.
 func TestWordsOfCommand(t *testing.T) {
 	var got []string
 	runHere(t, `redis.call("SET", KEYS[1], 1, 1.5, -0.1, 2^53, 1e17, "a\0b", "")`,
@@ -105,7 +105,7 @@ func TestWordsOfCommand(t *testing.T) {
 	}
 }
 
-// An error of Call ends the run, even within pcall, and Run returns it unchanged.
+// TestErrorOfCall checks that an error of Call ends the run, even within pcall, and is returned.
 func TestErrorOfCall(t *testing.T) {
 	again := errors.New("the register changed")
 	for _, body := range []string{
@@ -131,7 +131,7 @@ func TestErrorOfCall(t *testing.T) {
 	}
 }
 
-// A run at a limit ends with an error that names the limit, even within pcall.
+// TestLimits checks that a run at a limit ends with its error, even within pcall.
 func TestLimits(t *testing.T) {
 	for body, want := range map[string]string{
 		`while true do end`:       "ran for longer than",
@@ -183,7 +183,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The end of a context ends a run, and its cause is the error.
+// TestContext checks that the end of a context ends a run, with the cause as the error.
 func TestContext(t *testing.T) {
 	cause := errors.New("the client left")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -197,7 +197,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// No run sees changes of an earlier run, of the same script or of another.
+// TestRunsLeaveNothingBehind checks that no run sees changes of an earlier run of any script.
 func TestRunsLeaveNothingBehind(t *testing.T) {
 	redistest.SkipShort(t)
 	probe := `local seen = {math.random(1000), tostring({}), cjson.encode(1/3), KEYS[1], #KEYS, ARGV[1], tostring(rawget(_G, "leak")), redis.setresp == nil}
@@ -228,7 +228,6 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// Many goroutines can run a script at once.
 func TestConcurrentRuns(t *testing.T) {
 	s, err := compile(`local t = {} for i = 1, 100 do t[i] = KEYS[1] .. i end table.sort(t) return {t[1], redis.call("get", KEYS[1]), cjson.encode({KEYS[1]}), ("x"):rep(3)}`)
 	if err != nil {
@@ -276,7 +275,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// The differences from Redis 7.0, and their reasons.
+// TestDifferencesFromRedis checks the differences from Redis 7.0. why is the reason.
 func TestDifferencesFromRedis(t *testing.T) {
 	for _, test := range []struct{ why, body, want string }{
 		{"Redis 7.0.15 crashes", `error({})`, "ERR unknown error"},

@@ -32,7 +32,7 @@ type Script struct {
 // chunkName is the name of a script in errors.
 const chunkName = "@user_script"
 
-// CompileError says that a script does not compile.
+// CompileError is the error for a script that does not compile.
 type CompileError struct{ reply string }
 
 // Error implements error. It returns Redis' error reply, without its '-'.
@@ -98,8 +98,8 @@ func (s *Script) Derived(make func(calls.Calls) any) any {
 	return s.derived
 }
 
-// LibraryCalls returns the calls in a library of functions. The text of an error is that of
-// Compile.
+// LibraryCalls returns the calls in a library of functions. The text of an error is Redis' error
+// reply to FUNCTION LOAD.
 func LibraryCalls(code string) (calls.Calls, error) {
 	_, source, ok := strings.Cut(code, "\n") // "#!lua name=…"
 	if !ok {

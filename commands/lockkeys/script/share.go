@@ -10,16 +10,16 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// Share says how much of the machine a run or a compilation may use, and for how long.
+// Share limits how much of the machine a run or a compilation may use, and for how long.
 type Share struct {
-	// Time limits how long it may take, including its calls and its waits. Zero means DefaultTime;
-	// a negative value means no limit.
+	// Time limits how long the run may take, including its calls and its waits. Zero means
+	// DefaultTime; a negative value means no limit.
 	Time time.Duration
 	// Allowance is the part of Time that several runs share; nil: the run has all of it.
 	Allowance *Allowance
 	// Pace shares the machine with other runs; nil: it is not shared.
 	Pace *Pace
-	// Short ends it, with ErrTooLarge, before it becomes large.
+	// Short ends the run, with ErrTooLarge, before it becomes large.
 	Short bool
 }
 
@@ -34,7 +34,7 @@ var (
 	smallCompile = meter.Small{Steps: 120_000, Bytes: 2 << 20, Depth: 3_000}
 )
 
-// ErrTooLarge says that a run or a compilation with Share.Short was about to become large.
+// ErrTooLarge ends a run or a compilation with Share.Short that is about to become large.
 var ErrTooLarge = errors.New("this takes too long to be done at once")
 
 // begin waits for a slot. The caller must end the job.
@@ -52,7 +52,6 @@ func (s Share) begin(ctx context.Context) (*job, error) {
 	return j, nil
 }
 
-// watchdog returns the watchdog of the run.
 func (s *job) watchdog() *meter.Watchdog {
 	if s.Pace == nil {
 		return &meter.Watchdog{}
@@ -60,7 +59,6 @@ func (s *job) watchdog() *meter.Watchdog {
 	return &s.Pace.watchdog
 }
 
-// limits returns the limits of a run.
 func (s *job) limits(bytes int, small meter.Small) meter.Limits {
 	l := meter.Limits{Bytes: bytes, Watch: &s.watch, Small: small}
 	if s.Pace != nil || s.Short {
@@ -72,14 +70,14 @@ func (s *job) limits(bytes int, small meter.Small) meter.Limits {
 	return l
 }
 
-// LimitError says that a run or a compilation was stopped at a limit. The commands that it has
+// LimitError is the error of a run or a compilation that reached a limit. The commands that it has
 // called must not take effect.
 type LimitError struct{ reply string }
 
 // Error implements error. It returns the error reply for the client.
 func (e *LimitError) Error() string { return e.reply }
 
-// limited returns a *LimitError if err says that a run or compilation reached a limit, else err.
+// limited returns a *LimitError if a run or a compilation reached a limit, else err.
 func limited(err error, sha string) error {
 	switch {
 	case errors.Is(err, ErrBusy):

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// errFull says that no more runs may wait for a slot.
+// errFull is the error of a run if no more runs may wait for a slot.
 var errFull = errors.New("no more may wait for a slot")
 
-// slots are a number of slots, granted in the order of the requests. It is safe for concurrent use.
+// slots grants a number of slots in the order of the requests. It is safe for concurrent use.
 type slots struct {
 	maxWaiters int // how many may wait; negative: any number
 
@@ -68,7 +68,6 @@ func (s *slots) cancelWait(waiter *list.Element, given <-chan struct{}) {
 	}
 }
 
-// release returns a slot.
 func (s *slots) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

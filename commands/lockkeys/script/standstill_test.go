@@ -10,11 +10,11 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// standstillChild makes the test below the process that is stopped.
+// standstillChild is the environment variable of the process that the test stops.
 const standstillChild = "REDLOCK_TEST_STANDSTILL"
 
-// The time in which the whole process stood still does not count as waiting for a slot, so it never
-// causes BUSY.
+// TestWaitWhileTheProcessStandsStill checks that the time in which the whole process stands still
+// does not count as waiting for a slot, so it never causes BUSY.
 func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 	if os.Getenv(standstillChild) != "" {
 		waitForASlot(t)
@@ -53,7 +53,7 @@ func waitForASlot(t *testing.T) {
 	}
 	go func() {
 		for range 10 {
-			time.Sleep(50 * time.Millisecond) // half a second of its own time, however long it stands still
+			time.Sleep(50 * time.Millisecond) // half a second of its own time, however long the process stands still
 		}
 		pace.smallSlots.release()
 	}()

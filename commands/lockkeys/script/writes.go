@@ -2,8 +2,8 @@ package script
 
 import "redlock-proxy/commands/catalog/spec"
 
-// writes reports whether a read-only script may not call a command: commands that write, or that
-// Redis may propagate to replicas.
+// writes reports whether a read-only script may not call a command, because it writes, or because
+// Redis may propagate it to replicas.
 func writes(command string) bool {
 	c := spec.Find([]byte(command))
 	return c != nil && c.Does(spec.Writes|spec.Propagates)

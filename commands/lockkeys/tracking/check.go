@@ -10,11 +10,10 @@ import (
 )
 
 const (
-	// settleTime is how long a check waits for other masters after too few masters have reported a
-	// change.
+	// settleTime is how long a check waits after too few masters have reported a change.
 	settleTime = 10 * time.Millisecond
-	// maxSettleTime limits settleTime for a key that changes again and again. It starts over if the
-	// key has not changed for resetAfter.
+	// maxSettleTime limits settleTime, which doubles while a key changes again and again. It starts
+	// over if the key has not changed for resetAfter.
 	maxSettleTime, resetAfter = time.Second, 2 * time.Second
 	// expirySlack is how long after its expiry a key is checked, because it expires a little later
 	// on some masters.
@@ -28,8 +27,8 @@ const (
 	maxChecked, maxPostponed = 128, 3
 )
 
-// run is the Client's goroutine while there is work. After a panic, which is a bug, the client is
-// notified that everything may have changed.
+// run works in the Client's goroutine until no work is left. After a panic, which is a bug, the
+// client is notified that everything may have changed.
 func (c *Client) run() {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -58,7 +57,7 @@ func (c *Client) run() {
 	}
 }
 
-// next returns the work to do next, or when there will be some.
+// next returns the next work, or the time at which there will be work.
 func (c *Client) next(now time.Time) (due []string, checks []*entry, at time.Time, goes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +80,6 @@ func (c *Client) next(now time.Time) (due []string, checks []*entry, at time.Tim
 	return due, checks, at, c.running
 }
 
-// takeReportAll returns reportAll, and resets it.
 func (c *Client) takeReportAll() (is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +87,7 @@ func (c *Client) takeReportAll() (is bool) {
 	return is
 }
 
-// waitForWork waits until there is work, or until a time unless it is zero.
+// waitForWork waits until there is work, or until a time, unless the time is zero.
 func (c *Client) waitForWork(until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -105,8 +103,7 @@ func (c *Client) waitForWork(until time.Time) {
 	}
 }
 
-// check marks keys again, and checks whether they still have the state that was reported to the
-// client.
+// check marks keys again, and checks whether they still have the state that the client saw.
 func (c *Client) check(all []*entry) {
 	marks := c.mark(all)
 	if !c.awaitArmed(marks) {
@@ -118,8 +115,8 @@ func (c *Client) check(all []*entry) {
 	}
 	seen, err := c.hub.opts.Read(c.ctx, places)
 	now := time.Now()
-	// This must come before mu is locked: a mark with news waits for mu. A watch that ends later is
-	// reported as news.
+	// Watched must be called before mu is locked: a mark that reports a change waits for mu. If a
+	// watch ends later, the mark reports that.
 	watched := make([]bool, len(all))
 	for i, m := range marks {
 		watched[i] = m.Watched()
@@ -145,8 +142,8 @@ func (c *Client) check(all []*entry) {
 	stop(stale...)
 }
 
-// awaitEnd schedules a check of an entry when its key expires. Masters report that late, and not at
-// all for a key that shares its cell. mu is held.
+// awaitEnd schedules a check of an entry when its key expires. Masters report the expiry late, and
+// not at all for a key that shares its cell. mu is held.
 func (e *entry) awaitEnd(s state, now time.Time) {
 	switch left := s.end.Sub(now) + expirySlack; {
 	case !s.timed || s.endless:
@@ -208,8 +205,8 @@ func (c *Client) mark(all []*entry) []Mark {
 	return marks
 }
 
-// unwatched handles a key that cannot be watched: it is reported, or checked again soon if such a
-// key was reported a moment ago. It returns a mark to stop. mu is held.
+// unwatched reports a key that cannot be watched, or schedules a check if such a key was reported a
+// moment ago. It returns a mark to stop. mu is held.
 func (c *Client) unwatched(e *entry, now time.Time) Mark {
 	if earliest := c.lastUnwatched.Add(unwatchedPause); now.Before(earliest) && !c.lastUnwatched.Equal(now) {
 		e.due, c.pending[e] = earliest, true
@@ -219,7 +216,7 @@ func (c *Client) unwatched(e *entry, now time.Time) Mark {
 	return c.report(e)
 }
 
-// news is called by a mark. It does not wait.
+// news schedules a check after a report of a mark. It does not block.
 func (c *Client) news(e *entry, round int, n quorum.Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Client has the keys that one client tracks. Only the goroutine that runs the client's commands
+// Client holds the keys that one client tracks. Only the goroutine that runs the client's commands
 // may call Set, Caching, Mode and Begin.
 type Client struct {
 	hub    *Hub
@@ -30,7 +30,7 @@ type Client struct {
 	pending  map[*entry]bool // entries to check, now or later
 	toReport map[string]bool // keys to report
 	inUse    map[id]int      // keys in use by the client's own commands
-	// lastUnwatched is when a key was last reported because it cannot be watched.
+	// lastUnwatched is the time when a key was last reported because it cannot be watched.
 	lastUnwatched time.Time
 	// reportAll requests the report that everything may have changed.
 	reportAll bool
@@ -39,7 +39,7 @@ type Client struct {
 	wake      chan struct{}
 }
 
-// Client starts tracking for a client, until Close: also while the client is idle. push notifies
+// Client starts tracking for a client, until Close, also while the client is idle. push notifies
 // the client of keys; nil means all keys. It runs in a goroutine of the Client, and returns when
 // its ctx ends.
 func (h *Hub) Client(push func(ctx context.Context, keys []string)) *Client {
@@ -127,7 +127,7 @@ func (c *Client) forgetAll() {
 	stop(marks...)
 }
 
-// stop stops marks. It must be called without mu, because a mark that is reporting news waits for
+// stop stops marks. It must be called without mu, because a mark that reports a change waits for
 // mu.
 func stop(marks ...Mark) {
 	for _, m := range marks {
@@ -150,7 +150,7 @@ func (c *Client) forget(e *entry) Mark {
 	c.kept.Add(-entrySize - int64(len(e.key)))
 	delete(c.pending, e)
 	if c.running {
-		c.wakeUp() // it may be waiting for this entry
+		c.wakeUp() // the goroutine may be waiting for this entry
 	}
 	return e.mark
 }
@@ -171,7 +171,7 @@ func (c *Client) loseAll() {
 	c.wakeUp()
 }
 
-// wakeUp lets the Client's goroutine look for work. mu is held.
+// wakeUp lets the Client's goroutine check for work. mu is held.
 func (c *Client) wakeUp() {
 	switch {
 	case c.closed:
@@ -196,8 +196,7 @@ type CommandRun struct {
 	place     func(key string) quorum.Key
 }
 
-// Begin begins a command on these keys of a database. It returns nil if the client does not track
-// keys.
+// Begin begins a command on keys of a database. It returns nil if the client does not track keys.
 func (c *Client) Begin(db int, keys []string, place func(key string) quorum.Key) *CommandRun {
 	if c == nil || !c.mode.On {
 		return nil
@@ -216,9 +215,9 @@ func (c *Client) Begin(db int, keys []string, place func(key string) quorum.Key)
 func (t *CommandRun) Remembers() bool { return t != nil && t.remembers }
 
 // Fail is called after the reply if the command failed with an unknown outcome. The values of its
-// keys are then unknown, and the command may change them later. A client that waits for a
-// notification would wait in vain. So it is notified as soon as the keys can be read again, or from
-// time to time.
+// keys are then unknown, and the command may change them later. The client is notified as soon as
+// the keys can be read again, or from time to time. Otherwise it might wait for a notification that
+// never comes.
 func (t *CommandRun) Fail(now time.Time) {
 	if t == nil {
 		return
@@ -235,8 +234,8 @@ func (t *CommandRun) Fail(now time.Time) {
 	t.End(nil, nil, now)
 }
 
-// End is called after the reply, with the keys that the command read and changed at a moment. Both
-// may be nil.
+// End is called after the reply, with the keys that the command had read and changed at the time
+// now. Both may be nil.
 func (t *CommandRun) End(read map[string]keyspace.Entry, edits []keyspace.Edit, now time.Time) {
 	if t == nil {
 		return
@@ -284,10 +283,10 @@ func (t *CommandRun) changed(by keyspace.Edit, now time.Time) Mark {
 	return t.client.report(e)
 }
 
-// read remembers a key, and returns marks to stop. If it was already remembered, the client is
-// notified if its state differed when the client changed it, or read it now. A script's own change
-// of a key that the script also reads is in its reply: the client is notified only if the value
-// changed. mu is held.
+// read remembers a key, and returns marks to stop. If the key was already remembered, the client is
+// notified if the state had changed before this command. A script that changes and reads a key
+// reports the change in its reply: the client is notified of this change only if the value changed.
+// mu is held.
 func (t *CommandRun) read(key string, is state, edit keyspace.Edit, changed bool, now time.Time) (marks []Mark) {
 	c, keyID := t.client, id{t.db, key}
 	if c.closed {

@@ -13,11 +13,11 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Mark is set on a key at the masters; *quorum.Mark implements it. While it reports news, which
-// waits for the mu of a Client, its methods block. So they are called without that mu.
+// Mark reports changes of a key on the masters; *quorum.Mark implements it. A report waits for the
+// mu of a Client, and the methods of the Mark block meanwhile. So they are called without that mu.
 type Mark interface {
-	// Settled returns a channel that is closed when the mark is armed on every master that can arm
-	// it soon.
+	// Settled returns a channel that is closed when a majority of the masters has armed the mark,
+	// or no further master can arm it.
 	Settled() <-chan struct{}
 	// Watched reports whether the mark notices every majority that changes the key.
 	Watched() bool
@@ -27,7 +27,7 @@ type Mark interface {
 
 // Options are the dependencies of a Hub. All must be set.
 type Options struct {
-	// Mark sets a mark on a key. notify is called when there is news; it does not wait.
+	// Mark sets a mark on a key. notify is called with each report; it does not block.
 	Mark func(key quorum.Key, notify func(quorum.Report)) Mark
 	// Read returns what a majority of the masters holds.
 	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
@@ -35,7 +35,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Hub has the tracking clients of a process. It is safe for concurrent use.
+// Hub holds the tracking clients of a process. It is safe for concurrent use.
 type Hub struct {
 	opts Options
 
@@ -50,8 +50,8 @@ func NewHub(opts Options) *Hub {
 }
 
 // InvalidateAll notifies all tracking clients that everything may have changed, and forgets their
-// keys: the keys have moved to another server, and the marks at the old one are useless. It does
-// not wait for the clients.
+// keys, because the keys have moved, and the marks on the old servers are useless. It does not wait
+// for the clients.
 func (h *Hub) InvalidateAll() {
 	h.mu.Lock()
 	clients := slices.Collect(maps.Keys(h.clients))
@@ -83,9 +83,9 @@ type entry struct {
 	was    state // the state that the client saw
 
 	mark Mark // nil before the first check
-	// round counts the marks: news of an older mark is ignored.
+	// round counts the marks: reports of an older mark are ignored.
 	round int
-	// due is when the entry is checked; zero: not before there is news.
+	// due is the time of the next check; zero: none before a report of the mark.
 	due          time.Time
 	expiryTimer  *time.Timer // nil: no check at the expiry is scheduled
 	checked      time.Time

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Mode has the options of CLIENT TRACKING.
+// Mode holds the options of CLIENT TRACKING.
 type Mode struct {
 	On, Broadcast, OptIn, OptOut, NoLoop, Redirected bool
 	Prefixes                                         []string
@@ -118,8 +118,8 @@ func (m Mode) Caching(yes bool) string {
 	return ""
 }
 
-// remembers reports whether keys that a command reads are remembered. caching says that CLIENT
-// CACHING was sent for it.
+// remembers reports whether the keys that a command reads are remembered. caching is set if CLIENT
+// CACHING was sent for the command.
 func (m Mode) remembers(caching bool) bool {
 	switch {
 	case !m.On, m.Broadcast, m.Redirected:

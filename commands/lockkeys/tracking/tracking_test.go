@@ -24,7 +24,7 @@ type masters struct {
 	mu    sync.Mutex
 	holds map[quorum.Key]quorum.Look
 	marks map[*fakeMark]bool
-	// between, if it is not nil, is news that a mark reports when Watched is called. It simulates a
+	// between, if it is not nil, is the report of a mark while Watched is called. It simulates a
 	// change that a master reports at that moment.
 	between   *quorum.Report
 	stuck     bool // marks never settle
@@ -58,7 +58,7 @@ func (m *fakeMark) Watched() bool {
 		}()
 		select {
 		case <-told:
-		case <-time.After(5 * time.Second): // it waits for the caller
+		case <-time.After(5 * time.Second): // the report waits for the caller
 			m.of.mu.Lock()
 			m.of.stuck = true
 			m.of.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Look, err
 	return all, s.failing
 }
 
-// put sets the value on the masters, and reports news.
+// put sets the value on the masters, and makes the marks report it.
 func (s *masters) put(key, value string, news ...quorum.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (b *bench) edits(key, was, now string, reads bool) {
 	turn.End(read, []keyspace.Edit{{Key: key, Before: entryOf(was), After: entryOf(now)}}, time.Now())
 }
 
-// rests waits until there is no work.
+// rests waits until the Client has no work.
 func (b *bench) rests() {
 	b.t.Helper()
 	redistest.Await(b.t, "it rests", func() bool {
@@ -173,7 +173,7 @@ func (b *bench) rests() {
 	})
 }
 
-// hears fails unless exactly these keys were reported by now, in any number of messages.
+// hears fails the test unless exactly these keys were reported by now, in any number of messages.
 func (b *bench) hears(want ...string) {
 	b.t.Helper()
 	b.rests()
@@ -214,8 +214,8 @@ func TestNotifications(t *testing.T) {
 	b.hears("k")
 }
 
-// TestNewsDuringCheck checks news that arrives while a check calls Watched. The check has read the
-// key before, so another check follows.
+// TestNewsDuringCheck checks a report that arrives while a check calls Watched. The check has read
+// the key before, so another check must follow.
 func TestNewsDuringCheck(t *testing.T) {
 	for name, news := range map[string]quorum.Report{"stirred": quorum.Stirred, "changes": quorum.Changes,
 		"unwatched": quorum.Unwatched} {
@@ -276,15 +276,15 @@ func TestOwnChanges(t *testing.T) {
 		b.reads("k", "2")
 		b.edits("k", "2", "2", true) // an extension, by a script that reads
 		b.hears()
-		b.edits("k", "of another", "3", true) // another client has changed it since
+		b.edits("k", "of another", "3", true) // another client has changed the key since
 		b.hears("k")
 		b.put("k", "", quorum.Changes)
 		b.hears("k")
 	}
 }
 
-// TestForgottenWhileItWaits checks a goroutine that waits for the end of a client's own command: it
-// ends with the command, even if nothing is left to report.
+// TestForgottenWhileItWaits checks that a goroutine that waits for the end of a client's own
+// command ends with the command, even if nothing is left to report.
 func TestForgottenWhileItWaits(t *testing.T) {
 	b := newBench(t, Mode{On: true, NoLoop: true})
 	b.put("k", "1")
@@ -293,7 +293,7 @@ func TestForgottenWhileItWaits(t *testing.T) {
 	turn := b.client.Begin(0, []string{"k"}, at)
 	b.put("k", "2", quorum.Changes)
 	redistest.Await(t, "it has been woken", func() bool { return len(b.client.wake) == 0 })
-	time.Sleep(10 * time.Millisecond) // it has seen that the client's command uses the key
+	time.Sleep(10 * time.Millisecond) // the goroutine has seen that the client's command uses the key
 	turn.End(nil, []keyspace.Edit{{Key: "k", Before: entryOf("1"), After: entryOf("2")}}, time.Now())
 	b.hears()
 }
@@ -354,7 +354,7 @@ func fields(text string) (all []string) {
 	return all
 }
 
-// TestOff checks that keys are forgotten.
+// TestOff checks that CLIENT TRACKING off forgets the keys.
 func TestOff(t *testing.T) {
 	b := newBench(t, on)
 	b.put("k", "1")
@@ -385,8 +385,8 @@ func TestInvalidation(t *testing.T) {
 	}
 }
 
-// TestLoseAll checks that when the keys have moved, each tracking client is notified once that
-// everything may have changed. Its keys are then forgotten.
+// TestLoseAll checks InvalidateAll: each tracking client is notified once that everything may have
+// changed, and its keys are forgotten.
 func TestLoseAll(t *testing.T) {
 	b := newBench(t, on)
 	_, broadcast := b.join(Mode{On: true, Broadcast: true})
@@ -414,7 +414,7 @@ func TestLoseAll(t *testing.T) {
 	if len(none)+len(late)+len(redirected)+len(broadcast) > 0 || b.client.Kept() > 0 {
 		t.Errorf("reported twice, or to a client that does not track; %d bytes are kept", b.client.Kept())
 	}
-	b.reads("k", "2") // it continues
+	b.reads("k", "2") // the client continues
 	b.put("k", "3", quorum.Changes)
 	b.hears("k")
 }

@@ -1,5 +1,5 @@
-// Package transaction runs MULTI, WATCH and EXEC on lock keys. [command.Transaction] has the state
-// of a client's transaction.
+// Package transaction runs MULTI, WATCH and EXEC on lock keys. [command.Transaction] holds the
+// state of a client's transaction.
 package transaction
 
 import (
@@ -75,7 +75,7 @@ func unwatch(c command.Call) {
 
 // watch runs WATCH on lock keys: it keeps their versions, and EXEC fails if a version has changed.
 // There are two differences from Redis. A change of only the remaining time does not count. An
-// absent key counts as changed half a minute later.
+// absent key counts as changed after half a minute.
 func (t Transactions) watch(c command.Call) {
 	tx, db := &c.Client.Transaction, c.Client.DB
 	switch {
@@ -112,8 +112,8 @@ func (t Transactions) watch(c command.Call) {
 // maxQueued limits the bytes of a transaction's commands.
 const maxQueued = 1 << 20
 
-// Queue adds a command on lock keys to a transaction and answers QUEUED. After an error, EXEC
-// answers EXECABORT.
+// Queue adds a command on lock keys to a transaction and replies QUEUED. After an error, EXEC
+// replies EXECABORT.
 func (t Transactions) Queue(c command.Call) {
 	tx := &c.Client.Transaction
 	if failed := queueFailure(tx, c.Client.DB, c.Args); failed != "" {
@@ -154,7 +154,7 @@ func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 // IsOfConnection reports whether a command without keys can be part of a transaction on lock keys.
 func IsOfConnection(name string) bool { return name == "ping" || name == "select" || name == "unwatch" }
 
-// ofConnection returns such a command as a program.
+// ofConnection returns a command that IsOfConnection accepts as a program.
 func ofConnection(db int, words []string) program.Program {
 	reply := keyspace.OK() // UNWATCH: the watched versions were already compared
 	switch syntax.Lower(words[0]) {
@@ -216,7 +216,7 @@ func (t Transactions) part(
 		return ofConnection(client.DB, words), nil
 	}
 	if syntax.IsPublish(syntax.Lower(words[0])) {
-		// It is published after the commit, so the number of receivers is not known yet.
+		// The message is published after the commit, so the number of receivers is not known yet.
 		return program.Fixed(client.DB, keyspace.IntReply(1), words), nil
 	}
 	if !syntax.IsEval(syntax.Lower(words[0])) {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkLargest measures reading and writing the largest collections, with the smallest
-// elements.
+// BenchmarkLargest measures decoding and encoding collections of the most elements.
 func BenchmarkLargest(b *testing.B) {
 	h, z, s, l := NewHash(), NewSortedSet(), NewSet(), &List{}
 	for i := 0; h.Size() < 1<<20; i++ {

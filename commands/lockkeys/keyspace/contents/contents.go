@@ -75,7 +75,7 @@ func isNumber(text string) bool {
 	return ok
 }
 
-// The limits up to which a Redis keeps a collection in its compact form.
+// Limits up to which a Redis keeps a collection in its compact form.
 const (
 	compactEntries       = 512 // for a hash or a set of numbers
 	compactSortedEntries = 128

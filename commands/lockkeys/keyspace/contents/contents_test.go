@@ -82,7 +82,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// Later versions must be able to read the values that masters store.
+// TestEncodedBytes checks that the encoding stays the same, because later versions must be able to
+// read the values that masters store.
 func TestEncodedBytes(t *testing.T) {
 	for want, c := range map[string]Content{
 		"token": Text("token"), "": Text(""), "\x00redlock": Text("\x00redlock"),
@@ -166,7 +167,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// The order is right after any changes, with reads at any time.
+// TestOrder checks that the order is right after any changes, with reads at any time.
 func TestOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	z, s, scores := NewSortedSet(), NewSet(), map[string]float64{}

@@ -1,4 +1,4 @@
-// Package contents has the values of lock keys: a text, as most locks are, or a hash, a list, a set
+// Package contents has the values of lock keys: a text, as for most locks, or a hash, a list, a set
 // or a sorted set. It knows no keys, no commands and no time.
 //
 // For the quorum each value is one string: [Encode] makes it, [Decode] reads it. Equal values have
@@ -9,6 +9,6 @@
 // sorted (numbers first, by size, then other members by bytes), and sorted sets are ordered by
 // score. So a client sees the same order from every proxy.
 //
-// A Go program that uses package quorum directly writes its tokens unencoded. A token that begins
-// with the mark is read as a collection here.
+// A Go program that uses package quorum directly writes its tokens unencoded. This package reads a
+// token that begins with the mark as a collection.
 package contents

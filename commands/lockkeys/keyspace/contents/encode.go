@@ -13,8 +13,8 @@ const (
 	markSize = len(mark) + 1
 )
 
-// kinds are the types: their names, the letters after the mark, and their decoders. The letters are
-// part of what masters store, and never change.
+// kinds holds the names of the types, their letters after the mark, and their decoders. The letters
+// are part of what masters store, and never change.
 var kinds = [...]struct {
 	name   string
 	letter byte
@@ -27,13 +27,13 @@ var kinds = [...]struct {
 	HashKind:      {"hash", 'h', decodeHash},
 }
 
-// ErrUnreadable says that a string has the mark, but is not one that Encode makes.
+// ErrUnreadable is the error for a string that has the mark, but that Encode does not make.
 var ErrUnreadable = errors.New("contents: unknown format of a value")
 
 // IsMarked reports whether an encoded value is more than a plain text.
 func IsMarked(encoded string) bool { return strings.HasPrefix(encoded, mark) }
 
-// EncodeText encodes a text, which is mostly the text itself.
+// EncodeText encodes a text. It returns most texts unchanged.
 func EncodeText(text string) string {
 	if IsMarked(text) {
 		return mark + "t" + text

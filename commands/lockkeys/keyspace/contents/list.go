@@ -44,8 +44,7 @@ func (l *List) appendTo(b []byte) []byte {
 	return b
 }
 
-// Elems returns the elements. The caller must not change them. They are valid until the list
-// changes.
+// Elems returns the elements, valid until the list changes. The caller must not change them.
 func (l *List) Elems() []string {
 	if l == nil {
 		return nil
@@ -75,8 +74,8 @@ func (l *List) Delete(from, to int) {
 	l.elems = slices.Delete(l.elems, from, to)
 }
 
-// Remove removes elements equal to elem: at most most of them, from the end if last is set. It
-// returns how many it removed.
+// Remove removes up to most elements equal to elem, from the end if last is set. It returns how
+// many it removed.
 func (l *List) Remove(elem string, most int, last bool) (removed int) {
 	if last {
 		slices.Reverse(l.elems)

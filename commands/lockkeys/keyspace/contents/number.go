@@ -65,10 +65,10 @@ const (
 	longestLong = 5 * 1024
 )
 
-// LongOf returns an integer as a Long.
+// LongOf returns an integer as a LongDouble.
 func LongOf(n int64) LongDouble { return LongDouble{new(big.Float).SetPrec(longBits).SetInt64(n)} }
 
-// ParseLong parses a whole word.
+// ParseLong parses a whole word as a LongDouble.
 func ParseLong(word string) (n LongDouble, ok bool) {
 	if word == "" || len(word) >= longestLong || isBlank(word[0]) {
 		return LongDouble{}, false

@@ -14,7 +14,7 @@ type change[E any] struct {
 	added bool
 }
 
-// maxPending is how many changes are applied one by one: moving elements is faster than sorting.
+// maxPending limits the changes that are applied one by one: for more, sorting is faster.
 const maxPending = 256
 
 func (o *ordered[E]) add(e E)    { o.addChange(change[E]{e, true}) }

@@ -73,8 +73,7 @@ func parseLexEnd(word string) (lexEnd, bool) {
 	return lexEnd{}, false
 }
 
-// compare returns a negative number if a text is before the end, 0 if it is the end, else a
-// positive number.
+// compare returns a negative number if a text is before the end, 0 if equal, else a positive one.
 func (e lexEnd) compare(text string) int {
 	if e.infinite != 0 {
 		return -e.infinite
@@ -120,7 +119,7 @@ func (s *SortedSet) In(r Range) (from, to int) {
 	return from, to
 }
 
-// InReverse is In, but the search begins at the end.
+// InReverse does the same as In, but searches from the end.
 func (s *SortedSet) InReverse(r Range) (from, to int) {
 	all := s.Members()
 	if !reaches(all, r) {

@@ -94,8 +94,8 @@ func (s *Set) appendTo(b []byte) []byte {
 	return b
 }
 
-// Members returns the members in order. The caller must not change them. They are valid until the
-// set changes.
+// Members returns the members in order, valid until the set changes. The caller must not change
+// them.
 func (s *Set) Members() []string {
 	if s == nil {
 		return nil

@@ -5,17 +5,17 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// Site is a call of redis.call or redis.pcall in a source: for each argument its possible shapes.
-// If Rest is not nil, any number of arguments with these shapes may follow.
+// Site is a call of redis.call or redis.pcall in a source, with the possible shapes of each
+// argument. If Rest is not nil, any number of arguments with these shapes may follow.
 type Site struct {
 	Args [][]Shape
 	Rest []Shape
 }
 
-// Calls are the calls of commands in a source, as far as the source shows them.
+// Calls holds the calls of commands in a source, as far as the source shows them.
 type Calls struct {
 	Sites []Site
-	// Hidden is set if there may be other calls.
+	// Hidden is set if the source may contain other calls.
 	Hidden bool
 	// Literals are all strings in the source. If it compiles code at run time, they include the
 	// strings in such code.
@@ -38,7 +38,7 @@ func Find(m *meter.Meter, main *syntax.Function) Calls {
 }
 
 // nested returns literals and the literals within them, because each may be code. If that is too
-// much work, the innermost ones are missing.
+// much work, the innermost literals are missing.
 func nested(m *meter.Meter, literals []string, name string) []string {
 	read := 0
 	for i := 0; i < len(literals); i++ {
@@ -110,8 +110,7 @@ func nth(values []syntax.Expression, i int) syntax.Expression {
 	return &unknownExpr{}
 }
 
-// iterated returns the i-th variable of a for loop: with ipairs(list), the second one is an
-// element.
+// iterated returns the i-th variable of a for loop: the second one is an element with ipairs(list).
 func iterated(values []syntax.Expression, i int) syntax.Expression {
 	call, ok := values[0].(*syntax.CallExpr)
 	if !ok || i != 1 || len(call.Args) != 1 {
@@ -204,7 +203,7 @@ const maxSteps = 1 << 18
 // step reports whether the limit on the work allows one more step.
 func (f *finder) step() bool { return f.spend(1) }
 
-// spend is step for several steps, because copies count as well.
+// spend does the same as step for several steps, because copies count as well.
 func (f *finder) spend(steps int) bool {
 	f.meter.Work(steps * meter.Step)
 	if f.steps += steps; f.steps > maxSteps {

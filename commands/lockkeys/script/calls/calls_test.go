@@ -74,8 +74,8 @@ func TestFindCalls(t *testing.T) {
 	}
 }
 
-// The literals in code that a script compiles count, too, including nested code. A literal that is
-// not code counts as itself.
+// TestLiteralsInCode checks that the literals in code that a script compiles are found, including
+// those in nested code. A literal that is not code counts as itself.
 func TestLiteralsInCode(t *testing.T) {
 	for source, want := range map[string]string{
 		`return loadstring("return redis.call('set', 'k', 1)")()`:        `["return redis.call('set', 'k', 1)" "set" "k"]`,
@@ -97,8 +97,8 @@ func TestLiteralsInCode(t *testing.T) {
 	}
 }
 
-// Find gives up on a source that needs too much work. Without a limit, the first source would take
-// longer than any test may.
+// TestFindCallsIsBounded checks that Find gives up on a source that needs too much work. Without a
+// limit, the first source would take longer than any test may.
 func TestFindCallsIsBounded(t *testing.T) {
 	var chain strings.Builder
 	for i := range 150 {

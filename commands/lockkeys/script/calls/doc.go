@@ -1,3 +1,2 @@
-// Package calls finds the Redis commands that a script calls, and their arguments, without running
-// it.
+// Package calls finds the Redis commands that a script calls, and their arguments, in its source.
 package calls

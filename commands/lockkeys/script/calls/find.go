@@ -39,7 +39,7 @@ func isGlobal(e syntax.Expression, names ...string) bool {
 }
 
 // visit checks an expression in its context: it notes a call of a command, and anything that may
-// lead to calls that are not visible.
+// lead to hidden calls.
 func (f *finder) visit(e syntax.Expression, p usage) {
 	f.meter.Work(meter.Step)
 	if call, ok := e.(*syntax.CallExpr); ok {

@@ -5,7 +5,7 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// Shape says how a text is composed.
+// Shape is the composition of a text.
 type Shape []Part
 
 // Part is a part of a text.
@@ -17,7 +17,7 @@ type Part struct {
 	Index int
 }
 
-// PartKind says where a part comes from.
+// PartKind is the origin of a part.
 type PartKind int
 
 const (

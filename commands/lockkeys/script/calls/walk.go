@@ -2,7 +2,7 @@ package calls
 
 import "redlock-proxy/internal/lua/syntax"
 
-// usage is how the context uses the value of an expression.
+// usage is the use that the context makes of the value of an expression.
 type usage int
 
 const (
@@ -10,7 +10,7 @@ const (
 	usageCall                  // the value is called
 	usageIndex                 // the value is indexed, or its length is taken
 	usageVariable              // the value is assigned to a variable, and has no other use
-	usageElements              // the value is passed to ipairs, pairs, unpack or the like, which use only its elements
+	usageElements              // the value is passed to a function that uses only its elements, such as ipairs
 )
 
 // walker walks a syntax tree: it visits each statement and expression before its parts.
