@@ -13,8 +13,7 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// inquiryTimeout limits the time for each reply to the proxy's own command, while a client waits
-// for it.
+// inquiryTimeout limits the wait for the replies to the proxy's own commands, while a client waits.
 const inquiryTimeout = 2 * time.Second
 
 // asker sends the proxy's own commands to the upstream on a client's connection, and so as the
@@ -24,8 +23,8 @@ type asker struct {
 	relay   *relay
 }
 
-// inquire runs talk, which sends commands of the proxy on the client's connection, even if replies
-// are turned off there.
+// inquire runs talk, which sends commands of the proxy on the client's connection. It works even if
+// the client has turned replies off.
 func (a *asker) inquire(ctx context.Context, state track.State, talk func(context.Context) error) error {
 	restore, err := a.beginAsking(ctx, state)
 	if err != nil {
@@ -35,7 +34,7 @@ func (a *asker) inquire(ctx context.Context, state track.State, talk func(contex
 	return talk(ctx)
 }
 
-// beginAsking makes the connection answer the proxy's own commands until restore is called.
+// beginAsking makes the upstream reply to the proxy's own commands until restore is called.
 func (a *asker) beginAsking(ctx context.Context, state track.State) (restore func(), err error) {
 	if err := state.CanAsk(); err != nil {
 		return nil, err
@@ -61,7 +60,7 @@ func (a *asker) enableReplies(ctx context.Context, limit time.Duration) (restore
 	return func() { a.relay.send([]byte(again)) }, err
 }
 
-// askOne sends a command of the proxy, and returns its whole reply, which is never empty.
+// askOne sends a command of the proxy, and returns its reply, which is never empty.
 func (a *asker) askOne(ctx context.Context, words ...string) ([]byte, error) {
 	answers, err := a.SendAll(ctx, [][]string{words})
 	if err != nil {
@@ -70,7 +69,7 @@ func (a *asker) askOne(ctx context.Context, words ...string) ([]byte, error) {
 	return answers[0], nil
 }
 
-// SendAll is askOne for several commands, which are sent together. It implements login.Upstream.
+// SendAll is askOne for several commands that are sent together. It implements login.Upstream.
 func (a *asker) SendAll(ctx context.Context, commands [][]string) ([][]byte, error) {
 	return a.exchange(ctx, min(inquiryTimeout, a.relay.up.Timeout()), requestOf(commands), len(commands))
 }
@@ -122,7 +121,7 @@ const (
 	replySkip = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
 )
 
-// askWithReplies is ask on a connection that may have replies turned off.
+// askWithReplies is ask for a connection on which the client may have turned replies off.
 func (a *asker) askWithReplies(ctx context.Context, words ...string) (answer []byte, err error) {
 	err = a.inquire(ctx, a.relay.state(), func(ctx context.Context) error {
 		answer, err = a.askOne(ctx, words...)
@@ -131,7 +130,7 @@ func (a *asker) askWithReplies(ctx context.Context, words ...string) (answer []b
 	return answer, err
 }
 
-// askProto finds out which protocol is spoken.
+// askProto asks which protocol the connection uses. It returns 2 if the upstream does not answer.
 func (a *asker) askProto(ctx context.Context) int {
 	proto := 2
 	answer, err := a.askWithReplies(ctx, "HELLO")
@@ -142,9 +141,9 @@ func (a *asker) askProto(ctx context.Context) int {
 	return proto
 }
 
-// askMode asks, as the client, whether the upstream is standalone, after it has sent a redirect. A
+// askMode asks, as the client, whether the upstream is standalone, if it has sent a redirect. A
 // redirect alone proves nothing, because a script can return one. Before the login the upstream may
-// not have said.
+// have refused to report its mode.
 func (a *asker) askMode(ctx context.Context) error {
 	if !a.relay.modeUnverified.Swap(false) {
 		return nil
@@ -152,7 +151,7 @@ func (a *asker) askMode(ctx context.Context) error {
 	if err := a.waitUpstream(ctx); err != nil {
 		return err
 	}
-	if answer, err := a.askWithReplies(ctx, "HELLO"); err == nil { // else the next redirect makes the proxy ask again
+	if answer, err := a.askWithReplies(ctx, "HELLO"); err == nil { // else the next redirect causes a new attempt
 		a.relay.up.RecordMode(answer)
 	}
 	return nil
@@ -160,7 +159,7 @@ func (a *asker) askMode(ctx context.Context) error {
 
 var dbField = regexp.MustCompile(` db=(\d+) `)
 
-// askDB finds out which database is selected.
+// askDB asks which database the client has selected.
 func (a *asker) askDB(ctx context.Context) (int, error) {
 	info, err := a.askWithReplies(ctx, "CLIENT", "INFO")
 	if err != nil {
@@ -205,9 +204,9 @@ func (a *asker) awaitUnanswered(ctx context.Context) error {
 	return err
 }
 
-// waitFor waits for the upstream, but not after the client has left. A client that only sends no
-// more may still read, so it waits a little longer for it. It does not if the client is
-// blocked, because Redis then takes the end of its stream for its end.
+// waitFor runs wait, but not after the client has left. A client that only sends no more may still
+// read, so its command gets a little more time. It gets none if it is blocked, because Redis drops
+// a blocked client whose stream ends.
 func (a *asker) waitFor(ctx context.Context, wait func(context.Context) error) error {
 	watched, err := a.waitWatched(ctx, wait)
 	if !a.session.left || context.Cause(watched) != errClientLeft ||
@@ -226,7 +225,7 @@ func (a *asker) waitFor(ctx context.Context, wait func(context.Context) error) e
 	return nil
 }
 
-// waitWatched waits until the client leaves or sends no more.
+// waitWatched runs wait, and cancels it if the client leaves or sends no more.
 func (a *asker) waitWatched(ctx context.Context, wait func(context.Context) error) (context.Context, error) {
 	watched, stop := a.session.watch(ctx)
 	defer stop() // also on a panic: the session's memory is released then
@@ -236,12 +235,12 @@ func (a *asker) waitWatched(ctx context.Context, wait func(context.Context) erro
 // The proxy's own commands for transactions.
 const (
 	discard = "*1\r\n$7\r\nDISCARD\r\n"
-	// invalidCommand is refused for its number of arguments, and makes the transaction fail.
+	// invalidCommand has too few arguments: the upstream refuses it and aborts the transaction.
 	invalidCommand = "*1\r\n$3\r\nGET\r\n"
 )
 
 // abortTx waits until the upstream has answered all commands. Then it makes the client's
-// transaction there fail, because of a command that is not sent.
+// transaction at the upstream fail, because one of its commands is not forwarded.
 func (a *asker) abortTx(ctx context.Context) error {
 	if err := a.waitUpstream(ctx); err != nil {
 		return err
@@ -263,7 +262,7 @@ func (a *asker) abortUpstreamTx(ctx context.Context) error {
 	return err
 }
 
-// askInMulti is ask within a transaction, which is lost with the upstream's connection.
+// askInMulti is ask within a transaction, which is lost if the upstream's connection is lost.
 func (a *asker) askInMulti(ctx context.Context, command string) ([]byte, error) {
 	answer, err := a.ask(ctx, []byte(command))
 	if _, ok := errors.AsType[*upstream.Error](err); ok {
@@ -281,10 +280,9 @@ func (r *relay) request(commands []byte, n int) error {
 	return nil
 }
 
-// response waits for the n whole replies to a request, at most limit unless that is 0. If the
-// upstream does not answer, or a reply is too long, the connection is closed: later replies could
-// not be told from replies to other commands. The client may continue, if the connection had no
-// state.
+// response waits at most limit for the n whole replies to a request; 0 means no limit. If the
+// upstream does not answer, or a reply is too long, it closes the connection: later replies could
+// not be told apart. The client may continue if the connection had no state.
 func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()

@@ -71,7 +71,7 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
-// TestEndlessGreeting: a line without an end keeps no memory during the greeting either.
+// TestEndlessGreeting: a line without an end is limited in size during the greeting, too.
 func TestEndlessGreeting(t *testing.T) {
 	stopped := make(chan struct{}, 8)
 	fake := startFake(t, func(c *fakeConn) {

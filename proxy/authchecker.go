@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// authChecker checks a client's login and permissions before a command runs: by the proxy's gate,
-// or by the proxy's own users.
+// authChecker checks a client's login and permissions before a command runs. login.Gate or the
+// proxy's own users decide.
 type authChecker struct {
 	session *session
 	relay   *relay
@@ -25,11 +25,11 @@ type authChecker struct {
 	in      *input
 	client  *command.Client
 
-	checked bool // it is known whether the client has logged in, for the current frame
+	checked bool // the proxy has found out, for the current frame, whether the client has logged in
 }
 
 // check handles commands that log in, and refuses commands that the client may not send. It returns
-// the words that are left to run: none if the command is answered.
+// the words that are left to run; none if it has answered the command.
 func (c *authChecker) check(
 	ctx context.Context, own *command.Command, follow string, words [][]byte,
 ) (left [][]byte, err error) {
@@ -75,7 +75,7 @@ func (c *authChecker) checkGate(
 	return false, nil
 }
 
-// passGate lets the client through the gate, as the user of the URL.
+// passGate logs the client in as the user of the upstream's URL, and opens the gate for it.
 func (c *authChecker) passGate(ctx context.Context, follow string, l login.Auth) error {
 	if refused := c.loginAsURLUser(ctx); refused != "" {
 		return c.sender.replyError(refused)
@@ -87,8 +87,8 @@ func (c *authChecker) passGate(ctx context.Context, follow string, l login.Auth)
 	return c.sender.replyStatus("OK")
 }
 
-// loginAsURLUser logs the client's upstream connection in as the URL's user. A new connection is
-// logged in from the beginning.
+// loginAsURLUser logs the client's upstream connection in as the URL's user. A new connection
+// already begins with that login.
 func (c *authChecker) loginAsURLUser(ctx context.Context) (refused string) {
 	u := c.relay.up
 	fresh := c.relay.wire == nil || c.relay.isGone()
@@ -111,7 +111,7 @@ func (c *authChecker) loginAsURLUser(ctx context.Context) (refused string) {
 const subscribedOnly = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET " +
 	"are allowed in this context"
 
-// checkUser is check for the proxy's own users.
+// checkUser is check if the proxy has its own users.
 func (c *authChecker) checkUser(ctx context.Context, follow string, words [][]byte) (left [][]byte, err error) {
 	name := syntax.Lower(words[0])
 	logsIn := follow == "auth" || follow == "hello"
@@ -155,8 +155,7 @@ func (c *authChecker) checkUser(ctx context.Context, follow string, words [][]by
 	return words, c.checkTxUser(ctx, follow)
 }
 
-// cannotLogIn waits for the upstream's replies, and returns what prevents a login now; empty if
-// nothing does.
+// cannotLogIn waits for the upstream's replies, and returns why no login is possible now, or "".
 func (c *authChecker) cannotLogIn(ctx context.Context, name string, asked bool) (refused string, err error) {
 	if err := c.asker.waitUpstream(ctx); err != nil {
 		return "", err
@@ -173,7 +172,7 @@ func (c *authChecker) cannotLogIn(ctx context.Context, name string, asked bool) 
 	return "", nil
 }
 
-// helloWithoutLogin makes the upstream run a HELLO whose AUTH the proxy has handled.
+// helloWithoutLogin sends the upstream a HELLO without its AUTH, which the proxy has handled.
 func (c *authChecker) helloWithoutLogin(ctx context.Context, words [][]byte) error {
 	if err := c.relay.open(ctx); err != nil {
 		return c.sender.refuse(ctx, nil, 1, err)
@@ -201,8 +200,8 @@ func (c *authChecker) checkTxUser(ctx context.Context, follow string) error {
 	return nil
 }
 
-// tooLongRefusal returns why a command that is too long to be held must be refused; empty if it
-// need not. A command whose permissions must be checked needs to be held.
+// tooLongRefusal returns why a command that is too long to be held must be refused; empty if it may
+// pass. The proxy must hold a command to check permissions for it.
 func (c *authChecker) tooLongRefusal(own *command.Command, follow string) string {
 	switch {
 	case c.session.login.Own == nil:
@@ -235,11 +234,10 @@ func (c *authChecker) afterReset(ctx context.Context) error {
 	return nil
 }
 
-// Forwarded commands stream past, and the upstream itself refuses long ones of a client that has
-// not logged in there. But the proxy's own commands, and commands whose keys it checks, are held
-// until they are whole, and cost memory at the proxy. For them the proxy applies Redis' limits
-// before the login, too. It finds out whether the client has logged in as for commands (loggedIn),
-// and only if a command has not arrived whole.
+// Forwarded commands stream past, and the upstream itself refuses long ones before the login. But
+// the proxy holds its own commands, and commands whose keys it checks, until they are whole. They
+// cost memory, so the proxy applies Redis' limits before the login to them. Only if a command has
+// not arrived whole, it finds out whether the client has logged in (loggedIn).
 
 // mustCheckLogin reports whether the proxy must find out if the client has logged in before it
 // holds more of the current frame.
@@ -247,8 +245,8 @@ func (c *authChecker) mustCheckLogin() bool {
 	return !c.checked && !c.asker.isLoginKnown(c.relay.state())
 }
 
-// limitHeld limits the current frame, of which nothing was sent, if the client has not logged in.
-// It must not be called during a read.
+// limitHeld applies Redis' limits before the login to the current frame, if the client has not
+// logged in. Nothing of the frame was sent. limitHeld must not be called during a read.
 func (c *authChecker) limitHeld(ctx context.Context) error {
 	c.checked = true
 	if c.session.login.Closed() {
@@ -287,7 +285,7 @@ func (c *authChecker) collect(ctx context.Context) (whole bool, err error) {
 	return c.session.collect()
 }
 
-// resetFrame ends the state of the current frame.
+// resetFrame resets the state that belongs to the current frame.
 func (c *authChecker) resetFrame() {
 	if c.checked {
 		c.checked = false

@@ -33,8 +33,8 @@ func endsBusyScript(words [][]byte, count int) bool {
 	return name == "shutdown"
 }
 
-// runOnBusy runs such a command at a busy upstream, although the client has no connection of its
-// own for this reason. It reports false for all other commands.
+// runOnBusy runs a command that ends a busy script at the upstream. reason is the error with which
+// the client's own connection failed. It reports false for all other commands.
 func runOnBusy(
 	ctx context.Context, up *upstream.Upstream, user *login.Client, frame []byte, reason error,
 ) (answer []byte, done bool) {

@@ -75,7 +75,7 @@ func TestBusyUpstreamIsNotFreedByAnybody(t *testing.T) {
 }
 
 // TestLocksWhileTheUpstreamIsBusy: locks work while the upstream is busy with a script that never
-// ends. What the upstream said last about rights remains valid.
+// ends. The upstream's last replies about rights remain valid.
 func TestLocksWhileTheUpstreamIsBusy(t *testing.T) {
 	server := startRedis(t, "--lua-time-limit", "50")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"}, parkNever)

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// placesAtUpstream is a Places that says the locks are and stay at the upstream.
+// placesAtUpstream is a LockLocation whose locks are and stay at the upstream.
 type placesAtUpstream struct{}
 
 func (placesAtUpstream) Placed() (quorum.Location, bool) {
@@ -30,8 +30,8 @@ func (u placesAtUpstream) Confirm(context.Context) (quorum.Location, error) {
 }
 func (placesAtUpstream) ReportPaused(context.Context, int, quorum.PauseReport) error { return nil }
 
-// placesMoving is a Places that says the locks are at the upstream, and that they move once began
-// is closed. It sends the reports of held commands to held.
+// placesMoving is a LockLocation whose locks are at the upstream, and move once began is closed. It
+// sends the reports of paused commands to held.
 type placesMoving struct {
 	placesAtUpstream
 	began chan struct{}
@@ -57,8 +57,7 @@ func (m placesMoving) ReportPaused(_ context.Context, _ int, held quorum.PauseRe
 	return nil
 }
 
-// placesPaused is a Places that says the locks move until over is closed, and then that they stayed
-// at the upstream.
+// placesPaused is a LockLocation whose locks move until over is closed, and remain at the upstream.
 type placesPaused struct {
 	placesAtUpstream
 	over chan struct{}
@@ -82,8 +81,8 @@ func (p placesPaused) AwaitLocation(ctx context.Context) (quorum.Location, error
 	}
 }
 
-// TestClientsThatGiveUpDuringTheMove: a command that is held back is dropped if its client sends no
-// more, and runs if its client waits.
+// TestClientsThatGiveUpDuringTheMove: a paused command is dropped if its client sends no more, and
+// runs if its client waits.
 func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 	server := startRedis(t)
 	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
@@ -113,7 +112,7 @@ func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 }
 
 // TestConnectionsStayAtRest: a connection that was reported to be at rest stays so, whatever its
-// client does there. Otherwise the mover would end it.
+// client does on it. Otherwise the mover would end it.
 func TestConnectionsStayAtRest(t *testing.T) {
 	server := startRedis(t)
 	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// open connects, unless the relay is connected. The client gets the error, too. If ctx ends, later
-// writes to the upstream fail at once.
+// open connects to the upstream, unless the relay is connected. The client gets the error, too. If
+// ctx ends, later writes to the upstream fail at once.
 func (r *relay) open(ctx context.Context) error {
 	if err := r.lostErr(); err != nil || r.wire != nil && !r.isGone() {
 		return err
@@ -32,7 +32,7 @@ func (r *relay) open(ctx context.Context) error {
 	return nil
 }
 
-// adoptConn takes over a new connection, made in this term of the upstream or a later one.
+// adoptConn makes conn, made in this term of the upstream or a later one, the relay's connection.
 func (r *relay) adoptConn(conn net.Conn, term uint64) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -60,9 +60,9 @@ func (r *relay) dropOutdated() {
 }
 
 // forward connects if necessary, and sends frames, the last one possibly in part. It expects plain
-// replies that change nothing, and one in also that may. continues: the first bytes continue a
-// frame whose beginning was sent; on a new connection they would be another command. It returns
-// false if nothing was sent because the connection has ended.
+// replies that change no state and, if also is not nil, one that may. If continues is set, the
+// first bytes continue a frame whose beginning was sent; on a new connection they would be another
+// command. forward returns false if it sent nothing because the connection has ended.
 func (r *relay) forward(
 	ctx context.Context, frames []byte, plain int, also *track.Expected, continues bool,
 ) (sent bool, err error) {
@@ -71,7 +71,7 @@ func (r *relay) forward(
 	}
 	dial := r.dial
 	err = r.open(ctx)
-	if continues && (r.dial != dial || r.isGone()) { // it ended just now
+	if continues && (r.dial != dial || r.isGone()) { // the connection ended just now
 		return false, nil
 	}
 	if err != nil || !r.expect(plain, also) {

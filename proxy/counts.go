@@ -1,28 +1,27 @@
 package proxy
 
-// Counts are a server's counters since its start, and the number of its current clients.
+// Counts holds a server's counters since its start, and the number of its current clients.
 type Counts struct {
-	// Accepted counts the clients that were admitted. Refused counts the clients that were turned
-	// away because MaxClients were connected. AcceptErrors counts the connections that the system
-	// could not accept.
+	// Accepted counts the admitted clients, Refused those that were refused because MaxClients were
+	// connected. AcceptErrors counts the connections that the system could not accept.
 	Accepted, Refused, AcceptErrors int64
 	// Connected is the number of current clients. Parked of them are idle and have no goroutine.
 	Connected, Parked int64
-	// ToUpstream and ToClients count the bytes relayed. The proxy's own questions on a client's
-	// connection count as sent; their answers do not count.
+	// ToUpstream and ToClients count the bytes relayed. The commands that the proxy itself sends on
+	// a client's connection are counted, the replies to them are not.
 	ToUpstream, ToClients int64
 	// Relayed counts the commands of clients sent to the upstream, except commands that get no
 	// reply (CLIENT REPLY OFF).
 	Relayed int64
 	// HeldInput is the number of bytes held for clients: of incomplete commands beyond the first
 	// buffer of each client, and kept between commands. RefusedInput counts the clients that were
-	// disconnected because of that limit.
+	// disconnected because HeldInput reached its limit.
 	HeldInput, RefusedInput int64
 	// Unread is the number of bytes of replies that clients have not read. CutUnread counts the
-	// clients that were disconnected because of that limit.
+	// clients that were disconnected because Unread exceeded its limit.
 	Unread, CutUnread int64
 	// Messages is the number of bytes of messages that wait for subscribers of a lock server.
-	// CutMessages counts the subscribers that were disconnected because of that limit.
+	// CutMessages counts the subscribers that were disconnected when it exceeded its limit.
 	Messages, CutMessages int64
 	// Redirects counts the upstream's replies and messages that redirect clients to other servers.
 	// The proxy withheld them.
@@ -43,5 +42,5 @@ func (s *Server) Counts() Counts {
 	}
 }
 
-// AcceptErrors counts the connections that could not be accepted.
+// AcceptErrors returns how many connections could not be accepted.
 func (s *Server) AcceptErrors() int64 { return s.refused.count.Load() }

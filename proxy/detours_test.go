@@ -7,8 +7,7 @@ import (
 	"redlock-proxy/proxy/redirect"
 )
 
-// TestAnswersForClientsAreTurned: replies that the proxy requests for a client, to add to them,
-// contain no redirects either.
+// TestAnswersForClientsAreTurned: replies that the proxy adds its own part to contain no redirects.
 func TestAnswersForClientsAreTurned(t *testing.T) {
 	elsewhere := startFake(t, func(c *fakeConn) {
 		for {

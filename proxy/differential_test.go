@@ -16,12 +16,12 @@ import (
 )
 
 // TestDifferential sends the same random commands to one server directly and to another one through
-// the proxy, and compares the bytes. Lock commands, which only the proxy gets, are in between. It
-// runs with and without lock keys. REDLOCK_TEST_SEED repeats one stream, and REDLOCK_TEST_SECONDS
-// sets the duration.
+// the proxy, and compares the bytes. Lock commands, which only the proxy gets, are in between. The
+// test runs with and without lock keys. REDLOCK_TEST_SEED repeats one stream, and
+// REDLOCK_TEST_SECONDS sets the duration.
 func TestDifferential(t *testing.T) {
 	t.Run("without lock keys", func(t *testing.T) { testDifferential(t) })
-	// Not those of LOCK, which DBSIZE would count.
+	// The globs do not match the keys of LOCK, which DBSIZE would count.
 	t.Run("beside lock keys", func(t *testing.T) { testDifferential(t, "held:*", "*:lock") })
 }
 
@@ -33,7 +33,7 @@ func testDifferential(t *testing.T, lockKeys ...string) {
 	newDifferential(t, lockKeys).runFor(time.Duration(seconds)*time.Second, seed)
 }
 
-// TestDifferentialWithPauses is TestDifferential with clients that pause within what they send, and
+// TestDifferentialWithPauses is TestDifferential with clients that pause within their streams, and
 // are parked in most of their pauses.
 func TestDifferentialWithPauses(t *testing.T) {
 	skipOverTLS(t)
@@ -82,7 +82,7 @@ type differential struct {
 	next                   int // for unique values
 	commands, locks, bytes int
 
-	pauses bool // clients pause between what they send
+	pauses bool // clients pause between the pieces that they send
 	parked int  // how often a client was found to be parked during a pause
 }
 

@@ -39,7 +39,7 @@ func newDispatcher(s *session) *dispatcher {
 	d.keys = keySearch{in: s.in, table: table, user: &s.login, hasLockKeys: table.LockKeys().Any()}
 	d.auth = authChecker{session: s, relay: s.relay, asker: &d.asker, sender: &d.sender, in: s.in, client: &s.client}
 	d.locks = locationRouter{relay: s.relay, asker: &d.asker, client: &s.client, table: s.shared.opts.Table}
-	if !d.isLockServer() { // at a lock server the masters alone say where the locks are
+	if !d.isLockServer() { // at a lock server only the masters report where the locks are
 		d.locks.places, d.locks.unmoved = s.shared.opts.LockLocation, s.shared.opts.Unmoved
 	}
 	return d
@@ -67,7 +67,7 @@ func (d *dispatcher) connection() commands.Connection {
 	}
 }
 
-// forgetFrame ends the state of the current frame.
+// forgetFrame resets the state that belongs to the current frame.
 func (d *dispatcher) forgetFrame() {
 	d.in.frame = d.in.scanned
 	d.keys.search = search{}

@@ -1,15 +1,15 @@
-// Package proxy serves Redis clients: bytes in, bytes out. RELAY.md says what a client gets of its
-// upstream through the proxy, how, and why.
+// Package proxy serves Redis clients: bytes in, bytes out. RELAY.md describes what a client gets of
+// its upstream through the proxy, how, and why.
 //
-// # The way of a connection
+// # The path of a connection
 //
 // redcon listens and accepts. Its parser must never see a byte from the network: a few bytes sent
-// before any login can crash, hang or grow redcon 1.6.2. So the listener given to it (listener.go)
-// hands out connections whose first read is the proxy's own greeting, one whole command that is
-// always the same. The handler that redcon calls for it detaches the connection and starts a
-// session on the bare one. (Giving redcon the client's own first command, once scanned, would serve
-// as well. But that would hold a first command of 512 MB in memory, and 4 KB of redcon's reader for
-// every silent client.)
+// before any login can crash redcon 1.6.2, hang it, or make it use much memory. So the listener
+// given to it (listener.go) hands out connections whose first read is the proxy's own greeting, one
+// whole command that is always the same. The handler that redcon calls for it detaches the
+// connection and starts a session on the bare one. (Giving redcon the client's own first command,
+// once scanned, would also work. But that would hold a first command of 512 MB in memory, and 4 KB
+// of redcon's reader for every silent client.)
 //
 // A session (session.go) reads through an input (input.go), which finds the frames with package
 // resp's scanner. The proxy looks a command up as soon as its name has arrived. It collects its own
@@ -46,7 +46,7 @@
 // A session has one goroutine. The reply copier of its relay is a second one, which brings the
 // replies of the upstream. While a command waits, a watch reads from the client (watch.go), to
 // notice at once that it leaves. A parked session has no goroutine: the server's one polling
-// goroutine waits in their place (polling.go). A client that tracks keys has a goroutine of its own
+// goroutine waits in its place (polling.go). A client that tracks keys has a goroutine of its own
 // while there are invalidations to send (package tracking); it writes to parked clients, too. A
 // subscriber of a lock server has one while there are messages for it (package pubsub).
 //
@@ -62,5 +62,5 @@
 //     parked. No goroutine waits while it holds this lock.
 //
 // The locks in package upstream are held for a few assignments, and no other lock is taken with
-// them. Fields say which lock or goroutine they belong to.
+// them. The comments of fields name the lock or goroutine that they belong to.
 package proxy

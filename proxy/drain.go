@@ -61,8 +61,8 @@ func (s *Server) logCut() {
 // longestUnblockPause limits the pause between two requests to unblock clients at the upstream.
 const longestUnblockPause = time.Second
 
-// refuseUpstreamWaits makes the upstream refuse commands that wait there for other clients, now and
-// whenever another one begins to wait. It runs until ctx ends.
+// refuseUpstreamWaits makes the upstream refuse commands that wait for other clients, now and
+// later. It runs until ctx ends or unblocking fails.
 func (s *Server) refuseUpstreamWaits(ctx context.Context, sessions []*session) {
 	for pause := 10 * time.Millisecond; pacing.Sleep(ctx, pause) == nil; pause = min(2*pause, longestUnblockPause) {
 		waiting := connAddrs(sessions, (*relay).waitingAddr)

@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// entryTime limits the time until a client has completed the TLS handshake.
+	// entryTime limits the time for a load balancer's header, and the time for the TLS handshake.
 	entryTime = 10 * time.Second
-	// refusalReadTime limits the time that a client which is turned away has to read the reason.
+	// refusalReadTime limits the time that a refused client has to read the reason.
 	refusalReadTime = time.Second
 )
 
-// plainOnTLS is the answer to a client that does not speak TLS on a port that requires it.
+// plainOnTLS is the reply to a client that does not speak TLS on a port that requires it.
 const plainOnTLS = "-ERR this port requires TLS\r\n"
 
-// errTurnedAway ends a session that has not begun.
+// errTurnedAway ends the session of a client that was not admitted.
 var errTurnedAway = errors.New("client turned away")
 
 // enter admits a client: it reads the header of a load balancer, completes the TLS handshake, and
-// checks protected mode. It runs none of the client's commands before that. It logs clients that
-// are turned away, but not clients that disconnect.
+// checks protected mode. It runs none of the client's commands before that. It logs clients that it
+// refuses, but not clients that disconnect.
 func (s *session) enter(ctx context.Context) error {
 	if err := s.readProxyHeader(ctx); err != nil {
 		return err
@@ -53,12 +53,12 @@ func (s *session) enter(ctx context.Context) error {
 	return errTurnedAway
 }
 
-// noProxyHeader is the answer to a load balancer that does not name its client.
+// noProxyHeader is the reply to a load balancer that does not name its client.
 const noProxyHeader = "-ERR no PROXY protocol header: this port requires one from this address (proxy-protocol)\r\n"
 
-// readProxyHeader reads from a load balancer for which client it connects. If the balancer connects
-// for itself, or does not know the client, the connection's own address remains. From other
-// addresses it reads nothing.
+// readProxyHeader reads the client's address from a load balancer's header. If the balancer
+// connects for itself, or does not know the client, the connection's own address remains. From
+// other addresses it reads nothing.
 func (s *session) readProxyHeader(ctx context.Context) error {
 	if !proxyproto.Among(s.shared.opts.Balancers, s.client.Addr) {
 		return nil
@@ -85,8 +85,8 @@ func (s *session) readProxyHeader(ctx context.Context) error {
 	return err
 }
 
-// handshake does the TLS handshake in limited time. It tells a client that does not speak TLS why
-// it fails, if it can.
+// handshake does the TLS handshake in limited time. If a client does not speak TLS, it tries to
+// report that to the client in plain text.
 func (s *session) handshake(ctx context.Context, conn *tls.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.shared.entry)
 	defer cancel()
@@ -119,8 +119,8 @@ func handshakeCause(err error) string {
 	return text
 }
 
-// refuseConn tells a client why it is turned away, and waits briefly for the client to read that.
-// Closing a connection with unread input may discard the answer.
+// refuseConn sends a client the reason why it is refused, and waits briefly for the client to read
+// it. Closing a connection with unread input may discard the reason.
 func refuseConn(conn net.Conn, text string) {
 	_ = conn.SetDeadline(time.Now().Add(refusalReadTime))
 	_, err := io.WriteString(conn, text)
@@ -141,8 +141,8 @@ const denied = "-DENIED Redis is running in protected mode because protected mod
 	"3) Disable protected mode by protected-mode: false, and PROXY RELOAD. " +
 	"Make sure that only your clients can reach the port.\r\n"
 
-// denial returns the refusal for a client that protected mode turns away, else nothing. Whether the
-// upstream requires a login is unknown until it has been reached.
+// denial returns the refusal for a client that protected mode refuses; empty for other clients.
+// Whether the upstream requires a login is unknown until it has been reached.
 func (s *shared) denial(given *Settings, addr net.Addr) string {
 	if !s.protects(given) || IsLoopback(addr) {
 		return ""
@@ -169,15 +169,14 @@ func (s *shared) mustLogIn(given *Settings) (known, must bool) {
 	}
 }
 
-// protects reports whether protected mode, with these settings, turns away clients from other
-// machines.
+// protects reports whether protected mode refuses clients from other machines with these settings.
 func (s *shared) protects(given *Settings) bool {
 	_, must := s.mustLogIn(given)
 	return given.ProtectedMode && !must
 }
 
-// IsLoopback reports whether an address is reachable only from this machine. Addresses that are not
-// TCP count as such.
+// IsLoopback reports whether an address is reachable only from this machine. It returns true for
+// addresses that are not TCP.
 func IsLoopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.AddrPort().Addr().Unmap().IsLoopback()

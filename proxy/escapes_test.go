@@ -22,9 +22,8 @@ func (r *testProxy) expectOnMasters(server *redistest.Server, key string) {
 	expectNoKeys(r.T, server, key)
 }
 
-// TestScriptsThatNameALockKeyBesideOthers: a script that gets other keys, and names a lock key in
-// addition, runs on the masters. The name may be in the script, in its arguments, or composed of
-// these.
+// TestScriptsThatNameALockKeyBesideOthers: a script that gets other keys, and also names a lock
+// key, runs on the masters. The name may be in the script, in its arguments, or composed of both.
 func TestScriptsThatNameALockKeyBesideOthers(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -56,7 +55,7 @@ func TestScriptsThatNameALockKeyBesideOthers(t *testing.T) {
 	}
 }
 
-// TestScriptsWithLockKeysAsDataGoOn: scripts that only have lock keys as data run on the upstream.
+// TestScriptsWithLockKeysAsDataGoOn: scripts that use lock keys only as data run on the upstream.
 func TestScriptsWithLockKeysAsDataGoOn(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()

@@ -14,7 +14,7 @@ func (s *Server) SetPatience(stall, linger time.Duration) {
 	s.shared.times = relayTimes{stall, linger}
 }
 
-// SetEntry sets how long a client may take for the TLS handshake. It is called before Serve.
+// SetEntry sets how long the TLS handshake may take. It is called before Serve.
 func (s *Server) SetEntry(d time.Duration) { s.shared.entry = d }
 
 // SetNow sets the clock that measures a validity from its grant until its reply is sent. It is

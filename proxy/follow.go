@@ -44,8 +44,8 @@ func (d *dispatcher) follow(ctx context.Context, name string, words [][]byte) er
 	return d.sender.sendFollowed(s, frame())
 }
 
-// forwardTracking forwards a CLIENT TRACKING or CACHING, and does the same for lock keys. If the
-// upstream's reply cannot be known, it reports false, and lock keys are not tracked.
+// forwardTracking forwards CLIENT TRACKING or CLIENT CACHING, and applies it to lock keys. If it
+// cannot learn the upstream's reply, it reports false, and lock keys are not tracked.
 func (d *dispatcher) forwardTracking(ctx context.Context, words [][]byte) (done bool, err error) {
 	what := tracking.Subcommand(words)
 	if what == "" || d.client.Track == nil {
@@ -85,8 +85,8 @@ func (d *dispatcher) forwardTracking(ctx context.Context, words [][]byte) (done 
 	return true, nil
 }
 
-// keepCaching keeps a CLIENT CACHING in force beyond a command that does not use it up at the
-// upstream.
+// keepCaching returns a function that renews a CLIENT CACHING after a command that does not use it
+// up at the upstream.
 func (d *dispatcher) keepCaching(name string) (after func()) {
 	if (name != "client" && name != "multi") || !tracking.Of(d.client).CachingRequested() {
 		return func() {}
@@ -94,8 +94,8 @@ func (d *dispatcher) keepCaching(name string) (after func()) {
 	return tracking.Of(d.client).Caching
 }
 
-// unanswered forwards a command that gets no reply, and that may turn later replies off. If the
-// upstream queues or refuses it, it gets a reply.
+// unanswered forwards a command that gets no reply, and that may turn later replies off. The
+// command does get a reply if the upstream queues or refuses it.
 func (d *dispatcher) unanswered(ctx context.Context, mode track.ReplyMode, words [][]byte) error {
 	if err := d.asker.waitUpstream(ctx); err != nil {
 		return err
@@ -118,9 +118,8 @@ func (d *dispatcher) unanswered(ctx context.Context, mode track.ReplyMode, words
 	return d.sender.sendWhole(s)
 }
 
-// replyModeRefused reports whether the upstream will refuse, and so answer, a command that normally
-// gets no reply, for lack of permission. If that cannot be found out, replies can no longer be
-// followed.
+// replyModeRefused reports whether the upstream will refuse a command that normally gets no reply,
+// and so answer it, for lack of permission. If that is unknown, replies can no longer be tracked.
 func (d *dispatcher) replyModeRefused(ctx context.Context, words [][]byte) bool {
 	refusals, err := d.asker.Refusals(ctx, [][]string{syntax.Strings(words)})
 	if err != nil {

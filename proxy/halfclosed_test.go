@@ -69,8 +69,7 @@ func (l *countedLocks) leave(t *testing.T, b *testServer, n, commands int, leave
 	b.waitClients(0)
 }
 
-// TestLeaversTakeTurns: commands that have arrived from clients that leave run one at a time, for
-// all of these clients.
+// TestLeaversTakeTurns: commands that have arrived from clients that leave run one at a time.
 func TestLeaversTakeTurns(t *testing.T) {
 	needPoller(t)
 	for name, leave := range waysToLeave {
@@ -106,7 +105,7 @@ func TestTooManyLeavers(t *testing.T) {
 	}
 }
 
-// needPoller skips the test on systems where nothing reports the end of a stream before it is read.
+// needPoller skips the test on systems without a poller: nothing reports the end before it is read.
 func needPoller(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux there is a poller")

@@ -15,11 +15,11 @@ const (
 	// holdTimeout limits how long the proxy waits for commands at the upstream to finish once the
 	// locks move. The mover ends connections that take longer.
 	holdTimeout = 3 * time.Second
-	// lookPause is the pause between two looks for new connections to report.
+	// lookPause is the pause between two checks for new connections to report.
 	lookPause = 100 * time.Millisecond
-	// noEra is not the number of any era.
+	// noEra is a number that no era has.
 	noEra = -1
-	// retryPause is the wait before the masters are told again.
+	// retryPause is the wait after a failed report to the masters.
 	retryPause = 50 * time.Millisecond
 )
 
@@ -80,8 +80,8 @@ func (s *Server) pauseCommands(ctx context.Context, places LockLocation) {
 }
 
 // dropCaches notifies clients that track keys, once the locks have moved, that all keys may have
-// changed. Later changes are not reported at the old location. It returns where the locks were
-// last. If the masters' era is more than one later, a move in between may have gone unnoticed.
+// changed. Later changes are not reported at the old location. It returns the last location of the
+// locks. If the masters' era is more than one later, a move in between may have gone unnoticed.
 func (s *Server) dropCaches(was, at quorum.Location) quorum.Location {
 	elsewhere := at.Place != was.Place || at.Era > was.Era+1
 	switch hub := s.shared.opts.Table.Tracking(); {
@@ -101,7 +101,7 @@ func sameHeld(a, b quorum.PauseReport) bool {
 }
 
 // waitHeld waits at most holdTimeout until no command on a lock key is under way to the upstream,
-// and returns the connections that are at rest.
+// and returns which connections are at rest.
 func (s *Server) waitHeld(ctx context.Context) quorum.PauseReport {
 	ctx, cancel := context.WithTimeout(ctx, holdTimeout)
 	defer cancel()
@@ -182,7 +182,7 @@ func (s *Server) ownConnections() []string {
 	return s.shared.opts.Upstream.OwnConnections()
 }
 
-// unblock makes the upstream answer clients that are blocked there on lock keys.
+// unblock makes the upstream answer clients that are blocked on lock keys.
 func (s *Server) unblock(ctx context.Context, sessions []*session) {
 	blocked := connAddrs(sessions, (*relay).blockedAddr)
 	if len(blocked) == 0 || ctx.Err() != nil {

@@ -148,7 +148,8 @@ func TestHostileNumberOfArguments(t *testing.T) {
 	}
 }
 
-// TestHostileAnnouncement: two billion arguments are allowed, and cost only what is sent of them.
+// TestHostileAnnouncement: two billion arguments are allowed, and cost memory only if they are
+// sent.
 func TestHostileAnnouncement(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	b.withinMemory(24*mega, func() {

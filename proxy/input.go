@@ -19,7 +19,7 @@ const (
 	maxExcerpt = 2 << 10
 )
 
-// errNotCRLF is for other line ends. Redis accepts them, because it does not check them.
+// errNotCRLF reports a frame that does not end in CRLF. Redis does not check that.
 var errNotCRLF = &resp.RequestError{Text: "Protocol error: expected CRLF"}
 
 // newInput returns an input that reads from conn.
@@ -43,8 +43,8 @@ type input struct {
 	args     [][]byte // reused for the words of a command
 	budget   *budget
 	budgeted int // bytes of buf taken from the budget
-	// keeps returns how many bytes are kept for the client between its commands. kept of them were
-	// taken from the budget.
+	// keeps returns how many bytes are kept for the client between its commands. kept is how many
+	// of them were taken from the budget.
 	keeps func() int
 	kept  int
 }
@@ -89,10 +89,10 @@ func (in *input) words() ([][]byte, error) {
 	return in.args, nil
 }
 
-// manyWords is how many words args may have room for between frames.
+// manyWords limits the capacity of args between frames.
 const manyWords = 64
 
-// forgetWords drops the references to the buffer that hold the words.
+// forgetWords drops the words, which refer to the buffer.
 func (in *input) forgetWords() {
 	if cap(in.args) > manyWords {
 		in.args = nil
@@ -101,7 +101,7 @@ func (in *input) forgetWords() {
 	clear(in.args)
 }
 
-// fill reads once.
+// fill makes room in the buffer, and reads once.
 func (in *input) fill() error {
 	if err := in.makeRoom(); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (in *input) Room() []byte {
 	return in.buf[in.end:]
 }
 
-// Release implements netconn.Memory. It gives the buffer back if no bytes are held.
+// Release implements netconn.Memory. It gives the buffer back if it holds no bytes.
 func (in *input) Release() {
 	if in.end == 0 {
 		in.release()
@@ -143,7 +143,7 @@ func (in *input) isIdle() bool {
 	return in.end == 0 && in.scanner.AtGap()
 }
 
-// shrink drops memory that can be made again.
+// shrink frees memory that can be allocated again.
 func (in *input) shrink() {
 	in.release()
 	in.args = nil
@@ -184,12 +184,12 @@ func (in *input) lookahead() error {
 		}
 		bigger := make([]byte, 2*len(in.buf))
 		copy(bigger, in.buf)
-		in.buf = bigger // the words refer to the old one
+		in.buf = bigger // the words refer to the old buffer
 	}
 	return in.read()
 }
 
-// errFull ends a lookahead: the client has sent much ahead of its replies.
+// errFull ends a lookahead if the buffer is full: the client has sent much ahead of its replies.
 var errFull = errors.New("the read buffer is full")
 
 // enlarge doubles a full buffer, if the budget permits. A client's first buffer is not budgeted.

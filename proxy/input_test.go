@@ -71,8 +71,8 @@ func TestInputReadsFrames(t *testing.T) {
 	}
 }
 
-// TestLookaheadLeavesTheWordsAlone: while a command waits, bytes that are read behind it leave its
-// words unchanged.
+// TestLookaheadLeavesTheWordsAlone: bytes that are read ahead leave a waiting command's words
+// unchanged.
 func TestLookaheadLeavesTheWordsAlone(t *testing.T) {
 	in, client := inputOf(t)
 	behind := strings.Repeat(array("PING"), 3000)

@@ -24,13 +24,13 @@ type keySearch struct {
 
 // search is the state of the search in the current frame.
 type search struct {
-	rule        *keys.Rule // not nil: where the frame goes depends on its keys, and is undecided
+	rule        *keys.Rule // not nil while the frame's route depends on its keys
 	checkRights bool       // whether the client may send the command must be checked
 	held        bool       // there is a lock key, or the client may not send the command
 	whole       bool       // the frame's end was scanned
-	ahead       *keyWalk   // of a frame that is forwarded before all its keys are known
-	// suspect: the command may take or release a lock on the upstream. sent holds its bytes that
-	// were sent.
+	ahead       *keyWalk   // searches a frame that is forwarded before all its keys are known
+	// suspect is set if the command may take or release a lock on the upstream. sent holds its
+	// bytes that were sent.
 	suspect bool
 	sent    []byte
 }
@@ -57,7 +57,7 @@ func (k *keySearch) start() bool {
 	return k.search.rule != nil || k.search.checkRights
 }
 
-// seek looks for lock keys in such a command, as far as it has been read. If it has none, the frame
+// seek continues a search, as far as the command has been read. If the command has no lock keys, it
 // is forwarded. If its first argument is its only key, that is decided when the argument has
 // arrived. Nothing is sent before the decision, so that the upstream never gets the beginning of a
 // command on a lock key.
@@ -88,7 +88,7 @@ func (k *keySearch) isRefused(words [][]byte, total int) bool {
 	return k.search.checkRights && k.user.Refusal(words, total) != ""
 }
 
-// end ends the search.
+// end ends the search. held is set if the frame must not simply be forwarded.
 func (k *keySearch) end(held bool) searchResult {
 	k.search.rule, k.search.checkRights, k.search.held = nil, false, held
 	if held {
@@ -114,8 +114,8 @@ func (k *keySearch) seekAll(ctx context.Context) (searchResult, error) {
 	return needsMore, nil
 }
 
-// seekAhead decides by its beginning about a command that is too long to be held. If lock keys may
-// follow, it is searched further while it is forwarded.
+// seekAhead decides about a command that is too long to be held, by its beginning. If lock keys may
+// follow, the rest is searched while it is forwarded.
 func (k *keySearch) seekAhead(ctx context.Context, begin []byte) (searchResult, error) {
 	words, total, size := resp.Words(nil, begin, math.MaxInt)
 	if k.isRefused(words, total) {
@@ -140,12 +140,12 @@ func (k *keySearch) event() (resp.FrameEvent, error) {
 	return ev, err
 }
 
-// longKeyBegin is how many bytes are matched of a key that is too long to be held.
+// longKeyBegin is the number of bytes that are matched of a key that is too long to be held.
 const longKeyBegin = 1 << 10
 
 // firstArg returns the first argument of the command whose name was just scanned, once it is whole,
-// and its size. It is empty if there is none, or if it is not a bulk string. If it is too long to
-// be held, firstArg returns its beginning.
+// and its size. The argument is empty if there is none, or if it is not a bulk string. If it is too
+// long to be held, firstArg returns its beginning.
 func (in *input) firstArg() (arg []byte, size int64, known bool) {
 	p := in.buf[in.scanned:in.end]
 	switch {
@@ -182,7 +182,7 @@ type keyWalk struct {
 	key    []byte // the bytes so far of an argument that may be a lock key
 }
 
-// scan scans more bytes, which must be well-formed. The error names a lock key.
+// scan scans more bytes, which must be well-formed. It returns an error if they contain a lock key.
 func (w *keyWalk) scan(p []byte) error {
 	for len(p) > 0 {
 		if w.left == 0 {
@@ -207,7 +207,7 @@ func (w *keyWalk) scan(p []byte) error {
 	return nil
 }
 
-// end ends an argument, and checks whether it is a lock key.
+// end checks whether the argument that has ended is a lock key.
 func (w *keyWalk) end() error {
 	index := w.index
 	w.index++
@@ -224,7 +224,7 @@ func (w *keyWalk) end() error {
 const maxSuspect = 8 << 10
 
 // markSuspect marks the command whose name was just scanned, if it may take or release a lock on
-// the upstream. It is sent meanwhile, and inspected when it is whole.
+// the upstream. The command is sent meanwhile, and inspected when it is whole.
 func (k *keySearch) markSuspect() {
 	name, _ := k.in.scanner.Name()
 	if !k.in.scanner.Inline() {
@@ -250,7 +250,7 @@ func (k *keySearch) keepSent() {
 	k.search.sent = append(k.search.sent, part...)
 }
 
-// inspect inspects a suspect that has ended.
+// inspect passes a suspect that has ended to the table, which observes locks on the upstream.
 func (k *keySearch) inspect() {
 	if !k.search.suspect {
 		return

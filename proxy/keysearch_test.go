@@ -66,7 +66,7 @@ func TestFirstArg(t *testing.T) {
 	}
 }
 
-// TestFirstArgThatIsNone: a command without a first argument of valid length is not waited for.
+// TestFirstArgThatIsNone: firstArg does not wait for an argument without a valid length.
 func TestFirstArgThatIsNone(t *testing.T) {
 	for _, frame := range []string{"*1\r\n$3\r\nGET", "*2\r\n$3\r\nGET\r\n$x\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n",
 		"*2\r\n$3\r\nGET\r\n:3\r\nabc"} {

@@ -49,8 +49,8 @@ func (c shortConn) Write(p []byte) (int, error) {
 	return n, errors.New("no more is taken")
 }
 
-// TestRepliesThatLeaveInPart: of replies that are written together, those that the socket accepted
-// whole count as delivered. The locks that the other replies grant are released.
+// TestRepliesThatLeaveInPart: if several replies are written together, a reply counts as delivered
+// if the socket accepted all of it. The locks that the other replies grant are released.
 func TestRepliesThatLeaveInPart(t *testing.T) {
 	skipOverTLS(t) // over TLS more than the replies is written
 	grants := []struct{ line, reply, key string }{

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// warningsShown is how many warnings are logged in each warningTime.
+	// warningsShown limits the warnings that are logged in each warningTime.
 	warningsShown = 10
 	warningTime   = time.Minute
 )

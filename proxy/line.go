@@ -13,7 +13,7 @@ import (
 const (
 	// writeTimeout is how long a client may leave its replies unread.
 	writeTimeout = time.Minute
-	// maxPending is how many bytes of replies are written together.
+	// maxPending limits the bytes of replies that are written together.
 	maxPending = 16 << 10
 )
 
@@ -89,7 +89,7 @@ func (l *line) signal() {
 // and has the turn; write unlocks mu while it writes.
 func (l *line) write(p []byte) (int, error) { return l.writeWithin(0, p) }
 
-// writeWithin is write limited to a time, unless that is 0. It clears the write deadline.
+// writeWithin is write with a time limit; 0 means no limit. It clears the write deadline.
 func (l *line) writeWithin(limit time.Duration, p []byte) (n int, err error) {
 	l.writing = true
 	l.mu.Unlock()
@@ -138,7 +138,7 @@ func (l *line) limitWrite(limit time.Duration) {
 	l.limited = limit > 0
 }
 
-// releaseMemory drops memory that can be made again, unless a goroutine writes now.
+// releaseMemory frees memory that can be allocated again, unless a goroutine writes now.
 func (l *line) releaseMemory() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -87,7 +87,7 @@ func TestNoLockIsHeldOverAWrite(t *testing.T) {
 }
 
 // TestOnlyALineWritesToClients: only a line writes to a client that has entered. So no write can
-// happen with a lock held.
+// happen while a lock is held.
 func TestOnlyALineWritesToClients(t *testing.T) {
 	writers := []string{"Write", "WriteString", "WriteWithin", "WriteSome"}
 	allowed := map[string]string{"line.go": "", "relay.go": "send", "entrance.go": "refuseConn", "listener.go": "Accept"}

@@ -13,15 +13,15 @@ import (
 // greeting is all that redcon's parser ever reads.
 const greeting = ping
 
-// refusal is how Redis turns a client away, byte for byte: client libraries know it.
+// refusal is Redis' reply to a client that it refuses, byte for byte: client libraries know it.
 const refusal = "-ERR max number of clients reached\r\n"
 
 // refusalTimeout limits the time to write the refusal. The socket of a new connection has room for
 // it.
 const refusalTimeout = 10 * time.Millisecond
 
-// admissionListener gives redcon connections that send the greeting, and turns clients away if
-// admit returns false. A TLS client takes the plain refusal for broken TLS.
+// admissionListener gives redcon connections that send the greeting. It refuses clients while admit
+// returns false. A TLS client takes the plain refusal for broken TLS.
 type admissionListener struct {
 	net.Listener
 	admit func() bool
@@ -52,7 +52,7 @@ type guardedConn struct {
 // Read returns the greeting, then net.ErrClosed.
 func (c *guardedConn) Read(p []byte) (int, error) {
 	if c.greeted == len(greeting) {
-		return 0, net.ErrClosed // redcon never reads on: its handler has detached
+		return 0, net.ErrClosed // redcon never reads again: its handler has detached the connection
 	}
 	n := copy(p, greeting[c.greeted:])
 	c.greeted += n
@@ -88,7 +88,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return err
 }
 
-// admit counts a client in, if there is room.
+// admit counts a client, and reports whether there is room for it.
 func (s *Server) admit() bool {
 	if s.clients.Add(1) > int64(s.MaxClients()) {
 		s.clients.Add(-1)

@@ -65,8 +65,7 @@ func (l *refusingListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// TestAcceptErrorsPass: a server without file descriptors logs that, and continues when there are
-// some.
+// TestAcceptErrorsPass: a server without free file descriptors logs that, and continues later.
 func TestAcceptErrorsPass(t *testing.T) {
 	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
 		l := &refusingListener{Listener: inner}

@@ -13,10 +13,10 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// Commands on lock keys go to where the locks are. Package place has the rules; this package keeps
-// the first one. Commands on lock keys wait while the locks move.
+// Commands on lock keys go to where the locks are, and wait while the locks move. Package location
+// has the rules of a move; this package keeps the first one.
 
-// errLocksMoved says that a command was not carried out, because the locks have moved meanwhile.
+// errLocksMoved reports that a command was not carried out, because the locks have moved meanwhile.
 var errLocksMoved = errors.New("the locks have moved")
 
 // locationRouter finds out where commands on lock keys must go, and prepares the upstream to carry
@@ -26,11 +26,11 @@ type locationRouter struct {
 	asker  *asker
 	client *command.Client
 	table  *commands.Table
-	// places reports where the locks are; nil: always on the masters. unmoved is the table to use
-	// while the locks are at the upstream.
+	// places reports where the locks are; nil if they are always on the masters. unmoved is the
+	// table to use while the locks are at the upstream.
 	places  LockLocation
 	unmoved *commands.Table
-	arrived time.Time // when a command that is run again first came; zero: first run
+	arrived time.Time // when a command that is run again first arrived; zero in its first run
 }
 
 // placeFor returns where a command belongs: to the upstream or the masters. A command that touches
@@ -65,8 +65,7 @@ func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, wor
 	return at.Place, err
 }
 
-// touchesLockKeys reports whether a command is on lock keys, so that it must not run while they
-// move.
+// touchesLockKeys reports whether a command is on lock keys: it must not run while the locks move.
 func (c *locationRouter) touchesLockKeys(own *command.Command, words [][]byte) bool {
 	switch {
 	case c.client.Transaction.Open:
@@ -80,7 +79,7 @@ func (c *locationRouter) touchesLockKeys(own *command.Command, words [][]byte) b
 		lock, _ := c.table.LockKeys().Split(words, own.Places(words))
 		return lock >= 0 || own.AllLocks
 	}
-	return c.unmoved.Lookup(words[0]) == nil // it is about all keys
+	return c.unmoved.Lookup(words[0]) == nil // it concerns all keys
 }
 
 func errorReply(err error) string {
@@ -90,9 +89,9 @@ func errorReply(err error) string {
 	return command.Failure(err)
 }
 
-// prepareUpstream confirms that the connection may carry commands on lock keys. It marks the bytes
-// that are sent next as those of such a command, until lockCommandSent is called. The error is
-// errLocksMoved if no connection may carry one any more.
+// prepareUpstream confirms that the connection may carry commands on lock keys. It marks the next
+// bytes sent as part of such a command, until lockCommandSent is called. The error is errLocksMoved
+// if no connection may carry such a command any more.
 func (c *locationRouter) prepareUpstream(ctx context.Context, words [][]byte) error {
 	if err := c.relay.open(ctx); err != nil {
 		return err
@@ -114,7 +113,7 @@ func (c *locationRouter) prepareUpstream(ctx context.Context, words [][]byte) er
 	return nil
 }
 
-// confirm checks that commands on lock keys may go over the connection, and records it.
+// confirm checks that commands on lock keys may go over the connection, and records that.
 func (c *locationRouter) confirm(ctx context.Context) error {
 	if err := c.asker.waitUpstream(ctx); err != nil {
 		return err
@@ -140,9 +139,8 @@ func (c *locationRouter) confirm(ctx context.Context) error {
 	return nil
 }
 
-// execUpstream runs a transaction at the upstream that was begun while the locks were on the
-// masters. It returns the reply to EXEC. After an error, sent reports whether any command of it was
-// sent.
+// execUpstream runs a transaction at the upstream that began while the locks were on the masters.
+// It returns the reply to EXEC. After an error, sent reports whether any of its commands was sent.
 func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
 	err = c.asker.waitFor(ctx, func(ctx context.Context) error {
 		_, err := c.places.AwaitLocation(ctx)
@@ -167,8 +165,8 @@ func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (a
 	return answer, sent, err
 }
 
-// dropMovedWatch handles a client that watches lock keys at the upstream which have moved to the
-// masters: for the client they have changed. queueOnly reports that the command belongs to an
+// dropMovedWatch handles a client whose watched lock keys have moved from the upstream to the
+// masters: for the client, they have changed. queueOnly reports that the command belongs to an
 // upstream transaction that can no longer succeed, so that the upstream should just queue it.
 func (c *locationRouter) dropMovedWatch(
 	ctx context.Context, own *command.Command, follow string,
@@ -195,7 +193,7 @@ func (c *locationRouter) dropMovedWatch(
 	return false, nil
 }
 
-// changedWatch returns the state of a watch of which a key has changed.
+// changedWatch returns the state of a watch after a watched key has changed.
 func changedWatch() command.Watched {
 	return command.Watched{Keys: map[string]string{"": ""}, Changed: true}
 }

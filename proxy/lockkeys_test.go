@@ -115,7 +115,7 @@ func TestLockKeysCutAnywhere(t *testing.T) {
 	sent += "SET lock:a 'in line' NX\r\nSET b \"in line\"\r\n" + lines("DEL lock:a", "DEL b")
 	want += "+OK\r\n+OK\r\n:1\r\n:1\r\n"
 	p := r.connect()
-	_ = p.conn.SetDeadline(time.Now().Add(5 * patience)) // it waits in vain hundreds of times
+	_ = p.conn.SetDeadline(time.Now().Add(5 * patience)) // hundreds of exchanges take longer than one
 	for at := 1; at < len(sent); at += 1 + at%3 {
 		p.send(sent[:at])
 		p.send(sent[at:])
@@ -141,7 +141,7 @@ func TestLockKeysAreOfTheSelectedDatabase(t *testing.T) {
 }
 
 // TestCommandsOnAllKeys: commands on all keys see the keys of the upstream and the lock keys, and
-// remove both. Locks on other keys are not among them.
+// remove both. They do not see locks on other keys.
 func TestCommandsOnAllKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()

@@ -25,8 +25,8 @@ func notInMulti(name string) string {
 		" inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"
 }
 
-// lockTransactions are transactions of one client each. The proxy's lock:a holds "me", and the
-// upstream is empty.
+// lockTransactions lists transactions of one client each. At first the proxy's lock:a holds "me",
+// and the upstream is empty.
 var lockTransactions = []struct {
 	name     string
 	script   []exchange
@@ -195,8 +195,8 @@ func TestClientLeavesWithinATransactionOnLockKeys(t *testing.T) {
 	r.connect().say("GET lock:a", bulk("me"))
 }
 
-// TestLongCommandInATransactionOnLockKeys: long commands and protocol errors in a transaction on
-// lock keys.
+// TestLongCommandInATransactionOnLockKeys: a long command on a lock key makes a transaction fail,
+// and a protocol error ends the connection.
 func TestLongCommandInATransactionOnLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	mega := strings.Repeat("v", 1<<20)
@@ -233,7 +233,7 @@ func TestLockKeysWithoutTheUpstream(t *testing.T) {
 	})
 }
 
-// TestUpstreamDiesWithinATransaction: the upstream dies within a transaction. The transaction is
+// TestUpstreamDiesWithinATransaction: if the upstream dies within a transaction, the transaction is
 // lost with the connection, and nothing of it reaches the masters.
 func TestUpstreamDiesWithinATransaction(t *testing.T) {
 	r, server := startWithLockKeys(t)
@@ -249,7 +249,7 @@ func TestUpstreamDiesWithinATransaction(t *testing.T) {
 }
 
 // TestTransactionsAsOnOneRedis: transactions on lock keys alone are answered as by one Redis, in
-// any order of commands, except those on several keys, which are refused.
+// any order of commands. Commands on several keys are refused.
 func TestTransactionsAsOnOneRedis(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	commands := []string{"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH lock:a", "WATCH lock:a lock:b", "UNWATCH",

@@ -112,7 +112,7 @@ func masters(t *testing.T, n int) (locker *quorum.Locker, all []*miniredis.Minir
 		all = append(all, m)
 		urls = append(urls, "redis://"+m.Addr())
 	}
-	// Long enough for a machine that is busy otherwise.
+	// The timeout is long enough for a busy machine.
 	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: patience, Unguarded: true})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func (p *peer) load(body string) string {
 	return reply[5:45]
 }
 
-// TestScriptsOnLockKeys: a script whose keys are lock keys runs on the masters, any other one on
+// TestScriptsOnLockKeys: a script whose keys are lock keys runs on the masters, any other script on
 // the upstream. A loaded script can run on both.
 func TestScriptsOnLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)

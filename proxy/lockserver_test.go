@@ -21,7 +21,7 @@ func newLockServer(t *testing.T) *testProxy {
 	return r
 }
 
-// lockServer starts a proxy of newLockServer.
+// lockServer starts the proxy that newLockServer returns.
 func lockServer(t *testing.T) *testProxy {
 	t.Helper()
 	r := newLockServer(t)
@@ -29,8 +29,8 @@ func lockServer(t *testing.T) *testProxy {
 	return r
 }
 
-// TestLockServerAnswersCommandsOnLockKeys: without an upstream, commands on lock keys work, and no
-// other commands with keys.
+// TestLockServerAnswersCommandsOnLockKeys: without an upstream, commands on lock keys work, and
+// commands on other keys are refused.
 func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 	noUpstream := func(key string) string {
 		return "-ERR no upstream: key '" + key +

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// This file is the relay's part of locationRouter. If not stated otherwise, the session's goroutine
-// calls its methods.
+// The methods in this file are the relay's part of locationRouter. The session's goroutine calls
+// them, if not stated otherwise.
 
 func (r *relay) isConfirmed() bool {
 	r.line.mu.Lock()
@@ -46,8 +46,8 @@ func (r *relay) clearWatch() {
 }
 
 // revalidateWatch is called if the locks seem to be at the upstream, still or again. If they are,
-// the upstream itself knows whether a watched key has changed. It checks that under the lock under
-// which connections are reported to be at rest.
+// the upstream itself knows whether a watched key has changed. It checks that with mu held, because
+// connections are reported to be at rest under the same lock.
 func (r *relay) revalidateWatch(places LockLocation) {
 	if !r.isWatchMoved() {
 		return
@@ -105,7 +105,7 @@ func (r *relay) markSending(words [][]byte) bool {
 }
 
 // beginOnMasters records that a command runs on the masters. It reports false if the locks are
-// about to leave them.
+// about to leave the masters.
 func (r *relay) beginOnMasters(places LockLocation) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *relay) endOnMasters() {
 	r.line.signal()
 }
 
-// lockCommandSent ends beginLockCommand: from now on the reply is expected.
+// lockCommandSent records that the command was sent: from now on its reply is expected.
 func (r *relay) lockCommandSent() {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -130,7 +130,7 @@ func (r *relay) lockCommandSent() {
 }
 
 // blockedAddr returns the local address of the connection to the upstream, if a command on lock
-// keys may be blocked there; else it returns nothing.
+// keys may be blocked on it; else it returns "".
 func (r *relay) blockedAddr() string {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -161,7 +161,7 @@ func (r *relay) waitAtRest(ctx context.Context) (address string, atRest bool) {
 }
 
 // isAtRest reports whether no command on a lock key is under way. A connection that was reported to
-// be at rest stays so, whatever its client does there: it has carried no command on a lock key
+// be at rest stays so, whatever its client does on it: it has carried no command on a lock key
 // since. It is called with mu held.
 func (r *relay) isAtRest() bool {
 	c := &r.lockTraffic

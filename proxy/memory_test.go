@@ -63,7 +63,7 @@ func heapAgainst(limit uint64) uint64 {
 	return heapInUse()
 }
 
-// heapNow also counts garbage since the last collection.
+// heapNow returns the bytes of memory in use, including garbage since the last collection.
 func heapNow() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -94,8 +94,8 @@ func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
 	runtime.KeepAlive(peers)
 }
 
-// TestIdleClientsHoldLittle: idle clients hold no buffers, whatever they did before. The clients'
-// ends are in this process, too.
+// TestIdleClientsHoldLittle: idle clients hold no buffers, whatever they did before. The test's
+// clients are in this process, too.
 func TestIdleClientsHoldLittle(t *testing.T) {
 	const clients, each = 100, 16 << 10
 	b := serveLocks(t, &scriptedLocks{})

@@ -13,13 +13,13 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Options configure a server. Table must be set.
+// Options configures a server. Table must be set.
 type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
-	// RefuseWhileAtUpstream is the table to use while the locks are at the Upstream, and Places
-	// reports where they are. Both are nil if the locks never move. Without an upstream only Places
-	// is set: other proxies move the locks, and this one tells them that it holds nothing back.
+	// Unmoved is the table to use while the locks are at the Upstream. LockLocation reports where
+	// the locks are. Both are nil if the locks never move. Without an Upstream only LockLocation is
+	// set: other proxies move the locks, and this proxy sends them empty reports.
 	Unmoved      *commands.Table
 	LockLocation LockLocation
 	// Upstream gets the commands that are not in the table. Without one the proxy is a lock server.
@@ -27,15 +27,15 @@ type Options struct {
 	// ClientPassword, if set, is the password that clients must log in with before they reach the
 	// upstream, where the proxy then logs in for them. It is ignored without an Upstream.
 	ClientPassword string
-	// Users are the proxy's own users. If set, clients log in as one of them, at the proxy and not
-	// at the upstream.
+	// Users holds the proxy's own users. If set, clients log in as one of them, at the proxy and
+	// not at the upstream.
 	Users *users.Users
 	// TLS configures TLS for clients. If it is nil, connections are not encrypted.
 	TLS *tls.Config
-	// Balancers are the networks of load balancers, which name their client by the PROXY protocol.
-	// The proxy accepts that protocol from no other address.
+	// Balancers holds the networks of load balancers, which send the address of their client in the
+	// PROXY protocol. The proxy accepts that protocol from no other address.
 	Balancers []netip.Prefix
-	// ProtectedMode turns away clients from other machines while no login is required.
+	// ProtectedMode refuses clients from other machines while no login is required.
 	ProtectedMode bool
 	// MaxClients limits how many clients may be connected. The default is 10000, as in Redis.
 	MaxClients int
@@ -47,19 +47,18 @@ type Options struct {
 
 const defaultMaxClients = 10000
 
-// Settings are the part of [Options] that may change while a server runs.
+// Settings holds the part of [Options] that may change while a server runs.
 type Settings struct {
-	// ClientPassword is that of Options. A client that has logged in stays logged in, as at a Redis
+	// ClientPassword is as in Options. A client that has logged in stays logged in, as at a Redis
 	// whose password is changed. Other clients log in with the new password or, if there is none
 	// any more, with the old one.
 	ClientPassword string
-	// TLS and ProtectedMode are those of Options. They apply to clients that connect from now on.
+	// TLS and ProtectedMode are as in Options. They apply to clients that connect from now on.
 	TLS           *tls.Config
 	ProtectedMode bool
-	// MaxClients is that of Options. If more clients are connected, they stay, and no client is
-	// added.
+	// MaxClients is as in Options. If more clients are connected, they stay, and none is added.
 	MaxClients int
-	// DrainTimeout is that of Options.
+	// DrainTimeout is as in Options.
 	DrainTimeout time.Duration
 	// HeldInput limits the bytes that the proxy holds for all clients together: of incomplete
 	// commands, and kept between commands. It disconnects a client that would take more. Unread

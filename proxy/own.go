@@ -44,8 +44,8 @@ func (d *dispatcher) runAlone(ctx context.Context, cmd *command.Command, words [
 	return d.flushUrgent()
 }
 
-// flushUrgent sends a reply that contains a validity at once, before the next command begins: its
-// validity counts from when it is sent.
+// flushUrgent sends a reply that contains a validity at once, before the next command begins: the
+// validity counts from the moment of sending.
 func (d *dispatcher) flushUrgent() error {
 	switch {
 	case d.session.left:
@@ -74,7 +74,7 @@ func (d *dispatcher) execElsewhere(ctx context.Context, tx command.Transaction) 
 	}
 }
 
-// answer runs the command, or answers why it may not run.
+// answer runs the command, or replies why it may not run.
 func (d *dispatcher) answer(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
 	if state.ProtoUnknown {
 		state.Proto = d.asker.askProto(ctx)
@@ -109,7 +109,7 @@ func (d *dispatcher) run(ctx context.Context, cmd *command.Command, words [][]by
 	return d.runCommand(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out, Came: d.locks.arrived})
 }
 
-// askFor makes the upstream run a command that also runs here, and returns its reply for the
+// askFor makes the upstream run a command that the proxy also runs, and returns its reply for the
 // client, even if the client has turned replies off.
 func (d *dispatcher) askFor(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
 	limit := d.relay.up.Timeout()
@@ -129,8 +129,7 @@ func (d *dispatcher) askFor(ctx context.Context, cmd *command.Command, frame []b
 	return nil, err
 }
 
-// runCommand runs a command of the proxy's own. It runs at once, except for a client that sends no
-// more.
+// runCommand runs one of the proxy's own commands. A client that sends no more waits for its turn.
 func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
 	if d.in.wire.HasEnded() {
 		all := &d.session.shared.halfClosed
@@ -143,8 +142,8 @@ func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
 	return nil
 }
 
-// useCaching is called when a command was answered here. A CLIENT CACHING before it applied to that
-// command, so the upstream must learn that it is used up.
+// useCaching is called after the proxy has answered a command. A CLIENT CACHING before it applied
+// to that command, so the upstream must learn that it is used up.
 func (d *dispatcher) useCaching(ctx context.Context) {
 	if !tracking.Of(d.client).CachingRequested() || d.client.Transaction.Open {
 		return

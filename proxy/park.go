@@ -8,16 +8,16 @@ import (
 )
 
 // An idle client is parked: its goroutines end, and the poller waits in their place for bytes from
-// the client or its upstream, or for the end of either stream. Then they start again. A session can
-// be parked between two frames. Its relay keeps the replies that the upstream still owes, and the
-// part of a reply that has arrived.
+// the client or its upstream, or for the end of either stream. Then the goroutines start again. A
+// session can be parked between two frames. Its relay still knows which replies are pending, and
+// keeps the part of a reply that has arrived.
 
-// quietTime is how long a client's connections must be idle before it is parked. It may take up to
-// twice as long.
+// quietTime is how long a client's connections must be idle before the client is parked. Parking
+// may take up to twice as long.
 const quietTime = time.Second
 
-// requestPark asks the session's goroutine to park it, unless there was activity since the session
-// was found to be idle.
+// requestPark asks the session's goroutine to park the session, unless there was activity since the
+// session was found to be idle.
 func (s *session) requestPark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,8 +27,8 @@ func (s *session) requestPark() {
 	}
 }
 
-// park hands the session to the poller, and reports whether it could. From then on the session
-// belongs to the goroutine that wakes it.
+// park hands the session to the poller, and reports whether that succeeded. From then on the
+// session belongs to the goroutine that wakes it.
 func (s *session) park(ctx context.Context) bool {
 	if !s.in.wire.CanPark() || !s.relay.pause() {
 		return false
@@ -41,7 +41,7 @@ func (s *session) park(ctx context.Context) bool {
 	return false
 }
 
-// handToPoller makes the poller wait. It reports bytes that have already arrived at once.
+// handToPoller makes the poller wait. The poller reports bytes that have already arrived at once.
 func (s *session) handToPoller() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *session) handToPoller() bool {
 	return true
 }
 
-// shrink drops memory that can be made again.
+// shrink frees memory that can be allocated again.
 func (s *session) shrink() {
 	s.line.releaseMemory()
 	s.out.Bytes, s.excerpt = nil, nil
@@ -96,8 +96,8 @@ func (s *session) resume(ctx context.Context) {
 	s.relay.resume(ctx)
 }
 
-// streamEnded is called by the poller when the client, or the upstream on the connection of this
-// number, has ended its stream.
+// streamEnded is called by the poller when a peer has ended its stream: the client if dial is 0,
+// else the upstream on the connection with that number.
 func (s *session) streamEnded(dial uint16) {
 	if dial == 0 {
 		s.in.wire.End()

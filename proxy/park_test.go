@@ -208,8 +208,8 @@ func TestParkedClientsEnd(t *testing.T) {
 }
 
 // TestEndTogetherWithTheLastCommand: a client that sends its last command together with the end of
-// its stream gets the reply and the end; one that resets is gone. Clients are not parked here,
-// because parking would reveal the end, too.
+// its stream gets the reply and the end; a client that resets is gone. The test does not park
+// clients, because parking would reveal the end, too.
 func TestEndTogetherWithTheLastCommand(t *testing.T) {
 	r := startProxyWith(t, startRedis(t).URL(), proxy.Options{}, nil, parkNever)
 	for i := range 300 {
@@ -300,7 +300,7 @@ func TestParkingAtRandom(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// visit is one client's connection.
+// visit runs one client's connection.
 func (r *testProxy) visit(rng *rand.Rand, name string) {
 	conn, err := net.Dial("tcp", r.addr)
 	if err != nil {

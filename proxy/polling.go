@@ -13,17 +13,17 @@ import (
 
 const (
 	// parkedAtOnce is how many idle sessions are asked to park together, and parkPause the time
-	// between two such groups. So many clients that become idle together cause no burst of work.
+	// between two such groups. They prevent a burst of work if many clients become idle together.
 	parkedAtOnce = 100
 	parkPause    = 10 * time.Millisecond
-	// manyParked is the number of parked sessions from which returning their memory to the system
-	// pays: some ten megabytes.
+	// manyParked is the number of parked sessions after which their memory, some ten megabytes, is
+	// returned to the system.
 	manyParked = 1000
 )
 
 // startPolling starts the goroutine that wakes parked sessions, reports ends of streams, and looks
-// for idle sessions. stop ends it, after all sessions have ended. Without a poller everything
-// works, but costs more.
+// for idle sessions. stop, called after all sessions have ended, ends it. Without a poller
+// everything works, but costs more.
 func (s *Server) startPolling(ctx context.Context) (p *netconn.Poller, stop func()) {
 	p, err := netconn.NewPoller()
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Server) startPolling(ctx context.Context) (p *netconn.Poller, stop func
 	}
 }
 
-// polling is the state of that goroutine.
+// polling is the state of the goroutine that startPolling starts.
 type polling struct {
 	server  *Server
 	poller  *netconn.Poller
@@ -58,18 +58,18 @@ func (p *polling) run(ctx context.Context) {
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			pause := p.look()
-			next = time.Now().Add(pause) // from its end: a look may take long
+			next = time.Now().Add(pause) // from its end: it may take long
 		case errors.Is(err, os.ErrClosed):
 			return
-		case err != nil: // never seen; parked clients would wait in vain
+		case err != nil: // never seen; parked clients would not be woken
 			p.server.shared.opts.Logger.Error("cannot poll idle clients", "cause", err)
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
 }
 
-// look looks for idle sessions, or asks the next ones that it has found to park. It returns the
-// time until the next look.
+// look asks the next group of idle sessions to park. If none is left, it finds idle sessions first.
+// It returns the time until its next call.
 func (p *polling) look() time.Duration {
 	if len(p.quiet) == 0 {
 		p.quiet = p.server.quietSessions(p.quiet)
@@ -87,8 +87,8 @@ func (p *polling) look() time.Duration {
 }
 
 // returnMemory is called with the number of sessions that are about to be parked. After many, when
-// no more follow, it returns their goroutines' stacks to the system. Go alone would do so minutes
-// later.
+// none follow, it returns the stacks of their goroutines to the system. Go alone would do so
+// minutes later.
 func (p *polling) returnMemory(more int) {
 	if p.parked += more; more == 0 && p.parked >= manyParked {
 		p.parked = 0

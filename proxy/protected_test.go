@@ -38,7 +38,7 @@ func startFrom(t *testing.T, ip, url string, opts proxy.Options) *testProxy {
 	return r
 }
 
-// TestProtectedMode: clients from other machines are turned away while no login is required, at the
+// TestProtectedMode: clients from other machines are refused while no login is required, at the
 // upstream or the proxy.
 func TestProtectedMode(t *testing.T) {
 	open, closed, guarded := startRedis(t), startRedis(t, "--requirepass", "secret"),
@@ -86,7 +86,7 @@ func TestProtectedMode(t *testing.T) {
 	}
 }
 
-// TestProtectedModeFollowsTheUpstream: what the upstream says of logins applies to clients that
+// TestProtectedModeFollowsTheUpstream: the upstream's demand for a login applies to clients that
 // connect afterwards.
 func TestProtectedModeFollowsTheUpstream(t *testing.T) {
 	server := startRedis(t)

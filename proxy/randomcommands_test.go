@@ -35,7 +35,7 @@ func newCommandGenerator(rng *rand.Rand, next *int) *commandGenerator {
 	return &commandGenerator{Rand: rng, proto: 2, next: next}
 }
 
-// write makes up a stream of n items that ends with a reply holding mark.
+// write makes up a stream of n items whose last reply holds mark.
 func (a *commandGenerator) write(n int, mark string) []item {
 	a.script = nil
 	for range n {
@@ -138,11 +138,11 @@ func (a *commandGenerator) value() string {
 	return a.pick("x", "hello world", "3.25", "+OK", "LOCK", strings.Repeat("w", 50))
 }
 
-// small returns a value that does not change a collection's encoding, and so the order of its
-// elements.
+// small returns a value that changes neither a collection's encoding nor, therefore, the order of
+// its elements.
 func (a *commandGenerator) small() string { return a.pick("x", "yy", "3.25", "", "\r\n", a.number()) }
 
-// shapes are commands on data. K, V, S, N and F stand for a key, a value, a small value, a number
+// shapes lists commands on data. K, V, S, N and F stand for a key, a value, a small value, a number
 // and a field. No command returns random data, or elements in an unspecified order.
 var shapes = strings.FieldsFunc(`SET K V|SET K V|SET K V|GET K|GET K|GET K|SET K V NX|SET K V XX GET|GETSET K V|GETDEL K|GETEX K PERSIST|SETNX K V|APPEND K S|STRLEN K
 SETRANGE K 3 S|GETRANGE K 0 N|MSET K V K V|MGET K K K|INCR K|INCRBY K N|INCRBYFLOAT K 0.5|DECR K|SETBIT K 7 1|GETBIT K N|BITCOUNT K|BITPOS K 1|LCS K K
@@ -163,14 +163,14 @@ func (a *commandGenerator) data() { a.fill(a.shape()) }
 func (a *commandGenerator) shape() string {
 	for {
 		shape := a.pick(shapes...)
-		// It is not allowed in a MULTI there, and its pushes come before its reply.
+		// With lock keys, FLUSHDB is refused in a MULTI, and its invalidations precede its reply.
 		if !a.besideLocks || shape != "FLUSHDB" {
 			return shape
 		}
 	}
 }
 
-// fill adds a command of that shape.
+// fill adds a command of this shape.
 func (a *commandGenerator) fill(shape string) {
 	words := strings.Split(shape, " ")
 	for i, word := range words {
@@ -232,7 +232,7 @@ func (a *commandGenerator) changeProtocol(line string) {
 	proto := int(line[len("HELLO ")] - '0')
 	switch {
 	case a.multi && (a.watching || len(a.channels)+len(a.patterns) > 0):
-		return // it is unknown here whether it will run
+		return // it is unknown whether the command will run
 	case a.multi:
 		a.hello = proto
 	case a.silent:

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// relayClient is the part of a client's session that a relay needs, besides the line to it.
+// relayClient is the part of a client's session that a relay needs in addition to the line.
 type relayClient interface {
 	number() int64
 	origin() net.Addr
@@ -36,20 +36,19 @@ type relay struct {
 	// proto is the protocol that the client speaks, without an upstream. line.mu guards it.
 	proto int
 
-	// These fields belong to the session's goroutine. replyMode is what the client's CLIENT REPLY
-	// says.
+	// These fields belong to the session's goroutine. CLIENT REPLY sets replyMode.
 	replyMode track.ReplyMode
-	// lastUnanswered: the last command that was forwarded gets no reply.
+	// lastUnanswered is set if the last command that was forwarded gets no reply.
 	lastUnanswered bool
 
-	// blocking: a command that may block was forwarded since the upstream last owed nothing. The
-	// session's goroutine sets it.
+	// blocking is set if a command that may block was forwarded since the upstream last had no
+	// reply pending. The session's goroutine sets it.
 	blocking atomic.Bool
 
-	// modeUnverified: the upstream sent a redirect, and has never said whether it is standalone.
+	// modeUnverified is set if the upstream sent a redirect while its mode was unknown.
 	modeUnverified atomic.Bool
 
-	// The reply copier's field, from startCopier to its end.
+	// loan belongs to the reply copier, from startCopier until the copier ends.
 	loan netconn.PooledBuffer // wire reads into it
 
 	line *line // to the client; its mu guards the following fields, too
@@ -59,7 +58,7 @@ type relay struct {
 	wire *netconn.Conn
 	dial uint16
 	term uint64 // of the upstream, when the connection was made
-	// outdated: the connection was ended because the upstream is another server now.
+	// outdated is set if the connection was ended because the upstream is another server now.
 	outdated bool
 	// tracker knows the connection's state, and the replies that are expected.
 	tracker       *track.Tracker
@@ -67,19 +66,19 @@ type relay struct {
 	deliveries    uint64   // counts writes of replies to the client
 	partialAnswer []byte   // the part that has arrived of a reply to the proxy's own command
 	answers       [][]byte // whole replies to the proxy's own commands
-	// answerErr says why these replies cannot be used. closedUnanswered: the proxy closed the
-	// connection because a reply did not come.
+	// answerErr is the reason why these replies cannot be used. closedUnanswered is set if the
+	// proxy closed the connection because a reply did not come.
 	answerErr        error
 	closedUnanswered bool
-	// lockTraffic is about commands on lock keys, while the locks are at the upstream.
+	// lockTraffic tracks commands on lock keys, while the locks are at the upstream.
 	lockTraffic lockTraffic
-	// halfClosed: the upstream was told that the client sends no more.
+	// halfClosed is set if the client sends no more, and the upstream was notified.
 	halfClosed bool
-	// gone: the upstream's connection has ended, and end has run.
+	// gone is set if the upstream's connection has ended, and end has run.
 	gone bool
-	// mustEnd: the client's connection must end, too.
+	// mustEnd is set if the client's connection must end, too.
 	mustEnd bool
-	// pausing: the reply copier is asked to end. paused: it has, and will be started again.
+	// pausing is set if the reply copier is asked to end, paused if it has, to be restarted.
 	pausing, paused bool
 
 	copying sync.WaitGroup // the reply copier; the session's goroutine starts it and waits for it
@@ -121,8 +120,8 @@ func (r *relay) lostErr() error {
 	return nil
 }
 
-// expect records the replies that commands about to be sent will get: plain replies that change
-// nothing, and one in also that may. It reports false if the connection has ended.
+// expect records the replies that commands about to be sent will get: plain replies that change no
+// state and, if also is not nil, one that may. It reports false if the connection has ended.
 func (r *relay) expect(plain int, also *track.Expected) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -139,7 +138,7 @@ func (r *relay) expect(plain int, also *track.Expected) bool {
 	return true
 }
 
-// count counts the commands that expect was told of, in the metrics.
+// count adds the commands that were passed to expect to the metrics.
 func (r *relay) count(plain int, also *track.Expected) {
 	if also != nil {
 		plain++
@@ -199,8 +198,7 @@ func (r *relay) send(p []byte) {
 	}
 }
 
-// settled reports whether the upstream owes nothing and the client is between two replies. It is
-// called with mu held.
+// settled reports whether no reply is pending or being written. It is called with mu held.
 func (r *relay) settled() bool {
 	return !r.line.writing && (r.gone || r.tracker.Settled() || r.tracker.State.Stream)
 }
@@ -274,8 +272,8 @@ func (r *relay) limitWriteIf(limited bool) {
 	r.line.limitWrite(0)
 }
 
-// halfClose tells the upstream that the client sends no more. It waits until the upstream has sent
-// its last reply and closed, as long as the upstream sends or the client reads.
+// halfClose notifies the upstream that the client sends no more. It waits until the upstream has
+// sent its last reply and closed, as long as the upstream sends or the client reads.
 func (r *relay) halfClose(ctx context.Context) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -303,8 +301,8 @@ func (r *relay) waitWhileDelivering(ctx context.Context, until func() bool) erro
 	}
 }
 
-// sever ends the connection to the upstream, and with it that of the client. It is called if the
-// proxy no longer knows the connection's state, or which command the next reply answers.
+// sever ends the connection to the upstream, and with it the client's connection. It is called if
+// the proxy no longer knows the connection's state, or which command the next reply answers.
 func (r *relay) sever() {
 	if r.wire != nil {
 		_ = r.wire.Close()
@@ -323,25 +321,24 @@ func (r *relay) close() {
 // lockTraffic tracks the commands on lock keys that a relay sends to the upstream. The relay's mu
 // guards it.
 type lockTraffic struct {
-	// answered: the upstream has answered a command on the connection.
+	// answered is set if the upstream has answered a command on the connection.
 	answered bool
-	// confirmedDial is the number of the connection over which such commands may go: after the
-	// upstream had answered on it, a majority of the masters said that the locks are at the
-	// upstream.
+	// confirmedDial is the number of the connection over which such commands may go. After the
+	// upstream had answered on it, a majority of the masters reported the locks at the upstream.
 	confirmedDial uint16
 	// restedDial is the number of the connection that was reported to be at rest in a move. After
 	// that, nothing is known of a transaction that continues on it.
 	restedDial uint16
-	// sending: a command is about to be sent, or was sent in part. onMasters: a command runs on the
-	// masters.
+	// sending is set if a command is about to be sent, or was sent in part. onMasters is set while
+	// a command runs on the masters.
 	sending, onMasters bool
-	// mayBlock: a command that may block was sent. unanswered: a command that gets no reply was
-	// sent.
+	// mayBlock is set if a command that may block was sent, unanswered if a command that gets no
+	// reply was sent.
 	mayBlock, unanswered bool
-	// watching: a WATCH was sent.
+	// watching is set if a WATCH was sent.
 	watching bool
-	// watchMoved: the watched keys have moved since. It is written with mu held, and read by the
-	// session's goroutine without.
+	// watchMoved is set if the watched keys have moved since. It is written with mu held, and read
+	// by the session's goroutine without.
 	watchMoved atomic.Bool
 }
 
@@ -355,8 +352,8 @@ func (r *relay) address() string {
 	return r.wire.LocalAddr()
 }
 
-// waitingAddr returns the local address of the connection to the upstream, if a command may wait
-// there for other clients.
+// waitingAddr returns the local address of the connection to the upstream, if a command on it may
+// wait for other clients.
 func (r *relay) waitingAddr() string {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -374,8 +371,7 @@ func (r *relay) parkConn() error {
 	return r.wire.Park()
 }
 
-// streamEnded is called by the poller when the upstream has ended its stream on the connection of
-// this number.
+// streamEnded is called by the poller when the upstream has ended its stream on connection dial.
 func (r *relay) streamEnded(dial uint16) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()

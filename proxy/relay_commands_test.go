@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOperatorsCommandsAreForwarded (point 13): operators' commands are forwarded.
+// TestOperatorsCommandsAreForwarded (RELAY.md, point 13): operators' commands are forwarded.
 func TestOperatorsCommandsAreForwarded(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
 	p, direct := r.connect(), dial(t, server.Addr())
@@ -22,8 +22,8 @@ func TestOperatorsCommandsAreForwarded(t *testing.T) {
 	p.expectAll("")
 }
 
-// TestScripts (point 14): scripts and functions are at the upstream, and only the upstream knows
-// them.
+// TestScripts (RELAY.md, point 14): scripts and functions are at the upstream, and only the
+// upstream knows them.
 func TestScripts(t *testing.T) {
 	r, server := startRelay(t)
 	p, direct := r.connect(), dial(t, server.Addr())
@@ -49,8 +49,7 @@ func (p *peer) askRaw(sent string) string {
 	return p.reply()
 }
 
-// TestProbeSendsPingOnly (point 27): the proxy's probe of the upstream touches no key and needs
-// only PING.
+// TestProbeSendsPingOnly (RELAY.md, point 27): the probe touches no key and needs only PING.
 func TestProbeSendsPingOnly(t *testing.T) {
 	r, server := startRelay(t)
 	p := dial(t, server.Addr())

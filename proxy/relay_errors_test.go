@@ -20,8 +20,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// TestErrorsArePassedOn (points 25 and 26): the upstream's errors are passed on word for word, and
-// the following replies unchanged.
+// TestErrorsArePassedOn (RELAY.md, points 25 and 26): the upstream's errors are passed on word for
+// word, and the following replies unchanged.
 func TestErrorsArePassedOn(t *testing.T) {
 	errors := []string{
 		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
@@ -46,7 +46,7 @@ func TestErrorsArePassedOn(t *testing.T) {
 	}
 }
 
-// TestRealServersErrors (points 25 and 26): the same with servers that are really in that state.
+// TestRealServersErrors (RELAY.md, points 25 and 26): errors of real servers are passed on, too.
 func TestRealServersErrors(t *testing.T) {
 	for _, c := range []struct{ setup, sent, prefix string }{
 		{"CONFIG SET maxmemory 1", "SET a 1", "-OOM command not allowed"},
@@ -75,8 +75,8 @@ func TestRealServersErrors(t *testing.T) {
 	cluster.connect().say("SET a 1", "-CLUSTERDOWN Hash slot not served\r\n")
 }
 
-// TestUpstreamIsFull (point 24): a client that exceeds the upstream's limit of clients gets the
-// upstream's own refusal.
+// TestUpstreamIsFull (RELAY.md, point 24): a client that exceeds the upstream's limit of clients
+// gets the upstream's own refusal.
 func TestUpstreamIsFull(t *testing.T) {
 	server := startRedis(t, "--maxclients", "2")
 	r := startProxy(t, server.URL())

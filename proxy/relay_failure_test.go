@@ -21,8 +21,8 @@ func normalizeLoss(reply string) string {
 	return strings.ReplaceAll(reply, ": connection reset by peer before", ": the upstream closed the connection before")
 }
 
-// TestNoUpstreamAtConnect (point 24): without an upstream, each command gets an error, in order.
-// The client stays, and continues when the upstream is there.
+// TestNoUpstreamAtConnect (RELAY.md, point 24): without an upstream, each command gets an error, in
+// order. The client stays, and continues when the upstream is there.
 func TestNoUpstreamAtConnect(t *testing.T) {
 	r, server := startRelay(t)
 	if err := server.Kill(); err != nil {
@@ -47,8 +47,8 @@ func TestNoUpstreamAtConnect(t *testing.T) {
 	p.expect(":0\r\n+OK\r\n:1000\r\n" + bulk("1"))
 }
 
-// TestUpstreamDiesDuringCommands (point 23): each command that the upstream took and did not answer
-// gets one error that says so. The next command reconnects.
+// TestUpstreamDiesDuringCommands (RELAY.md, point 23): each command that the upstream took and did
+// not answer gets one error that says so. The next command reconnects.
 func TestUpstreamDiesDuringCommands(t *testing.T) {
 	fake := startFake(t, func(c *fakeConn) {
 		if c.read(3) {
@@ -66,9 +66,9 @@ func TestUpstreamDiesDuringCommands(t *testing.T) {
 	}
 }
 
-// TestUpstreamDiesWhileTheClientDoesNotRead (point 23): a client that does not read these errors
-// delays only itself. When it reads, it gets all of them. Then the commands that it has sent
-// meanwhile are answered, over a new connection.
+// TestUpstreamDiesWhileTheClientDoesNotRead (RELAY.md, point 23): a client that does not read the
+// errors for lost commands delays only itself. When it reads, it gets all errors. Then the commands
+// that it has sent meanwhile are answered, over a new connection.
 func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
 	const owed = 100_000 // their errors are more than sockets hold
 	fake := startFake(t, func(c *fakeConn) { c.read(owed + 1) })
@@ -87,8 +87,8 @@ func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
 	p.expect(strings.Repeat(lostReply(fake.addr()), owed+1))
 }
 
-// TestUpstreamDiesWithinACommandBeforeOthers (point 23): commands in one piece with the rest of
-// such a command are answered. Only the rest itself is discarded.
+// TestUpstreamDiesWithinACommandBeforeOthers (RELAY.md, point 23): if the upstream dies within a
+// command, its rest is discarded. Commands in one piece with the rest are answered.
 func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	fake := startFake(t, func(c *fakeConn) {
 		if begin, err := c.in.Peek(11); err == nil && string(begin) == "*2\r\n$3\r\nSET" {
@@ -109,8 +109,8 @@ func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	p.expect("+one\r\n+two\r\n:1000\r\n")
 }
 
-// TestUpstreamDiesAndTheClientReadsSlowly (point 23): a client that reads these errors slowly gets
-// all of them, also if it sends no more. They are held a few at a time.
+// TestUpstreamDiesAndTheClientReadsSlowly (RELAY.md, point 23): a client that reads the errors for
+// lost commands slowly gets all of them, also if it sends no more. The proxy holds a few at a time.
 func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	const owed = 100_000
 	fake := startFake(t, func(c *fakeConn) { c.read(owed + 1) })
@@ -133,8 +133,8 @@ func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	p.expectAll(lostReply(fake.addr()))
 }
 
-// TestUpstreamDiesWithTheClientsState (point 23): if more than replies is lost, the client's
-// connection ends.
+// TestUpstreamDiesWithTheClientsState (RELAY.md, point 23): if more than replies is lost, the
+// client's connection ends.
 func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 	for _, c := range []struct{ name, setup, replies, last, want string }{
 		{"in a transaction", lines("MULTI", "SET a 1"), "+OK\r\n+QUEUED\r\n", "EXEC", ""},
@@ -177,8 +177,8 @@ func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 	}
 }
 
-// TestUpstreamDiesAfterHalfAReply (point 23): a reply that has begun cannot be completed. The
-// client's connection ends there, and nothing is written into the reply.
+// TestUpstreamDiesAfterHalfAReply (RELAY.md, point 23): a reply that has begun cannot be completed.
+// The client's connection ends, and nothing is written into the reply.
 func TestUpstreamDiesAfterHalfAReply(t *testing.T) {
 	for _, half := range []string{"$100\r\nhalf", "$3\r\nabc", "*3\r\n:1\r\n", "*2\r\n$1\r\nx\r\n*5\r\n", "+hal",
 		"%1\r\n$1\r\n", "|1\r\n+a\r\n+b\r\n", ">2\r\n$3\r\nabc\r\n"} {
@@ -192,8 +192,8 @@ func TestUpstreamDiesAfterHalfAReply(t *testing.T) {
 	}
 }
 
-// TestUpstreamDiesWithinACommand (point 23): a command that was sent in part when the upstream died
-// is answered. Its rest, which may look like commands, is discarded.
+// TestUpstreamDiesWithinACommand (RELAY.md, point 23): a command that was sent in part when the
+// upstream died is answered. Its rest, which may look like commands, is discarded.
 func TestUpstreamDiesWithinACommand(t *testing.T) {
 	evil := strings.Repeat(cmd("FLUSHALL"), 2000)
 	fake := startFake(t, func(c *fakeConn) {
@@ -219,8 +219,8 @@ func TestUpstreamDiesWithinACommand(t *testing.T) {
 	}
 }
 
-// TestUpstreamThatComesAndGoes (point 23): upstreams come and go under load. Each command gets one
-// reply or the end of the connection, and none is run twice.
+// TestUpstreamThatComesAndGoes (RELAY.md, point 23): upstreams come and go under load. Each command
+// gets one reply or the end of the connection, and none is run twice.
 func TestUpstreamThatComesAndGoes(t *testing.T) {
 	server := startRedis(t)
 	link, err := faultlink.New(server.Addr())
@@ -285,8 +285,8 @@ func (c *tally) round(p *peer, upstream string) bool {
 	return true
 }
 
-// TestLocksAndDataShareNothing (point 28): locks work as usual while the upstream hangs or is gone,
-// and data commands while locks hang.
+// TestLocksAndDataShareNothing (RELAY.md, point 28): locks work as usual while the upstream hangs
+// or is gone, and data commands while locks hang.
 func TestLocksAndDataShareNothing(t *testing.T) {
 	r, server := startRelay(t)
 	data, locks := r.connect(), r.connect()

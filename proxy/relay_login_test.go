@@ -18,8 +18,8 @@ func startProtected(t *testing.T) (*testProxy, *redistest.Server) {
 		"-flushall")
 }
 
-// TestLockNeedsTheUpstreamsLogin (point 4): commands for which the upstream requires a login need
-// one at the proxy, too.
+// TestLockNeedsTheUpstreamsLogin (RELAY.md, point 4): commands for which the upstream requires a
+// login need one at the proxy, too.
 func TestLockNeedsTheUpstreamsLogin(t *testing.T) {
 	r, server := startProtected(t)
 	if got := r.connect().ask("INFO"); got != noAuth {
@@ -48,7 +48,7 @@ func TestLockNeedsTheUpstreamsLogin(t *testing.T) {
 	}
 }
 
-// TestLoginByHelloAndLogoutByReset (points 4 and 5): HELLO logs in, too, and RESET logs out.
+// TestLoginByHelloAndLogoutByReset (RELAY.md, points 4 and 5): HELLO logs in, RESET logs out.
 func TestLoginByHelloAndLogoutByReset(t *testing.T) {
 	r, _ := startProtected(t)
 	p := r.connect()
@@ -61,8 +61,8 @@ func TestLoginByHelloAndLogoutByReset(t *testing.T) {
 	p.expect(":1000\r\n+RESET\r\n" + noAuth + "+OK\r\n$-1\r\n")
 }
 
-// TestLoginByTheUpstreamsOwnRules (point 4): a connection that the upstream accepts counts as
-// logged in, even without an AUTH.
+// TestLoginByTheUpstreamsOwnRules (RELAY.md, point 4): a connection that the upstream accepts
+// counts as logged in, even without an AUTH.
 func TestLoginByTheUpstreamsOwnRules(t *testing.T) {
 	r, server := startRelay(t)
 	early, silent := r.connect(), r.connect()
@@ -80,7 +80,7 @@ func TestLoginByTheUpstreamsOwnRules(t *testing.T) {
 	}
 }
 
-// TestLimitsBeforeLogin (point 30): before the login the upstream's own small limits apply.
+// TestLimitsBeforeLogin (RELAY.md, point 30): the upstream's own small limits apply.
 func TestLimitsBeforeLogin(t *testing.T) {
 	r, server := startProtected(t)
 	for _, sent := range []string{
@@ -141,7 +141,7 @@ func TestUpstreamURLRefused(t *testing.T) {
 	}
 }
 
-// TestUpstreamBehindUnixSocket: an upstream behind a unix socket.
+// TestUpstreamBehindUnixSocket: the upstream may be behind a unix socket.
 func TestUpstreamBehindUnixSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "redis.sock")
 	server := startRedis(t, "--unixsocket", socket)
@@ -163,8 +163,8 @@ func TestUpstreamBehindUnixSocket(t *testing.T) {
 	}
 }
 
-// TestHeldLittleBeforeLogin: before the login, what the proxy holds of an incomplete command is
-// limited as in Redis. Otherwise each client that never logs in could hold a megabyte.
+// TestHeldLittleBeforeLogin: before the login, the bytes that the proxy holds of an incomplete
+// command are limited as in Redis. Otherwise each client that never logs in could hold a megabyte.
 func TestHeldLittleBeforeLogin(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"})
@@ -221,8 +221,8 @@ func TestHeldMuchAfterLogin(t *testing.T) {
 	p.expect("_\r\n")
 }
 
-// TestHeldMuchWhereNoLoginIsNeeded: a client that connected before a login was required is logged
-// in for Redis, and so it is for the proxy.
+// TestHeldMuchWhereNoLoginIsNeeded: a client that connected before a login was required counts as
+// logged in, for Redis and the proxy.
 func TestHeldMuchWhereNoLoginIsNeeded(t *testing.T) {
 	r, server := startRelay(t)
 	early := r.connect()

@@ -22,8 +22,8 @@ const (
 	nullAck    = "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
 )
 
-// TestPushWhileLockWaits (point 8): an invalidation is pushed while the client waits for a LOCK,
-// which is then granted.
+// TestPushWhileLockWaits (RELAY.md, point 8): an invalidation is pushed while the client waits for
+// a LOCK, which is then granted.
 func TestPushWhileLockWaits(t *testing.T) {
 	r, server := startRelay(t)
 	holder, p, other := r.connect(), r.connect(), dial(t, server.Addr())
@@ -39,8 +39,8 @@ func TestPushWhileLockWaits(t *testing.T) {
 	p.expect(":1000\r\n" + bulk("1"))
 }
 
-// TestLockAfterASilentCommand (point 7): a command without a reply runs before a later lock
-// command, as its invalidation shows.
+// TestLockAfterASilentCommand (RELAY.md, point 7): a command without a reply runs before a later
+// lock command, as its invalidation shows.
 func TestLockAfterASilentCommand(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -58,7 +58,7 @@ func TestLockAfterASilentCommand(t *testing.T) {
 	}
 }
 
-// TestTrackingRedirect (point 8): in RESP2 the invalidations come to a second connection as
+// TestTrackingRedirect (RELAY.md, point 8): in RESP2 a second connection gets the invalidations, as
 // messages.
 func TestTrackingRedirect(t *testing.T) {
 	r, server := startRelay(t)
@@ -72,8 +72,7 @@ func TestTrackingRedirect(t *testing.T) {
 	p.say("LOCK k t PX 1000", ":1000\r\n")
 }
 
-// TestLockInTransactionAbortsIt (point 9): a lock command in a transaction makes it fail, and takes
-// no lock.
+// TestLockInTransactionAbortsIt (RELAY.md, point 9): the transaction fails, and no lock is taken.
 func TestLockInTransactionAbortsIt(t *testing.T) {
 	r, _ := startRelay(t)
 	for _, line := range []string{"LOCK k t PX 1000", "UNLOCK k t", "EXTEND k t PX 1000", "PROXY INFO"} {
@@ -101,8 +100,8 @@ func TestLockInTransactionAbortsIt(t *testing.T) {
 	}
 }
 
-// TestTransactionIsLeftWhereTheUpstreamLeavesIt (point 9): all commands that begin or end a
-// transaction.
+// TestTransactionIsLeftWhereTheUpstreamLeavesIt (RELAY.md, point 9): a transaction begins and ends
+// for the proxy when it does at the upstream.
 func TestTransactionIsLeftWhereTheUpstreamLeavesIt(t *testing.T) {
 	r, server := startRelay(t)
 	dirty := dial(t, server.Addr())
@@ -131,8 +130,8 @@ func TestTransactionIsLeftWhereTheUpstreamLeavesIt(t *testing.T) {
 	p.expect("+OK\r\n+QUEUED\r\n*-1\r\n:1000\r\n")
 }
 
-// TestSubscriberInRESP2 (point 10): a RESP2 subscriber gets Redis' refusal of the proxy's own
-// commands, until it has unsubscribed from the last channel.
+// TestSubscriberInRESP2 (RELAY.md, point 10): a RESP2 subscriber gets Redis' refusal of the proxy's
+// own commands, until it has unsubscribed from the last channel.
 func TestSubscriberInRESP2(t *testing.T) {
 	r, server := startRelay(t)
 	p, publisher := r.connect(), dial(t, server.Addr())
@@ -155,8 +154,7 @@ func TestSubscriberInRESP2(t *testing.T) {
 		"-ERR wrong number of arguments for 'subscribe' command\r\n:1\r\n")
 }
 
-// TestUnsubscribeFromAll (point 10): UNSUBSCRIBE without arguments is answered once for each
-// channel.
+// TestUnsubscribeFromAll (RELAY.md, point 10): UNSUBSCRIBE alone is answered once per channel.
 func TestUnsubscribeFromAll(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -178,7 +176,7 @@ func TestUnsubscribeFromAll(t *testing.T) {
 	p.expect(ack("*", "punsubscribe", "p", 0) + ":1000\r\n")
 }
 
-// TestSubscribeToMany (point 10): a SUBSCRIBE that is longer than the proxy holds of a command.
+// TestSubscribeToMany (RELAY.md, point 10): a SUBSCRIBE may be too long for the proxy to hold.
 func TestSubscribeToMany(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -197,8 +195,8 @@ func TestSubscribeToMany(t *testing.T) {
 	p.expect(":1000\r\n")
 }
 
-// TestSubscriberInRESP3 (point 10): a RESP3 subscriber may do everything, and messages come between
-// replies, never within one.
+// TestSubscriberInRESP3 (RELAY.md, point 10): a RESP3 subscriber may do everything, and messages
+// come between replies, never within one.
 func TestSubscriberInRESP3(t *testing.T) {
 	r, server := startRelay(t)
 	p, publisher := r.connect(), dial(t, server.Addr())
@@ -227,8 +225,8 @@ func TestSubscriberInRESP3(t *testing.T) {
 	}
 }
 
-// TestPublishToOneselfInTransaction (point 10): messages that a RESP3 subscriber publishes to
-// itself in a transaction are pushed within EXEC's reply.
+// TestPublishToOneselfInTransaction (RELAY.md, point 10): messages that a RESP3 subscriber
+// publishes to itself in a transaction are pushed within EXEC's reply.
 func TestPublishToOneselfInTransaction(t *testing.T) {
 	r, _ := startRelay(t)
 	sent := lines("HELLO 3", "SUBSCRIBE a", "MULTI", "GET x", "PUBLISH a m", "PUBLISH a n", "GET x", "EXEC", "MULTI",
@@ -249,8 +247,8 @@ func TestPublishToOneselfInTransaction(t *testing.T) {
 	}
 }
 
-// TestSubscribeInTransaction (point 10): after a SUBSCRIBE in a transaction the proxy only passes
-// bytes.
+// TestSubscribeInTransaction (RELAY.md, point 10): after a SUBSCRIBE in a transaction the proxy
+// only passes bytes.
 func TestSubscribeInTransaction(t *testing.T) {
 	r, server := startRelay(t)
 	sent := lines("MULTI", "SUBSCRIBE a b", "EXEC", "PING")
@@ -264,8 +262,8 @@ func TestSubscribeInTransaction(t *testing.T) {
 	p.expect(message("*", "a", "m"))
 }
 
-// TestBlockingCommand (point 11): commands before a blocking command are answered before it waits.
-// It waits without limit, and commands after it run when it is done.
+// TestBlockingCommand (RELAY.md, point 11): commands before a blocking command are answered before
+// it waits. It waits without limit, and commands after it run when it is done.
 func TestBlockingCommand(t *testing.T) {
 	r, server := startRelay(t)
 	p, other := r.connect(), dial(t, server.Addr())
@@ -282,8 +280,7 @@ func TestBlockingCommand(t *testing.T) {
 	p.expect("*2\r\n" + bulk("q") + bulk("x") + ":1\r\n:0\r\n")
 }
 
-// TestClientLeavesWhileBlocked (point 11): nothing is popped for a client that left while it was
-// blocked.
+// TestClientLeavesWhileBlocked (RELAY.md, point 11): nothing is popped for a client that has left.
 func TestClientLeavesWhileBlocked(t *testing.T) {
 	for name, leave := range map[string]func(peerConn) error{
 		"closes":      peerConn.Close,

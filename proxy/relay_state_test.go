@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestStateIsTheClientsOwn (point 2): a client's state is that of its own upstream connection.
+// TestStateIsTheClientsOwn (RELAY.md, point 2): clients do not share the state of a connection.
 func TestStateIsTheClientsOwn(t *testing.T) {
 	r, _ := startRelay(t)
 	a, b := r.connect(), r.connect()
@@ -34,8 +34,8 @@ func TestStateIsTheClientsOwn(t *testing.T) {
 	a.expect("+OK\r\n+QUEUED\r\n*-1\r\n" + bulk("b"))
 }
 
-// TestLockIsInTheSelectedDatabase (points 2 and 9): locks of different databases are different. The
-// proxy learns the database from the upstream's replies.
+// TestLockIsInTheSelectedDatabase (RELAY.md, points 2 and 9): locks of different databases are
+// different. The proxy learns the database from the upstream's replies.
 func TestLockIsInTheSelectedDatabase(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -68,8 +68,8 @@ func TestLockIsInTheSelectedDatabase(t *testing.T) {
 	}
 }
 
-// TestHelloDecidesTheProtocol (point 3): HELLO is the upstream's, and the proxy's own replies are
-// in the protocol that it grants.
+// TestHelloDecidesTheProtocol (RELAY.md, point 3): HELLO is the upstream's, and the proxy's own
+// replies are in the protocol that it grants.
 func TestHelloDecidesTheProtocol(t *testing.T) {
 	r, server := startRelay(t)
 	r.connect().say("LOCK held t PX 1000", ":1000\r\n")
@@ -122,7 +122,7 @@ var idField = regexp.MustCompile(`(\$2\r\nid\r\n:)\d+`)
 
 func withoutID(reply string) string { return idField.ReplaceAllString(reply, "$1") }
 
-// TestReset (point 5): RESET resets everything, including what the proxy knows.
+// TestReset (RELAY.md, point 5): RESET resets everything, including what the proxy knows.
 func TestReset(t *testing.T) {
 	r, _ := startRelay(t)
 	r.connect().say("LOCK held t PX 1000", ":1000\r\n")
@@ -143,7 +143,7 @@ func TestReset(t *testing.T) {
 	p.expect("$-1\r\n-ERR wrong number of arguments for 'reset' command\r\n$-1\r\n")
 }
 
-// TestQuit (point 5): QUIT is answered, the connection is closed, and nothing after it runs.
+// TestQuit (RELAY.md, point 5): QUIT is answered and closes the connection; nothing after it runs.
 func TestQuit(t *testing.T) {
 	for _, behind := range []string{"", lines("LOCK k t PX 1000"), lines("SET a 1", "LOCK k t PX 1000", "GET a"),
 		lines("INFO")} {
@@ -158,7 +158,7 @@ func TestQuit(t *testing.T) {
 	}
 }
 
-// TestClientIDs (point 6): the ID that a client gets is the one by which it can be found.
+// TestClientIDs (RELAY.md, point 6): the ID that a client gets is the one by which it can be found.
 func TestClientIDs(t *testing.T) {
 	r, server := startRelay(t)
 	p, direct := r.connect(), dial(t, server.Addr())
@@ -178,8 +178,8 @@ func TestClientIDs(t *testing.T) {
 	p.expectAll("+PONG\r\n:1\r\n")
 }
 
-// TestReplyModes (point 7): if replies are off at the upstream, the proxy sends none either, and
-// waits for none.
+// TestReplyModes (RELAY.md, point 7): if replies are off at the upstream, the proxy sends none
+// either, and waits for none.
 func TestReplyModes(t *testing.T) {
 	off, skip, on := cmd("CLIENT REPLY OFF"), cmd("client reply SKIP"), cmd("CLIENT REPLY ON")
 	lock, ping := cmd("LOCK k t PX 1000"), cmd("PING")
@@ -215,9 +215,9 @@ func TestReplyModes(t *testing.T) {
 	}
 }
 
-// TestSubscribingInSilence (points 7 and 10): a client that subscribes with replies off gets what a
-// server sends. In RESP2 replies look like messages, so a lock command ends the connection. The
-// proxy sends no command of its own, and takes nothing for a reply.
+// TestSubscribingInSilence (RELAY.md, points 7 and 10): a client that subscribes with replies off
+// gets what a server sends. In RESP2 replies look like messages, so a lock command ends the
+// connection. The proxy sends no command of its own, and takes nothing for a reply.
 func TestSubscribingInSilence(t *testing.T) {
 	const list = "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n"
 	for _, c := range []struct{ name, sent, end string }{
@@ -263,8 +263,8 @@ func TestSubscribingInSilence(t *testing.T) {
 	}
 }
 
-// TestSilentCommandThatDoesNotEnd (point 7): the proxy waits for a command without a reply before a
-// lock command, but not forever.
+// TestSilentCommandThatDoesNotEnd (RELAY.md, point 7): the proxy waits for a command without a
+// reply before a lock command, but not forever.
 func TestSilentCommandThatDoesNotEnd(t *testing.T) {
 	for _, replyMode := range []string{"OFF", "SKIP"} {
 		server := startRedis(t)

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestMonitor (point 12): MONITOR's lines come until RESET, and replies to other commands in
+// TestMonitor (RELAY.md, point 12): MONITOR's lines come until RESET, with other replies in
 // between.
 func TestMonitor(t *testing.T) {
 	r, server := startRelay(t)
@@ -42,7 +42,7 @@ func TestMonitor(t *testing.T) {
 	p.say("LOCK k t PX 1000", ":1000\r\n")
 }
 
-// TestSync (point 12): SYNC streams the data set in its own format.
+// TestSync (RELAY.md, point 12): SYNC streams the data set in its own format.
 func TestSync(t *testing.T) {
 	r, server := startRelay(t, "--repl-diskless-sync", "no")
 	p, other := r.connect(), dial(t, server.Addr())
@@ -74,8 +74,8 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestReplicaBehindTheProxy (point 12): a real replica replicates through the proxy: PSYNC, the
-// payload, later writes, and its acknowledgements.
+// TestReplicaBehindTheProxy (RELAY.md, point 12): a real replica replicates through the proxy:
+// PSYNC, the payload, later writes, and its acknowledgements.
 func TestReplicaBehindTheProxy(t *testing.T) {
 	skipOverTLS(t)
 	for _, diskless := range []string{"yes", "no"} {
@@ -94,7 +94,7 @@ func TestReplicaBehindTheProxy(t *testing.T) {
 	}
 }
 
-// TestReplconf (point 12): acknowledgements get no reply, from any client.
+// TestReplconf (RELAY.md, point 12): acknowledgements get no reply, from any client.
 func TestReplconf(t *testing.T) {
 	r, server := startRelay(t)
 	for _, c := range []struct{ sent, want string }{
@@ -111,8 +111,8 @@ func TestReplconf(t *testing.T) {
 	}
 }
 
-// TestSubscriberThatNeverReadsIsCut (point 19): a subscriber that never reads is cut off, and the
-// other subscribers get every message.
+// TestSubscriberThatNeverReadsIsCut (RELAY.md, point 19): a subscriber that never reads is cut off,
+// and the other subscribers get every message.
 func TestSubscriberThatNeverReadsIsCut(t *testing.T) {
 	server := startRedis(t, "--client-output-buffer-limit", "pubsub 1mb 1mb 1")
 	r := startProxy(t, server.URL())
@@ -134,8 +134,8 @@ func TestSubscriberThatNeverReadsIsCut(t *testing.T) {
 	}
 }
 
-// TestSlowReaderOfItsOwnReplies (point 19): a client that reads its own replies slowly is not cut
-// off, as in Redis, and delays no other client.
+// TestSlowReaderOfItsOwnReplies (RELAY.md, point 19): a client that reads its own replies slowly is
+// not cut off, as in Redis, and delays no other client.
 func TestSlowReaderOfItsOwnReplies(t *testing.T) {
 	r, _ := startRelay(t)
 	r.server.SetPatience(100*time.Millisecond, time.Second)
@@ -153,8 +153,8 @@ func TestSlowReaderOfItsOwnReplies(t *testing.T) {
 	}
 }
 
-// TestHalfClose (point 20): a client that has half-closed its connection still gets its replies,
-// and then the end.
+// TestHalfClose (RELAY.md, point 20): a client that has half-closed its connection still gets its
+// replies, and then the end.
 func TestHalfClose(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
 	dial(t, server.Addr()).say("SET big "+strings.Repeat("b", 1<<20), "+OK\r\n")
@@ -184,8 +184,8 @@ func TestHalfClose(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// TestCloseBehindTheLastByte (point 20): the last bytes and the end of the stream arrive together,
-// many times.
+// TestCloseBehindTheLastByte (RELAY.md, point 20): a client gets its last reply even if its last
+// bytes and the end of its stream arrive together.
 func TestCloseBehindTheLastByte(t *testing.T) {
 	r, _ := startRelay(t)
 	for range 500 {
@@ -198,8 +198,8 @@ func TestCloseBehindTheLastByte(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// TestClientsLeaveAnUpstreamThatHangs (point 20): clients that leave while the upstream hangs are
-// not kept for long.
+// TestClientsLeaveAnUpstreamThatHangs (RELAY.md, point 20): clients that leave while the upstream
+// hangs are not kept for long.
 func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 	r, server := startRelay(t)
 	r.server.SetPatience(200*time.Millisecond, 200*time.Millisecond)
@@ -235,8 +235,8 @@ func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 	}
 }
 
-// TestDrain (point 29): a stopping proxy waits for running commands, and refuses commands that wait
-// for other clients.
+// TestDrain (RELAY.md, point 29): a stopping proxy waits for running commands, and refuses commands
+// that wait for other clients.
 func TestDrain(t *testing.T) {
 	server := startRedis(t, "--enable-debug-command", "yes")
 	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 3 * time.Second}, nil)
@@ -263,8 +263,8 @@ func TestDrain(t *testing.T) {
 	await(t, "the server's end", r.served)
 }
 
-// TestDrainWithAnUpstreamThatHangs (point 29): an upstream that hangs, and accepts no more bytes,
-// does not keep the proxy from stopping.
+// TestDrainWithAnUpstreamThatHangs (RELAY.md, point 29): an upstream that hangs, and accepts no
+// more bytes, does not keep the proxy from stopping.
 func TestDrainWithAnUpstreamThatHangs(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 100 * time.Millisecond}, nil)
@@ -276,7 +276,7 @@ func TestDrainWithAnUpstreamThatHangs(t *testing.T) {
 	defer func() { _ = server.Continue() }()
 	_ = p.conn.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
 	flood := strings.Repeat(cmd("SET a "+strings.Repeat("x", 1<<20)), 10)
-	for n := 1; n > 0; { // until neither accepts more
+	for n := 1; n > 0; { // until neither the proxy nor the upstream accepts more
 		var err error
 		if n, err = p.conn.Write([]byte(flood)); err != nil {
 			break

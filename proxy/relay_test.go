@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestOrderOfOwnAndForwardedReplies (point 1): every request has one reply, in the order of the
-// requests, from the proxy or the upstream. The proxy's own commands take effect at their place in
-// the pipeline.
+// TestOrderOfOwnAndForwardedReplies (RELAY.md, point 1): every request has one reply, in the order
+// of the requests, from the proxy or the upstream. The proxy's own commands take effect at their
+// place in the pipeline.
 func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -40,8 +40,8 @@ func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
 	p.say("PING", "+PONG\r\n")
 }
 
-// TestWaitingLockStopsItsOwnClientOnly (point 1): a waiting LOCK delays the replies of its own
-// client only.
+// TestWaitingLockStopsItsOwnClientOnly (RELAY.md, point 1): a waiting LOCK delays the replies of
+// its own client only.
 func TestWaitingLockStopsItsOwnClientOnly(t *testing.T) {
 	r, _ := startRelay(t)
 	holder, waiter := r.connect(), r.connect()
@@ -58,8 +58,8 @@ func TestWaitingLockStopsItsOwnClientOnly(t *testing.T) {
 	holder.say("GET a", bulk("2"))
 }
 
-// TestPipelineIsReadWhileRepliesWait (point 18): ten thousand commands are sent before the first
-// reply is read, and the replies are more than all sockets on the way can hold.
+// TestPipelineIsReadWhileRepliesWait (RELAY.md, point 18): ten thousand commands are sent before
+// the first reply is read, and the replies are more than all sockets on the way can hold.
 func TestPipelineIsReadWhileRepliesWait(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -73,8 +73,8 @@ func TestPipelineIsReadWhileRepliesWait(t *testing.T) {
 	p.say("PING", "+PONG\r\n")
 }
 
-// TestPipelineOfLargeCommands (point 18): the other way round, commands of many megabytes whose
-// replies are small.
+// TestPipelineOfLargeCommands (RELAY.md, point 18): a pipeline may contain many megabytes of
+// commands whose replies are small.
 func TestPipelineOfLargeCommands(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -84,7 +84,7 @@ func TestPipelineOfLargeCommands(t *testing.T) {
 	p.expect(strings.Repeat("+OK\r\n:1000\r\n:1\r\n", n))
 }
 
-// TestCommandsCutAnywhere (point 21): a stream of commands means the same however it is cut.
+// TestCommandsCutAnywhere (RELAY.md, point 21): a stream of commands may be cut anywhere.
 func TestCommandsCutAnywhere(t *testing.T) {
 	r, _ := startRelay(t)
 	stream := lines("SET k "+strings.Repeat("v", 40), "LOCK l t PX 1000") + "GET k\r\n" +
@@ -124,8 +124,8 @@ func cut(s string, rng *rand.Rand) (pieces []string) {
 	return pieces
 }
 
-// TestNamesAreCaseInsensitiveAndArgumentsBinary (point 22): a command is identified by its name
-// alone, in any case, and arguments are bytes.
+// TestNamesAreCaseInsensitiveAndArgumentsBinary (RELAY.md, point 22): a command is identified by
+// its name alone, in any case, and arguments are bytes.
 func TestNamesAreCaseInsensitiveAndArgumentsBinary(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -147,8 +147,8 @@ func TestNamesAreCaseInsensitiveAndArgumentsBinary(t *testing.T) {
 	p.expect("+PONG\r\n")
 }
 
-// TestRepliesCutAnywhere (point 21): replies that arrive in pieces, with the proxy's own replies
-// between them.
+// TestRepliesCutAnywhere (RELAY.md, point 21): replies that arrive in pieces stay whole, with the
+// proxy's own replies between them.
 func TestRepliesCutAnywhere(t *testing.T) {
 	replies := "*2\r\n$3\r\nabc\r\n:7\r\n" + "$0\r\n\r\n" + "-ERR no\r\n" + "*-1\r\n"
 	for at := 1; at < len(replies); at += 2 {
@@ -166,8 +166,7 @@ func TestRepliesCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestOwnRepliesInOnePipeline: the proxy's own replies of many kinds, also large ones, in one
-// pipeline.
+// TestOwnRepliesInOnePipeline: the proxy's own replies may be many, and large, in one pipeline.
 func TestOwnRepliesInOnePipeline(t *testing.T) {
 	r, server := startRelay(t)
 	p := r.connect()

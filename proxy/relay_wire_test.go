@@ -28,8 +28,8 @@ func expectSame(t *testing.T, r *testProxy, server *redistest.Server, sent strin
 	direct.conn.Close()
 }
 
-// TestAllTypesOfReplies (point 16): every type of reply, in RESP2 and RESP3, with lock commands
-// around it.
+// TestAllTypesOfReplies (RELAY.md, point 16): every type of reply passes, in RESP2 and RESP3, with
+// lock commands around it.
 func TestAllTypesOfReplies(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
 	types := []string{"string", "integer", "double", "null", "array", "set", "map", "attrib", "push", "verbatim",
@@ -55,7 +55,7 @@ func TestAllTypesOfReplies(t *testing.T) {
 	}
 }
 
-// TestShapesOfReplies (point 16): nulls, empty and nested values, numbers and texts of all sizes.
+// TestShapesOfReplies (RELAY.md, point 16): nulls, empty and nested values, all sizes of texts.
 func TestShapesOfReplies(t *testing.T) {
 	r, server := startRelay(t)
 	for _, lua := range []string{
@@ -87,8 +87,8 @@ func TestShapesOfReplies(t *testing.T) {
 	}
 }
 
-// TestInlineCommands (point 17): inline commands, including the proxy's own, with every kind of
-// line end, and empty lines.
+// TestInlineCommands (RELAY.md, point 17): inline commands are answered as by the upstream,
+// including the proxy's own, empty lines and every kind of line end.
 func TestInlineCommands(t *testing.T) {
 	r, server := startRelay(t)
 	for _, sent := range []string{
@@ -105,8 +105,8 @@ func TestInlineCommands(t *testing.T) {
 	p.expect(":1000\r\n+PONG\r\n$-1\r\n:1\r\n")
 }
 
-// TestProtocolErrors (points 17 and 21): bytes that are no request get Redis' error, after the
-// replies to earlier commands, and the connection is closed.
+// TestProtocolErrors (RELAY.md, points 17 and 21): bytes that are no request get Redis' error,
+// after the replies to earlier commands, and the connection is closed.
 func TestProtocolErrors(t *testing.T) {
 	r, server := startRelay(t)
 	for _, broken := range []string{
@@ -128,8 +128,8 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// TestHTTPIsClosed (point 17): a browser's request closes the connection without a reply, and its
-// body is not taken for commands.
+// TestHTTPIsClosed (RELAY.md, point 17): a browser's request closes the connection without a reply,
+// and its body is not taken for commands.
 func TestHTTPIsClosed(t *testing.T) {
 	r, server := startRelay(t)
 	for _, sent := range []string{"POST / HTTP/1.1\r\nHost: x\r\n\r\nSET a 1\r\n", "*1\r\n$5\r\nHost:\r\nSET a 1\r\n",
@@ -143,8 +143,8 @@ func TestHTTPIsClosed(t *testing.T) {
 	dial(t, server.Addr()).say("EXISTS a", ":0\r\n")
 }
 
-// TestProtocolErrorInTheMiddle (points 17 and 21): the same if the invalid frame was already sent
-// in part, and while the upstream still works.
+// TestProtocolErrorInTheMiddle (RELAY.md, points 17 and 21): an invalid frame that was already sent
+// in part gets Redis' error, too, also while the upstream still works.
 func TestProtocolErrorInTheMiddle(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
 	for _, c := range []struct{ first, second, want string }{
@@ -173,7 +173,7 @@ func TestProtocolErrorInTheMiddle(t *testing.T) {
 	dial(t, server.Addr()).say("EXISTS k", ":0\r\n")
 }
 
-// TestHugeValuesStream (point 15): values of many megabytes stream through in both directions, and
+// TestHugeValuesStream (RELAY.md, point 15): values of many megabytes stream through both ways, and
 // none of it is kept. REDLOCK_TEST_VALUE_MB sets the size; Redis accepts at most 512.
 func TestHugeValuesStream(t *testing.T) {
 	megabytes := envNumber(t, "REDLOCK_TEST_VALUE_MB", 64)
@@ -212,8 +212,8 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// TestLargeCommandsAndReplies (point 15): the same within a transaction, a script's reply, and a
-// command of a hundred thousand arguments.
+// TestLargeCommandsAndReplies (RELAY.md, point 15): large values pass in a transaction, too, and so
+// do a command and a reply of a hundred thousand elements.
 func TestLargeCommandsAndReplies(t *testing.T) {
 	r, server := startRelay(t)
 	words := []string{"RPUSH", "list"}

@@ -124,8 +124,8 @@ func (r *relay) filter(p []byte) []byte {
 // with all its modules is about 1 MB.
 const maxAnswer = 16 << 20
 
-// keepAnswer keeps a part of such a reply. If the reply is too large, the connection will be
-// closed. It is called with mu held.
+// keepAnswer keeps a part of a reply to the proxy's own command. If the reply is too large, it sets
+// answerErr, and the connection will be closed. It is called with mu held.
 func (r *relay) keepAnswer(part []byte) {
 	if r.answerErr != nil {
 		return
@@ -139,9 +139,9 @@ func (r *relay) keepAnswer(part []byte) {
 	r.line.signal()
 }
 
-// end handles the end of the upstream's connection. It answers outstanding commands with an error
-// that names the upstream. The client may continue, unless its connection had state that is lost,
-// or the state of its own stream is unknown.
+// end handles the end of the upstream's connection. It answers pending commands with an error that
+// names the upstream. The client may continue, unless its connection had state that is lost, or the
+// state of its own stream is unknown.
 func (r *relay) end(cause error) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *relay) end(cause error) {
 	state, awaited := &r.tracker.State, &r.tracker.Awaited
 	owed := awaited.Pending()
 	if r.closedUnanswered && r.tracker.InsideOwn() {
-		r.tracker.Begin() // the part of a reply was not for the client
+		r.tracker.Begin() // the partial reply was not for the client
 	}
 	resumable := !r.tracker.Inside() && !state.Multi && !state.GetsUnsolicited() &&
 		!state.Stream && !state.Quitting && !awaited.Closes()
@@ -170,8 +170,8 @@ func (r *relay) end(cause error) {
 	}
 }
 
-// failPending answers n commands that the upstream never will. It writes in pieces, because n has
-// no bound. mu is unlocked while the client does not take a piece, and after each piece: the
+// failPending answers n commands that the upstream will never answer. It writes in pieces, because
+// n has no bound. mu is unlocked while the client does not take a piece, and after each piece: the
 // relay's fields already describe the lost connection. It is called with mu held.
 func (r *relay) failPending(n int, cause error) {
 	text := r.lostReply(cause)
@@ -215,7 +215,7 @@ func (r *relay) pause() bool {
 	defer r.line.mu.Unlock()
 	switch {
 	case r.line.writing:
-		r.activity.Happened() // to be tried again
+		r.activity.Happened() // so that parking is tried again
 		return false
 	case r.wire == nil || r.gone:
 		return true
@@ -237,13 +237,12 @@ func (r *relay) pause() bool {
 func (r *relay) cancelPause() {
 	if r.pausing {
 		r.pausing = false
-		r.activity.Happened() // to be tried again
+		r.activity.Happened() // so that parking is tried again
 		r.line.signal()
 	}
 }
 
-// pauseNow ends the reply copier, once it no longer reads. It reports false if the pause was
-// canceled.
+// pauseNow pauses the reply copier, which no longer reads; false: the pause was canceled.
 func (r *relay) pauseNow() bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()

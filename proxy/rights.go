@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// loadRights returns the client's rights as far as they are known and still valid. If its user is
-// unknown, it asks for it. The error says why the rights cannot be known.
+// loadRights returns the client's rights as far as they are known and still valid. If the client's
+// user is unknown, it asks the upstream. The error is the reason why the rights cannot be known.
 func (a *asker) loadRights(ctx context.Context, state track.State) (*login.Rights, error) {
 	r := &a.session.login.Rights
 	if r.Renew(state.Identity, a.relay.up.Probes()) {
@@ -46,12 +46,12 @@ func (a *asker) loggedIn(ctx context.Context, state track.State) bool {
 	return err == nil && r.Refused == ""
 }
 
-// mayUse returns why a client may not use a command that needs a login; empty if it may. It tells
-// the table whether the client may do everything.
+// mayUse returns why a client may not use a command that needs a login; empty if it may. It sets
+// client.Unrestricted if the client may do everything.
 func (a *asker) mayUse(ctx context.Context, state track.State) string {
 	client := &a.session.client
 	client.Upstream, client.Unrestricted = a, false
-	if user := &a.session.login; user.Own != nil { // its rights were checked before
+	if user := &a.session.login; user.Own != nil { // authChecker has checked its rights
 		client.Unrestricted = user.MayAll()
 		return ""
 	}

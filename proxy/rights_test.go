@@ -122,7 +122,7 @@ func TestRightsWithoutTheACLCommand(t *testing.T) {
 }
 
 // TestTransactionThatCannotBeLeft: a client that may not end a transaction loses its connection, so
-// that none stays open.
+// that no transaction stays open.
 func TestTransactionThatCannotBeLeft(t *testing.T) {
 	r, server := startWithLockKeys(t, "--user", "app", "on", ">x", "~*", "+@all", "-discard", "-acl")
 	p := r.connect()

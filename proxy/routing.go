@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// route runs or forwards a special command. own is its table entry if it is the proxy's own; follow
-// is its name if its reply may change the connection's state.
+// route runs or forwards a special command. own is its table entry, if it is one of the proxy's own
+// commands. follow is its name, if its reply may change the connection's state.
 func (d *dispatcher) route(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
 	if d.isLockServer() {
 		return d.runAlone(ctx, d.table.Route(d.situation(), words).Command, words)
@@ -76,7 +76,7 @@ func (d *dispatcher) routeUpstream(ctx context.Context, own *command.Command, fo
 // that may wait for other clients.
 func (d *dispatcher) routeMasters(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
 	waits := track.MayBlock(words[0]) || own != nil && own.MayWait(words)
-	if waits || own != nil && !own.Keyed() { // PROXY MOVE among them
+	if waits || own != nil && !own.Keyed() { // such as PROXY MOVE
 		return d.routeBy(ctx, d.table, own, follow, words)
 	}
 	if !d.relay.beginOnMasters(d.locks.places) && d.locks.touchesLockKeys(own, words) {
@@ -143,7 +143,7 @@ func (d *dispatcher) finish(ctx context.Context, at commands.Situation, to comma
 	switch to.Verb {
 	case commands.Run, commands.Refuse, commands.Abort:
 		err := d.respond(ctx, to.Command, words, d.relay.state())
-		if at.Connected { // it failed: the transaction is the proxy's own for this reason
+		if at.Connected { // connecting failed, so the transaction is the proxy's own
 			d.client.Transaction.Down = at.Down
 		}
 		return err
@@ -193,8 +193,7 @@ func (d *dispatcher) forward(
 	return d.auth.afterReset(ctx)
 }
 
-// unknownScript makes the upstream reply NOSCRIPT or, within a transaction, makes EXEC contain
-// that.
+// unknownScript makes the upstream reply NOSCRIPT, in a transaction as part of EXEC's reply.
 const unknownScript = "*3\r\n$7\r\nEVALSHA\r\n$40\r\nffffffffffffffffffffffffffffffffffffffff\r\n$1\r\n0\r\n"
 
 // adoptTx turns the upstream's transaction into one of the proxy's own. If the upstream refuses to

@@ -25,7 +25,7 @@ type sender struct {
 	plainCount int             // number of commands scanned and not yet sent whose replies change nothing
 	slot       *track.Expected // a command not yet sent whose reply changes state
 	forwarding bool            // the current frame is forwarded
-	expected   int             // number of replies expected for it
+	expected   int             // number of replies expected for the current frame
 	partSent   bool            // a frame was sent in part
 	partEnd    int             // where that frame ends in the buffer, if its end was scanned; else 0
 	dropping   bool            // the current frame's beginning could not be sent; the rest is discarded
@@ -51,7 +51,7 @@ func (s *sender) forwardFrame(answers int) {
 	s.plainCount += answers
 }
 
-// pass sends the bytes up to a place in the buffer, unless they are already sent. Without a
+// pass sends the bytes up to index upTo of the buffer, unless they are already sent. Without a
 // connection to the upstream, it answers their commands with the reason.
 func (s *sender) pass(ctx context.Context, upTo int) error {
 	from, plain, slot := s.in.start, s.plainCount, s.slot
@@ -99,7 +99,7 @@ func (s *sender) endFrame() {
 	s.forwarding, s.dropping, s.expected = false, false, 0
 }
 
-// cancelLast expects no reply to the current frame, of which no more is sent.
+// cancelLast expects no reply to the current frame, because no more of it is sent.
 func (s *sender) cancelLast() {
 	switch {
 	case s.expected == 0:
@@ -112,8 +112,8 @@ func (s *sender) cancelLast() {
 	}
 }
 
-// refuse answers n commands with the reason why they cannot be forwarded. But a command that ends
-// the script of a busy upstream is run there, and answered by the upstream.
+// refuse answers n commands with the reason why they cannot be forwarded. But a single command may
+// be one that runs at a busy upstream (runOnBusy); then the upstream's reply is passed on.
 func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason error) error {
 	if n == 1 {
 		if answer, done := runOnBusy(ctx, s.relay.up, &s.session.login, commands, reason); done {
@@ -132,10 +132,10 @@ func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason erro
 	return nil
 }
 
-// sendWhole forwards the current command, on a connection with state.
+// sendWhole forwards the current command, which may change the connection's state.
 func (s *sender) sendWhole(slot track.Expected) error { return s.sendFrame(slot, s.in.chunk()) }
 
-// sendFrame is sendWhole with another frame in the place of the current one.
+// sendFrame is sendWhole with frame in place of the current one.
 func (s *sender) sendFrame(slot track.Expected, frame []byte) error {
 	if err := s.session.flush(); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (s *sender) sendFrame(slot track.Expected, frame []byte) error {
 	return nil
 }
 
-// sendFollowed is sendFrame for a command that may get no reply, as CLIENT REPLY says.
+// sendFollowed is sendFrame for a command that gets no reply if the client has turned replies off.
 func (s *sender) sendFollowed(slot track.Expected, frame []byte) error {
 	if s.countReply() > 0 {
 		return s.sendFrame(slot, frame)
@@ -158,7 +158,7 @@ func (s *sender) sendFollowed(slot track.Expected, frame []byte) error {
 	return nil
 }
 
-// sendHello sends another HELLO in the place of the current command.
+// sendHello sends a HELLO with these words in place of the current command.
 func (s *sender) sendHello(words [][]byte) error {
 	if err := s.session.flush(); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (s *sender) sendHello(words [][]byte) error {
 	return s.sendFollowed(track.SlotFor("hello", words, len(words)), requestOf([][]string{syntax.Strings(words)}))
 }
 
-// applyReplyMode removes the reply if the client has turned replies off.
+// applyReplyMode removes the replies after before, if the client has turned replies off.
 func (s *sender) applyReplyMode(before int) {
 	if s.relay.replyMode == track.Speaking {
 		return

@@ -36,7 +36,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		s.entered, s.acceptedWith = true, nil
 	}
 	s.resume(ctx)
-	own, end := context.WithCancelCause(ctx) // one that no other session waits on: each wait locks its channel
+	own, end := context.WithCancelCause(ctx) // a context that no other session waits on: each wait locks its channel
 	defer end(nil)
 	err := s.serve(own)
 	for errors.Is(err, errIdle) {
@@ -60,10 +60,10 @@ func (s *session) run(ctx context.Context) (parked bool) {
 	return false
 }
 
-// serve serves a client until it disconnects, which is io.EOF. It forwards commands that are not
-// the proxy's own as the bytes arrived; without an upstream it refuses them. A command of the
-// proxy's own is a barrier, so that a pipeline means the same as on one server. It runs when the
-// upstream has answered all earlier commands, and later commands are sent when it is done.
+// serve serves a client until it disconnects, and then returns io.EOF. It forwards commands that
+// are not the proxy's own as the bytes arrive; without an upstream it refuses them. A command of
+// the proxy's own is a barrier, so that a pipeline means the same as on one server. It runs when
+// the upstream has answered all earlier commands, and later commands are sent when it is done.
 func (s *session) serve(ctx context.Context) error {
 	d := newDispatcher(s)
 	for !s.client.Closing {

@@ -36,7 +36,7 @@ type Server struct {
 
 	clients atomic.Int64
 	refused acceptErrors
-	// turnedAway counts the clients for which there was no room.
+	// turnedAway counts the clients that were refused because MaxClients were connected.
 	turnedAway atomic.Int64
 
 	mu       sync.Mutex
@@ -46,7 +46,7 @@ type Server struct {
 	running sync.WaitGroup // sessions, including parked ones; Add is called with mu held
 }
 
-// NewServer makes a server.
+// NewServer returns a server.
 func NewServer(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{sessions: map[int64]*session{}, quiet: quietTime}
@@ -85,7 +85,7 @@ func (s *Server) start(ctx context.Context, conn net.Conn, p *netconn.Poller) {
 		return
 	}
 	s.sessions[session.client.ID] = session
-	session.in.wire.Join(p, netconn.TagOf(session.client.ID, 0)) // from here on the poller asks for this session
+	session.in.wire.Join(p, netconn.TagOf(session.client.ID, 0)) // from now on the poller looks up this session
 	s.running.Add(1)
 	go s.run(ctx, session)
 }
@@ -142,7 +142,7 @@ func (s *Server) wake(ctx context.Context, session *session) bool {
 	return woken
 }
 
-// IsProtected reports whether protected mode turns away clients from other machines now.
+// IsProtected reports whether protected mode refuses clients from other machines now.
 func (s *Server) IsProtected() bool { return s.shared.protects(s.shared.settings()) }
 
 // connAddrs returns the nonempty addresses that addrOf gives for these sessions.
@@ -155,8 +155,8 @@ func connAddrs(sessions []*session, addrOf func(*relay) string) (addresses []str
 	return addresses
 }
 
-// followUsers ends the connections of clients whose user is gone, or whose user lost the right to
-// the messages they get. It does so until stop is called.
+// followUsers disconnects clients whose user is gone, or whose user lost the right to the messages
+// that they get, until stop is called.
 func (s *Server) followUsers(ctx context.Context) (stop func()) {
 	own := s.shared.opts.Users
 	if own == nil {

@@ -67,7 +67,7 @@ func TestDrainClosesIdleClientsAtOnce(t *testing.T) {
 	}
 }
 
-// slow is a LOCK that does not wait for other clients, but takes its time at newSlowLocks.
+// slow is a LOCK that does not wait for other clients, but is slow with newSlowLocks.
 const slow = "LOCK k t PX 5000\r\n"
 
 func newSlowLocks() *waitingLocks {
@@ -139,7 +139,7 @@ func TestDrainCutsOffWhatTakesTooLong(t *testing.T) {
 	b.ended()
 }
 
-// TestDrainCutsOffClientsThatDoNotRead: a client that reads nothing cannot delay the end.
+// TestDrainCutsOffClientsThatDoNotRead: a client that reads nothing cannot delay the drain.
 func TestDrainCutsOffClientsThatDoNotRead(t *testing.T) {
 	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, Options: Options{DrainTimeout: time.Millisecond}})
 	p := b.connect()
@@ -159,8 +159,8 @@ func fillUp(conn net.Conn) {
 	}
 }
 
-// TestServeReturnsWhenTheListenerIsClosed: one server may serve several listeners; each ends by
-// itself.
+// TestServeReturnsWhenTheListenerIsClosed: one server may serve several listeners; each Serve
+// returns when its own listener is closed.
 func TestServeReturnsWhenTheListenerIsClosed(t *testing.T) {
 	var ln net.Listener
 	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {

@@ -21,8 +21,8 @@ import (
 	"redlock-proxy/proxy/netconn"
 )
 
-// session serves one client. It has one goroutine at a time: the one of run or, while a command
-// waits, that of run and a watch. A parked session has no goroutine.
+// session serves one client. It has the goroutine of run and, while a command waits, that of a
+// watch. A parked session has no goroutine.
 type session struct {
 	// Set once.
 	conn   net.Conn
@@ -31,7 +31,7 @@ type session struct {
 	// wake starts the goroutine of a parked session.
 	wake func(ctx context.Context, s *session) bool
 
-	// acceptedWith are the settings with which the client was accepted; nil once it has entered.
+	// acceptedWith holds the settings with which the client was accepted; nil once it has entered.
 	acceptedWith *Settings
 	entered      bool // TLS and protected mode have admitted the client; of the session's goroutine
 
@@ -39,16 +39,16 @@ type session struct {
 	// belong to the watch.
 	in      *input
 	out     command.Reply
-	client  command.Client // ID and LocalAddr are set once, and read by others; Addr by origin
+	client  command.Client // ID and LocalAddr are set once, for any goroutine; Addr: see origin
 	excerpt []byte         // of a command that is being discarded
 	left    bool           // the client left while a command waited
 	login   login.Client
 	txUser  *acl.User // the user that began a transaction at the upstream
 
-	// Any goroutine.
+	// activity is used by any goroutine.
 	activity netconn.Activity
 
-	// line is the way to the client.
+	// line writes to the client.
 	line line
 
 	// subscriber is the client's Subscriptions, for any goroutine.
@@ -60,11 +60,11 @@ type session struct {
 	parkRequested bool // the session is asked to park
 	parked        bool // the session has no goroutine
 	// cancelWait ends the wait of a command for other clients; nil before the first wait.
-	// noMoreWaits: commands may not wait any more.
+	// noMoreWaits is set if commands may not wait any more.
 	cancelWait  context.CancelCauseFunc
 	noMoreWaits bool
-	// ending: the session must end at the next frame that has not begun to arrive. It is written
-	// with mu held.
+	// ending is set if the session must end at the next frame that has not begun to arrive. It is
+	// written with mu held.
 	ending atomic.Bool
 }
 
@@ -210,11 +210,11 @@ func (s *session) track() command.Tracking {
 	return s.client.Tracking
 }
 
-// push tells the client, between two replies, which keys may have changed; none means all. Any
+// push notifies the client, between two replies, which keys may have changed; none means all. Any
 // goroutine may call it.
 func (s *session) push(ctx context.Context, keys []string) {
 	if s.relay.push(ctx, tracking.Invalidation(keys)) != nil {
-		_ = s.conn.Close() // it may have got a part
+		_ = s.conn.Close() // the client may have got a part of the message
 	}
 }
 
@@ -300,7 +300,7 @@ func (s *session) clearParkRequest() {
 	s.setReadDeadline()
 }
 
-// cut ends the connection at once. TLS would send a close notification, and wait until it is taken.
+// cut ends the connection at once. Closing TLS would wait until the client takes a notification.
 func (s *session) cut() {
 	if conn, ok := s.conn.(*tls.Conn); ok {
 		_ = conn.NetConn().Close()

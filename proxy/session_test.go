@@ -19,7 +19,7 @@ const (
 	unknown = "-ERR unknown command 'foo', with args beginning with: \r\n"
 )
 
-// TestLockOnMasters: the whole path with real bytes: client, server, commands, quorum, masters.
+// TestLockOnMasters: a LOCK goes the whole way with real bytes, from a client to masters.
 func TestLockOnMasters(t *testing.T) {
 	locker, masters := masters(t, 3)
 	b := serveLocks(t, locker)
@@ -88,7 +88,7 @@ var conversation = []struct{ say, hear string }{
 const helloReply = "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.2.4\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:ID\r\n$4\r\nmode\r\n" +
 	"$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"
 
-// wholeConversation returns all of it at once, for the client with this number.
+// wholeConversation returns the conversation in one piece, for the client with this number.
 func wholeConversation(id int) (said, heard string) {
 	for _, c := range conversation {
 		said += c.say
@@ -131,7 +131,8 @@ func TestSplitRequestsAreAnsweredTheSame(t *testing.T) {
 	converse(t, ln.dial(), heard, strings.Split(said, "")...)
 }
 
-// TestSplitRequestsAreAnsweredTheSameOverTCP: the same through the kernel, which may join pieces.
+// TestSplitRequestsAreAnsweredTheSameOverTCP repeats TestSplitRequestsAreAnsweredTheSame over a TCP
+// connection, where the kernel may join pieces.
 func TestSplitRequestsAreAnsweredTheSameOverTCP(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	said, _ := wholeConversation(0)

@@ -78,7 +78,7 @@ func TestUncoveredReleaseBySHA(t *testing.T) {
 	}
 }
 
-// TestUncoveredReleaseBySHAInATransaction: so is a script that is loaded within a transaction.
+// TestUncoveredReleaseBySHAInATransaction: a script loaded within a transaction is recognized, too.
 func TestUncoveredReleaseBySHAInATransaction(t *testing.T) {
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		server := startRedis(t)

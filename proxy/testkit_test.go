@@ -32,10 +32,10 @@ type testServer struct {
 	addr   string
 	log    *logtest.Buffer
 	stop   context.CancelFunc // begins the drain
-	served chan error         // what Serve returned
+	served chan error         // the result of Serve
 }
 
-// serverOptions configure a testServer.
+// serverOptions configures a testServer.
 type serverOptions struct {
 	Options
 	locks  commands.Locks

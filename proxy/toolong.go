@@ -64,7 +64,7 @@ func (d *dispatcher) mustHold(own *command.Command, follow string) bool {
 		d.keys.hasLockKeys && own == nil && (follow == "watch" || follow == "client")
 }
 
-// refuseLong discards such a command, and answers it by its first words.
+// refuseLong discards a command that is too long to be held, and answers it by its first words.
 func (d *dispatcher) refuseLong(ctx context.Context, answer func(words [][]byte)) error {
 	if err := d.asker.abortTx(ctx); err != nil {
 		return err

@@ -12,13 +12,13 @@ import (
 	"redlock-proxy/proxy/login"
 )
 
-// If the proxy has its own users, it checks each command first: whether the client has logged in,
-// at the proxy and not at the upstream, and whether its user may send the command. At the upstream
-// the client is the user of the URL, so AUTH never goes there.
+// If the proxy has its own users, it checks each command first: whether the client has logged in at
+// the proxy, and whether its user may send the command. At the upstream the client is the user of
+// the URL, so AUTH is never forwarded.
 
-// checkLogin runs the login in a command, and returns the words that are left: none of an AUTH. Or
-// it returns why the client is refused: its login failed, or it has not logged in. The error ends
-// the session.
+// checkLogin runs the login in a command, and returns the words that are left: none of an AUTH. If
+// the client is refused, it returns why: the login failed, or the client has not logged in. The
+// error ends the session.
 func (s *session) checkLogin(
 	ctx context.Context, name string, words [][]byte,
 ) (left [][]byte, refused string, err error) {
@@ -64,7 +64,7 @@ func (s *session) logIn(ctx context.Context, name string, words [][]byte, l logi
 	return "", nil
 }
 
-// sleep waits, but not after the client has left.
+// sleep waits, but stops if the client leaves.
 func (s *session) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 // watch flushes the replies so far, then reads ahead while a command waits. It keeps the bytes that
 // the client sends for later, and ends the context at once if the client leaves. stop ends the
 // watch. If the client sends no more, watch does not flush: other clients may wait for its turn
-// (halfClosedQueue), and the wait of its command is over at once.
+// (halfClosedQueue), and the wait of its command ends at once.
 func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	watched, leave := context.WithCancelCause(ctx)
 	if !s.in.wire.HasEnded() {
@@ -61,8 +61,7 @@ func (s *session) awaitOthers(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// refuseWaits makes commands that wait for other clients fail, now and from now on, because the
-// proxy stops.
+// refuseWaits makes all waits for other clients fail from now on, because the proxy stops.
 func (s *session) refuseWaits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

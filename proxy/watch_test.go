@@ -13,7 +13,7 @@ import (
 
 const blocked = "LOCK k t PX 5000 BLOCK 0\r\n"
 
-// waysToLeave are the ways in which a client can leave.
+// waysToLeave lists the ways in which a client can leave.
 var waysToLeave = map[string]func(c *net.TCPConn) error{
 	"close":     func(c *net.TCPConn) error { return c.Close() },
 	"halfclose": func(c *net.TCPConn) error { return c.CloseWrite() },
@@ -79,7 +79,7 @@ func TestCommandsBehindABlock(t *testing.T) {
 	b := serveLocks(t, locks)
 	p := b.connect()
 	p.send("PING\r\n" + blocked + "ECHO a\r\n" + array("foo") + blocked + "UNLOCK k t\r\nPI")
-	p.expect(pong) // it is not held back
+	p.expect(pong) // it is not delayed
 	await(t, "the first LOCK", locks.waiting)
 	locks.grants <- struct{}{}
 	p.expect(":5000\r\n$1\r\na\r\n" + unknown)
@@ -89,7 +89,7 @@ func TestCommandsBehindABlock(t *testing.T) {
 	p.expect(":5000\r\n:1\r\n" + pong)
 }
 
-// TestManyCommandsBehindABlock: a client sends more after the BLOCK than is read ahead. It waits
+// TestManyCommandsBehindABlock: a client that sends more after the BLOCK than is read ahead waits
 // for its turn, and other clients notice nothing.
 func TestManyCommandsBehindABlock(t *testing.T) {
 	const many = 200_000

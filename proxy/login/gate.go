@@ -6,15 +6,15 @@ import (
 )
 
 // Gate is the login at the proxy itself. It is needed if the proxy logs in at the upstream with its
-// own password, which would otherwise admit every client. After it a client is the user of the
-// upstream's URL, and may become another one as on any Redis.
+// own password, which would otherwise admit every client. After the login a client is the user of
+// the upstream's URL, and may become another one as on any Redis.
 type Gate struct {
 	password string // empty: there is no gate
 	// Passed is set once the client has logged in at the gate.
 	Passed bool
 }
 
-// NewGate returns a gate with a password; an empty password means that it is open.
+// NewGate returns a gate with a password. If the password is empty, the gate is open.
 func NewGate(password string) Gate { return Gate{password: password, Passed: password == ""} }
 
 // Renew sets the password for the next command. An empty password does not open a gate.
@@ -32,7 +32,7 @@ func (g *Gate) Guards(follow string) bool {
 	return g.Closed() || g.password != "" && (follow == "auth" || follow == "hello" || follow == "reset")
 }
 
-// Asks reports whether a login is one at the gate.
+// Asks reports whether a login is for the gate.
 func (g *Gate) Asks(a Auth) bool { return g.Closed() || string(a.User) == DefaultUser }
 
 // Refuses reports whether the gate refuses a login. Its time does not depend on the password.

@@ -15,8 +15,8 @@ import (
 const (
 	// maxQuestionBatch limits how many questions are sent together.
 	maxQuestionBatch = 256
-	// maxKept limits the bytes of the answers that are remembered for a client. Each counts as its
-	// own size, that of its question, and answerSize.
+	// maxKept limits the bytes of the replies that are remembered for a client. Each reply counts
+	// as its own size, that of its question, and answerSize.
 	maxKept, answerSize = 16 << 10, 64
 )
 
@@ -30,7 +30,7 @@ type Upstream interface {
 
 // Rights holds a client's login and rights at the upstream, as far as they are known. It is valid
 // for one identity, and until the upstream has answered another probe. While the upstream does not
-// answer, a right there cannot be changed either.
+// answer, its rights cannot change either.
 type Rights struct {
 	identity, probes uint64
 	asked            bool // whether the three following fields are known
@@ -41,7 +41,7 @@ type Rights struct {
 	// User is empty if it is unknown.
 	User     string
 	refusals map[string]string
-	size     int // their bytes
+	size     int // in bytes, of refusals
 }
 
 // Known reports whether the client's user is still known, for this identity and probe.
@@ -61,10 +61,10 @@ func (r *Rights) Renew(identity, probes uint64) (known bool) {
 // GrantAll records that the client is the user of every new connection, and may do everything.
 func (r *Rights) GrantAll() { r.asked, r.All, r.User = true, true, DefaultUser }
 
-// Forget drops the answers about single commands, which can be asked again.
+// Forget drops the refusals of single commands, which can be asked for again.
 func (r *Rights) Forget() { r.refusals, r.size = nil, 0 }
 
-// Kept returns how many bytes these answers take.
+// Kept returns how many bytes these refusals take.
 func (r *Rights) Kept() int { return r.size }
 
 // LoadUser asks for the client's user, and whether it may do everything. It asks as the client, on
@@ -137,8 +137,7 @@ func (r *Rights) Recall(questions [][]string) (texts []string, open []int) {
 	return texts, open
 }
 
-// Ask asks the open questions, and remembers the answers. watches says that the client watches
-// keys.
+// Ask asks the open questions, and remembers the replies. watches: the client watches keys.
 func (r *Rights) Ask(
 	ctx context.Context, up Upstream, watches bool, questions [][]string, open []int, texts []string,
 ) error {
@@ -183,7 +182,7 @@ func askRights(
 	case !resp.Begins(begun, "+OK"):
 		return errors.New(resp.FirstLine(begun))
 	}
-	// A WATCH is not allowed in a transaction, and servers differ in whether they say so before
+	// A WATCH is not allowed in a transaction, and servers differ in whether they refuse it before
 	// they check the rights. So it is sent after the transaction, and undone by another one.
 	var queued, watched []int
 	var before, behind [][]string
@@ -211,7 +210,7 @@ func askRights(
 	return errors.Join(readRefusals(answers, queued, texts), readRefusals(answers[len(queued)+1:], watched, texts))
 }
 
-// readRefusals reads the answers to these questions.
+// readRefusals stores in texts the refusals in the replies to the questions with indexes which.
 func readRefusals(answers [][]byte, which []int, texts []string) (err error) {
 	for i, q := range which {
 		if texts[q], err = refusalIn(answers[i]); err != nil {
@@ -221,11 +220,11 @@ func readRefusals(answers [][]byte, which []int, texts []string) (err error) {
 	return nil
 }
 
-// afterRights are the beginnings of errors that Redis returns only after it has checked the rights.
+// afterRights holds the beginnings of errors that Redis returns after it has checked the rights.
 var afterRights = []string{"-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLICAS "}
 
-// refusalIn returns the refusal in the answer to a command in a transaction, or to a WATCH; empty
-// if there is none. The error says that the answer is neither.
+// refusalIn returns the refusal in the reply to a command in a transaction, or to a WATCH; empty if
+// there is none. It returns an error for any other reply.
 func refusalIn(answer []byte) (refusal string, err error) {
 	switch {
 	case resp.Begins(answer, "+QUEUED"), resp.Begins(answer, "+OK"):
@@ -244,7 +243,7 @@ func refusalIn(answer []byte) (refusal string, err error) {
 // rightsScript checks the rights of the user that runs it.
 const rightsScript = "if redis.acl_check_cmd(unpack(ARGV)) then return 1 end return 0"
 
-// askByScript asks by a script, if a transaction cannot be used.
+// askByScript is askRights by a script, if a transaction cannot be used.
 func askByScript(ctx context.Context, up Upstream, questions [][]string, which []int, texts []string) error {
 	all := make([][]string, len(which))
 	for i, q := range which {

@@ -8,8 +8,8 @@ type Activity struct{ level atomic.Int32 }
 
 const (
 	tried  int32 = iota // a request to park was made
-	quiet               // no activity since the last look
-	active              // activity since the last look
+	quiet               // no activity since the last check
+	active              // activity since the last check
 )
 
 // Happened records activity. It must cost next to nothing.
@@ -19,8 +19,7 @@ func (a *Activity) Happened() {
 	}
 }
 
-// WentQuiet reports whether there was no activity since the last look but one. It does so only
-// once.
+// WentQuiet reports whether there was no activity since its last call. It returns true only once.
 func (a *Activity) WentQuiet() bool {
 	level := a.level.Load()
 	return level != tried && a.level.CompareAndSwap(level, level-1) && level == quiet

@@ -28,10 +28,10 @@ func (l *PooledBuffer) Release() {
 	l.buf = nil
 }
 
-// BufferSize is how many bytes are read at a time.
+// BufferSize is the number of bytes that are read at a time.
 const BufferSize = 16 << 10
 
-// buffers are for connections that have something to read.
+// buffers holds buffers for connections that have something to read.
 var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 
 // Borrow returns a buffer of BufferSize.

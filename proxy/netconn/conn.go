@@ -10,29 +10,29 @@ import (
 	"time"
 )
 
-// Conn reads from a connection, and needs no memory while it waits. So thousands of idle clients
-// cost no buffers. It also writes.
+// Conn reads from a connection and writes to it. It needs no memory while it waits, so that
+// thousands of idle clients cost no buffers.
 type Conn struct {
 	conn     net.Conn
 	memory   Memory
 	activity *Activity
 
 	raw syscall.RawConn // nil if the connection is not a plain socket
-	// poller reports the end of the stream, by the tag; nil: the end is not reported. It is set
-	// before the first read.
+	// poller reports the end of the stream, with tag. If it is nil, the end is not reported. It is
+	// set before the first read.
 	poller *Poller
 	tag    Tag
 	ended  atomic.Bool // the poller has reported the end; any goroutine
 
-	// Of the current read; the reader's.
+	// The reader's, for the current read.
 	n      int
 	err    error
 	handle func(n int) bool
-	// For connections that are not plain sockets, the reader's: the small buffer that it waits
-	// with, the part of that which is not yet returned, and whether more has probably arrived.
+	// The reader's, for a connection that is not a plain socket: the small buffer that it waits
+	// with, the part of the buffer that is not yet returned, and whether more has probably arrived.
 	small, arrived []byte
 	more           bool
-	// Of the current write; the writer's.
+	// The writer's, for the current write.
 	unsent   []byte
 	writeErr error
 	// limit is how long a write may wait for the other end, 0 for no limit. limited is set while a
@@ -73,7 +73,7 @@ func (c *Conn) Park() error {
 	return c.poller.change(c.raw, c.tag, readable)
 }
 
-// Wake makes the poller report only the end of the stream, as at the beginning.
+// Wake undoes Park: the poller reports only the end of the stream again.
 func (c *Conn) Wake() {
 	if c.poller != nil {
 		_ = c.poller.change(c.raw, c.tag, streamEnd) // cannot fail for a connection in the set
@@ -98,9 +98,9 @@ func (c *Conn) Read() (int, error) {
 // needs the memory.
 const smallSize = 1 << 10
 
-// readWaiting is Read for a connection that is not a plain socket, such as TLS: there a waiting
+// readWaiting is Read for a connection that is not a plain socket, such as TLS, on which a waiting
 // read needs a buffer. So it waits with a small one, and uses the memory when bytes have arrived,
-// or more probably have.
+// or more have probably arrived.
 func (c *Conn) readWaiting() (n int, err error) {
 	if len(c.arrived) == 0 && !c.more {
 		c.memory.Release()
@@ -112,7 +112,7 @@ func (c *Conn) readWaiting() (n int, err error) {
 		if n == 0 {
 			return 0, c.recordEvent(err)
 		}
-		err = nil // the next read returns it again
+		err = nil // the next read returns the error again
 	}
 	if len(c.arrived) > 0 {
 		n = copy(c.memory.Room(), c.arrived)
@@ -176,9 +176,9 @@ func (c *Conn) Pump(handle func(n int) bool) error {
 //
 // After a part that did not fill the room it waits without another system call, which saves every
 // second read. What arrives after the read is another event for Go's poller, which keeps it until
-// the wait. That is why all of this is one RawConn.Read: the next one would forget the event. An
-// end of the stream that arrived with the bytes is no further event there; the proxy's own poller
-// reports it.
+// the wait. That is why all of this is one RawConn.Read: the next one would forget the event. For
+// Go's poller, an end of the stream that arrived with the bytes is no further event; the proxy's
+// own poller reports it.
 func (c *Conn) readLoop(fd uintptr) bool {
 	if !c.readOnce(fd) {
 		return false
@@ -209,8 +209,8 @@ func (c *Conn) pumpAsking(handle func(n int) bool) error {
 	}
 }
 
-// End is called when the other end sends no more. It closes this direction, too. That loses no
-// bytes that have arrived, and wakes the goroutine that waits for more.
+// End is called when the other end sends no more. It closes the reading side. That loses no bytes
+// that have arrived, and wakes the goroutine that waits for more.
 func (c *Conn) End() {
 	if half, ok := c.conn.(interface{ CloseRead() error }); ok && !c.ended.Swap(true) {
 		_ = half.CloseRead()
@@ -314,11 +314,10 @@ func (c *Conn) writeAll(fd uintptr) bool {
 	return true
 }
 
-// Forget drops memory that can be made again.
+// Forget frees memory that can be allocated again.
 func (c *Conn) Forget() { c.readOnceFn, c.readLoopFn, c.writeAllFn, c.writeSomeFn = nil, nil, nil, nil }
 
-// CloseWrite tells the other end that no more bytes will come, and reports whether the connection
-// supports that.
+// CloseWrite signals that no more bytes will come, and reports whether that is supported.
 func (c *Conn) CloseWrite() bool {
 	half, ok := c.conn.(interface{ CloseWrite() error })
 	if ok {
@@ -333,8 +332,8 @@ func (c *Conn) LocalAddr() string { return c.conn.LocalAddr().String() }
 // Close closes the connection. Any goroutine may call it, and the following methods.
 func (c *Conn) Close() error { return c.conn.Close() }
 
-// SetReadDeadline is that of net.Conn.
+// SetReadDeadline sets the connection's read deadline, as in net.Conn.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.conn.SetReadDeadline(t) }
 
-// SetWriteDeadline is that of net.Conn.
+// SetWriteDeadline sets the connection's write deadline, as in net.Conn.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadline(t) }

@@ -69,7 +69,7 @@ func TestReadWithoutSocket(t *testing.T) {
 	}
 }
 
-// TestNoMemoryWhileWaiting: while it waits for the first byte, it gives the memory back.
+// TestNoMemoryWhileWaiting: a Conn that waits for the first byte holds no memory.
 func TestNoMemoryWhileWaiting(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()

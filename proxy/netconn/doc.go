@@ -9,5 +9,5 @@
 // waits. On systems without epoll there is no poller, and nothing is parked.
 //
 // A [Conn] belongs to the goroutine that reads from it and to the one that writes to it. Its
-// methods say what else they need.
+// methods document further conditions.
 package netconn

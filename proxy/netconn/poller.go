@@ -4,16 +4,16 @@ package netconn
 type interest uint8
 
 const (
-	// streamEnd: the other end sends no more; reported once.
+	// streamEnd is reported once, when the other end sends no more.
 	streamEnd interest = iota
-	// readable: there are bytes to read, or the end of the stream. Reported once, and at once if it
-	// is true already.
+	// readable is reported once, when there are bytes to read or the stream has ended; at once if
+	// that is true already.
 	readable
 )
 
 // Tag identifies a connection to the poller: the client's ID and, for a connection to the upstream,
 // its number among those of that client, from 1. The number prevents an event of a closed
-// connection from being taken for one of the next.
+// connection from being taken for one of the next connection.
 type Tag uint64
 
 // TagOf returns the tag of a client's connection, if dial is 0, or of its connection to the

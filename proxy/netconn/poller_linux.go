@@ -20,7 +20,7 @@ type Poller struct {
 	events [256]syscall.EpollEvent
 }
 
-// NewPoller returns an empty set. Errors are those of the system.
+// NewPoller returns an empty set, or an error of the system.
 func NewPoller() (*Poller, error) {
 	fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {

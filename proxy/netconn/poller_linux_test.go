@@ -14,7 +14,7 @@ import (
 // timeout limits the wait for events that must happen. It never decides the result.
 const timeout = time.Minute
 
-// waysToLeave are the ways in which the other end can leave.
+// waysToLeave lists the ways in which the other end can leave.
 var waysToLeave = map[string]func(c *net.TCPConn) error{
 	"close":     func(c *net.TCPConn) error { return c.Close() },
 	"halfclose": func(c *net.TCPConn) error { return c.CloseWrite() },
@@ -30,7 +30,7 @@ type pollEvent struct {
 	ended bool
 }
 
-// watched is a poller, and both ends of a connection; the near end is in the set.
+// watched holds a poller and both ends of a connection, of which the near end is in the set.
 type watched struct {
 	*testing.T
 	poller *Poller

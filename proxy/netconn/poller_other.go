@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Poller exists only on Linux. Elsewhere a goroutine waits for each connection.
+// Poller exists only on Linux. On other systems a goroutine waits for each connection.
 type Poller struct{}
 
 // NewPoller returns nil.

@@ -2,8 +2,7 @@ package netconn
 
 import "golang.org/x/sys/unix"
 
-// IsReset reports whether the other end has reset the connection, so that it reads nothing any
-// more.
+// IsReset reports whether the other end has reset the connection, and so reads nothing any more.
 func (c *Conn) IsReset() (reset bool) {
 	if c.raw == nil {
 		return false

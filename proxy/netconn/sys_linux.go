@@ -9,8 +9,8 @@ import (
 
 const hasRawCalls = true
 
-// sysRead reads from a nonblocking socket. So Go's scheduler need not know of the call, which costs
-// time in every call and more in a second thread.
+// sysRead reads from a nonblocking socket. It does not notify Go's scheduler, which would cost time
+// in every call and more in a second thread.
 func sysRead(fd uintptr, p []byte) (int, error) {
 	return transfer(syscall.SYS_READ, fd, p)
 }

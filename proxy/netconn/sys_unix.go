@@ -4,7 +4,7 @@ package netconn
 
 import "syscall"
 
-// These calls of Go's tell the race detector in which order bytes synchronize goroutines; raw
+// Package syscall reports to the race detector in which order bytes synchronize goroutines; raw
 // system calls do not.
 
 const hasRawCalls = true

@@ -23,15 +23,14 @@ const (
 	maxBinary = 4 << 10
 )
 
-// ErrNoHeader says that there is no header, or none that can be read.
+// ErrNoHeader reports that there is no header, or none that can be read.
 var ErrNoHeader = errors.New("no PROXY protocol header")
 
-// Local is a header by which a load balancer connects for itself.
+// Local is the header of a load balancer that connects for itself.
 const Local = signature + "\x20\x00\x00\x00"
 
-// Read reads a header, and no byte behind it. It returns the client's address; nil if the header
-// says that it is unknown, or that the balancer connects for itself. The error is ErrNoHeader, or
-// of the reader.
+// Read reads a header, and no byte after it. It returns the client's address; nil if it is unknown,
+// or if the balancer connects for itself. The error is ErrNoHeader, or the reader's.
 func Read(r io.Reader) (net.Addr, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(r, first[:]); err != nil {
@@ -60,7 +59,7 @@ func expect(r io.Reader, text string) error {
 	return nil
 }
 
-// readLine reads the rest of version 1, byte by byte, because its length is not known before.
+// readLine reads the rest of a header of version 1, byte by byte, because its length is unknown.
 func readLine(r io.Reader) (net.Addr, error) {
 	if err := expect(r, linePrefix[1:]); err != nil {
 		return nil, err
@@ -99,7 +98,7 @@ func parseLine(text string) (net.Addr, error) {
 	return net.TCPAddrFromAddrPort(ends[0]), nil
 }
 
-// readBinary reads the rest of version 2.
+// readBinary reads the rest of a header of version 2.
 func readBinary(r io.Reader) (net.Addr, error) {
 	if err := expect(r, signature[1:]); err != nil {
 		return nil, err
@@ -125,7 +124,7 @@ func readBinary(r io.Reader) (net.Addr, error) {
 	case 0x21:
 		return sourceAddr(rest, 16)
 	}
-	return nil, nil // neither TCP over IPv4 nor over IPv6 counts as unknown
+	return nil, nil // any protocol but TCP over IPv4 or IPv6 counts as unknown
 }
 
 // sourceAddr returns the client's address from two addresses of this size and two ports.

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Retry is the error that a client gets in place of a redirect. Nothing was done; clients that
-// retry do so on TRYAGAIN.
+// Retry is the error that a client gets in place of a redirect. The upstream has done nothing;
+// clients that retry do so on TRYAGAIN.
 const Retry = "-TRYAGAIN upstream redirect withheld: the other server does not know the lock keys; try again\r\n"
 
 // StripRedirects returns a CLIENT command without options that ask for redirects; it returns other
@@ -38,8 +38,8 @@ func StripRedirects(words [][]byte) (other [][]byte, changed bool) {
 // equalWord compares words as the servers do, for which a zero byte ends a word.
 func equalWord(word []byte, name string) bool { return syntax.Folded(word) == name }
 
-// redirectErrors are the errors from which clients take an address. messages are the kinds of
-// pushes that contain none; any other kind may contain one.
+// redirectErrors holds the errors from which clients take an address. messages holds the kinds of
+// pushes that contain no address; any other kind may contain one.
 var (
 	redirectErrors = []string{"MOVED", "ASK", "REDIRECT"}
 	messages       = []string{
@@ -49,12 +49,11 @@ var (
 	}
 )
 
-// maxHead limits how many bytes of a reply are held back until its kind is known. No known kind of
+// maxHead limits how many bytes of a reply are withheld until its kind is known. No known kind of
 // message is longer than maxWord bytes.
 const maxHead, maxWord = 64, 32
 
-// Filter finds redirects in what an upstream sends, in whatever pieces it arrives. The zero value
-// finds none.
+// Filter finds redirects in an upstream's bytes, in any pieces. The zero value finds none.
 type Filter struct {
 	// On enables the filter.
 	On       bool
@@ -68,7 +67,7 @@ func (f *Filter) Looks(first byte) bool {
 	return f.On && (first == '-' || first == '>' || first == '!')
 }
 
-// Begin starts a new connection.
+// Begin resets the filter for a new reply or connection.
 func (f *Filter) Begin() { *f = Filter{On: f.On} }
 
 // Take takes the next piece of a reply, and returns what the client gets in its place: nothing,

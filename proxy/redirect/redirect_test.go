@@ -54,7 +54,7 @@ func twice(what string) string {
 	return what + " " + what + " "
 }
 
-// through returns what a client gets of a stream that arrives in these pieces.
+// through returns what a client gets of a stream that arrives in pieces.
 func through(t *testing.T, pieces ...string) (got, turned string) {
 	t.Helper()
 	f, s := Filter{On: true}, resp.ReplyScanner{}

@@ -1,6 +1,6 @@
 package track
 
-// Kind tells which state of the connection the reply to a forwarded command may change.
+// Kind is the state of the connection that the reply to a forwarded command may change.
 type Kind uint8
 
 // The kinds, by the state that they change.
@@ -23,7 +23,7 @@ const (
 	Untrackable             // nothing, but within a transaction its reply cannot be followed
 )
 
-// Expected expects the replies to one or more commands of the upstream.
+// Expected describes the expected replies to one or more commands.
 type Expected struct {
 	Kind Kind
 	// N is the number of replies to come. -1, for Subscribe only, stands for one per channel that
@@ -36,8 +36,8 @@ type Expected struct {
 	Family SubscriptionKind
 }
 
-// queues reports whether the command becomes part of a transaction, or makes it fail. The upstream
-// refuses a nested MULTI and a WATCH without either.
+// queues reports whether the command becomes part of a transaction, or makes it fail. A nested
+// MULTI or a WATCH does neither: the upstream just refuses it.
 func (s *Expected) queues() bool {
 	return s.Kind != OwnCommand && s.Kind != Multi && s.Kind != Watch
 }
@@ -45,17 +45,17 @@ func (s *Expected) queues() bool {
 // SubscriptionKind is a kind of subscription.
 type SubscriptionKind uint8
 
-// The families.
+// The kinds of subscriptions.
 const (
 	Channels SubscriptionKind = iota
 	Patterns
 	Shards
 )
 
-// Awaited is the queue of replies that the upstream owes.
+// Awaited is the queue of pending replies.
 type Awaited struct{ slots []Expected }
 
-// Empty reports whether the upstream owes no reply.
+// Empty reports whether no reply is pending.
 func (a *Awaited) Empty() bool { return len(a.slots) == 0 }
 
 // Plain expects n replies that change nothing.
@@ -101,7 +101,7 @@ func (a *Awaited) pop() {
 	a.slots = a.slots[:n]
 }
 
-// Pending counts the replies to the client's commands.
+// Pending returns the number of pending replies to the client's commands.
 func (a *Awaited) Pending() int {
 	n := 0
 	for _, s := range a.slots {

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// effect is how a followed command changes the state of the connection.
+// effect describes how a followed command changes the state of the connection.
 type effect struct {
 	kind   Kind // of its slot
 	family SubscriptionKind
@@ -58,7 +58,7 @@ const (
 	SilentFromNow
 )
 
-// SlotFor returns the slot for a followed command of count words; words are the first ones.
+// SlotFor returns the slot for a followed command of count words; words are its first words.
 func SlotFor(name string, words [][]byte, count int) Expected {
 	c := followed.Find([]byte(name))
 	if c == nil {

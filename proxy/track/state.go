@@ -10,27 +10,26 @@ import (
 type State struct {
 	// Proto is the protocol, DB the selected database.
 	Proto, DB int
-	// ProtoUnknown and DBUnknown: a command without a reply may have changed them.
+	// ProtoUnknown and DBUnknown are set if a command without a reply may have changed Proto or DB.
 	ProtoUnknown, DBUnknown bool
 	// Identity counts how often the client may have become another user.
 	Identity uint64
-	// Renamed: the client may no longer be the user with which every connection begins.
+	// Renamed is set if the client may no longer be the user with which every connection begins.
 	Renamed bool
-	// URLLogin: every connection begins with the login of the upstream's URL.
+	// URLLogin is set if every connection begins with the login of the upstream's URL.
 	URLLogin bool
-	// Multi: a transaction has begun. Queued: a command was sent in it that EXEC depends on.
+	// Multi is set in a transaction, Queued if a command that EXEC depends on was sent in it.
 	Multi, Queued bool
-	// Watching: keys are watched.
+	// Watching is set if keys are watched.
 	Watching bool
-	// Monitoring: the connection gets the output of MONITOR.
+	// Monitoring is set if the connection gets the output of MONITOR.
 	Monitoring bool
-	// Stream: the rest is bytes, not replies.
+	// Stream is set if the rest is bytes, not replies.
 	Stream bool
-	// Quitting: the client has sent QUIT.
+	// Quitting is set if the client has sent QUIT.
 	Quitting bool
 
-	// queuedSelect, queuedHello, queuedLogin and queuedOdd: the transaction contains such a
-	// command.
+	// These fields are set if the transaction contains such a command.
 	queuedSelect, queuedHello, queuedLogin, queuedOdd bool
 
 	subscribed [3]int // by family
@@ -42,7 +41,7 @@ func newState() State { return State{Proto: 2} }
 // Listening reports whether the connection has subscriptions.
 func (s *State) Listening() bool { return s.total > 0 || s.subscribed[Shards] > 0 }
 
-// GetsUnsolicited reports whether the connection gets more than replies and pushes.
+// GetsUnsolicited reports whether the connection gets messages of subscriptions or of MONITOR.
 func (s *State) GetsUnsolicited() bool { return s.Listening() || s.Monitoring }
 
 // pushes reports whether the type byte distinguishes messages from replies.
@@ -58,7 +57,7 @@ var (
 	errSubscribes = errors.New("the client is subscribed: it gets no replies to other commands")
 )
 
-// CanAsk returns an error if the next reply may not be that to a command of the proxy's own.
+// CanAsk returns an error if the next reply may not answer a command of the proxy's own.
 func (s *State) CanAsk() error {
 	switch {
 	case s.Multi:
@@ -82,8 +81,8 @@ func acknowledged(word string) (of effect, ok bool) {
 	return of, of.kind == Subscribe
 }
 
-// reply updates the state by a whole reply. It reports whether the reply is one to a command of the
-// proxy's own.
+// reply updates the state by a whole reply. It reports whether that answers the proxy's own
+// command.
 func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
 	first := a.first()
 	if s.outOfBand(first, r) {
@@ -108,8 +107,8 @@ func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
 	return captured
 }
 
-// failsMulti reports whether a reply in a transaction is that to a command with a wrong number of
-// words. Any such command makes EXEC fail.
+// failsMulti reports whether a reply in a transaction refuses a wrong number of words. Any such
+// command makes EXEC fail.
 func failsMulti(r *resp.ReplyScanner) bool { return r.Begins("-ERR wrong number of arguments") }
 
 // outOfBand reports whether a reply is a message, or confirms a subscription.
@@ -151,8 +150,8 @@ func (s *State) message(a *Awaited, first *Expected, r *resp.ReplyScanner) {
 	a.done()
 }
 
-// count follows the upstream's count of subscriptions. It has one count for channels and patterns
-// together, and one for shard channels.
+// count follows the upstream's count of subscriptions. The upstream has one count for channels and
+// patterns together, and one for shard channels.
 func (s *State) count(f SubscriptionKind, step, upstream int) {
 	if f == Shards {
 		s.subscribed[Shards] = upstream
@@ -260,7 +259,7 @@ func (s *State) Login(tried, queued bool) {
 	}
 }
 
-// reset sets the state after RESET: the user of a new connection, except for the login of the URL.
+// reset sets the state after RESET: that of a new connection, but without the login of the URL.
 func (s *State) reset() {
 	identity, urlLogin := s.Identity+1, s.URLLogin
 	*s = newState()

@@ -10,13 +10,13 @@ import (
 type Tracker struct {
 	// State is the known state of the connection.
 	State State
-	// Awaited holds the replies that the upstream owes.
+	// Awaited holds the pending replies.
 	Awaited Awaited
 	// Redirects finds redirects among the replies.
 	Redirects redirect.Filter
 
 	replies  resp.ReplyScanner
-	ownReply bool // the current reply is one to a command of the proxy's own
+	ownReply bool // the current reply answers a command of the proxy's own
 }
 
 // NewTracker returns a tracker for connections that begin with database db and, if urlLogin is set,
@@ -27,7 +27,7 @@ func NewTracker(db int, urlLogin bool) Tracker {
 	return t
 }
 
-// Begin starts a new connection.
+// Begin prepares the tracker for the bytes of a new connection.
 func (t *Tracker) Begin() {
 	t.replies, t.ownReply = resp.ReplyScanner{}, false
 	t.Redirects.Begin()
@@ -44,28 +44,28 @@ func (t *Tracker) Lost(db int) {
 // Inside reports whether a reply has begun and not ended.
 func (t *Tracker) Inside() bool { return t.replies.Inside() }
 
-// InsideOwn reports whether that reply is one to a command of the proxy's own.
+// InsideOwn reports whether the reply answers a command of the proxy's own.
 func (t *Tracker) InsideOwn() bool { return t.replies.Inside() && t.ownReply }
 
-// Settled reports whether the upstream owes nothing.
+// Settled reports whether no reply is pending.
 func (t *Tracker) Settled() bool { return !t.replies.Inside() && t.Awaited.Empty() }
 
 // Part is a piece of the upstream's bytes.
 type Part struct {
 	// Size is its length in bytes.
 	Size int
-	// Own: it belongs to a reply to a command of the proxy's own. Whole: that reply ends with it.
+	// Own is set if it belongs to a reply to the proxy's own command, Whole if it ends that reply.
 	Own, Whole bool
-	// Filtered: the client gets Instead in its place. Redirect is the redirect that was found, set
-	// at its end.
+	// Filtered is set if the client gets Instead in its place. Redirect is the redirect that was
+	// found, set at its end.
 	Filtered bool
 	Instead  []byte
 	Redirect string
 }
 
 // Next returns the next piece of the upstream's bytes. It ends at the end of a reply, or of several
-// replies that change nothing, or with p. The error says that the reply to a command of the proxy's
-// own is not RESP. After any other bytes that are not RESP, the rest is a stream.
+// replies that change nothing, or with p. Next returns an error if the reply to a command of the
+// proxy's own is not RESP. After any other bytes that are not RESP, the rest is a stream.
 func (t *Tracker) Next(p []byte) (Part, error) {
 	if n := t.skipPlain(p); n > 0 {
 		return Part{Size: n}, nil

@@ -64,7 +64,7 @@ func (l *testTracker) pass(sent string) (passed string) {
 	return passed + sent
 }
 
-// String returns the state, without what is as at the beginning.
+// String returns the protocol, the database, and whatever else differs from the beginning.
 func (l *testTracker) String() string {
 	k := &l.State
 	all := []string{fmt.Sprintf("proto %d, db %d", k.Proto, k.DB)}
@@ -264,7 +264,7 @@ func TestLearningInSilence(t *testing.T) {
 }
 
 // TestSilenceOfAListener: if a client turns replies off while messages look like replies, its state
-// is unknown. In RESP3 they do not.
+// is unknown. In RESP3 messages do not look like replies.
 func TestSilenceOfAListener(t *testing.T) {
 	for sent, replies := range map[string]struct {
 		text   string
@@ -331,7 +331,7 @@ func TestErrorThatAnswersNothing(t *testing.T) {
 	}
 }
 
-// TestTrackerOfALostConnection: of a lost connection only the count of changes of user is kept.
+// TestTrackerOfALostConnection: only the count of changes of user outlives a connection.
 func TestTrackerOfALostConnection(t *testing.T) {
 	l := newTestTracker()
 	l.send("AUTH p\nSELECT 3\nMULTI\nGET a")
@@ -346,7 +346,7 @@ func TestTrackerOfALostConnection(t *testing.T) {
 	}
 }
 
-// TestCanAsk: CanAsk says why the proxy cannot send its own command.
+// TestCanAsk: CanAsk returns why the proxy cannot send its own command.
 func TestCanAsk(t *testing.T) {
 	for sent, replies := range map[string]string{
 		"MULTI": "+OK\r\n", "MONITOR": "+OK\r\n", "SYNC": "$1", "SUBSCRIBE a": acks2("subscribe", "a", 1),

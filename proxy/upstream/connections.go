@@ -54,8 +54,8 @@ func (u *Upstream) OwnConnections() (addresses []string) {
 	return addresses
 }
 
-// Unblock makes the upstream answer clients that are blocked on these connections of the proxy: as
-// after their timeout or, if fail is set, with an error.
+// Unblock makes the upstream answer clients that are blocked on the proxy's connections from these
+// addresses: as after their timeout or, if fail is set, with an error.
 func (u *Upstream) Unblock(ctx context.Context, addresses []string, fail bool) error {
 	client, err := u.own.client()
 	if err != nil {

@@ -23,7 +23,7 @@ func (e *Error) Error() string { return "upstream " + e.name + ": " + e.err.Erro
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// Reply returns the error reply for it. For an upstream that is busy with a script, that is the
+// Reply returns the error as a reply. For an upstream that is busy with a script, that is the
 // upstream's own reply.
 func (e *Error) Reply() string {
 	if b, ok := e.err.(busy); ok {
@@ -53,7 +53,7 @@ func (p *plainError) Error() string { return p.text }
 
 func (p *plainError) Unwrap() error { return p.cause }
 
-// ErrGone says that the upstream closed the connection.
+// ErrGone reports that the upstream closed the connection.
 var ErrGone error = &plainError{"the upstream closed the connection", io.EOF}
 
 var errNoAnswer error = &plainError{"no answer in time", os.ErrDeadlineExceeded}

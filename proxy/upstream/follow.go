@@ -26,10 +26,10 @@ const (
 	sentinelGrace = 100 * time.Millisecond
 )
 
-// errReplica says that a server which the Sentinels name as master is not one.
+// errReplica reports that a server which the Sentinels name as master is not one.
 var errReplica = errors.New("the Sentinels report it as the master, but its ROLE is another")
 
-// ErrFailedOver says that a connection was ended because the Sentinels report another master.
+// ErrFailedOver reports that a connection was ended because the Sentinels report another master.
 var ErrFailedOver = errors.New("the Sentinels report another master")
 
 // discovery finds the master by asking Sentinels.
@@ -42,12 +42,11 @@ type discovery struct {
 
 	mu    sync.Mutex
 	known opinion // without an address: unknown
-	// suspect: the last connection to the known master failed, so the Sentinels must be asked
+	// suspect is set if the last connection to the known master failed: the Sentinels are asked
 	// first.
 	suspect      bool
 	warnedSilent bool // a warning was logged that no Sentinel answers
-	// minority is the opinion that was taken although most Sentinels have another one, since
-	// minoritySince.
+	// minority is the adopted opinion that most Sentinels have not shared since minoritySince.
 	minority      opinion
 	minoritySince time.Time
 
@@ -74,11 +73,11 @@ func NewFollowing(url string, sentinels Sentinels, timeout time.Duration, log *s
 // before all other methods.
 func (u *Upstream) OnFailover(call func()) { u.onFailover = call }
 
-// Term counts the failovers of the upstream, and how often it was found that it must not be used.
+// Term counts the failovers of the upstream, and how often the upstream turned out to be unusable.
 func (u *Upstream) Term() uint64 { return u.term.Load() }
 
-// Locate returns the address of the upstream: host:port, or the path of a socket. The error says
-// why it is unknown.
+// Locate returns the address of the upstream: host:port, or the path of a socket. The error is the
+// reason why it is unknown.
 func (u *Upstream) Locate(ctx context.Context) (string, error) {
 	if u.discovery == nil {
 		return u.options.Load().Addr, nil
@@ -114,7 +113,7 @@ func (u *Upstream) find(ctx context.Context) (string, error) {
 	return to, nil
 }
 
-// askAll asks all Sentinels at once, and waits for answers that come in time.
+// askAll asks all Sentinels at once, and waits for replies that come in time.
 func (f *discovery) askAll(ctx context.Context, u *Upstream) (all []opinion, failures []string) {
 	type answer struct {
 		said opinion
@@ -150,8 +149,8 @@ func (f *discovery) askAll(ctx context.Context, u *Upstream) (all []opinion, fai
 	return all, failures
 }
 
-// adopt takes an opinion as true, unless it is older than the known opinion and the known master is
-// not suspect. If most Sentinels have had another opinion for too long, it takes that one.
+// adopt makes an opinion the known one, unless it is older and the known master is not suspect. If
+// most Sentinels have had another opinion for too long, it adopts theirs.
 func (f *discovery) adopt(said, most opinion) (from, to string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -213,7 +212,7 @@ func (f *discovery) name() string {
 	return f.Master
 }
 
-// switchMaster leaves the old master. The old master's answers about logins remain valid until the
+// switchMaster leaves the old master. The old master's replies about logins remain valid until the
 // new one has been reached.
 func (u *Upstream) switchMaster(from, to string) {
 	f := u.discovery
@@ -253,7 +252,7 @@ func (f *discovery) close() {
 	f.asked.Wait()
 }
 
-// checkRole refuses a server that says it is not a master. It accepts one that does not say.
+// checkRole refuses a server that reports a role other than master, but not one that reports none.
 func (u *Upstream) checkRole(conn net.Conn) error {
 	if u.discovery == nil {
 		return nil

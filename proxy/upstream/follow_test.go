@@ -127,8 +127,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestFollowing: a failover is noticed from the Sentinel that knows of it. One that does not know
-// changes nothing.
+// TestFollowing: a failover is noticed from the Sentinel that knows of it. A Sentinel that does not
+// know of it changes nothing.
 func TestFollowing(t *testing.T) {
 	old, new := startRole(t, masterRole), startRole(t, masterRole)
 	s1, says1 := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
@@ -177,8 +177,8 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// TestFollowingAsksForTheRole: a server that says it is not a master is not used, and the Sentinels
-// are asked again. One that does not say is used.
+// TestFollowingAsksForTheRole: a server that reports a role other than master is not used, and the
+// Sentinels are asked again. A server that reports no role is used.
 func TestFollowingAsksForTheRole(t *testing.T) {
 	replica, master := startRole(t, replicaRole), startRole(t, "-NOPERM no\r\n")
 	s, says := startSentinel(t, sentinelAnswers(replica.ln.Addr().String(), 1))
@@ -236,8 +236,8 @@ func TestLoneSentinel(t *testing.T) {
 	finds(old)
 }
 
-// TestSuccessorThatCannotBeReached: what a master has said remains valid while its successor cannot
-// be reached, and no longer.
+// TestSuccessorThatCannotBeReached: a master's replies remain valid while its successor cannot be
+// reached, and no longer.
 func TestSuccessorThatCannotBeReached(t *testing.T) {
 	old := startScripted(t, func(command string) string { // a version without ACL
 		switch command {

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/lockkeys/eval"
 )
 
-// errInvalidLibraries says that the upstream's reply is not one to FUNCTION LIST.
+// errInvalidLibraries reports an unexpected reply to FUNCTION LIST.
 var errInvalidLibraries = errors.New("FUNCTION LIST: unexpected answer")
 
 // Libraries returns the function libraries of the upstream. It asks on a connection of the proxy's

@@ -10,8 +10,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// ErrMaster says that the upstream is one of the lock masters: clients would change the locks
-// there.
+// ErrMaster reports that the upstream is one of the lock masters: clients would change its locks.
 var ErrMaster = errors.New("clients would change locks there; name another Redis")
 
 // RefuseMasters refuses an upstream that is a lock master, by its run_id or its address. named
@@ -19,7 +18,7 @@ var ErrMaster = errors.New("clients would change locks there; name another Redis
 func (u *Upstream) RefuseMasters(named func(runID, addr string) string) { u.master = named }
 
 // askServer asks for the server's identity, and refuses lock masters. If the server is a cluster
-// node, it also checks the other nodes. It accepts a server that does not say.
+// node, it also checks the other nodes. It accepts a server that does not report its identity.
 func (u *Upstream) askServer(conn net.Conn) error {
 	if u.master == nil {
 		return nil

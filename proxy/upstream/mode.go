@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// ErrCluster says that an upstream is not standalone, although lock keys are configured.
+// ErrCluster reports that an upstream is not standalone, although lock keys are configured.
 var ErrCluster = errors.New("it is a node of a Redis Cluster, or a Sentinel: " +
 	"it would redirect clients to servers that do not know the lock keys; " +
 	"use a standalone Redis, a proxy that hides the cluster, or no lock-keys")
@@ -20,13 +20,13 @@ func (u *Upstream) RefuseClusters() { u.standalone = true }
 
 // modes records whether an upstream is standalone. The Upstream's mu guards it.
 type modes struct {
-	// unknown: the upstream did not say, for instance because it requires a login first. cluster: a
-	// client that had logged in was told that the upstream is not standalone.
+	// unknown is set if the upstream did not report its mode, for instance because it requires a
+	// login first. cluster is set if it later reported to a client that it is not standalone.
 	unknown, cluster bool
 }
 
-// askMode asks whether the upstream is standalone. It accepts an upstream that does not say until a
-// client finds out (RecordMode). Redirects are withheld from clients in any case.
+// askMode asks whether the upstream is standalone. It accepts an upstream that does not report
+// that, until a client finds out (RecordMode). Redirects are withheld from clients in any case.
 func (u *Upstream) askMode(conn net.Conn) error {
 	if !u.standalone {
 		return nil
@@ -49,15 +49,15 @@ func (u *Upstream) askMode(conn net.Conn) error {
 	return nil
 }
 
-// ModeUnknown reports whether the upstream must be standalone, but has not said whether it is.
+// ModeUnknown reports whether the upstream must be standalone, but has not reported its mode.
 func (u *Upstream) ModeUnknown() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.modes.unknown
 }
 
-// RecordMode takes the upstream's reply to HELLO on the connection of a client that has logged in.
-// If the upstream is not standalone, it is no longer used, and its connections are ended.
+// RecordMode records the upstream's reply to HELLO on the connection of a client that has logged
+// in. If the upstream is not standalone, it is no longer used, and its connections are ended.
 func (u *Upstream) RecordMode(answer []byte) {
 	mode := modeIn(answer)
 	u.mu.Lock()

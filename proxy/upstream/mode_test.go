@@ -48,7 +48,7 @@ func startMode(t *testing.T, hello, info string) (*scripted, *atomic.Value) {
 }
 
 // TestClusterIsRefusedOnReconnect: a server that becomes a cluster node is refused by the next
-// probe and by later connections. A server that was one is used again.
+// probe and by later connections. A former cluster node is used again.
 func TestClusterIsRefusedOnReconnect(t *testing.T) {
 	s, says := startMode(t, aloneHello, "")
 	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
@@ -75,7 +75,7 @@ func TestClusterIsRefusedOnReconnect(t *testing.T) {
 		says.Store(mode)
 		probe(ErrCluster)
 	}
-	says.Store([2]string{noHello, "-NOPERM no\r\n"}) // it does not say
+	says.Store([2]string{noHello, "-NOPERM no\r\n"}) // it does not report its mode
 	up.mu.Lock()
 	up.refusal = nil
 	up.mu.Unlock()
@@ -83,7 +83,7 @@ func TestClusterIsRefusedOnReconnect(t *testing.T) {
 }
 
 // TestClusterIsFoundOutByAClient: a cluster that reveals itself only after a login is refused once
-// a client has seen it, until it was down or says otherwise. Any other mode changes nothing.
+// a client has seen it, until it was down or reports another mode. Any other mode changes nothing.
 func TestClusterIsFoundOutByAClient(t *testing.T) {
 	const noAuth = "-NOAUTH x\r\n"
 	s, says := startMode(t, noAuth, noAuth)
@@ -115,7 +115,7 @@ func TestClusterIsFoundOutByAClient(t *testing.T) {
 	if up.ModeUnknown() || up.Term() != 0 {
 		t.Errorf("it hides %t, term %d", up.ModeUnknown(), up.Term())
 	}
-	probe(nil) // it does not say it again
+	probe(nil) // it does not report its mode again
 	up.RecordMode([]byte(clusterHello))
 	up.RecordMode([]byte(clusterHello))
 	probe(ErrCluster)

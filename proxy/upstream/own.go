@@ -20,7 +20,7 @@ const (
 )
 
 // pool sends the proxy's own commands to the upstream, on connections that no client shares. It
-// runs no commands of clients: these connections have other permissions.
+// runs no commands of clients, because these connections have other permissions.
 type pool struct {
 	options     redis.Options
 	connections connections

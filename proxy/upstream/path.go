@@ -16,17 +16,17 @@ const loopPause = 2 * time.Second
 
 // SetProxyID sets the proxy's identity. From then on the proxy checks whether the upstream leads
 // back to itself: when the upstream has come up, and regularly later. A proxy in such a loop would
-// send each command to itself over new connections until it has no file descriptors left. Identify
-// is called before all other methods.
+// send each command to itself over new connections until it has no file descriptors left.
+// SetProxyID is called before all other methods.
 func (u *Upstream) SetProxyID(id string) { u.id = id }
 
 // verifyEvery is how many connections are made between two checks. The server behind the address
-// can change, so the number limits what a loop costs. Each check counts as an error in the INFO of
-// a Redis, so there are not more.
+// can change, so the number limits the cost of a loop. Each check counts as an error in the INFO of
+// a Redis, so checks are not more frequent.
 const verifyEvery = 64
 
-// verify checks the upstream on a new connection, if a check is due. A Redis does not know the
-// command, and that is the expected reply.
+// verify checks the upstream on a new connection, if a check is due. A Redis does not know PROXY
+// PATH, and that is the expected reply.
 func (u *Upstream) verify(conn net.Conn) error {
 	if u.id == "" || u.isVerified() {
 		return nil
@@ -63,7 +63,7 @@ func (u *Upstream) isVerified() bool {
 	return true
 }
 
-// askPath sends PROXY PATH. The error is server.ErrLoop if the reply says so.
+// askPath sends PROXY PATH. The error is server.ErrLoop if the reply reports a loop.
 func (u *Upstream) askPath(conn net.Conn, ids []string) error {
 	answer, err := u.exchange(conn, append([]string{"PROXY", "PATH"}, ids...)...)
 	if err == nil && resp.Begins(answer, "-LOOP ") {
@@ -73,8 +73,8 @@ func (u *Upstream) askPath(conn net.Conn, ids []string) error {
 }
 
 // Path sends PROXY PATH with these identities to the upstream, for a proxy that has asked this one.
-// The error is server.ErrLoop if the upstream leads back to one of them, or says why it could not
-// be asked.
+// The error is server.ErrLoop if the upstream leads back to one of the identities, or the reason
+// why it could not be asked.
 func (u *Upstream) Path(ctx context.Context, ids []string) error {
 	select {
 	case u.dials <- struct{}{}:
@@ -96,7 +96,7 @@ func (u *Upstream) Path(ctx context.Context, ids []string) error {
 	return u.askPath(conn, ids)
 }
 
-// pauseAfter returns how long a failure is repeated at least without another dial.
+// pauseAfter returns how long, at least, a failure is returned again without another dial.
 func pauseAfter(err error) time.Duration {
 	if errors.Is(err, server.ErrLoop) || errors.Is(err, ErrCluster) || errors.Is(err, ErrMaster) {
 		return loopPause

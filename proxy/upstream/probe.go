@@ -15,7 +15,7 @@ import (
 const upstreamProbe = 2 * time.Second
 
 // Run watches the upstream until ctx ends: whether it is up, and whether a new connection may do
-// everything there.
+// everything.
 func (u *Upstream) Run(ctx context.Context) error {
 	var probeNow chan struct{}
 	if u.discovery != nil {
@@ -97,13 +97,12 @@ func (u *Upstream) withAdvice(ctx context.Context, err error) error {
 	return u.advice
 }
 
-// access tells whether a new connection may do everything, or nothing, before a login.
+// access holds whether a new connection may do everything, or nothing, before a login.
 type access struct{ all, demands bool }
 
 // probeAccess finds out what a new connection may do. Only the upstream's explicit replies count;
-// any other reply may have another cause. The error says that the upstream does not answer at all.
-// If the connection breaks, probeAccess asks again, because only a new connection tells whether the
-// upstream is gone.
+// any other reply may have another cause. It returns an error if the upstream does not answer. If
+// the connection breaks, it asks again: only a new connection shows whether the upstream is gone.
 func (u *Upstream) probeAccess(ctx context.Context) (found access, err error) {
 	found, broken, err := u.probeAccessOnce(ctx)
 	if broken {
@@ -112,7 +111,7 @@ func (u *Upstream) probeAccess(ctx context.Context) (found access, err error) {
 	return found, err
 }
 
-// probeAccessOnce is probeAccess on one connection; broken: the connection ended during it.
+// probeAccessOnce is probeAccess on one connection; broken: the connection ended meanwhile.
 func (u *Upstream) probeAccessOnce(ctx context.Context) (found access, broken bool, err error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {
@@ -125,7 +124,7 @@ func (u *Upstream) probeAccessOnce(ctx context.Context) (found access, broken bo
 	}
 	pong, err := u.exchange(conn, "PING")
 	if err == nil && resp.Begins(pong, "-BUSY ") {
-		// The reply says nothing about rights, and they cannot be changed while it lasts.
+		// The reply does not show the rights, and they cannot be changed while it lasts.
 		err = refusalOf([]string{"PING"}, pong)
 	}
 	if err != nil {
@@ -146,11 +145,11 @@ func (u *Upstream) probeAccessOnce(ctx context.Context) (found access, broken bo
 	return found, err != nil, nil
 }
 
-// Probes counts the probes that were answered.
+// Probes returns the number of probes that were answered.
 func (u *Upstream) Probes() uint64 { return u.probes.Load() }
 
 // GrantsAll reports whether a new connection to the upstream may do everything. It returns false if
-// that is unknown. While the upstream does not answer, its last answer remains valid: clients that
+// that is unknown. While the upstream does not answer, its last reply remains valid: clients that
 // needed no login continue, and clients that must log in wait for the upstream.
 func (u *Upstream) GrantsAll() bool {
 	u.mu.Lock()
@@ -159,7 +158,7 @@ func (u *Upstream) GrantsAll() bool {
 }
 
 // RequiresLogin reports whether a new connection may do nothing before a login. known is false
-// until the upstream was reached once. While the upstream does not answer, its last answer remains
+// until the upstream was reached once. While the upstream does not answer, its last reply remains
 // valid.
 func (u *Upstream) RequiresLogin() (demands, known bool) {
 	u.mu.Lock()

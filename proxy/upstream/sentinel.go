@@ -13,17 +13,17 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Sentinels are the servers that report which server is the upstream.
+// Sentinels describes the servers that report which server is the upstream.
 type Sentinels struct {
 	// Master is the name by which they know the master.
 	Master string
-	// Addrs are their addresses, host:port, at least one.
+	// Addrs holds their addresses, host:port, at least one.
 	Addrs []string
 	// Username and Password are the login for all of them, or empty.
 	Username, Password string
 }
 
-// opinion is a Sentinel's answer about the master. The opinion of the latest epoch is right: each
+// opinion is a Sentinel's reply about the master. The opinion of the latest epoch is right: each
 // failover has its own epoch.
 type opinion struct {
 	addr  string
@@ -45,7 +45,7 @@ type sentinel struct {
 	closed bool
 }
 
-// ask asks for the master. It fails if an earlier question still waits for its answer.
+// ask asks for the master. It fails if an earlier question still waits for its reply.
 func (s *sentinel) ask(ctx context.Context, u *Upstream) (opinion, error) {
 	if !s.mu.TryLock() {
 		return opinion{}, errAskPending
@@ -59,8 +59,7 @@ func (s *sentinel) ask(ctx context.Context, u *Upstream) (opinion, error) {
 	return said, err
 }
 
-// askOnce is ask on one connection; broken: the connection ended during it. It is called with mu
-// held.
+// askOnce is ask on one connection, and reports whether it broke. It is called with mu held.
 func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (said opinion, broken bool, err error) {
 	if s.closed {
 		return opinion{}, false, net.ErrClosed
@@ -111,7 +110,7 @@ func (u *Upstream) dialSentinel(ctx context.Context, addr string) (net.Conn, err
 	return conn, nil
 }
 
-// close closes the connection, even while a question waits on it.
+// close closes the connection, once no question waits on it.
 func (s *sentinel) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +194,7 @@ func noSentinel(master string, failures []string) error {
 	return fmt.Errorf("no Sentinel knows where %s is (%s)", master, strings.Join(failures, "; "))
 }
 
-// sever ends a connection at once. TLS would send a close notification, and wait until it is taken.
+// sever ends a connection at once. Closing TLS would wait until the peer takes a notification.
 func sever(conn net.Conn) {
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = over.NetConn()

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// singleTimeout limits each call of [Single.Ask]: each of its commands is quick.
+// singleTimeout limits each call of [Conn.Ask]: each of its commands is quick.
 const singleTimeout = 10 * time.Second
 
 // Conn is one connection of the proxy's own, with the URL's login, for callers that must know
@@ -21,7 +21,7 @@ type Conn struct {
 	err  error // why the connection is lost
 }
 
-// Single makes a connection.
+// Single connects to the upstream.
 func (u *Upstream) Single(ctx context.Context) (*Conn, error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Conn) ask(ctx context.Context, commands [][]string) ([]any, error) {
 	return replies, nil
 }
 
-// RunID returns the run ID of the current upstream; empty if it does not tell.
+// RunID returns the run ID of the current upstream; empty if it is unknown.
 func (u *Upstream) RunID(ctx context.Context) string {
 	s, err := u.Single(ctx)
 	if err != nil {

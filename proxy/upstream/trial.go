@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// trials are trial writes, by which a proxy finds out whether locks at the upstream are available.
+// trials holds the trial writes that show whether locks at the upstream are available.
 type trials struct {
 	key string
 	// wanted reports whether the locks are at the upstream.

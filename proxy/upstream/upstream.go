@@ -25,7 +25,7 @@ const (
 	// maxDials limits the number of simultaneous dials, so that a thousand clients that come back
 	// together do not overload the upstream.
 	maxDials = 64
-	// dialPause is how long, on average, a failed dial's error is repeated without another dial.
+	// dialPause is how long, on average, a failed dial's error is returned without another dial.
 	dialPause = 50 * time.Millisecond
 	// maxProbeAnswer limits a reply to the proxy's own commands, in bytes.
 	maxProbeAnswer = 64 << 10
@@ -35,7 +35,7 @@ const (
 // connection to it.
 type Upstream struct {
 	name string
-	// options are the current ones. Only the password and the timeout ever change.
+	// options holds the current options. Only the password and the timeout ever change.
 	options atomic.Pointer[redis.Options]
 	secure  func(*tls.Config) // nil: nothing is added
 	log     *slog.Logger
@@ -43,13 +43,13 @@ type Upstream struct {
 	own     *pool
 	// discovery is nil if the address is fixed.
 	discovery *discovery
-	// id is the proxy's identity; empty: loops are not checked.
+	// id is the proxy's identity; if it is empty, loops are not checked.
 	id string
-	// standalone: a node of a cluster is refused.
+	// standalone is set if a node of a cluster is refused.
 	standalone bool
 	// term counts how often another server became the upstream, or the current one turned out to be
-	// unusable. Connections of an earlier term must be ended: onFailover does that. outdated makes
-	// Run call it.
+	// unusable. Connections of an earlier term must be ended: onFailover does that. A value in
+	// outdated makes Run call it.
 	term       atomic.Uint64
 	onFailover func()
 	outdated   chan struct{}
@@ -57,24 +57,23 @@ type Upstream struct {
 	mu sync.Mutex
 	// uncheckedLeft is how many more connections need no check whether they lead back to the proxy.
 	uncheckedLeft int
-	// verified: the upstream was checked since it came up.
+	// verified is set if the upstream was checked since it came up.
 	verified     bool
-	refusal      error // the error of a dial that has just failed,
+	refusal      error // the error of a dial that has just failed, until refusedUntil
 	refusedUntil time.Time
 	probed       bool
 	err          error // of the last probe
-	// opensAll: a new connection may do everything. demandsLogin: it may do nothing before a login.
+	// opensAll is set if a new connection may do everything, demandsLogin if it must log in first.
 	opensAll, demandsLogin bool
-	// known: a probe was answered.
+	// known is set once a probe was answered.
 	known bool
-	// advice is about a wrong scheme of the URL, while no probe was answered; nil: none.
+	// advice is about a wrong scheme of the URL, until a probe was answered; nil if there is none.
 	advice error
 	modes  modes
 	trials trials
 
 	probes atomic.Uint64
-	// fromOldMaster: opensAll was said by an earlier master, and is valid until the current one has
-	// been reached.
+	// fromOldMaster is set while opensAll is an earlier master's, until the current one is reached.
 	fromOldMaster bool
 	// master returns the name of the lock master that a server is; see RefuseMasters.
 	master func(runID, addr string) string
@@ -180,7 +179,7 @@ func (u *Upstream) Name() string {
 // DB returns the database with which every connection begins.
 func (u *Upstream) DB() int { return u.options.Load().DB }
 
-// Timeout limits connecting.
+// Timeout returns the limit for connecting.
 func (u *Upstream) Timeout() time.Duration { return u.options.Load().DialTimeout }
 
 // Connect makes a connection that is ready for a client's commands.
@@ -211,7 +210,7 @@ func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
 	return nil, u.recordFailure(err)
 }
 
-// forgetOldMaster forgets what an earlier master has said, because the current one can be asked.
+// forgetOldMaster forgets the replies of an earlier master, because the current one can be asked.
 func (u *Upstream) forgetOldMaster() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -279,8 +279,8 @@ func TestUpstreamProbe(t *testing.T) {
 	}
 }
 
-// TestUpstreamOfAnotherScheme: if the URL has the wrong scheme, the log and the clients' errors say
-// which one to use.
+// TestUpstreamOfAnotherScheme: if the URL has the wrong scheme, the log and the clients' errors
+// name the right one.
 func TestUpstreamOfAnotherScheme(t *testing.T) {
 	secured := httptest.NewTLSServer(nil)
 	t.Cleanup(secured.Close)
