@@ -210,6 +210,7 @@ func TestClocksBesideExtends(t *testing.T) {
 	proxies := []*proxy{f.proxy(t), f.proxy(t)}
 	client := connect(t, proxies[0])
 	f.holdSentinel(t, client)
+	f.late(proxies, int(kit.NumberFrom(t, "REDLOCK_CLOCK_LATE", 10))) // so that clocks step within a ballot
 	keepers, over, stop := f.keepers(t, proxies, 12)
 	ahead := make([]time.Duration, 3)
 	steps := []time.Duration{900 * time.Millisecond, -900 * time.Millisecond, 5 * time.Second, -5 * time.Second,
