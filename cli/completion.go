@@ -31,7 +31,7 @@ func completionAction(c *cli.Context) error {
 	case shell == "zsh":
 		return describe.Zsh(c.App.Writer, c.App)
 	default:
-		return fmt.Errorf("unknown shell %q: use bash or zsh", shell)
+		return fmt.Errorf("unknown shell %q; use bash or zsh", shell)
 	}
 }
 

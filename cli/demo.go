@@ -90,8 +90,10 @@ func addACL(m *miniredis.Miniredis) error {
 			for _, text := range []string{"commands", "+@all", "keys", "~*", "channels", "&*"} {
 				c.WriteBulk(text)
 			}
+		case len(args) == 0:
+			c.WriteError("ERR wrong number of arguments for 'acl' command")
 		default:
-			c.WriteError("ERR unknown subcommand")
+			c.WriteError(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try ACL HELP.", args[0]))
 		}
 	})
 }

@@ -126,7 +126,7 @@ func parseLongestTTL(text string, limit time.Duration) (time.Duration, error) {
 		return 0, fmt.Errorf(`%q is not a duration (a number and a unit, such as "0s" or "10m")`,
 			strings.TrimSpace(text))
 	case ttl > limit:
-		return 0, fmt.Errorf("%v is longer than max-ttl %v: give max-ttl or less", ttl, limit)
+		return 0, fmt.Errorf("%v is longer than max-ttl %v; give max-ttl or less", ttl, limit)
 	}
 	return ttl, nil
 }
@@ -272,7 +272,7 @@ func (i *initRun) askTTL(findings []inspect.Finding) error {
 		longestKnown(findings))
 	line, err := bufio.NewReader(i.in).ReadString('\n')
 	if err != nil && line == "" {
-		return fmt.Errorf("no answer: use --%s", longestTTLFlag)
+		return fmt.Errorf("no answer on standard input; use --%s", longestTTLFlag)
 	}
 	i.ttl, err = parseLongestTTL(line, i.cfg.MaxTTL)
 	return err
@@ -314,7 +314,7 @@ func (i *initRun) report(masters []quorum.MasterStatus) error {
 	fmt.Fprintf(i.out, "%d of %d masters vote\n", votes, len(masters))
 	if votes+onTime < quorum.Majority(len(masters)) {
 		return withCode(exitUnavailable,
-			fmt.Errorf("too few masters vote for locks of up to %v: the causes are above", i.ttl))
+			fmt.Errorf("too few masters vote, or will vote within %v: the causes are above", i.maxWait()))
 	}
 	_, err := fmt.Fprintln(i.out, nextServe)
 	return err

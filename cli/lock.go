@@ -104,13 +104,13 @@ func lockAction(c *cli.Context) error {
 	args := c.Args().Slice() // KEY -- COMMAND …
 	switch {
 	case len(args) == 0 || args[0] == "--":
-		return errors.New("no key is given: redlock-proxy lock KEY -- COMMAND")
+		return errors.New("no key is given; usage: redlock-proxy lock KEY -- COMMAND")
 	case args[0] == "":
 		return errors.New("the key is empty")
 	case len(args) > 1 && args[1] != "--":
-		return fmt.Errorf("unexpected argument %q: write -- before the command", args[1])
+		return fmt.Errorf("unexpected argument %q; write -- before the command", args[1])
 	case len(args) < 3:
-		return errors.New("no command is given: redlock-proxy lock KEY -- COMMAND")
+		return errors.New("no command is given; usage: redlock-proxy lock KEY -- COMMAND")
 	}
 	for name, least := range map[string]time.Duration{"ttl": time.Millisecond, "wait": 0, "grace": 0} {
 		if d := c.Duration(name); d < least {
@@ -178,9 +178,9 @@ func addCertificates(c *cli.Context, opts *redis.Options) error {
 	case files == certs.Files{}:
 		return nil
 	case opts.TLSConfig == nil:
-		return errors.New("--ca, --client-cert and --client-key need TLS: use --addr rediss://…")
+		return errors.New("--ca, --client-cert and --client-key need TLS; use --addr rediss://…")
 	case (files.ClientCert == "") != (files.ClientKey == ""):
-		return errors.New("--client-cert and --client-key: give both, or none")
+		return errors.New("--client-cert and --client-key: give both or neither")
 	}
 	read, err := certs.Load(files)
 	if err != nil {
@@ -209,7 +209,7 @@ func lockExit(key string, state *os.ProcessState, err error, why func() string) 
 		}
 		return err
 	case errors.As(err, &start) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)):
-		return withCode(exitNotFound, fmt.Errorf("the command %q is not found", start.Command))
+		return withCode(exitNotFound, fmt.Errorf("the command %q was not found", start.Command))
 	case errors.As(err, &start):
 		return withCode(exitCannotRun, err)
 	default:

@@ -57,7 +57,7 @@ func switchHint(c *cli.Context) string {
 			name = b.Name
 		}
 	}
-	return fmt.Sprintf(": write --%s=%s", name, value)
+	return fmt.Sprintf("; write --%s=%s", name, value)
 }
 
 func hasFlag(flags []cli.Flag, name string) bool {

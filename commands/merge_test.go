@@ -243,7 +243,7 @@ func TestProxyCommand(t *testing.T) {
 		"proxy help": "*13\r\n+PROXY <subcommand>. Subcommands are:\r\n+INFO\r\n+    Return the state of the proxy, its upstream and the masters.\r\n" +
 			"+PATH <id> [<id> ...]\r\n+    Used between proxies: return whether one of them is its own upstream.\r\n+HEALTH\r\n+    Return whether locks are available. Requires no login.\r\n+RELOAD\r\n+    Reload the configuration. Return what changed, and what requires a restart.\r\n" +
 			"+MOVE [BACK | ABORT] [EVENIFOTHERS]\r\n+    Move the locks on lock keys to the masters, or back to the upstream, or abort it. Return the result.\r\n+HELP\r\n+    Print this help.\r\n",
-		"PROXY MOVE":            "-ERR this proxy cannot move locks: it has no upstream, or no lock keys; run it at a proxy that has both\r\n",
+		"PROXY MOVE":            "-ERR this proxy cannot move locks: it has no upstream, or no lock-keys; run the command on a proxy that has both\r\n",
 		"PROXY MOVE BACK BACK":  "-ERR syntax error\r\n",
 		"PROXY MOVE ABORT BACK": "-ERR syntax error\r\n",
 		"PROXY PATH":            "-ERR wrong number of arguments for 'proxy|path' command\r\n",

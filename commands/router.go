@@ -359,7 +359,7 @@ func (r *router) tooLong(name string, words [][]byte) string {
 	if syntax.BySHA(name) && len(words) > 1 && r.lockKeys.Any() && !r.scripts.Knows(words[1]) {
 		return syntax.NoScript
 	}
-	return "ERR command too long: the proxy runs commands of at most 1048576 bytes itself"
+	return "ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes"
 }
 
 // refuse decides to answer with an error.
@@ -380,7 +380,7 @@ func abort(name, text string) Decision {
 }
 
 // mixedWatch is the error for a WATCH of a client that watches keys of the other kind.
-const mixedWatch = "ERR 'watch' of lock keys and other keys: lock keys are on the lock masters, " +
+const mixedWatch = "ERR 'watch' cannot watch both lock keys and other keys: lock keys are on the lock masters, " +
 	"other keys on the upstream; watch one kind at a time"
 
 // UnknownCommand returns the error for a command that a proxy without an upstream does not know, in
@@ -423,23 +423,24 @@ func (r *router) notQueued(at Situation, words [][]byte) string {
 		return at.Down
 	}
 	if other := r.otherKey(words); other != nil {
-		return fmt.Sprintf("ERR '%s' in a transaction on lock keys: '%s' is on the upstream; send two transactions",
+		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys: key '%s' is on the upstream; "+
+			"send two transactions",
 			syntax.Shown(words[0]), syntax.Shown(other))
 	}
-	return fmt.Sprintf("ERR '%s' in a transaction on lock keys: only commands on lock keys can be part of it",
-		syntax.Shown(words[0]))
+	return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys: it is not a command on lock keys; "+
+		"send it before MULTI or after EXEC", syntax.Shown(words[0]))
 }
 
 // lateInMulti returns the error for a command on lock keys in a transaction of the upstream's that
 // has queued other commands.
 func lateInMulti(name string) string {
-	return fmt.Sprintf("ERR '%s' on a lock key in a transaction on other keys: lock keys are on the lock masters; "+
-		"send two transactions", name)
+	return fmt.Sprintf("ERR '%s' on a lock key cannot be part of a transaction on other keys: "+
+		"lock keys are on the lock masters; send two transactions", name)
 }
 
 // notInMulti returns the error for one of the proxy's own commands in a transaction, in Redis'
 // wording for WATCH.
 func notInMulti(own *command.Command) string {
 	return fmt.Sprintf("ERR %s inside MULTI is not allowed: the proxy runs it at once, "+
-		"so it cannot be part of a transaction; send it before or after", strings.ToUpper(own.Name))
+		"so it cannot be part of a transaction; send it before MULTI or after EXEC", strings.ToUpper(own.Name))
 }

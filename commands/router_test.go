@@ -96,7 +96,7 @@ func TestRoute(t *testing.T) {
 		{"UNWATCH of lock keys", "UNWATCH", lockWatch, Run, ""},
 		{"UNWATCH in ours", "UNWATCH", inMulti, Run, ""},
 		{"the upstream's MULTI is empty", "GET lock:a", multi, AdoptTx, ""},
-		{"it is not", "GET lock:a", late, AbortUpstreamTx, "'get' on a lock key in a transaction on other keys"},
+		{"it is not", "GET lock:a", late, AbortUpstreamTx, "'get' on a lock key cannot be part of a transaction on other keys"},
 		{"a lock key in ours", "GET lock:a", inMulti, Run, ""},
 		{"a wrong one in ours", "XADD lock:a * f x", inMulti, Abort, "cannot run on lock key"},
 		{"another key in ours", "GET a", inMulti, Abort, "'a' is on the upstream"},
@@ -171,7 +171,7 @@ func TestRouteOfALockServer(t *testing.T) {
 		{"GET", Situation{}, Refuse, "wrong number of arguments for 'get'"},
 		{"WATCH", Situation{}, Refuse, "wrong number of arguments for 'watch'"},
 		{"PING", Situation{InMulti: true}, Run, ""},
-		{"ECHO x", Situation{InMulti: true}, Abort, "only commands on lock keys"},
+		{"ECHO x", Situation{InMulti: true}, Abort, "it is not a command on lock keys"},
 		{"QUIT", Situation{InMulti: true}, Run, ""}, {"GET lock:a", Situation{InMulti: true}, Run, ""},
 		{"WATCH a", Situation{Watching: true}, Refuse, "watch one kind at a time"},
 	} {
@@ -190,7 +190,7 @@ func TestRouteOfALockServer(t *testing.T) {
 
 func TestLockCommand(t *testing.T) {
 	unfit := func(name string) string {
-		return "-ERR '" + name + "' cannot run on lock key 'lock:a': a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key"
+		return "-ERR '" + name + "' cannot run on lock key 'lock:a': lock keys support only string, hash, list, set and sorted-set commands; use another key"
 	}
 	mixed := func(name, other string) string {
 		return "-ERR '" + name + "' mixes lock keys and other keys: 'lock:a' is on the lock masters, '" +
@@ -251,7 +251,7 @@ func TestCommandsThatLockKeysDoNotTake(t *testing.T) {
 	inMulti := Situation{InMulti: true, Upstream: settled.Upstream}
 	for _, line := range notTaken {
 		words := strings.Fields(line)
-		want := "ERR '" + strings.ToLower(words[0]) + "' cannot run on lock key 'lock:a': a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key"
+		want := "ERR '" + strings.ToLower(words[0]) + "' cannot run on lock key 'lock:a': lock keys support only string, hash, list, set and sorted-set commands; use another key"
 		for _, table := range []*Table{relay, server} {
 			if d := table.Route(settled, syntax.Bytes(words)); d.Verb != Refuse || d.Text != want {
 				t.Errorf("%s: %d %q", line, d.Verb, d.Text)

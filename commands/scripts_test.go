@@ -292,7 +292,7 @@ func TestSignalWithoutUpstream(t *testing.T) {
 // A command that cannot run on lock keys ends the script, even inside a pcall, and nothing that the
 // script did is committed.
 func TestScriptRefused(t *testing.T) {
-	const asString = ": a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key"
+	const asString = ": lock keys support only string, hash, list, set and sorted-set commands; use another key"
 	for call, want := range map[string]string{
 		`'xadd', KEYS[1], '*', 'f', 'v'`:   "ERR 'xadd' cannot run on lock key 'k'" + asString,
 		`'XDEL', KEYS[1], '1'`:             "ERR 'xdel' cannot run on lock key 'k'" + asString,
@@ -305,7 +305,7 @@ func TestScriptRefused(t *testing.T) {
 		`'select', 3`:                      "ERR SELECT of database 3 cannot be called by a script on lock keys: its lock keys are in database 0",
 		`'flushall'`:                       "ERR 'flushall' cannot be called by a script: it must also remove the lock keys; send it by itself",
 		`'LOCK', KEYS[1], 't', 'PX', 5`:    "ERR 'lock' cannot be called by a script: it is a command of the proxy; send it by itself",
-		`'config', 'get', 'x'`:             "ERR 'config' cannot be called by a script on lock keys",
+		`'config', 'get', 'x'`:             "ERR 'config' cannot be called by a script on lock keys: it is not a command on keys; send it by itself",
 		`'rename', KEYS[1], 'k2'`:          "ERR lock keys 'k2' and 'k' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)",
 		`'set', KEYS[1], 'v', 'EX', 99999`: "ERR invalid expire time in 'set' command: over max-ttl, 86400000 ms",
 	} {

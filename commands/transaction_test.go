@@ -221,7 +221,7 @@ func TestQueueErrors(t *testing.T) {
 		"GET":          "-ERR wrong number of arguments for 'get' command\r\n",
 		"SET k":        "-ERR wrong number of arguments for 'set' command\r\n",
 		"EVAL x":       "-ERR wrong number of arguments for 'eval' command\r\n",
-		"XADD k * f x": "-ERR 'XADD' cannot be part of a transaction on lock keys\r\n",
+		"XADD k * f x": "-ERR 'XADD' cannot be part of a transaction on lock keys: it is not a command on lock keys; send it before MULTI or after EXEC\r\n",
 		"SET k v PX":   "+QUEUED\r\n", // known only when it runs
 	} {
 		b := newRegisterBench(t)

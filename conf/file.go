@@ -69,7 +69,7 @@ func readLimited(path string) ([]byte, error) {
 // names, which are reported later, together with all other errors.
 func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 	if !utf8.Valid(content) {
-		return nil, fmt.Errorf("%s: is not UTF-8 text", path)
+		return nil, fmt.Errorf("%s: not UTF-8 text", path)
 	}
 	file, err := parser.ParseBytes(normalized(content), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -81,7 +81,7 @@ func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 	case 1:
 		return pairs(path, file.Docs[0].Body)
 	}
-	return nil, fmt.Errorf("%s: has %d YAML documents: write one", path, len(file.Docs))
+	return nil, fmt.Errorf("%s: %d YAML documents; write one", path, len(file.Docs))
 }
 
 // syntaxError returns the parser's error without the lines of the file that it quotes, since they
@@ -90,7 +90,7 @@ func syntaxError(path string, err error) error {
 	if syntax, ok := errors.AsType[yaml.Error](err); ok && syntax.GetToken() != nil {
 		return fmt.Errorf("%s:%d: %s", path, syntax.GetToken().Position.Line, redactIfURL(syntax.GetMessage()))
 	}
-	return fmt.Errorf("%s: is not YAML", path)
+	return fmt.Errorf("%s: not YAML", path)
 }
 
 // normalized removes what Windows editors add. The parser would take a byte order mark as a part of

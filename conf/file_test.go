@@ -33,8 +33,8 @@ func TestFileForms(t *testing.T) {
 			`conf.yaml:1: max-clients: "${N}" needs the environment variable N, which is not set`},
 		{"defaults with expansion", "listen: ${HOST:-a}:1\n", `conf.yaml:1: listen: "${HOST:-a}:1" has a $ that ` +
 			`begins neither ${NAME} nor $$ (a dollar sign is written $$)`},
-		{"not UTF-8", "key-prefix: \xff\n", "conf.yaml: is not UTF-8 text"},
-		{"null document", "~\n", `conf.yaml:1: is nothing, but must have lines of the form "name: value"`},
+		{"not UTF-8", "key-prefix: \xff\n", "conf.yaml: not UTF-8 text"},
+		{"null document", "~\n", `conf.yaml:1: expected lines of the form "name: value", found nothing`},
 		{"a tab", "master:\n\t- redis://a\n", `conf.yaml:2: found character '	' that cannot start any token`},
 	}
 	for _, test := range tests {

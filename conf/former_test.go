@@ -22,7 +22,7 @@ func TestFormerNames(t *testing.T) {
 		if err != nil || c.LocksWithoutTTL != "refuse" {
 			t.Errorf("%s: got %q, %v", name, c.LocksWithoutTTL, err)
 		}
-		want := src.where + ": is the former name of locks-without-ttl; it works until 0.5"
+		want := src.where + ": former name of locks-without-ttl; it works until 0.5"
 		if warnings := c.Warnings(); len(warnings) != 1 || !strings.HasSuffix(warnings[0], want) {
 			t.Errorf("%s: warned of %q, want %q", name, warnings, want)
 		}
@@ -32,7 +32,7 @@ func TestFormerNames(t *testing.T) {
 		"environment": {Environ: []string{"REDLOCK_NO_TTL=refuse", "REDLOCK_LOCKS_WITHOUT_TTL=allow"}},
 		"flags":       {Flags: map[string][]string{"no-ttl": {"refuse"}, "locks-without-ttl": {"allow"}}},
 	} {
-		if _, err := Read(src); err == nil || !strings.Contains(err.Error(), "is given twice, first at ") {
+		if _, err := Read(src); err == nil || !strings.Contains(err.Error(), "given twice, first at ") {
 			t.Errorf("both names in the %s: got %v", name, err)
 		}
 	}

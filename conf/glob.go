@@ -9,13 +9,12 @@ import (
 
 // Errors for globs that Redis would accept, but that cannot be meant.
 var (
-	errQuotes    = errors.New("has quotes around it: leave them out")
-	errBackslash = errors.New(`ends with a \, after which there is nothing (in a key it is written \\)`)
-	errUnclosed  = errors.New(`has a [ without its ] (in a key it is written \[)`)
-	errEmptySet  = errors.New("has a set [] without a character in it")
-	errBang      = errors.New(`has a set [!…]: the globs of Redis write [^…] for any other character (in a key it ` +
-		`is written \!)`)
-	errRegexp = errors.New(`is a regular expression, but must be a glob as in KEYS: * matches any characters, ? ` +
+	errQuotes    = errors.New("has quotes around it; leave them out")
+	errBackslash = errors.New(`ends with a single \ (to match a \ in a key, write \\)`)
+	errUnclosed  = errors.New(`has a [ without a ] (to match a [ in a key, write \[)`)
+	errEmptySet  = errors.New("has an empty set of characters")
+	errBang      = errors.New(`has a set [!…]: Redis negates a set with [^…] (to match a ! in a key, write \!)`)
+	errRegexp    = errors.New(`is a regular expression, but must be a glob as in KEYS: * matches any characters, ? ` +
 		`one character, [a-z] one of a set ("lock:*", not "lock:.*"; write \ before a character to match it as it is)`)
 )
 
@@ -41,8 +40,9 @@ func lockGlob(glob string) error {
 		return errRegexp
 	}
 	if i := strings.IndexAny(plain, ",; \t\r\n"); i >= 0 {
-		return fmt.Errorf(`is one glob with %q in it: give each glob by itself (--lock-keys A --lock-keys B, `+
-			`REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; in a key it is written \%[1]c)`, plain[i])
+		return fmt.Errorf(`contains %q; give each glob separately (--lock-keys A --lock-keys B, `+
+			`REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; to match a %[1]q in a key, write \%[1]c)`,
+			plain[i])
 	}
 	return nil
 }

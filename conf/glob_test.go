@@ -9,17 +9,17 @@ import (
 // are accepted.
 func TestLockGlobs(t *testing.T) {
 	for glob, want := range map[string]string{
-		"lock:*,job:*":          `with ',' in it: give each glob by itself`,
-		"lock:* job:*":          `with ' ' in it: give each glob by itself`,
-		"lock:*;job:*":          `with ';' in it: give each glob by itself`,
-		"{lock,job}:*":          `with ',' in it`,
-		"lock:[":                "without its ]",
-		"lock:[a-":              "without its ]",
-		`lock:[a\]`:             "without its ]",
-		"lock:[]*":              "without a character",
-		"lock:[^]":              "without a character",
+		"lock:*,job:*":          `contains ','; give each glob separately`,
+		"lock:* job:*":          `contains ' '; give each glob separately`,
+		"lock:*;job:*":          `contains ';'; give each glob separately`,
+		"{lock,job}:*":          `contains ','`,
+		"lock:[":                "without a ]",
+		"lock:[a-":              "without a ]",
+		`lock:[a\]`:             "without a ]",
+		"lock:[]*":              "empty set of characters",
+		"lock:[^]":              "empty set of characters",
 		"lock:[!a]*":            "[^…]",
-		`lock:\`:                `ends with a \`,
+		`lock:\`:                `ends with a single \`,
 		"'lock:*'":              "quotes",
 		`"lock:*"`:              "quotes",
 		"lock:.*":               `"lock:*", not "lock:.*"`,
@@ -80,8 +80,8 @@ func TestLockGlobs(t *testing.T) {
 func TestLockGlobPlaces(t *testing.T) {
 	_, err := Load(Source{Flags: map[string][]string{"master": {"redis://a", "redis://b", "redis://c"},
 		"lock-keys": {"lock:*,job:*"}}})
-	want := `--lock-keys: "lock:*,job:*" is one glob with ',' in it: give each glob by itself ` +
-		`(--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; in a key it is written \,)`
+	want := `--lock-keys: "lock:*,job:*" contains ','; give each glob separately ` +
+		`(--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; to match a ',' in a key, write \,)`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -14,7 +14,7 @@ var removedSettings = map[string]string{
 // do. It is empty for any other name.
 func RemovedSetting(name string) string {
 	if why := removedSettings[name]; why != "" {
-		return "is no longer a setting: " + why
+		return "no longer a setting: " + why
 	}
 	return ""
 }
@@ -26,5 +26,5 @@ func unknown(where, name string, known []string) error {
 		"-"))); text != "" {
 		return fmt.Errorf("%s: %s", where, text)
 	}
-	return fmt.Errorf("%s: is not a setting (%s)", where, advice(name, known))
+	return fmt.Errorf("%s: unknown setting (%s)", where, advice(name, known))
 }

@@ -53,7 +53,7 @@ type layer map[string]entry
 // error if the source also gave it under the other name.
 func (l layer) add(s Setting, e entry, name string) error {
 	if first, twice := l[s.Name]; twice {
-		return fmt.Errorf("%s: is given twice, first at %s", e.where, first.where)
+		return fmt.Errorf("%s: given twice, first at %s", e.where, first.where)
 	}
 	e.renamed = name != s.Name
 	l[s.Name] = e
@@ -91,7 +91,7 @@ func (r *reading) apply(l layer, errs []error) {
 			continue
 		}
 		if e.renamed {
-			r.config.renamed = append(r.config.renamed, fmt.Sprintf("%s: is the former name of %s; it works until %s",
+			r.config.renamed = append(r.config.renamed, fmt.Sprintf("%s: former name of %s; it works until %s",
 				e.where, s.Name, lastWithFormerNames))
 		}
 		r.applyEntry(s, e)

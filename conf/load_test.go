@@ -127,8 +127,8 @@ func TestLoadErrors(t *testing.T) {
 		{name: "unknown variables", flags: masters, environ: []string{"REDLOCK_MAXTTL=hunter2",
 			"REDLOCK_PASSWORD=hunter2", "OTHER=x", "redlock_listen=x", "REDLOCK_redis://:hunter2@a=x"},
 			want: []string{
-				`REDLOCK_MAXTTL: is not a setting (did you mean REDLOCK_MAX_TTL?)`,
-				`REDLOCK_PASSWORD: is not a setting (known settings: REDLOCK_CONFIG, REDLOCK_MASTER, ` +
+				`REDLOCK_MAXTTL: unknown setting (did you mean REDLOCK_MAX_TTL?)`,
+				`REDLOCK_PASSWORD: unknown setting (known settings: REDLOCK_CONFIG, REDLOCK_MASTER, ` +
 					`REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_CA, REDLOCK_CLIENT_CERT, ` +
 					`REDLOCK_CLIENT_KEY, REDLOCK_CLIENT_PASSWORD_FILE, REDLOCK_SHARE_UPSTREAM_LOGIN, ` +
 					`REDLOCK_ACL_FILE, REDLOCK_LISTEN, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY, ` +
@@ -139,7 +139,7 @@ func TestLoadErrors(t *testing.T) {
 					`REDLOCK_LOCKS_WITHOUT_TTL, REDLOCK_CLUSTER_MODE, REDLOCK_MAX_CLIENTS, REDLOCK_MAX_INPUT_MEMORY, ` +
 					`REDLOCK_MAX_UNREAD_MEMORY, REDLOCK_MAX_MESSAGE_MEMORY, REDLOCK_DRAIN_TIMEOUT, ` +
 					`REDLOCK_DRAIN_DELAY, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
-				`REDLOCK_redis:xxxxx@a: is not a setting (known settings:`}},
+				`REDLOCK_redis:xxxxx@a: unknown setting (known settings:`}},
 		{name: "the variables of a Kubernetes service", flags: masters, environ: []string{
 			"REDLOCK_PORT=tcp://10.0.0.1:6380", "REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=6380",
 			"REDLOCK_SERVICE_PORT_REDIS=6380",
@@ -147,18 +147,18 @@ func TestLoadErrors(t *testing.T) {
 			"REDLOCK_PROXY_PORT_6380_TCP_PORT=6380"}},
 		{name: "what only looks like such a variable", flags: masters, environ: []string{"REDLOCK_PORT=6380",
 			"REDLOCK_UPSTREEM=redis://a"},
-			want: []string{`REDLOCK_PORT: is not a setting (known settings:`,
-				`REDLOCK_UPSTREEM: is not a setting (did you mean REDLOCK_UPSTREAM?)`}},
+			want: []string{`REDLOCK_PORT: unknown setting (known settings:`,
+				`REDLOCK_UPSTREEM: unknown setting (did you mean REDLOCK_UPSTREAM?)`}},
 		{name: "a bad flag", flags: map[string][]string{"master": {"redis://a:1"}, "max-clients": {"many"},
 			"master-timeot": {"1s"}},
 			want: []string{
-				`--master-timeot: is not a setting (did you mean master-timeout?)`,
+				`--master-timeot: unknown setting (did you mean master-timeout?)`,
 				`--max-clients: "many" is not a whole number`}},
 		{name: "a setting that is none any more", flags: map[string][]string{"master": {"redis://a:1"},
 			"upstream-connections": {"8"}}, environ: []string{"REDLOCK_UPSTREAM_CONNECTIONS=0"},
 			want: []string{
-				`REDLOCK_UPSTREAM_CONNECTIONS: is no longer a setting: each client has a connection of its own to the upstream; remove it`,
-				`--upstream-connections: is no longer a setting: each client has a connection of its own to the upstream; remove it`}},
+				`REDLOCK_UPSTREAM_CONNECTIONS: no longer a setting: each client has a connection of its own to the upstream; remove it`,
+				`--upstream-connections: no longer a setting: each client has a connection of its own to the upstream; remove it`}},
 		{name: "a flag with two values", flags: map[string][]string{"master": {"redis://a:1"}, "listen": {"a:1", "b:1"}},
 			want: []string{`--listen: takes one value, not 2`}},
 		{name: "masters given twice in one variable",
@@ -215,8 +215,8 @@ func TestAllErrorsTogether(t *testing.T) {
 		Flags: map[string][]string{"max-clients": {"-1"}}})
 	want := []string{
 		path + `:1: listen: "nowhere" is not host:port`,
-		path + `:2: max_ttl: is not a setting`,
-		`REDLOCK_X: is not a setting`,
+		path + `:2: max_ttl: unknown setting`,
+		`REDLOCK_X: unknown setting`,
 		`REDLOCK_MAX_TTL: "x" is not a duration`,
 		`--max-clients: "-1" is less than 1`,
 		`master: no master is given`,

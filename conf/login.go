@@ -25,7 +25,7 @@ func (c Config) loginProblems() []problem {
 	given := c.ClientPasswordFile != ""
 	switch {
 	case c.ACLFile != "" && given:
-		return []problem{{setting: "acl-file", text: "cannot be combined with client-password-file: use either the " +
+		return []problem{{setting: "acl-file", text: "cannot be combined with client-password-file; use either the " +
 			"users of the file, or one password for all clients"}}
 	case c.ACLFile != "" && c.ShareUpstreamLogin:
 		return []problem{{setting: "share-upstream-login", text: "cannot be combined with acl-file: the rights of " +
@@ -40,7 +40,7 @@ func (c Config) loginProblems() []problem {
 			"login, so clients log in to the upstream with their own"}}
 	case c.LogsIn() && !given && !c.ShareUpstreamLogin:
 		return []problem{{setting: "upstream", text: fmt.Sprintf(
-			"%q has a login, which every client of the proxy would use: "+
+			"%q has a login, which every client of the proxy would use; "+
 				"require a login with acl-file or client-password-file, or set share-upstream-login: true, "+
 				"or remove the login from the URL, so that clients log in with their own", Redact(c.Upstream))}}
 	}

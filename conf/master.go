@@ -22,14 +22,14 @@ var (
 	errNoHost = errors.New("names no host")
 	errHosts  = errors.New("names more than one host, but each master has a URL of its own (in " +
 		"REDLOCK_MASTER separate them by spaces)")
-	errServers = errors.New("names more than one host, but there is one upstream (Sentinels that know where " +
-		"it is: redis+sentinel://host,host/name)")
+	errServers = errors.New("names more than one host, but there is only one upstream (to name its " +
+		"Sentinels: redis+sentinel://host,host/name)")
 	errBadPort       = errors.New("has no port between 1 and 65535")
-	errPortNotNumber = errors.New("has no number where its port is (a password comes before an @, and the host " +
+	errPortNotNumber = errors.New("has a port that is not a number (a password comes before an @, the host " +
 		"after it)")
-	errNoPath    = errors.New(`names no socket: write three slashes, such as "unix:///run/redis.sock"`)
-	errDatabase  = errors.New("names a database, which the client's SELECT chooses: leave it out")
-	errPath      = errors.New("has a path: leave it out")
+	errNoPath    = errors.New(`names no socket; write three slashes, such as "unix:///run/redis.sock"`)
+	errDatabase  = errors.New("names a database, which the client's SELECT chooses; leave it out")
+	errPath      = errors.New("has a path; leave it out")
 	errParameter = errors.New("has a parameter (only skip_verify=true or false of rediss:// is allowed: the " +
 		"proxy chooses the other settings of a connection)")
 	errFragment = errors.New("has a # (in a password it is written as %23)")

@@ -23,9 +23,9 @@ var (
 	errSentinelURL = errors.New(`is not a URL such as ` +
 		`"redis+sentinel://sentinel-1:26379,sentinel-2:26379/mymaster" ` +
 		`(in a password, special characters are written as %XX)`)
-	errSentinelNoName = errors.New(`names no master: append the name by which the Sentinels know it, ` +
+	errSentinelNoName = errors.New(`names no master; append the name by which the Sentinels know it, ` +
 		`such as "/mymaster"`)
-	errSentinelName = errors.New("names the master with characters that Sentinels do not allow: use letters, " +
+	errSentinelName = errors.New("names the master with characters that Sentinels do not allow; use letters, " +
 		"digits, and .-_")
 	errSentinelTwice     = errors.New("names a Sentinel twice")
 	errSentinelCount     = errors.New("names more than " + strconv.Itoa(maxSentinels) + " Sentinels")

@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	errNothing = errors.New(`has no value (an empty text is written "")`)
-	errNotText = errors.New("is not text: put it in quotes")
+	errNothing = errors.New(`no value (an empty text is written "")`)
+	errNotText = errors.New("is not text; put it in quotes")
 )
 
 // yamlFile builds a layer from the nodes of one file.
@@ -29,13 +29,13 @@ func pairs(path string, body ast.Node) ([]*ast.MappingValueNode, error) {
 	case *ast.MappingNode:
 		return n.Values, nil
 	}
-	return nil, fmt.Errorf("%s:%d: is %s, but must have lines of the form \"name: value\"", path, line(body),
+	return nil, fmt.Errorf("%s:%d: expected lines of the form \"name: value\", found %s", path, line(body),
 		nodeKind(body))
 }
 
 func (f *yamlFile) pair(pair *ast.MappingValueNode) {
 	if _, plain := pair.Key.(*ast.StringNode); !plain {
-		f.errs = append(f.errs, fmt.Errorf("%s:%d: has %s where the name of a setting must be", f.path, line(pair.Key),
+		f.errs = append(f.errs, fmt.Errorf("%s:%d: expected the name of a setting, found %s", f.path, line(pair.Key),
 			nodeKind(pair.Key)))
 		return
 	}
@@ -124,13 +124,13 @@ func notScalar(n ast.Node) error {
 	if _, null := n.(*ast.NullNode); null {
 		return errNothing
 	}
-	return fmt.Errorf("is %s, but must be one value on one line", nodeKind(n))
+	return fmt.Errorf("expected one value on one line, found %s", nodeKind(n))
 }
 
 func notList(s Setting, where string, n ast.Node) error {
 	written, ok := scalarText(n)
 	if !ok {
-		return fmt.Errorf("%s: is %s, but must be a list (a line \"- value\" for each)", where, nodeKind(n))
+		return fmt.Errorf("%s: expected a list (a line \"- value\" for each), found %s", where, nodeKind(n))
 	}
 	return fmt.Errorf("%s: %s", where, valueProblem(s, written,
 		errors.New(`is one value, but must be a list (a line "- value" for each)`)))

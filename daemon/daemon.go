@@ -73,7 +73,7 @@ func Serve(ctx context.Context, o Options) error {
 const shutdownGrace = 3 * time.Second
 
 var errStopTimeout = errors.New(
-	"the proxy did not stop in time: drain-timeout has passed, and parts of the proxy still run")
+	"the proxy did not stop in time: drain-timeout has passed, and parts of the proxy are still running")
 
 // runUntilStopped calls run, and waits until it returns. After ctx has ended it waits no longer
 // than the settings allow.
@@ -236,7 +236,7 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	d.warnUntimely()
 	d.warnOpen()
 	d.warnProtected()
-	d.log.Info("clients are served", "listen", d.listener.Addr().String(), "version", d.opts.Version)
+	d.log.Info("serving clients", "listen", d.listener.Addr().String(), "version", d.opts.Version)
 	running.Go(func() { d.watchAvailability(clients) })
 	ready(d.listener.Addr())
 	err := <-served

@@ -40,7 +40,7 @@ func fitClients(cfg conf.Config, limit uint64) (clients int, err error) {
 	reserved, each := descriptorsFor(cfg)
 	least := uint64(reserved + each)
 	if limit < least {
-		return 0, fmt.Errorf("your current 'ulimit -n' of %d is not enough for the proxy to start: please increase "+
+		return 0, fmt.Errorf("your current 'ulimit -n' of %d is not enough for the proxy to start; please increase "+
 			"your open file limit to at least %d", limit, least)
 	}
 	room := (limit - uint64(reserved)) / uint64(each)
@@ -60,10 +60,8 @@ func limitClients(cfg *conf.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.Warn(fmt.Sprintf("max-clients of %d requires at least %d max file descriptors. "+
-		"Current maximum open files is %d. max-clients has been reduced to %d to compensate for low ulimit. "+
-		"If you need higher max-clients increase 'ulimit -n'.",
-		cfg.MaxClients, wanted, limit, clients))
+	log.Warn("max-clients is reduced: the limit on open files is too low; raise ulimit -n",
+		"max_clients", cfg.MaxClients, "reduced_to", clients, "needed", wanted, "limit", limit)
 	cfg.MaxClients = clients
 	return nil
 }

@@ -61,7 +61,7 @@ func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Healt
 	var plain tls.RecordHeaderError
 	switch {
 	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == "-ERR ": // refused before the handshake
-		return Health{refusal: "it has as many clients as max-clients allows"}, nil
+		return Health{refusal: "max-clients is reached"}, nil
 	case errors.As(err, &said) && said.Op == "remote error":
 		return Health{refusal: said.Err.Error()}, nil
 	case err != nil:
@@ -82,7 +82,7 @@ func readHealth(in *bufio.Reader) (Health, error) {
 	}
 	size, err := strconv.Atoi(strings.TrimPrefix(head, "$"))
 	if err != nil || size < 0 || size > maxHealth || head[0] != '$' {
-		return Health{}, fmt.Errorf("it is not a redlock-proxy: it answered %q", head)
+		return Health{}, fmt.Errorf("the server is not a redlock-proxy: it answered %q", head)
 	}
 	text := make([]byte, size)
 	if _, err := io.ReadFull(in, text); err != nil {

@@ -37,9 +37,9 @@ type reloading struct {
 const readTimeout = 5 * time.Second
 
 var (
-	errNoSource     = errors.New("this proxy has no configuration to be read again")
-	errReadTimeout  = errors.New("its files could not be read within 5 s")
-	errStillReading = errors.New("its files are still being read for an earlier reload")
+	errNoSource     = errors.New("this proxy has no configuration to reload")
+	errReadTimeout  = errors.New("the configuration files could not be read within 5 s")
+	errStillReading = errors.New("an earlier reload is still reading the configuration files")
 )
 
 // handleHangups reloads the configuration at each hangup until ctx ends.
@@ -86,16 +86,16 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	current := d.applied.Load()
 	next, err := d.prepareInTime(current)
 	if err != nil {
-		d.log.Error("the configuration is not reloaded: nothing is changed", "by", by, "cause", err)
+		d.log.Error("the configuration was not reloaded: nothing was changed", "by", by, "cause", err)
 		return nil, nil, err
 	}
 	protected := d.server.IsProtected()
 	if err := d.changeMasters(current, next); err != nil {
-		d.log.Error("the configuration is not reloaded: nothing is changed", "by", by, "cause", err)
+		d.log.Error("the configuration was not reloaded: nothing was changed", "by", by, "cause", err)
 		return nil, nil, err
 	}
 	if err := d.apply(current, next); err != nil { // not expected: the checks above should have found it
-		d.log.Error("the configuration is reloaded in parts: restart the proxy", "by", by, "cause", err)
+		d.log.Error("the configuration was reloaded only in part; restart the proxy", "by", by, "cause", err)
 		return nil, nil, err
 	}
 	d.logReload(by, next)
@@ -138,11 +138,11 @@ func (d *daemon) followMasters(masters []string) {
 		}
 	}
 	if err == nil {
-		err = errors.New("it names different masters; correct it and reload")
+		err = errors.New("the configuration names different masters; correct it and reload")
 	}
 	if text := strings.Join(masters, " ") + err.Error(); text != d.lastMastersError {
 		d.lastMastersError = text
-		d.log.Error("the masters have changed, but this proxy's configuration names different ones: "+
+		d.log.Error("the masters have changed, but this proxy's configuration names different masters: "+
 			"locks are refused with NOQUORUM",
 			"masters", strings.Join(masters, " "), "cause", err)
 	}
@@ -297,9 +297,9 @@ func (d *daemon) logReload(by string, next prepared) {
 		about = append(about, "tls_cert_until", until.Format(time.RFC3339))
 	}
 	if len(next.changed) == 0 {
-		d.log.Info("the configuration is reloaded: no setting changed", about...)
+		d.log.Info("configuration reloaded: no setting changed", about...)
 	} else {
-		d.log.Info("the configuration is reloaded", about...)
+		d.log.Info("configuration reloaded", about...)
 	}
 	if len(next.pending) > 0 {
 		d.log.Warn("changed settings need a restart", slog.String("by", by),

@@ -56,7 +56,7 @@ func (s *supervision) run(drain, ended context.Context) {
 func (s *supervision) watchdogTicks() <-chan time.Time {
 	interval, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
-		s.log.Warn("systemd's watchdog is not notified", "error", err)
+		s.log.Warn("systemd's watchdog is not notified", "cause", err)
 	}
 	return time.Tick(interval / pingsPerWatchdog)
 }
@@ -83,7 +83,7 @@ func (s *supervision) pingIfAlive(drain context.Context) {
 		return // draining: the proxy is not expected to answer
 	case err != nil && !s.unresponsive:
 		s.log.Warn("the proxy does not answer its own health check, so systemd's watchdog is not notified",
-			"error", err)
+			"cause", err)
 	}
 	s.unresponsive = err != nil
 	if !s.unresponsive {
@@ -104,6 +104,6 @@ func notifyReload(log *slog.Logger) (done func()) {
 // notify sends systemd a state. Without NOTIFY_SOCKET it does nothing.
 func notify(log *slog.Logger, state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
-		log.Warn("systemd notification failed", "error", err)
+		log.Warn("systemd notification failed", "cause", err)
 	}
 }

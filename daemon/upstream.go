@@ -115,7 +115,7 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	up.Probe(ctx)
 	switch name, err := up.Status(); {
 	case errors.Is(err, server.ErrLoop):
-		return fmt.Errorf("upstream: %s leads back to this proxy", name)
+		return fmt.Errorf("upstream: %s leads back to this proxy; name another Redis", name)
 	case errors.Is(err, upstream.ErrCluster), errors.Is(err, upstream.ErrMaster):
 		return fmt.Errorf("upstream: %s: %w", name, err)
 	}

@@ -165,7 +165,7 @@ func (c *authChecker) cannotLogIn(ctx context.Context, name string, asked bool) 
 		return "", errStateLost
 	case asked && state.Multi:
 		return "ERR " + strings.ToUpper(name) + " inside MULTI is not allowed: the proxy runs it at once, " +
-			"so it cannot be part of a transaction; send it before or after", nil
+			"so it cannot be part of a transaction; send it before MULTI or after EXEC", nil
 	case asked && state.Restricted():
 		return fmt.Sprintf(subscribedOnly, name), nil
 	}
@@ -207,7 +207,7 @@ func (c *authChecker) tooLongRefusal(own *command.Command, follow string) string
 	case c.session.login.Own == nil:
 		return ""
 	case follow == "auth", follow == "hello", own != nil && own.Local:
-		return "ERR command too long"
+		return "ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes"
 	case !c.session.login.NeedsCheck():
 		return ""
 	}

@@ -213,7 +213,7 @@ func TestUnknownCodeOfASilentClient(t *testing.T) {
 	expectNoKeys(t, server, "lock:x", "a")
 }
 
-const lateFcall = "-ERR 'fcall' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
+const lateFcall = "-ERR 'fcall' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
 
 // TestFunctionsThatCannotBeRead: if the proxy cannot read the upstream's functions, it calls none.
 func TestFunctionsThatCannotBeRead(t *testing.T) {
@@ -259,7 +259,7 @@ func TestUnknownCommandsAndLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t, "--rename-command", "SET", "PUT")
 	p := r.connect()
 	p.script([]exchange{{"PUT a 1", ok}, {"put lock:a 1",
-		"-ERR 'put' cannot run on lock key 'lock:a': a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key\r\n"}})
+		"-ERR 'put' cannot run on lock key 'lock:a': lock keys support only string, hash, list, set and sorted-set commands; use another key\r\n"}})
 	p.send(array("PUT", strings.Repeat("x", 2<<20), "lock:a"))
 	if got := p.all(); !strings.Contains(got, "it names lock key 'lock:a'") {
 		t.Errorf("%.100q", got)
@@ -291,7 +291,7 @@ func TestLongKeys(t *testing.T) {
 	dial(t, server.Addr()).say("DBSIZE", ":1\r\n")
 }
 
-const tooLongRefusal = "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
+const tooLongRefusal = "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 
 // TestLongKeysThatEndAsLockKeys: if only the end of a key decides whether it matches, a key that is
 // too long to be held is refused.

@@ -60,7 +60,7 @@ func (s *Server) pauseCommands(ctx context.Context, places LockLocation) {
 			if at.Era != said || !sameHeld(held, last) {
 				if err := places.ReportPaused(ctx, at.Era, held); err != nil {
 					s.shared.opts.Logger.Warn(
-						"cannot notify the masters that this proxy holds back commands on lock keys", "cause", err)
+						"cannot notify the masters that this proxy has paused commands on lock keys", "cause", err)
 					_ = pacing.Sleep(ctx, retryPause)
 					continue
 				}

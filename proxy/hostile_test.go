@@ -108,7 +108,7 @@ func TestHostileLargeValue(t *testing.T) {
 	})
 }
 
-const commandTooLong = "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
+const commandTooLong = "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 
 // TestHostileLockName: a lock name of megabytes is refused, and its client continues.
 func TestHostileLockName(t *testing.T) {

@@ -60,7 +60,7 @@ var mixedPipeline = []exchange{
 	{"SETNX lock:a x", ":1\r\n"},
 	{"EXISTS lock:a lock:b lock:a", ":2\r\n"},
 	{"XADD lock:a * f x",
-		"-ERR 'xadd' cannot run on lock key 'lock:a': a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key\r\n"},
+		"-ERR 'xadd' cannot run on lock key 'lock:a': lock keys support only string, hash, list, set and sorted-set commands; use another key\r\n"},
 	{"DEL lock:a a", "-ERR 'del' mixes lock keys and other keys: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"},
 	{"RENAME a lock:a", "-ERR 'rename' mixes lock keys and other keys: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"},
 	{"OBJECT ENCODING lock:a", bulk("embstr")},
@@ -74,12 +74,12 @@ var mixedPipeline = []exchange{
 	{"BRPOP lock:b lock:h 0", "*2\r\n" + bulk("lock:h") + bulk("b")},
 	{"BLMOVE lock:h lock:h LEFT RIGHT 0", bulk("a")},
 	{"LMPOP 1 lock:h LEFT",
-		"-ERR 'lmpop' cannot run on lock key 'lock:h': a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key\r\n"},
+		"-ERR 'lmpop' cannot run on lock key 'lock:h': lock keys support only string, hash, list, set and sorted-set commands; use another key\r\n"},
 	{"BLPOP lock:h 0", "*2\r\n" + bulk("lock:h") + bulk("a")},
 	{"BLPOP lock:b lock:h 0.01", "*-1\r\n"},
 	{"OBJECT ENCODING a", bulk("int")},
 	{"XREAD COUNT 1 STREAMS lock:a 0",
-		"-ERR 'xread' cannot run on lock key 'lock:a': a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key\r\n"},
+		"-ERR 'xread' cannot run on lock key 'lock:a': lock keys support only string, hash, list, set and sorted-set commands; use another key\r\n"},
 	{"LOCK lock:b me PX 1000", ":1000\r\n"},
 	{"GET lock:b", bulk("me")},
 	{"UNLOCK lock:b me", ":1\r\n"},
@@ -145,7 +145,7 @@ func TestLockKeysAreOfTheSelectedDatabase(t *testing.T) {
 func TestCommandsOnAllKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
-	flushInMulti := "-ERR FLUSHALL inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"
+	flushInMulti := "-ERR FLUSHALL inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before MULTI or after EXEC\r\n"
 	p.script([]exchange{
 		{"KEYS *", "*0\r\n"}, {"SCAN 0", "*2\r\n" + bulk("0") + "*0\r\n"}, {"RANDOMKEY", "$-1\r\n"}, {"DBSIZE", ":0\r\n"},
 		{"SET lock:a me", ok}, {"LOCK other me PX 60000", ":60000\r\n"}, {"RANDOMKEY", "$-1\r\n"}, {"SET a 1", ok},
@@ -229,7 +229,7 @@ func TestLongCommandsBesideLockKeys(t *testing.T) {
 	p.expect(fmt.Sprintf("+OK\r\n+OK\r\n+OK\r\n:%d\r\n:4\r\n", len(mega)))
 	p.send(array("EVAL", "return #ARGV[1]", "1", "a", mega) + array("EVAL", "return #ARGV[1]", "0", mega))
 	p.expect(fmt.Sprintf(":%d\r\n:%[1]d\r\n", len(mega)))
-	tooLong := "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
+	tooLong := "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 	p.send(array("SET", "lock:a", mega) + array("MSET", "lock:a", mega, "lock:b", mega) +
 		array("EVAL", "return 1", "1", "lock:a", mega) +
 		array("SORT", "a", "BY", mega, "STORE", "lock:a") + array("WATCH", "a", mega) + cmd("PING"))

@@ -13,16 +13,16 @@ const (
 	execAbort  = "-EXECABORT Transaction discarded because of previous errors.\r\n"
 	nestedIn   = "-ERR MULTI calls can not be nested\r\n"
 	watchIn    = "-ERR WATCH inside MULTI is not allowed\r\n"
-	lateSet    = "-ERR 'set' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
-	lateDel    = "-ERR 'del' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
-	otherSet   = "-ERR 'SET' in a transaction on lock keys: 'a' is on the upstream; send two transactions\r\n"
-	mixedWatch = "-ERR 'watch' of lock keys and other keys: lock keys are on the lock masters, other keys on the upstream; watch one kind at a time\r\n"
+	lateSet    = "-ERR 'set' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
+	lateDel    = "-ERR 'del' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
+	otherSet   = "-ERR 'SET' cannot be part of a transaction on lock keys: key 'a' is on the upstream; send two transactions\r\n"
+	mixedWatch = "-ERR 'watch' cannot watch both lock keys and other keys: lock keys are on the lock masters, other keys on the upstream; watch one kind at a time\r\n"
 )
 
 // notInMulti returns the reply to one of the proxy's own commands in a transaction.
 func notInMulti(name string) string {
 	return "-ERR " + name +
-		" inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"
+		" inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before MULTI or after EXEC\r\n"
 }
 
 // lockTransactions lists transactions of one client each. At first the proxy's lock:a holds "me",
@@ -89,7 +89,7 @@ var lockTransactions = []struct {
 		{"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"SET lock:a 1", lateSet},
 		{"EXEC", execAbort}}, "", "me"},
 	{"what has no keys", []exchange{{"MULTI", ok}, {"GET lock:a", queued},
-		{"ECHO x", "-ERR 'ECHO' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"},
+		{"ECHO x", "-ERR 'ECHO' cannot be part of a transaction on lock keys: it is not a command on lock keys; send it before MULTI or after EXEC\r\n"},
 		{"EXEC", execAbort}, {"PING", "+PONG\r\n"}}, "", "me"},
 	{"of the connection", []exchange{
 		{"MULTI", ok}, {"GET lock:a", queued}, {"PING", queued}, {"PING x", queued}, {"SELECT 0", queued},
@@ -99,11 +99,11 @@ var lockTransactions = []struct {
 	}, "", "me"},
 	{"of another database", []exchange{
 		{"MULTI", ok}, {"GET lock:a", queued}, {"SELECT 1",
-			"-ERR SELECT of database 1 cannot be part of this transaction: its lock keys are in database 0; send it before or after\r\n"},
+			"-ERR SELECT of database 1 cannot be part of this transaction: its lock keys are in database 0; send it before MULTI or after EXEC\r\n"},
 		{"EXEC", execAbort},
 	}, "", "me"},
 	{"what cannot be done", []exchange{{"MULTI", ok}, {"XADD lock:a * f x",
-		"-ERR 'xadd' cannot run on lock key 'lock:a': a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key\r\n"}, {"GET lock:a", queued}, {"EXEC", execAbort}}, "", "me"},
+		"-ERR 'xadd' cannot run on lock key 'lock:a': lock keys support only string, hash, list, set and sorted-set commands; use another key\r\n"}, {"GET lock:a", queued}, {"EXEC", execAbort}}, "", "me"},
 	{"an error while it runs", []exchange{{"MULTI", ok}, {"INCR lock:a", queued}, {"SET lock:a you", queued},
 		{"EXEC", "*2\r\n-ERR value is not an integer or out of range\r\n+OK\r\n"}}, "", "you"},
 	{"a wrong number of words", []exchange{{"MULTI", ok}, {"GET lock:a", queued},
@@ -117,7 +117,7 @@ var lockTransactions = []struct {
 	{"quit", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"QUIT", ok}}, "", "me"},
 	{"in another database", []exchange{{"SELECT 2", ok}, {"MULTI", ok}, {"SET lock:a two", queued},
 		{"SELECT 0",
-			"-ERR SELECT of database 0 cannot be part of this transaction: its lock keys are in database 2; send it before or after\r\n"},
+			"-ERR SELECT of database 0 cannot be part of this transaction: its lock keys are in database 2; send it before MULTI or after EXEC\r\n"},
 		{"DISCARD", ok}, {"MULTI", ok}, {"SET lock:a two", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"SELECT 0", ok},
 		{"GET lock:a", bulk("me")}}, "", "me"},
 	{"twice", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}, {"MULTI", ok},
@@ -200,7 +200,7 @@ func TestClientLeavesWithinATransactionOnLockKeys(t *testing.T) {
 func TestLongCommandInATransactionOnLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	mega := strings.Repeat("v", 1<<20)
-	tooLong := "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
+	tooLong := "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 	for _, first := range []string{"GET lock:a", "SET a 1"} {
 		p := r.connect()
 		p.send(lines("MULTI", first) + array("SET", "lock:a", mega) + cmd("EXEC") + cmd("PING"))

@@ -69,7 +69,7 @@ func TestScriptKill(t *testing.T) {
 			}
 			killer.send(cmd("SCRIPT KILL"))
 		}
-		if got := p.reply(); !strings.HasPrefix(got, "-ERR Script killed by user with SCRIPT KILL. script: ") {
+		if got := p.reply(); !strings.HasPrefix(got, "-ERR Script killed by user with SCRIPT KILL... script: ") {
 			t.Error(got)
 		}
 		p.say("PING", "+PONG\r\n")

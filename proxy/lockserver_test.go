@@ -47,7 +47,7 @@ func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 		{"EVAL return 0",
 			"-ERR no upstream: 'eval' names no lock key; set --upstream, or cover its key by --lock-keys\r\n"},
 		{"XADD lock:a * f x",
-			"-ERR 'xadd' cannot run on lock key 'lock:a': a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key\r\n"},
+			"-ERR 'xadd' cannot run on lock key 'lock:a': lock keys support only string, hash, list, set and sorted-set commands; use another key\r\n"},
 		{"WATCH a", noUpstream("a")},
 		{"WATCH lock:a a",
 			"-ERR 'watch' mixes lock keys and other keys: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"},
@@ -58,7 +58,7 @@ func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"FOO lock:a", unknown}, {"EXEC", execAbort},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"SET a 1", otherSet}, {"EXEC", execAbort},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"PING", queued},
-		{"DBSIZE", "-ERR 'DBSIZE' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"},
+		{"DBSIZE", "-ERR 'DBSIZE' cannot be part of a transaction on lock keys: it is not a command on lock keys; send it before MULTI or after EXEC\r\n"},
 		{"DISCARD", ok},
 		{"MULTI", ok}, {"LOCK lock:a x PX 10", notInMulti("LOCK")}, {"EXEC", execAbort},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"RESET", "+RESET\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"},
@@ -77,7 +77,7 @@ func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 	}
 	p = r.connect()
 	mega := strings.Repeat("v", 1<<20)
-	tooLong := "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
+	tooLong := "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 	p.send(array("SET", "lock:a", mega) + cmd("MULTI") + array("SET", "lock:a", mega) +
 		array(strings.Repeat("x", 100)) + lines("EXEC", "GET lock:a"))
 	p.expect(tooLong + ok + tooLong + "-ERR unknown command '" + strings.Repeat("x", 100) +

@@ -225,5 +225,5 @@ func TestLargeCommandsAndReplies(t *testing.T) {
 	expectSame(t, r, server, array(words...)+lines("LRANGE list 0 -1", "DEL list"))
 	p := r.connect()
 	p.send(array("LOCK", "k", big, "PX", "1000") + cmd("PING") + array("CLIENT", "SETNAME", big) + cmd("PING"))
-	p.expect("-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n+PONG\r\n+OK\r\n+PONG\r\n")
+	p.expect("-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n+PONG\r\n+OK\r\n+PONG\r\n")
 }

@@ -161,7 +161,7 @@ func converse(t *testing.T, conn net.Conn, want string, chunks ...string) {
 // arrive.
 func TestLimitOfHeldCommands(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
-	const refused = "-ERR command too long: the proxy runs commands of at most 1048576 bytes itself\r\n"
+	const refused = "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 	overhead := len(array("ECHO", strings.Repeat("x", 1<<20))) - 1<<20
 	for _, size := range []int{maxFrame - 1, maxFrame, maxFrame + 1, maxFrame + 1000, 3 * maxFrame} {
 		frame := array("ECHO", strings.Repeat("x", size-overhead))

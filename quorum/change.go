@@ -59,7 +59,7 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	case errors.Is(err, errFollowed):
 		return nil
 	case errors.Is(err, errOvertaken):
-		return fmt.Errorf("another proxy changes the masters at the same time, to %s",
+		return fmt.Errorf("another proxy is changing the masters to %s",
 			strings.Join(decided.Names, ", "))
 	}
 	return err
@@ -112,7 +112,7 @@ func (c *Cluster) checkNew(ctx context.Context, set *masterSet, urls []string) e
 		case len(f.Unsafe) > 0:
 			return fmt.Errorf("master %s: %s", f.Name, strings.Join(f.Unsafe, ", "))
 		case f.Votes && !slices.Contains(known, f.Name):
-			return fmt.Errorf("master %s already votes in another set of masters: empty it first (FLUSHALL)", f.Name)
+			return fmt.Errorf("master %s already votes in another set of masters; empty it first (FLUSHALL)", f.Name)
 		}
 	}
 	return nil
@@ -136,10 +136,11 @@ func (c *Cluster) followTo(ctx context.Context, set *masterSet, s guard.Successi
 	}
 	if s.Begun && !s.Era.Is(names) || !s.Begun && !next.Is(names) {
 		if len(s.Change.Names) == 0 {
-			return errors.New("other proxies changed the masters to a different set")
+			return errors.New("other proxies changed the masters to a different set; " +
+				"name the same masters in this proxy's configuration")
 		}
-		return fmt.Errorf("other proxies changed the masters to %s, not to %s",
-			strings.Join(s.Change.Names, ", "), strings.Join(names, ", "))
+		return fmt.Errorf("other proxies changed the masters to %s; "+
+			"name the same masters in this proxy's configuration", strings.Join(s.Change.Names, ", "))
 	}
 	transports, err := transportsTo(c.opts, urls)
 	if err != nil {
@@ -227,7 +228,7 @@ func stepOf(old, next *masterSet) step {
 	switch era, _ := next.guards.OwnEra(); {
 	case !slices.Equal(old.names(), next.names()):
 		return step{
-			"the masters are being changed", "the masters are changed",
+			"the masters are being changed", "the masters were changed",
 			[]any{"from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " ")},
 		}
 	case era.Place == was.Place: // the same place was decided once more
@@ -235,7 +236,7 @@ func stepOf(old, next *masterSet) step {
 	case era.Place.Moves():
 		return step{begin: "the locks are being moved", about: []any{"to", era.Place.Target(), "era", era.Number}}
 	default:
-		return step{end: "the move of the locks is over", about: []any{"place", era.Place, "era", era.Number}}
+		return step{end: "the move of the locks has ended", about: []any{"place", era.Place, "era", era.Number}}
 	}
 }
 

@@ -137,7 +137,7 @@ func (set *masterSet) after(d time.Duration, f func()) {
 		b.mu.Unlock()
 		defer b.tasks.Done()
 		if err := contained.Run(func() error { f(); return nil }); err != nil {
-			set.log.Error("a task in the background failed", "cause", err)
+			set.log.Error("background task failed", "cause", err)
 		}
 	})
 }

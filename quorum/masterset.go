@@ -74,7 +74,7 @@ func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 	for _, u := range urls {
 		t, err := master.NewTransport(u, opts.MasterTimeout, opts.TLS)
 		if err != nil {
-			return nil, fmt.Errorf("quorum: master %s: %w", master.NameIn(u), err)
+			return nil, fmt.Errorf("master %s: %w", master.NameIn(u), err)
 		}
 		transports = append(transports, t)
 	}

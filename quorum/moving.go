@@ -20,7 +20,7 @@ import (
 const movePatience = 30 * time.Second
 
 // ErrMoving is returned if a move of the locks takes too long.
-var ErrMoving = errors.New("the locks are still being moved: try again")
+var ErrMoving = errors.New("the locks are still being moved; try again")
 
 // AwaitLocation returns the location of the locks once it is known and no move is in progress.
 //
@@ -164,7 +164,7 @@ func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 	defer cancel()
 	at, _ := c.Placed()
 	if err := c.decidePlace(ctx, at, at.Source()); err == nil {
-		c.log.Warn("the move is aborted: no proxy continues it; the locks stay where they are", "place", at.Source())
+		c.log.Warn("the move was aborted: no proxy continued it; the locks stay at their source", "place", at.Source())
 	}
 }
 

@@ -21,7 +21,7 @@ type WrongLocationError struct {
 // Error returns a sentence.
 func (e *WrongLocationError) Error() string {
 	if e.Now.Moves() {
-		return "the locks on lock keys are being moved by other proxies: try again"
+		return "the locks on lock keys are being moved by other proxies; try again"
 	}
 	return fmt.Sprintf("the locks on lock keys are at the %v, which this proxy does not have; use a proxy that has it",
 		e.Now.Place)

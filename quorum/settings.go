@@ -18,7 +18,7 @@ type LiveSettings struct {
 	MaxTTL time.Duration
 }
 
-var errOtherMasters = errors.New("quorum: other masters need ChangeMasters")
+var errOtherMasters = errors.New("the masters differ from the current masters")
 
 // Apply applies settings from now on. A caller that lets clients ask for longer TTLs must call it
 // first. It is safe for concurrent use.

@@ -38,7 +38,7 @@ const (
 // a client are shown only if the page may show keys (event.private).
 func kinds() map[string]eventKind {
 	return map[string]eventKind{
-		"clients are served":        {what: "clients are served", mood: good},
+		"serving clients":           {what: "serving clients", mood: good},
 		"ready":                     {what: "locks are available", mood: good},
 		"master down":               {"master down", bad, "master", []string{"cause"}},
 		"master up":                 {"master up", good, "master", []string{"was_down"}},
@@ -50,13 +50,13 @@ func kinds() map[string]eventKind {
 		"upstream down":             {"upstream down", bad, "upstream", []string{"cause"}},
 		"upstream up":               {"upstream up", good, "upstream", nil},
 		"draining: closing idle clients, waiting for running commands": {"draining", note, "", []string{"clients", "drain-timeout"}},
-		"the configuration is reloaded":                                {"reload", good, "", []string{"by", "tls_cert_until"}},
-		"the configuration is reloaded: no setting changed":            {"reload", good, "", []string{"by", "tls_cert_until"}},
-		"the configuration is not reloaded: nothing is changed":        {"reload failed", bad, "", []string{"by", "cause"}},
-		"the configuration is reloaded in parts: restart the proxy":    {"reload failed", bad, "", []string{"by", "cause"}},
-		"other proxies differ":                                         {"other proxies differ", bad, "", []string{"how"}},
-		"users are reloaded":                                           {"reload", good, "", []string{"users", "changed", "gone"}},
-		"this machine was suspended":                                   {"suspended", bad, "", []string{"by"}},
+		"configuration reloaded":                                         {"reload", good, "", []string{"by", "tls_cert_until"}},
+		"configuration reloaded: no setting changed":                     {"reload", good, "", []string{"by", "tls_cert_until"}},
+		"the configuration was not reloaded: nothing was changed":        {"reload failed", bad, "", []string{"by", "cause"}},
+		"the configuration was reloaded only in part; restart the proxy": {"reload failed", bad, "", []string{"by", "cause"}},
+		"this proxy and another proxy do not match":                      {"proxies do not match", bad, "", []string{"cause"}},
+		"users reloaded":             {"reload", good, "", []string{"users", "changed", "gone"}},
+		"this machine was suspended": {"suspended", bad, "", []string{"by"}},
 		"lock keys are used at the upstream directly: clients of proxies do not see these locks; repoint the clients": {
 			"locks at the upstream", bad, "lock_keys", []string{"seen"},
 		},

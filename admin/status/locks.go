@@ -114,7 +114,7 @@ func (l *lister) run(ctx context.Context, q query) listing {
 }
 
 // errFailed is the error of a listing that panicked.
-var errFailed = errors.New("listing the locks failed")
+var errFailed = errors.New("cannot list the locks: internal error; see the proxy's log")
 
 // finish stores a listing, and schedules the next one. began is when the listing started.
 func (l *lister) finish(found *listing, began time.Time) {

@@ -9,7 +9,7 @@ import (
 // Unfit returns the error of a command that makes no sense on a lock key.
 func Unfit(name string, key []byte) string {
 	return fmt.Sprintf("ERR '%s' cannot run on lock key '%s': "+
-		"a lock key takes commands of strings, hashes, lists, sets and sorted sets; use another key",
+		"lock keys support only string, hash, list, set and sorted-set commands; use another key",
 		name, syntax.Shown(key))
 }
 

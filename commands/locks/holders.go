@@ -95,11 +95,11 @@ func (h *Holders) force(c command.Call) {
 	removed, err := h.opts.Locks.Remove(c.Ctx, h.opts.Place(c.Client.DB, key))
 	log := h.opts.Logger.With("key", command.ShownKey(key), "db", c.Client.DB, c.Client.LogAttr())
 	if err != nil {
-		log.Warn("FORCEUNLOCK failed", "error", err)
+		log.Warn("FORCEUNLOCK failed", "cause", err)
 		c.Out.Fail(err)
 		return
 	}
-	log.Warn("FORCEUNLOCK", "removed", removed)
+	log.Info("FORCEUNLOCK", "removed", removed)
 	if !removed {
 		c.Out.Int(0)
 		return

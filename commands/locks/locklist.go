@@ -25,7 +25,7 @@ const (
 )
 
 // errSlow is the cause of a context that ends because a LOCKLIST took too long.
-var errSlow = fmt.Errorf("LOCKLIST took longer than %v", listTime)
+var errSlow = fmt.Errorf("cannot list the locks: it took longer than %v; use MATCH or a smaller COUNT", listTime)
 
 // listOptions are the options of a LOCKLIST.
 type listOptions struct {
@@ -76,7 +76,7 @@ func (h *Holders) list(c command.Call) {
 	l.client = c.Client
 	err := l.collect(c.Ctx)
 	if err != nil {
-		h.opts.Logger.Info("LOCKLIST failed", "error", err, c.Client.LogAttr())
+		h.opts.Logger.Info("LOCKLIST failed", "cause", err, c.Client.LogAttr())
 		c.Out.Fail(err)
 		return
 	}

@@ -52,7 +52,7 @@ func ask(ctx context.Context, conn Connection, commands ...[]string) ([]any, err
 	}
 	for i, reply := range replies {
 		if refused := refusal(reply); refused != nil {
-			return nil, fmt.Errorf("%s at the upstream: %w", commands[i][0], refused)
+			return nil, fmt.Errorf("the upstream refused %s: %w", commands[i][0], refused)
 		}
 	}
 	return replies, nil
@@ -89,11 +89,12 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	case info["role"] != "master":
 		return fmt.Errorf("the upstream is not a master but a %q", info["role"])
 	case mode == "cluster" || mode == "sentinel":
-		return fmt.Errorf("the upstream is a %s", mode)
+		return fmt.Errorf("the upstream is not standalone (mode %s): "+
+			"locks can be moved only from or to a standalone Redis", mode)
 	case info["loading"] == "1":
 		return errors.New("the upstream is loading its data")
 	case id == 0:
-		return errors.New("the upstream does not return the number of a connection (CLIENT ID)")
+		return errors.New("the upstream does not support CLIENT ID, which a move needs")
 	}
 	// This checks the permission to write the record.
 	_, err = ask(ctx, r.conn, []string{"MULTI"}, []string{"HSETNX", location.RecordKey, "", ""}, []string{"DISCARD"})
@@ -151,7 +152,7 @@ func (s *atUpstream) scan(ctx context.Context, most int) (all []name, more bool,
 			}
 			page, _ := replies[0].([]any)
 			if len(page) != 2 {
-				return nil, false, errors.New("SCAN at the upstream: an unknown reply")
+				return nil, false, errors.New("unexpected reply from the upstream to SCAN")
 			}
 			cursor, _ = page[0].(string)
 			for _, key := range stringsOf(page[1]) {

@@ -50,7 +50,7 @@ func (r *run) check(ctx context.Context) error {
 	}
 	takes := r.settle + time.Since(began)
 	if takes > r.copyTime {
-		return fmt.Errorf("moving %s would take about %v, as long as reading them did: the limit is %v",
+		return fmt.Errorf("moving %s would take too long: about %v, the limit is %v",
 			syntax.Count(len(names), "lock key"), takes.Round(time.Millisecond), r.copyTime)
 	}
 	takes = takes.Round(10 * time.Millisecond)

@@ -31,7 +31,7 @@ func readClock(ctx context.Context, conn Connection) (best clock, err error) {
 		at := time.Now()
 		then, ok := timeOf(replies[0])
 		if !ok {
-			return clock{}, errors.New("TIME at the upstream: an unknown reply")
+			return clock{}, errors.New("unexpected reply from the upstream to TIME")
 		}
 		if took := at.Sub(sent); shortest < 0 || took < shortest {
 			best, shortest = clock{then, at}, took

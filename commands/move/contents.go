@@ -44,7 +44,7 @@ func valueOf(kind, key string) []string {
 }
 
 // errReply is the error for a reply that no Redis sends.
-var errReply = errors.New("an unknown reply of the upstream")
+var errReply = errors.New("unexpected reply from the upstream")
 
 // decode returns the content in a reply to the command of valueOf; nil if the key is absent.
 func decode(kind string, reply any) (contents.Content, error) {

@@ -67,7 +67,7 @@ func (r *run) quiesce(ctx context.Context) error {
 	}
 	for _, h := range held {
 		if h.Server != "" && h.Server != r.server {
-			return fmt.Errorf("proxy %s has a different upstream (run_id %s) than this one (%s): "+
+			return fmt.Errorf("proxy %s has a different upstream (run_id %s) than this proxy (run_id %s): "+
 				"locks would be in two places; give all proxies the same upstream", h.Proxy, h.Server, r.server)
 		}
 	}
@@ -177,7 +177,8 @@ func (r *run) closeConnections(ctx context.Context, ending []connection) error {
 			r.report("closed " + syntax.Count(len(ending), "connection") + " at the upstream")
 			return nil
 		case !time.Now().Before(until):
-			return fmt.Errorf("%s at the upstream still open after CLIENT KILL", syntax.Count(left, "connection"))
+			return fmt.Errorf("cannot close %s at the upstream: still open %v after CLIENT KILL",
+				syntax.Count(left, "connection"), closeTimeout)
 		}
 		if err := pacing.Sleep(ctx, holdPause); err != nil {
 			return err
@@ -195,7 +196,7 @@ func (r *run) connections(ctx context.Context) ([]connection, error) {
 	if all := readConnections(list); len(all) > 0 {
 		return all, nil
 	}
-	return nil, errors.New("CLIENT LIST of the upstream lists no connection, not even this one")
+	return nil, errors.New("CLIENT LIST at the upstream lists no connection, not even the proxy's own")
 }
 
 // ForeignConnsError reports connections at the upstream that do not belong to proxies, whose

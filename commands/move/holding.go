@@ -31,7 +31,7 @@ func (r *run) awaitHolding(ctx context.Context) ([]quorum.PauseReport, error) {
 		case len(silent) == 0:
 			return held, r.opts.Masters.MayMove() // a proxy that cannot take part may have started meanwhile
 		case !time.Now().Before(until):
-			return nil, fmt.Errorf("running proxies do not hold back: %s", summarize(silent))
+			return nil, fmt.Errorf("proxies did not pause commands on lock keys in time: %s", summarize(silent))
 		}
 		if err := pacing.Sleep(ctx, holdPause); err != nil {
 			return nil, err

@@ -132,7 +132,7 @@ func (m *Mover) Move(ctx context.Context, order Order, report func(step string))
 	err := m.run(ctx, r)
 	if r.result.At = r.at.Place; err != nil {
 		err = fmt.Errorf("%s: %w", r.describeLocation(), err)
-		m.opts.Logger.Warn("the locks were not moved", "cause", err)
+		m.opts.Logger.Warn("the move failed", "cause", err)
 	}
 	return r.result, err
 }

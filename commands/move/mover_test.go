@@ -407,7 +407,7 @@ func TestOthers(t *testing.T) {
 	}
 	r.masters.proxies = append(r.masters.proxies, "other")
 	if _, err := r.move(Order{CloseOthers: true}); err == nil ||
-		!strings.Contains(err.Error(), "running proxies do not hold back: other") ||
+		!strings.Contains(err.Error(), "proxies did not pause commands on lock keys in time: other") ||
 		r.masters.at.Place != location.Upstream {
 		t.Errorf("%v", err)
 	}
@@ -484,14 +484,14 @@ func TestRefused(t *testing.T) {
 		eras    int
 		want    string
 	}{
-		{"CLIENT LIST", 0, "the locks stay at the upstream: CLIENT at the upstream: NOPERM"},
-		{"INFO", 0, "the locks stay at the upstream: INFO at the upstream: NOPERM"},
-		{"CLIENT KILL ID " + noClient, 0, "the locks stay at the upstream: CLIENT at the upstream: NOPERM"},
-		{"SCAN", 0, "the locks stay at the upstream: SCAN at the upstream: NOPERM"},
-		{"TIME", 0, "the locks stay at the upstream: TIME at the upstream: NOPERM"},
-		{"PTTL", 0, "the locks stay at the upstream: PTTL at the upstream: NOPERM"},
+		{"CLIENT LIST", 0, "the locks stay at the upstream: the upstream refused CLIENT: NOPERM"},
+		{"INFO", 0, "the locks stay at the upstream: the upstream refused INFO: NOPERM"},
+		{"CLIENT KILL ID " + noClient, 0, "the locks stay at the upstream: the upstream refused CLIENT: NOPERM"},
+		{"SCAN", 0, "the locks stay at the upstream: the upstream refused SCAN: NOPERM"},
+		{"TIME", 0, "the locks stay at the upstream: the upstream refused TIME: NOPERM"},
+		{"PTTL", 0, "the locks stay at the upstream: the upstream refused PTTL: NOPERM"},
 		{"CLIENT KILL ID " + noClient[:1], 2,
-			"the locks stay at the upstream: cannot close connections at the upstream: CLIENT at the upstream: NOPERM"},
+			"the locks stay at the upstream: cannot close connections at the upstream: the upstream refused CLIENT: NOPERM"},
 	} {
 		r.masters.eras = nil
 		r.alter(func(words []string) any {
@@ -629,10 +629,10 @@ func TestTargetWithoutRoom(t *testing.T) {
 			}
 		}, "the upstream has room for "},
 		{true, func(r *rig) { r.masters.keys[on(16, "lock:c")] = held{value: "token"} },
-			"SELECT at the upstream: ERR DB index is out of range"},
+			"the upstream refused SELECT: ERR DB index is out of range"},
 		{true, func(r *rig) { r.line("CONFIG SET min-replicas-to-write 1") }, "NOREPLICAS"},
-		{false, func(r *rig) { r.line("ACL SETUSER default -del") }, "DEL at the upstream: NOPERM"},
-		{false, func(r *rig) { r.line("ACL SETUSER default resetkeys ~lock:*") }, "HSETNX at the upstream: NOPERM"},
+		{false, func(r *rig) { r.line("ACL SETUSER default -del") }, "the upstream refused DEL: NOPERM"},
+		{false, func(r *rig) { r.line("ACL SETUSER default resetkeys ~lock:*") }, "the upstream refused HSETNX: NOPERM"},
 		{false, func(r *rig) {
 			r.masters.fails = func(step string) error {
 				if step == "read" {
@@ -641,7 +641,7 @@ func TestTargetWithoutRoom(t *testing.T) {
 				return nil
 			}
 		}, "(database 0) at the masters: ERR DB index is out of range"},
-		{false, func(r *rig) { r.mover.copyTime = time.Millisecond }, "moving 2 lock keys would take about "},
+		{false, func(r *rig) { r.mover.copyTime = time.Millisecond }, "moving 2 lock keys would take too long: about "},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			r := newRig(t)
@@ -674,7 +674,7 @@ func TestOtherUpstream(t *testing.T) {
 		r.masters.holding = append(r.masters.holding, quorum.PauseReport{Proxy: "other", Server: "another"})
 		r.masters.proxies = append(r.masters.proxies, "other")
 		if _, err := r.move(order); err == nil ||
-			!strings.Contains(err.Error(), "proxy other has a different upstream (run_id another) than this one (") ||
+			!strings.Contains(err.Error(), "proxy other has a different upstream (run_id another) than this proxy (run_id ") ||
 			r.masters.at.Place != at {
 			t.Errorf("%+v: %v, %v", order, err, r.masters.at)
 		}

@@ -36,7 +36,7 @@ func (r *run) describeLocation() string {
 	from := r.at.Source()
 	switch {
 	case r.at == quorum.Location{}:
-		return "nothing was changed, and it is not known where the locks are"
+		return "nothing was changed, and the location of the locks is unknown"
 	case r.undecided && r.arriving:
 		return fmt.Sprintf("the locks are at the %v or already at the %v: a majority of the masters decides that "+
 			"once it votes, and commands on lock keys wait until then", from, r.at.Target())
@@ -58,7 +58,7 @@ func (r *run) awaitOtherMove(ctx context.Context) (err error) {
 			return err
 		}
 		if !said {
-			r.report("another proxy is moving the locks, or has stopped to: waiting until that move ends")
+			r.report("another proxy is moving the locks, or has crashed while it did: waiting until that move ends")
 		}
 		if err := pacing.Sleep(ctx, retryPause); err != nil {
 			return err
@@ -267,7 +267,11 @@ func (r *run) removeLeftovers(ctx context.Context) error {
 		r.result.Removed, err = other.remove(ctx, names)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot remove the lock keys left at the other place: %w", err)
+		left := location.Upstream
+		if r.at.Source() == location.Upstream {
+			left = location.Masters
+		}
+		return fmt.Errorf("cannot remove the lock keys left at the %v: %w", left, err)
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ func (s *Server) proxyMove(c command.Call) {
 		c.Out.Error(syntax.ErrSyntax)
 		return
 	case s.opts.Mover == nil:
-		c.Out.Error("ERR this proxy cannot move locks: it has no upstream, or no lock keys; " +
-			"run it at a proxy that has both")
+		c.Out.Error("ERR this proxy cannot move locks: it has no upstream, or no lock-keys; " +
+			"run the command on a proxy that has both")
 		return
 	}
 	watched, stop := c.Client.WatchFor(c.Ctx)

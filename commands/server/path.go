@@ -11,7 +11,7 @@ import (
 
 // ErrLoop is the error of an upstream that leads back to this proxy, directly or through other
 // proxies.
-var ErrLoop = errors.New("the upstream leads back to this proxy: nothing is sent to it")
+var ErrLoop = errors.New("it leads back to this proxy; name another Redis")
 
 // maxPath limits how many proxies may be connected in a chain. Redis accepts ten words from a
 // client without a login.

@@ -18,7 +18,7 @@ func (s *Server) proxyReload(c command.Call) {
 	}
 	changed, pending, err := s.opts.Reload(sourceOf(c.Client))
 	if err != nil {
-		c.Out.Error("ERR nothing is changed: " + err.Error())
+		c.Out.Error("ERR the configuration was not reloaded: " + err.Error())
 		return
 	}
 	c.Out.Put(command.Fields{"changed", changed, "needs_restart", pending})

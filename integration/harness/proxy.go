@@ -20,10 +20,10 @@ const proxyStartTimeout = time.Minute
 // ErrNoListen means that a ready line has no address.
 var ErrNoListen = errors.New("the ready line has no listen=ADDR")
 
-// The patterns match both formats of slog, text (msg="clients are served" listen=ADDR) and JSON.
+// The patterns match both formats of slog, text (msg="serving clients" listen=ADDR) and JSON.
 // Proxies up to 0.3 print ready.
 var (
-	readyPattern  = regexp.MustCompile(`\bmsg"?[=:]("clients are served"|ready|"ready")(\s|,|}|$)`)
+	readyPattern  = regexp.MustCompile(`\bmsg"?[=:]("serving clients"|ready|"ready")(\s|,|}|$)`)
 	listenPattern = regexp.MustCompile(`\blisten"?[=:]"?([^"\s,}]+)`)
 )
 

@@ -112,7 +112,7 @@ func TestStartProxyTellsWhyNot(t *testing.T) {
 
 func TestReadyLine(t *testing.T) {
 	for line, addr := range map[string]string{
-		`time=t level=INFO msg="clients are served" listen=127.0.0.1:7`:      "127.0.0.1:7",
+		`time=t level=INFO msg="serving clients" listen=127.0.0.1:7`:         "127.0.0.1:7",
 		`time=t level=INFO msg=ready listen=127.0.0.1:1`:                     "127.0.0.1:1",
 		`time=t level=INFO msg="ready" masters=5 listen="[::1]:2"`:           "[::1]:2",
 		`{"time":"t","level":"INFO","msg":"ready","listen":"127.0.0.1:3"}`:   "127.0.0.1:3",

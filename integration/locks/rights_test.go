@@ -223,8 +223,8 @@ func TestRights(t *testing.T) {
 		{"scripts", "SET lock:a v XX", "nil"},
 		{"scripts", "DEL lock:s", "NOPERM this user has no permissions to run the 'del' command, or to access"},
 		{"scripts", "LOCK other t PX 60000", "NOPERM this user has no permissions to run the 'set' command, or to access"},
-		{"nothing", "SET lock:a v", "ERR cannot check this client's permissions: this client may use neither MULTI and DISCARD nor EVAL now, by which the proxy checks permissions: NOPERM"},
-		{"nothing", "LOCK lock:a t PX 60000", "ERR cannot check this client's permissions: this client may use neither"},
+		{"nothing", "SET lock:a v", "ERR cannot check this client's permissions: the client may use neither MULTI and DISCARD nor EVAL, which the proxy needs to check permissions: NOPERM"},
+		{"nothing", "LOCK lock:a t PX 60000", "ERR cannot check this client's permissions: the client may use neither"},
 		{"writer", "LOCK lock:w t PX 60000", "5"},
 		{"writer", "EXTEND lock:w t PX 60000", "5"},
 		{"writer", "UNLOCK lock:w t", "1"},
@@ -260,7 +260,7 @@ func TestRightsInTransactions(t *testing.T) {
 		{"MULTI", "OK"}, {"SET lock:a v", noRightTo("set")}, {"GET lock:a", "QUEUED"}, {"EXEC", "EXECABORT"},
 		{"WATCH lock:a", "OK"}, {"MULTI", "OK"}, {"DEL lock:a", noRightTo("del")}, {"EXEC", "EXECABORT"},
 		{"WATCH data", "OK"}, {"SET lock:a v", noRightTo("set")}, {"SET lock:new v",
-			"ERR cannot check this client's permissions: this client may use neither"}, {"UNWATCH", "OK"},
+			"ERR cannot check this client's permissions: the client may use neither"}, {"UNWATCH", "OK"},
 		{"AUTH writer x", "OK"}, {"SET lock:t v PX 60000", "OK"}, {"AUTH reader wrong", "WRONGPASS"},
 		{"SET lock:t w", "OK"},
 		{"AUTH reader x", "OK"}, {"SET lock:t x", noRightTo("set")}, {"GET lock:t", "w"},
@@ -387,7 +387,7 @@ func TestUnknownIsNotLoggedIn(t *testing.T) {
 			u *redistest.Server) {
 			kit.Must(t, u.Pause())
 		}},
-		{"NOPERM", "ERR cannot check this client's permissions: this client may use neither",
+		{"NOPERM", "ERR cannot check this client's permissions: the client may use neither",
 			[]string{"--user", "default", "on", "nopass", "-@all"}, func(*testing.T, *redistest.Server) {}},
 		{"protected", noAuth, []string{"--requirepass", "secret"}, func(*testing.T, *redistest.Server) {}},
 	} {

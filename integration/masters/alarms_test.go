@@ -22,8 +22,8 @@ func TestChangeRaisesNoAlarm(t *testing.T) {
 	var want []string
 	for _, masters := range [][]int{{0, 1, 3}, {0, 4, 3}} {
 		r.change(masters...)
-		want = append(want, "INFO the masters are being changed", "INFO the configuration is reloaded",
-			"INFO the masters are changed")
+		want = append(want, "INFO the masters are being changed", "INFO configuration reloaded",
+			"INFO the masters were changed")
 		r.wantLogged(want)
 	}
 	kit.Must(t, r.servers[4].Kill())

@@ -166,7 +166,7 @@ func TestRefusedChanges(t *testing.T) {
 		{[]int{0, 1, 2, busy}, "already votes in another set of masters"},
 	} {
 		r.name(0, test.masters...)
-		if said := r.tryReload(0); !strings.Contains(said, "ERR nothing is changed: master: ") ||
+		if said := r.tryReload(0); !strings.Contains(said, "ERR the configuration was not reloaded: master: ") ||
 			!strings.Contains(said, test.want) {
 			t.Errorf("%v: %s", test.masters, said)
 		}

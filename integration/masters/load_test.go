@@ -206,7 +206,7 @@ func changeUnderLoad(t *testing.T, r *rig, key func(number int) string) {
 	}
 	l.want(t)
 	for line := range strings.SplitSeq(r.proxies[0].Log(), "\n") {
-		if _, told, found := strings.Cut(line, `msg="the masters are changed" `); found {
+		if _, told, found := strings.Cut(line, `msg="the masters were changed" `); found {
 			t.Log("the first proxy: a majority votes: ", told)
 		}
 	}

@@ -22,7 +22,7 @@ func TestMoveRaisesNoAlarm(t *testing.T) {
 	var want []string
 	for _, flags := range [][]string{nil, {"--back"}, nil} {
 		r.mustMove(0, flags...)
-		want = append(want, "INFO the locks are being moved", "INFO the move of the locks is over")
+		want = append(want, "INFO the locks are being moved", "INFO the move of the locks has ended")
 		r.wantLogged(want...)
 	}
 	kit.Must(t, r.masters[0].Kill())

@@ -154,11 +154,11 @@ func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	kit.Must(t, r.upstream.Kill())
 	r.flushMasters()
 	wantSaid(t, r.run("init", "--longest-ttl", "0s"),
-		"refused: cannot tell where the locks are: the masters have forgotten it, and the upstream, which may have it, cannot be asked", "connection refused")
+		"refused: cannot tell where the locks are: the masters have no record of the location of the locks, and the upstream's record cannot be read", "connection refused")
 	r.restartAs(append(r.argsAfterMove(), "--fresh-start"))
 	for _, proxy := range r.proxies {
 		for _, master := range r.masters {
-			_, err := proxy.WaitLog(master.Addr()+` cause="waits until the location of the locks is known (the masters have forgotten it, and the upstream, which may have it, cannot be asked`, kit.Patience)
+			_, err := proxy.WaitLog(master.Addr()+` cause="waits until the location of the locks is known (the masters have no record of the location of the locks, and the upstream's record cannot be read`, kit.Patience)
 			kit.Must(t, err)
 		}
 	}

@@ -23,7 +23,7 @@ func TestBadCommandLine(t *testing.T) {
 		want string
 	}{
 		{"serve --foo", "flag provided but not defined: -foo (see redlock-proxy serve --help)"},
-		{"serve --master " + master + " --guard false", `unexpected argument "false": write --guard=false`},
+		{"serve --master " + master + " --guard false", `unexpected argument "false"; write --guard=false`},
 		{"--foo", "flag provided but not defined: -foo (see redlock-proxy --help)"},
 		{"server", `unknown command "server" (did you mean serve? see redlock-proxy --help)`},
 		{"launch", `unknown command "launch" (see redlock-proxy --help)`},
@@ -32,13 +32,13 @@ func TestBadCommandLine(t *testing.T) {
 		{"demo --lisen :0", "flag provided but not defined: -lisen (did you mean --listen? see redlock-proxy demo --help)"},
 		{"--verson", "flag provided but not defined: -verson (did you mean --version? see redlock-proxy --help)"},
 		{"--master " + master + " serve", "flag provided but not defined: -master (it comes after the command: redlock-proxy serve --master …; see redlock-proxy --help)"},
-		{"serve --master redis://127.0.0.1:63x79", `--master: "redis://127.0.0.1:63x79" has no number where its port is (a password comes before an @, and the host after it)`},
-		{"serve --master " + master + " --lock-keys lock:*,job:*", `--lock-keys: "lock:*,job:*" is one glob with ',' in it: give each glob by itself (--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; in a key it is written \,)`},
+		{"serve --master redis://127.0.0.1:63x79", `--master: "redis://127.0.0.1:63x79" has a port that is not a number (a password comes before an @, the host after it)`},
+		{"serve --master " + master + " --lock-keys lock:*,job:*", `--lock-keys: "lock:*,job:*" contains ','; give each glob separately (--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; to match a ',' in a key, write \,)`},
 		{"serve --master " + master + " --lock-keys lock:[",
-			`--lock-keys: "lock:[" has a [ without its ] (in a key it is written \[)`},
+			`--lock-keys: "lock:[" has a [ without a ] (to match a [ in a key, write \[)`},
 		{"serve --master " + master + " --lock-keys lock:.*", `--lock-keys: "lock:.*" is a regular expression, but must be a glob as in KEYS: * matches any characters, ? one character, [a-z] one of a set ("lock:*", not "lock:.*"; write \ before a character to match it as it is)`},
 		{"serve", "master: no master is given: at least one is needed (--master URL, REDLOCK_MASTER=URL, or a list in the file)"},
-		{"serve --master " + master + " --upstream-connections 8", "--upstream-connections: is no longer a setting: each client has a connection of its own to the upstream; remove it"},
+		{"serve --master " + master + " --upstream-connections 8", "--upstream-connections: no longer a setting: each client has a connection of its own to the upstream; remove it"},
 		{"serve extra --master " + master, `unexpected argument "extra"`},
 		{"demo extra", `unexpected argument "extra"`},
 		{"demo --masters 0", "--masters: 0 is less than 1"},
@@ -70,10 +70,10 @@ func TestBadConfigFile(t *testing.T) {
 		want       []string
 	}{
 		{"an unknown key and a bad value", "master:\n  - redis://127.0.0.1:1\nmax-tll: 1h\nmaster-timeout: 100\n",
-			[]string{`FILE:3: max-tll: is not a setting (did you mean max-ttl?)`,
+			[]string{`FILE:3: max-tll: unknown setting (did you mean max-ttl?)`,
 				`FILE:4: master-timeout: "100" is not a duration (a number and a unit, such as "100ms" or "24h")`}},
 		{"a password is not shown", "master:\n  - redis://user:secret@127.0.0.1:1/3\n",
-			[]string{`FILE:2: master: "redis://user:xxxxx@127.0.0.1:1/3" names a database, which the client's SELECT chooses: leave it out`}},
+			[]string{`FILE:2: master: "redis://user:xxxxx@127.0.0.1:1/3" names a database, which the client's SELECT chooses; leave it out`}},
 		{"not YAML", "master: [\n", []string{"FILE:1: "}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

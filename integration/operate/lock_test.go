@@ -54,7 +54,7 @@ func TestLockCommand(t *testing.T) {
 	holds(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantEnd(t, 128+9, "", "")
 	free()
 	runProxy(t, "lock", "--addr", addr, "k", "--", "/no/such/program").wantEnd(t, 127, "",
-		`redlock-proxy: the command "/no/such/program" is not found`)
+		`redlock-proxy: the command "/no/such/program" was not found`)
 	folder := t.TempDir()
 	runProxy(t, "lock", "--addr", addr, "k", "--", folder).wantEnd(t, 126, "",
 		fmt.Sprintf("redlock-proxy: the command %q cannot be run: permission denied", folder))
@@ -84,11 +84,11 @@ func TestLockCommand(t *testing.T) {
 func TestLockCommandLine(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"lock":                                  "no key is given: redlock-proxy lock KEY -- COMMAND",
-		"lock -- ls":                            "no key is given: redlock-proxy lock KEY -- COMMAND",
-		"lock k":                                "no command is given: redlock-proxy lock KEY -- COMMAND",
-		"lock k --":                             "no command is given: redlock-proxy lock KEY -- COMMAND",
-		"lock k ls":                             `unexpected argument "ls": write -- before the command`,
+		"lock":                                  "no key is given; usage: redlock-proxy lock KEY -- COMMAND",
+		"lock -- ls":                            "no key is given; usage: redlock-proxy lock KEY -- COMMAND",
+		"lock k":                                "no command is given; usage: redlock-proxy lock KEY -- COMMAND",
+		"lock k --":                             "no command is given; usage: redlock-proxy lock KEY -- COMMAND",
+		"lock k ls":                             `unexpected argument "ls"; write -- before the command`,
 		"lock k --tll 1s -- ls":                 "flag provided but not defined: -tll (did you mean --ttl? see redlock-proxy lock --help)",
 		"lock k --ttl -- ls":                    `--ttl: "--" is not a duration (a number and a unit, such as "100ms" or "24h")`,
 		"lock k --ttl 0s -- ls":                 "--ttl: 0s is less than 1ms",
@@ -148,7 +148,7 @@ func TestLockCommandLoses(t *testing.T) {
 		lose              func(t *testing.T, f *kit.Fleet)
 	}{
 		{"taken from it", "",
-			told + "redlock-proxy: the command still runs 200ms after SIGTERM: killing it\nredlock-proxy: the lock was lost: it expired or was released\n", func(t *testing.T, f *kit.Fleet) {
+			told + "redlock-proxy: the command is still running 200ms after SIGTERM: killing it\nredlock-proxy: the lock was lost: it expired or was released\n", func(t *testing.T, f *kit.Fleet) {
 				kit.Want(t, kit.Connect(t, f.Proxies[0]), int64(1), "FORCEUNLOCK", "k")
 			}},
 		{"no masters", "exit 3", told + "redlock-proxy: the lock was lost: it could not be extended in time: NOQUORUM ",
@@ -279,6 +279,6 @@ func TestLockCommandTLS(t *testing.T) {
 	holds(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantEnd(t, 1, "",
 		"redlock-proxy: --ca, --client-cert and --client-key need TLS")
 	holds(t, addr, "--client-cert "+known.Cert, "echo ran").wantEnd(t, 1, "",
-		"redlock-proxy: --client-cert and --client-key: give both, or none")
+		"redlock-proxy: --client-cert and --client-key: give both or neither")
 	holds(t, addr, "--ca "+known.Key, "echo ran").wantEnd(t, 1, "", "redlock-proxy: ca: ")
 }

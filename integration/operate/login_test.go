@@ -22,7 +22,7 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 	for _, master := range masters {
 		flags = append(flags, "--master", master)
 	}
-	const refusal = " has a login, which every client of the proxy would use: require a login with acl-file or client-password-file, " +
+	const refusal = " has a login, which every client of the proxy would use; require a login with acl-file or client-password-file, " +
 		"or set share-upstream-login: true, or remove the login from the URL, so that clients log in with their own"
 	for _, command := range []string{"serve", "check"} {
 		wantFailure(t, runProxy(t, append([]string{command, "--upstream", url}, flags...)...),

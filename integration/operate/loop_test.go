@@ -62,7 +62,7 @@ func TestUpstreamLeadsBack(t *testing.T) {
 	}
 	leadsBack := func(t *testing.T, got outcome, upstream string) {
 		t.Helper()
-		if want := "upstream: " + upstream + " leads back to this proxy\n"; got.code != 1 ||
+		if want := "upstream: " + upstream + " leads back to this proxy; name another Redis\n"; got.code != 1 ||
 			!strings.HasSuffix(got.stderr, want) {
 			t.Errorf("exit code %d and\n%swant 1 and %s", got.code, got.stderr, want)
 		}
@@ -170,9 +170,8 @@ func TestFewDescriptors(t *testing.T) {
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	const room = 51 // (200 - 32 - 5*10 - 16) / 2
-	line, err := proxy.WaitLog("max-clients has been reduced to 51 to compensate for low ulimit", time.Minute)
-	if err != nil || !strings.Contains(line,
-		"max-clients of 10000 requires at least 20098 max file descriptors. Current maximum open files is 200.") {
+	line, err := proxy.WaitLog("max-clients is reduced: the limit on open files is too low; raise ulimit -n", time.Minute)
+	if err != nil || !strings.Contains(line, " max_clients=10000 reduced_to=51 needed=20098 limit=200") {
 		t.Fatal(line, err)
 	}
 	var clients []*redistest.Client
@@ -193,7 +192,7 @@ func TestFewDescriptors(t *testing.T) {
 	}
 	_, err = harness.StartProxy(harness.ProxyOptions{Binary: limited("60"), Masters: redistest.URLs(masters),
 		Args: []string{"--upstream", upstream.URL()}})
-	if err == nil || !strings.Contains(err.Error(), "your current 'ulimit -n' of 60 is not enough for the proxy to start: please increase your open file limit to at least 100") {
+	if err == nil || !strings.Contains(err.Error(), "your current 'ulimit -n' of 60 is not enough for the proxy to start; please increase your open file limit to at least 100") {
 		t.Errorf("with 60: %v", err)
 	}
 }

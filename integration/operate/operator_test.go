@@ -33,7 +33,7 @@ func TestHangup(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)))
 	client := kit.Connect(t, proxy)
-	const line = `msg="the configuration is reloaded: no setting changed" by=SIGHUP`
+	const line = `msg="configuration reloaded: no setting changed" by=SIGHUP`
 	for n := 1; n <= 3; n++ {
 		kit.Must(t, proxy.Signal(syscall.SIGHUP))
 		kit.Soon(t, func() error {

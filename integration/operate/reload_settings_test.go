@@ -129,7 +129,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	},
 	"log-format": func(t *testing.T, r *reloadRig) {
 		r.set("log-format", "json")
-		r.awaitLog(`"level":"INFO","msg":"the configuration is reloaded"`)
+		r.awaitLog(`"level":"INFO","msg":"configuration reloaded"`)
 		kit.Must(t, r.masters[4].Kill()) // logged by a component that has had its logger since the start
 		_, err := r.proxy.WaitLog(`"msg":"master down"`, kit.Patience)
 		kit.Must(t, err)
@@ -354,7 +354,7 @@ func TestReloadOfUsers(t *testing.T) {
 	write("user app on nonsense\n")
 	r.settings["drain-timeout"] = "3s"
 	r.write()
-	kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: acl-file: ")
+	kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: acl-file: ")
 	kit.Does(t, app, "AUTH app secret", "OK")
 	kit.Does(t, app, "GET other", "NOPERM ")
 	write("user app on >secret ~lock:* +@all -@dangerous\n")

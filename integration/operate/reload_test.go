@@ -141,36 +141,36 @@ func TestReload(t *testing.T) {
 		t.Errorf("changed %q, pending %q", changed, pending)
 	}
 	kit.Does(t, r.operator, over, "7")
-	r.awaitLog(`level=INFO msg="the configuration is reloaded" by="PROXY RELOAD from 127.0.0.1:`,
+	r.awaitLog(`level=INFO msg="configuration reloaded" by="PROXY RELOAD from 127.0.0.1:`,
 		`changed="max-ttl: \"1h\" -> \"3h\""`,
 		`level=WARN msg="changed settings need a restart" by="PROXY RELOAD from 127.0.0.1:`,
 		`settings="listen: \"127.0.0.1:0\" -> \"127.0.0.1:1\""`)
 
 	for _, bad := range []struct{ text, want string }{
 		{"max-ttl: 12x\n", r.file + `:1: max-ttl: "12x" is not a duration`},
-		{"max-tll: 1h\n", r.file + ":1: max-tll: is not a setting (did you mean max-ttl?)"},
+		{"max-tll: 1h\n", r.file + ":1: max-tll: unknown setting (did you mean max-ttl?)"},
 		{"max-ttl: [\n", r.file + ":"},
 		{"max-ttl: 1h\n", "master: no master is given"},
 		{"master: redis://:hunter2@a\n", r.file + `:1: master: "redis://:xxxxx@a" is one value`},
 		{"", "master: no master is given"},
 	} {
 		r.replace(bad.text)
-		kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: "+bad.want)
+		kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: "+bad.want)
 		kit.Does(t, r.operator, over, "nil")
 	}
 	r.settings["tls-cert"], r.settings["tls-key"], r.settings["max-ttl"] = "/none", "/none", "1m"
 	r.write()
-	kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: tls-cert: open /none: no such file or directory")
+	kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: tls-cert: open /none: no such file or directory")
 	kit.Must(t, os.Remove(r.file))
-	kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: --config: open "+r.file+": no such file or directory")
+	kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: --config: open "+r.file+": no such file or directory")
 	kit.Does(t, r.operator, over, "nil")
-	r.awaitLog(`level=ERROR msg="the configuration is not reloaded: nothing is changed" by="PROXY RELOAD from 127.0.0.1:`)
+	r.awaitLog(`level=ERROR msg="the configuration was not reloaded: nothing was changed" by="PROXY RELOAD from 127.0.0.1:`)
 
 	delete(r.settings, "tls-cert")
 	delete(r.settings, "tls-key")
 	r.write()
 	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
-	_, err := r.proxy.WaitLog(`msg="the configuration is reloaded" by=SIGHUP changed="max-ttl: \"3h\" -> \"1m\""`,
+	_, err := r.proxy.WaitLog(`msg="configuration reloaded" by=SIGHUP changed="max-ttl: \"3h\" -> \"1m\""`,
 		kit.Patience)
 	kit.Must(t, err)
 	kit.Does(t, r.operator, over, "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
@@ -214,9 +214,9 @@ func TestReloadHangs(t *testing.T) {
 	other := kit.Connect(t, r.proxy)
 	kit.Must(t, other.Send(redistest.AppendCommand(nil, "PROXY", "RELOAD")))
 	kit.Does(t, r.operator, "LOCK k t PX 60000", "5")
-	kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: its files ")
+	kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: the configuration files ")
 	reply, err := other.Receive()
-	if err != nil || !strings.HasPrefix(kit.Text(reply), "ERR nothing is changed: its files ") {
+	if err != nil || !strings.HasPrefix(kit.Text(reply), "ERR the configuration was not reloaded: the configuration files ") {
 		t.Errorf("got %v, %v", reply, err)
 	}
 	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))

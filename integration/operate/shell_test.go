@@ -150,8 +150,8 @@ func TestZshCompletion(t *testing.T) {
 // so.
 func TestCompletionOfWhat(t *testing.T) {
 	t.Parallel()
-	wantFailure(t, runProxy(t, "completion"), `redlock-proxy: unknown shell "": use bash or zsh`)
-	wantFailure(t, runProxy(t, "completion", "fish"), `redlock-proxy: unknown shell "fish": use bash or zsh`)
+	wantFailure(t, runProxy(t, "completion"), `redlock-proxy: unknown shell ""; use bash or zsh`)
+	wantFailure(t, runProxy(t, "completion", "fish"), `redlock-proxy: unknown shell "fish"; use bash or zsh`)
 	wantFailure(t, runProxy(t, "completion", "bash", "zsh"), `redlock-proxy: unexpected argument "zsh"`)
 	wantFailure(t, runProxy(t, "man", "me"), `redlock-proxy: unexpected argument "me"`)
 }

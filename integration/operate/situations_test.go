@@ -441,7 +441,7 @@ func (s *stage) beginMove() error {
 // endMove waits until the move fails because of that proxy, or until that proxy has noticed that it
 // cannot reach the upstream and the locks have moved.
 func (s *stage) endMove() error {
-	if err := <-s.moved; err != nil && !strings.Contains(err.Error(), "do not hold back") {
+	if err := <-s.moved; err != nil && !strings.Contains(err.Error(), "did not pause commands") {
 		return err
 	}
 	return s.other.Kill()

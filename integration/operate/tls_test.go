@@ -270,8 +270,8 @@ func (r *tlsRig) serial(t *testing.T) string {
 }
 
 const (
-	renewed = `msg="the configuration is reloaded" by=SIGHUP changed="`
-	stays   = `msg="the configuration is not reloaded: nothing is changed" by=SIGHUP`
+	renewed = `msg="configuration reloaded" by=SIGHUP changed="`
+	stays   = `msg="the configuration was not reloaded: nothing was changed" by=SIGHUP`
 )
 
 // TestRenewalUnderLoad: certificates are renewed while clients work and sometimes reconnect; some

@@ -125,7 +125,7 @@ func TestNoSentinel(t *testing.T) {
 		"redis+sentinel://"+addr+"/mymaster?sentinel_password=hunter2")
 	reply, err := dial(t, proxy.Addr()).Do("GET", "k")
 	kit.Must(t, err)
-	want := "ERR upstream mymaster: no Sentinel knows where mymaster is (" + addr + ": connection refused)"
+	want := "ERR upstream mymaster: no Sentinel returned the address of mymaster: " + addr + ": connection refused"
 	if fmt.Sprint(reply) != want {
 		t.Errorf("%v, want %s", reply, want)
 	}

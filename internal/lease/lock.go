@@ -134,7 +134,7 @@ func durations(answer []any) (map[string]time.Duration, error) {
 		}
 	}
 	if fields["validity"] <= 0 {
-		return nil, errors.New("the reply has no validity: check that the server is a redlock-proxy")
+		return nil, errors.New("the reply has no validity; check that the server is a redlock-proxy")
 	}
 	return fields, nil
 }

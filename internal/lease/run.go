@@ -127,7 +127,7 @@ func (j *Job) waitCommand(lost <-chan error, ended <-chan error) (failed error) 
 			_ = j.Command.Process.Signal(syscall.SIGTERM)
 			graceEnd = time.After(j.Grace)
 		case <-graceEnd:
-			j.Tell(fmt.Errorf("the command still runs %v after SIGTERM: killing it", j.Grace))
+			j.Tell(fmt.Errorf("the command is still running %v after SIGTERM: killing it", j.Grace))
 			_ = j.Command.Process.Kill()
 		}
 	}

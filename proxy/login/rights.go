@@ -261,8 +261,8 @@ func askByScript(ctx context.Context, up Upstream, questions [][]string, which [
 			texts[q] = fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command, "+
 				"or to access one of the keys or channels used as arguments", questions[q][0])
 		default:
-			return fmt.Errorf("this client may use neither MULTI and DISCARD nor EVAL now, "+
-				"by which the proxy checks permissions: %s", resp.FirstLine(answers[i]))
+			return fmt.Errorf("the client may use neither MULTI and DISCARD nor EVAL, "+
+				"which the proxy needs to check permissions: %s", resp.FirstLine(answers[i]))
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ const (
 )
 
 // errReplica reports that a server which the Sentinels name as master is not one.
-var errReplica = errors.New("the Sentinels report it as the master, but its ROLE is another")
+var errReplica = errors.New("the Sentinels report it as the master, but its ROLE is different")
 
 // ErrFailedOver reports that a connection was ended because the Sentinels report another master.
 var ErrFailedOver = errors.New("the Sentinels report another master")

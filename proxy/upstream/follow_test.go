@@ -99,7 +99,7 @@ func TestOddSentinels(t *testing.T) {
 		case c.want == "" && (err != nil || addr != "h:1"):
 			t.Errorf("%q, %q: %s, %v", c.answer, c.about, addr, err)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) ||
-			!strings.HasPrefix(err.Error(), "no Sentinel knows where m is (")):
+			!strings.HasPrefix(err.Error(), "no Sentinel returned the address of m: ")):
 			t.Errorf("%q, %q: %s, %v", c.answer, c.about, addr, err)
 		}
 	}
@@ -172,7 +172,7 @@ func TestFollowing(t *testing.T) {
 		}
 	}
 	connectTo(new) // it is still there
-	if strings.Count(log.String(), "no Sentinel knows") != 1 || strings.Contains(log.String(), "secret") {
+	if strings.Count(log.String(), "no Sentinel returned") != 1 || strings.Contains(log.String(), "secret") {
 		t.Errorf("logged %s", log.String())
 	}
 }
@@ -186,7 +186,7 @@ func TestFollowingAsksForTheRole(t *testing.T) {
 	for range 2 {
 		_, err := up.Connect(t.Context())
 		if want := "upstream " + replica.ln.Addr().String() +
-			": the Sentinels report it as the master, but its ROLE is another"; err == nil || err.Error() != want {
+			": the Sentinels report it as the master, but its ROLE is different"; err == nil || err.Error() != want {
 			t.Fatalf("%v, want %s", err, want)
 		}
 	}

@@ -191,7 +191,7 @@ func loginWords(username, password string) []string {
 
 // noSentinel returns the error for the case that no Sentinel knows the master.
 func noSentinel(master string, failures []string) error {
-	return fmt.Errorf("no Sentinel knows where %s is (%s)", master, strings.Join(failures, "; "))
+	return fmt.Errorf("no Sentinel returned the address of %s: %s", master, strings.Join(failures, "; "))
 }
 
 // sever ends a connection at once. Closing TLS would wait until the peer takes a notification.

@@ -148,6 +148,6 @@ func (s *Set) warnDifference(text string) {
 	defer s.mu.Unlock()
 	if !s.warned[text] {
 		s.warned[text] = true
-		s.log.Warn("other proxies differ", "how", text)
+		s.log.Warn("this proxy and another proxy do not match", "cause", text)
 	}
 }

@@ -130,11 +130,11 @@ func (p Proxy) Disagreement(with Proxy) string {
 func (p Proxy) Prevents(with Proxy) string {
 	switch {
 	case with.Protocol() < p.Protocol():
-		return "another proxy on the masters has an earlier version: upgrade or stop it"
+		return "another proxy on the masters has an earlier version; upgrade or stop it"
 	case !with.Guards:
-		return "another proxy on the masters runs without the guard: enable its guard, or stop it"
+		return "another proxy on the masters runs without the guard; enable its guard, or stop it"
 	case p.Settings != with.Settings && p.Settings != "" && with.Settings != "":
-		return "another proxy on the masters has different lock settings (lock-keys, lock-tags, key-prefix): " +
+		return "another proxy on the masters has different lock settings (lock-keys, lock-tags, key-prefix); " +
 			"use the same on all proxies"
 	default:
 		return ""

@@ -14,7 +14,8 @@ const prefix = "\x00redlock:b"
 
 // ErrUnreadable is returned for a text that begins as a keygroup but was not written by this
 // version.
-var ErrUnreadable = errors.New("the keys of one tag are unreadable: no proxy of this version has written them")
+var ErrUnreadable = errors.New("the keys of one hash tag are unreadable: a different version of the proxy wrote them; " +
+	"upgrade this proxy")
 
 // IsGroup reports whether a value is a keygroup.
 func IsGroup(text string) bool { return strings.HasPrefix(text, prefix) }

@@ -74,7 +74,7 @@ func (s Report) Resolve(record Record, recorded At, readErr error, fromUpstream 
 		return s.At, nil
 	case readErr != nil:
 		return s.At, fmt.Errorf(
-			"the masters have forgotten it, and the upstream, which may have it, cannot be asked: %w", readErr)
+			"the masters have no record of the location of the locks, and the upstream's record cannot be read: %w", readErr)
 	}
 	return restored(record, recorded, fromUpstream)
 }

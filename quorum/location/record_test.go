@@ -49,7 +49,7 @@ func TestSettle(t *testing.T) {
 		"forgotten, at the upstream by a setting": {forgotten: true, has: at(Upstream, 5), fromUpstream: true,
 			want: at(Upstream, 5)},
 		"forgotten, and nobody to ask": {forgotten: true, unread: silent,
-			refused: "cannot be asked: connection refused"},
+			refused: "cannot be read: connection refused"},
 	} {
 		said := Report{At: test.said, Known: !test.forgotten, By: []string{"a", "b"}}
 		got, err := said.Resolve(named("up"), test.has, test.unread, test.fromUpstream)

@@ -24,7 +24,7 @@ const (
 )
 
 // ErrTooLong is returned if a reply of a master exceeds the limits.
-var ErrTooLong = errors.New("the values of these keys are too long to be read at once, or together with other reads")
+var ErrTooLong = errors.New("the values of the keys are too long for one read")
 
 // tooLongError is ErrTooLong with the size of the reply in bytes.
 type tooLongError struct{ size int }

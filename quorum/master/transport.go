@@ -109,7 +109,7 @@ func newRedisTransport(url string, timeout time.Duration, secure func(*tls.Confi
 		return nil, err
 	}
 	if opts.DB != 0 {
-		return nil, fmt.Errorf("the URL of a master names database %d, which the client's SELECT chooses: leave it out",
+		return nil, fmt.Errorf("the URL of a master names database %d, which the client's SELECT chooses; leave it out",
 			opts.DB)
 	}
 	timeouts := newAdaptiveTimeout(timeout)

@@ -20,7 +20,7 @@ var (
 	ErrTooShort = errors.New("the TTL is too short to be granted")
 	// ErrContended says that other attempts, or their leftovers, kept the command from completing
 	// for as long as it was retried. The command had no effect.
-	ErrContended = errors.New("the key is contended: every attempt collided with another")
+	ErrContended = errors.New("the key is contended: every try collided with a change by another client; try again")
 )
 
 // RefusedError is ErrHeld or ErrNotHeld with the current value of the key, as a Read would return

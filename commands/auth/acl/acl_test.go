@@ -129,13 +129,13 @@ func TestBeyond(t *testing.T) {
 		{"+get ~a", "GET a", ""},
 		{"+sort ~a", "SORT a", ""},
 		{"+sort ~a", "SORT a BY nosort", ""},
-		{"+sort ~a", "SORT a BY w_*", "ERR BY option of SORT denied due to insufficient ACL permissions"},
-		{"+sort ~a", "SORT a LIMIT BY 1 GET #", "ERR GET option of SORT denied due to insufficient ACL permissions"},
-		{"+sort ~a", "SORT a GET\x00x w_*", "ERR GET option of SORT denied due to insufficient ACL permissions"},
+		{"+sort ~a", "SORT a BY w_*", "ERR BY option of SORT denied due to insufficient ACL permissions."},
+		{"+sort ~a", "SORT a LIMIT BY 1 GET #", "ERR GET option of SORT denied due to insufficient ACL permissions."},
+		{"+sort ~a", "SORT a GET\x00x w_*", "ERR GET option of SORT denied due to insufficient ACL permissions."},
 		{"+sort ~a ~*", "SORT a BY w_*", ""},
 		{"+sort ~a %R~*", "SORT a BY w_*", ""},
-		{"+sort ~a %W~*", "SORT a BY w_*", "ERR BY option of SORT denied due to insufficient ACL permissions"},
-		{"+sort ~a (~* +get)", "SORT a BY w_*", "ERR BY option of SORT denied due to insufficient ACL permissions"},
+		{"+sort ~a %W~*", "SORT a BY w_*", "ERR BY option of SORT denied due to insufficient ACL permissions."},
+		{"+sort ~a (~* +get)", "SORT a BY w_*", "ERR BY option of SORT denied due to insufficient ACL permissions."},
 	} {
 		if got := parsed(t, c.rules).DeniedReason(syntax.Bytes(strings.Split(c.words, " "))); got != c.want {
 			t.Errorf("%s: %q: got %q, want %q", c.rules, c.words, got, c.want)

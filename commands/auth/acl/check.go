@@ -242,7 +242,7 @@ func (u *User) beyondSort(words [][]byte) string {
 			i++
 		case "by", "get":
 			if i++; i < len(words) && (option == "get" || slices.Contains(words[i], '*')) {
-				return fmt.Sprintf("ERR %s option of SORT denied due to insufficient ACL permissions",
+				return fmt.Sprintf("ERR %s option of SORT denied due to insufficient ACL permissions.",
 					strings.ToUpper(option))
 			}
 		}

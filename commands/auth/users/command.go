@@ -1,6 +1,11 @@
 package users
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
 	"redlock-proxy/commands/auth/acl"
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
@@ -108,11 +113,21 @@ func (u *Users) dryRun(c command.Call) {
 func (u *Users) load(c command.Call) {
 	if err := u.Reload(); err != nil {
 		u.log.Error("ACL LOAD failed: the users are unchanged", "cause", err)
-		c.Out.Error("ERR " + err.Error() +
-			" WARNING: ACL errors detected, no change to the previously active ACL rules was performed")
+		c.Out.Error("ERR " + loadFailure(err))
 		return
 	}
 	c.Out.Status("OK")
+}
+
+// loadFailure returns the text of the error of ACL LOAD, in Redis' wording.
+func loadFailure(err error) string {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Op == "open" {
+		cause := failed.Err.Error() // as strerror, but not capitalized
+		return fmt.Sprintf("Error loading ACLs, opening file '%s': %s", failed.Path,
+			strings.ToUpper(cause[:1])+cause[1:])
+	}
+	return strings.TrimSuffix(err.Error(), ".") +
+		". WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
 }
 
 var help = command.Help(

@@ -96,7 +96,7 @@ func (u *Users) adopt(set *acl.Set) {
 	for w := range u.watchers {
 		w.notify(changed)
 	}
-	u.log.Info("users are reloaded", "acl-file", u.path, "users", len(set.All()),
+	u.log.Info("users reloaded", "acl-file", u.path, "users", len(set.All()),
 		"changed", countChanged(set, changed), "gone", countGone(before, set))
 }
 

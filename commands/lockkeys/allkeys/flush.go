@@ -40,7 +40,7 @@ func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, 
 	}
 	switch {
 	case err != nil:
-		log.Warn("no reply from the upstream to a flush; the lock keys were not removed", "error", err)
+		log.Warn("no reply from the upstream to a flush; the lock keys were not removed", "cause", err)
 		c.Out.Fail(err)
 		return
 	case len(reply) > 0 && reply[0] == '-':
@@ -49,7 +49,7 @@ func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, 
 	}
 	removed, err := a.flushLocks(c.Ctx, c.Client, databases)
 	if err != nil {
-		log.Warn("not all lock keys were removed", "removed", removed, "error", err)
+		log.Warn("not all lock keys were removed", "removed", removed, "cause", err)
 		c.Out.Error(flushError(removed, err))
 		return
 	}

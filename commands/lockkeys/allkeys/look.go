@@ -24,7 +24,7 @@ const (
 )
 
 // errListTimeout is the cause of a context that ends because listing took too long.
-var errListTimeout = fmt.Errorf("cannot list the lock keys: it took longer than %v", listTimeout)
+var errListTimeout = fmt.Errorf("cannot list the lock keys: it took longer than %v; try again", listTimeout)
 
 // inTurn waits for a turn to list keys, and calls do. The timeout includes the wait.
 func (a *AllKeys) inTurn(ctx context.Context, do func(ctx context.Context) error) error {

@@ -99,7 +99,8 @@ func (a *AllKeys) scanUpstream(c command.Call) {
 	case !ok || unknown != "": // the upstream has accepted the command
 		c.Out.Raw(reply)
 	case isLock:
-		c.Out.Error(fmt.Sprintf("ERR the upstream's cursor %d cannot be distinguished from cursors of lock keys", next))
+		c.Out.Error(fmt.Sprintf("ERR cannot continue SCAN: the upstream's cursor %d looks like a cursor of lock keys; "+
+			"send SCAN to the upstream directly", next))
 	case next != 0:
 		c.Out.Raw(reply)
 	default:

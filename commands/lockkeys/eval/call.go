@@ -93,7 +93,9 @@ func (s *scriptCalls) unsupported(name string, words []string) (keyspace.Reply, 
 	case rule == nil && known.Effect != spec.None:
 		return keyspace.ErrorReply(errCallNotAllowed), nil
 	case rule == nil:
-		return keyspace.Reply{}, refused("ERR '%s' cannot be called by a script on lock keys", syntax.Shown(words[0]))
+		return keyspace.Reply{}, refused(
+			"ERR '%s' cannot be called by a script on lock keys: it is not a command on keys; send it by itself",
+			syntax.Shown(words[0]))
 	}
 	all := syntax.Bytes(words)
 	places, _ := rule.Positions(all, len(all))

@@ -3,7 +3,7 @@ package keyspace
 import "redlock-proxy/commands/catalog/syntax"
 
 // errFieldsExpire refuses commands that would let fields of a hash expire before their key.
-const errFieldsExpire = "ERR fields of a lock key cannot expire: set an expiry on the key, or use one key per field"
+const errFieldsExpire = "ERR fields of a lock key cannot expire; set an expiry on the key, or use one key per field"
 
 // fieldsAt parses FIELDS count field … at the end of a command, with each words per field.
 func (c call) fieldsAt(at, each int) (fields []string) {

@@ -79,7 +79,7 @@ func TestEndsAtOnce(t *testing.T) {
 			t.Errorf("%s: it took %v to end when the process was to end", name, took)
 		}
 		took, err = ending(t, pace, body, func(context.CancelCauseFunc) { pace.Kill() })
-		if !strings.HasPrefix(err.Error(), "ERR Script killed by user with SCRIPT KILL. script: ") &&
+		if !strings.HasPrefix(err.Error(), "ERR Script killed by user with SCRIPT KILL... script: ") &&
 			!strings.Contains(err.Error(), "allocated more than") {
 			t.Errorf("%s: %v", name, err)
 		}

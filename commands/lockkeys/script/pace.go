@@ -18,7 +18,7 @@ import (
 var ErrBusy = errors.New("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
 
 // errKilled is the error of a run, or a compilation, that SCRIPT KILL ended.
-var errKilled = errors.New("Script killed by user with SCRIPT KILL.") //lint:ignore ST1005 the wording of Redis
+var errKilled = errors.New("Script killed by user with SCRIPT KILL...") //lint:ignore ST1005 the wording of Redis
 
 const (
 	// maxLarge is the number of large slots. Their runs may use Limits.Bytes each, and a stack.

@@ -86,7 +86,8 @@ func (t Transactions) watch(c command.Call) {
 		return
 	case tx.Watching() && tx.Watched.DB != db:
 		c.Out.Error(fmt.Sprintf(
-			"ERR WATCH of lock keys in two databases: lock keys of database %d are already watched; send UNWATCH first",
+			"ERR WATCH cannot watch lock keys in two databases: lock keys of database %d are already watched; "+
+				"send UNWATCH first",
 			tx.Watched.DB))
 		return
 	}
@@ -138,7 +139,7 @@ func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 	case name == "select":
 		if _, other := eval.Select(db, string(words[1])); other {
 			return fmt.Sprintf("ERR SELECT of database %s cannot be part of this transaction: "+
-				"its lock keys are in database %d; send it before or after", syntax.Shown(words[1]), db)
+				"its lock keys are in database %d; send it before MULTI or after EXEC", syntax.Shown(words[1]), db)
 		}
 		return ""
 	case IsOfConnection(name), syntax.IsPublish(name):
@@ -146,7 +147,8 @@ func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 	case keyspace.Supported(name) && !keyspace.Fits(name, len(words)), syntax.IsEval(name) && len(words) < 3:
 		return syntax.WrongArity(name)
 	case !keyspace.Supported(name) && !syntax.IsEval(name):
-		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys", syntax.Shown(words[0]))
+		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys: it is not a command on lock keys; "+
+			"send it before MULTI or after EXEC", syntax.Shown(words[0]))
 	}
 	return ""
 }

@@ -28,7 +28,7 @@ var kinds = [...]struct {
 }
 
 // ErrUnreadable is the error for a string that has the mark, but that Encode does not make.
-var ErrUnreadable = errors.New("contents: unknown format of a value")
+var ErrUnreadable = errors.New("this version of the proxy does not know the format of the value; upgrade the proxy")
 
 // IsMarked reports whether an encoded value is more than a plain text.
 func IsMarked(encoded string) bool { return strings.HasPrefix(encoded, mark) }
